@@ -1,0 +1,134 @@
+# A room: one folder under trireme/, one static library, one test program.
+#
+#   trireme_room(plan/layout
+#     SOURCES plan.cc                       relative to the room
+#     HEADERS plan.h                        all of them: ./dev lint compiles each alone
+#     USES plan/graph                       rooms; each one must be allowed by trireme/rooms.txt
+#     LIBRARIES nlohmann_json::nlohmann_json    what the room's sources include from outside
+#     TESTS plan_test.cc                    relative to tests/<room>/
+#     TEST_USES data tests/models           rooms and test libraries that only the tests need
+#     FUZZ plan_file_fuzz.cc)               relative to tests/<room>/; corpus in corpus/plan_file/
+#
+# Every room uses base. A room without sources becomes an interface library. LIBRARIES are private: a
+# room that includes a vendor's header through another room names the library itself.
+
+# Target of a room or test library: plan/layout -> trireme::plan_layout.
+function(trireme_room_targets result)
+  set(targets "")
+  foreach(room IN LISTS ARGN)
+    string(REPLACE "/" "_" name "${room}")
+    list(APPEND targets "trireme::${name}")
+  endforeach()
+  set(${result} "${targets}" PARENT_SCOPE)
+endfunction()
+
+# Declares the library of `path` from sources in the current folder.
+function(_trireme_library path sources uses libraries)
+  string(REPLACE "/" "_" name "trireme_${path}")
+  string(REGEX REPLACE "^trireme_" "trireme::" alias "${name}")
+  trireme_room_targets(uses ${uses})
+  if(sources)
+    add_library(${name} STATIC ${sources})
+    trireme_compile(${name} OFF ${libraries})
+    target_link_libraries(${name} PUBLIC ${uses})
+  else()
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE ${uses})
+  endif()
+  add_library(${alias} ALIAS ${name})
+endfunction()
+
+function(trireme_room room)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" ""
+                        "SOURCES;HEADERS;USES;LIBRARIES;TESTS;TEST_USES;FUZZ")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "trireme_room(${room}): unknown ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  set(uses ${arg_USES})
+  if(NOT room STREQUAL "base")
+    list(PREPEND uses base)
+  endif()
+  _trireme_library(${room} "${arg_SOURCES}" "${uses}" "${arg_LIBRARIES}")
+  foreach(header IN LISTS arg_HEADERS)
+    if(NOT EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/${header}")
+      message(FATAL_ERROR "trireme_room(${room}): no header ${header}")
+    endif()
+  endforeach()
+  set_property(GLOBAL APPEND PROPERTY TRIREME_ROOMS ${room})
+  if(TRIREME_TESTS)
+    set_property(GLOBAL PROPERTY "TRIREME_LIBRARIES_OF_${room}" "${arg_LIBRARIES}")
+    trireme_tests(${room} LABEL unit SOURCES ${arg_TESTS} USES ${arg_TEST_USES})
+    foreach(source IN LISTS arg_FUZZ)
+      trireme_fuzz(${room} ${source})
+    endforeach()
+  endif()
+endfunction()
+
+# A library for tests of several rooms, sources in the current folder: tests/models.
+function(trireme_test_library path)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;HEADERS;USES;LIBRARIES")
+  _trireme_library(${path} "${arg_SOURCES}" "${arg_USES}" "${arg_LIBRARIES}")
+endfunction()
+
+# The test program of a room for one label: unit, multiprocess, slow or gpu. trireme_room makes the
+# one for unit; call this for others. A room without torch registers each test with ctest; one with
+# torch registers the program, since loading torch for each test would cost more than most tests.
+#
+#   trireme_tests(engine/serial LABEL slow SOURCES all_cuts_test.cc USES tests/models)
+function(trireme_tests room)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL" "SOURCES;USES")
+  if(NOT arg_SOURCES OR NOT TRIREME_TESTS)
+    return()
+  endif()
+  string(REPLACE "/" "_" name "trireme_${room}_${arg_LABEL}_test")
+  list(TRANSFORM arg_SOURCES PREPEND "${PROJECT_SOURCE_DIR}/tests/${room}/")
+  get_property(libraries GLOBAL PROPERTY "TRIREME_LIBRARIES_OF_${room}")
+  trireme_room_targets(uses ${room} ${arg_USES})
+  add_executable(${name} ${arg_SOURCES})
+  trireme_compile(${name} ON ${uses} ${libraries} GTest::gmock GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY
+                                           "${PROJECT_BINARY_DIR}/tests/${room}")
+
+  set(properties LABELS ${arg_LABEL} TIMEOUT 600)
+  set(prefix "${room}")
+  if(NOT arg_LABEL STREQUAL "unit")
+    string(APPEND prefix "/${arg_LABEL}")
+  endif()
+  if("Torch::cpu" IN_LIST libraries)
+    add_test(NAME ${prefix} COMMAND ${name} --gtest_brief=1
+             WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+    set_tests_properties(${prefix} PROPERTIES ${properties} ENVIRONMENT OMP_NUM_THREADS=1)
+  else()
+    gtest_discover_tests(
+      ${name} TEST_PREFIX "${prefix}/" DISCOVERY_MODE PRE_TEST
+      WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}" PROPERTIES ${properties})
+  endif()
+endfunction()
+
+# A fuzz target: x_fuzz.cc defines LLVMFuzzerTestOneInput, tests/<room>/corpus/x/ holds its inputs.
+# In the fuzz preset libFuzzer runs it for some seconds; elsewhere it replays the inputs, as a test.
+function(trireme_fuzz room source)
+  string(REGEX REPLACE "_fuzz\\.cc$" "" unit "${source}")
+  string(REPLACE "/" "_" name "trireme_${room}_${unit}_fuzz")
+  set(corpus "${PROJECT_SOURCE_DIR}/tests/${room}/corpus/${unit}")
+  get_property(libraries GLOBAL PROPERTY "TRIREME_LIBRARIES_OF_${room}")
+  trireme_room_targets(uses ${room})
+  add_executable(${name} "${PROJECT_SOURCE_DIR}/tests/${room}/${source}")
+  trireme_compile(${name} OFF ${uses} ${libraries})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY
+                                           "${PROJECT_BINARY_DIR}/tests/${room}")
+  if(TRIREME_FUZZ)
+    # New inputs go to the build folder; those that matter are copied to the corpus by hand.
+    set(test "${room}/fuzz.${unit}")
+    set(found "${PROJECT_BINARY_DIR}/fuzz/${room}/${unit}")
+    file(MAKE_DIRECTORY "${found}")
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    add_test(NAME "${test}" COMMAND ${name} -max_total_time=20 -timeout=5
+                                    -artifact_prefix=${found}- "${found}" "${corpus}")
+  else()
+    set(test "${room}/replay.${unit}")
+    target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests/replay_main.cc")
+    add_test(NAME "${test}" COMMAND ${name} "${corpus}")
+  endif()
+  set_tests_properties("${test}" PROPERTIES LABELS unit TIMEOUT 600)
+endfunction()

@@ -1,0 +1,1 @@
+// CMake wants a source file beside a precompiled header.

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/models/models.h"
+#include "trireme/engine/parameters/store.h"
+#include "trireme/engine/serial/executor.h"
+#include "trireme/plan/graph/json.h"
+#include "trireme/plan/layout/manual.h"
+
+namespace trireme::serial {
+
+/// What a step leaves behind, in a form that is compared bit by bit.
+struct StepRecord {
+  double loss = 0;
+  std::map<std::string, at::Tensor> gradients;
+  std::map<std::string, at::Tensor> buffers;
+};
+
+/// A test model under the serial executor.
+class Trial {
+ public:
+  Trial(const std::string& model_name, const layout::BatchLayout& batch)
+      : test(models::make(model_name)),
+        recording(record::record(test.model, test.make_batch, graph::Mode::kTrain)),
+        graph_sha256(graph::graph_sha256(recording.graph)),
+        batch_(batch) {
+    plan = layout::make_manual_plan(recording.graph, graph_sha256, {}, batch);
+    for (const NamedTensor& buffer : test.model.buffers) {
+      initial_buffers_.push_back(buffer.tensor.clone());
+    }
+    map_to(plan);
+  }
+
+  /// The step's microbatches, the same at each call.
+  std::vector<Batch> microbatches(std::int64_t step) const {
+    std::vector<Batch> result;
+    for (std::int64_t m = 0; m < batch_.num_microbatches(); ++m) {
+      const auto seed = static_cast<std::uint64_t>(1000 + step * 100 + m);
+      result.push_back(test.make_batch(batch_.microbatch, seed));
+    }
+    return result;
+  }
+
+  /// One step from the initial weights and buffers, cut at `cuts`.
+  StepRecord run_cut(const std::vector<int>& cuts) {
+    plan = layout::make_manual_plan(recording.graph, graph_sha256, cuts, batch_);
+    map_to(plan);
+    for (std::size_t i = 0; i < initial_buffers_.size(); ++i) {
+      test.model.buffers[i].tensor.copy_(initial_buffers_[i]);
+    }
+    SerialExecutor executor(recording, plan, *store, kSeed);
+    StepRecord result;
+    result.loss = executor.run_step(0, microbatches(0)).total();
+    for (const std::string& name : store->names()) {
+      result.gradients[name] = gradient(executor, name).clone();
+    }
+    for (const NamedTensor& buffer : test.model.buffers) {
+      result.buffers[buffer.name] = buffer.tensor.clone();
+    }
+    return result;
+  }
+
+  at::Tensor gradient(const SerialExecutor& executor, const std::string& name) const {
+    const auto place = store->owner(name);
+    return parameters::slot_view(executor.gradients().gradients().flat(place.bucket),
+                                 store->slot(place), store->value(name));
+  }
+
+  void map_to(const layout::Plan& plan) {
+    store = std::make_unique<parameters::ParameterStore>(
+        parameters::make_parameter_map(recording.graph, plan), recording.graph, recording.tensors,
+        parameters::ParameterStore::Options{});
+  }
+
+  static constexpr std::uint64_t kSeed = 7;
+
+  models::TestModel test;
+  record::Recording recording;
+  std::string graph_sha256;
+  layout::Plan plan;
+  std::unique_ptr<parameters::ParameterStore> store;
+
+ private:
+  layout::BatchLayout batch_;
+  std::vector<at::Tensor> initial_buffers_;
+};
+
+inline bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor x = a.contiguous(), y = b.contiguous();
+  return x.sizes() == y.sizes() && x.scalar_type() == y.scalar_type() &&
+         (x.nbytes() == 0 ||
+          std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0);
+}
+
+/// The first thing that differs; empty if nothing does.
+inline std::string difference(const StepRecord& a, const StepRecord& b) {
+  if (std::memcmp(&a.loss, &b.loss, sizeof a.loss) != 0) return "loss";
+  for (const auto& [name, gradient] : a.gradients) {
+    if (!same_bits(gradient, b.gradients.at(name))) return "gradient of " + name;
+  }
+  for (const auto& [name, buffer] : a.buffers) {
+    if (!same_bits(buffer, b.buffers.at(name))) return "buffer " + name;
+  }
+  return "";
+}
+
+}  // namespace trireme::serial

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trireme/engine/record/model.h"
+#include "trireme/engine/record/recording.h"
+
+namespace trireme::models {
+
+/// A small model of each kind that a trainer meets, with random data for it.
+struct TestModel {
+  Model model;
+  record::BatchMaker make_batch;
+
+  /// Nothing in it is tied, so that one lane gives the bits of a plain loop.
+  bool is_bitwise_plain = true;
+};
+
+/// `mlp`, `resnet` (ResNet-18's shape, batch norm), `unet` (skips over everything), `transformer`
+/// (tied embedding, shared position bias, dropout), `tagger` (LSTM and an unrolled cell),
+/// `two_losses` (a mean, a weighted sum and a metric).
+const std::vector<std::string>& names();
+
+/// The model `name`; the same weights at each call.
+TestModel make(const std::string& name);
+
+}  // namespace trireme::models

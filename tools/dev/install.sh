@@ -1,0 +1,71 @@
+# Installs what ./dev needs and the machine lacks. Sourced by dev; uses $root.
+# Everything present: no network, no package manager, no message.
+
+# Debian packages; after = the program that stands for one.
+build_packages=(
+  g++=g++ cmake=cmake ninja-build=ninja ccache=ccache mold=mold git=git
+  libssl-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev
+  libgtest-dev libgmock-dev libbenchmark-dev
+)
+fuzz_packages=(clang-16=clang++-16 libclang-rt-16-dev)
+
+# Which of the packages are not installed, one a line. A program that is found counts, wherever it
+# comes from.
+missing_packages() {
+  local entry package program
+  for entry in "$@"; do
+    package=${entry%%=*}
+    program=${entry#"$package"}
+    program=${program#=}
+    if [[ -n $program ]] && command -v "$program" >/dev/null; then continue; fi
+    if [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) != installed ]]; then
+      echo "$package"
+    fi
+  done
+}
+
+# install_packages WHY PACKAGE[=PROGRAM]..
+install_packages() {
+  local why=$1 packages as_root=()
+  shift
+  mapfile -t packages < <(missing_packages "$@")
+  ((${#packages[@]})) || return 0
+  if ! command -v apt-get >/dev/null; then
+    echo "dev: no apt-get here; install what these Debian packages hold: ${packages[*]}" >&2
+    exit 1
+  fi
+  if [[ $(id -u) != 0 ]]; then
+    if ! command -v sudo >/dev/null; then
+      echo "dev: as root, run: apt-get install --no-install-recommends ${packages[*]}" >&2
+      exit 1
+    fi
+    as_root=(sudo)
+  fi
+  echo "dev: installing ${packages[*]} ($why)" >&2
+  "${as_root[@]}" apt-get update -q >&2
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -q --no-install-recommends "${packages[@]}" >&2
+}
+
+install_build_tools() { install_packages "to compile" "${build_packages[@]}"; }
+
+install_fuzz_tools() { install_packages "libFuzzer, for the preset fuzz" "${fuzz_packages[@]}"; }
+
+# Fills .venv with what requirements.txt pins. A stamp holds the hash of the file it was filled from.
+install_python_packages() {
+  local venv=$root/.venv stamp=$root/.venv/requirements.sha256 wanted
+  wanted=$(sha256sum <"$root/requirements.txt")
+  [[ ! -f $stamp || $(<"$stamp") != "$wanted" ]] || return 0
+  echo "dev: filling .venv from requirements.txt: torch's libraries to link, clang-format and" \
+    "clang-tidy" >&2
+  if command -v uv >/dev/null; then
+    [[ -x $venv/bin/python ]] || uv venv -q "$venv"
+    uv pip install -q --python "$venv/bin/python" --no-deps -r "$root/requirements.txt" >&2
+  else
+    install_packages "for .venv" python3=python3
+    python3 -c 'import ensurepip' 2>/dev/null || install_packages "for .venv" python3-venv
+    [[ -x $venv/bin/pip ]] || python3 -m venv --clear "$venv"
+    "$venv/bin/pip" install -q --disable-pip-version-check --no-deps -r "$root/requirements.txt" >&2
+  fi
+  echo "$wanted" >"$stamp"
+}

@@ -1,0 +1,103 @@
+"""Rules that run a compiler: each header compiles alone; clang-tidy over each source.
+
+Both remember what passed (.cache/lint), by the content of the file, of what it includes from this
+repository, and of the command.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from source import Finding
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
+TORCH_INCLUDE = re.compile(r"^\s*#\s*include\s*<(ATen|c10|torch)/", re.M)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One command over one file; it must succeed."""
+
+    path: str
+    command: list[str]
+    stdin: str
+    key: str
+
+
+class Sources:
+    """Reads the repository's sources, with what they include from it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._included: dict[str, frozenset[str]] = {}
+
+    def included(self, path: str) -> frozenset[str]:
+        """`path` and all files of the repository that it includes, however deep."""
+        if path not in self._included:
+            self._included[path] = frozenset([path])  # ends a cycle of includes
+            text = (self.root / path).read_text()
+            direct = [name for name in INCLUDE.findall(text) if (self.root / name).is_file()]
+            self._included[path] = frozenset([path]).union(*(self.included(name) for name in direct))
+        return self._included[path]
+
+    def needs_torch(self, path: str) -> bool:
+        if path.startswith(("trireme/engine/", "trireme/command/", "cli/", "examples/")):
+            return True
+        texts = ((self.root / name).read_text() for name in self.included(path))
+        return any(TORCH_INCLUDE.search(text) for text in texts)
+
+    def key(self, path: str, command: list[str]) -> str:
+        digest = hashlib.sha256("\0".join(command).encode())
+        for name in sorted(self.included(path)):
+            digest.update(name.encode() + b"\0" + (self.root / name).read_bytes())
+        return digest.hexdigest()
+
+
+def header_jobs(sources: Sources, paths: list[str], build: Path) -> list[Job]:
+    """Compiles an empty unit that includes nothing but the header."""
+    plain, with_torch = (build / "lint_commands.txt").read_text().splitlines()
+    jobs = []
+    for path in paths:
+        if path.endswith(".h"):
+            flags = shlex.split(with_torch if sources.needs_torch(path) else plain)
+            command = [*flags, "-fsyntax-only", "-x", "c++", "-"]
+            jobs.append(Job(path, command, f'#include "{path}"\n', sources.key(path, command)))
+    return jobs
+
+
+def tidy_jobs(sources: Sources, paths: list[str], build: Path) -> list[Job]:
+    entries = json.loads((build / "compile_commands.json").read_text())
+    known = {os.path.relpath(entry["file"], sources.root) for entry in entries}
+    rules = hashlib.sha256((sources.root / ".clang-tidy").read_bytes()).hexdigest()
+    jobs = []
+    for path in paths:
+        if path in known:
+            command = [str(sources.root / ".venv/bin/clang-tidy"), "--quiet", "-p", str(build), path]
+            jobs.append(Job(path, command, "", sources.key(path, [*command, rules])))
+    return jobs
+
+
+def run_jobs(root: Path, jobs: list[Job]) -> list[Finding]:
+    """Runs those that have not passed before, as many at a time as there are cores."""
+    cache = root / ".cache/lint"
+    cache.mkdir(parents=True, exist_ok=True)
+
+    def run(job: Job) -> list[Finding]:
+        if (cache / job.key).exists():
+            return []
+        done = subprocess.run(
+            job.command, cwd=root, input=job.stdin, capture_output=True, text=True, check=False
+        )
+        if done.returncode == 0:
+            (cache / job.key).touch()
+            return []
+        return [Finding(job.path, 0, (done.stdout + done.stderr).strip())]
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return [finding for findings in pool.map(run, jobs) for finding in findings]

@@ -1,0 +1,38 @@
+#include "trireme/base/environment.h"
+
+#include <cstdlib>
+
+#include "trireme/base/error.h"
+
+namespace trireme {
+namespace {
+
+std::optional<std::string> process_variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  if (value == nullptr) return std::nullopt;
+  return value;
+}
+
+/// Sets `field` to what `parse` makes of the variable `name`, if it is set and not empty.
+template <typename Field, typename Parse>
+void read(const VariableLookup& lookup, const std::string& name, Field& field, Parse parse) {
+  const std::optional<std::string> value = lookup(name);
+  if (!value || value->empty()) return;
+  try {
+    field = parse(*value);
+  } catch (const Error& error) {
+    throw Error(error.kind(), "environment variable " + name + ": " + error.message());
+  }
+}
+
+}  // namespace
+
+Environment read_environment() { return read_environment(process_variable); }
+
+Environment read_environment(const VariableLookup& lookup) {
+  Environment environment;
+  read(lookup, "TRIREME_LOG", environment.log_level, parse_log_level);
+  return environment;
+}
+
+}  // namespace trireme

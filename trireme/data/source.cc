@@ -1,0 +1,66 @@
+#include "trireme/data/source.h"
+
+#include <cstring>
+#include <set>
+
+#include "trireme/base/error.h"
+
+namespace trireme::data {
+namespace {
+
+[[noreturn]] void fail(const std::string& problem) {
+  throw Error(ErrorKind::kInvalidArgument, "data source: " + problem);
+}
+
+}  // namespace
+
+std::int64_t Field::num_bytes() const {
+  auto bytes = static_cast<std::int64_t>(size_bytes(dtype));
+  for (const std::int64_t dim : shape) {
+    if (dim < 0 || __builtin_mul_overflow(bytes, dim, &bytes)) {
+      fail("field '" + name + "': its shape has a negative dimension or exceeds 64 bits");
+    }
+  }
+  return bytes;
+}
+
+InMemorySource::InMemorySource(std::int64_t num_samples, std::vector<Column> columns)
+    : num_samples_(num_samples) {
+  if (num_samples < 0) fail("the number of samples is " + std::to_string(num_samples));
+  if (columns.empty()) fail("there are no fields");
+  std::set<std::string> names;
+  for (Column& column : columns) {
+    const std::string& name = column.field.name;
+    if (!names.insert(name).second) fail("field '" + name + "' appears twice");
+    std::int64_t total = column.field.num_bytes();
+    bytes_.push_back(total);
+    if (__builtin_mul_overflow(total, num_samples, &total)) {
+      fail("field '" + name + "': its data exceeds 64 bits");
+    }
+    if (total > 0 && !column.data) fail("field '" + name + "': it has no data");
+    fields_.push_back(std::move(column.field));
+    data_.push_back(std::move(column.data));
+  }
+}
+
+void InMemorySource::read(std::int64_t index,
+                          std::span<const std::span<std::byte>> destinations) const {
+  if (index < 0 || index >= num_samples_) {
+    fail("there is no sample " + std::to_string(index) + " among " + std::to_string(num_samples_));
+  }
+  if (destinations.size() != fields_.size()) {
+    fail("expected " + std::to_string(fields_.size()) + " destinations, got " +
+         std::to_string(destinations.size()));
+  }
+  for (std::size_t f = 0; f < fields_.size(); ++f) {
+    if (static_cast<std::int64_t>(destinations[f].size()) != bytes_[f]) {
+      fail("field '" + fields_[f].name + "': expected a destination of " +
+           std::to_string(bytes_[f]) + " bytes, got " + std::to_string(destinations[f].size()));
+    }
+    if (bytes_[f] == 0) continue;
+    const auto* begin = static_cast<const std::byte*>(data_[f].get()) + index * bytes_[f];
+    std::memcpy(destinations[f].data(), begin, destinations[f].size());
+  }
+}
+
+}  // namespace trireme::data

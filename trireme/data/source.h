@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trireme/base/dtype.h"
+
+namespace trireme::data {
+
+/// One tensor of a sample.
+struct Field {
+  std::string name;
+  Dtype dtype = Dtype::kF32;
+  std::vector<std::int64_t> shape;  ///< Of one sample, without the batch.
+
+  /// Of one sample. kInvalidArgument for a negative dimension or beyond 64 bits.
+  std::int64_t num_bytes() const;
+  bool operator==(const Field&) const = default;
+};
+
+/// Samples by index. Thread-safe: every method is const.
+class Source {
+ public:
+  virtual ~Source() = default;
+
+  virtual std::int64_t num_samples() const = 0;
+
+  virtual const std::vector<Field>& fields() const = 0;
+
+  /// Copies sample `index` out: `destinations[f]` gets the bytes of field f, dense in C order, and
+  /// is just as long.
+  ///
+  /// Errors   kInvalidArgument for an index out of range or destinations that do not fit; kIo and
+  ///          kCorruptData from the medium. May block.
+  virtual void read(std::int64_t index,
+                    std::span<const std::span<std::byte>> destinations) const = 0;
+};
+
+/// Samples in memory that others may share. Immutable.
+class InMemorySource : public Source {
+ public:
+  /// One field for all samples: `data` points at [num_samples, ...shape], dense in C order, and
+  /// keeps it alive.
+  struct Column {
+    Field field;
+    std::shared_ptr<const void> data;
+  };
+
+  /// Errors   kInvalidArgument: no column, negative number of samples, two fields of one name, or
+  ///          a column without data though it has bytes.
+  InMemorySource(std::int64_t num_samples, std::vector<Column> columns);
+
+  std::int64_t num_samples() const override { return num_samples_; }
+  const std::vector<Field>& fields() const override { return fields_; }
+  void read(std::int64_t index,
+            std::span<const std::span<std::byte>> destinations) const override;
+
+ private:
+  std::int64_t num_samples_;
+  std::vector<Field> fields_;
+  std::vector<std::int64_t> bytes_;  ///< Of one sample, per field.
+  std::vector<std::shared_ptr<const void>> data_;
+};
+
+/// A shared copy of `values`, for `InMemorySource::Column::data`.
+template <typename T>
+std::shared_ptr<const void> share(std::vector<T> values) {
+  auto owner = std::make_shared<const std::vector<T>>(std::move(values));
+  return std::shared_ptr<const void>(owner, owner->data());
+}
+
+}  // namespace trireme::data

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+
+namespace trireme::memory {
+
+/// Memory of CPU tensors, in bytes as tensors asked for it.
+struct MemoryUse {
+  std::int64_t live_bytes = 0;    ///< Held by tensors now.
+  std::int64_t peak_bytes = 0;    ///< Most that was live since the last `reset_peak`.
+  std::int64_t cached_bytes = 0;  ///< Freed large blocks kept for reuse.
+};
+
+/// Puts torch's CPU tensors on an allocator that counts live bytes and keeps freed large blocks.
+///
+/// The system's allocator gives blocks above 32 MiB back to the kernel at every free and pays their
+/// page faults again at every step. Torch has one CPU allocator per process, so this holds for the
+/// whole process and for good; calling it again does nothing. Tensors made before stay where they
+/// are. Thread-safe, as are all functions here.
+void install_block_allocator();
+
+bool is_block_allocator_installed();
+
+/// All zero where the allocator is not installed.
+MemoryUse memory_use();
+
+/// From here on `peak_bytes` starts at what is live.
+void reset_peak();
+
+/// Gives the kept blocks back to the system.
+void release_cached_blocks();
+
+}  // namespace trireme::memory

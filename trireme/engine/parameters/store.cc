@@ -1,0 +1,116 @@
+#include "trireme/engine/parameters/store.h"
+
+#include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
+
+#include <utility>
+
+#include "trireme/base/error.h"
+
+namespace trireme::parameters {
+namespace {
+
+/// bf16 and f16 gradients are summed in f32.
+at::ScalarType accumulator_type(Dtype dtype) { return dtype == Dtype::kF64 ? at::kDouble : at::kFloat; }
+
+at::ScalarType value_type(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::kF64:
+      return at::kDouble;
+    case Dtype::kF32:
+      return at::kFloat;
+    case Dtype::kBf16:
+      return at::kBFloat16;
+    case Dtype::kF16:
+      return at::kHalf;
+    default:
+      throw Error(ErrorKind::kInvalidArgument,
+                  "a trainable parameter has dtype " + std::string(to_text(dtype)) +
+                      "; f64, f32, bf16 and f16 can be trained");
+  }
+}
+
+at::Tensor typed(const FlatMemory& memory, at::ScalarType type, std::int64_t elements) {
+  return memory(elements * static_cast<std::int64_t>(c10::elementSize(type))).view(type);
+}
+
+}  // namespace
+
+at::Tensor make_flat_memory(std::int64_t bytes) {
+  return at::zeros({bytes}, at::TensorOptions().dtype(at::kByte));
+}
+
+at::Tensor slot_view(const at::Tensor& flat, const Slot& slot, const at::Tensor& like) {
+  const at::Tensor part = flat.narrow(0, slot.offset_elements, slot.num_elements);
+  if (!like.is_non_overlapping_and_dense()) return part.view(like.sizes());
+  return part.as_strided(like.sizes(), like.strides());
+}
+
+GradientBuffers::GradientBuffers(const ParameterMap& map, const FlatMemory& memory) {
+  for (const Bucket& bucket : map.buckets) {
+    flat_.push_back(typed(memory, accumulator_type(bucket.dtype), bucket.num_elements));
+  }
+}
+
+ParameterStore::ParameterStore(ParameterMap map, const graph::Graph& graph,
+                               std::vector<at::Tensor> tensors, const Options& options)
+    : map_(std::move(map)), memory_(options.memory) {
+  place_sites();
+  for (const Bucket& bucket : map_.buckets) {
+    values_.push_back(bucket.kind == BucketKind::kOwner
+                          ? typed(memory_, value_type(bucket.dtype), bucket.num_elements)
+                          : at::Tensor());
+  }
+  move_values(graph, tensors);
+}
+
+void ParameterStore::place_sites() {
+  for (std::size_t b = 0; b < map_.buckets.size(); ++b) {
+    const Bucket& bucket = map_.buckets[b];
+    for (std::size_t s = 0; s < bucket.slots.size(); ++s) {
+      const Slot& slot = bucket.slots[s];
+      const SlotPlace place{static_cast<int>(b), static_cast<int>(s)};
+      auto& sites = sites_[slot.parameter];
+      if (static_cast<int>(sites.size()) <= slot.site) sites.resize(slot.site + 1);
+      sites[slot.site] = place;
+      if (bucket.kind == BucketKind::kOwner) owners_[slot.parameter] = place;
+    }
+  }
+  for (const auto& [name, place] : owners_) names_.push_back(name);
+}
+
+void ParameterStore::move_values(const graph::Graph& graph,
+                                 const std::vector<at::Tensor>& tensors) {
+  const at::NoGradGuard no_grad;
+  for (const graph::Parameter& parameter : graph.parameters) {
+    const auto owner = owners_.find(parameter.name);
+    if (owner == owners_.end()) continue;
+    at::Tensor tensor = tensors[parameter.value];
+    const at::Tensor view =
+        slot_view(values_[owner->second.bucket], slot(owner->second), tensor.detach());
+    view.copy_(tensor.detach());
+    tensor.set_data(view);
+    views_[parameter.name] = view;
+  }
+}
+
+const at::Tensor& ParameterStore::value(const std::string& parameter) const {
+  const auto found = views_.find(parameter);
+  if (found == views_.end()) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "'" + parameter + "' is no trainable parameter of the recording");
+  }
+  return found->second;
+}
+
+const std::vector<SlotPlace>& ParameterStore::sites(const std::string& parameter) const {
+  return sites_.at(parameter);
+}
+
+at::Tensor ParameterStore::gradient_view(const GradientBuffers& gradients,
+                                         const std::string& parameter, int site) const {
+  const SlotPlace place = sites_.at(parameter).at(site);
+  return slot_view(gradients.flat(place.bucket), slot(place), value(parameter));
+}
+
+}  // namespace trireme::parameters

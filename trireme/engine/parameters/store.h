@@ -1,0 +1,99 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "trireme/plan/graph/graph.h"
+#include "trireme/plan/parameters/parameter_map.h"
+
+namespace trireme::parameters {
+
+/// Makes memory for a flat buffer: a u8 tensor of that many bytes, aligned to 64. A transport that
+/// wants buffers in memory of its own hands in another one.
+using FlatMemory = std::function<at::Tensor(std::int64_t bytes)>;
+
+/// Zeros from torch's allocator.
+at::Tensor make_flat_memory(std::int64_t bytes);
+
+/// Where a slot lies: bucket of the map, slot of the bucket.
+struct SlotPlace {
+  int bucket = -1;
+  int slot = -1;
+};
+
+/// A slot's part of a bucket's flat buffer, shaped like the parameter with its natural strides.
+at::Tensor slot_view(const at::Tensor& flat, const Slot& slot, const at::Tensor& like);
+
+/// Gradients of all use sites: one flat buffer per bucket, f32 (f64 for f64 parameters).
+///
+/// Caller-synchronised.
+class GradientBuffers {
+ public:
+  GradientBuffers(const ParameterMap& map, const FlatMemory& memory);
+
+  const at::Tensor& flat(int bucket) const { return flat_[bucket]; }
+  std::vector<at::Tensor>& all() { return flat_; }
+
+ private:
+  std::vector<at::Tensor> flat_;
+};
+
+/// Values of all trainable parameters behind the map, in flat buffers per owner bucket.
+///
+/// All stages of the map live here, so a mirror is its owner's memory. Caller-synchronised.
+class ParameterStore {
+ public:
+  struct Options {
+    FlatMemory memory = make_flat_memory;
+  };
+
+  /// Copies the parameters in and gives the model's own tensors this memory, so that the module
+  /// always shows the trained values.
+  ///
+  /// tensors   of the recording, by value id.
+  ParameterStore(ParameterMap map, const graph::Graph& graph, std::vector<at::Tensor> tensors,
+                 const Options& options);
+
+  const ParameterMap& map() const { return map_; }
+
+  /// Trainable parameters with at least one use, in byte order of their names.
+  const std::vector<std::string>& names() const { return names_; }
+
+  /// The parameter's value, a view of its owner's slot.
+  const at::Tensor& value(const std::string& parameter) const;
+
+  /// Flat values of an owner bucket; undefined for other kinds.
+  const at::Tensor& flat_values(int bucket) const { return values_[bucket]; }
+
+  SlotPlace owner(const std::string& parameter) const { return owners_.at(parameter); }
+
+  /// Places of all the sites of a parameter, in node order.
+  const std::vector<SlotPlace>& sites(const std::string& parameter) const;
+
+  GradientBuffers make_gradients() const { return {map_, memory_}; }
+
+  /// The site's part of `gradients`, shaped as the parameter.
+  at::Tensor gradient_view(const GradientBuffers& gradients, const std::string& parameter,
+                           int site) const;
+
+  const Slot& slot(SlotPlace place) const { return map_.buckets[place.bucket].slots[place.slot]; }
+
+ private:
+  void place_sites();
+  void move_values(const graph::Graph& graph, const std::vector<at::Tensor>& tensors);
+
+  ParameterMap map_;
+  FlatMemory memory_;
+  std::vector<std::string> names_;
+  std::vector<at::Tensor> values_;  ///< By bucket.
+  std::map<std::string, at::Tensor> views_;
+  std::map<std::string, SlotPlace> owners_;
+  std::map<std::string, std::vector<SlotPlace>> sites_;
+};
+
+}  // namespace trireme::parameters

@@ -1,0 +1,190 @@
+#include "trireme/engine/program/node_program.h"
+
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "trireme/base/error.h"
+#include "trireme/engine/record/compare.h"
+#include "trireme/plan/graph/index.h"
+
+namespace trireme::program {
+namespace {
+
+/// Sets gradient mode and autocast as nodes want them; puts back what was at the end.
+class ModeScope {
+ public:
+  ModeScope()
+      : grad_(at::GradMode::is_enabled()),
+        autocast_(at::autocast::is_autocast_enabled(at::kCPU)),
+        autocast_dtype_(at::autocast::get_autocast_dtype(at::kCPU)),
+        now_grad_(grad_),
+        now_autocast_(autocast_) {}
+  ~ModeScope() {
+    at::GradMode::set_enabled(grad_);
+    if (now_autocast_) at::autocast::clear_cache();
+    at::autocast::set_autocast_enabled(at::kCPU, autocast_);
+    at::autocast::set_autocast_dtype(at::kCPU, autocast_dtype_);
+  }
+  ModeScope(const ModeScope&) = delete;
+  ModeScope& operator=(const ModeScope&) = delete;
+
+  void set(const NodeCall& call) {
+    if (call.flags.grad_mode != now_grad_) {
+      now_grad_ = call.flags.grad_mode;
+      at::GradMode::set_enabled(now_grad_);
+    }
+    if (call.autocast.has_value() != now_autocast_) {
+      if (now_autocast_) at::autocast::clear_cache();
+      now_autocast_ = call.autocast.has_value();
+      at::autocast::set_autocast_enabled(at::kCPU, now_autocast_);
+    }
+    if (call.autocast) at::autocast::set_autocast_dtype(at::kCPU, *call.autocast);
+  }
+
+ private:
+  bool grad_;
+  bool autocast_;
+  at::ScalarType autocast_dtype_;
+  bool now_grad_;
+  bool now_autocast_;
+};
+
+/// Storages that some node of the program writes.
+std::set<int> written_storages(const graph::Graph& graph, const std::vector<int>& positions) {
+  std::set<int> storages;
+  for (int position : positions) {
+    for (graph::ValueId value : graph.nodes[position].writes) {
+      storages.insert(graph.values[value].storage_id);
+    }
+  }
+  return storages;
+}
+
+void mark_last_use(Operand& operand, int slot) {
+  if (operand.kind == Operand::Kind::kSlot && operand.slot == slot) operand.is_last_use = true;
+  for (Operand& item : operand.items) mark_last_use(item, slot);
+}
+
+int count_uses(const Operand& operand, int slot) {
+  int uses = operand.kind == Operand::Kind::kSlot && operand.slot == slot ? 1 : 0;
+  for (const Operand& item : operand.items) uses += count_uses(item, slot);
+  return uses;
+}
+
+/// Empties `slot` as the call takes it, or after the call where it takes it twice or makes it.
+void release(NodeCall& call, int slot) {
+  int uses = 0;
+  for (const Operand& operand : call.operands) uses += count_uses(operand, slot);
+  const bool is_output = std::find(call.outputs.begin(), call.outputs.end(), slot) !=
+                         call.outputs.end();
+  if (uses == 1 && !is_output && call.kind == CallKind::kOperator) {
+    for (Operand& operand : call.operands) mark_last_use(operand, slot);
+  } else {
+    call.releases.push_back(slot);
+  }
+}
+
+}  // namespace
+
+NodeProgram::NodeProgram(const record::Recording& recording, std::vector<int> positions,
+                         std::span<const graph::ValueId> keep, ParameterBinding parameters)
+    : recording_(recording),
+      positions_(std::move(positions)),
+      parameters_(std::move(parameters)) {
+  lay_out_slots(keep);
+}
+
+void NodeProgram::lay_out_slots(std::span<const graph::ValueId> keep) {
+  const graph::Graph& graph = recording_.graph;
+  const std::set<int> written = written_storages(graph, positions_);
+  std::map<graph::ValueId, std::size_t> last_use;
+  std::set<graph::ValueId> made;
+  const auto add_slot = [&](graph::ValueId value) {
+    return slot_of_.emplace(value, static_cast<int>(slot_of_.size())).second;
+  };
+  for (std::size_t i = 0; i < positions_.size(); ++i) {
+    const graph::Node& node = graph.nodes[positions_[i]];
+    for (graph::ValueId value : graph::input_values(node)) {
+      const graph::Value& entry = graph.values[value];
+      const bool is_private = entry.source == graph::ValueSource::kConstant &&
+                              written.contains(entry.storage_id);
+      const bool comes_from_outside = entry.source == graph::ValueSource::kInput ||
+                                      entry.source == graph::ValueSource::kStepScalar ||
+                                      entry.source == graph::ValueSource::kNode;
+      if (!is_private && !comes_from_outside) continue;
+      if (add_slot(value)) {
+        if (is_private) {
+          private_constants_.emplace_back(slot_of_.at(value), recording_.tensors[value]);
+        } else {
+          external_.push_back(value);
+          if (written.contains(entry.storage_id)) written_inputs_.push_back(slot_of_.at(value));
+        }
+      }
+      last_use[value] = i;
+    }
+    for (graph::ValueId value : node.outputs) {
+      if (value < 0 || graph.values[value].source != graph::ValueSource::kNode) continue;
+      add_slot(value);
+      last_use[value] = i;
+    }
+  }
+  releases_.resize(positions_.size());
+  for (const auto& [value, position] : last_use) {
+    if (std::find(keep.begin(), keep.end(), value) == keep.end()) {
+      releases_[position].push_back(slot_of_.at(value));
+    }
+  }
+}
+
+std::optional<int> NodeProgram::slot_of(graph::ValueId value) const {
+  const auto found = slot_of_.find(value);
+  if (found == slot_of_.end()) return std::nullopt;
+  return found->second;
+}
+
+const std::vector<NodeCall>& NodeProgram::calls_for(std::int64_t batch) const {
+  const std::lock_guard lock(mutex_);
+  auto& calls = calls_[batch];
+  if (calls) return *calls;
+  auto made = std::make_unique<std::vector<NodeCall>>();
+  const CallContext context{recording_.graph, recording_.tensors,      recording_.opaques,
+                            slot_of_,         parameters_, {batch, at::Device(at::kCPU)}};
+  for (std::size_t i = 0; i < positions_.size(); ++i) {
+    made->push_back(make_call(recording_.graph.nodes[positions_[i]], context));
+    for (int slot : releases_[i]) release(made->back(), slot);
+  }
+  calls = std::move(made);
+  return *calls;
+}
+
+void NodeProgram::run(Slots& slots, std::int64_t batch, const NodeStream& stream) const {
+  const std::vector<NodeCall>& calls = calls_for(batch);
+  for (const auto& [slot, tensor] : private_constants_) slots.tensors[slot] = tensor.clone();
+  for (int slot : written_inputs_) slots.tensors[slot] = slots.tensors[slot].clone();
+  ModeScope mode;
+  for (const NodeCall& node_call : calls) {
+    if (node_call.kind == CallKind::kSkip) continue;
+    mode.set(node_call);
+    try {
+      if (node_call.kind == CallKind::kBatchNorm) {
+        auto [mean, variance] = call_batch_norm(node_call, slots.tensors);
+        slots.statistics.push_back({node_call.id, std::move(mean), std::move(variance)});
+      } else {
+        const std::uint64_t seed =
+            node_call.flags.random ? stream.of_node(node_call.stream_id) : 0;
+        call(node_call, slots.tensors, seed);
+      }
+    } catch (const c10::Error& error) {
+      throw Error(ErrorKind::kInvalidArgument,
+                  "replaying " + record::name_of(*node_call.node) + " failed: " +
+                      error.what_without_backtrace());
+    }
+    for (int slot : node_call.releases) slots.tensors[slot].reset();
+  }
+}
+
+}  // namespace trireme::program

@@ -1,0 +1,121 @@
+#include "trireme/engine/program/stage_program.h"
+
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "trireme/base/error.h"
+#include "trireme/engine/program/weight_program.h"
+#include "trireme/plan/graph/index.h"
+
+namespace trireme::program {
+namespace {
+
+bool contains(const std::vector<int>& items, int item) {
+  return std::find(items.begin(), items.end(), item) != items.end();
+}
+
+const Crossing* find_crossing(const std::vector<Crossing>& all, graph::ValueId value) {
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [&](const Crossing& c) { return c.value == value; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+int next_in_chain(const Crossing& crossing, int stage) {
+  const auto here = std::find(crossing.stages.begin(), crossing.stages.end(), stage);
+  return here == crossing.stages.end() || here + 1 == crossing.stages.end() ? -1 : *(here + 1);
+}
+
+int previous_in_chain(const Crossing& crossing, int stage) {
+  const auto here = std::find(crossing.stages.begin(), crossing.stages.end(), stage);
+  return here == crossing.stages.end() || here == crossing.stages.begin() ? -1 : *(here - 1);
+}
+
+StageProgram::StageProgram(const record::Recording& recording, const layout::Plan& plan, int stage,
+                           const SiteTable& sites)
+    : recording_(recording) {
+  const graph::Graph& graph = recording.graph;
+  const std::vector<Crossing> all = crossings(graph, plan);
+  std::vector<graph::ValueId> keep;
+  for (const Crossing& crossing : all) {
+    if (!contains(crossing.stages, stage)) continue;
+    const bool is_sent = crossing.stages.front() == stage;
+    (is_sent ? sends_ : receives_).push_back(crossing);
+    if (is_sent) keep.push_back(crossing.value);
+  }
+  const auto positions = graph::node_positions(graph);
+  for (std::size_t i = 0; i < graph.losses.size(); ++i) {
+    const graph::ValueId value = graph.losses[i].value;
+    const int producer = positions.at(graph.values[value].producer);
+    const bool is_made_here =
+        plan.stages[stage].begin <= producer && producer < plan.stages[stage].end;
+    const Crossing* crossing = find_crossing(all, value);
+    if (is_made_here) {
+      losses_.push_back(static_cast<int>(i));
+      keep.push_back(value);
+    }
+    if (crossing == nullptr ? is_made_here : crossing->stages.back() == stage) {
+      seeded_losses_.push_back(static_cast<int>(i));
+    }
+  }
+  nodes_ = std::make_unique<NodeProgram>(recording, stage_positions(graph, plan)[stage], keep,
+                                         sites.binding());
+}
+
+bool StageProgram::seeds_loss(int loss) const { return contains(seeded_losses_, loss); }
+
+StageRun StageProgram::forward(const MicrobatchInput& input, ValueMap received) const {
+  StageRun run{.slots = nodes_->make_slots(), .leaves = {}};
+  put_inputs(recording_.graph, *nodes_, input.batch, run.slots);
+  for (const Crossing& crossing : receives_) {
+    const auto found = received.find(crossing.value);
+    TRIREME_CHECK(found != received.end() && found->second.defined(),
+                  "value " + std::to_string(crossing.value) + " was not received");
+    at::Tensor tensor = std::move(found->second);
+    if (crossing.has_gradient && recording_.graph.mode == graph::Mode::kTrain) {
+      auto node = make_node<CaptureNode>();
+      tensor = make_stand_in(tensor, node);
+      run.leaves[crossing.value] = {tensor, std::move(node)};
+    }
+    run.slots.tensors[*nodes_->slot_of(crossing.value)] = std::move(tensor);
+  }
+  nodes_->run(run.slots, input.num_samples, input.stream);
+  return run;
+}
+
+at::Tensor StageProgram::value(const StageRun& run, graph::ValueId value) const {
+  const auto slot = nodes_->slot_of(value);
+  TRIREME_CHECK(slot.has_value(), "value " + std::to_string(value) + " is not of this stage");
+  return run.slots.tensors[*slot];
+}
+
+ValueMap StageProgram::backward(StageRun run, const ValueMap& seeds) const {
+  torch::autograd::edge_list roots;
+  torch::autograd::variable_list gradients;
+  for (const auto& [value, gradient] : seeds) {
+    if (!gradient.defined()) continue;
+    const auto leaf = run.leaves.find(value);
+    const at::Tensor tensor = leaf == run.leaves.end() ? this->value(run, value)
+                                                       : leaf->second.stand_in;
+    if (!tensor.requires_grad()) continue;
+    roots.push_back(torch::autograd::impl::gradient_edge(tensor));
+    gradients.push_back(gradient);
+  }
+  run.slots.tensors.clear();
+  if (!roots.empty()) {
+    torch::autograd::Engine::get_default_engine().execute(
+        roots, gradients, /*keep_graph=*/false, /*create_graph=*/false, /*accumulate_grad=*/true);
+  }
+  ValueMap result;
+  for (auto& [value, leaf] : run.leaves) {
+    at::Tensor gradient = static_cast<CaptureNode*>(leaf.node.get())->take();
+    if (gradient.defined()) result[value] = std::move(gradient);
+  }
+  return result;
+}
+
+}  // namespace trireme::program

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "trireme/engine/program/crossings.h"
+#include "trireme/engine/program/node_program.h"
+#include "trireme/engine/program/sites.h"
+#include "trireme/engine/record/recording.h"
+#include "trireme/plan/layout/plan.h"
+
+namespace trireme::program {
+
+/// Values by id: what goes from one stage to another.
+using ValueMap = std::map<graph::ValueId, at::Tensor>;
+
+/// Where the backward ends at a received value.
+struct Leaf {
+  at::Tensor stand_in;
+  NodePtr node;  ///< A CaptureNode.
+};
+
+/// One microbatch in one stage, between its forward and its backward.
+struct StageRun {
+  Slots slots;
+  std::map<graph::ValueId, Leaf> leaves;  ///< Of received values that want a gradient.
+};
+
+/// What a microbatch brings to a forward.
+struct MicrobatchInput {
+  const Batch& batch;
+  std::int64_t num_samples;
+  NodeStream stream;
+};
+
+/// One stage of a plan, compiled: runs microbatches forward and backward.
+///
+/// Immutable and thread-safe, but a StageRun belongs to one thread at a time.
+class StageProgram {
+ public:
+  /// recording, sites   must outlive the program.
+  StageProgram(const record::Recording& recording, const layout::Plan& plan, int stage,
+               const SiteTable& sites);
+
+  /// Values to be received before a forward, and sent after it (to Crossing::stages[1...]).
+  const std::vector<Crossing>& receives() const { return receives_; }
+  const std::vector<Crossing>& sends() const { return sends_; }
+
+  /// Indices into Graph::losses of those that are made here.
+  const std::vector<int>& losses() const { return losses_; }
+
+  /// received   all of `receives()`, as `copy_across` makes them; taken over.
+  StageRun forward(const MicrobatchInput& input, ValueMap received) const;
+
+  /// A value that the forward made; for `sends()`, `losses()`.
+  at::Tensor value(const StageRun& run, graph::ValueId value) const;
+
+  /// Gradients of parameters go to the sink of the sites; returned are those of received values,
+  /// as the backward made them, undefined ones left out. Ends the run.
+  ///
+  /// seeds   gradient of each loss value whose last use is in this stage (see `seeds_loss`), and of
+  ///         each crossing value that comes back from the next stage of its chain.
+  ValueMap backward(StageRun run, const ValueMap& seeds) const;
+
+  /// The stage starts the backward of this loss: it makes it or is the last to use it.
+  bool seeds_loss(int loss) const;
+
+ private:
+  const record::Recording& recording_;
+  std::vector<Crossing> receives_;
+  std::vector<Crossing> sends_;
+  std::vector<int> losses_;
+  std::vector<int> seeded_losses_;
+  std::unique_ptr<NodeProgram> nodes_;
+};
+
+/// The stage after (before) `stage` in the chain of a crossing; -1 at its end.
+int next_in_chain(const Crossing& crossing, int stage);
+int previous_in_chain(const Crossing& crossing, int stage);
+
+}  // namespace trireme::program

@@ -1,0 +1,80 @@
+#include "trireme/engine/record/holes.h"
+
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace trireme::record {
+namespace {
+
+constexpr std::array<std::string_view, 16> kMetadataOperators = {
+    "aten::size",         "aten::sym_size",     "aten::stride",
+    "aten::sym_stride",   "aten::sym_numel",    "aten::numel",
+    "aten::dim",          "aten::is_same_size", "aten::result_type",
+    "aten::can_cast",     "aten::is_complex",   "aten::promote_types",
+    "aten::is_floating_point", "aten::is_signed", "aten::is_inference",
+    "aten::sym_storage_offset"};
+
+struct NamedHole {
+  std::string_view op;
+  const char* reason;
+};
+
+constexpr std::array<NamedHole, 9> kHoles = {{
+    {"aten::_has_compatible_shallow_copy_type", "set_data gives a tensor other memory unseen"},
+    {"aten::set_data", "set_data gives a tensor other memory unseen"},
+    {"aten::set_", "it gives a tensor other memory"},
+    {"aten::_backward", "a backward runs inside forward"},
+    {"aten::nonzero", "the shape of its result depends on data"},
+    {"aten::masked_select", "the shape of its result depends on data"},
+    {"aten::unique_consecutive", "the shape of its result depends on data"},
+    {"aten::_unique2", "the shape of its result depends on data"},
+    {"aten::_unique", "the shape of its result depends on data"},
+}};
+
+bool is_tensor_like(const c10::IValue& value) {
+  return value.isNone() || value.isTensor() || value.isTensorList();
+}
+
+}  // namespace
+
+std::optional<std::string> hole_of_operator(const c10::OperatorName& name) {
+  for (const NamedHole& hole : kHoles) {
+    if (hole.op == name.name) return hole.reason;
+  }
+  return std::nullopt;
+}
+
+OutputKind hole_of_outputs(const c10::OperatorName& name,
+                           const std::vector<c10::IValue>& outputs) {
+  if (std::find(kMetadataOperators.begin(), kMetadataOperators.end(), name.name) !=
+      kMetadataOperators.end()) {
+    return OutputKind::kMetadata;
+  }
+  const bool all_tensors = std::all_of(outputs.begin(), outputs.end(), is_tensor_like);
+  return all_tensors ? OutputKind::kTensors : OutputKind::kValueLeaves;
+}
+
+bool is_functorch_active() {
+  return c10::impl::tls_local_dispatch_key_set().included_.has(
+      c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
+}
+
+bool has_hooks(const at::Tensor& tensor) {
+  if (torch::autograd::impl::get_autograd_meta(tensor) == nullptr) return false;
+  if (!torch::autograd::impl::hooks(tensor).empty()) return true;
+  if (torch::autograd::impl::post_acc_grad_hooks(tensor)) return true;
+  const auto node = tensor.grad_fn();
+  return node && (!node->pre_hooks().empty() || !node->post_hooks().empty() ||
+                  !node->tensor_pre_hooks().empty());
+}
+
+bool makes_uninitialised_memory(const std::string& op) {
+  return op.starts_with("aten::empty") || op.starts_with("aten::new_empty");
+}
+
+}  // namespace trireme::record

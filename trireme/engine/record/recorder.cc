@@ -1,0 +1,397 @@
+#include "trireme/engine/record/recorder.h"
+
+#include <ATen/autocast_mode.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "trireme/base/error.h"
+#include "trireme/engine/record/convert.h"
+#include "trireme/engine/record/holes.h"
+#include "trireme/engine/record/names.h"
+
+namespace trireme::record {
+namespace internal {
+namespace {
+
+std::int64_t version_of(const at::Tensor& tensor) {
+  return tensor.is_inference() ? 0 : static_cast<std::int64_t>(tensor._version());
+}
+
+std::optional<graph::Autocast> current_autocast() {
+  if (!at::autocast::is_autocast_enabled(at::kCPU)) return std::nullopt;
+  return graph::Autocast{"cpu", to_dtype(at::autocast::get_autocast_dtype(at::kCPU))};
+}
+
+bool same_bytes(const at::Tensor& a, const at::Tensor& b) { return to_bytes(a) == to_bytes(b); }
+
+graph::Argument to_argument_list(graph::ArgumentList items) { return {std::move(items)}; }
+
+}  // namespace
+
+Recorder::Recorder(const Model& model, const Batch& batch, graph::Mode mode) {
+  graph_.mode = mode;
+  graph_.torch_version = TORCH_VERSION;
+  add_registered(model);
+  add_batch(model, batch);
+}
+
+void Recorder::add_registered(const Model& model) {
+  for (const auto& [name, tensor] : model.parameters) {
+    if (!tensor.defined()) continue;
+    if (const auto known = table_.find(tensor)) {
+      for (graph::Parameter& parameter : graph_.parameters) {
+        if (parameter.value == *known) parameter.aliases.push_back(name);
+      }
+      continue;
+    }
+    if (!table_.in_storage_of(tensor).empty()) {
+      throw Error(ErrorKind::kInvalidArgument,
+                  "parameter '" + name +
+                      "' shares memory with another parameter without being the same tensor; "
+                      "register one tensor under both names to tie them");
+    }
+    const graph::ValueId id = table_.add(tensor, graph::ValueSource::kParameter, -1);
+    graph_.parameters.push_back({.name = name, .aliases = {}, .value = id});
+    parameter_names_[id] = name;
+  }
+  for (const auto& [name, tensor] : model.buffers) {
+    if (!tensor.defined()) continue;
+    if (const auto known = table_.find(tensor)) {
+      for (graph::Buffer& buffer : graph_.buffers) {
+        if (buffer.value == *known) buffer.aliases.push_back(name);
+      }
+      continue;
+    }
+    const graph::ValueId id = table_.add(tensor, graph::ValueSource::kBuffer, -1);
+    graph_.buffers.push_back({.name = name, .aliases = {}, .value = id});
+    buffer_data_[id] = tensor.detach().clone();
+  }
+}
+
+void Recorder::add_batch(const Model& model, const Batch& batch) {
+  for (const auto& [name, tensor] : batch.tensors()) {
+    const bool is_scalar = std::any_of(model.step_scalars.begin(), model.step_scalars.end(),
+                                       [&](const StepScalar& s) { return s.name == name; });
+    const auto dim = model.batch_dims.find(name);
+    const auto source = is_scalar ? graph::ValueSource::kStepScalar : graph::ValueSource::kInput;
+    const graph::ValueId id = table_.add(tensor, source, -1);
+    graph_.inputs.push_back(
+        {.name = name,
+         .value = id,
+         .batch_dim = is_scalar ? -1 : (dim == model.batch_dims.end() ? 0 : dim->second)});
+  }
+}
+
+void Recorder::begin_node(int index, std::string op, std::string overload) {
+  node_ = {.id = index, .op = std::move(op), .overload = std::move(overload)};
+  node_.flags.grad_mode = at::GradMode::is_enabled();
+  node_.autocast = current_autocast();
+  inputs_.clear();
+}
+
+void Recorder::before(int index, const at::RecordFunction& call) {
+  const auto name = call.operator_name();
+  begin_node(index, name ? name->name : call.name(), name ? name->overload_name : "");
+  if (!name) refuse(kForeignRegion);
+  if (is_functorch_active()) refuse("it runs under a functorch transform (vmap, grad)");
+  const auto op = c10::Dispatcher::singleton().findSchema(*name);
+  if (!op) refuse("its operator is not registered with the dispatcher");
+  if (const auto hole = hole_of_operator(*name)) refuse(*hole);
+  node_.flags.random = op->hasTag(at::Tag::nondeterministic_seeded);
+  take_inputs(op->schema(), call.inputs());
+}
+
+void Recorder::after(int index, const at::RecordFunction& call) {
+  TRIREME_CHECK(node_.id == index, "operator " + std::to_string(index) + " ends out of order");
+  take_writes();
+  const auto hole = hole_of_outputs(*call.operator_name(), call.outputs());
+  if (hole == OutputKind::kValueLeaves) refuse("it hands a tensor's value to the program");
+  if (hole == OutputKind::kMetadata) return;
+  take_outputs(call.outputs());
+  settle_uninitialised();
+  end_node();
+}
+
+void Recorder::before_opaque(int index, const OpaqueCall& call) {
+  begin_node(index, "opaque", call.function->name);
+  node_.flags.random = true;
+  const auto [known, is_new] = opaques_.emplace(call.function->name, call.function);
+  if (!is_new && known->second != call.function) {
+    refuse("two opaque functions have the same name");
+  }
+  graph::ArgumentList inputs, parameters, buffers;
+  for (const at::Tensor& tensor : call.inputs) inputs.push_back(to_argument(tensor));
+  for (const NamedTensor& item : call.function->parameters) {
+    if (!table_.find(item.tensor)) refuse("its parameter '" + item.name + "' is not registered");
+    parameters.push_back(to_argument(item.tensor));
+  }
+  for (const NamedTensor& item : call.function->buffers) {
+    if (!table_.find(item.tensor)) refuse("its buffer '" + item.name + "' is not registered");
+    buffers.push_back(to_argument(item.tensor));
+  }
+  for (graph::ArgumentList* list : {&inputs, &parameters, &buffers}) {
+    node_.inputs.push_back(to_argument_list(std::move(*list)));
+  }
+}
+
+void Recorder::after_opaque(int, const OpaqueCall& call) {
+  take_writes();
+  node_.output_lists.push_back(static_cast<int>(call.outputs.size()));
+  for (const at::Tensor& tensor : call.outputs) take_output(tensor);
+  settle_uninitialised();
+  end_node();
+}
+
+graph::Argument Recorder::to_argument(const at::Tensor& tensor) {
+  if (!tensor.defined()) return {};
+  if (!table_.find(tensor) && tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+    graph::Argument number = to_constant(c10::IValue(tensor.item()), *c10::NumberType::get());
+    graph::WrappedNumber wrapped{.number = {}, .dtype = to_dtype(tensor.scalar_type())};
+    std::visit(
+        [&]<typename T>(const T& content) {
+          if constexpr (requires { wrapped.number = content; }) wrapped.number = content;
+        },
+        number.content);
+    return {wrapped};
+  }
+  std::string problem;
+  const graph::ValueId value = table_.find_or_add_constant(tensor, problem);
+  if (!problem.empty()) refuse("it takes " + problem);
+  if (const std::string foreign = table_.foreign_gradient(value); !foreign.empty()) refuse(foreign);
+  inputs_.push_back({tensor, value, version_of(tensor)});
+  const auto parameter = parameter_names_.find(value);
+  if (parameter != parameter_names_.end()) nearest_parameter_ = parameter->second;
+  return {graph::ValueRef{value}};
+}
+
+graph::Argument Recorder::to_argument(const c10::IValue& value, const c10::Type& type) {
+  if (value.isTensor()) return to_argument(value.toTensor());
+  if (!value.isTensorList() && !value.isOptionalTensorList()) return to_constant(value, type);
+  graph::ArgumentList items;
+  for (const c10::IValue& item : value.toListRef()) {
+    items.push_back(item.isNone() ? graph::Argument{} : to_argument(item.toTensor()));
+  }
+  return {std::move(items)};
+}
+
+void Recorder::take_inputs(const c10::FunctionSchema& schema,
+                           c10::ArrayRef<const c10::IValue> inputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    node_.inputs.push_back(to_argument(inputs[i], *schema.arguments()[i].real_type()));
+  }
+}
+
+void Recorder::take_writes() {
+  for (const InputTensor& input : inputs_) {
+    bool written = version_of(input.tensor) != input.version;
+    const auto buffer = buffer_data_.find(input.value);
+    // Batch norm writes its statistics without telling anyone: only the data shows it.
+    if (buffer != buffer_data_.end() && !same_bytes(buffer->second, input.tensor)) {
+      written = true;
+      buffer->second = input.tensor.detach().clone();
+    }
+    if (!written || std::find(node_.writes.begin(), node_.writes.end(), input.value) !=
+                        node_.writes.end()) {
+      continue;
+    }
+    node_.writes.push_back(input.value);
+    table_.refresh_storage_of(input.tensor);
+    for (graph::ValueId member : table_.in_storage_of(input.tensor)) {
+      const graph::ValueSource source = table_.values()[member].source;
+      if (source == graph::ValueSource::kParameter) refuse("it writes to a parameter");
+      if (source == graph::ValueSource::kConstant && table_.values()[member].producer < 0) {
+        refuse("it writes to a tensor that is not registered; make it a buffer");
+      }
+    }
+  }
+}
+
+void Recorder::take_outputs(const std::vector<c10::IValue>& outputs) {
+  for (const c10::IValue& output : outputs) {
+    if (output.isTensorList()) {
+      node_.output_lists.push_back(static_cast<int>(output.toListRef().size()));
+      for (const c10::IValue& item : output.toListRef()) take_output(item.toTensor());
+    } else {
+      node_.output_lists.push_back(-1);
+      take_output(output.isNone() ? at::Tensor() : output.toTensor());
+    }
+  }
+}
+
+void Recorder::take_output(const at::Tensor& tensor) {
+  if (!tensor.defined()) {
+    node_.outputs.push_back(-1);
+    return;
+  }
+  for (const InputTensor& input : inputs_) {
+    if (tensor.has_storage() && input.tensor.has_storage() && tensor.is_alias_of(input.tensor)) {
+      node_.flags.view = true;
+    }
+  }
+  if (const auto known = table_.find(tensor)) {
+    node_.outputs.push_back(*known);
+    return;
+  }
+  node_.outputs.push_back(table_.add(tensor, graph::ValueSource::kNode, node_.id));
+}
+
+/// The first operator that reads memory of an empty() makes it a constant, unless one wrote before:
+/// its data came from host code (`torch::tensor({...})`). Views of it decide nothing.
+void Recorder::settle_uninitialised() {
+  for (const InputTensor& input : inputs_) {
+    const auto members = table_.in_storage_of(input.tensor);
+    const auto pending = std::find_if(members.begin(), members.end(), [&](graph::ValueId member) {
+      return uninitialised_.contains(member);
+    });
+    if (pending == members.end()) continue;
+    const bool written = std::any_of(
+        node_.writes.begin(), node_.writes.end(), [&](graph::ValueId value) {
+          return std::find(members.begin(), members.end(), value) != members.end();
+        });
+    if (!written && node_.flags.view) continue;
+    if (!written) make_constant(*pending, uninitialised_[*pending]);
+    uninitialised_.erase(*pending);
+  }
+}
+
+void Recorder::make_constant(graph::ValueId value, std::size_t position) {
+  dropped_.insert(position);
+  table_.values()[value].source = graph::ValueSource::kConstant;
+  table_.entry(value).constant = table_.entry(value).tensor.detach().clone();
+}
+
+void Recorder::end_node() {
+  if (makes_uninitialised_memory(node_.op)) {
+    uninitialised_[node_.outputs.at(0)] = graph_.nodes.size();
+  }
+  graph_.nodes.push_back(std::move(node_));
+}
+
+graph::ValueId Recorder::loss_value(const at::Tensor& tensor, const std::string& name) const {
+  if (!tensor.defined() || tensor.dim() != 0 || !at::isFloatingType(tensor.scalar_type())) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "loss '" + name + "' is " +
+                    (tensor.defined() ? "a tensor of " + std::to_string(tensor.dim()) +
+                                            " dimensions and dtype " +
+                                            c10::toString(tensor.scalar_type())
+                                      : "undefined") +
+                    "; forward returns 0-dim floating tensors, as in mean_loss(loss.mean())");
+  }
+  const auto value = table_.find(tensor);
+  if (!value) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "loss '" + name + "' was not made by a recorded operator of this forward");
+  }
+  return *value;
+}
+
+graph::Loss Recorder::to_loss(const Loss& loss) const {
+  if (table_.values()[loss_value(loss.value, loss.name)].source != graph::ValueSource::kNode) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "loss '" + loss.name + "' is not the result of an operator");
+  }
+  graph::Loss result{.name = loss.name,
+                     .value = loss_value(loss.value, loss.name),
+                     .weight = std::nullopt,
+                     .coefficient = loss.coefficient};
+  if (loss.weight.defined()) result.weight = loss_value(loss.weight, loss.name + ".weight");
+  const bool wants_gradient = graph_.mode == graph::Mode::kTrain && loss.coefficient != 0;
+  if (wants_gradient && !loss.value.requires_grad()) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "loss '" + loss.name +
+                    "' depends on no trainable parameter; make it a metric, or check for no_grad "
+                    "and detach() in the model");
+  }
+  return result;
+}
+
+Trace Recorder::finish(const Losses& losses) {
+  for (const auto& [value, position] : uninitialised_) make_constant(value, position);
+  if (losses.empty()) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "the model's forward returned no loss; return at least one, as in "
+                "{trireme::mean_loss(loss)}");
+  }
+  for (const Loss& loss : losses) graph_.losses.push_back(to_loss(loss));
+  check_gradients_and_hooks();
+  table_.describe();
+  std::vector<graph::Node> kept;
+  for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+    if (!dropped_.contains(i)) kept.push_back(std::move(graph_.nodes[i]));
+  }
+  graph_.nodes = std::move(kept);
+  Trace trace{.graph = std::move(graph_), .tensors = {}, .opaques = std::move(opaques_)};
+  trace.graph.values = table_.values();
+  for (std::size_t i = 0; i < table_.values().size(); ++i) {
+    graph::Value& value = trace.graph.values[i];
+    const auto id = static_cast<graph::ValueId>(i);
+    if (value.source == graph::ValueSource::kConstant) {
+      value.producer = -1;
+      trace.graph.constants.push_back({id, to_bytes(table_.entry(id).constant)});
+      trace.tensors.push_back(table_.entry(id).constant);
+    } else {
+      const bool is_node = value.source == graph::ValueSource::kNode;
+      trace.tensors.push_back(is_node ? at::Tensor() : table_.entry(id).tensor);
+    }
+  }
+  name_nodes(trace.graph);
+  return trace;
+}
+
+void Recorder::check_gradients_and_hooks() {
+  for (std::size_t i = 0; i < table_.values().size(); ++i) {
+    const auto id = static_cast<graph::ValueId>(i);
+    std::string problem = table_.foreign_gradient(id);
+    if (problem.empty() && has_hooks(table_.entry(id).tensor)) {
+      problem = "a gradient hook is attached to it or to its backward; a replay would lose it";
+    }
+    if (problem.empty()) continue;
+    const graph::Value& value = table_.values()[id];
+    for (const graph::Node& node : graph_.nodes) {
+      if (node.id == value.producer) node_ = node;
+    }
+    const auto parameter = parameter_names_.find(id);
+    if (parameter != parameter_names_.end()) {
+      node_.op = "parameter '" + parameter->second + "'";
+      node_.overload.clear();
+    }
+    refuse(problem);
+  }
+}
+
+void Recorder::refuse(const std::string& what) const {
+  const std::string op =
+      node_.op + (node_.overload.empty() || node_.op == "opaque" ? "" : "." + node_.overload);
+  throw Error(ErrorKind::kInvalidArgument,
+              "cannot record " + op + " (operator " + std::to_string(node_.id) + ", " +
+                  (nearest_parameter_.empty() ? "before any parameter is used"
+                                              : "near parameter '" + nearest_parameter_ + "'") +
+                  "): " + what +
+                  ". Mark the code around it with trireme::opaque to run it as one node");
+}
+
+}  // namespace internal
+
+Trace trace(const Model& model, const Batch& batch, graph::Mode mode) {
+  model.set_training(mode == graph::Mode::kTrain);
+  internal::Recorder recorder(model, batch, mode);
+  Losses losses;
+  {
+    const Observation observation(recorder);
+    const c10::AutoGradMode grad_mode(mode == graph::Mode::kTrain);
+    try {
+      losses = model.forward(batch);
+    } catch (...) {
+      observation.rethrow();  // A refusal explains more than what it led to.
+      throw;
+    }
+    observation.rethrow();
+  }
+  return recorder.finish(losses);
+}
+
+}  // namespace trireme::record

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "trireme/engine/record/model.h"
+#include "trireme/engine/record/observer.h"
+#include "trireme/engine/record/value_table.h"
+#include "trireme/plan/graph/graph.h"
+
+namespace trireme::record {
+
+/// One forward pass at one batch size: a graph whose sizes are all fixed, and the tensors behind it.
+struct Trace {
+  graph::Graph graph;
+  std::vector<at::Tensor> tensors;  ///< By value id; of node outputs empty.
+  std::map<std::string, std::shared_ptr<const OpaqueFunction>> opaques;
+};
+
+/// Runs `model.forward(batch)` once and writes down what it calls.
+///
+/// Throws kInvalidArgument, naming the operator and the nearest parameters, for what a replay could
+/// not repeat (the holes listed in the room's README). Leaves buffers and the generator changed.
+Trace trace(const Model& model, const Batch& batch, graph::Mode mode);
+
+namespace internal {
+
+/// Builds the graph of a Trace, operator by operator.
+class Recorder : public OperatorListener {
+ public:
+  Recorder(const Model& model, const Batch& batch, graph::Mode mode);
+
+  void before(int index, const at::RecordFunction& call) override;
+  void after(int index, const at::RecordFunction& call) override;
+  void before_opaque(int index, const OpaqueCall& call) override;
+  void after_opaque(int index, const OpaqueCall& call) override;
+
+  /// Call after the forward, its observation over.
+  Trace finish(const Losses& losses);
+
+ private:
+  /// A tensor among an operator's inputs and its state before the call.
+  struct InputTensor {
+    at::Tensor tensor;
+    graph::ValueId value;
+    std::int64_t version;
+  };
+
+  void add_registered(const Model& model);
+  void add_batch(const Model& model, const Batch& batch);
+  void begin_node(int index, std::string op, std::string overload);
+  graph::Argument to_argument(const c10::IValue& value, const c10::Type& type);
+  graph::Argument to_argument(const at::Tensor& tensor);
+  void take_inputs(const c10::FunctionSchema& schema, c10::ArrayRef<const c10::IValue> inputs);
+  void take_outputs(const std::vector<c10::IValue>& outputs);
+  void take_output(const at::Tensor& tensor);
+  void take_writes();
+  void settle_uninitialised();
+  void make_constant(graph::ValueId value, std::size_t position);
+  void end_node();
+  void check_gradients_and_hooks();
+  graph::Loss to_loss(const Loss& loss) const;
+  graph::ValueId loss_value(const at::Tensor& tensor, const std::string& name) const;
+  [[noreturn]] void refuse(const std::string& what) const;
+
+  graph::Graph graph_;
+  ValueTable table_;
+  graph::Node node_;                    ///< The one being recorded.
+  std::vector<InputTensor> inputs_;     ///< Of the node being recorded.
+  std::string nearest_parameter_;
+  std::map<graph::ValueId, at::Tensor> buffer_data_;  ///< As last seen, to notice silent writes.
+  std::map<graph::ValueId, std::string> parameter_names_;
+  /// Outputs of empty() whose memory nobody has written yet: value -> position of the node.
+  std::map<graph::ValueId, std::size_t> uninitialised_;
+  std::unordered_set<std::size_t> dropped_;  ///< Positions of nodes that became constants.
+  std::map<std::string, std::shared_ptr<const OpaqueFunction>> opaques_;
+};
+
+}  // namespace internal
+}  // namespace trireme::record

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trireme/engine/parameters/store.h"
+#include "trireme/engine/program/stage_program.h"
+#include "trireme/engine/program/weight_program.h"
+#include "trireme/engine/record/recording.h"
+#include "trireme/engine/serial/lane_accumulator.h"
+#include "trireme/plan/layout/plan.h"
+
+namespace trireme::serial {
+
+/// One loss over a step or an evaluation.
+struct LossTotal {
+  std::string name;
+  double sum = 0;
+  double weight = 0;
+  double coefficient = 1;
+  double mean() const { return sum / weight; }
+};
+
+struct StepLosses {
+  std::vector<LossTotal> losses;
+
+  /// Sum of coefficient x mean.
+  double total() const;
+};
+
+/// The reference for every layout: runs all stages of a plan in one process, one microbatch after
+/// the other, under the equality contract (docs/concepts/equality.md).
+///
+/// Caller-synchronised. Needs one intra-op thread (memory::apply_torch_settings).
+class SerialExecutor {
+ public:
+  /// recording, store   must outlive the executor; the store holds the recording's parameters.
+  /// seed               of the random streams.
+  /// Errors   those of layout::check.
+  SerialExecutor(const record::Recording& recording, const layout::Plan& plan,
+                 const parameters::ParameterStore& store, std::uint64_t seed);
+
+  /// Forward and backward of all microbatches of a step, in global order. Afterwards `gradients()`
+  /// holds the gradient of the step loss and the buffers are those of the next step.
+  ///
+  /// microbatches   B/b of them, b samples each, with their step scalars; kInvalidArgument if not.
+  StepLosses run_step(std::int64_t step, const std::vector<Batch>& microbatches);
+
+  const LaneAccumulator& gradients() const { return accumulator_; }
+
+ private:
+  struct Seeds;
+
+  Seeds weigh(const std::vector<Batch>& microbatches) const;
+  std::vector<program::StageRun> forward(const program::MicrobatchInput& input);
+  void backward(std::vector<program::StageRun> runs, const program::ValueMap& loss_seeds);
+  program::ValueMap loss_seeds(const std::vector<program::StageRun>& runs, const Seeds& seeds,
+                               StepLosses& losses) const;
+
+  const record::Recording& recording_;
+  layout::Plan plan_;
+  std::uint64_t seed_;
+  LaneAccumulator accumulator_;
+  program::SiteTable sites_;
+  program::WeightProgram weights_;
+  std::vector<program::StageProgram> stages_;
+};
+
+/// Sums the losses of an evaluation recording over microbatches of any sizes. Caller-synchronised.
+class Evaluator {
+ public:
+  /// recording   in eval mode; must outlive the evaluator.
+  explicit Evaluator(const record::Recording& recording);
+
+  /// One forward. Random nodes, if there are any, draw from streams of `seed` and the order of calls.
+  void add(const Batch& batch, std::uint64_t seed);
+
+  const StepLosses& losses() const { return losses_; }
+
+ private:
+  const record::Recording& recording_;
+  program::WeightProgram weights_;
+  std::unique_ptr<program::NodeProgram> nodes_;
+  StepLosses losses_;
+  std::int64_t num_batches_ = 0;
+};
+
+/// Samples in `batch`. kInvalidArgument where a field is missing or the fields disagree.
+std::int64_t num_samples(const graph::Graph& graph, const Batch& batch);
+
+}  // namespace trireme::serial

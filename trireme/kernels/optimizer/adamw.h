@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+
+namespace trireme::kernels {
+
+struct AdamwOptions {
+  double learning_rate = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 1e-2;
+};
+
+/// root[i] = sqrt(x[i]) for i < n; no overlap.
+template <typename T>
+using SquareRoots = void (*)(const T* x, T* root, std::int64_t n);
+
+/// One step of AdamW, element by element, in the arithmetic of `torch::optim::AdamW` on a processor
+/// with FMA (each line rounds as often as it has operations, a fused multiply-add counting as one;
+/// constants, the parentheses among them, are computed in f64 and rounded to T first):
+///
+///     p    = p * (1 - learning_rate * weight_decay)            if weight_decay is not 0
+///     m    = fma((1 - beta1), g, m * beta1)
+///     v    = fma((1 - beta2) * g, g, v * beta2)
+///     d    = sqrt(v) / (sqrt(1 - beta2^step)) + epsilon
+///     p    = p + (-learning_rate / (1 - beta1^step)) * m / d
+///
+/// The result of an element depends on nothing but its own values: not on its position, on n or on
+/// the vector width.
+///
+/// step        counts from 1, else kInvalidArgument.
+/// gradient    [n], left as it is.
+/// exp_avg     [n] m, updated; zeros before the first step.
+/// exp_avg_sq  [n] v, updated; zeros before the first step.
+/// parameter   [n], updated. No arrays overlap.
+/// roots       where square roots are taken; null: here, correctly rounded. Torch's own come from
+///             MKL and are off by one in the last place for about a sixth of all f32, so equality
+///             with torch::optim::AdamW to the bit needs torch's function here.
+/// Source      Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019, algorithm 2.
+void adamw(const AdamwOptions& options, std::int64_t step, const float* gradient, float* exp_avg,
+           float* exp_avg_sq, float* parameter, std::int64_t n,
+           SquareRoots<float> roots = nullptr);
+void adamw(const AdamwOptions& options, std::int64_t step, const double* gradient,
+           double* exp_avg, double* exp_avg_sq, double* parameter, std::int64_t n,
+           SquareRoots<double> roots = nullptr);
+
+}  // namespace trireme::kernels

@@ -1,0 +1,59 @@
+#include "trireme/kernels/reference/optimizer.h"
+
+#include <cmath>
+
+namespace trireme::kernels::reference {
+namespace {
+
+template <typename T>
+void any_sgd(const SgdOptions& o, bool first_step, T g, T& buf, T& p) {
+  const auto constant = [](double x) { return static_cast<T>(x); };
+  if (o.weight_decay != 0) g = std::fma(constant(o.weight_decay), p, g);
+  if (o.momentum != 0) {
+    const T damped = constant(o.momentum) * buf;
+    buf = first_step ? g : std::fma(constant(1 - o.dampening), g, damped);
+    g = o.nesterov ? std::fma(constant(o.momentum), buf, g) : buf;
+  }
+  p = std::fma(constant(-o.learning_rate), g, p);
+}
+
+template <typename T>
+void any_adamw(const AdamwOptions& o, std::int64_t step, T g, T& m, T& v, T& p) {
+  const auto constant = [](double x) { return static_cast<T>(x); };
+  const double correction1 = 1 - std::pow(o.beta1, static_cast<double>(step));
+  const double correction2 = 1 - std::pow(o.beta2, static_cast<double>(step));
+  if (o.weight_decay != 0) p = p * constant(1 - o.learning_rate * o.weight_decay);
+  const T old_m = m * constant(o.beta1);
+  m = std::fma(constant(1 - o.beta1), g, old_m);
+  const T old_v = v * constant(o.beta2);
+  const T scaled = constant(1 - o.beta2) * g;
+  v = std::fma(scaled, g, old_v);
+  const T quotient = std::sqrt(v) / constant(std::sqrt(correction2));
+  const T d = quotient + constant(o.epsilon);
+  const T change = constant(-(o.learning_rate / correction1)) * m;
+  p = p + change / d;
+}
+
+}  // namespace
+
+void sgd(const SgdOptions& options, bool first_step, float gradient, float& buffer,
+         float& parameter) {
+  any_sgd(options, first_step, gradient, buffer, parameter);
+}
+
+void sgd(const SgdOptions& options, bool first_step, double gradient, double& buffer,
+         double& parameter) {
+  any_sgd(options, first_step, gradient, buffer, parameter);
+}
+
+void adamw(const AdamwOptions& options, std::int64_t step, float gradient, float& exp_avg,
+           float& exp_avg_sq, float& parameter) {
+  any_adamw(options, step, gradient, exp_avg, exp_avg_sq, parameter);
+}
+
+void adamw(const AdamwOptions& options, std::int64_t step, double gradient, double& exp_avg,
+           double& exp_avg_sq, double& parameter) {
+  any_adamw(options, step, gradient, exp_avg, exp_avg_sq, parameter);
+}
+
+}  // namespace trireme::kernels::reference

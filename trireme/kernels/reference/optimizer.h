@@ -1,0 +1,19 @@
+#pragma once
+
+#include "trireme/kernels/optimizer/adamw.h"
+#include "trireme/kernels/optimizer/sgd.h"
+
+namespace trireme::kernels::reference {
+
+/// As kernels/optimizer/sgd.h and adamw.h for one element, written as the formulas are; for tests.
+void sgd(const SgdOptions& options, bool first_step, float gradient, float& buffer,
+         float& parameter);
+void sgd(const SgdOptions& options, bool first_step, double gradient, double& buffer,
+         double& parameter);
+
+void adamw(const AdamwOptions& options, std::int64_t step, float gradient, float& exp_avg,
+           float& exp_avg_sq, float& parameter);
+void adamw(const AdamwOptions& options, std::int64_t step, double gradient, double& exp_avg,
+           double& exp_avg_sq, double& parameter);
+
+}  // namespace trireme::kernels::reference

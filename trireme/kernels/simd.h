@@ -1,0 +1,34 @@
+#pragma once
+
+// How kernels get their fast form: a loop is written once, as a function that is forced inline, and
+// compiled twice, for any x86-64 and for AVX2 with FMA; `has_avx2` picks at run time. Both give the
+// same bits: elements do not depend on each other, a fused multiply-add is written as one (`fma`),
+// and the compiler may make no others (-ffp-contract=off).
+
+#define TRIREME_INLINE_LOOP __attribute__((always_inline)) inline
+
+#if defined(__x86_64__)
+#define TRIREME_AVX2 __attribute__((target("avx2,fma")))
+#else
+#define TRIREME_AVX2
+#endif
+
+namespace trireme::kernels {
+
+/// Whether this processor has what TRIREME_AVX2 code needs.
+inline bool has_avx2() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#else
+  return false;
+#endif
+}
+
+/// a * b + c, rounded once. Builtins, since a library function would not be compiled twice.
+TRIREME_INLINE_LOOP float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+TRIREME_INLINE_LOOP double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
+
+TRIREME_INLINE_LOOP float square_root(float x) { return __builtin_sqrtf(x); }
+TRIREME_INLINE_LOOP double square_root(double x) { return __builtin_sqrt(x); }
+
+}  // namespace trireme::kernels

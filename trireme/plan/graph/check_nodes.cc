@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <unordered_map>
+
+#include "trireme/plan/graph/check.h"
+#include "trireme/plan/graph/index.h"
+
+namespace trireme::graph {
+namespace {
+
+using internal::describe;
+using internal::fail_check;
+
+bool is_moderate(std::int64_t number) { return number >= -kMaxExtent && number <= kMaxExtent; }
+
+/// Refuses what the recursive passes and `Size::at` could not bear.
+void check_argument(const Argument& argument, int depth, const std::string& subject) {
+  const auto* size = std::get_if<Size>(&argument.content);
+  if (const auto* wrapped = std::get_if<WrappedNumber>(&argument.content)) {
+    size = std::get_if<Size>(&wrapped->number);
+  }
+  if (size && !size->is_fixed() && (!is_moderate(size->per_sample) || !is_moderate(size->fixed))) {
+    fail_check(subject, "a batch-dependent integer is too large");
+  }
+  const auto* list = std::get_if<ArgumentList>(&argument.content);
+  if (!list) return;
+  if (depth == kMaxListDepth) {
+    fail_check(subject, "lists are nested deeper than " + std::to_string(kMaxListDepth));
+  }
+  for (const Argument& item : *list) check_argument(item, depth + 1, subject);
+}
+
+class NodeChecker {
+ public:
+  explicit NodeChecker(const Graph& graph) : graph_(graph), is_ready_(graph.values.size()) {
+    for (std::size_t id = 0; id < graph.values.size(); ++id) {
+      is_ready_[id] = graph.values[id].source != ValueSource::kNode;
+    }
+    const auto protect = [this](ValueId id, std::string what) {
+      protected_.emplace(graph_.values[id].storage_id, std::move(what));
+    };
+    for (const Parameter& p : graph.parameters) protect(p.value, "parameter '" + p.name + "'");
+    for (const ConstantTensor& c : graph.constants) {
+      protect(c.value, "constant " + std::to_string(c.value));
+    }
+    for (const Buffer& b : graph.buffers) {
+      if (b.policy != BufferPolicy::kReadOnly) continue;
+      protect(b.value, "buffer '" + b.name + "', whose policy is read_only");
+    }
+  }
+
+  void check(const Node& node) {
+    check_identity(node);
+    for (const Argument& argument : node.inputs) {
+      check_argument(argument, 0, describe(node) + ": inputs");
+    }
+    const std::vector<ValueId> inputs = input_values(node);
+    check_inputs(node, inputs);
+    check_outputs(node, inputs);
+    check_writes(node, inputs);
+    seen_.emplace(node.id, &node);
+  }
+
+ private:
+  void check_identity(const Node& node) const {
+    const std::string subject = describe(node);
+    if (node.id < 0) fail_check(subject, "its id is negative");
+    if (seen_.contains(node.id)) fail_check(subject, "its id is taken by an earlier node");
+    if (node.op.empty()) fail_check(subject, "it names no operator");
+    if (node.op == "opaque" && node.overload.empty()) {
+      fail_check(subject, "overload: an opaque node needs the name of its callable");
+    }
+    if (node.copy_of == -1) return;
+    const auto original = seen_.find(node.copy_of);
+    if (original == seen_.end() || original->second->op != node.op ||
+        original->second->overload != node.overload) {
+      fail_check(subject, "copy_of: " + std::to_string(node.copy_of) +
+                              " is no earlier node with the same operator");
+    }
+  }
+
+  void check_inputs(const Node& node, const std::vector<ValueId>& inputs) const {
+    for (const ValueId id : inputs) {
+      if (!is_value(id)) {
+        fail_check(describe(node), "inputs: there is no value " + std::to_string(id));
+      }
+      if (!is_ready_[id]) {
+        fail_check(describe(node), "inputs: value " + std::to_string(id) +
+                                       " is used before node " +
+                                       std::to_string(graph_.values[id].producer) +
+                                       " produces it");
+      }
+    }
+  }
+
+  void check_outputs(const Node& node, const std::vector<ValueId>& inputs) {
+    std::size_t expected = 0;
+    for (const int length : node.output_lists) {
+      if (length < -1) fail_check(describe(node), "output_lists: a length is negative");
+      expected += length == -1 ? 1 : static_cast<std::size_t>(length);
+    }
+    if (expected != node.outputs.size()) {
+      fail_check(describe(node), "output_lists give " + std::to_string(expected) +
+                                     " outputs, but there are " +
+                                     std::to_string(node.outputs.size()));
+    }
+    for (const ValueId id : node.outputs) {
+      if (id == -1) continue;
+      if (graph_.values[id].producer == node.id) {
+        is_ready_[id] = true;
+      } else if (std::find(inputs.begin(), inputs.end(), id) == inputs.end()) {
+        fail_check(describe(node), "outputs: value " + std::to_string(id) +
+                                       " is neither produced here nor one of its inputs");
+      }
+    }
+  }
+
+  void check_writes(const Node& node, const std::vector<ValueId>& inputs) const {
+    for (const ValueId id : node.writes) {
+      if (std::find(inputs.begin(), inputs.end(), id) == inputs.end()) {
+        fail_check(describe(node),
+                   "writes: value " + std::to_string(id) + " is not among its inputs");
+      }
+      const auto owner = protected_.find(graph_.values[id].storage_id);
+      if (owner != protected_.end()) {
+        fail_check(describe(node), "writes: it changes " + owner->second + " in place");
+      }
+    }
+  }
+
+  bool is_value(ValueId id) const {
+    return id >= 0 && static_cast<std::size_t>(id) < graph_.values.size();
+  }
+
+  const Graph& graph_;
+  std::vector<bool> is_ready_;
+  std::unordered_map<int, std::string> protected_;  ///< By storage, what must not be written.
+  std::unordered_map<NodeId, const Node*> seen_;
+};
+
+}  // namespace
+
+void internal::check_nodes(const Graph& graph) {
+  NodeChecker checker(graph);
+  for (const Node& node : graph.nodes) checker.check(node);
+}
+
+}  // namespace trireme::graph

@@ -1,0 +1,144 @@
+#include "trireme/plan/graph/cuts.h"
+
+#include <algorithm>
+#include <tuple>
+#include <unordered_map>
+
+#include "trireme/plan/graph/index.h"
+#include "trireme/plan/graph/uses.h"
+
+namespace trireme::graph {
+namespace {
+
+enum class Reason { kWrite, kStrided, kManyUses, kBuffer };
+
+/// No cut c with first < c <= last.
+struct ForbiddenRange {
+  int first;
+  int last;
+  Reason reason;
+  int subject;  ///< Value produced first, parameter or buffer, by `reason`.
+};
+
+using Ranges = std::vector<ForbiddenRange>;
+
+void add_storages(const Graph& graph, Ranges& ranges) {
+  for (const auto& [storage, history] : storage_histories(graph)) {
+    if (history.first_production == StorageHistory::kNever) continue;
+    const auto add = [&](const std::vector<int>& positions, Reason reason) {
+      if (positions.empty() || positions.back() <= history.first_production) return;
+      ranges.push_back({history.first_production, positions.back(), reason, history.first_value});
+    };
+    add(history.writes, Reason::kWrite);
+    add(history.strided, Reason::kStrided);
+  }
+}
+
+void add_parameters(const Graph& graph, Ranges& ranges) {
+  const std::unordered_map<NodeId, int> positions = node_positions(graph);
+  for (const UseSite& site : use_sites(graph)) {
+    if (site.nodes.size() == 1) continue;
+    ranges.push_back({positions.at(site.nodes.front()), positions.at(site.nodes.back()),
+                      Reason::kManyUses, site.parameter});
+  }
+}
+
+void add_buffers(const Graph& graph, Ranges& ranges) {
+  std::unordered_map<int, int> buffer_of;  // by storage
+  for (std::size_t b = 0; b < graph.buffers.size(); ++b) {
+    if (graph.buffers[b].policy == BufferPolicy::kReadOnly) continue;
+    buffer_of.emplace(graph.values[graph.buffers[b].value].storage_id, static_cast<int>(b));
+  }
+  if (buffer_of.empty()) return;
+  std::unordered_map<int, ForbiddenRange> touched;  // by buffer
+  for (int position = 0; position < static_cast<int>(graph.nodes.size()); ++position) {
+    for (const ValueId id : input_values(graph.nodes[position])) {
+      const auto found = buffer_of.find(graph.values[id].storage_id);
+      if (found == buffer_of.end()) continue;
+      const int buffer = found->second;
+      touched.try_emplace(buffer, ForbiddenRange{position, position, Reason::kBuffer, buffer})
+          .first->second.last = position;
+    }
+  }
+  for (const auto& [buffer, range] : touched) ranges.push_back(range);
+}
+
+Ranges forbidden_ranges(const Graph& graph) {
+  Ranges ranges;
+  add_storages(graph, ranges);
+  add_parameters(graph, ranges);
+  add_buffers(graph, ranges);
+  return ranges;
+}
+
+std::string node_text(const Graph& graph, int position) {
+  const Node& node = graph.nodes[position];
+  return "node " + std::to_string(node.id) + " '" + node.name + "' at " + std::to_string(position);
+}
+
+std::string production_text(const Graph& graph, const ForbiddenRange& range) {
+  const std::string value = "value " + std::to_string(range.subject);
+  if (range.first >= 0) return value + ", made by " + node_text(graph, range.first);
+  for (const Input& input : graph.inputs) {
+    if (input.value == range.subject) return "the input '" + input.name + "'";
+  }
+  return value;
+}
+
+std::string reason_text(const Graph& graph, const ForbiddenRange& range) {
+  const std::string last = node_text(graph, range.last);
+  switch (range.reason) {
+    case Reason::kWrite:
+      return "the memory of " + production_text(graph, range) +
+             ", is written in place at or after the cut, last by " + last;
+    case Reason::kStrided:
+      return "the memory of " + production_text(graph, range) +
+             ", is addressed by absolute offsets at or after the cut, last by " + last;
+    case Reason::kManyUses:
+      return "the parameter '" + graph.parameters[range.subject].name + "' has more than " +
+             std::to_string(kMaxUseSites) + " uses, from " + node_text(graph, range.first) +
+             " to " + last + ", which must stay together";
+    case Reason::kBuffer:
+      return "the buffer '" + graph.buffers[range.subject].name + "' is written, and used from " +
+             node_text(graph, range.first) + " to " + last + ", which must stay together";
+  }
+  return "unknown reason";
+}
+
+}  // namespace
+
+std::vector<bool> allowed_cuts(const Graph& graph) {
+  const std::size_t num_nodes = graph.nodes.size();
+  // Number of ranges that begin minus those that end at each position.
+  std::vector<int> change(num_nodes + 2, 0);
+  for (const ForbiddenRange& range : forbidden_ranges(graph)) {
+    ++change[range.first + 1];
+    --change[range.last + 1];
+  }
+  std::vector<bool> allowed(num_nodes + 1, false);
+  int covering = 0;
+  for (std::size_t cut = 0; cut < num_nodes; ++cut) {
+    covering += change[cut];
+    allowed[cut] = cut > 0 && covering == 0;
+  }
+  return allowed;
+}
+
+std::string why_forbidden(const Graph& graph, int cut) {
+  const int num_nodes = static_cast<int>(graph.nodes.size());
+  if (cut < 1 || cut >= num_nodes) {
+    return "a cut lies between two nodes, at 1 to " + std::to_string(num_nodes - 1);
+  }
+  Ranges ranges = forbidden_ranges(graph);
+  // The same reason whatever the order of hash tables.
+  std::sort(ranges.begin(), ranges.end(), [](const ForbiddenRange& a, const ForbiddenRange& b) {
+    return std::tuple(a.first, a.last, a.reason, a.subject) <
+           std::tuple(b.first, b.last, b.reason, b.subject);
+  });
+  for (const ForbiddenRange& range : ranges) {
+    if (range.first < cut && cut <= range.last) return reason_text(graph, range);
+  }
+  return "";
+}
+
+}  // namespace trireme::graph

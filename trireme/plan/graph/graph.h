@@ -1,0 +1,135 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trireme/base/dtype.h"
+#include "trireme/plan/graph/argument.h"
+#include "trireme/plan/graph/size.h"
+
+namespace trireme::graph {
+
+/// Where a value comes from.
+enum class ValueSource : std::uint8_t {
+  kInput,       ///< Field of the batch; dimension `Input::batch_dim` grows with it.
+  kStepScalar,  ///< Declared 0-dim input that changes from step to step, the same for all samples.
+  kParameter,
+  kBuffer,
+  kConstant,  ///< A tensor that the model holds without registering it; its data is in the graph.
+  kNode,      ///< Output of a node.
+};
+
+/// A tensor of the recorded forward pass, as it is after its last write.
+struct Value {
+  ValueSource source = ValueSource::kNode;
+  NodeId producer = -1;  ///< For kNode only.
+  Dtype dtype = Dtype::kF32;
+  std::vector<Size> shape;
+  std::vector<Size> strides;  ///< In elements.
+  bool requires_grad = false;
+  int storage_id = -1;  ///< Values with the same number share memory.
+
+  bool operator==(const Value&) const = default;
+};
+
+struct Autocast {
+  std::string device;  ///< `cpu` or `cuda`.
+  Dtype dtype = Dtype::kBf16;
+  bool operator==(const Autocast&) const = default;
+};
+
+/// What a node is like, beyond its arguments.
+struct NodeFlags {
+  bool grad_mode = true;       ///< Gradients were being recorded when it ran.
+  bool random = false;         ///< Draws from the stream (seed, step, microbatch, node id).
+  bool view = false;           ///< An output shares memory with an input.
+  bool batch_dependent = false;  ///< Some argument grows with the batch.
+  bool operator==(const NodeFlags&) const = default;
+};
+
+/// An operator call. Outputs are value ids in schema order; an undefined tensor is -1; a list of
+/// tensors is spread out, its length in `output_lists` (-1 marks a single tensor).
+struct Node {
+  NodeId id = -1;
+  std::string name;       ///< `decoder.3.attention.query/linear`: module of its parameters, operator.
+  std::string op;         ///< `aten::linear`, or `opaque` with the registered name in `overload`.
+  std::string overload;   ///< `Tensor` in `aten::add.Tensor`; may be empty.
+  ArgumentList inputs;    ///< In schema order, defaults included.
+  std::vector<ValueId> outputs;
+  std::vector<int> output_lists;
+  std::vector<ValueId> writes;  ///< Values it changes in place, buffers included.
+  NodeFlags flags;
+  std::optional<Autocast> autocast;
+  NodeId copy_of = -1;  ///< Of a copied node: the recorded one, whose random stream it shares.
+
+  bool operator==(const Node&) const = default;
+};
+
+struct Input {
+  std::string name;
+  ValueId value = -1;
+  int batch_dim = 0;  ///< -1 for a step scalar.
+  bool operator==(const Input&) const = default;
+};
+
+/// A trainable leaf (or a frozen one: its value then requires no gradient).
+struct Parameter {
+  std::string name;                  ///< First registered qualified name.
+  std::vector<std::string> aliases;  ///< Other names under which the same tensor is registered.
+  ValueId value = -1;
+  bool operator==(const Parameter&) const = default;
+};
+
+/// When changes of a buffer become visible (DESIGN contract 5).
+enum class BufferPolicy : std::uint8_t {
+  kReadOnly,   ///< Never written; every stage that reads it has it.
+  kBatchNorm,  ///< Running statistics: microbatch statistics are folded in at the end of a step.
+  kCounter,    ///< Only ever incremented by a constant: added up at the end of a step.
+  kEager,      ///< Written at once, in microbatch order; allows one replica only.
+};
+
+struct Buffer {
+  std::string name;
+  std::vector<std::string> aliases;
+  ValueId value = -1;
+  BufferPolicy policy = BufferPolicy::kReadOnly;
+  bool operator==(const Buffer&) const = default;
+};
+
+/// Data of a kConstant value, dense in C order.
+struct ConstantTensor {
+  ValueId value = -1;
+  std::vector<std::byte> bytes;
+  bool operator==(const ConstantTensor&) const = default;
+};
+
+/// One term of the step loss: coefficient x total sum / total weight (DESIGN contract 3).
+struct Loss {
+  std::string name;
+  ValueId value = -1;             ///< 0-dim; a sum if `weight` is set, else a mean over the samples.
+  std::optional<ValueId> weight;  ///< 0-dim, depends on no parameter and no random node.
+  double coefficient = 1;         ///< 0 makes it a metric: reported, without a gradient.
+  bool operator==(const Loss&) const = default;
+};
+
+enum class Mode : std::uint8_t { kTrain, kEval };
+
+/// A forward pass as data. Plain, caller-synchronised; `check` (check.h) proves its invariants.
+struct Graph {
+  Mode mode = Mode::kTrain;
+  std::string torch_version;  ///< Of the recording; operators may differ between versions.
+  std::vector<Value> values;
+  std::vector<Node> nodes;  ///< In execution order.
+  std::vector<Input> inputs;
+  std::vector<Parameter> parameters;  ///< In order of registration.
+  std::vector<Buffer> buffers;
+  std::vector<ConstantTensor> constants;
+  std::vector<Loss> losses;
+
+  bool operator==(const Graph&) const = default;
+};
+
+}  // namespace trireme::graph

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trireme/base/document.h"
+#include "trireme/plan/graph/graph.h"
+
+namespace trireme::graph {
+
+inline constexpr DocumentKind kGraphDocument{"trireme.graph", 1};
+
+/// The body of a graph's document (docs/formats.md). The data of constants is not in it but in
+/// `constants_file`, whose hash it carries.
+///
+/// Beside the graph it lists, for readers, what follows from it: use sites, tie groups, allowed
+/// cuts. `graph` must pass `check`.
+Json to_json(const Graph& graph);
+
+/// The safetensors file with the data of the constants, named by their value ids; empty where the
+/// graph has none.
+std::vector<std::byte> constants_file(const Graph& graph);
+
+/// Inverse of `to_json`; the result has passed `check`.
+///
+/// constants   what `constants_file` gave; empty where there are none.
+/// Errors      kCorruptData, naming the field: a missing, unknown or mistyped field, a broken
+///             invariant, constants of another graph, or a derived list that differs from what the
+///             graph gives. Any JSON is safe to pass in.
+Graph graph_from_json(const Json& body, std::span<const std::byte> constants = {});
+
+/// Whether a body needs a constants file.
+bool has_constants(const Json& body);
+
+/// The `sha256` that the graph's document carries: identifies graph, constants and torch version.
+///
+/// Cost   writes the whole document; keep the result.
+std::string graph_sha256(const Graph& graph);
+
+}  // namespace trireme::graph

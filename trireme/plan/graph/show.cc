@@ -1,0 +1,143 @@
+#include "trireme/plan/graph/show.h"
+
+#include <map>
+
+#include "trireme/plan/graph/bytes.h"
+#include "trireme/plan/graph/cuts.h"
+#include "trireme/plan/graph/table.h"
+#include "trireme/plan/graph/uses.h"
+
+namespace trireme::graph {
+namespace {
+
+constexpr std::size_t kNameColumns = 48;
+
+std::string joined(const std::vector<std::string>& items) {
+  std::string text;
+  for (const std::string& item : items) text += (text.empty() ? "" : ", ") + item;
+  return text;
+}
+
+std::string tensor_text(const Value& value) {
+  return std::string(trireme::to_text(value.dtype)) + to_text(value.shape);
+}
+
+std::string section(const std::string& title, const Table& table) {
+  return table.is_empty() ? "" : "\n" + title + "\n" + table.text();
+}
+
+std::string summary(const Graph& graph, const std::vector<bool>& allowed) {
+  std::int64_t elements = 0, bytes = 0;
+  for (const Parameter& parameter : graph.parameters) {
+    elements += num_elements_at(graph.values[parameter.value], 1);
+    bytes += bytes_at(graph.values[parameter.value], 1);
+  }
+  std::int64_t num_cuts = 0;
+  for (const bool is_allowed : allowed) num_cuts += is_allowed ? 1 : 0;
+  return std::string(graph.mode == Mode::kTrain ? "training" : "evaluation") + " graph, " +
+         with_commas(static_cast<std::int64_t>(graph.nodes.size())) + " nodes, " +
+         with_commas(num_cuts) + " allowed cuts, " +
+         with_commas(static_cast<std::int64_t>(graph.parameters.size())) + " parameters with " +
+         with_commas(elements) + " elements (" + bytes_text(bytes) + "), torch " +
+         graph.torch_version + "\n";
+}
+
+std::string inputs_text(const Graph& graph) {
+  Table table({"name", "tensor", "batch dimension"});
+  for (const Input& input : graph.inputs) {
+    table.add({input.name, tensor_text(graph.values[input.value]),
+               input.batch_dim == -1 ? "step scalar" : std::to_string(input.batch_dim)});
+  }
+  return section("inputs", table);
+}
+
+std::string parameters_text(const Graph& graph) {
+  std::map<int, int> num_sites;
+  for (const UseSite& site : use_sites(graph)) ++num_sites[site.parameter];
+  Table table({"name", "tensor", ">elements", ">sites", "also registered as"});
+  for (std::size_t p = 0; p < graph.parameters.size(); ++p) {
+    const Parameter& parameter = graph.parameters[p];
+    const Value& value = graph.values[parameter.value];
+    table.add({parameter.name, tensor_text(value), with_commas(num_elements_at(value, 1)),
+               value.requires_grad ? std::to_string(num_sites[static_cast<int>(p)]) : "frozen",
+               joined(parameter.aliases)});
+  }
+  return section("parameters", table);
+}
+
+std::string buffers_text(const Graph& graph) {
+  constexpr const char* kPolicies[] = {"read only", "batch norm", "counter", "eager"};
+  Table table({"name", "tensor", "policy", "also registered as"});
+  for (const Buffer& buffer : graph.buffers) {
+    table.add({buffer.name, tensor_text(graph.values[buffer.value]),
+               kPolicies[static_cast<int>(buffer.policy)], joined(buffer.aliases)});
+  }
+  return section("buffers", table);
+}
+
+std::string losses_text(const Graph& graph) {
+  Table table({"name", ">value", "kind", "coefficient"});
+  for (const Loss& loss : graph.losses) {
+    const std::string kind =
+        loss.weight ? "sum, weight is value " + std::to_string(*loss.weight) : "mean";
+    std::string coefficient = std::to_string(loss.coefficient);
+    coefficient.erase(coefficient.find_last_not_of('0') + 1);
+    if (coefficient.ends_with('.')) coefficient.pop_back();
+    table.add({loss.name, std::to_string(loss.value), kind,
+               loss.coefficient == 0 ? "0 (metric)" : coefficient});
+  }
+  return section("losses", table);
+}
+
+std::string marks(const Node& node, bool is_cut_before) {
+  std::string text = is_cut_before ? "|" : " ";
+  text += node.flags.random ? 'r' : ' ';
+  text += node.writes.empty() ? ' ' : 'w';
+  text += node.flags.view ? 'v' : ' ';
+  text += node.flags.grad_mode ? ' ' : 'n';
+  return text;
+}
+
+std::string nodes_text(const Graph& graph, const std::vector<bool>& allowed) {
+  Table table({"marks", ">at", ">id", "name", "operator", "outputs"});
+  for (std::size_t position = 0; position < graph.nodes.size(); ++position) {
+    const Node& node = graph.nodes[position];
+    std::vector<std::string> outputs;
+    for (const ValueId id : node.outputs) {
+      outputs.push_back(id == -1 ? "none" : tensor_text(graph.values[id]));
+    }
+    table.add({marks(node, allowed[position]), std::to_string(position), std::to_string(node.id),
+               shortened(node.name, kNameColumns), operator_text(node), joined(outputs)});
+  }
+  return section("nodes (| a cut may fall before it, r random, w writes, v view, n no gradients)",
+                 table);
+}
+
+}  // namespace
+
+std::string to_text(const Size& size) {
+  if (size.is_fixed()) return std::to_string(size.fixed);
+  std::string text = size.per_sample == 1 ? "B" : std::to_string(size.per_sample) + "B";
+  if (size.fixed > 0) text += "+" + std::to_string(size.fixed);
+  if (size.fixed < 0) text += std::to_string(size.fixed);
+  return text;
+}
+
+std::string to_text(const std::vector<Size>& shape) {
+  std::vector<std::string> dims;
+  for (const Size& size : shape) dims.push_back(to_text(size));
+  return "[" + joined(dims) + "]";
+}
+
+std::string operator_text(const Node& node) {
+  if (node.overload.empty()) return node.op;
+  return node.op + (node.op == "opaque" ? ":" : ".") + node.overload;
+}
+
+std::string show(const Graph& graph) {
+  const std::vector<bool> allowed = allowed_cuts(graph);
+  return summary(graph, allowed) + inputs_text(graph) + parameters_text(graph) +
+         buffers_text(graph) + losses_text(graph) + nodes_text(graph, allowed);
+}
+
+}  // namespace trireme::graph

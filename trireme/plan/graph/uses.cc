@@ -1,0 +1,60 @@
+#include "trireme/plan/graph/uses.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "trireme/plan/graph/index.h"
+
+namespace trireme::graph {
+namespace {
+
+/// Nodes that use each parameter, in execution order.
+std::vector<std::vector<NodeId>> using_nodes(const Graph& graph) {
+  std::vector<int> parameter_of(graph.values.size(), -1);
+  for (std::size_t p = 0; p < graph.parameters.size(); ++p) {
+    const ValueId value = graph.parameters[p].value;
+    if (graph.values[value].requires_grad) parameter_of[value] = static_cast<int>(p);
+  }
+  std::vector<std::vector<NodeId>> users(graph.parameters.size());
+  for (const Node& node : graph.nodes) {
+    if (!node.flags.grad_mode) continue;
+    for (const ValueId value : input_values(node)) {
+      if (parameter_of[value] < 0) continue;
+      std::vector<NodeId>& nodes = users[parameter_of[value]];
+      if (nodes.empty() || nodes.back() != node.id) nodes.push_back(node.id);
+    }
+  }
+  return users;
+}
+
+}  // namespace
+
+std::vector<UseSite> use_sites(const Graph& graph) {
+  const std::vector<std::vector<NodeId>> users = using_nodes(graph);
+  std::vector<UseSite> sites;
+  for (int parameter = 0; parameter < static_cast<int>(users.size()); ++parameter) {
+    const std::vector<NodeId>& nodes = users[parameter];
+    if (nodes.size() > static_cast<std::size_t>(kMaxUseSites)) {
+      sites.push_back({parameter, 0, nodes});
+      continue;
+    }
+    for (int site = 0; site < static_cast<int>(nodes.size()); ++site) {
+      sites.push_back({parameter, site, {nodes[site]}});
+    }
+  }
+  return sites;
+}
+
+std::optional<int> site_of(std::span<const UseSite> sites, NodeId node, int parameter) {
+  auto found = std::lower_bound(
+      sites.begin(), sites.end(), parameter,
+      [](const UseSite& site, int wanted) { return site.parameter < wanted; });
+  for (; found != sites.end() && found->parameter == parameter; ++found) {
+    if (std::find(found->nodes.begin(), found->nodes.end(), node) != found->nodes.end()) {
+      return found->site;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace trireme::graph

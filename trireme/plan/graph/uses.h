@@ -1,0 +1,37 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "trireme/plan/graph/graph.h"
+
+namespace trireme::graph {
+
+/// A parameter with more uses than this has one site for all of them.
+inline constexpr int kMaxUseSites = 4;
+
+/// Uses of a parameter whose gradients are accumulated together.
+///
+/// A use is a node with gradient mode on that has the parameter, and its value requires a gradient,
+/// among its inputs, lists included; taking it twice is one use. Up to kMaxUseSites uses are a site
+/// each; more (an unrolled cell) are a single site, between whose nodes no cut may fall.
+struct UseSite {
+  int parameter = 0;          ///< Index in `Graph::parameters`.
+  int site = 0;               ///< Index among the parameter's sites, in node order.
+  std::vector<NodeId> nodes;  ///< In execution order.
+  bool operator==(const UseSite&) const = default;
+};
+
+/// All use sites, by parameter, then site. A parameter without a use has none.
+///
+/// graph   one that passes `check`.
+/// Cost    linear in nodes and arguments.
+std::vector<UseSite> use_sites(const Graph& graph);
+
+/// The site of `parameter` that `node` belongs to; nothing where it is no use.
+///
+/// sites   what `use_sites` gave. Cost logarithmic in their number, linear in the site's nodes.
+std::optional<int> site_of(std::span<const UseSite> sites, NodeId node, int parameter);
+
+}  // namespace trireme::graph

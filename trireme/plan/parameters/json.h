@@ -1,0 +1,27 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "trireme/base/document.h"
+#include "trireme/plan/parameters/parameter_map.h"
+
+namespace trireme::parameters {
+
+inline constexpr DocumentKind kParameterMapDocument{"trireme.parameter_map", 1};
+
+/// The body of a parameter map's document (docs/formats.md).
+Json to_json(const ParameterMap& map);
+
+/// Inverse of `to_json`. Says nothing about graph and plan: `check` (check.h) does.
+///
+/// Errors   kCorruptData, naming the field. Any JSON is safe to pass in.
+ParameterMap map_from_json(const Json& body);
+
+/// Writes the document; returns its sha256. Errors of `write_file_atomically`.
+std::string save(const ParameterMap& map, const std::filesystem::path& path);
+
+/// Inverse of `save`. Errors of `read_document` and `map_from_json`, naming the file.
+ParameterMap load(const std::filesystem::path& path);
+
+}  // namespace trireme::parameters
