@@ -24,8 +24,8 @@ find_package_handle_standard_args(
   TorchWheel
   REQUIRED_VARS TorchWheel_ROOT TorchWheel_C10 TorchWheel_CPU
   VERSION_VAR TorchWheel_VERSION
-  REASON_FAILURE_MESSAGE
-    "no torch package: run ./dev build, or pass -DTRIREME_TORCH_DIR=.../site-packages/torch, or -DTRIREME_TORCH=OFF")
+  REASON_FAILURE_MESSAGE "no torch package: run ./dev build, or pass -DTRIREME_TORCH=OFF or \
+-DTRIREME_TORCH_DIR=.../site-packages/torch")
 
 # Declares the imported library torch_<name> of the file `location`.
 function(_torch_import name location)

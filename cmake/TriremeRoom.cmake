@@ -9,8 +9,8 @@
 #     TEST_USES data tests/models           rooms and test libraries that only the tests need
 #     FUZZ plan_file_fuzz.cc)               relative to tests/<room>/; corpus in corpus/plan_file/
 #
-# Every room uses base. A room without sources becomes an interface library. LIBRARIES are private: a
-# room that includes a vendor's header through another room names the library itself.
+# Every room uses base. A room without sources becomes an interface library. LIBRARIES are private:
+# a room that includes a vendor's header through another room names the library itself.
 
 # Target of a room or test library: plan/layout -> trireme::plan_layout.
 function(trireme_room_targets result)
@@ -23,13 +23,13 @@ function(trireme_room_targets result)
 endfunction()
 
 # Declares the library of `path` from sources in the current folder.
-function(_trireme_library path sources uses libraries)
+function(_trireme_library path pch sources uses libraries)
   string(REPLACE "/" "_" name "trireme_${path}")
   string(REGEX REPLACE "^trireme_" "trireme::" alias "${name}")
   trireme_room_targets(uses ${uses})
   if(sources)
     add_library(${name} STATIC ${sources})
-    trireme_compile(${name} OFF ${libraries})
+    trireme_compile(${name} ${pch} ${libraries})
     target_link_libraries(${name} PUBLIC ${uses})
   else()
     add_library(${name} INTERFACE)
@@ -48,7 +48,7 @@ function(trireme_room room)
   if(NOT room STREQUAL "base")
     list(PREPEND uses base)
   endif()
-  _trireme_library(${room} "${arg_SOURCES}" "${uses}" "${arg_LIBRARIES}")
+  _trireme_library(${room} OFF "${arg_SOURCES}" "${uses}" "${arg_LIBRARIES}")
   foreach(header IN LISTS arg_HEADERS)
     if(NOT EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/${header}")
       message(FATAL_ERROR "trireme_room(${room}): no header ${header}")
@@ -67,7 +67,7 @@ endfunction()
 # A library for tests of several rooms, sources in the current folder: tests/models.
 function(trireme_test_library path)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;HEADERS;USES;LIBRARIES")
-  _trireme_library(${path} "${arg_SOURCES}" "${arg_USES}" "${arg_LIBRARIES}")
+  _trireme_library(${path} ON "${arg_SOURCES}" "${arg_USES}" "${arg_LIBRARIES}")
 endfunction()
 
 # The test program of a room for one label: unit, multiprocess, slow or gpu. trireme_room makes the
@@ -127,7 +127,7 @@ function(trireme_fuzz room source)
                                     -artifact_prefix=${found}- "${found}" "${corpus}")
   else()
     set(test "${room}/replay.${unit}")
-    target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests/replay_main.cc")
+    target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/cmake/replay_main.cc")
     add_test(NAME "${test}" COMMAND ${name} "${corpus}")
   endif()
   set_tests_properties("${test}" PROPERTIES LABELS unit TIMEOUT 600)

@@ -2,10 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <fstream>
+#include <csignal>
 #include <thread>
 
 #include "trireme/base/error.h"
@@ -109,13 +112,35 @@ TEST_F(Files, TellsWhyAFileCannotBeWritten) {
   EXPECT_EQ(num_entries(), 1U) << "a temporary file was left";
 }
 
+TEST_F(Files, AFailedWriteLeavesTheOldFile) {
+  write_file_atomically(folder_ / "x", std::string_view("old"));
+  rlimit old_limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit limit{.rlim_cur = 4096, .rlim_max = old_limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  const Error error =
+      error_of([&] { write_file_atomically(folder_ / "x", std::string(10'000, 'n')); });
+  ::setrlimit(RLIMIT_FSIZE, &old_limit);
+  std::signal(SIGXFSZ, old_handler);
+  EXPECT_EQ(error.kind(), ErrorKind::kIo);
+  EXPECT_THAT(error.message(), HasSubstr("cannot write"));
+  EXPECT_EQ(read_file(folder_ / "x"), "old");
+  EXPECT_EQ(num_entries(), 1U) << "a temporary file was left";
+}
+
 TEST_F(Files, AFullDiskIsAResourceError) {
-  if (!fs::exists("/dev/full")) GTEST_SKIP() << "this system has no /dev/full";
-  // A file size limit is the full disk that a test can have without rights: EFBIG is plain I/O, so
-  // the kind is tested where the system itself says ENOSPC.
-  std::ofstream full("/dev/full");
-  full << std::string(1 << 16, 'x') << std::flush;
-  EXPECT_EQ(errno, ENOSPC);
+  if (::unshare(CLONE_NEWNS) != 0 ||
+      ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      ::mount("tmpfs", folder_.c_str(), "tmpfs", 0, "size=64k") != 0) {
+    GTEST_SKIP() << "mounting a small disk needs root";
+  }
+  const Error error =
+      error_of([&] { write_file_atomically(folder_ / "x", std::string(1 << 20, 'x')); });
+  EXPECT_EQ(num_entries(), 0U) << "a temporary file was left";
+  ::umount(folder_.c_str());
+  EXPECT_EQ(error.kind(), ErrorKind::kResourceExhausted);
+  EXPECT_THAT(error.message(), HasSubstr("No space left"));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ sys.path.insert(0, str(ROOT / "tools/lint"))
 import compiled  # noqa: E402
 import links  # noqa: E402
 import lists  # noqa: E402
+import quotes  # noqa: E402
 import rooms  # noqa: E402
 import sizes  # noqa: E402
 import source  # noqa: E402
@@ -22,8 +23,7 @@ def messages(findings: list[source.Finding]) -> list[str]:
 
 
 class RoomsTest(unittest.TestCase):
-    TABLE = rooms.read_table(
-        """
+    TABLE = rooms.read_table("""
         base
         plan/graph
         plan/layout  plan/graph
@@ -31,8 +31,7 @@ class RoomsTest(unittest.TestCase):
         engine/record  plan/graph   # a comment
         engine/serial  plan/layout kernels
         command  *
-        """
-    )
+        """)
 
     def includes(self, path: str, *headers: str) -> list[str]:
         text = "".join(f"#include {header}\n" for header in headers)
@@ -130,7 +129,7 @@ T twice(
   }
   return R"(})";
 }
-bool operator==(const Shape& a, const Shape& b) { return a.size() == b.size(); }
+bool operator==(const Shape& a, Shape b) { return a.size() == b.size(); }
 TEST(Suite, Name) {
   for (int i : {1, 2}) {
   }
@@ -142,14 +141,19 @@ TEST(Suite, Name) {
 class SizesTest(unittest.TestCase):
     def test_finds_the_functions_and_nothing_else(self) -> None:
         lines = FUNCTIONS.splitlines()
-        found = [(lines[first - 1], last - first + 1) for first, last in sizes.cpp_functions(FUNCTIONS)]
+        found = [
+            (lines[first - 1], last - first + 1) for first, last in sizes.cpp_functions(FUNCTIONS)
+        ]
         self.assertEqual(
             found,
             [
                 ("  explicit Shape(int size) : size_{size} {", 3),
                 ("  int size() const { return size_; }", 1),
                 ("    T value) {", 7),
-                ("bool operator==(const Shape& a, const Shape& b) { return a.size() == b.size(); }", 1),
+                (
+                    "bool operator==(const Shape& a, Shape b) { return a.size() == b.size(); }",
+                    1,
+                ),
                 ("TEST(Suite, Name) {", 4),
             ],
         )
@@ -179,6 +183,7 @@ class ListsTest(unittest.TestCase):
     LISTS = {
         "trireme/plan/graph/CMakeLists.txt": {"graph.cc", "graph.h", "graph_test.cc"},
         "trireme/kernels/CMakeLists.txt": {"reduce/tree.cc"},
+        "cli/CMakeLists.txt": {"main.cc"},
         "tests/CMakeLists.txt": set(),
         "tests/models/CMakeLists.txt": {"mlp.h"},
     }
@@ -188,6 +193,7 @@ class ListsTest(unittest.TestCase):
 
     def test_listed(self) -> None:
         for path in (
+            "cli/main.cc",
             "trireme/plan/graph/graph.cc",
             "trireme/kernels/reduce/tree.cc",
             "tests/plan/graph/graph_test.cc",
@@ -203,6 +209,7 @@ class ListsTest(unittest.TestCase):
         )
         self.assertTrue(self.found("trireme/kernels/reduce/fold.cc"))
         self.assertTrue(self.found("trireme/data/source.cc"))
+        self.assertTrue(self.found("cli/verbs.cc"))
 
 
 class LinksTest(unittest.TestCase):
@@ -226,6 +233,23 @@ class LinksTest(unittest.TestCase):
                     "a.md:7: #none: no such heading",
                 ],
             )
+
+
+class QuotesTest(unittest.TestCase):
+    def test_a_quote_is_part_of_its_file(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            (root / "main.cc").write_text("// Head.\nint x;\nint y;\n")
+
+            def found(file: str, code: str) -> list[str]:
+                text = f"Text.\n\n<!-- quote: {file} -->\n```cpp\n{code}```\n"
+                return [str(finding) for finding in quotes.check_text(root, "a.md", text)]
+
+            self.assertEqual(found("main.cc", "int x;\nint y;\n"), [])
+            self.assertEqual(
+                found("main.cc", "int  x;\n"), ["a.md:3: differs from main.cc, which it quotes"]
+            )
+            self.assertEqual(found("none.cc", ""), ["a.md:3: quotes none.cc: no such file"])
 
 
 class RepositoryTest(unittest.TestCase):
@@ -279,7 +303,9 @@ class RepositoryTest(unittest.TestCase):
         for _ in range(2):  # the second time from the cache
             jobs = compiled.header_jobs(sources, paths, self.root / "build")
             found = compiled.run_jobs(self.root, jobs)
-            self.assertEqual([finding.path for finding in found], ["trireme/b.h"])
+            self.assertEqual(
+                [(finding.path, finding.line) for finding in found], [("trireme/b.h", 3)]
+            )
         self.write("trireme/a.h", "#pragma once\ninline std::string f();\n")
         jobs = compiled.header_jobs(compiled.Sources(self.root), paths, self.root / "build")
         self.assertEqual(len(compiled.run_jobs(self.root, jobs)), 2)

@@ -42,16 +42,16 @@ install_packages() {
     as_root=(sudo)
   fi
   echo "dev: installing ${packages[*]} ($why)" >&2
-  "${as_root[@]}" apt-get update -q >&2
+  "${as_root[@]}" apt-get update -qq
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-    apt-get install -y -q --no-install-recommends "${packages[@]}" >&2
+    apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null
 }
 
 install_build_tools() { install_packages "to compile" "${build_packages[@]}"; }
 
 install_fuzz_tools() { install_packages "libFuzzer, for the preset fuzz" "${fuzz_packages[@]}"; }
 
-# Fills .venv with what requirements.txt pins. A stamp holds the hash of the file it was filled from.
+# Fills .venv with what requirements.txt pins. A stamp holds the hash of that file.
 install_python_packages() {
   local venv=$root/.venv stamp=$root/.venv/requirements.sha256 wanted
   wanted=$(sha256sum <"$root/requirements.txt")

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from rooms import TORCH_FOLDERS
 from source import Finding
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
@@ -43,11 +44,13 @@ class Sources:
             self._included[path] = frozenset([path])  # ends a cycle of includes
             text = (self.root / path).read_text()
             direct = [name for name in INCLUDE.findall(text) if (self.root / name).is_file()]
-            self._included[path] = frozenset([path]).union(*(self.included(name) for name in direct))
+            self._included[path] = frozenset([path]).union(
+                *(self.included(name) for name in direct)
+            )
         return self._included[path]
 
     def needs_torch(self, path: str) -> bool:
-        if path.startswith(("trireme/engine/", "trireme/command/", "cli/", "examples/")):
+        if TORCH_FOLDERS.match(path):
             return True
         texts = ((self.root / name).read_text() for name in self.included(path))
         return any(TORCH_INCLUDE.search(text) for text in texts)
@@ -78,9 +81,25 @@ def tidy_jobs(sources: Sources, paths: list[str], build: Path) -> list[Job]:
     jobs = []
     for path in paths:
         if path in known:
-            command = [str(sources.root / ".venv/bin/clang-tidy"), "--quiet", "-p", str(build), path]
+            command = [
+                str(sources.root / ".venv/bin/clang-tidy"),
+                "--quiet",
+                "-p",
+                str(build),
+                path,
+            ]
             jobs.append(Job(path, command, "", sources.key(path, [*command, rules])))
     return jobs
+
+
+def errors_in(root: Path, job: Job, output: str) -> list[Finding]:
+    """A compiler's errors, one finding each; without any, all it said."""
+    output = output.replace(f"{root}/", "")
+    found = [
+        Finding(match[1], int(match[2]), match[3])
+        for match in re.finditer(r"^([^\s:]+):(\d+):\d+: (?:fatal )?error: (.*)$", output, re.M)
+    ]
+    return found or [Finding(job.path, 0, output.strip())]
 
 
 def run_jobs(root: Path, jobs: list[Job]) -> list[Finding]:
@@ -97,7 +116,8 @@ def run_jobs(root: Path, jobs: list[Job]) -> list[Finding]:
         if done.returncode == 0:
             (cache / job.key).touch()
             return []
-        return [Finding(job.path, 0, (done.stdout + done.stderr).strip())]
+        return errors_in(root, job, done.stdout + done.stderr)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return [finding for findings in pool.map(run, jobs) for finding in findings]
+        findings = [finding for found in pool.map(run, jobs) for finding in found]
+    return list(dict.fromkeys(findings))  # a header's error shows in every source that includes it

@@ -5,11 +5,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import compiled
 import links
 import lists
+import quotes
 import rooms
 import sizes
 from source import Finding, changed_files, repository_files
@@ -48,9 +50,9 @@ def main() -> int:
     arguments = parser.parse_args()
     root = Path(__file__).resolve().parents[2]
 
-    good = report("format", lambda: check_format(root))
-    for name, rule in (("rooms", rooms), ("lists", lists), ("sizes", sizes), ("links", links)):
-        good &= report(name, lambda rule=rule: rule.check(root))
+    good = report("format", partial(check_format, root))
+    for rule in (rooms, lists, sizes, links, quotes):
+        good &= report(rule.__name__, partial(rule.check, root))
 
     paths, since = changed_files(root)
     if arguments.full:
@@ -62,7 +64,8 @@ def main() -> int:
         since += ", without torch"
     for name, make in (("headers alone", compiled.header_jobs), ("tidy", compiled.tidy_jobs)):
         jobs = make(sources, paths, arguments.build)
-        good &= report(name, lambda jobs=jobs: compiled.run_jobs(root, jobs), f" ({len(jobs)} files, {since})")
+        note = f" ({len(jobs)} files, {since})"
+        good &= report(name, partial(compiled.run_jobs, root, jobs), note)
     return 0 if good else 1
 
 

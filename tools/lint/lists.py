@@ -26,7 +26,9 @@ def check_paths(paths: list[str], lists: dict[str, set[str]]) -> list[Finding]:
     """`lists` holds the words of each CMakeLists.txt."""
     findings = []
     for path in paths:
-        if not re.match(r"(trireme|tests|benchmarks|cli|recipes|examples)/.+/.*\.(h|cc|cu|cuh)$", path):
+        if not re.match(
+            r"(trireme|tests|benchmarks|cli|recipes|examples)/.*\.(h|cc|cu|cuh)$", path
+        ):
             continue
         listing = listing_of(path, lists)
         if listing is None:

@@ -1,7 +1,7 @@
 """Room arrows: an #include line or a USES list may only follow trireme/rooms.txt.
 
-Also keeps vendors' headers where they belong: torch above kernels and plan, CUDA, NCCL and libfabric
-in their folders.
+Also keeps vendors' headers where they belong: torch above kernels and plan; CUDA, NCCL and
+libfabric in their folders.
 """
 
 import re
@@ -16,12 +16,12 @@ CALL = re.compile(r"trireme_(?:room|tests|program)\(\s*([^\s)]+)([^)]*)\)")
 KEYWORDS = {"SOURCES", "HEADERS", "USES", "LIBRARIES", "TESTS", "TEST_USES", "FUZZ", "LABEL"}
 
 # Header prefix -> folders that may include it, as patterns over the file's path.
-TORCH_FOLDERS = (
+TORCH_FOLDERS = re.compile(
     r"trireme/(engine|command)/|recipes/|cli/|python/|examples/|benchmarks/"
     r"|tests/(engine|command|models|recipes|examples)/|cmake/"
 )
 VENDORS = (
-    (re.compile(r"(ATen|c10|torch|caffe2)/"), re.compile(TORCH_FOLDERS)),
+    (re.compile(r"(ATen|c10|torch|caffe2)/"), TORCH_FOLDERS),
     (re.compile(r"(cuda|cublas|cudnn|cufft)\w*\.h|cuda/"), re.compile(r".*/cuda/")),
     (re.compile(r"nccl\.h"), re.compile(r".*/nccl/")),
     (re.compile(r"rdma/"), re.compile(r".*/ofi/")),
@@ -56,7 +56,9 @@ def read_table(text: str) -> Rooms:
             direct = list(uses)
         unknown = [other for other in direct if other not in uses]
         if room in uses or unknown:
-            reason = "is listed twice" if room in uses else f"uses {unknown[0]}, not listed above it"
+            reason = (
+                "is listed twice" if room in uses else f"uses {unknown[0]}, not listed above it"
+            )
             raise ValueError(f"line {number}: {room} {reason}")
         uses[room] = frozenset(direct).union(*(uses[other] for other in direct))
     return Rooms(uses)
@@ -77,9 +79,13 @@ def check_includes(path: str, text: str, rooms: Rooms) -> list[Finding]:
                 findings.append(Finding(path, number, f"<{header}> does not belong here"))
         if room is None or match.group(1) == "<":
             continue
-        other = rooms.of_path(header) if header.startswith(("trireme/", "recipes/", "cli/")) else None
+        other = (
+            rooms.of_path(header) if header.startswith(("trireme/", "recipes/", "cli/")) else None
+        )
         if other is None:
-            findings.append(Finding(path, number, f'"{header}" is in no room; write it from the root'))
+            findings.append(
+                Finding(path, number, f'"{header}" is in no room; write it from the root')
+            )
         elif not rooms.may_use(room, other):
             findings.append(Finding(path, number, f"{room} may not use {other} ({TABLE})"))
     return findings
@@ -127,6 +133,10 @@ def check(root: Path) -> list[Finding]:
         elif path.startswith(("trireme/", "cli/", "recipes/")) and path.endswith("CMakeLists.txt"):
             findings += check_links(path, (root / path).read_text(), rooms)
             room = rooms.of_path(path)
-            if path.startswith("trireme/") and room and not (root / path).with_name("README.md").exists():
+            if (
+                path.startswith("trireme/")
+                and room
+                and not (root / path).with_name("README.md").exists()
+            ):
                 findings.append(Finding(path, 0, f"room {room} has no README.md"))
     return findings

@@ -23,7 +23,8 @@ def cpp_functions(text: str) -> list[tuple[int, int]]:
     """First and last line of every function body that is not inside another one.
 
     Expects formatted code. A brace opens a body where the text since the last ; { } has a parameter
-    list and is neither a type nor a variable. Lambdas and blocks count with the function around them.
+    list and is neither a type nor a variable. Lambdas and blocks count with the function around
+    them.
     """
     code = DIRECTIVE.sub(lambda match: re.sub(r"[^\n]", " ", match.group(0)), code_only(text))
     found: list[tuple[int, int]] = []
@@ -83,7 +84,9 @@ def check_file(path: str, text: str) -> list[Finding]:
     for first, last in functions:
         length = last - first + 1
         if length > MAX_FUNCTION:
-            findings.append(Finding(path, first, f"function of {length} lines; at most {MAX_FUNCTION}"))
+            findings.append(
+                Finding(path, first, f"function of {length} lines; at most {MAX_FUNCTION}")
+            )
     return findings
 
 

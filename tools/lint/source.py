@@ -1,4 +1,4 @@
-"""What the rules share: a finding, the repository's files, C++ text without comments and strings."""
+"""What the rules share: findings, the repository's files, C++ without comments and strings."""
 
 import re
 import subprocess
@@ -34,8 +34,8 @@ def repository_files(root: Path) -> list[str]:
 def changed_files(root: Path) -> tuple[list[str], str]:
     """Files that differ from the point where work began, and that point in words.
 
-    The point is the merge base with origin/main; on a clean checkout of it, or without it, the commit
-    before; without one, nothing: every file counts as changed.
+    The point is the merge base with origin/main; on a clean checkout of it, or without it, the
+    commit before; without one, nothing: every file counts as changed.
     """
     head = git(root, "rev-parse", "-q", "--verify", "HEAD").strip()
     base = git(root, "merge-base", "HEAD", "origin/main").strip()
@@ -53,7 +53,11 @@ def changed_files(root: Path) -> tuple[list[str], str]:
 
 
 _TOKEN = re.compile(
-    r"""//[^\n]*|/\*.*?\*/|R"(?P<tag>[^()\s\\]*)\(.*?\)(?P=tag)"|"(?:\\.|[^"\\\n])*"|(?<!\w)'(?:\\.|[^'\\\n])+'""",
+    r"//[^\n]*"
+    r"|/\*.*?\*/"
+    r'|R"(?P<tag>[^()\s\\]*)\(.*?\)(?P=tag)"'
+    r'|"(?:\\.|[^"\\\n])*"'
+    r"|(?<!\w)'(?:\\.|[^'\\\n])+'",
     re.DOTALL,
 )
 
@@ -64,6 +68,6 @@ def code_only(text: str) -> str:
     def blank(match: re.Match[str]) -> str:
         token = match.group(0)
         inner = re.sub(r"[^\n]", " ", token)
-        return f'"{inner[1:-1]}"' if token[0] in "\"R" else inner
+        return f'"{inner[1:-1]}"' if token[0] in '"R' else inner
 
     return _TOKEN.sub(blank, text)

@@ -1,6 +1,7 @@
 #include "trireme/engine/parameters/store.h"
 
 #include <ATen/Functions.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/core/grad_mode.h>
 
 #include <utility>
@@ -28,6 +29,13 @@ at::ScalarType value_type(Dtype dtype) {
                   "a trainable parameter has dtype " + std::string(to_text(dtype)) +
                       "; f64, f32, bf16 and f16 can be trained");
   }
+}
+
+/// The same memory as a storage of its own: to torch, and to a recording, the parameters of a model
+/// share nothing, as before.
+at::Tensor with_own_storage(const at::Tensor& view) {
+  return at::from_blob(
+      view.mutable_data_ptr(), view.sizes(), view.strides(), [view](void*) {}, view.options());
 }
 
 at::Tensor typed(const FlatMemory& memory, at::ScalarType type, std::int64_t elements) {
@@ -89,7 +97,7 @@ void ParameterStore::move_values(const graph::Graph& graph,
     const at::Tensor view =
         slot_view(values_[owner->second.bucket], slot(owner->second), tensor.detach());
     view.copy_(tensor.detach());
-    tensor.set_data(view);
+    tensor.set_data(with_own_storage(view));
     views_[parameter.name] = view;
   }
 }

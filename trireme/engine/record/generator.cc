@@ -10,13 +10,13 @@ namespace {
 
 std::mutex generator_mutex;  // The generator is torch's own global; this guards its seed.
 
+}  // namespace
+
 void seed_generator(std::uint64_t seed) {
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   const std::lock_guard lock(generator.mutex());
   generator.set_current_seed(seed);
 }
-
-}  // namespace
 
 void with_seeded_generator(std::uint64_t seed, const std::function<void()>& work) {
   const std::lock_guard lock(generator_mutex);

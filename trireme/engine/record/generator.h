@@ -12,6 +12,9 @@ namespace trireme::record {
 /// belongs to the process: threads that come here at once take turns.
 void with_seeded_generator(std::uint64_t seed, const std::function<void()>& work);
 
+/// Puts torch's default CPU generator at the start of the stream `seed`.
+void seed_generator(std::uint64_t seed);
+
 /// Makes an unmodified forward draw from the streams of the nodes that it would be recorded as:
 /// what a replay of its graph is compared with.
 ///

@@ -48,6 +48,7 @@ class SerialExecutor {
   /// microbatches   B/b of them, b samples each, with their step scalars; kInvalidArgument if not.
   StepLosses run_step(std::int64_t step, const std::vector<Batch>& microbatches);
 
+  LaneAccumulator& gradients() { return accumulator_; }
   const LaneAccumulator& gradients() const { return accumulator_; }
 
  private:

@@ -33,6 +33,7 @@ class LaneAccumulator : public program::GradientSink {
   bool has_gradient(const std::string& parameter) const { return reached_.contains(parameter); }
 
   /// The sums; valid after `end_step` until the next `begin_step`.
+  parameters::GradientBuffers& gradients() { return buffers_[0]; }
   const parameters::GradientBuffers& gradients() const { return buffers_[0]; }
 
  private:

@@ -1,0 +1,92 @@
+#include "trireme/data/source.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <functional>
+
+#include "trireme/base/error.h"
+
+namespace trireme::data {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string complaint(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+    return error.message();
+  }
+  return "";
+}
+
+InMemorySource make_source() {
+  return {3,
+          {{{"x", Dtype::kF32, {2}}, share(std::vector<float>{0, 1, 10, 11, 20, 21})},
+           {{"label", Dtype::kI64, {}}, share(std::vector<std::int64_t>{7, 8, 9})},
+           {{"nothing", Dtype::kF32, {0, 4}}, nullptr}}};
+}
+
+TEST(InMemorySource, ReadsSamplesByIndex) {
+  const InMemorySource source = make_source();
+  EXPECT_EQ(source.num_samples(), 3);
+  ASSERT_EQ(source.fields().size(), 3U);
+  EXPECT_EQ(source.fields()[1], (Field{"label", Dtype::kI64, {}}));
+  for (const std::int64_t index : {2, 0, 1}) {
+    std::array<float, 2> x{};
+    std::array<std::int64_t, 1> label{};
+    const std::array<std::span<std::byte>, 3> destinations = {
+        std::as_writable_bytes(std::span(x)), std::as_writable_bytes(std::span(label)), {}};
+    source.read(index, destinations);
+    EXPECT_EQ(x, (std::array<float, 2>{10.0F * index, 10.0F * index + 1}));
+    EXPECT_EQ(label[0], 7 + index);
+  }
+}
+
+TEST(InMemorySource, KeepsItsDataAlive) {
+  auto values = std::make_shared<std::vector<float>>(std::vector<float>{1, 2});
+  const std::weak_ptr<std::vector<float>> watch = values;
+  {
+    const InMemorySource source(2, {{{"x", Dtype::kF32, {}}, {values, values->data()}}});
+    values.reset();
+    EXPECT_FALSE(watch.expired());
+  }
+  EXPECT_TRUE(watch.expired());
+}
+
+TEST(InMemorySource, RefusesReadsThatDoNotFit) {
+  const InMemorySource source = make_source();
+  std::array<std::byte, 8> a{}, b{};
+  const std::vector<std::span<std::byte>> good = {a, b, {}};
+  EXPECT_EQ(complaint([&] { source.read(0, good); }), "");
+  EXPECT_THAT(complaint([&] { source.read(3, good); }), HasSubstr("no sample 3 among 3"));
+  EXPECT_THAT(complaint([&] { source.read(-1, good); }), HasSubstr("no sample -1"));
+  EXPECT_THAT(complaint([&] { source.read(0, std::span(good).first(2)); }),
+              HasSubstr("expected 3 destinations, got 2"));
+  EXPECT_THAT(complaint([&] {
+                source.read(0, std::vector<std::span<std::byte>>{a, std::span(b).first(4), {}});
+              }),
+              HasSubstr("field 'label': expected a destination of 8 bytes, got 4"));
+}
+
+TEST(InMemorySource, RefusesColumnsThatAreNone) {
+  const auto make = [](std::int64_t n, std::vector<InMemorySource::Column> columns) {
+    return complaint([&] { InMemorySource(n, std::move(columns)); });
+  };
+  const auto data = share(std::vector<float>{1});
+  EXPECT_THAT(make(1, {}), HasSubstr("no fields"));
+  EXPECT_THAT(make(-1, {{{"x"}, data}}), HasSubstr("-1"));
+  EXPECT_THAT(make(1, {{{"x"}, data}, {{"x"}, data}}), HasSubstr("'x' appears twice"));
+  EXPECT_THAT(make(1, {{{"x"}, nullptr}}), HasSubstr("'x': it has no data"));
+  EXPECT_THAT(make(1, {{{"x", Dtype::kF32, {-1}}, data}}), HasSubstr("negative dimension"));
+  constexpr std::int64_t kHuge = std::int64_t{1} << 61;
+  EXPECT_THAT(make(1, {{{"x", Dtype::kF32, {kHuge}}, data}}), HasSubstr("64 bits"));
+  EXPECT_THAT(make(4, {{{"x", Dtype::kU8, {kHuge}}, data}}), HasSubstr("64 bits"));
+  EXPECT_EQ(make(0, {{{"x"}, data}}), "");
+}
+
+}  // namespace
+}  // namespace trireme::data

@@ -1,0 +1,87 @@
+#include "trireme/engine/train/verify.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "tests/models/models.h"
+#include "trireme/base/error.h"
+#include "trireme/engine/train/construct.h"
+#include "trireme/plan/graph/json.h"
+#include "trireme/plan/graph/uses.h"
+#include "trireme/plan/layout/manual.h"
+
+namespace trireme::train {
+namespace {
+
+/// The test model with 60 samples of its data.
+MakeWorkload workload_of(const std::string& name) {
+  return [name] {
+    models::TestModel test = models::make(name);
+    std::vector<std::pair<std::string, at::Tensor>> fields;
+    const Batch samples = test.make_batch(60, 5);
+    for (const auto& [field, tensor] : samples.tensors()) {
+      fields.emplace_back(field, tensor);
+    }
+    return Workload{std::move(test.model), tensor_source(fields), nullptr};
+  };
+}
+
+layout::Plan plan_of(const std::string& name, const layout::BatchLayout& batch, bool cut) {
+  const Workload workload = construct(workload_of(name), 0);
+  const record::Recording recording =
+      record::record(workload.model, BatchReader(workload.training, workload.model).maker(),
+                     graph::Mode::kTrain);
+  const auto n = static_cast<int>(recording.graph.nodes.size());
+  std::vector<int> cuts;
+  for (int c = n / 2; cut && cuts.empty(); ++c) {
+    try {
+      return layout::make_manual_plan(recording.graph, graph::graph_sha256(recording.graph),
+                                      std::vector<int>{c}, batch);
+    } catch (const Error&) {  // no cut allowed here: the next one
+    }
+  }
+  return layout::make_manual_plan(recording.graph, graph::graph_sha256(recording.graph), {}, batch);
+}
+
+class Verify : public testing::TestWithParam<std::string> {};
+
+TEST_P(Verify, TwentyStepsOfSgdOnOneLaneAreThoseOfAPlainLoop) {
+  const layout::Plan plan = plan_of(GetParam(), {12, 3, 1}, true);
+  const auto results = verify(workload_of(GetParam()), plan,
+                              {.num_steps = 20, .optimizer = {.name = "sgd", .learning_rate = 0.05}});
+  ASSERT_EQ(results.size(), 2U);
+  EXPECT_TRUE(results[1].must_be_bitwise == models::make(GetParam()).is_bitwise_plain);
+  for (const Comparison& result : results) {
+    EXPECT_TRUE(result.passes()) << result.against << ": " << result.first_difference << ", loss "
+                                 << result.worst_loss << ", gradient " << result.worst_gradient
+                                 << ", weight " << result.worst_weight;
+  }
+}
+
+TEST_P(Verify, TwentyStepsOfSgdOnFourLanesAreCloseToAPlainLoop) {
+  const layout::Plan plan = plan_of(GetParam(), {12, 3, 4}, true);
+  const auto results = verify(workload_of(GetParam()), plan,
+                              {.num_steps = 20, .optimizer = {.name = "sgd", .learning_rate = 0.005}});
+  EXPECT_FALSE(results[1].must_be_bitwise);
+  for (const Comparison& result : results) {
+    EXPECT_TRUE(result.passes()) << result.against << ": " << result.first_difference << ", loss "
+                                 << result.worst_loss << ", gradient " << result.worst_gradient
+                                 << ", weight " << result.worst_weight;
+  }
+}
+
+TEST_P(Verify, AdamwAndClippingOnOneLane) {
+  const layout::Plan plan = plan_of(GetParam(), {12, 4, 1}, true);
+  const auto results = verify(
+      workload_of(GetParam()), plan,
+      {.num_steps = 5, .optimizer = {.name = "adamw", .learning_rate = 0.01, .clip_norm = 0.5}});
+  for (const Comparison& result : results) {
+    EXPECT_TRUE(result.passes()) << result.against << ": " << result.first_difference;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Verify, testing::ValuesIn(models::names()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace trireme::train

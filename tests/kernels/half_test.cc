@@ -1,0 +1,85 @@
+#include "trireme/kernels/half.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+namespace trireme::kernels {
+namespace {
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+/// Every finite value of a 16-bit type, by its bits without the sign, ascending.
+template <typename Half>
+std::vector<float> magnitudes(std::uint16_t infinity) {
+  std::vector<float> values;
+  for (std::uint16_t bits = 0; bits < infinity; ++bits) values.push_back(to_f32(Half{bits}));
+  return values;
+}
+
+/// Rounds by search among all values: nearest, ties to the even one.
+std::uint16_t nearest(float x, const std::vector<float>& values, double limit) {
+  const double magnitude = std::abs(static_cast<double>(x));
+  if (magnitude >= limit) return static_cast<std::uint16_t>(values.size());
+  const auto above = std::lower_bound(values.begin(), values.end(), magnitude);
+  if (above == values.end()) return static_cast<std::uint16_t>(values.size() - 1);
+  const auto index = static_cast<std::uint16_t>(above - values.begin());
+  if (index == 0 || *above == magnitude) return index;
+  const double up = *above - magnitude, down = magnitude - values[index - 1];
+  if (up != down) return up < down ? index : index - 1;
+  return index % 2 == 0 ? index : index - 1;
+}
+
+TEST(Half, KnownValues) {
+  EXPECT_EQ(to_f32(F16{0x3C00}), 1.0F);
+  EXPECT_EQ(to_f32(F16{0xC000}), -2.0F);
+  EXPECT_EQ(to_f32(F16{0x7BFF}), 65504.0F);
+  EXPECT_EQ(to_f32(F16{0x0001}), 0x1p-24F);
+  EXPECT_EQ(to_f32(F16{0x7C00}), kInf);
+  EXPECT_TRUE(std::isnan(to_f32(F16{0x7E00})));
+  EXPECT_TRUE(std::signbit(to_f32(F16{0x8000})));
+  EXPECT_EQ(to_f32(Bf16{0x3F80}), 1.0F);
+  EXPECT_EQ(to_bf16(std::nanf("")).bits, 0x7FC0);
+  EXPECT_EQ(to_f16(std::nanf("")).bits, 0x7E00);
+  EXPECT_EQ(to_f16(65519.996F).bits, 0x7BFF);
+  EXPECT_EQ(to_f16(65520.0F).bits, 0x7C00);
+  EXPECT_EQ(to_f16(-kInf).bits, 0xFC00);
+  EXPECT_EQ(to_bf16(3.4e38F).bits, 0x7F80);
+}
+
+TEST(Half, EveryValueSurvivesTheRoundTrip) {
+  for (int bits = 0; bits < 1 << 16; ++bits) {
+    const F16 f16{static_cast<std::uint16_t>(bits)};
+    if (!std::isnan(to_f32(f16))) EXPECT_EQ(to_f16(to_f32(f16)).bits, bits);
+    const Bf16 bf16{static_cast<std::uint16_t>(bits)};
+    if (!std::isnan(to_f32(bf16))) EXPECT_EQ(to_bf16(to_f32(bf16)).bits, bits);
+  }
+}
+
+TEST(Half, RoundsToNearestTiesToEven) {
+  const std::vector<float> f16 = magnitudes<F16>(0x7C00);
+  const std::vector<float> bf16 = magnitudes<Bf16>(0x7F80);
+  constexpr unsigned kSeed = 3;
+  std::mt19937 random(kSeed);
+  std::vector<float> inputs;
+  for (int i = 0; i < 200'000; ++i) inputs.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(random())));
+  for (int i = 0; i < 100'000; ++i) {
+    inputs.push_back(static_cast<float>(random()) * 0x1p-32F * std::ldexp(1.0F, static_cast<int>(random() % 42) - 26));
+  }
+  // Halfway between two neighbours, and just beside.
+  for (std::size_t i = 0; i + 1 < f16.size(); i += 7) {
+    const float middle = (f16[i] + f16[i + 1]) / 2;
+    for (const float x : {middle, std::nextafter(middle, 0.0F), std::nextafter(middle, kInf)}) inputs.push_back(x);
+  }
+  for (const float x : inputs) {
+    if (std::isnan(x)) continue;
+    const std::uint16_t sign = std::signbit(x) ? 0x8000 : 0;
+    ASSERT_EQ(to_f16(x).bits, sign | nearest(x, f16, 65520.0)) << "seed " << kSeed << ", " << x;
+    ASSERT_EQ(to_bf16(x).bits, sign | nearest(x, bf16, 0x1.FFp127)) << "seed " << kSeed << ", " << x;
+  }
+}
+
+}  // namespace
+}  // namespace trireme::kernels

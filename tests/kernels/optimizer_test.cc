@@ -1,0 +1,130 @@
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "trireme/base/error.h"
+#include "trireme/kernels/optimizer/adamw.h"
+#include "trireme/kernels/optimizer/sgd.h"
+#include "trireme/kernels/reference/optimizer.h"
+
+namespace trireme::kernels {
+namespace {
+
+template <typename T>
+std::vector<T> random_numbers(std::int64_t n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> normal;
+  std::vector<T> x(n);
+  for (T& element : x) {
+    element = static_cast<T>(normal(random) * std::exp2(static_cast<int>(random() % 20) - 10));
+  }
+  return x;
+}
+
+template <typename T>
+void expect_bits(const std::vector<T>& actual, const std::vector<T>& expected) {
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_EQ(std::bit_cast<Bits>(actual[i]), std::bit_cast<Bits>(expected[i])) << "element " << i;
+  }
+}
+
+constexpr std::int64_t kSizes[] = {0, 1, 7, 8, 9, 31, 33, 4095, 4096, 4097, 9001};
+
+template <typename T>
+void expect_sgd(const SgdOptions& options) {
+  for (const std::int64_t n : kSizes) {
+    std::vector<T> p = random_numbers<T>(n, 1), buffer(n);
+    std::vector<T> p_reference = p, buffer_reference = buffer;
+    for (int step = 0; step < 3; ++step) {
+      const std::vector<T> g = random_numbers<T>(n, 10 + step);
+      sgd(options, step == 0, g.data(), options.momentum == 0 ? nullptr : buffer.data(), p.data(), n);
+      for (std::int64_t i = 0; i < n; ++i) {
+        reference::sgd(options, step == 0, g[i], buffer_reference[i], p_reference[i]);
+      }
+    }
+    expect_bits(p, p_reference);
+    expect_bits(buffer, buffer_reference);
+  }
+}
+
+TEST(Sgd, HasTheBitsOfTheReference) {
+  for (const double momentum : {0.0, 0.9}) {
+    for (const double decay : {0.0, 1e-4}) {
+      for (const double dampening : {0.0, 0.1}) {
+        const SgdOptions options{0.013, momentum, dampening, decay, false};
+        expect_sgd<float>(options);
+        expect_sgd<double>(options);
+      }
+    }
+  }
+  expect_sgd<float>({0.013, 0.9, 0, 1e-4, true});
+  expect_sgd<double>({0.013, 0.9, 0, 0, true});
+}
+
+TEST(Sgd, FollowsTheFormula) {
+  float p = 2, g = 0.5F, buffer = 1;
+  sgd({.learning_rate = 0.25}, true, &g, nullptr, &p, 1);
+  EXPECT_EQ(p, 1.875F);
+  sgd({.learning_rate = 0.25, .momentum = 0.5}, true, &g, &buffer, &p, 1);
+  EXPECT_EQ(buffer, 0.5F);
+  EXPECT_EQ(p, 1.75F);
+  sgd({.learning_rate = 0.25, .momentum = 0.5}, false, &g, &buffer, &p, 1);
+  EXPECT_EQ(buffer, 0.75F);
+  EXPECT_EQ(p, 1.5625F);
+}
+
+template <typename T>
+void expect_adamw(const AdamwOptions& options) {
+  for (const std::int64_t n : kSizes) {
+    std::vector<T> p = random_numbers<T>(n, 1), m(n), v(n);
+    std::vector<T> p_reference = p, m_reference = m, v_reference = v;
+    for (int step = 1; step <= 3; ++step) {
+      const std::vector<T> g = random_numbers<T>(n, 20 + step);
+      adamw(options, step, g.data(), m.data(), v.data(), p.data(), n);
+      for (std::int64_t i = 0; i < n; ++i) {
+        reference::adamw(options, step, g[i], m_reference[i], v_reference[i], p_reference[i]);
+      }
+    }
+    expect_bits(p, p_reference);
+    expect_bits(m, m_reference);
+    expect_bits(v, v_reference);
+  }
+}
+
+TEST(Adamw, HasTheBitsOfTheReference) {
+  for (const double decay : {0.0, 1e-2}) {
+    const AdamwOptions options{3e-3, 0.9, 0.95, 1e-8, decay};
+    expect_adamw<float>(options);
+    expect_adamw<double>(options);
+  }
+}
+
+TEST(Adamw, MovesByTheLearningRateAtFirst) {
+  // With m = (1 - beta1) g and v = (1 - beta2) g^2 the corrected step is the sign of g.
+  for (const float gradient : {1e-3F, 5.0F, -40.0F}) {
+    float p = 1, g = gradient, m = 0, v = 0;
+    adamw({.learning_rate = 0.125, .weight_decay = 0}, 1, &g, &m, &v, &p, 1);
+    EXPECT_NEAR(p, 1 - std::copysign(0.125F, gradient), 1e-5);
+  }
+}
+
+TEST(Adamw, TakesItsRootsWhereItIsTold) {
+  const SquareRoots<float> doubled = [](const float* x, float* root, std::int64_t n) {
+    for (std::int64_t i = 0; i < n; ++i) root[i] = 2 * std::sqrt(x[i]);
+  };
+  float p = 1, g = 1, m = 0, v = 0;
+  adamw({.learning_rate = 0.125, .weight_decay = 0}, 1, &g, &m, &v, &p, 1, doubled);
+  EXPECT_NEAR(p, 1 - 0.0625, 1e-5);
+}
+
+TEST(Adamw, CountsStepsFromOne) {
+  float x = 1;
+  EXPECT_THROW(adamw({}, 0, &x, &x, &x, &x, 1), Error);
+}
+
+}  // namespace
+}  // namespace trireme::kernels

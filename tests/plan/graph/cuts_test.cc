@@ -1,0 +1,179 @@
+#include "trireme/plan/graph/cuts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/graphs/graph_builder.h"
+#include "tests/graphs/sample_graphs.h"
+#include "trireme/plan/graph/check.h"
+#include "trireme/plan/graph/index.h"
+#include "trireme/plan/graph/uses.h"
+
+namespace trireme::graph {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::GraphBuilder;
+
+/// Nodes by the first letter of their names, `|` where a cut may fall: `a|bc|d`.
+std::string picture(const Graph& graph) {
+  const std::vector<bool> allowed = allowed_cuts(graph);
+  std::string text;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (allowed[i]) text += '|';
+    text += graph.nodes[i].name.front();
+  }
+  EXPECT_EQ(allowed.size(), graph.nodes.size() + 1);
+  EXPECT_FALSE(allowed.front());
+  EXPECT_FALSE(allowed.back());
+  return text;
+}
+
+TEST(Cuts, FallAnywhereInAPlainChain) {
+  EXPECT_EQ(picture(testing::make_mlp()), "0|r|2|l");
+}
+
+TEST(Cuts, DoNotSeparateAProductionFromAnInPlaceWrite) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", {4});
+  const ValueId h = b.node("a", {x}, b.batch({4}));
+  b.node("b", {x}, b.batch({4}));
+  const ValueId view = b.node("c", {h}, b.batch({4}), {.view_of = h});
+  b.write("d", {view});
+  b.node("e", {h}, b.batch({4}));
+  EXPECT_EQ(picture(b.graph()), "abcd|e");
+  EXPECT_THAT(why_forbidden(b.graph(), 2), HasSubstr("made by node 0 'a' at 0, is written in place"));
+  EXPECT_THAT(why_forbidden(b.graph(), 2), HasSubstr("last by node 3 'd' at 3"));
+  EXPECT_EQ(why_forbidden(b.graph(), 4), "");
+}
+
+TEST(Cuts, TheBatchCountsAsProducedAtTheStart) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", {4});
+  b.node("a", {x}, b.batch({4}));
+  b.node("b", {x}, b.batch({4}));
+  b.write("c", {x});
+  b.node("d", {x}, b.batch({4}));
+  EXPECT_EQ(picture(b.graph()), "abc|d");
+  EXPECT_THAT(why_forbidden(b.graph(), 1), HasSubstr("the memory of the input 'x', is written"));
+}
+
+TEST(Cuts, DoNotSeparateAProductionFromAbsoluteOffsets) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", {4});
+  const ValueId h = b.node("a", {x}, b.batch({4}));
+  const ValueId i = b.node("b", {h}, b.batch({4}));
+  b.node("as_strided", {i}, b.batch({4}), {.name = "c", .view_of = i});
+  b.node("d", {i}, b.batch({4}));
+  EXPECT_EQ(picture(b.graph()), "a|bc|d");
+  EXPECT_THAT(why_forbidden(b.graph(), 2), HasSubstr("absolute offsets"));
+}
+
+TEST(Cuts, KeepManyUsesOfAParameterTogether) {
+  for (const int uses : {4, 5}) {
+    GraphBuilder b;
+    ValueId h = b.input("x", {4});
+    const ValueId p = b.parameter("cell", {4});
+    h = b.node("a", {h}, b.batch({4}));
+    for (int i = 0; i < uses; ++i) {
+      h = b.node("u", {h, p}, b.batch({4}));
+      h = b.node("v", {h}, b.batch({4}));
+    }
+    EXPECT_EQ(picture(b.graph()), uses == 4 ? "a|u|v|u|v|u|v|u|v" : "a|uvuvuvuvu|v");
+    if (uses == 5) {
+      EXPECT_THAT(why_forbidden(b.graph(), 4),
+                  HasSubstr("the parameter 'cell' has more than 4 uses, from node 1 'u' at 1"));
+    }
+  }
+}
+
+TEST(Cuts, KeepTheNodesOfAWrittenBufferTogether) {
+  for (const BufferPolicy policy : {BufferPolicy::kReadOnly, BufferPolicy::kBatchNorm}) {
+    GraphBuilder b;
+    const ValueId x = b.input("x", {4});
+    const ValueId table = b.buffer("table", {4}, policy);
+    b.node("a", {x}, b.batch({4}));
+    b.node("b", {x, table}, b.batch({4}));
+    b.node("c", {x}, b.batch({4}));
+    const ValueId view = b.node("d", {table}, b.fixed({4}), {.view_of = table});
+    b.node("e", {x, view}, b.batch({4}));
+    b.node("f", {x}, b.batch({4}));
+    EXPECT_EQ(picture(b.graph()),
+              policy == BufferPolicy::kReadOnly ? "a|b|c|d|e|f" : "a|bcde|f");
+    if (policy == BufferPolicy::kBatchNorm) {
+      EXPECT_THAT(why_forbidden(b.graph(), 3), HasSubstr("the buffer 'table' is written"));
+    }
+  }
+}
+
+TEST(Cuts, ParametersDoNotCountAsProduced) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", {4});
+  const ValueId p = b.parameter("p", {4});
+  b.node("a", {x, p}, b.batch({4}));
+  b.node("as_strided", {p}, b.fixed({4}), {.name = "b", .view_of = p});
+  EXPECT_EQ(picture(b.graph()), "a|b");
+}
+
+TEST(Cuts, LieBetweenTwoNodes) {
+  const Graph graph = testing::make_mlp();
+  for (const int cut : {-5, 0, 4, 100}) {
+    EXPECT_THAT(why_forbidden(graph, cut), HasSubstr("between two nodes, at 1 to 3"));
+  }
+  EXPECT_EQ(allowed_cuts(Graph{}), std::vector<bool>{false});
+}
+
+/// The definition, cut by cut.
+bool may_cut(const Graph& graph, int cut) {
+  const auto positions = node_positions(graph);
+  const auto before = [&](ValueId id) {
+    const Value& value = graph.values[id];
+    if (value.source == ValueSource::kInput || value.source == ValueSource::kStepScalar) return true;
+    return value.source == ValueSource::kNode && positions.at(value.producer) < cut;
+  };
+  const int n = static_cast<int>(graph.nodes.size());
+  for (int position = cut; position < n; ++position) {
+    for (const ValueId written : graph.nodes[position].writes) {
+      for (std::size_t id = 0; id < graph.values.size(); ++id) {
+        if (graph.values[id].storage_id == graph.values[written].storage_id &&
+            before(static_cast<ValueId>(id))) {
+          return false;
+        }
+      }
+    }
+  }
+  for (const UseSite& site : use_sites(graph)) {
+    if (positions.at(site.nodes.front()) < cut && positions.at(site.nodes.back()) >= cut) return false;
+  }
+  for (const Buffer& buffer : graph.buffers) {
+    if (buffer.policy == BufferPolicy::kReadOnly) continue;
+    bool is_before = false, is_after = false;
+    for (int position = 0; position < n; ++position) {
+      for (const ValueId id : input_values(graph.nodes[position])) {
+        if (graph.values[id].storage_id != graph.values[buffer.value].storage_id) continue;
+        (position < cut ? is_before : is_after) = true;
+      }
+    }
+    if (is_before && is_after) return false;
+  }
+  return true;
+}
+
+TEST(Cuts, AgreeWithTheDefinitionOnRandomGraphs) {
+  int num_allowed = 0, num_forbidden = 0;
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    const Graph graph = testing::make_random_graph(seed, 5 + static_cast<int>(seed % 20));
+    check(graph);
+    const std::vector<bool> allowed = allowed_cuts(graph);
+    for (int cut = 1; cut < static_cast<int>(graph.nodes.size()); ++cut) {
+      ASSERT_EQ(allowed[cut], may_cut(graph, cut)) << "seed " << seed << ", cut " << cut;
+      ASSERT_EQ(allowed[cut], why_forbidden(graph, cut).empty()) << "seed " << seed;
+      ++(allowed[cut] ? num_allowed : num_forbidden);
+    }
+  }
+  EXPECT_GT(num_allowed, 200);
+  EXPECT_GT(num_forbidden, 200);
+}
+
+}  // namespace
+}  // namespace trireme::graph

@@ -1,0 +1,130 @@
+#include "trireme/plan/graph/json.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/graphs/sample_graphs.h"
+#include "trireme/base/error.h"
+#include "trireme/plan/graph/check.h"
+
+namespace trireme::graph {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string text_of(const Graph& graph) { return to_document_text(kGraphDocument, to_json(graph)); }
+
+Graph read(const std::string& text, std::span<const std::byte> constants = {}) {
+  return graph_from_json(parse_document(kGraphDocument, text, "graph.json"), constants);
+}
+
+/// What reading the MLP says after a change of its JSON.
+std::string complaint(const std::function<void(Json&)>& change) {
+  Json json = to_json(testing::make_mlp());
+  change(json);
+  try {
+    graph_from_json(json);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
+    return error.message();
+  }
+  return "";
+}
+
+TEST(GraphJson, ReadsAsAPersonWouldWriteIt) {
+  const Json json = to_json(testing::make_mlp());
+  EXPECT_EQ(readable_text(json["nodes"][0]), R"({
+  "id": 0,
+  "inputs": [{"value": 0}, {"value": 1}, {"value": 2}],
+  "name": "0/linear",
+  "op": "aten::linear",
+  "outputs": [5],
+  "overload": ""
+}
+)");
+  EXPECT_EQ(compact_text(json["values"][0]),
+            R"({"dtype":"f32","shape":[{"fixed":0,"per_sample":1},8],"source":"input",)"
+            R"("storage":0,"strides":[8,1]})");
+  EXPECT_EQ(compact_text(json["derived"]["allowed_cuts"]), "[1,2,3]");
+  EXPECT_EQ(compact_text(json["derived"]["use_sites"][0]),
+            R"({"nodes":[0],"parameter":"0.weight","site":0})");
+}
+
+TEST(GraphJson, GraphAndTextSurviveTheRoundTrip) {
+  for (const Graph& graph : {testing::make_mlp(), testing::make_rich_graph()}) {
+    const std::string text = text_of(graph);
+    const std::vector<std::byte> constants = constants_file(graph);
+    const Graph back = read(text, constants);
+    EXPECT_EQ(back, graph);
+    EXPECT_EQ(text_of(back), text);
+    EXPECT_EQ(constants_file(back), constants);
+    EXPECT_EQ(graph_sha256(back), graph_sha256(graph));
+  }
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    const Graph graph = testing::make_random_graph(seed, 20);
+    EXPECT_EQ(read(text_of(graph), constants_file(graph)), graph) << "seed " << seed;
+  }
+}
+
+TEST(GraphJson, TheHashCoversGraphConstantsAndTorchVersion) {
+  const Graph graph = testing::make_rich_graph();
+  const std::string hash = graph_sha256(graph);
+  Graph other = graph;
+  other.torch_version = "2.11.0";
+  EXPECT_NE(graph_sha256(other), hash);
+  other = graph;
+  other.constants[0].bytes[0] ^= std::byte{1};
+  EXPECT_NE(graph_sha256(other), hash);
+  other = graph;
+  other.nodes[3].name += "x";
+  EXPECT_NE(graph_sha256(other), hash);
+}
+
+TEST(GraphJson, DerivedListsMayBeAbsentButNotWrong) {
+  EXPECT_EQ(complaint([](Json& json) { json.erase("derived"); }), "");
+  EXPECT_THAT(complaint([](Json& json) { json["derived"]["allowed_cuts"].push_back(4); }),
+              HasSubstr("graph.derived: allowed_cuts is missing or does not follow"));
+  EXPECT_THAT(complaint([](Json& json) { json["derived"].erase("use_sites"); }),
+              HasSubstr("graph.derived: use_sites is missing"));
+  EXPECT_THAT(complaint([](Json& json) { json["derived"]["more"] = 1; }), HasSubstr("unknown field"));
+  EXPECT_THAT(complaint([](Json& json) { json["derived"] = 1; }), HasSubstr("expected an object"));
+}
+
+TEST(GraphJson, ABadFieldIsNamedByItsPlace) {
+  EXPECT_EQ(complaint([](Json& json) { json.erase("nodes"); }),
+            "graph: the field \"nodes\" is missing");
+  EXPECT_EQ(complaint([](Json& json) { json["nodes"][2]["id"] = "2"; }),
+            "graph.nodes[2].id: expected a whole number from 0 to 1073741824, got \"2\"");
+  EXPECT_EQ(complaint([](Json& json) { json["nodes"][2]["inptus"] = 1; }),
+            "graph.nodes[2]: unknown field \"inptus\"; this version knows none of that name");
+  EXPECT_EQ(complaint([](Json& json) { json["values"][1]["dtype"] = "float"; }),
+            "graph.values[1].dtype: expected the name of a dtype, as f32, got \"float\"");
+  EXPECT_EQ(complaint([](Json& json) { json["mode"] = "test"; }),
+            "graph.mode: expected one of train, eval, got \"test\"");
+  EXPECT_THAT(complaint([](Json& json) { json["nodes"][0]["flags"] = {"radnom"}; }),
+              HasSubstr("graph.nodes[0].flags[0]: expected one of no_grad, random"));
+  EXPECT_THAT(complaint([](Json& json) { json["nodes"][1]["outputs"] = {4}; }),
+              HasSubstr("value 6: it has no source"));
+  EXPECT_THAT(complaint([](Json& json) { json = Json::array(); }), HasSubstr("expected an object"));
+}
+
+TEST(GraphJson, ConstantsOfAnotherGraphAreRefused) {
+  const Graph graph = testing::make_rich_graph();
+  const Json json = to_json(graph);
+  EXPECT_TRUE(has_constants(json));
+  EXPECT_FALSE(has_constants(to_json(testing::make_mlp())));
+  Graph other = graph;
+  other.constants[0].bytes[0] ^= std::byte{1};
+  for (const std::vector<std::byte>& bytes : {constants_file(other), std::vector<std::byte>()}) {
+    try {
+      graph_from_json(json, bytes);
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
+      EXPECT_THAT(error.message(), HasSubstr("graph.constants: its data is of another graph"));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace trireme::graph

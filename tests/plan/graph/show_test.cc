@@ -1,0 +1,85 @@
+#include "trireme/plan/graph/show.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/graphs/sample_graphs.h"
+#include "trireme/plan/graph/table.h"
+
+namespace trireme::graph {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Show, SizesNameTheBatchB) {
+  const std::pair<Size, const char*> cases[] = {{{0, 8}, "8"},    {{1, 0}, "B"},     {{4, 0}, "4B"},
+                                                {{4, -1}, "4B-1"}, {{1, 2}, "B+2"},  {{-2, 3}, "-2B+3"}};
+  for (const auto& [size, text] : cases) EXPECT_EQ(to_text(size), text);
+  EXPECT_EQ(to_text(std::vector<Size>{{4, 0}, {0, 8}}), "[4B, 8]");
+  EXPECT_EQ(to_text(std::vector<Size>{}), "[]");
+}
+
+TEST(Show, TheGraphReadsAsTables) {
+  EXPECT_EQ(show(testing::make_mlp()),
+            R"(training graph, 4 nodes, 3 allowed cuts, 4 parameters with 212 elements (848 B), torch 2.15.0
+
+inputs
+  name  tensor     batch dimension
+  x     f32[B, 8]  0
+
+parameters
+  name      tensor      elements  sites  also registered as
+  0.weight  f32[16, 8]       128      1
+  0.bias    f32[16]           16      1
+  2.weight  f32[4, 16]        64      1
+  2.bias    f32[4]             4      1
+
+losses
+  name  value  kind  coefficient
+  loss      8  mean  1
+
+nodes (| a cut may fall before it, r random, w writes, v view, n no gradients)
+  marks  at  id  name      operator      outputs
+          0   0  0/linear  aten::linear  f32[B, 16]
+  |       1   1  relu      aten::relu    f32[B, 16]
+  |       2   2  2/linear  aten::linear  f32[B, 4]
+  |       3   3  loss      aten::mean    f32[]
+)");
+}
+
+TEST(Show, MarksWhatIsSpecial) {
+  const std::string text = show(testing::make_rich_graph());
+  EXPECT_THAT(text, HasSubstr("embed.weight  f32[32, 8]       256       2  head.weight"));
+  EXPECT_THAT(text, HasSubstr("frozen        f32[8]             8  frozen"));
+  EXPECT_THAT(text, HasSubstr("norm.running_mean  f32[8]     batch norm"));
+  EXPECT_THAT(text, HasSubstr("beta    f32[]      step scalar"));
+  EXPECT_THAT(text, HasSubstr("sum, weight is value"));
+  EXPECT_THAT(text, HasSubstr("0 (metric)"));
+  EXPECT_THAT(text, HasSubstr("opaque:sampler"));
+  EXPECT_THAT(text, HasSubstr("f32[B, 8], none, f32[B, 8], f32[B, 8]"));
+  EXPECT_THAT(text, HasSubstr("f32[8B]"));
+}
+
+TEST(Table, AlignsNumbersToTheRight) {
+  Table table({"name", ">count", "note"});
+  table.add({"a", "1", ""});
+  table.add({"longer", "1,000", "x"});
+  EXPECT_EQ(table.text(1), " name    count  note\n a           1\n longer  1,000  x\n");
+}
+
+TEST(Table, WritesNumbersForPeople) {
+  EXPECT_EQ(with_commas(0), "0");
+  EXPECT_EQ(with_commas(999), "999");
+  EXPECT_EQ(with_commas(1000), "1,000");
+  EXPECT_EQ(with_commas(-1234567), "-1,234,567");
+  EXPECT_EQ(with_commas(-123), "-123");
+  EXPECT_EQ(bytes_text(0), "0 B");
+  EXPECT_EQ(bytes_text(1023), "1023 B");
+  EXPECT_EQ(bytes_text(1536), "1.5 KiB");
+  EXPECT_EQ(bytes_text(std::int64_t{25} << 20), "25.0 MiB");
+  EXPECT_EQ(shortened("abcdefghij", 10), "abcdefghij");
+  EXPECT_EQ(shortened("abcdefghijk", 10), "abcd...ijk");
+}
+
+}  // namespace
+}  // namespace trireme::graph

@@ -1,0 +1,49 @@
+#include "trireme/plan/layout/show.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "tests/graphs/sample_graphs.h"
+#include "trireme/plan/layout/manual.h"
+
+namespace trireme::layout {
+namespace {
+
+TEST(PlanShow, ReadsAsTables) {
+  const graph::Graph graph = graph::testing::make_mlp();
+  const Plan plan = make_manual_plan(graph, std::string(64, 'a'), std::array{2}, {16, 2, 4});
+  EXPECT_EQ(show(plan, graph),
+            R"(plan with 2 stages, schedule simple, objective manual
+  batch of 16 samples in 4 lanes of 2 microbatches of 2 samples
+  graph aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
+
+roles
+  role   pipeline  data  shard  ranks
+  train         2     1      1  0 1
+
+stages (elements of the parameters it uses; receives: forward, per microbatch)
+  stage  nodes  positions  first     last  elements  receives  copies
+      0      2  0..1       0/linear  relu       144       0 B       0
+      1      2  2..3       2/linear  loss        68     128 B       0
+
+no prediction: cut by hand, without a profile
+)");
+}
+
+TEST(PlanShow, TellsOwnersAndPrediction) {
+  const graph::Graph graph = graph::testing::make_mlp();
+  Plan plan = make_manual_plan(graph, "hash", {}, {1, 1, 1});
+  plan.tie_owners = {{"2.weight", 0}};
+  plan.prediction = Prediction{12.5, 10, {{{"weights", 2048}}}, {"compute"}};
+  const std::string text = show(plan, graph);
+  EXPECT_THAT(text, ::testing::HasSubstr("1 sample in 1 lane of 1 microbatch of 1 sample\n"));
+  EXPECT_THAT(text, ::testing::HasSubstr("2.weight       0"));
+  EXPECT_THAT(text, ::testing::HasSubstr("prediction: step 12.5 ms, lower bound 10 ms"));
+  EXPECT_THAT(text, ::testing::HasSubstr("rank 0 peak: weights 2.0 KiB"));
+  EXPECT_THAT(text, ::testing::HasSubstr("stage 0 is limited by compute"));
+}
+
+}  // namespace
+}  // namespace trireme::layout

@@ -1,0 +1,82 @@
+#include "trireme/command/command_line.h"
+
+#include <c10/util/Exception.h>
+
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "trireme/base/error.h"
+#include "trireme/command/verbs.h"
+#include "trireme/engine/memory/torch_settings.h"
+
+namespace trireme {
+namespace {
+
+constexpr int kDone = 0;
+constexpr int kFailed = 1;
+constexpr int kMisuse = 2;
+
+int report(const char* text, int code) {
+  std::fprintf(stderr, "trireme: %s\n", text);
+  return code;
+}
+
+/// Runs a verb; whatever it throws becomes a line and an exit code.
+int run(const command::Body& body) {
+  try {
+    memory::apply_torch_settings();
+    return body();
+  } catch (const Error& error) {
+    return report(error.what(), error.kind() == ErrorKind::kInvalidArgument ? kMisuse : kFailed);
+  } catch (const c10::Error& error) {
+    return report(error.what_without_backtrace(), kFailed);
+  } catch (const std::bad_alloc&) {
+    return report("out of memory", kFailed);
+  } catch (const std::exception& error) {
+    return report(error.what(), kFailed);
+  }
+}
+
+}  // namespace
+
+int run_command_line(int argc, const char* const* argv, const MakeWorkload& make) {
+  return run_command_line(argc, argv, std::map<std::string, MakeWorkload>{{"model", make}});
+}
+
+int run_command_line(int argc, const char* const* argv,
+                     const std::map<std::string, MakeWorkload>& workloads) {
+  CLI::App app("Trains a model that is too big or too slow for one device.", "trireme");
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.set_config("--config", "", "Read options from a TOML or INI file; [verb] sections");
+  command::Context context{.workloads = workloads, .model = {}};
+  app.add_option("--model", context.model, "Which of the registered models");
+  app.add_option("--seed", context.seed, "Of weights, data order and random operators");
+  app.add_flag("--json", context.json, "Print the answer as JSON");
+
+  std::vector<std::pair<CLI::App*, command::Body>> verbs;
+  const auto add = [&](const char* name, const char* what, auto add_verb) {
+    CLI::App* verb = app.add_subcommand(name, what);
+    verbs.emplace_back(verb, add_verb(*verb, context));
+  };
+  add("record", "Record the forward pass into graph files", command::add_record);
+  add("partition", "Split a graph into stages and write the plan", command::add_partition);
+  add("train", "Train, all stages in this process", command::add_train);
+  add("verify", "Compare training under a plan with the uncut and the plain model, bit by bit",
+      command::add_verify);
+  command::add_show(*app.add_subcommand("show", "Print a file for people"), context, verbs);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kDone : kMisuse;
+  }
+  for (const auto& [verb, body] : verbs) {
+    if (verb->parsed()) return run(body);
+  }
+  return kMisuse;
+}
+
+}  // namespace trireme

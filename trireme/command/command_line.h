@@ -1,0 +1,24 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "trireme/engine/train/workload.h"
+
+namespace trireme {
+
+/// Gives a program every verb: record, partition, train, verify, show.
+///
+///     int main(int argc, char** argv) { return trireme::run_command_line(argc, argv, make); }
+///
+/// `make` is called for the verbs that need the model, under the seed of the command line.
+/// Prints results to standard output, errors to standard error; throws nothing.
+/// Returns   0 done, 1 failed (a file, the machine, a difference that verify found), 2 misuse (the
+///           command line or something else that the caller can put right).
+int run_command_line(int argc, const char* const* argv, const MakeWorkload& make);
+
+/// As above for several workloads, picked by `--model`.
+int run_command_line(int argc, const char* const* argv,
+                     const std::map<std::string, MakeWorkload>& workloads);
+
+}  // namespace trireme

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "trireme/engine/train/session.h"
+
+namespace trireme::command {
+
+/// --optimizer, --learning-rate and their like, for the verbs that update weights.
+inline void add_optimizer_options(CLI::App& app, train::OptimizerOptions& options) {
+  app.add_option("--optimizer", options.name, "adamw or sgd")->capture_default_str();
+  app.add_option("--learning-rate", options.learning_rate)->capture_default_str();
+  app.add_option("--warmup-steps", options.warmup_steps, "Steps of linear warm-up")
+      ->capture_default_str();
+  app.add_option("--momentum", options.momentum, "Of sgd")->capture_default_str();
+  app.add_option("--weight-decay", options.weight_decay)->capture_default_str();
+  app.add_option("--clip-norm", options.clip_norm, "Largest global gradient norm; 0 for none")
+      ->capture_default_str();
+}
+
+}  // namespace trireme::command

@@ -1,0 +1,43 @@
+#include <ATen/Functions.h>
+
+#include "trireme/engine/optim/optimizer.h"
+#include "trireme/engine/optim/values.h"
+
+namespace trireme::optim {
+namespace {
+
+class Adamw : public Optimizer {
+ public:
+  explicit Adamw(const kernels::AdamwOptions& options) : options_(options) {}
+
+  void update(const FlatParameter& parameter, double learning_rate) override {
+    kernels::AdamwOptions options = options_;
+    options.learning_rate = learning_rate;
+    auto& state = state_[parameter.name];
+    if (state.empty()) {
+      state["exp_avg"] = at::zeros_like(parameter.value);
+      state["exp_avg_sq"] = at::zeros_like(parameter.value);
+      state["step"] = at::zeros({1}, at::kLong);
+    }
+    auto* step = state["step"].mutable_data_ptr<std::int64_t>();
+    ++*step;
+    with_values(parameter, [&]<typename T>(const T* gradient, T* value) {
+      kernels::adamw(options, *step, gradient, state["exp_avg"].mutable_data_ptr<T>(),
+                     state["exp_avg_sq"].mutable_data_ptr<T>(), value, parameter.value.numel());
+    });
+  }
+
+  const State& state() const override { return state_; }
+
+ private:
+  kernels::AdamwOptions options_;
+  State state_;
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_adamw(const kernels::AdamwOptions& options) {
+  return std::make_unique<Adamw>(options);
+}
+
+}  // namespace trireme::optim

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trireme/engine/parameters/store.h"
+#include "trireme/kernels/optimizer/adamw.h"
+#include "trireme/kernels/optimizer/sgd.h"
+
+namespace trireme::optim {
+
+/// One parameter in an update: flat views of its owner's slot, in memory order, f32 or f64.
+struct FlatParameter {
+  const std::string& name;
+  at::Tensor value;
+  at::Tensor gradient;
+};
+
+/// Updates parameters in place, element by element: the result does not depend on how parameters
+/// are laid out or sharded. Caller-synchronised.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+
+  /// learning_rate    of this step.
+  virtual void update(const FlatParameter& parameter, double learning_rate) = 0;
+
+  /// State by parameter and kind (`exp_avg`, ...), flat; what a checkpoint saves.
+  using State = std::map<std::string, std::map<std::string, at::Tensor>>;
+  virtual const State& state() const = 0;
+};
+
+/// kernels::SgdOptions; the learning rate comes with each update.
+std::unique_ptr<Optimizer> make_sgd(const kernels::SgdOptions& options);
+
+/// kernels::AdamwOptions; the learning rate comes with each update.
+std::unique_ptr<Optimizer> make_adamw(const kernels::AdamwOptions& options);
+
+/// Which parameters got a gradient in the step; others keep value and state, as in torch.
+using HasGradient = std::function<bool(const std::string& parameter)>;
+
+/// Norm of all gradients by the contract: f64 sums over norm blocks, folded left in byte order of
+/// the parameters' names. Cost one pass over the gradients.
+double global_norm(const parameters::ParameterStore& store,
+                   const parameters::GradientBuffers& gradients, const HasGradient& has_gradient);
+
+/// Multiplies all gradients by max_norm / (norm + 1e-6) where that is below 1, as torch does.
+/// Returns the norm before.
+double clip_global_norm(const parameters::ParameterStore& store,
+                        parameters::GradientBuffers& gradients, const HasGradient& has_gradient,
+                        double max_norm);
+
+/// Updates every parameter that got a gradient.
+void apply(Optimizer& optimizer, const parameters::ParameterStore& store,
+           const parameters::GradientBuffers& gradients, const HasGradient& has_gradient,
+           double learning_rate);
+
+}  // namespace trireme::optim

@@ -1,0 +1,42 @@
+#include <ATen/Functions.h>
+
+#include "trireme/engine/optim/optimizer.h"
+#include "trireme/engine/optim/values.h"
+
+namespace trireme::optim {
+namespace {
+
+class Sgd : public Optimizer {
+ public:
+  explicit Sgd(const kernels::SgdOptions& options) : options_(options) {}
+
+  void update(const FlatParameter& parameter, double learning_rate) override {
+    kernels::SgdOptions options = options_;
+    options.learning_rate = learning_rate;
+    const bool first = options_.momentum != 0 && !state_.contains(parameter.name);
+    at::Tensor buffer;
+    if (options_.momentum != 0) {
+      at::Tensor& kept = state_[parameter.name]["momentum_buffer"];
+      if (first) kept = at::zeros_like(parameter.value);
+      buffer = kept;
+    }
+    with_values(parameter, [&]<typename T>(const T* gradient, T* value) {
+      T* momentum = buffer.defined() ? buffer.mutable_data_ptr<T>() : nullptr;
+      kernels::sgd(options, first, gradient, momentum, value, parameter.value.numel());
+    });
+  }
+
+  const State& state() const override { return state_; }
+
+ private:
+  kernels::SgdOptions options_;
+  State state_;
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_sgd(const kernels::SgdOptions& options) {
+  return std::make_unique<Sgd>(options);
+}
+
+}  // namespace trireme::optim

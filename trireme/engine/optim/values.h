@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+
+#include "trireme/base/error.h"
+#include "trireme/engine/optim/optimizer.h"
+
+namespace trireme::optim {
+
+/// Calls `work(gradient, value)` with the arrays of a parameter in their type.
+template <typename Work>
+void with_values(const FlatParameter& parameter, Work&& work) {
+  const at::ScalarType type = parameter.value.scalar_type();
+  if (type == at::kFloat) {
+    work(parameter.gradient.const_data_ptr<float>(), parameter.value.mutable_data_ptr<float>());
+  } else if (type == at::kDouble) {
+    work(parameter.gradient.const_data_ptr<double>(), parameter.value.mutable_data_ptr<double>());
+  } else {
+    throw Error(ErrorKind::kInvalidArgument,
+                "parameter '" + parameter.name + "' has dtype " + c10::toString(type) +
+                    "; keep parameters in f32 and compute in bf16 by autocast");
+  }
+}
+
+}  // namespace trireme::optim

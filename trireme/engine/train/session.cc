@@ -1,0 +1,114 @@
+#include "trireme/engine/train/session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "trireme/base/error.h"
+#include "trireme/data/range.h"
+
+namespace trireme::train {
+namespace {
+
+double learning_rate_at(const OptimizerOptions& options, std::int64_t step) {
+  if (step >= options.warmup_steps) return options.learning_rate;
+  return options.learning_rate * static_cast<double>(step + 1) /
+         static_cast<double>(options.warmup_steps);
+}
+
+}  // namespace
+
+std::unique_ptr<optim::Optimizer> make_optimizer(const OptimizerOptions& options) {
+  if (options.name == "adamw") return optim::make_adamw({.weight_decay = options.weight_decay});
+  if (options.name == "sgd") {
+    return optim::make_sgd(
+        {.momentum = options.momentum, .weight_decay = options.weight_decay});
+  }
+  throw Error(ErrorKind::kInvalidArgument,
+              "no optimizer is called '" + options.name + "'; there are adamw and sgd");
+}
+
+double update(optim::Optimizer& optimizer, const parameters::ParameterStore& store,
+              parameters::GradientBuffers& gradients, const OptimizerOptions& options,
+              std::int64_t step, const optim::HasGradient& has_gradient) {
+  double norm = 0;
+  if (options.clip_norm > 0) {
+    norm = optim::clip_global_norm(store, gradients, has_gradient, options.clip_norm);
+  }
+  optim::apply(optimizer, store, gradients, has_gradient, learning_rate_at(options, step));
+  return norm;
+}
+
+Session::Session(const Workload& workload, const record::Recording& recording,
+                 const layout::Plan& plan, const SessionOptions& options)
+    : workload_(workload),
+      recording_(recording),
+      plan_(plan),
+      options_(options),
+      reader_(workload.training, workload.model),
+      order_(workload.training->num_samples(), options.seed),
+      store_(parameters::make_parameter_map(recording.graph, plan), recording.graph, recording.tensors, {}),
+      executor_(recording, plan_, store_, options.seed),
+      optimizer_(make_optimizer(options.optimizer)) {}
+
+std::vector<Batch> Session::microbatches(std::int64_t step) const {
+  const data::BatchNumbers numbers{plan_.batch.global_batch, plan_.batch.microbatch};
+  std::vector<Batch> result;
+  for (std::int64_t m = 0; m < plan_.batch.num_microbatches(); ++m) {
+    const data::IndexRange range =
+        data::microbatch_range(numbers, step * numbers.global_batch, m);
+    std::vector<std::int64_t> samples;
+    for (std::int64_t i = range.begin; i < range.end; ++i) samples.push_back(order_.sample_at(i));
+    result.push_back(reader_.read(samples));
+    set_step_scalars(result.back(), workload_.model, step);
+  }
+  return result;
+}
+
+StepReport Session::run(std::int64_t step) {
+  if (step == options_.drift_check_step) {
+    record::check_drift(recording_.graph, workload_.model, reader_.maker(), step);
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  StepReport report{.step = step, .losses = executor_.run_step(step, microbatches(step))};
+  serial::LaneAccumulator& sums = executor_.gradients();
+  report.gradient_norm =
+      update(*optimizer_, store_, sums.gradients(), options_.optimizer, step,
+             [&](const std::string& name) { return sums.has_gradient(name); });
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return report;
+}
+
+StepReport Session::step() {
+  try {
+    StepReport report = run(next_step_);
+    ++next_step_;
+    return report;
+  } catch (Error& error) {
+    throw error.add({.step = next_step_});
+  }
+}
+
+serial::StepLosses evaluate(const Workload& workload, const record::Recording& recording,
+                            std::int64_t microbatch) {
+  if (!workload.evaluation) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "the workload has no evaluation data; set Workload::evaluation");
+  }
+  const BatchReader reader(workload.evaluation, workload.model);
+  serial::Evaluator evaluator(recording);
+  const std::int64_t num_samples = workload.evaluation->num_samples();
+  const std::int64_t num = data::num_evaluation_microbatches(num_samples, microbatch);
+  for (std::int64_t m = 0; m < num; ++m) {
+    const data::IndexRange range = data::evaluation_range(num_samples, microbatch, m);
+    std::vector<std::int64_t> samples(static_cast<std::size_t>(range.size()));
+    std::generate(samples.begin(), samples.end(),
+                  [next = range.begin]() mutable { return next++; });
+    Batch batch = reader.read(samples);
+    set_step_scalars(batch, workload.model, 0);
+    evaluator.add(batch, 0);
+  }
+  return evaluator.losses();
+}
+
+}  // namespace trireme::train
