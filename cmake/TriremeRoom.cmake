@@ -59,7 +59,7 @@ function(trireme_room room)
     set_property(GLOBAL PROPERTY "TRIREME_LIBRARIES_OF_${room}" "${arg_LIBRARIES}")
     trireme_tests(${room} LABEL unit SOURCES ${arg_TESTS} USES ${arg_TEST_USES})
     foreach(source IN LISTS arg_FUZZ)
-      trireme_fuzz(${room} ${source})
+      trireme_fuzz(${room} ${source} ${arg_TEST_USES})
     endforeach()
   endif()
 endfunction()
@@ -107,12 +107,13 @@ endfunction()
 
 # A fuzz target: x_fuzz.cc defines LLVMFuzzerTestOneInput, tests/<room>/corpus/x/ holds its inputs.
 # In the fuzz preset libFuzzer runs it for some seconds; elsewhere it replays the inputs, as a test.
+# Further arguments: rooms and test libraries that the target uses beside its own room.
 function(trireme_fuzz room source)
   string(REGEX REPLACE "_fuzz\\.cc$" "" unit "${source}")
   string(REPLACE "/" "_" name "trireme_${room}_${unit}_fuzz")
   set(corpus "${PROJECT_SOURCE_DIR}/tests/${room}/corpus/${unit}")
   get_property(libraries GLOBAL PROPERTY "TRIREME_LIBRARIES_OF_${room}")
-  trireme_room_targets(uses ${room})
+  trireme_room_targets(uses ${room} ${ARGN})
   add_executable(${name} "${PROJECT_SOURCE_DIR}/tests/${room}/${source}")
   trireme_compile(${name} OFF ${uses} ${libraries})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY

@@ -32,9 +32,9 @@ TEST(Document, HasFormatVersionAndHash) {
   const std::string hash =
       sha256(std::string_view(R"({"format":"trireme.test","version":2,"x":1})"));
   EXPECT_EQ(document_sha256(kKind, {{"x", 1}}), hash);
-  EXPECT_EQ(to_document_text(kKind, {{"x", 1}}), "{\n  \"format\": \"trireme.test\",\n  \"sha256\": \"" +
-                                                     hash +
-                                                     "\",\n  \"version\": 2,\n  \"x\": 1\n}\n");
+  EXPECT_EQ(to_document_text(kKind, {{"x", 1}}),
+            "{\n  \"format\": \"trireme.test\",\n  \"sha256\": \"" + hash +
+                "\",\n  \"version\": 2,\n  \"x\": 1\n}\n");
 }
 
 TEST(Document, ReadsWhatItWrote) {
@@ -91,12 +91,12 @@ TEST(Document, TheBodyMustLeaveTheEnvelopeAlone) {
 }
 
 TEST(Document, FileErrorsNameThePath) {
-  const std::filesystem::path path =
-      std::filesystem::temp_directory_path() /
-      ("trireme_document_" + std::to_string(::getpid()) + ".json");
+  const std::filesystem::path path = std::filesystem::temp_directory_path() /
+                                     ("trireme_document_" + std::to_string(::getpid()) + ".json");
   EXPECT_EQ(write_document(path, kKind, {{"x", 1}}), document_sha256(kKind, {{"x", 1}}));
   EXPECT_EQ(read_document(path, kKind), Json({{"x", 1}}));
-  write_file_atomically(path, std::string_view("\x7f" "ELF"));
+  write_file_atomically(path, std::string_view("\x7f"
+                                               "ELF"));
   try {
     read_document(path, kKind);
     FAIL();

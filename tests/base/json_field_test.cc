@@ -23,7 +23,8 @@ std::string message(const Json& json, Read read) {
 }
 
 TEST(JsonField, ReadsEachKind) {
-  const Json json = {{"flag", true}, {"count", 7}, {"text", "t"}, {"list", {1, 2}}, {"dtype", "bf16"}};
+  const Json json = {
+      {"flag", true}, {"count", 7}, {"text", "t"}, {"list", {1, 2}}, {"dtype", "bf16"}};
   JsonObject object(JsonField(json, "root"));
   EXPECT_TRUE(object.required("flag").boolean());
   EXPECT_EQ(object.required("count").integer(0, 7), 7);

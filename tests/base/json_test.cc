@@ -67,8 +67,8 @@ TEST(CompactText, RealsReadBackExactly) {
 }
 
 TEST(CompactText, RefusesWhatJsonLacks) {
-  for (const Json& json : {Json(std::nan("")), Json(std::numeric_limits<double>::infinity()),
-                           Json("\xff")}) {
+  for (const Json& json :
+       {Json(std::nan("")), Json(std::numeric_limits<double>::infinity()), Json("\xff")}) {
     try {
       compact_text(json);
       FAIL() << "was written";
@@ -127,7 +127,10 @@ TEST(ParseJson, NamesFileAndPlaceOfAnError) {
 }
 
 TEST(ParseJson, RefusesWhatIsNotOneStrictValue) {
-  const std::string binary("\x7f" "ELF\0\1", 6);
+  const std::string binary(
+      "\x7f"
+      "ELF\0\1",
+      6);
   for (const std::string& text :
        {std::string(), std::string("{"), std::string("[1,]"), std::string("1 2"),
         std::string("{\"a\":1} x"), std::string("nan"), std::string("'a'"), std::string("\"\xff\""),

@@ -62,7 +62,8 @@ TEST(Safetensors, ReadsWhatItWrote) {
     EXPECT_TRUE(std::equal(tensor.bytes.begin(), tensor.bytes.end(), expected->bytes.begin(),
                            expected->bytes.end()));
     const auto offset = static_cast<std::size_t>(tensor.bytes.data() - bytes.data());
-    EXPECT_TRUE(tensor.bytes.empty() || offset % std::min<std::size_t>(8, size_bytes(tensor.dtype)) == 0);
+    EXPECT_TRUE(tensor.bytes.empty() ||
+                offset % std::min<std::size_t>(8, size_bytes(tensor.dtype)) == 0);
   }
 }
 
@@ -72,19 +73,18 @@ TEST(Safetensors, BytesDependOnNothingButTheContent) {
   EXPECT_EQ(to_bytes({x, y}), to_bytes({y, x}));
   const std::vector<std::byte> bytes = to_bytes({x, y});
   const std::string text(reinterpret_cast<const char*>(bytes.data()) + 8, bytes.size() - 8 - 12);
-  EXPECT_EQ(text,
-            R"({"x":{"data_offsets":[0,8],"dtype":"F32","shape":[2]},)"
-            R"("y":{"data_offsets":[8,12],"dtype":"I16","shape":[2]}}    )");
+  EXPECT_EQ(text, R"({"x":{"data_offsets":[0,8],"dtype":"F32","shape":[2]},)"
+                  R"("y":{"data_offsets":[8,12],"dtype":"I16","shape":[2]}}    )");
   EXPECT_EQ(text.size() % 8, 0U);
   EXPECT_EQ(to_bytes({}).size(), 16U);
   EXPECT_TRUE(parse(to_bytes({}), "x").tensors.empty());
 }
 
 TEST(Safetensors, AcceptsWhatOtherProgramsWrite) {
-  const auto bytes = file(
-      R"({"b":{"dtype":"U8","shape":[3],"data_offsets":[2,5]},"e":{"dtype":"F64","shape":[0],)"
-      R"("data_offsets":[2,2]},"a":{"dtype":"BF16","shape":[1,1],"data_offsets":[0,2]}})",
-      5);
+  const auto bytes =
+      file(R"({"b":{"dtype":"U8","shape":[3],"data_offsets":[2,5]},"e":{"dtype":"F64","shape":[0],)"
+           R"("data_offsets":[2,2]},"a":{"dtype":"BF16","shape":[1,1],"data_offsets":[0,2]}})",
+           5);
   const Content content = parse(bytes, "x");
   ASSERT_EQ(content.tensors.size(), 3U);
   EXPECT_EQ(content.tensors[0].name, "a");

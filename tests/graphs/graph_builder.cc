@@ -75,8 +75,8 @@ ValueId GraphBuilder::buffer(const std::string& name, const std::vector<std::int
 }
 
 ValueId GraphBuilder::constant(const std::vector<float>& data) {
-  const ValueId id = add_value(ValueSource::kConstant,
-                               fixed({static_cast<std::int64_t>(data.size())}), false);
+  const ValueId id =
+      add_value(ValueSource::kConstant, fixed({static_cast<std::int64_t>(data.size())}), false);
   ConstantTensor constant{id, std::vector<std::byte>(data.size() * sizeof(float))};
   if (!data.empty()) std::memcpy(constant.bytes.data(), data.data(), constant.bytes.size());
   graph_.constants.push_back(std::move(constant));
@@ -95,7 +95,8 @@ ValueId GraphBuilder::node(const std::string& op, const std::vector<ValueId>& in
   bool requires_grad = false;
   for (const ValueId input : inputs) {
     node.inputs.push_back({ValueRef{input}});
-    requires_grad = requires_grad || (graph_.values[input].requires_grad && options.flags.grad_mode);
+    requires_grad =
+        requires_grad || (graph_.values[input].requires_grad && options.flags.grad_mode);
   }
   node.inputs.insert(node.inputs.end(), options.constants.begin(), options.constants.end());
   const ValueId output = add_value(ValueSource::kNode, shape, requires_grad);

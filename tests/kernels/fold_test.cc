@@ -37,8 +37,8 @@ void expect_fold() {
     fold(FoldStep::kFirst, a.data(), sum.data(), n);
     fold(FoldStep::kNext, b.data(), sum.data(), n);
     for (std::int64_t i = 0; i < n; ++i) {
-      const Accumulator expected = static_cast<Accumulator>(to_f32(a[i])) +
-                                   static_cast<Accumulator>(to_f32(b[i]));
+      const Accumulator expected =
+          static_cast<Accumulator>(to_f32(a[i])) + static_cast<Accumulator>(to_f32(b[i]));
       ASSERT_EQ(sum[i], expected) << i << " of " << n;
     }
     EXPECT_EQ(sum[n], Accumulator{-7}) << "wrote past the end of " << n;

@@ -68,8 +68,8 @@ TEST(Norm, HalvesAreWidenedExactly) {
 }
 
 TEST(Norm, AParameterFoldsItsBlocksFromTheLeft) {
-  for (std::int64_t n : {std::int64_t{0}, std::int64_t{1}, kNormBlock, kNormBlock + 1,
-                         3 * kNormBlock + 77}) {
+  for (std::int64_t n :
+       {std::int64_t{0}, std::int64_t{1}, kNormBlock, kNormBlock + 1, 3 * kNormBlock + 77}) {
     const std::vector<float> x = random_numbers<float>(n, 11);
     double expected = 0;
     for (std::int64_t begin = 0; begin < n; begin += kNormBlock) {

@@ -1,3 +1,5 @@
+#include "trireme/kernels/reference/optimizer.h"
+
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -8,7 +10,6 @@
 #include "trireme/base/error.h"
 #include "trireme/kernels/optimizer/adamw.h"
 #include "trireme/kernels/optimizer/sgd.h"
-#include "trireme/kernels/reference/optimizer.h"
 
 namespace trireme::kernels {
 namespace {
@@ -41,7 +42,8 @@ void expect_sgd(const SgdOptions& options) {
     std::vector<T> p_reference = p, buffer_reference = buffer;
     for (int step = 0; step < 3; ++step) {
       const std::vector<T> g = random_numbers<T>(n, 10 + step);
-      sgd(options, step == 0, g.data(), options.momentum == 0 ? nullptr : buffer.data(), p.data(), n);
+      sgd(options, step == 0, g.data(), options.momentum == 0 ? nullptr : buffer.data(), p.data(),
+          n);
       for (std::int64_t i = 0; i < n; ++i) {
         reference::sgd(options, step == 0, g[i], buffer_reference[i], p_reference[i]);
       }

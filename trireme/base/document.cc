@@ -30,8 +30,8 @@ void check_format(const DocumentKind& kind, const Json& document, const std::str
   }
   const std::string format = document["format"].get<std::string>().substr(0, 80);
   if (format != kind.format) {
-    throw Error(ErrorKind::kInvalidArgument,
-                "'" + origin + "' is not " + expected + " but a " + format + "; give the right file");
+    throw Error(ErrorKind::kInvalidArgument, "'" + origin + "' is not " + expected + " but a " +
+                                                 format + "; give the right file");
   }
 }
 
@@ -54,8 +54,8 @@ void check_hash(Json& document, JsonObject& object, const std::string& origin) {
   const std::string actual = sha256(compact_text(document));
   if (claimed != actual) {
     throw Error(ErrorKind::kCorruptData,
-                "'" + origin + "' was changed or damaged: its sha256 says " + claimed.substr(0, 64) +
-                    ", its content has " + actual +
+                "'" + origin + "' was changed or damaged: its sha256 says " +
+                    claimed.substr(0, 64) + ", its content has " + actual +
                     "; if you edited it, delete its line \"sha256\", else get it again");
   }
 }

@@ -17,9 +17,9 @@ namespace {
 [[noreturn]] void fail(const std::string& action, const std::filesystem::path& path) {
   const int code = errno;
   const bool is_full = code == ENOSPC || code == EDQUOT || code == EMFILE || code == ENFILE;
-  throw Error(is_full ? ErrorKind::kResourceExhausted : ErrorKind::kIo,
-              "cannot " + action + " '" + path.string() +
-                  "': " + std::generic_category().message(code));
+  throw Error(
+      is_full ? ErrorKind::kResourceExhausted : ErrorKind::kIo,
+      "cannot " + action + " '" + path.string() + "': " + std::generic_category().message(code));
 }
 
 /// An open file that closes itself.

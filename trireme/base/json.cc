@@ -15,7 +15,8 @@ namespace {
 constexpr std::size_t kColumns = 100;
 
 [[noreturn]] void fail(std::string_view origin, const std::string& problem) {
-  throw Error(ErrorKind::kCorruptData, "'" + std::string(origin) + "' is not valid JSON: " + problem);
+  throw Error(ErrorKind::kCorruptData,
+              "'" + std::string(origin) + "' is not valid JSON: " + problem);
 }
 
 /// As Python's repr: fewest digits; an exponent below 1e-4 and from 1e16 on; else a point.

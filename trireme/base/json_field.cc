@@ -35,9 +35,9 @@ bool JsonField::boolean() const {
 }
 
 std::int64_t JsonField::integer(std::int64_t min, std::int64_t max) const {
-  const bool is_huge =
-      json_->is_number_unsigned() &&
-      json_->get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  const bool is_huge = json_->is_number_unsigned() &&
+                       json_->get<std::uint64_t>() >
+                           static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   const std::int64_t number =
       json_->is_number_integer() && !is_huge ? json_->get<std::int64_t>() : 0;
   if (!json_->is_number_integer() || is_huge || number < min || number > max) {
@@ -111,7 +111,8 @@ std::optional<JsonField> JsonObject::optional(std::string_view name) {
 void JsonObject::finish() const {
   for (const auto& [name, value] : field_.json().items()) {
     if (!asked_.contains(name)) {
-      field_.fail("unknown field \"" + name.substr(0, 80) + "\"; this version knows none of that name");
+      field_.fail("unknown field \"" + name.substr(0, 80) +
+                  "\"; this version knows none of that name");
     }
   }
 }

@@ -68,7 +68,8 @@ std::uint64_t header_bytes(std::span<const std::byte> bytes, const std::string& 
     throw Error(ErrorKind::kCorruptData, "'" + origin + "' is not a safetensors file: " + problem);
   };
   if (bytes.size() < kLengthBytes) {
-    fail("it has " + std::to_string(bytes.size()) + " bytes, fewer than the 8 of the header length");
+    fail("it has " + std::to_string(bytes.size()) +
+         " bytes, fewer than the 8 of the header length");
   }
   std::array<std::byte, kLengthBytes> raw{};
   std::copy_n(bytes.begin(), kLengthBytes, raw.begin());
@@ -100,8 +101,7 @@ struct Entry {
   std::uint64_t end;
 };
 
-Entry read_entry(const std::string& name, const JsonField& field,
-                 std::span<const std::byte> data) {
+Entry read_entry(const std::string& name, const JsonField& field, std::span<const std::byte> data) {
   JsonObject object(field);
   Entry entry{};
   entry.tensor.name = name;
@@ -143,9 +143,8 @@ void check_cover(const std::vector<Entry>& entries, std::size_t data_bytes,
     done = entry.end;
   }
   if (done != data_bytes) {
-    throw Error(ErrorKind::kCorruptData,
-                "'" + origin + "': expected " + std::to_string(done) + " bytes of data, got " +
-                    std::to_string(data_bytes));
+    throw Error(ErrorKind::kCorruptData, "'" + origin + "': expected " + std::to_string(done) +
+                                             " bytes of data, got " + std::to_string(data_bytes));
   }
 }
 
@@ -184,8 +183,8 @@ std::vector<std::byte> to_bytes(std::vector<Tensor> tensors, const Metadata& met
   const auto append = [&file](std::span<const std::byte> bytes) {
     file.insert(file.end(), bytes.begin(), bytes.end());
   };
-  const auto length = std::bit_cast<std::array<std::byte, kLengthBytes>>(
-      static_cast<std::uint64_t>(text.size()));
+  const auto length =
+      std::bit_cast<std::array<std::byte, kLengthBytes>>(static_cast<std::uint64_t>(text.size()));
   append(length);
   append(std::as_bytes(std::span(text)));
   for (const Tensor& tensor : tensors) append(tensor.bytes);

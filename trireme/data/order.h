@@ -24,8 +24,7 @@ enum class OrderKind : std::uint8_t {
 class SampleOrder {
  public:
   /// num_samples   1 .. 2^62, else kInvalidArgument.
-  SampleOrder(std::int64_t num_samples, std::uint64_t seed,
-              OrderKind kind = OrderKind::kShuffled);
+  SampleOrder(std::int64_t num_samples, std::uint64_t seed, OrderKind kind = OrderKind::kShuffled);
 
   std::int64_t num_samples() const { return num_samples_; }
 

@@ -15,11 +15,10 @@ void require(bool condition, const std::string& problem) {
 }  // namespace
 
 IndexRange microbatch_range(const BatchNumbers& batch, std::int64_t position, std::int64_t m) {
-  require(batch.global_batch > 0 && batch.microbatch > 0 &&
-              batch.global_batch % batch.microbatch == 0,
-          "a microbatch of " + std::to_string(batch.microbatch) +
-              " samples does not divide the global batch of " +
-              std::to_string(batch.global_batch));
+  require(
+      batch.global_batch > 0 && batch.microbatch > 0 && batch.global_batch % batch.microbatch == 0,
+      "a microbatch of " + std::to_string(batch.microbatch) +
+          " samples does not divide the global batch of " + std::to_string(batch.global_batch));
   require(position >= 0, "a step cannot begin at sample " + std::to_string(position));
   const std::int64_t count = batch.global_batch / batch.microbatch;
   require(m >= 0 && m < count, "there is no microbatch " + std::to_string(m) + " among the " +
@@ -29,9 +28,9 @@ IndexRange microbatch_range(const BatchNumbers& batch, std::int64_t position, st
 }
 
 std::int64_t num_evaluation_microbatches(std::int64_t num_samples, std::int64_t microbatch) {
-  require(num_samples >= 0 && microbatch > 0,
-          "cannot evaluate " + std::to_string(num_samples) + " samples in microbatches of " +
-              std::to_string(microbatch));
+  require(num_samples >= 0 && microbatch > 0, "cannot evaluate " + std::to_string(num_samples) +
+                                                  " samples in microbatches of " +
+                                                  std::to_string(microbatch));
   return num_samples / microbatch + (num_samples % microbatch != 0 ? 1 : 0);
 }
 

@@ -18,10 +18,11 @@ struct BatchNumbers {
   std::int64_t microbatch = 0;    ///< b, divides B
 };
 
-/// Samples of microbatch m of a step that begins at global index `position`: m-th run of b of the B.
-/// The next step begins at `position + B`; whoever starts at 0 has step * B.
+/// Samples of microbatch m of a step that begins at global index `position`: m-th run of b of the
+/// B. The next step begins at `position + B`; whoever starts at 0 has step * B.
 ///
-/// Errors   kInvalidArgument where b does not divide B, m is not in [0, B/b) or position is negative.
+/// Errors   kInvalidArgument where b does not divide B, m is not in [0, B/b) or position is
+/// negative.
 IndexRange microbatch_range(const BatchNumbers& batch, std::int64_t position, std::int64_t m);
 
 /// Microbatches of one pass over `num_samples` that meets each sample once: ceil(num_samples / b).

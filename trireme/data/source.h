@@ -56,8 +56,7 @@ class InMemorySource : public Source {
 
   std::int64_t num_samples() const override { return num_samples_; }
   const std::vector<Field>& fields() const override { return fields_; }
-  void read(std::int64_t index,
-            std::span<const std::span<std::byte>> destinations) const override;
+  void read(std::int64_t index, std::span<const std::span<std::byte>> destinations) const override;
 
  private:
   std::int64_t num_samples_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -25,7 +26,10 @@ struct StepRecord {
 class Trial {
  public:
   Trial(const std::string& model_name, const layout::BatchLayout& batch)
-      : test(models::make(model_name)),
+      : Trial(models::make(model_name), batch) {}
+
+  Trial(models::TestModel model, const layout::BatchLayout& batch)
+      : test(std::move(model)),
         recording(record::record(test.model, test.make_batch, graph::Mode::kTrain)),
         graph_sha256(graph::graph_sha256(recording.graph)),
         batch_(batch) {
@@ -50,9 +54,7 @@ class Trial {
   StepRecord run_cut(const std::vector<int>& cuts) {
     plan = layout::make_manual_plan(recording.graph, graph_sha256, cuts, batch_);
     map_to(plan);
-    for (std::size_t i = 0; i < initial_buffers_.size(); ++i) {
-      test.model.buffers[i].tensor.copy_(initial_buffers_[i]);
-    }
+    restore_buffers();
     SerialExecutor executor(recording, plan, *store, kSeed);
     StepRecord result;
     result.loss = executor.run_step(0, microbatches(0)).total();
@@ -63,6 +65,12 @@ class Trial {
       result.buffers[buffer.name] = buffer.tensor.clone();
     }
     return result;
+  }
+
+  void restore_buffers() {
+    for (std::size_t i = 0; i < initial_buffers_.size(); ++i) {
+      test.model.buffers[i].tensor.copy_(initial_buffers_[i]);
+    }
   }
 
   at::Tensor gradient(const SerialExecutor& executor, const std::string& name) const {

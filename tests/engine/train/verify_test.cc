@@ -59,9 +59,9 @@ TEST_P(Verify, TwentyStepsOfSgdOnOneLaneAreThoseOfAPlainLoop) {
 }
 
 TEST_P(Verify, TwentyStepsOfSgdOnFourLanesAreCloseToAPlainLoop) {
-  const layout::Plan plan = plan_of(GetParam(), {12, 3, 4}, true);
+  const layout::Plan plan = plan_of(GetParam(), {32, 8, 4}, true);
   const auto results = verify(workload_of(GetParam()), plan,
-                              {.num_steps = 20, .optimizer = {.name = "sgd", .learning_rate = 0.005}});
+                              {.num_steps = 20, .optimizer = {.name = "sgd", .learning_rate = 0.002, .momentum = 0}});
   EXPECT_FALSE(results[1].must_be_bitwise);
   for (const Comparison& result : results) {
     EXPECT_TRUE(result.passes()) << result.against << ": " << result.first_difference << ", loss "

@@ -49,7 +49,8 @@ TEST(ArgumentJson, WritesEveryKind) {
       {{WrappedNumber{std::complex<double>(1, 2), Dtype::kC128}},
        R"({"dtype":"c128","wrapped":{"complex":[1.0,2.0]}})"},
       {{ArgumentList{}}, "[]"},
-      {{ArgumentList{{Size{0, 1}}, {}, {ArgumentList{{ValueRef{3}}}}}}, R"([1,null,[{"value":3}]])"},
+      {{ArgumentList{{Size{0, 1}}, {}, {ArgumentList{{ValueRef{3}}}}}},
+       R"([1,null,[{"value":3}]])"},
   };
   for (const auto& [argument, text] : cases) {
     EXPECT_EQ(compact_text(to_json(argument)), text);

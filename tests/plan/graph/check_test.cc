@@ -183,10 +183,9 @@ TEST(Check, LossesAreScalarsWithAGradient) {
   EXPECT_THAT(mlp([](Graph& g) { g.values[8].dtype = Dtype::kI64; }), HasSubstr("got i64"));
   EXPECT_THAT(mlp([](Graph& g) { g.values[8].requires_grad = false; }),
               HasSubstr("depends on no trainable parameter"));
-  EXPECT_THAT(mlp([](Graph& g) {
-                g.losses[0].coefficient = std::numeric_limits<double>::infinity();
-              }),
-              HasSubstr("coefficient is not finite"));
+  EXPECT_THAT(
+      mlp([](Graph& g) { g.losses[0].coefficient = std::numeric_limits<double>::infinity(); }),
+      HasSubstr("coefficient is not finite"));
 }
 
 TEST(Check, WeightsDependOnTheBatchOnly) {

@@ -16,8 +16,8 @@
 namespace trireme::graph {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::GraphBuilder;
+using ::testing::HasSubstr;
 
 /// Each node as `id(inputs)=outputs`, a copy's original after `~`: `3~1(0,5)=6`.
 std::string picture(const Graph& graph) {
@@ -51,17 +51,17 @@ std::string complaint(const Graph& graph, const std::vector<NodeId>& nodes) {
 /// A position bias as T5 has it: a = bucket(), b = embedding(table, a), used by three blocks.
 GraphBuilder bias_model() {
   GraphBuilder b;
-  const ValueId x = b.input("x", {8});                                      // value 0
-  const ValueId table = b.parameter("table", {32, 8});                      // 1
-  const ValueId a = b.node("bucket", {}, b.fixed({8}));                     // node 0, value 2
-  const ValueId bias = b.node("embedding", {table, a}, b.fixed({8}));       // node 1, value 3
-  ValueId h = b.node("add", {x, bias}, b.batch({8}));                       // node 2, value 4
-  h = b.node("relu", {h}, b.batch({8}));                                    // node 3, value 5
-  h = b.node("add", {h, bias}, b.batch({8}));                               // node 4, value 6
+  const ValueId x = b.input("x", {8});                                 // value 0
+  const ValueId table = b.parameter("table", {32, 8});                 // 1
+  const ValueId a = b.node("bucket", {}, b.fixed({8}));                // node 0, value 2
+  const ValueId bias = b.node("embedding", {table, a}, b.fixed({8}));  // node 1, value 3
+  ValueId h = b.node("add", {x, bias}, b.batch({8}));                  // node 2, value 4
+  h = b.node("relu", {h}, b.batch({8}));                               // node 3, value 5
+  h = b.node("add", {h, bias}, b.batch({8}));                          // node 4, value 6
   h = b.node("stack", {}, b.batch({8}),
              {.constants = {{ArgumentList{{ValueRef{h}}, {ValueRef{bias}}}}}});  // node 5, value 7
   b.graph().values[h].requires_grad = true;
-  b.loss(h);                                                                // node 6, value 8
+  b.loss(h);  // node 6, value 8
   return b;
 }
 
@@ -164,13 +164,13 @@ TEST(Copies, RefuseWhatDependsOnTheMoment) {
   GraphBuilder b;
   const ValueId x = b.input("x", {8});
   const ValueId statistics = b.buffer("statistics", {8}, BufferPolicy::kEager);
-  const ValueId a = b.node("a", {x}, b.batch({8}));        // node 0
-  b.write("relu_", {a});                                    // node 1
-  b.node("b", {statistics}, b.fixed({8}));                  // node 2
-  const ValueId c = b.node("c", {x}, b.batch({8}));         // node 3
-  b.node("d", {c}, b.batch({8}));                           // node 4
-  b.write("add_", {x});                                     // node 5
-  b.node("e", {c}, b.batch({8}));                           // node 6
+  const ValueId a = b.node("a", {x}, b.batch({8}));  // node 0
+  b.write("relu_", {a});                             // node 1
+  b.node("b", {statistics}, b.fixed({8}));           // node 2
+  const ValueId c = b.node("c", {x}, b.batch({8}));  // node 3
+  b.node("d", {c}, b.batch({8}));                    // node 4
+  b.write("add_", {x});                              // node 5
+  b.node("e", {c}, b.batch({8}));                    // node 6
   b.graph().mode = Mode::kEval;
   check(b.graph());
   EXPECT_THAT(complaint(b.graph(), {0}), HasSubstr("is written later by node"));

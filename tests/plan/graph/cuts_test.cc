@@ -12,8 +12,8 @@
 namespace trireme::graph {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::GraphBuilder;
+using ::testing::HasSubstr;
 
 /// Nodes by the first letter of their names, `|` where a cut may fall: `a|bc|d`.
 std::string picture(const Graph& graph) {
@@ -29,9 +29,7 @@ std::string picture(const Graph& graph) {
   return text;
 }
 
-TEST(Cuts, FallAnywhereInAPlainChain) {
-  EXPECT_EQ(picture(testing::make_mlp()), "0|r|2|l");
-}
+TEST(Cuts, FallAnywhereInAPlainChain) { EXPECT_EQ(picture(testing::make_mlp()), "0|r|2|l"); }
 
 TEST(Cuts, DoNotSeparateAProductionFromAnInPlaceWrite) {
   GraphBuilder b;
@@ -42,7 +40,8 @@ TEST(Cuts, DoNotSeparateAProductionFromAnInPlaceWrite) {
   b.write("d", {view});
   b.node("e", {h}, b.batch({4}));
   EXPECT_EQ(picture(b.graph()), "abcd|e");
-  EXPECT_THAT(why_forbidden(b.graph(), 2), HasSubstr("made by node 0 'a' at 0, is written in place"));
+  EXPECT_THAT(why_forbidden(b.graph(), 2),
+              HasSubstr("made by node 0 'a' at 0, is written in place"));
   EXPECT_THAT(why_forbidden(b.graph(), 2), HasSubstr("last by node 3 'd' at 3"));
   EXPECT_EQ(why_forbidden(b.graph(), 4), "");
 }
@@ -98,8 +97,7 @@ TEST(Cuts, KeepTheNodesOfAWrittenBufferTogether) {
     const ValueId view = b.node("d", {table}, b.fixed({4}), {.view_of = table});
     b.node("e", {x, view}, b.batch({4}));
     b.node("f", {x}, b.batch({4}));
-    EXPECT_EQ(picture(b.graph()),
-              policy == BufferPolicy::kReadOnly ? "a|b|c|d|e|f" : "a|bcde|f");
+    EXPECT_EQ(picture(b.graph()), policy == BufferPolicy::kReadOnly ? "a|b|c|d|e|f" : "a|bcde|f");
     if (policy == BufferPolicy::kBatchNorm) {
       EXPECT_THAT(why_forbidden(b.graph(), 3), HasSubstr("the buffer 'table' is written"));
     }
@@ -128,7 +126,8 @@ bool may_cut(const Graph& graph, int cut) {
   const auto positions = node_positions(graph);
   const auto before = [&](ValueId id) {
     const Value& value = graph.values[id];
-    if (value.source == ValueSource::kInput || value.source == ValueSource::kStepScalar) return true;
+    if (value.source == ValueSource::kInput || value.source == ValueSource::kStepScalar)
+      return true;
     return value.source == ValueSource::kNode && positions.at(value.producer) < cut;
   };
   const int n = static_cast<int>(graph.nodes.size());
@@ -143,7 +142,8 @@ bool may_cut(const Graph& graph, int cut) {
     }
   }
   for (const UseSite& site : use_sites(graph)) {
-    if (positions.at(site.nodes.front()) < cut && positions.at(site.nodes.back()) >= cut) return false;
+    if (positions.at(site.nodes.front()) < cut && positions.at(site.nodes.back()) >= cut)
+      return false;
   }
   for (const Buffer& buffer : graph.buffers) {
     if (buffer.policy == BufferPolicy::kReadOnly) continue;

@@ -17,8 +17,8 @@ using ::testing::HasSubstr;
 class GraphFile : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() /
-              ("trireme_graph_" + std::to_string(::getpid()));
+    folder_ =
+        std::filesystem::temp_directory_path() / ("trireme_graph_" + std::to_string(::getpid()));
     std::filesystem::create_directories(folder_);
     path_ = folder_ / "model.json";
   }

@@ -86,7 +86,8 @@ TEST(GraphJson, DerivedListsMayBeAbsentButNotWrong) {
               HasSubstr("graph.derived: allowed_cuts is missing or does not follow"));
   EXPECT_THAT(complaint([](Json& json) { json["derived"].erase("use_sites"); }),
               HasSubstr("graph.derived: use_sites is missing"));
-  EXPECT_THAT(complaint([](Json& json) { json["derived"]["more"] = 1; }), HasSubstr("unknown field"));
+  EXPECT_THAT(complaint([](Json& json) { json["derived"]["more"] = 1; }),
+              HasSubstr("unknown field"));
   EXPECT_THAT(complaint([](Json& json) { json["derived"] = 1; }), HasSubstr("expected an object"));
 }
 

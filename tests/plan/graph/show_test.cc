@@ -12,16 +12,18 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(Show, SizesNameTheBatchB) {
-  const std::pair<Size, const char*> cases[] = {{{0, 8}, "8"},    {{1, 0}, "B"},     {{4, 0}, "4B"},
-                                                {{4, -1}, "4B-1"}, {{1, 2}, "B+2"},  {{-2, 3}, "-2B+3"}};
+  const std::pair<Size, const char*> cases[] = {{{0, 8}, "8"},   {{1, 0}, "B"},
+                                                {{4, 0}, "4B"},  {{4, -1}, "4B-1"},
+                                                {{1, 2}, "B+2"}, {{-2, 3}, "-2B+3"}};
   for (const auto& [size, text] : cases) EXPECT_EQ(to_text(size), text);
   EXPECT_EQ(to_text(std::vector<Size>{{4, 0}, {0, 8}}), "[4B, 8]");
   EXPECT_EQ(to_text(std::vector<Size>{}), "[]");
 }
 
 TEST(Show, TheGraphReadsAsTables) {
-  EXPECT_EQ(show(testing::make_mlp()),
-            R"(training graph, 4 nodes, 3 allowed cuts, 4 parameters with 212 elements (848 B), torch 2.15.0
+  EXPECT_EQ(
+      show(testing::make_mlp()),
+      R"(training graph, 4 nodes, 3 allowed cuts, 4 parameters with 212 elements (848 B), torch 2.15.0
 
 inputs
   name  tensor     batch dimension

@@ -14,10 +14,10 @@
 namespace trireme::layout {
 namespace {
 
-using ::testing::HasSubstr;
 using graph::Graph;
 using graph::ValueId;
 using graph::testing::GraphBuilder;
+using ::testing::HasSubstr;
 
 constexpr const char* kHash = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
@@ -113,7 +113,8 @@ TEST(PlanCheck, MeshesArePlaced) {
             }),
             "");
   constexpr int kHuge = 1 << 30;
-  EXPECT_THAT(mlp([](Plan& p) { p.roles[0].mesh = {kHuge, kHuge, kHuge}; }), HasSubstr("placement"));
+  EXPECT_THAT(mlp([](Plan& p) { p.roles[0].mesh = {kHuge, kHuge, kHuge}; }),
+              HasSubstr("placement"));
 }
 
 /// Stage 0: mask = ne(x); drop = rand(); scaled = mul(mask, frozen); mean = add_(statistics);
@@ -125,17 +126,17 @@ struct CopyModel {
     const ValueId p = b.parameter("p", {4});
     const ValueId frozen = b.frozen("frozen", {4});
     const ValueId statistics = b.buffer("statistics", {4}, graph::BufferPolicy::kBatchNorm);
-    const ValueId mask = b.node("ne", {x}, b.batch({4}));                              // 0
-    b.node("rand_like", {x}, b.batch({4}), {.flags = {.random = true}});               // 1
-    b.node("mul", {mask, frozen}, b.batch({4}));                                       // 2
-    b.write("add_", {statistics, x}, {.flags = {.grad_mode = false}});                 // 3
-    const ValueId h = b.node("mul", {x, p}, b.batch({4}));                             // 4
-    b.node("argmax", {p}, b.fixed({1}), {.flags = {.grad_mode = false}});              // 5
-    const ValueId t = b.node("add", {x, x}, b.batch({4}));                             // 6
-    b.node("neg", {t}, b.batch({4}));                                                  // 7
-    b.write("relu_", {t});                                                             // 8
-    b.node("abs", {t}, b.batch({4}));                                                  // 9
-    b.loss(b.node("mul", {h, mask}, b.batch({4})));                                    // 10, 11
+    const ValueId mask = b.node("ne", {x}, b.batch({4}));                  // 0
+    b.node("rand_like", {x}, b.batch({4}), {.flags = {.random = true}});   // 1
+    b.node("mul", {mask, frozen}, b.batch({4}));                           // 2
+    b.write("add_", {statistics, x}, {.flags = {.grad_mode = false}});     // 3
+    const ValueId h = b.node("mul", {x, p}, b.batch({4}));                 // 4
+    b.node("argmax", {p}, b.fixed({1}), {.flags = {.grad_mode = false}});  // 5
+    const ValueId t = b.node("add", {x, x}, b.batch({4}));                 // 6
+    b.node("neg", {t}, b.batch({4}));                                      // 7
+    b.write("relu_", {t});                                                 // 8
+    b.node("abs", {t}, b.batch({4}));                                      // 9
+    b.loss(b.node("mul", {h, mask}, b.batch({4})));                        // 10, 11
     graph = b.graph();
     plan = make_manual_plan(graph, kHash, std::array{10}, {4, 2, 1});
   }
@@ -152,7 +153,8 @@ TEST(PlanCheck, CopiesGiveWhatTheOriginalGave) {
   const CopyModel model;
   EXPECT_EQ(model.copying({0}), "");
   EXPECT_EQ(model.copying({0, 1, 2, 9}), "");
-  EXPECT_THAT(model.copying({3}), HasSubstr("node 3 'add_' (aten::add_) cannot be copied: it writes"));
+  EXPECT_THAT(model.copying({3}),
+              HasSubstr("node 3 'add_' (aten::add_) cannot be copied: it writes"));
   EXPECT_THAT(model.copying({4}), HasSubstr("uses the trainable parameter 'p'"));
   EXPECT_THAT(model.copying({5}), HasSubstr("uses the trainable parameter 'p'"));
   EXPECT_THAT(model.copying({6}), HasSubstr("is written later by node 8"));
@@ -184,8 +186,9 @@ TEST(PlanCheck, RecomputeAndOffloadAreOfTheStage) {
 
 TEST(PlanCheck, TieOwnersUseTheParameter) {
   EXPECT_EQ(mlp([](Plan& p) { p.tie_owners = {{"2.weight", 1}}; }), "");
-  EXPECT_THAT(mlp([](Plan& p) { p.tie_owners = {{"2.weight", 0}}; }),
-              HasSubstr("tie owner of '2.weight': stage 0 does not use it; the first that does is 1"));
+  EXPECT_THAT(
+      mlp([](Plan& p) { p.tie_owners = {{"2.weight", 0}}; }),
+      HasSubstr("tie owner of '2.weight': stage 0 does not use it; the first that does is 1"));
   EXPECT_THAT(mlp([](Plan& p) { p.tie_owners = {{"weight", 0}}; }), HasSubstr("no such parameter"));
   EXPECT_THAT(mlp([](Plan& p) { p.tie_owners = {{"2.weight", 1}, {"2.weight", 1}}; }),
               HasSubstr("given twice"));

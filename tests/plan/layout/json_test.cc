@@ -26,7 +26,8 @@ Plan full_plan() {
   plan.stages = {{0, 5, {}, {1, 2}, {}}, {5, 9, {1}, {}, {7}}};
   plan.schedule = {"interleaved", {{"virtual_stages", 2}}};
   plan.tie_owners = {{"embed.weight", 1}};
-  plan.prediction = Prediction{12.5, std::numeric_limits<double>::infinity(),
+  plan.prediction = Prediction{12.5,
+                               std::numeric_limits<double>::infinity(),
                                {{{"activations", 100}, {"weights", 50}}, {}},
                                {"compute", "memory"}};
   return plan;

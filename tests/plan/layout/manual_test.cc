@@ -13,7 +13,8 @@ namespace {
 std::string picture(const Plan& plan) {
   std::string text;
   for (const Stage& stage : plan.stages) {
-    text += (text.empty() ? "" : " ") + std::to_string(stage.begin) + "-" + std::to_string(stage.end);
+    text +=
+        (text.empty() ? "" : " ") + std::to_string(stage.begin) + "-" + std::to_string(stage.end);
   }
   return text;
 }

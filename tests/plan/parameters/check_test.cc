@@ -48,10 +48,9 @@ TEST(ParameterMapCheck, HashesMatch) {
 TEST(ParameterMapCheck, EverySiteHasOneSlotInItsPlace) {
   EXPECT_THAT(complaint([](ParameterMap& m) { m.buckets[0].slots.pop_back(); }),
               HasSubstr("parameter '0.bias' site 0 has no slot"));
-  EXPECT_THAT(complaint([](ParameterMap& m) {
-                m.buckets[0].slots.push_back(m.buckets[0].slots[0]);
-              }),
-              HasSubstr("no such use site, or it has a slot already"));
+  EXPECT_THAT(
+      complaint([](ParameterMap& m) { m.buckets[0].slots.push_back(m.buckets[0].slots[0]); }),
+      HasSubstr("no such use site, or it has a slot already"));
   EXPECT_THAT(complaint([](ParameterMap& m) { m.buckets[0].slots[0].site = 1; }),
               HasSubstr("no such use site"));
   EXPECT_THAT(complaint([](ParameterMap& m) { m.buckets[0].stage = 1; }),

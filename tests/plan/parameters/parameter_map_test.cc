@@ -115,7 +115,8 @@ TEST(ParameterMap, NormBlocksAreNumberedByNameUsedOrNot) {
   std::map<std::string, std::int64_t> first;
   for (const Slot& slot : map.buckets[0].slots) first[slot.parameter] = slot.first_norm_block;
   // Byte order: "a" < "a.z" < "a0" < "b".
-  EXPECT_EQ(first, (std::map<std::string, std::int64_t>{{"a", 0}, {"a.z", 2}, {"a0", 3}, {"b", 3}}));
+  EXPECT_EQ(first,
+            (std::map<std::string, std::int64_t>{{"a", 0}, {"a.z", 2}, {"a0", 3}, {"b", 3}}));
 }
 
 TEST(ParameterMap, ShardsAreBalancedAndEndAtNormBlocks) {

@@ -20,7 +20,7 @@ bool is_shallow_copy(const at::Tensor& a, const at::Tensor& b) {
 }
 
 const void* grad_node_of(const at::Tensor& tensor) {
-  return tensor.is_view() ? nullptr : tensor.grad_fn().get();
+  return tensor.grad_fn().get();
 }
 
 std::vector<graph::Size> to_sizes(at::IntArrayRef numbers) {
@@ -93,17 +93,17 @@ void ValueTable::refresh_storage_of(const at::Tensor& tensor) {
   for (graph::ValueId value : in_storage_of(tensor)) {
     Entry& entry = entries_[value];
     entry.required_grad = entry.tensor.requires_grad();
-    entry.grad_node = grad_node_of(entry.tensor);
+    entry.watches_grad_node = !entry.tensor.is_view();
+    entry.grad_node = entry.watches_grad_node ? grad_node_of(entry.tensor) : nullptr;
   }
 }
 
 std::string ValueTable::foreign_gradient(graph::ValueId value) const {
   const Entry& entry = entries_[value];
   if (values_[value].source != graph::ValueSource::kNode) return "";
-  if (entry.tensor.requires_grad() == entry.required_grad &&
-      grad_node_of(entry.tensor) == entry.grad_node) {
-    return "";
-  }
+  const bool same_node =
+      !entry.watches_grad_node || grad_node_of(entry.tensor) == entry.grad_node;
+  if (same_node && entry.tensor.requires_grad() == entry.required_grad) return "";
   return "the backward of its result was set outside the dispatcher (a C++ autograd::Function, or "
          "requires_grad set by hand)";
 }

@@ -23,7 +23,9 @@ class ValueTable {
   struct Entry {
     at::Tensor tensor;
     bool required_grad = false;       ///< When it was last produced or written.
-    const void* grad_node = nullptr;  ///< Then, too; views make theirs anew and are left out.
+    const void* grad_node = nullptr;  ///< Then, too.
+    bool watches_grad_node = true;    ///< Off for a view once its memory is written: it makes its
+                                      ///< node anew when asked.
     at::Tensor constant;              ///< Data of a kConstant value, as it was when first seen.
   };
 

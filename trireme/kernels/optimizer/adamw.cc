@@ -21,11 +21,11 @@ struct Constants {
         beta2(static_cast<T>(options.beta2)),
         one_minus_beta1(static_cast<T>(1 - options.beta1)),
         one_minus_beta2(static_cast<T>(1 - options.beta2)),
-        root_correction(static_cast<T>(
-            std::sqrt(1 - std::pow(options.beta2, static_cast<double>(step))))),
+        root_correction(
+            static_cast<T>(std::sqrt(1 - std::pow(options.beta2, static_cast<double>(step))))),
         epsilon(static_cast<T>(options.epsilon)),
-        minus_rate(static_cast<T>(-(options.learning_rate /
-                                    (1 - std::pow(options.beta1, static_cast<double>(step)))))),
+        minus_rate(static_cast<T>(
+            -(options.learning_rate / (1 - std::pow(options.beta1, static_cast<double>(step)))))),
         has_decay(options.weight_decay != 0) {}
 
   T decay, beta1, beta2, one_minus_beta1, one_minus_beta2, root_correction, epsilon, minus_rate;
@@ -88,11 +88,11 @@ void any_adamw(const AdamwOptions& options, std::int64_t step, const T* gradient
   T root[kChunk];
   for (std::int64_t begin = 0; begin < n; begin += kChunk) {
     const std::int64_t count = std::min(kChunk, n - begin);
-    (is_fast ? moments_avx2<T> : moments_loop<T>)(constants, gradient + begin, m + begin,
-                                                  v + begin, count);
+    (is_fast ? moments_avx2<T> : moments_loop<T>)(constants, gradient + begin, m + begin, v + begin,
+                                                  count);
     roots(v + begin, root, count);
-    (is_fast ? parameter_avx2<T> : parameter_loop<T>)(constants, m + begin, root,
-                                                      parameter + begin, count);
+    (is_fast ? parameter_avx2<T> : parameter_loop<T>)(constants, m + begin, root, parameter + begin,
+                                                      count);
   }
 }
 
@@ -103,9 +103,8 @@ void adamw(const AdamwOptions& options, std::int64_t step, const float* gradient
   any_adamw(options, step, gradient, exp_avg, exp_avg_sq, parameter, n, roots);
 }
 
-void adamw(const AdamwOptions& options, std::int64_t step, const double* gradient,
-           double* exp_avg, double* exp_avg_sq, double* parameter, std::int64_t n,
-           SquareRoots<double> roots) {
+void adamw(const AdamwOptions& options, std::int64_t step, const double* gradient, double* exp_avg,
+           double* exp_avg_sq, double* parameter, std::int64_t n, SquareRoots<double> roots) {
   any_adamw(options, step, gradient, exp_avg, exp_avg_sq, parameter, n, roots);
 }
 

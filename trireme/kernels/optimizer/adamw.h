@@ -37,12 +37,12 @@ using SquareRoots = void (*)(const T* x, T* root, std::int64_t n);
 /// roots       where square roots are taken; null: here, correctly rounded. Torch's own come from
 ///             MKL and are off by one in the last place for about a sixth of all f32, so equality
 ///             with torch::optim::AdamW to the bit needs torch's function here.
-/// Source      Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019, algorithm 2.
+/// Source      Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019,
+/// algorithm 2.
 void adamw(const AdamwOptions& options, std::int64_t step, const float* gradient, float* exp_avg,
-           float* exp_avg_sq, float* parameter, std::int64_t n,
-           SquareRoots<float> roots = nullptr);
-void adamw(const AdamwOptions& options, std::int64_t step, const double* gradient,
-           double* exp_avg, double* exp_avg_sq, double* parameter, std::int64_t n,
+           float* exp_avg_sq, float* parameter, std::int64_t n, SquareRoots<float> roots = nullptr);
+void adamw(const AdamwOptions& options, std::int64_t step, const double* gradient, double* exp_avg,
+           double* exp_avg_sq, double* parameter, std::int64_t n,
            SquareRoots<double> roots = nullptr);
 
 }  // namespace trireme::kernels

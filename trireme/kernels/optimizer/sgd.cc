@@ -54,8 +54,8 @@ TRIREME_AVX2 void momentum_avx2(const Constants<T>& c, bool first_step, const T*
 }
 
 template <typename T>
-void any_sgd(const SgdOptions& options, bool first_step, const T* gradient, T* buffer,
-             T* parameter, std::int64_t n) {
+void any_sgd(const SgdOptions& options, bool first_step, const T* gradient, T* buffer, T* parameter,
+             std::int64_t n) {
   const Constants<T> constants(options);
   if (options.momentum == 0) {
     (has_avx2() ? plain_avx2<T> : plain_loop<T>)(constants, gradient, parameter, n);

@@ -38,9 +38,7 @@ struct Writer {
   Json operator()(Dtype dtype) const { return {{"dtype", trireme::to_text(dtype)}}; }
   Json operator()(const DeviceName& device) const { return {{"device", device.name}}; }
   Json operator()(const LayoutName& layout) const { return {{"layout", layout.name}}; }
-  Json operator()(const MemoryFormatName& format) const {
-    return {{"memory_format", format.name}};
-  }
+  Json operator()(const MemoryFormatName& format) const { return {{"memory_format", format.name}}; }
   Json operator()(const ArgumentList& list) const {
     Json json = Json::array();
     for (const Argument& argument : list) json.push_back(graph::to_json(argument));

@@ -21,10 +21,10 @@ std::int64_t num_elements_at(const Value& value, std::int64_t batch) {
     std::int64_t dim = 0;
     if (__builtin_add_overflow(checked_product(size.per_sample, batch), size.fixed, &dim) ||
         dim < 0) {
-      throw Error(ErrorKind::kInvalidArgument,
-                  "a dimension " + std::to_string(size.per_sample) + " * batch + " +
-                      std::to_string(size.fixed) + " is out of range for a batch of " +
-                      std::to_string(batch));
+      throw Error(ErrorKind::kInvalidArgument, "a dimension " + std::to_string(size.per_sample) +
+                                                   " * batch + " + std::to_string(size.fixed) +
+                                                   " is out of range for a batch of " +
+                                                   std::to_string(batch));
     }
     elements = checked_product(elements, dim);
   }

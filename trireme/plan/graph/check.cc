@@ -23,9 +23,9 @@ void check_extents(const std::string& subject, const Value& value) {
   for (const Size& dim : value.shape) {
     if (!is_moderate(dim.fixed) || dim.per_sample < 0 || dim.per_sample > kMaxExtent ||
         (dim.is_fixed() && dim.fixed < 0)) {
-      fail_check(subject, "a dimension is negative or too large: " +
-                              std::to_string(dim.per_sample) + " * batch + " +
-                              std::to_string(dim.fixed));
+      fail_check(subject,
+                 "a dimension is negative or too large: " + std::to_string(dim.per_sample) +
+                     " * batch + " + std::to_string(dim.fixed));
     }
   }
   for (const Size& stride : value.strides) {
@@ -40,8 +40,7 @@ void check_extents(const std::string& subject, const Value& value) {
 /// Counts the entries that each value has as what its `source` says, and refuses any other.
 class SourceLedger {
  public:
-  explicit SourceLedger(const Graph& graph)
-      : graph_(graph), num_entries_(graph.values.size(), 0) {}
+  explicit SourceLedger(const Graph& graph) : graph_(graph), num_entries_(graph.values.size(), 0) {}
 
   void enter(ValueId id, ValueSource source, const std::string& subject) {
     const auto name = [](ValueSource s) {

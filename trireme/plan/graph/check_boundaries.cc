@@ -52,8 +52,8 @@ void check_input(const Graph& graph, const Input& input, const std::string& subj
     if (is_batch ? shape[dim].per_sample < 1 || shape[dim].fixed != 0 : !shape[dim].is_fixed()) {
       fail_check(subject, "dimension " + std::to_string(dim) + " should " +
                               (is_batch ? "be a multiple of the batch" : "not grow with it") +
-                              ", but is " + std::to_string(shape[dim].per_sample) +
-                              " * batch + " + std::to_string(shape[dim].fixed));
+                              ", but is " + std::to_string(shape[dim].per_sample) + " * batch + " +
+                              std::to_string(shape[dim].fixed));
     }
   }
 }
@@ -129,8 +129,8 @@ void internal::check_boundaries(const Graph& graph) {
   for (const ConstantTensor& constant : graph.constants) {
     const std::string subject = "constant " + std::to_string(constant.value);
     const std::int64_t elements = check_fixed(graph, constant.value, subject);
-    const auto bytes = static_cast<std::size_t>(elements) *
-                       size_bytes(graph.values[constant.value].dtype);
+    const auto bytes =
+        static_cast<std::size_t>(elements) * size_bytes(graph.values[constant.value].dtype);
     if (constant.bytes.size() != bytes) {
       fail_check(subject, "expected " + std::to_string(bytes) + " bytes of data, got " +
                               std::to_string(constant.bytes.size()));

@@ -84,10 +84,8 @@ class NodeChecker {
         fail_check(describe(node), "inputs: there is no value " + std::to_string(id));
       }
       if (!is_ready_[id]) {
-        fail_check(describe(node), "inputs: value " + std::to_string(id) +
-                                       " is used before node " +
-                                       std::to_string(graph_.values[id].producer) +
-                                       " produces it");
+        fail_check(describe(node), "inputs: value " + std::to_string(id) + " is used before node " +
+                                       std::to_string(graph_.values[id].producer) + " produces it");
       }
     }
   }

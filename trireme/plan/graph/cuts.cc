@@ -10,7 +10,7 @@
 namespace trireme::graph {
 namespace {
 
-enum class Reason { kWrite, kStrided, kManyUses, kBuffer };
+enum class Reason { kWrite, kStrided, kManyUses, kBuffer, kChanged };
 
 /// No cut c with first < c <= last.
 struct ForbiddenRange {
@@ -63,8 +63,36 @@ void add_buffers(const Graph& graph, Ranges& ranges) {
   for (const auto& [buffer, range] : touched) ranges.push_back(range);
 }
 
+bool is_outside(ValueSource source) {
+  return source == ValueSource::kInput || source == ValueSource::kStepScalar ||
+         source == ValueSource::kConstant;
+}
+
+/// Every stage has batch and constants as they were at first: nobody may read one in a later stage
+/// than it was written in.
+void add_changed(const Graph& graph, Ranges& ranges) {
+  std::unordered_map<int, ForbiddenRange> changed;  // by storage
+  for (int position = 0; position < static_cast<int>(graph.nodes.size()); ++position) {
+    const Node& node = graph.nodes[position];
+    for (const ValueId id : input_values(node)) {
+      const auto found = changed.find(graph.values[id].storage_id);
+      if (found == changed.end() || !is_outside(graph.values[id].source)) continue;
+      found->second.last = position;
+      found->second.subject = id;
+    }
+    for (const ValueId id : node.writes) {
+      changed.try_emplace(graph.values[id].storage_id,
+                          ForbiddenRange{position, position, Reason::kChanged, id});
+    }
+  }
+  for (const auto& [storage, range] : changed) {
+    if (range.last > range.first) ranges.push_back(range);
+  }
+}
+
 Ranges forbidden_ranges(const Graph& graph) {
   Ranges ranges;
+  add_changed(graph, ranges);
   add_storages(graph, ranges);
   add_parameters(graph, ranges);
   add_buffers(graph, ranges);
@@ -101,6 +129,10 @@ std::string reason_text(const Graph& graph, const ForbiddenRange& range) {
     case Reason::kBuffer:
       return "the buffer '" + graph.buffers[range.subject].name + "' is written, and used from " +
              node_text(graph, range.first) + " to " + last + ", which must stay together";
+    case Reason::kChanged:
+      return "value " + std::to_string(range.subject) + " comes from outside, is written by " +
+             node_text(graph, range.first) + " and read up to " + last +
+             ", which must stay together";
   }
   return "unknown reason";
 }

@@ -16,7 +16,8 @@ namespace trireme::graph {
 ///  * between the first production of a storage and an `aten::as_strided` of it, whose offsets
 ///    count from the storage's start;
 ///  * between the uses of a parameter that has a single site for more than kMaxUseSites uses;
-///  * between the nodes that touch the same buffer, unless it is read-only.
+///  * between the nodes that touch the same buffer, unless it is read-only;
+///  * between a write to a batch input or constant and a later use of it.
 ///
 /// graph    one that passes `check`.
 /// Cost     linear in nodes and arguments.

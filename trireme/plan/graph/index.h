@@ -21,9 +21,9 @@ struct StorageHistory {
   /// First position at which one of its values is produced, by a node or as an input; kNever where
   /// it is only a parameter's, a buffer's or a constant's.
   int first_production = kNever;
-  ValueId first_value = -1;   ///< The value produced there.
-  std::vector<int> writes;    ///< Positions of nodes that write to it, ascending.
-  std::vector<int> strided;   ///< Positions of `aten::as_strided*` nodes that view it, ascending.
+  ValueId first_value = -1;  ///< The value produced there.
+  std::vector<int> writes;   ///< Positions of nodes that write to it, ascending.
+  std::vector<int> strided;  ///< Positions of `aten::as_strided*` nodes that view it, ascending.
 };
 
 /// History by storage id. Cost linear in nodes and arguments.

@@ -40,9 +40,8 @@ State state_from_json(JsonObject& object) {
 }
 
 Json to_json(const Loss& loss) {
-  Json json = {{"name", loss.name},
-               {"value", loss.value},
-               {"coefficient", real_to_json(loss.coefficient)}};
+  Json json = {
+      {"name", loss.name}, {"value", loss.value}, {"coefficient", real_to_json(loss.coefficient)}};
   if (loss.weight) json["weight"] = *loss.weight;
   return json;
 }
@@ -144,8 +143,7 @@ void read_constants(Graph& graph, const JsonField& field, std::span<const std::b
   for (const ValueId id : ids) {
     const auto found = by_name.find(std::to_string(id));
     const bool is_value = static_cast<std::size_t>(id) < graph.values.size();
-    if (!is_value || found == by_name.end() ||
-        found->second->dtype != graph.values[id].dtype ||
+    if (!is_value || found == by_name.end() || found->second->dtype != graph.values[id].dtype ||
         found->second->shape != fixed_shape(graph.values[id])) {
       field.fail("there is no tensor or value " + std::to_string(id) +
                  ", or their dtype or shape differ");
@@ -169,8 +167,9 @@ void check_derived(const Graph& graph, const JsonField& field) {
   for (const auto& [name, value] : expected.items()) {
     const auto found = field.json().find(name);
     if (found == field.json().end() || *found != value) {
-      field.fail(name + " is missing or does not follow from the graph; delete \"derived\" after "
-                        "an edit, it is computed again");
+      field.fail(name +
+                 " is missing or does not follow from the graph; delete \"derived\" after "
+                 "an edit, it is computed again");
     }
   }
   if (field.json().size() != expected.size()) field.fail("it has an unknown field");

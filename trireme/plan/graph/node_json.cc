@@ -15,14 +15,14 @@ constexpr std::array<std::string_view, 6> kSources = {"input",  "step_scalar", "
 /// Flags are written as the list of those that differ from a plain node.
 struct FlagName {
   std::string_view name;
-  bool NodeFlags::*flag;
+  bool NodeFlags::* flag;
   bool plain;
 };
-constexpr std::array<FlagName, 4> kFlags = {{{"no_grad", &NodeFlags::grad_mode, true},
-                                             {"random", &NodeFlags::random, false},
-                                             {"view", &NodeFlags::view, false},
-                                             {"batch_dependent", &NodeFlags::batch_dependent,
-                                              false}}};
+constexpr std::array<FlagName, 4> kFlags = {
+    {{"no_grad", &NodeFlags::grad_mode, true},
+     {"random", &NodeFlags::random, false},
+     {"view", &NodeFlags::view, false},
+     {"batch_dependent", &NodeFlags::batch_dependent, false}}};
 
 Json to_json(const std::vector<Size>& sizes) {
   Json json = Json::array();
@@ -97,8 +97,8 @@ Value value_from_json(const JsonField& field) {
 }
 
 Json to_json(const Node& node) {
-  Json json = {{"id", node.id},         {"name", node.name},
-               {"op", node.op},         {"overload", node.overload},
+  Json json = {{"id", node.id},           {"name", node.name},
+               {"op", node.op},           {"overload", node.overload},
                {"inputs", Json::array()}, {"outputs", outputs_to_json(node.outputs)}};
   for (const Argument& argument : node.inputs) json["inputs"].push_back(graph::to_json(argument));
   const bool has_lists = std::any_of(node.output_lists.begin(), node.output_lists.end(),

@@ -46,9 +46,9 @@ std::vector<UseSite> use_sites(const Graph& graph) {
 }
 
 std::optional<int> site_of(std::span<const UseSite> sites, NodeId node, int parameter) {
-  auto found = std::lower_bound(
-      sites.begin(), sites.end(), parameter,
-      [](const UseSite& site, int wanted) { return site.parameter < wanted; });
+  auto found =
+      std::lower_bound(sites.begin(), sites.end(), parameter,
+                       [](const UseSite& site, int wanted) { return site.parameter < wanted; });
   for (; found != sites.end() && found->parameter == parameter; ++found) {
     if (std::find(found->nodes.begin(), found->nodes.end(), node) != found->nodes.end()) {
       return found->site;

@@ -121,7 +121,8 @@ class StageLists {
     for (const graph::NodeId id : stage.copies) {
       const std::string copy = subject + "copies: ";
       const int position = position_of(id, copy);
-      if (position <= last) fail(copy + "node " + std::to_string(id) + " is not in execution order");
+      if (position <= last)
+        fail(copy + "node " + std::to_string(id) + " is not in execution order");
       if (position >= stage.begin) {
         fail(copy + "node " + std::to_string(id) + " is not of an earlier stage");
       }

@@ -35,12 +35,11 @@ BatchLayout batch_from_json(const JsonField& field) {
 }
 
 Json to_json(const Role& role) {
-  return {{"name", role.name},
-          {"mesh",
-           {{"pipeline", role.mesh.pipeline},
-            {"data", role.mesh.data},
-            {"shard", role.mesh.shard}}},
-          {"placement", role.placement}};
+  return {
+      {"name", role.name},
+      {"mesh",
+       {{"pipeline", role.mesh.pipeline}, {"data", role.mesh.data}, {"shard", role.mesh.shard}}},
+      {"placement", role.placement}};
 }
 
 Role role_from_json(const JsonField& field) {
@@ -115,13 +114,13 @@ Prediction prediction_from_json(const JsonField& field) {
 }  // namespace
 
 Json to_json(const Plan& plan) {
-  Json json = {{"graph_sha256", plan.graph_sha256},
-               {"objective", plan.objective},
-               {"batch", to_json(plan.batch)},
-               {"roles", Json::array()},
-               {"stages", Json::array()},
-               {"schedule",
-                {{"name", plan.schedule.name}, {"parameters", plan.schedule.parameters}}}};
+  Json json = {
+      {"graph_sha256", plan.graph_sha256},
+      {"objective", plan.objective},
+      {"batch", to_json(plan.batch)},
+      {"roles", Json::array()},
+      {"stages", Json::array()},
+      {"schedule", {{"name", plan.schedule.name}, {"parameters", plan.schedule.parameters}}}};
   if (plan.profile_sha256) json["profile_sha256"] = *plan.profile_sha256;
   if (plan.topology_sha256) json["topology_sha256"] = *plan.topology_sha256;
   for (const Role& role : plan.roles) json["roles"].push_back(to_json(role));

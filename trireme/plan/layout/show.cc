@@ -32,15 +32,16 @@ std::string summary(const Plan& plan) {
   return "plan with " + count(static_cast<std::int64_t>(plan.stages.size()), "stage") +
          ", schedule " + plan.schedule.name + ", objective " + plan.objective + "\n  batch of " +
          count(batch.global_batch, "sample") + " in " + count(batch.lanes, "lane") + " of " +
-         count(batch.microbatches_per_lane(), "microbatch", "es") +
-         " of " + count(batch.microbatch, "sample") + "\n  graph " + plan.graph_sha256 + "\n";
+         count(batch.microbatches_per_lane(), "microbatch", "es") + " of " +
+         count(batch.microbatch, "sample") + "\n  graph " + plan.graph_sha256 + "\n";
 }
 
 std::string roles_text(const Plan& plan) {
   Table table({"role", ">pipeline", ">data", ">shard", "ranks"});
   for (const Role& role : plan.roles) {
     std::string ranks;
-    for (const int rank : role.placement) ranks += (ranks.empty() ? "" : " ") + std::to_string(rank);
+    for (const int rank : role.placement)
+      ranks += (ranks.empty() ? "" : " ") + std::to_string(rank);
     table.add({role.name, std::to_string(role.mesh.pipeline), std::to_string(role.mesh.data),
                std::to_string(role.mesh.shard), graph::shortened(ranks, 60)});
   }
@@ -72,8 +73,8 @@ StageNeeds needs_of(const Stage& stage, const graph::Graph& graph,
 
 std::string stages_text(const Plan& plan, const graph::Graph& graph) {
   const auto positions = graph::node_positions(graph);
-  Table table({">stage", ">nodes", "positions", "first", "last", ">elements", ">receives",
-               ">copies"});
+  Table table(
+      {">stage", ">nodes", "positions", "first", "last", ">elements", ">receives", ">copies"});
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const Stage& stage = plan.stages[s];
     const StageNeeds needs = needs_of(stage, graph, positions);
@@ -117,7 +118,8 @@ std::string prediction_text(const Plan& plan) {
     text += "\n";
   }
   for (std::size_t stage = 0; stage < prediction.limits.size(); ++stage) {
-    text += "  stage " + std::to_string(stage) + " is limited by " + prediction.limits[stage] + "\n";
+    text +=
+        "  stage " + std::to_string(stage) + " is limited by " + prediction.limits[stage] + "\n";
   }
   return text;
 }

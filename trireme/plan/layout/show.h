@@ -8,7 +8,8 @@
 namespace trireme::layout {
 
 /// The plan as tables for people: batch, roles, stages with their first and last nodes, number of
-/// parameters, bytes received per microbatch and copies; tie owners; the prediction if there is one.
+/// parameters, bytes received per microbatch and copies; tie owners; the prediction if there is
+/// one.
 ///
 /// plan    one that passes `check` against `graph`.
 std::string show(const Plan& plan, const graph::Graph& graph);

@@ -40,9 +40,9 @@ void check_slots(const Bucket& bucket, const std::string& subject, FactsByName& 
     }
     if (slot.num_elements != facts.num_elements ||
         slot.first_norm_block != facts.first_norm_block) {
-      fail(name + "expected " + std::to_string(facts.num_elements) +
-           " elements from norm block " + std::to_string(facts.first_norm_block) + ", got " +
-           std::to_string(slot.num_elements) + " from " + std::to_string(slot.first_norm_block));
+      fail(name + "expected " + std::to_string(facts.num_elements) + " elements from norm block " +
+           std::to_string(facts.first_norm_block) + ", got " + std::to_string(slot.num_elements) +
+           " from " + std::to_string(slot.first_norm_block));
     }
     if (slot.offset_elements < end ||
         slot.offset_elements % internal::alignment_elements(bucket.dtype) != 0) {

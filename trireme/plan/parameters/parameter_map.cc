@@ -27,8 +27,8 @@ class BucketFiller {
 
   void add(const SiteFacts& site) {
     Bucket& bucket = open_bucket(site);
-    bucket.slots.push_back({site.parameter, site.site, bucket.num_elements, site.num_elements,
-                            site.first_norm_block});
+    bucket.slots.push_back(
+        {site.parameter, site.site, bucket.num_elements, site.num_elements, site.first_norm_block});
     bucket.num_elements = rounded_up(bucket.num_elements + site.num_elements,
                                      internal::alignment_elements(site.dtype));
   }
@@ -84,8 +84,7 @@ std::vector<Shard> make_shards(const Bucket& bucket, int num_shards) {
     const std::int64_t ideal = share * (rank + 1) + rest * (rank + 1) / num_shards;
     auto edge = std::lower_bound(edges.begin(), edges.end(), ideal);
     if (edge != edges.begin() && ideal - *std::prev(edge) < *edge - ideal) --edge;
-    const std::int64_t end =
-        rank + 1 == num_shards ? bucket.num_elements : std::max(begin, *edge);
+    const std::int64_t end = rank + 1 == num_shards ? bucket.num_elements : std::max(begin, *edge);
     shards.push_back({rank, begin, end});
     begin = end;
   }
@@ -97,8 +96,8 @@ std::vector<Shard> make_shards(const Bucket& bucket, int num_shards) {
 ParameterMap make_parameter_map(const graph::Graph& graph, const layout::Plan& plan,
                                 const MapOptions& options) {
   if (options.bucket_bytes < 1) {
-    throw Error(ErrorKind::kInvalidArgument, "bucket_bytes must be at least 1, got " +
-                                                 std::to_string(options.bucket_bytes));
+    throw Error(ErrorKind::kInvalidArgument,
+                "bucket_bytes must be at least 1, got " + std::to_string(options.bucket_bytes));
   }
   const std::string graph_sha256 = graph::graph_sha256(graph);
   layout::check(plan, graph_sha256, graph);

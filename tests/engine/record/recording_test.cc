@@ -1,0 +1,203 @@
+#include "trireme/engine/record/recording.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "tests/models/models.h"
+#include "trireme/base/error.h"
+#include "trireme/engine/record/compare.h"
+#include "trireme/engine/record/generator.h"
+#include "trireme/engine/record/module.h"
+#include "trireme/plan/graph/cuts.h"
+#include "trireme/plan/graph/json.h"
+#include "trireme/plan/graph/uses.h"
+
+namespace trireme::record {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::vector<std::string> node_names(const graph::Graph& graph) {
+  std::vector<std::string> names;
+  for (const graph::Node& node : graph.nodes) names.push_back(node.name);
+  return names;
+}
+
+Recording record_model(const models::TestModel& test, graph::Mode mode = graph::Mode::kTrain) {
+  return record(test.model, test.make_batch, mode);
+}
+
+TEST(Recording, NodesAreNamedAfterTheModulesOfTheirParameters) {
+  EXPECT_THAT(node_names(record_model(models::make("mlp")).graph),
+              ElementsAre("first/t", "first/addmm", "first/relu", "second/t", "second/addmm",
+                          "second/tanh", "second/add", "head/t", "head/addmm",
+                          "head/cross_entropy_loss"));
+}
+
+TEST(Recording, ShapesGrowWithTheBatch) {
+  const graph::Graph graph = record_model(models::make("mlp")).graph;
+  const graph::Value& hidden = graph.values[graph.nodes[1].outputs[0]];
+  EXPECT_THAT(hidden.shape, ElementsAre(graph::Size{1, 0}, graph::Size{0, 24}));
+  EXPECT_THAT(hidden.strides, ElementsAre(graph::Size{0, 24}, graph::Size{0, 1}));
+}
+
+TEST(Recording, TheModelIsLeftAsItWas) {
+  const models::TestModel test = models::make("resnet");
+  std::vector<at::Tensor> before;
+  for (const NamedTensor& buffer : test.model.buffers) before.push_back(buffer.tensor.clone());
+  torch::manual_seed(11);
+  const at::Tensor expected = torch::rand({3});
+  torch::manual_seed(11);
+  record_model(test);
+  EXPECT_TRUE(torch::equal(torch::rand({3}), expected));
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    EXPECT_TRUE(torch::equal(before[i], test.model.buffers[i].tensor)) << test.model.buffers[i].name;
+  }
+}
+
+TEST(Recording, IsTheSameEachTime) {
+  for (const std::string& name : models::names()) {
+    EXPECT_EQ(graph::graph_sha256(record_model(models::make(name)).graph),
+              graph::graph_sha256(record_model(models::make(name)).graph))
+        << name;
+  }
+}
+
+TEST(Recording, EvaluationHasNoRandomNodesWritesOrGradients) {
+  for (const std::string& name : models::names()) {
+    const graph::Graph graph = record_model(models::make(name), graph::Mode::kEval).graph;
+    for (const graph::Node& node : graph.nodes) EXPECT_FALSE(node.flags.grad_mode) << node.name;
+    for (const graph::Buffer& buffer : graph.buffers) {
+      EXPECT_EQ(buffer.policy, graph::BufferPolicy::kReadOnly) << buffer.name;
+    }
+    EXPECT_TRUE(graph::use_sites(graph).empty());
+  }
+}
+
+TEST(Recording, ATiedParameterHasItsUsesAsSites) {
+  const graph::Graph graph = record_model(models::make("transformer")).graph;
+  std::vector<int> sites;
+  for (const graph::UseSite& site : graph::use_sites(graph)) {
+    if (graph.parameters[site.parameter].name == "embedding.weight") sites.push_back(site.site);
+  }
+  EXPECT_THAT(sites, ElementsAre(0, 1));
+}
+
+TEST(Recording, AnUnrolledCellIsOneSiteThatNoCutDivides) {
+  const graph::Graph graph = record_model(models::make("tagger")).graph;
+  const std::vector<bool> allowed = graph::allowed_cuts(graph);
+  int checked = 0;
+  for (const graph::UseSite& site : graph::use_sites(graph)) {
+    if (graph.parameters[site.parameter].name != "cell.weight_ih") continue;
+    EXPECT_EQ(site.nodes.size(), 7U);
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+      if (site.nodes.front() < graph.nodes[i].id && graph.nodes[i].id <= site.nodes.back()) {
+        EXPECT_FALSE(allowed[i]);
+        ++checked;
+      }
+    }
+  }
+  EXPECT_GE(checked, 6);
+}
+
+TEST(Recording, BatchNormBuffersAreFoundAlthoughNothingSaysThatTheyAreWritten) {
+  const graph::Graph graph = record_model(models::make("resnet")).graph;
+  for (const graph::Buffer& buffer : graph.buffers) {
+    const bool counts = buffer.name.ends_with("num_batches_tracked");
+    EXPECT_EQ(buffer.policy,
+              counts ? graph::BufferPolicy::kCounter : graph::BufferPolicy::kBatchNorm)
+        << buffer.name;
+  }
+}
+
+struct TwoNames : torch::nn::Module {
+  torch::Tensor weight = register_parameter("weight", torch::randn({3, 3}));
+  TwoNames() { register_parameter("alias", weight); }
+};
+
+TEST(Recording, OneTensorUnderTwoNamesIsOneParameterWithAnAlias) {
+  const auto module = std::make_shared<TwoNames>();
+  const Model model = make_model(module, [module](const Batch& batch) {
+    return torch::mm(torch::mm(batch["x"], module->weight), module->weight).sum();
+  });
+  const graph::Graph graph = record(model, [](std::int64_t size, std::uint64_t) {
+    Batch batch;
+    batch.set("x", torch::ones({size, 3}));
+    return batch;
+  }, graph::Mode::kTrain).graph;
+  ASSERT_EQ(graph.parameters.size(), 1U);
+  EXPECT_EQ(graph.parameters[0].aliases.size(), 1U);
+}
+
+/// A model whose loss is scaled by a temperature that `forward` gets in one way or another.
+struct Annealed : torch::nn::Module {
+  torch::nn::Linear linear{3, 1};
+  double temperature = 1;
+  Annealed() { register_module("linear", linear); }
+};
+
+Batch three_features(std::int64_t size, std::uint64_t seed) {
+  Batch batch;
+  batch.set("x", torch::randn({size, 3}, at::make_generator<at::CPUGeneratorImpl>(seed)));
+  return batch;
+}
+
+TEST(Drift, BakedHostStateIsFoundWhenItChanges) {
+  const auto module = std::make_shared<Annealed>();
+  const Model model = make_model(module, [module](const Batch& batch) {
+    return (module->linear(batch["x"]) * module->temperature).mean();
+  });
+  const graph::Graph graph = record(model, three_features, graph::Mode::kTrain).graph;
+  check_drift(graph, model, three_features, 100);
+  module->temperature = 0.5;
+  try {
+    check_drift(graph, model, three_features, 100);
+    FAIL() << "not noticed";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.message(), HasSubstr("step 100"));
+    EXPECT_THAT(error.message(), HasSubstr("linear/mul"));
+    EXPECT_THAT(error.message(), HasSubstr("step scalar"));
+  }
+}
+
+TEST(Drift, AStepScalarMayChange) {
+  const auto module = std::make_shared<Annealed>();
+  Model model = make_model(module, [module](const Batch& batch) {
+    return (module->linear(batch["x"]) * batch["temperature"]).mean();
+  });
+  model.step_scalars.push_back({"temperature", [](std::int64_t step) { return 1.0 / (1.0 + step); }});
+  const graph::Graph graph = record(model, three_features, graph::Mode::kTrain).graph;
+  check_drift(graph, model, three_features, 100);
+  const auto input = std::find_if(graph.inputs.begin(), graph.inputs.end(),
+                                  [](const graph::Input& i) { return i.name == "temperature"; });
+  ASSERT_NE(input, graph.inputs.end());
+  EXPECT_EQ(input->batch_dim, -1);
+}
+
+TEST(Recording, TwoRecordingsAtOnceOnOneThreadAreRefused) {
+  const auto module = std::make_shared<Annealed>();
+  Model model = make_model(module, [module](const Batch& batch) {
+    return module->linear(batch["x"]).mean();
+  });
+  const Model inner = model;
+  model.forward = [&](const Batch& batch) {
+    record(inner, three_features, graph::Mode::kTrain);
+    return inner.forward(batch);
+  };
+  EXPECT_THROW(record(model, three_features, graph::Mode::kTrain), Error);
+}
+
+TEST(Recording, WhatForwardThrowsComesThrough) {
+  const auto module = std::make_shared<Annealed>();
+  const Model model = make_model(module, [](const Batch&) -> torch::Tensor {
+    throw std::runtime_error("no data today");
+  });
+  EXPECT_THROW(record(model, three_features, graph::Mode::kTrain), std::runtime_error);
+  // and the thread is not left observed
+  EXPECT_NO_THROW(record_model(models::make("mlp")));
+}
+
+}  // namespace
+}  // namespace trireme::record

@@ -1,0 +1,60 @@
+// Any bytes are either a parameter map that survives the round trip byte for byte and is judged by
+// `check` without harm, or a trireme::Error.
+
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+
+#include "tests/graphs/sample_graphs.h"
+#include "trireme/base/error.h"
+#include "trireme/plan/graph/json.h"
+#include "trireme/plan/layout/json.h"
+#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/parameters/check.h"
+#include "trireme/plan/parameters/json.h"
+
+namespace parameters = trireme::parameters;
+
+namespace {
+
+/// What the maps of the corpus are made for: the MLP in two stages with two replicas.
+struct Setting {
+  trireme::graph::Graph graph = trireme::graph::testing::make_mlp();
+  std::string graph_sha256 = trireme::graph::graph_sha256(graph);
+  trireme::layout::Plan plan =
+      trireme::layout::make_manual_plan(graph, graph_sha256, std::array{2}, {4, 1, 2});
+  Setting() {
+    plan.roles[0].mesh.data = 2;
+    plan.roles[0].placement = {0, 1, 2, 3};
+  }
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const Setting setting;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const auto parse = [](std::string_view document) {
+    return parameters::map_from_json(
+        trireme::parse_document(parameters::kParameterMapDocument, document, "input"));
+  };
+  parameters::ParameterMap map;
+  try {
+    map = parse(text);
+  } catch (const trireme::Error&) {
+    return 0;
+  }
+  const auto text_of = [](const parameters::ParameterMap& m) {
+    return trireme::to_document_text(parameters::kParameterMapDocument, parameters::to_json(m));
+  };
+  const std::string written = text_of(map);
+  if (text_of(parse(written)) != written) std::abort();
+  // The hashes are more than a fuzzer can guess.
+  map.graph_sha256 = setting.graph_sha256;
+  map.plan_sha256 = trireme::layout::plan_sha256(setting.plan);
+  try {
+    parameters::check(map, setting.graph, setting.plan);
+  } catch (const trireme::Error&) {
+  }
+  return 0;
+}
