@@ -52,7 +52,11 @@ class Trial {
 
   /// One step from the initial weights and buffers, cut at `cuts`.
   StepRecord run_cut(const std::vector<int>& cuts) {
-    plan = layout::make_manual_plan(recording.graph, graph_sha256, cuts, batch_);
+    return run_plan(layout::make_manual_plan(recording.graph, graph_sha256, cuts, batch_));
+  }
+
+  StepRecord run_plan(const layout::Plan& to_run) {
+    plan = to_run;
     map_to(plan);
     restore_buffers();
     SerialExecutor executor(recording, plan, *store, kSeed);

@@ -1,0 +1,118 @@
+#include "trireme/engine/optim/optimizer.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "tests/models/models.h"
+#include "trireme/base/error.h"
+#include "trireme/plan/graph/json.h"
+#include "trireme/plan/layout/manual.h"
+
+namespace trireme::optim {
+namespace {
+
+const HasGradient kAll = [](const std::string&) { return true; };
+
+bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  const auto x = a.contiguous(), y = b.contiguous();
+  return std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
+}
+
+/// A model's parameters in a store, beside the same parameters under torch's own optimizer.
+struct Pair {
+  models::TestModel test = models::make("unet");
+  record::Recording recording = record::record(test.model, test.make_batch, graph::Mode::kTrain);
+  std::vector<at::Tensor> theirs;
+  layout::Plan plan = layout::make_manual_plan(recording.graph, graph::graph_sha256(recording.graph),
+                                               {}, {4, 4, 1});
+  std::unique_ptr<parameters::ParameterStore> store;
+  std::unique_ptr<parameters::GradientBuffers> gradients;
+
+  Pair() {
+    for (const NamedTensor& item : test.model.parameters) {
+      theirs.push_back(item.tensor.detach().clone().requires_grad_(true));
+    }
+    store = std::make_unique<parameters::ParameterStore>(
+        parameters::make_parameter_map(recording.graph, plan), recording.graph, recording.tensors,
+        parameters::ParameterStore::Options{});
+    gradients = std::make_unique<parameters::GradientBuffers>(store->make_gradients());
+  }
+
+  void fill_gradients(int step) {
+    torch::manual_seed(step);
+    for (std::size_t i = 0; i < theirs.size(); ++i) {
+      theirs[i].mutable_grad() = torch::randn_like(theirs[i].detach()) * std::pow(10.0, step % 3 - 1);
+      store->gradient_view(*gradients, test.model.parameters[i].name, 0).copy_(theirs[i].grad());
+    }
+  }
+
+  void expect_equal(int step) const {
+    for (std::size_t i = 0; i < theirs.size(); ++i) {
+      EXPECT_TRUE(same_bits(theirs[i].detach(), test.model.parameters[i].tensor.detach()))
+          << test.model.parameters[i].name << " at step " << step;
+    }
+  }
+};
+
+TEST(Sgd, HasTheBitsOfTorch) {
+  for (const bool nesterov : {false, true}) {
+    Pair pair;
+    torch::optim::SGD torch_sgd(
+        pair.theirs,
+        torch::optim::SGDOptions(0.03).momentum(0.9).weight_decay(0.01).nesterov(nesterov));
+    const auto ours = make_sgd({.momentum = 0.9, .weight_decay = 0.01, .nesterov = nesterov});
+    for (int step = 0; step < 10; ++step) {
+      pair.fill_gradients(step);
+      torch_sgd.step();
+      apply(*ours, *pair.store, *pair.gradients, kAll, 0.03);
+      pair.expect_equal(step);
+    }
+  }
+}
+
+TEST(Adamw, IsTorchsButForTheLastPlaceOfSquareRoots) {
+  Pair pair;
+  torch::optim::AdamW torch_adamw(pair.theirs, torch::optim::AdamWOptions(0.01).weight_decay(0.02));
+  const auto ours = make_adamw({.weight_decay = 0.02});
+  for (int step = 0; step < 10; ++step) {
+    pair.fill_gradients(step);
+    torch_adamw.step();
+    apply(*ours, *pair.store, *pair.gradients, kAll, 0.01);
+  }
+  for (std::size_t i = 0; i < pair.theirs.size(); ++i) {
+    const auto mine = pair.test.model.parameters[i].tensor.detach();
+    EXPECT_LT((pair.theirs[i].detach() - mine).abs().max().item<double>(), 1e-7);
+  }
+}
+
+TEST(Apply, LeavesParametersWithoutAGradientAsTheyAre) {
+  Pair pair;
+  pair.fill_gradients(0);
+  const auto before = pair.test.model.parameters[0].tensor.detach().clone();
+  const auto optimizer = make_adamw({.weight_decay = 0.1});
+  apply(*optimizer, *pair.store, *pair.gradients,
+        [&](const std::string& name) { return name != pair.test.model.parameters[0].name; }, 0.1);
+  EXPECT_TRUE(same_bits(before, pair.test.model.parameters[0].tensor.detach()));
+  EXPECT_EQ(optimizer->state().count(pair.test.model.parameters[0].name), 0U);
+}
+
+TEST(Clip, ScalesToTheLargestNorm) {
+  Pair pair;
+  pair.fill_gradients(1);
+  double expected = 0;
+  for (const auto& tensor : pair.theirs) {
+    expected += tensor.grad().to(torch::kDouble).square().sum().item<double>();
+  }
+  EXPECT_NEAR(global_norm(*pair.store, *pair.gradients, kAll), std::sqrt(expected), 1e-9);
+  EXPECT_NEAR(clip_global_norm(*pair.store, *pair.gradients, kAll, 0.5), std::sqrt(expected), 1e-9);
+  EXPECT_NEAR(global_norm(*pair.store, *pair.gradients, kAll), 0.5, 1e-5);
+  const double below = clip_global_norm(*pair.store, *pair.gradients, kAll, 2.0);
+  EXPECT_EQ(global_norm(*pair.store, *pair.gradients, kAll), below);
+  EXPECT_THROW(clip_global_norm(*pair.store, *pair.gradients, kAll, 0), Error);
+}
+
+}  // namespace
+}  // namespace trireme::optim

@@ -1,0 +1,72 @@
+// The examples of docs/formats.md are what the code writes and reads. Here because this room can
+// see all three file forms.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "tests/graphs/graph_builder.h"
+#include "trireme/base/files.h"
+#include "trireme/plan/graph/json.h"
+#include "trireme/plan/layout/json.h"
+#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/parameters/json.h"
+
+namespace trireme::parameters {
+namespace {
+
+/// A linear layer and a mean.
+graph::Graph example_graph() {
+  graph::testing::GraphBuilder b;
+  const graph::ValueId x = b.input("x", {2});
+  const graph::ValueId weight = b.parameter("head.weight", {1, 2});
+  const graph::ValueId y =
+      b.node("linear", {x, weight}, b.batch({1}), {.name = "head/linear", .constants = {{}}});
+  b.loss(y);
+  b.graph().nodes[1].name = "mean";
+  b.graph().nodes[1].inputs.push_back({});
+  b.graph().torch_version = "2.15.0";
+  return b.graph();
+}
+
+/// The blocks of JSON in the document, in order.
+std::vector<std::string> examples() {
+  const std::string text = read_file("docs/formats.md");
+  std::vector<std::string> blocks;
+  constexpr std::string_view kBegin = "```json\n", kEnd = "```\n";
+  for (std::size_t begin = 0; (begin = text.find(kBegin, begin)) != std::string::npos;) {
+    begin += kBegin.size();
+    const std::size_t end = text.find(kEnd, begin);
+    blocks.push_back(text.substr(begin, end - begin));
+    begin = end;
+  }
+  return blocks;
+}
+
+TEST(Formats, TheExamplesAreWhatTheCodeWrites) {
+  const graph::Graph graph = example_graph();
+  const layout::Plan plan =
+      layout::make_manual_plan(graph, graph::graph_sha256(graph), std::array{1}, {8, 2, 2});
+  const ParameterMap map = make_parameter_map(graph, plan);
+  const std::vector<std::string> blocks = examples();
+  ASSERT_EQ(blocks.size(), 3U);
+  EXPECT_EQ(blocks[0], to_document_text(graph::kGraphDocument, graph::to_json(graph)));
+  EXPECT_EQ(blocks[1], to_document_text(layout::kPlanDocument, layout::to_json(plan)));
+  EXPECT_EQ(blocks[2], to_document_text(kParameterMapDocument, to_json(map)));
+  const Json body = parse_document(graph::kGraphDocument, blocks[0], "docs/formats.md");
+  EXPECT_EQ(graph::graph_from_json(body), graph);
+}
+
+TEST(Formats, EveryFieldIsNamedInTheDocument) {
+  const std::string text = read_file("docs/formats.md");
+  for (const char* name :
+       {"batch_dependent", "no_grad", "step_scalar", "read_only", "batch_norm", "counter", "eager",
+        "output_lists", "copy_of", "autocast", "tie_owners", "lower_bound_ms", "peak_bytes",
+        "first_norm_block", "offset_elements", "mirror", "requires_grad", "allowed_cuts"}) {
+    EXPECT_THAT(text, ::testing::HasSubstr(name));
+  }
+}
+
+}  // namespace
+}  // namespace trireme::parameters
