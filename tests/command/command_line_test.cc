@@ -1,0 +1,209 @@
+#include "trireme/command/command_line.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <filesystem>
+
+#include "trireme/base/files.h"
+#include "trireme/base/json.h"
+#include "trireme/base/safetensors.h"
+#include "trireme/engine/record/module.h"
+
+namespace trireme {
+namespace {
+
+using testing::HasSubstr;
+
+struct Net : torch::nn::Module {
+  torch::nn::Linear in{4, 8}, out{8, 2};
+  Net() {
+    register_module("in", in);
+    register_module("out", out);
+  }
+  torch::Tensor forward(const Batch& batch) {
+    const auto y = out(torch::dropout(torch::relu(in(batch["x"])), 0.1, is_training()));
+    return torch::nn::functional::cross_entropy(y, batch["label"]);
+  }
+};
+
+Workload make_net() {
+  const auto x = torch::randn({40, 4});
+  const auto source = tensor_source({{"x", x}, {"label", (x.sum(1) > 0).to(torch::kLong)}});
+  return {make_model(std::make_shared<Net>()), source, source};
+}
+
+/// Another model, whose graph is not that of make_net.
+Workload make_other() {
+  const auto net = std::make_shared<torch::nn::LinearImpl>(4, 2);
+  return {make_model(net, [net](const Batch& b) { return net->forward(b["x"]).square().mean(); }),
+          tensor_source({{"x", torch::randn({40, 4})}}), nullptr};
+}
+
+struct Answer {
+  int code;
+  std::string out;
+  std::string err;
+};
+
+Answer run(const MakeWorkload& make, std::vector<std::string> words) {
+  words.insert(words.begin(), "program");
+  std::vector<const char*> argv;
+  for (const std::string& word : words) argv.push_back(word.c_str());
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const int code = run_command_line(static_cast<int>(argv.size()), argv.data(), make);
+  Answer answer{code, testing::internal::GetCapturedStdout(), ""};
+  answer.err = testing::internal::GetCapturedStderr();
+  return answer;
+}
+
+class CommandLine : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() /
+              ("trireme-command-" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(CommandLine, GoesFromAModelToTrainedWeights) {
+  Answer answer = run(make_net, {"record", "--out", folder_.string()});
+  ASSERT_EQ(answer.code, 0) << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr("allowed cuts"));
+  answer = run(make_net, {"partition", "--graph", path("train.graph.json"), "--cut-at", "3,out/t",
+                          "--batch", "8", "--microbatch", "2", "--lanes", "2", "--out",
+                          path("plan.json")});
+  ASSERT_EQ(answer.code, 0) << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr("3 stages"));
+  answer = run(make_net, {"show", "plan", path("plan.json"), "--graph", path("train.graph.json")});
+  ASSERT_EQ(answer.code, 0) << answer.err;
+  answer = run(make_net, {"verify", "--plan", path("plan.json"), "--steps", "3"});
+  ASSERT_EQ(answer.code, 0) << answer.out << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr("same bits"));
+  answer = run(make_net, {"train", "--plan", path("plan.json"), "--steps", "30", "--save",
+                          path("weights.safetensors"), "--optimizer", "sgd", "--learning-rate",
+                          "0.1", "--clip-norm", "1"});
+  ASSERT_EQ(answer.code, 0) << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr("peak of live tensors"));
+  const auto bytes = read_file_bytes(path("weights.safetensors"));
+  EXPECT_EQ(safetensors::parse(bytes, "weights").tensors.size(), 4U);
+}
+
+TEST_F(CommandLine, APlanDoesNotChangeWhatIsLearnt) {
+  const std::vector<std::string> common = {"train", "--steps", "10", "--batch", "8",
+                                           "--microbatch", "2", "--lanes", "2", "--save"};
+  const auto with = [&](const std::string& file, const std::vector<std::string>& more) {
+    std::vector<std::string> words = common;
+    words.push_back(file);
+    words.insert(words.end(), more.begin(), more.end());
+    EXPECT_EQ(run(make_net, words).code, 0);
+    return read_file(file);
+  };
+  const std::string whole = with(path("a"), {});
+  EXPECT_EQ(whole, with(path("b"), {"--cut-at", "2,5"}));
+  EXPECT_NE(whole, with(path("c"), {"--seed", "1"}));
+}
+
+TEST_F(CommandLine, AnswersInJsonWhereAsked) {
+  Answer answer = run(make_net, {"--json", "record", "--out", folder_.string()});
+  EXPECT_EQ(Json::parse(answer.out)["train"]["parameters"], 4);
+  answer = run(make_net, {"verify", "--steps", "2", "--json"});
+  EXPECT_TRUE(Json::parse(answer.out)[0]["bitwise"].get<bool>());
+  answer = run(make_net, {"train", "--steps", "1", "--json"});
+  const std::string first_line = answer.out.substr(0, answer.out.find('\n'));
+  EXPECT_GT(Json::parse(first_line)["loss"].get<double>(), 0);
+}
+
+TEST_F(CommandLine, ReadsOptionsFromAFile) {
+  write_file_atomically(path("options.toml"),
+                        std::string_view("[train]\nsteps = 2\nbatch = 8\nmicrobatch = 4\n"));
+  const Answer answer = run(make_net, {"--config", path("options.toml"), "train"});
+  EXPECT_EQ(answer.code, 0) << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr("step      1"));
+}
+
+TEST_F(CommandLine, EveryVerbShowsAnExample) {
+  for (const std::vector<std::string>& verb :
+       {std::vector<std::string>{"record"}, {"partition"}, {"train"}, {"verify"},
+        {"show", "graph"}, {"show", "plan"}}) {
+    std::vector<std::string> words = verb;
+    words.push_back("--help");
+    const Answer answer = run(make_net, words);
+    EXPECT_EQ(answer.code, 0);
+    EXPECT_THAT(answer.out, HasSubstr("Example: trireme " + verb[0]));
+  }
+}
+
+TEST_F(CommandLine, MisuseEndsWithTwo) {
+  EXPECT_EQ(run(make_net, {}).code, 2);
+  EXPECT_EQ(run(make_net, {"fly"}).code, 2);
+  EXPECT_EQ(run(make_net, {"train", "--stepz", "3"}).code, 2);
+  EXPECT_EQ(run(make_net, {"train", "--steps", "-1"}).code, 2);
+  EXPECT_EQ(run(make_net, {"train", "--plan", "p.json", "--batch", "8"}).code, 2);
+  Answer answer = run(make_net, {"train", "--batch", "10", "--microbatch", "4"});
+  EXPECT_EQ(answer.code, 2);
+  EXPECT_THAT(answer.err, HasSubstr("does not divide"));
+  answer = run(make_net, {"partition", "--cut-at", "nowhere", "--out", path("p.json")});
+  EXPECT_EQ(answer.code, 2);
+  EXPECT_THAT(answer.err, HasSubstr("nor the name of a node"));
+  answer = run(make_net, {"train", "--optimizer", "adam"});
+  EXPECT_EQ(answer.code, 2);
+  EXPECT_THAT(answer.err, HasSubstr("adamw and sgd"));
+  EXPECT_EQ(run(make_net, {"--model", "net2", "train"}).code, 2);
+}
+
+TEST_F(CommandLine, ForeignAndUnreadableFilesAreNamed) {
+  Answer answer = run(make_net, {"show", "graph", path("missing.json")});
+  EXPECT_EQ(answer.code, 1);
+  EXPECT_THAT(answer.err, HasSubstr("missing.json"));
+  write_file_atomically(path("foreign.json"), std::string_view("{\"format\": \"something\"}"));
+  answer = run(make_net, {"train", "--plan", path("foreign.json")});
+  EXPECT_NE(answer.code, 0);
+  EXPECT_THAT(answer.err, HasSubstr("foreign.json"));
+  write_file_atomically(path("noise.json"), std::string_view("\x80\xff\x00noise", 8));
+  EXPECT_NE(run(make_net, {"show", "graph", path("noise.json")}).code, 0);
+  answer = run(make_net, {"train", "--steps", "1", "--save", path("no/such/folder/w")});
+  EXPECT_EQ(answer.code, 1);
+}
+
+TEST_F(CommandLine, APlanOfAnotherModelIsRefused) {
+  ASSERT_EQ(run(make_other, {"partition", "--out", path("plan.json")}).code, 0);
+  const Answer answer = run(make_net, {"train", "--plan", path("plan.json")});
+  EXPECT_EQ(answer.code, 2);
+  EXPECT_THAT(answer.err, HasSubstr("another graph"));
+}
+
+TEST_F(CommandLine, AModelThatCannotBeRecordedSaysWhy) {
+  const MakeWorkload make = [] {
+    const auto net = std::make_shared<torch::nn::LinearImpl>(4, 2);
+    const auto forward = [net](const Batch& b) {
+      const auto y = net->forward(b["x"]);
+      return y.mean() * y.max().item<float>();
+    };
+    return Workload{make_model(net, forward), tensor_source({{"x", torch::randn({40, 4})}}), nullptr};
+  };
+  const Answer answer = run(make, {"train"});
+  EXPECT_EQ(answer.code, 2);
+  EXPECT_THAT(answer.err, HasSubstr("aten::item"));
+}
+
+TEST_F(CommandLine, ErrorsOfTorchAreOneLine) {
+  const MakeWorkload make = [] {
+    const auto net = std::make_shared<torch::nn::LinearImpl>(3, 2);  // the data has 4 features
+    return Workload{make_model(net, [net](const Batch& b) { return net->forward(b["x"]).mean(); }),
+                    tensor_source({{"x", torch::randn({40, 4})}}), nullptr};
+  };
+  const Answer answer = run(make, {"train"});
+  EXPECT_EQ(answer.code, 1);
+  EXPECT_THAT(answer.err, HasSubstr("shapes cannot be multiplied"));
+  EXPECT_THAT(answer.err, Not(HasSubstr("frame #")));
+}
+
+}  // namespace
+}  // namespace trireme
