@@ -23,20 +23,20 @@ using testing::HasSubstr;
 class Files : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ =
+    folder =
         fs::temp_directory_path() / ("trireme_files_" + std::to_string(::getpid()) + "_" +
                                      testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
+    fs::remove_all(folder);
+    fs::create_directories(folder);
   }
-  void TearDown() override { fs::remove_all(folder_); }
+  void TearDown() override { fs::remove_all(folder); }
 
   std::size_t num_entries() const {
     return static_cast<std::size_t>(
-        std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+        std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
   }
 
-  fs::path folder_;
+  fs::path folder;
 };
 
 template <typename Action>
@@ -53,92 +53,92 @@ TEST_F(Files, ReadsWhatWasWritten) {
   for (std::size_t size : {0, 1, 4096, 100'001}) {
     std::string content(size, '\0');
     for (std::size_t i = 0; i < size; ++i) content[i] = static_cast<char>(i * 31);
-    write_file_atomically(folder_ / "x", content);
-    EXPECT_EQ(read_file(folder_ / "x"), content);
-    EXPECT_EQ(read_file_bytes(folder_ / "x").size(), size);
+    write_file_atomically(folder / "x", content);
+    EXPECT_EQ(read_file(folder / "x"), content);
+    EXPECT_EQ(read_file_bytes(folder / "x").size(), size);
   }
   EXPECT_EQ(num_entries(), 1U) << "a temporary file was left";
 }
 
 TEST_F(Files, ReplacesALinkAndNotItsTarget) {
-  write_file_atomically(folder_ / "target", std::string_view("old"));
-  fs::create_symlink("target", folder_ / "link");
-  write_file_atomically(folder_ / "link", std::string_view("new"));
-  EXPECT_EQ(read_file(folder_ / "target"), "old");
-  EXPECT_EQ(read_file(folder_ / "link"), "new");
+  write_file_atomically(folder / "target", std::string_view("old"));
+  fs::create_symlink("target", folder / "link");
+  write_file_atomically(folder / "link", std::string_view("new"));
+  EXPECT_EQ(read_file(folder / "target"), "old");
+  EXPECT_EQ(read_file(folder / "link"), "new");
 }
 
 TEST_F(Files, NobodySeesAPartOfAFile) {
   const std::string a(1 << 20, 'a'), b(1 << 20, 'b');
-  write_file_atomically(folder_ / "x", a);
+  write_file_atomically(folder / "x", a);
   std::jthread writer([&](const std::stop_token& stop) {
     while (!stop.stop_requested()) {
-      write_file_atomically(folder_ / "x", b);
-      write_file_atomically(folder_ / "x", a);
+      write_file_atomically(folder / "x", b);
+      write_file_atomically(folder / "x", a);
     }
   });
   for (int i = 0; i < 50; ++i) {
-    const std::string seen = read_file(folder_ / "x");
+    const std::string seen = read_file(folder / "x");
     ASSERT_TRUE(seen == a || seen == b) << seen.size() << " bytes";
   }
 }
 
 TEST_F(Files, TellsWhyAFileCannotBeRead) {
-  const Error missing = error_of([&] { read_file(folder_ / "nowhere"); });
+  const Error missing = error_of([&] { read_file(folder / "nowhere"); });
   EXPECT_EQ(missing.kind(), ErrorKind::kIo);
   EXPECT_THAT(missing.message(), HasSubstr("nowhere"));
   EXPECT_THAT(missing.message(), HasSubstr("No such file"));
 
-  const Error folder = error_of([&] { read_file(folder_); });
-  EXPECT_EQ(folder.kind(), ErrorKind::kInvalidArgument);
-  EXPECT_THAT(folder.message(), HasSubstr("is a folder"));
+  const Error is_folder = error_of([&] { read_file(folder); });
+  EXPECT_EQ(is_folder.kind(), ErrorKind::kInvalidArgument);
+  EXPECT_THAT(is_folder.message(), HasSubstr("is a folder"));
 
-  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
-  const Error pipe = error_of([&] { read_file(folder_ / "pipe"); });
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  const Error pipe = error_of([&] { read_file(folder / "pipe"); });
   EXPECT_EQ(pipe.kind(), ErrorKind::kInvalidArgument);
   EXPECT_THAT(pipe.message(), HasSubstr("not a regular file"));
 }
 
 TEST_F(Files, TellsWhyAFileCannotBeWritten) {
   const Error missing =
-      error_of([&] { write_file_atomically(folder_ / "a" / "b", std::string_view("x")); });
+      error_of([&] { write_file_atomically(folder / "a" / "b", std::string_view("x")); });
   EXPECT_EQ(missing.kind(), ErrorKind::kIo);
   EXPECT_THAT(missing.message(), HasSubstr("No such file"));
 
-  fs::create_directory(folder_ / "taken");
+  fs::create_directory(folder / "taken");
   const Error taken =
-      error_of([&] { write_file_atomically(folder_ / "taken", std::string_view("x")); });
+      error_of([&] { write_file_atomically(folder / "taken", std::string_view("x")); });
   EXPECT_EQ(taken.kind(), ErrorKind::kIo);
   EXPECT_EQ(num_entries(), 1U) << "a temporary file was left";
 }
 
 TEST_F(Files, AFailedWriteLeavesTheOldFile) {
-  write_file_atomically(folder_ / "x", std::string_view("old"));
+  write_file_atomically(folder / "x", std::string_view("old"));
   rlimit old_limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old_limit), 0);
   const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
   const rlimit limit{.rlim_cur = 4096, .rlim_max = old_limit.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
   const Error error =
-      error_of([&] { write_file_atomically(folder_ / "x", std::string(10'000, 'n')); });
+      error_of([&] { write_file_atomically(folder / "x", std::string(10'000, 'n')); });
   ::setrlimit(RLIMIT_FSIZE, &old_limit);
   std::signal(SIGXFSZ, old_handler);
   EXPECT_EQ(error.kind(), ErrorKind::kIo);
   EXPECT_THAT(error.message(), HasSubstr("cannot write"));
-  EXPECT_EQ(read_file(folder_ / "x"), "old");
+  EXPECT_EQ(read_file(folder / "x"), "old");
   EXPECT_EQ(num_entries(), 1U) << "a temporary file was left";
 }
 
 TEST_F(Files, AFullDiskIsAResourceError) {
   if (::unshare(CLONE_NEWNS) != 0 ||
       ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-      ::mount("tmpfs", folder_.c_str(), "tmpfs", 0, "size=64k") != 0) {
+      ::mount("tmpfs", folder.c_str(), "tmpfs", 0, "size=64k") != 0) {
     GTEST_SKIP() << "mounting a small disk needs root";
   }
   const Error error =
-      error_of([&] { write_file_atomically(folder_ / "x", std::string(1 << 20, 'x')); });
+      error_of([&] { write_file_atomically(folder / "x", std::string(1 << 20, 'x')); });
   EXPECT_EQ(num_entries(), 0U) << "a temporary file was left";
-  ::umount(folder_.c_str());
+  ::umount(folder.c_str());
   EXPECT_EQ(error.kind(), ErrorKind::kResourceExhausted);
   EXPECT_THAT(error.message(), HasSubstr("No space left"));
 }

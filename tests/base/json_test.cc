@@ -53,16 +53,17 @@ TEST(CompactText, WritesRealsAsPythonDoes) {
 }
 
 TEST(CompactText, RealsReadBackExactly) {
-  constexpr unsigned kSeed = 1;
-  std::mt19937_64 random(kSeed);
-  for (int i = 0; i < 100'000; ++i) {
-    const auto number = std::bit_cast<double>(random());
-    if (!std::isfinite(number)) continue;
-    const Json back = parse_json(compact_text(number), "number");
-    ASSERT_TRUE(back.is_number_float()) << compact_text(number);
-    ASSERT_EQ(std::bit_cast<std::uint64_t>(back.get<double>()),
-              std::bit_cast<std::uint64_t>(number))
-        << "seed " << kSeed << ", " << compact_text(number);
+  for (const unsigned seed : {1U, 2U}) {
+    std::mt19937_64 random(seed);
+    for (int i = 0; i < 50'000; ++i) {
+      const auto number = std::bit_cast<double>(random());
+      if (!std::isfinite(number)) continue;
+      const Json back = parse_json(compact_text(number), "number");
+      ASSERT_TRUE(back.is_number_float()) << compact_text(number);
+      ASSERT_EQ(std::bit_cast<std::uint64_t>(back.get<double>()),
+                std::bit_cast<std::uint64_t>(number))
+          << "seed " << seed << ", " << compact_text(number);
+    }
   }
 }
 
@@ -150,7 +151,7 @@ TEST(ParseJson, DepthBombIsAnErrorNotACrash) {
   const std::string ok = std::string(kMaxJsonDepth, '[') + std::string(kMaxJsonDepth, ']');
   EXPECT_NO_THROW(parse_json(ok, "x"));
   EXPECT_THAT(parse_error("[" + ok + "]").message(), HasSubstr("nested deeper"));
-  EXPECT_THAT(parse_error(std::string(10'000'000, '[')).message(), HasSubstr("nested deeper"));
+  EXPECT_THAT(parse_error(std::string(1'000'000, '[')).message(), HasSubstr("nested deeper"));
   std::string objects;
   for (int i = 0; i < 1'000'000; ++i) objects += "{\"a\":";
   EXPECT_THAT(parse_error(objects).message(), HasSubstr("nested deeper"));

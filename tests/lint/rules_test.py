@@ -198,6 +198,7 @@ class ListsTest(unittest.TestCase):
             "trireme/kernels/reduce/tree.cc",
             "tests/plan/graph/graph_test.cc",
             "tests/models/mlp.h",
+            "tests/plan/graph/pictures.h",
             "README.md",
         ):
             self.assertEqual(self.found(path), [], path)
@@ -210,6 +211,7 @@ class ListsTest(unittest.TestCase):
         self.assertTrue(self.found("trireme/kernels/reduce/fold.cc"))
         self.assertTrue(self.found("trireme/data/source.cc"))
         self.assertTrue(self.found("cli/verbs.cc"))
+        self.assertTrue(self.found("trireme/plan/graph/cuts.h"))
 
 
 class LinksTest(unittest.TestCase):

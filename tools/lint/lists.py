@@ -1,12 +1,16 @@
-"""Lists: every source, header, test and fuzz target is named in its room's CMakeLists.txt.
+"""Lists: every source, test and fuzz target is named in its CMakeLists.txt, and a room's header.
 
-A file that no list names would be neither compiled nor run, and nobody would notice.
+A source that no list names would be neither compiled nor run, and nobody would notice.
 """
 
 import re
 from pathlib import Path
 
 from source import Finding, repository_files
+
+LISTED = re.compile(
+    r"trireme/.*\.(h|cuh)$|(trireme|tests|benchmarks|cli|recipes|examples)/.*\.(cc|cu)$"
+)
 
 
 def listing_of(path: str, lists: dict[str, set[str]]) -> tuple[str, str] | None:
@@ -26,9 +30,7 @@ def check_paths(paths: list[str], lists: dict[str, set[str]]) -> list[Finding]:
     """`lists` holds the words of each CMakeLists.txt."""
     findings = []
     for path in paths:
-        if not re.match(
-            r"(trireme|tests|benchmarks|cli|recipes|examples)/.*\.(h|cc|cu|cuh)$", path
-        ):
+        if not LISTED.match(path):
             continue
         listing = listing_of(path, lists)
         if listing is None:

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <utility>
 
 #include "trireme/base/error.h"
 #include "trireme/command/verbs.h"
@@ -8,6 +9,7 @@
 #include "trireme/plan/layout/check.h"
 #include "trireme/plan/layout/json.h"
 #include "trireme/plan/layout/manual.h"
+#include "trireme/plan/layout/planned_graph.h"
 
 namespace trireme::command {
 
@@ -35,6 +37,9 @@ void PlanOptions::add_to(CLI::App& app, bool with_file) {
       app.add_option("--lanes", batch.lanes, "Data lanes (G)"),
       app.add_option("--cut-at", cuts, "Begin a stage at these nodes, by position or name")
           ->delimiter(','),
+      app.add_option("--copy", copies,
+                     "Run these recorded nodes once per consumer instead of sending their values")
+          ->delimiter(','),
   };
   for (CLI::Option* option : own) {
     if (option->get_type_name() != "TEXT") option->capture_default_str();
@@ -42,28 +47,41 @@ void PlanOptions::add_to(CLI::App& app, bool with_file) {
   }
 }
 
-int cut_position(const graph::Graph& graph, const std::string& cut) {
-  const bool is_number = !cut.empty() && cut.size() < 9 &&
-                         cut.find_first_not_of("0123456789") == std::string::npos;
-  if (is_number) return std::stoi(cut);
+int node_position(const graph::Graph& graph, const std::string& node) {
+  const bool is_number = !node.empty() && node.size() < 9 &&
+                         node.find_first_not_of("0123456789") == std::string::npos;
+  if (is_number) return std::stoi(node);
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    if (graph.nodes[i].name == cut) return static_cast<int>(i);
+    if (graph.nodes[i].name == node) return static_cast<int>(i);
   }
   throw Error(ErrorKind::kInvalidArgument,
-              "--cut-at '" + cut + "' is neither a position nor the name of a node; `show graph` "
-              "lists both");
+              fmt::format("'{}' is neither a position nor the name of a node; `show graph` lists "
+                          "both",
+                          node));
 }
 
-layout::Plan PlanOptions::plan_for(const graph::Graph& graph) const {
-  const std::string sha256 = graph::graph_sha256(graph);
+layout::Plan PlanOptions::plan_for(const graph::Graph& recorded) const {
+  const std::string sha256 = graph::graph_sha256(recorded);
   if (!file.empty()) {
     layout::Plan plan = layout::load(file);
-    layout::check(plan, sha256, graph);
+    layout::check(plan, sha256, layout::planned_graph(recorded, plan));
     return plan;
   }
+  layout::Plan copied;
+  for (const std::string& copy : copies) {
+    const auto position = static_cast<std::size_t>(node_position(recorded, copy));
+    if (position >= recorded.nodes.size()) {
+      throw Error(ErrorKind::kInvalidArgument,
+                  fmt::format("--copy {}: the graph has {} nodes", copy, recorded.nodes.size()));
+    }
+    copied.copied_nodes.push_back(recorded.nodes[position].id);
+  }
+  const graph::Graph graph = layout::planned_graph(recorded, copied);
   std::vector<int> positions;
-  for (const std::string& cut : cuts) positions.push_back(cut_position(graph, cut));
-  return layout::make_manual_plan(graph, sha256, positions, batch);
+  for (const std::string& cut : cuts) positions.push_back(node_position(graph, cut));
+  layout::Plan plan = layout::make_manual_plan(graph, sha256, positions, batch);
+  plan.copied_nodes = std::move(copied.copied_nodes);
+  return plan;
 }
 
 void print(const Context& context, const Json& json, const std::string& text) {

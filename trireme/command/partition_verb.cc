@@ -4,6 +4,7 @@
 #include "trireme/engine/train/construct.h"
 #include "trireme/plan/graph/file.h"
 #include "trireme/plan/layout/json.h"
+#include "trireme/plan/layout/planned_graph.h"
 #include "trireme/plan/layout/show.h"
 
 namespace trireme::command {
@@ -35,7 +36,7 @@ Body add_partition(CLI::App& app, Context& context) {
            {"sha256", sha256},
            {"graph_sha256", plan.graph_sha256},
            {"stages", plan.stages.size()}},
-          layout::show(plan, graph) + fmt::format("\nwritten to {}\n", options->out));
+          layout::show(plan, layout::planned_graph(graph, plan)) + fmt::format("\nwritten to {}\n", options->out));
     return 0;
   };
 }

@@ -5,6 +5,7 @@
 #include "trireme/plan/graph/show.h"
 #include "trireme/plan/layout/check.h"
 #include "trireme/plan/layout/json.h"
+#include "trireme/plan/layout/planned_graph.h"
 #include "trireme/plan/layout/show.h"
 
 namespace trireme::command {
@@ -31,8 +32,9 @@ Body add_plan(CLI::App& app, Context& context) {
   app.footer("Example: trireme show plan plan.json --graph run/train.graph.json");
   return [options, &context] {
     const layout::Plan plan = layout::load(options->plan);
-    const graph::Graph graph = graph::load(options->graph);
-    layout::check(plan, graph::graph_sha256(graph), graph);
+    const graph::Graph recorded = graph::load(options->graph);
+    const graph::Graph graph = layout::planned_graph(recorded, plan);
+    layout::check(plan, graph::graph_sha256(recorded), graph);
     print(context, layout::to_json(plan), layout::show(plan, graph));
     return 0;
   };

@@ -80,11 +80,11 @@ double median(std::vector<double> items) {
 int train_workload(const Options& options, const Context& context) {
   const Workload workload = train::construct(context.workload(), context.seed);
   const train::BatchReader reader(workload.training, workload.model);
-  const auto recording = record::record(workload.model, reader.maker(), graph::Mode::kTrain);
-  const layout::Plan plan = options.plan.plan_for(recording.graph);
+  const auto recorded = record::record(workload.model, reader.maker(), graph::Mode::kTrain);
+  const layout::Plan plan = options.plan.plan_for(recorded.graph);
   train::SessionOptions session_options = options.session;
   session_options.seed = context.seed;
-  train::Session session(workload, recording, plan, session_options);
+  train::Session session(workload, recorded, plan, session_options);
   memory::reset_peak();
   std::vector<double> seconds;
   for (std::int64_t i = 0; i < options.num_steps; ++i) {

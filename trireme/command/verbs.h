@@ -42,15 +42,16 @@ struct PlanOptions {
   std::string file;
   layout::BatchLayout batch{.global_batch = 32, .microbatch = 8, .lanes = 1};
   std::vector<std::string> cuts;
+  std::vector<std::string> copies;
 
   void add_to(CLI::App& app, bool with_file);
 
-  /// The plan of the file, or one made by hand; checked against the graph.
-  layout::Plan plan_for(const graph::Graph& graph) const;
+  /// The plan of the file, or one made by hand; checked against the recorded graph.
+  layout::Plan plan_for(const graph::Graph& recorded) const;
 };
 
-/// A cut as a position or the name of the node that the next stage begins with.
-int cut_position(const graph::Graph& graph, const std::string& cut);
+/// A node by its position or name, as a position. kInvalidArgument where there is none.
+int node_position(const graph::Graph& graph, const std::string& node);
 
 /// Standard output: `json` where it was asked for, else `text`.
 void print(const Context& context, const Json& json, const std::string& text);

@@ -9,6 +9,7 @@
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/graph/uses.h"
 #include "trireme/plan/layout/manual.h"
+#include "trireme/plan/layout/planned_graph.h"
 
 namespace trireme::train {
 namespace {
@@ -77,6 +78,37 @@ TEST_P(Verify, AdamwAndClippingOnOneLane) {
       {.num_steps = 5, .optimizer = {.name = "adamw", .learning_rate = 0.01, .clip_norm = 0.5}});
   for (const Comparison& result : results) {
     EXPECT_TRUE(result.passes()) << result.against << ": " << result.first_difference;
+  }
+}
+
+TEST(VerifyCopies, ABiasTableIsUsedOncePerConsumerAndCutsDoNotSendIt) {
+  const std::string name = "transformer";
+  const Workload workload = construct(workload_of(name), 0);
+  const record::Recording recorded =
+      record::record(workload.model, BatchReader(workload.training, workload.model).maker(),
+                     graph::Mode::kTrain);
+  layout::Plan copied;
+  for (const graph::Node& node : recorded.graph.nodes) {
+    if (node.name == "bias/embedding" || node.name == "bias/permute") {
+      copied.copied_nodes.push_back(node.id);
+    }
+  }
+  ASSERT_EQ(copied.copied_nodes.size(), 2U);
+  const graph::Graph graph = layout::planned_graph(recorded.graph, copied);
+  int sites = 0;
+  for (const graph::UseSite& site : graph::use_sites(graph)) {
+    sites += graph.parameters[site.parameter].name == "bias.weight" ? 1 : 0;
+  }
+  EXPECT_EQ(sites, 3);  // one for each block
+  for (int cut = 1; cut < static_cast<int>(graph.nodes.size()); ++cut) {
+    if (!graph.nodes[cut].name.ends_with("norm1/layer_norm")) continue;
+    layout::Plan plan = layout::make_manual_plan(graph, graph::graph_sha256(recorded.graph),
+                                                 std::vector<int>{cut}, {12, 3, 2});
+    plan.copied_nodes = copied.copied_nodes;
+    const auto results = verify(workload_of(name), plan, {.optimizer = {.name = "sgd"}});
+    for (const Comparison& result : results) {
+      EXPECT_TRUE(result.passes()) << result.against << ": " << result.first_difference;
+    }
   }
 }
 

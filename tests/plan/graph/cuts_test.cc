@@ -49,12 +49,27 @@ TEST(Cuts, DoNotSeparateAProductionFromAnInPlaceWrite) {
 TEST(Cuts, TheBatchCountsAsProducedAtTheStart) {
   GraphBuilder b;
   const ValueId x = b.input("x", {4});
+  const ValueId y = b.input("y", {4});
   b.node("a", {x}, b.batch({4}));
   b.node("b", {x}, b.batch({4}));
   b.write("c", {x});
-  b.node("d", {x}, b.batch({4}));
+  b.node("d", {y}, b.batch({4}));
   EXPECT_EQ(picture(b.graph()), "abc|d");
   EXPECT_THAT(why_forbidden(b.graph(), 1), HasSubstr("the memory of the input 'x', is written"));
+}
+
+// Each stage gets the batch as it was at first.
+TEST(Cuts, DoNotSeparateAWriteToTheBatchFromItsReaders) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", {4});
+  const ValueId y = b.input("y", {4});
+  b.write("a", {x});
+  b.node("b", {y}, b.batch({4}));
+  b.node("c", {x}, b.batch({4}));
+  b.node("d", {y}, b.batch({4}));
+  EXPECT_EQ(picture(b.graph()), "abc|d");
+  EXPECT_THAT(why_forbidden(b.graph(), 1),
+              HasSubstr("value 0 comes from outside, is written by node 0 'a' at 0"));
 }
 
 TEST(Cuts, DoNotSeparateAProductionFromAbsoluteOffsets) {
@@ -137,6 +152,16 @@ bool may_cut(const Graph& graph, int cut) {
         if (graph.values[id].storage_id == graph.values[written].storage_id &&
             before(static_cast<ValueId>(id))) {
           return false;
+        }
+      }
+    }
+  }
+  for (int position = cut; position < n; ++position) {
+    for (const ValueId read : input_values(graph.nodes[position])) {
+      if (graph.values[read].source != ValueSource::kInput) continue;
+      for (int writer = 0; writer < cut; ++writer) {
+        for (const ValueId written : graph.nodes[writer].writes) {
+          if (graph.values[written].storage_id == graph.values[read].storage_id) return false;
         }
       }
     }

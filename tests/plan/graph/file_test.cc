@@ -17,66 +17,66 @@ using ::testing::HasSubstr;
 class GraphFile : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ =
+    folder =
         std::filesystem::temp_directory_path() / ("trireme_graph_" + std::to_string(::getpid()));
-    std::filesystem::create_directories(folder_);
-    path_ = folder_ / "model.json";
+    std::filesystem::create_directories(folder);
+    path = folder / "model.json";
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder); }
 
   Error load_error() const {
     try {
-      load(path_);
+      load(path);
     } catch (const Error& error) {
-      EXPECT_THAT(error.message(), HasSubstr(folder_.string()));
+      EXPECT_THAT(error.message(), HasSubstr(folder.string()));
       return error;
     }
     return Error(ErrorKind::kCancelled, "was accepted");
   }
 
-  std::filesystem::path folder_, path_;
+  std::filesystem::path folder, path;
 };
 
 TEST_F(GraphFile, LoadsWhatWasSaved) {
   const Graph plain = testing::make_mlp();
-  EXPECT_EQ(save(plain, path_), graph_sha256(plain));
-  EXPECT_FALSE(std::filesystem::exists(constants_path(path_)));
-  EXPECT_EQ(load(path_), plain);
+  EXPECT_EQ(save(plain, path), graph_sha256(plain));
+  EXPECT_FALSE(std::filesystem::exists(constants_path(path)));
+  EXPECT_EQ(load(path), plain);
 
   const Graph rich = testing::make_rich_graph();
-  EXPECT_EQ(save(rich, path_), graph_sha256(rich));
-  EXPECT_EQ(constants_path(path_), folder_ / "model.safetensors");
-  EXPECT_EQ(load(path_), rich);
-  const std::string text = read_file(path_);
-  save(load(path_), path_);
-  EXPECT_EQ(read_file(path_), text);
+  EXPECT_EQ(save(rich, path), graph_sha256(rich));
+  EXPECT_EQ(constants_path(path), folder / "model.safetensors");
+  EXPECT_EQ(load(path), rich);
+  const std::string text = read_file(path);
+  save(load(path), path);
+  EXPECT_EQ(read_file(path), text);
 }
 
 TEST_F(GraphFile, ErrorsNameTheFile) {
   EXPECT_EQ(load_error().kind(), ErrorKind::kIo);
 
   const Graph rich = testing::make_rich_graph();
-  save(rich, path_);
-  std::filesystem::remove(constants_path(path_));
+  save(rich, path);
+  std::filesystem::remove(constants_path(path));
   EXPECT_EQ(load_error().kind(), ErrorKind::kIo);
 
-  write_file_atomically(constants_path(path_), std::string_view("nothing"));
+  write_file_atomically(constants_path(path), std::string_view("nothing"));
   EXPECT_EQ(load_error().kind(), ErrorKind::kCorruptData);
 
-  const std::string text = read_file(path_);
-  write_file_atomically(path_, text.substr(0, text.size() / 2));
+  const std::string text = read_file(path);
+  write_file_atomically(path, text.substr(0, text.size() / 2));
   EXPECT_EQ(load_error().kind(), ErrorKind::kCorruptData);
 
-  write_document(path_, {"trireme.plan", 1}, {{"x", 1}});
+  write_document(path, {"trireme.plan", 1}, {{"x", 1}});
   EXPECT_EQ(load_error().kind(), ErrorKind::kInvalidArgument);
 }
 
 TEST_F(GraphFile, DoesNotSaveABrokenGraph) {
   Graph graph = testing::make_mlp();
   graph.nodes[1].id = -4;
-  EXPECT_THROW(save(graph, path_), Error);
-  EXPECT_FALSE(std::filesystem::exists(path_));
-  EXPECT_THROW(save(testing::make_mlp(), folder_ / "x.safetensors"), Error);
+  EXPECT_THROW(save(graph, path), Error);
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_THROW(save(testing::make_mlp(), folder / "x.safetensors"), Error);
 }
 
 }  // namespace

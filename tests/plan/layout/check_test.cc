@@ -165,6 +165,20 @@ TEST(PlanCheck, CopiesGiveWhatTheOriginalGave) {
   EXPECT_THAT(model.copying({77}), HasSubstr("there is no node 77"));
 }
 
+// A later stage gets the batch as it was at first, so a copy there would miss the write.
+TEST(PlanCheck, ACopyDoesNotReadABatchThatWasWritten) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", {4});
+  const ValueId y = b.input("y", {4});
+  b.write("relu_", {x});
+  const ValueId mask = b.node("ne", {x}, b.batch({4}));
+  const ValueId h = b.node("mul", {y, b.parameter("p", {4})}, b.batch({4}));
+  b.loss(b.node("mul", {h, mask}, b.batch({4})));
+  const Plan plan = make_manual_plan(b.graph(), kHash, std::array{3}, {4, 2, 1});
+  EXPECT_THAT(complaint(b.graph(), plan, [](Plan& p) { p.stages[1].copies = {1}; }),
+              HasSubstr("value 0 is written before by node 0 'relu_'"));
+}
+
 TEST(PlanCheck, ACopyNeedsNoGradient) {
   GraphBuilder b;
   const ValueId x = b.input("x", {4});

@@ -25,6 +25,7 @@ Plan full_plan() {
   plan.roles = {{"train", {2, 2, 1}, {0, 2, 1, 3}}, {"reader", {1, 1, 1}, {4}}};
   plan.stages = {{0, 5, {}, {1, 2}, {}}, {5, 9, {1}, {}, {7}}};
   plan.schedule = {"interleaved", {{"virtual_stages", 2}}};
+  plan.copied_nodes = {3, 4};
   plan.tie_owners = {{"embed.weight", 1}};
   plan.prediction = Prediction{12.5,
                                std::numeric_limits<double>::infinity(),

@@ -13,7 +13,7 @@
 namespace layout = trireme::layout;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const trireme::graph::Graph graph = trireme::graph::testing::make_rich_graph();
+  static const trireme::graph::Graph kGraph = trireme::graph::testing::make_rich_graph();
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   layout::Plan plan;
   try {
@@ -29,10 +29,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       layout::plan_from_json(trireme::parse_document(layout::kPlanDocument, written, "written"));
   if (text_of(back) != written) std::abort();
   try {
-    layout::check(plan, plan.graph_sha256, graph);
+    layout::check(plan, plan.graph_sha256, kGraph);
   } catch (const trireme::Error&) {
     return 0;
   }
-  layout::show(plan, graph);
+  layout::show(plan, kGraph);
   return 0;
 }

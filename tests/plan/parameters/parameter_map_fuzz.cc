@@ -32,7 +32,7 @@ struct Setting {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const Setting setting;
+  static const Setting kSetting;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto parse = [](std::string_view document) {
     return parameters::map_from_json(
@@ -50,11 +50,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string written = text_of(map);
   if (text_of(parse(written)) != written) std::abort();
   // The hashes are more than a fuzzer can guess.
-  map.graph_sha256 = setting.graph_sha256;
-  map.plan_sha256 = trireme::layout::plan_sha256(setting.plan);
+  map.graph_sha256 = kSetting.graph_sha256;
+  map.plan_sha256 = trireme::layout::plan_sha256(kSetting.plan);
   try {
-    parameters::check(map, setting.graph, setting.plan);
+    parameters::check(map, kSetting.graph, kSetting.plan);
   } catch (const trireme::Error&) {
+    return 0;
   }
   return 0;
 }

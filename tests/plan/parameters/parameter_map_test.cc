@@ -11,6 +11,7 @@
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/json.h"
 #include "trireme/plan/layout/manual.h"
+#include "trireme/plan/layout/planned_graph.h"
 #include "trireme/plan/parameters/check.h"
 
 namespace trireme::parameters {
@@ -137,6 +138,28 @@ TEST(ParameterMap, ShardsAreBalancedAndEndAtNormBlocks) {
           << replicas << " replicas, rank " << shard.data_rank;
     }
   }
+}
+
+TEST(ParameterMap, EveryCopyOfANodeIsASite) {
+  GraphBuilder b;
+  ValueId h = b.input("x", {4});
+  const ValueId bias = b.node("embedding", {b.parameter("table", {8, 4})}, b.fixed({4}));
+  for (int i = 0; i < 3; ++i) h = b.node("add", {h, bias}, b.batch({4}));
+  b.loss(h);
+  layout::Plan plan = plan_of(b.graph(), {});
+  plan.copied_nodes = {0};
+  const Graph planned = layout::planned_graph(b.graph(), plan);
+  ASSERT_EQ(planned.nodes.size(), 7U);
+  plan.stages.resize(2);
+  plan.stages[0].end = plan.stages[1].begin = 4;
+  plan.stages[1].end = 7;
+  const ParameterMap map = make_parameter_map(planned, plan);
+  EXPECT_EQ(map.graph_sha256, graph::graph_sha256(b.graph()));
+  EXPECT_EQ(picture(map),
+            "0 site f32 32: table/1@0\n"
+            "0 owner f32 32: table/0@0\n"
+            "1 mirror f32 32: table/2@0\n");
+  EXPECT_NO_THROW(check(map, planned, plan));
 }
 
 TEST(ParameterMap, RefusesAPlanOfAnotherGraph) {

@@ -12,6 +12,7 @@
 #include "trireme/engine/record/generalise.h"
 #include "trireme/engine/record/recorder.h"
 #include "trireme/plan/graph/check.h"
+#include "trireme/plan/graph/copies.h"
 
 namespace trireme::record {
 namespace {
@@ -67,6 +68,13 @@ Recording record(const Model& model, const BatchMaker& make_batch, graph::Mode m
     recording.tensors[input.value] = at::Tensor();
   }
   graph::check(recording.graph);
+  return recording;
+}
+
+Recording with_copies(Recording recording, std::span<const graph::NodeId> nodes) {
+  if (nodes.empty()) return recording;
+  recording.graph = graph::copy_to_consumers(recording.graph, nodes);
+  recording.tensors.resize(recording.graph.values.size());  // new values are those of nodes
   return recording;
 }
 

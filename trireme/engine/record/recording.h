@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,9 @@ inline constexpr std::array<std::int64_t, 3> kRecordedBatches = {4, 6, 10};
 ///          not repeat the forward, and what to do; whatever forward throws.
 /// Cost     three forward passes, and about 20 us an operator each.
 Recording record(const Model& model, const BatchMaker& make_batch, graph::Mode mode);
+
+/// The recording with `nodes` run once per consuming node. Errors of graph::copy_to_consumers.
+Recording with_copies(Recording recording, std::span<const graph::NodeId> nodes);
 
 /// Records once more, on a batch of four, and compares: throws kInvalidArgument naming the first
 /// node that differs (DESIGN contract 6: no baked host state). `step` sets the step scalars.

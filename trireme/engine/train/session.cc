@@ -6,9 +6,17 @@
 
 #include "trireme/base/error.h"
 #include "trireme/data/range.h"
+#include "trireme/plan/graph/json.h"
+#include "trireme/plan/layout/check.h"
 
 namespace trireme::train {
 namespace {
+
+const layout::Plan& checked(const layout::Plan& plan, const graph::Graph& recorded,
+                            const graph::Graph& planned) {
+  layout::check(plan, graph::graph_sha256(recorded), planned);
+  return plan;
+}
 
 double learning_rate_at(const OptimizerOptions& options, std::int64_t step) {
   if (step >= options.warmup_steps) return options.learning_rate;
@@ -39,16 +47,18 @@ double update(optim::Optimizer& optimizer, const parameters::ParameterStore& sto
   return norm;
 }
 
-Session::Session(const Workload& workload, const record::Recording& recording,
+Session::Session(const Workload& workload, const record::Recording& recorded,
                  const layout::Plan& plan, const SessionOptions& options)
     : workload_(workload),
-      recording_(recording),
-      plan_(plan),
+      recorded_(recorded),
+      recording_(record::with_copies(recorded, plan.copied_nodes)),
+      plan_(checked(plan, recorded.graph, recording_.graph)),
       options_(options),
       reader_(workload.training, workload.model),
       order_(workload.training->num_samples(), options.seed),
-      store_(parameters::make_parameter_map(recording.graph, plan), recording.graph, recording.tensors, {}),
-      executor_(recording, plan_, store_, options.seed),
+      store_(parameters::make_parameter_map(recording_.graph, plan), recording_.graph,
+             recording_.tensors, {}),
+      executor_(recording_, plan_, store_, options.seed),
       optimizer_(make_optimizer(options.optimizer)) {}
 
 std::vector<Batch> Session::microbatches(std::int64_t step) const {
@@ -67,7 +77,7 @@ std::vector<Batch> Session::microbatches(std::int64_t step) const {
 
 StepReport Session::run(std::int64_t step) {
   if (step == options_.drift_check_step) {
-    record::check_drift(recording_.graph, workload_.model, reader_.maker(), step);
+    record::check_drift(recorded_.graph, workload_.model, reader_.maker(), step);
   }
   const auto begin = std::chrono::steady_clock::now();
   StepReport report{.step = step, .losses = executor_.run_step(step, microbatches(step))};

@@ -54,9 +54,9 @@ struct StepReport {
 /// Caller-synchronised; one thread.
 class Session {
  public:
-  /// recording   of the workload's model in train mode; shares its tensors.
-  /// Errors      kInvalidArgument where plan, graph and data do not fit each other.
-  Session(const Workload& workload, const record::Recording& recording, const layout::Plan& plan,
+  /// recorded   of the workload's model in train mode; shares its tensors.
+  /// Errors     kInvalidArgument where plan, graph and data do not fit each other.
+  Session(const Workload& workload, const record::Recording& recorded, const layout::Plan& plan,
           const SessionOptions& options);
 
   /// The next step: B samples in the order f(seed, epoch, global index), update included. Errors
@@ -74,7 +74,8 @@ class Session {
   StepReport run(std::int64_t step);
 
   const Workload& workload_;
-  const record::Recording& recording_;
+  const record::Recording& recorded_;
+  record::Recording recording_;  ///< With the plan's copies.
   layout::Plan plan_;
   SessionOptions options_;
   BatchReader reader_;

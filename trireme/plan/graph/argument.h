@@ -54,9 +54,9 @@ using ArgumentList = std::vector<Argument>;
 ///
 /// Which of the operator's types a number or list stands for is told by the operator's schema.
 struct Argument {
-  using Content = std::variant<std::monostate, ValueRef, bool, Size, Real, std::complex<double>,
-                               std::string, WrappedNumber, Dtype, DeviceName, LayoutName,
-                               MemoryFormatName, ArgumentList>;
+  using Content =
+      std::variant<std::monostate, ValueRef, bool, Size, Real, std::complex<double>, std::string,
+                   WrappedNumber, Dtype, DeviceName, LayoutName, MemoryFormatName, ArgumentList>;
   Content content;
   bool operator==(const Argument&) const = default;
 };

@@ -63,11 +63,6 @@ void add_buffers(const Graph& graph, Ranges& ranges) {
   for (const auto& [buffer, range] : touched) ranges.push_back(range);
 }
 
-bool is_outside(ValueSource source) {
-  return source == ValueSource::kInput || source == ValueSource::kStepScalar ||
-         source == ValueSource::kConstant;
-}
-
 /// Every stage has batch and constants as they were at first: nobody may read one in a later stage
 /// than it was written in.
 void add_changed(const Graph& graph, Ranges& ranges) {

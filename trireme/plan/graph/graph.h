@@ -43,9 +43,9 @@ struct Autocast {
 
 /// What a node is like, beyond its arguments.
 struct NodeFlags {
-  bool grad_mode = true;       ///< Gradients were being recorded when it ran.
-  bool random = false;         ///< Draws from the stream (seed, step, microbatch, node id).
-  bool view = false;           ///< An output shares memory with an input.
+  bool grad_mode = true;         ///< Gradients were being recorded when it ran.
+  bool random = false;           ///< Draws from the stream (seed, step, microbatch, node id).
+  bool view = false;             ///< An output shares memory with an input.
   bool batch_dependent = false;  ///< Some argument grows with the batch.
   bool operator==(const NodeFlags&) const = default;
 };
@@ -54,10 +54,10 @@ struct NodeFlags {
 /// tensors is spread out, its length in `output_lists` (-1 marks a single tensor).
 struct Node {
   NodeId id = -1;
-  std::string name;       ///< `decoder.3.attention.query/linear`: module of its parameters, operator.
-  std::string op;         ///< `aten::linear`, or `opaque` with the registered name in `overload`.
-  std::string overload;   ///< `Tensor` in `aten::add.Tensor`; may be empty.
-  ArgumentList inputs;    ///< In schema order, defaults included.
+  std::string name;  ///< `decoder.3.attention.query/linear`: module of its parameters, operator.
+  std::string op;    ///< `aten::linear`, or `opaque` with the registered name in `overload`.
+  std::string overload;  ///< `Tensor` in `aten::add.Tensor`; may be empty.
+  ArgumentList inputs;   ///< In schema order, defaults included.
   std::vector<ValueId> outputs;
   std::vector<int> output_lists;
   std::vector<ValueId> writes;  ///< Values it changes in place, buffers included.
@@ -109,7 +109,7 @@ struct ConstantTensor {
 /// One term of the step loss: coefficient x total sum / total weight (DESIGN contract 3).
 struct Loss {
   std::string name;
-  ValueId value = -1;             ///< 0-dim; a sum if `weight` is set, else a mean over the samples.
+  ValueId value = -1;  ///< 0-dim; a sum if `weight` is set, else a mean over the samples.
   std::optional<ValueId> weight;  ///< 0-dim, depends on no parameter and no random node.
   double coefficient = 1;         ///< 0 makes it a metric: reported, without a gradient.
   bool operator==(const Loss&) const = default;

@@ -19,6 +19,11 @@ std::vector<ValueId> input_values(const Node& node) {
   return values;
 }
 
+bool is_outside(ValueSource source) {
+  return source == ValueSource::kInput || source == ValueSource::kStepScalar ||
+         source == ValueSource::kConstant;
+}
+
 std::unordered_map<NodeId, int> node_positions(const Graph& graph) {
   std::unordered_map<NodeId, int> positions;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {

@@ -10,6 +10,9 @@ namespace trireme::graph {
 /// Ids of the values among the inputs of `node`, lists included, in order, repeats kept.
 std::vector<ValueId> input_values(const Node& node);
 
+/// Whether every stage gets such a value anew, as it was at first: batch, step scalars, constants.
+bool is_outside(ValueSource source);
+
 /// Position of each node in the execution order.
 std::unordered_map<NodeId, int> node_positions(const Graph& graph);
 

@@ -179,9 +179,13 @@ class StageLists {
       const auto history = histories_.find(graph_.values[id].storage_id);
       if (history == histories_.end()) continue;
       const std::vector<int>& writes = history->second.writes;
-      const auto write = std::upper_bound(writes.begin(), writes.end(), position);
+      // A later stage gets the batch as it was at first, and everything else as it is at the cut.
+      const auto write = graph::is_outside(graph_.values[id].source)
+                             ? writes.begin()
+                             : std::upper_bound(writes.begin(), writes.end(), position);
       if (write == writes.end()) continue;
-      refuse("the memory of its value " + std::to_string(id) + " is written later by " +
+      refuse("the memory of its value " + std::to_string(id) + " is written " +
+             (*write < position ? "before" : "later") + " by " +
              graph::internal::describe(graph_.nodes[*write]));
     }
   }

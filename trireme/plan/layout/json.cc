@@ -124,6 +124,7 @@ Json to_json(const Plan& plan) {
   if (plan.profile_sha256) json["profile_sha256"] = *plan.profile_sha256;
   if (plan.topology_sha256) json["topology_sha256"] = *plan.topology_sha256;
   for (const Role& role : plan.roles) json["roles"].push_back(to_json(role));
+  if (!plan.copied_nodes.empty()) json["copied_nodes"] = plan.copied_nodes;
   for (const Stage& stage : plan.stages) json["stages"].push_back(to_json(stage));
   for (const TieOwner& owner : plan.tie_owners) {
     json["tie_owners"].push_back({{"parameter", owner.parameter}, {"stage", owner.stage}});
@@ -141,6 +142,9 @@ Plan plan_from_json(const Json& body) {
   plan.objective = object.required("objective").text();
   plan.batch = batch_from_json(object.required("batch"));
   plan.roles = object.required("roles").list(role_from_json);
+  if (const auto copied = object.optional("copied_nodes")) {
+    plan.copied_nodes = copied->list(read_index);
+  }
   plan.stages = object.required("stages").list(stage_from_json);
   plan.schedule = schedule_from_json(object.required("schedule"));
   if (const auto owners = object.optional("tie_owners")) {

@@ -42,7 +42,7 @@ struct Role {
 struct Stage {
   int begin = 0;
   int end = 0;
-  std::vector<graph::NodeId> copies;     ///< Earlier nodes run again here instead of sending values.
+  std::vector<graph::NodeId> copies;  ///< Earlier nodes run again here instead of sending values.
   std::vector<graph::NodeId> recompute;  ///< Nodes whose outputs are recomputed for the backward.
   std::vector<graph::NodeId> offload;    ///< Nodes whose saved tensors move to host memory.
   bool operator==(const Stage&) const = default;
@@ -78,6 +78,9 @@ struct Plan {
   std::string objective = "manual";  ///< `speed`, `memory` or `manual`.
   BatchLayout batch;
   std::vector<Role> roles;
+  /// Recorded nodes that are run once per consuming node (graph::copy_to_consumers), so that no cut
+  /// between consumers sends their values. Positions below count in the graph after that.
+  std::vector<graph::NodeId> copied_nodes;
   std::vector<Stage> stages;
   ScheduleChoice schedule;
   std::vector<TieOwner> tie_owners;

@@ -4,7 +4,6 @@
 #include <map>
 
 #include "trireme/base/error.h"
-#include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/json.h"
 #include "trireme/plan/layout/manual.h"
 #include "trireme/plan/parameters/site_facts.h"
@@ -89,7 +88,7 @@ void check_shards(const Bucket& bucket, const std::string& subject, int num_shar
 }  // namespace
 
 void check(const ParameterMap& map, const graph::Graph& graph, const layout::Plan& plan) {
-  expect_hash("graph", map.graph_sha256, graph::graph_sha256(graph));
+  expect_hash("graph", map.graph_sha256, internal::recorded_sha256(graph, plan));
   expect_hash("plan", map.plan_sha256, layout::plan_sha256(plan));
   const std::vector<SiteFacts> facts = internal::site_facts(graph, plan);
   FactsByName open;

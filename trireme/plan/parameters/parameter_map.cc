@@ -5,7 +5,6 @@
 #include <tuple>
 
 #include "trireme/base/error.h"
-#include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/check.h"
 #include "trireme/plan/layout/json.h"
 #include "trireme/plan/layout/manual.h"
@@ -99,7 +98,7 @@ ParameterMap make_parameter_map(const graph::Graph& graph, const layout::Plan& p
     throw Error(ErrorKind::kInvalidArgument,
                 "bucket_bytes must be at least 1, got " + std::to_string(options.bucket_bytes));
   }
-  const std::string graph_sha256 = graph::graph_sha256(graph);
+  const std::string graph_sha256 = internal::recorded_sha256(graph, plan);
   layout::check(plan, graph_sha256, graph);
   std::vector<SiteFacts> sites = internal::site_facts(graph, plan);
   // The backward goes through the nodes from the last to the first.

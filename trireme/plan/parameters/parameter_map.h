@@ -23,7 +23,7 @@ enum class BucketKind : std::uint8_t {
 /// One use site's place in a bucket. Its gradient is accumulated apart from other sites'.
 struct Slot {
   std::string parameter;
-  int site = 0;  ///< Index among the parameter's use sites, in node order.
+  int site = 0;                      ///< Index among the parameter's use sites, in node order.
   std::int64_t offset_elements = 0;  ///< From the bucket's start; a multiple of 64 bytes.
   std::int64_t num_elements = 0;
   std::int64_t first_norm_block = 0;  ///< In the sequence of all blocks of all parameters by name.
@@ -61,11 +61,14 @@ struct ParameterMap {
 };
 
 struct MapOptions {
-  std::int64_t bucket_bytes = 25 << 20;  ///< A bucket is closed once it holds this much; speed only.
+  std::int64_t bucket_bytes =
+      25 << 20;  ///< A bucket is closed once it holds this much; speed only.
 };
 
 /// Lays the parameters of `graph` out under `plan`. kInvalidArgument where the plan is of another
 /// graph. Cost linear in nodes and parameters.
+///
+/// graph   the one with the plan's copies (layout/planned_graph.h).
 ParameterMap make_parameter_map(const graph::Graph& graph, const layout::Plan& plan,
                                 const MapOptions& options = {});
 

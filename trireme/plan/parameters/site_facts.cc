@@ -5,6 +5,7 @@
 
 #include "trireme/plan/graph/bytes.h"
 #include "trireme/plan/graph/index.h"
+#include "trireme/plan/graph/json.h"
 #include "trireme/plan/graph/uses.h"
 #include "trireme/plan/layout/manual.h"
 
@@ -58,6 +59,10 @@ std::vector<SiteFacts> site_facts(const graph::Graph& graph, const layout::Plan&
                      graph::num_elements_at(value, 0), norm_blocks.at(parameter.name)});
   }
   return facts;
+}
+
+std::string recorded_sha256(const graph::Graph& graph, const layout::Plan& plan) {
+  return plan.copied_nodes.empty() ? graph::graph_sha256(graph) : plan.graph_sha256;
 }
 
 }  // namespace trireme::parameters::internal

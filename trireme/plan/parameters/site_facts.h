@@ -23,6 +23,10 @@ struct SiteFacts {
 /// Facts of all use sites, by parameter, then site. graph, plan: ones that pass their checks.
 std::vector<SiteFacts> site_facts(const graph::Graph& graph, const layout::Plan& plan);
 
+/// Hash of the graph that was recorded, as a plan names it. Where the plan copies nodes, `graph` is
+/// the one with the copies, which tells nothing about the hash, and the plan's word is taken.
+std::string recorded_sha256(const graph::Graph& graph, const layout::Plan& plan);
+
 /// Elements of `dtype` in 64 bytes.
 constexpr std::int64_t alignment_elements(Dtype dtype) {
   return 64 / static_cast<std::int64_t>(size_bytes(dtype));
