@@ -18,7 +18,8 @@ struct Times {
 inline double run_ms(const std::function<void()>& work) {
   const auto begin = std::chrono::steady_clock::now();
   work();
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+      .count();
 }
 
 /// Warms both up, then times them `rounds` times, swapping who goes first.

@@ -83,7 +83,8 @@ Json measure_replay(const Case& one, int rounds) {
                                          recording.graph, recording.tensors, {});
   serial::SerialExecutor executor(recording, plan, store, 0);
   std::vector<Batch> microbatches;
-  for (std::int64_t m = 0; m < kMicrobatches; ++m) microbatches.push_back(make_batch(one, one.rows));
+  for (std::int64_t m = 0; m < kMicrobatches; ++m)
+    microbatches.push_back(make_batch(one, one.rows));
 
   const auto plain = [&] {
     for (auto& parameter : module->parameters()) parameter.mutable_grad() = torch::Tensor();
@@ -145,18 +146,20 @@ int run(const std::string& json_file) {
   for (const Case& one : {Case{256, 4, 512}, Case{512, 4, 256}, Case{1024, 2, 128}}) {
     results.push_back(measure_replay(one, 60));
     const Json& r = results.back();
-    fmt::print("replay  width {:>5}  {} operators  plain {:.2f} ms  replay {:.2f} ms  ratio {:.4f} "
-               "(median of ratios {:.4f})  wrong {}\n",
-               one.width, r["operators"].get<int>(), r["plain_ms"].get<double>(),
-               r["replay_ms"].get<double>(), r["ratio_of_medians"].get<double>(),
-               r["median_of_ratios"].get<double>(), r["wrong"].get<int>());
+    fmt::print(
+        "replay  width {:>5}  {} operators  plain {:.2f} ms  replay {:.2f} ms  ratio {:.4f} "
+        "(median of ratios {:.4f})  wrong {}\n",
+        one.width, r["operators"].get<int>(), r["plain_ms"].get<double>(),
+        r["replay_ms"].get<double>(), r["ratio_of_medians"].get<double>(),
+        r["median_of_ratios"].get<double>(), r["wrong"].get<int>());
     std::fflush(stdout);
   }
   results.push_back(measure_recording(20));
   const Json& r = results.back();
-  fmt::print("record  {} operators  forwards {:.1f} ms  with recording {:.1f} ms  beyond {:.1f} ms\n",
-             r["operators"].get<int>(), r["forwards_ms"].get<double>(),
-             r["record_ms"].get<double>(), r["beyond_forward_ms"].get<double>());
+  fmt::print(
+      "record  {} operators  forwards {:.1f} ms  with recording {:.1f} ms  beyond {:.1f} ms\n",
+      r["operators"].get<int>(), r["forwards_ms"].get<double>(), r["record_ms"].get<double>(),
+      r["beyond_forward_ms"].get<double>());
   if (!json_file.empty()) std::ofstream(json_file) << results.dump(2) << "\n";
   return 0;
 }

@@ -62,8 +62,8 @@ Answer run(const MakeWorkload& make, std::vector<std::string> words) {
 class CommandLine : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() /
-              ("trireme-command-" + std::to_string(::getpid()));
+    folder_ =
+        std::filesystem::temp_directory_path() / ("trireme-command-" + std::to_string(::getpid()));
     std::filesystem::create_directories(folder_);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
@@ -76,9 +76,9 @@ TEST_F(CommandLine, GoesFromAModelToTrainedWeights) {
   Answer answer = run(make_net, {"record", "--out", folder_.string()});
   ASSERT_EQ(answer.code, 0) << answer.err;
   EXPECT_THAT(answer.out, HasSubstr("allowed cuts"));
-  answer = run(make_net, {"partition", "--graph", path("train.graph.json"), "--cut-at", "3,out/t",
-                          "--batch", "8", "--microbatch", "2", "--lanes", "2", "--out",
-                          path("plan.json")});
+  answer = run(make_net,
+               {"partition", "--graph", path("train.graph.json"), "--cut-at", "3,out/t", "--batch",
+                "8", "--microbatch", "2", "--lanes", "2", "--out", path("plan.json")});
   ASSERT_EQ(answer.code, 0) << answer.err;
   EXPECT_THAT(answer.out, HasSubstr("3 stages"));
   answer = run(make_net, {"show", "plan", path("plan.json"), "--graph", path("train.graph.json")});
@@ -96,8 +96,8 @@ TEST_F(CommandLine, GoesFromAModelToTrainedWeights) {
 }
 
 TEST_F(CommandLine, APlanDoesNotChangeWhatIsLearnt) {
-  const std::vector<std::string> common = {"train", "--steps", "10", "--batch", "8",
-                                           "--microbatch", "2", "--lanes", "2", "--save"};
+  const std::vector<std::string> common = {"train", "--steps", "10", "--batch", "8", "--microbatch",
+                                           "2",     "--lanes", "2",  "--save"};
   const auto with = [&](const std::string& file, const std::vector<std::string>& more) {
     std::vector<std::string> words = common;
     words.push_back(file);
@@ -129,9 +129,12 @@ TEST_F(CommandLine, ReadsOptionsFromAFile) {
 }
 
 TEST_F(CommandLine, EveryVerbShowsAnExample) {
-  for (const std::vector<std::string>& verb :
-       {std::vector<std::string>{"record"}, {"partition"}, {"train"}, {"verify"},
-        {"show", "graph"}, {"show", "plan"}}) {
+  for (const std::vector<std::string>& verb : {std::vector<std::string>{"record"},
+                                               {"partition"},
+                                               {"train"},
+                                               {"verify"},
+                                               {"show", "graph"},
+                                               {"show", "plan"}}) {
     std::vector<std::string> words = verb;
     words.push_back("--help");
     const Answer answer = run(make_net, words);
@@ -186,7 +189,8 @@ TEST_F(CommandLine, AModelThatCannotBeRecordedSaysWhy) {
       const auto y = net->forward(b["x"]);
       return y.mean() * y.max().item<float>();
     };
-    return Workload{make_model(net, forward), tensor_source({{"x", torch::randn({40, 4})}}), nullptr};
+    return Workload{make_model(net, forward), tensor_source({{"x", torch::randn({40, 4})}}),
+                    nullptr};
   };
   const Answer answer = run(make, {"train"});
   EXPECT_EQ(answer.code, 2);

@@ -16,8 +16,8 @@ struct BasicBlockImpl : torch::nn::Module {
     conv2 = register_module("conv2", Conv2d(Conv2dOptions(out, out, 3).padding(1).bias(false)));
     norm2 = register_module("norm2", BatchNorm2d(out));
     if (stride != 1 || in != out) {
-      shortcut = register_module("shortcut",
-                                 Conv2d(Conv2dOptions(in, out, 1).stride(stride).bias(false)));
+      shortcut =
+          register_module("shortcut", Conv2d(Conv2dOptions(in, out, 1).stride(stride).bias(false)));
       shortcut_norm = register_module("shortcut_norm", BatchNorm2d(out));
     }
   }

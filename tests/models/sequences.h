@@ -77,7 +77,8 @@ struct Tagger : torch::nn::Module {
   Tagger() {
     embedding = register_module("embedding", torch::nn::Embedding(30, 10));
     lstm = register_module(
-        "lstm", torch::nn::LSTM(torch::nn::LSTMOptions(10, 8).batch_first(true).bidirectional(true)));
+        "lstm",
+        torch::nn::LSTM(torch::nn::LSTMOptions(10, 8).batch_first(true).bidirectional(true)));
     cell = register_module("cell", torch::nn::LSTMCell(16, 9));
     head = register_module("head", torch::nn::Linear(9, 4));
   }

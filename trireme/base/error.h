@@ -79,7 +79,7 @@ namespace internal {
 
 /// Aborts the process, printing the place and `message` (a std::string), where our own invariant
 /// is broken. Never for what a caller or the environment can cause.
-#define TRIREME_CHECK(condition, message)                                    \
-  do {                                                                       \
+#define TRIREME_CHECK(condition, message)                                     \
+  do {                                                                        \
     if (!(condition)) ::trireme::internal::check_failed(#condition, message); \
   } while (false)

@@ -54,8 +54,9 @@ std::uint64_t stream_seed(std::uint64_t seed, std::string_view name) {
 }
 
 std::uint64_t NodeStream::of_node(std::int64_t node_id) const {
-  return stream_seed(seed, {static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(microbatch),
-                            static_cast<std::uint64_t>(node_id)});
+  return stream_seed(seed,
+                     {static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(microbatch),
+                      static_cast<std::uint64_t>(node_id)});
 }
 
 }  // namespace trireme

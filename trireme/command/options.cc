@@ -48,8 +48,8 @@ void PlanOptions::add_to(CLI::App& app, bool with_file) {
 }
 
 int node_position(const graph::Graph& graph, const std::string& node) {
-  const bool is_number = !node.empty() && node.size() < 9 &&
-                         node.find_first_not_of("0123456789") == std::string::npos;
+  const bool is_number =
+      !node.empty() && node.size() < 9 && node.find_first_not_of("0123456789") == std::string::npos;
   if (is_number) return std::stoi(node);
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     if (graph.nodes[i].name == node) return static_cast<int>(i);

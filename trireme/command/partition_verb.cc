@@ -36,7 +36,8 @@ Body add_partition(CLI::App& app, Context& context) {
            {"sha256", sha256},
            {"graph_sha256", plan.graph_sha256},
            {"stages", plan.stages.size()}},
-          layout::show(plan, layout::planned_graph(graph, plan)) + fmt::format("\nwritten to {}\n", options->out));
+          layout::show(plan, layout::planned_graph(graph, plan)) +
+              fmt::format("\nwritten to {}\n", options->out));
     return 0;
   };
 }

@@ -61,10 +61,11 @@ Body add_record(CLI::App& app, Context& context) {
     }
     Json json;
     std::string text;
-    for (const auto& [mode, name] : {std::pair{graph::Mode::kTrain, "train"},
-                                     std::pair{graph::Mode::kEval, "eval"}}) {
+    for (const auto& [mode, name] :
+         {std::pair{graph::Mode::kTrain, "train"}, std::pair{graph::Mode::kEval, "eval"}}) {
       const auto recording = record::record(workload.model, reader.maker(), mode);
-      const auto path = std::filesystem::path(options->folder) / (std::string(name) + ".graph.json");
+      const auto path =
+          std::filesystem::path(options->folder) / (std::string(name) + ".graph.json");
       const std::string sha256 = graph::save(recording.graph, path);
       const Summary summary = summarize(recording.graph, path.string(), sha256);
       json[name] = summary.json;

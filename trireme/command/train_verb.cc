@@ -49,8 +49,8 @@ void save_weights(const Model& model, const std::string& path) {
     for (const auto& [name, tensor] : *list) {
       if (!tensor.defined()) continue;
       data.push_back(record::to_bytes(tensor));
-      tensors.push_back({name, record::to_dtype(tensor.scalar_type()), tensor.sizes().vec(),
-                         data.back()});
+      tensors.push_back(
+          {name, record::to_dtype(tensor.scalar_type()), tensor.sizes().vec(), data.back()});
     }
   }
   write_file_atomically(path, safetensors::to_bytes(std::move(tensors)));
@@ -96,9 +96,9 @@ int train_workload(const Options& options, const Context& context) {
   }
   Json end = {{"median_step_ms", median(seconds) * 1e3},
               {"peak_bytes", memory::memory_use().peak_bytes}};
-  std::string text = fmt::format("median step {:.2f} ms, peak of live tensors {:.1f} MiB\n",
-                                 median(seconds) * 1e3,
-                                 static_cast<double>(memory::memory_use().peak_bytes) / (1 << 20));
+  std::string text =
+      fmt::format("median step {:.2f} ms, peak of live tensors {:.1f} MiB\n", median(seconds) * 1e3,
+                  static_cast<double>(memory::memory_use().peak_bytes) / (1 << 20));
   if (workload.evaluation) {
     const auto eval = record::record(workload.model, reader.maker(), graph::Mode::kEval);
     const auto losses = train::evaluate(workload, eval, plan.batch.microbatch);
@@ -119,7 +119,8 @@ int train_workload(const Options& options, const Context& context) {
 Body add_train(CLI::App& app, Context& context) {
   auto options = std::make_shared<Options>();
   options->plan.add_to(app, /*with_file=*/true);
-  app.add_option("--steps", options->num_steps)->check(CLI::NonNegativeNumber)
+  app.add_option("--steps", options->num_steps)
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--log-every", options->log_every, "Steps between printed lines")
       ->check(CLI::PositiveNumber)

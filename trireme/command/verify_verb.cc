@@ -12,10 +12,10 @@ namespace {
 
 std::string verdict(const train::Comparison& one) {
   if (one.is_bitwise) return "same bits";
-  const std::string largest =
-      fmt::format("largest relative difference: losses {:.1e}, first gradients {:.1e}, weights "
-                  "{:.1e}",
-                  one.worst_loss, one.worst_gradient, one.worst_weight);
+  const std::string largest = fmt::format(
+      "largest relative difference: losses {:.1e}, first gradients {:.1e}, weights "
+      "{:.1e}",
+      one.worst_loss, one.worst_gradient, one.worst_weight);
   if (one.passes()) return "within tolerance (" + largest + ")";
   return fmt::format("DIFFERS, first in the {} ({})", one.first_difference, largest);
 }

@@ -43,7 +43,9 @@ TEST_F(BlockAllocatorTest, KeepsLargeBlocksAndUsesThemAgain) {
 }
 
 TEST_F(BlockAllocatorTest, GivesKeptBlocksBackWhenAsked) {
-  { const auto large = torch::empty({4 << 20}, torch::kByte); }
+  {
+    const auto large = torch::empty({4 << 20}, torch::kByte);
+  }
   EXPECT_GT(memory_use().cached_bytes, 0);
   release_cached_blocks();
   EXPECT_EQ(memory_use().cached_bytes, 0);
@@ -52,8 +54,12 @@ TEST_F(BlockAllocatorTest, GivesKeptBlocksBackWhenAsked) {
 TEST_F(BlockAllocatorTest, PeakIsTheMostThatWasLiveAtOnce) {
   reset_peak();
   const std::int64_t start = memory_use().peak_bytes;
-  { const auto a = torch::empty({100000}, torch::kByte); }
-  { const auto b = torch::empty({70000}, torch::kByte); }
+  {
+    const auto a = torch::empty({100000}, torch::kByte);
+  }
+  {
+    const auto b = torch::empty({70000}, torch::kByte);
+  }
   EXPECT_EQ(memory_use().peak_bytes - start, 100000);
 }
 

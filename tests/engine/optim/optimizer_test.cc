@@ -26,8 +26,8 @@ struct Pair {
   models::TestModel test = models::make("unet");
   record::Recording recording = record::record(test.model, test.make_batch, graph::Mode::kTrain);
   std::vector<at::Tensor> theirs;
-  layout::Plan plan = layout::make_manual_plan(recording.graph, graph::graph_sha256(recording.graph),
-                                               {}, {4, 4, 1});
+  layout::Plan plan = layout::make_manual_plan(recording.graph,
+                                               graph::graph_sha256(recording.graph), {}, {4, 4, 1});
   std::unique_ptr<parameters::ParameterStore> store;
   std::unique_ptr<parameters::GradientBuffers> gradients;
 
@@ -44,7 +44,8 @@ struct Pair {
   void fill_gradients(int step) {
     torch::manual_seed(step);
     for (std::size_t i = 0; i < theirs.size(); ++i) {
-      theirs[i].mutable_grad() = torch::randn_like(theirs[i].detach()) * std::pow(10.0, step % 3 - 1);
+      theirs[i].mutable_grad() =
+          torch::randn_like(theirs[i].detach()) * std::pow(10.0, step % 3 - 1);
       store->gradient_view(*gradients, test.model.parameters[i].name, 0).copy_(theirs[i].grad());
     }
   }
@@ -93,8 +94,9 @@ TEST(Apply, LeavesParametersWithoutAGradientAsTheyAre) {
   pair.fill_gradients(0);
   const auto before = pair.test.model.parameters[0].tensor.detach().clone();
   const auto optimizer = make_adamw({.weight_decay = 0.1});
-  apply(*optimizer, *pair.store, *pair.gradients,
-        [&](const std::string& name) { return name != pair.test.model.parameters[0].name; }, 0.1);
+  apply(
+      *optimizer, *pair.store, *pair.gradients,
+      [&](const std::string& name) { return name != pair.test.model.parameters[0].name; }, 0.1);
   EXPECT_TRUE(same_bits(before, pair.test.model.parameters[0].tensor.detach()));
   EXPECT_EQ(optimizer->state().count(pair.test.model.parameters[0].name), 0U);
 }

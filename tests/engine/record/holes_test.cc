@@ -1,8 +1,7 @@
+#include <ATen/functorch/DynamicLayer.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
-
-#include <ATen/functorch/DynamicLayer.h>
 
 #include "trireme/base/error.h"
 #include "trireme/engine/record/module.h"
@@ -111,14 +110,10 @@ const Hole kHoles[] = {
      },
      "inside forward"},
     {"autograd_function",
-     [](Parts& p, const torch::Tensor& x) {
-       return Doubling::apply(p.linear(x)).sum();
-     },
+     [](Parts& p, const torch::Tensor& x) { return Doubling::apply(p.linear(x)).sum(); },
      "autograd::Function"},
     {"autograd_function_that_views",
-     [](Parts& p, const torch::Tensor& x) {
-       return Reversal::apply(p.linear(x)).sum();
-     },
+     [](Parts& p, const torch::Tensor& x) { return Reversal::apply(p.linear(x)).sum(); },
      "autograd::Function"},
     {"functorch",
      [](Parts& p, const torch::Tensor& x) {
@@ -143,9 +138,7 @@ const Hole kHoles[] = {
      },
      "shares memory"},
     {"data_of_a_parameter",
-     [](Parts& p, const torch::Tensor& x) {
-       return (p.linear(x) * p.linear->bias.data()).sum();
-     },
+     [](Parts& p, const torch::Tensor& x) { return (p.linear(x) * p.linear->bias.data()).sum(); },
      "shares memory"},
     {"write_to_a_parameter",
      [](Parts& p, const torch::Tensor& x) {
@@ -169,9 +162,7 @@ const Hole kHoles[] = {
      },
      "shape"},
     {"nonzero",
-     [](Parts& p, const torch::Tensor& x) {
-       return p.linear(x).sum() * (x > 0).nonzero().sum();
-     },
+     [](Parts& p, const torch::Tensor& x) { return p.linear(x).sum() * (x > 0).nonzero().sum(); },
      "depends on data"},
     {"number_that_is_not_linear_in_the_batch",
      [](Parts& p, const torch::Tensor& x) {
@@ -214,9 +205,8 @@ const Hole kHoles[] = {
 Model make(Forward forward) {
   torch::manual_seed(0);
   const auto parts = std::make_shared<Parts>();
-  return make_model(parts, [parts, forward](const Batch& batch) {
-    return forward(*parts, batch["x"]);
-  });
+  return make_model(parts,
+                    [parts, forward](const Batch& batch) { return forward(*parts, batch["x"]); });
 }
 
 Batch make_batch(std::int64_t size, std::uint64_t seed) {
@@ -271,9 +261,7 @@ TEST(Losses, AModelWithoutALossIsToldWhatToReturn) {
   EXPECT_THAT(message([](const Batch&) { return Losses{}; }), testing::HasSubstr("no loss"));
   EXPECT_THAT(message([](const Batch&) { return Losses{mean_loss({})}; }),
               testing::HasSubstr("undefined"));
-  EXPECT_THAT(message([&](const Batch& b) {
-                return Losses{mean_loss(torch::mm(b["x"], weight))};
-              }),
+  EXPECT_THAT(message([&](const Batch& b) { return Losses{mean_loss(torch::mm(b["x"], weight))}; }),
               testing::HasSubstr("2 dimensions"));
   EXPECT_THAT(message([](const Batch& b) { return Losses{mean_loss(b["x"].sum())}; }),
               testing::HasSubstr("no trainable parameter"));

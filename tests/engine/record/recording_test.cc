@@ -30,10 +30,10 @@ Recording record_model(const models::TestModel& test, graph::Mode mode = graph::
 }
 
 TEST(Recording, NodesAreNamedAfterTheModulesOfTheirParameters) {
-  EXPECT_THAT(node_names(record_model(models::make("mlp")).graph),
-              ElementsAre("first/t", "first/addmm", "first/relu", "second/t", "second/addmm",
-                          "second/tanh", "second/add", "head/t", "head/addmm",
-                          "head/cross_entropy_loss"));
+  EXPECT_THAT(
+      node_names(record_model(models::make("mlp")).graph),
+      ElementsAre("first/t", "first/addmm", "first/relu", "second/t", "second/addmm", "second/tanh",
+                  "second/add", "head/t", "head/addmm", "head/cross_entropy_loss"));
 }
 
 TEST(Recording, ShapesGrowWithTheBatch) {
@@ -53,7 +53,8 @@ TEST(Recording, TheModelIsLeftAsItWas) {
   record_model(test);
   EXPECT_TRUE(torch::equal(torch::rand({3}), expected));
   for (std::size_t i = 0; i < before.size(); ++i) {
-    EXPECT_TRUE(torch::equal(before[i], test.model.buffers[i].tensor)) << test.model.buffers[i].name;
+    EXPECT_TRUE(torch::equal(before[i], test.model.buffers[i].tensor))
+        << test.model.buffers[i].name;
   }
 }
 
@@ -122,11 +123,15 @@ TEST(Recording, OneTensorUnderTwoNamesIsOneParameterWithAnAlias) {
   const Model model = make_model(module, [module](const Batch& batch) {
     return torch::mm(torch::mm(batch["x"], module->weight), module->weight).sum();
   });
-  const graph::Graph graph = record(model, [](std::int64_t size, std::uint64_t) {
-    Batch batch;
-    batch.set("x", torch::ones({size, 3}));
-    return batch;
-  }, graph::Mode::kTrain).graph;
+  const graph::Graph graph = record(
+                                 model,
+                                 [](std::int64_t size, std::uint64_t) {
+                                   Batch batch;
+                                   batch.set("x", torch::ones({size, 3}));
+                                   return batch;
+                                 },
+                                 graph::Mode::kTrain)
+                                 .graph;
   ASSERT_EQ(graph.parameters.size(), 1U);
   EXPECT_EQ(graph.parameters[0].aliases.size(), 1U);
 }
@@ -167,7 +172,8 @@ TEST(Drift, AStepScalarMayChange) {
   Model model = make_model(module, [module](const Batch& batch) {
     return (module->linear(batch["x"]) * batch["temperature"]).mean();
   });
-  model.step_scalars.push_back({"temperature", [](std::int64_t step) { return 1.0 / (1.0 + step); }});
+  model.step_scalars.push_back(
+      {"temperature", [](std::int64_t step) { return 1.0 / (1.0 + step); }});
   const graph::Graph graph = record(model, three_features, graph::Mode::kTrain).graph;
   check_drift(graph, model, three_features, 100);
   const auto input = std::find_if(graph.inputs.begin(), graph.inputs.end(),
@@ -178,9 +184,8 @@ TEST(Drift, AStepScalarMayChange) {
 
 TEST(Recording, TwoRecordingsAtOnceOnOneThreadAreRefused) {
   const auto module = std::make_shared<Annealed>();
-  Model model = make_model(module, [module](const Batch& batch) {
-    return module->linear(batch["x"]).mean();
-  });
+  Model model = make_model(
+      module, [module](const Batch& batch) { return module->linear(batch["x"]).mean(); });
   const Model inner = model;
   model.forward = [&](const Batch& batch) {
     record(inner, three_features, graph::Mode::kTrain);
@@ -191,9 +196,8 @@ TEST(Recording, TwoRecordingsAtOnceOnOneThreadAreRefused) {
 
 TEST(Recording, WhatForwardThrowsComesThrough) {
   const auto module = std::make_shared<Annealed>();
-  const Model model = make_model(module, [](const Batch&) -> torch::Tensor {
-    throw std::runtime_error("no data today");
-  });
+  const Model model = make_model(
+      module, [](const Batch&) -> torch::Tensor { throw std::runtime_error("no data today"); });
   EXPECT_THROW(record(model, three_features, graph::Mode::kTrain), std::runtime_error);
   // and the thread is not left observed
   EXPECT_NO_THROW(record_model(models::make("mlp")));

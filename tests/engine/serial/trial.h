@@ -105,8 +105,7 @@ class Trial {
 inline bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   const at::Tensor x = a.contiguous(), y = b.contiguous();
   return x.sizes() == y.sizes() && x.scalar_type() == y.scalar_type() &&
-         (x.nbytes() == 0 ||
-          std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0);
+         (x.nbytes() == 0 || std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0);
 }
 
 /// The first thing that differs; empty if nothing does.

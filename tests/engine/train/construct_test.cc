@@ -40,7 +40,8 @@ at::Tensor parameter(const Workload& workload, const std::string& name) {
 
 TEST(Construct, WeightsDependOnSeedAndNameAlone) {
   const Workload plain = construct(maker(false, false), 3);
-  for (const Workload& other : {construct(maker(true, false), 3), construct(maker(false, true), 3)}) {
+  for (const Workload& other :
+       {construct(maker(true, false), 3), construct(maker(false, true), 3)}) {
     for (const char* name : {"a.weight", "a.bias", "b.weight", "b.bias"}) {
       EXPECT_TRUE(torch::equal(parameter(plain, name), parameter(other, name))) << name;
     }

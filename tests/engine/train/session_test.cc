@@ -36,7 +36,8 @@ struct Prepared {
 
   Prepared(Workload made, const layout::BatchLayout& batch)
       : workload(std::move(made)),
-        recording(record::record(workload.model, BatchReader(workload.training, workload.model).maker(),
+        recording(record::record(workload.model,
+                                 BatchReader(workload.training, workload.model).maker(),
                                  graph::Mode::kTrain)),
         plan(layout::make_manual_plan(recording.graph, graph::graph_sha256(recording.graph), {},
                                       batch)) {}
@@ -68,17 +69,15 @@ TEST(Session, AnEpochMeetsEverySampleOnceInAnOrderOfItsOwn) {
 
 TEST(Evaluate, CountsEverySampleOnceWithASmallerLastMicrobatch) {
   Workload workload = make(21);
-  const auto recording =
-      record::record(workload.model, BatchReader(workload.training, workload.model).maker(),
-                     graph::Mode::kEval);
+  const auto recording = record::record(
+      workload.model, BatchReader(workload.training, workload.model).maker(), graph::Mode::kEval);
   const auto losses = evaluate(workload, recording, 8);
   EXPECT_EQ(losses.losses[0].weight, 21);
-  Batch all = BatchReader(workload.evaluation, workload.model)
-                  .read([] {
-                    std::vector<std::int64_t> every(21);
-                    for (int i = 0; i < 21; ++i) every[i] = i;
-                    return every;
-                  }());
+  Batch all = BatchReader(workload.evaluation, workload.model).read([] {
+    std::vector<std::int64_t> every(21);
+    for (int i = 0; i < 21; ++i) every[i] = i;
+    return every;
+  }());
   EXPECT_NEAR(losses.total(), workload.model.forward(all)[0].value.item<double>(), 1e-6);
 }
 

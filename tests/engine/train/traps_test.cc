@@ -95,7 +95,8 @@ const Trap kTraps[] = {
     {"raw_write_into_empty",
      [](Parts& p, const Batch& batch) {
        auto weights = torch::empty({6});
-       for (int i = 0; i < 6; ++i) weights.mutable_data_ptr<float>()[i] = 0.5F * static_cast<float>(i);
+       for (int i = 0; i < 6; ++i)
+         weights.mutable_data_ptr<float>()[i] = 0.5F * static_cast<float>(i);
        auto filled = torch::empty({6});
        filled.fill_(2).add_(p.frozen);
        return mean_square(torch::mm(batch["x"] * weights + filled, torch::mm(p.a, p.b)));
@@ -160,9 +161,8 @@ const Trap kTraps[] = {
 models::TestModel make_trap(const Trap& trap) {
   torch::manual_seed(3);
   const auto parts = std::make_shared<Parts>();
-  return {make_model(parts, [parts, forward = trap.forward](const Batch& batch) {
-            return forward(*parts, batch);
-          }),
+  return {make_model(parts, [parts, forward = trap.forward](
+                                const Batch& batch) { return forward(*parts, batch); }),
           [](std::int64_t size, std::uint64_t seed) {
             auto random = at::make_generator<at::CPUGeneratorImpl>(seed + 5);
             Batch batch;

@@ -29,9 +29,8 @@ MakeWorkload workload_of(const std::string& name) {
 
 layout::Plan plan_of(const std::string& name, const layout::BatchLayout& batch, bool cut) {
   const Workload workload = construct(workload_of(name), 0);
-  const record::Recording recording =
-      record::record(workload.model, BatchReader(workload.training, workload.model).maker(),
-                     graph::Mode::kTrain);
+  const record::Recording recording = record::record(
+      workload.model, BatchReader(workload.training, workload.model).maker(), graph::Mode::kTrain);
   const auto n = static_cast<int>(recording.graph.nodes.size());
   std::vector<int> cuts;
   for (int c = n / 2; cut && cuts.empty(); ++c) {
@@ -48,8 +47,9 @@ class Verify : public testing::TestWithParam<std::string> {};
 
 TEST_P(Verify, TwentyStepsOfSgdOnOneLaneAreThoseOfAPlainLoop) {
   const layout::Plan plan = plan_of(GetParam(), {12, 3, 1}, true);
-  const auto results = verify(workload_of(GetParam()), plan,
-                              {.num_steps = 20, .optimizer = {.name = "sgd", .learning_rate = 0.05}});
+  const auto results =
+      verify(workload_of(GetParam()), plan,
+             {.num_steps = 20, .optimizer = {.name = "sgd", .learning_rate = 0.05}});
   ASSERT_EQ(results.size(), 2U);
   EXPECT_TRUE(results[1].must_be_bitwise == models::make(GetParam()).is_bitwise_plain);
   for (const Comparison& result : results) {
@@ -61,8 +61,9 @@ TEST_P(Verify, TwentyStepsOfSgdOnOneLaneAreThoseOfAPlainLoop) {
 
 TEST_P(Verify, TwentyStepsOfSgdOnFourLanesAreCloseToAPlainLoop) {
   const layout::Plan plan = plan_of(GetParam(), {32, 8, 4}, true);
-  const auto results = verify(workload_of(GetParam()), plan,
-                              {.num_steps = 20, .optimizer = {.name = "sgd", .learning_rate = 0.002, .momentum = 0}});
+  const auto results = verify(
+      workload_of(GetParam()), plan,
+      {.num_steps = 20, .optimizer = {.name = "sgd", .learning_rate = 0.002, .momentum = 0}});
   EXPECT_FALSE(results[1].must_be_bitwise);
   for (const Comparison& result : results) {
     EXPECT_TRUE(result.passes()) << result.against << ": " << result.first_difference << ", loss "
@@ -84,9 +85,8 @@ TEST_P(Verify, AdamwAndClippingOnOneLane) {
 TEST(VerifyCopies, ABiasTableIsUsedOncePerConsumerAndCutsDoNotSendIt) {
   const std::string name = "transformer";
   const Workload workload = construct(workload_of(name), 0);
-  const record::Recording recorded =
-      record::record(workload.model, BatchReader(workload.training, workload.model).maker(),
-                     graph::Mode::kTrain);
+  const record::Recording recorded = record::record(
+      workload.model, BatchReader(workload.training, workload.model).maker(), graph::Mode::kTrain);
   layout::Plan copied;
   for (const graph::Node& node : recorded.graph.nodes) {
     if (node.name == "bias/embedding" || node.name == "bias/permute") {

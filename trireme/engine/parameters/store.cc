@@ -1,8 +1,8 @@
 #include "trireme/engine/parameters/store.h"
 
 #include <ATen/Functions.h>
-#include <ATen/ops/from_blob.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/from_blob.h>
 
 #include <utility>
 
@@ -12,7 +12,9 @@ namespace trireme::parameters {
 namespace {
 
 /// bf16 and f16 gradients are summed in f32.
-at::ScalarType accumulator_type(Dtype dtype) { return dtype == Dtype::kF64 ? at::kDouble : at::kFloat; }
+at::ScalarType accumulator_type(Dtype dtype) {
+  return dtype == Dtype::kF64 ? at::kDouble : at::kFloat;
+}
 
 at::ScalarType value_type(Dtype dtype) {
   switch (dtype) {
@@ -25,9 +27,9 @@ at::ScalarType value_type(Dtype dtype) {
     case Dtype::kF16:
       return at::kHalf;
     default:
-      throw Error(ErrorKind::kInvalidArgument,
-                  "a trainable parameter has dtype " + std::string(to_text(dtype)) +
-                      "; f64, f32, bf16 and f16 can be trained");
+      throw Error(ErrorKind::kInvalidArgument, "a trainable parameter has dtype " +
+                                                   std::string(to_text(dtype)) +
+                                                   "; f64, f32, bf16 and f16 can be trained");
   }
 }
 

@@ -114,8 +114,8 @@ class OperandMaker {
     const c10::Type* element = element_type(type);
     if (list != nullptr && element != nullptr && is_tensor(*element)) {
       const bool optional = element->kind() == c10::TypeKind::OptionalType;
-      return tensors(*list, optional ? Operand::Kind::kOptionalTensorList
-                                     : Operand::Kind::kTensorList);
+      return tensors(*list,
+                     optional ? Operand::Kind::kOptionalTensorList : Operand::Kind::kTensorList);
     }
     Operand operand;
     operand.constant = to_ivalue(argument, type, context_.place);
@@ -159,10 +159,8 @@ class OperandMaker {
       operand.slot = slot->second;
       return operand;
     }
-    const bool is_parameter =
-        context_.graph.values[id].source == graph::ValueSource::kParameter;
-    operand.constant =
-        is_parameter ? context_.parameters(id, node_.id) : context_.tensors[id];
+    const bool is_parameter = context_.graph.values[id].source == graph::ValueSource::kParameter;
+    operand.constant = is_parameter ? context_.parameters(id, node_.id) : context_.tensors[id];
     return operand;
   }
 
@@ -197,8 +195,8 @@ void bind_opaque(NodeCall& call, const graph::Node& node, const CallContext& con
   call.opaque = found->second;
   const OperandMaker maker(node, context);
   for (const graph::Argument& list : node.inputs) {
-    call.operands.push_back(maker.tensors(std::get<graph::ArgumentList>(list.content),
-                                          Operand::Kind::kTensorList));
+    call.operands.push_back(
+        maker.tensors(std::get<graph::ArgumentList>(list.content), Operand::Kind::kTensorList));
   }
 }
 

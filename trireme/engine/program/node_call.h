@@ -48,9 +48,9 @@ struct NodeCall {
   std::optional<c10::OperatorHandle> op;
   std::shared_ptr<const record::OpaqueFunction> opaque;
   std::vector<Operand> operands;
-  std::vector<int> outputs;       ///< Slots; -1 where nobody takes it.
-  std::vector<int> output_lists;  ///< As in graph::Node.
-  std::vector<int> releases;      ///< Slots emptied after the call.
+  std::vector<int> outputs;           ///< Slots; -1 where nobody takes it.
+  std::vector<int> output_lists;      ///< As in graph::Node.
+  std::vector<int> releases;          ///< Slots emptied after the call.
   const graph::Node* node = nullptr;  ///< For messages.
 };
 

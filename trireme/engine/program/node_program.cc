@@ -79,8 +79,8 @@ int count_uses(const Operand& operand, int slot) {
 void release(NodeCall& call, int slot) {
   int uses = 0;
   for (const Operand& operand : call.operands) uses += count_uses(operand, slot);
-  const bool is_output = std::find(call.outputs.begin(), call.outputs.end(), slot) !=
-                         call.outputs.end();
+  const bool is_output =
+      std::find(call.outputs.begin(), call.outputs.end(), slot) != call.outputs.end();
   if (uses == 1 && !is_output && call.kind == CallKind::kOperator) {
     for (Operand& operand : call.operands) mark_last_use(operand, slot);
   } else {
@@ -92,9 +92,7 @@ void release(NodeCall& call, int slot) {
 
 NodeProgram::NodeProgram(const record::Recording& recording, std::vector<int> positions,
                          std::span<const graph::ValueId> keep, ParameterBinding parameters)
-    : recording_(recording),
-      positions_(std::move(positions)),
-      parameters_(std::move(parameters)) {
+    : recording_(recording), positions_(std::move(positions)), parameters_(std::move(parameters)) {
   lay_out_slots(keep);
 }
 
@@ -110,8 +108,8 @@ void NodeProgram::lay_out_slots(std::span<const graph::ValueId> keep) {
     const graph::Node& node = graph.nodes[positions_[i]];
     for (graph::ValueId value : graph::input_values(node)) {
       const graph::Value& entry = graph.values[value];
-      const bool is_private = entry.source == graph::ValueSource::kConstant &&
-                              written.contains(entry.storage_id);
+      const bool is_private =
+          entry.source == graph::ValueSource::kConstant && written.contains(entry.storage_id);
       const bool comes_from_outside = entry.source == graph::ValueSource::kInput ||
                                       entry.source == graph::ValueSource::kStepScalar ||
                                       entry.source == graph::ValueSource::kNode;
@@ -151,8 +149,8 @@ const std::vector<NodeCall>& NodeProgram::calls_for(std::int64_t batch) const {
   auto& calls = calls_[batch];
   if (calls) return *calls;
   auto made = std::make_unique<std::vector<NodeCall>>();
-  const CallContext context{recording_.graph, recording_.tensors,      recording_.opaques,
-                            slot_of_,         parameters_, {batch, at::Device(at::kCPU)}};
+  const CallContext context{recording_.graph, recording_.tensors, recording_.opaques,
+                            slot_of_,         parameters_,        {batch, at::Device(at::kCPU)}};
   for (std::size_t i = 0; i < positions_.size(); ++i) {
     made->push_back(make_call(recording_.graph.nodes[positions_[i]], context));
     for (int slot : releases_[i]) release(made->back(), slot);
@@ -174,14 +172,12 @@ void NodeProgram::run(Slots& slots, std::int64_t batch, const NodeStream& stream
         auto [mean, variance] = call_batch_norm(node_call, slots.tensors);
         slots.statistics.push_back({node_call.id, std::move(mean), std::move(variance)});
       } else {
-        const std::uint64_t seed =
-            node_call.flags.random ? stream.of_node(node_call.stream_id) : 0;
+        const std::uint64_t seed = node_call.flags.random ? stream.of_node(node_call.stream_id) : 0;
         call(node_call, slots.tensors, seed);
       }
     } catch (const c10::Error& error) {
-      throw Error(ErrorKind::kInvalidArgument,
-                  "replaying " + record::name_of(*node_call.node) + " failed: " +
-                      error.what_without_backtrace());
+      throw Error(ErrorKind::kInvalidArgument, "replaying " + record::name_of(*node_call.node) +
+                                                   " failed: " + error.what_without_backtrace());
     }
     for (int slot : node_call.releases) slots.tensors[slot].reset();
   }

@@ -64,10 +64,10 @@ class NodeProgram {
   ParameterBinding parameters_;
   std::map<graph::ValueId, int> slot_of_;
   std::vector<graph::ValueId> external_;
-  std::vector<std::vector<int>> releases_;  ///< Slots freed after each node.
+  std::vector<std::vector<int>> releases_;                     ///< Slots freed after each node.
   std::vector<std::pair<int, at::Tensor>> private_constants_;  ///< Copied anew for each run.
   std::vector<int> written_inputs_;  ///< Slots of inputs that some node writes: copied first.
-  mutable std::mutex mutex_;  ///< Guards calls_.
+  mutable std::mutex mutex_;         ///< Guards calls_.
   mutable std::map<std::int64_t, std::unique_ptr<std::vector<NodeCall>>> calls_;
 };
 

@@ -19,9 +19,8 @@ at::Tensor SiteTable::tensor_for(graph::ValueId parameter, graph::NodeId node) c
 }
 
 ParameterBinding SiteTable::binding() const {
-  return [this](graph::ValueId parameter, graph::NodeId node) {
-    return tensor_for(parameter, node);
-  };
+  return
+      [this](graph::ValueId parameter, graph::NodeId node) { return tensor_for(parameter, node); };
 }
 
 }  // namespace trireme::program

@@ -30,7 +30,7 @@ class SiteTable {
  private:
   const record::Recording& recording_;
   std::vector<graph::UseSite> sites_;
-  std::vector<at::Tensor> stand_ins_;           ///< By position in sites_.
+  std::vector<at::Tensor> stand_ins_;  ///< By position in sites_.
   std::map<std::pair<graph::ValueId, graph::NodeId>, std::size_t> site_of_;
 };
 

@@ -18,8 +18,8 @@ bool contains(const std::vector<int>& items, int item) {
 }
 
 const Crossing* find_crossing(const std::vector<Crossing>& all, graph::ValueId value) {
-  const auto found = std::find_if(all.begin(), all.end(),
-                                  [&](const Crossing& c) { return c.value == value; });
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Crossing& c) { return c.value == value; });
   return found == all.end() ? nullptr : &*found;
 }
 
@@ -99,8 +99,8 @@ ValueMap StageProgram::backward(StageRun run, const ValueMap& seeds) const {
   for (const auto& [value, gradient] : seeds) {
     if (!gradient.defined()) continue;
     const auto leaf = run.leaves.find(value);
-    const at::Tensor tensor = leaf == run.leaves.end() ? this->value(run, value)
-                                                       : leaf->second.stand_in;
+    const at::Tensor tensor =
+        leaf == run.leaves.end() ? this->value(run, value) : leaf->second.stand_in;
     if (!tensor.requires_grad()) continue;
     roots.push_back(torch::autograd::impl::gradient_edge(tensor));
     gradients.push_back(gradient);

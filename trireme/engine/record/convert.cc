@@ -36,8 +36,8 @@ constexpr std::array<std::pair<std::string_view, at::MemoryFormat>, 4> kMemoryFo
      {"channels_last_3d", at::MemoryFormat::ChannelsLast3d}}};
 
 [[noreturn]] void unknown(const char* what, std::string_view which) {
-  throw Error(ErrorKind::kInvalidArgument, std::string("Trireme has no name for the ") + what +
-                                               " '" + std::string(which) + "'");
+  throw Error(ErrorKind::kInvalidArgument,
+              std::string("Trireme has no name for the ") + what + " '" + std::string(which) + "'");
 }
 
 template <typename Table, typename Name>
@@ -63,8 +63,8 @@ graph::Argument to_integer(std::int64_t number, const c10::Type& type) {
     case c10::TypeKind::LayoutType:
       return {graph::LayoutName{to_layout_name(static_cast<at::Layout>(number))}};
     case c10::TypeKind::MemoryFormatType:
-      return {graph::MemoryFormatName{
-          to_memory_format_name(static_cast<at::MemoryFormat>(number))}};
+      return {
+          graph::MemoryFormatName{to_memory_format_name(static_cast<at::MemoryFormat>(number))}};
     default:
       return {graph::Size{0, number}};
   }
@@ -93,7 +93,9 @@ Dtype to_dtype(at::ScalarType type) {
   unknown("dtype", c10::toString(type));
 }
 
-at::ScalarType to_scalar_type(Dtype dtype) { return kDtypes[static_cast<std::size_t>(dtype)].second; }
+at::ScalarType to_scalar_type(Dtype dtype) {
+  return kDtypes[static_cast<std::size_t>(dtype)].second;
+}
 
 std::string to_layout_name(at::Layout layout) { return find_first(kLayouts, layout, "layout"); }
 at::Layout to_layout(std::string_view name) { return find_second(kLayouts, name, "layout"); }

@@ -98,8 +98,8 @@ graph::WrappedNumber fit(const Samples<graph::WrappedNumber>& samples) {
     for (const auto* item : samples.items) {
       if (!std::holds_alternative<T>(item->number)) throw Unexplained{"the kind of a number"};
     }
-    result.number = fit(samples.each(
-        [](const auto& wrapped) -> const T& { return std::get<T>(wrapped.number); }));
+    result.number = fit(
+        samples.each([](const auto& wrapped) -> const T& { return std::get<T>(wrapped.number); }));
   };
   if (std::holds_alternative<graph::Size>(result.number)) {
     fit_as(std::type_identity<graph::Size>{});
@@ -182,9 +182,8 @@ std::string value_name(const graph::Graph& graph, graph::ValueId value) {
 }
 
 graph::Value fit_value(const Samples<graph::Graph>& samples, std::size_t index) {
-  const auto values = samples.each([index](const graph::Graph& g) -> const auto& {
-    return g.values[index];
-  });
+  const auto values =
+      samples.each([index](const graph::Graph& g) -> const auto& { return g.values[index]; });
   graph::Value value = *values.items[0];
   for (const graph::Value* other : values.items) {
     if (value.source != other->source || value.producer != other->producer ||
@@ -250,9 +249,8 @@ graph::Graph generalise(const std::vector<FixedGraph>& recordings) {
   for (std::size_t i = 0; i < result.nodes.size(); ++i) {
     graph::Node& node = result.nodes[i];
     try {
-      node.inputs = fit(samples.each([i](const auto& g) -> const auto& {
-        return g.nodes[i].inputs;
-      }));
+      node.inputs =
+          fit(samples.each([i](const auto& g) -> const auto& { return g.nodes[i].inputs; }));
     } catch (const Unexplained& unexplained) {
       refuse(name_of(node), unexplained.what);
     }

@@ -11,13 +11,22 @@
 namespace trireme::record {
 namespace {
 
-constexpr std::array<std::string_view, 16> kMetadataOperators = {
-    "aten::size",         "aten::sym_size",     "aten::stride",
-    "aten::sym_stride",   "aten::sym_numel",    "aten::numel",
-    "aten::dim",          "aten::is_same_size", "aten::result_type",
-    "aten::can_cast",     "aten::is_complex",   "aten::promote_types",
-    "aten::is_floating_point", "aten::is_signed", "aten::is_inference",
-    "aten::sym_storage_offset"};
+constexpr std::array<std::string_view, 16> kMetadataOperators = {"aten::size",
+                                                                 "aten::sym_size",
+                                                                 "aten::stride",
+                                                                 "aten::sym_stride",
+                                                                 "aten::sym_numel",
+                                                                 "aten::numel",
+                                                                 "aten::dim",
+                                                                 "aten::is_same_size",
+                                                                 "aten::result_type",
+                                                                 "aten::can_cast",
+                                                                 "aten::is_complex",
+                                                                 "aten::promote_types",
+                                                                 "aten::is_floating_point",
+                                                                 "aten::is_signed",
+                                                                 "aten::is_inference",
+                                                                 "aten::sym_storage_offset"};
 
 struct NamedHole {
   std::string_view op;
@@ -49,8 +58,7 @@ std::optional<std::string> hole_of_operator(const c10::OperatorName& name) {
   return std::nullopt;
 }
 
-OutputKind hole_of_outputs(const c10::OperatorName& name,
-                           const std::vector<c10::IValue>& outputs) {
+OutputKind hole_of_outputs(const c10::OperatorName& name, const std::vector<c10::IValue>& outputs) {
   if (std::find(kMetadataOperators.begin(), kMetadataOperators.end(), name.name) !=
       kMetadataOperators.end()) {
     return OutputKind::kMetadata;

@@ -29,8 +29,8 @@ class Batch {
 /// One named loss of a microbatch. Make it with `mean_loss`, `sum_loss` or `metric`.
 struct Loss {
   std::string name;
-  at::Tensor value;        ///< 0-dim floating: a sum if `weight` is defined, else a mean over samples.
-  at::Tensor weight;       ///< 0-dim; depends on no parameter and on no random operator.
+  at::Tensor value;   ///< 0-dim floating: a sum if `weight` is defined, else a mean over samples.
+  at::Tensor weight;  ///< 0-dim; depends on no parameter and on no random operator.
   double coefficient = 1;  ///< Factor in the step loss; 0 makes it a metric.
 };
 

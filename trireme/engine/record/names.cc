@@ -35,7 +35,8 @@ std::string module_of(const std::string& tensor_name) {
 
 void name_nodes(graph::Graph& graph) {
   std::map<graph::ValueId, std::string> modules;
-  for (const auto& parameter : graph.parameters) modules[parameter.value] = module_of(parameter.name);
+  for (const auto& parameter : graph.parameters)
+    modules[parameter.value] = module_of(parameter.name);
   for (const auto& buffer : graph.buffers) modules[buffer.value] = module_of(buffer.name);
   std::map<std::string, int> uses;
   std::string module;

@@ -194,8 +194,8 @@ void Recorder::take_writes() {
       written = true;
       buffer->second = input.tensor.detach().clone();
     }
-    if (!written || std::find(node_.writes.begin(), node_.writes.end(), input.value) !=
-                        node_.writes.end()) {
+    if (!written ||
+        std::find(node_.writes.begin(), node_.writes.end(), input.value) != node_.writes.end()) {
       continue;
     }
     node_.writes.push_back(input.value);
@@ -248,8 +248,8 @@ void Recorder::settle_uninitialised() {
       return uninitialised_.contains(member);
     });
     if (pending == members.end()) continue;
-    const bool written = std::any_of(
-        node_.writes.begin(), node_.writes.end(), [&](graph::ValueId value) {
+    const bool written =
+        std::any_of(node_.writes.begin(), node_.writes.end(), [&](graph::ValueId value) {
           return std::find(members.begin(), members.end(), value) != members.end();
         });
     if (!written && node_.flags.view) continue;
@@ -273,13 +273,13 @@ void Recorder::end_node() {
 
 graph::ValueId Recorder::loss_value(const at::Tensor& tensor, const std::string& name) const {
   if (!tensor.defined() || tensor.dim() != 0 || !at::isFloatingType(tensor.scalar_type())) {
-    throw Error(ErrorKind::kInvalidArgument,
-                "loss '" + name + "' is " +
-                    (tensor.defined() ? "a tensor of " + std::to_string(tensor.dim()) +
-                                            " dimensions and dtype " +
-                                            c10::toString(tensor.scalar_type())
-                                      : "undefined") +
-                    "; forward returns 0-dim floating tensors, as in mean_loss(loss.mean())");
+    throw Error(
+        ErrorKind::kInvalidArgument,
+        "loss '" + name + "' is " +
+            (tensor.defined() ? "a tensor of " + std::to_string(tensor.dim()) +
+                                    " dimensions and dtype " + c10::toString(tensor.scalar_type())
+                              : "undefined") +
+            "; forward returns 0-dim floating tensors, as in mean_loss(loss.mean())");
   }
   const auto value = table_.find(tensor);
   if (!value) {

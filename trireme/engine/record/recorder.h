@@ -13,7 +13,8 @@
 
 namespace trireme::record {
 
-/// One forward pass at one batch size: a graph whose sizes are all fixed, and the tensors behind it.
+/// One forward pass at one batch size: a graph whose sizes are all fixed, and the tensors behind
+/// it.
 struct Trace {
   graph::Graph graph;
   std::vector<at::Tensor> tensors;  ///< By value id; of node outputs empty.
@@ -68,8 +69,8 @@ class Recorder : public OperatorListener {
 
   graph::Graph graph_;
   ValueTable table_;
-  graph::Node node_;                    ///< The one being recorded.
-  std::vector<InputTensor> inputs_;     ///< Of the node being recorded.
+  graph::Node node_;                 ///< The one being recorded.
+  std::vector<InputTensor> inputs_;  ///< Of the node being recorded.
   std::string nearest_parameter_;
   std::map<graph::ValueId, at::Tensor> buffer_data_;  ///< As last seen, to notice silent writes.
   std::map<graph::ValueId, std::string> parameter_names_;

@@ -1,8 +1,8 @@
 #include "trireme/engine/record/recording.h"
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <c10/core/AutogradState.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/core/AutogradState.h>
 
 #include <utility>
 

@@ -9,8 +9,9 @@ namespace trireme::record {
 namespace {
 
 const void* storage_of(const at::Tensor& tensor) {
-  return tensor.has_storage() ? tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()
-                              : nullptr;
+  return tensor.has_storage()
+             ? tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()
+             : nullptr;
 }
 
 bool is_shallow_copy(const at::Tensor& a, const at::Tensor& b) {
@@ -19,9 +20,7 @@ bool is_shallow_copy(const at::Tensor& a, const at::Tensor& b) {
          !a.requires_grad() && !b.requires_grad();
 }
 
-const void* grad_node_of(const at::Tensor& tensor) {
-  return tensor.grad_fn().get();
-}
+const void* grad_node_of(const at::Tensor& tensor) { return tensor.grad_fn().get(); }
 
 std::vector<graph::Size> to_sizes(at::IntArrayRef numbers) {
   std::vector<graph::Size> sizes;
@@ -68,13 +67,15 @@ graph::ValueId ValueTable::find_or_add_constant(const at::Tensor& tensor, std::s
     }
   }
   if (!neighbours.empty()) {
-    problem = "a tensor that shares memory with a recorded one without an operator between them "
-              "(.data(), variable_data(), from_blob)";
+    problem =
+        "a tensor that shares memory with a recorded one without an operator between them "
+        "(.data(), variable_data(), from_blob)";
     return -1;
   }
   if (tensor.requires_grad()) {
-    problem = "a tensor that requires a gradient but is neither registered in the model nor made "
-              "by an operator (a module built inside forward?)";
+    problem =
+        "a tensor that requires a gradient but is neither registered in the model nor made "
+        "by an operator (a module built inside forward?)";
     return -1;
   }
   const graph::ValueId id = add(tensor, graph::ValueSource::kConstant, -1);
@@ -101,8 +102,7 @@ void ValueTable::refresh_storage_of(const at::Tensor& tensor) {
 std::string ValueTable::foreign_gradient(graph::ValueId value) const {
   const Entry& entry = entries_[value];
   if (values_[value].source != graph::ValueSource::kNode) return "";
-  const bool same_node =
-      !entry.watches_grad_node || grad_node_of(entry.tensor) == entry.grad_node;
+  const bool same_node = !entry.watches_grad_node || grad_node_of(entry.tensor) == entry.grad_node;
   if (same_node && entry.tensor.requires_grad() == entry.required_grad) return "";
   return "the backward of its result was set outside the dispatcher (a C++ autograd::Function, or "
          "requires_grad set by hand)";

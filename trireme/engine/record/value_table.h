@@ -11,7 +11,6 @@
 
 namespace trireme::record {
 
-
 /// The tensors seen so far and the values they are.
 ///
 /// A tensor's identity is the address of its TensorImpl, so each is kept alive. A tensor that comes

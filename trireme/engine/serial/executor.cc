@@ -30,10 +30,9 @@ double sum_of(const graph::Loss& loss, const at::Tensor& value, double weight) {
 }  // namespace
 
 double StepLosses::total() const {
-  return std::accumulate(losses.begin(), losses.end(), 0.0,
-                         [](double sum, const LossTotal& loss) {
-                           return loss.coefficient == 0 ? sum : sum + loss.coefficient * loss.mean();
-                         });
+  return std::accumulate(losses.begin(), losses.end(), 0.0, [](double sum, const LossTotal& loss) {
+    return loss.coefficient == 0 ? sum : sum + loss.coefficient * loss.mean();
+  });
 }
 
 std::int64_t num_samples(const graph::Graph& graph, const Batch& batch) {
@@ -43,15 +42,15 @@ std::int64_t num_samples(const graph::Graph& graph, const Batch& batch) {
     const at::Tensor& tensor = batch[input.name];
     if (input.batch_dim < 0) continue;
     if (input.batch_dim >= tensor.dim()) {
-      throw Error(ErrorKind::kInvalidArgument,
-                  "field '" + input.name + "' has no dimension " +
-                      std::to_string(input.batch_dim) + " for the batch");
+      throw Error(ErrorKind::kInvalidArgument, "field '" + input.name + "' has no dimension " +
+                                                   std::to_string(input.batch_dim) +
+                                                   " for the batch");
     }
     const std::int64_t here = tensor.size(input.batch_dim);
     if (samples >= 0 && here != samples) {
-      throw Error(ErrorKind::kInvalidArgument,
-                  "field '" + input.name + "' has " + std::to_string(here) + " samples, field '" +
-                      first + "' has " + std::to_string(samples));
+      throw Error(ErrorKind::kInvalidArgument, "field '" + input.name + "' has " +
+                                                   std::to_string(here) + " samples, field '" +
+                                                   first + "' has " + std::to_string(samples));
     }
     samples = here;
     first = input.name;
@@ -132,8 +131,7 @@ program::ValueMap SerialExecutor::loss_seeds(const std::vector<program::StageRun
       losses.losses[index].sum += sum_of(loss, value, weight);
       losses.losses[index].weight += weight;
       if (loss.coefficient == 0) continue;
-      const double seed =
-          loss.coefficient * (loss.weight ? 1.0 : weight) / seeds.totals[index];
+      const double seed = loss.coefficient * (loss.weight ? 1.0 : weight) / seeds.totals[index];
       const at::Tensor tensor = at::scalar_tensor(seed, value.options());
       // A value returned as several losses gets the sum of their seeds.
       auto [known, is_new] = result.emplace(loss.value, tensor);
@@ -199,10 +197,10 @@ Evaluator::Evaluator(const record::Recording& recording)
   std::iota(positions.begin(), positions.end(), 0);
   std::vector<graph::ValueId> keep;
   for (const graph::Loss& loss : recording.graph.losses) keep.push_back(loss.value);
-  nodes_ = std::make_unique<program::NodeProgram>(
-      recording, std::move(positions), keep, [this](graph::ValueId parameter, graph::NodeId) {
-        return recording_.tensors[parameter].detach();
-      });
+  nodes_ = std::make_unique<program::NodeProgram>(recording, std::move(positions), keep,
+                                                  [this](graph::ValueId parameter, graph::NodeId) {
+                                                    return recording_.tensors[parameter].detach();
+                                                  });
 }
 
 void Evaluator::add(const Batch& batch, std::uint64_t seed) {

@@ -75,7 +75,8 @@ class Evaluator {
   /// recording   in eval mode; must outlive the evaluator.
   explicit Evaluator(const record::Recording& recording);
 
-  /// One forward. Random nodes, if there are any, draw from streams of `seed` and the order of calls.
+  /// One forward. Random nodes, if there are any, draw from streams of `seed` and the order of
+  /// calls.
   void add(const Batch& batch, std::uint64_t seed);
 
   const StepLosses& losses() const { return losses_; }

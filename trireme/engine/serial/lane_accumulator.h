@@ -18,7 +18,8 @@ namespace trireme::serial {
 /// Confined to the thread that runs the step.
 class LaneAccumulator : public program::GradientSink {
  public:
-  LaneAccumulator(const parameters::ParameterStore& store, const graph::Graph& graph, int num_lanes);
+  LaneAccumulator(const parameters::ParameterStore& store, const graph::Graph& graph,
+                  int num_lanes);
 
   void begin_step();
   void accept(int site, const at::Tensor& gradient) override;
@@ -48,7 +49,7 @@ class LaneAccumulator : public program::GradientSink {
 
   const parameters::ParameterStore& store_;
   std::vector<parameters::GradientBuffers> buffers_;
-  std::vector<Place> places_;  ///< By position in graph::use_sites.
+  std::vector<Place> places_;      ///< By position in graph::use_sites.
   std::set<std::string> reached_;  ///< Parameters that got a gradient in the step.
   int num_lanes_;
   std::unique_ptr<kernels::LaneTree> tree_;

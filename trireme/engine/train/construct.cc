@@ -71,9 +71,8 @@ std::vector<std::uint64_t> seeds_of(const DrawLog& log, const Model& model, std:
         owner = parameter.name;
       }
     }
-    seeds.push_back(owner.empty()
-                        ? stream_seed(seed, {static_cast<std::uint64_t>(i)})
-                        : stream_seed(stream_seed(seed, owner), {draws[owner]++}));
+    seeds.push_back(owner.empty() ? stream_seed(seed, {static_cast<std::uint64_t>(i)})
+                                  : stream_seed(stream_seed(seed, owner), {draws[owner]++}));
   }
   return seeds;
 }

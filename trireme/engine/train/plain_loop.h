@@ -11,7 +11,8 @@
 namespace trireme::train {
 
 /// The loop a user would write around the unmodified model with plain autograd: forward and
-/// backward of each microbatch, gradients added up by torch. What the executors are checked against.
+/// backward of each microbatch, gradients added up by torch. What the executors are checked
+/// against.
 ///
 /// Random operators draw from the streams of the nodes that they would be recorded as.
 class PlainLoop {

@@ -29,8 +29,7 @@ double learning_rate_at(const OptimizerOptions& options, std::int64_t step) {
 std::unique_ptr<optim::Optimizer> make_optimizer(const OptimizerOptions& options) {
   if (options.name == "adamw") return optim::make_adamw({.weight_decay = options.weight_decay});
   if (options.name == "sgd") {
-    return optim::make_sgd(
-        {.momentum = options.momentum, .weight_decay = options.weight_decay});
+    return optim::make_sgd({.momentum = options.momentum, .weight_decay = options.weight_decay});
   }
   throw Error(ErrorKind::kInvalidArgument,
               "no optimizer is called '" + options.name + "'; there are adamw and sgd");
@@ -65,8 +64,7 @@ std::vector<Batch> Session::microbatches(std::int64_t step) const {
   const data::BatchNumbers numbers{plan_.batch.global_batch, plan_.batch.microbatch};
   std::vector<Batch> result;
   for (std::int64_t m = 0; m < plan_.batch.num_microbatches(); ++m) {
-    const data::IndexRange range =
-        data::microbatch_range(numbers, step * numbers.global_batch, m);
+    const data::IndexRange range = data::microbatch_range(numbers, step * numbers.global_batch, m);
     std::vector<std::int64_t> samples;
     for (std::int64_t i = range.begin; i < range.end; ++i) samples.push_back(order_.sample_at(i));
     result.push_back(reader_.read(samples));
@@ -82,9 +80,8 @@ StepReport Session::run(std::int64_t step) {
   const auto begin = std::chrono::steady_clock::now();
   StepReport report{.step = step, .losses = executor_.run_step(step, microbatches(step))};
   serial::LaneAccumulator& sums = executor_.gradients();
-  report.gradient_norm =
-      update(*optimizer_, store_, sums.gradients(), options_.optimizer, step,
-             [&](const std::string& name) { return sums.has_gradient(name); });
+  report.gradient_norm = update(*optimizer_, store_, sums.gradients(), options_.optimizer, step,
+                                [&](const std::string& name) { return sums.has_gradient(name); });
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return report;
 }

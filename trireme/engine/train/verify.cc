@@ -112,8 +112,7 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
 }
 
 double relative(const at::Tensor& a, const at::Tensor& b) {
-  const double difference =
-      at::sub(a.to(at::kDouble), b.to(at::kDouble)).norm().item<double>();
+  const double difference = at::sub(a.to(at::kDouble), b.to(at::kDouble)).norm().item<double>();
   const double norm = b.to(at::kDouble).norm().item<double>();
   return difference == 0 ? 0 : difference / std::max(norm, 1e-30);
 }
@@ -155,7 +154,8 @@ void compare(const RunRecord& run, const RunRecord& reference, Comparison& resul
     const std::string at = " of step " + std::to_string(step);
     comparer.note(std::memcmp(&a, &b, sizeof a) == 0, "loss" + at);
     if (a != b) {
-      result.worst_loss = std::max(result.worst_loss, std::abs(a - b) / std::max(std::abs(b), 1e-30));
+      result.worst_loss =
+          std::max(result.worst_loss, std::abs(a - b) / std::max(std::abs(b), 1e-30));
     }
     comparer.tensors(run.gradients[step], reference.gradients[step], "gradient" + at + " of",
                      step == 0 ? &result.worst_gradient : nullptr);

@@ -16,10 +16,10 @@ struct Comparison {
   std::string against;  ///< `uncut` or `plain loop`.
   bool must_be_bitwise = true;
   bool is_bitwise = true;
-  std::string first_difference;      ///< The first thing that is not the same bits; empty if none.
-  double worst_loss = 0;             ///< Largest relative difference of a step's loss.
-  double worst_gradient = 0;         ///< Of the first step, |difference| / |norm| of a tensor.
-  double worst_weight = 0;           ///< After the last step, likewise.
+  std::string first_difference;  ///< The first thing that is not the same bits; empty if none.
+  double worst_loss = 0;         ///< Largest relative difference of a step's loss.
+  double worst_gradient = 0;     ///< Of the first step, |difference| / |norm| of a tensor.
+  double worst_weight = 0;       ///< After the last step, likewise.
   double weight_limit = std::numeric_limits<double>::infinity();
   bool passes() const;
 };

@@ -19,15 +19,16 @@ std::shared_ptr<const data::Source> tensor_source(
                   "field '" + name + "' needs a first dimension for the samples");
     }
     if (!columns.empty() && tensor.size(0) != num_samples) {
-      throw Error(ErrorKind::kInvalidArgument,
-                  "field '" + name + "' has " + std::to_string(tensor.size(0)) +
-                      " samples, field '" + columns[0].field.name + "' has " +
-                      std::to_string(num_samples));
+      throw Error(ErrorKind::kInvalidArgument, "field '" + name + "' has " +
+                                                   std::to_string(tensor.size(0)) +
+                                                   " samples, field '" + columns[0].field.name +
+                                                   "' has " + std::to_string(num_samples));
     }
     num_samples = tensor.size(0);
     const auto dense = std::make_shared<const at::Tensor>(tensor.detach().cpu().contiguous());
-    columns.push_back({{name, record::to_dtype(tensor.scalar_type()), tensor.sizes().slice(1).vec()},
-                       std::shared_ptr<const void>(dense, dense->const_data_ptr())});
+    columns.push_back(
+        {{name, record::to_dtype(tensor.scalar_type()), tensor.sizes().slice(1).vec()},
+         std::shared_ptr<const void>(dense, dense->const_data_ptr())});
   }
   return std::make_shared<data::InMemorySource>(num_samples, std::move(columns));
 }
