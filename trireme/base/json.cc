@@ -60,6 +60,8 @@ class LineWriter {
  private:
   static std::string scalar(const Json& json) {
     if (json.is_number_float()) return real_text(json.get<double>());
+    if (json.is_number_unsigned()) return std::to_string(json.get<std::uint64_t>());
+    if (json.is_number_integer()) return std::to_string(json.get<std::int64_t>());
     try {
       return json.dump();
     } catch (const Json::exception& error) {

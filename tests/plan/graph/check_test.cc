@@ -119,6 +119,21 @@ TEST(Check, WritesAreInputsAndSpareWhatMustStay) {
   EXPECT_EQ(complaint(b.graph(), [](Graph& g) { g.buffers[0].policy = BufferPolicy::kEager; }), "");
 }
 
+// A run keeps parameters in flat memory, where offsets from the storage's start mean others.
+TEST(Check, ParametersAreNotAddressedByAbsoluteOffsets) {
+  const auto strided = [](const Argument& offset) {
+    testing::GraphBuilder b;
+    const ValueId w = b.parameter("w", {8});
+    b.node("as_strided", {w}, b.fixed({4}),
+           {.constants = {{ArgumentList{{Size{0, 4}}}}, {ArgumentList{{Size{0, 2}}}}, offset},
+            .view_of = w});
+    b.graph().mode = Mode::kEval;
+    return complaint(b.graph(), [](Graph&) {});
+  };
+  EXPECT_EQ(strided({}), "");
+  EXPECT_THAT(strided({Size{0, 0}}), HasSubstr("the parameter 'w' by an absolute offset"));
+}
+
 TEST(Check, ArgumentsAreBounded) {
   const auto nested = [](int depth) {
     Argument argument;

@@ -21,7 +21,8 @@ inline constexpr int kMaxListDepth = 16;
 ///    or `nodes` that its source names; shape and strides have the same rank; a storage id.
 ///  * nodes: ids are unique; inputs are produced before their use; outputs add up to `output_lists`
 ///    and are new or inputs that are handed on; `writes` are inputs, and no memory of parameters,
-///    constants or read-only buffers; a copy follows its original.
+///    constants or read-only buffers; no absolute offset into a trainable parameter; a copy follows
+///    its original.
 ///  * inputs: `batch_dim` alone grows with the batch; a step scalar is 0-dim.
 ///  * parameters, buffers: names and aliases unique over both; fixed shapes; a trainable
 ///    parameter shares its memory with no other parameter or buffer.

@@ -38,7 +38,11 @@ class NodeChecker {
     const auto protect = [this](ValueId id, std::string what) {
       protected_.emplace(graph_.values[id].storage_id, std::move(what));
     };
-    for (const Parameter& p : graph.parameters) protect(p.value, "parameter '" + p.name + "'");
+    for (const Parameter& p : graph.parameters) {
+      protect(p.value, "parameter '" + p.name + "'");
+      const Value& value = graph.values[p.value];
+      if (value.requires_grad) moved_.emplace(value.storage_id, p.name);
+    }
     for (const ConstantTensor& c : graph.constants) {
       protect(c.value, "constant " + std::to_string(c.value));
     }
@@ -57,6 +61,7 @@ class NodeChecker {
     check_inputs(node, inputs);
     check_outputs(node, inputs);
     check_writes(node, inputs);
+    check_offset(node, inputs);
     seen_.emplace(node.id, &node);
   }
 
@@ -125,6 +130,21 @@ class NodeChecker {
     }
   }
 
+  /// An explicit offset counts from the start of the memory, where a run has other parameters.
+  void check_offset(const Node& node, const std::vector<ValueId>& inputs) const {
+    constexpr std::size_t kStorageOffset = 3;
+    if (!node.op.starts_with("aten::as_strided") || node.inputs.size() <= kStorageOffset ||
+        std::holds_alternative<std::monostate>(node.inputs[kStorageOffset].content)) {
+      return;
+    }
+    for (const ValueId id : inputs) {
+      const auto parameter = moved_.find(graph_.values[id].storage_id);
+      if (parameter == moved_.end()) continue;
+      fail_check(describe(node), "it addresses the parameter '" + parameter->second +
+                                     "' by an absolute offset; slice it instead");
+    }
+  }
+
   bool is_value(ValueId id) const {
     return id >= 0 && static_cast<std::size_t>(id) < graph_.values.size();
   }
@@ -132,6 +152,7 @@ class NodeChecker {
   const Graph& graph_;
   std::vector<bool> is_ready_;
   std::unordered_map<int, std::string> protected_;  ///< By storage, what must not be written.
+  std::unordered_map<int, std::string> moved_;      ///< By storage, trainable parameters.
   std::unordered_map<NodeId, const Node*> seen_;
 };
 
