@@ -101,7 +101,7 @@ int train_workload(const Options& options, const Context& context) {
                   static_cast<double>(memory::memory_use().peak_bytes) / (1 << 20));
   if (workload.evaluation) {
     const auto eval = record::record(workload.model, reader.maker(), graph::Mode::kEval);
-    const auto losses = train::evaluate(workload, eval, plan.batch.microbatch);
+    const auto losses = train::evaluate(workload, eval, plan.batch.microbatch, session.next_step());
     end["evaluation"] = losses_json(losses);
     text += "evaluation  " + losses_text(losses) + "\n";
   }

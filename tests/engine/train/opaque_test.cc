@@ -94,6 +94,35 @@ TEST(Opaque, RefusesToReturnMemoryOfAnInput) {
   EXPECT_THROW(same({torch::ones({2})}), Error);
 }
 
+std::string refusal(const std::shared_ptr<torch::nn::LinearImpl>& host, const Opaque& function) {
+  const Model model = make_model(host, [host, function](const Batch& batch) {
+    return function({host->forward(batch["x"])})[0].mean();
+  });
+  try {
+    record::record(model, make_host().make_batch, graph::Mode::kTrain);
+  } catch (const Error& error) {
+    return error.message();
+  }
+  return "was recorded";
+}
+
+TEST(Opaque, RefusesToLoseTheGradientOfAParameterThatItCaptured) {
+  const auto host = std::make_shared<torch::nn::LinearImpl>(5, 5);
+  const Opaque gate = opaque("gate", [host](const TensorList& inputs) {
+    return TensorList{torch::mm(inputs[0], host->weight)};
+  });
+  EXPECT_THAT(refusal(host, gate), testing::HasSubstr("does not list"));
+}
+
+TEST(Opaque, RefusesToWriteToItsInputs) {
+  const auto host = std::make_shared<torch::nn::LinearImpl>(5, 5);
+  const Opaque doubled = opaque("doubled", [](const TensorList& inputs) {
+    inputs[0].mul_(2);
+    return TensorList{inputs[0] + 1};
+  });
+  EXPECT_THAT(refusal(host, doubled), testing::HasSubstr("writes to one of its inputs"));
+}
+
 TEST(Opaque, NeedsItsParametersRegistered) {
   const auto chooser = std::make_shared<Chooser>();
   const auto host = std::make_shared<torch::nn::LinearImpl>(5, 5);

@@ -51,6 +51,21 @@ TEST(Session, LearnsALine) {
   EXPECT_NEAR(run.workload.model.parameters[0].tensor.item<float>(), 3, 1e-3);
 }
 
+TEST(Session, ACounterOfSamplesCountsThem) {
+  Workload workload = make(16);
+  const auto seen = torch::zeros({1}, torch::kLong);
+  workload.model.buffers.push_back({"seen", seen});
+  workload.model.forward = [inner = workload.model.forward, seen](const Batch& batch) {
+    seen.add_(batch["x"].size(0));
+    return inner(batch);
+  };
+  Prepared run(std::move(workload), {.global_batch = 8, .microbatch = 2, .lanes = 1});
+  Session session(run.workload, run.recording, run.plan, {});
+  session.step();
+  session.step();
+  EXPECT_EQ(seen.item<std::int64_t>(), 16);
+}
+
 TEST(Session, AnEpochMeetsEverySampleOnceInAnOrderOfItsOwn) {
   Prepared run(make(24), {.global_batch = 8, .microbatch = 4, .lanes = 1});
   const Session session(run.workload, run.recording, run.plan, {.seed = 5});
@@ -71,7 +86,7 @@ TEST(Evaluate, CountsEverySampleOnceWithASmallerLastMicrobatch) {
   Workload workload = make(21);
   const auto recording = record::record(
       workload.model, BatchReader(workload.training, workload.model).maker(), graph::Mode::kEval);
-  const auto losses = evaluate(workload, recording, 8);
+  const auto losses = evaluate(workload, recording, 8, 0);
   EXPECT_EQ(losses.losses[0].weight, 21);
   Batch all = BatchReader(workload.evaluation, workload.model).read([] {
     std::vector<std::int64_t> every(21);

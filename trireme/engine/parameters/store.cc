@@ -22,14 +22,10 @@ at::ScalarType value_type(Dtype dtype) {
       return at::kDouble;
     case Dtype::kF32:
       return at::kFloat;
-    case Dtype::kBf16:
-      return at::kBFloat16;
-    case Dtype::kF16:
-      return at::kHalf;
     default:
-      throw Error(ErrorKind::kInvalidArgument, "a trainable parameter has dtype " +
-                                                   std::string(to_text(dtype)) +
-                                                   "; f64, f32, bf16 and f16 can be trained");
+      throw Error(ErrorKind::kInvalidArgument,
+                  "a trainable parameter has dtype " + std::string(to_text(dtype)) +
+                      "; keep parameters in f32 (or f64) and compute in bf16 by autocast");
   }
 }
 

@@ -45,7 +45,8 @@ void commit_batch_norms(const record::Recording& recording,
   }
 }
 
-void commit_counters(const record::Recording& recording, std::int64_t num_microbatches) {
+void commit_counters(const record::Recording& recording, std::int64_t num_microbatches,
+                     std::int64_t microbatch) {
   const at::NoGradGuard no_grad;
   std::set<graph::ValueId> counters;
   for (const graph::Buffer& buffer : recording.graph.buffers) {
@@ -54,7 +55,7 @@ void commit_counters(const record::Recording& recording, std::int64_t num_microb
   const std::map<graph::ValueId, int> no_slots;
   const ParameterBinding no_parameters;
   const CallContext context{recording.graph, recording.tensors, recording.opaques,
-                            no_slots,        no_parameters,     {0, at::Device(at::kCPU)}};
+                            no_slots,        no_parameters,     {microbatch, at::Device(at::kCPU)}};
   std::vector<at::Tensor> slots;
   for (const graph::Node& node : recording.graph.nodes) {
     if (node.writes.empty() || !counters.contains(node.writes[0])) continue;

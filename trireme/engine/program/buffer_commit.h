@@ -15,7 +15,8 @@ namespace trireme::program {
 void commit_batch_norms(const record::Recording& recording,
                         const std::vector<std::vector<NormStatistics>>& statistics);
 
-/// Makes the increments of counters, once per microbatch.
-void commit_counters(const record::Recording& recording, std::int64_t num_microbatches);
+/// Makes the increments of counters, once per microbatch of `microbatch` samples.
+void commit_counters(const record::Recording& recording, std::int64_t num_microbatches,
+                     std::int64_t microbatch);
 
 }  // namespace trireme::program

@@ -20,6 +20,9 @@ class SiteTable {
   /// sink   must outlive the table and every backward through its stand-ins.
   SiteTable(const record::Recording& recording, GradientSink& sink);
 
+  SiteTable(const SiteTable&) = delete;
+  SiteTable& operator=(const SiteTable&) = delete;
+
   const std::vector<graph::UseSite>& sites() const { return sites_; }
 
   /// What `node` gets for `parameter`; the detached parameter where it is no use.

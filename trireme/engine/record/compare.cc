@@ -80,6 +80,12 @@ std::string difference(const graph::Graph& recorded, const graph::Graph& now) {
       return name_of(recorded.nodes[i]) + " takes other arguments";
     }
   }
+  for (const graph::Parameter& parameter : recorded.parameters) {
+    if (recorded.values[parameter.value].requires_grad !=
+        now.values[parameter.value].requires_grad) {
+      return "parameter '" + parameter.name + "' was frozen or unfrozen";
+    }
+  }
   return constant_difference(recorded, now);
 }
 

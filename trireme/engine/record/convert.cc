@@ -109,7 +109,12 @@ at::MemoryFormat to_memory_format(std::string_view name) {
 
 graph::Argument to_constant(const c10::IValue& value, const c10::Type& declared) {
   const c10::Type& type = without_optional(declared);
-  if (value.isNone() || value.isGenerator()) return {};
+  if (value.isNone()) return {};
+  if (value.isGenerator()) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "a random operator takes a generator of its own, whose state a replay cannot "
+                "repeat; leave it out (every random node has a stream of its own)");
+  }
   if (value.isBool()) return {value.toBool()};
   if (value.isInt()) return to_integer(value.toInt(), type);
   if (value.isSymInt()) return to_integer(value.toSymInt().expect_int(), type);

@@ -33,16 +33,22 @@ struct NamedHole {
   const char* reason;
 };
 
-constexpr std::array<NamedHole, 9> kHoles = {{
+/// Composites carry no tag for shapes that depend on data, so they are named.
+constexpr std::array<NamedHole, 14> kHoles = {{
     {"aten::_has_compatible_shallow_copy_type", "set_data gives a tensor other memory unseen"},
     {"aten::set_data", "set_data gives a tensor other memory unseen"},
     {"aten::set_", "it gives a tensor other memory"},
     {"aten::_backward", "a backward runs inside forward"},
-    {"aten::nonzero", "the shape of its result depends on data"},
-    {"aten::masked_select", "the shape of its result depends on data"},
-    {"aten::unique_consecutive", "the shape of its result depends on data"},
-    {"aten::_unique2", "the shape of its result depends on data"},
-    {"aten::_unique", "the shape of its result depends on data"},
+    {"aten::nonzero", kShapeFromData},
+    {"aten::nonzero_numpy", kShapeFromData},
+    {"aten::argwhere", kShapeFromData},
+    {"aten::masked_select", kShapeFromData},
+    {"aten::unique_consecutive", kShapeFromData},
+    {"aten::unique_dim", kShapeFromData},
+    {"aten::unique_dim_consecutive", kShapeFromData},
+    {"aten::_unique2", kShapeFromData},
+    {"aten::_unique", kShapeFromData},
+    {"aten::bincount", kShapeFromData},
 }};
 
 bool is_tensor_like(const c10::IValue& value) {
@@ -55,7 +61,21 @@ std::optional<std::string> hole_of_operator(const c10::OperatorName& name) {
   for (const NamedHole& hole : kHoles) {
     if (hole.op == name.name) return hole.reason;
   }
+  const bool where_finds = name.name == "aten::where" && name.overload_name.empty();
+  const bool repeats_by_data =
+      name.name == "aten::repeat_interleave" && name.overload_name != "self_int";
+  if (where_finds || repeats_by_data) return kShapeFromData;
   return std::nullopt;
+}
+
+bool picks_by_mask(const c10::OperatorName& name, c10::ArrayRef<const c10::IValue> inputs) {
+  if (name.name != "aten::index" || inputs.size() < 2 || !inputs[1].isList()) return false;
+  const auto indices = inputs[1].toListRef();
+  return std::any_of(indices.begin(), indices.end(), [](const c10::IValue& index) {
+    if (!index.isTensor() || !index.toTensor().defined()) return false;
+    const at::ScalarType type = index.toTensor().scalar_type();
+    return type == at::kBool || type == at::kByte;
+  });
 }
 
 OutputKind hole_of_outputs(const c10::OperatorName& name, const std::vector<c10::IValue>& outputs) {

@@ -18,6 +18,11 @@ inline constexpr const char* kForeignRegion =
     "it is no operator but a foreign region (autograd::grad inside forward, a compiled region, a "
     "Python autograd.Function)";
 
+inline constexpr const char* kShapeFromData = "the shape of its result depends on data";
+
+/// Indexing with a mask: as many rows as the mask has true elements.
+bool picks_by_mask(const c10::OperatorName& name, c10::ArrayRef<const c10::IValue> inputs);
+
 /// Why an operator cannot be repeated whatever its arguments are; nothing where it can.
 std::optional<std::string> hole_of_operator(const c10::OperatorName& name);
 

@@ -12,6 +12,7 @@
 #include "trireme/engine/record/convert.h"
 #include "trireme/engine/record/holes.h"
 #include "trireme/engine/record/names.h"
+#include "trireme/engine/record/opaque_leaves.h"
 
 namespace trireme::record {
 namespace internal {
@@ -102,6 +103,9 @@ void Recorder::before(int index, const at::RecordFunction& call) {
   if (!op) refuse("its operator is not registered with the dispatcher");
   if (const auto hole = hole_of_operator(*name)) refuse(*hole);
   node_.flags.random = op->hasTag(at::Tag::nondeterministic_seeded);
+  // The tag is on every kind of indexing; only masks make it depend on data.
+  const bool is_dynamic = name->name != "aten::index" && op->hasTag(at::Tag::dynamic_output_shape);
+  if (is_dynamic || picks_by_mask(*name, call.inputs())) refuse(kShapeFromData);
   take_inputs(op->schema(), call.inputs());
 }
 
@@ -140,6 +144,12 @@ void Recorder::before_opaque(int index, const OpaqueCall& call) {
 
 void Recorder::after_opaque(int, const OpaqueCall& call) {
   take_writes();
+  for (const graph::ValueId written : node_.writes) {
+    if (table_.values()[written].source != graph::ValueSource::kBuffer) {
+      refuse("it writes to one of its inputs; clone() it first");
+    }
+  }
+  if (const std::string unlisted = unlisted_leaf(call); !unlisted.empty()) refuse(unlisted);
   node_.output_lists.push_back(static_cast<int>(call.outputs.size()));
   for (const at::Tensor& tensor : call.outputs) take_output(tensor);
   settle_uninitialised();
@@ -162,7 +172,7 @@ graph::Argument Recorder::to_argument(const at::Tensor& tensor) {
   const graph::ValueId value = table_.find_or_add_constant(tensor, problem);
   if (!problem.empty()) refuse("it takes " + problem);
   if (const std::string foreign = table_.foreign_gradient(value); !foreign.empty()) refuse(foreign);
-  inputs_.push_back({tensor, value, version_of(tensor)});
+  inputs_.push_back({tensor, value, version_of(tensor), false});
   const auto parameter = parameter_names_.find(value);
   if (parameter != parameter_names_.end()) nearest_parameter_ = parameter->second;
   return {graph::ValueRef{value}};
@@ -181,13 +191,17 @@ graph::Argument Recorder::to_argument(const c10::IValue& value, const c10::Type&
 void Recorder::take_inputs(const c10::FunctionSchema& schema,
                            c10::ArrayRef<const c10::IValue> inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    node_.inputs.push_back(to_argument(inputs[i], *schema.arguments()[i].real_type()));
+    const c10::Argument& declared = schema.arguments()[i];
+    const std::size_t first = inputs_.size();
+    node_.inputs.push_back(to_argument(inputs[i], *declared.real_type()));
+    const bool writes = declared.alias_info() != nullptr && declared.alias_info()->isWrite();
+    for (std::size_t t = first; t < inputs_.size(); ++t) inputs_[t].declared_write = writes;
   }
 }
 
 void Recorder::take_writes() {
   for (const InputTensor& input : inputs_) {
-    bool written = version_of(input.tensor) != input.version;
+    bool written = input.declared_write || version_of(input.tensor) != input.version;
     const auto buffer = buffer_data_.find(input.value);
     // Batch norm writes its statistics without telling anyone: only the data shows it.
     if (buffer != buffer_data_.end() && !same_bytes(buffer->second, input.tensor)) {

@@ -48,6 +48,7 @@ class Recorder : public OperatorListener {
     at::Tensor tensor;
     graph::ValueId value;
     std::int64_t version;
+    bool declared_write;  ///< By the operator's schema.
   };
 
   void add_registered(const Model& model);

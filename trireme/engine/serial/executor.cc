@@ -187,7 +187,8 @@ StepLosses SerialExecutor::run_step(std::int64_t step, const std::vector<Batch>&
   }
   accumulator_.end_step();
   program::commit_batch_norms(recording_, statistics);
-  program::commit_counters(recording_, static_cast<std::int64_t>(microbatches.size()));
+  program::commit_counters(recording_, static_cast<std::int64_t>(microbatches.size()),
+                           plan_.batch.microbatch);
   return losses;
 }
 

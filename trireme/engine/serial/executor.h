@@ -42,6 +42,9 @@ class SerialExecutor {
   SerialExecutor(const record::Recording& recording, const layout::Plan& plan,
                  const parameters::ParameterStore& store, std::uint64_t seed);
 
+  SerialExecutor(const SerialExecutor&) = delete;
+  SerialExecutor& operator=(const SerialExecutor&) = delete;
+
   /// Forward and backward of all microbatches of a step, in global order. Afterwards `gradients()`
   /// holds the gradient of the step loss and the buffers are those of the next step.
   ///
@@ -74,6 +77,8 @@ class Evaluator {
  public:
   /// recording   in eval mode; must outlive the evaluator.
   explicit Evaluator(const record::Recording& recording);
+  Evaluator(const Evaluator&) = delete;
+  Evaluator& operator=(const Evaluator&) = delete;
 
   /// One forward. Random nodes, if there are any, draw from streams of `seed` and the order of
   /// calls.

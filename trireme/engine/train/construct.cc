@@ -30,7 +30,11 @@ class DrawLog : public record::OperatorListener {
     const bool fills = !inputs.empty() && inputs[0].isTensor() && inputs[0].toTensor().defined();
     targets.push_back(fills ? inputs[0].toTensor() : at::Tensor());
   }
-  void after(int, const at::RecordFunction&) override {}
+  void after(int, const at::RecordFunction& call) override {
+    if (!is_random(call) || targets.back().defined() || call.outputs().empty()) return;
+    const c10::IValue& made = call.outputs()[0];  // torch::randn and its like
+    if (made.isTensor()) targets.back() = made.toTensor();
+  }
   void before_opaque(int, const record::OpaqueCall&) override {}
   void after_opaque(int, const record::OpaqueCall&) override {}
 

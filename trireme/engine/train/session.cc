@@ -97,7 +97,7 @@ StepReport Session::step() {
 }
 
 serial::StepLosses evaluate(const Workload& workload, const record::Recording& recording,
-                            std::int64_t microbatch) {
+                            std::int64_t microbatch, std::int64_t step) {
   if (!workload.evaluation) {
     throw Error(ErrorKind::kInvalidArgument,
                 "the workload has no evaluation data; set Workload::evaluation");
@@ -112,7 +112,7 @@ serial::StepLosses evaluate(const Workload& workload, const record::Recording& r
     std::generate(samples.begin(), samples.end(),
                   [next = range.begin]() mutable { return next++; });
     Batch batch = reader.read(samples);
-    set_step_scalars(batch, workload.model, 0);
+    set_step_scalars(batch, workload.model, step);
     evaluator.add(batch, 0);
   }
   return evaluator.losses();

@@ -55,9 +55,13 @@ struct StepReport {
 class Session {
  public:
   /// recorded   of the workload's model in train mode; shares its tensors.
+  /// Both must outlive the session.
   /// Errors     kInvalidArgument where plan, graph and data do not fit each other.
   Session(const Workload& workload, const record::Recording& recorded, const layout::Plan& plan,
           const SessionOptions& options);
+
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
 
   /// The next step: B samples in the order f(seed, epoch, global index), update included. Errors
   /// carry the step.
@@ -88,8 +92,9 @@ class Session {
 
 /// Losses over every sample of the workload's evaluation data, once each.
 ///
+/// step        that the step scalars are taken at.
 /// recording   of the model in eval mode. kInvalidArgument where there is no evaluation data.
 serial::StepLosses evaluate(const Workload& workload, const record::Recording& recording,
-                            std::int64_t microbatch);
+                            std::int64_t microbatch, std::int64_t step);
 
 }  // namespace trireme::train

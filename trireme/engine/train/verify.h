@@ -35,9 +35,9 @@ struct VerifyOptions {
 /// unmodified model, and compares losses, all gradients, weights and buffers.
 ///
 /// Against `uncut`, everything is the same bits. Against the plain loop too, where there is one
-/// lane and no parameter has several use sites; else first gradients agree to 1e-6 of their norm,
-/// losses to 1e-5, weights to 1e-5 of their norm under sgd (adamw magnifies what rounds differently
-/// near zero, so its weights are reported only).
+/// lane, no parameter has several use sites, nothing is copied and no node is opaque; else first
+/// gradients agree to 1e-6 of their norm, losses to 1e-5, weights to 1e-5 of their norm under sgd
+/// (adamw magnifies what rounds differently near zero, so its weights are reported only).
 std::vector<Comparison> verify(const MakeWorkload& make_workload, const layout::Plan& plan,
                                const VerifyOptions& options);
 
