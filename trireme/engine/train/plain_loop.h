@@ -14,6 +14,8 @@ namespace trireme::train {
 /// backward of each microbatch, gradients added up by torch. What the executors are checked
 /// against.
 ///
+/// Where a loss has a weight, all forwards of a step run before its first backward, since the seeds
+/// need the totals; else each microbatch's backward follows its forward.
 /// Random operators draw from the streams of the nodes that they would be recorded as.
 class PlainLoop {
  public:
