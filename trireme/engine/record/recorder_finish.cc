@@ -1,0 +1,105 @@
+#include <utility>
+
+#include "trireme/base/error.h"
+#include "trireme/engine/record/convert.h"
+#include "trireme/engine/record/holes.h"
+#include "trireme/engine/record/names.h"
+#include "trireme/engine/record/recorder.h"
+
+// The end of a recording: losses, last checks, the trace.
+
+namespace trireme::record::internal {
+
+graph::ValueId Recorder::loss_value(const at::Tensor& tensor, const std::string& name) const {
+  if (!tensor.defined() || tensor.dim() != 0 || !at::isFloatingType(tensor.scalar_type())) {
+    throw Error(
+        ErrorKind::kInvalidArgument,
+        "loss '" + name + "' is " +
+            (tensor.defined() ? "a tensor of " + std::to_string(tensor.dim()) +
+                                    " dimensions and dtype " + c10::toString(tensor.scalar_type())
+                              : "undefined") +
+            "; forward returns 0-dim floating tensors, as in mean_loss(loss.mean())");
+  }
+  const auto value = table_.find(tensor);
+  if (!value) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "loss '" + name + "' was not made by a recorded operator of this forward");
+  }
+  return *value;
+}
+
+graph::Loss Recorder::to_loss(const Loss& loss) const {
+  if (table_.values()[loss_value(loss.value, loss.name)].source != graph::ValueSource::kNode) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "loss '" + loss.name + "' is not the result of an operator");
+  }
+  graph::Loss result{.name = loss.name,
+                     .value = loss_value(loss.value, loss.name),
+                     .weight = std::nullopt,
+                     .coefficient = loss.coefficient};
+  if (loss.weight.defined()) result.weight = loss_value(loss.weight, loss.name + ".weight");
+  const bool wants_gradient = graph_.mode == graph::Mode::kTrain && loss.coefficient != 0;
+  if (wants_gradient && !loss.value.requires_grad()) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "loss '" + loss.name +
+                    "' depends on no trainable parameter; make it a metric, or check for no_grad "
+                    "and detach() in the model");
+  }
+  return result;
+}
+
+Trace Recorder::finish(const Losses& losses) {
+  for (const auto& [value, position] : uninitialised_) make_constant(value, position);
+  if (losses.empty()) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "the model's forward returned no loss; return at least one, as in "
+                "{trireme::mean_loss(loss)}");
+  }
+  for (const Loss& loss : losses) graph_.losses.push_back(to_loss(loss));
+  check_gradients_and_hooks();
+  table_.describe();
+  std::vector<graph::Node> kept;
+  for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+    if (!dropped_.contains(i)) kept.push_back(std::move(graph_.nodes[i]));
+  }
+  graph_.nodes = std::move(kept);
+  Trace trace{.graph = std::move(graph_), .tensors = {}, .opaques = std::move(opaques_)};
+  trace.graph.values = table_.values();
+  for (std::size_t i = 0; i < table_.values().size(); ++i) {
+    graph::Value& value = trace.graph.values[i];
+    const auto id = static_cast<graph::ValueId>(i);
+    if (value.source == graph::ValueSource::kConstant) {
+      value.producer = -1;
+      trace.graph.constants.push_back({id, to_bytes(table_.entry(id).constant)});
+      trace.tensors.push_back(table_.entry(id).constant);
+    } else {
+      const bool is_node = value.source == graph::ValueSource::kNode;
+      trace.tensors.push_back(is_node ? at::Tensor() : table_.entry(id).tensor);
+    }
+  }
+  name_nodes(trace.graph);
+  return trace;
+}
+
+void Recorder::check_gradients_and_hooks() {
+  for (std::size_t i = 0; i < table_.values().size(); ++i) {
+    const auto id = static_cast<graph::ValueId>(i);
+    std::string problem = table_.foreign_gradient(id);
+    if (problem.empty() && has_hooks(table_.entry(id).tensor)) {
+      problem = "a gradient hook is attached to it or to its backward; a replay would lose it";
+    }
+    if (problem.empty()) continue;
+    const graph::Value& value = table_.values()[id];
+    for (const graph::Node& node : graph_.nodes) {
+      if (node.id == value.producer) node_ = node;
+    }
+    const auto parameter = parameter_names_.find(id);
+    if (parameter != parameter_names_.end()) {
+      node_.op = "parameter '" + parameter->second + "'";
+      node_.overload.clear();
+    }
+    refuse(problem);
+  }
+}
+
+}  // namespace trireme::record::internal
