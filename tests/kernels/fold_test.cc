@@ -3,31 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <bit>
-#include <random>
 #include <vector>
+
+#include "tests/kernels/random_numbers.h"
 
 namespace trireme::kernels {
 namespace {
 
 constexpr std::int64_t kSizes[] = {0, 1, 3, 7, 8, 15, 16, 17, 63, 64, 65, 1000, 4099};
-
-template <typename T>
-std::vector<T> random_numbers(std::int64_t n, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<double> normal;
-  std::vector<T> x(n);
-  for (T& element : x) {
-    const double number = normal(random) * std::exp2(static_cast<int>(random() % 20) - 10);
-    if constexpr (std::is_same_v<T, Bf16>) {
-      element = to_bf16(static_cast<float>(number));
-    } else if constexpr (std::is_same_v<T, F16>) {
-      element = to_f16(static_cast<float>(number));
-    } else {
-      element = static_cast<T>(number);
-    }
-  }
-  return x;
-}
 
 template <typename Source, typename Accumulator>
 void expect_fold() {

@@ -4,26 +4,15 @@
 
 #include <bit>
 #include <cmath>
-#include <random>
 #include <vector>
 
+#include "tests/kernels/random_numbers.h"
 #include "trireme/base/error.h"
 #include "trireme/kernels/optimizer/adamw.h"
 #include "trireme/kernels/optimizer/sgd.h"
 
 namespace trireme::kernels {
 namespace {
-
-template <typename T>
-std::vector<T> random_numbers(std::int64_t n, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<double> normal;
-  std::vector<T> x(n);
-  for (T& element : x) {
-    element = static_cast<T>(normal(random) * std::exp2(static_cast<int>(random() % 20) - 10));
-  }
-  return x;
-}
 
 template <typename T>
 void expect_bits(const std::vector<T>& actual, const std::vector<T>& expected) {

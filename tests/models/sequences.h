@@ -23,12 +23,13 @@ struct BlockImpl : torch::nn::Module {
 
   torch::Tensor forward(torch::Tensor x_BTC, const torch::Tensor& bias_HTT) {
     const auto B = x_BTC.size(0), T = x_BTC.size(1), C = x_BTC.size(2), H = bias_HTT.size(0);
+    const auto D = C / H;
     const auto parts = qkv(norm1(x_BTC)).chunk(3, -1);
     const auto split = [&](const torch::Tensor& y_BTC) {
-      return y_BTC.view({B, T, H, C / H}).transpose(1, 2);
+      return y_BTC.view({B, T, H, D}).transpose(1, 2);
     };
     auto scores = torch::matmul(split(parts[0]), split(parts[1]).transpose(-2, -1));
-    scores = scores / std::sqrt(static_cast<double>(C / H)) + bias_HTT;
+    scores = scores / std::sqrt(static_cast<double>(D)) + bias_HTT;
     const auto mixed = torch::matmul(dropout(torch::softmax(scores, -1)), split(parts[2]));
     x_BTC = x_BTC + dropout(out(mixed.transpose(1, 2).reshape({B, T, C})));
     auto y_BTC = down(up(norm2(x_BTC)).relu_());

@@ -99,7 +99,7 @@ TEST(Copies, ValuesAreRunAgainInTheStageInsteadOfBeingSent) {
                                                std::vector<int>{5}, {12, 3, 2});
   const StepRecord sent = trial.run_plan(plan);
   plan.stages[1].copies = {0, 1, 2, 3, 4};
-  EXPECT_EQ(program::crossings(trial.recording.graph, plan).size(), 0U);
+  EXPECT_EQ(layout::crossings(trial.recording.graph, plan).size(), 0U);
   EXPECT_EQ(difference(whole, sent), "");
   EXPECT_EQ(difference(whole, trial.run_plan(plan)), "");
 }

@@ -3,10 +3,9 @@
 #include <torch/torch.h>
 
 #include "tests/engine/serial/trial.h"
+#include "tests/engine/train/plain_at_every_cut.h"
 #include "trireme/base/error.h"
 #include "trireme/engine/record/module.h"
-#include "trireme/engine/train/plain_loop.h"
-#include "trireme/plan/graph/cuts.h"
 
 namespace trireme::train {
 namespace {
@@ -73,20 +72,8 @@ TEST(Opaque, IsOneNodeWithItsParametersAndBuffers) {
 
 TEST(Opaque, ReplayIsThePlainModelWhereverItIsCut) {
   Trial trial(make_host(), {.global_batch = 16, .microbatch = 2, .lanes = 1});
-  const serial::StepRecord whole = trial.run_cut({});
+  const serial::StepRecord whole = expect_plain_at_every_cut(trial);
   EXPECT_EQ(whole.buffers.at("chooser.calls").item<float>(), 8);
-  const std::vector<bool> allowed = graph::allowed_cuts(trial.recording.graph);
-  for (std::size_t cut = 0; cut < allowed.size(); ++cut) {
-    if (!allowed[cut]) continue;
-    EXPECT_EQ(difference(whole, trial.run_cut({static_cast<int>(cut)})), "") << "cut " << cut;
-  }
-  trial.restore_buffers();
-  const auto losses = PlainLoop(trial.test.model, Trial::kSeed).run_step(0, trial.microbatches(0));
-  EXPECT_EQ(losses.total(), whole.loss);
-  for (const auto& [name, tensor] : trial.test.model.parameters) {
-    ASSERT_TRUE(tensor.grad().defined()) << name;
-    EXPECT_TRUE(serial::same_bits(whole.gradients.at(name), tensor.grad())) << name;
-  }
 }
 
 TEST(Opaque, RefusesToReturnMemoryOfAnInput) {

@@ -3,14 +3,12 @@
 #include <torch/torch.h>
 
 #include "tests/engine/serial/trial.h"
+#include "tests/engine/train/plain_at_every_cut.h"
 #include "trireme/engine/record/module.h"
-#include "trireme/engine/train/plain_loop.h"
-#include "trireme/plan/graph/cuts.h"
 
 namespace trireme::train {
 namespace {
 
-using serial::StepRecord;
 using serial::Trial;
 
 /// A module with two matrices, an embedding and a table, for functions to use as they like.
@@ -176,21 +174,7 @@ class Traps : public testing::TestWithParam<Trap> {};
 
 TEST_P(Traps, ReplayIsThePlainModelWhereverItIsCut) {
   Trial trial(make_trap(GetParam()), {.global_batch = 9, .microbatch = 3, .lanes = 1});
-  const StepRecord whole = trial.run_cut({});
-  const std::vector<bool> allowed = graph::allowed_cuts(trial.recording.graph);
-  for (std::size_t cut = 0; cut < allowed.size(); ++cut) {
-    if (!allowed[cut]) continue;
-    EXPECT_EQ(difference(whole, trial.run_cut({static_cast<int>(cut)})), "") << "cut " << cut;
-  }
-  trial.restore_buffers();
-  const auto losses = PlainLoop(trial.test.model, Trial::kSeed).run_step(0, trial.microbatches(0));
-  EXPECT_EQ(losses.total(), whole.loss);
-  for (const auto& [name, tensor] : trial.test.model.parameters) {
-    const auto found = whole.gradients.find(name);
-    if (!tensor.grad().defined()) continue;
-    ASSERT_NE(found, whole.gradients.end()) << name;
-    EXPECT_TRUE(serial::same_bits(found->second, tensor.grad().to_dense())) << name;
-  }
+  expect_plain_at_every_cut(trial);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Traps, testing::ValuesIn(kTraps),

@@ -43,6 +43,14 @@ layout::Plan plan_of(const std::string& name, const layout::BatchLayout& batch, 
   return layout::make_manual_plan(recording.graph, graph::graph_sha256(recording.graph), {}, batch);
 }
 
+void expect_passes(const std::vector<Comparison>& results) {
+  for (const Comparison& result : results) {
+    EXPECT_TRUE(result.passes()) << result.against << ": " << result.first_difference << ", loss "
+                                 << result.worst_loss << ", gradient " << result.worst_gradient
+                                 << ", weight " << result.worst_weight;
+  }
+}
+
 class Verify : public testing::TestWithParam<std::string> {};
 
 TEST_P(Verify, TwentyStepsOfSgdOnOneLaneAreThoseOfAPlainLoop) {
@@ -52,11 +60,7 @@ TEST_P(Verify, TwentyStepsOfSgdOnOneLaneAreThoseOfAPlainLoop) {
              {.num_steps = 20, .optimizer = {.name = "sgd", .learning_rate = 0.05}});
   ASSERT_EQ(results.size(), 2U);
   EXPECT_TRUE(results[1].must_be_bitwise == models::make(GetParam()).is_bitwise_plain);
-  for (const Comparison& result : results) {
-    EXPECT_TRUE(result.passes()) << result.against << ": " << result.first_difference << ", loss "
-                                 << result.worst_loss << ", gradient " << result.worst_gradient
-                                 << ", weight " << result.worst_weight;
-  }
+  expect_passes(results);
 }
 
 TEST_P(Verify, TwentyStepsOfSgdOnFourLanesAreCloseToAPlainLoop) {
@@ -65,11 +69,7 @@ TEST_P(Verify, TwentyStepsOfSgdOnFourLanesAreCloseToAPlainLoop) {
       workload_of(GetParam()), plan,
       {.num_steps = 20, .optimizer = {.name = "sgd", .learning_rate = 0.002, .momentum = 0}});
   EXPECT_FALSE(results[1].must_be_bitwise);
-  for (const Comparison& result : results) {
-    EXPECT_TRUE(result.passes()) << result.against << ": " << result.first_difference << ", loss "
-                                 << result.worst_loss << ", gradient " << result.worst_gradient
-                                 << ", weight " << result.worst_weight;
-  }
+  expect_passes(results);
 }
 
 TEST_P(Verify, AdamwAndClippingOnOneLane) {
@@ -77,9 +77,7 @@ TEST_P(Verify, AdamwAndClippingOnOneLane) {
   const auto results = verify(
       workload_of(GetParam()), plan,
       {.num_steps = 5, .optimizer = {.name = "adamw", .learning_rate = 0.01, .clip_norm = 0.5}});
-  for (const Comparison& result : results) {
-    EXPECT_TRUE(result.passes()) << result.against << ": " << result.first_difference;
-  }
+  expect_passes(results);
 }
 
 TEST(VerifyCopies, ABiasTableIsUsedOncePerConsumerAndCutsDoNotSendIt) {

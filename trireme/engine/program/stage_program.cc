@@ -17,31 +17,22 @@ bool contains(const std::vector<int>& items, int item) {
   return std::find(items.begin(), items.end(), item) != items.end();
 }
 
-const Crossing* find_crossing(const std::vector<Crossing>& all, graph::ValueId value) {
-  const auto found =
-      std::find_if(all.begin(), all.end(), [&](const Crossing& c) { return c.value == value; });
+const layout::Crossing* find_crossing(const std::vector<layout::Crossing>& all,
+                                      graph::ValueId value) {
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [&](const layout::Crossing& c) { return c.value == value; });
   return found == all.end() ? nullptr : &*found;
 }
 
 }  // namespace
 
-int next_in_chain(const Crossing& crossing, int stage) {
-  const auto here = std::find(crossing.stages.begin(), crossing.stages.end(), stage);
-  return here == crossing.stages.end() || here + 1 == crossing.stages.end() ? -1 : *(here + 1);
-}
-
-int previous_in_chain(const Crossing& crossing, int stage) {
-  const auto here = std::find(crossing.stages.begin(), crossing.stages.end(), stage);
-  return here == crossing.stages.end() || here == crossing.stages.begin() ? -1 : *(here - 1);
-}
-
 StageProgram::StageProgram(const record::Recording& recording, const layout::Plan& plan, int stage,
                            const SiteTable& sites)
     : recording_(recording) {
   const graph::Graph& graph = recording.graph;
-  const std::vector<Crossing> all = crossings(graph, plan);
+  const std::vector<layout::Crossing> all = layout::crossings(graph, plan);
   std::vector<graph::ValueId> keep;
-  for (const Crossing& crossing : all) {
+  for (const layout::Crossing& crossing : all) {
     if (!contains(crossing.stages, stage)) continue;
     const bool is_sent = crossing.stages.front() == stage;
     (is_sent ? sends_ : receives_).push_back(crossing);
@@ -53,7 +44,7 @@ StageProgram::StageProgram(const record::Recording& recording, const layout::Pla
     const int producer = positions.at(graph.values[value].producer);
     const bool is_made_here =
         plan.stages[stage].begin <= producer && producer < plan.stages[stage].end;
-    const Crossing* crossing = find_crossing(all, value);
+    const layout::Crossing* crossing = find_crossing(all, value);
     if (is_made_here) {
       losses_.push_back(static_cast<int>(i));
       keep.push_back(value);
@@ -62,8 +53,8 @@ StageProgram::StageProgram(const record::Recording& recording, const layout::Pla
       seeded_losses_.push_back(static_cast<int>(i));
     }
   }
-  nodes_ = std::make_unique<NodeProgram>(recording, stage_positions(graph, plan)[stage], keep,
-                                         sites.binding());
+  nodes_ = std::make_unique<NodeProgram>(recording, layout::stage_positions(graph, plan)[stage],
+                                         keep, sites.binding());
 }
 
 bool StageProgram::seeds_loss(int loss) const { return contains(seeded_losses_, loss); }
@@ -71,7 +62,7 @@ bool StageProgram::seeds_loss(int loss) const { return contains(seeded_losses_, 
 StageRun StageProgram::forward(const MicrobatchInput& input, ValueMap received) const {
   StageRun run{.slots = nodes_->make_slots(), .leaves = {}};
   put_inputs(recording_.graph, *nodes_, input.batch, run.slots);
-  for (const Crossing& crossing : receives_) {
+  for (const layout::Crossing& crossing : receives_) {
     const auto found = received.find(crossing.value);
     TRIREME_CHECK(found != received.end() && found->second.defined(),
                   "value " + std::to_string(crossing.value) + " was not received");

@@ -7,10 +7,10 @@
 #include <memory>
 #include <vector>
 
-#include "trireme/engine/program/crossings.h"
 #include "trireme/engine/program/node_program.h"
 #include "trireme/engine/program/sites.h"
 #include "trireme/engine/record/recording.h"
+#include "trireme/plan/layout/crossings.h"
 #include "trireme/plan/layout/plan.h"
 
 namespace trireme::program {
@@ -47,8 +47,8 @@ class StageProgram {
                const SiteTable& sites);
 
   /// Values to be received before a forward, and sent after it (to Crossing::stages[1...]).
-  const std::vector<Crossing>& receives() const { return receives_; }
-  const std::vector<Crossing>& sends() const { return sends_; }
+  const std::vector<layout::Crossing>& receives() const { return receives_; }
+  const std::vector<layout::Crossing>& sends() const { return sends_; }
 
   /// Indices into Graph::losses of those that are made here.
   const std::vector<int>& losses() const { return losses_; }
@@ -71,15 +71,11 @@ class StageProgram {
 
  private:
   const record::Recording& recording_;
-  std::vector<Crossing> receives_;
-  std::vector<Crossing> sends_;
+  std::vector<layout::Crossing> receives_;
+  std::vector<layout::Crossing> sends_;
   std::vector<int> losses_;
   std::vector<int> seeded_losses_;
   std::unique_ptr<NodeProgram> nodes_;
 };
-
-/// The stage after (before) `stage` in the chain of a crossing; -1 at its end.
-int next_in_chain(const Crossing& crossing, int stage);
-int previous_in_chain(const Crossing& crossing, int stage);
 
 }  // namespace trireme::program

@@ -3,8 +3,8 @@
 #include <ATen/Functions.h>
 
 #include "trireme/base/error.h"
-#include "trireme/engine/program/crossings.h"
 #include "trireme/engine/record/compare.h"
+#include "trireme/plan/graph/ancestors.h"
 
 namespace trireme::program {
 
@@ -22,7 +22,7 @@ WeightProgram::WeightProgram(const record::Recording& recording) : recording_(re
     if (loss.weight) wanted.push_back(*loss.weight);
   }
   if (wanted.empty()) return;
-  std::vector<int> positions = ancestors(graph, wanted);
+  std::vector<int> positions = graph::ancestors(graph, wanted);
   for (int position : positions) {
     for (graph::ValueId written : graph.nodes[position].writes) {
       if (graph.values[written].source != graph::ValueSource::kBuffer) continue;

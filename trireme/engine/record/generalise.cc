@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
@@ -33,8 +34,9 @@ struct Samples {
   }
 };
 
-struct Unexplained {
-  std::string what;
+class Unexplained : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
 };
 
 std::string numbers_text(const std::vector<std::string>& numbers,
@@ -57,7 +59,7 @@ graph::Size fit(const Samples<graph::Size>& samples) {
     fits = fits && size.at(batches[i]) == items[i]->fixed;
     numbers.push_back(std::to_string(items[i]->fixed));
   }
-  if (!fits) throw Unexplained{"the number " + numbers_text(numbers, batches)};
+  if (!fits) throw Unexplained("the number " + numbers_text(numbers, batches));
   return size;
 }
 
@@ -77,7 +79,7 @@ graph::Real fit(const Samples<graph::Real>& samples) {
     fits = fits && same_bits(real.at(batches[i]), items[i]->fixed);
     numbers.push_back(std::to_string(items[i]->fixed));
   }
-  if (!fits) throw Unexplained{"the number " + numbers_text(numbers, batches)};
+  if (!fits) throw Unexplained("the number " + numbers_text(numbers, batches));
   return real;
 }
 
@@ -85,7 +87,7 @@ std::vector<graph::Size> fit(const Samples<std::vector<graph::Size>>& samples) {
   std::vector<graph::Size> sizes;
   for (std::size_t i = 0; i < samples.items[0]->size(); ++i) {
     for (const auto* item : samples.items) {
-      if (item->size() != samples.items[0]->size()) throw Unexplained{"a number of dimensions"};
+      if (item->size() != samples.items[0]->size()) throw Unexplained("a number of dimensions");
     }
     sizes.push_back(fit(samples.each([i](const auto& s) -> const auto& { return s[i]; })));
   }
@@ -96,7 +98,7 @@ graph::WrappedNumber fit(const Samples<graph::WrappedNumber>& samples) {
   graph::WrappedNumber result = *samples.items[0];
   const auto fit_as = [&]<typename T>(std::type_identity<T>) {
     for (const auto* item : samples.items) {
-      if (!std::holds_alternative<T>(item->number)) throw Unexplained{"the kind of a number"};
+      if (!std::holds_alternative<T>(item->number)) throw Unexplained("the kind of a number");
     }
     result.number = fit(
         samples.each([](const auto& wrapped) -> const T& { return std::get<T>(wrapped.number); }));
@@ -106,7 +108,7 @@ graph::WrappedNumber fit(const Samples<graph::WrappedNumber>& samples) {
   } else if (std::holds_alternative<graph::Real>(result.number)) {
     fit_as(std::type_identity<graph::Real>{});
   } else if (!samples.all_equal()) {
-    throw Unexplained{"a number"};
+    throw Unexplained("a number");
   }
   return result;
 }
@@ -115,7 +117,7 @@ graph::Argument fit(const Samples<graph::Argument>& samples);
 
 graph::ArgumentList fit(const Samples<graph::ArgumentList>& samples) {
   for (const auto* list : samples.items) {
-    if (list->size() != samples.items[0]->size()) throw Unexplained{"the length of a list"};
+    if (list->size() != samples.items[0]->size()) throw Unexplained("the length of a list");
   }
   graph::ArgumentList result;
   for (std::size_t i = 0; i < samples.items[0]->size(); ++i) {
@@ -127,7 +129,7 @@ graph::ArgumentList fit(const Samples<graph::ArgumentList>& samples) {
 graph::Argument fit(const Samples<graph::Argument>& samples) {
   for (const auto* argument : samples.items) {
     if (argument->content.index() != samples.items[0]->content.index()) {
-      throw Unexplained{"the kind of an argument"};
+      throw Unexplained("the kind of an argument");
     }
   }
   return std::visit(
@@ -137,7 +139,7 @@ graph::Argument fit(const Samples<graph::Argument>& samples) {
         if constexpr (requires { fit(contents); }) {
           return {fit(contents)};
         } else {
-          if (!contents.all_equal()) throw Unexplained{"an argument"};
+          if (!contents.all_equal()) throw Unexplained("an argument");
           return graph::Argument{samples.items[0]->content};
         }
       },
@@ -189,14 +191,14 @@ graph::Value fit_value(const Samples<graph::Graph>& samples, std::size_t index) 
     if (value.source != other->source || value.producer != other->producer ||
         value.dtype != other->dtype || value.requires_grad != other->requires_grad ||
         value.storage_id != other->storage_id) {
-      throw Unexplained{"the dtype, gradient or memory"};
+      throw Unexplained("the dtype, gradient or memory");
     }
   }
   try {
     value.shape = fit(values.each([](const auto& v) -> const auto& { return v.shape; }));
     value.strides = fit(values.each([](const auto& v) -> const auto& { return v.strides; }));
   } catch (const Unexplained& unexplained) {
-    throw Unexplained{"its shape (" + unexplained.what + ")"};
+    throw Unexplained(std::string("its shape (") + unexplained.what() + ")");
   }
   return value;
 }
@@ -252,7 +254,7 @@ graph::Graph generalise(const std::vector<FixedGraph>& recordings) {
       node.inputs =
           fit(samples.each([i](const auto& g) -> const auto& { return g.nodes[i].inputs; }));
     } catch (const Unexplained& unexplained) {
-      refuse(name_of(node), unexplained.what);
+      refuse(name_of(node), unexplained.what());
     }
     node.flags.batch_dependent = grows({node.inputs});
   }
@@ -260,7 +262,7 @@ graph::Graph generalise(const std::vector<FixedGraph>& recordings) {
     try {
       result.values[i] = fit_value(samples, i);
     } catch (const Unexplained& unexplained) {
-      refuse(value_name(result, static_cast<graph::ValueId>(i)), unexplained.what);
+      refuse(value_name(result, static_cast<graph::ValueId>(i)), unexplained.what());
     }
   }
   require_same_constants(samples);

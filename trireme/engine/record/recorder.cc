@@ -278,8 +278,9 @@ void Recorder::make_constant(graph::ValueId value, std::size_t position) {
 }
 
 void Recorder::end_node() {
-  if (makes_uninitialised_memory(node_.op)) {
-    uninitialised_[node_.outputs.at(0)] = graph_.nodes.size();
+  // An operator that throws ends without outputs.
+  if (makes_uninitialised_memory(node_.op) && !node_.outputs.empty()) {
+    uninitialised_[node_.outputs[0]] = graph_.nodes.size();
   }
   graph_.nodes.push_back(std::move(node_));
 }

@@ -63,7 +63,6 @@ std::int64_t num_samples(const graph::Graph& graph, const Batch& batch) {
 struct SerialExecutor::Seeds {
   std::vector<std::vector<double>> weights;
   std::vector<double> totals;
-  std::size_t microbatch = 0;
 };
 
 SerialExecutor::SerialExecutor(const record::Recording& recording, const layout::Plan& plan,
@@ -110,7 +109,7 @@ std::vector<program::StageRun> SerialExecutor::forward(const program::Microbatch
   std::vector<program::ValueMap> received(stages_.size());
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     runs.push_back(stages_[s].forward(input, std::move(received[s])));
-    for (const program::Crossing& crossing : stages_[s].sends()) {
+    for (const layout::Crossing& crossing : stages_[s].sends()) {
       const at::Tensor value = stages_[s].value(runs[s], crossing.value);
       for (std::size_t i = 1; i < crossing.stages.size(); ++i) {
         received[crossing.stages[i]][crossing.value] = program::copy_across(value);
@@ -121,17 +120,19 @@ std::vector<program::StageRun> SerialExecutor::forward(const program::Microbatch
 }
 
 program::ValueMap SerialExecutor::loss_seeds(const std::vector<program::StageRun>& runs,
-                                             const Seeds& seeds, StepLosses& losses) const {
+                                             const std::vector<double>& weights,
+                                             const std::vector<double>& totals,
+                                             StepLosses& losses) const {
   program::ValueMap result;
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     for (int index : stages_[s].losses()) {
       const graph::Loss& loss = recording_.graph.losses[index];
-      const double weight = seeds.weights[seeds.microbatch][index];
+      const double weight = weights[index];
       const at::Tensor value = stages_[s].value(runs[s], loss.value);
       losses.losses[index].sum += sum_of(loss, value, weight);
       losses.losses[index].weight += weight;
       if (loss.coefficient == 0) continue;
-      const double seed = loss.coefficient * (loss.weight ? 1.0 : weight) / seeds.totals[index];
+      const double seed = loss.coefficient * (loss.weight ? 1.0 : weight) / totals[index];
       const at::Tensor tensor = at::scalar_tensor(seed, value.options());
       // A value returned as several losses gets the sum of their seeds.
       auto [known, is_new] = result.emplace(loss.value, tensor);
@@ -153,10 +154,10 @@ void SerialExecutor::backward(std::vector<program::StageRun> runs,
   }
   for (std::size_t s = stages_.size(); s-- > 0;) {
     program::ValueMap gradients = stages_[s].backward(std::move(runs[s]), seeds[s]);
-    for (const program::Crossing& crossing : stages_[s].receives()) {
+    for (const layout::Crossing& crossing : stages_[s].receives()) {
       const auto gradient = gradients.find(crossing.value);
       if (gradient == gradients.end()) continue;
-      const int to = program::previous_in_chain(crossing, static_cast<int>(s));
+      const int to = layout::previous_in_chain(crossing, static_cast<int>(s));
       seeds[to][crossing.value] = program::copy_across(gradient->second);
     }
   }
@@ -169,7 +170,7 @@ StepLosses SerialExecutor::run_step(std::int64_t step, const std::vector<Batch>&
                     " microbatches, got " + std::to_string(microbatches.size()));
   }
   StepLosses losses = empty_losses(recording_.graph);
-  Seeds seeds = weigh(microbatches);
+  const Seeds seeds = weigh(microbatches);
   std::vector<std::vector<program::NormStatistics>> statistics;
   accumulator_.begin_step();
   for (std::size_t m = 0; m < microbatches.size(); ++m) {
@@ -180,8 +181,7 @@ StepLosses SerialExecutor::run_step(std::int64_t step, const std::vector<Batch>&
       std::move(run.slots.statistics.begin(), run.slots.statistics.end(),
                 std::back_inserter(statistics.back()));
     }
-    seeds.microbatch = m;
-    const program::ValueMap of_losses = loss_seeds(runs, seeds, losses);
+    const program::ValueMap of_losses = loss_seeds(runs, seeds.weights[m], seeds.totals, losses);
     backward(std::move(runs), of_losses);
     if ((microbatch + 1) % plan_.batch.microbatches_per_lane() == 0) accumulator_.end_lane();
   }

@@ -60,8 +60,9 @@ class SerialExecutor {
   Seeds weigh(const std::vector<Batch>& microbatches) const;
   std::vector<program::StageRun> forward(const program::MicrobatchInput& input);
   void backward(std::vector<program::StageRun> runs, const program::ValueMap& loss_seeds);
-  program::ValueMap loss_seeds(const std::vector<program::StageRun>& runs, const Seeds& seeds,
-                               StepLosses& losses) const;
+  program::ValueMap loss_seeds(const std::vector<program::StageRun>& runs,
+                               const std::vector<double>& weights,
+                               const std::vector<double>& totals, StepLosses& losses) const;
 
   const record::Recording& recording_;
   layout::Plan plan_;

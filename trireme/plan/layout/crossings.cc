@@ -1,22 +1,13 @@
-#include "trireme/engine/program/crossings.h"
+#include "trireme/plan/layout/crossings.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
-#include <unordered_map>
 
 #include "trireme/plan/graph/index.h"
 
-namespace trireme::program {
+namespace trireme::layout {
 namespace {
-
-std::unordered_map<graph::NodeId, int> position_of_id(const graph::Graph& graph) {
-  std::unordered_map<graph::NodeId, int> positions;
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    positions[graph.nodes[i].id] = static_cast<int>(i);
-  }
-  return positions;
-}
 
 bool is_made_by_node(const graph::Graph& graph, graph::ValueId value) {
   return graph.values[value].source == graph::ValueSource::kNode;
@@ -25,7 +16,7 @@ bool is_made_by_node(const graph::Graph& graph, graph::ValueId value) {
 }  // namespace
 
 std::vector<std::vector<int>> stage_positions(const graph::Graph& graph, const layout::Plan& plan) {
-  const auto positions = position_of_id(graph);
+  const auto positions = graph::node_positions(graph);
   std::vector<std::vector<int>> result;
   for (const layout::Stage& stage : plan.stages) {
     std::vector<int> own;
@@ -38,7 +29,7 @@ std::vector<std::vector<int>> stage_positions(const graph::Graph& graph, const l
 }
 
 std::vector<Crossing> crossings(const graph::Graph& graph, const layout::Plan& plan) {
-  const auto positions = position_of_id(graph);
+  const auto positions = graph::node_positions(graph);
   const auto stages = stage_positions(graph, plan);
   std::map<graph::ValueId, std::set<int>> consumers;
   for (std::size_t s = 0; s < stages.size(); ++s) {
@@ -66,26 +57,14 @@ std::vector<Crossing> crossings(const graph::Graph& graph, const layout::Plan& p
   return result;
 }
 
-std::vector<int> ancestors(const graph::Graph& graph, std::span<const graph::ValueId> values) {
-  std::set<int> storages;  // Whatever touches memory of a needed value counts as needed.
-  for (graph::ValueId value : values) storages.insert(graph.values[value].storage_id);
-  std::vector<int> result;
-  for (int position = static_cast<int>(graph.nodes.size()) - 1; position >= 0; --position) {
-    const graph::Node& node = graph.nodes[position];
-    const auto is_needed = [&](graph::ValueId value) {
-      return value >= 0 && storages.contains(graph.values[value].storage_id);
-    };
-    if (!std::any_of(node.outputs.begin(), node.outputs.end(), is_needed) &&
-        !std::any_of(node.writes.begin(), node.writes.end(), is_needed)) {
-      continue;
-    }
-    result.push_back(position);
-    for (graph::ValueId value : graph::input_values(node)) {
-      storages.insert(graph.values[value].storage_id);
-    }
-  }
-  std::reverse(result.begin(), result.end());
-  return result;
+int next_in_chain(const Crossing& crossing, int stage) {
+  const auto here = std::find(crossing.stages.begin(), crossing.stages.end(), stage);
+  return here == crossing.stages.end() || here + 1 == crossing.stages.end() ? -1 : *(here + 1);
 }
 
-}  // namespace trireme::program
+int previous_in_chain(const Crossing& crossing, int stage) {
+  const auto here = std::find(crossing.stages.begin(), crossing.stages.end(), stage);
+  return here == crossing.stages.end() || here == crossing.stages.begin() ? -1 : *(here - 1);
+}
+
+}  // namespace trireme::layout

@@ -1,12 +1,11 @@
 #pragma once
 
-#include <span>
 #include <vector>
 
 #include "trireme/plan/graph/graph.h"
 #include "trireme/plan/layout/plan.h"
 
-namespace trireme::program {
+namespace trireme::layout {
 
 /// A value that is made in one stage and used in later ones.
 ///
@@ -25,8 +24,8 @@ std::vector<std::vector<int>> stage_positions(const graph::Graph& graph, const l
 /// All values that cross a cut, by value id. Cost linear in nodes x arguments.
 std::vector<Crossing> crossings(const graph::Graph& graph, const layout::Plan& plan);
 
-/// Positions of the nodes that compute `values` and nothing else, in execution order. Nodes that
-/// write into memory of one of them are among them.
-std::vector<int> ancestors(const graph::Graph& graph, std::span<const graph::ValueId> values);
+/// The stage after (before) `stage` in the chain of a crossing; -1 at its end.
+int next_in_chain(const Crossing& crossing, int stage);
+int previous_in_chain(const Crossing& crossing, int stage);
 
-}  // namespace trireme::program
+}  // namespace trireme::layout

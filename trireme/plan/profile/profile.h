@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trireme/plan/graph/graph.h"
+
+namespace trireme::profile {
+
+/// What one distinct node costs: one operator on one set of shapes, measured alone, for one
+/// microbatch. Times are medians.
+struct NodeCost {
+  std::string key;  ///< Operator and the shapes of its tensors, for people.
+  double forward_us = 0;
+  double input_us = 0;   ///< Backward, gradients of activations only (I).
+  double weight_us = 0;  ///< Backward, gradients of parameters only (W).
+  double spread = 0;     ///< Interquartile range of the forward over its median.
+  std::vector<int> saved_inputs;   ///< Indices into graph::input_values that the backward keeps.
+  std::vector<int> saved_outputs;  ///< Indices into Node::outputs that the backward keeps.
+  std::int64_t kept_bytes = 0;     ///< Kept for the backward beside those: masks, statistics.
+  std::int64_t forward_workspace_bytes = 0;   ///< Peak of the forward beyond inputs and outputs.
+  std::int64_t backward_workspace_bytes = 0;  ///< Likewise of the backward, beyond gradients.
+  bool operator==(const NodeCost&) const = default;
+};
+
+/// A range of nodes that was measured as a whole. The costs of its nodes are multiplied by
+/// measured / summed, so that sums over ranges are the times of ranges.
+struct RangeTime {
+  int begin = 0;  ///< Positions in the recorded graph.
+  int end = 0;
+  double forward_us = 0;   ///< Measured, per microbatch.
+  double backward_us = 0;  ///< Measured, per microbatch: I and W.
+  bool operator==(const RangeTime&) const = default;
+};
+
+/// A message of this many bytes between two ranks, one way, until the receiver has it.
+struct LinkTime {
+  std::int64_t bytes = 0;
+  double alone_us = 0;
+  double beside_compute_us = 0;  ///< While both ranks compute.
+  bool operator==(const LinkTime&) const = default;
+};
+
+/// A class of links, `host` (both ranks on one machine) or `network`. Sizes ascend.
+struct LinkTable {
+  std::string kind;
+  std::vector<LinkTime> times;
+  bool operator==(const LinkTable&) const = default;
+};
+
+/// The machine that a profile was taken on.
+struct Hardware {
+  std::string processor;  ///< Model name.
+  int num_cores = 0;
+  std::string instruction_set;  ///< Of torch's kernels: `AVX2`, `AVX512`, ...
+  std::string torch_version;
+  bool operator==(const Hardware&) const = default;
+};
+
+/// Costs per element and step of what a rank does outside stages.
+struct StepCosts {
+  double optimizer_ns = 0;  ///< Update of one parameter element.
+  double fold_ns = 0;       ///< Adding one gradient element to a partial sum.
+  double copy_ns_per_byte = 0;  ///< Putting a boundary value into a message.
+  bool operator==(const StepCosts&) const = default;
+};
+
+/// Measured costs of a graph's nodes and of the links between ranks. Whoever plans reads this and
+/// never a clock: the same profile gives the same plan. Plain data; file form in docs/formats.md.
+struct Profile {
+  std::string graph_sha256;
+  std::int64_t microbatch = 0;  ///< b that all node costs are for.
+  int num_busy_ranks = 1;       ///< Local ranks that measured at the same time.
+  Hardware hardware;
+  std::vector<NodeCost> costs;
+  std::vector<int> cost_of;  ///< By position in the recorded graph: index into `costs`.
+  std::vector<RangeTime> ranges;
+  std::vector<LinkTable> links;
+  StepCosts step;
+  bool operator==(const Profile&) const = default;
+};
+
+/// A node's cost after scaling to the measured ranges.
+struct NodeTime {
+  double forward_us = 0;
+  double input_us = 0;
+  double weight_us = 0;
+  double backward_us() const { return input_us + weight_us; }
+};
+
+/// Times by position in `planned`: the recorded graph, or one with copies (graph::copy_to_consumers),
+/// whose copied nodes cost what the node they copy does.
+///
+/// Errors   kInvalidArgument where the profile does not fit the graph.
+std::vector<NodeTime> node_times(const Profile& profile, const graph::Graph& planned);
+
+/// The unscaled cost of the node at each position in `planned`. As `node_times`.
+std::vector<const NodeCost*> node_costs(const Profile& profile, const graph::Graph& planned);
+
+/// Time of a message: between two measured sizes linear, beyond them by the last bandwidth.
+///
+/// kind   of LinkTable; kInvalidArgument where the profile has no such table.
+double link_us(const Profile& profile, const std::string& kind, std::int64_t bytes,
+               bool beside_compute);
+
+/// kInvalidArgument, naming the field: indices in range, times finite and not negative, ranges in
+/// order. Any profile is safe to pass in.
+void check(const Profile& profile, const graph::Graph& recorded);
+
+}  // namespace trireme::profile

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace trireme::topology {
+
+/// A machine.
+struct Host {
+  std::string name;
+  int num_cores = 1;
+  std::int64_t memory_bytes = 0;
+  bool operator==(const Host&) const = default;
+};
+
+/// Where a rank runs: the cores of its host that it may use. Ranks whose cores overlap share them.
+struct RankPlace {
+  int host = 0;
+  std::vector<int> cores;         ///< Ascending, without repeats.
+  std::int64_t memory_bytes = 0;  ///< What the rank may use: `--device-memory`, or its host's part.
+  bool operator==(const RankPlace&) const = default;
+};
+
+/// The machines of a run and where each rank is. Plain data; file form in docs/formats.md.
+struct Topology {
+  std::vector<Host> hosts;
+  std::vector<RankPlace> ranks;
+  bool operator==(const Topology&) const = default;
+};
+
+/// Ranks that compete for the same cores: a connected component of the overlap of their core sets.
+struct SharedCores {
+  std::vector<int> ranks;  ///< Ascending.
+  int num_cores = 0;       ///< In the union of their sets.
+  bool operator==(const SharedCores&) const = default;
+};
+
+/// Every rank is in exactly one entry. topology: one that passes `check`.
+std::vector<SharedCores> shared_cores(const Topology& topology);
+
+/// kInvalidArgument, naming rank and host, where a rank's host or cores do not exist or a size is
+/// not positive.
+void check(const Topology& topology);
+
+}  // namespace trireme::topology

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+
+#include "trireme/base/error.h"
+#include "trireme/wire/transport/work.h"
+
+namespace trireme::transport {
+
+/// Names a stream of messages between two ranks; both compute it from what they both know.
+using Tag = std::uint64_t;
+
+/// Gives memory for a message of that many bytes, lent to the endpoint until the work ends. Called
+/// once, on a thread of the endpoint; must not call the endpoint.
+using Placement = std::function<std::span<std::byte>(std::size_t bytes)>;
+
+/// One rank of a world: messages to and from every other rank.
+///
+/// Messages of one (sender, receiver, tag) arrive in order; others do not wait for each other.
+/// Nothing is buffered: a message moves once its receiver has posted a recv for it (rendezvous), so
+/// an unposted one holds only the sender's memory.
+///
+/// After the first failure (a peer lost, a poison) all works of the rank fail, now and later, with
+/// the error that came first on any rank, and every peer is told: nobody hangs, everyone prints the
+/// same cause.
+///
+/// Threads  safe from any thread.
+class Endpoint {
+ public:
+  virtual ~Endpoint() = default;
+
+  virtual int rank() const = 0;
+  virtual int world_size() const = 0;
+
+  /// data   lent until the work ends. Done once the receiver's side has taken it off this memory.
+  /// peer   another rank or this one; kInvalidArgument if there is none such.
+  virtual WorkPtr send(int peer, Tag tag, std::span<const std::byte> data) = 0;
+
+  /// Takes the next message of (peer, tag), of any size.
+  virtual WorkPtr recv(int peer, Tag tag, Placement place) = 0;
+
+  /// The caller has failed: every rank's works fail with `error`. The first poison stays.
+  virtual void poison(const Error& error) = 0;
+
+  /// The error that ended this world; nothing while it is well.
+  virtual std::optional<Error> failure() const = 0;
+
+  /// Orderly end: says goodbye, waits until every peer has too or `deadline` passes (kTimeout,
+  /// naming who is missing). A peer that goes away without goodbye is lost. No call may follow.
+  virtual void shutdown(std::chrono::milliseconds deadline) = 0;
+};
+
+}  // namespace trireme::transport

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "trireme/base/error.h"
+
+namespace trireme::transport {
+
+/// Something under way on another thread. Buffers given to the call that returned it belong to the
+/// library until it is done or has failed.
+///
+/// Threads  safe from any thread.
+class Work {
+ public:
+  virtual ~Work() = default;
+
+  /// Whether it has ended, well or not. Never blocks.
+  virtual bool is_done() const = 0;
+
+  /// Blocks until it has ended or `time` has passed; returns whether it ended. Throws the error of
+  /// a work that failed.
+  virtual bool wait_for(std::chrono::milliseconds time) = 0;
+};
+
+using WorkPtr = std::shared_ptr<Work>;  // shared by whoever waits and the thread that completes it
+
+/// Waits for the end. Throws kTimeout with `context` after `deadline`, or the error of a work that
+/// failed, `context` added.
+void wait(Work& work, std::chrono::milliseconds deadline, const ErrorContext& context);
+
+}  // namespace trireme::transport
