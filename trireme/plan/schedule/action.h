@@ -34,8 +34,9 @@ Action parse_action(std::string_view text);
 /// time. Stage s runs on pipeline rank s mod `ranks.size()`.
 ///
 /// Invariants, proved by `check` (check.h): each (stage, microbatch) has one F, and after it one B,
-/// or one I and later one W, all on the stage's rank; forwards and backwards of a stage each come in
-/// microbatch order, which is the order of the lane fold; run in this order, no rank waits for ever.
+/// or one I and later one W, all on the stage's rank; forwards and backwards of a stage each come
+/// in microbatch order, which is the order of the lane fold; run in this order, no rank waits for
+/// ever.
 struct Schedule {
   int num_stages = 0;
   int num_microbatches = 0;

@@ -1,0 +1,50 @@
+#include "trireme/plan/schedule/schedules.h"
+
+#include <array>
+
+#include "trireme/base/error.h"
+#include "trireme/plan/schedule/interleaved.h"
+#include "trireme/plan/schedule/simple.h"
+
+namespace trireme::schedule {
+namespace {
+
+struct Entry {
+  std::string_view name;
+  Schedule (*make)(int num_stages, int num_microbatches);
+};
+
+constexpr std::array kSchedules = {
+    Entry{"simple", make_simple},
+    Entry{"interleaved", make_interleaved},
+};
+
+}  // namespace
+
+Schedule make_schedule(std::string_view name, int num_stages, int num_microbatches) {
+  std::string known;
+  for (const Entry& entry : kSchedules) {
+    if (entry.name == name) return entry.make(num_stages, num_microbatches);
+    known += (known.empty() ? "" : ", ") + std::string(entry.name);
+  }
+  throw Error(
+      ErrorKind::kInvalidArgument,
+      "there is no schedule '" + std::string(name.substr(0, 80)) + "'; choose one of " + known);
+}
+
+Schedule make_schedule(const layout::ScheduleChoice& choice, int num_stages, int num_microbatches) {
+  if (!choice.parameters.empty()) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "the schedule '" + choice.name + "' has no parameter '" +
+                    choice.parameters.begin()->first + "'; leave it out");
+  }
+  return make_schedule(std::string_view(choice.name), num_stages, num_microbatches);
+}
+
+std::vector<std::string> schedule_names() {
+  std::vector<std::string> names;
+  for (const Entry& entry : kSchedules) names.emplace_back(entry.name);
+  return names;
+}
+
+}  // namespace trireme::schedule

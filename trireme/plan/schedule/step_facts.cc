@@ -1,0 +1,152 @@
+#include "trireme/plan/schedule/step_facts.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <set>
+#include <string>
+
+#include "trireme/base/error.h"
+#include "trireme/plan/graph/uses.h"
+#include "trireme/plan/layout/crossings.h"
+#include "trireme/plan/layout/manual.h"
+
+namespace trireme::schedule {
+namespace {
+
+using parameters::BucketKind;
+using parameters::ParameterMap;
+
+[[noreturn]] void fail(const std::string& problem) {
+  throw Error(ErrorKind::kInvalidArgument, "step program: " + problem);
+}
+
+void check_mesh(const layout::Plan& plan, const layout::Mesh& mesh) {
+  if (plan.stages.size() != static_cast<std::size_t>(mesh.pipeline)) {
+    fail("the plan has " + std::to_string(plan.stages.size()) + " stages for a pipeline of " +
+         std::to_string(mesh.pipeline) + " ranks; its schedule runs one stage on each");
+  }
+  if (mesh.shard != 1) {
+    fail("the mesh has " + std::to_string(mesh.shard) + " shards; only 1 is possible so far");
+  }
+}
+
+/// Every rank's lanes must be one subtree of the fold over lanes.
+void check_replicas(const layout::BatchLayout& batch, std::int64_t replicas) {
+  if (batch.lanes % replicas != 0) {
+    fail(std::to_string(replicas) + " data replicas do not divide the " +
+         std::to_string(batch.lanes) + " lanes; make lanes a multiple");
+  }
+  const auto lanes_each = static_cast<std::uint64_t>(batch.lanes / replicas);
+  if (replicas > 1 && !std::has_single_bit(lanes_each)) {
+    fail(std::to_string(batch.lanes) + " lanes on " + std::to_string(replicas) +
+         " data replicas are " + std::to_string(lanes_each) +
+         " each, which is no power of two: the sum would depend on the number of replicas; " +
+         "choose lanes = replicas x 1, 2, 4, ...");
+  }
+}
+
+/// Number of ranks of the world; all of them have a place in some role.
+int count_ranks(const layout::Plan& plan) {
+  std::set<int> ranks;
+  for (const layout::Role& role : plan.roles) {
+    ranks.insert(role.placement.begin(), role.placement.end());
+  }
+  const int count = static_cast<int>(ranks.size());
+  if (*ranks.rbegin() != count - 1) {
+    fail("the roles place " + std::to_string(count) + " ranks, up to rank " +
+         std::to_string(*ranks.rbegin()) + "; number them from 0 without gaps");
+  }
+  return count;
+}
+
+void add_crossings(const graph::Graph& planned, const layout::Plan& plan,
+                   std::vector<Message>& messages) {
+  for (const layout::Crossing& crossing : layout::crossings(planned, plan)) {
+    const std::vector<int>& chain = crossing.stages;
+    for (std::size_t i = 1; i < chain.size(); ++i) {
+      messages.push_back({ChannelKind::kValue, chain[0], chain[i], crossing.value});
+      if (!crossing.has_gradient) continue;
+      messages.push_back({ChannelKind::kGradient, chain[i], chain[i - 1], crossing.value});
+    }
+  }
+}
+
+/// Index in Graph::parameters by name.
+std::map<std::string, int> parameter_indices(const graph::Graph& planned) {
+  std::map<std::string, int> indices;
+  for (std::size_t p = 0; p < planned.parameters.size(); ++p) {
+    indices[planned.parameters[p].name] = static_cast<int>(p);
+  }
+  return indices;
+}
+
+/// A use site's place in graph::use_sites, by (parameter, site).
+std::map<std::pair<int, int>, int> site_indices(const graph::Graph& planned) {
+  std::map<std::pair<int, int>, int> indices;
+  for (const graph::UseSite& site : graph::use_sites(planned)) {
+    const int index = static_cast<int>(indices.size());
+    indices[{site.parameter, site.site}] = index;
+  }
+  return indices;
+}
+
+void add_ties(const graph::Graph& planned, const ParameterMap& map,
+              std::vector<Message>& messages) {
+  const auto parameters = parameter_indices(planned);
+  const auto sites = site_indices(planned);
+  std::map<std::string, int> owners;
+  for (const parameters::Bucket& bucket : map.buckets) {
+    if (bucket.kind != BucketKind::kOwner) continue;
+    for (const parameters::Slot& slot : bucket.slots) owners[slot.parameter] = bucket.stage;
+  }
+  for (const parameters::Bucket& bucket : map.buckets) {
+    for (const parameters::Slot& slot : bucket.slots) {
+      const int owner = owners.at(slot.parameter);
+      if (bucket.stage == owner) continue;
+      const int parameter = parameters.at(slot.parameter);
+      const int site = sites.at({parameter, slot.site});
+      messages.push_back({ChannelKind::kTieGradient, bucket.stage, owner, site});
+      if (bucket.kind != BucketKind::kMirror) continue;
+      messages.push_back({ChannelKind::kTieValue, owner, bucket.stage, parameter});
+    }
+  }
+}
+
+}  // namespace
+
+bool carries_messages(ActionKind kind) { return kind != ActionKind::kBackwardWeight; }
+
+ChannelKind carried_by(ActionKind kind) {
+  return kind == ActionKind::kForward ? ChannelKind::kValue : ChannelKind::kGradient;
+}
+
+bool completes_gradients(ActionKind kind) {
+  return kind == ActionKind::kBackward || kind == ActionKind::kBackwardWeight;
+}
+
+StepFacts step_facts(const graph::Graph& planned, const layout::Plan& plan,
+                     const parameters::ParameterMap& map, const ProgramOptions& options) {
+  StepFacts facts;
+  facts.role = layout::train_role(plan);
+  check_mesh(plan, facts.role.mesh);
+  check_replicas(plan.batch, facts.num_replicas());
+  facts.num_ranks = count_ranks(plan);
+  facts.num_microbatches = static_cast<int>(plan.batch.num_microbatches() / facts.num_replicas());
+  facts.clips_norm = options.clips_norm;
+  add_crossings(planned, plan, facts.messages);
+  add_ties(planned, map, facts.messages);
+  std::sort(facts.messages.begin(), facts.messages.end());
+  facts.stages.resize(plan.stages.size());
+  for (const Message& message : facts.messages) {
+    const auto kind = static_cast<std::size_t>(message.kind);
+    facts.stages[message.from_stage].sends[kind].push_back(message);
+    facts.stages[message.to_stage].recvs[kind].push_back(message);
+  }
+  for (std::size_t b = 0; b < map.buckets.size(); ++b) {
+    facts.stages[map.buckets[b].stage].buckets.push_back(static_cast<int>(b));
+  }
+  return facts;
+}
+
+}  // namespace trireme::schedule

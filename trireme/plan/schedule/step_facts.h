@@ -1,0 +1,71 @@
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "trireme/plan/graph/graph.h"
+#include "trireme/plan/layout/plan.h"
+#include "trireme/plan/parameters/parameter_map.h"
+#include "trireme/plan/schedule/step_program.h"
+
+namespace trireme::schedule {
+
+inline constexpr std::size_t kNumChannelKinds = 4;
+
+/// Something that travels between two stages in every step: once per replica and, where it is a
+/// value or a gradient, once per microbatch.
+struct Message {
+  ChannelKind kind = ChannelKind::kValue;
+  int from_stage = 0;
+  int to_stage = 0;
+  int item = 0;  ///< As in Operation.
+  auto operator<=>(const Message&) const = default;
+};
+
+/// What a stage has to do beside its actions.
+struct StageFacts {
+  std::array<std::vector<Message>, kNumChannelKinds> sends;  ///< By ChannelKind, each ascending.
+  std::array<std::vector<Message>, kNumChannelKinds> recvs;
+  std::vector<int> buckets;  ///< Of the map, ascending.
+
+  const std::vector<Message>& sends_of(ChannelKind kind) const {
+    return sends[static_cast<std::size_t>(kind)];
+  }
+  const std::vector<Message>& recvs_of(ChannelKind kind) const {
+    return recvs[static_cast<std::size_t>(kind)];
+  }
+};
+
+/// What graph, plan and map say about a step, in the form that generator and checker need.
+struct StepFacts {
+  layout::Role role;              ///< The one that trains.
+  int num_ranks = 0;              ///< Of the world: all roles.
+  int num_microbatches = 0;       ///< Per replica.
+  std::vector<Message> messages;  ///< Ascending.
+  std::vector<StageFacts> stages;
+  bool clips_norm = false;
+
+  int num_stages() const { return static_cast<int>(stages.size()); }
+  int num_replicas() const { return role.mesh.data; }
+  /// World rank that runs `stage` for `replica`.
+  int rank(int stage, int replica) const {
+    return role.placement[stage * num_replicas() + replica];
+  }
+};
+
+/// What an action of `kind` waits for and gives: values with a forward, gradients with a backward
+/// or its input part. False where it does neither: W.
+bool carries_messages(ActionKind kind);
+ChannelKind carried_by(ActionKind kind);
+
+/// Whether an action of `kind` completes a microbatch's gradients of parameters: B or W.
+bool completes_gradients(ActionKind kind);
+
+/// planned, plan, map   as for make_step_program.
+/// Errors   kInvalidArgument where one program cannot serve the plan: more stages than pipeline
+///          ranks, a sharded mesh, ranks that are not 0 to n - 1, replicas whose lanes are no
+///          subtree of the fold (DESIGN contract 1).
+StepFacts step_facts(const graph::Graph& planned, const layout::Plan& plan,
+                     const parameters::ParameterMap& map, const ProgramOptions& options);
+
+}  // namespace trireme::schedule
