@@ -14,9 +14,9 @@ namespace trireme::profile {
 struct NodeCost {
   std::string key;  ///< Operator and the shapes of its tensors, for people.
   double forward_us = 0;
-  double input_us = 0;   ///< Backward, gradients of activations only (I).
-  double weight_us = 0;  ///< Backward, gradients of parameters only (W).
-  double spread = 0;     ///< Interquartile range of the forward over its median.
+  double input_us = 0;             ///< Backward, gradients of activations only (I).
+  double weight_us = 0;            ///< Backward, gradients of parameters only (W).
+  double spread = 0;               ///< Interquartile range of the forward over its median.
   std::vector<int> saved_inputs;   ///< Indices into graph::input_values that the backward keeps.
   std::vector<int> saved_outputs;  ///< Indices into Node::outputs that the backward keeps.
   std::int64_t kept_bytes = 0;     ///< Kept for the backward beside those: masks, statistics.
@@ -61,8 +61,8 @@ struct Hardware {
 
 /// Costs per element and step of what a rank does outside stages.
 struct StepCosts {
-  double optimizer_ns = 0;  ///< Update of one parameter element.
-  double fold_ns = 0;       ///< Adding one gradient element to a partial sum.
+  double optimizer_ns = 0;      ///< Update of one parameter element.
+  double fold_ns = 0;           ///< Adding one gradient element to a partial sum.
   double copy_ns_per_byte = 0;  ///< Putting a boundary value into a message.
   bool operator==(const StepCosts&) const = default;
 };
@@ -90,8 +90,8 @@ struct NodeTime {
   double backward_us() const { return input_us + weight_us; }
 };
 
-/// Times by position in `planned`: the recorded graph, or one with copies (graph::copy_to_consumers),
-/// whose copied nodes cost what the node they copy does.
+/// Times by position in `planned`: the recorded graph, or one with copies
+/// (graph::copy_to_consumers), whose copied nodes cost what the node they copy does.
 ///
 /// Errors   kInvalidArgument where the profile does not fit the graph.
 std::vector<NodeTime> node_times(const Profile& profile, const graph::Graph& planned);
@@ -101,12 +101,15 @@ std::vector<const NodeCost*> node_costs(const Profile& profile, const graph::Gra
 
 /// Time of a message: between two measured sizes linear, beyond them by the last bandwidth.
 ///
+/// Below the smallest size it takes as long as that.
+///
 /// kind   of LinkTable; kInvalidArgument where the profile has no such table.
 double link_us(const Profile& profile, const std::string& kind, std::int64_t bytes,
                bool beside_compute);
 
-/// kInvalidArgument, naming the field: indices in range, times finite and not negative, ranges in
-/// order. Any profile is safe to pass in.
+/// kInvalidArgument, naming the field: indices in range, times finite and not negative, ranges and
+/// message sizes in order, node ids as recorded (ascending, no copies). Any profile is safe to pass
+/// in.
 void check(const Profile& profile, const graph::Graph& recorded);
 
 }  // namespace trireme::profile

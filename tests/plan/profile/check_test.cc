@@ -1,0 +1,90 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+
+#include "tests/graphs/sample_graphs.h"
+#include "trireme/base/error.h"
+#include "trireme/plan/profile/profile.h"
+
+namespace trireme::profile {
+namespace {
+
+using ::testing::HasSubstr;
+
+Profile mlp_profile() {
+  Profile profile;
+  profile.microbatch = 2;
+  NodeCost linear;
+  linear.saved_inputs = {0, 1};
+  NodeCost pointwise;
+  pointwise.saved_outputs = {0};
+  profile.costs = {linear, pointwise};
+  profile.cost_of = {0, 1, 0, 1};
+  profile.ranges = {{0, 2, 1, 1}, {2, 4, 1, 1}};
+  profile.links = {{"host", {{0, 1, 1}, {8, 2, 2}}}};
+  return profile;
+}
+
+std::string complaint(const std::function<void(Profile&)>& change) {
+  Profile profile = mlp_profile();
+  change(profile);
+  try {
+    check(profile, graph::testing::make_mlp());
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+    return error.message();
+  }
+  return "";
+}
+
+TEST(ProfileCheck, NamesTheField) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(complaint([](Profile&) {}), "");
+  EXPECT_THAT(complaint([](Profile& p) { p.microbatch = 0; }), HasSubstr("microbatch"));
+  EXPECT_THAT(complaint([](Profile& p) { p.num_busy_ranks = 0; }), HasSubstr("num_busy_ranks"));
+  EXPECT_THAT(complaint([](Profile& p) { p.costs[1].forward_us = kInf; }),
+              HasSubstr("costs[1].forward_us must be finite"));
+  EXPECT_THAT(complaint([](Profile& p) { p.costs[0].weight_us = -1; }),
+              HasSubstr("costs[0].weight_us"));
+  EXPECT_THAT(complaint([](Profile& p) { p.costs[0].kept_bytes = -1; }),
+              HasSubstr("costs[0].kept_bytes"));
+  EXPECT_THAT(complaint([](Profile& p) { p.step.fold_ns = std::nan(""); }),
+              HasSubstr("step.fold_ns"));
+}
+
+TEST(ProfileCheck, IndicesAreInRange) {
+  EXPECT_THAT(complaint([](Profile& p) { p.cost_of.pop_back(); }),
+              HasSubstr("cost_of has 3 entries, but the graph has 4 nodes"));
+  EXPECT_THAT(complaint([](Profile& p) { p.cost_of[2] = 2; }), HasSubstr("cost_of[2] is 2"));
+  EXPECT_THAT(complaint([](Profile& p) { p.costs[0].saved_inputs = {3}; }),
+              HasSubstr("costs[0].saved_inputs has 3, but a node of this cost has 3"));
+  EXPECT_THAT(complaint([](Profile& p) { p.costs[1].saved_outputs = {-1}; }),
+              HasSubstr("costs[1].saved_outputs"));
+}
+
+TEST(ProfileCheck, RangesAndMessageSizesAscend) {
+  EXPECT_THAT(complaint([](Profile& p) { p.ranges[1].begin = 1; }), HasSubstr("ranges[1] [1, 4)"));
+  EXPECT_THAT(complaint([](Profile& p) { p.ranges[1].end = 5; }), HasSubstr("ranges[1]"));
+  EXPECT_THAT(complaint([](Profile& p) { p.ranges[0].end = 0; }), HasSubstr("ranges[0]"));
+  EXPECT_THAT(complaint([](Profile& p) { p.ranges[0].backward_us = -1; }),
+              HasSubstr("ranges[0].backward_us"));
+  EXPECT_THAT(complaint([](Profile& p) { p.links[0].times[1].bytes = 0; }),
+              HasSubstr("links[0].times[1].bytes must ascend"));
+  EXPECT_THAT(complaint([](Profile& p) { p.links[0].times.clear(); }), HasSubstr("is empty"));
+  EXPECT_THAT(complaint([](Profile& p) { p.links.push_back(p.links[0]); }),
+              HasSubstr("links[1].kind appears twice"));
+}
+
+TEST(ProfileCheck, TheGraphIsTheRecordedOne) {
+  graph::Graph graph = graph::testing::make_mlp();
+  graph.nodes[1].copy_of = 0;
+  EXPECT_THROW(check(mlp_profile(), graph), Error);
+  graph = graph::testing::make_mlp();
+  graph.nodes[1].id = 9;
+  EXPECT_THROW(check(mlp_profile(), graph), Error);
+}
+
+}  // namespace
+}  // namespace trireme::profile

@@ -1,0 +1,124 @@
+#include "trireme/plan/profile/profile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "tests/graphs/graph_builder.h"
+#include "tests/graphs/sample_graphs.h"
+#include "trireme/base/error.h"
+#include "trireme/plan/graph/copies.h"
+
+namespace trireme::profile {
+namespace {
+
+using graph::ValueId;
+using graph::testing::GraphBuilder;
+using ::testing::HasSubstr;
+
+/// Node p costs p + 1 forward, twice that input, three times that weight.
+Profile rising_profile(int num_nodes) {
+  Profile profile;
+  profile.microbatch = 2;
+  for (int p = 0; p < num_nodes; ++p) {
+    NodeCost cost;
+    cost.forward_us = p + 1;
+    cost.input_us = 2 * (p + 1);
+    cost.weight_us = 3 * (p + 1);
+    profile.costs.push_back(cost);
+    profile.cost_of.push_back(p);
+  }
+  return profile;
+}
+
+std::vector<double> forwards(const Profile& profile, const graph::Graph& planned) {
+  std::vector<double> times;
+  for (const NodeTime& time : node_times(profile, planned)) times.push_back(time.forward_us);
+  return times;
+}
+
+TEST(NodeTimes, WithoutRangesTheyAreTheCosts) {
+  const graph::Graph graph = graph::testing::make_mlp();
+  Profile profile = rising_profile(4);
+  profile.cost_of = {0, 1, 0, 3};
+  EXPECT_EQ(forwards(profile, graph), (std::vector<double>{1, 2, 1, 4}));
+  EXPECT_EQ(node_times(profile, graph)[3].backward_us(), 20);
+  EXPECT_EQ(node_costs(profile, graph)[2], &profile.costs[0]);
+}
+
+TEST(NodeTimes, AreScaledSoThatRangesTakeWhatTheyTook) {
+  const graph::Graph graph = graph::testing::make_mlp();
+  Profile profile = rising_profile(4);
+  profile.ranges = {{0, 2, 6, 30}, {3, 4, 2, 10}};
+  const std::vector<NodeTime> times = node_times(profile, graph);
+  EXPECT_EQ(forwards(profile, graph), (std::vector<double>{2, 4, 3, 2}));
+  EXPECT_EQ(times[0].backward_us() + times[1].backward_us(), 30);
+  EXPECT_EQ(times[0].input_us / times[0].weight_us, 2.0 / 3);
+  EXPECT_EQ(times[2].backward_us(), 15);
+  EXPECT_EQ(times[3].backward_us(), 10);
+}
+
+TEST(NodeTimes, ARangeWhoseNodesTakeNothingStaysSo) {
+  Profile profile = rising_profile(4);
+  profile.costs.assign(4, {});
+  profile.ranges = {{0, 4, 8, 16}};
+  EXPECT_EQ(forwards(profile, graph::testing::make_mlp()), (std::vector<double>{0, 0, 0, 0}));
+}
+
+TEST(NodeTimes, CopiesCostWhatTheirOriginalDoes) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", {8});
+  const ValueId bias = b.node("embedding", {b.parameter("table", {8})}, b.fixed({8}));
+  ValueId h = b.node("relu", {x}, b.batch({8}));
+  h = b.node("add", {h, bias}, b.batch({8}));
+  b.loss(b.node("add", {h, bias}, b.batch({8})));
+  const graph::Graph planned = graph::copy_to_consumers(b.graph(), std::array{0});
+  // relu, bias, add, bias', add, loss
+  EXPECT_EQ(forwards(rising_profile(5), planned), (std::vector<double>{2, 1, 3, 1, 4, 5}));
+}
+
+TEST(NodeTimes, AProfileOfAnotherGraphIsRefused) {
+  const graph::Graph graph = graph::testing::make_mlp();
+  try {
+    node_times(rising_profile(5), graph);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+    EXPECT_THAT(error.message(), HasSubstr("costs of 5 nodes, but the graph was recorded with 4"));
+  }
+  Profile profile = rising_profile(4);
+  profile.cost_of[1] = 4;
+  EXPECT_THROW(node_times(profile, graph), Error);
+  EXPECT_THROW(node_costs(profile, graph), Error);
+  profile = rising_profile(4);
+  profile.ranges = {{2, 5, 1, 1}};
+  EXPECT_THROW(node_times(profile, graph), Error);
+}
+
+TEST(LinkTime, IsLinearBetweenMeasuredSizes) {
+  Profile profile;
+  profile.links = {{"host", {{100, 10, 20}, {200, 20, 30}, {400, 30, 50}}}};
+  const auto alone = [&](std::int64_t bytes) { return link_us(profile, "host", bytes, false); };
+  EXPECT_EQ(alone(0), 10);
+  EXPECT_EQ(alone(100), 10);
+  EXPECT_EQ(alone(150), 15);
+  EXPECT_EQ(alone(200), 20);
+  EXPECT_EQ(alone(300), 25);
+  EXPECT_EQ(alone(600), 40);
+  EXPECT_EQ(link_us(profile, "host", 300, true), 40);
+  EXPECT_EQ(link_us(profile, "host", 600, true), 70);
+}
+
+TEST(LinkTime, BeyondAnUnevenTableTheLargestMessageDecides) {
+  Profile profile;
+  profile.links = {
+      {"flat", {{100, 20, 20}, {200, 10, 10}}}, {"one", {{100, 10, 10}}}, {"empty", {{0, 7, 7}}}};
+  EXPECT_EQ(link_us(profile, "flat", 400, false), 20);
+  EXPECT_EQ(link_us(profile, "one", 300, false), 30);
+  EXPECT_EQ(link_us(profile, "empty", 300, false), 7);
+  EXPECT_THROW(link_us(profile, "network", 1, false), Error);
+}
+
+}  // namespace
+}  // namespace trireme::profile

@@ -1,0 +1,74 @@
+#include "trireme/plan/topology/topology.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "trireme/base/error.h"
+
+namespace trireme::topology {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+
+Topology two_hosts() {
+  return {{{"a", 4, 8 * kGiB}, {"b", 2, 8 * kGiB}},
+          {{0, {0}, kGiB}, {0, {1, 2}, kGiB}, {1, {0}, kGiB}}};
+}
+
+std::string complaint(const std::function<void(Topology&)>& change) {
+  Topology topology = two_hosts();
+  change(topology);
+  try {
+    check(topology);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+    return error.message();
+  }
+  return "";
+}
+
+TEST(Topology, CheckNamesRankAndHost) {
+  EXPECT_EQ(complaint([](Topology&) {}), "");
+  EXPECT_EQ(complaint([](Topology& t) { t.ranks.clear(); }), "topology: it has no ranks");
+  EXPECT_EQ(complaint([](Topology& t) { t.hosts[1].name = "a"; }),
+            "topology: host 1 'a': its name is taken");
+  EXPECT_EQ(complaint([](Topology& t) { t.hosts[1].num_cores = 0; }),
+            "topology: host 1 'b': num_cores must be at least 1, got 0");
+  EXPECT_THAT(complaint([](Topology& t) { t.hosts[0].memory_bytes = 0; }), HasSubstr("host 0 'a'"));
+  EXPECT_EQ(complaint([](Topology& t) { t.ranks[2].host = 2; }),
+            "topology: rank 2: there is no host 2, only 2");
+  EXPECT_THAT(complaint([](Topology& t) { t.ranks[0].host = -1; }), HasSubstr("no host -1"));
+  EXPECT_EQ(complaint([](Topology& t) { t.ranks[2].cores = {0, 2}; }),
+            "topology: rank 2: 'b' has no core 2, only 2");
+  EXPECT_EQ(complaint([](Topology& t) { t.ranks[2].cores = {}; }),
+            "topology: rank 2: it has no cores on 'b'");
+  EXPECT_THAT(complaint([](Topology& t) { t.ranks[1].cores = {2, 1}; }), HasSubstr("ascend"));
+  EXPECT_THAT(complaint([](Topology& t) { t.ranks[1].cores = {1, 1}; }), HasSubstr("ascend"));
+  EXPECT_THAT(complaint([](Topology& t) { t.ranks[1].memory_bytes = 0; }), HasSubstr("rank 1"));
+}
+
+TEST(Topology, OwnCoresAreSharedWithNobody) {
+  EXPECT_EQ(shared_cores(two_hosts()), (std::vector<SharedCores>{{{0}, 1}, {{1}, 2}, {{2}, 1}}));
+}
+
+TEST(Topology, OverlapsJoinRanksTransitively) {
+  Topology topology;
+  topology.hosts = {{"a", 4, kGiB}, {"b", 4, kGiB}};
+  topology.ranks = {{0, {3}, 1}, {0, {0, 1}, 1}, {0, {2, 3}, 1}, {1, {0}, 1}, {0, {1, 2}, 1}};
+  // 0-2 over core 3, 2-4 over core 2, 4-1 over core 1; rank 3 is on another host.
+  EXPECT_EQ(shared_cores(topology), (std::vector<SharedCores>{{{0, 1, 2, 4}, 4}, {{3}, 1}}));
+}
+
+TEST(Topology, MoreRanksThanCores) {
+  Topology topology;
+  topology.hosts = {{"a", 2, kGiB}};
+  topology.ranks.assign(4, {0, {0, 1}, 1});
+  EXPECT_EQ(shared_cores(topology), (std::vector<SharedCores>{{{0, 1, 2, 3}, 2}}));
+}
+
+}  // namespace
+}  // namespace trireme::topology

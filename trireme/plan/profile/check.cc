@@ -1,0 +1,125 @@
+#include <cmath>
+#include <set>
+
+#include "trireme/base/error.h"
+#include "trireme/plan/graph/index.h"
+#include "trireme/plan/profile/profile.h"
+
+namespace trireme::profile {
+namespace {
+
+[[noreturn]] void fail(const std::string& problem) {
+  throw Error(ErrorKind::kInvalidArgument, "profile: " + problem);
+}
+
+std::string at(const std::string& list, std::size_t index) {
+  return list + "[" + std::to_string(index) + "]";
+}
+
+void check_amount(double amount, const std::string& field) {
+  if (std::isfinite(amount) && amount >= 0) return;
+  fail(field + " must be finite and not negative, got " + std::to_string(amount));
+}
+
+void check_bytes(std::int64_t bytes, const std::string& field) {
+  if (bytes < 0) fail(field + " must not be negative, got " + std::to_string(bytes));
+}
+
+void check_cost(const NodeCost& cost, const std::string& subject) {
+  check_amount(cost.forward_us, subject + ".forward_us");
+  check_amount(cost.input_us, subject + ".input_us");
+  check_amount(cost.weight_us, subject + ".weight_us");
+  check_amount(cost.spread, subject + ".spread");
+  check_bytes(cost.kept_bytes, subject + ".kept_bytes");
+  check_bytes(cost.forward_workspace_bytes, subject + ".forward_workspace_bytes");
+  check_bytes(cost.backward_workspace_bytes, subject + ".backward_workspace_bytes");
+}
+
+void check_indices(const std::vector<int>& indices, std::size_t count, const std::string& field) {
+  for (const int index : indices) {
+    if (index >= 0 && static_cast<std::size_t>(index) < count) continue;
+    fail(field + " has " + std::to_string(index) + ", but a node of this cost has " +
+         std::to_string(count));
+  }
+}
+
+void check_cost_of(const Profile& profile, const graph::Graph& recorded) {
+  if (profile.cost_of.size() != recorded.nodes.size()) {
+    fail("cost_of has " + std::to_string(profile.cost_of.size()) + " entries, but the graph has " +
+         std::to_string(recorded.nodes.size()) + " nodes; profile this graph");
+  }
+  graph::NodeId last = -1;
+  for (std::size_t p = 0; p < profile.cost_of.size(); ++p) {
+    const graph::Node& node = recorded.nodes[p];
+    if (node.copy_of >= 0 || node.id <= last) {
+      fail("the graph is not as it was recorded: node " + std::to_string(node.id) +
+           " is a copy or out of the order of ids; pass the recorded one");
+    }
+    last = node.id;
+    const int index = profile.cost_of[p];
+    if (index < 0 || static_cast<std::size_t>(index) >= profile.costs.size()) {
+      fail(at("cost_of", p) + " is " + std::to_string(index) + ", but there are " +
+           std::to_string(profile.costs.size()) + " costs");
+    }
+    const NodeCost& cost = profile.costs[index];
+    const std::string subject = at("costs", static_cast<std::size_t>(index));
+    check_indices(cost.saved_inputs, graph::input_values(node).size(), subject + ".saved_inputs");
+    check_indices(cost.saved_outputs, node.outputs.size(), subject + ".saved_outputs");
+  }
+}
+
+void check_ranges(const Profile& profile) {
+  int last = 0;
+  for (std::size_t r = 0; r < profile.ranges.size(); ++r) {
+    const RangeTime& range = profile.ranges[r];
+    if (range.begin < last || range.end <= range.begin ||
+        range.end > static_cast<int>(profile.cost_of.size())) {
+      fail(at("ranges", r) + " [" + std::to_string(range.begin) + ", " + std::to_string(range.end) +
+           ") is empty, overlaps the one before or ends beyond the " +
+           std::to_string(profile.cost_of.size()) + " nodes");
+    }
+    last = range.end;
+    check_amount(range.forward_us, at("ranges", r) + ".forward_us");
+    check_amount(range.backward_us, at("ranges", r) + ".backward_us");
+  }
+}
+
+void check_links(const std::vector<LinkTable>& links) {
+  std::set<std::string> kinds;
+  for (std::size_t l = 0; l < links.size(); ++l) {
+    const std::string subject = at("links", l);
+    if (!kinds.insert(links[l].kind).second) fail(subject + ".kind appears twice");
+    if (links[l].times.empty()) fail(subject + ".times is empty");
+    std::int64_t last = -1;
+    for (std::size_t t = 0; t < links[l].times.size(); ++t) {
+      const LinkTime& time = links[l].times[t];
+      const std::string entry = at(subject + ".times", t);
+      if (time.bytes <= last) fail(entry + ".bytes must ascend from 0");
+      last = time.bytes;
+      check_amount(time.alone_us, entry + ".alone_us");
+      check_amount(time.beside_compute_us, entry + ".beside_compute_us");
+    }
+  }
+}
+
+}  // namespace
+
+void check(const Profile& profile, const graph::Graph& recorded) {
+  if (profile.microbatch < 1) {
+    fail("microbatch must be at least 1, got " + std::to_string(profile.microbatch));
+  }
+  if (profile.num_busy_ranks < 1) {
+    fail("num_busy_ranks must be at least 1, got " + std::to_string(profile.num_busy_ranks));
+  }
+  for (std::size_t c = 0; c < profile.costs.size(); ++c) {
+    check_cost(profile.costs[c], at("costs", c));
+  }
+  check_cost_of(profile, recorded);
+  check_ranges(profile);
+  check_links(profile.links);
+  check_amount(profile.step.optimizer_ns, "step.optimizer_ns");
+  check_amount(profile.step.fold_ns, "step.fold_ns");
+  check_amount(profile.step.copy_ns_per_byte, "step.copy_ns_per_byte");
+}
+
+}  // namespace trireme::profile

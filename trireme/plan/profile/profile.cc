@@ -1,0 +1,136 @@
+#include "trireme/plan/profile/profile.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "trireme/base/error.h"
+
+// A node of a planned graph is a recorded one or a copy of one, so its cost is found by the id of
+// the recorded node. Recorded ids ascend with positions: ranked, they are the positions that
+// `cost_of` and `ranges` count.
+//
+//     recorded   0 bias, 1 add, 2 add          planned   1' = 0, 1, 0~3, 2     positions 0 1 0 2
+
+namespace trireme::profile {
+namespace {
+
+[[noreturn]] void fail(const std::string& problem) {
+  throw Error(ErrorKind::kInvalidArgument, "profile: " + problem);
+}
+
+graph::NodeId recorded_id(const graph::Node& node) {
+  return node.copy_of >= 0 ? node.copy_of : node.id;
+}
+
+/// Position in the recorded graph of the node at each position of `planned`.
+std::vector<int> recorded_positions(const Profile& profile, const graph::Graph& planned) {
+  std::vector<graph::NodeId> ids;
+  for (const graph::Node& node : planned.nodes) ids.push_back(recorded_id(node));
+  std::vector<graph::NodeId> sorted = ids;
+  std::sort(sorted.begin(), sorted.end());
+  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+  if (sorted.size() != profile.cost_of.size()) {
+    fail("it has costs of " + std::to_string(profile.cost_of.size()) +
+         " nodes, but the graph was recorded with " + std::to_string(sorted.size()) +
+         "; profile this graph");
+  }
+  std::vector<int> positions;
+  for (const graph::NodeId id : ids) {
+    const auto found = std::lower_bound(sorted.begin(), sorted.end(), id);
+    positions.push_back(static_cast<int>(found - sorted.begin()));
+  }
+  return positions;
+}
+
+const NodeCost& cost_at(const Profile& profile, int recorded) {
+  const int index = profile.cost_of[recorded];
+  if (index < 0 || static_cast<std::size_t>(index) >= profile.costs.size()) {
+    fail("cost_of[" + std::to_string(recorded) + "] is " + std::to_string(index) + ", but it has " +
+         std::to_string(profile.costs.size()) + " costs");
+  }
+  return profile.costs[index];
+}
+
+/// What a sum has to be multiplied by to become what was measured.
+double factor(double measured, double summed) { return summed > 0 ? measured / summed : 1; }
+
+void scale(const RangeTime& range, std::vector<NodeTime>& times) {
+  if (range.begin < 0 || range.end > static_cast<int>(times.size())) {
+    fail("a range [" + std::to_string(range.begin) + ", " + std::to_string(range.end) +
+         ") is not within the " + std::to_string(times.size()) + " nodes");
+  }
+  double forward = 0, backward = 0;
+  for (int p = range.begin; p < range.end; ++p) {
+    forward += times[p].forward_us;
+    backward += times[p].backward_us();
+  }
+  for (int p = range.begin; p < range.end; ++p) {
+    times[p].forward_us *= factor(range.forward_us, forward);
+    times[p].input_us *= factor(range.backward_us, backward);
+    times[p].weight_us *= factor(range.backward_us, backward);
+  }
+}
+
+double time_of(const LinkTime& time, bool beside_compute) {
+  return beside_compute ? time.beside_compute_us : time.alone_us;
+}
+
+/// Microseconds per further byte between two measured messages; where the larger one was not
+/// slower, that of the larger one alone.
+double us_per_byte(const LinkTime& small, const LinkTime& large, bool beside_compute) {
+  const double us = time_of(large, beside_compute) - time_of(small, beside_compute);
+  if (us > 0 && large.bytes > small.bytes) {
+    return us / static_cast<double>(large.bytes - small.bytes);
+  }
+  if (large.bytes == 0) return 0;
+  return time_of(large, beside_compute) / static_cast<double>(large.bytes);
+}
+
+}  // namespace
+
+std::vector<const NodeCost*> node_costs(const Profile& profile, const graph::Graph& planned) {
+  std::vector<const NodeCost*> costs;
+  for (const int recorded : recorded_positions(profile, planned)) {
+    costs.push_back(&cost_at(profile, recorded));
+  }
+  return costs;
+}
+
+std::vector<NodeTime> node_times(const Profile& profile, const graph::Graph& planned) {
+  std::vector<NodeTime> recorded_times;
+  for (int p = 0; p < static_cast<int>(profile.cost_of.size()); ++p) {
+    const NodeCost& cost = cost_at(profile, p);
+    recorded_times.push_back({cost.forward_us, cost.input_us, cost.weight_us});
+  }
+  for (const RangeTime& range : profile.ranges) scale(range, recorded_times);
+  std::vector<NodeTime> times;
+  for (const int recorded : recorded_positions(profile, planned)) {
+    times.push_back(recorded_times[recorded]);
+  }
+  return times;
+}
+
+double link_us(const Profile& profile, const std::string& kind, std::int64_t bytes,
+               bool beside_compute) {
+  const auto table = std::find_if(profile.links.begin(), profile.links.end(),
+                                  [&](const LinkTable& links) { return links.kind == kind; });
+  if (table == profile.links.end() || table->times.empty()) {
+    fail("it has no link times of kind '" + kind + "'; profile with ranks on such links");
+  }
+  const std::vector<LinkTime>& times = table->times;
+  const auto above = std::lower_bound(
+      times.begin(), times.end(), bytes,
+      [](const LinkTime& time, std::int64_t wanted) { return time.bytes < wanted; });
+  if (above == times.begin()) return time_of(*above, beside_compute);
+  const LinkTime& below = *std::prev(above);
+  const double further = static_cast<double>(bytes - below.bytes);
+  if (above == times.end()) {
+    const LinkTime& before = times.size() > 1 ? times[times.size() - 2] : below;
+    return time_of(below, beside_compute) + further * us_per_byte(before, below, beside_compute);
+  }
+  const double part = further / static_cast<double>(above->bytes - below.bytes);
+  return time_of(below, beside_compute) +
+         part * (time_of(*above, beside_compute) - time_of(below, beside_compute));
+}
+
+}  // namespace trireme::profile

@@ -1,0 +1,85 @@
+#include "trireme/plan/topology/topology.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "trireme/base/error.h"
+
+namespace trireme::topology {
+namespace {
+
+[[noreturn]] void fail(const std::string& problem) {
+  throw Error(ErrorKind::kInvalidArgument, "topology: " + problem);
+}
+
+void check_hosts(const std::vector<Host>& hosts) {
+  std::set<std::string> names;
+  for (std::size_t h = 0; h < hosts.size(); ++h) {
+    const std::string subject = "host " + std::to_string(h) + " '" + hosts[h].name + "': ";
+    if (!names.insert(hosts[h].name).second) fail(subject + "its name is taken");
+    if (hosts[h].num_cores < 1) {
+      fail(subject + "num_cores must be at least 1, got " + std::to_string(hosts[h].num_cores));
+    }
+    if (hosts[h].memory_bytes < 1) {
+      fail(subject + "memory_bytes must be at least 1, got " +
+           std::to_string(hosts[h].memory_bytes));
+    }
+  }
+}
+
+void check_place(const RankPlace& place, int rank, const std::vector<Host>& hosts) {
+  const std::string subject = "rank " + std::to_string(rank) + ": ";
+  if (place.host < 0 || static_cast<std::size_t>(place.host) >= hosts.size()) {
+    fail(subject + "there is no host " + std::to_string(place.host) + ", only " +
+         std::to_string(hosts.size()));
+  }
+  const Host& host = hosts[place.host];
+  if (place.cores.empty()) fail(subject + "it has no cores on '" + host.name + "'");
+  int last = -1;
+  for (const int core : place.cores) {
+    if (core < 0 || core >= host.num_cores) {
+      fail(subject + "'" + host.name + "' has no core " + std::to_string(core) + ", only " +
+           std::to_string(host.num_cores));
+    }
+    if (core <= last) fail(subject + "its cores must ascend, each given once");
+    last = core;
+  }
+  if (place.memory_bytes < 1) {
+    fail(subject + "memory_bytes must be at least 1, got " + std::to_string(place.memory_bytes));
+  }
+}
+
+}  // namespace
+
+std::vector<SharedCores> shared_cores(const Topology& topology) {
+  const int num_ranks = static_cast<int>(topology.ranks.size());
+  std::vector<int> root(num_ranks);               // Of a rank's component: its lowest rank.
+  std::map<std::pair<int, int>, int> first_user;  // By host and core.
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    root[rank] = rank;
+    const RankPlace& place = topology.ranks[rank];
+    for (const int core : place.cores) {
+      const int user = first_user.try_emplace({place.host, core}, rank).first->second;
+      const int a = root[user], b = root[rank];
+      for (int& r : root) r = r == a || r == b ? std::min(a, b) : r;
+    }
+  }
+  std::map<int, SharedCores> by_root;
+  for (int rank = 0; rank < num_ranks; ++rank) by_root[root[rank]].ranks.push_back(rank);
+  for (const auto& [place, user] : first_user) ++by_root[root[user]].num_cores;
+  std::vector<SharedCores> result;
+  for (auto& [first, shared] : by_root) result.push_back(std::move(shared));
+  return result;
+}
+
+void check(const Topology& topology) {
+  if (topology.ranks.empty()) fail("it has no ranks");
+  check_hosts(topology.hosts);
+  for (std::size_t rank = 0; rank < topology.ranks.size(); ++rank) {
+    check_place(topology.ranks[rank], static_cast<int>(rank), topology.hosts);
+  }
+}
+
+}  // namespace trireme::topology
