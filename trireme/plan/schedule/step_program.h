@@ -99,6 +99,8 @@ struct ProgramOptions {
 StepProgram make_step_program(const graph::Graph& planned, const layout::Plan& plan,
                               const parameters::ParameterMap& map, const ProgramOptions& options);
 
+/// The operation as above; `parse_operation` (operation_text.h) is the inverse. Safe for any
+/// indices.
 std::string to_text(const StepProgram& program, const Operation& operation);
 
 }  // namespace trireme::schedule

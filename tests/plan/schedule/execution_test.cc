@@ -1,0 +1,83 @@
+#include "trireme/plan/schedule/execution.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "trireme/plan/schedule/in_flight.h"
+#include "trireme/plan/schedule/schedules.h"
+
+namespace trireme::schedule {
+namespace {
+
+/// Idle time of each rank between the beginning and the end of the step.
+std::vector<std::int64_t> bubbles(const Execution& execution) {
+  std::vector<std::int64_t> result;
+  for (const std::vector<Span>& spans : execution.ranks) {
+    std::int64_t busy = 0;
+    for (const Span& span : spans) busy += span.end - span.begin;
+    result.push_back(execution.end() - busy);
+  }
+  return result;
+}
+
+// Both: step (m + p - 1)(f + b), bubble (p - 1)(f + b) on every rank.
+TEST(Execution, StepAndBubbleAreThoseOfTheFormulas) {
+  for (const std::string& name : schedule_names()) {
+    for (int p = 1; p <= 8; ++p) {
+      for (const int m : {1, 2, 3, 4, 7, 8, 16, 33}) {
+        for (const auto& [f, b] : {std::pair{1, 2}, {1, 1}, {3, 5}}) {
+          const Schedule schedule = make_schedule(name, p, m);
+          const Execution execution = execute(schedule, {.forward = f, .backward = b});
+          EXPECT_EQ(execution.end(), (m + p - 1) * (f + b)) << name << " p=" << p << " m=" << m;
+          for (const std::int64_t bubble : bubbles(execution)) {
+            EXPECT_EQ(bubble, (p - 1) * (f + b)) << name << " p=" << p << " m=" << m;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Execution, WorkedValuesForFourStagesAndEightMicrobatches) {
+  EXPECT_EQ(execute(make_schedule("simple", 4, 8)).end(), 33);
+  EXPECT_EQ(execute(make_schedule("interleaved", 4, 8)).end(), 33);
+  EXPECT_EQ(most_in_flight(make_schedule("simple", 4, 8)), (std::vector<int>{8, 8, 8, 8}));
+  EXPECT_EQ(most_in_flight(make_schedule("interleaved", 4, 8)), (std::vector<int>{4, 3, 2, 1}));
+}
+
+// simple: m; interleaved: min(m, p - s).
+TEST(InFlight, PeaksAreThoseOfTheFormulas) {
+  for (int p = 1; p <= 8; ++p) {
+    for (const int m : {1, 2, 3, 4, 7, 8, 16}) {
+      const std::vector<int> simple = most_in_flight(make_schedule("simple", p, m));
+      const std::vector<int> interleaved = most_in_flight(make_schedule("interleaved", p, m));
+      for (int s = 0; s < p; ++s) {
+        EXPECT_EQ(simple[s], m);
+        EXPECT_EQ(interleaved[s], std::min(m, p - s)) << "p=" << p << " m=" << m << " s=" << s;
+      }
+    }
+  }
+}
+
+TEST(Execution, ASplitBackwardGoesOnWithItsInputPart) {
+  // Rank 1 does its W late; rank 0 waits only for I.
+  Schedule schedule{2, 1, {{}, {}}};
+  for (const char* action : {"0F0", "0B0"}) schedule.ranks[0].push_back(parse_action(action));
+  for (const char* action : {"1F0", "1I0", "1W0"})
+    schedule.ranks[1].push_back(parse_action(action));
+  const Execution execution = execute(schedule);
+  EXPECT_EQ(execution.ranks[0], (std::vector<Span>{{0, 1}, {3, 5}}));
+  EXPECT_EQ(execution.ranks[1], (std::vector<Span>{{1, 2}, {2, 3}, {3, 4}}));
+}
+
+TEST(Execution, ARankThatWaitsForEverHasFewerSpans) {
+  Schedule schedule{2, 1, {{}, {}}};
+  for (const char* action : {"0F0", "0B0"}) schedule.ranks[0].push_back(parse_action(action));
+  const Execution execution = execute(schedule);
+  EXPECT_EQ(execution.ranks[0].size(), 1U);
+  EXPECT_EQ(execution.end(), 1);
+}
+
+}  // namespace
+}  // namespace trireme::schedule
