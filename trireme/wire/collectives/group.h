@@ -7,29 +7,21 @@
 #include <string>
 #include <vector>
 
+#include "trireme/wire/collectives/chunk.h"
 #include "trireme/wire/transport/endpoint.h"
 
 namespace trireme::collectives {
 
 struct GroupOptions {
-  std::string name;       ///< For messages: `data 1`.
-  std::uint64_t id = 0;   ///< Differs between the groups of a world; part of the tags.
+  std::string name;      ///< For messages: `data 1`.
+  std::uint64_t id = 0;  ///< Differs between the groups of a world; part of the tags.
   std::chrono::milliseconds deadline{300'000};  ///< Of each wait for a peer inside an operation.
 };
 
-/// Part of a buffer that a group rank owns: elements [begin, end).
-struct Chunk {
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-};
-
-/// Elements of chunk `index` of `size` nearly equal ones; edges are multiples of 16 elements.
-Chunk chunk_of(std::int64_t num_elements, int size, int index);
-
 /// Ranks of a world that run collectives together.
 ///
-/// Operations of a group run one after another, in the order of the calls, which must be the same on
-/// all its ranks; each message says which operation it is of, and one of another kind, dtype or
+/// Operations of a group run one after another, in the order of the calls, which must be the same
+/// on all its ranks; each message says which operation it is of, and one of another kind, dtype or
 /// count fails with kInvalidArgument on both sides, naming both. Sums are combined in one order: by
 /// kernels::tree_merges over group ranks, whatever size, chunk or timing.
 ///

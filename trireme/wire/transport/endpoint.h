@@ -3,10 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 
 #include "trireme/base/error.h"
+#include "trireme/wire/transport/failure.h"
 #include "trireme/wire/transport/work.h"
 
 namespace trireme::transport {
@@ -43,14 +45,26 @@ class Endpoint {
   /// Takes the next message of (peer, tag), of any size.
   virtual WorkPtr recv(int peer, Tag tag, Placement place) = 0;
 
-  /// The caller has failed: every rank's works fail with `error`. The first poison stays.
+  /// The caller has failed: every rank's works fail with `error`. The first poison stays. When it
+  /// returns, all works of this rank have ended and the peers have been written to.
   virtual void poison(const Error& error) = 0;
 
+  /// The error that ended this world, for works that may outlive the endpoint.
+  virtual std::shared_ptr<Failure> shared_failure() const = 0;
+
   /// The error that ended this world; nothing while it is well.
-  virtual std::optional<Error> failure() const = 0;
+  std::optional<Error> failure() const {
+    const auto shared = shared_failure();
+    auto error = shared->error();
+    if (error) shared->mark_given();
+    return error;
+  }
 
   /// Orderly end: says goodbye, waits until every peer has too or `deadline` passes (kTimeout,
-  /// naming who is missing). A peer that goes away without goodbye is lost. No call may follow.
+  /// naming who is missing). Throws the failure of a world that has failed. No call may follow.
+  ///
+  /// A peer that goes away without goodbye is lost; so is one that says it with works under way, or
+  /// that a later work still needs.
   virtual void shutdown(std::chrono::milliseconds deadline) = 0;
 };
 

@@ -1,0 +1,125 @@
+#include "trireme/wire/collectives/call.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace trireme::collectives {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::string list_text(const std::vector<int>& ranks) {
+  std::string text;
+  for (const int rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
+  return (ranks.size() == 1 ? "rank " : "ranks ") + text;
+}
+
+}  // namespace
+
+Call::Call(const Members& members, const Description& description, Scratch& scratch)
+    : members_(members),
+      description_(description),
+      own_bytes_(to_bytes(description)),
+      peer_bytes_(members.size()),
+      scratch_(scratch) {}
+
+std::vector<int> Call::peers() const {
+  std::vector<int> result;
+  for (int i = 1; i < members_.size(); ++i) {
+    result.push_back((members_.group_rank + i) % members_.size());
+  }
+  return result;
+}
+
+transport::Tag Call::tag(Hop hop) const {
+  constexpr transport::Tag kGroups = transport::Tag{1} << 63;  // apart from other users' tags
+  return kGroups | members_.id << 2 | static_cast<transport::Tag>(hop);
+}
+
+void Call::send(int peer, Hop hop, std::span<const std::byte> data) {
+  if (data.empty()) return;
+  transfers_.push_back(
+      {peer, hop, false, members_.endpoint.send(members_.ranks[peer], tag(hop), data)});
+}
+
+void Call::recv(int peer, Hop hop, std::span<std::byte> memory) {
+  if (memory.empty()) return;
+  transport::Placement place = [memory](std::size_t) { return memory; };
+  transfers_.push_back(
+      {peer, hop, true, members_.endpoint.recv(members_.ranks[peer], tag(hop), std::move(place))});
+}
+
+void Call::agree() {
+  for (const int peer : peers()) recv(peer, Hop::kDescription, peer_bytes_[peer]);
+  for (const int peer : peers()) send(peer, Hop::kDescription, own_bytes_);
+  wait_where([](const Transfer& transfer) { return transfer.hop == Hop::kDescription; });
+  peer_bytes_[members_.group_rank] = own_bytes_;
+  std::vector<Description> descriptions;
+  for (const auto& bytes : peer_bytes_) descriptions.push_back(parse_description(bytes));
+  compare(descriptions);
+}
+
+void Call::compare(const std::vector<Description>& descriptions) const {
+  for (int i = 1; i < members_.size(); ++i) {
+    if (descriptions[i] == descriptions[0]) continue;
+    throw Error(ErrorKind::kInvalidArgument,
+                "group " + members_.name + ": the ranks call different operations: rank " +
+                    std::to_string(members_.ranks[0]) + " " + to_text(descriptions[0]) + ", rank " +
+                    std::to_string(members_.ranks[i]) + " " + to_text(descriptions[i]) +
+                    "; all must make the same calls in the same order");
+  }
+}
+
+void Call::wait_recvs(int peer, Hop hop) {
+  wait_where([&](const Transfer& transfer) {
+    return transfer.is_recv && transfer.peer == peer && transfer.hop == hop;
+  });
+}
+
+void Call::wait_all() {
+  wait_where([](const Transfer&) { return true; });
+}
+
+template <typename Predicate>
+void Call::wait_where(Predicate is_meant) {
+  const Clock::time_point deadline = Clock::now() + members_.deadline;
+  std::vector<int> missing;
+  for (const Transfer& transfer : transfers_) {
+    if (!is_meant(transfer)) continue;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+    if (!transfer.work->wait_for(std::max(left, std::chrono::milliseconds(0)))) {
+      missing.push_back(members_.ranks[transfer.peer]);
+    }
+  }
+  std::erase_if(transfers_, [&](const Transfer& transfer) {
+    return is_meant(transfer) && transfer.work->is_done();
+  });
+  if (missing.empty()) return;
+  std::sort(missing.begin(), missing.end());
+  missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
+  Error late(ErrorKind::kTimeout, "waited " + std::to_string(members_.deadline.count()) +
+                                      " ms for " + list_text(missing) +
+                                      "; have they failed, or do they call something else?");
+  late.add({.peer = missing.front()});
+  throw late;
+}
+
+void Call::drain() noexcept {
+  for (const Transfer& transfer : transfers_) {
+    try {
+      transfer.work->wait_for(std::chrono::milliseconds::max());
+    } catch (const Error&) {  // the group has the first error already
+      continue;
+    }
+  }
+  transfers_.clear();
+}
+
+ErrorContext Call::context() const {
+  return {.rank = members_.ranks[members_.group_rank],
+          .group = members_.name,
+          .operation = std::string(to_text(description_.operation)),
+          .sequence = description_.sequence};
+}
+
+}  // namespace trireme::collectives

@@ -1,0 +1,75 @@
+#include "trireme/wire/collectives/description.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "trireme/base/error.h"
+#include "trireme/wire/transport/byte_form.h"
+
+namespace trireme::collectives {
+namespace {
+
+constexpr std::array<std::string_view, 5> kOperations = {"all_reduce", "reduce_scatter",
+                                                         "all_gather", "broadcast", "barrier"};
+constexpr std::array<std::string_view, 3> kTypes = {"f32", "f64", "bytes"};
+constexpr std::uint32_t kMagic = 0x43'4c'52'54;  // `TRLC`
+
+}  // namespace
+
+std::string_view to_text(Operation operation) {
+  return kOperations.at(static_cast<std::size_t>(operation));
+}
+
+std::string_view to_text(ElementType type) { return kTypes.at(static_cast<std::size_t>(type)); }
+
+std::string to_text(const Description& description) {
+  std::string text = "operation " + std::to_string(description.sequence) + ": " +
+                     std::string(to_text(description.operation));
+  if (description.operation != Operation::kBarrier) {
+    text +=
+        " of " + std::to_string(description.count) + " " + std::string(to_text(description.type));
+  }
+  if (description.operation == Operation::kBroadcast) {
+    text += " from group rank " + std::to_string(description.root);
+  }
+  return text + " among " + std::to_string(description.group_size) + " ranks";
+}
+
+std::array<std::byte, kDescriptionBytes> to_bytes(const Description& description) {
+  transport::ByteWriter writer;
+  writer.integer(kMagic)
+      .integer(description.sequence)
+      .integer(static_cast<std::uint8_t>(description.operation))
+      .integer(static_cast<std::uint8_t>(description.type))
+      .integer(std::uint16_t{0})
+      .integer(description.count)
+      .integer(description.root)
+      .integer(description.group_size);
+  const std::vector<std::byte> written = writer.take();
+  std::array<std::byte, kDescriptionBytes> bytes{};
+  std::copy(written.begin(), written.end(), bytes.begin());
+  return bytes;
+}
+
+Description parse_description(std::span<const std::byte> bytes) {
+  transport::ByteReader reader(bytes);
+  const auto magic = reader.integer<std::uint32_t>();
+  Description description;
+  description.sequence = reader.integer<std::int64_t>();
+  const auto operation = reader.integer<std::uint8_t>();
+  const auto type = reader.integer<std::uint8_t>();
+  const auto reserved = reader.integer<std::uint16_t>();
+  description.count = reader.integer<std::int64_t>();
+  description.root = reader.integer<std::int32_t>();
+  description.group_size = reader.integer<std::uint32_t>();
+  reader.finish();
+  if (magic != kMagic || operation >= kOperations.size() || type >= kTypes.size() ||
+      reserved != 0) {
+    throw Error(ErrorKind::kCorruptData, "a message is no description of a collective");
+  }
+  description.operation = static_cast<Operation>(operation);
+  description.type = static_cast<ElementType>(type);
+  return description;
+}
+
+}  // namespace trireme::collectives

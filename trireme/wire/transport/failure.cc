@@ -1,0 +1,36 @@
+#include "trireme/wire/transport/failure.h"
+
+#include "trireme/wire/transport/thread.h"
+
+namespace trireme::transport {
+
+Error lost_rank(int rank, const std::string& why) {
+  Error error(ErrorKind::kPeerLost, "rank " + std::to_string(rank) + " is lost: " + why);
+  error.add({.peer = rank});
+  return error;
+}
+
+bool Failure::set(const Error& error) {
+  const std::lock_guard lock(mutex_);
+  if (error_) return false;
+  error_ = error;
+  return true;
+}
+
+std::optional<Error> Failure::error() const {
+  const std::lock_guard lock(mutex_);
+  return error_;
+}
+
+void Failure::mark_given() {
+  if (LibraryThread::is_current()) return;
+  const std::lock_guard lock(mutex_);
+  is_given_ = true;
+}
+
+bool Failure::is_given() const {
+  const std::lock_guard lock(mutex_);
+  return is_given_;
+}
+
+}  // namespace trireme::transport

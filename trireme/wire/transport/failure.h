@@ -1,0 +1,38 @@
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "trireme/base/error.h"
+
+namespace trireme::transport {
+
+/// kPeerLost `rank 2 is lost: <why>`: the same text on whichever rank notices.
+Error lost_rank(int rank, const std::string& why);
+
+/// What ended a world, as one rank sees it. The first error stays.
+///
+/// Shared by an endpoint and its works, which may outlive it.
+/// Threads  safe from any thread.
+class Failure {
+ public:
+  /// Returns whether it was the first.
+  bool set(const Error& error);
+
+  /// Nothing while all is well.
+  std::optional<Error> error() const;
+
+  /// The calling thread has been given the error. Counts if the thread is its owner's, not a
+  /// LibraryThread.
+  void mark_given();
+
+  bool is_given() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::optional<Error> error_;
+  bool is_given_ = false;
+};
+
+}  // namespace trireme::transport

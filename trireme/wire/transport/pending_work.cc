@@ -1,0 +1,36 @@
+#include "trireme/wire/transport/pending_work.h"
+
+#include <algorithm>
+
+namespace trireme::transport {
+
+bool PendingWork::is_done() const {
+  const std::lock_guard lock(mutex_);
+  return is_done_;
+}
+
+bool PendingWork::wait_for(std::chrono::milliseconds time) {
+  constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 365);  // no overflow
+  std::unique_lock lock(mutex_);
+  if (!ended_.wait_for(lock, std::min(time, kLongest), [this] { return is_done_; })) return false;
+  if (!error_) return true;
+  lock.unlock();
+  failure_->mark_given();
+  throw Error(*error_);  // constant from now on
+}
+
+void PendingWork::complete() {
+  const std::lock_guard lock(mutex_);
+  is_done_ = true;
+  ended_.notify_all();
+}
+
+void PendingWork::fail(const Error& error) {
+  const std::lock_guard lock(mutex_);
+  if (is_done_) return;
+  error_ = error;
+  is_done_ = true;
+  ended_.notify_all();
+}
+
+}  // namespace trireme::transport

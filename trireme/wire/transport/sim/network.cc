@@ -1,0 +1,125 @@
+#include "trireme/wire/transport/sim/network.h"
+
+#include <string>
+
+namespace trireme::transport::internal {
+
+SimNetwork::SimNetwork(int num_ranks, SimOptions options)
+    : num_ranks_(num_ranks),
+      options_(options),
+      failure_(std::make_shared<Failure>()),
+      random_(options.seed) {}
+
+WorkPtr SimNetwork::send(const Route& route, std::span<const std::byte> data) {
+  auto work = std::make_shared<PendingWork>(failure_);
+  loop_.post([this, route, data, work] {
+    if (!admit(route, work)) return;
+    traffic_[route].posted.sends.push_back({data, work});
+    match(route);
+  });
+  return work;
+}
+
+WorkPtr SimNetwork::recv(const Route& route, Placement place) {
+  auto work = std::make_shared<PendingWork>(failure_);
+  loop_.post([this, route, place = std::move(place), work] {
+    if (!admit(route, work)) return;
+    traffic_[route].posted.recvs.push_back({place, work});
+    match(route);
+  });
+  return work;
+}
+
+bool SimNetwork::admit(const Route& route, const PendingWorkPtr& work) {
+  for (const int rank : {route.from, route.to}) {
+    if (gone_.contains(rank)) fail_now(lost_rank(rank, "it has said goodbye"));
+  }
+  const auto error = failure_->error();
+  if (error) work->fail(*error);
+  return !error;
+}
+
+void SimNetwork::match(const Route& route) {
+  Traffic& traffic = traffic_[route];
+  if (traffic.posted.sends.empty() || traffic.posted.recvs.empty()) return;
+  traffic.flying.emplace_back(traffic.posted.sends.front(), traffic.posted.recvs.front());
+  traffic.posted.sends.pop_front();
+  traffic.posted.recvs.pop_front();
+  std::uniform_int_distribution<std::int64_t> delay(0, options_.max_delay.count());
+  loop_.post([this, route] { arrive(route); }, std::chrono::microseconds(delay(random_)));
+}
+
+void SimNetwork::arrive(const Route& route) {
+  const auto found = traffic_.find(route);
+  if (found == traffic_.end()) return;  // the world has failed meanwhile
+  Traffic& traffic = found->second;
+  try {
+    deliver(traffic.flying.front().first, traffic.flying.front().second);
+  } catch (Error& error) {
+    error.add({.rank = route.to, .peer = route.from});
+    return fail_now(error);
+  }
+  traffic.flying.pop_front();
+  if (traffic.flying.empty() && traffic.posted.is_empty()) traffic_.erase(found);
+}
+
+void SimNetwork::fail(const Error& error) {
+  failure_->set(error);
+  loop_.run([&] { fail_now(error); });
+}
+
+void SimNetwork::fail_now(const Error& error) {
+  failure_->set(error);
+  std::vector<PendingWorkPtr> works = std::move(goodbyes_);
+  goodbyes_.clear();
+  for (auto& [route, traffic] : traffic_) {
+    take_works(traffic.posted, works);
+    for (const auto& [send, recv] : traffic.flying) {
+      works.insert(works.end(), {send.work, recv.work});
+    }
+  }
+  traffic_.clear();
+  for (const PendingWorkPtr& work : works) work->fail(*failure_->error());
+}
+
+void SimNetwork::close(int rank) {
+  loop_.run([this, rank] {
+    if (!gone_.contains(rank)) fail_now(lost_rank(rank, "its connection closed"));
+  });
+}
+
+WorkPtr SimNetwork::say_goodbye(int rank, std::chrono::milliseconds deadline) {
+  auto work = std::make_shared<PendingWork>(failure_);
+  loop_.post([this, rank, work, deadline] { hear_goodbye(rank, work, deadline); });
+  return work;
+}
+
+void SimNetwork::hear_goodbye(int rank, const PendingWorkPtr& work,
+                              std::chrono::milliseconds deadline) {
+  gone_.insert(rank);
+  for (const auto& [route, traffic] : traffic_) {
+    if (route.from == rank || route.to == rank) {
+      fail_now(lost_rank(rank, "it said goodbye with messages under way"));
+      break;
+    }
+  }
+  if (const auto error = failure_->error()) return work->fail(*error);
+  goodbyes_.push_back(work);
+  if (static_cast<int>(gone_.size()) == num_ranks_) {
+    for (const PendingWorkPtr& waiting : goodbyes_) waiting->complete();
+    goodbyes_.clear();
+  } else {
+    loop_.post([this, rank, work, deadline] { give_up_goodbye(rank, work, deadline); }, deadline);
+  }
+}
+
+void SimNetwork::give_up_goodbye(int rank, const PendingWorkPtr& work,
+                                 std::chrono::milliseconds deadline) {
+  std::vector<int> missing;
+  for (int peer = 0; peer < num_ranks_; ++peer) {
+    if (!gone_.contains(peer)) missing.push_back(peer);
+  }
+  work->fail(missing_goodbyes(rank, missing, deadline));
+}
+
+}  // namespace trireme::transport::internal

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "trireme/wire/transport/posted.h"
+#include "trireme/wire/transport/sim/loop.h"
+#include "trireme/wire/transport/sim/world.h"
+
+namespace trireme::transport::internal {
+
+/// Where messages of one (sender, receiver, tag) go.
+struct Route {
+  int from;
+  int to;
+  Tag tag;
+  auto operator<=>(const Route&) const = default;
+};
+
+/// What the ranks of a SimWorld share.
+///
+/// Public functions are safe from any thread; all state is confined to the loop.
+class SimNetwork {
+ public:
+  SimNetwork(int num_ranks, SimOptions options);
+
+  int num_ranks() const { return num_ranks_; }
+  const std::shared_ptr<Failure>& failure() const { return failure_; }
+
+  WorkPtr send(const Route& route, std::span<const std::byte> data);
+  WorkPtr recv(const Route& route, Placement place);
+
+  /// Ends the world for all; returns when all works have ended.
+  void fail(const Error& error);
+
+  /// The rank's endpoint is gone: a loss, unless it said goodbye before.
+  void close(int rank);
+
+  /// A work that ends when every rank has called this.
+  WorkPtr say_goodbye(int rank, std::chrono::milliseconds deadline);
+
+ private:
+  /// Messages on one route. A timer takes the oldest one that flies, so that order is kept whatever
+  /// the delays are.
+  struct Traffic {
+    Stream posted;
+    std::deque<std::pair<PostedSend, PostedRecv>> flying;
+  };
+
+  bool admit(const Route& route, const PendingWorkPtr& work);
+  void match(const Route& route);
+  void arrive(const Route& route);
+  void fail_now(const Error& error);
+  void hear_goodbye(int rank, const PendingWorkPtr& work, std::chrono::milliseconds deadline);
+  void give_up_goodbye(int rank, const PendingWorkPtr& work, std::chrono::milliseconds deadline);
+
+  const int num_ranks_;
+  const SimOptions options_;
+  const std::shared_ptr<Failure> failure_;  // shared with the works
+  std::mt19937_64 random_;
+  std::map<Route, Traffic> traffic_;
+  std::set<int> gone_;                    ///< Ranks that said goodbye.
+  std::vector<PendingWorkPtr> goodbyes_;  ///< Works that wait for the other ranks' goodbye.
+  SimLoop loop_;                          // last: its thread uses the others
+};
+
+}  // namespace trireme::transport::internal

@@ -1,0 +1,65 @@
+#include "trireme/wire/transport/sim/world.h"
+
+#include <string>
+#include <utility>
+
+#include "trireme/wire/transport/error_form.h"
+#include "trireme/wire/transport/sim/network.h"
+
+namespace trireme::transport {
+namespace {
+
+class SimEndpoint final : public Endpoint {
+ public:
+  SimEndpoint(std::shared_ptr<internal::SimNetwork> network, int rank)
+      : network_(std::move(network)), rank_(rank) {}
+  ~SimEndpoint() override { network_->close(rank_); }
+
+  int rank() const override { return rank_; }
+  int world_size() const override { return network_->num_ranks(); }
+
+  WorkPtr send(int peer, Tag tag, std::span<const std::byte> data) override {
+    check_peer(peer, *this);
+    return network_->send({rank_, peer, tag}, data);
+  }
+
+  WorkPtr recv(int peer, Tag tag, Placement place) override {
+    check_peer(peer, *this);
+    return network_->recv({peer, rank_, tag}, std::move(place));
+  }
+
+  void poison(const Error& error) override {
+    Error named = flattened(error);
+    network_->fail(named.add({.rank = rank_}));
+  }
+
+  std::shared_ptr<Failure> shared_failure() const override { return network_->failure(); }
+
+  void shutdown(std::chrono::milliseconds deadline) override {
+    network_->say_goodbye(rank_, deadline)->wait_for(std::chrono::milliseconds::max());
+  }
+
+ private:
+  const std::shared_ptr<internal::SimNetwork> network_;  // shared by the endpoints of the world
+  const int rank_;
+};
+
+}  // namespace
+
+SimWorld::SimWorld(int num_ranks, SimOptions options)
+    : network_(std::make_shared<internal::SimNetwork>(num_ranks, options)) {}
+
+std::unique_ptr<Endpoint> SimWorld::make_endpoint(int rank) {
+  return std::make_unique<SimEndpoint>(network_, rank);
+}
+
+void SimWorld::kill(int rank) { network_->fail(lost_rank(rank, "it was killed")); }
+
+std::vector<std::unique_ptr<Endpoint>> make_sim_world(int num_ranks, SimOptions options) {
+  SimWorld world(num_ranks, options);
+  std::vector<std::unique_ptr<Endpoint>> endpoints;
+  for (int rank = 0; rank < num_ranks; ++rank) endpoints.push_back(world.make_endpoint(rank));
+  return endpoints;
+}
+
+}  // namespace trireme::transport
