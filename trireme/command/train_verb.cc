@@ -26,18 +26,18 @@ struct Options {
   train::SessionOptions session;
 };
 
-std::string losses_text(const serial::StepLosses& losses) {
+std::string losses_text(const program::StepLosses& losses) {
   std::string text = fmt::format("loss {:.6f}", losses.total());
   if (losses.losses.size() < 2) return text;
-  for (const serial::LossTotal& one : losses.losses) {
+  for (const program::LossTotal& one : losses.losses) {
     text += fmt::format(", {} {:.6f}", one.name, one.mean());
   }
   return text;
 }
 
-Json losses_json(const serial::StepLosses& losses) {
+Json losses_json(const program::StepLosses& losses) {
   Json json = {{"loss", losses.total()}};
-  for (const serial::LossTotal& one : losses.losses) json["by_name"][one.name] = one.mean();
+  for (const program::LossTotal& one : losses.losses) json["by_name"][one.name] = one.mean();
   return json;
 }
 

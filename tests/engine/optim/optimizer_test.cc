@@ -108,12 +108,14 @@ TEST(Clip, ScalesToTheLargestNorm) {
   for (const auto& tensor : pair.theirs) {
     expected += tensor.grad().to(torch::kDouble).square().sum().item<double>();
   }
-  EXPECT_NEAR(global_norm(*pair.store, *pair.gradients, kAll), std::sqrt(expected), 1e-9);
-  EXPECT_NEAR(clip_global_norm(*pair.store, *pair.gradients, kAll, 0.5), std::sqrt(expected), 1e-9);
-  EXPECT_NEAR(global_norm(*pair.store, *pair.gradients, kAll), 0.5, 1e-5);
-  const double below = clip_global_norm(*pair.store, *pair.gradients, kAll, 2.0);
-  EXPECT_EQ(global_norm(*pair.store, *pair.gradients, kAll), below);
-  EXPECT_THROW(clip_global_norm(*pair.store, *pair.gradients, kAll, 0), Error);
+  const auto norm = [&] { return global_norm(square_norms(*pair.store, *pair.gradients, kAll)); };
+  EXPECT_NEAR(norm(), std::sqrt(expected), 1e-9);
+  clip(*pair.gradients, norm(), 0.5);
+  EXPECT_NEAR(norm(), 0.5, 1e-5);
+  const double below = norm();
+  clip(*pair.gradients, below, 2.0);
+  EXPECT_EQ(norm(), below);
+  EXPECT_THROW(clip(*pair.gradients, below, 0), Error);
 }
 
 }  // namespace

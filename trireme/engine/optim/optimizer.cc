@@ -32,28 +32,32 @@ double square_norm(const at::Tensor& flat) {
 
 }  // namespace
 
-double global_norm(const ParameterStore& store, const GradientBuffers& gradients,
-                   const HasGradient& has_gradient) {
-  double sum = 0;
+SquareNorms square_norms(const ParameterStore& store, const GradientBuffers& gradients,
+                         const HasGradient& has_gradient) {
+  SquareNorms result;
   for (const std::string& name : store.names()) {
-    if (has_gradient(name)) sum += square_norm(gradient_of(store, gradients, name));
+    if (has_gradient(name)) result[name] = square_norm(gradient_of(store, gradients, name));
   }
+  return result;
+}
+
+double global_norm(const SquareNorms& square_norms) {
+  double sum = 0;
+  for (const auto& [name, square] : square_norms) sum += square;
   return std::sqrt(sum);
 }
 
-double clip_global_norm(const ParameterStore& store, GradientBuffers& gradients,
-                        const HasGradient& has_gradient, double max_norm) {
+void clip(GradientBuffers& gradients, double norm, double max_norm) {
   if (!(max_norm > 0)) {
     throw Error(ErrorKind::kInvalidArgument,
                 "gradients are clipped to a positive norm, got " + std::to_string(max_norm));
   }
   const at::NoGradGuard no_grad;
-  const double norm = global_norm(store, gradients, has_gradient);
   const double factor = max_norm / (norm + 1e-6);
-  if (factor < 1) {
-    for (at::Tensor& flat : gradients.all()) flat.mul_(factor);
+  if (!(factor < 1)) return;
+  for (at::Tensor& flat : gradients.all()) {
+    if (flat.defined()) flat.mul_(factor);
   }
-  return norm;
 }
 
 void apply(Optimizer& optimizer, const ParameterStore& store, const GradientBuffers& gradients,

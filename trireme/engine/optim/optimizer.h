@@ -44,16 +44,19 @@ std::unique_ptr<Optimizer> make_adamw(const kernels::AdamwOptions& options);
 /// Which parameters got a gradient in the step; others keep value and state, as in torch.
 using HasGradient = std::function<bool(const std::string& parameter)>;
 
-/// Norm of all gradients by the contract: f64 sums over norm blocks, folded left in byte order of
-/// the parameters' names. Cost one pass over the gradients.
-double global_norm(const parameters::ParameterStore& store,
-                   const parameters::GradientBuffers& gradients, const HasGradient& has_gradient);
+/// Sum of squares of each parameter's gradient by the contract: f64 sums over norm blocks, folded
+/// left. Parameters without a gradient have none. Cost one pass over the gradients.
+using SquareNorms = std::map<std::string, double>;
+SquareNorms square_norms(const parameters::ParameterStore& store,
+                         const parameters::GradientBuffers& gradients,
+                         const HasGradient& has_gradient);
+
+/// The norm of all: folded left in byte order of the parameters' names.
+double global_norm(const SquareNorms& square_norms);
 
 /// Multiplies all gradients by max_norm / (norm + 1e-6) where that is below 1, as torch does.
-/// Returns the norm before.
-double clip_global_norm(const parameters::ParameterStore& store,
-                        parameters::GradientBuffers& gradients, const HasGradient& has_gradient,
-                        double max_norm);
+/// kInvalidArgument where max_norm is not positive.
+void clip(parameters::GradientBuffers& gradients, double norm, double max_norm);
 
 /// Updates every parameter that got a gradient.
 void apply(Optimizer& optimizer, const parameters::ParameterStore& store,

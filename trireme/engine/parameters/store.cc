@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/from_blob.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "trireme/base/error.h"
@@ -52,22 +53,45 @@ at::Tensor slot_view(const at::Tensor& flat, const Slot& slot, const at::Tensor&
   return part.as_strided(like.sizes(), like.strides());
 }
 
-GradientBuffers::GradientBuffers(const ParameterMap& map, const FlatMemory& memory) {
+GradientBuffers::GradientBuffers(const ParameterMap& map, const Stages& stages,
+                                 const FlatMemory& memory) {
   for (const Bucket& bucket : map.buckets) {
-    flat_.push_back(typed(memory, accumulator_type(bucket.dtype), bucket.num_elements));
+    flat_.push_back(stages.contains(bucket.stage)
+                        ? typed(memory, accumulator_type(bucket.dtype), bucket.num_elements)
+                        : at::Tensor());
   }
 }
 
 ParameterStore::ParameterStore(ParameterMap map, const graph::Graph& graph,
                                std::vector<at::Tensor> tensors, const Options& options)
     : map_(std::move(map)), memory_(options.memory) {
+  for (const Bucket& bucket : map_.buckets) stages_.insert(bucket.stage);
+  if (options.stages) stages_ = *options.stages;
   place_sites();
   for (const Bucket& bucket : map_.buckets) {
-    values_.push_back(bucket.kind == BucketKind::kOwner
+    values_.push_back(has_values(bucket)
                           ? typed(memory_, value_type(bucket.dtype), bucket.num_elements)
                           : at::Tensor());
   }
   move_values(graph, tensors);
+}
+
+/// A mirror bucket has them as soon as one of its owners is elsewhere.
+bool ParameterStore::has_values(const Bucket& bucket) const {
+  if (!holds(bucket.stage) || bucket.kind == BucketKind::kSite) return false;
+  return bucket.kind == BucketKind::kOwner ||
+         std::any_of(bucket.slots.begin(), bucket.slots.end(),
+                     [&](const Slot& slot) { return !owns(slot.parameter); });
+}
+
+std::optional<SlotPlace> ParameterStore::place_of_value(const std::string& parameter) const {
+  if (!owners_.contains(parameter)) return std::nullopt;
+  if (owns(parameter)) return owner(parameter);
+  for (const SlotPlace& place : sites(parameter)) {
+    const Bucket& bucket = map_.buckets[place.bucket];
+    if (bucket.kind == BucketKind::kMirror && holds(bucket.stage)) return place;
+  }
+  return std::nullopt;
 }
 
 void ParameterStore::place_sites() {
@@ -82,18 +106,23 @@ void ParameterStore::place_sites() {
       if (bucket.kind == BucketKind::kOwner) owners_[slot.parameter] = place;
     }
   }
-  for (const auto& [name, place] : owners_) names_.push_back(name);
+  for (const auto& [name, place] : owners_) {
+    if (owns(name)) names_.push_back(name);
+  }
 }
 
 void ParameterStore::move_values(const graph::Graph& graph,
                                  const std::vector<at::Tensor>& tensors) {
   const at::NoGradGuard no_grad;
   for (const graph::Parameter& parameter : graph.parameters) {
-    const auto owner = owners_.find(parameter.name);
-    if (owner == owners_.end()) continue;
+    if (!owners_.contains(parameter.name)) continue;
     at::Tensor tensor = tensors[parameter.value];
-    const at::Tensor view =
-        slot_view(values_[owner->second.bucket], slot(owner->second), tensor.detach());
+    const auto place = place_of_value(parameter.name);
+    if (!place) {
+      tensor.set_data(at::empty({0}, tensor.options()));
+      continue;
+    }
+    const at::Tensor view = slot_view(values_[place->bucket], slot(*place), tensor.detach());
     view.copy_(tensor.detach());
     tensor.set_data(with_own_storage(view));
     views_[parameter.name] = view;
@@ -104,9 +133,15 @@ const at::Tensor& ParameterStore::value(const std::string& parameter) const {
   const auto found = views_.find(parameter);
   if (found == views_.end()) {
     throw Error(ErrorKind::kInvalidArgument,
-                "'" + parameter + "' is no trainable parameter of the recording");
+                "'" + parameter + "' is no trainable parameter of the recording's stages here");
   }
   return found->second;
+}
+
+at::Tensor ParameterStore::flat_value(const std::string& parameter) const {
+  value(parameter);  // the check
+  const SlotPlace place = *place_of_value(parameter);
+  return values_[place.bucket].narrow(0, slot(place).offset_elements, slot(place).num_elements);
 }
 
 const std::vector<SlotPlace>& ParameterStore::sites(const std::string& parameter) const {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,13 +31,18 @@ struct SlotPlace {
 /// A slot's part of a bucket's flat buffer, shaped like the parameter with its natural strides.
 at::Tensor slot_view(const at::Tensor& flat, const Slot& slot, const at::Tensor& like);
 
-/// Gradients of all use sites: one flat buffer per bucket, f32 (f64 for f64 parameters).
+/// Stages whose parameters a process holds.
+using Stages = std::set<int>;
+
+/// Gradients of the use sites of some stages: one flat buffer per bucket, f32 (f64 for f64
+/// parameters).
 ///
 /// Caller-synchronised.
 class GradientBuffers {
  public:
-  GradientBuffers(const ParameterMap& map, const FlatMemory& memory);
+  GradientBuffers(const ParameterMap& map, const Stages& stages, const FlatMemory& memory);
 
+  /// Undefined where the bucket's stage is not held.
   const at::Tensor& flat(int bucket) const { return flat_[bucket]; }
   std::vector<at::Tensor>& all() { return flat_; }
 
@@ -43,17 +50,19 @@ class GradientBuffers {
   std::vector<at::Tensor> flat_;
 };
 
-/// Values of all trainable parameters behind the map, in flat buffers per owner bucket.
+/// Values of the trainable parameters behind the map, in flat buffers per owner bucket; mirrors of
+/// parameters whose owner is elsewhere, likewise.
 ///
-/// All stages of the map live here, so a mirror is its owner's memory. Caller-synchronised.
+/// Where a mirror's owner is held too, they are the same memory. Caller-synchronised.
 class ParameterStore {
  public:
   struct Options {
     FlatMemory memory = make_flat_memory;
+    std::optional<Stages> stages;  ///< Those held here; all where it is not set.
   };
 
   /// Copies the parameters in and gives the model's own tensors this memory, so that the module
-  /// always shows the trained values.
+  /// always shows the trained values. Trainable parameters that only other stages use lose theirs.
   ///
   /// tensors   of the recording, by value id.
   ParameterStore(ParameterMap map, const graph::Graph& graph, std::vector<at::Tensor> tensors,
@@ -61,21 +70,33 @@ class ParameterStore {
 
   const ParameterMap& map() const { return map_; }
 
-  /// Trainable parameters with at least one use, in byte order of their names.
+  /// Trainable parameters that are owned here, in byte order of their names.
   const std::vector<std::string>& names() const { return names_; }
 
-  /// The parameter's value, a view of its owner's slot.
+  bool holds(int stage) const { return stages_.contains(stage); }
+  bool owns(const std::string& parameter) const {
+    return holds(map_.buckets[owner(parameter).bucket].stage);
+  }
+
+  /// The parameter's value, a view of its owner's slot or, where that is elsewhere, its mirror's.
   const at::Tensor& value(const std::string& parameter) const;
 
-  /// Flat values of an owner bucket; undefined for other kinds.
+  /// As `value`, its slot in memory order: [num_elements].
+  at::Tensor flat_value(const std::string& parameter) const;
+
+  /// Whether the parameter's value is held here, as owner or mirror.
+  bool has_value(const std::string& parameter) const { return views_.contains(parameter); }
+
+  /// Flat values of an owner or mirror bucket; undefined for others and where they are elsewhere.
   const at::Tensor& flat_values(int bucket) const { return values_[bucket]; }
 
+  /// Whether it is held here or not.
   SlotPlace owner(const std::string& parameter) const { return owners_.at(parameter); }
 
-  /// Places of all the sites of a parameter, in node order.
+  /// Places of all the sites of a parameter, in node order, held here or not.
   const std::vector<SlotPlace>& sites(const std::string& parameter) const;
 
-  GradientBuffers make_gradients() const { return {map_, memory_}; }
+  GradientBuffers make_gradients() const { return {map_, stages_, memory_}; }
 
   /// The site's part of `gradients`, shaped as the parameter.
   at::Tensor gradient_view(const GradientBuffers& gradients, const std::string& parameter,
@@ -85,10 +106,13 @@ class ParameterStore {
 
  private:
   void place_sites();
+  bool has_values(const Bucket& bucket) const;
+  std::optional<SlotPlace> place_of_value(const std::string& parameter) const;
   void move_values(const graph::Graph& graph, const std::vector<at::Tensor>& tensors);
 
   ParameterMap map_;
   FlatMemory memory_;
+  Stages stages_;
   std::vector<std::string> names_;
   std::vector<at::Tensor> values_;  ///< By bucket.
   std::map<std::string, at::Tensor> views_;

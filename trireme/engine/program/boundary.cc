@@ -5,9 +5,7 @@
 #include <c10/core/GradMode.h>
 
 namespace trireme::program {
-namespace {
 
-/// Elements from the first to the last that `tensor` reaches.
 std::int64_t span_elements(const at::Tensor& tensor) {
   if (tensor.numel() == 0) return 0;
   std::int64_t span = 1;
@@ -17,17 +15,16 @@ std::int64_t span_elements(const at::Tensor& tensor) {
   return span;
 }
 
-}  // namespace
+void copy_span(const at::Tensor& tensor, const at::Tensor& span) {
+  const at::NoGradGuard no_grad;
+  span.copy_(tensor.detach().as_strided(span.sizes(), {1}, tensor.storage_offset()));
+}
 
 at::Tensor copy_across(const at::Tensor& tensor) {
   const at::NoGradGuard no_grad;
-  if (tensor.layout() != at::kStrided) return tensor.detach().clone();
-  if (tensor.is_non_overlapping_and_dense()) {
-    return at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options())
-        .copy_(tensor.detach());
-  }
-  const at::Tensor span =
-      tensor.detach().as_strided({span_elements(tensor)}, {1}, tensor.storage_offset()).clone();
+  if (tensor.layout() != at::kStrided) return copy_across(tensor.detach().to_dense());
+  const at::Tensor span = at::empty({span_elements(tensor)}, tensor.options());
+  copy_span(tensor, span);
   return span.as_strided(tensor.sizes(), tensor.strides(), 0);
 }
 

@@ -57,6 +57,13 @@ StageProgram::StageProgram(const record::Recording& recording, const layout::Pla
                                          keep, sites.binding());
 }
 
+bool StageProgram::reads_batch() const {
+  const auto& inputs = recording_.graph.inputs;
+  return std::any_of(inputs.begin(), inputs.end(), [&](const graph::Input& input) {
+    return nodes_->slot_of(input.value).has_value();
+  });
+}
+
 bool StageProgram::seeds_loss(int loss) const { return contains(seeded_losses_, loss); }
 
 StageRun StageProgram::forward(const MicrobatchInput& input, ValueMap received) const {

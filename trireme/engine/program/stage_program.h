@@ -53,6 +53,9 @@ class StageProgram {
   /// Indices into Graph::losses of those that are made here.
   const std::vector<int>& losses() const { return losses_; }
 
+  /// Whether a forward takes a field of the batch.
+  bool reads_batch() const;
+
   /// received   all of `receives()`, as `copy_across` makes them; taken over.
   StageRun forward(const MicrobatchInput& input, ValueMap received) const;
 

@@ -15,6 +15,9 @@ class WeightProgram {
   /// Errors   kInvalidArgument where computing a weight writes a buffer: it would be written twice.
   explicit WeightProgram(const record::Recording& recording);
 
+  /// Whether weights depend on the batch's data.
+  bool reads_batch() const { return nodes_ != nullptr; }
+
   /// Weight of each loss for one microbatch: what its weight tensor holds, or the samples.
   std::vector<double> weights(const Batch& batch, std::int64_t num_samples) const;
 

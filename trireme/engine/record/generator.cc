@@ -8,9 +8,12 @@
 namespace trireme::record {
 namespace {
 
-std::mutex generator_mutex;  // The generator is torch's own global; this guards its seed.
+std::recursive_mutex generator_mutex;  // The generator is torch's own global.
 
 }  // namespace
+
+GeneratorTurn::GeneratorTurn() { generator_mutex.lock(); }
+GeneratorTurn::~GeneratorTurn() { generator_mutex.unlock(); }
 
 void seed_generator(std::uint64_t seed) {
   at::Generator generator = at::detail::getDefaultCPUGenerator();
@@ -19,7 +22,7 @@ void seed_generator(std::uint64_t seed) {
 }
 
 void with_seeded_generator(std::uint64_t seed, const std::function<void()>& work) {
-  const std::lock_guard lock(generator_mutex);
+  const GeneratorTurn turn;
   seed_generator(seed);
   work();
 }

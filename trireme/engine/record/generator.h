@@ -8,8 +8,18 @@
 
 namespace trireme::record {
 
-/// Runs `work` with torch's default CPU generator at the start of the stream `seed`. The generator
-/// belongs to the process: threads that come here at once take turns.
+/// Torch's default CPU generator belongs to the process: while one thread holds a turn, others that
+/// draw under a turn wait. A thread may take several.
+class GeneratorTurn {
+ public:
+  GeneratorTurn();
+  ~GeneratorTurn();
+  GeneratorTurn(const GeneratorTurn&) = delete;
+  GeneratorTurn& operator=(const GeneratorTurn&) = delete;
+};
+
+/// Runs `work` with torch's default CPU generator at the start of the stream `seed`, in a turn
+/// of its own.
 void with_seeded_generator(std::uint64_t seed, const std::function<void()>& work);
 
 /// Puts torch's default CPU generator at the start of the stream `seed`.

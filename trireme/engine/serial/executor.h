@@ -5,30 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "trireme/engine/parameters/lane_accumulator.h"
 #include "trireme/engine/parameters/store.h"
 #include "trireme/engine/program/stage_program.h"
+#include "trireme/engine/program/step_losses.h"
 #include "trireme/engine/program/weight_program.h"
 #include "trireme/engine/record/recording.h"
-#include "trireme/engine/serial/lane_accumulator.h"
 #include "trireme/plan/layout/plan.h"
 
 namespace trireme::serial {
-
-/// One loss over a step or an evaluation.
-struct LossTotal {
-  std::string name;
-  double sum = 0;
-  double weight = 0;
-  double coefficient = 1;
-  double mean() const { return sum / weight; }
-};
-
-struct StepLosses {
-  std::vector<LossTotal> losses;
-
-  /// Sum of coefficient x mean.
-  double total() const;
-};
 
 /// The reference for every layout: runs all stages of a plan in one process, one microbatch after
 /// the other, under the equality contract (docs/concepts/equality.md).
@@ -49,25 +34,36 @@ class SerialExecutor {
   /// holds the gradient of the step loss and the buffers are those of the next step.
   ///
   /// microbatches   B/b of them, b samples each, with their step scalars; kInvalidArgument if not.
-  StepLosses run_step(std::int64_t step, const std::vector<Batch>& microbatches);
+  program::StepLosses run_step(std::int64_t step, const std::vector<Batch>& microbatches);
 
-  LaneAccumulator& gradients() { return accumulator_; }
-  const LaneAccumulator& gradients() const { return accumulator_; }
+  parameters::LaneAccumulator& gradients() { return accumulator_; }
+  const parameters::LaneAccumulator& gradients() const { return accumulator_; }
 
  private:
-  struct Seeds;
+  /// Hands gradients of sites to the accumulator.
+  class Sink : public program::GradientSink {
+   public:
+    explicit Sink(parameters::LaneAccumulator& accumulator) : accumulator_(accumulator) {}
+    void accept(int site, const at::Tensor& gradient) override {
+      accumulator_.accept(site, gradient);
+    }
 
-  Seeds weigh(const std::vector<Batch>& microbatches) const;
+   private:
+    parameters::LaneAccumulator& accumulator_;
+  };
+
+  std::vector<std::vector<double>> weigh(const std::vector<Batch>& microbatches) const;
   std::vector<program::StageRun> forward(const program::MicrobatchInput& input);
-  void backward(std::vector<program::StageRun> runs, const program::ValueMap& loss_seeds);
-  program::ValueMap loss_seeds(const std::vector<program::StageRun>& runs,
-                               const std::vector<double>& weights,
-                               const std::vector<double>& totals, StepLosses& losses) const;
+  void add_losses(const std::vector<program::StageRun>& runs, const std::vector<double>& weights,
+                  program::StepLosses& losses) const;
+  void backward(std::vector<program::StageRun> runs, const std::vector<double>& weights,
+                const std::vector<double>& totals);
 
   const record::Recording& recording_;
   layout::Plan plan_;
   std::uint64_t seed_;
-  LaneAccumulator accumulator_;
+  parameters::LaneAccumulator accumulator_;
+  Sink sink_;
   program::SiteTable sites_;
   program::WeightProgram weights_;
   std::vector<program::StageProgram> stages_;
@@ -85,17 +81,14 @@ class Evaluator {
   /// calls.
   void add(const Batch& batch, std::uint64_t seed);
 
-  const StepLosses& losses() const { return losses_; }
+  const program::StepLosses& losses() const { return losses_; }
 
  private:
   const record::Recording& recording_;
   program::WeightProgram weights_;
   std::unique_ptr<program::NodeProgram> nodes_;
-  StepLosses losses_;
+  program::StepLosses losses_;
   std::int64_t num_batches_ = 0;
 };
-
-/// Samples in `batch`. kInvalidArgument where a field is missing or the fields disagree.
-std::int64_t num_samples(const graph::Graph& graph, const Batch& batch);
 
 }  // namespace trireme::serial

@@ -92,6 +92,7 @@ Workload make_observed(const MakeWorkload& make_workload, Listener& listener) {
 }  // namespace
 
 Workload construct(const MakeWorkload& make_workload, std::uint64_t seed) {
+  const record::GeneratorTurn turn;
   std::vector<std::uint64_t> seeds;
   record::seed_generator(seed);
   {

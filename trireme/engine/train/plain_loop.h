@@ -22,7 +22,7 @@ class PlainLoop {
   PlainLoop(const Model& model, std::uint64_t seed) : model_(model), seed_(seed) {}
 
   /// Losses of the step; leaves its gradients in `.grad` of the parameters, replacing older ones.
-  serial::StepLosses run_step(std::int64_t step, const std::vector<Batch>& microbatches);
+  program::StepLosses run_step(std::int64_t step, const std::vector<Batch>& microbatches);
 
  private:
   const Model& model_;

@@ -18,29 +18,15 @@ const layout::Plan& checked(const layout::Plan& plan, const graph::Graph& record
   return plan;
 }
 
-double learning_rate_at(const OptimizerOptions& options, std::int64_t step) {
-  if (step >= options.warmup_steps) return options.learning_rate;
-  return options.learning_rate * static_cast<double>(step + 1) /
-         static_cast<double>(options.warmup_steps);
-}
-
 }  // namespace
-
-std::unique_ptr<optim::Optimizer> make_optimizer(const OptimizerOptions& options) {
-  if (options.name == "adamw") return optim::make_adamw({.weight_decay = options.weight_decay});
-  if (options.name == "sgd") {
-    return optim::make_sgd({.momentum = options.momentum, .weight_decay = options.weight_decay});
-  }
-  throw Error(ErrorKind::kInvalidArgument,
-              "no optimizer is called '" + options.name + "'; there are adamw and sgd");
-}
 
 double update(optim::Optimizer& optimizer, const parameters::ParameterStore& store,
               parameters::GradientBuffers& gradients, const OptimizerOptions& options,
               std::int64_t step, const optim::HasGradient& has_gradient) {
   double norm = 0;
   if (options.clip_norm > 0) {
-    norm = optim::clip_global_norm(store, gradients, has_gradient, options.clip_norm);
+    norm = optim::global_norm(optim::square_norms(store, gradients, has_gradient));
+    optim::clip(gradients, norm, options.clip_norm);
   }
   optim::apply(optimizer, store, gradients, has_gradient, learning_rate_at(options, step));
   return norm;
@@ -53,22 +39,16 @@ Session::Session(const Workload& workload, const record::Recording& recorded,
       recording_(record::with_copies(recorded, plan.copied_nodes)),
       plan_(checked(plan, recorded.graph, recording_.graph)),
       options_(options),
-      reader_(workload.training, workload.model),
-      order_(workload.training->num_samples(), options.seed),
+      reader_(workload, plan.batch, options.seed),
       store_(parameters::make_parameter_map(recording_.graph, plan), recording_.graph,
              recording_.tensors, {}),
       executor_(recording_, plan_, store_, options.seed),
       optimizer_(make_optimizer(options.optimizer)) {}
 
 std::vector<Batch> Session::microbatches(std::int64_t step) const {
-  const data::BatchNumbers numbers{plan_.batch.global_batch, plan_.batch.microbatch};
   std::vector<Batch> result;
   for (std::int64_t m = 0; m < plan_.batch.num_microbatches(); ++m) {
-    const data::IndexRange range = data::microbatch_range(numbers, step * numbers.global_batch, m);
-    std::vector<std::int64_t> samples;
-    for (std::int64_t i = range.begin; i < range.end; ++i) samples.push_back(order_.sample_at(i));
-    result.push_back(reader_.read(samples));
-    set_step_scalars(result.back(), workload_.model, step);
+    result.push_back(reader_.read(step, m));
   }
   return result;
 }
@@ -79,7 +59,7 @@ StepReport Session::run(std::int64_t step) {
   }
   const auto begin = std::chrono::steady_clock::now();
   StepReport report{.step = step, .losses = executor_.run_step(step, microbatches(step))};
-  serial::LaneAccumulator& sums = executor_.gradients();
+  parameters::LaneAccumulator& sums = executor_.gradients();
   report.gradient_norm = update(*optimizer_, store_, sums.gradients(), options_.optimizer, step,
                                 [&](const std::string& name) { return sums.has_gradient(name); });
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -96,8 +76,8 @@ StepReport Session::step() {
   }
 }
 
-serial::StepLosses evaluate(const Workload& workload, const record::Recording& recording,
-                            std::int64_t microbatch, std::int64_t step) {
+program::StepLosses evaluate(const Workload& workload, const record::Recording& recording,
+                             std::int64_t microbatch, std::int64_t step) {
   if (!workload.evaluation) {
     throw Error(ErrorKind::kInvalidArgument,
                 "the workload has no evaluation data; set Workload::evaluation");

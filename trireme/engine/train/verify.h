@@ -1,28 +1,15 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <vector>
 
+#include "trireme/engine/train/run_record.h"
 #include "trireme/engine/train/session.h"
 #include "trireme/engine/train/workload.h"
 #include "trireme/plan/layout/plan.h"
 
 namespace trireme::train {
-
-/// How one execution of some steps compares with another.
-struct Comparison {
-  std::string against;  ///< `uncut` or `plain loop`.
-  bool must_be_bitwise = true;
-  bool is_bitwise = true;
-  std::string first_difference;  ///< The first thing that is not the same bits; empty if none.
-  double worst_loss = 0;         ///< Largest relative difference of a step's loss.
-  double worst_gradient = 0;     ///< Of the first step, |difference| / |norm| of a tensor.
-  double worst_weight = 0;       ///< After the last step, likewise.
-  double weight_limit = std::numeric_limits<double>::infinity();
-  bool passes() const;
-};
 
 struct VerifyOptions {
   std::int64_t num_steps = 3;
@@ -40,5 +27,9 @@ struct VerifyOptions {
 /// (adamw magnifies what rounds differently near zero, so its weights are reported only).
 std::vector<Comparison> verify(const MakeWorkload& make_workload, const layout::Plan& plan,
                                const VerifyOptions& options);
+
+/// The run by the serial executor under `plan`, for comparisons.
+RunRecord run_serial(const MakeWorkload& make_workload, const layout::Plan& plan,
+                     const VerifyOptions& options);
 
 }  // namespace trireme::train

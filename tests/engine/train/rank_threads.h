@@ -1,0 +1,38 @@
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "trireme/base/error.h"
+#include "trireme/engine/train/rank_session.h"
+#include "trireme/wire/transport/sim/world.h"
+
+namespace trireme::train {
+
+/// Runs `body` as every rank of a world, each a thread; throws the first failure. A rank that fails
+/// takes the others down with it, so nothing hangs.
+inline void run_ranks(int num_ranks, const std::function<void(const World&)>& body) {
+  auto endpoints = transport::make_sim_world(num_ranks, {.seed = 1});
+  std::vector<std::exception_ptr> failures(num_ranks);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      const World world{*endpoints[rank],
+                        {.deadline = std::chrono::seconds(60), .logger = Logger(LogLevel::kOff)}};
+      try {
+        body(world);
+      } catch (const std::exception& failure) {
+        failures[rank] = std::current_exception();
+        world.endpoint.poison(Error(ErrorKind::kCancelled, "another rank failed", failure));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+}
+
+}  // namespace trireme::train

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "trireme/engine/parameters/store.h"
+#include "trireme/kernels/reduce/tree.h"
+#include "trireme/plan/graph/uses.h"
+
+namespace trireme::parameters {
+
+/// Sums the gradients of a step: each lane's microbatches folded left, the lanes combined by the
+/// balanced tree, then the sites of a parameter in node order (DESIGN contract 1).
+///
+/// Confined to the thread that runs the step.
+class LaneAccumulator {
+ public:
+  /// num_lanes   that are folded here: all of them, or a replica's.
+  LaneAccumulator(const ParameterStore& store, const graph::Graph& graph, int num_lanes);
+
+  void begin_step();
+
+  /// site       index in graph::use_sites, of a stage that the store holds.
+  /// gradient   of the parameter's shape; any strides; may be sparse.
+  void accept(int site, const at::Tensor& gradient);
+
+  /// The microbatch that follows is the last: from now on, a bucket is handed to `on_sum` once each
+  /// of its sites has had its last gradient, others at `end_lane`.
+  void begin_last_microbatch(std::function<void(int bucket)> on_sum);
+
+  /// The lane's last microbatch is done.
+  void end_lane();
+
+  /// Sums of sites that are held elsewhere, flat, by index in graph::use_sites.
+  using RemoteSites = std::map<int, at::Tensor>;
+
+  /// All lanes are done: afterwards the owner slot of each parameter owned here holds its gradient.
+  ///
+  /// remote   the sums of all sites of these parameters that are not held here.
+  void end_step(const RemoteSites& remote = {});
+
+  /// Whether any backward of the step reached the site here.
+  bool has_reached(int site) const { return places_[site].reached; }
+
+  /// The sum of a site held here, flat; valid after the last lane.
+  at::Tensor site_sum(int site) const;
+
+  /// Whether any backward of the step reached the parameter here. It is not to be updated
+  /// otherwise.
+  bool has_gradient(const std::string& parameter) const;
+
+  int num_sites() const { return static_cast<int>(places_.size()); }
+  const std::string& parameter_of(int site) const { return places_[site].parameter; }
+
+  /// The sums; valid after `end_step` until the next `begin_step`.
+  GradientBuffers& gradients() { return buffers_[0]; }
+  const GradientBuffers& gradients() const { return buffers_[0]; }
+
+ private:
+  struct Place {
+    std::string parameter;
+    int site = 0;
+    int bucket = -1;
+    std::vector<at::Tensor> views;  ///< One per buffer; none where the stage is not held.
+    bool written = false;           ///< In the lane that is being folded.
+    bool reached = false;           ///< In the step.
+  };
+
+  void finish_bucket(int bucket);
+  void sum_sites(const std::string& parameter, const RemoteSites& remote);
+
+  const ParameterStore& store_;
+  std::vector<GradientBuffers> buffers_;
+  std::vector<Place> places_;                         ///< By index in graph::use_sites.
+  std::map<std::string, std::vector<int>> sites_of_;  ///< By parameter, in node order.
+  std::vector<std::vector<int>> sites_in_;            ///< By bucket.
+  std::vector<int> missing_;            ///< By bucket: sites still to come, last microbatch.
+  std::set<int> finished_;              ///< Buckets of the lane whose merges are made.
+  std::vector<kernels::Merge> merges_;  ///< That end the lane.
+  int lane_buffer_ = 0;
+  std::function<void(int)> on_sum_;
+  int num_lanes_;
+  std::unique_ptr<kernels::LaneTree> tree_;
+};
+
+}  // namespace trireme::parameters

@@ -1,0 +1,127 @@
+#include "trireme/engine/pipeline/mailbox.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "trireme/engine/pipeline/message.h"
+
+namespace trireme::pipeline {
+namespace {
+
+constexpr transport::Tag kChannelTags = transport::Tag{1} << 63;  // apart from those of groups
+
+using schedule::ChannelKind;
+
+bool is_tie(const schedule::Channel& channel) {
+  return channel.kind == ChannelKind::kTieGradient || channel.kind == ChannelKind::kTieValue;
+}
+
+ErrorContext context_of(const Place& place, int peer) {
+  ErrorContext context{.rank = place.rank, .operation = place.operation, .step = place.step};
+  if (peer >= 0) context.peer = peer;
+  if (place.microbatch >= 0) context.microbatch = place.microbatch;
+  return context;
+}
+
+std::string waiting_text(const Place& place, int peer, std::chrono::milliseconds waited) {
+  std::string text = "has waited " + std::to_string(waited.count() / 1000) + " s in '" +
+                     place.operation + "' of step " + std::to_string(place.step);
+  if (place.microbatch >= 0) text += ", microbatch " + std::to_string(place.microbatch);
+  return peer >= 0 ? text + " for rank " + std::to_string(peer) : text;
+}
+
+}  // namespace
+
+void await(transport::Work& work, int peer, const WatchOptions& watch, const Place& place) {
+  using std::chrono::milliseconds;
+  try {
+    for (milliseconds waited{0};
+         !work.wait_for(std::min(watch.warn_after, watch.deadline - waited));) {
+      waited += std::min(watch.warn_after, watch.deadline - waited);
+      const std::string text = waiting_text(place, peer, waited);
+      if (waited >= watch.deadline) {
+        throw Error(ErrorKind::kTimeout, "rank " + std::to_string(place.rank) + " " + text);
+      }
+      watch.logger.warning(text);
+    }
+  } catch (Error& error) {
+    throw error.add(context_of(place, peer));
+  }
+}
+
+Mailbox::Mailbox(const schedule::StepProgram& program, int rank, transport::Endpoint& endpoint,
+                 WatchOptions watch)
+    : program_(program), rank_(rank), watch_(std::move(watch)), inboxes_(program.channels.size()) {
+  for (std::size_t c = 0; c < program.channels.size(); ++c) {
+    const schedule::Channel& channel = program.channels[c];
+    const int peer = channel.from_rank == rank ? channel.to_rank : channel.from_rank;
+    channels_.emplace_back(endpoint, peer, kChannelTags + c);
+  }
+  for (const schedule::Operation& operation : program.ranks[rank]) {
+    if (operation.kind != schedule::OperationKind::kRecv) continue;
+    if (!is_tie(program.channels[operation.channel])) ++inboxes_[operation.channel].num_messages;
+  }
+}
+
+void Mailbox::post(int channel) {
+  Inbox& inbox = inboxes_[channel];
+  if (inbox.num_posted == inbox.num_messages) return;
+  const auto message = std::make_shared<at::Tensor>();
+  const transport::WorkPtr work = channels_[channel].recv([message](std::size_t bytes) {
+    *message = make_message(bytes);
+    return std::span(static_cast<std::byte*>(message->mutable_data_ptr()), bytes);
+  });
+  inbox.posted.push_back({work, message});
+  ++inbox.num_posted;
+}
+
+void Mailbox::begin_step() {
+  for (std::size_t c = 0; c < inboxes_.size(); ++c) {
+    inboxes_[c].num_posted = 0;
+    for (int i = 0; i < kAhead; ++i) post(static_cast<int>(c));
+  }
+}
+
+at::Tensor Mailbox::take(int channel, const Place& place) {
+  Inbox& inbox = inboxes_[channel];
+  await(*inbox.posted.front().work, channels_[channel].peer(), watch_, place);
+  at::Tensor message = std::move(*inbox.posted.front().message);
+  inbox.posted.pop_front();
+  post(channel);
+  return message;
+}
+
+void Mailbox::send(int channel, at::Tensor message) {
+  drop_received();
+  const std::span bytes(static_cast<const std::byte*>(message.const_data_ptr()), message.nbytes());
+  sent_.push_back({channels_[channel].send(bytes), std::move(message), channels_[channel].peer()});
+}
+
+void Mailbox::take_into(int channel, std::span<std::byte> memory, const Place& place) {
+  const auto work = channels_[channel].recv([memory](std::size_t bytes) {
+    if (bytes != memory.size()) {
+      throw Error(ErrorKind::kCorruptData, "a message has " + std::to_string(bytes) +
+                                               " bytes, expected " + std::to_string(memory.size()));
+    }
+    return memory;
+  });
+  await(*work, channels_[channel].peer(), watch_, place);
+}
+
+void Mailbox::send_from(int channel, std::span<const std::byte> memory) {
+  sent_.push_back({channels_[channel].send(memory), {}, channels_[channel].peer()});
+}
+
+void Mailbox::drop_received() {
+  std::erase_if(sent_, [](const Sent& sent) { return sent.work->is_done(); });
+}
+
+void Mailbox::flush(const Place& place) {
+  while (!sent_.empty()) {
+    await(*sent_.front().work, sent_.front().peer, watch_, place);
+    sent_.pop_front();
+  }
+}
+
+}  // namespace trireme::pipeline

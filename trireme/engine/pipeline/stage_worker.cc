@@ -1,0 +1,71 @@
+#include "trireme/engine/pipeline/stage_worker.h"
+
+#include <utility>
+
+namespace trireme::pipeline {
+
+StageWorker::StageWorker(const record::Recording& recording, const program::StageProgram& stage)
+    : recording_(recording), stage_(stage), reads_batch_(stage.reads_batch()) {}
+
+void StageWorker::begin_step(const StepInput& input) {
+  input_ = &input;
+  runs_.clear();
+  received_.clear();
+  seeds_.clear();
+  returned_.clear();
+  loss_sums_.assign(input.weights.size(), std::vector<double>(recording_.graph.losses.size(), 0.0));
+  statistics_.assign(input.weights.size(), {});
+}
+
+void StageWorker::put_value(int microbatch, graph::ValueId value, at::Tensor tensor) {
+  received_[microbatch][value] = std::move(tensor);
+}
+
+void StageWorker::put_gradient(int microbatch, graph::ValueId value, at::Tensor tensor) {
+  if (tensor.defined()) seeds_[microbatch][value] = std::move(tensor);
+}
+
+void StageWorker::forward(int microbatch) {
+  const Batch batch = reads_batch_ ? input_->read(microbatch) : Batch();
+  if (reads_batch_) {
+    program::require_samples(recording_.graph, batch, input_->num_samples,
+                             input_->first_microbatch + microbatch);
+  }
+  const program::MicrobatchInput input{
+      batch,
+      input_->num_samples,
+      {input_->seed, input_->step, input_->first_microbatch + microbatch}};
+  program::StageRun run = stage_.forward(input, std::move(received_[microbatch]));
+  received_.erase(microbatch);
+  statistics_[microbatch] = std::move(run.slots.statistics);
+  for (int loss : stage_.losses()) {
+    const at::Tensor value = stage_.value(run, recording_.graph.losses[loss].value);
+    loss_sums_[microbatch][loss] =
+        program::sum_of(recording_.graph.losses[loss], value, input_->weights[microbatch][loss]);
+  }
+  runs_[microbatch] = std::move(run);
+}
+
+void StageWorker::backward(int microbatch) {
+  auto run = runs_.extract(microbatch);
+  program::ValueMap seeds =
+      program::loss_seeds(recording_.graph, stage_, input_->weights[microbatch], input_->totals);
+  seeds.merge(seeds_[microbatch]);
+  seeds_.erase(microbatch);
+  returned_[microbatch] = stage_.backward(std::move(run.mapped()), seeds);
+}
+
+at::Tensor StageWorker::value(int microbatch, graph::ValueId value) const {
+  return stage_.value(runs_.at(microbatch), value);
+}
+
+at::Tensor StageWorker::take_gradient(int microbatch, graph::ValueId value) {
+  auto& gradients = returned_[microbatch];
+  const auto found = gradients.find(value);
+  if (found == gradients.end()) return {};
+  at::Tensor gradient = std::move(found->second);
+  gradients.erase(found);
+  return gradient;
+}
+
+}  // namespace trireme::pipeline

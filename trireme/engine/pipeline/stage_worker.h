@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "trireme/engine/program/stage_program.h"
+#include "trireme/engine/program/step_losses.h"
+
+namespace trireme::pipeline {
+
+/// The microbatches of a step as one replica sees them.
+struct StepInput {
+  std::uint64_t seed = 0;
+  std::int64_t step = 0;
+  std::int64_t first_microbatch = 0;  ///< Global index of the replica's first.
+  std::int64_t num_samples = 0;       ///< b.
+  std::function<Batch(int microbatch)> read;
+  std::vector<std::vector<double>> weights;  ///< [microbatch][loss]
+  std::vector<double> totals;                ///< [loss], over the step.
+};
+
+/// Runs the microbatches of one stage and keeps them between forward and backward.
+///
+/// Confined to the thread that runs the step.
+class StageWorker {
+ public:
+  /// recording, stage   outlive the worker.
+  StageWorker(const record::Recording& recording, const program::StageProgram& stage);
+
+  /// input   outlives the step.
+  void begin_step(const StepInput& input);
+
+  /// A value or gradient that the stage needs for a microbatch; undefined where it is absent.
+  void put_value(int microbatch, graph::ValueId value, at::Tensor tensor);
+  void put_gradient(int microbatch, graph::ValueId value, at::Tensor tensor);
+
+  void forward(int microbatch);
+  void backward(int microbatch);
+
+  /// What forward or backward made for another stage. A gradient is handed over; undefined where
+  /// the backward did not reach the value.
+  at::Tensor value(int microbatch, graph::ValueId value) const;
+  at::Tensor take_gradient(int microbatch, graph::ValueId value);
+
+  /// Sums of the losses made here: [microbatch][loss]; 0 for others.
+  const std::vector<std::vector<double>>& loss_sums() const { return loss_sums_; }
+
+  /// Statistics of batch norms, [microbatch], in node order.
+  std::vector<std::vector<program::NormStatistics>> take_statistics() {
+    return std::move(statistics_);
+  }
+
+ private:
+  const record::Recording& recording_;
+  const program::StageProgram& stage_;
+  bool reads_batch_;
+  const StepInput* input_ = nullptr;
+  std::map<int, program::StageRun> runs_;
+  std::map<int, program::ValueMap> received_;  ///< Values by microbatch.
+  std::map<int, program::ValueMap> seeds_;     ///< Gradients received.
+  std::map<int, program::ValueMap> returned_;  ///< Gradients to be sent.
+  std::vector<std::vector<double>> loss_sums_;
+  std::vector<std::vector<program::NormStatistics>> statistics_;
+};
+
+}  // namespace trireme::pipeline

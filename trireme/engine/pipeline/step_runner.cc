@@ -1,0 +1,128 @@
+#include "trireme/engine/pipeline/step_runner.h"
+
+#include <utility>
+
+#include "trireme/base/error.h"
+#include "trireme/engine/pipeline/message.h"
+
+namespace trireme::pipeline {
+
+using schedule::ActionKind;
+using schedule::ChannelKind;
+using schedule::Operation;
+using schedule::OperationKind;
+
+StepRunner::StepRunner(const schedule::StepProgram& program, int rank,
+                       std::map<int, StageWorker*> stages, Operations& operations, Mailbox& mailbox)
+    : program_(program),
+      rank_(rank),
+      stages_(std::move(stages)),
+      operations_(operations),
+      mailbox_(mailbox) {
+  for (const Operation& operation : program.ranks[rank]) {
+    const bool is_backward =
+        operation.kind == OperationKind::kCompute && operation.action.kind != ActionKind::kForward;
+    if (is_backward) last_backward_ = operation.action;
+  }
+}
+
+void StepRunner::run(const StepInput& input) {
+  input_ = &input;
+  times_.clear();
+  begin_ = Clock::now();
+  for (const auto& [stage, worker] : stages_) worker->begin_step(input);
+  mailbox_.begin_step();
+  for (const Operation& operation : program_.ranks[rank_]) {
+    const auto begin = Clock::now();
+    try {
+      run(operation);
+    } catch (Error& error) {
+      const Place place = place_of(operation);
+      ErrorContext context{.rank = rank_, .operation = place.operation, .step = place.step};
+      if (place.microbatch >= 0) context.microbatch = place.microbatch;
+      throw error.add(context);
+    }
+    note(operation, begin);
+  }
+  mailbox_.flush({rank_, input.step, -1, "end of step"});
+}
+
+void StepRunner::run(const Operation& operation) {
+  switch (operation.kind) {
+    case OperationKind::kRecv:
+      return receive(operation);
+    case OperationKind::kCompute:
+      return compute(operation.action);
+    case OperationKind::kSend:
+      return send(operation);
+    case OperationKind::kReduce:
+      return operations_.reduce(operation.item);
+    case OperationKind::kJoin:
+      return operations_.join(operation.item);
+    case OperationKind::kExchange:
+      return operations_.exchange();
+    default:
+      return operations_.run(operation.kind);
+  }
+}
+
+void StepRunner::receive(const Operation& operation) {
+  const schedule::Channel& channel = program_.channels[operation.channel];
+  const Place place = place_of(operation);
+  switch (channel.kind) {
+    case ChannelKind::kValue:
+      return stages_.at(channel.to_stage)
+          ->put_value(operation.microbatch, operation.item,
+                      unpack(mailbox_.take(operation.channel, place)));
+    case ChannelKind::kGradient:
+      return stages_.at(channel.to_stage)
+          ->put_gradient(operation.microbatch, operation.item,
+                         unpack(mailbox_.take(operation.channel, place)));
+    default:
+      return mailbox_.take_into(operation.channel, operations_.tie_memory(channel, operation.item),
+                                place);
+  }
+}
+
+void StepRunner::compute(const schedule::Action& action) {
+  StageWorker& stage = *stages_.at(action.stage);
+  if (action.kind == ActionKind::kForward) return stage.forward(action.microbatch);
+  TRIREME_CHECK(action.kind == ActionKind::kBackward, "backwards are not split yet");
+  if (action == last_backward_) operations_.begin_last_backward();
+  stage.backward(action.microbatch);
+  operations_.end_backward(action.microbatch);
+}
+
+void StepRunner::send(const Operation& operation) {
+  const schedule::Channel& channel = program_.channels[operation.channel];
+  switch (channel.kind) {
+    case ChannelKind::kValue:
+      return mailbox_.send(
+          operation.channel,
+          pack(stages_.at(channel.from_stage)->value(operation.microbatch, operation.item)));
+    case ChannelKind::kGradient:
+      return mailbox_.send(
+          operation.channel,
+          pack(
+              stages_.at(channel.from_stage)->take_gradient(operation.microbatch, operation.item)));
+    default:
+      return mailbox_.send_from(operation.channel, operations_.tie_memory(channel, operation.item));
+  }
+}
+
+Place StepRunner::place_of(const Operation& operation) const {
+  int microbatch = operation.microbatch;
+  if (operation.kind == OperationKind::kCompute) microbatch = operation.action.microbatch;
+  return {rank_, input_->step, microbatch < 0 ? -1 : input_->first_microbatch + microbatch,
+          schedule::to_text(program_, operation)};
+}
+
+void StepRunner::note(const Operation& operation, Clock::time_point begin) {
+  using Microseconds = std::chrono::duration<double, std::micro>;
+  const auto end = Clock::now();
+  const double start_us = Microseconds(begin - begin_).count();
+  const double duration_us = Microseconds(end - begin).count();
+  times_.push_back({operation, start_us, duration_us});
+}
+
+}  // namespace trireme::pipeline

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "trireme/engine/pipeline/mailbox.h"
+#include "trireme/engine/pipeline/operations.h"
+#include "trireme/engine/pipeline/stage_worker.h"
+
+namespace trireme::pipeline {
+
+/// An operation that was run; times since the step's beginning.
+struct OperationTime {
+  schedule::Operation operation;
+  double start_us = 0;
+  double duration_us = 0;  ///< Waits included.
+};
+
+/// Runs a rank's part of a step program, operation by operation.
+///
+/// Confined to one thread.
+class StepRunner {
+ public:
+  /// program, operations   outlive the runner.
+  /// stages   those that the rank runs, by index in the plan; outlive the runner.
+  StepRunner(const schedule::StepProgram& program, int rank, std::map<int, StageWorker*> stages,
+             Operations& operations, Mailbox& mailbox);
+
+  /// One step. Errors carry rank, operation, step and microbatch.
+  ///
+  /// input   outlives the call.
+  void run(const StepInput& input);
+
+  /// What the rank did in the last step.
+  const std::vector<OperationTime>& times() const { return times_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void run(const schedule::Operation& operation);
+  void receive(const schedule::Operation& operation);
+  void compute(const schedule::Action& action);
+  void send(const schedule::Operation& operation);
+  Place place_of(const schedule::Operation& operation) const;
+  void note(const schedule::Operation& operation, Clock::time_point begin);
+
+  const schedule::StepProgram& program_;
+  int rank_;
+  std::map<int, StageWorker*> stages_;
+  Operations& operations_;
+  Mailbox& mailbox_;
+  const StepInput* input_ = nullptr;
+  schedule::Action last_backward_;
+  std::vector<OperationTime> times_;
+  Clock::time_point begin_;
+};
+
+}  // namespace trireme::pipeline

@@ -1,0 +1,96 @@
+#include "trireme/engine/program/step_losses.h"
+
+#include <ATen/Functions.h>
+
+#include <numeric>
+
+#include "trireme/base/error.h"
+#include "trireme/engine/record/convert.h"
+
+namespace trireme::program {
+
+double StepLosses::total() const {
+  return std::accumulate(losses.begin(), losses.end(), 0.0, [](double sum, const LossTotal& loss) {
+    return loss.coefficient == 0 ? sum : sum + loss.coefficient * loss.mean();
+  });
+}
+
+StepLosses empty_losses(const graph::Graph& graph) {
+  StepLosses losses;
+  for (const graph::Loss& loss : graph.losses) {
+    losses.losses.push_back({.name = loss.name, .coefficient = loss.coefficient});
+  }
+  return losses;
+}
+
+double sum_of(const graph::Loss& loss, const at::Tensor& value, double weight) {
+  const double number = value.item<double>();
+  return loss.weight ? number : number * weight;
+}
+
+std::vector<double> total_weights(const graph::Graph& graph,
+                                  const std::vector<std::vector<double>>& weights) {
+  std::vector<double> totals(graph.losses.size());
+  for (const std::vector<double>& microbatch : weights) {
+    for (std::size_t i = 0; i < totals.size(); ++i) totals[i] += microbatch[i];
+  }
+  for (std::size_t i = 0; i < totals.size(); ++i) {
+    if (totals[i] == 0) {
+      throw Error(ErrorKind::kInvalidArgument,
+                  "the weights of loss '" + graph.losses[i].name +
+                      "' add up to 0 over the step, so its mean is not defined");
+    }
+  }
+  return totals;
+}
+
+ValueMap loss_seeds(const graph::Graph& graph, const StageProgram& stage,
+                    const std::vector<double>& weights, const std::vector<double>& totals) {
+  ValueMap result;
+  for (std::size_t i = 0; i < graph.losses.size(); ++i) {
+    const graph::Loss& loss = graph.losses[i];
+    if (loss.coefficient == 0 || !stage.seeds_loss(static_cast<int>(i))) continue;
+    const double seed = loss.coefficient * (loss.weight ? 1.0 : weights[i]) / totals[i];
+    const at::Tensor tensor =
+        at::scalar_tensor(seed, record::to_scalar_type(graph.values[loss.value].dtype));
+    // A value returned as several losses gets the sum of their seeds.
+    auto [known, is_new] = result.emplace(loss.value, tensor);
+    if (!is_new) known->second = known->second.add(tensor);
+  }
+  return result;
+}
+
+std::int64_t num_samples(const graph::Graph& graph, const Batch& batch) {
+  std::int64_t samples = -1;
+  std::string first;
+  for (const graph::Input& input : graph.inputs) {
+    const at::Tensor& tensor = batch[input.name];
+    if (input.batch_dim < 0) continue;
+    if (input.batch_dim >= tensor.dim()) {
+      throw Error(ErrorKind::kInvalidArgument, "field '" + input.name + "' has no dimension " +
+                                                   std::to_string(input.batch_dim) +
+                                                   " for the batch");
+    }
+    const std::int64_t here = tensor.size(input.batch_dim);
+    if (samples >= 0 && here != samples) {
+      throw Error(ErrorKind::kInvalidArgument, "field '" + input.name + "' has " +
+                                                   std::to_string(here) + " samples, field '" +
+                                                   first + "' has " + std::to_string(samples));
+    }
+    samples = here;
+    first = input.name;
+  }
+  if (samples >= 0) return samples;
+  throw Error(ErrorKind::kInvalidArgument, "the recording has no input that grows with the batch");
+}
+
+void require_samples(const graph::Graph& graph, const Batch& batch, std::int64_t expected,
+                     std::int64_t microbatch) {
+  const std::int64_t samples = num_samples(graph, batch);
+  if (samples == expected) return;
+  throw Error(ErrorKind::kInvalidArgument,
+              "microbatch " + std::to_string(microbatch) + " has " + std::to_string(samples) +
+                  " samples, the plan says " + std::to_string(expected));
+}
+
+}  // namespace trireme::program

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trireme/engine/program/stage_program.h"
+#include "trireme/engine/record/recording.h"
+
+namespace trireme::program {
+
+/// One loss over a step or an evaluation.
+struct LossTotal {
+  std::string name;
+  double sum = 0;
+  double weight = 0;
+  double coefficient = 1;
+  double mean() const { return sum / weight; }
+};
+
+struct StepLosses {
+  std::vector<LossTotal> losses;
+
+  /// Sum of coefficient x mean.
+  double total() const;
+};
+
+/// The losses of `graph`, nothing added yet.
+StepLosses empty_losses(const graph::Graph& graph);
+
+/// What a microbatch adds to a loss's sum: a mean counts once per sample.
+double sum_of(const graph::Loss& loss, const at::Tensor& value, double weight);
+
+/// Weight of each loss over a step: [microbatch][loss] added in the order of microbatches.
+///
+/// Errors   kInvalidArgument where one is 0: its mean is not defined.
+std::vector<double> total_weights(const graph::Graph& graph,
+                                  const std::vector<std::vector<double>>& weights);
+
+/// Gradients of the step loss by the values of losses that `stage` starts the backward of.
+///
+/// weights   of the losses for one microbatch; totals: over the step.
+ValueMap loss_seeds(const graph::Graph& graph, const StageProgram& stage,
+                    const std::vector<double>& weights, const std::vector<double>& totals);
+
+/// Samples in `batch`. kInvalidArgument where a field is missing or the fields disagree.
+std::int64_t num_samples(const graph::Graph& graph, const Batch& batch);
+
+/// As above, and kInvalidArgument where it is not `expected`. `microbatch` is for the message.
+void require_samples(const graph::Graph& graph, const Batch& batch, std::int64_t expected,
+                     std::int64_t microbatch);
+
+}  // namespace trireme::program

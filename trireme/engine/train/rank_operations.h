@@ -1,0 +1,89 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "trireme/engine/data_parallel/reducer.h"
+#include "trireme/engine/parameters/lane_accumulator.h"
+#include "trireme/engine/pipeline/mailbox.h"
+#include "trireme/engine/pipeline/operations.h"
+#include "trireme/engine/pipeline/stage_worker.h"
+#include "trireme/engine/train/training_options.h"
+#include "trireme/plan/layout/plan.h"
+#include "trireme/plan/schedule/step_program.h"
+#include "trireme/wire/collectives/group.h"
+
+namespace trireme::train {
+
+/// This rank's groups by their index in the step program.
+using Groups = std::map<int, std::unique_ptr<collectives::Group>>;
+
+/// Makes them: those of `program` that `rank` is in.
+Groups make_groups(const schedule::StepProgram& program, transport::Endpoint& endpoint,
+                   const pipeline::WatchOptions& watch);
+
+/// What a rank works on; everything outlives whoever uses it.
+struct RankParts {
+  int rank;
+  const record::Recording& recording;  ///< With the plan's copies.
+  const layout::Plan& plan;
+  const schedule::StepProgram& program;
+  const parameters::ParameterStore& store;
+  parameters::LaneAccumulator& sums;
+  pipeline::StageWorker& worker;
+  const Groups& groups;
+  const pipeline::WatchOptions& watch;
+};
+
+/// The operations of a step beside stages and channels, for one rank.
+///
+/// Confined to the thread that runs the step.
+class RankOperations : public pipeline::Operations {
+ public:
+  RankOperations(const RankParts& parts, const OptimizerOptions& options);
+
+  /// input   its totals are filled in: those of all replicas.
+  void begin_step(pipeline::StepInput& input);
+
+  void begin_last_backward() override;
+  void end_backward(int microbatch) override;
+  void reduce(int bucket) override;
+  void join(int bucket) override;
+  void exchange() override;
+  void run(schedule::OperationKind kind) override;
+  std::span<std::byte> tie_memory(const schedule::Channel& channel, int item) override;
+
+  /// Of the last step, the same on all ranks.
+  const program::StepLosses& losses() const { return losses_; }
+  double gradient_norm() const { return norm_; }
+
+  /// Whether any rank's backward reached the parameter in the last step.
+  bool has_gradient(const std::string& parameter) const { return reached_.contains(parameter); }
+
+ private:
+  collectives::Group& group(schedule::GroupKind kind) const;
+  std::vector<std::byte> gather(schedule::GroupKind kind, std::span<const std::byte> mine,
+                                const char* what);
+  void weigh(pipeline::StepInput& input);
+  void take_losses(const std::vector<double>& all, std::size_t per_rank);
+  void commit();
+  void clip();
+  void update();
+  void wait(transport::Work& work, const char* what) const;
+
+  RankParts parts_;
+  OptimizerOptions options_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  std::unique_ptr<data_parallel::Reducer> reducer_;  ///< Null with one replica.
+  std::vector<int> loss_stages_;                     ///< By loss: the stage that makes it.
+  std::map<int, at::Tensor> remote_sites_;           ///< Sums of sites held elsewhere.
+  const pipeline::StepInput* input_ = nullptr;
+  program::StepLosses losses_;
+  double norm_ = 0;
+  std::set<std::string> reached_;
+};
+
+}  // namespace trireme::train

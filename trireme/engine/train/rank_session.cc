@@ -1,0 +1,167 @@
+#include "trireme/engine/train/rank_session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "trireme/base/error.h"
+#include "trireme/base/sha256.h"
+#include "trireme/plan/graph/json.h"
+#include "trireme/plan/layout/check.h"
+#include "trireme/plan/layout/json.h"
+#include "trireme/plan/layout/manual.h"
+
+namespace trireme::train {
+namespace {
+
+/// The plan, if these ranks can run it on this graph.
+const layout::Plan& checked(const World& world, const layout::Plan& plan,
+                            const graph::Graph& recorded, const graph::Graph& planned) {
+  layout::check(plan, graph::graph_sha256(recorded), planned);
+  const int expected = layout::train_role(plan).mesh.num_ranks();
+  if (world.endpoint.world_size() != expected) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "the plan is for " + std::to_string(expected) + " ranks and " +
+                    std::to_string(world.endpoint.world_size()) +
+                    " were started; start as many or partition for these");
+  }
+  for (const graph::Buffer& buffer : planned.buffers) {
+    if (buffer.policy == graph::BufferPolicy::kEager && layout::train_role(plan).mesh.data > 1) {
+      throw Error(ErrorKind::kInvalidArgument,
+                  "buffer '" + buffer.name +
+                      "' is written by the forward in a way that replicas cannot combine; use one "
+                      "replica");
+    }
+  }
+  return plan;
+}
+
+/// Index in the mesh: pipeline position * replicas + replica.
+int mesh_index(const layout::Plan& plan, int rank) {
+  const auto& placement = layout::train_role(plan).placement;
+  const auto found = std::find(placement.begin(), placement.end(), rank);
+  TRIREME_CHECK(found != placement.end(), "a rank without a place in the mesh");
+  return static_cast<int>(found - placement.begin());
+}
+
+schedule::StepProgram checked_program(const graph::Graph& planned, const layout::Plan& plan,
+                                      const parameters::ParameterMap& map,
+                                      const SessionOptions& options) {
+  const schedule::ProgramOptions program_options{.clips_norm = options.optimizer.clip_norm > 0};
+  schedule::StepProgram program = schedule::make_step_program(planned, plan, map, program_options);
+  return program;
+}
+
+}  // namespace
+
+class RankSession::Sink : public program::GradientSink {
+ public:
+  explicit Sink(parameters::LaneAccumulator& sums) : sums_(sums) {}
+  void accept(int site, const at::Tensor& gradient) override { sums_.accept(site, gradient); }
+
+ private:
+  parameters::LaneAccumulator& sums_;
+};
+
+void require_same(const World& world, const std::string& what, const std::string& text) {
+  const int num_ranks = world.endpoint.world_size();
+  std::vector<int> ranks(num_ranks);
+  for (int r = 0; r < num_ranks; ++r) ranks[r] = r;
+  collectives::Group group(world.endpoint, ranks,
+                           {.name = "start", .id = 1U << 20, .deadline = world.watch.deadline});
+  const std::string mine = sha256(text);
+  std::string all(mine.size() * static_cast<std::size_t>(num_ranks), ' ');
+  const auto work =
+      group.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
+  pipeline::await(*work, -1, world.watch, {world.endpoint.rank(), 0, -1, "compare " + what});
+  for (int r = 0; r < num_ranks; ++r) {
+    const std::string theirs = all.substr(mine.size() * r, mine.size());
+    if (theirs == all.substr(0, mine.size())) continue;
+    throw Error(ErrorKind::kInvalidArgument,
+                "rank " + std::to_string(r) + " was started with another " + what +
+                    " than rank 0; start all ranks with the same command line and files");
+  }
+}
+
+RankSession::RankSession(const World& world, const Workload& workload,
+                         const record::Recording& recorded, const layout::Plan& plan,
+                         const SessionOptions& options)
+    : world_(world),
+      workload_(workload),
+      recording_(record::with_copies(recorded, plan.copied_nodes)),
+      plan_(checked(world, plan, recorded.graph, recording_.graph)),
+      options_(options),
+      reader_(workload, plan.batch, options.seed),
+      stage_(mesh_index(plan, world.endpoint.rank()) / layout::train_role(plan).mesh.data),
+      replica_(mesh_index(plan, world.endpoint.rank()) % layout::train_role(plan).mesh.data),
+      store_(parameters::make_parameter_map(recording_.graph, plan), recording_.graph,
+             recording_.tensors, {.stages = parameters::Stages{stage_}}),
+      program_(checked_program(recording_.graph, plan_, store_.map(), options)),
+      sums_(store_, recording_.graph,
+            static_cast<int>(plan.batch.lanes / layout::train_role(plan).mesh.data)),
+      sink_(std::make_unique<Sink>(sums_)),
+      sites_(recording_, *sink_),
+      weights_(recording_),
+      stage_program_(recording_, plan_, stage_, sites_),
+      worker_(recording_, stage_program_),
+      groups_(make_groups(program_, world.endpoint, world.watch)) {
+  const int rank = world.endpoint.rank();
+  operations_ = std::make_unique<RankOperations>(
+      RankParts{rank, recording_, plan_, program_, store_, sums_, worker_, groups_, world_.watch},
+      options.optimizer);
+  mailbox_ = std::make_unique<pipeline::Mailbox>(program_, rank, world.endpoint, world.watch);
+  runner_ = std::make_unique<pipeline::StepRunner>(
+      program_, rank, std::map<int, pipeline::StageWorker*>{{stage_, &worker_}}, *operations_,
+      *mailbox_);
+}
+
+RankSession::~RankSession() = default;
+
+void RankSession::weigh(pipeline::StepInput& input) {
+  const std::int64_t num_local =
+      plan_.batch.num_microbatches() / layout::train_role(plan_).mesh.data;
+  for (std::int64_t m = 0; m < num_local; ++m) {
+    const Batch batch = weights_.reads_batch() ? input.read(static_cast<int>(m)) : Batch();
+    input.weights.push_back(weights_.weights(batch, plan_.batch.microbatch));
+  }
+}
+
+StepReport RankSession::run(std::int64_t step) {
+  const auto begin = std::chrono::steady_clock::now();
+  const std::int64_t num_local =
+      plan_.batch.num_microbatches() / layout::train_role(plan_).mesh.data;
+  const std::int64_t first = replica_ * num_local;
+  pipeline::StepInput input{
+      .seed = options_.seed,
+      .step = step,
+      .first_microbatch = first,
+      .num_samples = plan_.batch.microbatch,
+      .read = [this, step, first](int m) { return reader_.read(step, first + m); }};
+  weigh(input);
+  operations_->begin_step(input);
+  runner_->run(input);
+  StepReport report{
+      .step = step, .losses = operations_->losses(), .gradient_norm = operations_->gradient_norm()};
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return report;
+}
+
+StepReport RankSession::step() {
+  try {
+    StepReport report = run(next_step_);
+    ++next_step_;
+    return report;
+  } catch (Error& error) {
+    error.add({.rank = world_.endpoint.rank(), .step = next_step_});
+    world_.endpoint.poison(error);
+    throw;
+  } catch (const std::exception& failure) {
+    Error error(ErrorKind::kIo, "a step failed", failure);
+    error.add({.rank = world_.endpoint.rank(), .step = next_step_});
+    world_.endpoint.poison(error);
+    throw error;
+  }
+}
+
+}  // namespace trireme::train

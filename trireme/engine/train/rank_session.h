@@ -1,0 +1,90 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "trireme/engine/pipeline/mailbox.h"
+#include "trireme/engine/pipeline/step_runner.h"
+#include "trireme/engine/program/weight_program.h"
+#include "trireme/engine/train/rank_operations.h"
+#include "trireme/engine/train/step_reader.h"
+#include "trireme/engine/train/training_options.h"
+#include "trireme/engine/train/workload.h"
+#include "trireme/plan/layout/plan.h"
+
+namespace trireme::train {
+
+/// The ranks of a run, and this one among them. The endpoint outlives whoever uses it.
+struct World {
+  transport::Endpoint& endpoint;
+  pipeline::WatchOptions watch;
+};
+
+/// Throws kInvalidArgument on every rank where one was started with another `text`, naming the
+/// first difference. what   `plan`, `options`, ...: what the text is.
+void require_same(const World& world, const std::string& what, const std::string& text);
+
+/// A workload being trained by the ranks of a plan's mesh, each its stage of the pipeline and its
+/// replica's part of the batch. Same bits as Session (DESIGN contract 1).
+///
+/// A failure on one rank ends the session on all of them with the same error. Caller-synchronised;
+/// one thread.
+class RankSession {
+ public:
+  /// recorded   of the workload's model in train mode; shares its tensors. Parameters of other
+  ///            stages lose their memory. Both outlive the session.
+  /// Errors     kInvalidArgument where plan, graph, data and world do not fit each other, on every
+  ///            rank where ranks differ.
+  RankSession(const World& world, const Workload& workload, const record::Recording& recorded,
+              const layout::Plan& plan, const SessionOptions& options);
+  ~RankSession();
+
+  RankSession(const RankSession&) = delete;
+  RankSession& operator=(const RankSession&) = delete;
+
+  /// The next step, as Session::step; the report is the same on all ranks but for its seconds.
+  StepReport step();
+
+  std::int64_t next_step() const { return next_step_; }
+  int stage() const { return stage_; }
+  int replica() const { return replica_; }
+  const record::Recording& recording() const { return recording_; }
+  const parameters::ParameterStore& store() const { return store_; }
+  const parameters::LaneAccumulator& sums() const { return sums_; }
+  const RankOperations& operations() const { return *operations_; }
+  const schedule::StepProgram& program() const { return program_; }
+
+  /// What this rank did in the last step.
+  const std::vector<pipeline::OperationTime>& times() const { return runner_->times(); }
+
+ private:
+  class Sink;
+
+  void weigh(pipeline::StepInput& input);
+  StepReport run(std::int64_t step);
+
+  World world_;
+  const Workload& workload_;
+  record::Recording recording_;  ///< With the plan's copies.
+  layout::Plan plan_;
+  SessionOptions options_;
+  StepReader reader_;
+  int stage_ = 0;
+  int replica_ = 0;
+  parameters::ParameterStore store_;
+  schedule::StepProgram program_;
+  parameters::LaneAccumulator sums_;
+  std::unique_ptr<Sink> sink_;
+  program::SiteTable sites_;
+  program::WeightProgram weights_;
+  program::StageProgram stage_program_;
+  pipeline::StageWorker worker_;
+  Groups groups_;
+  std::unique_ptr<RankOperations> operations_;
+  std::unique_ptr<pipeline::Mailbox> mailbox_;
+  std::unique_ptr<pipeline::StepRunner> runner_;
+  std::int64_t next_step_ = 0;
+};
+
+}  // namespace trireme::train

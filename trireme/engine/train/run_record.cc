@@ -1,0 +1,105 @@
+#include "trireme/engine/train/run_record.h"
+
+#include <ATen/Functions.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace trireme::train {
+namespace {
+
+bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor x = a.contiguous(), y = b.contiguous();
+  return x.sizes() == y.sizes() && x.scalar_type() == y.scalar_type() &&
+         (x.nbytes() == 0 || std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0);
+}
+
+double relative(const at::Tensor& a, const at::Tensor& b) {
+  const double difference = at::sub(a.to(at::kDouble), b.to(at::kDouble)).norm().item<double>();
+  const double norm = b.to(at::kDouble).norm().item<double>();
+  return difference == 0 ? 0 : difference / std::max(norm, 1e-30);
+}
+
+/// Fills the comparison in, in the order in which a run makes things.
+class Comparer {
+ public:
+  explicit Comparer(Comparison& result) : result_(result) {}
+
+  void note(bool same, const std::string& what) {
+    if (same) return;
+    result_.is_bitwise = false;
+    if (result_.first_difference.empty()) result_.first_difference = what;
+  }
+
+  void tensors(const Tensors& a, const Tensors& b, const std::string& what, double* worst) {
+    for (const auto& [name, tensor] : b) {
+      const auto mine = a.find(name);
+      if (mine == a.end()) {
+        note(false, what + " '" + name + "' is missing");
+        continue;
+      }
+      note(same_bits(mine->second, tensor), what + " '" + name + "'");
+      if (worst != nullptr) *worst = std::max(*worst, relative(mine->second, tensor));
+    }
+    for (const auto& [name, tensor] : a) {
+      if (!b.contains(name)) note(false, what + " '" + name + "' should not be");
+    }
+  }
+
+ private:
+  Comparison& result_;
+};
+
+}  // namespace
+
+at::Tensor owner_view(const parameters::ParameterStore& store,
+                      const parameters::GradientBuffers& gradients, const std::string& name) {
+  const parameters::SlotPlace place = store.owner(name);
+  return parameters::slot_view(gradients.flat(place.bucket), store.slot(place), store.value(name));
+}
+
+Tensors gradients_of(const parameters::ParameterStore& store,
+                     const parameters::GradientBuffers& gradients,
+                     const optim::HasGradient& has_gradient) {
+  Tensors result;
+  for (const std::string& name : store.names()) {
+    if (has_gradient(name)) result[name] = owner_view(store, gradients, name).clone();
+  }
+  return result;
+}
+
+void take_state(const Workload& workload, const parameters::ParameterStore& store,
+                RunRecord& record) {
+  for (const NamedTensor& item : workload.model.parameters) {
+    if (store.has_value(item.name)) record.weights[item.name] = store.value(item.name).clone();
+  }
+  for (const NamedTensor& buffer : workload.model.buffers) {
+    if (buffer.tensor.defined()) record.buffers[buffer.name] = buffer.tensor.clone();
+  }
+}
+
+void compare(const RunRecord& run, const RunRecord& reference, Comparison& result) {
+  Comparer comparer(result);
+  for (std::size_t step = 0; step < run.losses.size(); ++step) {
+    const double a = run.losses[step], b = reference.losses[step];
+    const std::string at = " of step " + std::to_string(step);
+    comparer.note(std::memcmp(&a, &b, sizeof a) == 0, "loss" + at);
+    if (a != b) {
+      result.worst_loss =
+          std::max(result.worst_loss, std::abs(a - b) / std::max(std::abs(b), 1e-30));
+    }
+    comparer.tensors(run.gradients[step], reference.gradients[step], "gradient" + at + " of",
+                     step == 0 ? &result.worst_gradient : nullptr);
+  }
+  comparer.tensors(run.weights, reference.weights, "weight", &result.worst_weight);
+  comparer.tensors(run.buffers, reference.buffers, "buffer", nullptr);
+}
+
+bool Comparison::passes() const {
+  if (must_be_bitwise) return is_bitwise;
+  // Written so that NaN fails.
+  return worst_loss <= 1e-5 && worst_gradient <= 1e-6 && worst_weight <= weight_limit;
+}
+
+}  // namespace trireme::train

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "trireme/engine/optim/optimizer.h"
+#include "trireme/engine/program/step_losses.h"
+
+namespace trireme::train {
+
+struct OptimizerOptions {
+  std::string name = "adamw";  ///< `adamw` or `sgd`.
+  double learning_rate = 1e-3;
+  std::int64_t warmup_steps = 0;  ///< The rate grows linearly to its full value over these.
+  double momentum = 0.9;          ///< Of sgd.
+  double weight_decay = 0.01;
+  double clip_norm = 0;  ///< 0: gradients are not clipped.
+};
+
+/// kInvalidArgument for an unknown name.
+std::unique_ptr<optim::Optimizer> make_optimizer(const OptimizerOptions& options);
+
+/// Bytes of state per f32 parameter element. kInvalidArgument for an unknown name.
+std::int64_t optimizer_bytes_per_element(const OptimizerOptions& options);
+
+/// The rate of `step`, from 0.
+double learning_rate_at(const OptimizerOptions& options, std::int64_t step);
+
+struct SessionOptions {
+  // Changes results.
+  std::uint64_t seed = 0;
+  OptimizerOptions optimizer;
+  // Changes nothing but what is noticed.
+  std::int64_t drift_check_step = 100;  ///< -1: never.
+};
+
+/// What one step was.
+struct StepReport {
+  std::int64_t step = 0;  ///< From 0.
+  program::StepLosses losses;
+  double gradient_norm = 0;  ///< Before clipping; 0 where it is not asked for.
+  double seconds = 0;
+};
+
+}  // namespace trireme::train

@@ -1,0 +1,104 @@
+#include "trireme/engine/train/verify_ranks.h"
+
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "trireme/engine/train/construct.h"
+#include "trireme/plan/graph/index.h"
+#include "trireme/plan/layout/crossings.h"
+
+namespace trireme::train {
+namespace {
+
+/// Names of the buffers that the nodes of a stage read or write.
+std::set<std::string> buffers_of(const graph::Graph& graph, const layout::Plan& plan, int stage) {
+  std::set<graph::ValueId> used;
+  const std::vector<std::vector<int>> positions = layout::stage_positions(graph, plan);
+  for (int position : positions[stage]) {
+    const auto inputs = graph::input_values(graph.nodes[position]);
+    used.insert(inputs.begin(), inputs.end());
+  }
+  std::set<std::string> names;
+  for (const graph::Buffer& buffer : graph.buffers) {
+    if (!used.contains(buffer.value)) continue;
+    names.insert(buffer.name);
+    names.insert(buffer.aliases.begin(), buffer.aliases.end());
+  }
+  return names;
+}
+
+template <typename Keep>
+Tensors part_of(const Tensors& all, Keep&& keep) {
+  Tensors part;
+  for (const auto& [name, tensor] : all) {
+    if (keep(name)) part[name] = tensor;
+  }
+  return part;
+}
+
+/// What the rank of `session` holds of the reference.
+RunRecord part_of(const RunRecord& reference, const RankSession& session,
+                  const std::set<std::string>& buffers) {
+  const parameters::ParameterStore& store = session.store();
+  const std::set<std::string> owned(store.names().begin(), store.names().end());
+  RunRecord part{.losses = reference.losses};
+  for (const Tensors& gradients : reference.gradients) {
+    part.gradients.push_back(
+        part_of(gradients, [&](const std::string& name) { return owned.contains(name); }));
+  }
+  part.weights =
+      part_of(reference.weights, [&](const std::string& name) { return store.has_value(name); });
+  part.buffers =
+      part_of(reference.buffers, [&](const std::string& name) { return buffers.contains(name); });
+  return part;
+}
+
+}  // namespace
+
+Comparison verify_rank(const World& world, const MakeWorkload& make_workload,
+                       const layout::Plan& plan, const VerifyOptions& options,
+                       const RunRecord& reference) {
+  const Workload workload = construct(make_workload, options.seed);
+  const record::Recording recorded = record::record(
+      workload.model, BatchReader(workload.training, workload.model).maker(), graph::Mode::kTrain);
+  RankSession session(
+      world, workload, recorded, plan,
+      {.seed = options.seed, .optimizer = options.optimizer, .drift_check_step = -1});
+  RunRecord run;
+  for (std::int64_t step = 0; step < options.num_steps; ++step) {
+    run.losses.push_back(session.step().losses.total());
+    run.gradients.push_back(gradients_of(
+        session.store(), session.sums().gradients(),
+        [&](const std::string& name) { return session.operations().has_gradient(name); }));
+  }
+  take_state(workload, session.store(), run);
+  const auto buffers = buffers_of(session.recording().graph, plan, session.stage());
+  run.buffers =
+      part_of(run.buffers, [&](const std::string& name) { return buffers.contains(name); });
+  Comparison result{.against = "serial executor"};
+  compare(run, part_of(reference, session, buffers), result);
+  return result;
+}
+
+std::string first_difference(const World& world, const Comparison& comparison) {
+  constexpr std::size_t kTextBytes = 256;
+  const int num_ranks = world.endpoint.world_size();
+  std::vector<int> ranks(num_ranks);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  collectives::Group group(world.endpoint, ranks,
+                           {.name = "verify", .id = 1U << 21, .deadline = world.watch.deadline});
+  std::string mine = comparison.first_difference;
+  mine.resize(kTextBytes, '\0');
+  std::string all(kTextBytes * static_cast<std::size_t>(num_ranks), '\0');
+  const auto work =
+      group.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
+  pipeline::await(*work, -1, world.watch, {world.endpoint.rank(), 0, -1, "compare results"});
+  for (int r = 0; r < num_ranks; ++r) {
+    const std::string text = all.substr(kTextBytes * r, kTextBytes).c_str();
+    if (!text.empty()) return "rank " + std::to_string(r) + ": " + text;
+  }
+  return "";
+}
+
+}  // namespace trireme::train

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "trireme/engine/train/rank_session.h"
+#include "trireme/engine/train/run_record.h"
+#include "trireme/engine/train/verify.h"
+
+namespace trireme::train {
+
+/// Trains the workload by the ranks of `plan` and compares this rank's part with the run of the
+/// serial executor: losses, gradients of what it owns, weights that it holds and buffers of its
+/// stage, all of it bit by bit.
+///
+/// reference   of `run_serial` under the same options and batch layout.
+/// Errors      those of RankSession. Every rank of the world calls it.
+Comparison verify_rank(const World& world, const MakeWorkload& make_workload,
+                       const layout::Plan& plan, const VerifyOptions& options,
+                       const RunRecord& reference);
+
+/// The first difference of the lowest rank that has one, on every rank; empty if there is none.
+std::string first_difference(const World& world, const Comparison& comparison);
+
+}  // namespace trireme::train
