@@ -3,36 +3,169 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <numeric>
+#include <array>
+#include <functional>
 
-#include "tests/graphs/graph_builder.h"
 #include "tests/graphs/sample_graphs.h"
+#include "tests/plan/schedule/step_cases.h"
 #include "trireme/base/error.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/layout/manual.h"
 
 namespace trireme::schedule {
 namespace {
 
-/// A rank's operations, ` | ` between them.
-std::string picture(const StepProgram& program, int rank) {
+using ::testing::HasSubstr;
+using testing::make_case;
+using testing::picture;
+using testing::StepCase;
+
+/// Channels as `kind stage>stage rank>rank`, one a line.
+std::string channels(const StepProgram& program) {
+  constexpr std::array kKinds = {"value", "gradient", "tie gradient", "tie value"};
   std::string text;
-  for (const Operation& operation : program.ranks.at(rank)) {
-    text += (text.empty() ? "" : " | ") + to_text(program, operation);
+  for (const Channel& c : program.channels) {
+    text += std::string(kKinds[static_cast<int>(c.kind)]) + " " + std::to_string(c.from_stage) +
+            ">" + std::to_string(c.to_stage) + " " + std::to_string(c.from_rank) + ">" +
+            std::to_string(c.to_rank) + "\n";
   }
   return text;
 }
 
-TEST(StepProgram, TwoStagesOfTheMlp) {
-  const graph::Graph graph = graph::testing::make_mlp();
-  const std::vector<int> cuts = {2};
-  const layout::Plan plan =
-      layout::make_manual_plan(graph, graph::graph_sha256(graph), cuts, {4, 2, 1});
-  const StepProgram program =
-      make_step_program(graph, plan, parameters::make_parameter_map(graph, plan), {});
-  EXPECT_EQ(picture(program, 0),
-            "compute 0F0 | send v6 m0 0>1 | compute 0F1 | send v6 m1 0>1 | recv g6 m0 1>0 | "
-            "compute 0B0 | recv g6 m1 1>0 | compute 0B1 | exchange | tie sum | commit | update");
+TEST(StepProgram, OneRankJustComputes) {
+  const StepCase step = make_case(graph::testing::make_mlp(), {});
+  EXPECT_EQ(picture(step.program, 0),
+            "compute 0F0 | compute 0F1 | compute 0B0 | compute 0B1 | "
+            "exchange | tie sum | commit | update");
+  EXPECT_TRUE(step.program.channels.empty());
+}
+
+TEST(StepProgram, TwoStagesSendValuesAndGradients) {
+  const StepCase step = make_case(graph::testing::make_mlp(), {.cuts = {2}});
+  EXPECT_EQ(picture(step.program, 0),
+            "compute 0F0 | send v6 m0 0>1 | compute 0F1 | send v6 m1 0>1 | "
+            "recv g6 m0 1>0 | compute 0B0 | recv g6 m1 1>0 | compute 0B1 | "
+            "exchange | tie sum | commit | update");
+  EXPECT_EQ(picture(step.program, 1),
+            "recv v6 m0 0>1 | compute 1F0 | recv v6 m1 0>1 | compute 1F1 | "
+            "compute 1B0 | send g6 m0 1>0 | compute 1B1 | send g6 m1 1>0 | "
+            "exchange | tie sum | commit | update");
+  EXPECT_EQ(channels(step.program), "value 0>1 0>1\ngradient 1>0 1>0\n");
+}
+
+// The value v3 of stage 0 goes directly to stages 1 and 2; its gradient comes back 2 > 1 > 0. The
+// parameter t (index 0, sites 0 and 1) is kept by stage 0 and mirrored by stage 2.
+TEST(StepProgram, ThreeStagesWithASkipAndATie) {
+  const StepCase step = make_case(testing::make_skips_and_ties(),
+                                  {.cuts = {1, 3}, .schedule = "interleaved", .clips_norm = true});
+  EXPECT_EQ(picture(step.program, 0),
+            "compute 0F0 | send v3 m0 0>1 | send v3 m0 0>2 | "
+            "compute 0F1 | send v3 m1 0>1 | send v3 m1 0>2 | "
+            "recv g3 m0 1>0 | compute 0B0 | recv g3 m1 1>0 | compute 0B1 | "
+            "exchange | recv site 1 2>0 | tie sum | commit | norm | update | send parameter 0 0>2");
+  EXPECT_EQ(picture(step.program, 1),
+            "recv v3 m0 0>1 | compute 1F0 | send v5 m0 1>2 | "
+            "recv v3 m1 0>1 | compute 1F1 | send v5 m1 1>2 | "
+            "recv g3 m0 2>1 | recv g5 m0 2>1 | compute 1B0 | send g3 m0 1>0 | "
+            "recv g3 m1 2>1 | recv g5 m1 2>1 | compute 1B1 | send g3 m1 1>0 | "
+            "exchange | tie sum | commit | norm | update");
+  EXPECT_EQ(picture(step.program, 2),
+            "recv v3 m0 0>2 | recv v5 m0 1>2 | compute 2F0 | "
+            "compute 2B0 | send g3 m0 2>1 | send g5 m0 2>1 | "
+            "recv v3 m1 0>2 | recv v5 m1 1>2 | compute 2F1 | "
+            "compute 2B1 | send g3 m1 2>1 | send g5 m1 2>1 | "
+            "exchange | send site 1 2>0 | tie sum | commit | norm | update | recv parameter 0 0>2");
+}
+
+TEST(StepProgram, TheOwnerOfATieMayBeTheLaterStage) {
+  const StepCase step = make_case(testing::make_skips_and_ties(),
+                                  {.cuts = {3}, .microbatches = 1, .tie_owners = {{"t", 1}}});
+  EXPECT_THAT(picture(step.program, 0), HasSubstr("exchange | send site 0 0>1 | tie sum"));
+  EXPECT_THAT(picture(step.program, 0), HasSubstr("update | recv parameter 0 1>0"));
+  EXPECT_THAT(picture(step.program, 1), HasSubstr("exchange | recv site 0 0>1 | tie sum"));
+  EXPECT_THAT(picture(step.program, 1), HasSubstr("update | send parameter 0 1>0"));
+}
+
+TEST(StepProgram, ReplicasReduceEveryBucketAfterTheLastBackward) {
+  const StepCase step =
+      make_case(graph::testing::make_mlp(), {.cuts = {2}, .replicas = 2, .microbatches = 1});
+  const std::string last =
+      "recv v6 m0 0>1 | compute 1F0 | compute 1B0 | send g6 m0 1>0 | reduce bucket 2 | "
+      "reduce bucket 3 | exchange | join bucket 2 | join bucket 3 | tie sum | commit | update";
+  EXPECT_EQ(picture(step.program, 0),
+            "compute 0F0 | send v6 m0 0>1 | recv g6 m0 1>0 | compute 0B0 | reduce bucket 0 | "
+            "reduce bucket 1 | exchange | join bucket 0 | join bucket 1 | tie sum | commit | "
+            "update");
+  EXPECT_EQ(picture(step.program, 2), last);
+  EXPECT_EQ(picture(step.program, 3), last);
+  // Mesh: stage 0 on ranks 0 and 1, stage 1 on 2 and 3.
+  EXPECT_EQ(channels(step.program),
+            "value 0>1 0>2\nvalue 0>1 1>3\ngradient 1>0 2>0\ngradient 1>0 3>1\n");
+  EXPECT_EQ(step.program.groups, (std::vector<Group>{{GroupKind::kWorld, 0, {0, 1, 2, 3}},
+                                                     {GroupKind::kData, 0, {0, 1}},
+                                                     {GroupKind::kData, 1, {2, 3}},
+                                                     {GroupKind::kPipeline, 0, {0, 2}},
+                                                     {GroupKind::kPipeline, 1, {1, 3}}}));
+}
+
+/// The complaint about the MLP in two stages after `change`.
+std::string complaint(const std::function<void(StepCase&)>& change) {
+  StepCase step = make_case(graph::testing::make_mlp(), {.cuts = {2}});
+  change(step);
+  try {
+    make_step_program(step.graph, step.plan, step.map, {});
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+    return error.message();
+  }
+  return "";
+}
+
+TEST(StepProgram, RefusesPlansThatItCannotServe) {
+  EXPECT_THAT(complaint([](StepCase& s) { s.plan.schedule.name = "zero_bubble"; }),
+              HasSubstr("no schedule 'zero_bubble'; choose one of simple, interleaved"));
+  EXPECT_THAT(complaint([](StepCase& s) {
+                s.plan.roles[0].mesh.pipeline = 1;
+                s.plan.roles[0].placement = {0};
+              }),
+              HasSubstr("2 stages for a pipeline of 1 ranks; its schedule runs one stage on each"));
+  EXPECT_THAT(complaint([](StepCase& s) {
+                s.plan.roles[0].mesh.shard = 2;
+                s.plan.roles[0].placement = {0, 1, 2, 3};
+              }),
+              HasSubstr("2 shards; only 1 is possible so far"));
+  EXPECT_THAT(complaint([](StepCase& s) { s.plan.roles[0].placement = {0, 1 << 30}; }),
+              HasSubstr("number them from 0 without gaps"));
+}
+
+/// The complaint about `lanes` lanes on `replicas` replicas.
+std::string lanes_on_replicas(int lanes, int replicas) {
+  return complaint([&](StepCase& s) {
+    s.plan.batch = {lanes, 1, lanes};
+    s.plan.roles[0].mesh.data = replicas;
+    s.plan.roles[0].placement.clear();
+    for (int r = 0; r < 2 * replicas; ++r) s.plan.roles[0].placement.push_back(r);
+  });
+}
+
+TEST(StepProgram, LanesOfEachReplicaAreASubtree) {
+  for (const auto& [lanes, replicas] :
+       {std::pair{1, 1}, {3, 1}, {6, 1}, {4, 2}, {3, 3}, {6, 3}, {12, 3}, {8, 8}}) {
+    EXPECT_EQ(lanes_on_replicas(lanes, replicas), "") << lanes << " on " << replicas;
+  }
+  EXPECT_THAT(lanes_on_replicas(3, 2), HasSubstr("2 data replicas do not divide the 3 lanes"));
+  EXPECT_THAT(lanes_on_replicas(6, 2), HasSubstr("are 3 each, which is no power of two"));
+  EXPECT_THAT(lanes_on_replicas(12, 2), HasSubstr("choose lanes = replicas x 1, 2, 4, ..."));
+}
+
+TEST(StepProgram, RanksOfOtherRolesDoNothing) {
+  StepCase step = make_case(graph::testing::make_mlp(), {.cuts = {2}});
+  step.plan.roles[0].placement = {2, 0};
+  step.plan.roles.push_back({"reader", {1, 1, 1}, {1}});
+  const StepProgram program = make_step_program(step.graph, step.plan, step.map, {});
+  ASSERT_EQ(program.ranks.size(), 3U);
+  EXPECT_TRUE(program.ranks[1].empty());
+  EXPECT_THAT(picture(program, 2), HasSubstr("compute 0F0"));
+  EXPECT_THAT(picture(program, 0), HasSubstr("compute 1F0"));
+  EXPECT_EQ(channels(program), "value 0>1 2>0\ngradient 1>0 0>2\n");
 }
 
 }  // namespace

@@ -1,16 +1,10 @@
 #include "trireme/plan/schedule/json.h"
 
-#include <array>
-
 #include "trireme/base/error.h"
 #include "trireme/plan/schedule/operation_text.h"
 
 namespace trireme::schedule {
 namespace {
-
-constexpr std::array<std::string_view, 4> kChannelKinds = {"value", "gradient", "tie_gradient",
-                                                           "tie_value"};
-constexpr std::array<std::string_view, 3> kGroupKinds = {"world", "data", "pipeline"};
 
 int read_index(const JsonField& field) { return field.index(0); }
 
@@ -32,7 +26,7 @@ std::vector<Action> actions_from_json(const JsonField& field) {
 }
 
 Json to_json(const Channel& channel) {
-  return {{"kind", kChannelKinds[static_cast<std::size_t>(channel.kind)]},
+  return {{"kind", kChannelKindNames[static_cast<std::size_t>(channel.kind)]},
           {"from_stage", channel.from_stage},
           {"to_stage", channel.to_stage},
           {"from_rank", channel.from_rank},
@@ -42,7 +36,7 @@ Json to_json(const Channel& channel) {
 Channel channel_from_json(const JsonField& field) {
   JsonObject object(field);
   Channel channel;
-  channel.kind = static_cast<ChannelKind>(object.required("kind").choice(kChannelKinds));
+  channel.kind = static_cast<ChannelKind>(object.required("kind").choice(kChannelKindNames));
   channel.from_stage = read_index(object.required("from_stage"));
   channel.to_stage = read_index(object.required("to_stage"));
   channel.from_rank = read_index(object.required("from_rank"));
@@ -52,7 +46,7 @@ Channel channel_from_json(const JsonField& field) {
 }
 
 Json to_json(const Group& group) {
-  return {{"kind", kGroupKinds[static_cast<std::size_t>(group.kind)]},
+  return {{"kind", kGroupKindNames[static_cast<std::size_t>(group.kind)]},
           {"index", group.index},
           {"ranks", group.ranks}};
 }
@@ -60,7 +54,7 @@ Json to_json(const Group& group) {
 Group group_from_json(const JsonField& field) {
   JsonObject object(field);
   Group group;
-  group.kind = static_cast<GroupKind>(object.required("kind").choice(kGroupKinds));
+  group.kind = static_cast<GroupKind>(object.required("kind").choice(kGroupKindNames));
   group.index = read_index(object.required("index"));
   group.ranks = object.required("ranks").list(read_index);
   object.finish();

@@ -1,0 +1,210 @@
+#include "trireme/plan/schedule/check_program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "tests/plan/schedule/step_cases.h"
+#include "trireme/base/error.h"
+#include "trireme/plan/schedule/schedules.h"
+
+namespace trireme::schedule {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::make_case;
+using testing::make_random_case;
+using testing::pick;
+using testing::StepCase;
+
+std::string complaint(const StepCase& step) {
+  try {
+    check(step.program, step.schedule, step.facts);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+    return error.message();
+  }
+  return "";
+}
+
+/// The complaint about three stages with a skip and a tie, two replicas, after `change`.
+std::string complaint(const std::function<void(StepCase&)>& change) {
+  StepCase step = make_case(testing::make_skips_and_ties(),
+                            {.cuts = {1, 3}, .replicas = 2, .clips_norm = true});
+  change(step);
+  return complaint(step);
+}
+
+TEST(ProgramCheck, AcceptsEveryGeneratedProgram) {
+  const unsigned seed = 4;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int i = 0; i < 500; ++i) EXPECT_EQ(complaint(make_random_case(random)), "") << i;
+}
+
+TEST(ProgramCheck, SaysWhereWhatAndByWhichRule) {
+  EXPECT_EQ(complaint([](StepCase& s) { std::swap(s.program.ranks[0][1], s.program.ranks[0][2]); }),
+            "step program: rank 0, operation 1: expected `send v3 m0 0>1`, got `send v3 m0 0>2`; "
+            "after an action stand its sends, by channel and item");
+  EXPECT_EQ(complaint([](StepCase& s) { s.program.ranks[5].pop_back(); }),
+            "step program: rank 5, operation 20: expected `recv parameter 0 0>2`, got the end; "
+            "the tail is exchange, joins, tie gradients, tie sum, commit, norm where steps clip, "
+            "update, tie values");
+  EXPECT_EQ(complaint([](StepCase& s) { s.program.ranks[0].push_back({}); }),
+            "step program: rank 0, operation 19: expected the end, got `compute 0F0`; nothing "
+            "follows the tail");
+  EXPECT_THAT(complaint([](StepCase& s) { s.program.ranks[0][0].item = 7; }),
+              HasSubstr("expected `compute 0F0`, got `compute 0F0` (channel -1, group -1, item 7, "
+                        "microbatch -1, action 0F0); actions are those of the schedule"));
+}
+
+TEST(ProgramCheck, ChannelsAndGroupsAreThoseOfTheFacts) {
+  EXPECT_EQ(complaint([](StepCase& s) { s.program.channels.pop_back(); }),
+            "step program: expected 14 channels, got 13");
+  EXPECT_EQ(complaint([](StepCase& s) { std::swap(s.program.channels[0], s.program.channels[1]); }),
+            "step program: channel 0 should be of kind value and lead from stage 0 on rank 0 to "
+            "stage 1 on rank 2; channels come by kind, stages, replica");
+  EXPECT_EQ(complaint([](StepCase& s) { std::swap(s.program.groups[1], s.program.groups[2]); }),
+            "step program: expected the data group 0 with its 2 ranks in order; groups come by "
+            "kind and index");
+  EXPECT_EQ(complaint([](StepCase& s) { s.program.ranks.pop_back(); }),
+            "step program: expected 6 ranks, got 5");
+  EXPECT_EQ(complaint([](StepCase& s) { s.program.num_microbatches = -1; }),
+            "step program: expected 2 microbatches, got -1");
+}
+
+TEST(ProgramCheck, TheScheduleFitsAndIsCheckedToo) {
+  EXPECT_THAT(complaint([](StepCase& s) { s.schedule = make_schedule("interleaved", 3, 2); }),
+              HasSubstr("rank 4, operation 3: expected `compute 2B0`, got `recv v3 m1 0>2`"));
+  EXPECT_EQ(complaint([](StepCase& s) { s.schedule = make_schedule("simple", 3, 1); }),
+            "step program: expected 2 microbatches in the schedule, got 1");
+  EXPECT_EQ(complaint([](StepCase& s) { s.schedule = make_schedule("simple", 2, 2); }),
+            "step program: expected 3 stages in the schedule, got 2");
+  EXPECT_THAT(complaint([](StepCase& s) { s.schedule.ranks[0].clear(); }),
+              HasSubstr("schedule: rank 0, action 0: the rank ends without 0F0"));
+}
+
+TEST(ProgramCheck, RanksOfOtherRolesDoNothing) {
+  StepCase step = make_case(testing::make_losses(), {});
+  step.plan.roles.push_back({"reader", {1, 1, 1}, {1}});
+  step.facts = step_facts(step.graph, step.plan, step.map, {});
+  step.program.ranks.emplace_back();
+  EXPECT_EQ(complaint(step), "");
+  step.program.ranks[1].push_back({.kind = OperationKind::kUpdate});
+  EXPECT_THAT(complaint(step), HasSubstr("rank 1 is not of the role that trains"));
+}
+
+/// A number that is not `old`, near it.
+int other(std::mt19937& random, int old) { return old + (pick(random, 2) == 0 ? 1 : -1); }
+
+/// Changes one operation's field.
+void change_field(Operation& operation, std::mt19937& random) {
+  switch (pick(random, 7)) {
+    case 0:
+      operation.channel = other(random, operation.channel);
+      break;
+    case 1:
+      operation.group = other(random, operation.group);
+      break;
+    case 2:
+      operation.item = other(random, operation.item);
+      break;
+    case 3:
+      operation.microbatch = other(random, operation.microbatch);
+      break;
+    case 4:
+      operation.action.microbatch = other(random, operation.action.microbatch);
+      break;
+    case 5:
+      operation.action.stage = other(random, operation.action.stage);
+      break;
+    default:
+      operation.kind =
+          static_cast<OperationKind>((static_cast<int>(operation.kind) + 1 + pick(random, 9)) % 10);
+  }
+}
+
+/// Changes a channel or a group; false where there is none to change.
+bool change_table(StepProgram& program, std::mt19937& random) {
+  if (pick(random, 2) == 0) {
+    Group& group = program.groups[pick(random, program.groups.size())];
+    const int i = pick(random, group.ranks.size());
+    group.ranks[i] = other(random, group.ranks[i]);
+    return true;
+  }
+  if (program.channels.empty()) return false;
+  Channel& channel = program.channels[pick(random, program.channels.size())];
+  int* const fields[] = {&channel.from_rank, &channel.to_rank, &channel.from_stage,
+                         &channel.to_stage};
+  int& field = *fields[pick(random, 4)];
+  field = other(random, field);
+  return true;
+}
+
+/// Makes one change that no valid program survives; says which. Empty where it made none.
+std::string mutate(StepProgram& program, std::mt19937& random) {
+  const int rank = pick(random, program.ranks.size());
+  std::vector<Operation>& operations = program.ranks[rank];
+  if (operations.empty()) return "";
+  const int i = pick(random, operations.size());
+  const int j = pick(random, operations.size());
+  const std::string where = " rank " + std::to_string(rank) + ", " + std::to_string(i);
+  switch (pick(random, 5)) {
+    case 0:
+      if (operations[i] == operations[j]) return "";
+      std::swap(operations[i], operations[j]);
+      return "swap" + where + " and " + std::to_string(j);
+    case 1:
+      operations.erase(operations.begin() + i);
+      return "drop" + where;
+    case 2:
+      operations.insert(operations.begin() + j, Operation(operations[i]));
+      return "duplicate" + where + " to " + std::to_string(j);
+    case 3:
+      change_field(operations[i], random);
+      return "change" + where;
+    default:
+      return change_table(program, random) ? "channel or group" : "";
+  }
+}
+
+TEST(ProgramCheck, RejectsEveryMutation) {
+  const unsigned seed = 5;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  int num_mutations = 0;
+  for (int i = 0; i < 300; ++i) {
+    const StepCase step = make_random_case(random);
+    for (int k = 0; k < 20; ++k) {
+      StepCase changed = step;
+      const std::string change = mutate(changed.program, random);
+      if (change.empty()) continue;
+      ++num_mutations;
+      EXPECT_NE(complaint(changed), "") << "case " << i << ", " << change;
+    }
+  }
+  EXPECT_GT(num_mutations, 4000);
+}
+
+// The execution alone also ends, with a verdict, whatever the program.
+TEST(ProgramCheck, TheExecutionIsSafeForAnyProgram) {
+  const unsigned seed = 6;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  int num_rejected = 0;
+  for (int i = 0; i < 1000; ++i) {
+    StepCase step = make_random_case(random);
+    for (int k = pick(random, 4); k >= 0; --k) mutate(step.program, random);
+    try {
+      run_rendezvous(step.program);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+      ++num_rejected;
+    }
+  }
+  EXPECT_GT(num_rejected, 500);
+}
+
+}  // namespace
+}  // namespace trireme::schedule

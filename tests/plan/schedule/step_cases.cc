@@ -1,0 +1,124 @@
+#include "tests/plan/schedule/step_cases.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "tests/graphs/graph_builder.h"
+#include "tests/graphs/sample_graphs.h"
+#include "trireme/plan/graph/cuts.h"
+#include "trireme/plan/graph/json.h"
+#include "trireme/plan/layout/check.h"
+#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/schedule/schedules.h"
+
+namespace trireme::schedule::testing {
+namespace {
+
+using graph::ValueId;
+using graph::testing::GraphBuilder;
+
+/// The rest of a case whose graph, plan and options are set.
+StepCase finish(StepCase step) {
+  layout::check(step.plan, step.plan.graph_sha256, step.graph);
+  step.map = parameters::make_parameter_map(step.graph, step.plan, {.bucket_bytes = 64});
+  step.facts = step_facts(step.graph, step.plan, step.map, step.options);
+  step.schedule =
+      make_schedule(step.plan.schedule, step.facts.num_stages(), step.facts.num_microbatches);
+  step.program = make_step_program(step.graph, step.plan, step.map, step.options);
+  return step;
+}
+
+std::vector<int> random_cuts(const graph::Graph& graph, std::mt19937& random) {
+  std::vector<int> positions;
+  const std::vector<bool> allowed = graph::allowed_cuts(graph);
+  for (int position = 1; position < static_cast<int>(graph.nodes.size()); ++position) {
+    if (allowed[position]) positions.push_back(position);
+  }
+  std::shuffle(positions.begin(), positions.end(), random);
+  positions.resize(std::min<std::size_t>(positions.size(), pick(random, 4)));
+  std::sort(positions.begin(), positions.end());
+  return positions;
+}
+
+graph::Graph random_graph(std::mt19937& random) {
+  switch (pick(random, 6)) {
+    case 0:
+      return graph::testing::make_mlp();
+    case 1:
+      return graph::testing::make_rich_graph();
+    case 2:
+      return make_losses();
+    case 3:
+      return make_skips_and_ties();
+    default:
+      return graph::testing::make_random_graph(random(), 30);
+  }
+}
+
+}  // namespace
+
+StepCase make_case(const graph::Graph& graph, const CaseOptions& options) {
+  StepCase step;
+  step.graph = graph;
+  step.options.clips_norm = options.clips_norm;
+  const std::int64_t batch = options.microbatches * options.replicas;
+  step.plan = layout::make_manual_plan(graph, graph::graph_sha256(graph), options.cuts,
+                                       {batch, 1, options.replicas});
+  step.plan.schedule.name = options.schedule;
+  step.plan.tie_owners = options.tie_owners;
+  layout::Role& role = step.plan.roles[0];
+  role.mesh.data = options.replicas;
+  role.placement.resize(role.mesh.num_ranks());
+  std::iota(role.placement.begin(), role.placement.end(), 0);
+  return finish(std::move(step));
+}
+
+graph::Graph make_skips_and_ties() {
+  GraphBuilder b;
+  const ValueId x = b.input("x", {4});
+  const ValueId t = b.parameter("t", {4});
+  const ValueId s = b.parameter("s", {4});
+  const ValueId a = b.node("mul", {x, t}, b.batch({4}));
+  const ValueId h = b.node("mul", {a, s}, b.batch({4}));
+  const ValueId c = b.node("mul", {h, a}, b.batch({4}));
+  b.loss(b.node("add", {c, a, t}, b.batch({4})));
+  return b.graph();
+}
+
+graph::Graph make_losses() {
+  GraphBuilder b;
+  ValueId h = b.input("x", {4});
+  for (int i = 0; i < 4; ++i) {
+    h = b.node("mul", {h, b.parameter("p" + std::to_string(i), {4})}, b.batch({4}));
+    if (i % 2 == 1) b.loss(h, "loss" + std::to_string(i));
+  }
+  b.loss(h, "accuracy");
+  b.graph().losses.back().coefficient = 0;
+  return b.graph();
+}
+
+StepCase make_random_case(std::mt19937& random) {
+  const graph::Graph graph = random_graph(random);
+  CaseOptions options{.cuts = random_cuts(graph, random),
+                      .replicas = 1 << pick(random, 3),
+                      .schedule = schedule_names()[pick(random, 2)],
+                      .microbatches = 1 + pick(random, 4),
+                      .clips_norm = pick(random, 2) == 0};
+  StepCase step = make_case(graph, options);
+  std::vector<int>& placement = step.plan.roles[0].placement;
+  std::shuffle(placement.begin(), placement.end(), random);
+  return finish(std::move(step));
+}
+
+int pick(std::mt19937& random, std::size_t count) { return static_cast<int>(random() % count); }
+
+std::string picture(const StepProgram& program, int rank) {
+  std::string text;
+  for (const Operation& operation : program.ranks.at(rank)) {
+    text += (text.empty() ? "" : " | ") + to_text(program, operation);
+  }
+  return text;
+}
+
+}  // namespace trireme::schedule::testing

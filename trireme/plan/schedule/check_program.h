@@ -1,0 +1,27 @@
+#pragma once
+
+#include "trireme/plan/schedule/action.h"
+#include "trireme/plan/schedule/rendezvous.h"
+#include "trireme/plan/schedule/step_facts.h"
+#include "trireme/plan/schedule/step_program.h"
+
+namespace trireme::schedule {
+
+/// Proves that `program` is a whole step that can be run:
+///
+///  * channels are those that the facts' messages need, groups those of the mesh, each in order,
+///    with the right ranks;
+///  * each rank's computes are the schedule's; before each stand exactly the recvs that it needs,
+///    after it exactly its sends; each bucket is reduced once, after the stage's last backward, in
+///    the same order on all replicas; the tail is as in step_program.h; nothing else happens;
+///  * run under rendezvous semantics (rendezvous.h) all messages match and no rank waits for ever.
+///
+/// schedule  any; `check`ed (check.h) first.
+/// program   any.
+/// Returns   how many buffers each channel can hold at once.
+/// Errors    kInvalidArgument, naming rank, position and operation, expected and actual.
+/// Cost      as `run_rendezvous`; operations x channels.
+RendezvousReport check(const StepProgram& program, const Schedule& schedule,
+                       const StepFacts& facts);
+
+}  // namespace trireme::schedule

@@ -1,0 +1,103 @@
+#include "trireme/plan/schedule/rank_rules.h"
+
+#include "trireme/base/error.h"
+
+namespace trireme::schedule::internal {
+
+RankRules::RankRules(const ProgramIndex& index, const StepFacts& facts, int stage, int replica)
+    : index_(index),
+      facts_(facts),
+      stage_(stage),
+      replica_(replica),
+      rank_(facts.rank(stage, replica)) {}
+
+void RankRules::check(const std::vector<Action>& actions) {
+  for (const Action& action : actions) check_action(action);
+  check_tail();
+  rule_ = "nothing follows the tail";
+  if (cursor_ < operations().size()) fail("the end");
+}
+
+void RankRules::check_action(const Action& action) {
+  const ChannelKind kind = carried_by(action.kind);
+  const bool carries = carries_messages(action.kind);
+  rule_ = "before an action stand the recvs that it needs, by channel and item";
+  if (carries) check_messages(OperationKind::kRecv, facts().recvs_of(kind), action.microbatch);
+  rule_ = "actions are those of the schedule, in order";
+  expect({.kind = OperationKind::kCompute, .action = action});
+  rule_ = "after an action stand its sends, by channel and item";
+  if (carries) check_messages(OperationKind::kSend, facts().sends_of(kind), action.microbatch);
+  rule_ = "after the last backward stands the reduction of each bucket, in order";
+  const bool is_last = action.microbatch == facts_.num_microbatches - 1;
+  if (is_last && completes_gradients(action.kind)) check_buckets(OperationKind::kReduce);
+}
+
+void RankRules::check_tail() {
+  rule_ =
+      "the tail is exchange, joins, tie gradients, tie sum, commit, norm where steps clip, update, "
+      "tie values";
+  check_collective(OperationKind::kExchange, GroupKind::kWorld);
+  check_buckets(OperationKind::kJoin);
+  for (const ChannelKind kind : {ChannelKind::kTieGradient, ChannelKind::kTieValue}) {
+    check_messages(OperationKind::kSend, facts().sends_of(kind), -1);
+    check_messages(OperationKind::kRecv, facts().recvs_of(kind), -1);
+    if (kind == ChannelKind::kTieValue) return;
+    expect({.kind = OperationKind::kTieSum});
+    check_collective(OperationKind::kCommit, GroupKind::kData);
+    if (facts_.clips_norm) check_collective(OperationKind::kNorm, GroupKind::kPipeline);
+    expect({.kind = OperationKind::kUpdate});
+  }
+}
+
+void RankRules::check_messages(OperationKind kind, const std::vector<Message>& messages,
+                               int microbatch) {
+  for (const Message& message : messages) {
+    const auto& [channel, from, to, item] = message;
+    expect({.kind = kind,
+            .channel = index_.send_channel(channel, from, to, facts_.rank(from, replica_)),
+            .item = item,
+            .microbatch = microbatch});
+  }
+}
+
+void RankRules::check_buckets(OperationKind kind) {
+  if (facts_.num_replicas() == 1) return;
+  const bool is_reduce = kind == OperationKind::kReduce;
+  const int group = is_reduce ? index_.group(GroupKind::kData, rank_) : -1;
+  for (const int bucket : facts().buckets) {
+    expect({.kind = kind, .group = group, .item = bucket});
+  }
+}
+
+void RankRules::check_collective(OperationKind kind, GroupKind group) {
+  expect({.kind = kind, .group = index_.group(group, rank_)});
+}
+
+void RankRules::expect(const Operation& expected) {
+  if (cursor_ == operations().size() || operations()[cursor_] != expected) {
+    fail("`" + to_text(index_.program(), expected) + "`");
+  }
+  ++cursor_;
+}
+
+void RankRules::fail(const std::string& expected) const {
+  std::string actual = "the end";
+  if (cursor_ < operations().size()) {
+    const Operation& operation = operations()[cursor_];
+    actual = "`" + to_text(index_.program(), operation) + "`";
+    // The texts leave out what follows from rank and word; where only that is wrong, say it.
+    if (actual == expected) {
+      actual += " (channel " + std::to_string(operation.channel) + ", group " +
+                std::to_string(operation.group) + ", item " + std::to_string(operation.item) +
+                ", microbatch " + std::to_string(operation.microbatch) + ", action " +
+                to_text(operation.action) + ")";
+    }
+  }
+  Error error(ErrorKind::kInvalidArgument, "step program: rank " + std::to_string(rank_) +
+                                               ", operation " + std::to_string(cursor_) +
+                                               ": expected " + expected + ", got " + actual + "; " +
+                                               rule_);
+  throw error.add({.rank = rank_});
+}
+
+}  // namespace trireme::schedule::internal

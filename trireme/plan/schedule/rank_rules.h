@@ -1,0 +1,47 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trireme/plan/schedule/operation_text.h"
+#include "trireme/plan/schedule/step_facts.h"
+#include "trireme/plan/schedule/step_program.h"
+
+namespace trireme::schedule::internal {
+
+/// Proves that the rank that runs `stage` for `replica` does what step_program.h says, in that
+/// order, and nothing else: kInvalidArgument with rank, position, operation, what was expected and
+/// by which rule.
+///
+/// index     of a program whose channels and groups are those of the facts.
+/// actions   the stage's part of the schedule.
+class RankRules {
+ public:
+  RankRules(const ProgramIndex& index, const StepFacts& facts, int stage, int replica);
+
+  void check(const std::vector<Action>& actions);
+
+ private:
+  const StageFacts& facts() const { return facts_.stages[stage_]; }
+  const std::vector<Operation>& operations() const { return index_.program().ranks[rank_]; }
+
+  void check_action(const Action& action);
+  void check_tail();
+  void check_messages(OperationKind kind, const std::vector<Message>& messages, int microbatch);
+  void check_buckets(OperationKind kind);
+  void check_collective(OperationKind kind, GroupKind group);
+
+  /// The operation at the cursor must be `expected`, by the rule that `rule_` tells.
+  void expect(const Operation& expected);
+  [[noreturn]] void fail(const std::string& expected) const;
+
+  const ProgramIndex& index_;
+  const StepFacts& facts_;
+  int stage_;
+  int replica_;
+  int rank_;
+  std::size_t cursor_ = 0;
+  std::string rule_;
+};
+
+}  // namespace trireme::schedule::internal

@@ -1,0 +1,226 @@
+#include "trireme/plan/schedule/rendezvous.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <set>
+
+#include "trireme/base/error.h"
+
+// Ranks do not race: what one sends does not depend on when, so however far each can come is the
+// same in every order of running them. One run from end to end therefore finds every deadlock, and
+// holding one rank back while the others go as far as they can finds the most that can pile up
+// before it.
+
+namespace trireme::schedule {
+namespace {
+
+bool is_collective(OperationKind kind) {
+  switch (kind) {
+    case OperationKind::kReduce:
+    case OperationKind::kExchange:
+    case OperationKind::kCommit:
+    case OperationKind::kNorm:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_member(const Group& group, int rank) {
+  return std::find(group.ranks.begin(), group.ranks.end(), rank) != group.ranks.end();
+}
+
+class Machine {
+ public:
+  explicit Machine(const StepProgram& program)
+      : program_(program),
+        cursors_(program.ranks.size()),
+        started_(program.ranks.size()),
+        posted_(program.channels.size()) {}
+
+  /// Lets all ranks but `held_back` go as far as they can.
+  void run(int held_back = -1) {
+    for (bool is_moving = true; is_moving;) {
+      is_moving = false;
+      for (int rank = 0; rank < num_ranks(); ++rank) {
+        while (rank != held_back && step(rank, held_back)) is_moving = true;
+      }
+    }
+  }
+
+  /// The rank's next operation; false where it has none or must wait.
+  bool step(int rank, int held_back = -1) {
+    if (is_done(rank)) return false;
+    const Operation& operation = next(rank);
+    if (is_collective(operation.kind)) return step_collective(rank, held_back);
+    if (operation.kind == OperationKind::kRecv) {
+      std::deque<const Operation*>& posted = posted_[operation.channel];
+      if (posted.empty()) return false;
+      expect_message(rank, operation, *posted.front());
+      posted.pop_front();
+    }
+    if (operation.kind == OperationKind::kSend) posted_[operation.channel].push_back(&operation);
+    if (operation.kind == OperationKind::kJoin && !started_[rank].contains(operation.item)) {
+      fail(rank, "joins what was not reduced");
+    }
+    ++cursors_[rank];
+    return true;
+  }
+
+  int num_held(int channel) const { return static_cast<int>(posted_[channel].size()); }
+
+  /// All ranks are done and nothing is left over.
+  void expect_end() const {
+    for (int rank = 0; rank < num_ranks(); ++rank) {
+      if (!is_done(rank)) {
+        throw Error(ErrorKind::kInvalidArgument,
+                    "step program: ranks wait for ever: " + waiting_circle(rank));
+      }
+    }
+    for (const std::deque<const Operation*>& posted : posted_) {
+      if (posted.empty()) continue;
+      throw Error(ErrorKind::kInvalidArgument,
+                  "step program: nobody receives `" + to_text(program_, *posted.front()) + "`");
+    }
+  }
+
+ private:
+  int num_ranks() const { return static_cast<int>(program_.ranks.size()); }
+  bool is_done(int rank) const { return cursors_[rank] == program_.ranks[rank].size(); }
+  const Operation& next(int rank) const { return program_.ranks[rank][cursors_[rank]]; }
+
+  bool is_at_group(int rank, int group) const {
+    return !is_done(rank) && is_collective(next(rank).kind) && next(rank).group == group;
+  }
+
+  bool step_collective(int rank, int held_back) {
+    const Operation& operation = next(rank);
+    const std::vector<int>& members = program_.groups[operation.group].ranks;
+    for (const int member : members) {
+      if (member == held_back || !is_at_group(member, operation.group)) return false;
+    }
+    for (const int member : members) {
+      if (next(member) == operation) continue;
+      fail(rank, "meets `" + to_text(program_, next(member)) + "` of rank " +
+                     std::to_string(member) + " in its group");
+    }
+    for (const int member : members) {
+      if (operation.kind == OperationKind::kReduce) started_[member].insert(operation.item);
+      ++cursors_[member];
+    }
+    return true;
+  }
+
+  void expect_message(int rank, const Operation& recv, const Operation& sent) const {
+    if (recv.item == sent.item && recv.microbatch == sent.microbatch) return;
+    fail(rank, "finds the message of `" + to_text(program_, sent) + "` next on its channel");
+  }
+
+  /// What `rank`, which cannot go on, waits for: a rank.
+  int awaited(int rank) const {
+    const Operation& operation = next(rank);
+    if (operation.kind == OperationKind::kRecv)
+      return program_.channels[operation.channel].from_rank;
+    for (const int member : program_.groups[operation.group].ranks) {
+      if (!is_at_group(member, operation.group)) return member;
+    }
+    return rank;
+  }
+
+  std::string waiting_circle(int rank) const {
+    std::set<int> seen;
+    std::string text;
+    while (seen.insert(rank).second) {
+      const std::string separator = text.empty() ? "" : "; ";
+      if (is_done(rank)) return text + separator + "rank " + std::to_string(rank) + " has ended";
+      text += separator + place(rank) + " waits for rank " + std::to_string(awaited(rank));
+      rank = awaited(rank);
+    }
+    return text;
+  }
+
+  /// `rank 1, operation 4 `recv v6 m1 0>1``.
+  std::string place(int rank) const {
+    return "rank " + std::to_string(rank) + ", operation " + std::to_string(cursors_[rank]) + " `" +
+           to_text(program_, next(rank)) + "`";
+  }
+
+  [[noreturn]] void fail(int rank, const std::string& problem) const {
+    throw Error(ErrorKind::kInvalidArgument, "step program: " + place(rank) + " " + problem);
+  }
+
+  const StepProgram& program_;
+  std::vector<std::size_t> cursors_;
+  std::vector<std::set<int>> started_;  ///< Buckets whose reduction each rank has started.
+  std::vector<std::deque<const Operation*>> posted_;  ///< By channel.
+};
+
+/// What is wrong with the channel or group of an operation of `rank`; empty where nothing is.
+std::string misplaced(const StepProgram& program, int rank, const Operation& operation) {
+  if (operation.kind == OperationKind::kSend || operation.kind == OperationKind::kRecv) {
+    const auto channel = static_cast<std::size_t>(operation.channel);
+    if (operation.channel < 0 || channel >= program.channels.size()) return "has no such channel";
+    const Channel& ends = program.channels[channel];
+    const int end = operation.kind == OperationKind::kSend ? ends.from_rank : ends.to_rank;
+    return end == rank ? "" : "is over a channel whose end is rank " + std::to_string(end);
+  }
+  if (!is_collective(operation.kind)) return "";
+  const auto group = static_cast<std::size_t>(operation.group);
+  if (operation.group < 0 || group >= program.groups.size()) return "has no such group";
+  return is_member(program.groups[group], rank) ? "" : "is of a group that the rank is not in";
+}
+
+void check_places(const StepProgram& program) {
+  const int num_ranks = static_cast<int>(program.ranks.size());
+  for (const Channel& channel : program.channels) {
+    const auto [least, most] = std::minmax(channel.from_rank, channel.to_rank);
+    if (least < 0 || most >= num_ranks) {
+      throw Error(ErrorKind::kInvalidArgument, "step program: a channel ends at no rank");
+    }
+  }
+  for (const Group& group : program.groups) {
+    const std::set<int> ranks(group.ranks.begin(), group.ranks.end());
+    const bool is_inside = ranks.empty() || (*ranks.begin() >= 0 && *ranks.rbegin() < num_ranks);
+    if (!is_inside || ranks.size() != group.ranks.size()) {
+      throw Error(ErrorKind::kInvalidArgument, "step program: a group repeats ranks or has none");
+    }
+  }
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    for (std::size_t i = 0; i < program.ranks[rank].size(); ++i) {
+      const Operation& operation = program.ranks[rank][i];
+      const std::string problem = misplaced(program, rank, operation);
+      if (problem.empty()) continue;
+      throw Error(ErrorKind::kInvalidArgument, "step program: rank " + std::to_string(rank) +
+                                                   ", operation " + std::to_string(i) + " `" +
+                                                   to_text(program, operation) + "` " + problem);
+    }
+  }
+}
+
+}  // namespace
+
+RendezvousReport run_rendezvous(const StepProgram& program) {
+  check_places(program);
+  Machine machine(program);
+  machine.run();
+  machine.expect_end();
+
+  RendezvousReport report{std::vector<int>(program.channels.size())};
+  std::map<int, std::vector<int>> channels_into;
+  for (std::size_t c = 0; c < program.channels.size(); ++c) {
+    channels_into[program.channels[c].to_rank].push_back(static_cast<int>(c));
+  }
+  for (const auto& [rank, channels] : channels_into) {
+    Machine slow(program);
+    do {
+      slow.run(rank);
+      for (const int c : channels) {
+        report.most_held[c] = std::max(report.most_held[c], slow.num_held(c));
+      }
+    } while (slow.step(rank));
+  }
+  return report;
+}
+
+}  // namespace trireme::schedule

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <vector>
+
+#include "trireme/plan/schedule/step_program.h"
+
+namespace trireme::schedule {
+
+struct RendezvousReport {
+  /// Per channel: most messages that can be posted and not yet received, however fast the ranks.
+  std::vector<int> most_held;
+};
+
+/// Runs all ranks of a step with nothing but order: a send is posted and holds its buffer until it
+/// is received; a recv waits for the next message of its channel, which must be the one it names; a
+/// collective, the start of a reduction included, waits for all ranks of its group, which must be
+/// at the same one.
+///
+/// program   any.
+/// Errors    kInvalidArgument where a channel or group is not one of the rank's; messages or
+///           collectives do not match; a bucket is joined that was not reduced; a message is never
+///           received; ranks wait for ever: then it names who waits at what for whom.
+/// Cost      operations x (ranks that receive + 1).
+RendezvousReport run_rendezvous(const StepProgram& program);
+
+}  // namespace trireme::schedule
