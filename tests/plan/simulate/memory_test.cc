@@ -1,0 +1,92 @@
+#include "trireme/plan/simulate/memory.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/graphs/graph_builder.h"
+#include "tests/plans/chain_model.h"
+#include "trireme/base/error.h"
+#include "trireme/kernels/reduce/tree.h"
+#include "trireme/plan/simulate/value_bytes.h"
+
+namespace trireme::simulate {
+namespace {
+
+using layout::testing::make_chain;
+using layout::testing::make_plan;
+
+std::vector<RankMemory> memory_of(const layout::testing::Model& model, const layout::Plan& plan,
+                                  const MemoryOptions& options = {}) {
+  const auto map = parameters::make_parameter_map(model.graph, plan);
+  return rank_memory(model.graph, plan, map, stage_tensors(model.graph, plan, model.profile),
+                     options);
+}
+
+TEST(Memory, GradientBuffersAreThoseOfTheTree) {
+  for (int lanes = 1; lanes <= 130; ++lanes) {
+    EXPECT_EQ(num_gradient_buffers(lanes), kernels::LaneTree::num_buffers(lanes)) << lanes;
+  }
+}
+
+TEST(Memory, EachKindByItself) {
+  // Parameters of 16 and 32 elements, outputs of 10 and 20.
+  const auto model = make_chain({{1, 1, 1, 10, 16}, {1, 1, 1, 20, 32}});
+  layout::Plan plan = make_plan(model.graph, {{1}, 4, 1, "interleaved"});
+  plan.batch.lanes = 2;
+  const std::vector<RankMemory> ranks = memory_of(model, plan);
+  ASSERT_EQ(ranks.size(), 2U);
+  EXPECT_EQ(ranks[0].parameters, 64);
+  EXPECT_EQ(ranks[0].gradients, 2 * 64);
+  EXPECT_EQ(ranks[0].optimizer, 128);
+  EXPECT_EQ(ranks[0].activations, 2 * 40);  // Its output, which it sends; two in flight.
+  EXPECT_EQ(ranks[0].messages, 80);         // A value out, a gradient in.
+  EXPECT_EQ(ranks[0].batch, 4 * 4);
+  EXPECT_EQ(ranks[0].fixed, 0);
+  EXPECT_EQ(ranks[1].parameters, 128);
+  EXPECT_EQ(ranks[1].activations, 40);
+  EXPECT_EQ(ranks[1].total(), 128 + 256 + 256 + 40 + ranks[1].transient + 80 + 16);
+  EXPECT_EQ(memory_of(model, plan, {0})[1].optimizer, 0);
+  EXPECT_EQ(ranks[0].by_kind().at("optimizer"), 128);
+  EXPECT_FALSE(ranks[0].by_kind().contains("fixed"));
+}
+
+TEST(Memory, SimpleHoldsAllMicrobatches) {
+  const auto model = make_chain({{1, 1, 1, 10}, {1, 1, 1, 20}});
+  EXPECT_EQ(memory_of(model, make_plan(model.graph, {{1}, 4}))[1].activations, 4 * 40);
+}
+
+TEST(Memory, ReplicasHoldTheSame) {
+  const auto model = make_chain({{1, 1, 1, 10}, {1, 1, 1, 20}});
+  const auto ranks = memory_of(model, make_plan(model.graph, {{1}, 4, 2}));
+  ASSERT_EQ(ranks.size(), 4U);
+  EXPECT_EQ(ranks[0], ranks[1]);
+  EXPECT_EQ(ranks[2], ranks[3]);
+  EXPECT_NE(ranks[0], ranks[2]);
+}
+
+TEST(Memory, FrozenParametersBuffersAndConstantsAreEverywhere) {
+  graph::testing::GraphBuilder b;
+  const graph::ValueId x = b.input("x", {4});
+  b.frozen("frozen", {8});
+  b.buffer("table", {16});
+  const graph::ValueId c = b.constant({1, 2, 3, 4});
+  b.loss(b.node("mul", {x, c, b.parameter("p", {4})}, b.batch({4})));
+  EXPECT_EQ(fixed_bytes(b.graph()), 32 + 64 + 16);
+}
+
+TEST(ValueBytes, AreThoseOfTheMemoryThatIsSpanned) {
+  graph::Value value;
+  value.shape = {{1, 0}, {0, 3}, {0, 4}};
+  value.strides = {{0, 12}, {0, 4}, {0, 1}};
+  EXPECT_EQ(span_bytes(value, 2), 96);
+  value.strides = {{0, 0}, {0, 4}, {0, 1}};  // Expanded over the batch.
+  EXPECT_EQ(span_bytes(value, 2), 48);
+  value.strides = {{0, 24}, {0, 8}, {0, 1}};  // Half of each row.
+  EXPECT_EQ(span_bytes(value, 2), (24 + 16 + 3 + 1) * 4);
+  EXPECT_EQ(span_bytes(value, 0), 0);
+  value.shape = {};
+  value.strides = {};
+  EXPECT_EQ(span_bytes(value, 2), 4);
+}
+
+}  // namespace
+}  // namespace trireme::simulate

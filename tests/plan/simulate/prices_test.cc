@@ -1,0 +1,65 @@
+#include "trireme/plan/simulate/prices.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/plans/chain_model.h"
+#include "trireme/base/error.h"
+
+namespace trireme::simulate {
+namespace {
+
+using layout::testing::make_chain;
+using layout::testing::make_plan;
+using layout::testing::make_topology;
+using schedule::OperationKind;
+
+/// `kind work+delay` of the operations of a rank that take time.
+std::string picture(const schedule::StepProgram& program, const Prices& prices, int rank) {
+  std::string text;
+  for (std::size_t i = 0; i < program.ranks[rank].size(); ++i) {
+    const Price& price = prices[rank][i];
+    if (price.work_us == 0 && price.delay_us == 0) continue;
+    const auto number = [](double us) { return std::to_string(static_cast<int>(us)); };
+    text += (text.empty() ? "" : " | ") + schedule::to_text(program, program.ranks[rank][i]) + " " +
+            number(price.work_us) + "+" + number(price.delay_us);
+  }
+  return text;
+}
+
+TEST(Prices, OfTwoStagesOfTwoReplicas) {
+  auto model = make_chain({{1, 2, 3, 250, 2000}, {4, 5, 6, 1, 4000}});
+  model.profile.step = {2, 1, 1};
+  model.profile.links = {{"host", {{0, 5, 10}, {1000, 20, 30}}}};
+  const layout::Plan plan = make_plan(model.graph, {{1}, 1, 2});
+  const auto map = parameters::make_parameter_map(model.graph, plan);
+  const auto program = schedule::make_step_program(model.graph, plan, map, {.clips_norm = true});
+  const topology::Topology topology = make_topology(4);
+  const Prices result = prices(program, stage_costs(model.graph, plan, model.profile),
+                               {model.graph, plan, map, model.profile, topology});
+  // A value of 1000 bytes: 1 to copy, 30 on its way. The sum of 2000 elements: two hops of 4000
+  // bytes, 30 + 3 * 20 each, and 1000 folds of 1 ns. Small messages: two hops of 3/4 or 1/2 KiB.
+  EXPECT_EQ(picture(program, result, 0),
+            "compute 0F0 1+0 | send v2 m0 0>1 1+30 | compute 0B0 7+0 | reduce bucket 0 0+181 | "
+            "exchange 0+50 | commit 0+40 | norm 2+40 | update 4+0");
+  EXPECT_EQ(result[0], result[1]);
+}
+
+TEST(Prices, LinksBetweenHostsAreOfTheNetwork) {
+  topology::Topology topology = make_topology(2);
+  EXPECT_EQ(link_kind(topology, 0, 1), "host");
+  topology.hosts.push_back({"b", 2, 1024});
+  topology.ranks[1].host = 1;
+  EXPECT_EQ(link_kind(topology, 0, 1), "network");
+  auto model = make_chain({{}, {}});
+  model.profile.links = {{"host", {{0, 0, 0}}}};
+  const layout::Plan plan = make_plan(model.graph, {{1}});
+  const auto map = parameters::make_parameter_map(model.graph, plan);
+  const auto program = schedule::make_step_program(model.graph, plan, map, {});
+  const auto costs = stage_costs(model.graph, plan, model.profile);
+  EXPECT_THROW(prices(program, costs, {model.graph, plan, map, model.profile, topology}), Error);
+  const topology::Topology small = make_topology(1);
+  EXPECT_THROW(prices(program, costs, {model.graph, plan, map, model.profile, small}), Error);
+}
+
+}  // namespace
+}  // namespace trireme::simulate

@@ -1,0 +1,154 @@
+#include "trireme/plan/simulate/simulate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/plans/chain_model.h"
+#include "trireme/base/error.h"
+#include "trireme/plan/simulate/bounds.h"
+#include "trireme/plan/simulate/forecast.h"
+
+namespace trireme::simulate {
+namespace {
+
+using layout::testing::ChainNode;
+using layout::testing::make_chain;
+using layout::testing::make_plan;
+using layout::testing::make_topology;
+using layout::testing::Model;
+using layout::testing::PlanShape;
+using schedule::Operation;
+using schedule::OperationKind;
+
+Forecast forecast_of(const Model& model, const PlanShape& shape,
+                     const topology::Topology& topology) {
+  const layout::Plan plan = make_plan(model.graph, shape);
+  const parameters::ParameterMap map = parameters::make_parameter_map(model.graph, plan);
+  return forecast({model.graph, plan, map, model.profile, topology});
+}
+
+std::vector<int> every_cut(int num_stages) {
+  std::vector<int> cuts;
+  for (int cut = 1; cut < num_stages; ++cut) cuts.push_back(cut);
+  return cuts;
+}
+
+/// Step time with p equal stages, f = 1, b = 2.
+double equal_stages(int p, int m, const std::string& schedule) {
+  const Model model = make_chain(std::vector<ChainNode>(p));
+  const Forecast result = forecast_of(model, {every_cut(p), m, 1, schedule}, make_topology(p));
+  EXPECT_EQ(result.plan_bound_us, (m + p - 1) * 3.0);
+  return result.simulation.step_us;
+}
+
+TEST(Simulate, EqualStagesTakeTheFormulasOfTheBubble) {
+  for (const char* schedule : {"simple", "interleaved"}) {
+    EXPECT_EQ(equal_stages(4, 8, schedule), 33);
+    for (int p = 1; p <= 5; ++p) {
+      for (const int m : {1, 2, 3, 8, 16}) {
+        EXPECT_EQ(equal_stages(p, m, schedule), (m + p - 1) * 3.0) << schedule << p << m;
+      }
+    }
+  }
+}
+
+/// Ranks with one operation of this work each.
+Simulation works(const std::vector<double>& work, const topology::Topology& topology) {
+  schedule::StepProgram program;
+  Prices prices;
+  for (const double w : work) {
+    program.ranks.push_back({{.kind = OperationKind::kUpdate}});
+    prices.push_back({{w, 0}});
+  }
+  return simulate(program, prices, topology);
+}
+
+TEST(Simulate, RanksOnOneCoreTakeTheSum) {
+  const Simulation result = works({2, 3}, make_topology(2, 1));
+  EXPECT_EQ(result.step_us, 5);
+  EXPECT_EQ(result.events, (std::vector<Event>{{0, 0, 0, 4}, {1, 0, 0, 5}}));
+  EXPECT_EQ(result.busy_us, (std::vector<double>{4, 5}));
+}
+
+TEST(Simulate, CoresAreSharedAmongThoseAtWork) {
+  EXPECT_EQ(works({2, 3}, make_topology(2)).step_us, 3);
+  EXPECT_EQ(works({2, 3}, make_topology(2, 2)).step_us, 3);
+  // Three on two cores: 2/3 each until 3 (2 done each), then two at full speed until 5, one to 7.
+  EXPECT_EQ(works({2, 4, 6}, make_topology(3, 2)).step_us, 7);
+  EXPECT_EQ(works({}, make_topology(3, 2)).step_us, 0);
+}
+
+/// Rank 0 sends two messages, rank 1 takes them and works.
+TEST(Simulate, MessagesOfAChannelFollowEachOtherAndBlockNoSender) {
+  schedule::StepProgram program;
+  program.channels = {{schedule::ChannelKind::kValue, 0, 1, 0, 1}};
+  const Operation send{.kind = OperationKind::kSend, .channel = 0, .item = 0, .microbatch = 0};
+  const Operation recv{.kind = OperationKind::kRecv, .channel = 0, .item = 0, .microbatch = 0};
+  program.ranks = {{send, send, {.kind = OperationKind::kUpdate}},
+                   {recv, recv, {.kind = OperationKind::kUpdate}}};
+  const Prices prices = {{{1, 10}, {1, 10}, {1, 0}}, {{0, 0}, {0, 0}, {1, 0}}};
+  const Simulation result = simulate(program, prices, make_topology(2));
+  // Sent at 1 and 2, there at 11 and 21.
+  EXPECT_EQ(result.events, (std::vector<Event>{{0, 0, 0, 1},
+                                               {0, 1, 1, 2},
+                                               {0, 2, 2, 3},
+                                               {1, 0, 0, 11},
+                                               {1, 1, 11, 21},
+                                               {1, 2, 21, 22}}));
+  EXPECT_EQ(result.busy_us, (std::vector<double>{3, 1}));
+}
+
+TEST(Simulate, AReduceRunsBesideComputeUntilItIsJoined) {
+  schedule::StepProgram program;
+  program.groups = {{schedule::GroupKind::kData, 0, {0, 1}}};
+  const Operation reduce{.kind = OperationKind::kReduce, .group = 0, .item = 5};
+  const Operation join{.kind = OperationKind::kJoin, .item = 5};
+  const Operation work{.kind = OperationKind::kUpdate};
+  program.ranks = {{work, reduce, work, join}, {work, reduce, work, join}};
+  const Prices prices = {{{1, 0}, {0, 10}, {4, 0}, {0, 0}}, {{3, 0}, {0, 10}, {20, 0}, {0, 0}}};
+  const Simulation result = simulate(program, prices, make_topology(2));
+  // Both there at 3, the sum at 13: rank 0 waits for it, rank 1 works until 23.
+  EXPECT_EQ(result.events.back(), (Event{1, 2, 3, 23}));
+  EXPECT_THAT(result.events, ::testing::Contains(Event{0, 3, 5, 13}));
+  EXPECT_EQ(result.step_us, 23);
+}
+
+TEST(Simulate, WaitsForEverAreNamed) {
+  schedule::StepProgram program;
+  program.channels = {{schedule::ChannelKind::kValue, 0, 1, 0, 1}};
+  program.ranks = {{}, {{.kind = OperationKind::kRecv, .channel = 0, .item = 7, .microbatch = 0}}};
+  try {
+    simulate(program, {{}, {{}}}, make_topology(2));
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+    EXPECT_THAT(error.message(), ::testing::HasSubstr("rank 1 at 'recv v7 m0 0>1'"));
+  }
+}
+
+TEST(Simulate, NoStepBeatsTheBounds) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const auto pick = [&random](int count) { return static_cast<int>(random() % count); };
+  for (int round = 0; round < 200; ++round) {
+    const int p = 1 + pick(4), m = 1 + pick(6), replicas = 1 + pick(2);
+    std::vector<ChainNode> nodes(p);
+    for (ChainNode& node : nodes) node = {pick(9) + 1.0, pick(9) + 0.0, pick(9) + 0.0, 1, 1};
+    Model model = make_chain(nodes);
+    model.profile.step = {0.5 * pick(3), 0.5 * pick(3), 100.0 * pick(3)};
+    const double latency = pick(4);
+    model.profile.links = {{"host", {{0, latency, latency}}}};
+    const int num_cores = pick(2) == 0 ? 0 : 1 + pick(p * replicas);
+    const char* schedule = pick(2) == 0 ? "simple" : "interleaved";
+    const Forecast result = forecast_of(model, {every_cut(p), m, replicas, schedule},
+                                        make_topology(p * replicas, num_cores));
+    EXPECT_GE(result.simulation.step_us * (1 + 1e-9), result.plan_bound_us);
+    EXPECT_GE(result.simulation.step_us * (1 + 1e-9), result.any_bound_us);
+  }
+}
+
+}  // namespace
+}  // namespace trireme::simulate

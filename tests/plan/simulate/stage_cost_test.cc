@@ -1,0 +1,77 @@
+#include "trireme/plan/simulate/stage_cost.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/graphs/graph_builder.h"
+#include "tests/plans/chain_model.h"
+
+namespace trireme::simulate {
+namespace {
+
+using graph::ValueId;
+using graph::testing::GraphBuilder;
+using layout::testing::make_chain;
+using layout::testing::make_free_profile;
+using layout::testing::make_plan;
+
+TEST(StageCost, SumsTheNodesOfAStage) {
+  auto model = make_chain({{1, 2, 3}, {10, 20, 30}, {100, 200, 300}});
+  const auto costs = stage_costs(model.graph, make_plan(model.graph, {{1}}), model.profile);
+  ASSERT_EQ(costs.size(), 2U);
+  EXPECT_EQ(costs[0].forward_us, 1);
+  EXPECT_EQ(costs[0].backward_us(), 5);
+  EXPECT_EQ(costs[1].forward_us, 110);
+  EXPECT_EQ(costs[1].input_us, 220);
+  EXPECT_EQ(costs[1].weight_us, 330);
+  EXPECT_EQ(costs[1].work_us(), 660);
+}
+
+TEST(StageCost, MessagesAndFoldsCostByTheProfile) {
+  auto model = make_chain({{1, 1, 1, 250, 1000}, {1, 1, 1, 1, 1}});
+  model.profile.step.fold_ns = 1;
+  model.profile.step.copy_ns_per_byte = 2;
+  const auto costs = stage_costs(model.graph, make_plan(model.graph, {{1}}), model.profile);
+  EXPECT_EQ(costs[0].sent_bytes, 1000);
+  EXPECT_EQ(costs[0].received_bytes, 1000);
+  EXPECT_EQ(costs[1].sent_bytes, 1000);
+  EXPECT_EQ(costs[0].copy_us, 2);
+  EXPECT_EQ(costs[0].weight_us, 1 + 1);  // A thousand folds of 1 ns.
+  EXPECT_EQ(costs[0].work_us(), 1 + 1 + 2 + 2);
+}
+
+/// v = p * x in stage 0, used in stages 1 and 2: sent twice; its gradient comes back along 2, 1, 0.
+TEST(StageCost, AValueGoesToEachConsumerAndItsGradientAlongTheChain) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", {10});
+  const ValueId v = b.node("mul", {x, b.parameter("p", {10})}, b.batch({10}));
+  const ValueId h = b.node("relu", {v}, b.batch({10}));
+  b.loss(b.node("mul", {h, v}, b.batch({10})));
+  const auto costs =
+      stage_costs(b.graph(), make_plan(b.graph(), {{1, 2}}), make_free_profile(b.graph()));
+  EXPECT_EQ(costs[0].sent_bytes, 80);
+  EXPECT_EQ(costs[0].received_bytes, 40);            // One gradient, from stage 1.
+  EXPECT_EQ(costs[1].received_bytes, 40 + 40 + 40);  // v, its gradient from 2, that of h.
+  EXPECT_EQ(costs[1].sent_bytes, 40 + 40);
+  EXPECT_EQ(costs[2].received_bytes, 80);
+  EXPECT_EQ(costs[2].sent_bytes, 80);
+}
+
+TEST(StageCost, CopiesCostTheStageThatRunsThem) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", {4});
+  const ValueId mask = b.node("ne", {x}, b.batch({4}));
+  const ValueId h = b.node("mul", {x, b.parameter("p", {4})}, b.batch({4}));
+  b.loss(b.node("mul", {h, mask}, b.batch({4})));
+  profile::Profile profile = make_free_profile(b.graph());
+  profile.costs[0].forward_us = 7;
+  layout::Plan plan = make_plan(b.graph(), {{2}});
+  EXPECT_EQ(stage_costs(b.graph(), plan, profile)[1].received_bytes, 32);
+  plan.stages[1].copies = {0};
+  const auto costs = stage_costs(b.graph(), plan, profile);
+  EXPECT_EQ(costs[1].received_bytes, 16);
+  EXPECT_EQ(costs[0].forward_us, 7);
+  EXPECT_EQ(costs[1].forward_us, 7);
+}
+
+}  // namespace
+}  // namespace trireme::simulate

@@ -1,0 +1,103 @@
+#include "trireme/plan/simulate/stage_tensors.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/graphs/graph_builder.h"
+#include "tests/plans/chain_model.h"
+
+namespace trireme::simulate {
+namespace {
+
+using graph::ValueId;
+using graph::testing::GraphBuilder;
+using layout::testing::make_chain;
+using layout::testing::make_free_profile;
+using layout::testing::make_plan;
+
+/// Outputs of 40, 80 and 120 bytes and a loss of 4; parameters of 4 bytes; each node saves its
+/// input.
+layout::testing::Model three_nodes() {
+  return make_chain({{1, 1, 1, 10}, {1, 1, 1, 20}, {1, 1, 1, 30}});
+}
+
+TEST(StageTensors, OneStage) {
+  const auto model = three_nodes();
+  const auto tensors = stage_tensors(model.graph, make_plan(model.graph, {}), model.profile);
+  ASSERT_EQ(tensors.size(), 1U);
+  EXPECT_EQ(tensors[0].kept, 40 + 80);  // The input of node 0 is the batch's.
+  EXPECT_EQ(tensors[0].forward_peak, 40 + 80 + 120 + 4);
+  // At node 2: what nodes 1 and 2 saved, the gradients of output, input and parameter.
+  EXPECT_EQ(tensors[0].backward_peak, 40 + 80 + 120 + 80 + 4);
+}
+
+TEST(StageTensors, AStageHoldsWhatItSendsAndWhatItReceived) {
+  const auto model = three_nodes();
+  const auto tensors = stage_tensors(model.graph, make_plan(model.graph, {{2}}), model.profile);
+  EXPECT_EQ(tensors[0].kept, 40 + 80);
+  EXPECT_EQ(tensors[0].forward_peak, 40 + 80);
+  // At node 1: its input, the gradients of output, input and parameter; its output is gone.
+  EXPECT_EQ(tensors[0].backward_peak, 40 + 80 + 40 + 4);
+  EXPECT_EQ(tensors[1].kept, 80);
+  EXPECT_EQ(tensors[1].forward_peak, 80 + 120 + 4);
+  EXPECT_EQ(tensors[1].backward_peak, 80 + 120 + 80 + 4);
+}
+
+TEST(StageTensors, WhatNodesKeepAndWorkWithCounts) {
+  auto model = three_nodes();
+  model.profile.costs[1].kept_bytes = 1000;
+  model.profile.costs[0].forward_workspace_bytes = 5000;
+  model.profile.costs[0].backward_workspace_bytes = 7000;
+  const auto tensors = stage_tensors(model.graph, make_plan(model.graph, {}), model.profile);
+  EXPECT_EQ(tensors[0].kept, 40 + 80 + 1000);
+  EXPECT_EQ(tensors[0].forward_peak, 40 + 5000);
+  EXPECT_EQ(tensors[0].backward_peak, 40 + 4 + 7000);  // Node 1 is done by then.
+}
+
+/// A view is the memory of what it views, and its gradient the memory of its own.
+TEST(StageTensors, ViewsTakeNothing) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", {10});
+  const ValueId h = b.node("mul", {x, b.parameter("p", {10})}, b.batch({10}));
+  const ValueId v = b.node("view", {h}, b.batch({10}), {.view_of = h});
+  const ValueId y = b.node("relu", {v}, b.batch({10}));
+  b.loss(y);
+  profile::Profile profile = make_free_profile(b.graph());
+  profile.costs[2].saved_outputs = {0};
+  profile.costs[1].saved_inputs = {0};
+  EXPECT_TRUE(hands_on_gradient(b.graph(), b.graph().nodes[1], h));
+  EXPECT_FALSE(hands_on_gradient(b.graph(), b.graph().nodes[2], v));
+  const auto tensors = stage_tensors(b.graph(), make_plan(b.graph(), {}), profile);
+  EXPECT_EQ(tensors[0].kept, 80);
+  EXPECT_EQ(tensors[0].forward_peak, 84);
+  EXPECT_EQ(tensors[0].backward_peak, 80 + 40 + 40);  // At relu: gradients of y and v.
+}
+
+/// Two uses of a value: the later one's gradient waits for the earlier one's.
+TEST(StageTensors, GradientsOfAValueAreAddedUp) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", {10});
+  const ValueId h = b.node("mul", {x, b.parameter("p", {10})}, b.batch({10}));
+  const ValueId a = b.node("relu", {h}, b.batch({10}));
+  b.loss(b.node("mul", {a, h}, b.batch({10})));
+  const profile::Profile profile = make_free_profile(b.graph());
+  const auto tensors = stage_tensors(b.graph(), make_plan(b.graph(), {}), profile);
+  // At mul(a, h): gradients of output, a and h. At relu: of a, and of h twice.
+  EXPECT_EQ(tensors[0].backward_peak, 3 * 40);
+}
+
+TEST(StageTensors, MaskedValuesWithoutGradientGoWhenNobodyKeepsThem) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", {10});
+  const ValueId mask = b.node("ne", {x}, b.batch({10}));
+  ValueId h = b.node("mul", {x, b.parameter("p", {10})}, b.batch({10}));
+  h = b.node("mul", {h, mask}, b.batch({10}));
+  b.loss(b.node("relu", {h}, b.batch({10})));
+  profile::Profile profile = make_free_profile(b.graph());
+  const layout::Plan plan = make_plan(b.graph(), {{2}});
+  EXPECT_EQ(stage_tensors(b.graph(), plan, profile)[1].kept, 40);  // The other input, a leaf.
+  profile.costs[2].saved_inputs = {1};
+  EXPECT_EQ(stage_tensors(b.graph(), plan, profile)[1].kept, 80);
+}
+
+}  // namespace
+}  // namespace trireme::simulate

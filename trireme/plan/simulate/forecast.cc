@@ -1,0 +1,71 @@
+#include "trireme/plan/simulate/forecast.h"
+
+#include <algorithm>
+#include <set>
+
+#include "trireme/base/error.h"
+#include "trireme/plan/graph/index.h"
+#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/simulate/bounds.h"
+#include "trireme/plan/simulate/stage_tensors.h"
+
+namespace trireme::simulate {
+namespace {
+
+/// Forward and backward of one microbatch of the graph without its copies.
+double recorded_work_us(const graph::Graph& planned, const profile::Profile& profile) {
+  const std::vector<profile::NodeTime> times = profile::node_times(profile, planned);
+  double work = 0;
+  for (std::size_t p = 0; p < times.size(); ++p) {
+    if (planned.nodes[p].copy_of < 0) work += times[p].forward_us + times[p].backward_us();
+  }
+  return work;
+}
+
+/// Processors that a replica has: its ranks, or the cores that all have together if that is less.
+double num_processors(const layout::Role& role, const topology::Topology& topology) {
+  double processors = 0;
+  for (const topology::SharedCores& shared : topology::shared_cores(topology)) {
+    const auto used = std::count_if(shared.ranks.begin(), shared.ranks.end(), [&](int rank) {
+      return std::find(role.placement.begin(), role.placement.end(), rank) != role.placement.end();
+    });
+    processors += std::min(static_cast<double>(used), static_cast<double>(shared.num_cores));
+  }
+  return std::min(processors / role.mesh.data, static_cast<double>(role.mesh.pipeline));
+}
+
+void check_microbatch(const layout::Plan& plan, const profile::Profile& profile) {
+  if (plan.batch.microbatch == profile.microbatch) return;
+  throw Error(ErrorKind::kInvalidArgument,
+              "the plan has microbatches of " + std::to_string(plan.batch.microbatch) +
+                  " samples, but the profile measured " + std::to_string(profile.microbatch) +
+                  "; profile at the plan's size");
+}
+
+}  // namespace
+
+std::int64_t Forecast::peak_bytes() const {
+  std::int64_t most = 0;
+  for (const RankMemory& rank : memory) most = std::max(most, rank.total());
+  return most;
+}
+
+Forecast forecast(const PriceInputs& inputs, const ForecastOptions& options) {
+  const auto& [planned, plan, map, profile, topology] = inputs;
+  check_microbatch(plan, profile);
+  const layout::Role& role = layout::train_role(plan);
+  Forecast result;
+  result.stages = stage_costs(planned, plan, profile);
+  result.memory =
+      rank_memory(planned, plan, map, stage_tensors(planned, plan, profile), options.memory);
+  result.program = schedule::make_step_program(planned, plan, map, options.program);
+  result.simulation =
+      simulate(result.program, prices(result.program, result.stages, inputs), topology);
+  result.plan_bound_us = plan_bound_us(result.stages, plan, topology);
+  result.any_bound_us = any_plan_bound_us(recorded_work_us(planned, profile),
+                                          plan.batch.num_microbatches() / role.mesh.data,
+                                          num_processors(role, topology));
+  return result;
+}
+
+}  // namespace trireme::simulate

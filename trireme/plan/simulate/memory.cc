@@ -1,0 +1,131 @@
+#include "trireme/plan/simulate/memory.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "trireme/plan/graph/bytes.h"
+#include "trireme/plan/layout/crossings.h"
+#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/schedule/in_flight.h"
+#include "trireme/plan/schedule/schedules.h"
+#include "trireme/plan/simulate/value_bytes.h"
+
+namespace trireme::simulate {
+namespace {
+
+using parameters::BucketKind;
+
+/// Parameters, gradients and optimizer state by stage.
+std::vector<RankMemory> state_of_stages(const layout::Plan& plan,
+                                        const parameters::ParameterMap& map,
+                                        const MemoryOptions& options) {
+  const int num_buffers =
+      num_gradient_buffers(plan.batch.lanes / layout::train_role(plan).mesh.data);
+  std::vector<RankMemory> stages(plan.stages.size());
+  for (const parameters::Bucket& bucket : map.buckets) {
+    RankMemory& stage = stages[bucket.stage];
+    stage.gradients += bucket.num_elements * gradient_bytes_per_element(bucket.dtype) * num_buffers;
+    if (bucket.kind == BucketKind::kSite) continue;
+    stage.parameters += bucket.num_elements * static_cast<std::int64_t>(size_bytes(bucket.dtype));
+    if (bucket.kind != BucketKind::kOwner) continue;
+    stage.optimizer += bucket.num_elements * options.optimizer_bytes_per_element;
+  }
+  return stages;
+}
+
+/// Per channel one message that is being sent and one that was received ahead: the largest.
+std::vector<std::int64_t> message_bytes(const graph::Graph& planned, const layout::Plan& plan) {
+  std::map<std::pair<int, int>, std::int64_t> values, gradients;  // By from and to stage.
+  for (const layout::Crossing& crossing : layout::crossings(planned, plan)) {
+    const graph::Value& value = planned.values[crossing.value];
+    const std::vector<int>& chain = crossing.stages;
+    for (std::size_t i = 1; i < chain.size(); ++i) {
+      std::int64_t& most = values[{chain[0], chain[i]}];
+      most = std::max(most, span_bytes(value, plan.batch.microbatch));
+      if (!crossing.has_gradient) continue;
+      std::int64_t& most_back = gradients[{chain[i], chain[i - 1]}];
+      most_back = std::max(most_back, graph::bytes_at(value, plan.batch.microbatch));
+    }
+  }
+  std::vector<std::int64_t> bytes(plan.stages.size());
+  for (const auto* channels : {&values, &gradients}) {
+    for (const auto& [path, most] : *channels) {
+      bytes[path.first] += most;
+      bytes[path.second] += most;
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::int64_t RankMemory::total() const {
+  return parameters + gradients + optimizer + activations + transient + messages + batch + fixed;
+}
+
+std::map<std::string, std::int64_t> RankMemory::by_kind() const {
+  std::map<std::string, std::int64_t> kinds = {
+      {"parameters", parameters}, {"gradients", gradients},
+      {"optimizer", optimizer},   {"activations", activations},
+      {"transient", transient},   {"messages", messages},
+      {"batch", batch},           {"fixed", fixed}};
+  std::erase_if(kinds, [](const auto& kind) { return kind.second == 0; });
+  return kinds;
+}
+
+int num_gradient_buffers(std::int64_t num_lanes) {
+  // The most bits set in a number below num_lanes, plus one.
+  return std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(num_lanes, 1)));
+}
+
+std::int64_t gradient_bytes_per_element(Dtype dtype) { return dtype == Dtype::kF64 ? 8 : 4; }
+
+std::int64_t batch_bytes(const graph::Graph& planned, const layout::Plan& plan) {
+  std::int64_t bytes = 0;
+  for (const graph::Input& input : planned.inputs) {
+    bytes += graph::bytes_at(planned.values[input.value], plan.batch.microbatch);
+  }
+  return bytes * (plan.batch.num_microbatches() / layout::train_role(plan).mesh.data);
+}
+
+std::int64_t fixed_bytes(const graph::Graph& planned) {
+  std::int64_t bytes = 0;
+  for (const graph::Parameter& parameter : planned.parameters) {
+    const graph::Value& value = planned.values[parameter.value];
+    if (!value.requires_grad) bytes += graph::bytes_at(value, 0);
+  }
+  for (const graph::Buffer& buffer : planned.buffers) {
+    bytes += graph::bytes_at(planned.values[buffer.value], 0);
+  }
+  for (const graph::ConstantTensor& constant : planned.constants) {
+    bytes += graph::bytes_at(planned.values[constant.value], 0);
+  }
+  return bytes;
+}
+
+std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::Plan& plan,
+                                    const parameters::ParameterMap& map,
+                                    const std::vector<StageTensors>& tensors,
+                                    const MemoryOptions& options) {
+  const layout::Role& role = layout::train_role(plan);
+  const int num_stages = static_cast<int>(plan.stages.size());
+  const std::int64_t num_microbatches = plan.batch.num_microbatches() / role.mesh.data;
+  const std::vector<int> in_flight = schedule::most_in_flight(
+      schedule::make_schedule(plan.schedule, num_stages, static_cast<int>(num_microbatches)));
+  const std::vector<std::int64_t> messages = message_bytes(planned, plan);
+  std::vector<RankMemory> stages = state_of_stages(plan, map, options);
+  std::vector<RankMemory> ranks(1 +
+                                *std::max_element(role.placement.begin(), role.placement.end()));
+  for (int s = 0; s < num_stages; ++s) {
+    RankMemory& stage = stages[s];
+    stage.activations = in_flight[s] * tensors[s].kept;
+    stage.transient = std::max(tensors[s].forward_peak, tensors[s].backward_peak) - tensors[s].kept;
+    stage.messages = messages[s];
+    stage.batch = batch_bytes(planned, plan);
+    stage.fixed = fixed_bytes(planned);
+    for (int r = 0; r < role.mesh.data; ++r) ranks[role.placement[s * role.mesh.data + r]] = stage;
+  }
+  return ranks;
+}
+
+}  // namespace trireme::simulate

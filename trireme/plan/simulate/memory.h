@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "trireme/plan/graph/graph.h"
+#include "trireme/plan/layout/plan.h"
+#include "trireme/plan/parameters/parameter_map.h"
+#include "trireme/plan/profile/profile.h"
+#include "trireme/plan/simulate/stage_tensors.h"
+
+namespace trireme::simulate {
+
+/// Predicted bytes of live tensors of a rank when it holds most, by what they are.
+struct RankMemory {
+  std::int64_t parameters = 0;   ///< Values owned and mirrored here.
+  std::int64_t gradients = 0;    ///< Flat buffers of the lanes' partial sums.
+  std::int64_t optimizer = 0;    ///< State of the parameters owned here.
+  std::int64_t activations = 0;  ///< Kept for backwards, of the most microbatches in flight.
+  std::int64_t transient = 0;    ///< Beyond those, inside one forward or backward.
+  std::int64_t messages = 0;     ///< Boundary values and gradients on their way.
+  std::int64_t batch = 0;        ///< The step's samples.
+  std::int64_t fixed = 0;        ///< Frozen parameters, buffers and constants.
+
+  std::int64_t total() const;
+
+  /// What is not 0, by name.
+  std::map<std::string, std::int64_t> by_kind() const;
+  bool operator==(const RankMemory&) const = default;
+};
+
+struct MemoryOptions {
+  /// Per element of a parameter: 8 for AdamW, 4 for SGD with momentum, 0 without.
+  std::int64_t optimizer_bytes_per_element = 8;
+};
+
+/// Flat gradient buffers that `num_lanes` lanes need: those of the balanced tree over lanes that
+/// arrive one after another (kernels/reduce).
+int num_gradient_buffers(std::int64_t num_lanes);
+
+/// Bytes per element in which gradients of `dtype` are summed.
+std::int64_t gradient_bytes_per_element(Dtype dtype);
+
+/// Samples of a step that each rank of a replica holds.
+std::int64_t batch_bytes(const graph::Graph& planned, const layout::Plan& plan);
+
+/// Frozen parameters, buffers and constants, which every rank holds.
+std::int64_t fixed_bytes(const graph::Graph& planned);
+
+/// By world rank; ranks of other roles than `train` have none.
+///
+/// planned, plan, map   as for schedule::make_step_program.
+/// tensors              what `stage_tensors` gave.
+/// Errors               those of schedule::make_schedule.
+std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::Plan& plan,
+                                    const parameters::ParameterMap& map,
+                                    const std::vector<StageTensors>& tensors,
+                                    const MemoryOptions& options);
+
+}  // namespace trireme::simulate

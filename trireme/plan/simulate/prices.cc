@@ -1,0 +1,194 @@
+#include "trireme/plan/simulate/prices.h"
+
+#include <algorithm>
+#include <map>
+
+#include "trireme/base/error.h"
+#include "trireme/plan/graph/bytes.h"
+#include "trireme/plan/graph/uses.h"
+#include "trireme/plan/simulate/memory.h"
+#include "trireme/plan/simulate/value_bytes.h"
+
+namespace trireme::simulate {
+namespace {
+
+using schedule::ActionKind;
+using schedule::ChannelKind;
+using schedule::Operation;
+using schedule::OperationKind;
+
+/// Bytes of losses, flags and norms that ranks exchange once a step.
+constexpr std::int64_t kSmallMessageBytes = 1024;
+
+/// Elements that a stage handles once a step.
+struct StageElements {
+  std::int64_t owned = 0;
+  std::int64_t further_sites = 0;  ///< Of parameters owned here, beyond their first.
+};
+
+class Pricer {
+ public:
+  Pricer(const schedule::StepProgram& program, const std::vector<StageCost>& costs,
+         const PriceInputs& inputs)
+      : program_(program),
+        costs_(costs),
+        inputs_(inputs),
+        sites_(graph::use_sites(inputs.planned)),
+        elements_(count_elements(inputs.map, costs.size())) {
+    for (const schedule::Group& group : program.groups) {
+      if (group.kind != schedule::GroupKind::kData) continue;
+      for (const int rank : group.ranks) stage_of_[rank] = group.index;
+    }
+  }
+
+  Price price(const Operation& operation, int rank) const {
+    switch (operation.kind) {
+      case OperationKind::kCompute:
+        return {action_us(operation.action), 0};
+      case OperationKind::kSend:
+        return send(operation);
+      case OperationKind::kReduce:
+        return {0, bucket_us(operation)};
+      case OperationKind::kExchange:
+      case OperationKind::kCommit:
+        return {0, group_us(operation.group, kSmallMessageBytes)};
+      case OperationKind::kNorm:
+        return {elements(rank).owned * step().fold_ns / 1000,
+                group_us(operation.group, kSmallMessageBytes)};
+      case OperationKind::kTieSum:
+        return {elements(rank).further_sites * step().fold_ns / 1000, 0};
+      case OperationKind::kUpdate:
+        return {elements(rank).owned * step().optimizer_ns / 1000, 0};
+      case OperationKind::kRecv:
+      case OperationKind::kJoin:
+        return {};
+    }
+    return {};
+  }
+
+ private:
+  static std::vector<StageElements> count_elements(const parameters::ParameterMap& map,
+                                                   std::size_t num_stages) {
+    std::map<std::string, int> owner_of;
+    for (const parameters::Bucket& bucket : map.buckets) {
+      if (bucket.kind != parameters::BucketKind::kOwner) continue;
+      for (const parameters::Slot& slot : bucket.slots) owner_of[slot.parameter] = bucket.stage;
+    }
+    std::vector<StageElements> elements(num_stages);
+    for (const parameters::Bucket& bucket : map.buckets) {
+      for (const parameters::Slot& slot : bucket.slots) {
+        StageElements& owner = elements[owner_of.at(slot.parameter)];
+        const bool is_first = bucket.kind == parameters::BucketKind::kOwner;
+        (is_first ? owner.owned : owner.further_sites) += slot.num_elements;
+      }
+    }
+    return elements;
+  }
+
+  const profile::StepCosts& step() const { return inputs_.profile.step; }
+  const StageElements& elements(int rank) const { return elements_[stage_of_.at(rank)]; }
+
+  double action_us(const schedule::Action& action) const {
+    const StageCost& cost = costs_[action.stage];
+    switch (action.kind) {
+      case ActionKind::kForward:
+        return cost.forward_us;
+      case ActionKind::kBackward:
+        return cost.backward_us();
+      case ActionKind::kBackwardInput:
+        return cost.input_us;
+      case ActionKind::kBackwardWeight:
+        return cost.weight_us;
+    }
+    return 0;
+  }
+
+  std::int64_t message_bytes(ChannelKind kind, int item) const {
+    const graph::Graph& graph = inputs_.planned;
+    const std::int64_t microbatch = inputs_.plan.batch.microbatch;
+    switch (kind) {
+      case ChannelKind::kValue:
+        return span_bytes(graph.values[item], microbatch);
+      case ChannelKind::kGradient:
+        return graph::bytes_at(graph.values[item], microbatch);
+      case ChannelKind::kTieGradient: {
+        const graph::Value& value = graph.values[graph.parameters[sites_[item].parameter].value];
+        return graph::num_elements_at(value, 0) * gradient_bytes_per_element(value.dtype);
+      }
+      case ChannelKind::kTieValue:
+        return graph::bytes_at(graph.values[graph.parameters[item].value], 0);
+    }
+    return 0;
+  }
+
+  Price send(const Operation& operation) const {
+    const schedule::Channel& channel = program_.channels[operation.channel];
+    const std::int64_t bytes = message_bytes(channel.kind, operation.item);
+    const std::string kind = link_kind(inputs_.topology, channel.from_rank, channel.to_rank);
+    return {static_cast<double>(bytes) * step().copy_ns_per_byte / 1000,
+            profile::link_us(inputs_.profile, kind, bytes, true)};
+  }
+
+  /// The slowest kind of link between ranks of a group.
+  std::string kind_of(const std::vector<int>& ranks) const {
+    for (const int rank : ranks) {
+      const std::string kind = link_kind(inputs_.topology, ranks.front(), rank);
+      if (kind != "host") return kind;
+    }
+    return "host";
+  }
+
+  double group_us(int group, std::int64_t bytes) const {
+    if (group < 0) return 0;
+    const std::vector<int>& ranks = program_.groups[group].ranks;
+    return reduce_us(inputs_.profile, kind_of(ranks), bytes, static_cast<int>(ranks.size()));
+  }
+
+  double bucket_us(const Operation& operation) const {
+    const parameters::Bucket& bucket = inputs_.map.buckets[operation.item];
+    const auto n = static_cast<double>(program_.groups[operation.group].ranks.size());
+    const double folds = static_cast<double>(bucket.num_elements) * (n - 1) / n;
+    return group_us(operation.group,
+                    bucket.num_elements * gradient_bytes_per_element(bucket.dtype)) +
+           folds * step().fold_ns / 1000;
+  }
+
+  const schedule::StepProgram& program_;
+  const std::vector<StageCost>& costs_;
+  const PriceInputs& inputs_;
+  std::vector<graph::UseSite> sites_;
+  std::vector<StageElements> elements_;
+  std::map<int, int> stage_of_;  ///< By rank.
+};
+
+}  // namespace
+
+std::string link_kind(const topology::Topology& topology, int a, int b) {
+  return topology.ranks[a].host == topology.ranks[b].host ? "host" : "network";
+}
+
+double reduce_us(const profile::Profile& profile, const std::string& kind, std::int64_t bytes,
+                 int num_ranks) {
+  if (num_ranks < 2) return 0;
+  const std::int64_t sent = bytes / num_ranks * (num_ranks - 1);
+  return 2 * profile::link_us(profile, kind, sent, true);
+}
+
+Prices prices(const schedule::StepProgram& program, const std::vector<StageCost>& costs,
+              const PriceInputs& inputs) {
+  if (program.ranks.size() > inputs.topology.ranks.size()) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "the plan places " + std::to_string(program.ranks.size()) +
+                    " ranks, but the topology has " + std::to_string(inputs.topology.ranks.size()));
+  }
+  const Pricer pricer(program, costs, inputs);
+  Prices result(program.ranks.size());
+  for (std::size_t rank = 0; rank < result.size(); ++rank) {
+    for (const Operation& operation : program.ranks[rank]) {
+      result[rank].push_back(pricer.price(operation, static_cast<int>(rank)));
+    }
+  }
+  return result;
+}
+
+}  // namespace trireme::simulate

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trireme/plan/graph/graph.h"
+#include "trireme/plan/layout/plan.h"
+#include "trireme/plan/parameters/parameter_map.h"
+#include "trireme/plan/profile/profile.h"
+#include "trireme/plan/schedule/step_program.h"
+#include "trireme/plan/simulate/stage_cost.h"
+#include "trireme/plan/topology/topology.h"
+
+namespace trireme::simulate {
+
+/// What an operation takes.
+struct Price {
+  double work_us = 0;   ///< Of the rank's processor.
+  double delay_us = 0;  ///< After that, beside compute: a message's way, a collective's rounds.
+  bool operator==(const Price&) const = default;
+};
+
+/// By world rank, by operation.
+using Prices = std::vector<std::vector<Price>>;
+
+/// What the prices of a step are made from.
+struct PriceInputs {
+  const graph::Graph& planned;
+  const layout::Plan& plan;
+  const parameters::ParameterMap& map;
+  const profile::Profile& profile;
+  const topology::Topology& topology;
+};
+
+/// Kind of the link between two ranks: `host` or `network`.
+std::string link_kind(const topology::Topology& topology, int a, int b);
+
+/// Microseconds that the sum of `bytes` over `num_ranks` takes: two hops, in each of which a rank
+/// sends (n-1)/n of the buffer.
+double reduce_us(const profile::Profile& profile, const std::string& kind, std::int64_t bytes,
+                 int num_ranks);
+
+/// costs    by stage, from `stage_costs`.
+/// Errors   kInvalidArgument where the profile lacks a kind of link that the program uses, or the
+///          topology a rank.
+Prices prices(const schedule::StepProgram& program, const std::vector<StageCost>& costs,
+              const PriceInputs& inputs);
+
+}  // namespace trireme::simulate

@@ -1,0 +1,257 @@
+#include "trireme/plan/simulate/simulate.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <string>
+
+#include "trireme/base/error.h"
+
+// Time goes from event to event: the next moment at which a rank's work is done or something that a
+// rank waits for is there. Two ranks on one core, works 2 and 3, no waits:
+//
+//     time 0      both at work, half speed each
+//     time 4      rank 0 is done; rank 1 has 1 left, full speed
+//     time 5      rank 1 is done
+
+namespace trireme::simulate {
+namespace {
+
+using schedule::Operation;
+using schedule::OperationKind;
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+/// Messages of a channel, in order.
+struct ChannelState {
+  std::vector<double> arrivals;
+  std::size_t num_taken = 0;
+};
+
+/// Collectives of a group, in order.
+struct GroupState {
+  struct Collective {
+    int num_present = 0;
+    double done_us = kNever;
+  };
+  std::vector<Collective> collectives;
+  std::map<int, int> num_joined;  ///< By rank.
+};
+
+enum class Phase { kWork, kWait };
+
+struct RankState {
+  std::size_t next = 0;  ///< Operation.
+  Phase phase = Phase::kWork;
+  double begin_us = 0;
+  double work_us = 0;  ///< Left.
+  int group = -1;      ///< That it waits for, and which of its collectives.
+  int collective = -1;
+  std::map<int, std::pair<int, int>> reduces;  ///< By bucket: group, collective.
+};
+
+class Player {
+ public:
+  Player(const schedule::StepProgram& program, const Prices& prices,
+         const topology::Topology& topology)
+      : program_(program),
+        prices_(prices),
+        shared_(topology::shared_cores(topology)),
+        ranks_(program.ranks.size()),
+        channels_(program.channels.size()),
+        groups_(program.groups.size()) {
+    result_.busy_us.resize(ranks_.size());
+    for (std::size_t r = 0; r < ranks_.size(); ++r) begin_operation(static_cast<int>(r));
+  }
+
+  Simulation play() {
+    settle();
+    while (!is_done()) {
+      const std::vector<double> rates = work_rates();
+      const double next = next_moment(rates);
+      if (next == kNever) fail_waiting();
+      work(rates, next);
+      settle();
+    }
+    result_.step_us = now_;
+    return std::move(result_);
+  }
+
+ private:
+  bool has_operation(int rank) const { return ranks_[rank].next < program_.ranks[rank].size(); }
+  const Operation& operation(int rank) const { return program_.ranks[rank][ranks_[rank].next]; }
+  const Price& price(int rank) const { return prices_[rank][ranks_[rank].next]; }
+  bool is_at_work(int rank) const {
+    return has_operation(rank) && ranks_[rank].phase == Phase::kWork && ranks_[rank].work_us > 0;
+  }
+  int num_ranks() const { return static_cast<int>(ranks_.size()); }
+
+  bool is_done() const {
+    for (int rank = 0; rank < num_ranks(); ++rank) {
+      if (has_operation(rank)) return false;
+    }
+    return true;
+  }
+
+  void begin_operation(int rank) {
+    RankState& state = ranks_[rank];
+    state.phase = Phase::kWork;
+    state.begin_us = now_;
+    if (has_operation(rank)) state.work_us = price(rank).work_us;
+  }
+
+  /// Lets every rank go on as far as it can at this moment.
+  void settle() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (int rank = 0; rank < num_ranks(); ++rank) {
+        while (has_operation(rank) && advance(rank)) moved = true;
+      }
+    }
+  }
+
+  /// One phase of the rank's operation, if it can end now.
+  bool advance(int rank) {
+    RankState& state = ranks_[rank];
+    if (state.phase == Phase::kWork) {
+      if (state.work_us > 0) return false;
+      post(rank);
+      state.phase = Phase::kWait;
+      return true;
+    }
+    if (ready_us(rank) > now_) return false;
+    if (operation(rank).kind == OperationKind::kRecv)
+      ++channels_[operation(rank).channel].num_taken;
+    if (now_ > state.begin_us) {
+      result_.events.push_back({rank, static_cast<int>(state.next), state.begin_us, now_});
+    }
+    ++state.next;
+    begin_operation(rank);
+    return true;
+  }
+
+  /// What the rank's operation does to others once its work is done.
+  void post(int rank) {
+    const Operation& operation = this->operation(rank);
+    const double delay = price(rank).delay_us;
+    RankState& state = ranks_[rank];
+    state.collective = -1;
+    switch (operation.kind) {
+      case OperationKind::kSend: {
+        std::vector<double>& arrivals = channels_[operation.channel].arrivals;
+        const double begin = arrivals.empty() ? now_ : std::max(now_, arrivals.back());
+        arrivals.push_back(begin + delay);
+        return;
+      }
+      case OperationKind::kReduce:
+        state.reduces[operation.item] = {operation.group, join(rank, operation.group, delay)};
+        return;
+      case OperationKind::kJoin: {
+        const auto reduce = state.reduces.find(operation.item);
+        if (reduce == state.reduces.end()) return;
+        std::tie(state.group, state.collective) = reduce->second;
+        return;
+      }
+      case OperationKind::kExchange:
+      case OperationKind::kCommit:
+      case OperationKind::kNorm:
+        state.group = operation.group;
+        state.collective = operation.group < 0 ? -1 : join(rank, operation.group, delay);
+        return;
+      default:
+        return;
+    }
+  }
+
+  /// Takes part in the group's next collective: its number.
+  int join(int rank, int group, double delay) {
+    GroupState& state = groups_[group];
+    const int index = state.num_joined[rank]++;
+    if (static_cast<std::size_t>(index) == state.collectives.size())
+      state.collectives.push_back({});
+    GroupState::Collective& collective = state.collectives[index];
+    if (++collective.num_present == static_cast<int>(program_.groups[group].ranks.size())) {
+      const double before = index == 0 ? now_ : state.collectives[index - 1].done_us;
+      collective.done_us = std::max(now_, before) + delay;
+    }
+    return index;
+  }
+
+  /// When what the rank's operation waits for is there; kNever where nobody knows yet.
+  double ready_us(int rank) const {
+    const RankState& state = ranks_[rank];
+    if (operation(rank).kind == OperationKind::kRecv) {
+      const ChannelState& channel = channels_[operation(rank).channel];
+      if (channel.num_taken == channel.arrivals.size()) return kNever;
+      return channel.arrivals[channel.num_taken];
+    }
+    if (state.collective < 0) return now_;
+    return groups_[state.group].collectives[state.collective].done_us;
+  }
+
+  /// Speed of each rank that is at work, else 0.
+  std::vector<double> work_rates() const {
+    std::vector<double> rates(ranks_.size());
+    for (const topology::SharedCores& shared : shared_) {
+      const auto num_busy = std::count_if(shared.ranks.begin(), shared.ranks.end(), [&](int rank) {
+        return rank < num_ranks() && is_at_work(rank);
+      });
+      for (const int rank : shared.ranks) {
+        if (rank >= num_ranks() || !is_at_work(rank)) continue;
+        rates[rank] = std::min(1.0, shared.num_cores / static_cast<double>(num_busy));
+      }
+    }
+    return rates;
+  }
+
+  double next_moment(const std::vector<double>& rates) const {
+    double next = kNever;
+    for (int rank = 0; rank < num_ranks(); ++rank) {
+      if (rates[rank] > 0) next = std::min(next, now_ + ranks_[rank].work_us / rates[rank]);
+      if (has_operation(rank) && ranks_[rank].phase == Phase::kWait) {
+        next = std::min(next, ready_us(rank));
+      }
+    }
+    return next;
+  }
+
+  void work(const std::vector<double>& rates, double next) {
+    for (int rank = 0; rank < num_ranks(); ++rank) {
+      if (rates[rank] == 0) continue;
+      RankState& state = ranks_[rank];
+      // By the same expression as in next_moment, so that rounding leaves no work behind.
+      const bool is_done = now_ + state.work_us / rates[rank] <= next;
+      state.work_us = is_done ? 0 : state.work_us - (next - now_) * rates[rank];
+      result_.busy_us[rank] += next - now_;
+    }
+    now_ = next;
+  }
+
+  [[noreturn]] void fail_waiting() const {
+    std::string text;
+    for (int rank = 0; rank < num_ranks(); ++rank) {
+      if (!has_operation(rank)) continue;
+      text += (text.empty() ? "rank " : ", rank ") + std::to_string(rank) + " at '" +
+              schedule::to_text(program_, operation(rank)) + "'";
+    }
+    throw Error(ErrorKind::kInvalidArgument, "the step never ends: " + text + " wait for ever");
+  }
+
+  const schedule::StepProgram& program_;
+  const Prices& prices_;
+  std::vector<topology::SharedCores> shared_;
+  std::vector<RankState> ranks_;
+  std::vector<ChannelState> channels_;
+  std::vector<GroupState> groups_;
+  double now_ = 0;
+  Simulation result_;
+};
+
+}  // namespace
+
+Simulation simulate(const schedule::StepProgram& program, const Prices& prices,
+                    const topology::Topology& topology) {
+  return Player(program, prices, topology).play();
+}
+
+}  // namespace trireme::simulate

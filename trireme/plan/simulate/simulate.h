@@ -1,0 +1,41 @@
+#pragma once
+
+#include <vector>
+
+#include "trireme/plan/schedule/step_program.h"
+#include "trireme/plan/simulate/prices.h"
+#include "trireme/plan/topology/topology.h"
+
+namespace trireme::simulate {
+
+/// When a rank was at an operation, its waits included.
+struct Event {
+  int rank = 0;
+  int operation = 0;  ///< Index into the rank's program.
+  double begin_us = 0;
+  double end_us = 0;
+  bool operator==(const Event&) const = default;
+};
+
+/// A step that was played through.
+struct Simulation {
+  double step_us = 0;
+  std::vector<double> busy_us;  ///< By rank: time in which it had work.
+  std::vector<Event> events;    ///< In order of their ends; those of no duration left out.
+};
+
+/// Plays a step: each rank runs its operations in order.
+///
+///  * work: ranks that share cores share the processor; with more ranks at work than cores each
+///    progresses at cores / ranks;
+///  * a message takes its delay, after the one before it on its channel; its sender goes on;
+///  * a collective begins when all of its group are there and the group's one before is done. A
+///    reduce runs beside the rank's other operations until it joins; others are waited for.
+///
+/// program, prices   of the same step; ranks are those of `topology`.
+/// Errors            kInvalidArgument where ranks wait for ever, naming the operations.
+/// Cost              number of operations x ranks.
+Simulation simulate(const schedule::StepProgram& program, const Prices& prices,
+                    const topology::Topology& topology);
+
+}  // namespace trireme::simulate

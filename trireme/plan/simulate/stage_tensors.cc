@@ -1,0 +1,274 @@
+#include "trireme/plan/simulate/stage_tensors.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "trireme/plan/graph/bytes.h"
+#include "trireme/plan/graph/index.h"
+#include "trireme/plan/layout/crossings.h"
+#include "trireme/plan/simulate/value_bytes.h"
+
+// The nodes of a stage are numbered t = 0, 1, ... in its order of execution; what is in memory
+// while node t runs is a sum over intervals of t. Forward:
+//
+//     memory made by t0, last used by t1     [t0, t1]; to the end where a node saves it or it is
+//                                            sent: the run holds what it sends until the backward
+//     received values with a gradient        all: the stand-in lives until the backward is done
+//     received values without                up to the last use, or to the end where one is saved
+//     what a node keeps besides              [t, end]
+//     workspace                              t
+//
+// Backward, t going down; each node's saved tensors are freed once its backward has run:
+//
+//     memory saved first by t0               [t0, end]
+//     received values with a gradient        all
+//     what a node keeps besides              [t, end]
+//     gradients of sent values               all: whoever received them holds them
+//     gradient of a value made by t0         [t0, t1], t1 its last use; a further use makes a part
+//                                            that lives at that use alone, until it is added
+//     gradient of a received value           [0, t1]: captured until the backward is done
+//     gradients of parameters, workspace     t
+
+namespace trireme::simulate {
+namespace {
+
+using graph::ValueId;
+
+/// Sums of bytes over intervals of t.
+class IntervalSum {
+ public:
+  explicit IntervalSum(int size) : change_(size + 1), size_(size) {}
+
+  /// To all t in [first, last]; nothing where that is empty.
+  void add(int first, int last, std::int64_t bytes) {
+    if (last < first) return;
+    change_[first] += bytes;
+    change_[last + 1] -= bytes;
+  }
+
+  std::int64_t peak() const {
+    std::int64_t now = 0, most = 0;
+    for (int t = 0; t < size_; ++t) most = std::max(most, now += change_[t]);
+    return most;
+  }
+
+ private:
+  std::vector<std::int64_t> change_;
+  int size_;
+};
+
+/// A piece of memory of the stage: what a node makes here with all its views, or a received value.
+struct Piece {
+  std::int64_t bytes = 0;
+  int made = 0;
+  int last_use = 0;
+  int first_saved = -1;  ///< -1: no node saves it.
+  bool is_sent = false;
+  bool is_leaf = false;  ///< Received, with a gradient.
+};
+
+/// The gradient of a value.
+struct GradientUses {
+  std::int64_t bytes = 0;
+  int made = 0;       ///< 0 for a received value.
+  int last_use = -1;  ///< Whose part is the first to come.
+  bool last_hands_on = false;
+};
+
+class StageWalk {
+ public:
+  /// costs   by position; must outlive the walk, as `graph`.
+  StageWalk(const graph::Graph& graph, const std::vector<const profile::NodeCost*>& costs,
+            std::int64_t microbatch, std::vector<int> positions)
+      : graph_(graph),
+        costs_(costs),
+        microbatch_(microbatch),
+        positions_(std::move(positions)),
+        end_(static_cast<int>(positions_.size()) - 1),
+        forward_(end_ + 1),
+        backward_(end_ + 1) {}
+
+  void receive(const layout::Crossing& crossing) {
+    const graph::Value& value = graph_.values[crossing.value];
+    Piece piece{span_bytes(value, microbatch_), 0, 0};
+    piece.is_leaf = crossing.has_gradient;
+    received_[value.storage_id].push_back(pieces_.size());
+    pieces_.push_back(piece);
+    if (crossing.has_gradient) gradients_[crossing.value] = {gradient_bytes(crossing.value), 0};
+  }
+
+  void send(const layout::Crossing& crossing) { sent_.push_back(crossing); }
+
+  StageTensors measure() {
+    for (int t = 0; t <= end_; ++t) make_outputs(t);
+    for (int t = 0; t <= end_; ++t) use_inputs(t);
+    for (const layout::Crossing& crossing : sent_) add_sent(crossing);
+    for (const Piece& piece : pieces_) add_piece(piece);
+    for (const auto& [value, uses] : gradients_) add_gradient(uses);
+    return {kept_, std::max(kept_, forward_.peak()), std::max(kept_, backward_.peak())};
+  }
+
+ private:
+  const graph::Node& node(int t) const { return graph_.nodes[positions_[t]]; }
+
+  std::int64_t gradient_bytes(ValueId value) const {
+    return graph::bytes_at(graph_.values[value], microbatch_);
+  }
+
+  /// Pieces that hold the memory of `value` here; none where it comes with the batch or the model.
+  std::vector<std::size_t> pieces_of(ValueId value) const {
+    const int storage = graph_.values[value].storage_id;
+    if (const auto own = made_.find(storage); own != made_.end()) return {own->second};
+    const auto received = received_.find(storage);
+    return received == received_.end() ? std::vector<std::size_t>{} : received->second;
+  }
+
+  void make_outputs(int t) {
+    const std::vector<ValueId> inputs = graph::input_values(node(t));
+    for (const ValueId id : node(t).outputs) {
+      if (id < 0 || graph_.values[id].producer != node(t).id) continue;
+      const graph::Value& value = graph_.values[id];
+      const bool is_view = std::any_of(inputs.begin(), inputs.end(), [&](ValueId input) {
+        return graph_.values[input].storage_id == value.storage_id;
+      });
+      const std::int64_t bytes = span_bytes(value, microbatch_);
+      if (!is_view && !made_.contains(value.storage_id)) {
+        made_[value.storage_id] = pieces_.size();
+        pieces_.push_back({bytes, t, t});
+      }
+      if (const auto own = made_.find(value.storage_id); own != made_.end()) {
+        Piece& piece = pieces_[own->second];
+        piece.bytes = std::max(piece.bytes, bytes);
+      }
+      if (value.requires_grad) gradients_[id] = {gradient_bytes(id), t};
+    }
+  }
+
+  void use_inputs(int t) {
+    const std::vector<ValueId> inputs = graph::input_values(node(t));
+    const profile::NodeCost& cost = *costs_[positions_[t]];
+    for (const ValueId id : inputs) touch(id, t);
+    for (const int index : cost.saved_inputs) save(inputs[index], t);
+    for (const int index : cost.saved_outputs) save(node(t).outputs[index], t);
+    kept_ += cost.kept_bytes;
+    forward_.add(t, end_, cost.kept_bytes);
+    backward_.add(t, end_, cost.kept_bytes);
+    forward_.add(t, t, cost.forward_workspace_bytes);
+    use_gradients(t, {inputs.begin(), inputs.end()}, cost.backward_workspace_bytes);
+  }
+
+  void touch(ValueId id, int t) {
+    for (const std::size_t p : pieces_of(id)) {
+      pieces_[p].last_use = std::max(pieces_[p].last_use, t);
+    }
+  }
+
+  void save(ValueId id, int t) {
+    if (id < 0) return;
+    for (const std::size_t p : pieces_of(id)) {
+      Piece& piece = pieces_[p];
+      if (piece.first_saved < 0) piece.first_saved = t;
+      piece.last_use = std::max(piece.last_use, t);
+    }
+  }
+
+  void use_gradients(int t, const std::set<ValueId>& inputs, std::int64_t workspace) {
+    const auto& outputs = node(t).outputs;
+    const bool has_backward =
+        node(t).flags.grad_mode && std::any_of(outputs.begin(), outputs.end(), [&](ValueId id) {
+          return id >= 0 && graph_.values[id].requires_grad;
+        });
+    if (!has_backward) return;
+    backward_.add(t, t, workspace);
+    for (const ValueId id : inputs) {
+      const graph::Value& value = graph_.values[id];
+      if (!value.requires_grad) continue;
+      const bool hands_on = hands_on_gradient(graph_, node(t), id);
+      const auto uses = gradients_.find(id);
+      if (uses == gradients_.end()) {  // A parameter.
+        backward_.add(t, t, graph::bytes_at(value, 0));
+        continue;
+      }
+      // The part of a use before the last one is alive beside the sum, until it is added.
+      if (uses->second.last_use >= 0 && !uses->second.last_hands_on) {
+        backward_.add(uses->second.last_use, uses->second.last_use, uses->second.bytes);
+      }
+      uses->second.last_use = t;
+      uses->second.last_hands_on = hands_on;
+    }
+  }
+
+  void add_sent(const layout::Crossing& crossing) {
+    for (const std::size_t p : pieces_of(crossing.value)) pieces_[p].is_sent = true;
+    if (crossing.has_gradient) backward_.add(0, end_, gradient_bytes(crossing.value));
+  }
+
+  void add_piece(const Piece& piece) {
+    const bool stays = piece.is_sent || piece.is_leaf || piece.first_saved >= 0;
+    if (stays) kept_ += piece.bytes;
+    forward_.add(piece.made, stays ? end_ : piece.last_use, piece.bytes);
+    if (piece.is_leaf) {
+      backward_.add(0, end_, piece.bytes);
+    } else if (piece.first_saved >= 0) {
+      backward_.add(piece.first_saved, end_, piece.bytes);
+    }
+  }
+
+  void add_gradient(const GradientUses& uses) {
+    backward_.add(uses.made, uses.last_use - (uses.last_hands_on ? 1 : 0), uses.bytes);
+  }
+
+  const graph::Graph& graph_;
+  const std::vector<const profile::NodeCost*>& costs_;
+  std::int64_t microbatch_;
+  std::vector<int> positions_;
+  int end_;
+  IntervalSum forward_;
+  IntervalSum backward_;
+  std::int64_t kept_ = 0;
+  std::vector<Piece> pieces_;
+  std::unordered_map<int, std::size_t> made_;                   ///< By storage.
+  std::unordered_map<int, std::vector<std::size_t>> received_;  ///< By storage.
+  std::map<ValueId, GradientUses> gradients_;
+  std::vector<layout::Crossing> sent_;
+};
+
+}  // namespace
+
+bool hands_on_gradient(const graph::Graph& graph, const graph::Node& node, graph::ValueId input) {
+  const bool is_sum = node.op == "aten::add" || node.op == "aten::add_";
+  if ((!node.flags.view && !is_sum) || node.outputs.size() != 1 || node.outputs[0] < 0) {
+    return false;
+  }
+  const graph::Value& from = graph.values[input];
+  const graph::Value& to = graph.values[node.outputs[0]];
+  if (from.dtype != to.dtype) return false;
+  if (is_sum) return from.shape == to.shape;
+  // Views of a part of the elements, or of some twice, get a gradient of their own.
+  constexpr std::int64_t kSomeBatch = 5;
+  return graph::num_elements_at(from, kSomeBatch) == graph::num_elements_at(to, kSomeBatch);
+}
+
+std::vector<StageTensors> stage_tensors(const graph::Graph& planned, const layout::Plan& plan,
+                                        const profile::Profile& profile) {
+  const std::vector<layout::Crossing> crossings = layout::crossings(planned, plan);
+  const auto positions = layout::stage_positions(planned, plan);
+  const std::vector<const profile::NodeCost*> costs = profile::node_costs(profile, planned);
+  std::vector<StageTensors> result;
+  for (int stage = 0; stage < static_cast<int>(plan.stages.size()); ++stage) {
+    StageWalk walk(planned, costs, plan.batch.microbatch, positions[stage]);
+    for (const layout::Crossing& crossing : crossings) {
+      const auto begin = crossing.stages.begin();
+      if (*begin == stage) walk.send(crossing);
+      if (std::find(begin + 1, crossing.stages.end(), stage) != crossing.stages.end()) {
+        walk.receive(crossing);
+      }
+    }
+    result.push_back(walk.measure());
+  }
+  return result;
+}
+
+}  // namespace trireme::simulate

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "trireme/plan/graph/graph.h"
+#include "trireme/plan/layout/plan.h"
+#include "trireme/plan/profile/profile.h"
+
+namespace trireme::simulate {
+
+/// Bytes of the tensors of one microbatch in one stage, as torch's autograd holds them. Parameters,
+/// buffers, constants and the batch are counted elsewhere and are left out.
+struct StageTensors {
+  std::int64_t kept = 0;           ///< Between its forward and its backward.
+  std::int64_t forward_peak = 0;   ///< Most at once in the forward; at least `kept`.
+  std::int64_t backward_peak = 0;  ///< Most at once in the backward; at least `kept`.
+};
+
+/// By stage. planned, plan, errors: as for stage_costs.
+std::vector<StageTensors> stage_tensors(const graph::Graph& planned, const layout::Plan& plan,
+                                        const profile::Profile& profile);
+
+/// Whether the gradient of `input` that the node's backward gives is the memory of its output's
+/// gradient: views of all elements, and sums without broadcast.
+bool hands_on_gradient(const graph::Graph& graph, const graph::Node& node, graph::ValueId input);
+
+}  // namespace trireme::simulate
