@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -8,10 +9,27 @@
 
 namespace trireme {
 
+/// Who started this process as one of several ranks.
+enum class Launcher : std::uint8_t {
+  kTrireme,   ///< `--ranks N`: serves the store.
+  kTorchrun,  ///< Serves a store of its own kind at MASTER_ADDR:MASTER_PORT.
+  kOther,     ///< RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT: rank 0 serves the store there.
+};
+
+/// This process among the ranks of a run.
+struct RankEnvironment {
+  Launcher launcher = Launcher::kOther;
+  int rank = 0;
+  int world_size = 1;
+  std::string store_host;
+  int store_port = 0;
+};
+
 /// What the environment variables say; docs/environment.md lists them. A program reads it once, at
 /// its start, and passes on what is needed. Immutable.
 struct Environment {
   LogLevel log_level = LogLevel::kInfo;  ///< TRIREME_LOG
+  std::optional<RankEnvironment> ranks;  ///< TRIREME_RANK, RANK and those that go with them.
 };
 
 /// The value of a variable; nothing where it is not set.

@@ -1,7 +1,9 @@
 #include "trireme/engine/program/node_call.h"
 
 #include <ATen/Functions.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/core/List.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/core/jit_type.h>
 
 #include <utility>
@@ -222,6 +224,33 @@ void bind_operator(NodeCall& call, const graph::Node& node, const CallContext& c
 }
 
 }  // namespace
+
+ModeScope::ModeScope()
+    : grad_(at::GradMode::is_enabled()),
+      autocast_(at::autocast::is_autocast_enabled(at::kCPU)),
+      autocast_dtype_(at::autocast::get_autocast_dtype(at::kCPU)),
+      now_grad_(grad_),
+      now_autocast_(autocast_) {}
+
+ModeScope::~ModeScope() {
+  at::GradMode::set_enabled(grad_);
+  if (now_autocast_) at::autocast::clear_cache();
+  at::autocast::set_autocast_enabled(at::kCPU, autocast_);
+  at::autocast::set_autocast_dtype(at::kCPU, autocast_dtype_);
+}
+
+void ModeScope::set(const NodeCall& call) {
+  if (call.flags.grad_mode != now_grad_) {
+    now_grad_ = call.flags.grad_mode;
+    at::GradMode::set_enabled(now_grad_);
+  }
+  if (call.autocast.has_value() != now_autocast_) {
+    if (now_autocast_) at::autocast::clear_cache();
+    now_autocast_ = call.autocast.has_value();
+    at::autocast::set_autocast_enabled(at::kCPU, now_autocast_);
+  }
+  if (call.autocast) at::autocast::set_autocast_dtype(at::kCPU, *call.autocast);
+}
 
 void call(const NodeCall& call, std::vector<at::Tensor>& slots, std::uint64_t seed) {
   const auto run = [&] {

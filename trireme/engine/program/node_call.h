@@ -54,6 +54,24 @@ struct NodeCall {
   const graph::Node* node = nullptr;  ///< For messages.
 };
 
+/// Sets gradient mode and autocast of the thread as nodes want them; puts back what was at the end.
+class ModeScope {
+ public:
+  ModeScope();
+  ~ModeScope();
+  ModeScope(const ModeScope&) = delete;
+  ModeScope& operator=(const ModeScope&) = delete;
+
+  void set(const NodeCall& call);
+
+ private:
+  bool grad_;
+  bool autocast_;
+  at::ScalarType autocast_dtype_;
+  bool now_grad_;
+  bool now_autocast_;
+};
+
 /// Calls the node: takes its arguments from `slots`, puts its outputs there.
 ///
 /// seed   of the node's random stream; used if it is random.

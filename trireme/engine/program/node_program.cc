@@ -1,8 +1,5 @@
 #include "trireme/engine/program/node_program.h"
 
-#include <ATen/autocast_mode.h>
-#include <ATen/core/grad_mode.h>
-
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -13,45 +10,6 @@
 
 namespace trireme::program {
 namespace {
-
-/// Sets gradient mode and autocast as nodes want them; puts back what was at the end.
-class ModeScope {
- public:
-  ModeScope()
-      : grad_(at::GradMode::is_enabled()),
-        autocast_(at::autocast::is_autocast_enabled(at::kCPU)),
-        autocast_dtype_(at::autocast::get_autocast_dtype(at::kCPU)),
-        now_grad_(grad_),
-        now_autocast_(autocast_) {}
-  ~ModeScope() {
-    at::GradMode::set_enabled(grad_);
-    if (now_autocast_) at::autocast::clear_cache();
-    at::autocast::set_autocast_enabled(at::kCPU, autocast_);
-    at::autocast::set_autocast_dtype(at::kCPU, autocast_dtype_);
-  }
-  ModeScope(const ModeScope&) = delete;
-  ModeScope& operator=(const ModeScope&) = delete;
-
-  void set(const NodeCall& call) {
-    if (call.flags.grad_mode != now_grad_) {
-      now_grad_ = call.flags.grad_mode;
-      at::GradMode::set_enabled(now_grad_);
-    }
-    if (call.autocast.has_value() != now_autocast_) {
-      if (now_autocast_) at::autocast::clear_cache();
-      now_autocast_ = call.autocast.has_value();
-      at::autocast::set_autocast_enabled(at::kCPU, now_autocast_);
-    }
-    if (call.autocast) at::autocast::set_autocast_dtype(at::kCPU, *call.autocast);
-  }
-
- private:
-  bool grad_;
-  bool autocast_;
-  at::ScalarType autocast_dtype_;
-  bool now_grad_;
-  bool now_autocast_;
-};
 
 /// Storages that some node of the program writes.
 std::set<int> written_storages(const graph::Graph& graph, const std::vector<int>& positions) {

@@ -11,6 +11,9 @@
 #include "trireme/plan/layout/check.h"
 #include "trireme/plan/layout/json.h"
 #include "trireme/plan/layout/manual.h"
+#include "trireme/plan/schedule/check_program.h"
+#include "trireme/plan/schedule/schedules.h"
+#include "trireme/plan/schedule/step_facts.h"
 
 namespace trireme::train {
 namespace {
@@ -50,6 +53,10 @@ schedule::StepProgram checked_program(const graph::Graph& planned, const layout:
                                       const SessionOptions& options) {
   const schedule::ProgramOptions program_options{.clips_norm = options.optimizer.clip_norm > 0};
   schedule::StepProgram program = schedule::make_step_program(planned, plan, map, program_options);
+  const schedule::StepFacts facts = schedule::step_facts(planned, plan, map, program_options);
+  const schedule::Schedule schedule =
+      schedule::make_schedule(plan.schedule.name, facts.num_stages(), facts.num_microbatches);
+  schedule::check(program, schedule, facts);
   return program;
 }
 

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/engine/train/rank_threads.h"
+#include "tests/models/models.h"
+#include "trireme/engine/train/construct.h"
+#include "trireme/engine/train/verify_ranks.h"
+#include "trireme/plan/graph/cuts.h"
+#include "trireme/plan/graph/json.h"
+#include "trireme/plan/layout/manual.h"
+
+namespace trireme::train {
+
+/// The test model with 60 samples of its data.
+inline MakeWorkload workload_of(const std::string& name) {
+  return [name] {
+    models::TestModel test = models::make(name);
+    std::vector<std::pair<std::string, at::Tensor>> fields;
+    const Batch samples = test.make_batch(60, 5);
+    for (const auto& [field, tensor] : samples.tensors()) fields.emplace_back(field, tensor);
+    return Workload{test.model, tensor_source(fields), nullptr};
+  };
+}
+
+struct Layout {
+  std::string model;
+  int stages = 1;
+  int replicas = 1;
+  int lanes = 4;
+  std::string schedule = "simple";
+};
+
+inline void PrintTo(const Layout& layout, std::ostream* out) {
+  *out << layout.model << " " << layout.stages << "x" << layout.replicas << " lanes "
+       << layout.lanes << " " << layout.schedule;
+}
+
+/// `num` cuts spread over the allowed ones.
+inline std::vector<int> spread_cuts(const graph::Graph& graph, int num) {
+  std::vector<int> allowed;
+  const std::vector<bool> cuts = graph::allowed_cuts(graph);
+  for (std::size_t c = 0; c < cuts.size(); ++c) {
+    if (cuts[c]) allowed.push_back(static_cast<int>(c));
+  }
+  std::vector<int> result;
+  for (int i = 1; i <= num; ++i) result.push_back(allowed[allowed.size() * i / (num + 1)]);
+  return result;
+}
+
+inline layout::Plan plan_of(const Layout& layout) {
+  const Workload workload = construct(workload_of(layout.model), 3);
+  const auto recorded = record::record(
+      workload.model, BatchReader(workload.training, workload.model).maker(), graph::Mode::kTrain);
+  layout::Plan plan = layout::make_manual_plan(recorded.graph, graph::graph_sha256(recorded.graph),
+                                               spread_cuts(recorded.graph, layout.stages - 1),
+                                               {24, 2, layout.lanes});
+  layout::Role& role = plan.roles[0];
+  role.mesh.data = layout.replicas;
+  role.placement.clear();
+  for (int r = 0; r < role.mesh.num_ranks(); ++r) role.placement.push_back(r);
+  plan.schedule.name = layout.schedule;
+  return plan;
+}
+
+/// Expects two steps under the layout, its ranks as threads, to be those of the serial executor.
+inline void expect_bits_of_serial_executor(const Layout& layout) {
+  const layout::Plan plan = plan_of(layout);
+  const VerifyOptions options{
+      .num_steps = 2, .seed = 3, .optimizer = {.learning_rate = 0.01, .clip_norm = 0.5}};
+  const RunRecord reference = run_serial(workload_of(layout.model), plan, options);
+  run_ranks(layout.stages * layout.replicas, [&](const World& world) {
+    const Comparison result =
+        verify_rank(world, workload_of(layout.model), plan, options, reference);
+    EXPECT_EQ(first_difference(world, result), "");
+  });
+}
+
+struct Replicas {
+  int replicas;
+  int lanes;
+};
+inline constexpr Replicas kReplicas[] = {{1, 4}, {2, 4}, {4, 4}, {1, 6}, {3, 6}};
+inline constexpr const char* kSchedules[] = {"simple", "interleaved"};
+
+}  // namespace trireme::train

@@ -1,0 +1,79 @@
+#include "trireme/engine/measure/forward_walk.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "trireme/engine/program/step_losses.h"
+#include "trireme/plan/graph/index.h"
+
+namespace trireme::measure {
+namespace {
+
+/// What is there before the first node. What some node writes is copied: the next walk needs it.
+Values first_values(const record::Recording& recording, const Batch& batch) {
+  const graph::Graph& graph = recording.graph;
+  std::set<int> written;
+  for (const graph::Node& node : graph.nodes) {
+    for (graph::ValueId id : node.writes) written.insert(graph.values[id].storage_id);
+  }
+  Values values(graph.values.size());
+  const auto put = [&](graph::ValueId id, const at::Tensor& tensor) {
+    values[id] = written.contains(graph.values[id].storage_id) ? tensor.clone() : tensor;
+  };
+  for (const graph::Input& input : graph.inputs) put(input.value, batch[input.name]);
+  for (std::size_t id = 0; id < values.size(); ++id) {
+    if (graph.values[id].source != graph::ValueSource::kConstant) continue;
+    put(static_cast<graph::ValueId>(id), recording.tensors[id]);
+  }
+  return values;
+}
+
+/// Values that no later node takes, by the position of the last one that does or makes them.
+std::map<int, std::vector<graph::ValueId>> last_uses(const graph::Graph& graph) {
+  std::map<graph::ValueId, int> last;
+  for (std::size_t p = 0; p < graph.nodes.size(); ++p) {
+    for (graph::ValueId id : graph::input_values(graph.nodes[p])) last[id] = static_cast<int>(p);
+    for (graph::ValueId id : graph.nodes[p].outputs) {
+      if (id >= 0) last[id] = static_cast<int>(p);
+    }
+  }
+  std::map<int, std::vector<graph::ValueId>> result;
+  for (const auto& [id, position] : last) result[position].push_back(id);
+  return result;
+}
+
+}  // namespace
+
+void walk_forward(const record::Recording& recording, const Batch& batch,
+                  const std::function<void(int position, NodeTrial& trial)>& visit) {
+  const graph::Graph& graph = recording.graph;
+  const std::int64_t num_samples = program::num_samples(graph, batch);
+  Values values = first_values(recording, batch);
+  const auto unused = last_uses(graph);
+  for (int p = 0; p < static_cast<int>(graph.nodes.size()); ++p) {
+    NodeTrial trial(recording, p, values, num_samples);
+    visit(p, trial);
+    trial.forward_in_place(values);
+    const auto found = unused.find(p);
+    if (found == unused.end()) continue;
+    for (graph::ValueId id : found->second) values[id].reset();
+  }
+}
+
+BufferGuard::BufferGuard(const record::Recording& recording) {
+  for (const graph::Buffer& buffer : recording.graph.buffers) {
+    const at::Tensor& tensor = recording.tensors[buffer.value];
+    buffers_.emplace_back(tensor, tensor.clone());
+  }
+}
+
+BufferGuard::~BufferGuard() {
+  const at::NoGradGuard no_grad;
+  for (auto& [buffer, before] : buffers_) buffer.copy_(before);
+}
+
+}  // namespace trireme::measure
