@@ -1,0 +1,121 @@
+#include "trireme/plan/timeline/json.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <functional>
+#include <limits>
+
+#include "trireme/base/error.h"
+#include "trireme/base/files.h"
+
+namespace trireme::timeline {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::vector<Timeline> both() {
+  return {{"measured",
+           12,
+           {{.rank = 1,
+             .kind = "F",
+             .name = "1F0",
+             .stage = 1,
+             .microbatch = 0,
+             .start_us = 3.25,
+             .duration_us = 10},
+            {.rank = 0, .track = "wait", .kind = "recv", .name = "recv g3 m0 1>0"}}},
+          {"predicted", 12, {{.rank = 1, .kind = "F", .name = "1F0", .stage = 1, .start_us = -1}}}};
+}
+
+TEST(TimelineJson, ComesBackTheSame) {
+  EXPECT_EQ(timelines_from_json(to_json(both())), both());
+  EXPECT_EQ(timelines_from_json(to_json({})), std::vector<Timeline>{});
+  const std::vector<Timeline> empty = {{"measured", -1, {}}, {"measured", 0, {}}};
+  EXPECT_EQ(timelines_from_json(to_json(empty)), empty);
+}
+
+TEST(TimelineJson, IsAChromeTrace) {
+  const Json json = to_json(both());
+  std::string text;
+  for (const Json& entry : json["traceEvents"]) text += compact_text(entry) + "\n";
+  EXPECT_EQ(text,
+            R"({"args":{"name":"rank 0"},"name":"process_name","ph":"M","pid":0}
+{"args":{"name":"measured wait"},"name":"thread_name","ph":"M","pid":0,"tid":2}
+{"args":{"name":"rank 1"},"name":"process_name","ph":"M","pid":1}
+{"args":{"name":"measured compute"},"name":"thread_name","ph":"M","pid":1,"tid":1}
+{"args":{"name":"predicted compute"},"name":"thread_name","ph":"M","pid":1,"tid":3}
+{"args":{"microbatch":0,"stage":1},"cat":"F","dur":10.0,"name":"1F0","ph":"X","pid":1,"tid":1,"ts":3.25}
+{"args":{},"cat":"recv","dur":0.0,"name":"recv g3 m0 1>0","ph":"X","pid":0,"tid":2,"ts":0.0}
+{"args":{"stage":1},"cat":"F","dur":0.0,"name":"1F0","ph":"X","pid":1,"tid":3,"ts":-1.0}
+)");
+}
+
+TEST(TimelineJson, IsWrittenToAFileAndReadBack) {
+  const auto path = std::filesystem::temp_directory_path() /
+                    ("trireme_timeline_" + std::to_string(getpid()) + ".json");
+  save(both(), path);
+  EXPECT_EQ(load(path), both());
+  write_file_atomically(path, to_document_text(kTimelineDocument, {{"rows", 1}}));
+  try {
+    load(path);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
+    EXPECT_THAT(error.message(), HasSubstr(path.string()));
+  }
+  std::filesystem::remove(path);
+}
+
+TEST(TimelineJson, RefusesEventsThatAreNone) {
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  for (const Event& bad :
+       {Event{.rank = -1}, Event{.stage = -2}, Event{.microbatch = -2}, Event{.start_us = kNaN},
+        Event{.start_us = -2e15}, Event{.duration_us = -1}, Event{.duration_us = 1e300}}) {
+    try {
+      to_json(std::vector<Timeline>{{"measured", 0, {bad}}});
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+    }
+  }
+}
+
+std::string complaint(const std::function<void(Json&)>& change) {
+  Json json = to_json(both());
+  change(json);
+  try {
+    timelines_from_json(json);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
+    return error.message();
+  }
+  return "";
+}
+
+TEST(TimelineJson, ComplaintsNameTheField) {
+  const auto event = [](Json& json) -> Json& { return json["traceEvents"][5]; };
+  EXPECT_THAT(complaint([&](Json& j) { event(j)["tid"] = 4; }),
+              HasSubstr("timeline.traceEvents[5].tid"));
+  EXPECT_THAT(complaint([&](Json& j) { event(j)["tid"] = 0; }), HasSubstr("traceEvents[5].tid"));
+  EXPECT_THAT(complaint([&](Json& j) { event(j)["ts"] = "inf"; }), HasSubstr("traceEvents[5].ts"));
+  EXPECT_THAT(complaint([&](Json& j) { event(j)["dur"] = -1; }),
+              HasSubstr("traceEvents[5]: \"dur\" is negative"));
+  EXPECT_THAT(complaint([&](Json& j) { event(j)["args"]["stage"] = -1; }),
+              HasSubstr("traceEvents[5].args.stage"));
+  EXPECT_THAT(complaint([&](Json& j) { event(j)["args"]["extra"] = 1; }), HasSubstr("extra"));
+  EXPECT_THAT(complaint([&](Json& j) { event(j)["ph"] = "B"; }), HasSubstr("traceEvents[5].ph"));
+  EXPECT_THAT(complaint([](Json& j) { j["traceEvents"][1]["args"]["name"] = "measured"; }),
+              HasSubstr("expected 'measured wait'"));
+  EXPECT_THAT(complaint([](Json& j) { j["rows"][0]["timeline"] = 2; }),
+              HasSubstr("timeline.rows[0].timeline"));
+  EXPECT_THAT(complaint([](Json& j) { j["timelines"] = Json::array(); }),
+              HasSubstr("timeline.rows[0].timeline"));
+  EXPECT_THAT(complaint([](Json& j) { j["displayTimeUnit"] = "ns"; }),
+              HasSubstr("displayTimeUnit"));
+  EXPECT_THAT(complaint([](Json& j) { j.erase("traceEvents"); }), HasSubstr("traceEvents"));
+}
+
+}  // namespace
+}  // namespace trireme::timeline
