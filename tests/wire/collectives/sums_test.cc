@@ -22,7 +22,6 @@ using transport::test::Endpoints;
 using transport::test::expect_no_errors;
 using transport::test::make_world;
 using transport::test::run_ranks;
-using transport::test::World;
 
 /// Numbers of very different sizes, so that every other order gives other bits.
 template <typename T>
@@ -85,8 +84,8 @@ class Sums : public testing::TestWithParam<Case> {};
 
 TEST_P(Sums, HaveTheBitsOfTheTree) {
   const auto [backend, num_ranks, count] = GetParam();
-  World world = make_world(backend, num_ranks);
-  expect_no_errors(run_ranks(world.endpoints, [count = count](Endpoint& endpoint) {
+  Endpoints endpoints = make_world(backend, num_ranks);
+  expect_no_errors(run_ranks(endpoints, [count = count](Endpoint& endpoint) {
     check_sums<float>(endpoint, count);
     check_sums<double>(endpoint, count);
     endpoint.shutdown(10s);

@@ -1,0 +1,252 @@
+#include "trireme/wire/transport/socket.h"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <memory>
+#include <system_error>
+#include <thread>
+
+#include "trireme/base/error.h"
+
+namespace trireme::transport {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+AddressList resolve(const Address& address, int flags) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int code =
+      getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
+  if (code != 0) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "no host is called '" + address.host + "': " + gai_strerror(code));
+  }
+  return {found, &freeaddrinfo};
+}
+
+Descriptor open_socket(const addrinfo& info) {
+  Descriptor socket(
+      ::socket(info.ai_family, info.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, info.ai_protocol));
+  if (!socket.is_open()) throw_system_error("open a socket", errno);
+  return socket;
+}
+
+void set_option(const Descriptor& socket, int level, int option, int value) {
+  if (setsockopt(socket.number(), level, option, &value, sizeof(value)) != 0) {
+    throw_system_error("set an option of a socket", errno);
+  }
+}
+
+bool wait_for_events(const Descriptor& socket, short events, Deadline deadline) {
+  pollfd entry{.fd = socket.number(), .events = events, .revents = 0};
+  while (true) {
+    const int count = ::poll(&entry, 1, poll_timeout(deadline));
+    if (count > 0) return true;
+    if (count == 0 && Clock::now() >= deadline) return false;
+    if (count < 0 && errno != EINTR) throw_system_error("wait for a socket", errno);
+  }
+}
+
+/// One try; the error code, 0 where it is connected.
+int try_connect(Descriptor& socket, const addrinfo& info, Deadline deadline) {
+  socket = open_socket(info);
+  if (::connect(socket.number(), info.ai_addr, info.ai_addrlen) == 0) return 0;
+  if (errno != EINPROGRESS) return errno;
+  if (!wait_writable(socket, deadline)) return ETIMEDOUT;
+  int code = 0;
+  socklen_t size = sizeof(code);
+  getsockopt(socket.number(), SOL_SOCKET, SO_ERROR, &code, &size);
+  return code;
+}
+
+bool is_end_of_connection(int code) {
+  return code == ECONNRESET || code == EPIPE || code == ETIMEDOUT || code == ENOTCONN;
+}
+
+/// What read and write have in common.
+std::optional<std::size_t> transferred(ssize_t count, const std::string& action) {
+  if (count >= 0) return static_cast<std::size_t>(count);
+  if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return 0;
+  if (is_end_of_connection(errno)) return std::nullopt;
+  throw_system_error(action, errno);
+}
+
+}  // namespace
+
+std::string to_text(const Address& address) {
+  const bool is_v6 = address.host.find(':') != std::string::npos;
+  const std::string host = is_v6 ? "[" + address.host + "]" : address.host;
+  return host + ":" + std::to_string(address.port);
+}
+
+Address parse_address(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  int port = -1;
+  if (colon != std::string::npos) {
+    const char* end = text.data() + text.size();
+    const auto [stop, code] = std::from_chars(text.data() + colon + 1, end, port);
+    if (code != std::errc() || stop != end) port = -1;
+  }
+  if (colon == 0 || port < 0 || port > 65'535) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "'" + text + "' is no address; write HOST:PORT, as 127.0.0.1:4000");
+  }
+  std::string host = text.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  }
+  return {host, port};
+}
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  if (this != &other) {
+    reset();
+    number_ = std::exchange(other.number_, -1);
+  }
+  return *this;
+}
+
+void Descriptor::reset() {
+  if (is_open()) ::close(std::exchange(number_, -1));
+}
+
+Descriptor listen_on(const Address& address) {
+  const AddressList list = resolve(address, AI_PASSIVE);
+  Descriptor socket = open_socket(*list);
+  set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1);  // a port of a program that has just ended
+  if (::bind(socket.number(), list->ai_addr, list->ai_addrlen) != 0 ||
+      ::listen(socket.number(), SOMAXCONN) != 0) {
+    const int code = errno;
+    if (code == EADDRINUSE) {
+      throw Error(ErrorKind::kInvalidArgument,
+                  "cannot listen on " + to_text(address) +
+                      ": another program uses this port; give another one, or 0 for any");
+    }
+    if (code == EADDRNOTAVAIL) {
+      throw Error(ErrorKind::kInvalidArgument,
+                  "cannot listen on " + to_text(address) + ": not an address of this host");
+    }
+    throw_system_error("listen on " + to_text(address), code);
+  }
+  return socket;
+}
+
+std::optional<Descriptor> accept_from(const Descriptor& listener) {
+  Descriptor socket(::accept4(listener.number(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (socket.is_open()) return socket;
+  // The rest are connections that ended while they waited.
+  if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+    throw_system_error("accept a connection", errno);
+  }
+  return std::nullopt;
+}
+
+Descriptor connect_to(const Address& address, const ConnectPolicy& policy) {
+  const Deadline deadline = Clock::now() + policy.deadline;
+  const AddressList list = resolve(address, 0);
+  std::chrono::milliseconds pause = policy.first_pause;
+  while (true) {
+    int code = 0;
+    for (const addrinfo* info = list.get(); info != nullptr; info = info->ai_next) {
+      Descriptor socket;
+      code = try_connect(socket, *info, deadline);
+      if (code == 0) return socket;
+    }
+    if (Clock::now() + pause >= deadline) {
+      throw Error(ErrorKind::kTimeout, "cannot connect to " + to_text(address) + " within " +
+                                           std::to_string(policy.deadline.count()) +
+                                           " ms: " + std::generic_category().message(code));
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, policy.longest_pause);
+  }
+}
+
+Address local_address(const Descriptor& socket) {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof(storage);
+  auto* address = reinterpret_cast<sockaddr*>(&storage);
+  if (getsockname(socket.number(), address, &size) != 0) {
+    throw_system_error("find the address of a socket", errno);
+  }
+  char host[NI_MAXHOST];
+  char port[NI_MAXSERV];
+  if (getnameinfo(address, size, host, sizeof(host), port, sizeof(port),
+                  NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    throw Error(ErrorKind::kIo, "cannot print the address of a socket");
+  }
+  return {host, std::stoi(port)};
+}
+
+void set_options_of_connection(const Descriptor& socket) {
+  set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+  set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, 10);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, 5);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
+void set_buffer_size(const Descriptor& socket, int bytes) {
+  set_option(socket, SOL_SOCKET, SO_SNDBUF, bytes);
+  set_option(socket, SOL_SOCKET, SO_RCVBUF, bytes);
+}
+
+std::optional<std::size_t> read_some(const Descriptor& socket, std::span<std::byte> memory) {
+  const ssize_t count = ::recv(socket.number(), memory.data(), memory.size(), 0);
+  if (count == 0 && !memory.empty()) return std::nullopt;
+  return transferred(count, "read from a connection");
+}
+
+std::optional<std::size_t> write_some(const Descriptor& socket, std::span<const std::byte> bytes) {
+  return write_some(socket, {bytes, std::span<const std::byte>()});
+}
+
+std::optional<std::size_t> write_some(const Descriptor& socket,
+                                      std::array<std::span<const std::byte>, 2> pieces) {
+  std::array<iovec, 2> entries;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    entries[i] = {const_cast<std::byte*>(pieces[i].data()), pieces[i].size()};
+  }
+  msghdr message{};
+  message.msg_iov = entries.data();
+  message.msg_iovlen = entries.size();
+  return transferred(::sendmsg(socket.number(), &message, MSG_NOSIGNAL), "write to a connection");
+}
+
+bool wait_readable(const Descriptor& socket, Deadline deadline) {
+  return wait_for_events(socket, POLLIN, deadline);
+}
+
+bool wait_writable(const Descriptor& socket, Deadline deadline) {
+  return wait_for_events(socket, POLLOUT, deadline);
+}
+
+int poll_timeout(Deadline deadline) {
+  using std::chrono::milliseconds;
+  const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
+  return static_cast<int>(std::clamp(left, milliseconds(0), milliseconds(3'600'000)).count());
+}
+
+void throw_system_error(const std::string& action, int code) {
+  const bool is_out_of_something =
+      code == EMFILE || code == ENFILE || code == ENOMEM || code == ENOBUFS;
+  throw Error(is_out_of_something ? ErrorKind::kResourceExhausted : ErrorKind::kIo,
+              "cannot " + action + ": " + std::generic_category().message(code));
+}
+
+}  // namespace trireme::transport

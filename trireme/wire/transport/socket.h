@@ -1,0 +1,93 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace trireme::transport {
+
+/// A TCP address; the host as a name or in numbers.
+struct Address {
+  std::string host = "127.0.0.1";
+  int port = 0;  ///< 0: to listen on any free one.
+};
+
+/// `127.0.0.1:4000`, `[::1]:4000`.
+std::string to_text(const Address& address);
+
+/// Inverse of `to_text`; kInvalidArgument, naming the text, where it is none.
+Address parse_address(const std::string& text);
+
+/// Owns a file descriptor.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() { reset(); }
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept;
+
+  int number() const { return number_; }
+  bool is_open() const { return number_ >= 0; }
+  void reset();
+
+ private:
+  int number_ = -1;
+};
+
+using Deadline = std::chrono::steady_clock::time_point;
+
+/// When a connection is tried again that was refused or timed out: after pauses that double.
+struct ConnectPolicy {
+  std::chrono::milliseconds deadline{30'000};  ///< No try after that: kTimeout.
+  std::chrono::milliseconds first_pause{5};
+  std::chrono::milliseconds longest_pause{200};
+};
+
+// All sockets are non-blocking and closed on exec. Errors are kIo with the system's reason, where
+// nothing else is said.
+
+/// Errors   kInvalidArgument, naming the address and what to do, where another program has it or it
+///          is not of this host.
+Descriptor listen_on(const Address& address);
+
+/// The next waiting connection; nothing where there is none. kResourceExhausted where the process
+/// or system is out of descriptors.
+std::optional<Descriptor> accept_from(const Descriptor& listener);
+
+/// Errors   kTimeout; kInvalidArgument for a host that nobody knows.
+Descriptor connect_to(const Address& address, const ConnectPolicy& policy);
+
+/// Local side of a connection or listener, in numbers.
+Address local_address(const Descriptor& socket);
+
+/// Small messages leave at once; a host that vanishes without a word is noticed within about 25 s.
+void set_options_of_connection(const Descriptor& socket);
+
+/// Size of the kernel's buffers for each direction.
+void set_buffer_size(const Descriptor& socket, int bytes);
+
+/// Reads or writes once: number of bytes, 0 where it would block; nothing at the connection's end.
+std::optional<std::size_t> read_some(const Descriptor& socket, std::span<std::byte> memory);
+std::optional<std::size_t> write_some(const Descriptor& socket, std::span<const std::byte> bytes);
+
+/// As above for two pieces that follow each other.
+std::optional<std::size_t> write_some(const Descriptor& socket,
+                                      std::array<std::span<const std::byte>, 2> pieces);
+
+/// Waits until reading (writing) would not block; whether that was before `deadline`.
+bool wait_readable(const Descriptor& socket, Deadline deadline);
+bool wait_writable(const Descriptor& socket, Deadline deadline);
+
+/// Milliseconds until `deadline` for poll and epoll: rounded up, at least 0.
+int poll_timeout(Deadline deadline);
+
+/// The system's reason for `action`, with the number `code`: kResourceExhausted where it is out of
+/// something, else kIo.
+[[noreturn]] void throw_system_error(const std::string& action, int code);
+
+}  // namespace trireme::transport

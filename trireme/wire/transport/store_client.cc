@@ -1,0 +1,115 @@
+#include <array>
+#include <charconv>
+
+#include "trireme/base/error.h"
+#include "trireme/wire/transport/error_form.h"
+#include "trireme/wire/transport/store.h"
+
+namespace trireme::transport {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+void check_size(std::string_view what, std::size_t size, std::size_t most) {
+  if (size <= most) return;
+  throw Error(ErrorKind::kInvalidArgument, "a " + std::string(what) + " of the store has at most " +
+                                               std::to_string(most) + " bytes, got " +
+                                               std::to_string(size));
+}
+
+Error error_of(const StoreMessage& answer) {
+  return error_from_bytes(std::as_bytes(std::span(answer.value)));
+}
+
+}  // namespace
+
+StoreClient::StoreClient(const Address& address, int rank, const ConnectPolicy& policy)
+    : address_(address), rank_(rank), policy_(policy), socket_(connect_to(address, policy)) {
+  set_options_of_connection(socket_);
+  request({.verb = StoreVerb::kHello, .number = rank}, usual_deadline());
+}
+
+Deadline StoreClient::usual_deadline() const { return Clock::now() + policy_.deadline; }
+
+void StoreClient::set(std::string_view key, std::string_view value) {
+  check_size("value", value.size(), kMaxStoreValue);
+  request({.verb = StoreVerb::kSet, .key = std::string(key), .value = std::string(value)},
+          usual_deadline());
+}
+
+std::string StoreClient::get(std::string_view key, std::chrono::milliseconds deadline) {
+  try {
+    return request({.verb = StoreVerb::kGet, .key = std::string(key)}, Clock::now() + deadline);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kTimeout) throw;
+  }
+  Error late(ErrorKind::kTimeout, "nobody has set '" + std::string(key) + "' in the store at " +
+                                      to_text(address_) + " within " +
+                                      std::to_string(deadline.count()) + " ms");
+  throw Error(late.add({.rank = rank_}));
+}
+
+std::int64_t StoreClient::add(std::string_view key, std::int64_t number) {
+  const std::string sum = request(
+      {.verb = StoreVerb::kAdd, .number = number, .key = std::string(key)}, usual_deadline());
+  std::int64_t result = 0;
+  std::from_chars(sum.data(), sum.data() + sum.size(), result);
+  return result;
+}
+
+void StoreClient::check() { request({.verb = StoreVerb::kCheck}, usual_deadline()); }
+
+void StoreClient::shutdown() {
+  try {
+    request({.verb = StoreVerb::kGoodbye}, usual_deadline());
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kPeerLost) throw;
+  }
+  socket_.reset();
+}
+
+std::string StoreClient::request(StoreMessage message, Deadline deadline) {
+  check_size("key", message.key.size(), kMaxStoreKey);
+  message.id = ++last_id_;
+  send(message, deadline);
+  StoreMessage answer = receive(deadline);
+  while (answer.id != message.id) answer = receive(deadline);  // of a get that timed out
+  if (answer.verb == StoreVerb::kValue) return std::move(answer.value);
+  Error error = error_of(answer);
+  throw Error(error.add({.rank = rank_}));
+}
+
+void StoreClient::send(const StoreMessage& message, Deadline deadline) {
+  const std::vector<std::byte> bytes = to_bytes(message);
+  std::span<const std::byte> rest(bytes);
+  while (!rest.empty()) {
+    if (!socket_.is_open() || !wait_writable(socket_, deadline)) fail_store_lost();
+    const auto count = write_some(socket_, rest);
+    if (!count) fail_store_lost();
+    rest = rest.subspan(*count);
+  }
+}
+
+StoreMessage StoreClient::receive(Deadline deadline) {
+  while (true) {
+    if (auto message = take_store_message(received_)) return std::move(*message);
+    if (!wait_readable(socket_, deadline)) {
+      Error late(ErrorKind::kTimeout, "the store at " + to_text(address_) + " does not answer");
+      throw Error(late.add({.rank = rank_}));
+    }
+    std::array<std::byte, 64 * 1024> buffer;
+    const auto count = read_some(socket_, buffer);
+    if (!count) fail_store_lost();
+    received_.insert(received_.end(), buffer.begin(),
+                     buffer.begin() + static_cast<std::ptrdiff_t>(*count));
+  }
+}
+
+void StoreClient::fail_store_lost() {
+  socket_.reset();
+  Error lost(ErrorKind::kPeerLost,
+             "the store at " + to_text(address_) + " is lost: its process has ended");
+  throw Error(lost.add({.rank = rank_}));
+}
+
+}  // namespace trireme::transport

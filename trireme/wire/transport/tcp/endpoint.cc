@@ -1,0 +1,231 @@
+#include "trireme/wire/transport/tcp/endpoint.h"
+
+#include <algorithm>
+#include <future>
+#include <string>
+#include <utility>
+
+#include "trireme/wire/transport/error_form.h"
+
+namespace trireme::transport::internal {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kAbandonedAfter{1000};
+constexpr milliseconds kFailedPatience{1000};  // for the others to learn the cause of a failure
+
+}  // namespace
+
+TcpEndpoint::TcpEndpoint(int rank, std::vector<Descriptor> sockets, OnAbandon on_abandon)
+    : rank_(rank),
+      world_size_(static_cast<int>(sockets.size())),
+      failure_(std::make_shared<Failure>()),
+      on_abandon_(std::move(on_abandon)) {
+  for (int peer = 0; peer < world_size_; ++peer) {
+    if (peer == rank_) continue;
+    poller_.add(sockets[peer], static_cast<std::uint64_t>(peer));
+    peers_.try_emplace(peer, peer, std::move(sockets[peer]));
+  }
+  thread_.emplace("tcp rank " + std::to_string(rank_), [this] { serve(); });
+}
+
+// ---- Any thread
+
+WorkPtr TcpEndpoint::send(int peer, Tag tag, std::span<const std::byte> data) {
+  return post_work(peer, [this, peer, tag, data](const PendingWorkPtr& work) {
+    if (peer != rank_) return peers_.at(peer).post_send(tag, {data, work});
+    to_self_[tag].sends.push_back({data, work});
+    send_to_self(tag);
+  });
+}
+
+WorkPtr TcpEndpoint::recv(int peer, Tag tag, Placement place) {
+  return post_work(peer, [this, peer, tag, place = std::move(place)](const PendingWorkPtr& work) {
+    if (peer != rank_) return peers_.at(peer).post_recv(tag, {place, work});
+    to_self_[tag].recvs.push_back({place, work});
+    send_to_self(tag);
+  });
+}
+
+WorkPtr TcpEndpoint::post_work(int peer, std::function<void(const PendingWorkPtr&)> start) {
+  check_peer(peer, *this);
+  if (is_stopped_) throw Error(ErrorKind::kCancelled, "the endpoint has been shut down");
+  auto work = std::make_shared<PendingWork>(failure_);
+  poller_.post([this, work, start = std::move(start)] {
+    if (failed_at_) return work->fail(*failure_->error());
+    attempt([&] { start(work); });
+  });
+  return work;
+}
+
+void TcpEndpoint::poison(const Error& error) {
+  Error named = flattened(error);
+  failure_->set(named.add({.rank = rank_}));
+  failure_->mark_given();
+  if (is_stopped_) return;
+  std::promise<void> done;
+  poller_.post([&] {
+    fail(named);
+    done.set_value();
+  });
+  done.get_future().wait();
+}
+
+void TcpEndpoint::shutdown(milliseconds deadline) {
+  poller_.post([this, deadline] { say_goodbye(deadline); });
+  stop();
+  if (!ending_->error) return;
+  failure_->mark_given();
+  throw Error(*ending_->error);
+}
+
+TcpEndpoint::~TcpEndpoint() {
+  if (is_stopped_) return;
+  poller_.post([this] { leave(failed_at_ ? kFailedPatience : milliseconds(0)); });
+  stop();
+}
+
+void TcpEndpoint::stop() {
+  thread_->join();
+  is_stopped_ = true;
+}
+
+// ---- The progress thread
+
+void TcpEndpoint::serve() {
+  while (!has_ended()) {
+    for (const Poller::Event& event : poller_.wait(next_deadline())) serve_peer(event);
+    write_to_peers();
+    report_if_abandoned();
+  }
+  close();
+}
+
+void TcpEndpoint::serve_peer(const Poller::Event& event) {
+  Peer& peer = peers_.at(static_cast<int>(event.id));
+  attempt([&] {
+    if (event.is_readable) peer.read();
+    if (event.is_writable) peer.write();
+  });
+}
+
+void TcpEndpoint::write_to_peers() {
+  for (auto& [rank, peer] : peers_) {
+    attempt([&, &peer = peer] {
+      // Where the socket was full, an event will tell.
+      if (peer.wants_to_write() && !peer.interest.in_writing) peer.write();
+    });
+    update_interest(rank, peer);
+  }
+}
+
+void TcpEndpoint::update_interest(int rank, Peer& peer) {
+  const Poller::Interest wanted{.in_writing = peer.wants_to_write()};
+  if (!peer.socket().is_open() || wanted == peer.interest) return;
+  poller_.change(peer.socket(), static_cast<std::uint64_t>(rank), wanted);
+  peer.interest = wanted;
+}
+
+void TcpEndpoint::send_to_self(Tag tag) {
+  Stream& stream = to_self_[tag];
+  if (stream.sends.empty() || stream.recvs.empty()) return;
+  deliver(stream.sends.front(), stream.recvs.front());
+  stream.sends.pop_front();
+  stream.recvs.pop_front();
+  if (stream.is_empty()) to_self_.erase(tag);
+}
+
+void TcpEndpoint::attempt(const std::function<void()>& step) {
+  try {
+    step();
+  } catch (const Error& error) {
+    fail(error);
+  } catch (const std::exception& error) {
+    fail(Error(ErrorKind::kResourceExhausted, "no memory for messages", error));
+  }
+}
+
+void TcpEndpoint::fail(const Error& error) {
+  failure_->set(flattened(error));
+  if (failed_at_) return;
+  failed_at_ = Clock::now();
+  abandon_works(*failure_->error());
+}
+
+void TcpEndpoint::abandon_works(const Error& error) {
+  const std::vector<std::byte> poison = error_to_bytes(error);
+  std::vector<PendingWorkPtr> works;
+  // The others are written to before the works end: then the owner may end the process.
+  for (auto& [rank, peer] : peers_) peer.abandon(poison, works);
+  for (auto& [tag, stream] : to_self_) take_works(stream, works);
+  to_self_.clear();
+  for (const PendingWorkPtr& work : works) work->fail(error);
+}
+
+void TcpEndpoint::report_if_abandoned() {
+  if (!on_abandon_ || !failed_at_) return;
+  if (failure_->is_given() || ending_) {
+    on_abandon_ = nullptr;
+  } else if (Clock::now() >= *failed_at_ + kAbandonedAfter) {
+    std::exchange(on_abandon_, nullptr)(*failure_->error());
+  }
+}
+
+// ---- The way out
+
+void TcpEndpoint::say_goodbye(milliseconds patience) {
+  if (has_work()) {
+    fail(lost_rank(rank_, "it said goodbye with messages under way"));
+  } else if (!failed_at_) {
+    for (auto& [rank, peer] : peers_) peer.say_goodbye();
+  }
+  leave(patience);
+}
+
+void TcpEndpoint::leave(milliseconds patience) { ending_ = {patience, Clock::now(), {}}; }
+
+bool TcpEndpoint::has_work() const {
+  return !to_self_.empty() || std::any_of(peers_.begin(), peers_.end(), [](const auto& entry) {
+    return entry.second.has_work();
+  });
+}
+
+bool TcpEndpoint::has_ended() {
+  if (!ending_) return false;
+  std::vector<int> missing;
+  bool is_written = true;
+  for (const auto& [rank, peer] : peers_) {
+    if (!(failed_at_ ? peer.knows_failure() : peer.has_said_goodbye())) missing.push_back(rank);
+    is_written = is_written && !peer.wants_to_write();
+  }
+  const bool is_complete = missing.empty() && is_written;
+  if (!is_complete && Clock::now() < ending_deadline()) return false;
+  if (failed_at_) {
+    ending_->error = failure_->error();
+  } else if (!is_complete) {
+    ending_->error = missing_goodbyes(rank_, missing, ending_->patience);
+  }
+  return true;
+}
+
+Deadline TcpEndpoint::ending_deadline() const {
+  const Deadline deadline = ending_->start + ending_->patience;
+  if (!failed_at_) return deadline;
+  return std::min(deadline, std::max(ending_->start, *failed_at_) + kFailedPatience);
+}
+
+Deadline TcpEndpoint::next_deadline() const {
+  Deadline next = Clock::now() + std::chrono::hours(1);
+  if (ending_) next = std::min(next, ending_deadline());
+  if (failed_at_ && on_abandon_) next = std::min(next, *failed_at_ + kAbandonedAfter);
+  return next;
+}
+
+void TcpEndpoint::close() {
+  for (auto& [rank, peer] : peers_) peer.close();
+  if (!failed_at_) abandon_works(Error(ErrorKind::kCancelled, "the endpoint was closed"));
+}
+
+}  // namespace trireme::transport::internal

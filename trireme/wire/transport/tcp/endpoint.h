@@ -1,0 +1,80 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "trireme/wire/transport/poller.h"
+#include "trireme/wire/transport/tcp/peer.h"
+#include "trireme/wire/transport/thread.h"
+
+namespace trireme::transport::internal {
+
+/// Endpoint over one connection to each other rank, all served by one thread.
+///
+/// Public functions post to that thread; the rest is confined to it.
+class TcpEndpoint final : public Endpoint {
+ public:
+  using OnAbandon = std::function<void(const Error&)>;
+
+  /// sockets   by rank; the own one is not used.
+  TcpEndpoint(int rank, std::vector<Descriptor> sockets, OnAbandon on_abandon);
+
+  /// Without shutdown before, the other ranks lose this one.
+  ~TcpEndpoint() override;
+
+  int rank() const override { return rank_; }
+  int world_size() const override { return world_size_; }
+  WorkPtr send(int peer, Tag tag, std::span<const std::byte> data) override;
+  WorkPtr recv(int peer, Tag tag, Placement place) override;
+  void poison(const Error& error) override;
+  std::shared_ptr<Failure> shared_failure() const override { return failure_; }
+  void shutdown(std::chrono::milliseconds deadline) override;
+
+ private:
+  /// The way out: of an orderly end until everyone has said goodbye, of a failed world until
+  /// everyone knows the cause.
+  struct Ending {
+    std::chrono::milliseconds patience;
+    Deadline start;
+    std::optional<Error> error;
+  };
+
+  WorkPtr post_work(int peer, std::function<void(const PendingWorkPtr&)> start);
+  void stop();
+
+  // The progress thread.
+  void serve();
+  void serve_peer(const Poller::Event& event);
+  void write_to_peers();
+  void update_interest(int rank, Peer& peer);
+  void send_to_self(Tag tag);
+  void say_goodbye(std::chrono::milliseconds patience);
+  void leave(std::chrono::milliseconds patience);
+  bool has_work() const;
+  void attempt(const std::function<void()>& step);
+  void fail(const Error& error);
+  void abandon_works(const Error& error);
+  void report_if_abandoned();
+  bool has_ended();
+  void close();
+  Deadline ending_deadline() const;
+  Deadline next_deadline() const;
+
+  const int rank_;
+  const int world_size_;
+  const std::shared_ptr<Failure> failure_;  // shared with the works
+  Poller poller_;
+  std::map<int, Peer> peers_;
+  std::map<Tag, Stream> to_self_;
+  OnAbandon on_abandon_;  ///< Until called, or not needed any more.
+  std::optional<Deadline> failed_at_;
+  std::optional<Ending> ending_;
+  std::atomic<bool> is_stopped_ = false;
+  std::optional<LibraryThread> thread_;
+};
+
+}  // namespace trireme::transport::internal

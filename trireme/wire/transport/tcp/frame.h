@@ -1,0 +1,48 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "trireme/wire/transport/endpoint.h"
+
+namespace trireme::transport::internal {
+
+enum class FrameKind : std::uint16_t {
+  kCredit = 1,  ///< The receiver has memory for one message of `tag`.
+  kData,        ///< A segment of a message, sent against a credit.
+  kPoison,      ///< The world has failed; payload = the error (error_form.h).
+  kGoodbye,     ///< Orderly end: nothing but poison follows.
+};
+
+/// What precedes a payload on a connection.
+///
+/// On the wire, 64 bytes, little-endian: magic 4, version 2, kind 2, tag 8, sequence 8,
+/// payload_bytes 8, message_bytes 8, offset 8, zeros 16.
+struct Frame {
+  FrameKind kind = FrameKind::kCredit;
+  Tag tag = 0;
+  std::uint64_t sequence = 0;       ///< Frames of the connection before this one.
+  std::uint64_t payload_bytes = 0;  ///< That follow the header.
+  std::uint64_t message_bytes = 0;  ///< Data: size of the whole message.
+  std::uint64_t offset = 0;         ///< Data: where in the message the payload belongs.
+
+  bool operator==(const Frame&) const = default;
+};
+
+inline constexpr std::size_t kHeaderBytes = 64;
+using FrameHeader = std::array<std::byte, kHeaderBytes>;
+
+/// Longest payload of data: between segments other frames get their turn.
+inline constexpr std::size_t kMaxSegment = 256 * 1024;
+inline constexpr std::size_t kMaxPoison = 64 * 1024;
+inline constexpr std::uint64_t kMaxMessage = std::uint64_t{1} << 48;
+
+FrameHeader to_bytes(const Frame& frame);
+
+/// Inverse of `to_bytes`. kCorruptData where the bytes are no header of this version, or one whose
+/// numbers contradict each other.
+Frame parse_frame(const FrameHeader& header);
+
+}  // namespace trireme::transport::internal

@@ -1,0 +1,92 @@
+#include "trireme/wire/transport/tcp/frame_writer.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace trireme::transport::internal {
+namespace {
+
+constexpr std::size_t kTurnBytes = 4 * kMaxSegment;
+
+}  // namespace
+
+void FrameWriter::queue_control(const Frame& frame, std::vector<std::byte> payload) {
+  controls_.push_back({frame, std::move(payload)});
+}
+
+void FrameWriter::queue_message(Tag tag, PostedSend send) {
+  messages_.push_back({tag, std::move(send), 0});
+}
+
+void FrameWriter::write(const Descriptor& socket) {
+  std::size_t turn = 0;
+  while (turn < kTurnBytes && (has_current_ || start_next())) {
+    const std::size_t in_header = std::min(written_, kHeaderBytes);
+    const std::size_t in_payload = written_ - in_header;
+    const std::array<std::span<const std::byte>, 2> rest = {
+        std::span<const std::byte>(header_).subspan(in_header), payload_.subspan(in_payload)};
+    const auto count = write_some(socket, rest);
+    if (!count) {
+      has_current_ = false;
+      controls_.clear();
+      return;
+    }
+    if (*count == 0) return;
+    written_ += *count;
+    turn += *count;
+    if (written_ == kHeaderBytes + payload_.size()) finish_current();
+  }
+}
+
+bool FrameWriter::start_next() {
+  if (!controls_.empty()) {
+    Control control = std::move(controls_.front());
+    controls_.pop_front();
+    owned_ = std::move(control.payload);
+    ends_message_ = false;
+    start(control.frame, owned_);
+    return true;
+  }
+  if (messages_.empty()) return false;
+  Message& message = messages_.front();
+  const std::span<const std::byte> rest = message.send.data.subspan(message.offset);
+  const std::span<const std::byte> segment = rest.first(std::min(rest.size(), kMaxSegment));
+  ends_message_ = segment.size() == rest.size();
+  start({.kind = FrameKind::kData,
+         .tag = message.tag,
+         .message_bytes = message.send.data.size(),
+         .offset = message.offset},
+        segment);
+  message.offset += segment.size();
+  return true;
+}
+
+void FrameWriter::start(Frame frame, std::span<const std::byte> payload) {
+  frame.sequence = sequence_++;
+  frame.payload_bytes = payload.size();
+  header_ = to_bytes(frame);
+  payload_ = payload;
+  written_ = 0;
+  has_current_ = true;
+}
+
+void FrameWriter::finish_current() {
+  has_current_ = false;
+  if (!std::exchange(ends_message_, false)) return;
+  const PendingWorkPtr work = std::move(messages_.front().send.work);
+  messages_.pop_front();
+  work->complete();
+}
+
+void FrameWriter::abandon(std::vector<PendingWorkPtr>& works) {
+  for (Message& message : messages_) works.push_back(std::move(message.send.work));
+  messages_.clear();
+  ends_message_ = false;
+  if (has_current_ && payload_.data() != owned_.data()) {
+    owned_.assign(payload_.begin(), payload_.end());
+    payload_ = owned_;
+  }
+}
+
+}  // namespace trireme::transport::internal

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "trireme/wire/transport/posted.h"
+#include "trireme/wire/transport/socket.h"
+#include "trireme/wire/transport/tcp/frame.h"
+
+namespace trireme::transport::internal {
+
+/// What leaves through one connection: control frames first, then messages one after another, in
+/// segments. A send's work is completed when its last byte is written.
+///
+/// Threads  confined to the progress thread.
+class FrameWriter {
+ public:
+  void queue_control(const Frame& frame, std::vector<std::byte> payload = {});
+  void queue_message(Tag tag, PostedSend send);
+
+  /// Writes until all is written, the socket is full, or it is the turn of others. A broken
+  /// connection swallows everything: its reader will find the reason.
+  void write(const Descriptor& socket);
+
+  bool is_idle() const { return !has_current_ && controls_.empty() && messages_.empty(); }
+  bool has_messages() const { return !messages_.empty(); }
+
+  /// Lets go of all memory that is lent; `works` gets the works. A frame that is half written will
+  /// be finished from a copy.
+  void abandon(std::vector<PendingWorkPtr>& works);
+
+ private:
+  struct Control {
+    Frame frame;
+    std::vector<std::byte> payload;
+  };
+  struct Message {
+    Tag tag;
+    PostedSend send;
+    std::size_t offset;
+  };
+
+  bool start_next();
+  void start(Frame frame, std::span<const std::byte> payload);
+  void finish_current();
+
+  std::deque<Control> controls_;
+  std::deque<Message> messages_;
+  std::uint64_t sequence_ = 0;
+
+  // The frame that is being written.
+  bool has_current_ = false;
+  bool ends_message_ = false;
+  FrameHeader header_{};
+  std::span<const std::byte> payload_;  ///< Of a lent message or of `owned_`.
+  std::vector<std::byte> owned_;
+  std::size_t written_ = 0;  ///< Bytes of header and payload.
+};
+
+}  // namespace trireme::transport::internal

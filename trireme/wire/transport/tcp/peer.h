@@ -1,0 +1,85 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "trireme/wire/transport/poller.h"
+#include "trireme/wire/transport/posted.h"
+#include "trireme/wire/transport/tcp/frame_reader.h"
+#include "trireme/wire/transport/tcp/frame_writer.h"
+
+namespace trireme::transport::internal {
+
+/// The protocol with one other rank:
+///
+///     receiver                                sender
+///     recv posted      -- credit(tag) -->     takes the oldest send of this tag, now or when
+///     posted placement called <-- data(tag, 0) --    first segment work done        <-- data(tag,
+///     k) --    last segment; work done when it is written
+///
+/// Whatever ends the world is thrown as an Error; `abandon` must follow, on all peers.
+///
+/// Threads  confined to the progress thread.
+class Peer final : private FrameHandler {
+ public:
+  Peer(int rank, Descriptor socket) : rank_(rank), socket_(std::move(socket)) {}
+
+  // Throw kPeerLost where the peer has said goodbye.
+  void post_send(Tag tag, PostedSend send);
+  void post_recv(Tag tag, PostedRecv recv);
+
+  void say_goodbye() { writer_.queue_control({.kind = FrameKind::kGoodbye}); }
+
+  /// As far as possible without blocking.
+  void read();
+  void write() { writer_.write(socket_); }
+
+  /// The world has failed: sends `poison` (error_form.h), drops what arrives from now on, and lets
+  /// go of all memory that is lent. `works` gets the works, to be failed.
+  void abandon(const std::vector<std::byte>& poison, std::vector<PendingWorkPtr>& works);
+
+  const Descriptor& socket() const { return socket_; }
+  void close() { socket_.reset(); }
+
+  /// Something is left to be written.
+  bool wants_to_write() const { return socket_.is_open() && !writer_.is_idle(); }
+  bool has_work() const;
+  bool has_said_goodbye() const { return has_said_goodbye_; }
+
+  /// After a failure: it knows, or cannot be told any more.
+  bool knows_failure() const { return has_poisoned_ || !socket_.is_open(); }
+
+  Poller::Interest interest;  ///< As registered.
+
+ private:
+  struct Incoming {
+    Tag tag;
+    std::span<std::byte> memory;
+    PendingWorkPtr work;
+    std::size_t num_received;
+  };
+
+  std::span<std::byte> begin_frame(const Frame& frame) override;
+  void end_frame(const Frame& frame) override;
+  std::span<std::byte> begin_data(const Frame& frame);
+  void begin_message(const Frame& frame);
+  void end_data(const Frame& frame);
+  void take_credit(Tag tag);
+  void check_present() const;
+  [[noreturn]] static void refuse(const std::string& problem);
+
+  const int rank_;
+  Descriptor socket_;
+  FrameReader reader_;
+  FrameWriter writer_;
+  std::map<Tag, Stream> streams_;  ///< None of them empty.
+  std::optional<Incoming> incoming_;
+  std::vector<std::byte> poison_;
+  bool has_said_goodbye_ = false;
+  bool has_poisoned_ = false;
+  bool is_garbage_ = false;  ///< What it sends cannot be read any further.
+  bool is_abandoned_ = false;
+};
+
+}  // namespace trireme::transport::internal

@@ -1,0 +1,20 @@
+#include "trireme/wire/transport/tcp/world.h"
+
+#include <string>
+
+#include "trireme/wire/transport/tcp/endpoint.h"
+#include "trireme/wire/transport/tcp/mesh.h"
+
+namespace trireme::transport {
+
+std::unique_ptr<Endpoint> connect_tcp_world(const TcpOptions& options) {
+  if (options.world_size < 1 || options.rank < 0 || options.rank >= options.world_size) {
+    throw Error(ErrorKind::kInvalidArgument, "there is no rank " + std::to_string(options.rank) +
+                                                 " in a world of " +
+                                                 std::to_string(options.world_size) + " ranks");
+  }
+  return std::make_unique<internal::TcpEndpoint>(options.rank, internal::Mesh(options).connect(),
+                                                 options.on_abandon);
+}
+
+}  // namespace trireme::transport

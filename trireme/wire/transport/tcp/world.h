@@ -1,0 +1,35 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "trireme/wire/transport/endpoint.h"
+#include "trireme/wire/transport/store.h"
+
+namespace trireme::transport {
+
+struct TcpOptions {
+  StoreClient& store;  ///< Used during the call only.
+  int rank = 0;
+  int world_size = 1;
+  std::string name = "world";  ///< Worlds that meet in the same store have different names.
+  std::chrono::milliseconds deadline{60'000};  ///< For all ranks to be connected.
+
+  /// Called on a thread of the endpoint 1 s after the world has failed, if none of the owner's has
+  /// been given the error until then: it is stuck elsewhere. May end the process.
+  std::function<void(const Error&)> on_abandon;
+
+  // Changes speed only.
+  int socket_buffer_bytes = 0;  ///< Per direction; 0: the system's default.
+};
+
+/// Meets the other ranks in the store and connects to all of them. Blocks until that is done.
+///
+/// Errors   kInvalidArgument where the ranks do not agree on the world's size; kPeerLost where one
+///          is lost; kTimeout, naming who is missing.
+/// Cost     world_size - 1 connections per rank, one thread.
+std::unique_ptr<Endpoint> connect_tcp_world(const TcpOptions& options);
+
+}  // namespace trireme::transport
