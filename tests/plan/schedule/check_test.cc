@@ -150,7 +150,7 @@ TEST(ScheduleCheck, AcceptsAnExchangeOfTwoActionsExactlyWhereItCanRun) {
   std::mt19937 random(seed);
   int num_accepted = 0;
   for (int i = 0; i < 5000; ++i) {
-    const std::string name = schedule_names()[pick(random, 2)];
+    const std::string name = schedule_names()[pick(random, schedule_names().size())];
     Schedule schedule = make_schedule(name, 1 + pick(random, 4), 2 + pick(random, 4));
     std::vector<Action>& actions = schedule.ranks[pick(random, schedule.ranks.size())];
     // Neighbours often may change places, others hardly ever.
@@ -197,7 +197,7 @@ TEST(ScheduleCheck, RejectsEveryDamage) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   for (int i = 0; i < 5000; ++i) {
-    const std::string name = schedule_names()[pick(random, 2)];
+    const std::string name = schedule_names()[pick(random, schedule_names().size())];
     Schedule schedule = make_schedule(name, 1 + pick(random, 4), 1 + pick(random, 5));
     damage(schedule, random);
     EXPECT_THROW(check(schedule), Error) << i << ": " << name << "\n" << grid(schedule);

@@ -23,7 +23,7 @@ std::vector<std::int64_t> bubbles(const Execution& execution) {
 
 // Both: step (m + p - 1)(f + b), bubble (p - 1)(f + b) on every rank.
 TEST(Execution, StepAndBubbleAreThoseOfTheFormulas) {
-  for (const std::string& name : schedule_names()) {
+  for (const std::string name : {"simple", "interleaved"}) {
     for (int p = 1; p <= 8; ++p) {
       for (const int m : {1, 2, 3, 4, 7, 8, 16, 33}) {
         for (const auto& [f, b] : {std::pair{1, 2}, {1, 1}, {3, 5}}) {

@@ -102,7 +102,7 @@ StepCase make_random_case(std::mt19937& random) {
   const graph::Graph graph = random_graph(random);
   CaseOptions options{.cuts = random_cuts(graph, random),
                       .replicas = 1 << pick(random, 3),
-                      .schedule = schedule_names()[pick(random, 2)],
+                      .schedule = schedule_names()[pick(random, schedule_names().size())],
                       .microbatches = 1 + pick(random, 4),
                       .clips_norm = pick(random, 2) == 0};
   StepCase step = make_case(graph, options);

@@ -52,6 +52,15 @@ TEST(TimelineJson, IsAChromeTrace) {
 )");
 }
 
+TEST(TimelineJson, TheExampleOfTheFormatsIsWhatTheCodeWrites) {
+  const std::string formats = read_file("docs/formats.md");
+  const std::size_t section = formats.find("(`trireme.timeline`)");
+  const std::size_t begin = formats.find("```json\n", section) + 8;
+  const std::string example = formats.substr(begin, formats.find("```\n", begin) - begin);
+  const Json body = parse_document(kTimelineDocument, example, "docs/formats.md");
+  EXPECT_EQ(to_document_text(kTimelineDocument, to_json(timelines_from_json(body))), example);
+}
+
 TEST(TimelineJson, IsWrittenToAFileAndReadBack) {
   const auto path = std::filesystem::temp_directory_path() /
                     ("trireme_timeline_" + std::to_string(getpid()) + ".json");
