@@ -14,13 +14,13 @@ namespace trireme::measure {
 namespace {
 
 /// What is there before the first node. What some node writes is copied: the next walk needs it.
-Values first_values(const record::Recording& recording, const Batch& batch) {
+ForwardState first_state(const record::Recording& recording, const Batch& batch) {
   const graph::Graph& graph = recording.graph;
   std::set<int> written;
   for (const graph::Node& node : graph.nodes) {
     for (graph::ValueId id : node.writes) written.insert(graph.values[id].storage_id);
   }
-  Values values(graph.values.size());
+  std::vector<at::Tensor> values(graph.values.size());
   const auto put = [&](graph::ValueId id, const at::Tensor& tensor) {
     values[id] = written.contains(graph.values[id].storage_id) ? tensor.clone() : tensor;
   };
@@ -29,7 +29,7 @@ Values first_values(const record::Recording& recording, const Batch& batch) {
     if (graph.values[id].source != graph::ValueSource::kConstant) continue;
     put(static_cast<graph::ValueId>(id), recording.tensors[id]);
   }
-  return values;
+  return {program::num_samples(graph, batch), std::move(values), weight_values(graph)};
 }
 
 /// Values that no later node takes, by the position of the last one that does or makes them.
@@ -49,18 +49,17 @@ std::map<int, std::vector<graph::ValueId>> last_uses(const graph::Graph& graph) 
 }  // namespace
 
 void walk_forward(const record::Recording& recording, const Batch& batch,
-                  const std::function<void(int position, NodeTrial& trial)>& visit) {
+                  const std::function<void(NodeTrial&)>& visit) {
   const graph::Graph& graph = recording.graph;
-  const std::int64_t num_samples = program::num_samples(graph, batch);
-  Values values = first_values(recording, batch);
+  ForwardState state = first_state(recording, batch);
   const auto unused = last_uses(graph);
   for (int p = 0; p < static_cast<int>(graph.nodes.size()); ++p) {
-    NodeTrial trial(recording, p, values, num_samples);
-    visit(p, trial);
-    trial.forward_in_place(values);
+    NodeTrial trial(recording, p, state);
+    visit(trial);
+    trial.advance();
     const auto found = unused.find(p);
     if (found == unused.end()) continue;
-    for (graph::ValueId id : found->second) values[id].reset();
+    for (graph::ValueId id : found->second) state.values[id].reset();
   }
 }
 

@@ -13,10 +13,10 @@ namespace trireme::measure {
 /// that of a forward without a backward.
 ///
 /// batch   with its step scalars.
-/// visit   called before each node that runs, with the node at its place; may run it.
+/// visit   called before each node runs, with the node at its place.
 /// What the forward writes to buffers stays written.
 void walk_forward(const record::Recording& recording, const Batch& batch,
-                  const std::function<void(int position, NodeTrial& trial)>& visit);
+                  const std::function<void(NodeTrial&)>& visit);
 
 /// Puts the recording's buffers back as they were.
 class BufferGuard {

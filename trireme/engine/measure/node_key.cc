@@ -14,8 +14,9 @@ using graph::Size;
 
 class KeyWriter {
  public:
-  KeyWriter(const graph::Graph& graph, const graph::Node& node, std::int64_t batch)
-      : graph_(graph), node_(node), batch_(batch) {}
+  KeyWriter(const graph::Graph& graph, const graph::Node& node, std::int64_t batch,
+            const WeightValues& weights)
+      : graph_(graph), node_(node), batch_(batch), weights_(weights) {}
 
   std::string write() {
     std::string text = node_.op;
@@ -66,10 +67,8 @@ class KeyWriter {
     if (known != seen_.end()) return "again " + std::to_string(known - seen_.begin());
     seen_.push_back(id);
     const graph::Value& value = graph_.values[id];
-    std::string text = tensor(value);
-    if (value.source == graph::ValueSource::kParameter) text += " parameter";
-    if (value.requires_grad && node_.flags.grad_mode) text += " gradient";
-    return text;
+    if (!value.requires_grad || !node_.flags.grad_mode) return tensor(value);
+    return tensor(value) + (weights_[id] ? " weight" : " gradient");
   }
 
   std::string outputs() const {
@@ -104,13 +103,15 @@ class KeyWriter {
   const graph::Graph& graph_;
   const graph::Node& node_;
   const std::int64_t batch_;
+  const WeightValues& weights_;
   std::vector<graph::ValueId> seen_;
 };
 
 }  // namespace
 
-std::string node_key(const graph::Graph& graph, const graph::Node& node, std::int64_t batch) {
-  return KeyWriter(graph, node, batch).write();
+std::string node_key(const graph::Graph& graph, const graph::Node& node, std::int64_t batch,
+                     const WeightValues& weights) {
+  return KeyWriter(graph, node, batch, weights).write();
 }
 
 }  // namespace trireme::measure

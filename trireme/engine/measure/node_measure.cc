@@ -10,11 +10,9 @@
 
 #include "trireme/base/error.h"
 #include "trireme/engine/measure/forward_walk.h"
-#include "trireme/engine/measure/node_key.h"
 #include "trireme/engine/measure/node_memory.h"
 #include "trireme/engine/memory/block_allocator.h"
 #include "trireme/engine/program/autograd_nodes.h"
-#include "trireme/engine/program/step_losses.h"
 
 namespace trireme::measure {
 namespace {
@@ -28,8 +26,8 @@ class NodeTimer {
       : options_(options), engine_us_(engine_call_us()) {}
 
   void time(NodeTrial& trial, profile::NodeCost& cost) const {
-    const Timing forward = time_repeats(
-        options_, [&] { trial.prepare(); }, [&] { trial.forward(); });
+    const Timing forward =
+        time_repeats(options_, [&] { trial.prepare(); }, [&] { trial.forward(); });
     cost.forward_us = forward.median_us;
     cost.spread = forward.spread;
     if (trial.has(Part::kAll)) time_backward(trial, cost);
@@ -108,14 +106,12 @@ void take_medians(std::vector<profile::NodeCost>& costs, const BusyRanks& ranks)
 NodeCosts measure_nodes(const record::Recording& recording, const Batch& batch,
                         const RepeatOptions& options, const BusyRanks& ranks) {
   require_ready(recording);
-  const std::int64_t num_samples = program::num_samples(recording.graph, batch);
   const BufferGuard buffers(recording);
   const NodeTimer timer(options);
   NodeCosts result;
   std::map<std::string, int> known;
-  walk_forward(recording, batch, [&](int position, NodeTrial& trial) {
-    const std::string key =
-        node_key(recording.graph, recording.graph.nodes[position], num_samples);
+  walk_forward(recording, batch, [&](NodeTrial& trial) {
+    const std::string key = trial.key();
     const auto [found, is_new] = known.emplace(key, static_cast<int>(result.costs.size()));
     result.cost_of.push_back(found->second);
     if (!is_new) return;

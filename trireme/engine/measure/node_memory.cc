@@ -54,8 +54,7 @@ void measure_backward(NodeTrial& trial, profile::NodeCost& cost) {
   const std::int64_t live_bytes = memory::memory_use().live_bytes;
   trial.backward(NodeTrial::Part::kAll);
   const std::int64_t peak_bytes = memory::memory_use().peak_bytes - live_bytes;
-  cost.backward_workspace_bytes =
-      std::max<std::int64_t>(0, peak_bytes - trial.gradient_bytes());
+  cost.backward_workspace_bytes = std::max<std::int64_t>(0, peak_bytes - trial.gradient_bytes());
 }
 
 }  // namespace

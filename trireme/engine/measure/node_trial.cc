@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "trireme/base/error.h"
+#include "trireme/engine/measure/node_key.h"
 #include "trireme/engine/program/autograd_nodes.h"
 #include "trireme/engine/program/boundary.h"
 #include "trireme/engine/record/compare.h"
@@ -39,9 +40,8 @@ at::Tensor seed_for(const at::Tensor& tensor) {
 
 }  // namespace
 
-NodeTrial::NodeTrial(const record::Recording& recording, int position, const Values& values,
-                     std::int64_t batch)
-    : recording_(recording), node_(recording.graph.nodes[position]), values_(values) {
+NodeTrial::NodeTrial(const record::Recording& recording, int position, ForwardState& state)
+    : recording_(recording), node_(recording.graph.nodes[position]), state_(state) {
   lay_out_slots();
   const program::ParameterBinding binding = [this](graph::ValueId parameter, graph::NodeId) {
     return bind(parameter);
@@ -51,7 +51,11 @@ NodeTrial::NodeTrial(const record::Recording& recording, int position, const Val
                                      recording.opaques,
                                      slot_of_,
                                      binding,
-                                     {batch, at::Device(at::kCPU)}});
+                                     {state.num_samples, at::Device(at::kCPU)}});
+}
+
+std::string NodeTrial::key() const {
+  return node_key(recording_.graph, node_, state_.num_samples, state_.weights);
 }
 
 void NodeTrial::lay_out_slots() {
@@ -76,21 +80,23 @@ void NodeTrial::lay_out_slots() {
 at::Tensor NodeTrial::bind(graph::ValueId parameter) {
   const at::Tensor& tensor = recording_.tensors[parameter];
   const bool is_use = node_.flags.grad_mode && tensor.requires_grad();
-  return is_use ? stand_in(tensor, weight_edges_) : tensor.detach();
+  return is_use ? stand_in(tensor, parameter_edges_) : tensor.detach();
 }
 
 void NodeTrial::fill(bool copy_written) {
   input_edges_.clear();
+  weight_edges_.clear();
   roots_.clear();
   seeds_.clear();
   gradients_.clear();
   slots_.assign(slot_of_.size(), {});
   for (graph::ValueId id : inputs_) {
     const bool is_copied = copy_written && written_.contains(id);
-    const at::Tensor tensor = is_copied ? program::copy_across(values_[id]) : values_[id];
-    const bool wants_gradient =
-        node_.flags.grad_mode && recording_.graph.values[id].requires_grad;
-    slots_[slot_of_.at(id)] = wants_gradient ? stand_in(tensor, input_edges_) : tensor.detach();
+    const at::Tensor tensor =
+        is_copied ? program::copy_across(state_.values[id]) : state_.values[id];
+    const bool wants_gradient = node_.flags.grad_mode && recording_.graph.values[id].requires_grad;
+    auto& edges = state_.weights[id] ? weight_edges_ : input_edges_;
+    slots_[slot_of_.at(id)] = wants_gradient ? stand_in(tensor, edges) : tensor.detach();
   }
 }
 
@@ -114,14 +120,14 @@ void NodeTrial::run() {
 
 void NodeTrial::forward() { run(); }
 
-void NodeTrial::forward_in_place(Values& values) {
+void NodeTrial::advance() {
   fill(/*copy_written=*/false);
   run();
   for (graph::ValueId id : node_.outputs) {
     const auto slot = slot_of_.find(id);
     if (slot == slot_of_.end()) continue;
     const at::Tensor& tensor = slots_[slot->second];
-    values[id] = tensor.defined() ? tensor.detach() : tensor;
+    state_.values[id] = tensor.defined() ? tensor.detach() : tensor;
   }
   slots_.clear();
 }
@@ -142,7 +148,10 @@ void NodeTrial::keep_graph() {
 edge_list NodeTrial::edges_of(Part part) const {
   edge_list edges;
   if (part != Part::kWeights) edges = input_edges_;
-  if (part != Part::kInputs) edges.insert(edges.end(), weight_edges_.begin(), weight_edges_.end());
+  if (part == Part::kInputs) return edges;
+  for (const edge_list* more : {&parameter_edges_, &weight_edges_}) {
+    edges.insert(edges.end(), more->begin(), more->end());
+  }
   return edges;
 }
 

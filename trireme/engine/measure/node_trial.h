@@ -6,17 +6,22 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <set>
+#include <string>
 #include <vector>
 
+#include "trireme/engine/measure/weight_values.h"
 #include "trireme/engine/program/node_call.h"
 #include "trireme/engine/record/recording.h"
 
 namespace trireme::measure {
 
-/// Tensors of a forward pass by value id, without history; undefined where there is none now.
-using Values = std::vector<at::Tensor>;
+/// A forward pass between two nodes.
+struct ForwardState {
+  std::int64_t num_samples = 0;
+  std::vector<at::Tensor> values;  ///< By value id, without history; undefined where unused.
+  WeightValues weights;
+};
 
 /// One node at its place in a forward pass: run on the values that it really gets, forward and
 /// backward, apart from the others. Every tensor that wants a gradient enters through a stand-in,
@@ -30,9 +35,11 @@ class NodeTrial {
   /// Which gradients a backward makes.
   enum class Part { kInputs, kWeights, kAll };
 
-  /// recording, values   outlive the trial. batch: samples in `values`.
-  NodeTrial(const record::Recording& recording, int position, const Values& values,
-            std::int64_t batch);
+  /// recording, state   outlive the trial.
+  NodeTrial(const record::Recording& recording, int position, ForwardState& state);
+
+  /// What the node's cost depends on: `node_key`.
+  std::string key() const;
 
   /// New inputs; what the node writes is copied, so that it finds the same values each time.
   void prepare();
@@ -40,9 +47,8 @@ class NodeTrial {
   /// Runs the node on `prepare`d inputs.
   void forward();
 
-  /// Runs the node on `values` themselves, as the walk through the graph does; the outputs, by
-  /// value id, replace them.
-  void forward_in_place(Values& values);
+  /// Runs the node on the state itself, which goes on to the next node.
+  void advance();
 
   /// Makes gradients of the outputs and lets go of all tensors but these and what the backward
   /// holds.
@@ -56,8 +62,6 @@ class NodeTrial {
 
   /// Whether the backward makes gradients of that kind.
   bool has(Part part) const { return !edges_of(part).empty(); }
-
-  const graph::Node& node() const { return node_; }
 
   /// Memory of each of graph::input_values after `prepare`, and of each of Node::outputs after
   /// `forward`; null where there is none.
@@ -77,14 +81,15 @@ class NodeTrial {
 
   const record::Recording& recording_;
   const graph::Node& node_;
-  const Values& values_;
+  ForwardState& state_;
   std::map<graph::ValueId, int> slot_of_;
   std::vector<graph::ValueId> inputs_;  ///< That have a slot, each once.
   std::set<graph::ValueId> written_;    ///< Inputs whose memory the node writes.
   program::NodeCall call_;
   std::vector<at::Tensor> slots_;
+  torch::autograd::edge_list parameter_edges_;
   torch::autograd::edge_list input_edges_;
-  torch::autograd::edge_list weight_edges_;
+  torch::autograd::edge_list weight_edges_;  ///< Beside the parameters'.
   torch::autograd::edge_list roots_;
   std::vector<at::Tensor> seeds_;  ///< Of the roots.
   std::vector<at::Tensor> gradients_;

@@ -14,8 +14,9 @@ struct RepeatOptions {
   int num_warmups = 1;  ///< Runs that do not count.
   int min_repeats = 5;
   int max_repeats = 200;
-  std::chrono::microseconds min_time{5'000};    ///< Measured, of all repeats together.
-  std::chrono::microseconds max_time{500'000};  ///< Passed, preparation included: then it is enough.
+  std::chrono::microseconds min_time{5'000};  ///< Measured, of all repeats together.
+  std::chrono::microseconds max_time{
+      500'000};  ///< Passed, preparation included: then it is enough.
 };
 
 /// Counts repeats until they are enough: at least `min_repeats` and `min_time`, or the most.
