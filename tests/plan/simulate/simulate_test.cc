@@ -9,6 +9,8 @@
 #include "trireme/base/error.h"
 #include "trireme/plan/simulate/bounds.h"
 #include "trireme/plan/simulate/forecast.h"
+#include "trireme/plan/simulate/predicted_timeline.h"
+#include "trireme/plan/timeline/draw.h"
 
 namespace trireme::simulate {
 namespace {
@@ -68,7 +70,7 @@ Simulation works(const std::vector<double>& work, const topology::Topology& topo
 TEST(Simulate, RanksOnOneCoreTakeTheSum) {
   const Simulation result = works({2, 3}, make_topology(2, 1));
   EXPECT_EQ(result.step_us, 5);
-  EXPECT_EQ(result.events, (std::vector<Event>{{0, 0, 0, 4}, {1, 0, 0, 5}}));
+  EXPECT_EQ(result.events, (std::vector<Event>{{0, 0, 0, 4, 4}, {1, 0, 0, 5, 5}}));
   EXPECT_EQ(result.busy_us, (std::vector<double>{4, 5}));
 }
 
@@ -91,12 +93,12 @@ TEST(Simulate, MessagesOfAChannelFollowEachOtherAndBlockNoSender) {
   const Prices prices = {{{1, 10}, {1, 10}, {1, 0}}, {{0, 0}, {0, 0}, {1, 0}}};
   const Simulation result = simulate(program, prices, make_topology(2));
   // Sent at 1 and 2, there at 11 and 21.
-  EXPECT_EQ(result.events, (std::vector<Event>{{0, 0, 0, 1},
-                                               {0, 1, 1, 2},
-                                               {0, 2, 2, 3},
-                                               {1, 0, 0, 11},
-                                               {1, 1, 11, 21},
-                                               {1, 2, 21, 22}}));
+  EXPECT_EQ(result.events, (std::vector<Event>{{0, 0, 0, 1, 1},
+                                               {0, 1, 1, 2, 2},
+                                               {0, 2, 2, 3, 3},
+                                               {1, 0, 0, 0, 11},
+                                               {1, 1, 11, 11, 21},
+                                               {1, 2, 21, 22, 22}}));
   EXPECT_EQ(result.busy_us, (std::vector<double>{3, 1}));
 }
 
@@ -110,8 +112,8 @@ TEST(Simulate, AReduceRunsBesideComputeUntilItIsJoined) {
   const Prices prices = {{{1, 0}, {0, 10}, {4, 0}, {0, 0}}, {{3, 0}, {0, 10}, {20, 0}, {0, 0}}};
   const Simulation result = simulate(program, prices, make_topology(2));
   // Both there at 3, the sum at 13: rank 0 waits for it, rank 1 works until 23.
-  EXPECT_EQ(result.events.back(), (Event{1, 2, 3, 23}));
-  EXPECT_THAT(result.events, ::testing::Contains(Event{0, 3, 5, 13}));
+  EXPECT_EQ(result.events.back(), (Event{1, 2, 3, 23, 23}));
+  EXPECT_THAT(result.events, ::testing::Contains(Event{0, 3, 5, 5, 13}));
   EXPECT_EQ(result.step_us, 23);
 }
 
@@ -126,6 +128,15 @@ TEST(Simulate, WaitsForEverAreNamed) {
     EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
     EXPECT_THAT(error.message(), ::testing::HasSubstr("rank 1 at 'recv v7 m0 0>1'"));
   }
+}
+
+TEST(Simulate, TheTimelineShowsWorkAndWaits) {
+  const Model model = make_chain({{1, 1, 1}, {1, 1, 1}});
+  const Forecast result = forecast_of(model, {{1}, 2, 1, "interleaved"}, make_topology(2));
+  const timeline::Timeline timeline = predicted_timeline(result.program, result.simulation);
+  EXPECT_EQ(timeline.name, "predicted");
+  EXPECT_EQ(timeline::draw(timeline, 9), "rank 0 | FF..BB.BB\nrank 1 | .FBBFBB..\n");
+  EXPECT_EQ(timeline.events.front(), (timeline::Event{0, "compute", "F", "0F0", 0, 0, 0, 1}));
 }
 
 TEST(Simulate, NoStepBeatsTheBounds) {

@@ -44,6 +44,7 @@ struct RankState {
   std::size_t next = 0;  ///< Operation.
   Phase phase = Phase::kWork;
   double begin_us = 0;
+  double worked_us = 0;
   double work_us = 0;  ///< Left.
   int group = -1;      ///< That it waits for, and which of its collectives.
   int collective = -1;
@@ -117,13 +118,15 @@ class Player {
       if (state.work_us > 0) return false;
       post(rank);
       state.phase = Phase::kWait;
+      state.worked_us = now_;
       return true;
     }
     if (ready_us(rank) > now_) return false;
     if (operation(rank).kind == OperationKind::kRecv)
       ++channels_[operation(rank).channel].num_taken;
     if (now_ > state.begin_us) {
-      result_.events.push_back({rank, static_cast<int>(state.next), state.begin_us, now_});
+      result_.events.push_back(
+          {rank, static_cast<int>(state.next), state.begin_us, state.worked_us, now_});
     }
     ++state.next;
     begin_operation(rank);

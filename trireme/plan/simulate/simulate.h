@@ -8,11 +8,12 @@
 
 namespace trireme::simulate {
 
-/// When a rank was at an operation, its waits included.
+/// When a rank was at an operation.
 struct Event {
   int rank = 0;
   int operation = 0;  ///< Index into the rank's program.
   double begin_us = 0;
+  double worked_us = 0;  ///< Its work was done; from then on it waited.
   double end_us = 0;
   bool operator==(const Event&) const = default;
 };

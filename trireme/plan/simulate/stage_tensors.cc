@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <unordered_map>
 
@@ -25,7 +26,7 @@
 //     memory saved first by t0               [t0, end]
 //     received values with a gradient        all
 //     what a node keeps besides              [t, end]
-//     gradients of sent values               all: whoever received them holds them
+//     gradients that come from later stages  all: whoever received them holds them
 //     gradient of a value made by t0         [t0, t1], t1 its last use; a further use makes a part
 //                                            that lives at that use alone, until it is added
 //     gradient of a received value           [0, t1]: captured until the backward is done
@@ -39,7 +40,7 @@ using graph::ValueId;
 /// Sums of bytes over intervals of t.
 class IntervalSum {
  public:
-  explicit IntervalSum(int size) : change_(size + 1), size_(size) {}
+  explicit IntervalSum(int size) : change_(size + 1) {}
 
   /// To all t in [first, last]; nothing where that is empty.
   void add(int first, int last, std::int64_t bytes) {
@@ -48,15 +49,31 @@ class IntervalSum {
     change_[last + 1] -= bytes;
   }
 
-  std::int64_t peak() const {
-    std::int64_t now = 0, most = 0;
-    for (int t = 0; t < size_; ++t) most = std::max(most, now += change_[t]);
-    return most;
+  /// By t.
+  std::vector<std::int64_t> sums() const {
+    std::vector<std::int64_t> sums(change_.size() - 1);
+    std::partial_sum(change_.begin(), change_.end() - 1, sums.begin());
+    return sums;
   }
 
  private:
   std::vector<std::int64_t> change_;
-  int size_;
+};
+
+/// One pass, forward or backward. `passing` is what comes and goes within the stage; `held` belongs
+/// to what is kept between the passes, or comes from outside.
+struct Pass {
+  explicit Pass(int size) : held(size), passing(size) {}
+
+  std::int64_t peak() const {
+    const std::vector<std::int64_t> a = held.sums(), b = passing.sums();
+    std::int64_t most = 0;
+    for (std::size_t t = 0; t < a.size(); ++t) most = std::max(most, a[t] + b[t]);
+    return most;
+  }
+
+  IntervalSum held;
+  IntervalSum passing;
 };
 
 /// A piece of memory of the stage: what a node makes here with all its views, or a received value.
@@ -90,27 +107,42 @@ class StageWalk {
         forward_(end_ + 1),
         backward_(end_ + 1) {}
 
-  void receive(const layout::Crossing& crossing) {
+  void receive(const layout::Crossing& crossing, bool goes_on) {
     const graph::Value& value = graph_.values[crossing.value];
     Piece piece{span_bytes(value, microbatch_), 0, 0};
     piece.is_leaf = crossing.has_gradient;
     received_[value.storage_id].push_back(pieces_.size());
     pieces_.push_back(piece);
-    if (crossing.has_gradient) gradients_[crossing.value] = {gradient_bytes(crossing.value), 0};
+    if (!crossing.has_gradient) return;
+    gradients_[crossing.value] = {gradient_bytes(crossing.value), 0};
+    if (goes_on) backward_.held.add(0, end_, gradient_bytes(crossing.value));
   }
 
   void send(const layout::Crossing& crossing) { sent_.push_back(crossing); }
 
   StageTensors measure() {
+    walk();
+    return {kept_, std::max(kept_, forward_.peak()), std::max(kept_, backward_.peak())};
+  }
+
+  /// By t: the larger of what passes in the forward and in the backward.
+  std::vector<std::int64_t> passing() {
+    walk();
+    std::vector<std::int64_t> most = forward_.passing.sums();
+    const std::vector<std::int64_t> backward = backward_.passing.sums();
+    for (std::size_t t = 0; t < most.size(); ++t) most[t] = std::max(most[t], backward[t]);
+    return most;
+  }
+
+ private:
+  void walk() {
     for (int t = 0; t <= end_; ++t) make_outputs(t);
     for (int t = 0; t <= end_; ++t) use_inputs(t);
     for (const layout::Crossing& crossing : sent_) add_sent(crossing);
     for (const Piece& piece : pieces_) add_piece(piece);
     for (const auto& [value, uses] : gradients_) add_gradient(uses);
-    return {kept_, std::max(kept_, forward_.peak()), std::max(kept_, backward_.peak())};
   }
 
- private:
   const graph::Node& node(int t) const { return graph_.nodes[positions_[t]]; }
 
   std::int64_t gradient_bytes(ValueId value) const {
@@ -153,9 +185,9 @@ class StageWalk {
     for (const int index : cost.saved_inputs) save(inputs[index], t);
     for (const int index : cost.saved_outputs) save(node(t).outputs[index], t);
     kept_ += cost.kept_bytes;
-    forward_.add(t, end_, cost.kept_bytes);
-    backward_.add(t, end_, cost.kept_bytes);
-    forward_.add(t, t, cost.forward_workspace_bytes);
+    forward_.held.add(t, end_, cost.kept_bytes);
+    backward_.held.add(t, end_, cost.kept_bytes);
+    forward_.passing.add(t, t, cost.forward_workspace_bytes);
     use_gradients(t, {inputs.begin(), inputs.end()}, cost.backward_workspace_bytes);
   }
 
@@ -181,19 +213,19 @@ class StageWalk {
           return id >= 0 && graph_.values[id].requires_grad;
         });
     if (!has_backward) return;
-    backward_.add(t, t, workspace);
+    backward_.passing.add(t, t, workspace);
     for (const ValueId id : inputs) {
       const graph::Value& value = graph_.values[id];
       if (!value.requires_grad) continue;
       const bool hands_on = hands_on_gradient(graph_, node(t), id);
       const auto uses = gradients_.find(id);
       if (uses == gradients_.end()) {  // A parameter.
-        backward_.add(t, t, graph::bytes_at(value, 0));
+        backward_.passing.add(t, t, graph::bytes_at(value, 0));
         continue;
       }
       // The part of a use before the last one is alive beside the sum, until it is added.
       if (uses->second.last_use >= 0 && !uses->second.last_hands_on) {
-        backward_.add(uses->second.last_use, uses->second.last_use, uses->second.bytes);
+        backward_.passing.add(uses->second.last_use, uses->second.last_use, uses->second.bytes);
       }
       uses->second.last_use = t;
       uses->second.last_hands_on = hands_on;
@@ -202,22 +234,26 @@ class StageWalk {
 
   void add_sent(const layout::Crossing& crossing) {
     for (const std::size_t p : pieces_of(crossing.value)) pieces_[p].is_sent = true;
-    if (crossing.has_gradient) backward_.add(0, end_, gradient_bytes(crossing.value));
+    if (crossing.has_gradient) backward_.held.add(0, end_, gradient_bytes(crossing.value));
   }
 
   void add_piece(const Piece& piece) {
-    const bool stays = piece.is_sent || piece.is_leaf || piece.first_saved >= 0;
-    if (stays) kept_ += piece.bytes;
-    forward_.add(piece.made, stays ? end_ : piece.last_use, piece.bytes);
+    if (piece.is_sent || piece.is_leaf || piece.first_saved >= 0) {
+      kept_ += piece.bytes;
+      forward_.held.add(piece.made, end_, piece.bytes);
+    } else {
+      forward_.passing.add(piece.made, piece.last_use, piece.bytes);
+    }
     if (piece.is_leaf) {
-      backward_.add(0, end_, piece.bytes);
+      backward_.held.add(0, end_, piece.bytes);
     } else if (piece.first_saved >= 0) {
-      backward_.add(piece.first_saved, end_, piece.bytes);
+      backward_.held.add(piece.first_saved, end_, piece.bytes);
     }
   }
 
   void add_gradient(const GradientUses& uses) {
-    backward_.add(uses.made, uses.last_use - (uses.last_hands_on ? 1 : 0), uses.bytes);
+    const int last = uses.last_use - (uses.last_hands_on ? 1 : 0);
+    backward_.passing.add(uses.made, last, uses.bytes);
   }
 
   const graph::Graph& graph_;
@@ -225,8 +261,8 @@ class StageWalk {
   std::int64_t microbatch_;
   std::vector<int> positions_;
   int end_;
-  IntervalSum forward_;
-  IntervalSum backward_;
+  Pass forward_;
+  Pass backward_;
   std::int64_t kept_ = 0;
   std::vector<Piece> pieces_;
   std::unordered_map<int, std::size_t> made_;                   ///< By storage.
@@ -260,15 +296,23 @@ std::vector<StageTensors> stage_tensors(const graph::Graph& planned, const layou
   for (int stage = 0; stage < static_cast<int>(plan.stages.size()); ++stage) {
     StageWalk walk(planned, costs, plan.batch.microbatch, positions[stage]);
     for (const layout::Crossing& crossing : crossings) {
-      const auto begin = crossing.stages.begin();
-      if (*begin == stage) walk.send(crossing);
-      if (std::find(begin + 1, crossing.stages.end(), stage) != crossing.stages.end()) {
-        walk.receive(crossing);
+      if (crossing.stages.front() == stage) {
+        walk.send(crossing);
+      } else if (layout::previous_in_chain(crossing, stage) >= 0) {
+        walk.receive(crossing, layout::next_in_chain(crossing, stage) >= 0);
       }
     }
     result.push_back(walk.measure());
   }
   return result;
+}
+
+std::vector<std::int64_t> passing_bytes(const graph::Graph& planned,
+                                        const profile::Profile& profile, std::int64_t microbatch) {
+  std::vector<int> positions(planned.nodes.size());
+  std::iota(positions.begin(), positions.end(), 0);
+  const std::vector<const profile::NodeCost*> costs = profile::node_costs(profile, planned);
+  return StageWalk(planned, costs, microbatch, positions).passing();
 }
 
 }  // namespace trireme::simulate

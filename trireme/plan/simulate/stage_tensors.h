@@ -21,6 +21,12 @@ struct StageTensors {
 std::vector<StageTensors> stage_tensors(const graph::Graph& planned, const layout::Plan& plan,
                                         const profile::Profile& profile);
 
+/// What comes and goes while each node of the uncut graph runs, forward or backward, beyond what is
+/// kept between the two: by position. A stage's peaks are at most what it keeps, the gradients that
+/// it receives, and the largest of its nodes.
+std::vector<std::int64_t> passing_bytes(const graph::Graph& planned,
+                                        const profile::Profile& profile, std::int64_t microbatch);
+
 /// Whether the gradient of `input` that the node's backward gives is the memory of its output's
 /// gradient: views of all elements, and sums without broadcast.
 bool hands_on_gradient(const graph::Graph& graph, const graph::Node& node, graph::ValueId input);

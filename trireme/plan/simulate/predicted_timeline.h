@@ -1,0 +1,15 @@
+#pragma once
+
+#include "trireme/plan/schedule/step_program.h"
+#include "trireme/plan/simulate/simulate.h"
+#include "trireme/plan/timeline/timeline.h"
+
+namespace trireme::simulate {
+
+/// The simulation as a timeline named `predicted`: work on the compute track, waits on `wait`.
+///
+/// program   that was simulated.
+timeline::Timeline predicted_timeline(const schedule::StepProgram& program,
+                                      const Simulation& simulation);
+
+}  // namespace trireme::simulate
