@@ -4,9 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -44,6 +47,47 @@ inline void expect_no_errors(const Errors& errors) {
   for (std::size_t rank = 0; rank < errors.size(); ++rank) {
     EXPECT_FALSE(errors[rank].has_value()) << "rank " << rank << ": " << errors[rank]->what();
   }
+}
+
+/// Bytes that differ between seeds.
+inline std::vector<std::byte> random_bytes(std::uint64_t seed, std::size_t count) {
+  std::mt19937_64 random(seed);
+  std::vector<std::byte> bytes(count);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  return bytes;
+}
+
+/// Placement that makes `memory` as large as the message.
+inline Placement into(std::vector<std::byte>& memory) {
+  return [&memory](std::size_t bytes) {
+    memory.resize(bytes);
+    return std::span(memory);
+  };
+}
+
+/// Waits as long as a test may take.
+inline void wait_for(const WorkPtr& work) { wait(*work, std::chrono::seconds(20), {}); }
+
+/// The error that ends `work`; a test failure where there is none within 20 s.
+inline Error error_of(const WorkPtr& work) {
+  try {
+    const bool has_ended = work->wait_for(std::chrono::seconds(20));
+    ADD_FAILURE() << (has_ended ? "the work ended well" : "the work did not end");
+  } catch (const Error& error) {
+    return error;
+  }
+  return Error(ErrorKind::kTimeout, "no error");
+}
+
+/// The error that `call` throws; a test failure where it throws none.
+inline Error error_of_call(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error;
+  }
+  ADD_FAILURE() << "no error";
+  return Error(ErrorKind::kTimeout, "no error");
 }
 
 }  // namespace trireme::transport::test

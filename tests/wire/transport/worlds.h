@@ -60,7 +60,7 @@ inline Endpoints make_world(Backend backend, int num_ranks) {
     case Backend::kTcp:
       return make_tcp_world(num_ranks);
     case Backend::kTcpTinyBuffers:
-      return make_tcp_world(num_ranks, 4096);
+      return make_tcp_world(num_ranks, 16 * 1024);
   }
   return {};
 }

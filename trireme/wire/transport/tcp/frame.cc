@@ -57,10 +57,9 @@ Frame parse_frame(const FrameHeader& header) {
   frame.payload_bytes = reader.integer<std::uint64_t>();
   frame.message_bytes = reader.integer<std::uint64_t>();
   frame.offset = reader.integer<std::uint64_t>();
-  const bool has_zeros =
-      reader.integer<std::uint64_t>() == 0 && reader.integer<std::uint64_t>() == 0;
+  const auto zeros = reader.integer<std::uint64_t>() | reader.integer<std::uint64_t>();
   reader.finish();
-  if (magic != kMagic || version != kVersion || !has_zeros || !is_consistent(frame)) {
+  if (magic != kMagic || version != kVersion || zeros != 0 || !is_consistent(frame)) {
     throw Error(ErrorKind::kCorruptData, "bytes that are no frame of this version");
   }
   return frame;

@@ -1,0 +1,148 @@
+// The byte forms that cross the wire: each reads back what it wrote, and refuses the rest.
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "tests/wire/transport/ranks.h"
+#include "trireme/wire/transport/byte_form.h"
+#include "trireme/wire/transport/error_form.h"
+#include "trireme/wire/transport/store_message.h"
+#include "trireme/wire/transport/tcp/frame.h"
+#include "trireme/wire/transport/tcp/hello.h"
+
+namespace trireme::transport::test {
+namespace {
+
+using internal::Frame;
+using internal::FrameHeader;
+using internal::FrameKind;
+
+void expect_corrupt(const std::function<void()>& call) {
+  EXPECT_EQ(error_of_call(call).kind(), ErrorKind::kCorruptData);
+}
+
+TEST(ByteForm, ReadsWhatWasWritten) {
+  const std::vector<std::byte> bytes = ByteWriter()
+                                           .integer(std::uint16_t{0x0102})
+                                           .integer(std::int64_t{-5})
+                                           .text(std::string("a\0b", 3))
+                                           .take();
+  EXPECT_EQ(bytes.size(), 2U + 8U + 4U + 3U);
+  EXPECT_EQ(bytes[0], std::byte{2});  // little-endian
+  ByteReader reader(bytes);
+  EXPECT_EQ(reader.integer<std::uint16_t>(), 0x0102);
+  EXPECT_EQ(reader.integer<std::int64_t>(), -5);
+  expect_corrupt([&] { reader.finish(); });
+  EXPECT_EQ(reader.text(), std::string("a\0b", 3));
+  reader.finish();
+  expect_corrupt([&] { reader.integer<std::uint8_t>(); });
+}
+
+TEST(ErrorForm, KeepsKindTextAndContext) {
+  Error error(ErrorKind::kCorruptData, "bad file");
+  error.add({.rank = 1, .operation = "load", .step = -3});
+  const Error back = error_from_bytes(error_to_bytes(error));
+  EXPECT_EQ(back.kind(), ErrorKind::kCorruptData);
+  EXPECT_STREQ(back.what(), error.what());
+  EXPECT_FALSE(back.context().peer.has_value());
+
+  const Error caused(ErrorKind::kIo, "cannot load", error);
+  EXPECT_EQ(flattened(caused).message(), std::string("cannot load; caused by ") + error.what());
+  EXPECT_STREQ(flattened(error).what(), error.what());
+}
+
+TEST(ErrorForm, LongTextsAreCut) {
+  Error error(ErrorKind::kIo, std::string(100'000, 'x'));
+  error.add({.group = std::string(5000, 'g')});
+  const std::vector<std::byte> bytes = error_to_bytes(error);
+  EXPECT_LE(bytes.size(), internal::kMaxPoison);
+  EXPECT_EQ(error_from_bytes(bytes).message(), std::string(60'000, 'x'));
+}
+
+TEST(ErrorForm, RefusesOtherBytes) {
+  std::vector<std::byte> bytes = error_to_bytes(Error(ErrorKind::kIo, "text"));
+  for (std::size_t length = 0; length < bytes.size(); ++length) {
+    expect_corrupt([&] { error_from_bytes(std::span(bytes).first(length)); });
+  }
+  bytes[0] = std::byte{8};
+  expect_corrupt([&] { error_from_bytes(bytes); });
+}
+
+TEST(StoreMessage, RoundTripInPieces) {
+  const StoreMessage message{StoreVerb::kAdd, 7, -9, "key", "value"};
+  const std::vector<std::byte> bytes = to_bytes(message);
+  std::vector<std::byte> received;
+  for (const std::byte byte : bytes) {
+    EXPECT_FALSE(take_store_message(received).has_value());
+    received.push_back(byte);
+  }
+  received.push_back(std::byte{1});  // of the next one
+  const auto back = take_store_message(received);
+  ASSERT_TRUE(back.has_value());
+  EXPECT_EQ(to_bytes(*back), bytes);
+  EXPECT_EQ(received.size(), 1U);
+}
+
+TEST(StoreMessage, RefusesBadLengths) {
+  for (const std::uint32_t length : {0U, 24U, 20U << 20, ~0U}) {
+    std::vector<std::byte> bytes = ByteWriter().integer(length).take();
+    expect_corrupt([&] { take_store_message(bytes); });
+  }
+  StoreMessage message{.key = std::string(kMaxStoreKey + 1, 'k')};
+  std::vector<std::byte> bytes = to_bytes(message);
+  expect_corrupt([&] { take_store_message(bytes); });
+}
+
+TEST(Frame, RoundTrip) {
+  const Frame frames[] = {
+      {.kind = FrameKind::kCredit, .tag = ~0ULL, .sequence = 3},
+      {.kind = FrameKind::kData, .tag = 1, .payload_bytes = 5, .message_bytes = 9, .offset = 4},
+      {.kind = FrameKind::kData, .tag = 1},
+      {.kind = FrameKind::kPoison, .payload_bytes = internal::kMaxPoison},
+      {.kind = FrameKind::kGoodbye}};
+  for (const Frame& frame : frames) EXPECT_EQ(internal::parse_frame(to_bytes(frame)), frame);
+}
+
+TEST(Frame, RefusesWhatContradictsItself) {
+  const Frame frames[] = {
+      {.kind = FrameKind::kCredit, .payload_bytes = 1},
+      {.kind = FrameKind::kGoodbye, .message_bytes = 1},
+      {.kind = FrameKind::kPoison, .payload_bytes = internal::kMaxPoison + 1},
+      {.kind = FrameKind::kData, .payload_bytes = 6, .message_bytes = 9, .offset = 4},
+      {.kind = FrameKind::kData, .payload_bytes = 1, .message_bytes = 9, .offset = ~0ULL},
+      {.kind = FrameKind::kData, .payload_bytes = 0, .message_bytes = 9},
+      {.kind = FrameKind::kData,
+       .payload_bytes = internal::kMaxSegment + 1,
+       .message_bytes = internal::kMaxSegment + 1},
+      {.kind = static_cast<FrameKind>(9)}};
+  for (const Frame& frame : frames) expect_corrupt([&] { internal::parse_frame(to_bytes(frame)); });
+}
+
+// No byte of the header is ignored: where another value is read, it is another frame.
+TEST(Frame, EveryByteMatters) {
+  const Frame frame{.kind = FrameKind::kCredit, .tag = 1, .sequence = 3};
+  for (std::size_t i = 0; i < internal::kHeaderBytes; ++i) {
+    FrameHeader header = to_bytes(frame);
+    header[i] ^= std::byte{0x40};
+    try {
+      EXPECT_NE(internal::parse_frame(header), frame) << i;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kCorruptData) << i;
+    }
+  }
+}
+
+TEST(Hello, RoundTripAndRefusal) {
+  const internal::Hello hello{internal::Welcome::kWrongSize, 1ULL << 63, 3, 4};
+  EXPECT_EQ(internal::parse_hello(to_bytes(hello)), hello);
+  for (const std::size_t i : {0, 4, 6, 7, 31}) {
+    internal::HelloBytes bytes = to_bytes(hello);
+    bytes[i] ^= std::byte{0x40};
+    expect_corrupt([&] { internal::parse_hello(bytes); });
+  }
+}
+
+}  // namespace
+}  // namespace trireme::transport::test

@@ -1,0 +1,258 @@
+#include "trireme/wire/transport/store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <future>
+#include <string>
+
+#include "tests/wire/transport/ranks.h"
+
+namespace trireme::transport::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+
+TEST(Store, GetReturnsWhatWasSet) {
+  const StoreServer server;
+  StoreClient a(server.address(), 0);
+  StoreClient b(server.address(), 1);
+  const std::string large(kMaxStoreValue, 'x');
+  const std::string odd("\0\xff\n", 3);
+  a.set("large", large);
+  a.set("odd", odd);
+  a.set("empty", "");
+  EXPECT_EQ(b.get("large", 20s), large);
+  EXPECT_EQ(b.get("odd", 20s), odd);
+  EXPECT_EQ(b.get("empty", 20s), "");
+  b.set("odd", "new");
+  EXPECT_EQ(a.get("odd", 20s), "new");
+}
+
+TEST(Store, GetWaits) {
+  const StoreServer server;
+  StoreClient a(server.address(), 0);
+  auto value = std::async(std::launch::async, [&] { return a.get("key", 20s); });
+  EXPECT_EQ(value.wait_for(20ms), std::future_status::timeout);
+  StoreClient b(server.address(), 1);
+  b.set("other", "no");
+  b.set("key", "yes");
+  EXPECT_EQ(value.get(), "yes");
+}
+
+TEST(Store, GetGivesUpAndGoesOn) {
+  const StoreServer server;
+  StoreClient client(server.address(), 3);
+  const Error error = error_of_call([&] { client.get("nothing", 20ms); });
+  EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
+  EXPECT_THAT(error.message(), HasSubstr("nobody has set 'nothing'"));
+  EXPECT_THAT(error.message(), HasSubstr("within 20 ms"));
+  EXPECT_EQ(error.context().rank, 3);
+  client.set("nothing", "late");
+  client.set("key", "value");
+  EXPECT_EQ(client.get("key", 20s), "value");
+}
+
+TEST(Store, AddsFromManyRanks) {
+  const StoreServer server;
+  expect_no_errors(run_threads(8, [&](int rank) {
+    StoreClient client(server.address(), rank);
+    for (int i = 0; i < 50; ++i) client.add("sum", rank);
+    client.add("arrived", 1);
+    while (client.add("arrived", 0) < 8) {
+    }
+    EXPECT_EQ(client.get("sum", 20s), "1400");
+    client.shutdown();
+  }));
+}
+
+TEST(Store, AddNeedsANumber) {
+  const StoreServer server;
+  StoreClient client(server.address(), 0);
+  client.set("key", "twelve");
+  const Error error = error_of_call([&] { client.add("key", 1); });
+  EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+  EXPECT_THAT(error.message(), HasSubstr("'key' is not a number"));
+  client.set("key", "-12");
+  EXPECT_EQ(client.add("key", 5), -7);
+}
+
+TEST(Store, RefusesWhatIsTooLarge) {
+  const StoreServer server;
+  StoreClient client(server.address(), 0);
+  for (const auto& [key, value] :
+       {std::pair<std::size_t, std::size_t>{kMaxStoreKey + 1, 0}, {1, kMaxStoreValue + 1}}) {
+    const Error error =
+        error_of_call([&] { client.set(std::string(key, 'k'), std::string(value, 'v')); });
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+  }
+  client.set(std::string(kMaxStoreKey, 'k'), "value");
+}
+
+TEST(Store, ARankThatGoesAwayIsLost) {
+  const StoreServer server;
+  StoreClient a(server.address(), 0);
+  auto b = std::make_unique<StoreClient>(server.address(), 2);
+  a.set("key", "value");
+  auto waiting =
+      std::async(std::launch::async, [&] { return error_of_call([&] { a.get("never", 20s); }); });
+  EXPECT_EQ(waiting.wait_for(20ms), std::future_status::timeout);
+  const Clock::time_point start = Clock::now();
+  b.reset();
+  const Error first = waiting.get();
+  EXPECT_LT(Clock::now() - start, 2s);
+  EXPECT_EQ(first.kind(), ErrorKind::kPeerLost);
+  EXPECT_EQ(first.message(), "rank 2 is lost: its connection closed");
+  EXPECT_EQ(first.context().peer, 2);
+  EXPECT_EQ(first.context().rank, 0);
+  // Later too, also for what is set.
+  EXPECT_EQ(error_of_call([&] { a.get("key", 20s); }).message(), first.message());
+  EXPECT_EQ(error_of_call([&] { a.check(); }).message(), first.message());
+  StoreClient c(server.address(), 5);
+  EXPECT_EQ(error_of_call([&] { c.get("key", 20s); }).message(), first.message());
+}
+
+TEST(Store, GoodbyeIsNoLoss) {
+  const StoreServer server;
+  StoreClient a(server.address(), 0);
+  {
+    StoreClient b(server.address(), 1);
+    b.shutdown();
+  }
+  a.check();
+  a.set("key", "value");
+  EXPECT_EQ(a.get("key", 20s), "value");
+}
+
+TEST(Store, TheOwnerMaySayWhoIsLost) {
+  StoreServer server;
+  StoreClient a(server.address(), 0);
+  auto b = std::make_unique<StoreClient>(server.address(), 1);
+  server.mark_lost(1, "killed by signal 9");
+  const std::string text = "rank 1 is lost: killed by signal 9";
+  EXPECT_EQ(error_of_call([&] { a.get("key", 20s); }).message(), text);
+  b.reset();
+  server.mark_lost(2, "it has ended");
+  EXPECT_EQ(error_of_call([&] { a.get("key", 20s); }).message(), text);
+}
+
+TEST(Store, ItsEndIsALoss) {
+  auto server = std::make_unique<StoreServer>();
+  StoreClient client(server->address(), 0);
+  auto waiting = std::async(std::launch::async,
+                            [&] { return error_of_call([&] { client.get("never", 20s); }); });
+  const std::string text =
+      "the store at " + to_text(server->address()) + " is lost: its process has ended";
+  EXPECT_EQ(waiting.wait_for(20ms), std::future_status::timeout);
+  server.reset();
+  const Error error = waiting.get();
+  EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);
+  EXPECT_EQ(error.message(), text);
+  EXPECT_EQ(error_of_call([&] { client.set("key", "value"); }).message(), text);
+  client.shutdown();
+}
+
+TEST(Store, APortInUseIsNamed) {
+  const StoreServer server;
+  const Error error = error_of_call([&] { const StoreServer second(server.address()); });
+  EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+  EXPECT_THAT(error.message(), HasSubstr(to_text(server.address())));
+  EXPECT_THAT(error.message(), HasSubstr("another program uses this port"));
+}
+
+TEST(Store, AnAddressOfAnotherHostIsNamed) {
+  const Error error = error_of_call([] { const StoreServer server({"192.0.2.1", 0}); });
+  EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+  EXPECT_THAT(error.message(), HasSubstr("192.0.2.1"));
+}
+
+TEST(Store, ClientsMayComeFirst) {
+  std::optional<StoreServer> server(std::in_place);
+  const Address address = server->address();
+  server.reset();
+  auto value = std::async(std::launch::async, [&] {
+    StoreClient client(address, 0);
+    return client.get("key", 20s);
+  });
+  EXPECT_EQ(value.wait_for(30ms), std::future_status::timeout);
+  server.emplace(address);
+  StoreClient(address, 1).set("key", "value");
+  // Rank 1 went away without a word: that may be noticed before or after the get.
+  try {
+    EXPECT_EQ(value.get(), "value");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);
+  }
+}
+
+TEST(Store, ConnectingHasALimit) {
+  std::optional<StoreServer> server(std::in_place);
+  const Address address = server->address();
+  server.reset();
+  const Error error = error_of_call([&] { StoreClient client(address, 0, {.deadline = 50ms}); });
+  EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
+  EXPECT_THAT(error.message(), HasSubstr("cannot connect to " + to_text(address)));
+  EXPECT_THAT(error.message(), HasSubstr("Connection refused"));
+}
+
+/// Sends `bytes` on a connection of its own; whether the server closes it.
+bool is_closed_after(const Address& address, std::span<const std::byte> bytes) {
+  const Descriptor socket = connect_to(address, {});
+  write_some(socket, bytes);
+  std::array<std::byte, 1000> answer;
+  const Deadline deadline = Clock::now() + 5s;
+  while (wait_readable(socket, deadline)) {
+    if (!read_some(socket, answer)) return true;
+  }
+  return false;
+}
+
+std::vector<std::byte> with_hello(const StoreMessage& message) {
+  std::vector<std::byte> bytes = to_bytes({.verb = StoreVerb::kHello, .number = 7});
+  const std::vector<std::byte> rest = to_bytes(message);
+  bytes.insert(bytes.end(), rest.begin(), rest.end());
+  return bytes;
+}
+
+TEST(Store, GarbageEndsItsConnectionOnly) {
+  const StoreServer server;
+  StoreClient client(server.address(), 0);
+  EXPECT_TRUE(is_closed_after(server.address(), random_bytes(1, 5000)));
+  EXPECT_TRUE(
+      is_closed_after(server.address(), std::as_bytes(std::span("GET / HTTP/1.1\r\n\r\n"))));
+  EXPECT_TRUE(is_closed_after(server.address(), to_bytes({.verb = StoreVerb::kGet, .key = "key"})));
+  EXPECT_TRUE(
+      is_closed_after(server.address(), to_bytes({.verb = StoreVerb::kHello, .number = -1})));
+  client.check();
+  client.set("key", "value");
+  EXPECT_EQ(client.get("key", 20s), "value");
+}
+
+TEST(Store, GarbageFromARankIsItsLoss) {
+  for (const StoreMessage& bad : {StoreMessage{.verb = StoreVerb::kHello, .number = 7},
+                                  StoreMessage{.verb = StoreVerb::kValue}}) {
+    const StoreServer server;
+    StoreClient client(server.address(), 0);
+    EXPECT_TRUE(is_closed_after(server.address(), with_hello(bad)));
+    const Error error = error_of_call([&] { client.get("key", 20s); });
+    EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);
+    EXPECT_THAT(error.message(), HasSubstr("rank 7 is lost: its connection to the store failed"));
+  }
+}
+
+TEST(Address, TextForm) {
+  for (const char* text : {"127.0.0.1:4000", "[::1]:1", "host.example:0"}) {
+    EXPECT_EQ(to_text(parse_address(text)), text);
+  }
+  EXPECT_EQ(parse_address("[::1]:1").host, "::1");
+  for (const char* text : {"", "host", "host:", ":1", "host:70000", "host:-1", "host:1x"}) {
+    EXPECT_EQ(error_of_call([&] { parse_address(text); }).kind(), ErrorKind::kInvalidArgument)
+        << text;
+  }
+}
+
+}  // namespace
+}  // namespace trireme::transport::test

@@ -1,0 +1,282 @@
+// What only tcp can suffer: strangers at the door, peers that speak nonsense, a start that fails.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <future>
+#include <string>
+#include <vector>
+
+#include "tests/wire/transport/worlds.h"
+#include "trireme/wire/transport/socket.h"
+#include "trireme/wire/transport/tcp/frame.h"
+#include "trireme/wire/transport/tcp/hello.h"
+
+namespace trireme::transport::test {
+namespace {
+
+using namespace std::chrono_literals;
+using internal::Frame;
+using internal::FrameKind;
+using internal::Hello;
+using testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+
+/// Everything until the connection's end or `count` bytes.
+std::vector<std::byte> read_bytes(const Descriptor& socket, std::size_t count) {
+  std::vector<std::byte> bytes(count);
+  std::size_t done = 0;
+  while (done < count && wait_readable(socket, Clock::now() + 5s)) {
+    const auto more = read_some(socket, std::span(bytes).subspan(done));
+    if (!more) break;
+    done += *more;
+  }
+  bytes.resize(done);
+  return bytes;
+}
+
+Descriptor connect_to_rank_0(StoreClient& store) {
+  return connect_to(parse_address(store.get("world/address/0", 20s)), {});
+}
+
+/// Says hello to rank 0 as `hello`, whose world id is filled in; the answer.
+Hello say_hello(StoreClient& store, const Descriptor& socket, Hello hello) {
+  hello.world_id = std::stoull(store.get("world/id", 20s));
+  write_some(socket, to_bytes(hello));
+  const std::vector<std::byte> answer = read_bytes(socket, sizeof(internal::HelloBytes));
+  internal::HelloBytes bytes{};
+  std::copy(answer.begin(), answer.end(), bytes.begin());
+  return internal::parse_hello(bytes);
+}
+
+/// Rank 0 of a world of two, whose rank 1 is the test itself.
+class FakePeer : public testing::Test {
+ protected:
+  FakePeer() : store_(server_.address(), 1) {
+    auto rank_0 = std::async(std::launch::async, [this] {
+      StoreClient store(server_.address(), 0);
+      auto endpoint = connect_tcp_world({.store = store, .rank = 0, .world_size = 2});
+      store.shutdown();
+      return endpoint;
+    });
+    socket_ = connect_to_rank_0(store_);
+    EXPECT_EQ(say_hello(store_, socket_, {.rank = 1, .world_size = 2}).welcome,
+              internal::Welcome::kYes);
+    endpoint_ = rank_0.get();
+    work_ = endpoint_->recv(1, 5, into(memory_));
+    read_bytes(socket_, internal::kHeaderBytes);  // its credit
+  }
+
+  void send(Frame frame, std::span<const std::byte> payload = {}) {
+    frame.payload_bytes = payload.size();
+    write_some(socket_, internal::to_bytes(frame));
+    write_some(socket_, payload);
+  }
+
+  /// The endpoint calls rank 1 corrupt, tells it so and ends the connection.
+  void expect_corrupt(const std::string& problem) {
+    const Error error = error_of(work_);
+    EXPECT_EQ(error.kind(), ErrorKind::kCorruptData) << error.what();
+    EXPECT_THAT(error.message(), HasSubstr("rank 1 sent what cannot be read"));
+    EXPECT_THAT(error.message(), HasSubstr(problem));
+    EXPECT_EQ(error.context().peer, 1);
+    EXPECT_LT(read_bytes(socket_, 100'000).size(), 100'000U);
+  }
+
+  const StoreServer server_;
+  StoreClient store_;
+  Descriptor socket_;
+  std::unique_ptr<Endpoint> endpoint_;
+  std::vector<std::byte> memory_;
+  WorkPtr work_;
+};
+
+TEST_F(FakePeer, MaySpeakTheProtocol) {
+  const std::vector<std::byte> message = random_bytes(1, 10);
+  send({.kind = FrameKind::kData, .tag = 5, .message_bytes = 10}, std::span(message).first(4));
+  send({.kind = FrameKind::kData, .tag = 5, .sequence = 1, .message_bytes = 10, .offset = 4},
+       std::span(message).subspan(4));
+  wait_for(work_);
+  EXPECT_EQ(memory_, message);
+}
+
+TEST_F(FakePeer, Garbage) {
+  write_some(socket_, random_bytes(1, 1000));
+  expect_corrupt("no frame");
+}
+
+TEST_F(FakePeer, SkipsAFrame) {
+  send({.kind = FrameKind::kCredit, .sequence = 1});
+  expect_corrupt("frame 1 where frame 0 should be");
+}
+
+TEST_F(FakePeer, SendsWhatNobodyAskedFor) {
+  send({.kind = FrameKind::kData, .tag = 6});
+  expect_corrupt("nobody asked for");
+}
+
+TEST_F(FakePeer, SendsAMessageInWrongPieces) {
+  const std::vector<std::byte> piece(4);
+  send({.kind = FrameKind::kData, .tag = 5, .message_bytes = 10}, piece);
+  send({.kind = FrameKind::kData, .tag = 5, .sequence = 1, .message_bytes = 10, .offset = 5},
+       piece);
+  expect_corrupt("not under way");
+}
+
+TEST_F(FakePeer, PoisonsWithGarbage) {
+  send({.kind = FrameKind::kPoison}, random_bytes(1, 10));
+  expect_corrupt("");
+}
+
+TEST_F(FakePeer, SpeaksAfterItsGoodbye) {
+  work_ = nullptr;
+  send({.kind = FrameKind::kGoodbye});
+  send({.kind = FrameKind::kCredit, .sequence = 1});
+  // Rank 0 was waiting for a message: that is the first cause.
+  std::vector<std::byte> memory;
+  EXPECT_THAT(error_of(endpoint_->recv(1, 9, into(memory))).message(),
+              HasSubstr("rank 1 is lost: it said goodbye with messages under way"));
+}
+
+TEST_F(FakePeer, EndsInTheMiddleOfAFrame) {
+  const std::vector<std::byte> half(10);
+  write_some(socket_,
+             internal::to_bytes(Frame{
+                 .kind = FrameKind::kData, .tag = 5, .payload_bytes = 20, .message_bytes = 20}));
+  write_some(socket_, half);
+  socket_.reset();
+  EXPECT_EQ(error_of(work_).message(), "rank 1 is lost: its connection closed");
+}
+
+// ---- The start
+
+TEST(TcpStart, StrangersAreTurnedAway) {
+  const StoreServer server;
+  std::vector<std::unique_ptr<Endpoint>> endpoints(2);
+  std::promise<void> strangers_are_done;
+  const auto done = strangers_are_done.get_future().share();
+  auto strangers = std::async(std::launch::async, [&] {
+    StoreClient store(server.address(), 7);
+    const Descriptor silent = connect_to_rank_0(store);
+    const Descriptor garbage = connect_to_rank_0(store);
+    write_some(garbage, random_bytes(3, 1000));
+    EXPECT_TRUE(read_bytes(garbage, 1).empty());
+    const Descriptor wrong_rank = connect_to_rank_0(store);
+    EXPECT_EQ(say_hello(store, wrong_rank, {.rank = 0, .world_size = 2}).welcome,
+              internal::Welcome::kWrongRank);
+    const Descriptor wrong_world = connect_to_rank_0(store);
+    write_some(wrong_world, to_bytes(Hello{.world_id = 1, .rank = 1, .world_size = 2}));
+    EXPECT_EQ(read_bytes(wrong_world, 100).size(), sizeof(internal::HelloBytes));
+    store.shutdown();
+    strangers_are_done.set_value();
+  });
+  expect_no_errors(run_threads(2, [&](int rank) {
+    StoreClient store(server.address(), rank);
+    if (rank == 1) done.wait();
+    endpoints[rank] = connect_tcp_world({.store = store, .rank = rank, .world_size = 2});
+    endpoints[rank]->shutdown(20s);
+    store.shutdown();
+  }));
+  strangers.get();
+}
+
+TEST(TcpStart, RanksMustAgreeOnTheSize) {
+  const StoreServer server;
+  const Errors errors = run_threads(2, [&](int rank) {
+    StoreClient store(server.address(), rank);
+    connect_tcp_world({.store = store, .rank = rank, .world_size = 2 + rank});
+  });
+  for (const int rank : {0, 1}) {
+    ASSERT_TRUE(errors[rank].has_value());
+    EXPECT_EQ(errors[rank]->kind(), ErrorKind::kInvalidArgument) << errors[rank]->what();
+    EXPECT_THAT(errors[rank]->message(), HasSubstr("a world of " + std::to_string(3 - rank)));
+  }
+}
+
+TEST(TcpStart, ARankStartedTwiceIsRefused) {
+  const StoreServer server;
+  StoreClient store(server.address(), 1);
+  auto rank_0 = std::async(std::launch::async, [&] {
+    StoreClient own_store(server.address(), 0);
+    return error_of_call([&] {
+      connect_tcp_world({.store = own_store, .rank = 0, .world_size = 3, .deadline = 300ms});
+    });
+  });
+  const Descriptor first = connect_to_rank_0(store);
+  EXPECT_EQ(say_hello(store, first, {.rank = 1, .world_size = 3}).welcome, internal::Welcome::kYes);
+  const Error error =
+      error_of_call([&] { connect_tcp_world({.store = store, .rank = 1, .world_size = 3}); });
+  EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+  EXPECT_THAT(error.message(), HasSubstr("started twice?"));
+  const Error late = rank_0.get();
+  EXPECT_EQ(late.kind(), ErrorKind::kTimeout);
+  EXPECT_THAT(late.message(), HasSubstr("not connected to rank 2 within 300 ms"));
+}
+
+TEST(TcpStart, ALostRankIsNamed) {
+  StoreServer server;
+  auto lost = std::make_unique<StoreClient>(server.address(), 2);
+  const Clock::time_point start = Clock::now();
+  auto end = std::async(std::launch::async, [&] {
+    std::this_thread::sleep_for(100ms);  // the others are waiting by then, most likely
+    lost.reset();
+  });
+  const Errors errors = run_threads(2, [&](int rank) {
+    StoreClient store(server.address(), rank);
+    connect_tcp_world({.store = store, .rank = rank, .world_size = 3});
+  });
+  for (const int rank : {0, 1}) {
+    ASSERT_TRUE(errors[rank].has_value());
+    EXPECT_EQ(errors[rank]->message(), "rank 2 is lost: its connection closed");
+  }
+  EXPECT_LT(Clock::now() - start, 2s);
+}
+
+TEST(TcpStart, SeveralWorldsInOneStore) {
+  const StoreServer server;
+  expect_no_errors(run_threads(2, [&](int rank) {
+    StoreClient store(server.address(), rank);
+    auto a = connect_tcp_world({.store = store, .rank = rank, .world_size = 2, .name = "a"});
+    auto b = connect_tcp_world({.store = store, .rank = 1 - rank, .world_size = 2, .name = "b"});
+    std::vector<std::byte> memory;
+    const std::vector<std::byte> message = random_bytes(rank, 10);
+    const WorkPtr sent = a->send(1 - rank, 1, message);
+    wait_for(a->recv(1 - rank, 1, into(memory)));
+    wait_for(sent);
+    EXPECT_EQ(memory, random_bytes(1 - rank, 10));
+    b->shutdown(20s);
+    a->shutdown(20s);
+    store.shutdown();
+  }));
+}
+
+// ---- An owner that does not ask
+
+TEST(TcpAbandon, IsCalledWhereNobodyAsks) {
+  std::promise<std::string> told;
+  Endpoints endpoints = make_tcp_world(2, 0, [&, rank = 0](const Error& error) mutable {
+    if (rank++ == 0) told.set_value(error.what());
+  });
+  const Clock::time_point start = Clock::now();
+  endpoints[1].reset();
+  auto text = told.get_future();
+  ASSERT_EQ(text.wait_for(5s), std::future_status::ready);
+  EXPECT_THAT(text.get(), HasSubstr("rank 1 is lost"));
+  EXPECT_GE(Clock::now() - start, 1s);
+}
+
+TEST(TcpAbandon, IsNotCalledWhereTheOwnerKnows) {
+  std::atomic<int> num_calls = 0;
+  Endpoints endpoints = make_tcp_world(3, 0, [&](const Error&) { ++num_calls; });
+  std::vector<std::byte> memory;
+  const WorkPtr work = endpoints[0]->recv(1, 1, into(memory));
+  endpoints[1]->poison(Error(ErrorKind::kIo, "stop"));  // knows: it says so
+  error_of(work);                                       // knows: it has waited
+  EXPECT_EQ(error_of(endpoints[2]->recv(1, 1, into(memory))).message(), "stop");
+  std::this_thread::sleep_for(1200ms);
+  EXPECT_EQ(num_calls, 0);
+}
+
+}  // namespace
+}  // namespace trireme::transport::test
