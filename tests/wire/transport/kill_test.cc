@@ -1,0 +1,113 @@
+// Real processes over tcp, one of which dies by kill -9 at each stage of a world's life.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "tests/wire/transport/processes.h"
+#include "tests/wire/transport/ranks.h"
+#include "trireme/wire/transport/tcp/world.h"
+
+namespace trireme::transport::test {
+namespace {
+
+constexpr int kRanks = 4;
+constexpr int kVictim = 2;
+
+std::unique_ptr<Endpoint> connect(StoreClient& store) {
+  return connect_tcp_world({.store = store, .rank = store.rank(), .world_size = kRanks});
+}
+
+[[noreturn]] void wait_to_be_killed() {
+  while (true) ::pause();
+}
+
+TEST(Kill, BeforeItIsReachable) {
+  expect_rank_2_named([](int rank, const Address& address, const auto& ready) {
+    StoreClient store(address, rank);
+    ready();
+    if (rank == kVictim) wait_to_be_killed();
+    connect(store);
+  });
+}
+
+// Killed in the middle of the start, after the address is known: whoever connects finds nobody.
+TEST(Kill, BeforeItAccepts) {
+  expect_rank_2_named([](int rank, const Address& address, const auto& ready) {
+    StoreClient store(address, rank);
+    if (rank == kVictim) {
+      store.set("world/address/2", "127.0.0.1:1");
+      ready();
+      wait_to_be_killed();
+    }
+    ready();
+    connect(store);
+  });
+}
+
+TEST(Kill, WhileNothingMoves) {
+  expect_rank_2_named([](int rank, const Address& address, const auto& ready) {
+    StoreClient store(address, rank);
+    const auto endpoint = connect(store);
+    std::vector<std::byte> memory;
+    // From a rank that lives, so that only the world's failure can end it.
+    const WorkPtr work = endpoint->recv(rank == 0 ? 1 : 0, 1, into(memory));
+    ready();
+    if (rank == kVictim) wait_to_be_killed();
+    wait(*work, std::chrono::seconds(20), {.rank = rank});
+  });
+}
+
+TEST(Kill, InTheMiddleOfMessages) {
+  expect_rank_2_named([](int rank, const Address& address, const auto& ready) {
+    StoreClient store(address, rank);
+    const auto endpoint = connect(store);
+    const std::vector<std::byte> message(4 << 20);
+    std::vector<std::vector<std::byte>> received(kRanks);
+    for (int round = 0;; ++round) {
+      std::vector<WorkPtr> works;
+      for (int peer = 0; peer < kRanks; ++peer) {
+        works.push_back(endpoint->recv(peer, 1, into(received[peer])));
+        works.push_back(endpoint->send(peer, 1, message));
+      }
+      for (const WorkPtr& work : works) wait(*work, std::chrono::seconds(20), {.rank = rank});
+      if (round == 0) ready();
+    }
+  });
+}
+
+TEST(Kill, BetweenTwoMessages) {
+  expect_rank_2_named([](int rank, const Address& address, const auto& ready) {
+    StoreClient store(address, rank);
+    const auto endpoint = connect(store);
+    std::vector<std::byte> memory;
+    const std::vector<std::byte> message(1000);
+    if (rank == kVictim) {
+      for (const int peer : {0, 1, 3}) endpoint->send(peer, 1, message);
+      ready();
+      wait_to_be_killed();
+    }
+    wait(*endpoint->recv(kVictim, 1, into(memory)), std::chrono::seconds(20), {.rank = rank});
+    ready();
+    wait(*endpoint->recv(kVictim, 1, into(memory)), std::chrono::seconds(20), {.rank = rank});
+  });
+}
+
+TEST(Kill, DuringShutdown) {
+  expect_rank_2_named([](int rank, const Address& address, const auto& ready) {
+    StoreClient store(address, rank);
+    const auto endpoint = connect(store);
+    ready();
+    if (rank == kVictim) wait_to_be_killed();
+    try {
+      endpoint->shutdown(std::chrono::seconds(20));
+    } catch (Error& error) {
+      error.add({.rank = rank});
+      throw;
+    }
+  });
+}
+
+}  // namespace
+}  // namespace trireme::transport::test
