@@ -22,8 +22,8 @@ std::vector<StageTensors> stage_tensors(const graph::Graph& planned, const layou
                                         const profile::Profile& profile);
 
 /// What comes and goes while each node of the uncut graph runs, forward or backward, beyond what is
-/// kept between the two: by position. A stage's peaks are at most what it keeps, the gradients that
-/// it receives, and the largest of its nodes.
+/// kept between the two: by position. A stage's peaks are at most what it keeps, what it receives
+/// without a gradient, the gradients that it receives, and the largest of its nodes.
 std::vector<std::int64_t> passing_bytes(const graph::Graph& planned,
                                         const profile::Profile& profile, std::int64_t microbatch);
 

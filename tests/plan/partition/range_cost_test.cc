@@ -1,0 +1,138 @@
+#include "trireme/plan/partition/range_cost.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iterator>
+#include <random>
+
+#include "tests/graphs/graph_builder.h"
+#include "tests/plans/chain_model.h"
+#include "trireme/plan/graph/cuts.h"
+#include "trireme/plan/layout/crossings.h"
+#include "trireme/plan/simulate/stage_tensors.h"
+
+namespace trireme::partition {
+namespace {
+
+using graph::ValueId;
+using graph::testing::GraphBuilder;
+using layout::testing::make_free_profile;
+using layout::testing::make_plan;
+using layout::testing::Model;
+
+/// Nodes over random earlier values, some views, some without gradient, some with parameters of
+/// which several nodes may use one; random costs.
+Model random_model(std::mt19937& random, int num_nodes) {
+  const auto pick = [&random](int count) { return static_cast<int>(random() % count); };
+  GraphBuilder b;
+  std::vector<ValueId> values = {b.input("x", {16})}, parameters;
+  for (int p = 0; p < 6; ++p) parameters.push_back(b.parameter("p" + std::to_string(p), {1 + p}));
+  while (static_cast<int>(b.graph().nodes.size()) + 1 < num_nodes) {
+    const ValueId a = values[pick(static_cast<int>(values.size()))];
+    const ValueId c =
+        values[values.size() - 1 - pick(std::min(3, static_cast<int>(values.size())))];
+    switch (pick(6)) {
+      case 0:
+        values.push_back(b.node("view", {a}, b.batch({16}), {.view_of = a}));
+        break;
+      case 1:
+        values.push_back(b.node("ne", {c}, b.batch({16}), {.flags = {.grad_mode = false}}));
+        break;
+      case 2:
+        values.push_back(b.node("mul", {a, parameters[pick(6)]}, b.batch({16})));
+        break;
+      default:
+        values.push_back(b.node("add", {a, c}, b.batch({1 + pick(40)})));
+    }
+  }
+  b.loss(b.node("mul", {values.back(), parameters[0]}, b.batch({4})));
+  Model model{b.graph(), make_free_profile(b.graph())};
+  for (profile::NodeCost& cost : model.profile.costs) {
+    cost = {"", pick(9) + 0.0, pick(9) + 0.0, pick(9) + 0.0, 0, {}, {}, pick(50), 0, 0};
+    if (pick(2) == 0) cost.saved_inputs = {0};
+    if (pick(3) == 0) cost.saved_outputs = {0};
+  }
+  model.profile.step = {1, 1000, 100};
+  model.profile.links = {{"host", {{0, 3, 5}, {100, 4, 8}}}};
+  return model;
+}
+
+/// Allowed cuts, up to `most` of them.
+std::vector<int> random_cuts(std::mt19937& random, const graph::Graph& graph, int most) {
+  const std::vector<bool> allowed = graph::allowed_cuts(graph);
+  std::vector<int> all, cuts;
+  for (int c = 1; c < static_cast<int>(graph.nodes.size()); ++c) {
+    if (allowed[c]) all.push_back(c);
+  }
+  std::sample(all.begin(), all.end(), std::back_inserter(cuts), random() % (most + 1), random);
+  return cuts;
+}
+
+bool sends_once(const graph::Graph& graph, const layout::Plan& plan) {
+  for (const layout::Crossing& crossing : layout::crossings(graph, plan)) {
+    if (crossing.stages.size() > 2) return false;
+  }
+  return true;
+}
+
+TEST(RangeCost, IsWhatTheForecastSaysOfAFinishedPlan) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int round = 0; round < 500; ++round) {
+    const Model model = random_model(random, 4 + static_cast<int>(random() % 20));
+    const layout::Plan plan =
+        make_plan(model.graph, {random_cuts(random, model.graph, 4), 3, 1, "simple"});
+    const auto map = parameters::make_parameter_map(model.graph, plan);
+    const auto costs = simulate::stage_costs(model.graph, plan, model.profile);
+    const auto tensors = simulate::stage_tensors(model.graph, plan, model.profile);
+    const auto memory = simulate::rank_memory(model.graph, plan, map, tensors, {});
+    RangeCost range(model.graph, model.profile,
+                    {.num_microbatches = 3, .in_flight = std::vector<int>(plan.stages.size(), 3)},
+                    RangeGoal::kTime);
+    for (int s = 0; s < static_cast<int>(plan.stages.size()); ++s) {
+      range.begin(plan.stages[s].begin);
+      for (int p = plan.stages[s].begin; p < plan.stages[s].end; ++p) range.extend();
+      const simulate::StageCost cost = range.cost();
+      const simulate::RankMemory expected = memory[s], actual = range.memory(s);
+      EXPECT_EQ(cost.forward_us, costs[s].forward_us);
+      EXPECT_NEAR(cost.backward_us(), costs[s].backward_us(), 1e-9);
+      EXPECT_EQ(cost.received_bytes, costs[s].received_bytes);
+      if (sends_once(model.graph, plan)) {
+        EXPECT_EQ(cost.sent_bytes, costs[s].sent_bytes);
+        EXPECT_NEAR(cost.work_us(), costs[s].work_us(), 1e-9);
+      }
+      EXPECT_EQ(actual.parameters, expected.parameters);
+      EXPECT_EQ(actual.gradients, expected.gradients);
+      EXPECT_EQ(actual.optimizer, expected.optimizer);
+      EXPECT_EQ(actual.activations, expected.activations);
+      EXPECT_GE(actual.transient, expected.transient);
+    }
+    if (HasFailure()) FAIL() << "round " << round;
+  }
+}
+
+TEST(RangeCost, AMirrorCostsItsMessages) {
+  GraphBuilder b;
+  const ValueId p = b.parameter("p", {100});
+  ValueId h = b.node("mul", {b.input("x", {1}), p}, b.batch({1}));
+  h = b.node("relu", {h}, b.batch({1}));
+  b.loss(b.node("mul", {h, p}, b.batch({1})));
+  profile::Profile profile = make_free_profile(b.graph());
+  profile.links = {{"host", {{0, 0, 0}, {400, 40, 40}}}};
+  RangeCost range(b.graph(), profile, {.num_microbatches = 4, .in_flight = {1, 1}},
+                  RangeGoal::kTime);
+  range.begin(0);
+  range.extend();
+  EXPECT_EQ(range.memory(0).optimizer, 112 * 8);  // 100 elements, aligned to 64 bytes.
+  EXPECT_EQ(range.time_us(), 0.4);                // The gradient of its output.
+  range.begin(2);
+  range.extend();
+  EXPECT_EQ(range.memory(1).optimizer, 0);
+  EXPECT_EQ(range.memory(1).parameters, 112 * 4);
+  EXPECT_EQ(range.time_us(), 0.4 + (40 + 40) / 4.0);
+}
+
+}  // namespace
+}  // namespace trireme::partition

@@ -1,0 +1,288 @@
+#include "trireme/plan/partition/range_cost.h"
+
+#include <algorithm>
+#include <set>
+
+#include "trireme/plan/graph/bytes.h"
+#include "trireme/plan/graph/index.h"
+#include "trireme/plan/graph/uses.h"
+#include "trireme/plan/simulate/stage_tensors.h"
+#include "trireme/plan/simulate/value_bytes.h"
+
+// A range [i, j) gets one more node: what changes?
+//
+//     input made before i, first use in the range     is received; its gradient is sent
+//     input made in the range, no use after j         is no more sent, so not kept for that
+//     output that is used after j                     is sent, and kept until the backward
+//     storage that the node saves                     is kept
+//     use site                                        value, gradients, optimizer state
+//
+// Tables are by value, storage and parameter; entries carry the stamp of their range, so that a new
+// range begins without clearing them.
+
+namespace trireme::partition {
+namespace {
+
+using graph::ValueId;
+
+constexpr std::int64_t kAlignmentBytes = 64;  // Of slots in a bucket.
+
+}  // namespace
+
+RangeCost::RangeCost(const graph::Graph& planned, const profile::Profile& profile, RangeRules rules,
+                     RangeGoal goal)
+    : graph_(planned), profile_(profile), rules_(std::move(rules)), goal_(goal) {
+  read_values();
+  read_nodes(profile);
+  read_sites();
+  read_boundaries();
+  received_in_.assign(values_.size(), 0);
+  used_in_.assign(graph_.parameters.size(), 0);
+}
+
+void RangeCost::read_values() {
+  int num_storages = 0;
+  for (const graph::Value& value : graph_.values) {
+    num_storages = std::max(num_storages, value.storage_id + 1);
+  }
+  pieces_.resize(num_storages);
+  const auto positions = graph::node_positions(graph_);
+  values_.resize(graph_.values.size());
+  for (std::size_t v = 0; v < values_.size(); ++v) {
+    const graph::Value& from = graph_.values[v];
+    if (from.source != graph::ValueSource::kNode) continue;
+    Value& value = values_[v];
+    value.producer = positions.at(from.producer);
+    value.storage = from.storage_id;
+    value.has_gradient = from.requires_grad;
+    value.bytes = simulate::span_bytes(from, rules_.microbatch);
+    value.message_us = profile::link_us(profile_, rules_.link_kind, value.bytes, true);
+    if (!value.has_gradient) continue;
+    value.gradient_bytes = graph::bytes_at(from, rules_.microbatch);
+    value.gradient_us = profile::link_us(profile_, rules_.link_kind, value.gradient_bytes, true);
+  }
+}
+
+void RangeCost::read_nodes(const profile::Profile& profile) {
+  const auto times = profile::node_times(profile, graph_);
+  const auto costs = profile::node_costs(profile, graph_);
+  const auto passing = simulate::passing_bytes(graph_, profile, rules_.microbatch);
+  nodes_.resize(graph_.nodes.size());
+  for (std::size_t p = 0; p < nodes_.size(); ++p) {
+    const graph::Node& from = graph_.nodes[p];
+    Node& node = nodes_[p];
+    node.forward_us = times[p].forward_us;
+    node.input_us = times[p].input_us;
+    node.weight_us = times[p].weight_us;
+    node.kept_bytes = costs[p]->kept_bytes;
+    node.passing_bytes = passing[p];
+    const std::vector<ValueId> inputs = graph::input_values(from);
+    std::set<int> distinct, viewed, fresh, saved;
+    for (const ValueId id : inputs) {
+      viewed.insert(graph_.values[id].storage_id);
+      if (values_[id].producer < 0) continue;
+      distinct.insert(id);
+      values_[id].last_use = static_cast<int>(p);
+    }
+    for (const ValueId id : from.outputs) {
+      if (id < 0 || graph_.values[id].producer != from.id) continue;
+      node.made.push_back(id);
+      if (!viewed.contains(values_[id].storage)) fresh.insert(values_[id].storage);
+    }
+    for (const int index : costs[p]->saved_inputs)
+      saved.insert(graph_.values[inputs[index]].storage_id);
+    for (const int index : costs[p]->saved_outputs) {
+      if (from.outputs[index] >= 0) saved.insert(graph_.values[from.outputs[index]].storage_id);
+    }
+    node.inputs.assign(distinct.begin(), distinct.end());
+    node.fresh.assign(fresh.begin(), fresh.end());
+    node.saved.assign(saved.begin(), saved.end());
+  }
+}
+
+void RangeCost::read_sites() {
+  const auto positions = graph::node_positions(graph_);
+  const int num_buffers = simulate::num_gradient_buffers(rules_.lanes);
+  for (const graph::UseSite& from : graph::use_sites(graph_)) {
+    const graph::Value& value = graph_.values[graph_.parameters[from.parameter].value];
+    const auto size = static_cast<std::int64_t>(size_bytes(value.dtype));
+    const std::int64_t elements = graph::num_elements_at(value, 0);
+    const std::int64_t gradient_size = simulate::gradient_bytes_per_element(value.dtype);
+    const std::int64_t alignment = kAlignmentBytes / size;
+    Site site;
+    site.parameter = from.parameter;
+    site.is_owner = from.site == 0;
+    site.elements = (elements + alignment - 1) / alignment * alignment;
+    site.value_bytes = site.elements * size;
+    site.gradient_bytes = site.elements * gradient_size * num_buffers;
+    site.fold_us = static_cast<double>(elements) * profile_.step.fold_ns / 1000;
+    site.tie_us = (profile::link_us(profile_, rules_.link_kind, elements * gradient_size, true) +
+                   profile::link_us(profile_, rules_.link_kind, elements * size, true)) /
+                  static_cast<double>(rules_.num_microbatches);
+    nodes_[positions.at(from.nodes.front())].sites.push_back(site);
+  }
+}
+
+void RangeCost::read_boundaries() {
+  largest_crossing_.assign(nodes_.size() + 1, 0);
+  for (const Value& value : values_) {
+    for (int cut = value.producer + 1; value.producer >= 0 && cut <= value.last_use; ++cut) {
+      largest_crossing_[cut] = std::max(largest_crossing_[cut], value.bytes);
+    }
+  }
+}
+
+void RangeCost::begin(int first) {
+  begin_ = end_ = first;
+  ++stamp_;
+  sums_ = {};
+}
+
+void RangeCost::extend() {
+  const int position = end_++;
+  const Node& node = nodes_[position];
+  sums_.cost.forward_us += node.forward_us;
+  sums_.cost.input_us += node.input_us;
+  sums_.cost.weight_us += node.weight_us;
+  sums_.kept += node.kept_bytes;
+  sums_.passing = std::max(sums_.passing, node.passing_bytes);
+  for (const int id : node.inputs) {
+    const Value& value = values_[id];
+    const bool is_last = value.last_use == position;
+    if (value.producer >= begin_ || received_in_[id] == stamp_) {
+      if (is_last) end_use(value);
+    } else {
+      received_in_[id] = stamp_;
+      receive(value, !is_last);
+    }
+  }
+  make(node, position);
+  for (const int storage : node.saved) save(storage);
+  for (const Site& site : node.sites) add_site(site);
+}
+
+RangeCost::Piece& RangeCost::piece(int storage) {
+  Piece& piece = pieces_[storage];
+  if (piece.range != stamp_) {
+    piece = {};
+    piece.range = stamp_;
+  }
+  return piece;
+}
+
+std::int64_t RangeCost::kept_bytes(const Piece& piece) {
+  const bool is_kept = piece.is_saved || piece.num_sent > 0;
+  return is_kept ? piece.bytes + piece.received_bytes : 0;
+}
+
+/// goes_on   to a later stage too, from which its gradient comes first.
+void RangeCost::receive(const Value& value, bool goes_on) {
+  sums_.cost.received_bytes += value.bytes;
+  sums_.values_in_us += value.message_us;
+  sums_.largest_received = std::max(sums_.largest_received, value.bytes);
+  if (!value.has_gradient) {
+    sums_.plain_received += value.bytes;
+    Piece& piece = this->piece(value.storage);
+    sums_.kept -= kept_bytes(piece);
+    piece.received_bytes += value.bytes;
+    sums_.kept += kept_bytes(piece);
+    return;
+  }
+  sums_.kept += value.bytes;
+  sums_.cost.sent_bytes += value.gradient_bytes;
+  sums_.largest_gradient_sent = std::max(sums_.largest_gradient_sent, value.gradient_bytes);
+  if (!goes_on) return;
+  sums_.cost.received_bytes += value.gradient_bytes;
+  sums_.gradients_received += value.gradient_bytes;
+  sums_.gradients_in_us += value.gradient_us;
+}
+
+/// No stage after the range uses the value.
+void RangeCost::end_use(const Value& value) {
+  if (value.has_gradient) {
+    sums_.cost.received_bytes -= value.gradient_bytes;
+    sums_.gradients_received -= value.gradient_bytes;
+    sums_.gradients_in_us -= value.gradient_us;
+  }
+  if (value.producer < begin_) return;
+  sums_.cost.sent_bytes -= value.bytes;
+  Piece& piece = this->piece(value.storage);
+  sums_.kept -= kept_bytes(piece);
+  --piece.num_sent;
+  sums_.kept += kept_bytes(piece);
+}
+
+void RangeCost::make(const Node& node, int position) {
+  for (const int storage : node.fresh) piece(storage).is_made = true;
+  for (const int id : node.made) {
+    const Value& value = values_[id];
+    Piece& piece = this->piece(value.storage);
+    sums_.kept -= kept_bytes(piece);
+    if (piece.is_made) piece.bytes = std::max(piece.bytes, value.bytes);
+    if (value.last_use > position) {
+      ++piece.num_sent;
+      sums_.cost.sent_bytes += value.bytes;
+      if (value.has_gradient) {
+        sums_.cost.received_bytes += value.gradient_bytes;
+        sums_.gradients_received += value.gradient_bytes;
+        sums_.gradients_in_us += value.gradient_us;
+      }
+    }
+    sums_.kept += kept_bytes(piece);
+  }
+}
+
+void RangeCost::save(int storage) {
+  Piece& piece = this->piece(storage);
+  sums_.kept -= kept_bytes(piece);
+  piece.is_saved = true;
+  sums_.kept += kept_bytes(piece);
+}
+
+void RangeCost::add_site(const Site& site) {
+  sums_.cost.weight_us += site.fold_us;
+  sums_.gradients += site.gradient_bytes;
+  if (used_in_[site.parameter] == stamp_) return;
+  used_in_[site.parameter] = stamp_;
+  sums_.parameters += site.value_bytes;
+  if (site.is_owner) {
+    sums_.optimizer += site.elements * rules_.memory.optimizer_bytes_per_element;
+  } else {
+    sums_.tie_us += site.tie_us;
+  }
+}
+
+simulate::StageCost RangeCost::cost() const {
+  simulate::StageCost cost = sums_.cost;
+  cost.copy_us = static_cast<double>(cost.sent_bytes) * profile_.step.copy_ns_per_byte / 1000;
+  return cost;
+}
+
+double RangeCost::time_us() const {
+  return sums_.tie_us + std::max({cost().work_us(), sums_.values_in_us, sums_.gradients_in_us});
+}
+
+double RangeCost::least_cost() const {
+  if (goal_ == RangeGoal::kMemory) return static_cast<double>(sums_.parameters + sums_.gradients);
+  return sums_.cost.forward_us + sums_.cost.backward_us();
+}
+
+simulate::RankMemory RangeCost::memory(int stage) const {
+  simulate::RankMemory memory;
+  memory.parameters = sums_.parameters;
+  memory.gradients = sums_.gradients;
+  memory.optimizer = sums_.optimizer;
+  memory.activations = rules_.in_flight[stage] * sums_.kept;
+  memory.transient = sums_.passing + sums_.plain_received + sums_.gradients_received;
+  memory.messages =
+      sums_.largest_received + sums_.largest_gradient_sent + 2 * largest_crossing_[end_];
+  memory.batch = rules_.constant_bytes;
+  return memory;
+}
+
+RangePrice RangeCost::price(int stage) const {
+  const auto bytes = static_cast<double>(this->bytes(stage));
+  return goal_ == RangeGoal::kTime ? RangePrice{time_us(), bytes} : RangePrice{bytes, time_us()};
+}
+
+}  // namespace trireme::partition

@@ -1,0 +1,149 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trireme/plan/graph/graph.h"
+#include "trireme/plan/partition/chain.h"
+#include "trireme/plan/profile/profile.h"
+#include "trireme/plan/simulate/memory.h"
+#include "trireme/plan/simulate/stage_cost.h"
+
+namespace trireme::partition {
+
+/// What is the same for all ranges.
+struct RangeRules {
+  std::string link_kind = "host";  ///< Of the links between stages.
+  std::int64_t microbatch = 1;
+  std::int64_t num_microbatches = 1;  ///< Of a replica, per step.
+  std::int64_t lanes = 1;             ///< Of a replica.
+  std::vector<int> in_flight;         ///< By stage.
+  std::int64_t constant_bytes = 0;    ///< Batch, frozen parameters: whatever the stage.
+  simulate::MemoryOptions memory;
+};
+
+/// What DP minimises and what it limits.
+enum class RangeGoal : std::uint8_t {
+  kTime,    ///< Cost is time, bound is bytes.
+  kMemory,  ///< Cost is bytes, bound is time.
+};
+
+/// A range of nodes as a stage, growing node by node: what simulate::stage_costs, stage_tensors and
+/// rank_memory say about a plan with this stage and without copies. A value that several later
+/// stages use is priced as sent once, and what passes inside one forward or backward is taken at
+/// its largest (simulate::passing_bytes); the rest is exact.
+///
+/// A parameter is owned where its first use is; a range with later uses mirrors it: values,
+/// gradients, and messages once a step. So the DP weighs keeping uses together.
+///
+/// Cost   of `extend`: linear in the node's arguments.
+class RangeCost : public RangePricer {
+ public:
+  /// planned, profile   must outlive this.
+  RangeCost(const graph::Graph& planned, const profile::Profile& profile, RangeRules rules,
+            RangeGoal goal);
+
+  void begin(int first) override;
+  void extend() override;
+  RangePrice price(int stage) const override;
+  double least_cost() const override;
+
+  /// Per microbatch: the largest of its work and of what each direction of its links takes; uses
+  /// elsewhere of its parameters by their part of a step.
+  double time_us() const;
+
+  std::int64_t bytes(int stage) const { return memory(stage).total(); }
+
+  simulate::StageCost cost() const;
+
+  /// By kind. `transient` is an upper bound; `batch` stands for all constant bytes.
+  simulate::RankMemory memory(int stage) const;
+
+ private:
+  struct Value {
+    int producer = -1;  ///< Position; -1 where no node makes it.
+    int last_use = -1;
+    int storage = -1;
+    bool has_gradient = false;
+    std::int64_t bytes = 0;  ///< As a message.
+    std::int64_t gradient_bytes = 0;
+    double message_us = 0;
+    double gradient_us = 0;
+  };
+
+  /// A use site's first node.
+  struct Site {
+    int parameter = 0;
+    bool is_owner = false;  ///< The first of the parameter.
+    std::int64_t value_bytes = 0;
+    std::int64_t gradient_bytes = 0;
+    std::int64_t elements = 0;  ///< As they lie in a bucket.
+    double fold_us = 0;
+    double tie_us = 0;  ///< Messages of a mirror, by microbatch.
+  };
+
+  struct Node {
+    double forward_us = 0, input_us = 0, weight_us = 0;
+    std::vector<int> inputs;  ///< Distinct values made by nodes.
+    std::vector<int> made;    ///< Values that it makes.
+    std::vector<int> fresh;   ///< Storages that it makes.
+    std::vector<int> saved;   ///< Storages made by nodes.
+    std::vector<Site> sites;
+    std::int64_t kept_bytes = 0;
+    std::int64_t passing_bytes = 0;
+  };
+
+  /// Memory of the range with the same storage.
+  struct Piece {
+    int range = 0;  ///< Stamp.
+    bool is_made = false;
+    bool is_saved = false;
+    int num_sent = 0;                 ///< Values in it that are used after the range.
+    std::int64_t bytes = 0;           ///< Made here.
+    std::int64_t received_bytes = 0;  ///< Received without a gradient.
+  };
+
+  /// What the range adds up to.
+  struct Sums {
+    simulate::StageCost cost;
+    std::int64_t kept = 0;
+    std::int64_t passing = 0;
+    std::int64_t plain_received = 0;  ///< Without a gradient.
+    std::int64_t gradients_received = 0;
+    std::int64_t largest_received = 0;
+    std::int64_t largest_gradient_sent = 0;
+    std::int64_t parameters = 0, gradients = 0, optimizer = 0;
+    double values_in_us = 0, gradients_in_us = 0;
+    double tie_us = 0;
+  };
+
+  void read_values();
+  void read_nodes(const profile::Profile& profile);
+  void read_sites();
+  void read_boundaries();
+
+  Piece& piece(int storage);
+  void receive(const Value& value, bool goes_on);
+  void end_use(const Value& value);
+  void make(const Node& node, int position);
+  void save(int storage);
+  void add_site(const Site& site);
+  static std::int64_t kept_bytes(const Piece& piece);
+
+  const graph::Graph& graph_;
+  const profile::Profile& profile_;
+  RangeRules rules_;
+  RangeGoal goal_;
+  std::vector<Value> values_;
+  std::vector<Node> nodes_;
+  std::vector<std::int64_t> largest_crossing_;  ///< By cut: of the values that cross it.
+  int begin_ = 0, end_ = 0;
+  int stamp_ = 0;  ///< Of the range; entries with others are void.
+  Sums sums_;
+  std::vector<int> received_in_;  ///< By value: stamp of the last range that received it.
+  std::vector<int> used_in_;      ///< By parameter, likewise.
+  std::vector<Piece> pieces_;     ///< By storage.
+};
+
+}  // namespace trireme::partition
