@@ -63,6 +63,8 @@ struct ParameterMap {
 struct MapOptions {
   std::int64_t bucket_bytes =
       25 << 20;  ///< A bucket is closed once it holds this much; speed only.
+  /// Of the recorded graph, where it is known: computing it is most of the cost.
+  std::string graph_sha256 = {};
 };
 
 /// Lays the parameters of `graph` out under `plan`. kInvalidArgument where the plan is of another
