@@ -40,7 +40,7 @@ TEST(ProgramCheck, AcceptsEveryGeneratedProgram) {
   const unsigned seed = 4;
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
-  for (int i = 0; i < 500; ++i) EXPECT_EQ(complaint(make_random_case(random)), "") << i;
+  for (int i = 0; i < 300; ++i) EXPECT_EQ(complaint(make_random_case(random)), "") << i;
 }
 
 TEST(ProgramCheck, SaysWhereWhatAndByWhichRule) {
@@ -174,14 +174,15 @@ TEST(ProgramCheck, RejectsEveryMutation) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   int num_mutations = 0;
-  for (int i = 0; i < 300; ++i) {
-    const StepCase step = make_random_case(random);
-    for (int k = 0; k < 20; ++k) {
-      StepCase changed = step;
-      const std::string change = mutate(changed.program, random);
+  for (int i = 0; i < 200; ++i) {
+    StepCase step = make_random_case(random);
+    const StepProgram valid = step.program;
+    for (int k = 0; k < 25; ++k) {
+      step.program = valid;
+      const std::string change = mutate(step.program, random);
       if (change.empty()) continue;
       ++num_mutations;
-      EXPECT_NE(complaint(changed), "") << "case " << i << ", " << change;
+      EXPECT_NE(complaint(step), "") << "case " << i << ", " << change;
     }
   }
   EXPECT_GT(num_mutations, 4000);
@@ -193,7 +194,7 @@ TEST(ProgramCheck, TheExecutionIsSafeForAnyProgram) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   int num_rejected = 0;
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < 300; ++i) {
     StepCase step = make_random_case(random);
     for (int k = pick(random, 4); k >= 0; --k) mutate(step.program, random);
     try {
@@ -203,7 +204,7 @@ TEST(ProgramCheck, TheExecutionIsSafeForAnyProgram) {
       ++num_rejected;
     }
   }
-  EXPECT_GT(num_rejected, 500);
+  EXPECT_GT(num_rejected, 150);
 }
 
 }  // namespace

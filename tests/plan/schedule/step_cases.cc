@@ -18,17 +18,6 @@ namespace {
 using graph::ValueId;
 using graph::testing::GraphBuilder;
 
-/// The rest of a case whose graph, plan and options are set.
-StepCase finish(StepCase step) {
-  layout::check(step.plan, step.plan.graph_sha256, step.graph);
-  step.map = parameters::make_parameter_map(step.graph, step.plan, {.bucket_bytes = 64});
-  step.facts = step_facts(step.graph, step.plan, step.map, step.options);
-  step.schedule =
-      make_schedule(step.plan.schedule, step.facts.num_stages(), step.facts.num_microbatches);
-  step.program = make_step_program(step.graph, step.plan, step.map, step.options);
-  return step;
-}
-
 std::vector<int> random_cuts(const graph::Graph& graph, std::mt19937& random) {
   std::vector<int> positions;
   const std::vector<bool> allowed = graph::allowed_cuts(graph);
@@ -63,15 +52,24 @@ StepCase make_case(const graph::Graph& graph, const CaseOptions& options) {
   step.graph = graph;
   step.options.clips_norm = options.clips_norm;
   const std::int64_t batch = options.microbatches * options.replicas;
-  step.plan = layout::make_manual_plan(graph, graph::graph_sha256(graph), options.cuts,
-                                       {batch, 1, options.replicas});
+  const std::string hash = graph::graph_sha256(graph);
+  step.plan = layout::make_manual_plan(graph, hash, options.cuts, {batch, 1, options.replicas});
   step.plan.schedule.name = options.schedule;
   step.plan.tie_owners = options.tie_owners;
   layout::Role& role = step.plan.roles[0];
   role.mesh.data = options.replicas;
-  role.placement.resize(role.mesh.num_ranks());
-  std::iota(role.placement.begin(), role.placement.end(), 0);
-  return finish(std::move(step));
+  role.placement = options.placement;
+  if (role.placement.empty()) {
+    role.placement.resize(role.mesh.num_ranks());
+    std::iota(role.placement.begin(), role.placement.end(), 0);
+  }
+  layout::check(step.plan, hash, graph);
+  step.map = parameters::make_parameter_map(graph, step.plan, {.bucket_bytes = 64});
+  step.facts = step_facts(graph, step.plan, step.map, step.options);
+  step.schedule =
+      make_schedule(step.plan.schedule, step.facts.num_stages(), step.facts.num_microbatches);
+  step.program = make_step_program(graph, step.plan, step.map, step.options);
+  return step;
 }
 
 graph::Graph make_skips_and_ties() {
@@ -105,10 +103,10 @@ StepCase make_random_case(std::mt19937& random) {
                       .schedule = schedule_names()[pick(random, schedule_names().size())],
                       .microbatches = 1 + pick(random, 4),
                       .clips_norm = pick(random, 2) == 0};
-  StepCase step = make_case(graph, options);
-  std::vector<int>& placement = step.plan.roles[0].placement;
-  std::shuffle(placement.begin(), placement.end(), random);
-  return finish(std::move(step));
+  options.placement.resize((options.cuts.size() + 1) * options.replicas);
+  std::iota(options.placement.begin(), options.placement.end(), 0);
+  std::shuffle(options.placement.begin(), options.placement.end(), random);
+  return make_case(graph, options);
 }
 
 int pick(std::mt19937& random, std::size_t count) { return static_cast<int>(random() % count); }

@@ -28,9 +28,10 @@ struct CaseOptions {
   int microbatches = 2;  ///< Per replica.
   bool clips_norm = false;
   std::vector<layout::TieOwner> tie_owners;
+  std::vector<int> placement;  ///< Empty: ranks are numbered as the mesh has them.
 };
 
-/// Ranks are numbered as the mesh has them. Buckets are small, so that there are several.
+/// Buckets are small, so that there are several.
 StepCase make_case(const graph::Graph& graph, const CaseOptions& options);
 
 /// x -> a -> b -> c -> d -> loss; the output of a, and its tie `t`, are used in b and d too.

@@ -33,7 +33,7 @@ TEST(Usage, OfNothingIsNothing) {
 
 // The schedule `simple` on p ranks: each works m(f + b) and has a bubble of (p - 1) / (m + p - 1).
 TEST(Usage, BubbleOfAPipelineIsThatOfTheFormula) {
-  constexpr int p = 4, m = 8;
+  const int p = 4, m = 8;
   Timeline timeline{"predicted", 0, {}};
   for (int rank = 0; rank < p; ++rank) {
     for (int i = 0; i < m; ++i) {

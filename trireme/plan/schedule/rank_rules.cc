@@ -97,7 +97,8 @@ void RankRules::fail(const std::string& expected) const {
                                                ", operation " + std::to_string(cursor_) +
                                                ": expected " + expected + ", got " + actual + "; " +
                                                rule_);
-  throw error.add({.rank = rank_});
+  error.add({.rank = rank_});
+  throw error;
 }
 
 }  // namespace trireme::schedule::internal
