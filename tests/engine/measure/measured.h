@@ -31,7 +31,8 @@ struct Recorded {
 
   explicit Recorded(const std::string& name) : Recorded(models::make(name)) {}
 
-  NodeCosts costs() const { return measure_nodes(recording, batch, quick(), BusyRanks()); }
+  Subject subject() const { return {recording, batch, ranks}; }
+  NodeCosts costs() const { return measure_nodes(subject(), quick()); }
 
   /// Position of the `index`-th node with this operator.
   int position_of(const std::string& op, int index = 0) const {
@@ -45,6 +46,7 @@ struct Recorded {
   record::Recording recording;
   Batch batch;
   std::int64_t microbatch;
+  BusyRanks ranks;
 };
 
 }  // namespace trireme::measure

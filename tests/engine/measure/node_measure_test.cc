@@ -175,7 +175,8 @@ TEST(NodeMeasureTest, RefusesWhatItCannotMeasure) {
   models::TestModel test = models::make("mlp");
   const auto recording = record::record(test.model, test.make_batch, graph::Mode::kEval);
   try {
-    measure_nodes(recording, test.make_batch(4, 1), quick(), BusyRanks());
+    const Batch batch = test.make_batch(4, 1);
+    measure_nodes({recording, batch, BusyRanks()}, quick());
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);

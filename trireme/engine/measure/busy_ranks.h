@@ -33,7 +33,8 @@ class BusyRanks {
   /// Everybody's text, by rank.
   std::vector<std::string> gather(const std::string& mine) const;
 
-  /// The first rank's text.
+  /// What the first rank has; numbers are as many on all.
+  std::vector<double> from_first(std::vector<double> mine) const;
   std::string from_first(const std::string& mine) const { return gather(mine).front(); }
 
  private:

@@ -56,7 +56,7 @@ class NodeTimer {
     return std::max(0.0, timing.median_us - engine_us_);
   }
 
-  /// A backward through nothing.
+  /// A backward through nothing. The least, not to subtract what only disturbed this measurement.
   double engine_call_us() const {
     const program::NodePtr node = program::make_node<program::CaptureNode>();
     const at::Tensor tensor = at::ones({});
@@ -69,7 +69,7 @@ class NodeTimer {
                      edge, {tensor}, /*keep_graph=*/false, /*create_graph=*/false,
                      /*accumulate_grad=*/false, edge);
                })
-        .median_us;
+        .least_us;
   }
 
   const RepeatOptions options_;
@@ -103,27 +103,25 @@ void take_medians(std::vector<profile::NodeCost>& costs, const BusyRanks& ranks)
 
 }  // namespace
 
-NodeCosts measure_nodes(const record::Recording& recording, const Batch& batch,
-                        const RepeatOptions& options, const BusyRanks& ranks) {
-  require_ready(recording);
-  const BufferGuard buffers(recording);
+NodeCosts measure_nodes(const Subject& subject, const RepeatOptions& options) {
+  require_ready(subject.recording);
+  const BufferGuard buffers(subject.recording);
   const NodeTimer timer(options);
   NodeCosts result;
   std::map<std::string, int> known;
-  walk_forward(recording, batch, [&](NodeTrial& trial) {
-    const std::string key = trial.key();
-    const auto [found, is_new] = known.emplace(key, static_cast<int>(result.costs.size()));
+  walk_forward(subject.recording, subject.batch, [&](NodeTrial& trial) {
+    profile::NodeCost cost;
+    cost.key = trial.key();
+    const auto [found, is_new] = known.emplace(cost.key, static_cast<int>(result.costs.size()));
     result.cost_of.push_back(found->second);
     if (!is_new) return;
-    profile::NodeCost cost;
-    cost.key = key;
-    ranks.barrier();
-    if (ranks.is_first()) measure_memory(trial, cost);
-    ranks.barrier();
+    subject.ranks.barrier();
+    if (subject.ranks.is_first()) measure_memory(trial, cost);
+    subject.ranks.barrier();
     timer.time(trial, cost);
     result.costs.push_back(std::move(cost));
   });
-  take_medians(result.costs, ranks);
+  take_medians(result.costs, subject.ranks);
   return result;
 }
 

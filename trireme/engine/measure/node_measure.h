@@ -2,9 +2,8 @@
 
 #include <vector>
 
-#include "trireme/engine/measure/busy_ranks.h"
 #include "trireme/engine/measure/repeats.h"
-#include "trireme/engine/record/recording.h"
+#include "trireme/engine/measure/subject.h"
 #include "trireme/plan/profile/profile.h"
 
 namespace trireme::measure {
@@ -23,14 +22,12 @@ struct NodeCosts {
 /// both at once is not counted twice. What a call of the backward engine costs for itself is
 /// subtracted: a real backward is one call for all nodes.
 ///
-/// recording   in train mode, as it was recorded; its buffers are left as they were.
-/// batch       with its step scalars.
-/// ranks       times are medians over them. What is kept is told by the first rank alone, while the
-///             others wait: it counts bytes of its process.
-/// Errors      kInvalidArgument where the recording is not of train mode, or the block allocator
-///             is not installed.
-/// Cost        about four times `options` for each distinct node.
-NodeCosts measure_nodes(const record::Recording& recording, const Batch& batch,
-                        const RepeatOptions& options, const BusyRanks& ranks);
+/// Buffers are left as they were. Times are medians over the ranks. What is kept is told by the
+/// first rank alone, while the others wait: it counts bytes of its process.
+///
+/// Errors   kInvalidArgument where the recording is not of train mode, or the block allocator is
+///          not installed.
+/// Cost     about four times `options` for each distinct node.
+NodeCosts measure_nodes(const Subject& subject, const RepeatOptions& options);
 
 }  // namespace trireme::measure

@@ -39,7 +39,7 @@ Timing summary(std::vector<double> times_us) {
   std::sort(times_us.begin(), times_us.end());
   const double middle = quantile(times_us, 0.5);
   const double range = quantile(times_us, 0.75) - quantile(times_us, 0.25);
-  return {middle, middle > 0 ? range / middle : 0};
+  return {middle, times_us.front(), middle > 0 ? range / middle : 0};
 }
 
 Microseconds time_once(const std::function<void()>& work) {

@@ -37,9 +37,10 @@ class Repeats {
   Microseconds measured_{0};
 };
 
-/// Median and spread of some measurements.
+/// Some measurements.
 struct Timing {
   double median_us = 0;
+  double least_us = 0;
   double spread = 0;  ///< Interquartile range over the median.
 };
 

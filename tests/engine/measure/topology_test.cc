@@ -1,0 +1,97 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "tests/engine/measure/ranks.h"
+#include "trireme/base/error.h"
+#include "trireme/engine/measure/detect_topology.h"
+#include "trireme/engine/measure/host_facts.h"
+#include "trireme/engine/measure/link_measure.h"
+#include "trireme/plan/topology/json.h"
+
+namespace trireme::measure {
+namespace {
+
+using internal::field_of;
+using internal::usable_bytes;
+using testing::SizeIs;
+
+TEST(HostFactsTest, FieldsOfKernelFiles) {
+  constexpr const char* kText = "processor\t: 0\nmodel name\t: A Processor @ 2: 1\nflags :\n";
+  EXPECT_EQ(field_of(kText, "model name"), "A Processor @ 2: 1");
+  EXPECT_EQ(field_of(kText, "model"), "");
+  EXPECT_EQ(field_of(kText, "flags"), "");
+  EXPECT_EQ(field_of("", "flags"), "");
+}
+
+TEST(HostFactsTest, TheLowestLimitOfMemoryHolds) {
+  constexpr const char* kMeminfo = "MemTotal:       2048 kB\nMemFree:  7 kB\n";
+  const std::int64_t total = 2 << 20;
+  EXPECT_EQ(usable_bytes(kMeminfo, {}), total);
+  EXPECT_EQ(usable_bytes(kMeminfo, std::array<std::string, 2>{"", "max\n"}), total);
+  EXPECT_EQ(usable_bytes(kMeminfo, std::array<std::string, 2>{"9000\n", "max\n"}), 9000);
+  EXPECT_EQ(usable_bytes(kMeminfo, std::array<std::string, 1>{"9223372036854771712\n"}), total);
+  EXPECT_THROW(usable_bytes("MemFree: 7 kB\n", {}), Error);
+}
+
+TEST(DetectTopologyTest, OneRankHasItsHostForItself) {
+  const topology::Topology found = detect_topology(BusyRanks(), {});
+  ASSERT_THAT(found.hosts, SizeIs(1));
+  ASSERT_THAT(found.ranks, SizeIs(1));
+  EXPECT_EQ(found.hosts[0].name, host_name());
+  EXPECT_EQ(found.ranks[0].memory_bytes, found.hosts[0].memory_bytes);
+  EXPECT_GE(found.ranks[0].memory_bytes, std::int64_t{64} << 20);
+}
+
+TEST(DetectTopologyTest, RanksOfAHostShareItAndAgree) {
+  std::array<topology::Topology, 2> found;
+  run_ranks(2, [&](transport::Endpoint& endpoint, const BusyRanks& ranks) {
+    found[endpoint.rank()] = detect_topology(ranks, {});
+  });
+  EXPECT_EQ(found[0], found[1]);
+  ASSERT_THAT(found[0].hosts, SizeIs(1));
+  ASSERT_THAT(found[0].ranks, SizeIs(2));
+  EXPECT_EQ(found[0].ranks[1].memory_bytes, found[0].hosts[0].memory_bytes / 2);
+  EXPECT_THAT(topology::shared_cores(found[0]), SizeIs(1));
+}
+
+TEST(DetectTopologyTest, MemoryOfADeviceCanBeGiven) {
+  run_ranks(2, [](transport::Endpoint&, const BusyRanks& ranks) {
+    const auto found = detect_topology(ranks, {.device_memory_bytes = 12345});
+    EXPECT_EQ(found.ranks[0].memory_bytes, 12345);
+    EXPECT_EQ(found.ranks[1].memory_bytes, 12345);
+  });
+}
+
+TEST(LinkMeasureTest, TimesAreTheSameOnAllRanksAndGrowWithTheSize) {
+  for (const int num_ranks : {2, 3}) {
+    std::vector<std::vector<profile::LinkTable>> found(num_ranks);
+    run_ranks(num_ranks, [&](transport::Endpoint& endpoint, const BusyRanks& ranks) {
+      const LinkOptions options{.sizes = {64, 1 << 12, 16 << 20}, .max_round_trips = 20};
+      found[endpoint.rank()] = measure_links(endpoint, ranks, options);
+    });
+    for (const auto& tables : found) EXPECT_EQ(tables, found[0]);
+    ASSERT_THAT(found[0], SizeIs(1));
+    const profile::LinkTable& table = found[0][0];
+    EXPECT_EQ(table.kind, "host");
+    ASSERT_THAT(table.times, SizeIs(3));
+    for (const profile::LinkTime& time : table.times) {
+      EXPECT_GT(time.alone_us, 0);
+      EXPECT_GT(time.beside_compute_us, 0);
+      EXPECT_LT(time.alone_us, 1e7);
+      EXPECT_LT(time.beside_compute_us, 1e7);
+    }
+    EXPECT_LT(table.times[0].alone_us, table.times[2].alone_us);
+    EXPECT_LT(table.times[0].beside_compute_us, table.times[2].beside_compute_us);
+  }
+}
+
+TEST(LinkMeasureTest, OneRankHasNoLinks) {
+  run_ranks(1, [](transport::Endpoint& endpoint, const BusyRanks& ranks) {
+    EXPECT_THAT(measure_links(endpoint, ranks, {}), SizeIs(0));
+  });
+}
+
+}  // namespace
+}  // namespace trireme::measure

@@ -1,0 +1,54 @@
+#include "trireme/engine/measure/detect_topology.h"
+
+#include <algorithm>
+#include <string>
+
+#include "trireme/base/json.h"
+#include "trireme/engine/measure/host_facts.h"
+#include "trireme/plan/topology/json.h"
+
+namespace trireme::measure {
+namespace {
+
+/// This rank alone on its host: what the ranks tell each other.
+topology::Topology own_place(const DetectOptions& options) {
+  HostFacts facts = host_facts();
+  const topology::Host host{facts.name, facts.num_cores, facts.memory_bytes};
+  const std::int64_t memory_bytes =
+      options.device_memory_bytes > 0 ? options.device_memory_bytes : facts.memory_bytes;
+  return {{host}, {{0, std::move(facts.cores), memory_bytes}}};
+}
+
+/// Adds the one rank of `place`.
+void add(topology::Topology place, topology::Topology& all) {
+  topology::RankPlace rank = std::move(place.ranks.at(0));
+  const topology::Host& host = place.hosts.at(0);
+  const auto known =
+      std::find_if(all.hosts.begin(), all.hosts.end(),
+                   [&](const topology::Host& other) { return other.name == host.name; });
+  rank.host = static_cast<int>(known - all.hosts.begin());
+  if (known == all.hosts.end()) all.hosts.push_back(host);
+  all.ranks.push_back(std::move(rank));
+}
+
+/// Each rank gets an equal part of its host's memory.
+void share_memory(topology::Topology& topology) {
+  std::vector<std::int64_t> num_ranks(topology.hosts.size());
+  for (const topology::RankPlace& rank : topology.ranks) ++num_ranks[rank.host];
+  for (topology::RankPlace& rank : topology.ranks) rank.memory_bytes /= num_ranks[rank.host];
+}
+
+}  // namespace
+
+topology::Topology detect_topology(const BusyRanks& ranks, const DetectOptions& options) {
+  topology::Topology result;
+  for (const std::string& text : ranks.gather(compact_text(to_json(own_place(options))))) {
+    const Json json = parse_json(text, "place of a rank");
+    add(topology::topology_from_json(json), result);
+  }
+  if (options.device_memory_bytes <= 0) share_memory(result);
+  topology::check(result);
+  return result;
+}
+
+}  // namespace trireme::measure

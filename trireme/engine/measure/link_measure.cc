@@ -1,0 +1,145 @@
+#include "trireme/engine/measure/link_measure.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <span>
+#include <utility>
+
+#include "trireme/base/error.h"
+#include "trireme/engine/measure/host_facts.h"
+#include "trireme/engine/measure/repeats.h"
+#include "trireme/wire/channel/channel.h"
+
+namespace trireme::measure {
+namespace {
+
+constexpr transport::Tag kMessages = 0x6c696e6b;  // nothing else is under way meanwhile
+constexpr std::chrono::seconds kDeadline{60};
+
+/// Compute that fits into a core's cache: waits that must not leave the core idle are made of it.
+class BusyWork {
+ public:
+  void slice() {
+    constexpr float kDecay = 0.999F;
+    for (std::size_t i = 0; i < sums_.size(); ++i) sums_[i] = kDecay * sums_[i] + terms_[i];
+  }
+
+ private:
+  static constexpr std::size_t kNumFloats = 8 << 10;
+  std::vector<float> sums_ = std::vector<float>(kNumFloats, 1.0F);
+  std::vector<float> terms_ = std::vector<float>(kNumFloats, 0.5F);
+};
+
+enum class Meanwhile { kSleep, kCompute };
+
+class LinkTimer {
+ public:
+  LinkTimer(transport::Endpoint& endpoint, Meanwhile meanwhile)
+      : endpoint_(endpoint), meanwhile_(meanwhile) {}
+
+  /// Median one-way time; 0 on ranks that do not know it.
+  double one_way_us(std::int64_t bytes, int num_round_trips) {
+    constexpr int kWarmups = 2;
+    const int rank = endpoint_.rank();
+    if (rank == 1) {
+      answer(bytes, num_round_trips + kWarmups);
+      return 0;
+    }
+    if (rank > 1) {
+      std::byte end;
+      if (meanwhile_ == Meanwhile::kCompute) wait(recv(0, {&end, 1}));
+      return 0;
+    }
+    std::vector<double> times = ask(bytes, num_round_trips + kWarmups);
+    for (int other = 2; meanwhile_ == Meanwhile::kCompute && other < endpoint_.world_size();
+         ++other) {
+      const std::byte end{};
+      wait(channel(other).send({&end, 1}));
+    }
+    times.erase(times.begin(), times.begin() + kWarmups);
+    return median(std::move(times)) / 2;
+  }
+
+ private:
+  channel::Channel channel(int peer) { return {endpoint_, peer, kMessages}; }
+
+  transport::WorkPtr recv(int peer, std::span<std::byte> memory) {
+    return channel(peer).recv([memory](std::size_t) { return memory; });
+  }
+
+  void wait(const transport::WorkPtr& work) {
+    const Clock::time_point end = Clock::now() + kDeadline;
+    while (meanwhile_ == Meanwhile::kCompute && !work->is_done() && Clock::now() < end) {
+      busy_.slice();
+    }
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+    transport::wait(*work, std::max(left, std::chrono::milliseconds(0)),
+                    {.rank = endpoint_.rank(), .operation = "message of the profile"});
+  }
+
+  std::vector<double> ask(std::int64_t bytes, int num_round_trips) {
+    std::vector<std::byte> sent(bytes), received(bytes);
+    std::vector<double> times;
+    for (int i = 0; i < num_round_trips; ++i) {
+      const transport::WorkPtr answer = recv(1, received);
+      const Clock::time_point start = Clock::now();
+      const transport::WorkPtr question = channel(1).send(sent);
+      wait(answer);
+      times.push_back(Microseconds(Clock::now() - start).count());
+      wait(question);
+    }
+    return times;
+  }
+
+  void answer(std::int64_t bytes, int num_round_trips) {
+    std::vector<std::byte> sent(bytes), received(bytes);
+    transport::WorkPtr question = recv(0, received);
+    for (int i = 0; i < num_round_trips; ++i) {
+      wait(question);
+      if (i + 1 < num_round_trips) question = recv(0, received);
+      wait(channel(0).send(sent));
+    }
+  }
+
+  transport::Endpoint& endpoint_;
+  const Meanwhile meanwhile_;
+  BusyWork busy_;
+};
+
+void require_one_host(const BusyRanks& ranks) {
+  const std::vector<std::string> names = ranks.gather(host_name());
+  for (std::size_t rank = 0; rank < names.size(); ++rank) {
+    if (names[rank] == names[0]) continue;
+    throw Error(ErrorKind::kUnavailable,
+                "rank " + std::to_string(rank) + " is on host '" + names[rank] + "', rank 0 on '" +
+                    names[0] + "': links between hosts are not measured yet; profile on one host");
+  }
+}
+
+}  // namespace
+
+std::vector<profile::LinkTable> measure_links(transport::Endpoint& endpoint, const BusyRanks& ranks,
+                                              const LinkOptions& options) {
+  if (endpoint.world_size() == 1) return {};
+  require_one_host(ranks);
+  LinkTimer alone(endpoint, Meanwhile::kSleep), beside(endpoint, Meanwhile::kCompute);
+  std::vector<double> times;
+  for (const std::int64_t bytes : options.sizes) {
+    const int num_round_trips = static_cast<int>(
+        std::clamp<std::int64_t>(options.max_bytes / std::max<std::int64_t>(bytes, 1),
+                                 options.min_round_trips, options.max_round_trips));
+    for (LinkTimer* timer : {&alone, &beside}) {
+      ranks.barrier();
+      times.push_back(timer->one_way_us(bytes, num_round_trips));
+    }
+  }
+  times = ranks.from_first(std::move(times));
+  profile::LinkTable table{.kind = "host", .times = {}};
+  for (std::size_t i = 0; i < options.sizes.size(); ++i) {
+    table.times.push_back({options.sizes[i], times[2 * i], times[2 * i + 1]});
+  }
+  return {table};
+}
+
+}  // namespace trireme::measure

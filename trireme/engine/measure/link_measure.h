@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "trireme/engine/measure/busy_ranks.h"
+#include "trireme/plan/profile/profile.h"
+#include "trireme/wire/transport/endpoint.h"
+
+namespace trireme::measure {
+
+struct LinkOptions {
+  std::vector<std::int64_t> sizes = {64,       256,       1 << 10, 4 << 10, 16 << 10,
+                                     64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20};
+  int min_round_trips = 5;
+  int max_round_trips = 100;
+  std::int64_t max_bytes = std::int64_t{64} << 20;  ///< One way, unless that is too few trips.
+};
+
+/// One-way times of messages between the first two ranks, by ping-pong: half a round trip, the
+/// recv of every message posted before it is sent. The same on all ranks; empty where there is one.
+///
+///     rank 0   send . . . . . . . recv      alone: both sleep until their message is there
+///     rank 1   . . . recv send . . . .      beside compute: all ranks compute in slices of some
+///                                           microseconds and look after each
+///
+/// Beside compute, messages are moved by the transport's threads, which have to get a core from
+/// ranks that never pause: as in a pipeline, where a message comes while another microbatch
+/// computes. No thread is added for the measurement, which would compete too; instead, an arrival
+/// is noticed late by half a slice on average.
+///
+/// endpoint   of the world that `ranks` are all of; all on one host, else kUnavailable.
+/// Errors     those of the endpoint; kTimeout after 60 s without a message.
+std::vector<profile::LinkTable> measure_links(transport::Endpoint& endpoint, const BusyRanks& ranks,
+                                              const LinkOptions& options);
+
+}  // namespace trireme::measure

@@ -1,0 +1,90 @@
+#include "trireme/engine/measure/measure_profile.h"
+
+#include <ATen/Version.h>
+#include <torch/version.h>
+
+#include <string>
+
+#include "trireme/base/error.h"
+#include "trireme/engine/measure/host_facts.h"
+#include "trireme/engine/measure/node_measure.h"
+#include "trireme/engine/measure/range_measure.h"
+#include "trireme/engine/program/step_losses.h"
+#include "trireme/plan/graph/json.h"
+#include "trireme/plan/profile/json.h"
+
+namespace trireme::measure {
+namespace {
+
+profile::Hardware hardware() {
+  return {.processor = processor_name(),
+          .num_cores = host_facts().num_cores,
+          .instruction_set = at::get_cpu_capability(),
+          .torch_version = TORCH_VERSION};
+}
+
+std::vector<double> node_times(const NodeCosts& nodes) {
+  std::vector<double> times;
+  for (const int index : nodes.cost_of) {
+    const profile::NodeCost& cost = nodes.costs[index];
+    times.push_back(cost.forward_us + cost.input_us + cost.weight_us);
+  }
+  return times;
+}
+
+std::vector<profile::RangeTime> ranges_of(const NodeCosts& nodes, const Subject& subject,
+                                          const RepeatOptions& options) {
+  std::vector<int> cuts;
+  if (const auto cut = middle_cut(subject.recording.graph, node_times(nodes))) {
+    cuts.push_back(*cut);
+  }
+  return measure_ranges(subject, cuts, options);
+}
+
+/// What the first rank measured.
+profile::Profile from_first(const profile::Profile& mine, const BusyRanks& ranks) {
+  const std::string text = ranks.from_first(compact_text(to_json(mine)));
+  return profile::profile_from_json(parse_json(text, "profile of the first rank"));
+}
+
+double ratio(double now, double then) { return then > 0 ? now / then : 1; }
+
+}  // namespace
+
+profile::Profile measure_profile(const Subject& subject, transport::Endpoint* endpoint,
+                                 const MeasureOptions& options) {
+  if (!options.update) {
+    throw Error(ErrorKind::kInvalidArgument, "a profile needs the optimizer's update function");
+  }
+  const graph::Graph& graph = subject.recording.graph;
+  NodeCosts nodes = measure_nodes(subject, options.nodes);
+  profile::Profile profile{.graph_sha256 = graph::graph_sha256(graph),
+                           .microbatch = program::num_samples(graph, subject.batch),
+                           .num_busy_ranks = subject.ranks.num_ranks(),
+                           .hardware = hardware()};
+  profile.ranges = ranges_of(nodes, subject, options.ranges);
+  profile.costs = std::move(nodes.costs);
+  profile.cost_of = std::move(nodes.cost_of);
+  profile.step = measure_step(options.update, options.nodes, subject.ranks);
+  if (endpoint != nullptr) profile.links = measure_links(*endpoint, subject.ranks, options.links);
+  profile = from_first(profile, subject.ranks);
+  profile::check(profile, graph);
+  return profile;
+}
+
+std::vector<RangeDrift> drift(const profile::Profile& then, const Subject& subject,
+                              const RepeatOptions& options) {
+  std::vector<int> cuts;
+  for (const profile::RangeTime& range : then.ranges) {
+    if (range.begin > 0) cuts.push_back(range.begin);
+  }
+  std::vector<RangeDrift> result;
+  for (const profile::RangeTime& now : measure_ranges(subject, cuts, options)) {
+    const profile::RangeTime& before = then.ranges[result.size()];
+    result.push_back(
+        {ratio(now.forward_us, before.forward_us), ratio(now.backward_us, before.backward_us)});
+  }
+  return result;
+}
+
+}  // namespace trireme::measure

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <vector>
+
+#include "trireme/engine/measure/link_measure.h"
+#include "trireme/engine/measure/repeats.h"
+#include "trireme/engine/measure/step_measure.h"
+#include "trireme/engine/measure/subject.h"
+#include "trireme/plan/profile/profile.h"
+
+namespace trireme::measure {
+
+struct MeasureOptions {
+  UpdateFunction update;  ///< The optimizer's; required.
+  RepeatOptions nodes;
+  RepeatOptions ranges = {.min_repeats = 10,
+                          .max_repeats = 100,
+                          .min_time = std::chrono::milliseconds(500),
+                          .max_time = std::chrono::seconds(10)};
+  LinkOptions links;
+};
+
+/// Measures all of a profile: nodes, the two ranges that `middle_cut` parts (one where no cut is
+/// allowed), what a step does outside stages, and links. It has passed profile::check and is the
+/// same on all ranks, byte for byte.
+///
+/// endpoint   of the world that the subject's ranks are all of; null where there is one rank.
+/// Errors     kInvalidArgument where `update` is missing; those of the parts.
+profile::Profile measure_profile(const Subject& subject, transport::Endpoint* endpoint,
+                                 const MeasureOptions& options);
+
+/// How much slower the machine is than it was, as a factor: 1 is no drift.
+struct RangeDrift {
+  double forward = 1;
+  double backward = 1;
+};
+
+/// Measures the ranges of `then` again and divides: for each, now / then. The same on all ranks.
+std::vector<RangeDrift> drift(const profile::Profile& then, const Subject& subject,
+                              const RepeatOptions& options);
+
+}  // namespace trireme::measure

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "trireme/engine/measure/repeats.h"
+#include "trireme/engine/measure/subject.h"
+#include "trireme/plan/profile/profile.h"
+
+namespace trireme::measure {
+
+/// The allowed cut that parts the nodes most evenly; nothing where no cut is allowed.
+///
+/// node_us   time of each node.
+std::optional<int> middle_cut(const graph::Graph& graph, std::span<const double> node_us);
+
+/// Times the ranges between `cuts` as the stages that they would be: forward and backward of one
+/// microbatch, medians over repeats and ranks.
+///
+/// Gradients of parameters are dropped as they come: folding them is no part of the times
+/// (profile::StepCosts::fold_ns is its price), nor are copies of what crosses a cut.
+///
+/// cuts     ascending, allowed.
+/// Buffers are left as they were. Cost: memory of a forward of all nodes.
+std::vector<profile::RangeTime> measure_ranges(const Subject& subject, std::span<const int> cuts,
+                                               const RepeatOptions& options);
+
+}  // namespace trireme::measure
