@@ -2,26 +2,21 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <string>
 #include <tuple>
 #include <vector>
 
-#include "tests/wire/transport/worlds.h"
+#include "tests/wire/collectives/group_world.h"
 #include "trireme/kernels/reduce/tree.h"
-#include "trireme/wire/collectives/group.h"
 
-namespace trireme::collectives {
+namespace trireme::collectives::test {
 namespace {
 
-using namespace std::chrono_literals;
-using transport::Endpoint;
-using transport::test::Backend;
-using transport::test::Endpoints;
 using transport::test::expect_no_errors;
-using transport::test::make_world;
-using transport::test::run_ranks;
+using transport::test::wait_for;
 
 /// Numbers of very different sizes, so that every other order gives other bits.
 template <typename T>
@@ -48,61 +43,75 @@ std::vector<T> naive_sum(int num_ranks, std::int64_t count) {
 
 template <typename T>
 bool same_bits(const std::vector<T>& a, const std::vector<T>& b, Chunk chunk) {
-  return a.size() == b.size() &&
-         std::memcmp(a.data() + chunk.begin, b.data() + chunk.begin, chunk.size() * sizeof(T)) == 0;
-}
-
-std::vector<int> all_ranks(const Endpoint& endpoint) {
-  std::vector<int> ranks(endpoint.world_size());
-  for (int rank = 0; rank < endpoint.world_size(); ++rank) ranks[rank] = rank;
-  return ranks;
+  return std::memcmp(a.data() + chunk.begin, b.data() + chunk.begin, chunk.size() * sizeof(T)) == 0;
 }
 
 template <typename T>
-void check_sums(Endpoint& endpoint, std::int64_t count) {
-  Group group(endpoint, all_ranks(endpoint), {.name = "data", .id = 1, .deadline = 10s});
-  const std::vector<T> sum = naive_sum<T>(group.size(), count);
-  std::vector<T> reduced = numbers_of<T>(endpoint.rank(), count);
-  std::vector<T> scattered = reduced;
-  const auto first = group.all_reduce(std::span(reduced));
-  const auto second = group.reduce_scatter(std::span(scattered));
-  transport::wait(*first, 10s, {});
-  transport::wait(*second, 10s, {});
+void check_sums(Group& group, const std::vector<T>& sum) {
+  const auto count = static_cast<std::int64_t>(sum.size());
+  const std::vector<T> before = numbers_of<T>(group.group_rank(), count);
+  std::vector<T> reduced = before;
+  std::vector<T> scattered = before;
+  const WorkPtr first = group.all_reduce(std::span(reduced));
+  const WorkPtr second = group.reduce_scatter(std::span(scattered));
+  wait_for(first);
+  wait_for(second);
   EXPECT_TRUE(same_bits(reduced, sum, {0, count}));
-
-  const std::vector<T> before = numbers_of<T>(endpoint.rank(), count);
   const Chunk own = chunk_of(count, group.size(), group.group_rank());
   EXPECT_TRUE(same_bits(scattered, sum, own));
   EXPECT_TRUE(same_bits(scattered, before, {0, own.begin}));
   EXPECT_TRUE(same_bits(scattered, before, {own.end, count}));
 }
 
-// Backend, ranks, elements: a pairwise covering set of ranks {1, 2, 3, 4, 7, 8} and sizes.
-using Case = std::tuple<Backend, int, std::int64_t>;
+struct Case {
+  Backend backend;
+  int num_ranks;
+  std::int64_t count;
+};
+
+std::string name_of(const testing::TestParamInfo<Case>& info) {
+  return std::string(to_text(info.param.backend)) + "_" + std::to_string(info.param.num_ranks) +
+         "_ranks_" + std::to_string(info.param.count);
+}
+
+/// All pairs of (ranks, count) and of (backend, ranks), and each backend with several counts.
+std::vector<Case> cases() {
+  constexpr std::int64_t kCounts[] = {0, 1, 5, 16, 100, 1000, 4099, 100'000};
+  std::vector<Case> result;
+  int next = 0;
+  for (const int num_ranks : {1, 2, 3, 4, 7, 8}) {
+    for (const std::int64_t count : kCounts) {
+      const auto& backends = transport::test::kBackends;
+      result.push_back({backends[next++ % backends.size()], num_ranks, count});
+    }
+    ++next;  // so that a count meets all backends
+  }
+  return result;
+}
 
 class Sums : public testing::TestWithParam<Case> {};
 
+INSTANTIATE_TEST_SUITE_P(Pairs, Sums, testing::ValuesIn(cases()), name_of);
+
 TEST_P(Sums, HaveTheBitsOfTheTree) {
-  const auto [backend, num_ranks, count] = GetParam();
-  Endpoints endpoints = make_world(backend, num_ranks);
-  expect_no_errors(run_ranks(endpoints, [count = count](Endpoint& endpoint) {
-    check_sums<float>(endpoint, count);
-    check_sums<double>(endpoint, count);
-    endpoint.shutdown(10s);
+  const Case& param = GetParam();
+  const auto sum_f32 = naive_sum<float>(param.num_ranks, param.count);
+  const auto sum_f64 = naive_sum<double>(param.num_ranks, param.count);
+  expect_no_errors(run_group(param.backend, param.num_ranks, [&](Group& group) {
+    check_sums(group, sum_f32);
+    check_sums(group, sum_f64);
   }));
 }
 
-std::string name_of(const testing::TestParamInfo<Case>& info) {
-  const auto [backend, num_ranks, count] = info.param;
-  return std::string(to_text(backend)) + "_" + std::to_string(num_ranks) + "_ranks_" +
-         std::to_string(count);
+// The order is what the test above would notice: a left fold has other bits.
+TEST(SumsOracle, TellsOrdersApart) {
+  std::vector<float> fold = numbers_of<float>(0, 1000);
+  for (int rank = 1; rank < 4; ++rank) {
+    const std::vector<float> part = numbers_of<float>(rank, 1000);
+    for (int i = 0; i < 1000; ++i) fold[i] += part[i];
+  }
+  EXPECT_FALSE(same_bits(fold, naive_sum<float>(4, 1000), {0, 1000}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, Sums,
-                         testing::Combine(testing::ValuesIn(transport::test::kBackends),
-                                          testing::Values(1, 2, 3, 4, 7, 8),
-                                          testing::Values(0, 1, 5, 16, 100, 1000, 100'000)),
-                         name_of);
-
 }  // namespace
-}  // namespace trireme::collectives
+}  // namespace trireme::collectives::test

@@ -1,0 +1,181 @@
+// Ranks that differ, come too late, go away or give nonsense: nobody hangs, everyone is told.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/wire/collectives/group_world.h"
+#include "trireme/wire/collectives/description.h"
+
+namespace trireme::collectives::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using transport::test::error_of;
+using transport::test::error_of_call;
+using transport::test::run_ranks;
+using transport::test::wait_for;
+using Clock = std::chrono::steady_clock;
+
+class GroupFailureTest : public testing::TestWithParam<Backend> {};
+
+INSTANTIATE_TEST_SUITE_P(Backends, GroupFailureTest, testing::ValuesIn(transport::test::kBackends),
+                         testing::PrintToStringParamName());
+
+using Call = std::function<WorkPtr(Group&)>;
+
+/// After two barriers ranks 0 and 1 call `most`, rank 2 calls `other`.
+void expect_mismatch(Backend backend, const Call& most, const Call& other,
+                     const std::string& most_text, const std::string& other_text) {
+  const std::string text =
+      "group data: the ranks call different operations: rank 0 operation 2: " + most_text +
+      " among 3 ranks, rank 2 operation 2: " + other_text + " among 3 ranks;";
+  const auto start = Clock::now();
+  const Errors errors = run_group(backend, 3, [&](Group& group) {
+    wait_for(group.barrier());
+    wait_for(group.barrier());
+    wait_for(group.group_rank() == 2 ? other(group) : most(group));
+  });
+  EXPECT_LT(Clock::now() - start, 5s);
+  for (const auto& error : errors) {
+    ASSERT_TRUE(error.has_value());
+    EXPECT_EQ(error->kind(), ErrorKind::kInvalidArgument) << error->what();
+    EXPECT_THAT(error->message(), HasSubstr(text));
+    EXPECT_EQ(error->context().group, "data");
+    EXPECT_EQ(error->context().sequence, 2);
+    EXPECT_TRUE(error->context().rank.has_value());
+  }
+}
+
+TEST_P(GroupFailureTest, RanksThatCallDifferentThings) {
+  const auto reduce = [](std::size_t count) {
+    return [data = std::make_shared<std::vector<float>>(count)](Group& group) {
+      // One buffer per rank.
+      thread_local std::vector<float> own;
+      own.assign(data->size(), 1);
+      return group.all_reduce(std::span(own));
+    };
+  };
+  const Call reduce_f64 = [](Group& group) {
+    thread_local std::vector<double> own;
+    own.assign(100, 1);
+    return group.all_reduce(std::span(own));
+  };
+  const auto broadcast = [](int root) {
+    return [root](Group& group) {
+      thread_local std::vector<std::byte> own;
+      own.resize(100);
+      return group.broadcast(own, root);
+    };
+  };
+  const Call barrier = [](Group& group) { return group.barrier(); };
+  const Backend backend = GetParam();
+  expect_mismatch(backend, reduce(100), reduce(101), "all_reduce of 100 f32",
+                  "all_reduce of 101 f32");
+  expect_mismatch(backend, reduce(100), reduce_f64, "all_reduce of 100 f32",
+                  "all_reduce of 100 f64");
+  expect_mismatch(backend, reduce(100'000), barrier, "all_reduce of 100000 f32", "barrier");
+  expect_mismatch(backend, barrier, broadcast(1), "barrier",
+                  "broadcast of 100 bytes from group rank 1");
+  expect_mismatch(backend, broadcast(0), broadcast(1), "broadcast of 100 bytes from group rank 0",
+                  "broadcast of 100 bytes from group rank 1");
+}
+
+TEST_P(GroupFailureTest, ARankThatDoesNotComeIsNamed) {
+  Endpoints endpoints = make_world(GetParam(), 3);
+  const Errors errors = run_ranks(endpoints, [](Endpoint& endpoint) {
+    std::vector<std::byte> memory;
+    if (endpoint.rank() == 1) return wait_for(endpoint.recv(0, 1, transport::test::into(memory)));
+    Group group(endpoint, first_ranks(3), {.name = "data", .id = 1, .deadline = 100ms});
+    std::vector<float> data(100);
+    wait_for(group.all_reduce(std::span(data)));
+  });
+  // Ranks 0 and 2 wait; whoever is first tells the others.
+  for (const auto& error : errors) {
+    ASSERT_TRUE(error.has_value());
+    EXPECT_EQ(error->kind(), ErrorKind::kTimeout) << error->what();
+    EXPECT_THAT(error->message(), HasSubstr("waited 100 ms for rank 1;"));
+    EXPECT_EQ(error->context().operation, "all_reduce");
+    EXPECT_EQ(error->context().sequence, 0);
+    EXPECT_EQ(error->context().peer, 1);
+    EXPECT_EQ(error->context().group, "data");
+  }
+}
+
+TEST_P(GroupFailureTest, AllThatFollowsFailsToo) {
+  Endpoints endpoints = make_world(GetParam(), 2);
+  const std::string text = "rank 1 is lost: its connection closed";
+  Group group(*endpoints[0], {0, 1}, {.name = "data", .id = 1});
+  std::vector<float> data(100);
+  const WorkPtr first = group.all_reduce(std::span(data));
+  const WorkPtr second = group.barrier();
+  EXPECT_FALSE(first->wait_for(10ms));
+  endpoints[1].reset();
+  const Error error = error_of(first);
+  EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);
+  EXPECT_STREQ(error.what(), ("peer lost: " + text +
+                              " (rank 0, peer 1, group data, operation all_reduce, sequence 0)")
+                                 .c_str());
+  EXPECT_EQ(error_of(second).message(), text);
+  EXPECT_EQ(error_of(group.barrier()).message(), text);
+  EXPECT_EQ(endpoints[0]->failure()->message(), text);
+}
+
+// A rank goes away in the middle of long sums.
+TEST_P(GroupFailureTest, ALostRankIsNamedByAll) {
+  Endpoints endpoints = make_world(GetParam(), 4);
+  const Errors errors = run_ranks(endpoints, [&](Endpoint& endpoint) {
+    const int rank = endpoint.rank();
+    Group group(endpoint, first_ranks(4), {.name = "data", .id = 1});
+    std::vector<float> data(50'000);
+    for (int round = 0; rank != 3 || round < 3; ++round)
+      wait_for(group.all_reduce(std::span(data)));
+    group.all_reduce(std::span(data));  // and closes the group in the middle of it
+  });
+  for (int rank = 0; rank < 3; ++rank) {
+    ASSERT_TRUE(errors[rank].has_value());
+    EXPECT_EQ(errors[rank]->kind(), ErrorKind::kCancelled) << errors[rank]->what();
+    EXPECT_THAT(errors[rank]->message(), HasSubstr("closed with operations under way"));
+    EXPECT_EQ(errors[rank]->context().group, "data");
+  }
+}
+
+TEST_P(GroupFailureTest, RefusesBadArguments) {
+  Endpoints endpoints = make_world(GetParam(), 3);
+  Endpoint& endpoint = *endpoints[0];
+  const std::vector<std::vector<int>> bad_ranks = {{}, {1, 2}, {0, 3}, {0, -1}, {0, 1, 1}};
+  for (const std::vector<int>& ranks : bad_ranks) {
+    const Error error = error_of_call([&] { const Group group(endpoint, ranks, {.name = "g"}); });
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+    EXPECT_EQ(error.context().group, "g");
+  }
+  EXPECT_THROW(const Group group(endpoint, {0}, {.id = std::uint64_t{1} << 61}), Error);
+  Group group(endpoint, {0, 1}, {.name = "g"});
+  std::vector<std::byte> data(10);
+  EXPECT_THROW(group.all_gather(data, data), Error);
+  EXPECT_THROW(group.broadcast(data, 2), Error);
+  EXPECT_THROW(group.broadcast(data, -1), Error);
+}
+
+TEST(Description, RoundTripAndRefusal) {
+  const Description description{.sequence = 5,
+                                .operation = Operation::kBroadcast,
+                                .type = ElementType::kByte,
+                                .count = 1LL << 40,
+                                .root = 2,
+                                .group_size = 3};
+  EXPECT_EQ(parse_description(to_bytes(description)), description);
+  EXPECT_EQ(to_text(description),
+            "operation 5: broadcast of 1099511627776 bytes from group rank 2 among 3 ranks");
+  for (const std::size_t i : {0, 12, 13, 14}) {
+    auto bytes = to_bytes(description);
+    bytes[i] ^= std::byte{0x40};
+    EXPECT_EQ(error_of_call([&] { parse_description(bytes); }).kind(), ErrorKind::kCorruptData);
+  }
+}
+
+}  // namespace
+}  // namespace trireme::collectives::test

@@ -1,0 +1,41 @@
+#pragma once
+
+// Groups over every backend of the transport's tests.
+
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "tests/wire/transport/worlds.h"
+#include "trireme/wire/collectives/group.h"
+
+namespace trireme::collectives::test {
+
+using transport::Endpoint;
+using transport::WorkPtr;
+using transport::test::Backend;
+using transport::test::Endpoints;
+using transport::test::Errors;
+
+inline std::vector<int> first_ranks(int count) {
+  std::vector<int> ranks(count);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+/// Runs `body` on all ranks of a world, each with its part of one group; what each threw.
+inline Errors run_group(Backend backend, int num_ranks, const std::function<void(Group&)>& body,
+                        std::chrono::milliseconds deadline = std::chrono::seconds(20)) {
+  Endpoints endpoints = transport::test::make_world(backend, num_ranks);
+  return transport::test::run_ranks(endpoints, [&](Endpoint& endpoint) {
+    {
+      Group group(endpoint, first_ranks(num_ranks),
+                  {.name = "data", .id = 1, .deadline = deadline});
+      body(group);
+    }
+    endpoint.shutdown(std::chrono::seconds(20));
+  });
+}
+
+}  // namespace trireme::collectives::test

@@ -1,0 +1,43 @@
+// Real processes over tcp, one of which dies by kill -9 in the middle of sums.
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/wire/transport/processes.h"
+#include "trireme/wire/collectives/group.h"
+#include "trireme/wire/transport/tcp/world.h"
+
+namespace trireme::collectives::test {
+namespace {
+
+TEST(Kill, InTheMiddleOfACollective) {
+  transport::test::expect_rank_2_named(
+      [](int rank, const transport::Address& address, const auto& ready) {
+        transport::StoreClient store(address, rank);
+        const auto endpoint =
+            transport::connect_tcp_world({.store = store, .rank = rank, .world_size = 4});
+        Group group(*endpoint, {0, 1, 2, 3}, {.name = "data", .id = 1});
+        std::vector<float> data(1'000'000);
+        for (int round = 0;; ++round) {
+          transport::wait(*group.all_reduce(std::span(data)), std::chrono::seconds(20), {});
+          if (round == 0) ready();
+        }
+      });
+}
+
+TEST(Kill, WhileTheOthersWaitInABarrier) {
+  transport::test::expect_rank_2_named(
+      [](int rank, const transport::Address& address, const auto& ready) {
+        transport::StoreClient store(address, rank);
+        const auto endpoint =
+            transport::connect_tcp_world({.store = store, .rank = rank, .world_size = 4});
+        Group group(*endpoint, {0, 1, 2, 3}, {.name = "data", .id = 1});
+        ready();
+        while (rank == 2) ::pause();
+        transport::wait(*group.barrier(), std::chrono::seconds(20), {});
+      });
+}
+
+}  // namespace
+}  // namespace trireme::collectives::test
