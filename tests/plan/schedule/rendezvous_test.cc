@@ -103,17 +103,16 @@ TEST(Rendezvous, ChannelsAndGroupsAreTheRanks) {
 
 // A stage runs ahead of the next one by what its schedule lets it: simple by all m microbatches,
 // interleaved by min(m, p - s). Gradients are taken as soon as a rank gets to them.
-TEST(Rendezvous, ReportsWhatPilesUp) {
+TEST(MostHeld, IsHowFarAStageRunsAhead) {
   const graph::Graph graph = graph::testing::make_mlp();
-  const auto most_held = [&](const std::string& schedule) {
-    return run_rendezvous(testing::make_case(
-                              graph, {.cuts = {1, 2, 3}, .schedule = schedule, .microbatches = 8})
-                              .program)
-        .most_held;
+  const auto held = [&](const std::string& schedule) {
+    return most_held(
+        testing::make_case(graph, {.cuts = {1, 2, 3}, .schedule = schedule, .microbatches = 8})
+            .program);
   };
   // Values 0>1, 1>2, 2>3, gradients 1>0, 2>1, 3>2.
-  EXPECT_EQ(most_held("simple"), (std::vector<int>{8, 8, 8, 8, 8, 8}));
-  EXPECT_EQ(most_held("interleaved"), (std::vector<int>{4, 3, 2, 4, 3, 2}));
+  EXPECT_EQ(held("simple"), (std::vector<int>{8, 8, 8, 8, 8, 8}));
+  EXPECT_EQ(held("interleaved"), (std::vector<int>{4, 3, 2, 4, 3, 2}));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "trireme/plan/layout/manual.h"
 #include "trireme/plan/schedule/check_program.h"
 #include "trireme/plan/schedule/json.h"
+#include "trireme/plan/schedule/rendezvous.h"
 #include "trireme/plan/schedule/schedules.h"
 
 namespace schedule = trireme::schedule;
@@ -53,6 +54,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (parse(written) != program) std::abort();
   try {
     schedule::run_rendezvous(program);
+    schedule::most_held(program);
     schedule::check(program, kSetting.order, kSetting.facts);
   } catch (const trireme::Error&) {
     return 0;

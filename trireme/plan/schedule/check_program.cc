@@ -8,6 +8,7 @@
 #include "trireme/plan/schedule/check.h"
 #include "trireme/plan/schedule/operation_text.h"
 #include "trireme/plan/schedule/rank_rules.h"
+#include "trireme/plan/schedule/rendezvous.h"
 
 namespace trireme::schedule {
 namespace {
@@ -86,8 +87,7 @@ void check_groups(const StepProgram& program, const StepFacts& facts) {
 
 }  // namespace
 
-RendezvousReport check(const StepProgram& program, const Schedule& schedule,
-                       const StepFacts& facts) {
+void check(const StepProgram& program, const Schedule& schedule, const StepFacts& facts) {
   check(schedule);
   check_sizes(program, schedule, facts);
   check_channels(program, facts);
@@ -105,7 +105,7 @@ RendezvousReport check(const StepProgram& program, const Schedule& schedule,
     if (program.ranks[rank].empty()) continue;
     fail("rank " + std::to_string(rank) + " is not of the role that trains, but has operations");
   }
-  return run_rendezvous(program);
+  run_rendezvous(program);
 }
 
 }  // namespace trireme::schedule

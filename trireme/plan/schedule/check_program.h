@@ -1,7 +1,6 @@
 #pragma once
 
 #include "trireme/plan/schedule/action.h"
-#include "trireme/plan/schedule/rendezvous.h"
 #include "trireme/plan/schedule/step_facts.h"
 #include "trireme/plan/schedule/step_program.h"
 
@@ -14,14 +13,13 @@ namespace trireme::schedule {
 ///  * each rank's computes are the schedule's; before each stand exactly the recvs that it needs,
 ///    after it exactly its sends; each bucket is reduced once, after the stage's last backward, in
 ///    the same order on all replicas; the tail is as in step_program.h; nothing else happens;
-///  * run under rendezvous semantics (rendezvous.h) all messages match and no rank waits for ever.
+///  * run under rendezvous semantics (rendezvous.h) all messages match and no rank waits for ever;
+///    `most_held` tells how many buffers each channel then needs.
 ///
 /// schedule  any; `check`ed (check.h) first.
 /// program   any.
-/// Returns   how many buffers each channel can hold at once.
 /// Errors    kInvalidArgument, naming rank, position and operation, expected and actual.
-/// Cost      as `run_rendezvous`; operations x channels.
-RendezvousReport check(const StepProgram& program, const Schedule& schedule,
-                       const StepFacts& facts);
+/// Cost      linear in operations, logarithmic in channels.
+void check(const StepProgram& program, const Schedule& schedule, const StepFacts& facts);
 
 }  // namespace trireme::schedule

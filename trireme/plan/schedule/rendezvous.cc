@@ -200,13 +200,15 @@ void check_places(const StepProgram& program) {
 
 }  // namespace
 
-RendezvousReport run_rendezvous(const StepProgram& program) {
+void run_rendezvous(const StepProgram& program) {
   check_places(program);
   Machine machine(program);
   machine.run();
   machine.expect_end();
+}
 
-  RendezvousReport report{std::vector<int>(program.channels.size())};
+std::vector<int> most_held(const StepProgram& program) {
+  std::vector<int> most(program.channels.size());
   std::map<int, std::vector<int>> channels_into;
   for (std::size_t c = 0; c < program.channels.size(); ++c) {
     channels_into[program.channels[c].to_rank].push_back(static_cast<int>(c));
@@ -215,12 +217,10 @@ RendezvousReport run_rendezvous(const StepProgram& program) {
     Machine slow(program);
     do {
       slow.run(rank);
-      for (const int c : channels) {
-        report.most_held[c] = std::max(report.most_held[c], slow.num_held(c));
-      }
+      for (const int c : channels) most[c] = std::max(most[c], slow.num_held(c));
     } while (slow.step(rank));
   }
-  return report;
+  return most;
 }
 
 }  // namespace trireme::schedule

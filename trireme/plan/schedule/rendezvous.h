@@ -6,11 +6,6 @@
 
 namespace trireme::schedule {
 
-struct RendezvousReport {
-  /// Per channel: most messages that can be posted and not yet received, however fast the ranks.
-  std::vector<int> most_held;
-};
-
 /// Runs all ranks of a step with nothing but order: a send is posted and holds its buffer until it
 /// is received; a recv waits for the next message of its channel, which must be the one it names; a
 /// collective, the start of a reduction included, waits for all ranks of its group, which must be
@@ -20,7 +15,13 @@ struct RendezvousReport {
 /// Errors    kInvalidArgument where a channel or group is not one of the rank's; messages or
 ///           collectives do not match; a bucket is joined that was not reduced; a message is never
 ///           received; ranks wait for ever: then it names who waits at what for whom.
-/// Cost      operations x (ranks that receive + 1).
-RendezvousReport run_rendezvous(const StepProgram& program);
+/// Cost      linear in operations.
+void run_rendezvous(const StepProgram& program);
+
+/// Per channel, the most messages that can be posted and not yet received, however fast the ranks.
+///
+/// program   one that passes `run_rendezvous`.
+/// Cost      operations x ranks that receive.
+std::vector<int> most_held(const StepProgram& program);
 
 }  // namespace trireme::schedule
