@@ -1,0 +1,210 @@
+#include "trireme/plan/partition/partition.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <random>
+
+#include "tests/graphs/sample_graphs.h"
+#include "tests/plans/chain_model.h"
+#include "trireme/base/error.h"
+#include "trireme/plan/graph/json.h"
+#include "trireme/plan/layout/check.h"
+#include "trireme/plan/layout/json.h"
+#include "trireme/plan/layout/planned_graph.h"
+
+namespace trireme::partition {
+namespace {
+
+using layout::testing::ChainNode;
+using layout::testing::make_chain;
+using layout::testing::make_free_profile;
+using layout::testing::make_topology;
+using layout::testing::Model;
+using ::testing::HasSubstr;
+
+/// `0..3 4..7`: the nodes of the stages.
+std::string picture(const layout::Plan& plan) {
+  std::string text;
+  for (const layout::Stage& stage : plan.stages) {
+    text += (text.empty() ? "" : " ") + std::to_string(stage.begin) + ".." +
+            std::to_string(stage.end - 1);
+  }
+  return text;
+}
+
+std::int64_t total(const std::map<std::string, std::int64_t>& kinds) {
+  std::int64_t sum = 0;
+  for (const auto& [kind, bytes] : kinds) sum += bytes;
+  return sum;
+}
+
+std::int64_t peak(const layout::Plan& plan) {
+  std::int64_t most = 0;
+  for (const auto& rank : plan.prediction->peak_bytes) most = std::max(most, total(rank));
+  return most;
+}
+
+/// Node p takes `work[p]` for F and B together.
+Model chain_of(const std::vector<double>& work) {
+  std::vector<ChainNode> nodes;
+  for (const double w : work) nodes.push_back({w / 2, w / 4, w / 4, 1, 1});
+  return make_chain(nodes);
+}
+
+TEST(Partition, BalancesByTime) {
+  const Model model = chain_of({8, 4, 4, 2, 2, 2, 2});
+  const layout::Plan plan =
+      partition(model.graph, model.profile, make_topology(3), {.batch = {24, 1, 1}});
+  EXPECT_EQ(picture(plan), "0..0 1..2 3..7");
+  EXPECT_EQ(plan.schedule.name, "interleaved");
+  EXPECT_EQ(plan.objective, "speed");
+  EXPECT_EQ(plan.prediction->step_ms, (24 + 3 - 1) * 8 / 1000.0);
+  EXPECT_EQ(plan.prediction->lower_bound_ms, 24 * 8 / 1000.0);
+  EXPECT_EQ(plan.prediction->limits.size(), 3U);
+}
+
+TEST(Partition, OneStageNeedsNoCut) {
+  const Model model = chain_of({8, 4});
+  const layout::Plan plan =
+      partition(model.graph, model.profile, make_topology(1), {.batch = {4, 1, 2}});
+  EXPECT_EQ(picture(plan), "0..2");
+  EXPECT_EQ(plan.prediction->step_ms, 4 * 12 / 1000.0);
+}
+
+TEST(Partition, GivenCutsAreMade) {
+  const Model model = chain_of({8, 4, 4, 2, 2, 2, 2});
+  const auto with = [&](std::vector<int> cuts) {
+    return picture(partition(model.graph, model.profile, make_topology(3),
+                             {.batch = {24, 1, 1}, .cuts = std::move(cuts)}));
+  };
+  EXPECT_EQ(with({2, 5}), "0..1 2..4 5..7");
+  EXPECT_EQ(with({3}), "0..0 1..2 3..7");
+  EXPECT_EQ(with({4}), "0..0 1..3 4..7");
+}
+
+TEST(Partition, ReplicasAreLaidOutStageByStage) {
+  const Model model = chain_of({4, 4});
+  const layout::Plan plan = partition(model.graph, model.profile, make_topology(6),
+                                      {.batch = {8, 1, 4}, .replicas = 2, .stages = 2});
+  EXPECT_EQ(plan.roles[0].mesh, (layout::Mesh{2, 2, 1}));
+  EXPECT_EQ(plan.roles[0].placement, (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(plan.prediction->peak_bytes.size(), 4U);
+}
+
+/// Early stages hold more microbatches, so the best cuts give them less to hold.
+TEST(Partition, MemoryLimitsMoveCuts) {
+  const Model model = make_chain(std::vector<ChainNode>(8, {1, 1, 1, 100, 1}));
+  const topology::Topology topology = make_topology(2);
+  PartitionOptions options{.batch = {8, 1, 1}, .schedule = "interleaved"};
+  const layout::Plan free = partition(model.graph, model.profile, topology, options);
+  EXPECT_EQ(picture(free), "0..3 4..8");
+  options.device_memory_bytes = peak(free) - 1;
+  const layout::Plan tight = partition(model.graph, model.profile, topology, options);
+  EXPECT_LT(tight.stages[0].end, 4);
+  EXPECT_LE(peak(tight), options.device_memory_bytes);
+  EXPECT_GT(tight.prediction->step_ms, free.prediction->step_ms);
+}
+
+TEST(Partition, TheObjectiveMemoryTradesTimeWithinItsSlowdown) {
+  const Model model = make_chain(std::vector<ChainNode>(16, {1, 1, 1, 100, 1}));
+  PartitionOptions options{.batch = {32, 1, 1}};
+  const topology::Topology topology = make_topology(2);
+  const layout::Plan fast = partition(model.graph, model.profile, topology, options);
+  options.objective = Objective::kMemory;
+  const layout::Plan small = partition(model.graph, model.profile, topology, options);
+  EXPECT_EQ(small.objective, "memory");
+  EXPECT_LT(peak(small), peak(fast));
+  EXPECT_LE(small.prediction->step_ms, 1.25 * fast.prediction->step_ms);
+  options.max_slowdown = 1;
+  const layout::Plan same = partition(model.graph, model.profile, topology, options);
+  EXPECT_LE(same.prediction->step_ms, fast.prediction->step_ms);
+}
+
+std::string complaint(const Model& model, const topology::Topology& topology,
+                      const PartitionOptions& options, ErrorKind kind) {
+  try {
+    partition(model.graph, model.profile, topology, options);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), kind) << error.message();
+    return error.message();
+  }
+  return "";
+}
+
+TEST(Partition, SaysWhatDoesNotFit) {
+  const Model model = make_chain(std::vector<ChainNode>(4, {1, 1, 1, 100, 1000}));
+  const std::string message =
+      complaint(model, make_topology(2),
+                {.batch = {4, 1, 1}, .schedule = "simple", .device_memory_bytes = 20000},
+                ErrorKind::kResourceExhausted);
+  EXPECT_THAT(message, HasSubstr("no plan with 2 stages fits"));
+  EXPECT_THAT(message, HasSubstr("the 19.5 KiB of stage 1 by 21,072 bytes"));
+  EXPECT_THAT(message, HasSubstr("most of it are optimizer 15.8 KiB, gradients 7.9 KiB, "));
+  EXPECT_THAT(message, HasSubstr("use more stages, the objective memory"));
+}
+
+TEST(Partition, RefusesWhatDoesNotFitTogether) {
+  constexpr ErrorKind kInvalid = ErrorKind::kInvalidArgument;
+  Model model = chain_of({1, 1, 1});
+  const topology::Topology four = make_topology(4);
+  const auto with = [&](const PartitionOptions& options) {
+    return complaint(model, four, options, kInvalid);
+  };
+  EXPECT_EQ(with({.batch = {4, 1, 1}}), "");
+  EXPECT_THAT(complaint(model, make_topology(5), {.batch = {4, 1, 1}}, kInvalid),
+              HasSubstr("5 stages need 4 cuts, but the graph allows 3; ask for at most 4 stages"));
+  EXPECT_THAT(with({.batch = {4, 1, 1}, .stages = 5}), HasSubstr("need 5 ranks"));
+  EXPECT_THAT(with({.batch = {4, 1, 2}, .replicas = 2, .stages = 3}), HasSubstr("need 6 ranks"));
+  EXPECT_THAT(with({.batch = {4, 2, 1}}), HasSubstr("the profile measured 1"));
+  EXPECT_THAT(with({.batch = {4, 3, 1}}), HasSubstr("must divide"));
+  EXPECT_THAT(with({.batch = {4, 1, 1}, .replicas = 2}), HasSubstr("replicas (2) must divide"));
+  EXPECT_THAT(with({.batch = {0, 1, 1}}), HasSubstr("at least 1"));
+  EXPECT_THAT(with({.batch = {4, 1, 1}, .cuts = {2, 1}}), HasSubstr("ascend"));
+  EXPECT_THAT(with({.batch = {4, 1, 1}, .cuts = {9}}), HasSubstr("no cut may fall at 9"));
+  EXPECT_THAT(with({.batch = {4, 1, 1}, .cuts = {1, 2}, .stages = 2}), HasSubstr("2 cuts make"));
+  EXPECT_THAT(with({.batch = {4, 1, 1}, .schedule = "fast"}), HasSubstr("no schedule 'fast'"));
+  model.profile.graph_sha256 = std::string(64, '0');
+  EXPECT_THAT(with({.batch = {4, 1, 1}}), HasSubstr("the profile is of another graph"));
+}
+
+TEST(Partition, RandomGraphsGetValidPlansTwiceTheSame) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  int num_planned = 0;
+  for (int round = 0; round < 60; ++round) {
+    Model model{graph::testing::make_random_graph(random(), 4 + static_cast<int>(random() % 30)),
+                {}};
+    model.profile = make_free_profile(model.graph);
+    for (profile::NodeCost& cost : model.profile.costs) {
+      cost.forward_us = 1 + static_cast<double>(random() % 10);
+      cost.input_us = static_cast<double>(random() % 10);
+      if (random() % 2 == 0) cost.saved_outputs = {0};
+    }
+    model.profile.links = {{"host", {{0, 1, 1}, {16, 2, 2}}}};
+    PartitionOptions options{.batch = {8, 1, 1}};
+    options.objective = random() % 2 == 0 ? Objective::kSpeed : Objective::kMemory;
+    const topology::Topology topology = make_topology(1 + static_cast<int>(random() % 4));
+    layout::Plan plan;
+    try {
+      plan = partition(model.graph, model.profile, topology, options);
+    } catch (const Error& error) {
+      EXPECT_THAT(error.message(), HasSubstr("but the graph allows"));
+      continue;
+    }
+    ++num_planned;
+    const graph::Graph planned = layout::planned_graph(model.graph, plan);
+    EXPECT_NO_THROW(layout::check(plan, plan.graph_sha256, planned));
+    EXPECT_GE(plan.prediction->step_ms * (1 + 1e-9), plan.prediction->lower_bound_ms);
+    const layout::Plan again = partition(model.graph, model.profile, topology, options);
+    EXPECT_EQ(to_document_text(layout::kPlanDocument, layout::to_json(again)),
+              to_document_text(layout::kPlanDocument, layout::to_json(plan)));
+  }
+  EXPECT_GT(num_planned, 10);
+}
+
+}  // namespace
+}  // namespace trireme::partition

@@ -1,0 +1,84 @@
+#include "trireme/plan/partition/candidate.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/parameters/parameter_map.h"
+#include "trireme/plan/partition/copies.h"
+
+namespace trireme::partition {
+namespace {
+
+layout::Plan make_plan(const Problem& problem, const Setting& setting,
+                       const std::vector<int>& cuts) {
+  layout::Plan plan;
+  plan.graph_sha256 = problem.graph_sha256;
+  plan.objective = problem.options.objective == Objective::kSpeed ? "speed" : "memory";
+  plan.batch = problem.options.batch;
+  layout::Role role;
+  role.mesh.pipeline = problem.num_stages;
+  role.mesh.data = problem.options.replicas;
+  role.placement.resize(static_cast<std::size_t>(role.mesh.num_ranks()));
+  std::iota(role.placement.begin(), role.placement.end(), 0);
+  plan.roles.push_back(std::move(role));
+  plan.copied_nodes = setting.copied_nodes;
+  plan.schedule.name = setting.schedule;
+  plan.stages.resize(cuts.size() + 1);
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    plan.stages[s].begin = s == 0 ? 0 : cuts[s - 1];
+    plan.stages[s].end =
+        s == cuts.size() ? static_cast<int>(setting.planned.nodes.size()) : cuts[s];
+  }
+  return plan;
+}
+
+}  // namespace
+
+std::int64_t Problem::memory_limit(int stage) const {
+  if (options.device_memory_bytes > 0) return options.device_memory_bytes;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (int r = 0; r < options.replicas; ++r) {
+    least = std::min(least, topology.ranks[rank(stage, r)].memory_bytes);
+  }
+  return least;
+}
+
+std::string Problem::link_kind() const {
+  for (int s = 1; s < num_stages; ++s) {
+    for (int r = 0; r < options.replicas; ++r) {
+      const std::string kind = simulate::link_kind(topology, rank(s - 1, r), rank(s, r));
+      if (kind != "host") return kind;
+    }
+  }
+  return "host";
+}
+
+std::int64_t excess_bytes(const Problem& problem, const Candidate& candidate, int stage) {
+  return candidate.forecast.memory[problem.rank(stage, 0)].total() - problem.memory_limit(stage);
+}
+
+Score score(const Problem& problem, const Candidate& candidate, const Goal& goal) {
+  Score score;
+  for (int s = 0; s < problem.num_stages; ++s) {
+    score.excess_bytes = std::max(score.excess_bytes, excess_bytes(problem, candidate, s));
+  }
+  const double step_us = candidate.forecast.simulation.step_us;
+  score.excess_us = std::max(0.0, step_us - goal.max_step_us);
+  score.primary = step_us;
+  score.secondary = static_cast<double>(candidate.forecast.peak_bytes());
+  if (goal.objective == Objective::kMemory) std::swap(score.primary, score.secondary);
+  return score;
+}
+
+Candidate evaluate(const Problem& problem, const Setting& setting, const std::vector<int>& cuts) {
+  layout::Plan plan = make_plan(problem, setting, cuts);
+  add_stage_copies(setting.planned, problem.profile, problem.link_kind(), plan);
+  const parameters::ParameterMap map =
+      parameters::make_parameter_map(setting.planned, plan, {.graph_sha256 = problem.graph_sha256});
+  simulate::Forecast forecast = simulate::forecast(
+      {setting.planned, plan, map, problem.profile, problem.topology}, problem.options.forecast);
+  return {std::move(plan), std::move(forecast)};
+}
+
+}  // namespace trireme::partition

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "trireme/plan/graph/graph.h"
+#include "trireme/plan/layout/plan.h"
+#include "trireme/plan/partition/options.h"
+#include "trireme/plan/profile/profile.h"
+#include "trireme/plan/simulate/forecast.h"
+#include "trireme/plan/topology/topology.h"
+
+namespace trireme::partition {
+
+/// What is to be planned. What it refers to must outlive it.
+struct Problem {
+  const graph::Graph& recorded;
+  const profile::Profile& profile;
+  const topology::Topology& topology;
+  const PartitionOptions& options;
+  std::string graph_sha256;
+  int num_stages = 1;
+
+  std::int64_t num_microbatches() const {
+    return options.batch.num_microbatches() / options.replicas;
+  }
+  /// World rank of a stage of a replica.
+  int rank(int stage, int replica) const { return stage * options.replicas + replica; }
+  /// What every rank of a stage may use.
+  std::int64_t memory_limit(int stage) const;
+  /// The slowest kind of link between ranks of neighbouring stages.
+  std::string link_kind() const;
+};
+
+/// A plan and what it would do.
+struct Candidate {
+  layout::Plan plan;
+  simulate::Forecast forecast;
+};
+
+/// Less is better, field by field.
+struct Score {
+  std::int64_t excess_bytes = 0;  ///< Over the limit of the stage that exceeds its own most.
+  double excess_us = 0;           ///< Over the step that is allowed.
+  double primary = 0;
+  double secondary = 0;
+  auto operator<=>(const Score&) const = default;
+};
+
+/// What a search is after.
+struct Goal {
+  Objective objective = Objective::kSpeed;
+  double max_step_us = std::numeric_limits<double>::infinity();
+};
+
+Score score(const Problem& problem, const Candidate& candidate, const Goal& goal);
+
+/// Bytes by which a stage exceeds its limit; negative where it does not.
+std::int64_t excess_bytes(const Problem& problem, const Candidate& candidate, int stage);
+
+/// Schedule and graph pass of a plan; the rest of it are cuts.
+struct Setting {
+  std::string schedule;
+  std::vector<graph::NodeId> copied_nodes;
+  graph::Graph planned;
+};
+
+/// The plan with these cuts, stage copies where they pay (copies.h), and its forecast.
+Candidate evaluate(const Problem& problem, const Setting& setting, const std::vector<int>& cuts);
+
+}  // namespace trireme::partition

@@ -1,0 +1,191 @@
+#include "trireme/plan/partition/copies.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "trireme/base/error.h"
+#include "trireme/plan/graph/ancestors.h"
+#include "trireme/plan/graph/copies.h"
+#include "trireme/plan/graph/cuts.h"
+#include "trireme/plan/graph/index.h"
+#include "trireme/plan/layout/crossings.h"
+#include "trireme/plan/simulate/value_bytes.h"
+
+namespace trireme::partition {
+namespace {
+
+using graph::NodeId;
+using graph::ValueId;
+
+constexpr std::size_t kMaxConeNodes = 64;
+constexpr std::size_t kMaxCandidates = 4;
+/// A cone that takes a larger part of a microbatch is no candidate.
+constexpr double kMaxConeShare = 0.05;
+
+/// Finds what a stage would have to run to make a value itself.
+class ConeFinder {
+ public:
+  explicit ConeFinder(const graph::Graph& graph)
+      : graph_(graph), positions_(graph::node_positions(graph)) {
+    for (const auto& [storage, history] : graph::storage_histories(graph)) {
+      if (!history.writes.empty()) written_.insert(storage);
+    }
+    for (const graph::Buffer& buffer : graph.buffers) {
+      if (buffer.policy == graph::BufferPolicy::kReadOnly) continue;
+      written_.insert(graph.values[buffer.value].storage_id);
+    }
+  }
+
+  /// Positions, ascending, of the nodes that `value` is made by, but those in `present`; nothing
+  /// where one of them may not be copied.
+  std::optional<std::vector<int>> find(ValueId value, const std::set<int>& present) const {
+    std::set<int> cone;
+    std::vector<ValueId> open = {value};
+    while (!open.empty()) {
+      const graph::Value& next = graph_.values[open.back()];
+      open.pop_back();
+      if (next.source != graph::ValueSource::kNode) continue;
+      const int producer = positions_.at(next.producer);
+      if (present.contains(producer) || !cone.insert(producer).second) continue;
+      if (cone.size() > kMaxConeNodes || !can_copy(graph_.nodes[producer])) return std::nullopt;
+      const std::vector<ValueId> inputs = graph::input_values(graph_.nodes[producer]);
+      open.insert(open.end(), inputs.begin(), inputs.end());
+    }
+    return std::vector<int>(cone.begin(), cone.end());
+  }
+
+ private:
+  /// Stricter than layout::check: nothing that it touches is written, ever.
+  bool can_copy(const graph::Node& node) const {
+    if (node.op == "opaque" || !node.writes.empty()) return false;
+    std::vector<ValueId> values = graph::input_values(node);
+    values.insert(values.end(), node.outputs.begin(), node.outputs.end());
+    return std::all_of(values.begin(), values.end(), [this](ValueId id) {
+      return id < 0 ||
+             (!graph_.values[id].requires_grad && !written_.contains(graph_.values[id].storage_id));
+    });
+  }
+
+  const graph::Graph& graph_;
+  std::unordered_map<NodeId, int> positions_;
+  std::unordered_set<int> written_;  ///< Storages.
+};
+
+double forward_us(const std::vector<int>& positions, const std::vector<profile::NodeTime>& times) {
+  double sum = 0;
+  for (const int position : positions) sum += times[position].forward_us;
+  return sum;
+}
+
+/// Where values are used: positions of the first and last consumer, and their number.
+struct Uses {
+  int first = -1;
+  int last = -1;
+  int count = 0;
+};
+
+std::vector<Uses> count_uses(const graph::Graph& graph) {
+  std::vector<Uses> uses(graph.values.size());
+  for (int position = 0; position < static_cast<int>(graph.nodes.size()); ++position) {
+    for (const ValueId id : graph::input_values(graph.nodes[position])) {
+      if (uses[id].last == position) continue;
+      if (uses[id].count++ == 0) uses[id].first = position;
+      uses[id].last = position;
+    }
+  }
+  return uses;
+}
+
+bool has_trainable(const graph::Graph& graph, const std::vector<int>& cone) {
+  return std::any_of(cone.begin(), cone.end(), [&](int position) {
+    const std::vector<ValueId> inputs = graph::input_values(graph.nodes[position]);
+    return std::any_of(inputs.begin(), inputs.end(), [&](ValueId id) {
+      return graph.values[id].source == graph::ValueSource::kParameter &&
+             graph.values[id].requires_grad;
+    });
+  });
+}
+
+}  // namespace
+
+bool can_copy(const graph::Graph& recorded, const std::vector<NodeId>& nodes) {
+  try {
+    graph::copy_to_consumers(recorded, nodes);
+    return true;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kInvalidArgument) throw;
+    return false;
+  }
+}
+
+void add_stage_copies(const graph::Graph& planned, const profile::Profile& profile,
+                      const std::string& link_kind, layout::Plan& plan) {
+  const std::vector<layout::Crossing> crossings = layout::crossings(planned, plan);
+  const bool has_plain = std::any_of(crossings.begin(), crossings.end(),
+                                     [](const layout::Crossing& c) { return !c.has_gradient; });
+  if (!has_plain) return;
+  const std::vector<profile::NodeTime> times = profile::node_times(profile, planned);
+  const ConeFinder finder(planned);
+  std::vector<std::set<int>> copies(plan.stages.size());
+  for (const layout::Crossing& crossing : crossings) {
+    if (crossing.has_gradient) continue;
+    const std::int64_t bytes =
+        simulate::span_bytes(planned.values[crossing.value], plan.batch.microbatch);
+    const double send_us = profile::link_us(profile, link_kind, bytes, true) +
+                           static_cast<double>(bytes) * profile.step.copy_ns_per_byte / 1000;
+    for (std::size_t i = 1; i < crossing.stages.size(); ++i) {
+      std::set<int>& present = copies[crossing.stages[i]];
+      const std::optional<std::vector<int>> cone = finder.find(crossing.value, present);
+      if (cone && forward_us(*cone, times) < send_us) present.insert(cone->begin(), cone->end());
+    }
+  }
+  for (std::size_t s = 0; s < copies.size(); ++s) {
+    for (const int position : copies[s]) {
+      plan.stages[s].copies.push_back(planned.nodes[position].id);
+    }
+  }
+}
+
+std::vector<std::vector<NodeId>> copy_candidates(const graph::Graph& recorded,
+                                                 const profile::Profile& profile) {
+  const std::vector<profile::NodeTime> times = profile::node_times(profile, recorded);
+  const std::vector<bool> allowed = graph::allowed_cuts(recorded);
+  const std::vector<Uses> uses = count_uses(recorded);
+  double total_us = 0;
+  for (const profile::NodeTime& time : times) total_us += time.forward_us + time.backward_us();
+  std::map<std::pair<std::int64_t, ValueId>, std::vector<NodeId>> found;  // Largest first.
+  for (ValueId id = 0; id < static_cast<ValueId>(uses.size()); ++id) {
+    const graph::Value& value = recorded.values[id];
+    if (value.source != graph::ValueSource::kNode || !value.requires_grad || uses[id].count < 2 ||
+        std::none_of(
+            allowed.begin() + uses[id].first + 1, allowed.begin() + uses[id].last + 1,
+            [](bool is_allowed) { return is_allowed; })) {
+      continue;
+    }
+    const std::vector<int> cone = graph::ancestors(recorded, std::vector{id});
+    double cone_us = 0;
+    for (const int p : cone) cone_us += times[p].forward_us + times[p].backward_us();
+    if (cone.size() > kMaxConeNodes || cone_us > kMaxConeShare * total_us ||
+        !has_trainable(recorded, cone)) {
+      continue;
+    }
+    std::vector<NodeId> nodes;
+    for (const int position : cone) nodes.push_back(recorded.nodes[position].id);
+    if (!partition::can_copy(recorded, nodes)) continue;
+    found[{-simulate::span_bytes(value, profile.microbatch), id}] = std::move(nodes);
+  }
+  std::vector<std::vector<NodeId>> candidates;
+  for (auto& [key, nodes] : found) {
+    if (candidates.size() == kMaxCandidates) break;
+    if (std::find(candidates.begin(), candidates.end(), nodes) == candidates.end()) {
+      candidates.push_back(std::move(nodes));
+    }
+  }
+  return candidates;
+}
+
+}  // namespace trireme::partition

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trireme/plan/layout/plan.h"
+#include "trireme/plan/simulate/forecast.h"
+
+namespace trireme::partition {
+
+enum class Objective : std::uint8_t {
+  kSpeed,   ///< Least step time within the memory there is.
+  kMemory,  ///< Least peak with a step of at most `max_slowdown` x the fastest.
+};
+
+/// What is asked of `partition`.
+struct PartitionOptions {
+  // What decides results and what is given.
+  layout::BatchLayout batch;
+  int replicas = 1;
+  std::vector<int>
+      cuts;  ///< Stages must begin at these positions of the recorded graph; ascending.
+
+  // What decides speed and memory.
+  Objective objective = Objective::kSpeed;
+  int stages = 0;                        ///< 0: all ranks of the topology over `replicas`.
+  std::string schedule;                  ///< Empty: the best of all.
+  std::int64_t device_memory_bytes = 0;  ///< Of each rank; 0: what the topology says.
+  double max_slowdown = 1.25;            ///< Of kMemory.
+  simulate::ForecastOptions forecast;    ///< State per element, norm clipping.
+};
+
+}  // namespace trireme::partition

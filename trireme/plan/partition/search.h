@@ -1,0 +1,51 @@
+#pragma once
+
+#include <optional>
+
+#include "trireme/plan/partition/candidate.h"
+
+namespace trireme::partition {
+
+/// Looks for the best cuts under one setting:
+///
+///  1. the DP's cuts (chain.h) by estimated costs of ranges. Where the forecast of a stage does not
+///     fit the device after all, its limit is lowered by what it exceeds and the DP runs again;
+///  2. where no cuts fit by estimate, those of least memory;
+///  3. from there, each cut, or two neighbours together, moves by 1, 2, 4, ... allowed places, as
+///     long as the forecast improves.
+///
+/// What it returns may exceed limits: its score says by how much. Nothing where the graph has too
+/// few allowed cuts.
+class Search {
+ public:
+  /// problem, setting   must outlive this.
+  Search(const Problem& problem, const Setting& setting);
+
+  std::optional<Candidate> find(const Goal& goal) const;
+
+ private:
+  using Cuts = std::vector<int>;
+  struct CutRange {
+    std::size_t first;
+    std::size_t last;
+  };
+
+  std::optional<Candidate> fastest() const;
+  std::optional<Candidate> smallest(const Goal& goal) const;
+  std::optional<Candidate> least_memory(double max_stage_us) const;
+  Candidate improve(Candidate best, const Goal& goal) const;
+  std::vector<Cuts> neighbours(const Cuts& cuts) const;
+  /// `cuts` with those of a range moved by `distance` allowed places; nothing where that cannot be.
+  std::optional<Cuts> move(const Cuts& cuts, CutRange range, int distance) const;
+  bool keeps_required(const Cuts& cuts) const;
+
+  const Problem& problem_;
+  const Setting& setting_;
+  std::vector<bool> allowed_;
+  std::vector<int> places_;  ///< Allowed cuts, ascending.
+};
+
+/// Cuts of a plan: where its stages begin, but the first.
+std::vector<int> cuts_of(const layout::Plan& plan);
+
+}  // namespace trireme::partition
