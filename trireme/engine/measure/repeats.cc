@@ -16,16 +16,20 @@ double quantile(const std::vector<double>& sorted, double part) {
 }  // namespace
 
 bool Repeats::is_wanted() const {
-  const int num_counted = num_runs_ - options_.num_warmups;
-  if (num_counted < 1) return true;
-  if (num_counted >= options_.max_repeats || Clock::now() - start_ >= options_.max_time) {
+  const auto num_repeats = static_cast<int>(times_us_.size());
+  if (num_repeats < options_.min_repeats) return true;
+  if (num_repeats >= options_.max_repeats || Clock::now() - start_ >= options_.max_time) {
     return false;
   }
-  return num_counted < options_.min_repeats || measured_ < options_.min_time;
+  return median(times_us_) * num_repeats < Microseconds(options_.min_time).count();
 }
 
 void Repeats::add(Microseconds measured) {
-  if (num_runs_++ >= options_.num_warmups) measured_ += measured;
+  if (num_warmups_ < options_.num_warmups) {
+    ++num_warmups_;
+  } else {
+    times_us_.push_back(measured.count());
+  }
 }
 
 double median(std::vector<double> numbers) {
@@ -50,16 +54,12 @@ Microseconds time_once(const std::function<void()>& work) {
 
 Timing time_repeats(const RepeatOptions& options, const std::function<void()>& prepare,
                     const std::function<void()>& work) {
-  std::vector<double> times;
   Repeats repeats(options);
   while (repeats.is_wanted()) {
     prepare();
-    const Microseconds time = time_once(work);
-    repeats.add(time);
-    times.push_back(time.count());
+    repeats.add(time_once(work));
   }
-  times.erase(times.begin(), times.begin() + options.num_warmups);
-  return summary(std::move(times));
+  return summary(repeats.times_us());
 }
 
 }  // namespace trireme::measure

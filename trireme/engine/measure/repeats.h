@@ -14,12 +14,13 @@ struct RepeatOptions {
   int num_warmups = 1;  ///< Runs that do not count.
   int min_repeats = 5;
   int max_repeats = 200;
-  std::chrono::microseconds min_time{5'000};  ///< Measured, of all repeats together.
-  std::chrono::microseconds max_time{
-      500'000};  ///< Passed, preparation included: then it is enough.
+  std::chrono::microseconds min_time{5'000};    ///< Median times repeats.
+  std::chrono::microseconds max_time{500'000};  ///< Passed, all included.
 };
 
-/// Counts repeats until they are enough: at least `min_repeats` and `min_time`, or the most.
+/// Collects repeats until they are enough: at least `min_repeats`; then until `min_time` is reached
+/// or one of the most. That asks for the median, so that one run which something else disturbed
+/// does not count for many.
 class Repeats {
  public:
   explicit Repeats(const RepeatOptions& options) : options_(options) {}
@@ -30,11 +31,14 @@ class Repeats {
   /// A run took so long.
   void add(Microseconds measured);
 
+  /// Of all runs but the warm-ups.
+  const std::vector<double>& times_us() const { return times_us_; }
+
  private:
   const RepeatOptions options_;
   const Clock::time_point start_ = Clock::now();
-  int num_runs_ = 0;
-  Microseconds measured_{0};
+  int num_warmups_ = 0;
+  std::vector<double> times_us_;
 };
 
 /// Some measurements.
@@ -44,9 +48,9 @@ struct Timing {
   double spread = 0;  ///< Interquartile range over the median.
 };
 
-double median(std::vector<double> numbers);  ///< 0 of none.
-
 Timing summary(std::vector<double> times_us);
+
+double median(std::vector<double> numbers);  ///< 0 of none.
 
 /// How long `work` takes. `prepare` runs before each run of it and is not measured.
 Timing time_repeats(const RepeatOptions& options, const std::function<void()>& prepare,
