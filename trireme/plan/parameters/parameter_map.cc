@@ -98,9 +98,8 @@ ParameterMap make_parameter_map(const graph::Graph& graph, const layout::Plan& p
     throw Error(ErrorKind::kInvalidArgument,
                 "bucket_bytes must be at least 1, got " + std::to_string(options.bucket_bytes));
   }
-  const std::string graph_sha256 = options.graph_sha256.empty()
-                                       ? internal::recorded_sha256(graph, plan)
-                                       : options.graph_sha256;
+  const std::string graph_sha256 =
+      options.graph_sha256.empty() ? internal::recorded_sha256(graph, plan) : options.graph_sha256;
   layout::check(plan, graph_sha256, graph);
   std::vector<SiteFacts> sites = internal::site_facts(graph, plan);
   // The backward goes through the nodes from the last to the first.
