@@ -7,6 +7,7 @@
 #include <functional>
 #include <random>
 
+#include "tests/graphs/graph_builder.h"
 #include "tests/graphs/sample_graphs.h"
 #include "tests/plans/chain_model.h"
 #include "trireme/base/error.h"
@@ -121,6 +122,25 @@ TEST(Partition, TheObjectiveMemoryTradesTimeWithinItsSlowdown) {
   options.max_slowdown = 1;
   const layout::Plan same = partition(model.graph, model.profile, topology, options);
   EXPECT_LE(same.prediction->step_ms, fast.prediction->step_ms);
+}
+
+/// Uses of one large parameter in nodes 1 and 2, an even split between them.
+TEST(Partition, UsesOfAParameterStayTogetherWhereMirrorsCost) {
+  graph::testing::GraphBuilder b;
+  graph::ValueId h = b.input("x", {1});
+  const graph::ValueId tied = b.parameter("tied", {1000});
+  const graph::ValueId first = b.parameter("first", {1}), last = b.parameter("last", {1});
+  for (const graph::ValueId p : {first, tied, tied, last}) h = b.node("mul", {h, p}, b.batch({1}));
+  b.loss(h);
+  Model model{b.graph(), make_free_profile(b.graph())};
+  for (int node = 0; node < 4; ++node) model.profile.costs[node].forward_us = 10;
+  const auto plan = [&](double us_per_parameter) {
+    model.profile.links = {
+        {"host", {{0, 0, 0}, {4, 0, 0}, {4000, us_per_parameter, us_per_parameter}}}};
+    return picture(partition(model.graph, model.profile, make_topology(2), {.batch = {8, 1, 1}}));
+  };
+  EXPECT_EQ(plan(0), "0..1 2..4");
+  EXPECT_THAT(plan(500), ::testing::AnyOf("0..0 1..4", "0..2 3..4"));
 }
 
 std::string complaint(const Model& model, const topology::Topology& topology,

@@ -5,7 +5,9 @@
 #include <random>
 
 #include "tests/plans/chain_model.h"
+#include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/graph/json.h"
+#include "trireme/plan/partition/range_cost.h"
 
 namespace trireme::partition {
 namespace {
@@ -30,6 +32,14 @@ double exhaustive(const Problem& problem, const Setting& setting, std::vector<in
   return best;
 }
 
+/// Step of the DP's cuts.
+double without_moves(const Problem& problem, const Setting& setting) {
+  RangeCost ranges(setting.planned, problem.profile, {.in_flight = {3, 2, 1}}, RangeGoal::kTime);
+  const ChainRules rules{graph::allowed_cuts(setting.planned), {}, {1e18, 1e18, 1e18}};
+  const std::vector<int> cuts = cut_chain(ranges, rules)->cuts;
+  return evaluate(problem, setting, cuts).forecast.simulation.step_us;
+}
+
 /// Random chains at m = p, where the least slowest stage is often not the least step.
 TEST(Search, ComesCloseToTheExhaustiveOptimum) {
   const unsigned seed = std::random_device{}();
@@ -49,6 +59,7 @@ TEST(Search, ComesCloseToTheExhaustiveOptimum) {
         model.graph, model.profile, topology, options, graph::graph_sha256(model.graph), 3};
     const Setting setting{"interleaved", {}, model.graph};
     const Candidate found = *Search(problem, setting).find({});
+    EXPECT_LE(found.forecast.simulation.step_us, without_moves(problem, setting));
     std::vector<int> cuts;
     const double best = exhaustive(problem, setting, cuts);
     const double gap = found.forecast.simulation.step_us / best - 1;

@@ -54,6 +54,22 @@ TEST(Memory, SimpleHoldsAllMicrobatches) {
   EXPECT_EQ(memory_of(model, make_plan(model.graph, {{1}, 4}))[1].activations, 4 * 40);
 }
 
+/// Four stages, eight microbatches.
+TEST(Memory, EarlyStagesOfInterleavedHoldMore) {
+  const auto model = make_chain(std::vector<layout::testing::ChainNode>(4, {1, 1, 1, 10}));
+  const auto held = [&](const std::string& schedule) {
+    const layout::Plan plan = make_plan(model.graph, {{1, 2, 3}, 8, 1, schedule});
+    const auto tensors = stage_tensors(model.graph, plan, model.profile);
+    std::vector<std::int64_t> held;
+    for (const RankMemory& rank : memory_of(model, plan)) {
+      held.push_back(rank.activations / tensors[held.size()].kept);
+    }
+    return held;
+  };
+  EXPECT_EQ(held("interleaved"), (std::vector<std::int64_t>{4, 3, 2, 1}));
+  EXPECT_EQ(held("simple"), (std::vector<std::int64_t>{8, 8, 8, 8}));
+}
+
 TEST(Memory, ReplicasHoldTheSame) {
   const auto model = make_chain({{1, 1, 1, 10}, {1, 1, 1, 20}});
   const auto ranks = memory_of(model, make_plan(model.graph, {{1}, 4, 2}));

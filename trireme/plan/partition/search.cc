@@ -17,7 +17,7 @@ namespace {
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 constexpr int kMaxTightenings = 6;
 constexpr int kMaxMoves = 64;
-constexpr std::array kDistances = {1, 2, 4, 8, 16, 32};
+constexpr std::array kDistances = {1, 2, 8, 32};
 /// Parts of the allowed slowdown that the slowest stage may take, tried in turn.
 constexpr std::array kSlowdownParts = {1.0, 0.75, 0.5, 0.25, 0.0};
 
@@ -50,6 +50,10 @@ Search::Search(const Problem& problem, const Setting& setting)
     : problem_(problem), setting_(setting), allowed_(graph::allowed_cuts(setting.planned)) {
   for (int c = 1; c + 1 < static_cast<int>(allowed_.size()); ++c) {
     if (allowed_[c]) places_.push_back(c);
+  }
+  work_before_us_ = {0};
+  for (const profile::NodeTime& time : profile::node_times(problem.profile, setting.planned)) {
+    work_before_us_.push_back(work_before_us_.back() + time.forward_us + time.backward_us());
   }
 }
 
@@ -120,20 +124,40 @@ std::optional<Candidate> Search::smallest(const Goal& goal) const {
 }
 
 Candidate Search::improve(Candidate best, const Goal& goal) const {
-  Score best_score = score(problem_, best, goal);
   for (int move = 0; move < kMaxMoves; ++move) {
-    std::optional<Candidate> better;
-    for (const Cuts& cuts : neighbours(cuts_of(best.plan))) {
-      Candidate candidate = evaluate(problem_, setting_, cuts);
-      const Score candidate_score = score(problem_, candidate, goal);
-      if (candidate_score >= best_score) continue;
-      best_score = candidate_score;
-      better = std::move(candidate);
-    }
+    std::optional<Candidate> better = find_better(best, goal);
     if (!better) break;
     best = *std::move(better);
   }
   return best;
+}
+
+std::optional<Candidate> Search::find_better(const Candidate& best, const Goal& goal) const {
+  const Score best_score = score(problem_, best, goal);
+  // Most moves are too far: their stages alone take longer than the step may.
+  const bool fits = best_score.excess_bytes <= 0 && best_score.excess_us <= 0;
+  const double longest_us =
+      goal.objective == Objective::kSpeed ? best_score.primary : goal.max_step_us;
+  for (const Cuts& cuts : neighbours(cuts_of(best.plan))) {
+    if (fits && step_bound_us(cuts) > longest_us) continue;
+    Candidate candidate = evaluate(problem_, setting_, cuts);
+    if (score(problem_, candidate, goal) < best_score) return candidate;
+  }
+  return std::nullopt;
+}
+
+/// What a step with these cuts takes at least: simulate::plan_bound_us by nodes alone.
+double Search::step_bound_us(const Cuts& cuts) const {
+  const auto m = static_cast<double>(problem_.num_microbatches());
+  double bound = 0;
+  int begin = 0;
+  for (std::size_t s = 0; s <= cuts.size(); ++s) {
+    const int end = s == cuts.size() ? static_cast<int>(setting_.planned.nodes.size()) : cuts[s];
+    const double before = work_before_us_[begin];
+    bound = std::max(bound, before + m * (work_before_us_[end] - before));
+    begin = end;
+  }
+  return bound * (1 - 1e-9);  // Sums in another order than the forecast's.
 }
 
 std::vector<Search::Cuts> Search::neighbours(const Cuts& cuts) const {

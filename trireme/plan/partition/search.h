@@ -11,7 +11,7 @@ namespace trireme::partition {
 ///  1. the DP's cuts (chain.h) by estimated costs of ranges. Where the forecast of a stage does not
 ///     fit the device after all, its limit is lowered by what it exceeds and the DP runs again;
 ///  2. where no cuts fit by estimate, those of least memory;
-///  3. from there, each cut, or two neighbours together, moves by 1, 2, 4, ... allowed places, as
+///  3. from there, each cut, or two neighbours together, moves by 1, 2, 8 or 32 allowed places, as
 ///     long as the forecast improves.
 ///
 /// What it returns may exceed limits: its score says by how much. Nothing where the graph has too
@@ -34,7 +34,10 @@ class Search {
   std::optional<Candidate> smallest(const Goal& goal) const;
   std::optional<Candidate> least_memory(double max_stage_us) const;
   Candidate improve(Candidate best, const Goal& goal) const;
+  /// The first neighbour of `best` with a better score.
+  std::optional<Candidate> find_better(const Candidate& best, const Goal& goal) const;
   std::vector<Cuts> neighbours(const Cuts& cuts) const;
+  double step_bound_us(const Cuts& cuts) const;
   /// `cuts` with those of a range moved by `distance` allowed places; nothing where that cannot be.
   std::optional<Cuts> move(const Cuts& cuts, CutRange range, int distance) const;
   bool keeps_required(const Cuts& cuts) const;
@@ -42,7 +45,8 @@ class Search {
   const Problem& problem_;
   const Setting& setting_;
   std::vector<bool> allowed_;
-  std::vector<int> places_;  ///< Allowed cuts, ascending.
+  std::vector<int> places_;             ///< Allowed cuts, ascending.
+  std::vector<double> work_before_us_;  ///< By position: F and B of the nodes before it.
 };
 
 /// Cuts of a plan: where its stages begin, but the first.
