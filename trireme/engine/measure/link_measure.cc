@@ -107,7 +107,12 @@ class LinkTimer {
   BusyWork busy_;
 };
 
-void require_one_host(const BusyRanks& ranks) {
+void require_one_host(const transport::Endpoint& endpoint, const BusyRanks& ranks) {
+  if (ranks.num_ranks() != endpoint.world_size()) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "links are measured by all " + std::to_string(endpoint.world_size()) +
+                    " ranks of the world, got a group of " + std::to_string(ranks.num_ranks()));
+  }
   const std::vector<std::string> names = ranks.gather(host_name());
   for (std::size_t rank = 0; rank < names.size(); ++rank) {
     if (names[rank] == names[0]) continue;
@@ -121,8 +126,8 @@ void require_one_host(const BusyRanks& ranks) {
 
 std::vector<profile::LinkTable> measure_links(transport::Endpoint& endpoint, const BusyRanks& ranks,
                                               const LinkOptions& options) {
-  if (endpoint.world_size() == 1) return {};
-  require_one_host(ranks);
+  require_one_host(endpoint, ranks);
+  if (ranks.num_ranks() == 1) return {};
   LinkTimer alone(endpoint, Meanwhile::kSleep), beside(endpoint, Meanwhile::kCompute);
   std::vector<double> times;
   for (const std::int64_t bytes : options.sizes) {

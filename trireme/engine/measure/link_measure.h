@@ -30,7 +30,8 @@ struct LinkOptions {
 /// is noticed late by half a slice on average.
 ///
 /// endpoint   of the world that `ranks` are all of; all on one host, else kUnavailable.
-/// Errors     those of the endpoint; kTimeout after 60 s without a message.
+/// Errors     kInvalidArgument where `ranks` are not all; those of the endpoint; kTimeout where a
+///            message takes 60 s.
 std::vector<profile::LinkTable> measure_links(transport::Endpoint& endpoint, const BusyRanks& ranks,
                                               const LinkOptions& options);
 
