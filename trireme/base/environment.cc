@@ -82,6 +82,7 @@ Environment read_environment(const VariableLookup& lookup) {
     environment.ranks = read_ranks(lookup, "", "MASTER_ADDR", "MASTER_PORT");
     const auto agent = lookup("TORCHELASTIC_USE_AGENT_STORE");
     if (agent == "True") environment.ranks->launcher = Launcher::kTorchrun;
+    environment.ranks->generation = lookup("TORCHELASTIC_RESTART_COUNT").value_or("0");
   }
   return environment;
 }

@@ -23,6 +23,7 @@ struct RankEnvironment {
   int world_size = 1;
   std::string store_host;
   int store_port = 0;
+  std::string generation;  ///< Sets the attempts of one torchrun apart.
 };
 
 /// What the environment variables say; docs/environment.md lists them. A program reads it once, at

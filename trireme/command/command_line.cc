@@ -52,10 +52,21 @@ int run_command_line(int argc, const char* const* argv,
   app.require_subcommand(1);
   app.fallthrough();
   app.set_config("--config", "", "Read options from a TOML or INI file; [verb] sections");
-  command::Context context{.workloads = workloads, .model = {}};
+  command::Context context{.workloads = workloads,
+                           .argv = {argv, static_cast<std::size_t>(argc)},
+                           .environment = {},
+                           .model = {}};
+  try {
+    context.environment = read_environment();
+  } catch (const Error& error) {
+    return report(error.what(), kMisuse);
+  }
   app.add_option("--model", context.model, "Which of the registered models");
   app.add_option("--seed", context.seed, "Of weights, data order and random operators");
   app.add_flag("--json", context.json, "Print the answer as JSON");
+  app.add_option("--timeout", context.timeout_s, "Seconds that a rank waits for another at most")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
 
   std::vector<std::pair<CLI::App*, command::Body>> verbs;
   const auto add = [&](const char* name, const char* what, auto add_verb) {

@@ -1,15 +1,18 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
 #include <utility>
 
 #include "trireme/base/error.h"
+#include "trireme/command/local_ranks.h"
 #include "trireme/command/verbs.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/check.h"
 #include "trireme/plan/layout/json.h"
 #include "trireme/plan/layout/manual.h"
 #include "trireme/plan/layout/planned_graph.h"
+#include "trireme/plan/schedule/schedules.h"
 
 namespace trireme::command {
 
@@ -40,6 +43,13 @@ void PlanOptions::add_to(CLI::App& app, bool with_file) {
       app.add_option("--copy", copies,
                      "Run these recorded nodes once per consumer instead of sending their values")
           ->delimiter(','),
+      app.add_option("--stages", stages, "Pipeline stages, of about as many nodes each")
+          ->check(CLI::PositiveNumber),
+      app.add_option("--replicas", replicas, "Copies of the pipeline, each with its share of lanes")
+          ->check(CLI::PositiveNumber),
+      app.add_option("--schedule", schedule,
+                     "Order of microbatches: " +
+                         fmt::format("{}", fmt::join(schedule::schedule_names(), ", "))),
   };
   for (CLI::Option* option : own) {
     if (option->get_type_name() != "TEXT") option->capture_default_str();
@@ -79,9 +89,40 @@ layout::Plan PlanOptions::plan_for(const graph::Graph& recorded) const {
   const graph::Graph graph = layout::planned_graph(recorded, copied);
   std::vector<int> positions;
   for (const std::string& cut : cuts) positions.push_back(node_position(graph, cut));
+  if (cuts.empty()) positions = layout::even_cuts(graph, stages);
   layout::Plan plan = layout::make_manual_plan(graph, sha256, positions, batch);
+  layout::set_replicas(plan, replicas);
+  plan.schedule.name = schedule;
   plan.copied_nodes = std::move(copied.copied_nodes);
   return plan;
+}
+
+int PlanOptions::num_ranks() const {
+  if (ranks > 0) return ranks;
+  if (!file.empty()) return layout::train_role(layout::load(file)).mesh.num_ranks();
+  return (cuts.empty() ? stages : static_cast<int>(cuts.size()) + 1) * replicas;
+}
+
+int run_ranks(const Context& context, int num_ranks,
+              const std::function<int(const ConnectedWorld*)>& body) {
+  const auto& environment = context.environment.ranks;
+  if (!environment) {
+    return num_ranks == 1 ? body(nullptr) : run_local_ranks(num_ranks, context.argv);
+  }
+  const Logger logger(context.environment.log_level, fmt::format("rank {}", environment->rank));
+  ConnectedWorld world(*environment, logger, std::chrono::seconds(context.timeout_s));
+  try {
+    const int code = body(&world);
+    world.shutdown();
+    return code;
+  } catch (Error& error) {
+    world.world().endpoint.poison(error.add({.rank = world.rank()}));
+    throw;
+  } catch (const std::exception& failure) {
+    Error error(ErrorKind::kIo, "a rank failed", failure);
+    world.world().endpoint.poison(error.add({.rank = world.rank()}));
+    throw error;
+  }
 }
 
 void print(const Context& context, const Json& json, const std::string& text) {

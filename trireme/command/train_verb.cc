@@ -9,108 +9,179 @@
 #include "trireme/base/files.h"
 #include "trireme/base/safetensors.h"
 #include "trireme/command/training_options.h"
+#include "trireme/command/training_report.h"
 #include "trireme/command/verbs.h"
 #include "trireme/engine/memory/block_allocator.h"
 #include "trireme/engine/record/convert.h"
 #include "trireme/engine/train/construct.h"
+#include "trireme/engine/train/evaluate_ranks.h"
+#include "trireme/engine/train/gather_state.h"
+#include "trireme/engine/train/measured_timeline.h"
 #include "trireme/engine/train/session.h"
+#include "trireme/plan/layout/json.h"
+#include "trireme/plan/timeline/json.h"
 
 namespace trireme::command {
 namespace {
 
 struct Options {
   PlanOptions plan;
-  std::int64_t num_steps = 100;
-  std::int64_t log_every = 10;
+  ReportOptions report;
   std::string save;
+  std::string timeline;
+  bool serial = false;
   train::SessionOptions session;
 };
 
-std::string losses_text(const program::StepLosses& losses) {
-  std::string text = fmt::format("loss {:.6f}", losses.total());
-  if (losses.losses.size() < 2) return text;
-  for (const program::LossTotal& one : losses.losses) {
-    text += fmt::format(", {} {:.6f}", one.name, one.mean());
-  }
-  return text;
-}
-
-Json losses_json(const program::StepLosses& losses) {
-  Json json = {{"loss", losses.total()}};
-  for (const program::LossTotal& one : losses.losses) json["by_name"][one.name] = one.mean();
-  return json;
-}
-
-/// Registered parameters and buffers by name.
-void save_weights(const Model& model, const std::string& path) {
-  std::vector<safetensors::Tensor> tensors;
-  std::deque<std::vector<std::byte>> data;  // a deque, since the tensors are views of its elements
+std::int64_t model_bytes(const Model& model) {
+  std::int64_t bytes = 0;
   for (const auto* list : {&model.parameters, &model.buffers}) {
     for (const auto& [name, tensor] : *list) {
-      if (!tensor.defined()) continue;
-      data.push_back(record::to_bytes(tensor));
-      tensors.push_back(
-          {name, record::to_dtype(tensor.scalar_type()), tensor.sizes().vec(), data.back()});
+      if (tensor.defined()) bytes += static_cast<std::int64_t>(tensor.nbytes());
     }
+  }
+  return bytes;
+}
+
+/// Everything that a training is made of; the recordings share the workload's tensors.
+struct Training {
+  Workload workload;
+  std::int64_t data_bytes;  ///< Live tensors beside the model's: the samples.
+  record::Recording recorded;
+  layout::Plan plan;
+
+  Training(const Options& options, const Context& context)
+      : workload(train::construct(context.workload(), context.seed)),
+        data_bytes(memory::memory_use().live_bytes - model_bytes(workload.model)),
+        recorded(record(graph::Mode::kTrain)),
+        plan(options.plan.plan_for(recorded.graph)) {}
+
+  record::Recording record(graph::Mode mode) const {
+    const train::BatchReader reader(workload.training, workload.model);
+    return record::record(workload.model, reader.maker(), mode);
+  }
+};
+
+/// Registered parameters and buffers by name.
+void save_weights(const train::Tensors& weights, const std::string& path) {
+  std::vector<safetensors::Tensor> tensors;
+  std::deque<std::vector<std::byte>> data;  // a deque, since the tensors are views of its elements
+  for (const auto& [name, tensor] : weights) {
+    data.push_back(record::to_bytes(tensor));
+    tensors.push_back(
+        {name, record::to_dtype(tensor.scalar_type()), tensor.sizes().vec(), data.back()});
   }
   write_file_atomically(path, safetensors::to_bytes(std::move(tensors)));
 }
 
-/// Prints a step as a line of text, or of JSON where that was asked for.
-void report(const Context& context, const train::StepReport& step, std::int64_t batch) {
-  const double rate = static_cast<double>(batch) / step.seconds;
-  if (context.json) {
-    Json json = losses_json(step.losses);
-    json["step"] = step.step;
-    json["samples_per_s"] = rate;
-    fmt::print("{}\n", json.dump());
-  } else {
-    fmt::print("step {:>6}  {}  {:.0f} samples/s\n", step.step, losses_text(step.losses), rate);
-  }
-  std::fflush(stdout);
-}
-
-double median(std::vector<double> items) {
-  if (items.empty()) return 0;
-  std::nth_element(items.begin(), items.begin() + static_cast<std::ptrdiff_t>(items.size() / 2),
-                   items.end());
-  return items[items.size() / 2];
-}
-
-int train_workload(const Options& options, const Context& context) {
-  const Workload workload = train::construct(context.workload(), context.seed);
-  const train::BatchReader reader(workload.training, workload.model);
-  const auto recorded = record::record(workload.model, reader.maker(), graph::Mode::kTrain);
-  const layout::Plan plan = options.plan.plan_for(recorded.graph);
-  train::SessionOptions session_options = options.session;
-  session_options.seed = context.seed;
-  train::Session session(workload, recorded, plan, session_options);
-  memory::reset_peak();
-  std::vector<double> seconds;
-  for (std::int64_t i = 0; i < options.num_steps; ++i) {
-    const train::StepReport step = session.step();
-    seconds.push_back(step.seconds);
-    if (i % options.log_every == 0 || i + 1 == options.num_steps) {
-      report(context, step, plan.batch.global_batch);
+train::Tensors state_of(const Model& model) {
+  train::Tensors result;
+  for (const auto* list : {&model.parameters, &model.buffers}) {
+    for (const auto& [name, tensor] : *list) {
+      if (tensor.defined()) result[name] = tensor.detach();
     }
   }
-  Json end = {{"median_step_ms", median(seconds) * 1e3},
-              {"peak_bytes", memory::memory_use().peak_bytes}};
-  std::string text =
-      fmt::format("median step {:.2f} ms, peak of live tensors {:.1f} MiB\n", median(seconds) * 1e3,
-                  static_cast<double>(memory::memory_use().peak_bytes) / (1 << 20));
-  if (workload.evaluation) {
-    const auto eval = record::record(workload.model, reader.maker(), graph::Mode::kEval);
-    const auto losses = train::evaluate(workload, eval, plan.batch.microbatch, session.next_step());
-    end["evaluation"] = losses_json(losses);
+  return result;
+}
+
+/// What is printed when training has ended.
+struct Ending {
+  Json json;
+  std::string text;
+
+  void add_peak(std::int64_t bytes, const layout::Plan& plan) {
+    json["peak_bytes"] = bytes;
+    text += fmt::format("peak of live tensors {:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+    if (plan.prediction) {
+      std::int64_t predicted = 0;
+      for (const auto& rank : plan.prediction->peak_bytes) {
+        std::int64_t sum = 0;
+        for (const auto& [kind, part] : rank) sum += part;
+        predicted = std::max(predicted, sum);
+      }
+      json["predicted_peak_bytes"] = predicted;
+      text += fmt::format(" (predicted {:.1f})", static_cast<double>(predicted) / (1 << 20));
+    }
+    text += "\n";
+  }
+
+  void add_evaluation(const program::StepLosses& losses) {
+    json["evaluation"] = losses_json(losses);
     text += "evaluation  " + losses_text(losses) + "\n";
   }
+};
+
+/// Prints and writes what is known at the end.
+void finish(const Options& options, const Context& context, const TrainingReport& report,
+            const train::Tensors& weights, Ending ending) {
+  ending.json["median_step_ms"] = report.median_step_ms();
+  ending.text = fmt::format("median step {:.2f} ms, ", report.median_step_ms()) + ending.text;
   if (!options.save.empty()) {
-    save_weights(workload.model, options.save);
-    end["weights"] = options.save;
-    text += "weights written to " + options.save + "\n";
+    save_weights(weights, options.save);
+    ending.json["weights"] = options.save;
+    ending.text += "weights written to " + options.save + "\n";
   }
-  fmt::print("{}", context.json ? end.dump() + "\n" : text);
+  fmt::print("{}", context.json ? ending.json.dump() + "\n" : ending.text);
+}
+
+/// All stages in this process.
+int train_serially(const Options& options, const Context& context) {
+  const Training training(options, context);
+  train::Session session(training.workload, training.recorded, training.plan, options.session);
+  memory::reset_peak();
+  TrainingReport report(training.plan, options.report);
+  for (std::int64_t i = 0; i < options.report.num_steps; ++i) report.add(session.step());
+  report.finish();
+  Ending ending;
+  ending.add_peak(memory::memory_use().peak_bytes - training.data_bytes, training.plan);
+  if (training.workload.evaluation) {
+    const auto recording = training.record(graph::Mode::kEval);
+    ending.add_evaluation(train::evaluate(training.workload, recording,
+                                          training.plan.batch.microbatch, session.next_step()));
+  }
+  finish(options, context, report, state_of(training.workload.model), std::move(ending));
+  return 0;
+}
+
+/// Largest of a number over the ranks.
+std::int64_t largest(const train::World& world, std::int64_t mine, const char* what) {
+  std::int64_t result = 0;
+  for (const std::string& text : train::gather(world, std::to_string(mine), what)) {
+    result = std::max<std::int64_t>(result, std::stoll(text));
+  }
+  return result;
+}
+
+/// This rank's part.
+int train_rank(const Options& options, const Context& context, const train::World& world) {
+  const Training training(options, context);
+  train::require_same(world, layout::plan_sha256(training.plan), "plan or model");
+  train::require_same(world, train::to_text(options.session), "training options");
+  std::optional<record::Recording> evaluation;
+  if (training.workload.evaluation) evaluation = training.record(graph::Mode::kEval);
+  train::RankSession session(world, training.workload, training.recorded, training.plan,
+                             options.session);
+  memory::reset_peak();
+  std::optional<TrainingReport> report;
+  if (world.rank() == 0) report.emplace(training.plan, options.report);
+  for (std::int64_t i = 0; i < options.report.num_steps; ++i) {
+    const train::StepReport step = session.step();
+    if (report) report->add(step);
+  }
+  if (report) report->finish();
+  Ending ending;
+  ending.add_peak(largest(world, memory::memory_use().peak_bytes - training.data_bytes, "peaks"),
+                  training.plan);
+  if (!options.timeline.empty()) {
+    const timeline::Timeline measured = train::measured_timeline(world, session);
+    if (report) timeline::save(std::span(&measured, 1), options.timeline);
+  }
+  if (evaluation) {
+    ending.add_evaluation(train::evaluate_ranks(world, training.workload, session, *evaluation));
+  }
+  train::Tensors weights;
+  if (!options.save.empty()) weights = train::gather_state(world, training.workload, session);
+  if (report) finish(options, context, *report, weights, std::move(ending));
   return 0;
 }
 
@@ -118,20 +189,35 @@ int train_workload(const Options& options, const Context& context) {
 
 Body add_train(CLI::App& app, Context& context) {
   auto options = std::make_shared<Options>();
+  options->report.num_steps = 100;
   options->plan.add_to(app, /*with_file=*/true);
-  app.add_option("--steps", options->num_steps)
+  app.add_option("--ranks", options->plan.ranks,
+                 "Processes to start here; as many as the plan has ranks where it is not given");
+  app.add_flag("--serial", options->serial, "Run all stages in this process, one after the other");
+  app.add_option("--steps", options->report.num_steps)
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  app.add_option("--log-every", options->log_every, "Steps between printed lines")
+  app.add_option("--log-every", options->report.log_every, "Steps between printed lines")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  app.add_option("--metrics", options->report.metrics_file, "Write a JSON line per step here");
   app.add_option("--save", options->save, "Write the trained weights to this safetensors file");
+  app.add_option("--timeline", options->timeline,
+                 "Write a Chrome trace of the last step to this file");
   app.add_option("--drift-check-step", options->session.drift_check_step,
                  "Step at which the model is recorded again and compared; -1 for never")
       ->capture_default_str();
   add_optimizer_options(app, options->session.optimizer);
   app.footer("Example: trireme train --plan plan.json --steps 200 --save weights.safetensors");
-  return [options, &context] { return train_workload(*options, context); };
+  return [options, &context] {
+    options->session.seed = context.seed;
+    options->report.json = context.json;
+    if (options->serial) return train_serially(*options, context);
+    return run_ranks(context, options->plan.num_ranks(), [&](const ConnectedWorld* world) {
+      return world == nullptr ? train_serially(*options, context)
+                              : train_rank(*options, context, world->world());
+    });
+  };
 }
 
 }  // namespace trireme::command

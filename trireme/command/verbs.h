@@ -5,10 +5,13 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "trireme/base/environment.h"
 #include "trireme/base/json.h"
+#include "trireme/command/world.h"
 #include "trireme/engine/train/workload.h"
 #include "trireme/plan/graph/graph.h"
 #include "trireme/plan/layout/plan.h"
@@ -19,13 +22,24 @@ namespace trireme::command {
 /// it: parse, one call of the library, print.
 struct Context {
   const std::map<std::string, MakeWorkload>& workloads;
+  std::span<const char* const> argv;  ///< The whole command line.
+  Environment environment;
   std::string model;  ///< --model
   std::uint64_t seed = 0;
   bool json = false;
+  int timeout_s = 300;  ///< --timeout, of every wait for another rank.
 
   /// The workload that --model names, or the only one. kInvalidArgument where there is no such one.
   MakeWorkload workload() const;
 };
+
+/// Runs `body` as one rank of a world: with null where there is only this process; with this rank's
+/// world where the environment says that this is one of several. Else starts `num_ranks` processes
+/// of this command line, for each of which the latter holds.
+///
+/// A rank that throws takes the others with it: they end with the same error.
+int run_ranks(const Context& context, int num_ranks,
+              const std::function<int(const ConnectedWorld*)>& body);
 
 /// A verb's body; returns the exit code.
 using Body = std::function<int()>;
@@ -36,17 +50,24 @@ Body add_train(CLI::App& app, Context& context);
 Body add_verify(CLI::App& app, Context& context);
 void add_show(CLI::App& app, Context& context, std::vector<std::pair<CLI::App*, Body>>& verbs);
 
-/// --plan FILE, or --batch, --microbatch, --lanes and --cut-at in its place.
+/// --plan FILE, or --batch, --microbatch, --lanes, --cut-at and their like in its place.
 struct PlanOptions {
   std::string file;
   layout::BatchLayout batch{.global_batch = 32, .microbatch = 8, .lanes = 1};
   std::vector<std::string> cuts;
   std::vector<std::string> copies;
+  int stages = 1;
+  int replicas = 1;
+  int ranks = 0;  ///< --ranks; 0: as many as the plan has.
+  std::string schedule = "interleaved";
 
   void add_to(CLI::App& app, bool with_file);
 
   /// The plan of the file, or one made by hand; checked against the recorded graph.
   layout::Plan plan_for(const graph::Graph& recorded) const;
+
+  /// Ranks that the plan needs.
+  int num_ranks() const;
 };
 
 /// A node by its position or name, as a position. kInvalidArgument where there is none.

@@ -12,7 +12,6 @@
 #include "tests/models/models.h"
 #include "trireme/engine/train/construct.h"
 #include "trireme/engine/train/verify_ranks.h"
-#include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/manual.h"
 
@@ -42,29 +41,14 @@ inline void PrintTo(const Layout& layout, std::ostream* out) {
        << layout.lanes << " " << layout.schedule;
 }
 
-/// `num` cuts spread over the allowed ones.
-inline std::vector<int> spread_cuts(const graph::Graph& graph, int num) {
-  std::vector<int> allowed;
-  const std::vector<bool> cuts = graph::allowed_cuts(graph);
-  for (std::size_t c = 0; c < cuts.size(); ++c) {
-    if (cuts[c]) allowed.push_back(static_cast<int>(c));
-  }
-  std::vector<int> result;
-  for (int i = 1; i <= num; ++i) result.push_back(allowed[allowed.size() * i / (num + 1)]);
-  return result;
-}
-
 inline layout::Plan plan_of(const Layout& layout) {
   const Workload workload = construct(workload_of(layout.model), 3);
   const auto recorded = record::record(
       workload.model, BatchReader(workload.training, workload.model).maker(), graph::Mode::kTrain);
   layout::Plan plan = layout::make_manual_plan(recorded.graph, graph::graph_sha256(recorded.graph),
-                                               spread_cuts(recorded.graph, layout.stages - 1),
+                                               layout::even_cuts(recorded.graph, layout.stages),
                                                {24, 2, layout.lanes});
-  layout::Role& role = plan.roles[0];
-  role.mesh.data = layout.replicas;
-  role.placement.clear();
-  for (int r = 0; r < role.mesh.num_ranks(); ++r) role.placement.push_back(r);
+  layout::set_replicas(plan, layout.replicas);
   plan.schedule.name = layout.schedule;
   return plan;
 }
@@ -78,7 +62,7 @@ inline void expect_bits_of_serial_executor(const Layout& layout) {
   run_ranks(layout.stages * layout.replicas, [&](const World& world) {
     const Comparison result =
         verify_rank(world, workload_of(layout.model), plan, options, reference);
-    EXPECT_EQ(first_difference(world, result), "");
+    EXPECT_EQ(first_difference(world, result), "") << testing::PrintToString(layout);
   });
 }
 

@@ -9,7 +9,6 @@ TEST(ManyRanks, EveryLayoutHasTheBitsOfTheSerialExecutor) {
       for (const auto& [replicas, lanes] : kReplicas) {
         for (const char* schedule : kSchedules) {
           const Layout layout{model, stages, replicas, lanes, schedule};
-          SCOPED_TRACE(testing::PrintToString(layout));
           expect_bits_of_serial_executor(layout);
         }
       }

@@ -10,7 +10,6 @@
 
 #include "trireme/base/error.h"
 #include "trireme/engine/record/convert.h"
-#include "trireme/engine/record/generator.h"
 #include "trireme/engine/record/holes.h"
 #include "trireme/engine/record/opaque_leaves.h"
 
@@ -302,7 +301,6 @@ void Recorder::refuse(const std::string& what) const {
 Trace trace(const Model& model, const Batch& batch, graph::Mode mode) {
   model.set_training(mode == graph::Mode::kTrain);
   internal::Recorder recorder(model, batch, mode);
-  const GeneratorTurn turn;  // the forward draws
   Losses losses;
   {
     const Observation observation(recorder);

@@ -10,6 +10,7 @@
 #include "trireme/engine/record/buffers.h"
 #include "trireme/engine/record/compare.h"
 #include "trireme/engine/record/generalise.h"
+#include "trireme/engine/record/generator.h"
 #include "trireme/engine/record/recorder.h"
 #include "trireme/plan/graph/check.h"
 #include "trireme/plan/graph/copies.h"
@@ -17,7 +18,7 @@
 namespace trireme::record {
 namespace {
 
-/// Puts the buffers of a model and the default generator back as they were.
+/// Puts the buffers of a model and the default generator, whose turn it is, back as they were.
 class StateGuard {
  public:
   explicit StateGuard(const Model& model) : generator_(at::detail::getDefaultCPUGenerator()) {
@@ -35,6 +36,7 @@ class StateGuard {
   StateGuard& operator=(const StateGuard&) = delete;
 
  private:
+  GeneratorTurn turn_;  // first: held until the state is back
   std::vector<std::pair<at::Tensor, at::Tensor>> saved_;
   at::Generator generator_;
   at::Tensor generator_state_;

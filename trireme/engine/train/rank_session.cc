@@ -2,14 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <utility>
 
 #include "trireme/base/error.h"
-#include "trireme/base/sha256.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/check.h"
-#include "trireme/plan/layout/json.h"
 #include "trireme/plan/layout/manual.h"
 #include "trireme/plan/schedule/check_program.h"
 #include "trireme/plan/schedule/schedules.h"
@@ -55,7 +52,7 @@ schedule::StepProgram checked_program(const graph::Graph& planned, const layout:
   schedule::StepProgram program = schedule::make_step_program(planned, plan, map, program_options);
   const schedule::StepFacts facts = schedule::step_facts(planned, plan, map, program_options);
   const schedule::Schedule schedule =
-      schedule::make_schedule(plan.schedule.name, facts.num_stages(), facts.num_microbatches);
+      schedule::make_schedule(plan.schedule, facts.num_stages(), facts.num_microbatches);
   schedule::check(program, schedule, facts);
   return program;
 }
@@ -70,26 +67,6 @@ class RankSession::Sink : public program::GradientSink {
  private:
   parameters::LaneAccumulator& sums_;
 };
-
-void require_same(const World& world, const std::string& what, const std::string& text) {
-  const int num_ranks = world.endpoint.world_size();
-  std::vector<int> ranks(num_ranks);
-  for (int r = 0; r < num_ranks; ++r) ranks[r] = r;
-  collectives::Group group(world.endpoint, ranks,
-                           {.name = "start", .id = 1U << 20, .deadline = world.watch.deadline});
-  const std::string mine = sha256(text);
-  std::string all(mine.size() * static_cast<std::size_t>(num_ranks), ' ');
-  const auto work =
-      group.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
-  pipeline::await(*work, -1, world.watch, {world.endpoint.rank(), 0, -1, "compare " + what});
-  for (int r = 0; r < num_ranks; ++r) {
-    const std::string theirs = all.substr(mine.size() * r, mine.size());
-    if (theirs == all.substr(0, mine.size())) continue;
-    throw Error(ErrorKind::kInvalidArgument,
-                "rank " + std::to_string(r) + " was started with another " + what +
-                    " than rank 0; start all ranks with the same command line and files");
-  }
-}
 
 RankSession::RankSession(const World& world, const Workload& workload,
                          const record::Recording& recorded, const layout::Plan& plan,

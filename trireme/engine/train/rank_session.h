@@ -4,26 +4,16 @@
 #include <memory>
 #include <vector>
 
-#include "trireme/engine/pipeline/mailbox.h"
 #include "trireme/engine/pipeline/step_runner.h"
 #include "trireme/engine/program/weight_program.h"
 #include "trireme/engine/train/rank_operations.h"
 #include "trireme/engine/train/step_reader.h"
 #include "trireme/engine/train/training_options.h"
 #include "trireme/engine/train/workload.h"
+#include "trireme/engine/train/world.h"
 #include "trireme/plan/layout/plan.h"
 
 namespace trireme::train {
-
-/// The ranks of a run, and this one among them. The endpoint outlives whoever uses it.
-struct World {
-  transport::Endpoint& endpoint;
-  pipeline::WatchOptions watch;
-};
-
-/// Throws kInvalidArgument on every rank where one was started with another `text`, naming the
-/// first difference. what   `plan`, `options`, ...: what the text is.
-void require_same(const World& world, const std::string& what, const std::string& text);
 
 /// A workload being trained by the ranks of a plan's mesh, each its stage of the pipeline and its
 /// replica's part of the batch. Same bits as Session (DESIGN contract 1).
@@ -47,6 +37,7 @@ class RankSession {
   StepReport step();
 
   std::int64_t next_step() const { return next_step_; }
+  const layout::Plan& plan() const { return plan_; }
   int stage() const { return stage_; }
   int replica() const { return replica_; }
   const record::Recording& recording() const { return recording_; }

@@ -1,6 +1,7 @@
 #include "trireme/engine/train/training_options.h"
 
 #include "trireme/base/error.h"
+#include "trireme/base/json.h"
 
 namespace trireme::train {
 namespace {
@@ -30,6 +31,19 @@ double learning_rate_at(const OptimizerOptions& options, std::int64_t step) {
   if (step >= options.warmup_steps) return options.learning_rate;
   return options.learning_rate * static_cast<double>(step + 1) /
          static_cast<double>(options.warmup_steps);
+}
+
+std::string to_text(const SessionOptions& options) {
+  const OptimizerOptions& o = options.optimizer;
+  const Json json = {{"seed", options.seed},
+                     {"optimizer", o.name},
+                     {"learning_rate", o.learning_rate},
+                     {"warmup_steps", o.warmup_steps},
+                     {"momentum", o.momentum},
+                     {"weight_decay", o.weight_decay},
+                     {"clip_norm", o.clip_norm},
+                     {"drift_check_step", options.drift_check_step}};
+  return json.dump();
 }
 
 }  // namespace trireme::train

@@ -35,6 +35,9 @@ struct SessionOptions {
   std::int64_t drift_check_step = 100;  ///< -1: never.
 };
 
+/// Everything in it that changes results, as text: equal texts train alike.
+std::string to_text(const SessionOptions& options);
+
 /// What one step was.
 struct StepReport {
   std::int64_t step = 0;  ///< From 0.

@@ -1,11 +1,9 @@
 #include "trireme/engine/train/verify_ranks.h"
 
-#include <numeric>
 #include <set>
 #include <utility>
 
 #include "trireme/engine/train/construct.h"
-#include "trireme/plan/graph/index.h"
 #include "trireme/plan/layout/crossings.h"
 
 namespace trireme::train {
@@ -13,15 +11,11 @@ namespace {
 
 /// Names of the buffers that the nodes of a stage read or write.
 std::set<std::string> buffers_of(const graph::Graph& graph, const layout::Plan& plan, int stage) {
-  std::set<graph::ValueId> used;
-  const std::vector<std::vector<int>> positions = layout::stage_positions(graph, plan);
-  for (int position : positions[stage]) {
-    const auto inputs = graph::input_values(graph.nodes[position]);
-    used.insert(inputs.begin(), inputs.end());
-  }
+  const auto stages = layout::stages_of_values(graph, plan);
   std::set<std::string> names;
   for (const graph::Buffer& buffer : graph.buffers) {
-    if (!used.contains(buffer.value)) continue;
+    const auto used = stages.find(buffer.value);
+    if (used == stages.end() || !used->second.contains(stage)) continue;
     names.insert(buffer.name);
     names.insert(buffer.aliases.begin(), buffer.aliases.end());
   }
@@ -82,21 +76,9 @@ Comparison verify_rank(const World& world, const MakeWorkload& make_workload,
 }
 
 std::string first_difference(const World& world, const Comparison& comparison) {
-  constexpr std::size_t kTextBytes = 256;
-  const int num_ranks = world.endpoint.world_size();
-  std::vector<int> ranks(num_ranks);
-  std::iota(ranks.begin(), ranks.end(), 0);
-  collectives::Group group(world.endpoint, ranks,
-                           {.name = "verify", .id = 1U << 21, .deadline = world.watch.deadline});
-  std::string mine = comparison.first_difference;
-  mine.resize(kTextBytes, '\0');
-  std::string all(kTextBytes * static_cast<std::size_t>(num_ranks), '\0');
-  const auto work =
-      group.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
-  pipeline::await(*work, -1, world.watch, {world.endpoint.rank(), 0, -1, "compare results"});
-  for (int r = 0; r < num_ranks; ++r) {
-    const std::string text = all.substr(kTextBytes * r, kTextBytes).c_str();
-    if (!text.empty()) return "rank " + std::to_string(r) + ": " + text;
+  const auto all = gather(world, comparison.first_difference, "differences");
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    if (!all[r].empty()) return "rank " + std::to_string(r) + ": " + all[r];
   }
   return "";
 }

@@ -57,6 +57,20 @@ std::vector<Crossing> crossings(const graph::Graph& graph, const layout::Plan& p
   return result;
 }
 
+std::map<graph::ValueId, std::set<int>> stages_of_values(const graph::Graph& graph,
+                                                         const layout::Plan& plan) {
+  std::map<graph::ValueId, std::set<int>> result;
+  const auto positions = stage_positions(graph, plan);
+  for (std::size_t s = 0; s < positions.size(); ++s) {
+    for (const int position : positions[s]) {
+      for (const graph::ValueId value : graph::input_values(graph.nodes[position])) {
+        result[value].insert(static_cast<int>(s));
+      }
+    }
+  }
+  return result;
+}
+
 int next_in_chain(const Crossing& crossing, int stage) {
   const auto here = std::find(crossing.stages.begin(), crossing.stages.end(), stage);
   return here == crossing.stages.end() || here + 1 == crossing.stages.end() ? -1 : *(here + 1);

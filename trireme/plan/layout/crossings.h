@@ -1,5 +1,7 @@
 #pragma once
 
+#include <map>
+#include <set>
 #include <vector>
 
 #include "trireme/plan/graph/graph.h"
@@ -23,6 +25,10 @@ std::vector<std::vector<int>> stage_positions(const graph::Graph& graph, const l
 
 /// All values that cross a cut, by value id. Cost linear in nodes x arguments.
 std::vector<Crossing> crossings(const graph::Graph& graph, const layout::Plan& plan);
+
+/// The stages whose nodes take each value, parameters and buffers included.
+std::map<graph::ValueId, std::set<int>> stages_of_values(const graph::Graph& graph,
+                                                         const layout::Plan& plan);
 
 /// The stage after (before) `stage` in the chain of a crossing; -1 at its end.
 int next_in_chain(const Crossing& crossing, int stage);

@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "trireme/plan/graph/graph.h"
 #include "trireme/plan/layout/plan.h"
@@ -15,6 +16,17 @@ namespace trireme::layout {
 /// Errors   those of `check`, which the result has passed.
 Plan make_manual_plan(const graph::Graph& graph, const std::string& graph_sha256,
                       std::span<const int> cuts, const BatchLayout& batch);
+
+/// Cuts for `num_stages` stages of about as many nodes each: each cut the allowed one nearest to
+/// its place. For plans without a profile.
+///
+/// Errors   kInvalidArgument where there are not as many allowed cuts.
+std::vector<int> even_cuts(const graph::Graph& graph, int num_stages);
+
+/// Gives role `train` this many replicas, its ranks in mesh order from 0.
+///
+/// Errors   kInvalidArgument where they do not divide the lanes.
+void set_replicas(Plan& plan, int num_replicas);
 
 /// The stage that runs the node at `position`. kInvalidArgument where none does.
 int stage_of(const Plan& plan, int position);

@@ -3,11 +3,9 @@
 #include <string>
 
 namespace trireme::simulate {
-namespace {
 
-/// Kind, name, stage and microbatch of an operation; no time yet.
-timeline::Event described(const schedule::StepProgram& program,
-                          const schedule::Operation& operation) {
+timeline::Event event_of(const schedule::StepProgram& program,
+                         const schedule::Operation& operation) {
   timeline::Event event;
   if (operation.kind == schedule::OperationKind::kCompute) {
     event.name = schedule::to_text(operation.action);
@@ -22,13 +20,11 @@ timeline::Event described(const schedule::StepProgram& program,
   return event;
 }
 
-}  // namespace
-
 timeline::Timeline predicted_timeline(const schedule::StepProgram& program,
                                       const Simulation& simulation) {
   timeline::Timeline timeline{"predicted", 0, {}};
   for (const Event& event : simulation.events) {
-    timeline::Event shown = described(program, program.ranks[event.rank][event.operation]);
+    timeline::Event shown = event_of(program, program.ranks[event.rank][event.operation]);
     shown.rank = event.rank;
     const auto add = [&](const std::string& track, double begin_us, double end_us) {
       if (end_us <= begin_us) return;

@@ -1,0 +1,134 @@
+#include "trireme/command/local_ranks.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "trireme/base/error.h"
+#include "trireme/wire/transport/store.h"
+
+namespace trireme::command {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A rank's process, by a descriptor that becomes readable when it ends.
+struct Process {
+  int rank = 0;
+  pid_t pid = -1;
+  transport::Descriptor ended;
+};
+
+std::vector<std::string> environment_of(int rank, int num_ranks, const transport::Address& store) {
+  std::vector<std::string> variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    if (std::strncmp(*entry, "TRIREME_RANK=", 13) != 0) variables.emplace_back(*entry);
+  }
+  variables.push_back("TRIREME_RANK=" + std::to_string(rank));
+  variables.push_back("TRIREME_WORLD_SIZE=" + std::to_string(num_ranks));
+  variables.push_back("TRIREME_STORE_HOST=" + store.host);
+  variables.push_back("TRIREME_STORE_PORT=" + std::to_string(store.port));
+  return variables;
+}
+
+Process start(int rank, int num_ranks, std::span<const char* const> argv,
+              const transport::Address& store) {
+  std::vector<std::string> words(argv.begin(), argv.end());
+  std::vector<std::string> variables = environment_of(rank, num_ranks, store);
+  std::vector<char*> word_pointers, variable_pointers;
+  for (std::string& word : words) word_pointers.push_back(word.data());
+  for (std::string& variable : variables) variable_pointers.push_back(variable.data());
+  word_pointers.push_back(nullptr);
+  variable_pointers.push_back(nullptr);
+  Process process{.rank = rank, .pid = -1, .ended = {}};
+  const int failed = posix_spawn(&process.pid, "/proc/self/exe", nullptr, nullptr,
+                                 word_pointers.data(), variable_pointers.data());
+  if (failed != 0) {
+    throw Error(ErrorKind::kIo,
+                "cannot start rank " + std::to_string(rank) + ": " + std::strerror(failed));
+  }
+  const auto descriptor = static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0));
+  if (descriptor < 0) {
+    kill(process.pid, SIGKILL);
+    throw Error(ErrorKind::kIo, std::string("cannot watch a rank's process: ") +
+                                    std::strerror(errno) + "; Linux 5.3 or later is needed");
+  }
+  process.ended = transport::Descriptor(descriptor);
+  return process;
+}
+
+/// Takes the exit status of a process that has ended: its code, and why it counts as lost.
+struct End {
+  int code = 0;
+  std::string why;
+};
+
+End take_end(const Process& process) {
+  int status = 0;
+  waitpid(process.pid, &status, 0);
+  if (WIFSIGNALED(status)) {
+    return {1, "its process was ended by signal " + std::to_string(WTERMSIG(status)) + " (" +
+                   strsignal(WTERMSIG(status)) + ")"};
+  }
+  const int code = WEXITSTATUS(status);
+  return {code, code == 0 ? "" : "its process ended with exit code " + std::to_string(code)};
+}
+
+/// Waits until one of the processes has ended or `until` has come; its index, if one has.
+std::optional<std::size_t> wait_for_end(const std::vector<Process>& processes,
+                                        std::optional<Clock::time_point> until) {
+  std::vector<pollfd> polled;
+  for (const Process& process : processes) polled.push_back({process.ended.number(), POLLIN, 0});
+  int wait_ms = -1;
+  if (until) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*until - Clock::now()).count();
+    wait_ms = left < 0 ? 0 : static_cast<int>(left);
+  }
+  if (poll(polled.data(), polled.size(), wait_ms) <= 0) return std::nullopt;
+  for (std::size_t i = 0; i < polled.size(); ++i) {
+    if (polled[i].revents != 0) return i;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+int run_local_ranks(int num_ranks, std::span<const char* const> argv) {
+  transport::StoreServer store({.host = "127.0.0.1", .port = 0});
+  std::vector<Process> processes;
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    processes.push_back(start(rank, num_ranks, argv, store.address()));
+  }
+  int code = 0;
+  std::optional<Clock::time_point> grace;
+  while (!processes.empty()) {
+    const auto ended = wait_for_end(processes, grace);
+    if (!ended) {
+      if (!grace || Clock::now() < *grace) continue;
+      for (const Process& process : processes) kill(process.pid, SIGKILL);
+      grace.reset();
+      continue;
+    }
+    const int rank = processes[*ended].rank;
+    const End end = take_end(processes[*ended]);
+    processes.erase(processes.begin() + static_cast<std::ptrdiff_t>(*ended));
+    if (end.code == 0) continue;
+    store.mark_lost(rank, end.why);
+    if (code != 0) continue;
+    code = end.code;
+    grace = Clock::now() + std::chrono::seconds(kGraceSeconds);
+    std::fprintf(stderr, "trireme: rank %d failed: %s\n", rank, end.why.c_str());
+  }
+  return code;
+}
+
+}  // namespace trireme::command

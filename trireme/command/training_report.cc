@@ -1,0 +1,101 @@
+#include "trireme/command/training_report.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "trireme/base/error.h"
+
+namespace trireme::command {
+namespace {
+
+std::string duration_text(double seconds) {
+  const auto whole = static_cast<std::int64_t>(seconds);
+  if (whole >= 3600)
+    return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+  return fmt::format("{}:{:02}", whole / 60, whole % 60);
+}
+
+}  // namespace
+
+std::string losses_text(const program::StepLosses& losses) {
+  std::string text = fmt::format("loss {:.6f}", losses.total());
+  if (losses.losses.size() < 2) return text;
+  for (const program::LossTotal& one : losses.losses) {
+    text += fmt::format(", {} {:.6f}", one.name, one.mean());
+  }
+  return text;
+}
+
+Json losses_json(const program::StepLosses& losses) {
+  Json json = {{"loss", losses.total()}};
+  for (const program::LossTotal& one : losses.losses) json["by_name"][one.name] = one.mean();
+  return json;
+}
+
+TrainingReport::TrainingReport(const layout::Plan& plan, ReportOptions options)
+    : plan_(plan), options_(std::move(options)), is_terminal_(isatty(STDOUT_FILENO) == 1) {
+  if (options_.metrics_file.empty()) return;
+  metrics_ = std::fopen(options_.metrics_file.c_str(), "we");
+  if (metrics_ == nullptr) {
+    throw Error(ErrorKind::kIo,
+                "cannot write " + options_.metrics_file + ": " + std::strerror(errno));
+  }
+}
+
+TrainingReport::~TrainingReport() {
+  if (metrics_ != nullptr) std::fclose(metrics_);
+}
+
+double TrainingReport::median_step_ms() const {
+  if (seconds_.empty()) return 0;
+  std::vector<double> sorted = seconds_;
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  return *middle * 1e3;
+}
+
+Json TrainingReport::json(const train::StepReport& step) const {
+  Json json = losses_json(step.losses);
+  json["step"] = step.step;
+  json["step_ms"] = step.seconds * 1e3;
+  json["samples_per_s"] = static_cast<double>(plan_.batch.global_batch) / step.seconds;
+  if (step.gradient_norm > 0) json["gradient_norm"] = step.gradient_norm;
+  return json;
+}
+
+std::string TrainingReport::line(const train::StepReport& step) const {
+  const double rate = static_cast<double>(plan_.batch.global_batch) / step.seconds;
+  std::string text = fmt::format("step {:>6}  {}  {:.0f} samples/s  {:.1f} ms", step.step,
+                                 losses_text(step.losses), rate, step.seconds * 1e3);
+  if (plan_.prediction) text += fmt::format(" (predicted {:.1f})", plan_.prediction->step_ms);
+  const double left = static_cast<double>(options_.num_steps - step.step - 1);
+  return text + "  " + duration_text(left * median_step_ms() / 1e3) + " to go";
+}
+
+void TrainingReport::add(const train::StepReport& step) {
+  seconds_.push_back(step.seconds);
+  if (metrics_ != nullptr) {
+    fmt::print(metrics_, "{}\n", json(step).dump());
+    std::fflush(metrics_);
+  }
+  const bool is_due = step.step % options_.log_every == 0 || step.step + 1 == options_.num_steps;
+  if (options_.json) {
+    if (is_due) fmt::print("{}\n", json(step).dump());
+  } else if (is_terminal_) {
+    fmt::print("\r\033[K{}", line(step));
+  } else if (is_due) {
+    fmt::print("{}\n", line(step));
+  }
+  std::fflush(stdout);
+}
+
+void TrainingReport::finish() {
+  if (is_terminal_ && !options_.json && !seconds_.empty()) fmt::print("\n");
+}
+
+}  // namespace trireme::command

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "trireme/base/json.h"
+#include "trireme/engine/train/training_options.h"
+#include "trireme/plan/layout/plan.h"
+
+namespace trireme::command {
+
+std::string losses_text(const program::StepLosses& losses);
+Json losses_json(const program::StepLosses& losses);
+
+struct ReportOptions {
+  std::int64_t num_steps = 0;
+  std::int64_t log_every = 10;
+  bool json = false;
+  std::string metrics_file;  ///< JSON lines, one per step; none where it is empty.
+};
+
+/// Says how training goes: on a terminal one line that is written over, elsewhere a line every
+/// `log_every` steps. Nothing on other ranks than 0.
+class TrainingReport {
+ public:
+  /// Errors   kIo where the metrics file cannot be written.
+  TrainingReport(const layout::Plan& plan, ReportOptions options);
+  ~TrainingReport();
+  TrainingReport(const TrainingReport&) = delete;
+  TrainingReport& operator=(const TrainingReport&) = delete;
+
+  void add(const train::StepReport& step);
+
+  /// Ends the line on a terminal.
+  void finish();
+
+  double median_step_ms() const;
+
+ private:
+  std::string line(const train::StepReport& step) const;
+  Json json(const train::StepReport& step) const;
+
+  const layout::Plan& plan_;
+  ReportOptions options_;
+  bool is_terminal_;
+  std::FILE* metrics_ = nullptr;
+  std::vector<double> seconds_;
+};
+
+}  // namespace trireme::command

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "trireme/base/environment.h"
+#include "trireme/engine/train/rank_session.h"
+#include "trireme/wire/transport/store.h"
+
+namespace trireme::command {
+
+/// This process's place in a world of ranks, connected to all others.
+class ConnectedWorld {
+ public:
+  /// deadline   of the start and of every wait later.
+  /// Errors     kTimeout, kPeerLost, kIo of the store and the connections, naming rank and address.
+  ConnectedWorld(const RankEnvironment& environment, const Logger& logger,
+                 std::chrono::milliseconds deadline);
+  ~ConnectedWorld();
+
+  train::World world() const { return {*endpoint_, watch_}; }
+  int rank() const { return endpoint_->rank(); }
+
+  /// Orderly end, which every rank calls.
+  void shutdown();
+
+ private:
+  pipeline::WatchOptions watch_;
+  std::unique_ptr<transport::StoreServer> server_;  ///< Where this rank serves the store.
+  std::unique_ptr<transport::StoreClient> store_;
+  std::unique_ptr<transport::Endpoint> endpoint_;
+};
+
+}  // namespace trireme::command

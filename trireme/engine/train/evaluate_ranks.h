@@ -1,0 +1,18 @@
+#pragma once
+
+#include "trireme/engine/train/rank_session.h"
+#include "trireme/engine/train/workload.h"
+
+namespace trireme::train {
+
+/// Losses over every sample of the workload's evaluation data, once each, by the session's ranks:
+/// microbatch m by replica m mod R, through the stages one after the other. The same sums as
+/// `evaluate`, on every rank. Every rank calls it.
+///
+/// recording   of the model in eval mode, made before the session.
+/// Errors      kInvalidArgument where there is no evaluation data, or the recording cannot be cut
+///             where the plan is (layout::matching_cuts).
+program::StepLosses evaluate_ranks(const World& world, const Workload& workload,
+                                   const RankSession& session, const record::Recording& recording);
+
+}  // namespace trireme::train

@@ -1,0 +1,100 @@
+#include "trireme/engine/train/gather_state.h"
+
+#include <ATen/Functions.h>
+
+#include <utility>
+
+#include "trireme/plan/layout/crossings.h"
+#include "trireme/plan/layout/manual.h"
+
+namespace trireme::train {
+namespace {
+
+constexpr transport::Tag kStateTags = transport::Tag{1} << 62;  // apart from groups and channels
+
+std::span<std::byte> bytes_of(const at::Tensor& tensor) {
+  return {static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes()};
+}
+
+/// Where the current data of a registered tensor is.
+struct Origin {
+  int stage = 0;
+  std::vector<std::int64_t> shape;
+};
+
+/// By name; tensors that no stage trains or uses are the same on all ranks and not listed.
+std::map<std::string, Origin> origins(const RankSession& session) {
+  const graph::Graph& graph = session.recording().graph;
+  const parameters::ParameterStore& store = session.store();
+  std::map<std::string, Origin> result;
+  const auto add = [&](const auto& item, int stage) {
+    Origin origin{stage, {}};
+    for (const graph::Size& size : graph.values[item.value].shape)
+      origin.shape.push_back(size.fixed);
+    for (const std::string& alias : item.aliases) result[alias] = origin;
+    result[item.name] = origin;
+  };
+  for (const graph::Parameter& parameter : graph.parameters) {
+    if (!store.is_trained(parameter.name)) continue;
+    add(parameter, store.map().buckets[store.owner(parameter.name).bucket].stage);
+  }
+  const auto stages = layout::stages_of_values(graph, session.plan());
+  for (const graph::Buffer& buffer : graph.buffers) {
+    const auto stage = stages.find(buffer.value);
+    if (stage != stages.end()) add(buffer, *stage->second.begin());
+  }
+  return result;
+}
+
+/// Sends and receives one tensor after the other.
+class Gatherer {
+ public:
+  Gatherer(const World& world, const RankSession& session)
+      : world_(world),
+        origins_(origins(session)),
+        role_(layout::train_role(session.plan())),
+        place_{world.rank(), session.next_step(), -1, "gather weights"} {}
+
+  /// The tensor's data on rank 0, undefined elsewhere.
+  at::Tensor take(const std::string& name, const at::Tensor& tensor) {
+    ++tag_;
+    const auto origin = origins_.find(name);
+    const int source =
+        origin == origins_.end() ? 0 : role_.placement[origin->second.stage * role_.mesh.data];
+    if (source == world_.rank()) {
+      if (source == 0) return tensor.detach();
+      const at::Tensor dense = tensor.detach().contiguous();
+      pipeline::await(*world_.endpoint.send(0, tag_, bytes_of(dense)), 0, world_.watch, place_);
+    }
+    if (world_.rank() != 0) return {};
+    const at::Tensor result = at::empty(origin->second.shape, tensor.options());
+    const auto work =
+        world_.endpoint.recv(source, tag_, [&](std::size_t) { return bytes_of(result); });
+    pipeline::await(*work, source, world_.watch, place_);
+    return result;
+  }
+
+ private:
+  const World& world_;
+  std::map<std::string, Origin> origins_;
+  const layout::Role& role_;
+  pipeline::Place place_;
+  transport::Tag tag_ = kStateTags;
+};
+
+}  // namespace
+
+Tensors gather_state(const World& world, const Workload& workload, const RankSession& session) {
+  Gatherer gatherer(world, session);
+  Tensors result;
+  for (const auto* list : {&workload.model.parameters, &workload.model.buffers}) {
+    for (const auto& [name, tensor] : *list) {
+      if (!tensor.defined()) continue;
+      const at::Tensor gathered = gatherer.take(name, tensor);
+      if (gathered.defined()) result[name] = gathered;
+    }
+  }
+  return result;
+}
+
+}  // namespace trireme::train

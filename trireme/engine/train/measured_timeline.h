@@ -1,0 +1,12 @@
+#pragma once
+
+#include "trireme/engine/train/rank_session.h"
+#include "trireme/plan/timeline/timeline.h"
+
+namespace trireme::train {
+
+/// What all ranks did in the session's last step, as a timeline named `measured`, on every rank.
+/// Work is on the compute track, operations that wait for others on `wait`. Every rank calls it.
+timeline::Timeline measured_timeline(const World& world, const RankSession& session);
+
+}  // namespace trireme::train

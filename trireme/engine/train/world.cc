@@ -1,0 +1,51 @@
+#include "trireme/engine/train/world.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+
+#include "trireme/base/error.h"
+#include "trireme/wire/collectives/group.h"
+
+namespace trireme::train {
+namespace {
+
+constexpr std::uint64_t kGatherGroup = 1U << 20;  // apart from the groups of step programs
+
+}  // namespace
+
+std::vector<std::string> gather(const World& world, const std::string& text,
+                                const std::string& what) {
+  std::vector<int> ranks(world.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  collectives::Group group(world.endpoint, ranks,
+                           {.name = "world", .id = kGatherGroup, .deadline = world.watch.deadline});
+  const auto all_gather = [&](std::span<const std::byte> mine, std::span<std::byte> all) {
+    const auto work = group.all_gather(mine, all);
+    pipeline::await(*work, -1, world.watch, {world.rank(), 0, -1, "gather " + what});
+  };
+  const std::uint64_t size = text.size();
+  std::vector<std::uint64_t> sizes(ranks.size());
+  all_gather(std::as_bytes(std::span(&size, 1)), std::as_writable_bytes(std::span(sizes)));
+  const std::uint64_t longest = *std::max_element(sizes.begin(), sizes.end());
+  std::string padded = text;
+  padded.resize(longest, ' ');
+  std::string all(longest * ranks.size(), ' ');
+  all_gather(std::as_bytes(std::span(padded)), std::as_writable_bytes(std::span(all)));
+  std::vector<std::string> result;
+  for (std::size_t r = 0; r < sizes.size(); ++r)
+    result.push_back(all.substr(r * longest, sizes[r]));
+  return result;
+}
+
+void require_same(const World& world, const std::string& text, const std::string& what) {
+  const std::vector<std::string> all = gather(world, text, what);
+  for (std::size_t r = 1; r < all.size(); ++r) {
+    if (all[r] == all[0]) continue;
+    throw Error(ErrorKind::kInvalidArgument,
+                "rank " + std::to_string(r) + " was started with other " + what +
+                    " than rank 0; start all ranks with the same command line and files");
+  }
+}
+
+}  // namespace trireme::train

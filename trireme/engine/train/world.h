@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trireme/engine/pipeline/mailbox.h"
+
+namespace trireme::train {
+
+/// The ranks of a run, and this one among them. The endpoint outlives whoever uses it.
+struct World {
+  transport::Endpoint& endpoint;
+  pipeline::WatchOptions watch;
+
+  int rank() const { return endpoint.rank(); }
+  int size() const { return endpoint.world_size(); }
+};
+
+/// The text of every rank, by rank. Every rank calls it; blocks. what: for messages.
+std::vector<std::string> gather(const World& world, const std::string& text,
+                                const std::string& what);
+
+/// Throws kInvalidArgument on every rank where one was started with another `text` than rank 0.
+/// what   `plan`, `options`, ...: what the text is.
+void require_same(const World& world, const std::string& text, const std::string& what);
+
+}  // namespace trireme::train
