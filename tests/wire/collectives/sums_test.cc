@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <random>
 #include <string>
 #include <tuple>
@@ -43,7 +43,10 @@ std::vector<T> naive_sum(int num_ranks, std::int64_t count) {
 
 template <typename T>
 bool same_bits(const std::vector<T>& a, const std::vector<T>& b, Chunk chunk) {
-  return std::memcmp(a.data() + chunk.begin, b.data() + chunk.begin, chunk.size() * sizeof(T)) == 0;
+  const auto bytes = [&](const std::vector<T>& numbers) {
+    return std::as_bytes(std::span(numbers).subspan(chunk.begin, chunk.size()));
+  };
+  return std::ranges::equal(bytes(a), bytes(b));
 }
 
 template <typename T>

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <functional>
 #include <string>
 #include <vector>
@@ -82,6 +83,7 @@ class RankProcesses {
     std::array<int, 2> report{};
     ASSERT_EQ(::pipe(orders.data()), 0);
     ASSERT_EQ(::pipe(report.data()), 0);
+    std::fflush(nullptr);  // or the child has it too
     const pid_t process = ::fork();
     ASSERT_GE(process, 0);
     if (process == 0) {

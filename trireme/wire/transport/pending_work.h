@@ -15,7 +15,7 @@ namespace trireme::transport {
 /// Threads  safe from any thread.
 class PendingWork final : public Work {
  public:
-  /// failure   is told when an error was given to a waiter.
+  /// failure   is told when an error was given to a waiter. May be null for one that cannot fail.
   explicit PendingWork(std::shared_ptr<Failure> failure) : failure_(std::move(failure)) {}
 
   bool is_done() const override;

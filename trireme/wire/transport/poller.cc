@@ -45,17 +45,19 @@ void Poller::change(const Descriptor& socket, std::uint64_t id, Interest interes
 
 void Poller::remove(const Descriptor& socket) { control(epoll_, EPOLL_CTL_DEL, socket, {}); }
 
-void Poller::post(std::function<void()> function) {
+bool Poller::post(std::function<void()> function) {
   bool is_first = false;
   {
     const std::lock_guard lock(mutex_);
+    if (is_closed_) return false;
     is_first = posted_.empty();
     posted_.push_back(std::move(function));
   }
-  if (!is_first) return;  // the thread has been woken and has not looked yet
+  if (!is_first) return true;  // the thread has been woken and has not looked yet
   const std::uint64_t one = 1;
   // Fails only when the counter is full, and then the thread wakes anyway.
   [[maybe_unused]] const auto written = ::write(wake_.number(), &one, sizeof(one));
+  return true;
 }
 
 std::vector<Poller::Event> Poller::wait(Deadline deadline) {
@@ -73,8 +75,12 @@ std::vector<Poller::Event> Poller::wait(Deadline deadline) {
     events.push_back({ready[i].data.u64, (bits & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0,
                       (bits & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0});
   }
-  run_posted();
+  for (const std::function<void()>& function : take_posted(false)) function();
   return events;
+}
+
+void Poller::close() {
+  for (const std::function<void()>& function : take_posted(true)) function();
 }
 
 void Poller::clear_wake() {
@@ -82,13 +88,10 @@ void Poller::clear_wake() {
   [[maybe_unused]] const auto read = ::read(wake_.number(), &counter, sizeof(counter));
 }
 
-void Poller::run_posted() {
-  std::vector<std::function<void()>> functions;
-  {
-    const std::lock_guard lock(mutex_);
-    functions.swap(posted_);
-  }
-  for (const std::function<void()>& function : functions) function();
+std::vector<std::function<void()>> Poller::take_posted(bool is_last) {
+  const std::lock_guard lock(mutex_);
+  is_closed_ = is_last;
+  return std::exchange(posted_, {});
 }
 
 }  // namespace trireme::transport

@@ -33,20 +33,24 @@ class Poller {
   void change(const Descriptor& socket, std::uint64_t id, Interest interest);
   void remove(const Descriptor& socket);
 
-  /// `function` will be run by `wait`.
-  void post(std::function<void()> function);
+  /// `function` will be run by `wait` or `close`. False after `close`: it will not.
+  bool post(std::function<void()> function);
 
   /// Blocks for an event, a posted function (which it runs) or `deadline`.
   std::vector<Event> wait(Deadline deadline);
 
+  /// Runs what was posted; nothing can be any more. Last call of the serving thread.
+  void close();
+
  private:
   void clear_wake();
-  void run_posted();
+  std::vector<std::function<void()>> take_posted(bool is_last);
 
   Descriptor epoll_;
   Descriptor wake_;
   std::mutex mutex_;
   std::vector<std::function<void()>> posted_;
+  bool is_closed_ = false;
 };
 
 }  // namespace trireme::transport

@@ -1,7 +1,8 @@
 #include "trireme/wire/transport/sim/loop.h"
 
-#include <future>
 #include <utility>
+
+#include "trireme/wire/transport/pending_work.h"
 
 namespace trireme::transport::internal {
 
@@ -23,12 +24,12 @@ void SimLoop::post(std::function<void()> function, Clock::duration delay) {
 }
 
 void SimLoop::run(const std::function<void()>& function) {
-  std::promise<void> ended;
-  post([&] {
+  const auto done = std::make_shared<PendingWork>(nullptr);
+  post([&function, done] {
     function();
-    ended.set_value();
+    done->complete();
   });
-  ended.get_future().wait();
+  done->wait_for(std::chrono::milliseconds::max());
 }
 
 void SimLoop::serve() {

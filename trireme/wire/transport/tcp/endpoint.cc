@@ -1,7 +1,6 @@
 #include "trireme/wire/transport/tcp/endpoint.h"
 
 #include <algorithm>
-#include <future>
 #include <string>
 #include <utility>
 
@@ -15,6 +14,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kAbandonedAfter{1000};
 constexpr milliseconds kFailedPatience{1000};  // for the others to learn the cause of a failure
+
+Error closed_error() { return Error(ErrorKind::kCancelled, "the endpoint was closed"); }
 
 }  // namespace
 
@@ -51,12 +52,12 @@ WorkPtr TcpEndpoint::recv(int peer, Tag tag, Placement place) {
 
 WorkPtr TcpEndpoint::post_work(int peer, std::function<void(const PendingWorkPtr&)> start) {
   check_peer(peer, *this);
-  if (is_stopped_) throw Error(ErrorKind::kCancelled, "the endpoint has been shut down");
   auto work = std::make_shared<PendingWork>(failure_);
-  poller_.post([this, work, start = std::move(start)] {
-    if (failed_at_) return work->fail(*failure_->error());
+  const bool is_posted = poller_.post([this, work, start = std::move(start)] {
+    if (over_) return work->fail(*over_);
     attempt([&] { start(work); });
   });
+  if (!is_posted) work->fail(closed_error());
   return work;
 }
 
@@ -64,32 +65,25 @@ void TcpEndpoint::poison(const Error& error) {
   Error named = flattened(error);
   failure_->set(named.add({.rank = rank_}));
   failure_->mark_given();
-  if (is_stopped_) return;
-  std::promise<void> done;
-  poller_.post([&] {
+  const auto done = std::make_shared<PendingWork>(failure_);
+  const bool is_posted = poller_.post([this, named, done] {
     fail(named);
-    done.set_value();
+    done->complete();
   });
-  done.get_future().wait();
+  if (is_posted) done->wait_for(milliseconds::max());
 }
 
 void TcpEndpoint::shutdown(milliseconds deadline) {
   poller_.post([this, deadline] { say_goodbye(deadline); });
-  stop();
+  thread_->join();
   if (!ending_->error) return;
   failure_->mark_given();
   throw Error(*ending_->error);
 }
 
 TcpEndpoint::~TcpEndpoint() {
-  if (is_stopped_) return;
   poller_.post([this] { leave(failed_at_ ? kFailedPatience : milliseconds(0)); });
-  stop();
-}
-
-void TcpEndpoint::stop() {
   thread_->join();
-  is_stopped_ = true;
 }
 
 // ---- The progress thread
@@ -155,6 +149,7 @@ void TcpEndpoint::fail(const Error& error) {
 }
 
 void TcpEndpoint::abandon_works(const Error& error) {
+  over_ = error;
   const std::vector<std::byte> poison = error_to_bytes(error);
   std::vector<PendingWorkPtr> works;
   // The others are written to before the works end: then the owner may end the process.
@@ -225,7 +220,8 @@ Deadline TcpEndpoint::next_deadline() const {
 
 void TcpEndpoint::close() {
   for (auto& [rank, peer] : peers_) peer.close();
-  if (!failed_at_) abandon_works(Error(ErrorKind::kCancelled, "the endpoint was closed"));
+  if (!over_) abandon_works(closed_error());
+  poller_.close();
 }
 
 }  // namespace trireme::transport::internal

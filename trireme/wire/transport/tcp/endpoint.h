@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -44,7 +43,6 @@ class TcpEndpoint final : public Endpoint {
   };
 
   WorkPtr post_work(int peer, std::function<void(const PendingWorkPtr&)> start);
-  void stop();
 
   // The progress thread.
   void serve();
@@ -70,10 +68,10 @@ class TcpEndpoint final : public Endpoint {
   Poller poller_;
   std::map<int, Peer> peers_;
   std::map<Tag, Stream> to_self_;
-  OnAbandon on_abandon_;  ///< Until called, or not needed any more.
+  OnAbandon on_abandon_;       ///< Until called, or not needed any more.
+  std::optional<Error> over_;  ///< Why works fail from now on.
   std::optional<Deadline> failed_at_;
   std::optional<Ending> ending_;
-  std::atomic<bool> is_stopped_ = false;
   std::optional<LibraryThread> thread_;
 };
 
