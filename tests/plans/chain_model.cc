@@ -25,7 +25,7 @@ Model make_chain(const std::vector<ChainNode>& nodes) {
     cost.forward_us = nodes[n].forward_us;
     cost.input_us = nodes[n].input_us;
     cost.weight_us = nodes[n].weight_us;
-    cost.saved_inputs = {0};
+    if (n > 0) cost.saved_inputs = {0};
   }
   return model;
 }

@@ -26,8 +26,8 @@ struct Model {
   profile::Profile profile;
 };
 
-/// x -> node 0 -> node 1 -> ... -> loss: each node has a parameter of its own and saves its input;
-/// the loss is one more node, which costs nothing. A cut may fall anywhere.
+/// x -> node 0 -> node 1 -> ... -> loss: each node has a parameter of its own; all but the
+/// first save their input. The loss is one more node, which costs nothing. A cut may fall anywhere.
 Model make_chain(const std::vector<ChainNode>& nodes);
 
 /// A profile of `graph` in which nothing costs anything and nothing is saved: one cost per node.

@@ -14,8 +14,8 @@ using layout::testing::make_chain;
 using layout::testing::make_free_profile;
 using layout::testing::make_plan;
 
-/// Outputs of 40, 80 and 120 bytes and a loss of 4; parameters of 4 bytes; each node saves its
-/// input.
+/// Outputs of 40, 80 and 120 bytes and a loss of 4; parameters of 4 bytes; nodes 1 and 2
+/// save their input.
 layout::testing::Model three_nodes() {
   return make_chain({{1, 1, 1, 10}, {1, 1, 1, 20}, {1, 1, 1, 30}});
 }
@@ -24,7 +24,7 @@ TEST(StageTensors, OneStage) {
   const auto model = three_nodes();
   const auto tensors = stage_tensors(model.graph, make_plan(model.graph, {}), model.profile);
   ASSERT_EQ(tensors.size(), 1U);
-  EXPECT_EQ(tensors[0].kept, 40 + 80);  // The input of node 0 is the batch's.
+  EXPECT_EQ(tensors[0].kept, 40 + 80);
   EXPECT_EQ(tensors[0].forward_peak, 40 + 80 + 120 + 4);
   // At node 2: what nodes 1 and 2 saved, the gradients of output, input and parameter.
   EXPECT_EQ(tensors[0].backward_peak, 40 + 80 + 120 + 80 + 4);
@@ -40,6 +40,14 @@ TEST(StageTensors, AStageHoldsWhatItSendsAndWhatItReceived) {
   EXPECT_EQ(tensors[1].kept, 80);
   EXPECT_EQ(tensors[1].forward_peak, 80 + 120 + 4);
   EXPECT_EQ(tensors[1].backward_peak, 80 + 120 + 80 + 4);
+}
+
+TEST(StageTensors, FieldsOfTheBatchCountWhereTheyAreSaved) {
+  auto model = three_nodes();
+  model.profile.costs[0].saved_inputs = {0};
+  const auto tensors = stage_tensors(model.graph, make_plan(model.graph, {{2}}), model.profile);
+  EXPECT_EQ(tensors[0].kept, 40 + 80 + 4);
+  EXPECT_EQ(tensors[1].kept, 80);
 }
 
 TEST(StageTensors, WhatNodesKeepAndWorkWithCounts) {

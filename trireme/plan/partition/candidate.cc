@@ -51,7 +51,7 @@ std::string Problem::link_kind() const {
       if (kind != "host") return kind;
     }
   }
-  return "host";
+  return num_stages == 1 ? "" : "host";
 }
 
 std::int64_t excess_bytes(const Problem& problem, const Candidate& candidate, int stage) {

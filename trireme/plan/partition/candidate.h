@@ -31,7 +31,7 @@ struct Problem {
   int rank(int stage, int replica) const { return stage * options.replicas + replica; }
   /// What every rank of a stage may use.
   std::int64_t memory_limit(int stage) const;
-  /// The slowest kind of link between ranks of neighbouring stages.
+  /// The slowest kind of link between ranks of neighbouring stages; empty where there is one stage.
   std::string link_kind() const;
 };
 

@@ -26,6 +26,7 @@ std::vector<std::pair<std::int64_t, std::string>> largest_kinds(const simulate::
   return kinds;
 }
 
+/// The objective does not matter: the search has tried the cuts of least memory.
 std::string advice(const Problem& problem, const Candidate& candidate, const std::string& kind) {
   std::string text = "use more stages";
   if (kind == "activations") {
@@ -38,7 +39,6 @@ std::string advice(const Problem& problem, const Candidate& candidate, const std
     text += ", fewer lanes";
   }
   if (kind == "transient" && problem.options.batch.microbatch > 1) text += ", a smaller microbatch";
-  if (problem.options.objective == Objective::kSpeed) text += ", the objective memory";
   return text + ", or ranks with more memory";
 }
 

@@ -36,8 +36,13 @@ RangeCost::RangeCost(const graph::Graph& planned, const profile::Profile& profil
   read_nodes(profile);
   read_sites();
   read_boundaries();
+  batch_ = simulate::batch_storages(graph_, rules_.microbatch);
   received_in_.assign(values_.size(), 0);
   used_in_.assign(graph_.parameters.size(), 0);
+}
+
+double RangeCost::link_us(std::int64_t bytes) const {
+  return rules_.link_kind.empty() ? 0 : profile::link_us(profile_, rules_.link_kind, bytes, true);
 }
 
 void RangeCost::read_values() {
@@ -56,10 +61,10 @@ void RangeCost::read_values() {
     value.storage = from.storage_id;
     value.has_gradient = from.requires_grad;
     value.bytes = simulate::span_bytes(from, rules_.microbatch);
-    value.message_us = profile::link_us(profile_, rules_.link_kind, value.bytes, true);
+    value.message_us = link_us(value.bytes);
     if (!value.has_gradient) continue;
     value.gradient_bytes = graph::bytes_at(from, rules_.microbatch);
-    value.gradient_us = profile::link_us(profile_, rules_.link_kind, value.gradient_bytes, true);
+    value.gradient_us = link_us(value.gradient_bytes);
   }
 }
 
@@ -116,8 +121,7 @@ void RangeCost::read_sites() {
     site.value_bytes = site.elements * size;
     site.gradient_bytes = site.elements * gradient_size * num_buffers;
     site.fold_us = static_cast<double>(elements) * profile_.step.fold_ns / 1000;
-    site.tie_us = (profile::link_us(profile_, rules_.link_kind, elements * gradient_size, true) +
-                   profile::link_us(profile_, rules_.link_kind, elements * size, true)) /
+    site.tie_us = (link_us(elements * gradient_size) + link_us(elements * size)) /
                   static_cast<double>(rules_.num_microbatches);
     nodes_[positions.at(from.nodes.front())].sites.push_back(site);
   }
@@ -235,6 +239,7 @@ void RangeCost::make(const Node& node, int position) {
 void RangeCost::save(int storage) {
   Piece& piece = this->piece(storage);
   sums_.kept -= kept_bytes(piece);
+  if (const auto field = batch_.find(storage); field != batch_.end()) piece.bytes = field->second;
   piece.is_saved = true;
   sums_.kept += kept_bytes(piece);
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "trireme/plan/graph/graph.h"
@@ -14,7 +15,7 @@ namespace trireme::partition {
 
 /// What is the same for all ranges.
 struct RangeRules {
-  std::string link_kind = "host";  ///< Of the links between stages.
+  std::string link_kind = "host";  ///< Of the links between stages; empty where there is one.
   std::int64_t microbatch = 1;
   std::int64_t num_microbatches = 1;  ///< Of a replica, per step.
   std::int64_t lanes = 1;             ///< Of a replica.
@@ -118,6 +119,7 @@ class RangeCost : public RangePricer {
     double tie_us = 0;
   };
 
+  double link_us(std::int64_t bytes) const;
   void read_values();
   void read_nodes(const profile::Profile& profile);
   void read_sites();
@@ -137,7 +139,8 @@ class RangeCost : public RangePricer {
   RangeGoal goal_;
   std::vector<Value> values_;
   std::vector<Node> nodes_;
-  std::vector<std::int64_t> largest_crossing_;  ///< By cut: of the values that cross it.
+  std::vector<std::int64_t> largest_crossing_;   ///< By cut: of the values that cross it.
+  std::unordered_map<int, std::int64_t> batch_;  ///< Bytes of its fields, by storage.
   int begin_ = 0, end_ = 0;
   int stamp_ = 0;  ///< Of the range; entries with others are void.
   Sums sums_;

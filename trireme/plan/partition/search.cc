@@ -30,11 +30,8 @@ RangeRules range_rules(const Problem& problem, const Setting& setting) {
   rules.in_flight = schedule::most_in_flight(schedule::make_schedule(
       setting.schedule, problem.num_stages, static_cast<int>(problem.num_microbatches())));
   rules.memory = problem.options.forecast.memory;
-  layout::Plan batch_only;
-  batch_only.batch = problem.options.batch;
-  batch_only.roles = {{"train", {problem.num_stages, problem.options.replicas, 1}, {}}};
-  rules.constant_bytes =
-      simulate::batch_bytes(setting.planned, batch_only) + simulate::fixed_bytes(setting.planned);
+  rules.constant_bytes = simulate::batch_bytes(setting.planned, rules.microbatch) +
+                         simulate::fixed_bytes(setting.planned);
   return rules;
 }
 

@@ -10,7 +10,8 @@ namespace trireme::simulate {
 double plan_bound_us(const std::vector<StageCost>& costs, const layout::Plan& plan,
                      const topology::Topology& topology) {
   const layout::Role& role = layout::train_role(plan);
-  const auto m = static_cast<double>(plan.batch.num_microbatches() / role.mesh.data);
+  const std::int64_t num_microbatches = plan.batch.num_microbatches() / role.mesh.data;
+  const auto m = static_cast<double>(num_microbatches);
   double bound = 0, before = 0;
   std::map<int, double> work;  // By rank.
   for (std::size_t s = 0; s < costs.size(); ++s) {

@@ -80,12 +80,12 @@ int num_gradient_buffers(std::int64_t num_lanes) {
 
 std::int64_t gradient_bytes_per_element(Dtype dtype) { return dtype == Dtype::kF64 ? 8 : 4; }
 
-std::int64_t batch_bytes(const graph::Graph& planned, const layout::Plan& plan) {
+std::int64_t batch_bytes(const graph::Graph& planned, std::int64_t microbatch) {
   std::int64_t bytes = 0;
   for (const graph::Input& input : planned.inputs) {
-    bytes += graph::bytes_at(planned.values[input.value], plan.batch.microbatch);
+    bytes += graph::bytes_at(planned.values[input.value], microbatch);
   }
-  return bytes * (plan.batch.num_microbatches() / layout::train_role(plan).mesh.data);
+  return bytes;
 }
 
 std::int64_t fixed_bytes(const graph::Graph& planned) {
@@ -121,7 +121,7 @@ std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::P
     stage.activations = in_flight[s] * tensors[s].kept;
     stage.transient = std::max(tensors[s].forward_peak, tensors[s].backward_peak) - tensors[s].kept;
     stage.messages = messages[s];
-    stage.batch = batch_bytes(planned, plan);
+    stage.batch = batch_bytes(planned, plan.batch.microbatch);
     stage.fixed = fixed_bytes(planned);
     for (int r = 0; r < role.mesh.data; ++r) ranks[role.placement[s * role.mesh.data + r]] = stage;
   }

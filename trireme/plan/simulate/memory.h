@@ -21,7 +21,7 @@ struct RankMemory {
   std::int64_t activations = 0;  ///< Kept for backwards, of the most microbatches in flight.
   std::int64_t transient = 0;    ///< Beyond those, inside one forward or backward.
   std::int64_t messages = 0;     ///< Boundary values and gradients on their way.
-  std::int64_t batch = 0;        ///< The step's samples.
+  std::int64_t batch = 0;        ///< The samples of the microbatch whose forward runs.
   std::int64_t fixed = 0;        ///< Frozen parameters, buffers and constants.
 
   std::int64_t total() const;
@@ -43,8 +43,8 @@ int num_gradient_buffers(std::int64_t num_lanes);
 /// Bytes per element in which gradients of `dtype` are summed.
 std::int64_t gradient_bytes_per_element(Dtype dtype);
 
-/// Samples of a step that each rank of a replica holds.
-std::int64_t batch_bytes(const graph::Graph& planned, const layout::Plan& plan);
+/// Samples of one microbatch: read for its forward, dropped after it but for what nodes save.
+std::int64_t batch_bytes(const graph::Graph& planned, std::int64_t microbatch);
 
 /// Frozen parameters, buffers and constants, which every rank holds.
 std::int64_t fixed_bytes(const graph::Graph& planned);

@@ -18,6 +18,7 @@
 //                                            sent: the run holds what it sends until the backward
 //     received values with a gradient        all: the stand-in lives until the backward is done
 //     received values without                up to the last use, or to the end where one is saved
+//     fields of the batch that are saved     all; others are counted as batch, elsewhere
 //     what a node keeps besides              [t, end]
 //     workspace                              t
 //
@@ -76,7 +77,8 @@ struct Pass {
   IntervalSum passing;
 };
 
-/// A piece of memory of the stage: what a node makes here with all its views, or a received value.
+/// A piece of memory of the stage: what a node makes here with all its views, a received value, or
+/// a field of the batch that is saved.
 struct Piece {
   std::int64_t bytes = 0;
   int made = 0;
@@ -105,7 +107,8 @@ class StageWalk {
         positions_(std::move(positions)),
         end_(static_cast<int>(positions_.size()) - 1),
         forward_(end_ + 1),
-        backward_(end_ + 1) {}
+        backward_(end_ + 1),
+        batch_(batch_storages(graph, microbatch)) {}
 
   void receive(const layout::Crossing& crossing, bool goes_on) {
     const graph::Value& value = graph_.values[crossing.value];
@@ -149,12 +152,15 @@ class StageWalk {
     return graph::bytes_at(graph_.values[value], microbatch_);
   }
 
-  /// Pieces that hold the memory of `value` here; none where it comes with the batch or the model.
+  /// Pieces that hold the memory of `value` here; none where it comes with the model.
   std::vector<std::size_t> pieces_of(ValueId value) const {
     const int storage = graph_.values[value].storage_id;
-    if (const auto own = made_.find(storage); own != made_.end()) return {own->second};
-    const auto received = received_.find(storage);
-    return received == received_.end() ? std::vector<std::size_t>{} : received->second;
+    std::vector<std::size_t> pieces;
+    if (const auto found = received_.find(storage); found != received_.end()) {
+      pieces = found->second;
+    }
+    if (const auto own = made_.find(storage); own != made_.end()) pieces.push_back(own->second);
+    return pieces;
   }
 
   void make_outputs(int t) {
@@ -199,6 +205,11 @@ class StageWalk {
 
   void save(ValueId id, int t) {
     if (id < 0) return;
+    const int storage = graph_.values[id].storage_id;
+    const auto field = batch_.find(storage);
+    if (field != batch_.end() && made_.try_emplace(storage, pieces_.size()).second) {
+      pieces_.push_back({field->second});
+    }
     for (const std::size_t p : pieces_of(id)) {
       Piece& piece = pieces_[p];
       if (piece.first_saved < 0) piece.first_saved = t;
@@ -269,9 +280,20 @@ class StageWalk {
   std::unordered_map<int, std::vector<std::size_t>> received_;  ///< By storage.
   std::map<ValueId, GradientUses> gradients_;
   std::vector<layout::Crossing> sent_;
+  std::unordered_map<int, std::int64_t> batch_;  ///< Bytes of its fields, by storage.
 };
 
 }  // namespace
+
+std::unordered_map<int, std::int64_t> batch_storages(const graph::Graph& graph,
+                                                     std::int64_t microbatch) {
+  std::unordered_map<int, std::int64_t> bytes;
+  for (const graph::Input& input : graph.inputs) {
+    const graph::Value& value = graph.values[input.value];
+    bytes[value.storage_id] = span_bytes(value, microbatch);
+  }
+  return bytes;
+}
 
 bool hands_on_gradient(const graph::Graph& graph, const graph::Node& node, graph::ValueId input) {
   const bool is_sum = node.op == "aten::add" || node.op == "aten::add_";

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "trireme/plan/graph/graph.h"
@@ -10,7 +11,7 @@
 namespace trireme::simulate {
 
 /// Bytes of the tensors of one microbatch in one stage, as torch's autograd holds them. Parameters,
-/// buffers, constants and the batch are counted elsewhere and are left out.
+/// buffers, constants and fields of the batch that no node saves are counted elsewhere.
 struct StageTensors {
   std::int64_t kept = 0;           ///< Between its forward and its backward.
   std::int64_t forward_peak = 0;   ///< Most at once in the forward; at least `kept`.
@@ -26,6 +27,10 @@ std::vector<StageTensors> stage_tensors(const graph::Graph& planned, const layou
 /// without a gradient, the gradients that it receives, and the largest of its nodes.
 std::vector<std::int64_t> passing_bytes(const graph::Graph& planned,
                                         const profile::Profile& profile, std::int64_t microbatch);
+
+/// Bytes of the fields of the batch, by storage.
+std::unordered_map<int, std::int64_t> batch_storages(const graph::Graph& graph,
+                                                     std::int64_t microbatch);
 
 /// Whether the gradient of `input` that the node's backward gives is the memory of its output's
 /// gradient: views of all elements, and sums without broadcast.
