@@ -74,8 +74,10 @@ int run_command_line(int argc, const char* const* argv,
     verbs.emplace_back(verb, add_verb(*verb, context));
   };
   add("record", "Record the forward pass into graph files", command::add_record);
+  add("profile", "Measure nodes, links and this machine", command::add_profile);
   add("partition", "Split a graph into stages and write the plan", command::add_partition);
-  add("train", "Train, all stages in this process", command::add_train);
+  add("simulate", "Play a step of a plan through: time, memory, timeline", command::add_simulate);
+  add("train", "Train, each stage of each replica in a process of its own", command::add_train);
   add("verify", "Compare training under a plan with the uncut and the plain model, bit by bit",
       command::add_verify);
   command::add_show(*app.add_subcommand("show", "Print a file for people"), context, verbs);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -43,8 +44,7 @@ void PlanOptions::add_to(CLI::App& app, bool with_file) {
       app.add_option("--copy", copies,
                      "Run these recorded nodes once per consumer instead of sending their values")
           ->delimiter(','),
-      app.add_option("--stages", stages, "Pipeline stages, of about as many nodes each")
-          ->check(CLI::PositiveNumber),
+      app.add_option("--stages", stages, "Pipeline stages")->check(CLI::PositiveNumber),
       app.add_option("--replicas", replicas, "Copies of the pipeline, each with its share of lanes")
           ->check(CLI::PositiveNumber),
       app.add_option("--schedule", schedule,
@@ -89,10 +89,10 @@ layout::Plan PlanOptions::plan_for(const graph::Graph& recorded) const {
   const graph::Graph graph = layout::planned_graph(recorded, copied);
   std::vector<int> positions;
   for (const std::string& cut : cuts) positions.push_back(node_position(graph, cut));
-  if (cuts.empty()) positions = layout::even_cuts(graph, stages);
+  if (cuts.empty()) positions = layout::even_cuts(graph, std::max(stages, 1));
   layout::Plan plan = layout::make_manual_plan(graph, sha256, positions, batch);
   layout::set_replicas(plan, replicas);
-  plan.schedule.name = schedule;
+  plan.schedule.name = schedule.empty() ? "interleaved" : schedule;
   plan.copied_nodes = std::move(copied.copied_nodes);
   return plan;
 }
@@ -100,7 +100,7 @@ layout::Plan PlanOptions::plan_for(const graph::Graph& recorded) const {
 int PlanOptions::num_ranks() const {
   if (ranks > 0) return ranks;
   if (!file.empty()) return layout::train_role(layout::load(file)).mesh.num_ranks();
-  return (cuts.empty() ? stages : static_cast<int>(cuts.size()) + 1) * replicas;
+  return (cuts.empty() ? std::max(stages, 1) : static_cast<int>(cuts.size()) + 1) * replicas;
 }
 
 int run_ranks(const Context& context, int num_ranks,

@@ -45,7 +45,9 @@ int run_ranks(const Context& context, int num_ranks,
 using Body = std::function<int()>;
 
 Body add_record(CLI::App& app, Context& context);
+Body add_profile(CLI::App& app, Context& context);
 Body add_partition(CLI::App& app, Context& context);
+Body add_simulate(CLI::App& app, Context& context);
 Body add_train(CLI::App& app, Context& context);
 Body add_verify(CLI::App& app, Context& context);
 void add_show(CLI::App& app, Context& context, std::vector<std::pair<CLI::App*, Body>>& verbs);
@@ -56,10 +58,10 @@ struct PlanOptions {
   layout::BatchLayout batch{.global_batch = 32, .microbatch = 8, .lanes = 1};
   std::vector<std::string> cuts;
   std::vector<std::string> copies;
-  int stages = 1;
+  int stages = 0;  ///< 0: as many as is best, or 1 by hand.
   int replicas = 1;
-  int ranks = 0;  ///< --ranks; 0: as many as the plan has.
-  std::string schedule = "interleaved";
+  int ranks = 0;         ///< --ranks; 0: as many as the plan has.
+  std::string schedule;  ///< Empty: the best, or `interleaved` by hand.
 
   void add_to(CLI::App& app, bool with_file);
 

@@ -3,34 +3,44 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <utility>
 
 #include "trireme/base/error.h"
-#include "trireme/wire/collectives/group.h"
+#include "trireme/base/random.h"
 
 namespace trireme::train {
 namespace {
 
-constexpr std::uint64_t kGatherGroup = 1U << 20;  // apart from the groups of step programs
+/// Ids of groups with names, apart from those of step programs, which count from 0.
+std::uint64_t id_of(const std::string& name) {
+  constexpr std::uint64_t kFirst = 1U << 20;
+  return kFirst + stream_seed(0, name) % kFirst;
+}
 
 }  // namespace
 
-std::vector<std::string> gather(const World& world, const std::string& text,
-                                const std::string& what) {
+std::unique_ptr<collectives::Group> make_world_group(const World& world, const std::string& name) {
   std::vector<int> ranks(world.size());
   std::iota(ranks.begin(), ranks.end(), 0);
-  collectives::Group group(world.endpoint, ranks,
-                           {.name = "world", .id = kGatherGroup, .deadline = world.watch.deadline});
+  return std::make_unique<collectives::Group>(
+      world.endpoint, std::move(ranks),
+      collectives::GroupOptions{.name = name, .id = id_of(name), .deadline = world.watch.deadline});
+}
+
+std::vector<std::string> gather(const World& world, const std::string& text,
+                                const std::string& what) {
+  const auto group = make_world_group(world, "gather");
   const auto all_gather = [&](std::span<const std::byte> mine, std::span<std::byte> all) {
-    const auto work = group.all_gather(mine, all);
+    const auto work = group->all_gather(mine, all);
     pipeline::await(*work, -1, world.watch, {world.rank(), 0, -1, "gather " + what});
   };
   const std::uint64_t size = text.size();
-  std::vector<std::uint64_t> sizes(ranks.size());
+  std::vector<std::uint64_t> sizes(world.size());
   all_gather(std::as_bytes(std::span(&size, 1)), std::as_writable_bytes(std::span(sizes)));
   const std::uint64_t longest = *std::max_element(sizes.begin(), sizes.end());
   std::string padded = text;
   padded.resize(longest, ' ');
-  std::string all(longest * ranks.size(), ' ');
+  std::string all(longest * sizes.size(), ' ');
   all_gather(std::as_bytes(std::span(padded)), std::as_writable_bytes(std::span(all)));
   std::vector<std::string> result;
   for (std::size_t r = 0; r < sizes.size(); ++r)

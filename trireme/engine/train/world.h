@@ -1,9 +1,11 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "trireme/engine/pipeline/mailbox.h"
+#include "trireme/wire/collectives/group.h"
 
 namespace trireme::train {
 
@@ -15,6 +17,10 @@ struct World {
   int rank() const { return endpoint.rank(); }
   int size() const { return endpoint.world_size(); }
 };
+
+/// A group of all ranks for purposes of its own. name: also for messages; groups of other names may
+/// be in use at the same time.
+std::unique_ptr<collectives::Group> make_world_group(const World& world, const std::string& name);
 
 /// The text of every rank, by rank. Every rank calls it; blocks. what: for messages.
 std::vector<std::string> gather(const World& world, const std::string& text,
