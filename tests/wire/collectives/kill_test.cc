@@ -34,7 +34,7 @@ TEST(Kill, WhileTheOthersWaitInABarrier) {
             transport::connect_tcp_world({.store = store, .rank = rank, .world_size = 4});
         Group group(*endpoint, {0, 1, 2, 3}, {.name = "data", .id = 1});
         ready();
-        while (rank == 2) ::pause();
+        if (rank == 2) transport::test::wait_to_be_killed();
         transport::wait(*group.barrier(), std::chrono::seconds(20), {});
       });
 }

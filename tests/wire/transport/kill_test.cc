@@ -19,10 +19,6 @@ std::unique_ptr<Endpoint> connect(StoreClient& store) {
   return connect_tcp_world({.store = store, .rank = store.rank(), .world_size = kRanks});
 }
 
-[[noreturn]] void wait_to_be_killed() {
-  while (true) ::pause();
-}
-
 TEST(Kill, BeforeItIsReachable) {
   expect_rank_2_named([](int rank, const Address& address, const auto& ready) {
     StoreClient store(address, rank);

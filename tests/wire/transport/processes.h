@@ -116,6 +116,10 @@ class RankProcesses {
   std::vector<Rank> ranks_;
 };
 
+[[noreturn]] inline void wait_to_be_killed() {
+  for (;;) ::pause();
+}
+
 /// Rank 2 of four is killed where all of them have said `ready`: the others end within 2 s, with an
 /// error that names it.
 inline void expect_rank_2_named(const RankBody& body) {

@@ -53,43 +53,43 @@ Hello say_hello(StoreClient& store, const Descriptor& socket, Hello hello) {
 /// Rank 0 of a world of two, whose rank 1 is the test itself.
 class FakePeer : public testing::Test {
  protected:
-  FakePeer() : store_(server_.address(), 1) {
+  FakePeer() : store(server.address(), 1) {
     auto rank_0 = std::async(std::launch::async, [this] {
-      StoreClient store(server_.address(), 0);
-      auto endpoint = connect_tcp_world({.store = store, .rank = 0, .world_size = 2});
-      store.shutdown();
-      return endpoint;
+      StoreClient own_store(server.address(), 0);
+      auto result = connect_tcp_world({.store = own_store, .rank = 0, .world_size = 2});
+      own_store.shutdown();
+      return result;
     });
-    socket_ = connect_to_rank_0(store_);
-    EXPECT_EQ(say_hello(store_, socket_, {.rank = 1, .world_size = 2}).welcome,
+    socket = connect_to_rank_0(store);
+    EXPECT_EQ(say_hello(store, socket, {.rank = 1, .world_size = 2}).welcome,
               internal::Welcome::kYes);
-    endpoint_ = rank_0.get();
-    work_ = endpoint_->recv(1, 5, into(memory_));
-    read_bytes(socket_, internal::kHeaderBytes);  // its credit
+    endpoint = rank_0.get();
+    work = endpoint->recv(1, 5, into(memory));
+    read_bytes(socket, internal::kHeaderBytes);  // its credit
   }
 
   void send(Frame frame, std::span<const std::byte> payload = {}) {
     frame.payload_bytes = payload.size();
-    write_some(socket_, internal::to_bytes(frame));
-    write_some(socket_, payload);
+    write_some(socket, internal::to_bytes(frame));
+    write_some(socket, payload);
   }
 
   /// The endpoint calls rank 1 corrupt, tells it so and ends the connection.
   void expect_corrupt(const std::string& problem) {
-    const Error error = error_of(work_);
+    const Error error = error_of(work);
     EXPECT_EQ(error.kind(), ErrorKind::kCorruptData) << error.what();
     EXPECT_THAT(error.message(), HasSubstr("rank 1 sent what cannot be read"));
     EXPECT_THAT(error.message(), HasSubstr(problem));
     EXPECT_EQ(error.context().peer, 1);
-    EXPECT_LT(read_bytes(socket_, 100'000).size(), 100'000U);
+    EXPECT_LT(read_bytes(socket, 100'000).size(), 100'000U);
   }
 
-  const StoreServer server_;
-  StoreClient store_;
-  Descriptor socket_;
-  std::unique_ptr<Endpoint> endpoint_;
-  std::vector<std::byte> memory_;
-  WorkPtr work_;
+  const StoreServer server;
+  StoreClient store;
+  Descriptor socket;
+  std::unique_ptr<Endpoint> endpoint;
+  std::vector<std::byte> memory;
+  WorkPtr work;
 };
 
 TEST_F(FakePeer, MaySpeakTheProtocol) {
@@ -97,12 +97,12 @@ TEST_F(FakePeer, MaySpeakTheProtocol) {
   send({.kind = FrameKind::kData, .tag = 5, .message_bytes = 10}, std::span(message).first(4));
   send({.kind = FrameKind::kData, .tag = 5, .sequence = 1, .message_bytes = 10, .offset = 4},
        std::span(message).subspan(4));
-  wait_for(work_);
-  EXPECT_EQ(memory_, message);
+  wait_for(work);
+  EXPECT_EQ(memory, message);
 }
 
 TEST_F(FakePeer, Garbage) {
-  write_some(socket_, random_bytes(1, 1000));
+  write_some(socket, random_bytes(1, 1000));
   expect_corrupt("no frame");
 }
 
@@ -130,23 +130,23 @@ TEST_F(FakePeer, PoisonsWithGarbage) {
 }
 
 TEST_F(FakePeer, SpeaksAfterItsGoodbye) {
-  work_ = nullptr;
+  work = nullptr;
   send({.kind = FrameKind::kGoodbye});
   send({.kind = FrameKind::kCredit, .sequence = 1});
   // Rank 0 was waiting for a message: that is the first cause.
   std::vector<std::byte> memory;
-  EXPECT_THAT(error_of(endpoint_->recv(1, 9, into(memory))).message(),
+  EXPECT_THAT(error_of(endpoint->recv(1, 9, into(memory))).message(),
               HasSubstr("rank 1 is lost: it said goodbye with messages under way"));
 }
 
 TEST_F(FakePeer, EndsInTheMiddleOfAFrame) {
   const std::vector<std::byte> half(10);
-  write_some(socket_,
+  write_some(socket,
              internal::to_bytes(Frame{
                  .kind = FrameKind::kData, .tag = 5, .payload_bytes = 20, .message_bytes = 20}));
-  write_some(socket_, half);
-  socket_.reset();
-  EXPECT_EQ(error_of(work_).message(), "rank 1 is lost: its connection closed");
+  write_some(socket, half);
+  socket.reset();
+  EXPECT_EQ(error_of(work).message(), "rank 1 is lost: its connection closed");
 }
 
 // ---- The start
@@ -231,6 +231,7 @@ TEST(TcpStart, ALostRankIsNamed) {
     EXPECT_EQ(errors[rank]->message(), "rank 2 is lost: its connection closed");
   }
   EXPECT_LT(Clock::now() - start, 2s);
+  end.get();
 }
 
 TEST(TcpStart, SeveralWorldsInOneStore) {

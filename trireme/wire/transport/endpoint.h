@@ -13,7 +13,8 @@
 
 namespace trireme::transport {
 
-/// Names a stream of messages between two ranks; both compute it from what they both know.
+/// Names a stream of messages between two ranks; both compute it from what they both know. Those
+/// with the highest bit set belong to wire/collectives.
 using Tag = std::uint64_t;
 
 /// Gives memory for a message of that many bytes, lent to the endpoint until the work ends. Called
