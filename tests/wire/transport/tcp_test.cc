@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/wire/transport/worlds.h"
+#include "trireme/wire/transport/error_form.h"
 #include "trireme/wire/transport/socket.h"
 #include "trireme/wire/transport/tcp/frame.h"
 #include "trireme/wire/transport/tcp/hello.h"
@@ -137,6 +138,18 @@ TEST_F(FakePeer, SpeaksAfterItsGoodbye) {
   std::vector<std::byte> memory;
   EXPECT_THAT(error_of(endpoint->recv(1, 9, into(memory))).message(),
               HasSubstr("rank 1 is lost: it said goodbye with messages under way"));
+}
+
+// Else the end of this rank could reach others before its cause does.
+TEST_F(FakePeer, IsWaitedForUntilItKnowsOfAFailure) {
+  endpoint->poison(Error(ErrorKind::kIo, "stop"));
+  const auto start = Clock::now();
+  auto end = std::async(std::launch::async, [this] { endpoint.reset(); });
+  EXPECT_FALSE(read_bytes(socket, internal::kHeaderBytes).empty());
+  EXPECT_EQ(end.wait_for(50ms), std::future_status::timeout);
+  send({.kind = FrameKind::kPoison}, error_to_bytes(Error(ErrorKind::kIo, "stop")));
+  end.get();
+  EXPECT_LT(Clock::now() - start, 900ms);
 }
 
 TEST_F(FakePeer, EndsInTheMiddleOfAFrame) {
