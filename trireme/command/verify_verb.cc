@@ -6,6 +6,9 @@
 #include "trireme/command/verbs.h"
 #include "trireme/engine/train/construct.h"
 #include "trireme/engine/train/verify.h"
+#include "trireme/engine/train/verify_ranks.h"
+#include "trireme/plan/layout/json.h"
+#include "trireme/plan/layout/manual.h"
 
 namespace trireme::command {
 namespace {
@@ -31,41 +34,70 @@ Json to_json(const train::Comparison& one) {
           {"worst_weight", one.worst_weight}};
 }
 
+struct Options {
+  PlanOptions plan;
+  train::VerifyOptions verify;
+};
+
+layout::Plan make_plan(const Options& options, const Context& context) {
+  const Workload workload = train::construct(context.workload(), context.seed);
+  const train::BatchReader reader(workload.training, workload.model);
+  return options.plan.plan_for(
+      record::record(workload.model, reader.maker(), graph::Mode::kTrain).graph);
+}
+
+/// Prints the answer; the exit code.
+int answer(const Options& options, const Context& context, const layout::Plan& plan,
+           const std::vector<train::Comparison>& results) {
+  Json json = Json::array();
+  const int num_replicas = layout::train_role(plan).mesh.data;
+  std::string text = fmt::format("{} steps, {} stages x {} replicas, schedule {}, {} lanes\n",
+                                 options.verify.num_steps, plan.stages.size(), num_replicas,
+                                 plan.schedule.name, plan.batch.lanes);
+  for (const train::Comparison& one : results) {
+    json.push_back(to_json(one));
+    text += fmt::format("  against the {}: {}\n", one.against, verdict(one));
+  }
+  print(context, json, text);
+  const bool passes = std::all_of(results.begin(), results.end(),
+                                  [](const train::Comparison& one) { return one.passes(); });
+  return passes ? 0 : 1;
+}
+
+/// This rank's part: the serial executor's run again, in this process, then the ranks'.
+int verify_rank(const Options& options, const Context& context, const train::World& world) {
+  const layout::Plan plan = make_plan(options, context);
+  train::require_same(world, layout::plan_sha256(plan), "plan or model");
+  const train::RunRecord reference = train::run_serial(context.workload(), plan, options.verify);
+  train::Comparison result =
+      train::verify_rank(world, context.workload(), plan, options.verify, reference);
+  result.first_difference = train::first_difference(world, result);
+  result.is_bitwise = result.first_difference.empty();
+  if (world.rank() == 0) return answer(options, context, plan, {result});
+  return result.passes() ? 0 : 1;
+}
+
 }  // namespace
 
 Body add_verify(CLI::App& app, Context& context) {
-  struct Options {
-    PlanOptions plan;
-    train::VerifyOptions verify;
-  };
   auto options = std::make_shared<Options>();
   options->plan.add_to(app, /*with_file=*/true);
   app.add_option("--steps", options->verify.num_steps, "Steps to train and compare")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   add_optimizer_options(app, options->verify.optimizer);
-  app.footer("Example: trireme verify --plan plan.json --steps 5");
+  app.footer(
+      "Example: trireme verify --stages 2 --replicas 2 --schedule interleaved --lanes 4 --steps 5\n"
+      "With one rank, the serial executor is compared with the uncut and the plain model; with "
+      "several, each a process, the ranks with the serial executor.");
   return [options, &context] {
     options->verify.seed = context.seed;
-    layout::Plan plan;
-    {
-      const Workload workload = train::construct(context.workload(), context.seed);
-      const train::BatchReader reader(workload.training, workload.model);
-      plan = options->plan.plan_for(
-          record::record(workload.model, reader.maker(), graph::Mode::kTrain).graph);
-    }
-    const auto results = train::verify(context.workload(), plan, options->verify);
-    Json json = Json::array();
-    std::string text = fmt::format("{} steps, {} stages, {} lanes\n", options->verify.num_steps,
-                                   plan.stages.size(), plan.batch.lanes);
-    for (const train::Comparison& one : results) {
-      json.push_back(to_json(one));
-      text += fmt::format("  against the {}: {}\n", one.against, verdict(one));
-    }
-    print(context, json, text);
-    const bool passes = std::all_of(results.begin(), results.end(),
-                                    [](const train::Comparison& one) { return one.passes(); });
-    return passes ? 0 : 1;
+    return run_ranks(context, options->plan.num_ranks(), [&](const ConnectedWorld* world) {
+      if (world != nullptr) return verify_rank(*options, context, world->world());
+      const layout::Plan plan = make_plan(*options, context);
+      return answer(*options, context, plan,
+                    train::verify(context.workload(), plan, options->verify));
+    });
   };
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 
 #include "tests/graphs/graph_builder.h"
@@ -198,6 +199,21 @@ TEST(Copies, OfRandomGraphsPassTheCheck) {
     }
   }
   EXPECT_GT(num_copied, 500);
+}
+
+/// Twelve blocks, as T5 has: without sites of their own no cut could fall between the copies.
+TEST(Copies, OfAParameterAreASiteEachHoweverMany) {
+  GraphBuilder b;
+  ValueId h = b.input("x", {8});
+  const ValueId table = b.parameter("table", {32, 8});
+  const ValueId bias = b.node("embedding", {table}, b.fixed({8}));
+  for (int block = 0; block < 12; ++block) h = b.node("add", {h, bias}, b.batch({8}));
+  b.loss(h);
+  const Graph copied = copy_to_consumers(b.graph(), std::array<NodeId, 1>{0});
+  EXPECT_EQ(use_sites(copied).size(), 12U);
+  const std::vector<bool> cuts = allowed_cuts(copied);
+  EXPECT_EQ(std::count(cuts.begin(), cuts.end(), true),
+            static_cast<std::ptrdiff_t>(copied.nodes.size()) - 1);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace trireme::pipeline {
 namespace {
 
-constexpr transport::Tag kChannelTags = transport::Tag{1} << 63;  // apart from those of groups
+constexpr transport::Tag kChannelTags = transport::Tag{1} << 60;  // the highest bit is the groups'
 
 using schedule::ChannelKind;
 

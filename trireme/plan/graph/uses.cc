@@ -8,20 +8,28 @@
 namespace trireme::graph {
 namespace {
 
-/// Nodes that use each parameter, in execution order.
-std::vector<std::vector<NodeId>> using_nodes(const Graph& graph) {
+/// Nodes that use a parameter.
+struct Users {
+  std::vector<NodeId> nodes;  ///< In execution order.
+  int num_recorded = 0;       ///< Those that are no copies.
+};
+
+/// By parameter.
+std::vector<Users> find_users(const Graph& graph) {
   std::vector<int> parameter_of(graph.values.size(), -1);
   for (std::size_t p = 0; p < graph.parameters.size(); ++p) {
     const ValueId value = graph.parameters[p].value;
     if (graph.values[value].requires_grad) parameter_of[value] = static_cast<int>(p);
   }
-  std::vector<std::vector<NodeId>> users(graph.parameters.size());
+  std::vector<Users> users(graph.parameters.size());
   for (const Node& node : graph.nodes) {
     if (!node.flags.grad_mode) continue;
     for (const ValueId value : input_values(node)) {
       if (parameter_of[value] < 0) continue;
-      std::vector<NodeId>& nodes = users[parameter_of[value]];
-      if (nodes.empty() || nodes.back() != node.id) nodes.push_back(node.id);
+      Users& all = users[parameter_of[value]];
+      if (!all.nodes.empty() && all.nodes.back() == node.id) continue;
+      all.nodes.push_back(node.id);
+      all.num_recorded += node.copy_of < 0 ? 1 : 0;
     }
   }
   return users;
@@ -30,11 +38,11 @@ std::vector<std::vector<NodeId>> using_nodes(const Graph& graph) {
 }  // namespace
 
 std::vector<UseSite> use_sites(const Graph& graph) {
-  const std::vector<std::vector<NodeId>> users = using_nodes(graph);
+  const std::vector<Users> users = find_users(graph);
   std::vector<UseSite> sites;
   for (int parameter = 0; parameter < static_cast<int>(users.size()); ++parameter) {
-    const std::vector<NodeId>& nodes = users[parameter];
-    if (nodes.size() > static_cast<std::size_t>(kMaxUseSites)) {
+    const std::vector<NodeId>& nodes = users[parameter].nodes;
+    if (users[parameter].num_recorded > kMaxUseSites) {
       sites.push_back({parameter, 0, nodes});
       continue;
     }

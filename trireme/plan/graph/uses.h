@@ -8,14 +8,15 @@
 
 namespace trireme::graph {
 
-/// A parameter with more uses than this has one site for all of them.
+/// A parameter with more recorded uses than this has one site for all of them.
 inline constexpr int kMaxUseSites = 4;
 
 /// Uses of a parameter whose gradients are accumulated together.
 ///
 /// A use is a node with gradient mode on that has the parameter, and its value requires a gradient,
 /// among its inputs, lists included; taking it twice is one use. Up to kMaxUseSites uses are a site
-/// each; more (an unrolled cell) are a single site, between whose nodes no cut may fall.
+/// each, and so are their copies (copies.h), however many; more (an unrolled cell) are a single
+/// site, between whose nodes no cut may fall.
 struct UseSite {
   int parameter = 0;          ///< Index in `Graph::parameters`.
   int site = 0;               ///< Index among the parameter's sites, in node order.

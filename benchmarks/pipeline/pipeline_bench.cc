@@ -1,0 +1,278 @@
+// Question: how much faster are two ranks of one thread each, a pipeline of two stages planned from
+// a profile, than one process of one thread with the same microbatches; and how well are step time
+// and memory predicted?
+//
+// Both ranks measure a profile at the same time and rank 0 plans. Then, alternating in the same
+// run, rank 0 runs a step of the serial executor while rank 1 waits, and both run a step of the
+// pipeline. The losses of both are compared bit by bit. The bound is the plan's (2.6 of the
+// reference on schedules): no order of the stages' work is faster.
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "benchmarks/alternate.h"
+#include "benchmarks/pipeline/encoder.h"
+#include "trireme/command/local_ranks.h"
+#include "trireme/command/world.h"
+#include "trireme/engine/measure/detect_topology.h"
+#include "trireme/engine/measure/measure_profile.h"
+#include "trireme/engine/memory/block_allocator.h"
+#include "trireme/engine/memory/torch_settings.h"
+#include "trireme/engine/train/construct.h"
+#include "trireme/engine/train/session.h"
+#include "trireme/plan/graph/json.h"
+#include "trireme/plan/layout/json.h"
+#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/partition/explain.h"
+#include "trireme/plan/partition/partition.h"
+
+namespace trireme::benchmarks {
+namespace {
+
+constexpr int kRanks = 2;
+constexpr int kRounds = 20;
+constexpr std::int64_t kMicrobatch = 8;
+constexpr std::uint64_t kSeed = 1;
+
+struct Case {
+  const char* name;
+  EncoderSize size;
+  std::int64_t microbatches;
+  std::string schedule;
+  layout::BatchLayout batch() const {
+    return {.global_batch = kMicrobatch * microbatches, .microbatch = kMicrobatch, .lanes = 1};
+  }
+};
+
+const train::SessionOptions kOptions{
+    .seed = kSeed, .optimizer = {.name = "adamw"}, .drift_check_step = -1};
+
+/// A model that is trained here, and its recording.
+struct Trained {
+  Workload workload;
+  record::Recording recording;
+
+  explicit Trained(const EncoderSize& size)
+      : workload(train::construct([&] { return make_encoder(size); }, kSeed)),
+        recording(record::record(workload.model,
+                                 train::BatchReader(workload.training, workload.model).maker(),
+                                 graph::Mode::kTrain)) {}
+};
+
+measure::UpdateFunction update_function() {
+  const std::shared_ptr<optim::Optimizer> optimizer = train::make_optimizer(kOptions.optimizer);
+  return [optimizer](const at::Tensor& value, const at::Tensor& gradient) {
+    static const std::string name = "measured";
+    optimizer->update({name, value, gradient}, 1e-3);
+  };
+}
+
+double ms(std::chrono::steady_clock::duration time) {
+  return std::chrono::duration<double, std::milli>(time).count();
+}
+
+/// One rank's part of a case; rank 0 prints.
+class Run {
+ public:
+  Run(const Case& one, const train::World& world)
+      : case_(one),
+        world_(world),
+        group_(train::make_world_group(world, "bench")),
+        ranks_(*group_),
+        parallel_(one.size) {}
+
+  Json measure() {
+    const layout::Plan plan = make_plan();
+    if (world_.rank() == 0) serial_.emplace(case_.size);
+    const layout::Plan uncut =
+        layout::make_manual_plan(parallel_.recording.graph,
+                                 graph::graph_sha256(parallel_.recording.graph), {}, case_.batch());
+    std::optional<train::Session> serial;
+    if (serial_) serial.emplace(serial_->workload, serial_->recording, uncut, kOptions);
+    if (serial) serial->step();  // its memory is complete after that
+    const std::int64_t other_bytes = memory::memory_use().live_bytes - parallel_bytes();
+    train::RankSession session(world_, parallel_.workload, parallel_.recording, plan, kOptions);
+    memory::reset_peak();
+    session.step();
+    session.step();
+    const std::int64_t peak = largest(memory::memory_use().peak_bytes - other_bytes);
+    if (serial) serial->step();  // both have made two steps now
+    alternate_steps(serial, session);
+    const Json drift = measure_drift();
+    return report(plan, peak, drift);
+  }
+
+ private:
+  layout::Plan make_plan() {
+    const train::StepReader reader(parallel_.workload, case_.batch(), kSeed);
+    const Batch batch = reader.read(0, 0);
+    profile_ = measure::measure_profile(
+        {.recording = parallel_.recording, .batch = batch, .ranks = ranks_}, &world_.endpoint,
+        {.update = update_function()});
+    const topology::Topology topology = measure::detect_topology(ranks_, {});
+    partition::PartitionOptions options{
+        .batch = case_.batch(), .stages = kRanks, .schedule = case_.schedule};
+    const layout::Plan plan =
+        partition::partition(parallel_.recording.graph, profile_, topology, options);
+    const parameters::ParameterMap map =
+        parameters::make_parameter_map(parallel_.recording.graph, plan);
+    forecast_ = simulate::forecast({parallel_.recording.graph, plan, map, profile_, topology}, {});
+    if (world_.rank() == 0) {
+      fmt::print("{}\n", partition::explain(parallel_.recording.graph, plan, *forecast_));
+    }
+    return plan;
+  }
+
+  std::int64_t parallel_bytes() const {
+    std::int64_t bytes = 0;
+    for (const NamedTensor& item : parallel_.workload.model.parameters) {
+      bytes += static_cast<std::int64_t>(item.tensor.nbytes());
+    }
+    return bytes;
+  }
+
+  std::int64_t largest(std::int64_t mine) {
+    std::int64_t result = 0;
+    peaks_.clear();
+    for (const std::string& text : train::gather(world_, std::to_string(mine), "peaks")) {
+      peaks_.push_back(std::stoll(text));
+      result = std::max(result, peaks_.back());
+    }
+    return result;
+  }
+
+  void alternate_steps(std::optional<train::Session>& serial, train::RankSession& session) {
+    for (int round = 0; round < kRounds; ++round) {
+      ranks_.barrier();
+      const auto begin = std::chrono::steady_clock::now();
+      double loss = 0;
+      if (serial) loss = serial->step().losses.total();
+      const auto middle = std::chrono::steady_clock::now();
+      ranks_.barrier();
+      const auto start = std::chrono::steady_clock::now();
+      const double parallel_loss = session.step().losses.total();
+      ranks_.barrier();
+      if (!serial) continue;
+      serial_ms_.push_back(ms(middle - begin));
+      parallel_ms_.push_back(ms(std::chrono::steady_clock::now() - start));
+      wrong_ += loss == parallel_loss ? 0 : 1;
+    }
+  }
+
+  Json measure_drift() {
+    const train::StepReader reader(parallel_.workload, case_.batch(), kSeed);
+    const Batch batch = reader.read(0, 0);
+    Trained fresh(case_.size);  // the session's ranks have let go of others' parameters
+    Json result = Json::array();
+    for (const measure::RangeDrift& drift :
+         measure::drift(profile_, {.recording = fresh.recording, .batch = batch, .ranks = ranks_},
+                        {.min_repeats = 10,
+                         .max_repeats = 50,
+                         .min_time = std::chrono::milliseconds(500),
+                         .max_time = std::chrono::seconds(5)})) {
+      result.push_back({{"forward", drift.forward}, {"backward", drift.backward}});
+    }
+    return result;
+  }
+
+  Json report(const layout::Plan& plan, std::int64_t peak, const Json& drift) {
+    if (world_.rank() != 0) return {};
+    double total_us = 0, slowest_us = 0;
+    for (const simulate::StageCost& stage : forecast_->stages) {
+      const double work = stage.forward_us + stage.backward_us();
+      total_us += work;
+      slowest_us = std::max(slowest_us, work);
+    }
+    const double ideal =
+        total_us * static_cast<double>(case_.microbatches) / forecast_->plan_bound_us;
+    const double serial = median(serial_ms_), parallel = median(parallel_ms_);
+    std::vector<double> ratios;
+    for (std::size_t i = 0; i < serial_ms_.size(); ++i) {
+      ratios.push_back(serial_ms_[i] / parallel_ms_[i]);
+    }
+    const double speedup = median(ratios);
+    Json json = {{"case", case_.name},
+                 {"schedule", plan.schedule.name},
+                 {"microbatches", case_.microbatches},
+                 {"stage_ms", slowest_us / 1e3},
+                 {"serial_ms", serial},
+                 {"parallel_ms", parallel},
+                 {"speedup", speedup},
+                 {"ideal_speedup", ideal},
+                 {"of_ideal", speedup / ideal},
+                 {"predicted_ms", plan.prediction->step_ms},
+                 {"prediction_error", plan.prediction->step_ms / parallel - 1},
+                 {"peak_bytes", peak},
+                 {"predicted_peak_bytes", forecast_->peak_bytes()},
+                 {"peak_error",
+                  static_cast<double>(forecast_->peak_bytes()) / static_cast<double>(peak) - 1},
+                 {"drift", drift},
+                 {"wrong", wrong_}};
+    for (std::size_t r = 0; r < peaks_.size(); ++r) {
+      json["peaks"].push_back({peaks_[r], forecast_->memory[r].total()});
+    }
+    return json;
+  }
+
+  const Case& case_;
+  const train::World& world_;
+  std::unique_ptr<collectives::Group> group_;
+  measure::BusyRanks ranks_;
+  Trained parallel_;
+  std::optional<Trained> serial_;
+  profile::Profile profile_;
+  std::optional<simulate::Forecast> forecast_;
+  std::vector<double> serial_ms_, parallel_ms_;
+  std::vector<std::int64_t> peaks_;
+  int wrong_ = 0;
+};
+
+int run_rank(const RankEnvironment& environment, const std::string& json_file) {
+  memory::apply_torch_settings();
+  command::ConnectedWorld connected(environment, Logger(LogLevel::kInfo), std::chrono::minutes(5));
+  const train::World world = connected.world();
+  Json results = Json::array();
+  const EncoderSize size;
+  for (const Case& one :
+       {Case{"encoder", size, 8, "interleaved"}, Case{"encoder", size, 8, "simple"},
+        Case{"encoder", size, 16, "interleaved"}}) {
+    const Json r = Run(one, world).measure();
+    if (world.rank() != 0) continue;
+    fmt::print(
+        "{} {} m={}: serial {:.1f} ms, two ranks {:.1f} ms: {:.3f}x of ideal {:.3f}x = {:.3f}; "
+        "predicted {:.1f} ms ({:+.1f} %); peak {:.1f} MiB, predicted {:.1f} ({:+.1f} %); stage "
+        "{:.1f} ms; wrong {}\n  peaks by rank, measured and predicted: {}\n  drift of the profile: "
+        "{}\n",
+        r["case"].get<std::string>(), r["schedule"].get<std::string>(),
+        r["microbatches"].get<int>(), r["serial_ms"].get<double>(), r["parallel_ms"].get<double>(),
+        r["speedup"].get<double>(), r["ideal_speedup"].get<double>(), r["of_ideal"].get<double>(),
+        r["predicted_ms"].get<double>(), 100 * r["prediction_error"].get<double>(),
+        r["peak_bytes"].get<double>() / (1 << 20),
+        r["predicted_peak_bytes"].get<double>() / (1 << 20), 100 * r["peak_error"].get<double>(),
+        r["stage_ms"].get<double>(), r["wrong"].get<int>(), r["peaks"].dump(), r["drift"].dump());
+    std::fflush(stdout);
+    results.push_back(r);
+  }
+  if (world.rank() == 0 && !json_file.empty()) {
+    std::ofstream(json_file) << results.dump(2) << "\n";
+  }
+  connected.shutdown();
+  return 0;
+}
+
+}  // namespace
+}  // namespace trireme::benchmarks
+
+int main(int argc, char** argv) {
+  using namespace trireme;
+  try {
+    const auto ranks = read_environment().ranks;
+    const bool has_file = argc == 3 && std::string(argv[1]) == "--json";
+    if (ranks) return benchmarks::run_rank(*ranks, has_file ? argv[2] : "");
+    return command::run_local_ranks(benchmarks::kRanks, {argv, static_cast<std::size_t>(argc)});
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "pipeline_bench: %s\n", error.what());
+    return 1;
+  }
+}
