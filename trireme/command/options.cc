@@ -115,11 +115,8 @@ int run_ranks(const Context& context, int num_ranks,
     const int code = body(&world);
     world.shutdown();
     return code;
-  } catch (Error& error) {
-    world.world().endpoint.poison(error.add({.rank = world.rank()}));
-    throw;
   } catch (const std::exception& failure) {
-    Error error(ErrorKind::kIo, "a rank failed", failure);
+    Error error = train::error_of(failure);
     world.world().endpoint.poison(error.add({.rank = world.rank()}));
     throw error;
   }

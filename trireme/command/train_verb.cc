@@ -152,15 +152,29 @@ std::int64_t largest(const train::World& world, std::int64_t mine, const char* w
   return result;
 }
 
+/// What ranks must have in common: else one would wait for what another does not do.
+std::string shared_text(const Options& options) {
+  return train::to_text(options.session) +
+         fmt::format("steps {}\nsave {}\ntimeline {}\n", options.report.num_steps,
+                     !options.save.empty(), !options.timeline.empty());
+}
+
 /// This rank's part.
 int train_rank(const Options& options, const Context& context, const train::World& world) {
   const Training training(options, context);
   train::require_same(world, layout::plan_sha256(training.plan), "plan or model");
-  train::require_same(world, train::to_text(options.session), "training options");
+  train::require_same(world, shared_text(options), "training options");
   std::optional<record::Recording> evaluation;
   if (training.workload.evaluation) evaluation = training.record(graph::Mode::kEval);
   train::RankSession session(world, training.workload, training.recorded, training.plan,
                              options.session);
+  if (evaluation) train::check_evaluation(session, *evaluation);
+  // A model of its own: this rank has let go of what other stages hold.
+  session.on_drift_check([&](std::int64_t step) {
+    const Workload fresh = train::construct(context.workload(), context.seed);
+    record::check_drift(training.recorded.graph, fresh.model,
+                        train::BatchReader(fresh.training, fresh.model).maker(), step);
+  });
   memory::reset_peak();
   std::optional<TrainingReport> report;
   if (world.rank() == 0) report.emplace(training.plan, options.report);

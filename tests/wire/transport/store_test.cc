@@ -145,7 +145,8 @@ TEST(Store, ItsEndIsALoss) {
   auto waiting = std::async(std::launch::async,
                             [&] { return error_of_call([&] { client.get("never", 20s); }); });
   const std::string text =
-      "the store at " + to_text(server->address()) + " is lost: its process has ended";
+      "the store at " + to_text(server->address()) +
+      " is lost: the process that serves it (rank 0 or the launcher) has ended";
   EXPECT_EQ(waiting.wait_for(20ms), std::future_status::timeout);
   server.reset();
   const Error error = waiting.get();

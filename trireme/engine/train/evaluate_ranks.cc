@@ -140,6 +140,10 @@ std::string bytes_text(const std::vector<double>& numbers) {
 
 }  // namespace
 
+void check_evaluation(const RankSession& session, const record::Recording& recording) {
+  evaluation_plan(session, recording.graph);
+}
+
 program::StepLosses evaluate_ranks(const World& world, const Workload& workload,
                                    const RankSession& session, const record::Recording& recording) {
   if (!workload.evaluation) {

@@ -5,13 +5,19 @@
 
 namespace trireme::train {
 
+/// Refuses what `evaluate_ranks` would refuse: called before a training, since it is evaluated
+/// after.
+///
+/// Errors   kInvalidArgument where the recording cannot be cut where the plan is
+///          (layout::matching_cuts).
+void check_evaluation(const RankSession& session, const record::Recording& recording);
+
 /// Losses over every sample of the workload's evaluation data, once each, by the session's ranks:
 /// microbatch m by replica m mod R, through the stages one after the other. The same sums as
 /// `evaluate`, on every rank. Every rank calls it.
 ///
 /// recording   of the model in eval mode, made before the session.
-/// Errors      kInvalidArgument where there is no evaluation data, or the recording cannot be cut
-///             where the plan is (layout::matching_cuts).
+/// Errors      kInvalidArgument where there is no evaluation data, and those of check_evaluation.
 program::StepLosses evaluate_ranks(const World& world, const Workload& workload,
                                    const RankSession& session, const record::Recording& recording);
 

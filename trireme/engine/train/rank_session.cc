@@ -112,6 +112,8 @@ void RankSession::weigh(pipeline::StepInput& input) {
 }
 
 StepReport RankSession::run(std::int64_t step) {
+  const bool checks = step == options_.drift_check_step && world_.rank() == 0;
+  if (checks && drift_check_) drift_check_(step);
   const auto begin = std::chrono::steady_clock::now();
   const std::int64_t num_local =
       plan_.batch.num_microbatches() / layout::train_role(plan_).mesh.data;
@@ -136,12 +138,8 @@ StepReport RankSession::step() {
     StepReport report = run(next_step_);
     ++next_step_;
     return report;
-  } catch (Error& error) {
-    error.add({.rank = world_.endpoint.rank(), .step = next_step_});
-    world_.endpoint.poison(error);
-    throw;
   } catch (const std::exception& failure) {
-    Error error(ErrorKind::kIo, "a step failed", failure);
+    Error error = error_of(failure);
     error.add({.rank = world_.endpoint.rank(), .step = next_step_});
     world_.endpoint.poison(error);
     throw error;

@@ -43,7 +43,9 @@ std::string to_text(const SessionOptions& options) {
                      {"weight_decay", o.weight_decay},
                      {"clip_norm", o.clip_norm},
                      {"drift_check_step", options.drift_check_step}};
-  return json.dump();
+  std::string text;
+  for (const auto& [name, value] : json.items()) text += name + " " + value.dump() + "\n";
+  return text;
 }
 
 }  // namespace trireme::train

@@ -35,7 +35,7 @@ struct SessionOptions {
   std::int64_t drift_check_step = 100;  ///< -1: never.
 };
 
-/// Everything in it that changes results, as text: equal texts train alike.
+/// Everything in it as text, a line `name value` each: equal texts train alike.
 std::string to_text(const SessionOptions& options);
 
 /// What one step was.

@@ -1,8 +1,12 @@
 #include "trireme/engine/train/world.h"
 
+#include <c10/util/Exception.h>
+
 #include <algorithm>
 #include <cstdint>
+#include <new>
 #include <numeric>
+#include <sstream>
 #include <utility>
 
 #include "trireme/base/error.h"
@@ -15,6 +19,18 @@ namespace {
 std::uint64_t id_of(const std::string& name) {
   constexpr std::uint64_t kFirst = 1U << 20;
   return kFirst + stream_seed(0, name) % kFirst;
+}
+
+/// `: 'rate 2' and not 'rate 1'`, the first line of two texts that differs; nothing where they are
+/// of one line.
+std::string difference(const std::string& mine, const std::string& first) {
+  std::istringstream my_lines(mine), first_lines(first);
+  if (first.find('\n') == std::string::npos) return "";
+  std::string my_line, first_line;
+  while (my_line == first_line) {
+    if (!std::getline(my_lines, my_line) || !std::getline(first_lines, first_line)) return "";
+  }
+  return ": '" + my_line + "' and not '" + first_line + "'";
 }
 
 }  // namespace
@@ -53,9 +69,22 @@ void require_same(const World& world, const std::string& text, const std::string
   for (std::size_t r = 1; r < all.size(); ++r) {
     if (all[r] == all[0]) continue;
     throw Error(ErrorKind::kInvalidArgument,
-                "rank " + std::to_string(r) + " was started with other " + what +
-                    " than rank 0; start all ranks with the same command line and files");
+                "rank " + std::to_string(r) + " was started with other " + what + " than rank 0" +
+                    difference(all[r], all[0]) +
+                    "; start all ranks with the same command line and files");
   }
+}
+
+Error error_of(const std::exception& failure) {
+  if (const auto* error = dynamic_cast<const Error*>(&failure)) return *error;
+  if (const auto* error = dynamic_cast<const c10::Error*>(&failure)) {
+    return Error(ErrorKind::kIo,
+                 std::string("torch refused an operation: ") + error->what_without_backtrace());
+  }
+  if (dynamic_cast<const std::bad_alloc*>(&failure) != nullptr) {
+    return Error(ErrorKind::kResourceExhausted, "out of memory");
+  }
+  return Error(ErrorKind::kIo, std::string("a rank failed: ") + failure.what());
 }
 
 }  // namespace trireme::train

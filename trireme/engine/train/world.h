@@ -1,9 +1,11 @@
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "trireme/base/error.h"
 #include "trireme/engine/pipeline/mailbox.h"
 #include "trireme/wire/collectives/group.h"
 
@@ -27,7 +29,12 @@ std::vector<std::string> gather(const World& world, const std::string& text,
                                 const std::string& what);
 
 /// Throws kInvalidArgument on every rank where one was started with another `text` than rank 0.
-/// what   `plan`, `options`, ...: what the text is.
+///
+/// what   `plan`, `options`, ...: what the text is. Of several lines, the first that differs is
+///        named too.
 void require_same(const World& world, const std::string& text, const std::string& what);
+
+/// What a rank that fails with `failure` tells the others: an Error itself; torch's in one line.
+Error error_of(const std::exception& failure);
 
 }  // namespace trireme::train

@@ -82,41 +82,73 @@ std::vector<std::int64_t> bytes_across(const Graph& graph) {
   return result;
 }
 
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+/// The best way to give nodes 0 .. c-1 to the stages up to one, by c.
+struct Prefix {
+  std::int64_t bytes = kNever;  ///< Over all its cuts, c included.
+  int begin = -1;               ///< Where its last stage begins.
+};
+using Prefixes = std::vector<Prefix>;
+
+/// Appends a stage of at least one node to each of `before`. may_run: nodes that the stage may run;
+/// cost: of ending it at c, kNever where it may not.
+Prefixes append_stage(const Prefixes& before, const std::vector<bool>& may_run,
+                      const std::vector<std::int64_t>& cost) {
+  Prefixes result(before.size());
+  Prefix best;  // of the beginnings from which the stage may reach c
+  for (std::size_t c = 1; c < before.size(); ++c) {
+    if (before[c - 1].bytes < best.bytes) best = {before[c - 1].bytes, static_cast<int>(c) - 1};
+    if (!may_run[c - 1]) best = {};
+    if (best.bytes != kNever && cost[c] != kNever) result[c] = {best.bytes + cost[c], best.begin};
+  }
+  return result;
+}
+
+[[noreturn]] void refuse(const Graph& other, const Prefixes& before, int stage,
+                         const std::vector<bool>& may_run) {
+  std::size_t p = 0;
+  while (p + 1 < may_run.size() && before[p].bytes == kNever) ++p;  // the earliest beginning
+  while (p + 1 < may_run.size() && may_run[p]) ++p;
+  throw Error(ErrorKind::kInvalidArgument,
+              "no cuts of the other recording give stage " + std::to_string(stage) +
+                  " nodes that use the parameters which it holds in the plan, and no others; see "
+                  "node '" +
+                  other.nodes[p].name + "'; cut elsewhere");
+}
+
 }  // namespace
 
 std::vector<int> matching_cuts(const Graph& planned, const Plan& plan, const Graph& other) {
   const auto stages = stages_of_nodes(planned, plan, other);
   const std::vector<bool> allowed = graph::allowed_cuts(other);
-  const std::vector<std::int64_t> bytes = bytes_across(other);
-  const auto num_nodes = static_cast<int>(other.nodes.size());
+  std::vector<std::int64_t> cost = bytes_across(other);
+  for (std::size_t c = 0; c < cost.size(); ++c) {
+    const bool is_end = c + 1 == cost.size();
+    if (!is_end && !allowed[c]) cost[c] = kNever;
+  }
+  std::vector<Prefixes> prefixes = {Prefixes(cost.size())};
+  prefixes[0][0].bytes = 0;
+  const auto num_stages = static_cast<int>(plan.stages.size());
+  for (int stage = 0; stage < num_stages; ++stage) {
+    std::vector<bool> may_run;
+    for (const std::set<int>& of_node : stages) {
+      may_run.push_back(of_node.empty() || of_node.contains(stage));
+    }
+    prefixes.push_back(append_stage(prefixes.back(), may_run, cost));
+    const Prefixes& made = prefixes.back();
+    const bool is_possible = stage + 1 == num_stages
+                                 ? made.back().bytes != kNever
+                                 : std::any_of(made.begin(), made.end(), [](const Prefix& prefix) {
+                                     return prefix.bytes != kNever;
+                                   });
+    if (!is_possible) refuse(other, prefixes[stage], stage, may_run);
+  }
   std::vector<int> cuts;
-  int begin = 0;
-  for (int stage = 0; stage + 1 < static_cast<int>(plan.stages.size()); ++stage) {
-    const auto must_be_later = [&](int p) {
-      return !stages[p].empty() && *stages[p].rbegin() > stage && !stages[p].contains(stage);
-    };
-    const auto must_be_here = [&](int p) {
-      return !stages[p].empty() && *stages[p].rbegin() <= stage;
-    };
-    int end = begin;
-    while (end < num_nodes && !must_be_later(end)) ++end;
-    int first = begin + 1;
-    for (int p = begin; p < num_nodes; ++p) {
-      if (must_be_here(p)) first = p + 1;
-    }
-    int best = -1;
-    for (int cut = first; cut <= std::min(end, num_nodes - 1); ++cut) {
-      if (allowed[cut] && (best < 0 || bytes[cut] < bytes[best])) best = cut;
-    }
-    if (best < 0) {
-      throw Error(ErrorKind::kInvalidArgument,
-                  "no cut of the other recording gives stage " + std::to_string(stage) +
-                      " the parameters that it holds in the plan; the first node that needs a "
-                      "later stage is " +
-                      (end < num_nodes ? other.nodes[end].name : std::string("none")));
-    }
-    cuts.push_back(best);
-    begin = best;
+  int end = static_cast<int>(other.nodes.size());
+  for (int stage = num_stages - 1; stage > 0; --stage) {
+    end = prefixes[stage + 1][end].begin;
+    cuts.insert(cuts.begin(), end);
   }
   return cuts;
 }

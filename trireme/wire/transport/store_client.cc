@@ -108,7 +108,8 @@ StoreMessage StoreClient::receive(Deadline deadline) {
 void StoreClient::fail_store_lost() {
   socket_.reset();
   Error lost(ErrorKind::kPeerLost,
-             "the store at " + to_text(address_) + " is lost: its process has ended");
+             "the store at " + to_text(address_) +
+                 " is lost: the process that serves it (rank 0 or the launcher) has ended");
   throw Error(lost.add({.rank = rank_}));
 }
 

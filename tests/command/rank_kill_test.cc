@@ -1,0 +1,160 @@
+// Kill -9 of any rank at any time: all others end soon, with a message that names it.
+
+#include "tests/command/rank_processes.h"
+
+namespace trireme::command::test {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int kRanks = 3;
+const Words kTraining = {"--model",      "gated", "train",    "--batch", "8",
+                         "--microbatch", "2",     "--stages", "3"};
+const Words kEndlessTraining = [] {
+  Words words = kTraining;
+  words.insert(words.end(), {"--steps", "100000000", "--metrics"});
+  return words;
+}();
+
+std::string stop_at(const std::string& phase, int rank) {
+  return phase + ":" + std::to_string(rank);
+}
+
+class RankKill : public RankTest {
+ protected:
+  void expect_others_name(int victim) {
+    for (int rank = 0; rank < kRanks; ++rank) {
+      if (rank == victim) continue;
+      EXPECT_THAT(error_of(rank), HasSubstr("rank " + std::to_string(victim) + " is lost"))
+          << "victim " << victim;
+    }
+  }
+
+  /// Kills the process of a rank: the launcher ends within `time`, and so has everyone before it.
+  void expect_end(Process& launcher, pid_t process, int victim,
+                  std::chrono::milliseconds time = 2s) {
+    ASSERT_GT(process, 0);
+    ::kill(process, SIGKILL);
+    const int code = launcher.wait(time);
+    EXPECT_EQ(code, 1);
+    expect_others_name(victim);
+    EXPECT_THAT(launcher.error(), HasSubstr("rank " + std::to_string(victim) + " failed"));
+  }
+
+  void wait_for_steps() {
+    wait_until([this] { return lines_of(text_of(path("metrics"))).size() > 3; }, "steps");
+  }
+};
+
+class RankKillPhase : public RankKill,
+                      public testing::WithParamInterface<std::tuple<const char*, int>> {};
+
+TEST_P(RankKillPhase, EndsAllOthers) {
+  const auto [phase, victim] = GetParam();
+  Words words = kTraining;
+  words.insert(words.end(), {"--steps", "2"});
+  const auto launcher = start(words, {{"RANK_TEST_STOP", stop_at(phase, victim)}});
+  expect_end(*launcher, wait_for_event("stop", victim), victim);
+}
+
+INSTANTIATE_TEST_SUITE_P(Everywhere, RankKillPhase,
+                         testing::Combine(testing::Values("start", "construct", "record", "forward",
+                                                          "evaluate", "end"),
+                                          testing::Range(0, kRanks)));
+
+TEST_F(RankKill, WhileStepsAreRun) {
+  for (int victim = 0; victim < kRanks; ++victim) {
+    SetUp();
+    Words words = kEndlessTraining;
+    words.push_back(path("metrics"));
+    const auto launcher = start(words);
+    wait_for_steps();
+    expect_end(*launcher, wait_for_event("start", victim), victim);
+  }
+}
+
+// All others have ended well by then.
+TEST_F(RankKill, AfterItsGoodbyeFailsTheRun) {
+  Words words = kTraining;
+  words.insert(words.end(), {"--steps", "2"});
+  const auto launcher = start(words, {{"RANK_TEST_STOP", "exit:1"}});
+  ::kill(wait_for_event("stop", 1), SIGKILL);
+  EXPECT_EQ(launcher->wait(), 1);
+  EXPECT_EQ(error_of(0) + error_of(2), "");
+}
+
+// A rank in an operator that does not return cannot throw: it is ended 1 s after the world.
+TEST_F(RankKill, EndsARankThatIsStuckInAnOperator) {
+  const auto launcher = start(kTraining, {{"RANK_TEST_STOP", "forward:2"}});
+  wait_for_event("stop", 2);
+  expect_end(*launcher, wait_for_event("start", 1), 1, 3s);
+}
+
+TEST_F(RankKill, TheLauncherTakesItsRanksAlong) {
+  const auto launcher = start(kTraining, {{"RANK_TEST_STOP", "forward:0 forward:1 forward:2"}});
+  wait_for_event("stop", 0);
+  launcher->kill();
+  launcher->wait();
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const pid_t process = wait_for_event("start", rank);
+    wait_until([process] { return ::kill(process, 0) != 0; }, "the end of a rank");
+  }
+}
+
+class RankKillByHand : public RankKill {
+ protected:
+  void expect_end(std::vector<std::unique_ptr<Process>>& ranks, int victim) {
+    const auto killed_at = Clock::now();
+    ranks[victim]->kill();
+    for (const auto& rank : ranks) EXPECT_NE(rank->wait(2s), 0);
+    EXPECT_LT(Clock::now() - killed_at, 2s);
+    expect_others_name(victim);
+  }
+};
+
+TEST_F(RankKillByHand, EveryRankInEveryPhase) {
+  for (const std::string phase : {"construct", "forward", "evaluate", "end"}) {
+    for (const int victim : {0, 2}) {
+      SetUp();
+      Words words = kTraining;
+      words.insert(words.end(), {"--steps", "2"});
+      auto ranks = start_by_hand(words, kRanks, free_port(), {},
+                                 {{"RANK_TEST_STOP", stop_at(phase, victim)}});
+      wait_for_event("stop", victim);
+      expect_end(ranks, victim);
+    }
+  }
+}
+
+/// Connections to a port of this host.
+int num_connections(int port) {
+  std::ostringstream wanted;
+  wanted << "0100007F:" << std::uppercase << std::hex;
+  wanted.width(4);
+  wanted.fill('0');
+  wanted << port;
+  int result = 0;
+  for (const std::string& line : lines_of(text_of("/proc/net/tcp"))) {
+    std::istringstream words(line);
+    std::string number, local, remote, state;
+    words >> number >> local >> remote >> state;
+    if (local == wanted.str() && state == "01") ++result;
+  }
+  return result;
+}
+
+// It serves the store, in which the others wait for rank 2.
+TEST_F(RankKillByHand, TheRankThatServesTheStore) {
+  const int port = free_port();
+  auto ranks = start_by_hand(kTraining, kRanks, port, {}, {{"RANK_TEST_STOP", "start:2"}});
+  wait_for_event("stop", 2);
+  wait_until([port] { return num_connections(port) == 2; }, "ranks 0 and 1 in the store");
+  const auto killed_at = Clock::now();
+  ranks[0]->kill();
+  EXPECT_EQ(ranks[1]->wait(2s), 1);
+  EXPECT_LT(Clock::now() - killed_at, 2s);
+  EXPECT_THAT(error_of(1), HasSubstr("rank 0"));
+}
+
+}  // namespace
+}  // namespace trireme::command::test

@@ -1,0 +1,135 @@
+// The command line with ranks: processes over tcp.
+
+#include "tests/command/rank_processes.h"
+#include "trireme/base/json.h"
+#include "trireme/base/safetensors.h"
+#include "trireme/plan/layout/json.h"
+#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/timeline/json.h"
+
+namespace trireme::command::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const Words kTinyTraining = {"--model",      "gated", "train",   "--batch", "8",
+                             "--microbatch", "2",     "--steps", "2"};
+
+Words with(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+/// The lines of the evaluation.
+std::string evaluation_in(const std::string& out) {
+  std::string text;
+  for (const std::string& line : lines_of(out)) {
+    if (line.starts_with("evaluation")) text += line;
+  }
+  return text;
+}
+
+struct Layout {
+  const char* model;
+  const char* stages;
+  const char* replicas;
+  const char* lanes;
+  const char* schedule;
+};
+
+class RankLayouts : public RankTest, public testing::WithParamInterface<Layout> {};
+
+TEST_P(RankLayouts, LearnWhatOneProcessLearns) {
+  const Layout& layout = GetParam();
+  const Words words = {"--model",     layout.model,    "--seed",
+                       "3",           "train",         "--batch",
+                       "24",          "--microbatch",  "2",
+                       "--lanes",     layout.lanes,    "--stages",
+                       layout.stages, "--replicas",    layout.replicas,
+                       "--schedule",  layout.schedule, "--steps",
+                       "3",           "--clip-norm",   "0.5"};
+  const auto serial = run(with(words, {"--serial", "--save", path("serial")}));
+  const auto ranks = run(with(words, {"--save", path("ranks")}));
+  ASSERT_FALSE(text_of(path("serial")).empty());
+  EXPECT_TRUE(text_of(path("serial")) == text_of(path("ranks")));
+  EXPECT_THAT(evaluation_in(serial->out()), HasSubstr("loss"));
+  EXPECT_EQ(evaluation_in(serial->out()), evaluation_in(ranks->out()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Covering, RankLayouts,
+                         testing::Values(Layout{"mlp", "4", "1", "1", "simple"},
+                                         Layout{"resnet", "2", "2", "4", "interleaved"},
+                                         Layout{"transformer", "3", "1", "2", "interleaved"},
+                                         Layout{"transformer", "2", "2", "4", "simple"},
+                                         Layout{"tagger", "1", "3", "6", "simple"},
+                                         Layout{"two_losses", "2", "2", "2", "interleaved"}));
+
+TEST_F(RankTest, FilesOfATrainingCanBeRead) {
+  run(with(kTinyTraining, {"--stages", "3", "--metrics", path("metrics"), "--timeline",
+                           path("timeline"), "--save", path("weights")}));
+  const auto metrics = lines_of(text_of(path("metrics")));
+  ASSERT_EQ(metrics.size(), 2U);
+  for (std::size_t step = 0; step < metrics.size(); ++step) {
+    EXPECT_EQ(Json::parse(metrics[step])["step"], step);
+    EXPECT_GT(Json::parse(metrics[step])["loss"].get<double>(), 0);
+  }
+  const auto timelines = timeline::load(path("timeline"));
+  ASSERT_EQ(timelines.size(), 1U);
+  EXPECT_EQ(timelines[0].name, "measured");
+  EXPECT_FALSE(timelines[0].events.empty());
+  const std::string weights = text_of(path("weights"));
+  EXPECT_EQ(safetensors::parse(std::as_bytes(std::span(weights)), "weights").tensors.size(), 6U);
+}
+
+TEST_F(RankTest, JsonIsALineEach) {
+  const auto process = run(with(kTinyTraining, {"--json", "--stages", "2", "--log-every", "1"}));
+  const auto lines = lines_of(process->out());
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(Json::parse(lines[1])["step"], 1);
+  EXPECT_GT(Json::parse(lines[2])["evaluation"]["loss"].get<double>(), 0);
+}
+
+TEST_F(RankTest, GoFromAModelToTrainedWeights) {
+  const Words model = {"--model", "mlp"};
+  run(with(model, {"record", "--out", folder_}));
+  run(with(model, {"profile", "--ranks", "2", "--microbatch", "2", "--out", path("profile.json"),
+                   "--topology", path("topology.json")}));
+  run(with(model, {"partition", "--graph", path("train.graph.json"), "--profile",
+                   path("profile.json"), "--topology", path("topology.json"), "--batch", "8",
+                   "--stages", "2", "--out", path("plan.json")}));
+  const Words plan = {"--plan", path("plan.json")};
+  const auto simulation =
+      run(with(with({"simulate"}, plan),
+               {"--graph", path("train.graph.json"), "--profile", path("profile.json"),
+                "--topology", path("topology.json"), "--timeline", path("predicted")}));
+  EXPECT_EQ(timeline::load(path("predicted")).size(), 1U);
+  const auto training = run(with(with(model, {"train", "--steps", "2"}), plan));
+  EXPECT_THAT(training->out(), HasSubstr("(predicted"));
+}
+
+TEST_F(RankTest, OtherNumberOfRanksThanThePlanHas) {
+  run({"--model", "gated", "partition", "--stages", "2", "--out", path("plan.json")});
+  run({"--model", "gated", "train", "--plan", path("plan.json"), "--ranks", "3"}, 2);
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_THAT(error_of(rank), HasSubstr("the plan is for 2 ranks and 3 were started"));
+  }
+}
+
+TEST_F(RankTest, MoreStagesThanCuts) {
+  run(with(kTinyTraining, {"--stages", "20", "--ranks", "2"}), 2);
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_THAT(error_of(rank), HasSubstr("20 stages need 19 cuts"));
+  }
+}
+
+TEST_F(RankTest, ErrorsOfTorchAreOneLine) {
+  run({"--model", "misshapen", "train", "--ranks", "2"}, 1);
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_THAT(error_of(rank), HasSubstr("shapes cannot be multiplied"));
+    EXPECT_EQ(lines_of(error_of(rank)).size(), 1U) << error_of(rank);
+  }
+}
+
+}  // namespace
+}  // namespace trireme::command::test
