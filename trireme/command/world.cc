@@ -1,5 +1,6 @@
 #include "trireme/command/world.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -34,6 +35,21 @@ transport::Address meet(const RankEnvironment& environment, std::chrono::millise
   return given;
 }
 
+/// Gives this thread a core of its own among those of the process, if there is one for each local
+/// rank. Two busy ranks that meet on one core while another idles wait for milliseconds; the
+/// threads that move messages stay free to run anywhere.
+void pin_to_core(int rank, int num_ranks) {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  if (CPU_COUNT(&allowed) < num_ranks) return;
+  int core = -1;
+  for (int seen = -1; seen < rank;) seen += CPU_ISSET(++core, &allowed) ? 1 : 0;
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  CPU_SET(core, &own);
+  sched_setaffinity(0, sizeof own, &own);  // only speed depends on it
+}
+
 /// This process is stuck in an operator while the world has failed: says why and ends.
 void abandon(int rank, const Error& error) {
   std::fprintf(stderr, "trireme: rank %d: %s\n", rank, error.what());
@@ -57,6 +73,7 @@ ConnectedWorld::ConnectedWorld(const RankEnvironment& environment, const Logger&
        .world_size = environment.world_size,
        .deadline = deadline,
        .on_abandon = [rank](const Error& error) { abandon(rank, error); }});
+  if (environment.launcher == Launcher::kTrireme) pin_to_core(rank, environment.world_size);
 }
 
 ConnectedWorld::~ConnectedWorld() = default;

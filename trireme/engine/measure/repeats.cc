@@ -1,5 +1,7 @@
 #include "trireme/engine/measure/repeats.h"
 
+#include <time.h>
+
 #include <algorithm>
 
 namespace trireme::measure {
@@ -11,6 +13,13 @@ double quantile(const std::vector<double>& sorted, double part) {
   const auto below = static_cast<std::size_t>(position);
   const std::size_t above = std::min(below + 1, sorted.size() - 1);
   return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+/// That this thread has had so far.
+Microseconds processor_time() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
 }  // namespace
@@ -47,9 +56,9 @@ Timing summary(std::vector<double> times_us) {
 }
 
 Microseconds time_once(const std::function<void()>& work) {
-  const Clock::time_point start = Clock::now();
+  const Microseconds start = processor_time();
   work();
-  return Clock::now() - start;
+  return processor_time() - start;
 }
 
 Timing time_repeats(const RepeatOptions& options, const std::function<void()>& prepare,

@@ -56,7 +56,9 @@ double median(std::vector<double> numbers);  ///< 0 of none.
 Timing time_repeats(const RepeatOptions& options, const std::function<void()>& prepare,
                     const std::function<void()>& work);
 
-/// How long `work` takes, once.
+/// Processor time of this thread for `work`: what it takes on a core of its own, beside whatever
+/// else uses the machine's memory and caches. Ranks that share a core make each other wait; that is
+/// for the simulator to say, which knows when both have work.
 Microseconds time_once(const std::function<void()>& work);
 
 }  // namespace trireme::measure

@@ -36,6 +36,12 @@ class RankSession {
   /// The next step, as Session::step; the report is the same on all ranks but for its seconds.
   StepReport step();
 
+  /// Called before the step that the options name for it, on rank 0: throws where the model no
+  /// longer does what was recorded.
+  void on_drift_check(std::function<void(std::int64_t step)> check) {
+    drift_check_ = std::move(check);
+  }
+
   std::int64_t next_step() const { return next_step_; }
   const layout::Plan& plan() const { return plan_; }
   int stage() const { return stage_; }
@@ -75,6 +81,7 @@ class RankSession {
   std::unique_ptr<RankOperations> operations_;
   std::unique_ptr<pipeline::Mailbox> mailbox_;
   std::unique_ptr<pipeline::StepRunner> runner_;
+  std::function<void(std::int64_t)> drift_check_;
   std::int64_t next_step_ = 0;
 };
 
