@@ -15,6 +15,7 @@ void collect(const Argument& argument, std::vector<ValueId>& values) {
 
 std::vector<ValueId> input_values(const Node& node) {
   std::vector<ValueId> values;
+  values.reserve(node.inputs.size());
   for (const Argument& argument : node.inputs) collect(argument, values);
   return values;
 }
@@ -26,6 +27,7 @@ bool is_outside(ValueSource source) {
 
 std::unordered_map<NodeId, int> node_positions(const Graph& graph) {
   std::unordered_map<NodeId, int> positions;
+  positions.reserve(graph.nodes.size());
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     positions.emplace(graph.nodes[i].id, static_cast<int>(i));
   }

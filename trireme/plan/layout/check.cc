@@ -197,6 +197,18 @@ class StageLists {
   std::unordered_map<int, std::string> written_;
 };
 
+void check_lists(const Plan& plan, const graph::Graph& graph) {
+  const bool has_lists =
+      std::any_of(plan.stages.begin(), plan.stages.end(), [](const Stage& stage) {
+        return !stage.copies.empty() || !stage.recompute.empty() || !stage.offload.empty();
+      });
+  if (!has_lists) return;
+  const StageLists lists(graph);
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    lists.check(plan.stages[s], "stage " + std::to_string(s) + ": ");
+  }
+}
+
 void check_tie_owners(const Plan& plan, const graph::Graph& graph) {
   if (plan.tie_owners.empty()) return;
   const auto positions = graph::node_positions(graph);
@@ -231,10 +243,7 @@ void check(const Plan& plan, const std::string& graph_sha256, const graph::Graph
   if (plan.schedule.name.empty()) fail("its schedule has no name");
   check_roles(plan);
   check_stages(plan, graph);
-  const StageLists lists(graph);
-  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    lists.check(plan.stages[s], "stage " + std::to_string(s) + ": ");
-  }
+  check_lists(plan, graph);
   check_tie_owners(plan, graph);
 }
 

@@ -3,20 +3,55 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_map>
 
 #include "trireme/plan/graph/index.h"
+
+// Planning calls these for every move of a cut, so they are linear and look up by position.
 
 namespace trireme::layout {
 namespace {
 
-bool is_made_by_node(const graph::Graph& graph, graph::ValueId value) {
-  return graph.values[value].source == graph::ValueSource::kNode;
+/// By value: position of the node that makes it; -1 where none does.
+std::vector<int> producer_positions(const graph::Graph& graph) {
+  std::vector<int> producers(graph.values.size(), -1);
+  for (std::size_t position = 0; position < graph.nodes.size(); ++position) {
+    const graph::Node& node = graph.nodes[position];
+    for (const graph::ValueId id : node.outputs) {
+      if (id < 0 || graph.values[id].producer != node.id) continue;
+      producers[id] = static_cast<int>(position);
+    }
+  }
+  return producers;
+}
+
+/// Consuming stages, ascending, of the values that they do not make themselves.
+std::map<graph::ValueId, std::vector<int>> find_consumers(const graph::Graph& graph,
+                                                          const std::vector<int>& producers,
+                                                          const layout::Plan& plan) {
+  const auto stages = stage_positions(graph, plan);
+  std::map<graph::ValueId, std::vector<int>> consumers;
+  std::vector<int> last_stage(graph.nodes.size(), -1);  // That has the node, so far.
+  for (int s = 0; s < static_cast<int>(stages.size()); ++s) {
+    for (const int position : stages[s]) last_stage[position] = s;
+    for (const int position : stages[s]) {
+      for (const graph::ValueId value : graph::input_values(graph.nodes[position])) {
+        if (producers[value] < 0 || last_stage[producers[value]] == s) continue;
+        std::vector<int>& users = consumers[value];
+        if (users.empty() || users.back() != s) users.push_back(s);
+      }
+    }
+  }
+  return consumers;
 }
 
 }  // namespace
 
 std::vector<std::vector<int>> stage_positions(const graph::Graph& graph, const layout::Plan& plan) {
-  const auto positions = graph::node_positions(graph);
+  const bool has_copies = std::any_of(plan.stages.begin(), plan.stages.end(),
+                                      [](const Stage& stage) { return !stage.copies.empty(); });
+  std::unordered_map<graph::NodeId, int> positions;
+  if (has_copies) positions = graph::node_positions(graph);
   std::vector<std::vector<int>> result;
   for (const layout::Stage& stage : plan.stages) {
     std::vector<int> own;
@@ -29,25 +64,12 @@ std::vector<std::vector<int>> stage_positions(const graph::Graph& graph, const l
 }
 
 std::vector<Crossing> crossings(const graph::Graph& graph, const layout::Plan& plan) {
-  const auto positions = graph::node_positions(graph);
-  const auto stages = stage_positions(graph, plan);
-  std::map<graph::ValueId, std::set<int>> consumers;
-  for (std::size_t s = 0; s < stages.size(); ++s) {
-    const std::set<int> here(stages[s].begin(), stages[s].end());
-    for (int position : stages[s]) {
-      for (graph::ValueId value : graph::input_values(graph.nodes[position])) {
-        if (!is_made_by_node(graph, value)) continue;
-        if (here.contains(positions.at(graph.values[value].producer))) continue;
-        consumers[value].insert(static_cast<int>(s));
-      }
-    }
-  }
+  const std::vector<int> producers = producer_positions(graph);
   std::vector<Crossing> result;
-  for (const auto& [value, users] : consumers) {
-    const int producer = positions.at(graph.values[value].producer);
+  for (const auto& [value, users] : find_consumers(graph, producers, plan)) {
     Crossing crossing{value, {}, graph.values[value].requires_grad};
     for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-      if (plan.stages[s].begin <= producer && producer < plan.stages[s].end) {
+      if (plan.stages[s].begin <= producers[value] && producers[value] < plan.stages[s].end) {
         crossing.stages.push_back(static_cast<int>(s));
       }
     }

@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 #include <limits>
+#include <set>
 
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/partition/chain.h"
@@ -121,26 +122,35 @@ std::optional<Candidate> Search::smallest(const Goal& goal) const {
 }
 
 Candidate Search::improve(Candidate best, const Goal& goal) const {
-  for (int move = 0; move < kMaxMoves; ++move) {
-    std::optional<Candidate> better = find_better(best, goal);
-    if (!better) break;
-    best = *std::move(better);
+  const std::vector<Move> moves = this->moves();
+  Score best_score = score(problem_, best, goal);
+  std::set<Cuts> tried;  // None of them was better than some worse best.
+  int num_made = 0;
+  std::size_t at = 0, num_failed = 0;
+  while (num_failed < moves.size() && num_made < kMaxMoves) {
+    const std::optional<Cuts> cuts = moved(cuts_of(best.plan), moves[at]);
+    if (cuts && may_improve(*cuts, best_score, goal) && tried.insert(*cuts).second) {
+      Candidate candidate = evaluate(problem_, setting_, *cuts);
+      const Score now = score(problem_, candidate, goal);
+      if (now < best_score) {
+        best = std::move(candidate);
+        best_score = now;
+        ++num_made;
+        num_failed = 0;
+        continue;  // The same move may pay again.
+      }
+    }
+    ++num_failed;
+    at = (at + 1) % moves.size();
   }
   return best;
 }
 
-std::optional<Candidate> Search::find_better(const Candidate& best, const Goal& goal) const {
-  const Score best_score = score(problem_, best, goal);
+bool Search::may_improve(const Cuts& cuts, const Score& best, const Goal& goal) const {
   // Most moves are too far: their stages alone take longer than the step may.
-  const bool fits = best_score.excess_bytes <= 0 && best_score.excess_us <= 0;
-  const double longest_us =
-      goal.objective == Objective::kSpeed ? best_score.primary : goal.max_step_us;
-  for (const Cuts& cuts : neighbours(cuts_of(best.plan))) {
-    if (fits && step_bound_us(cuts) > longest_us) continue;
-    Candidate candidate = evaluate(problem_, setting_, cuts);
-    if (score(problem_, candidate, goal) < best_score) return candidate;
-  }
-  return std::nullopt;
+  const bool fits = best.excess_bytes <= 0 && best.excess_us <= 0;
+  const double longest_us = goal.objective == Objective::kSpeed ? best.primary : goal.max_step_us;
+  return !fits || step_bound_us(cuts) <= longest_us;
 }
 
 /// What a step with these cuts takes at least: simulate::plan_bound_us by nodes alone.
@@ -157,27 +167,25 @@ double Search::step_bound_us(const Cuts& cuts) const {
   return bound * (1 - 1e-9);  // Sums in another order than the forecast's.
 }
 
-std::vector<Search::Cuts> Search::neighbours(const Cuts& cuts) const {
-  std::vector<Cuts> result;
-  const auto add = [&](std::size_t first, std::size_t last, int distance) {
-    if (const auto moved = move(cuts, {first, last}, distance)) result.push_back(*moved);
-  };
-  for (std::size_t c = 0; c < cuts.size(); ++c) {
+std::vector<Search::Move> Search::moves() const {
+  std::vector<Move> moves;
+  const auto num_cuts = static_cast<std::size_t>(problem_.num_stages) - 1;
+  for (std::size_t c = 0; c < num_cuts; ++c) {
     for (const int distance : kDistances) {
       for (const int signed_distance : {-distance, distance}) {
-        add(c, c, signed_distance);
-        if (c + 1 < cuts.size()) add(c, c + 1, signed_distance);
+        moves.push_back({c, c, signed_distance});
+        if (c + 1 < num_cuts) moves.push_back({c, c + 1, signed_distance});
       }
     }
   }
-  return result;
+  return moves;
 }
 
-std::optional<Search::Cuts> Search::move(const Cuts& cuts, CutRange range, int distance) const {
+std::optional<Search::Cuts> Search::moved(const Cuts& cuts, const Move& move) const {
   Cuts moved = cuts;
-  for (std::size_t c = range.first; c <= range.last; ++c) {
+  for (std::size_t c = move.first; c <= move.last; ++c) {
     const auto at = std::lower_bound(places_.begin(), places_.end(), cuts[c]) - places_.begin();
-    const std::ptrdiff_t place = at + distance;
+    const std::ptrdiff_t place = at + move.distance;
     if (place < 0 || place >= static_cast<std::ptrdiff_t>(places_.size())) return std::nullopt;
     moved[c] = places_[place];
   }

@@ -12,7 +12,7 @@ namespace trireme::partition {
 ///     fit the device after all, its limit is lowered by what it exceeds and the DP runs again;
 ///  2. where no cuts fit by estimate, those of least memory;
 ///  3. from there, each cut, or two neighbours together, moves by 1, 2, 8 or 32 allowed places, as
-///     long as the forecast improves.
+///     long as the forecast improves; until none of these moves does.
 ///
 /// What it returns may exceed limits: its score says by how much. Nothing where the graph has too
 /// few allowed cuts.
@@ -25,21 +25,23 @@ class Search {
 
  private:
   using Cuts = std::vector<int>;
-  struct CutRange {
+  /// Of cuts first .. last by so many allowed places.
+  struct Move {
     std::size_t first;
     std::size_t last;
+    int distance;
   };
 
   std::optional<Candidate> fastest() const;
   std::optional<Candidate> smallest(const Goal& goal) const;
   std::optional<Candidate> least_memory(double max_stage_us) const;
   Candidate improve(Candidate best, const Goal& goal) const;
-  /// The first neighbour of `best` with a better score.
-  std::optional<Candidate> find_better(const Candidate& best, const Goal& goal) const;
-  std::vector<Cuts> neighbours(const Cuts& cuts) const;
+  std::vector<Move> moves() const;
+  /// The cuts after the move; nothing where that cannot be.
+  std::optional<Cuts> moved(const Cuts& cuts, const Move& move) const;
+  /// Whether the step with these cuts may be better, by a bound that needs no forecast.
+  bool may_improve(const Cuts& cuts, const Score& best, const Goal& goal) const;
   double step_bound_us(const Cuts& cuts) const;
-  /// `cuts` with those of a range moved by `distance` allowed places; nothing where that cannot be.
-  std::optional<Cuts> move(const Cuts& cuts, CutRange range, int distance) const;
   bool keeps_required(const Cuts& cuts) const;
 
   const Problem& problem_;
