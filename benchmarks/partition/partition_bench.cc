@@ -1,0 +1,264 @@
+// Question: how good and how fast is the partition?
+//
+//  exact     random chains of up to 14 nodes and 4 stages with limits, forbidden and required cuts
+//            and ties: the DP against trying every partition.
+//  balance   the slowest stage of balancers in use over the least possible, compute alone, on the
+//            chains of chains.h.
+//  step      time of an interleaved step by the simulator, random chains of 12 nodes: cuts by the
+//            least slowest stage alone, and those that the search makes of them, over the best of
+//            all partitions.
+//  planning  time of `partition`, all schedules, 4 stages, on transformers of some number of nodes.
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "benchmarks/alternate.h"
+#include "benchmarks/machine.h"
+#include "benchmarks/partition/balancers.h"
+#include "benchmarks/partition/chains.h"
+#include "benchmarks/partition/exactness.h"
+#include "trireme/base/json.h"
+#include "trireme/plan/partition/partition.h"
+#include "trireme/plan/partition/range_cost.h"
+
+namespace trireme::benchmarks {
+namespace {
+
+constexpr double kSame = 1 + 1e-9;  // Sums in another order.
+
+/// Ratios to the best, 1 at least.
+struct Ratios {
+  std::vector<double> values;
+
+  double geomean() const {
+    double sum = 0;
+    for (const double value : values) sum += std::log(value);
+    return std::exp(sum / static_cast<double>(values.size()));
+  }
+  double worst() const { return *std::max_element(values.begin(), values.end()); }
+  auto num_optimal() const {
+    return std::count_if(values.begin(), values.end(), [](double v) { return v <= kSame; });
+  }
+  Json json() const {
+    return {{"geomean", geomean()},
+            {"worst", worst()},
+            {"optimal", num_optimal()},
+            {"of", values.size()}};
+  }
+  std::string text() const {
+    return fmt::format("{:.3f} / {:.3f} / {} of {}", geomean(), worst(), num_optimal(),
+                       values.size());
+  }
+};
+
+Json run_exact() {
+  const Exactness result = compare_with_exhaustive(20'000, 1);
+  fmt::print("exact     {} chains, {} of them impossible: wrong {}\n", result.num_cases,
+             result.num_impossible, result.wrong);
+  return {{"operation", "exact"},
+          {"cases", result.num_cases},
+          {"impossible", result.num_impossible},
+          {"wrong", result.wrong}};
+}
+
+struct Balancer {
+  std::string name;
+  std::vector<int> (*cut)(const Chain& chain, int num_stages);
+};
+
+std::vector<double> parameters_of(const Chain& chain) {
+  std::vector<double> elements;
+  for (const ChainNode& node : chain.nodes) elements.push_back(static_cast<double>(node.elements));
+  return elements;
+}
+
+const Balancer kBalancers[] = {
+    {"equal numbers of nodes", [](const Chain& c, int k) { return equal_counts(c.size(), k); }},
+    {"equal parameters", [](const Chain& c, int k) { return fill_evenly(parameters_of(c), k); }},
+    {"the same, fed times", [](const Chain& c, int k) { return fill_evenly(work_of(c), k); }},
+    {"block partition by time",
+     [](const Chain& c, int k) { return block_partition(work_of(c), k); }},
+    {"DP", [](const Chain& c, int k) { return least_largest_sum(work_of(c), k); }}};
+
+Json run_balance() {
+  const std::vector<Chain> chains = realistic_chains();
+  std::string names;
+  for (const Chain& chain : chains) {
+    names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", chain.name, chain.size());
+  }
+  fmt::print("balance   {}\n          slowest stage / least: geomean / worst / optimal\n", names);
+  Json results = Json::array();
+  for (const Balancer& balancer : kBalancers) {
+    Ratios all;
+    std::string text;
+    for (const int k : {2, 4, 8}) {
+      Ratios ratios;
+      for (const Chain& chain : chains) {
+        const std::vector<double> work = work_of(chain);
+        ratios.values.push_back(largest_sum(work, balancer.cut(chain, k)) /
+                                largest_sum(work, least_largest_sum(work, k)));
+      }
+      all.values.insert(all.values.end(), ratios.values.begin(), ratios.values.end());
+      text += fmt::format("  k = {}: {}", k, ratios.text());
+      results.push_back({{"operation", "balance"}, {"by", balancer.name}, {"stages", k}});
+      results.back().update(ratios.json());
+      results.back()["ratios"] = ratios.values;
+    }
+    fmt::print("          {:<24}{}  all: {}\n", balancer.name, text, all.text());
+  }
+  return results;
+}
+
+/// Step of the best of all partitions.
+double best_step_us(const partition::Problem& problem, const partition::Setting& setting,
+                    std::vector<int>& cuts) {
+  if (static_cast<int>(cuts.size()) + 1 == problem.num_stages) {
+    return evaluate(problem, setting, cuts).forecast.simulation.step_us;
+  }
+  double best = std::numeric_limits<double>::infinity();
+  const int num_nodes = static_cast<int>(setting.planned.nodes.size());
+  for (int cut = cuts.empty() ? 1 : cuts.back() + 1; cut < num_nodes; ++cut) {
+    cuts.push_back(cut);
+    best = std::min(best, best_step_us(problem, setting, cuts));
+    cuts.pop_back();
+  }
+  return best;
+}
+
+/// Step of the cuts whose slowest stage is least, links counted.
+double chain_step_us(const partition::Problem& problem, const partition::Setting& setting) {
+  const auto p = static_cast<std::size_t>(problem.num_stages);
+  partition::RangeCost ranges(
+      setting.planned, problem.profile,
+      {.num_microbatches = problem.num_microbatches(), .in_flight = std::vector<int>(p, 1)},
+      partition::RangeGoal::kTime);
+  const auto chain = partition::cut_chain(
+      ranges, {std::vector<bool>(setting.planned.nodes.size() + 1, true),
+               {},
+               std::vector<double>(p, std::numeric_limits<double>::infinity())});
+  return evaluate(problem, setting, chain->cuts).forecast.simulation.step_us;
+}
+
+Json run_step(int num_stages, int microbatches_per_stage, bool has_free_links) {
+  constexpr int kChains = 40;
+  constexpr int kNodes = 12;
+  const int m = num_stages * microbatches_per_stage;
+  Ratios chain_ratios, search_ratios;
+  int wrong = 0;
+  for (std::uint64_t seed = 0; seed < kChains; ++seed) {
+    Chain chain = heavy_tailed(kNodes, 100 + seed);
+    const Model model = make_model(chain, num_stages, has_free_links);
+    const partition::PartitionOptions options{.batch = {m, 1, 1}, .schedule = "interleaved"};
+    const partition::Problem problem{model.graph, model.profile, model.topology,
+                                     options,     model.sha256,  num_stages};
+    const partition::Setting setting{"interleaved", {}, model.graph};
+    std::vector<int> cuts;
+    const double best = best_step_us(problem, setting, cuts);
+    const double searched =
+        1000 * partition::partition(model.graph, model.profile, model.topology, options)
+                   .prediction->step_ms;
+    chain_ratios.values.push_back(chain_step_us(problem, setting) / best);
+    search_ratios.values.push_back(searched / best);
+    wrong +=
+        searched * kSame < best || search_ratios.values.back() > chain_ratios.values.back() * kSame
+            ? 1
+            : 0;
+  }
+  fmt::print(
+      "step      p = {}, m = {:>2}, links {}: least slowest stage {}  searched {}  wrong {}\n",
+      num_stages, m, has_free_links ? "free" : "cost", chain_ratios.text(), search_ratios.text(),
+      wrong);
+  return {{"operation", "step"},
+          {"stages", num_stages},
+          {"microbatches", m},
+          {"free_links", has_free_links},
+          {"chain", chain_ratios.json()},
+          {"search", search_ratios.json()},
+          {"wrong", wrong}};
+}
+
+/// A transformer of about that many operators, a tenth of them with times of their own.
+Chain long_chain(int num_nodes) {
+  Chain chain = transformer("transformer", {128, 512, 8, (num_nodes - 4) / 15, 32000});
+  const Chain noise = heavy_tailed(chain.size(), 7);
+  for (int n = 0; n < chain.size(); n += 10) {
+    chain.nodes[n].forward_us += noise.nodes[n].forward_us;
+  }
+  return chain;
+}
+
+Json run_planning(int num_nodes, partition::Objective objective) {
+  constexpr int kStages = 4, kRounds = 3;
+  const Chain chain = long_chain(num_nodes);
+  const Model model = make_model(chain, kStages, false);
+  const partition::PartitionOptions options{.batch = {16, 1, 1}, .objective = objective};
+  std::vector<double> times;
+  layout::Plan plan;
+  int wrong = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    layout::Plan now;
+    times.push_back(run_ms(
+        [&] { now = partition::partition(model.graph, model.profile, model.topology, options); }));
+    wrong += round > 0 && now != plan ? 1 : 0;
+    plan = std::move(now);
+  }
+  const char* name = objective == partition::Objective::kSpeed ? "speed" : "memory";
+  const double gap = plan.prediction->step_ms / plan.prediction->lower_bound_ms;
+  fmt::print(
+      "planning  {:>4} nodes, {} stages, {:<6} median {:.0f} ms, slowest {:.0f} ms; {}, step "
+      "{:.3f} "
+      "of the bound; wrong {}\n",
+      model.graph.nodes.size(), kStages, name, median(times), quantile(times, 1),
+      plan.schedule.name, gap, wrong);
+  std::fflush(stdout);
+  return {{"operation", "planning"},
+          {"nodes", model.graph.nodes.size()},
+          {"stages", kStages},
+          {"objective", name},
+          {"median_ms", median(times)},
+          {"slowest_ms", quantile(times, 1)},
+          {"schedule", plan.schedule.name},
+          {"step_over_bound", gap},
+          {"wrong", wrong}};
+}
+
+int run(const std::string& json_file) {
+  const Machine machine;
+  fmt::print("load before: {}\n", machine.load());
+  Json results = Json::array({run_exact()});
+  for (const Json& row : run_balance()) results.push_back(row);
+  for (const bool has_free_links : {true, false}) {
+    for (const int p : {3, 4}) {
+      for (const int per_stage : {1, 4}) {
+        results.push_back(run_step(p, per_stage, has_free_links));
+      }
+    }
+  }
+  for (const int num_nodes : {300, 1000, 3000}) {
+    for (const auto objective : {partition::Objective::kSpeed, partition::Objective::kMemory}) {
+      results.push_back(run_planning(num_nodes, objective));
+    }
+  }
+  if (!json_file.empty()) {
+    std::ofstream(json_file) << Json({{"load", machine.load()}, {"results", results}}).dump(2)
+                             << "\n";
+  }
+  int wrong = 0;
+  for (const Json& row : results) wrong += row.value("wrong", 0);
+  return wrong == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace trireme::benchmarks
+
+int main(int argc, char** argv) {
+  const bool has_file = argc == 3 && std::string(argv[1]) == "--json";
+  try {
+    return trireme::benchmarks::run(has_file ? argv[2] : "");
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "partition_bench: %s\n", error.what());
+    return 1;
+  }
+}
