@@ -37,5 +37,99 @@ TEST(Environment, NamesTheVariableThatMakesNoSense) {
   }
 }
 
+TEST(Environment, OneProcessIsNoRank) {
+  EXPECT_FALSE(read({}).ranks);
+  EXPECT_FALSE(read({{"RANK", ""}, {"TRIREME_RANK", ""}, {"WORLD_SIZE", "4"}}).ranks);
+}
+
+const std::map<std::string, std::string> kOwn = {{"TRIREME_RANK", "2"},
+                                                 {"TRIREME_WORLD_SIZE", "4"},
+                                                 {"TRIREME_STORE_HOST", "127.0.0.1"},
+                                                 {"TRIREME_STORE_PORT", "1234"}};
+const std::map<std::string, std::string> kByHand = {
+    {"RANK", "0"}, {"WORLD_SIZE", "1"}, {"MASTER_ADDR", "host"}, {"MASTER_PORT", "65535"}};
+
+std::map<std::string, std::string> with(std::map<std::string, std::string> variables,
+                                        const std::string& name, const std::string& value) {
+  variables[name] = value;
+  return variables;
+}
+
+TEST(Environment, ReadsTheRankOfOurLauncher) {
+  auto variables = kByHand;  // ours counts
+  variables.insert(kOwn.begin(), kOwn.end());
+  const RankEnvironment ranks = read(variables).ranks.value();
+  EXPECT_EQ(ranks.launcher, Launcher::kTrireme);
+  EXPECT_EQ(ranks.rank, 2);
+  EXPECT_EQ(ranks.world_size, 4);
+  EXPECT_EQ(ranks.store_host, "127.0.0.1");
+  EXPECT_EQ(ranks.store_port, 1234);
+}
+
+TEST(Environment, ReadsTheRankOfOtherLaunchers) {
+  const RankEnvironment ranks = read(kByHand).ranks.value();
+  EXPECT_EQ(ranks.launcher, Launcher::kOther);
+  EXPECT_EQ(ranks.rank, 0);
+  EXPECT_EQ(ranks.world_size, 1);
+  EXPECT_EQ(ranks.store_host, "host");
+  EXPECT_EQ(ranks.store_port, 65535);
+}
+
+TEST(Environment, KnowsTorchrunAndItsAttempt) {
+  auto variables = with(kByHand, "TORCHELASTIC_USE_AGENT_STORE", "True");
+  EXPECT_EQ(read(variables).ranks->launcher, Launcher::kTorchrun);
+  EXPECT_EQ(read(variables).ranks->generation, "0");
+  variables["TORCHELASTIC_RESTART_COUNT"] = "3";
+  EXPECT_EQ(read(variables).ranks->generation, "3");
+  variables["TORCHELASTIC_USE_AGENT_STORE"] = "False";
+  EXPECT_EQ(read(variables).ranks->launcher, Launcher::kOther);
+}
+
+std::string refusal(const std::map<std::string, std::string>& variables) {
+  try {
+    read(variables);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+    return error.message();
+  }
+  return "accepted";
+}
+
+TEST(Environment, ARankNeedsAllOfItsVariables) {
+  for (const auto* all : {&kOwn, &kByHand}) {
+    const std::string rank = all == &kOwn ? "TRIREME_RANK" : "RANK";
+    for (const auto& [name, value] : *all) {
+      if (name == rank) continue;
+      const std::string expected = "environment variable " + name + " is not set, though " + rank +
+                                   " is; a launcher sets both";
+      EXPECT_EQ(refusal(with(*all, name, "")), expected);
+      auto fewer = *all;
+      fewer.erase(name);
+      EXPECT_EQ(refusal(fewer), expected);
+    }
+  }
+}
+
+TEST(Environment, NumbersOfRanksAreNumbers) {
+  for (const std::string& text :
+       std::vector<std::string>{"one", "-1", "1x", " 1", "1.5", "99999999999"}) {
+    EXPECT_EQ(refusal(with(kOwn, "TRIREME_RANK", text)),
+              "environment variable TRIREME_RANK: '" + text + "' is no number from 0 to 1048575");
+    EXPECT_EQ(refusal(with(kByHand, "WORLD_SIZE", text)),
+              "environment variable WORLD_SIZE: '" + text + "' is no number from 0 to 1048576");
+  }
+  EXPECT_EQ(refusal(with(kByHand, "MASTER_PORT", "65536")),
+            "environment variable MASTER_PORT: '65536' is no number from 0 to 65535");
+  EXPECT_EQ(refusal(with(kOwn, "TRIREME_STORE_PORT", "http")),
+            "environment variable TRIREME_STORE_PORT: 'http' is no number from 0 to 65535");
+}
+
+TEST(Environment, RanksCountFromZero) {
+  EXPECT_EQ(refusal(with(kOwn, "TRIREME_RANK", "4")),
+            "environment variable TRIREME_RANK is 4, TRIREME_WORLD_SIZE is 4; ranks count from 0");
+  EXPECT_EQ(refusal(with(kByHand, "WORLD_SIZE", "0")),
+            "environment variable RANK is 0, WORLD_SIZE is 0; ranks count from 0");
+}
+
 }  // namespace
 }  // namespace trireme

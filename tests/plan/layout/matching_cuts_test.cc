@@ -1,0 +1,89 @@
+#include "trireme/plan/layout/matching_cuts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/graphs/graph_builder.h"
+#include "trireme/base/error.h"
+#include "trireme/plan/layout/manual.h"
+
+namespace trireme::layout {
+namespace {
+
+using graph::ValueId;
+using graph::testing::GraphBuilder;
+
+/// x, then a node per word: `-` uses no parameter, others the parameters whose letters they have;
+/// then the loss. All values have one element per sample but those of `wide` nodes, `=`.
+graph::Graph chain(const std::vector<std::string>& words, const std::string& parameters) {
+  GraphBuilder b;
+  ValueId x = b.input("x", {1});
+  std::map<char, ValueId> ids;
+  for (const char letter : parameters) ids[letter] = b.parameter(std::string(1, letter), {1});
+  for (const std::string& word : words) {
+    std::vector<ValueId> inputs = {x};
+    for (const char letter : word) {
+      if (ids.contains(letter)) inputs.push_back(ids.at(letter));
+    }
+    x = b.node("op", inputs, GraphBuilder::batch({word == "=" ? 100 : 1}), {.name = word});
+  }
+  b.loss(x);
+  return b.graph();
+}
+
+std::vector<int> match(const std::vector<std::string>& train, const std::vector<int>& cuts,
+                       const std::vector<std::string>& eval) {
+  const graph::Graph planned = chain(train, "abc");
+  const Plan plan = make_manual_plan(planned, "hash", cuts, {8, 2, 1});
+  return matching_cuts(planned, plan, chain(eval, "abc"));
+}
+
+using Cuts = std::vector<int>;
+
+TEST(MatchingCuts, FollowTheParameters) {
+  EXPECT_EQ(match({"a", "b", "c"}, {1, 2}, {"a", "b", "c"}), (Cuts{1, 2}));
+  EXPECT_EQ(match({"a", "-", "b", "-", "c"}, {2, 4}, {"a", "b", "c"}), (Cuts{1, 2}));
+  EXPECT_EQ(match({"a", "b", "c"}, {}, {"a", "b"}), (Cuts{}));
+}
+
+TEST(MatchingCuts, FallWhereTheFewestBytesGo) {
+  EXPECT_EQ(match({"a", "b"}, {1}, {"a", "=", "-", "b"}), (Cuts{1}));
+  EXPECT_EQ(match({"a", "b"}, {1}, {"=", "a", "=", "-", "b"}), (Cuts{2}));
+  EXPECT_EQ(match({"a", "b"}, {1}, {"a", "=", "=", "-", "b"}), (Cuts{1}));
+}
+
+// The cut before it fell where no room was left for a stage without parameters.
+TEST(MatchingCuts, LeaveRoomForAStageWithoutParameters) {
+  EXPECT_EQ(match({"a", "-", "b"}, {1, 2}, {"a", "=", "-", "b"}), (Cuts{1, 3}));
+  EXPECT_EQ(match({"a", "-", "-", "b"}, {1, 2, 3}, {"a", "=", "-", "b"}), (Cuts{1, 2, 3}));
+}
+
+TEST(MatchingCuts, TiedParametersMayBeInEitherStage) {
+  EXPECT_EQ(match({"a", "b", "ac"}, {1, 2}, {"a", "b", "ac"}), (Cuts{1, 2}));
+}
+
+std::string refusal(const std::vector<std::string>& train, const Cuts& cuts,
+                    const std::vector<std::string>& eval) {
+  try {
+    match(train, cuts, eval);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+    return error.message();
+  }
+  return "accepted";
+}
+
+TEST(MatchingCuts, RefuseAnotherOrderOfParameters) {
+  EXPECT_THAT(refusal({"a", "b"}, {1}, {"b", "a"}),
+              testing::AllOf(testing::HasSubstr("stage 0"), testing::HasSubstr("node 'b'")));
+  EXPECT_THAT(refusal({"a", "b", "c"}, {1, 2}, {"a", "b", "c", "b"}),
+              testing::AllOf(testing::HasSubstr("stage 2"), testing::HasSubstr("node 'b'")));
+}
+
+TEST(MatchingCuts, RefuseWhatHasNothingForAStage) {
+  EXPECT_THAT(refusal({"a", "-", "b"}, {1, 2}, {"a", "b"}),
+              testing::AllOf(testing::HasSubstr("stage 1"), testing::HasSubstr("node 'b'")));
+}
+
+}  // namespace
+}  // namespace trireme::layout
