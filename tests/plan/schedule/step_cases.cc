@@ -92,6 +92,8 @@ graph::Graph make_losses() {
     if (i % 2 == 1) b.loss(h, "loss" + std::to_string(i));
   }
   b.loss(h, "accuracy");
+  const ValueId weight = b.node("sum", {b.input("mask", {4})}, b.fixed({}));
+  b.graph().losses.front().weight = weight;
   b.graph().losses.back().coefficient = 0;
   return b.graph();
 }

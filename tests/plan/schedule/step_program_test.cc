@@ -38,6 +38,14 @@ TEST(StepProgram, OneRankJustComputes) {
   EXPECT_TRUE(step.program.channels.empty());
 }
 
+TEST(StepProgram, ReplicasTellEachOtherTheWeightsOfLossesFirst) {
+  const StepCase step = make_case(testing::make_losses(), {.replicas = 2});
+  EXPECT_EQ(step.program.ranks[0].front().kind, OperationKind::kWeigh);
+  EXPECT_THAT(picture(step.program, 1), ::testing::StartsWith("weigh | compute 0F0"));
+  EXPECT_THAT(picture(make_case(testing::make_losses(), {}).program, 0),
+              ::testing::StartsWith("compute 0F0"));
+}
+
 TEST(StepProgram, TwoStagesSendValuesAndGradients) {
   const StepCase step = make_case(graph::testing::make_mlp(), {.cuts = {2}});
   EXPECT_EQ(picture(step.program, 0),

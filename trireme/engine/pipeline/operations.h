@@ -23,7 +23,7 @@ class Operations {
   virtual void join(int bucket) = 0;
   virtual void exchange() = 0;
 
-  /// kTieSum, kCommit, kNorm and kUpdate.
+  /// kWeigh, kTieSum, kCommit, kNorm and kUpdate.
   virtual void run(schedule::OperationKind kind) = 0;
 
   /// Memory that the message of a tie is sent from, or received into.

@@ -65,7 +65,8 @@ RankOperations::RankOperations(const RankParts& parts, const OptimizerOptions& o
     : parts_(parts),
       options_(options),
       optimizer_(make_optimizer(options)),
-      loss_stages_(stages_of_losses(parts.recording.graph, parts.plan)) {
+      loss_stages_(stages_of_losses(parts.recording.graph, parts.plan)),
+      weighs_(parts.program.ranks[parts.rank].front().kind == OperationKind::kWeigh) {
   if (layout::train_role(parts.plan).mesh.data == 1) return;
   reducer_ = std::make_unique<data_parallel::Reducer>(parts.sums, group(GroupKind::kData),
                                                       reduced_buckets(parts.program, parts.rank));
@@ -84,35 +85,32 @@ void RankOperations::wait(transport::Work& work, const char* what) const {
 
 void RankOperations::begin_step(pipeline::StepInput& input) {
   input_ = &input;
-  weigh(input);
+  // Without weights of their own, losses weigh the same on every replica.
+  std::vector<std::vector<double>> all;
+  for (int replica = 0; replica < group(GroupKind::kData).size(); ++replica) {
+    all.insert(all.end(), input.weights.begin(), input.weights.end());
+  }
+  if (!weighs_) input.totals = program::total_weights(parts_.recording.graph, all);
   norm_ = 0;
   reached_.clear();
   parts_.sums.begin_step();
   if (reducer_) reducer_->begin_step();
 }
 
-/// Without weights of their own, losses weigh the same on every replica: nothing is sent.
-void RankOperations::weigh(pipeline::StepInput& input) {
-  const auto& losses = parts_.recording.graph.losses;
-  const int num_replicas = group(GroupKind::kData).size();
-  std::vector<std::vector<double>> all;
-  for (int replica = 0; replica < num_replicas; ++replica) {
-    all.insert(all.end(), input.weights.begin(), input.weights.end());
+/// The weights of all replicas, in global microbatch order.
+void RankOperations::weigh() {
+  const std::size_t num_losses = parts_.recording.graph.losses.size();
+  std::vector<double> mine;
+  for (const auto& weights : input_->weights)
+    mine.insert(mine.end(), weights.begin(), weights.end());
+  const auto bytes = gather(GroupKind::kData, std::as_bytes(std::span(mine)), "weigh");
+  std::vector<std::vector<double>> all(bytes.size() / (num_losses * sizeof(double)),
+                                       std::vector<double>(num_losses));
+  for (std::size_t m = 0; m < all.size(); ++m) {
+    const std::size_t row_bytes = num_losses * sizeof(double);
+    std::memcpy(all[m].data(), bytes.data() + m * row_bytes, row_bytes);
   }
-  const bool differ = std::any_of(losses.begin(), losses.end(),
-                                  [](const graph::Loss& loss) { return loss.weight.has_value(); });
-  if (differ && num_replicas > 1) {
-    std::vector<double> mine;
-    for (const auto& weights : input.weights)
-      mine.insert(mine.end(), weights.begin(), weights.end());
-    const auto bytes =
-        gather(GroupKind::kData, std::as_bytes(std::span(mine)), "weights of losses");
-    for (std::size_t m = 0; m < all.size(); ++m) {
-      std::memcpy(all[m].data(), bytes.data() + m * losses.size() * sizeof(double),
-                  losses.size() * sizeof(double));
-    }
-  }
-  input.totals = program::total_weights(parts_.recording.graph, all);
+  input_->totals = program::total_weights(parts_.recording.graph, all);
 }
 
 void RankOperations::begin_last_backward() {
@@ -182,6 +180,8 @@ void RankOperations::take_losses(const std::vector<double>& all, std::size_t per
 
 void RankOperations::run(OperationKind kind) {
   switch (kind) {
+    case OperationKind::kWeigh:
+      return weigh();
     case OperationKind::kTieSum:
       return parts_.sums.end_step(remote_sites_);
     case OperationKind::kCommit:

@@ -45,7 +45,7 @@ class RankOperations : public pipeline::Operations {
  public:
   RankOperations(const RankParts& parts, const OptimizerOptions& options);
 
-  /// input   its totals are filled in: those of all replicas.
+  /// input   its totals are filled in: at once, or by kWeigh where replicas have to be asked.
   void begin_step(pipeline::StepInput& input);
 
   void begin_last_backward() override;
@@ -67,7 +67,7 @@ class RankOperations : public pipeline::Operations {
   collectives::Group& group(schedule::GroupKind kind) const;
   std::vector<std::byte> gather(schedule::GroupKind kind, std::span<const std::byte> mine,
                                 const char* what);
-  void weigh(pipeline::StepInput& input);
+  void weigh();
   void take_losses(const std::vector<double>& all, std::size_t per_rank);
   void commit();
   void clip();
@@ -79,8 +79,9 @@ class RankOperations : public pipeline::Operations {
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<data_parallel::Reducer> reducer_;  ///< Null with one replica.
   std::vector<int> loss_stages_;                     ///< By loss: the stage that makes it.
+  bool weighs_ = false;                              ///< Its program begins with kWeigh.
   std::map<int, at::Tensor> remote_sites_;           ///< Sums of sites held elsewhere.
-  const pipeline::StepInput* input_ = nullptr;
+  pipeline::StepInput* input_ = nullptr;
   program::StepLosses losses_;
   double norm_ = 0;
   std::set<std::string> reached_;

@@ -10,8 +10,9 @@ namespace trireme::schedule {
 namespace {
 
 // Indexed by OperationKind.
-constexpr std::array<std::string_view, 10> kWords = {
-    "recv", "compute", "send", "reduce", "exchange", "join", "tie sum", "commit", "norm", "update"};
+constexpr std::array<std::string_view, 11> kWords = {"recv",     "compute", "send",    "reduce",
+                                                     "exchange", "join",    "tie sum", "commit",
+                                                     "norm",     "update",  "weigh"};
 
 // What stands before an item; indexed by ChannelKind.
 constexpr std::array<std::string_view, 4> kItems = {"v", "g", "site ", "parameter "};
@@ -93,6 +94,7 @@ std::optional<GroupKind> group_kind(OperationKind kind) {
       return GroupKind::kWorld;
     case OperationKind::kReduce:
     case OperationKind::kCommit:
+    case OperationKind::kWeigh:
       return GroupKind::kData;
     case OperationKind::kNorm:
       return GroupKind::kPipeline;

@@ -21,6 +21,7 @@ bool is_collective(OperationKind kind) {
     case OperationKind::kExchange:
     case OperationKind::kCommit:
     case OperationKind::kNorm:
+    case OperationKind::kWeigh:
       return true;
     default:
       return false;

@@ -134,6 +134,9 @@ StepFacts step_facts(const graph::Graph& planned, const layout::Plan& plan,
   facts.num_ranks = count_ranks(plan);
   facts.num_microbatches = static_cast<int>(plan.batch.num_microbatches() / facts.num_replicas());
   facts.clips_norm = options.clips_norm;
+  facts.weighs = facts.num_replicas() > 1 &&
+                 std::any_of(planned.losses.begin(), planned.losses.end(),
+                             [](const graph::Loss& loss) { return loss.weight.has_value(); });
   add_crossings(planned, plan, facts.messages);
   add_ties(planned, map, facts.messages);
   std::sort(facts.messages.begin(), facts.messages.end());

@@ -44,6 +44,7 @@ struct StepFacts {
   std::vector<Message> messages;  ///< Ascending.
   std::vector<StageFacts> stages;
   bool clips_norm = false;
+  bool weighs = false;  ///< Replicas have to tell each other the weights of losses.
 
   int num_stages() const { return static_cast<int>(stages.size()); }
   int num_replicas() const { return role.mesh.data; }

@@ -65,6 +65,7 @@ class RankWriter {
   }
 
   std::vector<Operation> write(const std::vector<Action>& actions) {
+    if (facts_.weighs) write_plain(OperationKind::kWeigh, data_group_);
     for (const Action& action : actions) write_action(action);
     write_tail();
     return std::move(operations_);

@@ -55,6 +55,7 @@ enum class OperationKind : std::uint8_t {
   kCommit,    ///< Fold buffers' statistics over microbatches and replicas. [group kData]
   kNorm,      ///< Global gradient norm, and clipping by it. [group kPipeline]
   kUpdate,    ///< Optimizer step on the parameters owned here.
+  kWeigh,     ///< Weights of losses of all replicas' microbatches. [group kData]
 };
 
 /// One operation. Text form, with names in place of indices: `recv v17 m3 0>1`, `compute 1F3`,
@@ -73,12 +74,12 @@ struct Operation {
 /// Everything all ranks do in one training step, in order: what simulator, runtime, checker and
 /// watchdog share. Plain data; file form in docs/formats.md.
 ///
-/// A rank's program is, for each action of its schedule: the recvs that it needs, ordered by
-/// (channel, item); the action; its sends, likewise; after the stage's last backward, the kReduce
-/// of its buckets in order, if there are replicas. Then the tail: exchange; join of each reduced
-/// bucket; tie gradients, sends then recvs; tie sum; commit; norm; update; tie values, likewise.
-/// Channels are listed by (kind, from_stage, to_stage, replica), only those that carry messages;
-/// groups by (kind, index), all of them.
+/// A rank's program is kWeigh, if a loss has a weight and there are replicas; for each action of
+/// its schedule: the recvs that it needs, ordered by (channel, item); the action; its sends,
+/// likewise; after the stage's last backward, the kReduce of its buckets in order, if there are
+/// replicas. Then the tail: exchange; join of each reduced bucket; tie gradients, sends then recvs;
+/// tie sum; commit; norm; update; tie values, likewise. Channels are listed by (kind, from_stage,
+/// to_stage, replica), only those that carry messages; groups by (kind, index), all of them.
 struct StepProgram {
   int num_microbatches = 0;  ///< Per replica.
   std::vector<Channel> channels;

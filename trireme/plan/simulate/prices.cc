@@ -51,6 +51,7 @@ class Pricer {
         return {0, bucket_us(operation)};
       case OperationKind::kExchange:
       case OperationKind::kCommit:
+      case OperationKind::kWeigh:
         return {0, group_us(operation.group, kSmallMessageBytes)};
       case OperationKind::kNorm:
         return {elements(rank).owned * step().fold_ns / 1000,

@@ -158,6 +158,7 @@ class Player {
       case OperationKind::kExchange:
       case OperationKind::kCommit:
       case OperationKind::kNorm:
+      case OperationKind::kWeigh:
         state.group = operation.group;
         state.collective = operation.group < 0 ? -1 : join(rank, operation.group, delay);
         return;
