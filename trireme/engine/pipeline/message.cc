@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/from_blob.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -60,7 +61,27 @@ Header read_header(const at::Tensor& message) {
   std::memcpy(&header, bytes_of(message), sizeof header);
   if (header.magic != kMagic) refuse("does not begin as one");
   if (header.num_dims > kMaxDims) refuse("has too many dimensions");
+  if (header.dtype > static_cast<std::uint8_t>(Dtype::kC128)) refuse("has an unknown dtype");
   return header;
+}
+
+/// As program::span_elements, of numbers that may be anything. limit   no span is larger.
+std::int64_t span_of(at::IntArrayRef sizes, at::IntArrayRef strides, std::int64_t limit) {
+  std::int64_t span = 1;
+  std::int64_t num_elements = 1;
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] < 0 || strides[d] < 0) refuse("has a negative size");
+  }
+  if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return 0;
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    std::int64_t reach = 0;
+    if (__builtin_mul_overflow(sizes[d] - 1, strides[d], &reach) || reach > limit - span ||
+        __builtin_mul_overflow(num_elements, sizes[d], &num_elements)) {
+      refuse("has sizes that it is too short for");
+    }
+    span += reach;
+  }
+  return span;
 }
 
 }  // namespace
@@ -94,11 +115,7 @@ at::Tensor unpack(const at::Tensor& message) {
   const at::IntArrayRef sizes(header.sizes.data(), header.num_dims);
   const at::IntArrayRef strides(header.strides.data(), header.num_dims);
   const at::ScalarType type = record::to_scalar_type(static_cast<Dtype>(header.dtype));
-  std::int64_t span = 1;
-  for (std::size_t d = 0; d < sizes.size(); ++d) {
-    if (sizes[d] < 0 || strides[d] < 0) refuse("has a negative size");
-    span = sizes[d] == 0 || span == 0 ? 0 : span + (sizes[d] - 1) * strides[d];
-  }
+  const std::int64_t span = span_of(sizes, strides, static_cast<std::int64_t>(message.nbytes()));
   const std::size_t expected =
       kMessageHeaderBytes + static_cast<std::size_t>(span) * c10::elementSize(type);
   if (message.nbytes() != expected) {

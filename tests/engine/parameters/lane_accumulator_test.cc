@@ -1,0 +1,111 @@
+#include "trireme/engine/parameters/lane_accumulator.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "tests/models/models.h"
+#include "trireme/engine/record/recording.h"
+#include "trireme/plan/graph/json.h"
+#include "trireme/plan/layout/manual.h"
+
+namespace trireme::parameters {
+namespace {
+
+/// The mlp's parameters, each weight or bias in a bucket of its own.
+class LaneAccumulatorTest : public testing::Test {
+ protected:
+  LaneAccumulatorTest()
+      : test_(models::make("mlp")),
+        recording_(record::record(test_.model, test_.make_batch, graph::Mode::kTrain)),
+        store_(make_parameter_map(
+                   recording_.graph,
+                   layout::make_manual_plan(recording_.graph, graph::graph_sha256(recording_.graph),
+                                            {}, {8, 1, 2}),
+                   {.bucket_bytes = 1}),
+               recording_.graph, recording_.tensors, {}) {}
+
+  /// A gradient that is `number` everywhere.
+  at::Tensor gradient(const LaneAccumulator& sums, int site, double number) const {
+    return torch::full_like(store_.value(sums.parameter_of(site)), number);
+  }
+
+  int bucket_of(const LaneAccumulator& sums, int site) const {
+    return store_.owner(sums.parameter_of(site)).bucket;
+  }
+
+  models::TestModel test_;
+  record::Recording recording_;
+  ParameterStore store_;
+};
+
+TEST_F(LaneAccumulatorTest, HandsABucketOnWithItsLastGradient) {
+  LaneAccumulator sums(store_, recording_.graph, 1);
+  ASSERT_GT(sums.num_sites(), 3);
+  sums.begin_step();
+  for (int site = 0; site < sums.num_sites(); ++site) sums.accept(site, gradient(sums, site, 1));
+  std::vector<int> handed;
+  sums.begin_last_microbatch([&](int bucket) { handed.push_back(bucket); });
+  std::vector<int> expected;
+  for (int site = sums.num_sites() - 1; site >= 0; --site) {
+    EXPECT_EQ(handed, expected);
+    sums.accept(site, gradient(sums, site, 2));
+    expected.push_back(bucket_of(sums, site));
+    EXPECT_EQ(handed, expected);
+    EXPECT_TRUE((sums.site_sum(site) == 3).all().item<bool>());
+  }
+  sums.end_lane();
+  EXPECT_EQ(handed, expected);
+  sums.end_step();
+}
+
+// A site that only an earlier microbatch reached keeps its sum; one that none did is zero, not what
+// the step before left there.
+TEST_F(LaneAccumulatorTest, BucketsThatAreNotReachedComeAtTheEndOfTheLane) {
+  LaneAccumulator sums(store_, recording_.graph, 1);
+  sums.begin_step();
+  for (int site = 0; site < sums.num_sites(); ++site) sums.accept(site, gradient(sums, site, 7));
+  sums.end_lane();
+  sums.end_step();
+
+  sums.begin_step();
+  sums.accept(0, gradient(sums, 0, 1));
+  std::vector<int> handed;
+  sums.begin_last_microbatch([&](int bucket) { handed.push_back(bucket); });
+  sums.accept(1, gradient(sums, 1, 2));
+  EXPECT_EQ(handed, (std::vector<int>{bucket_of(sums, 1)}));
+  sums.end_lane();
+  EXPECT_EQ(handed.size(), static_cast<std::size_t>(sums.num_sites()));
+  sums.end_step();
+  for (int site = 0; site < sums.num_sites(); ++site) {
+    const double expected = site == 0 ? 1 : site == 1 ? 2 : 0;
+    EXPECT_TRUE((sums.site_sum(site) == expected).all().item<bool>()) << site;
+    EXPECT_EQ(sums.has_reached(site), site < 2);
+    EXPECT_EQ(sums.has_gradient(sums.parameter_of(site)), site < 2);
+  }
+}
+
+TEST_F(LaneAccumulatorTest, HandsOnTheSumOfAllLanes) {
+  constexpr int kLanes = 3;
+  LaneAccumulator sums(store_, recording_.graph, kLanes);
+  sums.begin_step();
+  int num_handed = 0;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    if (lane + 1 == kLanes) {
+      sums.begin_last_microbatch([&](int bucket) {
+        ++num_handed;
+        const float* sum = sums.gradients().flat(bucket).const_data_ptr<float>();
+        EXPECT_EQ(*sum, 0.1F + 10 + 100);
+      });
+    }
+    const double number = lane == 0 ? 0.1F : lane == 1 ? 10 : 100;
+    for (int site = 0; site < sums.num_sites(); ++site) {
+      sums.accept(site, gradient(sums, site, number));
+    }
+    sums.end_lane();
+  }
+  EXPECT_EQ(num_handed, sums.num_sites());
+  sums.end_step();
+}
+
+}  // namespace
+}  // namespace trireme::parameters
