@@ -4,6 +4,8 @@
 #include <limits>
 
 // Ranges are walked from every i upwards, i ascending, so that T[s][i] is final when i is reached.
+// First some good partition is made by filling stages in order up to a cost, which is bisected:
+// what costs more than that is no part of the best one, so most walks are a stage long.
 //
 //     costs 3 1 2 4, two stages:    T[1] = 3 4 6 10    T[2][4] = min(max(3, 7), max(4, 6), max(6,
 //     4))
@@ -13,6 +15,7 @@ namespace trireme::partition {
 namespace {
 
 constexpr double kImpossible = std::numeric_limits<double>::infinity();
+constexpr int kBisections = 12;
 
 /// T[s][j] and the i that it came from.
 struct Best {
@@ -29,6 +32,17 @@ class ChainCutter {
         num_stages_(static_cast<int>(rules.limits.size())),
         best_(num_stages_ + 1, std::vector<Best>(num_nodes_ + 1)) {
     best_[0][0].cost = 0;
+    bound_ = fill(kImpossible);
+    double low = 0;
+    for (int i = 0; i < kBisections && bound_ != kImpossible; ++i) {
+      const double middle = (low + bound_) / 2;
+      const double cost = fill(middle);
+      if (cost == kImpossible) {
+        low = middle;
+      } else {
+        bound_ = cost;
+      }
+    }
   }
 
   std::optional<ChainCuts> cut() {
@@ -44,6 +58,38 @@ class ChainCutter {
   }
 
  private:
+  /// The cost of a partition whose stages, in order, take as much as costs at most `most`;
+  /// kImpossible where that is none.
+  double fill(double most) {
+    double cost = 0;
+    int begin = 0;
+    for (int s = 0; s < num_stages_; ++s) {
+      const bool is_last = s + 1 == num_stages_;
+      const int last = is_last ? last_end(begin) : std::min(last_end(begin), num_nodes_ - 1);
+      int end = begin;
+      double taken = 0;
+      pricer_.begin(begin);
+      for (int j = begin + 1; j <= last && pricer_.least_cost() <= most; ++j) {
+        pricer_.extend();
+        if ((j < num_nodes_ && !rules_.allowed[j]) || (is_last && j < num_nodes_)) continue;
+        const RangePrice price = pricer_.price(s);
+        if (price.cost > most || price.bound > rules_.limits[s]) continue;
+        end = j;
+        taken = price.cost;
+      }
+      if (end == begin) return kImpossible;
+      cost = std::max(cost, taken);
+      begin = end;
+    }
+    return begin == num_nodes_ ? cost : kImpossible;
+  }
+
+  /// Where a range from `begin` must end at the latest.
+  int last_end(int begin) const {
+    const auto next = std::upper_bound(rules_.required.begin(), rules_.required.end(), begin);
+    return next == rules_.required.end() ? num_nodes_ : *next;
+  }
+
   /// Whether some partition of the first i nodes is to be continued.
   bool can_begin(int i) const {
     for (int s = 0; s < num_stages_; ++s) {
@@ -53,14 +99,13 @@ class ChainCutter {
   }
 
   void walk(int i) {
-    const auto next = std::upper_bound(rules_.required.begin(), rules_.required.end(), i);
-    const int last = next == rules_.required.end() ? num_nodes_ : *next;
     pricer_.begin(i);
-    for (int j = i + 1; j <= last; ++j) {
+    for (int j = i + 1, last = last_end(i); j <= last; ++j) {
       pricer_.extend();
       if (j < num_nodes_ && !rules_.allowed[j]) continue;
       for (int s = 0; s < num_stages_; ++s) offer(s, i, j);
-      if (pricer_.least_cost() >= best_[num_stages_][num_nodes_].cost) break;
+      const double least = pricer_.least_cost();
+      if (least > bound_ || least >= best_[num_stages_][num_nodes_].cost) break;
     }
   }
 
@@ -70,6 +115,7 @@ class ChainCutter {
     const RangePrice price = pricer_.price(s);
     if (price.bound > rules_.limits[s]) return;
     const double cost = std::max(best_[s][i].cost, price.cost);
+    if (cost > bound_) return;
     Best& best = best_[s + 1][j];
     if (cost < best.cost) best = {cost, i};
   }
@@ -78,6 +124,7 @@ class ChainCutter {
   const ChainRules& rules_;
   int num_nodes_;
   int num_stages_;
+  double bound_ = kImpossible;           ///< Cost of a partition that keeps the rules.
   std::vector<std::vector<Best>> best_;  ///< By number of stages, nodes.
 };
 

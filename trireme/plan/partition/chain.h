@@ -52,7 +52,8 @@ struct ChainCuts {
 ///              T[s][j] = min over i of max(T[s-1][i], cost of [i, j) as stage s)
 ///
 ///          over allowed i and j and ranges within their limit. Exact for any prices.
-/// Cost     n^2 / 2 steps of the pricer and p n^2 / 2 prices, less what `least_cost` rules out.
+/// Cost     n^2 / 2 steps of the pricer and p n^2 / 2 prices; about n^2 / p and n^2 where
+///          `least_cost` rules out ranges that are longer than a stage of a good partition.
 /// Source   the recurrence of contiguous partitions: Pinar & Aykanat, J. Parallel Distrib. Comput.
 ///          64 (2004), section 2, with limits.
 std::optional<ChainCuts> cut_chain(RangePricer& pricer, const ChainRules& rules);
