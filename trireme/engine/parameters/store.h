@@ -90,6 +90,9 @@ class ParameterStore {
   /// Flat values of an owner or mirror bucket; undefined for others and where they are elsewhere.
   const at::Tensor& flat_values(int bucket) const { return values_[bucket]; }
 
+  /// Whether the parameter is trainable and used; held here or not.
+  bool is_trained(const std::string& parameter) const { return owners_.contains(parameter); }
+
   /// Whether it is held here or not.
   SlotPlace owner(const std::string& parameter) const { return owners_.at(parameter); }
 
