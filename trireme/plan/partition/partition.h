@@ -20,8 +20,8 @@ namespace trireme::partition {
 /// Errors     kInvalidArgument where these do not fit each other or the graph has too few allowed
 ///            cuts; kResourceExhausted where no plan fits into the memory, saying by how much, on
 ///            which stage, what takes it and what would help.
-/// Cost       n^2 steps of the DP, then a forecast for each move of a cut; seconds for a few
-///            thousand nodes.
+/// Cost       n^2 / p steps of the DP, then a forecast for each move of a cut; for 3000 nodes and 4
+///            stages 4 s, with kMemory 15 s (benchmarks/results/partition_epyc2core_202611.md).
 layout::Plan partition(const graph::Graph& recorded, const profile::Profile& profile,
                        const topology::Topology& topology, const PartitionOptions& options);
 
