@@ -38,7 +38,7 @@ class RankKill : public RankTest {
   void expect_end(Process& launcher, pid_t process, int victim,
                   std::chrono::milliseconds time = 2s) {
     ASSERT_GT(process, 0);
-    ::kill(process, SIGKILL);
+    kill_process(process);
     const int code = launcher.wait(time);
     EXPECT_EQ(code, 1);
     expect_others_name(victim);
@@ -82,7 +82,7 @@ TEST_F(RankKill, AfterItsGoodbyeFailsTheRun) {
   Words words = kTraining;
   words.insert(words.end(), {"--steps", "2"});
   const auto launcher = start(words, {{"RANK_TEST_STOP", "exit:1"}});
-  ::kill(wait_for_event("stop", 1), SIGKILL);
+  kill_process(wait_for_event("stop", 1));
   EXPECT_EQ(launcher->wait(), 1);
   EXPECT_EQ(error_of(0) + error_of(2), "");
 }
@@ -101,6 +101,7 @@ TEST_F(RankKill, TheLauncherTakesItsRanksAlong) {
   launcher->wait();
   for (int rank = 0; rank < kRanks; ++rank) {
     const pid_t process = wait_for_event("start", rank);
+    ASSERT_GT(process, 1);
     wait_until([process] { return ::kill(process, 0) != 0; }, "the end of a rank");
   }
 }

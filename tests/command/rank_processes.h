@@ -20,6 +20,7 @@
 #include <map>
 #include <memory>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -36,9 +37,10 @@ using Variables = std::map<std::string, std::string>;
 
 inline constexpr std::chrono::milliseconds kPatience = 60s;  // of a test for what must happen
 
-/// Beside this test in the build.
+/// tests/rank_program of the same build.
 inline std::string rank_program() {
-  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "rank_program";
+  const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
+  return folder / "rank_program" / "rank_program";
 }
 
 inline std::string text_of(const std::filesystem::path& file) {
@@ -66,6 +68,12 @@ inline bool wait_until(const std::function<bool()>& is_true, const std::string& 
   return true;
 }
 
+/// Ends one process. Never anything else: -1 and 0 would mean many.
+inline void kill_process(pid_t pid) {
+  ASSERT_GT(pid, 1) << "no process to end";
+  ::kill(pid, SIGKILL);
+}
+
 /// One run of `rank_program`; killed where it is left.
 class Process {
  public:
@@ -87,19 +95,19 @@ class Process {
     const int failed = posix_spawn(&pid_, words[0].c_str(), &files, nullptr, pointers(words).data(),
                                    pointers(settings).data());
     posix_spawn_file_actions_destroy(&files);
-    EXPECT_EQ(failed, 0) << words[0];
+    if (failed != 0) throw std::runtime_error("cannot run " + words[0]);
     ended_ = transport::Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
   }
 
   ~Process() {
     if (has_ended_) return;
-    ::kill(pid_, SIGKILL);
+    kill();
     ::waitpid(pid_, nullptr, 0);
   }
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  void kill() const { ::kill(pid_, SIGKILL); }
+  void kill() const { kill_process(pid_); }
 
   /// Its exit code, -1 for a signal; a test failure where it has not ended in that time.
   int wait(std::chrono::milliseconds time = kPatience) {
@@ -136,11 +144,12 @@ class Process {
 /// A folder for the files of a test, and processes that write there.
 class RankTest : public testing::Test {
  protected:
+  /// A fresh folder; a test may call it again.
   void SetUp() override {
+    static int num_folders = 0;
+    if (!folder_.empty()) std::filesystem::remove_all(folder_);
     folder_ = std::filesystem::temp_directory_path() /
-              ("trireme-ranks-" + std::to_string(::getpid()) + "-" +
-               testing::UnitTest::GetInstance()->current_test_info()->name());
-    std::filesystem::remove_all(folder_);
+              ("trireme-ranks-" + std::to_string(::getpid()) + "-" + std::to_string(num_folders++));
     std::filesystem::create_directories(folder_);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
