@@ -83,12 +83,12 @@ TEST_F(CommandLine, GoesFromAModelToTrainedWeights) {
   EXPECT_THAT(answer.out, HasSubstr("3 stages"));
   answer = run(make_net, {"show", "plan", path("plan.json"), "--graph", path("train.graph.json")});
   ASSERT_EQ(answer.code, 0) << answer.err;
-  answer = run(make_net, {"verify", "--plan", path("plan.json"), "--steps", "3"});
+  answer = run(make_net, {"verify", "--serial", "--plan", path("plan.json"), "--steps", "3"});
   ASSERT_EQ(answer.code, 0) << answer.out << answer.err;
   EXPECT_THAT(answer.out, HasSubstr("same bits"));
-  answer = run(make_net, {"train", "--plan", path("plan.json"), "--steps", "30", "--save",
-                          path("weights.safetensors"), "--optimizer", "sgd", "--learning-rate",
-                          "0.1", "--clip-norm", "1"});
+  answer = run(make_net, {"train", "--serial", "--plan", path("plan.json"), "--steps", "30",
+                          "--save", path("weights.safetensors"), "--optimizer", "sgd",
+                          "--learning-rate", "0.1", "--clip-norm", "1"});
   ASSERT_EQ(answer.code, 0) << answer.err;
   EXPECT_THAT(answer.out, HasSubstr("peak of live tensors"));
   const auto bytes = read_file_bytes(path("weights.safetensors"));
@@ -96,8 +96,9 @@ TEST_F(CommandLine, GoesFromAModelToTrainedWeights) {
 }
 
 TEST_F(CommandLine, APlanDoesNotChangeWhatIsLearnt) {
-  const std::vector<std::string> common = {"train", "--steps", "10", "--batch", "8", "--microbatch",
-                                           "2",     "--lanes", "2",  "--save"};
+  const std::vector<std::string> common = {"train",   "--serial", "--steps",      "10",
+                                           "--batch", "8",        "--microbatch", "2",
+                                           "--lanes", "2",        "--save"};
   const auto with = [&](const std::string& file, const std::vector<std::string>& more) {
     std::vector<std::string> words = common;
     words.push_back(file);
@@ -177,7 +178,7 @@ TEST_F(CommandLine, ForeignAndUnreadableFilesAreNamed) {
 
 TEST_F(CommandLine, APlanOfAnotherModelIsRefused) {
   ASSERT_EQ(run(make_other, {"partition", "--out", path("plan.json")}).code, 0);
-  const Answer answer = run(make_net, {"train", "--plan", path("plan.json")});
+  const Answer answer = run(make_net, {"train", "--serial", "--plan", path("plan.json")});
   EXPECT_EQ(answer.code, 2);
   EXPECT_THAT(answer.err, HasSubstr("another graph"));
 }

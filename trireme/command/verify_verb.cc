@@ -36,6 +36,7 @@ Json to_json(const train::Comparison& one) {
 
 struct Options {
   PlanOptions plan;
+  bool serial = false;
   train::VerifyOptions verify;
 };
 
@@ -85,18 +86,25 @@ Body add_verify(CLI::App& app, Context& context) {
   app.add_option("--steps", options->verify.num_steps, "Steps to train and compare")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  app.add_flag(
+      "--serial", options->serial,
+      "Compare the serial executor under the plan, in this process, with the uncut and the "
+      "plain model");
   add_optimizer_options(app, options->verify.optimizer);
   app.footer(
       "Example: trireme verify --stages 2 --replicas 2 --schedule interleaved --lanes 4 --steps 5\n"
-      "With one rank, the serial executor is compared with the uncut and the plain model; with "
-      "several, each a process, the ranks with the serial executor.");
+      "Ranks, each a process, are compared with the serial executor; a plan for one rank as with "
+      "--serial.");
   return [options, &context] {
     options->verify.seed = context.seed;
-    return run_ranks(context, options->plan.num_ranks(), [&](const ConnectedWorld* world) {
-      if (world != nullptr) return verify_rank(*options, context, world->world());
+    const auto verify_here = [&] {
       const layout::Plan plan = make_plan(*options, context);
       return answer(*options, context, plan,
                     train::verify(context.workload(), plan, options->verify));
+    };
+    if (options->serial) return verify_here();
+    return run_ranks(context, options->plan.num_ranks(), [&](const ConnectedWorld* world) {
+      return world == nullptr ? verify_here() : verify_rank(*options, context, world->world());
     });
   };
 }

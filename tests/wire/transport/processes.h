@@ -34,8 +34,8 @@ class RankProcesses {
 
   ~RankProcesses() {
     for (const Rank& rank : ranks_) {
-      if (rank.process > 0) ::kill(rank.process, SIGKILL);
-      if (rank.process > 0) ::waitpid(rank.process, nullptr, 0);
+      if (rank.process > 1) ::kill(rank.process, SIGKILL);
+      if (rank.process > 1) ::waitpid(rank.process, nullptr, 0);
       ::close(rank.orders);
       ::close(rank.report);
     }
@@ -66,6 +66,7 @@ class RankProcesses {
   }
 
   void kill(int rank) {
+    ASSERT_GT(ranks_[rank].process, 1);
     ASSERT_EQ(::kill(ranks_[rank].process, SIGKILL), 0);
     ASSERT_EQ(::waitpid(ranks_[rank].process, nullptr, 0), ranks_[rank].process);
     ranks_[rank].process = 0;
