@@ -90,6 +90,9 @@ function(trireme_tests room)
                                            "${PROJECT_BINARY_DIR}/tests/${room}")
 
   set(properties LABELS ${arg_LABEL} TIMEOUT 600)
+  if(arg_LABEL STREQUAL "multiprocess")
+    list(APPEND properties RUN_SERIAL TRUE)  # they kill processes and say how soon others must end
+  endif()
   set(prefix "${room}")
   if(NOT arg_LABEL STREQUAL "unit")
     string(APPEND prefix "/${arg_LABEL}")
