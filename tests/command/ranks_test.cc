@@ -104,8 +104,14 @@ TEST_F(RankTest, GoFromAModelToTrainedWeights) {
                {"--graph", path("train.graph.json"), "--profile", path("profile.json"),
                 "--topology", path("topology.json"), "--timeline", path("predicted")}));
   EXPECT_EQ(timeline::load(path("predicted")).size(), 1U);
-  const auto training = run(with(with(model, {"train", "--steps", "2"}), plan));
+  const auto training = run(with(with(model, {"train", "--steps", "2"}),
+                                 with(plan, {"--profile", path("profile.json"), "--topology",
+                                             path("topology.json"), "--timeline", path("both")})));
   EXPECT_THAT(training->out(), HasSubstr("(predicted"));
+  const auto both = timeline::load(path("both"));
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_EQ(both[0].name, "predicted");
+  EXPECT_EQ(both[1].name, "measured");
 }
 
 TEST_F(RankTest, OtherNumberOfRanksThanThePlanHas) {

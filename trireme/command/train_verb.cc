@@ -6,12 +6,15 @@
 #include <utility>
 #include <vector>
 
+#include "trireme/base/error.h"
 #include "trireme/base/files.h"
 #include "trireme/base/safetensors.h"
+#include "trireme/command/forecasts.h"
 #include "trireme/command/training_options.h"
 #include "trireme/command/training_report.h"
 #include "trireme/command/verbs.h"
 #include "trireme/engine/memory/block_allocator.h"
+#include "trireme/engine/memory/resident.h"
 #include "trireme/engine/record/convert.h"
 #include "trireme/engine/train/construct.h"
 #include "trireme/engine/train/evaluate_ranks.h"
@@ -19,7 +22,10 @@
 #include "trireme/engine/train/measured_timeline.h"
 #include "trireme/engine/train/session.h"
 #include "trireme/plan/layout/json.h"
+#include "trireme/plan/profile/json.h"
+#include "trireme/plan/simulate/predicted_timeline.h"
 #include "trireme/plan/timeline/json.h"
+#include "trireme/plan/topology/json.h"
 
 namespace trireme::command {
 namespace {
@@ -29,6 +35,8 @@ struct Options {
   ReportOptions report;
   std::string save;
   std::string timeline;
+  std::string profile;  ///< For the predicted lanes of the timeline; may be empty.
+  std::string topology = "topology.json";
   bool serial = false;
   train::SessionOptions session;
 };
@@ -89,8 +97,10 @@ struct Ending {
   Json json;
   std::string text;
 
-  void add_peak(std::int64_t bytes, const layout::Plan& plan) {
+  /// bytes, resident   of the ranks that have most.
+  void add_peak(std::int64_t bytes, std::int64_t resident, const layout::Plan& plan) {
     json["peak_bytes"] = bytes;
+    json["resident_peak_bytes"] = resident;
     text += fmt::format("peak of live tensors {:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
     if (plan.prediction) {
       std::int64_t predicted = 0;
@@ -102,7 +112,7 @@ struct Ending {
       json["predicted_peak_bytes"] = predicted;
       text += fmt::format(" (predicted {:.1f})", static_cast<double>(predicted) / (1 << 20));
     }
-    text += "\n";
+    text += fmt::format(", of the process {:.0f} MiB\n", static_cast<double>(resident) / (1 << 20));
   }
 
   void add_evaluation(const program::StepLosses& losses) {
@@ -126,6 +136,10 @@ void finish(const Options& options, const Context& context, const TrainingReport
 
 /// All stages in this process.
 int train_serially(const Options& options, const Context& context) {
+  if (!options.timeline.empty()) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "--timeline shows what ranks do beside each other; this run is one process");
+  }
   const Training training(options, context);
   train::Session session(training.workload, training.recorded, training.plan, options.session);
   memory::reset_peak();
@@ -133,7 +147,8 @@ int train_serially(const Options& options, const Context& context) {
   for (std::int64_t i = 0; i < options.report.num_steps; ++i) report.add(session.step());
   report.finish();
   Ending ending;
-  ending.add_peak(memory::memory_use().peak_bytes - training.data_bytes, training.plan);
+  ending.add_peak(memory::memory_use().peak_bytes - training.data_bytes,
+                  memory::resident_peak_bytes(), training.plan);
   if (training.workload.evaluation) {
     const auto recording = training.record(graph::Mode::kEval);
     ending.add_evaluation(train::evaluate(training.workload, recording,
@@ -159,6 +174,22 @@ std::string shared_text(const Options& options) {
                      !options.save.empty(), !options.timeline.empty());
 }
 
+/// What was expected of a step, if the options name the profile that the plan was made from.
+std::optional<timeline::Timeline> predicted_timeline(const Options& options,
+                                                     const train::RankSession& session) {
+  if (options.profile.empty()) return std::nullopt;
+  const profile::Profile profile = profile::load(options.profile);
+  const auto& expected = session.plan().profile_sha256;
+  if (expected && *expected != profile::profile_sha256(profile)) {
+    throw Error(ErrorKind::kInvalidArgument,
+                options.profile + " is not the profile that the plan was made from");
+  }
+  const simulate::Forecast step =
+      forecast(session.recording().graph, session.plan(), profile, topology::load(options.topology),
+               options.session.optimizer);
+  return simulate::predicted_timeline(step.program, step.simulation);
+}
+
 /// This rank's part.
 int train_rank(const Options& options, const Context& context, const train::World& world) {
   const Training training(options, context);
@@ -169,6 +200,7 @@ int train_rank(const Options& options, const Context& context, const train::Worl
   train::RankSession session(world, training.workload, training.recorded, training.plan,
                              options.session);
   if (evaluation) train::check_evaluation(session, *evaluation);
+  const auto predicted = predicted_timeline(options, session);
   // A model of its own: this rank has let go of what other stages hold.
   session.on_drift_check([&](std::int64_t step) {
     const Workload fresh = train::construct(context.workload(), context.seed);
@@ -185,10 +217,11 @@ int train_rank(const Options& options, const Context& context, const train::Worl
   if (report) report->finish();
   Ending ending;
   ending.add_peak(largest(world, memory::memory_use().peak_bytes - training.data_bytes, "peaks"),
-                  training.plan);
+                  largest(world, memory::resident_peak_bytes(), "peaks"), training.plan);
   if (!options.timeline.empty()) {
-    const timeline::Timeline measured = train::measured_timeline(world, session);
-    if (report) timeline::save(std::span(&measured, 1), options.timeline);
+    std::vector<timeline::Timeline> timelines = {train::measured_timeline(world, session)};
+    if (predicted) timelines.insert(timelines.begin(), *predicted);
+    if (report) timeline::save(timelines, options.timeline);
   }
   if (evaluation) {
     ending.add_evaluation(train::evaluate_ranks(world, training.workload, session, *evaluation));
@@ -218,6 +251,10 @@ Body add_train(CLI::App& app, Context& context) {
   app.add_option("--save", options->save, "Write the trained weights to this safetensors file");
   app.add_option("--timeline", options->timeline,
                  "Write a Chrome trace of the last step to this file");
+  app.add_option("--profile", options->profile,
+                 "Profile that the plan was made from: puts the predicted step into the timeline");
+  app.add_option("--topology", options->topology, "Topology that goes with it")
+      ->capture_default_str();
   app.add_option("--drift-check-step", options->session.drift_check_step,
                  "Step at which the model is recorded again and compared; -1 for never")
       ->capture_default_str();

@@ -2,13 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <functional>
 #include <limits>
 
+#include "tests/base/document_form.h"
 #include "trireme/base/error.h"
-#include "trireme/base/files.h"
 
 namespace trireme::layout {
 namespace {
@@ -34,16 +33,10 @@ Plan full_plan() {
   return plan;
 }
 
+constexpr forms::DocumentForm<Plan> kForm{kPlanDocument, to_json, plan_from_json, save, load};
+
 std::string complaint(const std::function<void(Json&)>& change) {
-  Json json = to_json(full_plan());
-  change(json);
-  try {
-    plan_from_json(json);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
-    return error.message();
-  }
-  return "";
+  return forms::complaint(kForm, full_plan(), change);
 }
 
 TEST(PlanJson, ReadsAsAPersonWouldWriteIt) {
@@ -66,11 +59,7 @@ TEST(PlanJson, ReadsAsAPersonWouldWriteIt) {
 TEST(PlanJson, PlanAndTextSurviveTheRoundTrip) {
   for (const Plan& plan : {full_plan(), Plan{}}) {
     if (plan.batch.global_batch == 0) continue;
-    const std::string text = to_document_text(kPlanDocument, to_json(plan));
-    const Plan back = plan_from_json(parse_document(kPlanDocument, text, "x"));
-    EXPECT_EQ(back, plan);
-    EXPECT_EQ(to_document_text(kPlanDocument, to_json(back)), text);
-    EXPECT_EQ(plan_sha256(back), plan_sha256(plan));
+    forms::expect_round_trip(kForm, plan);
   }
 }
 
@@ -89,21 +78,7 @@ TEST(PlanJson, ABadFieldIsNamedByItsPlace) {
               HasSubstr("plan.prediction.step_ms"));
 }
 
-TEST(PlanJson, FilesLoadAndErrorsNameThem) {
-  const std::filesystem::path path = std::filesystem::temp_directory_path() /
-                                     ("trireme_plan_" + std::to_string(::getpid()) + ".json");
-  EXPECT_EQ(save(full_plan(), path), plan_sha256(full_plan()));
-  EXPECT_EQ(load(path), full_plan());
-  write_document(path, kPlanDocument, {{"stages", 1}});
-  try {
-    load(path);
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
-    EXPECT_THAT(error.message(), HasSubstr(path.string()));
-  }
-  std::filesystem::remove(path);
-}
+TEST(PlanJson, FilesLoadAndErrorsNameThem) { forms::expect_files(kForm, full_plan()); }
 
 }  // namespace
 }  // namespace trireme::layout

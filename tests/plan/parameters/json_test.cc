@@ -2,13 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <array>
 #include <functional>
 
+#include "tests/base/document_form.h"
 #include "tests/graphs/sample_graphs.h"
-#include "trireme/base/error.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/manual.h"
 
@@ -23,16 +22,11 @@ ParameterMap sample_map() {
       graph, layout::make_manual_plan(graph, graph::graph_sha256(graph), std::array{1}, {4, 1, 2}));
 }
 
+constexpr forms::DocumentForm<ParameterMap> kForm{kParameterMapDocument, to_json, map_from_json,
+                                                  save, load};
+
 std::string complaint(const std::function<void(Json&)>& change) {
-  Json json = to_json(sample_map());
-  change(json);
-  try {
-    map_from_json(json);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
-    return error.message();
-  }
-  return "";
+  return forms::complaint(kForm, sample_map(), change);
 }
 
 TEST(ParameterMapJson, ReadsAsAPersonWouldWriteIt) {
@@ -56,11 +50,7 @@ TEST(ParameterMapJson, ReadsAsAPersonWouldWriteIt) {
 }
 
 TEST(ParameterMapJson, MapAndTextSurviveTheRoundTrip) {
-  const ParameterMap map = sample_map();
-  const std::string text = to_document_text(kParameterMapDocument, to_json(map));
-  const ParameterMap back = map_from_json(parse_document(kParameterMapDocument, text, "x"));
-  EXPECT_EQ(back, map);
-  EXPECT_EQ(to_document_text(kParameterMapDocument, to_json(back)), text);
+  forms::expect_round_trip(kForm, sample_map());
 }
 
 TEST(ParameterMapJson, ABadFieldIsNamedByItsPlace) {
@@ -72,20 +62,7 @@ TEST(ParameterMapJson, ABadFieldIsNamedByItsPlace) {
               HasSubstr("the field \"shards\" is missing"));
 }
 
-TEST(ParameterMapJson, FilesLoadAndErrorsNameThem) {
-  const std::filesystem::path path = std::filesystem::temp_directory_path() /
-                                     ("trireme_map_" + std::to_string(::getpid()) + ".json");
-  save(sample_map(), path);
-  EXPECT_EQ(load(path), sample_map());
-  write_document(path, kParameterMapDocument, {{"buckets", 1}});
-  try {
-    load(path);
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.message(), HasSubstr(path.string()));
-  }
-  std::filesystem::remove(path);
-}
+TEST(ParameterMapJson, FilesLoadAndErrorsNameThem) { forms::expect_files(kForm, sample_map()); }
 
 }  // namespace
 }  // namespace trireme::parameters

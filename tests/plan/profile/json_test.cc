@@ -2,13 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <functional>
 #include <limits>
 
+#include "tests/base/document_form.h"
 #include "trireme/base/error.h"
-#include "trireme/base/files.h"
 
 namespace trireme::profile {
 namespace {
@@ -30,27 +29,18 @@ Profile full_profile() {
   return profile;
 }
 
+constexpr forms::DocumentForm<Profile> kForm{kProfileDocument, to_json, profile_from_json, save,
+                                             load};
+
 std::string complaint(const std::function<void(Json&)>& change) {
-  Json json = to_json(full_profile());
-  change(json);
-  try {
-    profile_from_json(json);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
-    return error.message();
-  }
-  return "";
+  return forms::complaint(kForm, full_profile(), change);
 }
 
 TEST(ProfileJson, ProfileAndTextSurviveTheRoundTrip) {
   Profile smallest;
   smallest.microbatch = 1;
   for (const Profile& profile : {full_profile(), smallest}) {
-    const std::string text = to_document_text(kProfileDocument, to_json(profile));
-    const Profile back = profile_from_json(parse_document(kProfileDocument, text, "x"));
-    EXPECT_EQ(back, profile);
-    EXPECT_EQ(to_document_text(kProfileDocument, to_json(back)), text);
-    EXPECT_EQ(profile_sha256(back), profile_sha256(profile));
+    forms::expect_round_trip(kForm, profile);
   }
 }
 
@@ -67,30 +57,9 @@ TEST(ProfileJson, ABadFieldIsNamedByItsPlace) {
               HasSubstr("profile.links[0].times[1]: the field \"alone_us\" is missing"));
 }
 
-TEST(ProfileJson, TheExampleOfTheFormatsIsWhatTheCodeWrites) {
-  const std::string formats = read_file("docs/formats.md");
-  const std::size_t section = formats.find("(`trireme.profile`)");
-  const std::size_t begin = formats.find("```json\n", section) + 8;
-  const std::string example = formats.substr(begin, formats.find("```\n", begin) - begin);
-  const Json body = parse_document(kProfileDocument, example, "docs/formats.md");
-  EXPECT_EQ(to_document_text(kProfileDocument, to_json(profile_from_json(body))), example);
-}
+TEST(ProfileJson, TheExampleOfTheFormatsIsWhatTheCodeWrites) { forms::expect_example(kForm); }
 
-TEST(ProfileJson, FilesLoadAndErrorsNameThem) {
-  const std::filesystem::path path = std::filesystem::temp_directory_path() /
-                                     ("trireme_profile_" + std::to_string(::getpid()) + ".json");
-  EXPECT_EQ(save(full_profile(), path), profile_sha256(full_profile()));
-  EXPECT_EQ(load(path), full_profile());
-  write_document(path, kProfileDocument, {{"costs", 1}});
-  try {
-    load(path);
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
-    EXPECT_THAT(error.message(), HasSubstr(path.string()));
-  }
-  std::filesystem::remove(path);
-}
+TEST(ProfileJson, FilesLoadAndErrorsNameThem) { forms::expect_files(kForm, full_profile()); }
 
 }  // namespace
 }  // namespace trireme::profile

@@ -2,13 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <functional>
 #include <limits>
 
+#include "tests/base/document_form.h"
 #include "trireme/base/error.h"
-#include "trireme/base/files.h"
 
 namespace trireme::timeline {
 namespace {
@@ -27,6 +26,18 @@ std::vector<Timeline> both() {
              .duration_us = 10},
             {.rank = 0, .track = "wait", .kind = "recv", .name = "recv g3 m0 1>0"}}},
           {"predicted", 12, {{.rank = 1, .kind = "F", .name = "1F0", .stage = 1, .start_us = -1}}}};
+}
+
+constexpr forms::DocumentForm<std::vector<Timeline>> kForm{
+    kTimelineDocument, [](const std::vector<Timeline>& all) { return to_json(all); },
+    timelines_from_json,
+    [](const std::vector<Timeline>& all, const std::filesystem::path& path) {
+      return save(all, path);
+    },
+    load};
+
+std::string complaint(const std::function<void(Json&)>& change) {
+  return forms::complaint(kForm, both(), change);
 }
 
 TEST(TimelineJson, ComesBackTheSame) {
@@ -52,30 +63,9 @@ TEST(TimelineJson, IsAChromeTrace) {
 )");
 }
 
-TEST(TimelineJson, TheExampleOfTheFormatsIsWhatTheCodeWrites) {
-  const std::string formats = read_file("docs/formats.md");
-  const std::size_t section = formats.find("(`trireme.timeline`)");
-  const std::size_t begin = formats.find("```json\n", section) + 8;
-  const std::string example = formats.substr(begin, formats.find("```\n", begin) - begin);
-  const Json body = parse_document(kTimelineDocument, example, "docs/formats.md");
-  EXPECT_EQ(to_document_text(kTimelineDocument, to_json(timelines_from_json(body))), example);
-}
+TEST(TimelineJson, TheExampleOfTheFormatsIsWhatTheCodeWrites) { forms::expect_example(kForm); }
 
-TEST(TimelineJson, IsWrittenToAFileAndReadBack) {
-  const auto path = std::filesystem::temp_directory_path() /
-                    ("trireme_timeline_" + std::to_string(getpid()) + ".json");
-  save(both(), path);
-  EXPECT_EQ(load(path), both());
-  write_file_atomically(path, to_document_text(kTimelineDocument, {{"rows", 1}}));
-  try {
-    load(path);
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
-    EXPECT_THAT(error.message(), HasSubstr(path.string()));
-  }
-  std::filesystem::remove(path);
-}
+TEST(TimelineJson, IsWrittenToAFileAndReadBack) { forms::expect_files(kForm, both()); }
 
 TEST(TimelineJson, RefusesEventsThatAreNone) {
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
@@ -89,18 +79,6 @@ TEST(TimelineJson, RefusesEventsThatAreNone) {
       EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
     }
   }
-}
-
-std::string complaint(const std::function<void(Json&)>& change) {
-  Json json = to_json(both());
-  change(json);
-  try {
-    timelines_from_json(json);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
-    return error.message();
-  }
-  return "";
 }
 
 TEST(TimelineJson, ComplaintsNameTheField) {

@@ -2,12 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <functional>
 
+#include "tests/base/document_form.h"
 #include "trireme/base/error.h"
-#include "trireme/base/files.h"
 
 namespace trireme::topology {
 namespace {
@@ -18,16 +17,11 @@ Topology two_hosts() {
   return {{{"a", 4, 8192}, {"b", 2, 4096}}, {{0, {0, 1}, 4096}, {1, {0}, 2048}}};
 }
 
+constexpr forms::DocumentForm<Topology> kForm{kTopologyDocument, to_json, topology_from_json, save,
+                                              load};
+
 std::string complaint(const std::function<void(Json&)>& change) {
-  Json json = to_json(two_hosts());
-  change(json);
-  try {
-    topology_from_json(json);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
-    return error.message();
-  }
-  return "";
+  return forms::complaint(kForm, two_hosts(), change);
 }
 
 TEST(TopologyJson, ReadsAsAPersonWouldWriteIt) {
@@ -46,11 +40,7 @@ TEST(TopologyJson, ReadsAsAPersonWouldWriteIt) {
 
 TEST(TopologyJson, TopologyAndTextSurviveTheRoundTrip) {
   for (const Topology& topology : {two_hosts(), Topology{}}) {
-    const std::string text = to_document_text(kTopologyDocument, to_json(topology));
-    const Topology back = topology_from_json(parse_document(kTopologyDocument, text, "x"));
-    EXPECT_EQ(back, topology);
-    EXPECT_EQ(to_document_text(kTopologyDocument, to_json(back)), text);
-    EXPECT_EQ(topology_sha256(back), topology_sha256(topology));
+    forms::expect_round_trip(kForm, topology);
   }
 }
 
@@ -63,30 +53,9 @@ TEST(TopologyJson, ABadFieldIsNamedByItsPlace) {
               HasSubstr("topology.hosts[0]: unknown field \"cores\""));
 }
 
-TEST(TopologyJson, TheExampleOfTheFormatsIsWhatTheCodeWrites) {
-  const std::string formats = read_file("docs/formats.md");
-  const std::size_t section = formats.find("(`trireme.topology`)");
-  const std::size_t begin = formats.find("```json\n", section) + 8;
-  const std::string example = formats.substr(begin, formats.find("```\n", begin) - begin);
-  const Json body = parse_document(kTopologyDocument, example, "docs/formats.md");
-  EXPECT_EQ(to_document_text(kTopologyDocument, to_json(topology_from_json(body))), example);
-}
+TEST(TopologyJson, TheExampleOfTheFormatsIsWhatTheCodeWrites) { forms::expect_example(kForm); }
 
-TEST(TopologyJson, FilesLoadAndErrorsNameThem) {
-  const std::filesystem::path path = std::filesystem::temp_directory_path() /
-                                     ("trireme_topology_" + std::to_string(::getpid()) + ".json");
-  EXPECT_EQ(save(two_hosts(), path), topology_sha256(two_hosts()));
-  EXPECT_EQ(load(path), two_hosts());
-  write_document(path, kTopologyDocument, {{"hosts", 1}});
-  try {
-    load(path);
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
-    EXPECT_THAT(error.message(), HasSubstr(path.string()));
-  }
-  std::filesystem::remove(path);
-}
+TEST(TopologyJson, FilesLoadAndErrorsNameThem) { forms::expect_files(kForm, two_hosts()); }
 
 }  // namespace
 }  // namespace trireme::topology
