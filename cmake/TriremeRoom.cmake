@@ -88,6 +88,8 @@ function(trireme_tests room)
   trireme_compile(${name} program ${uses} ${libraries} GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY
                                            "${PROJECT_BINARY_DIR}/tests/${room}")
+  # What GoogleTest and torch's headers make every unit instantiate costs more than a file's tests.
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${TRIREME_JOIN_TESTS} UNITY_BUILD_BATCH_SIZE 0)
 
   set(properties LABELS ${arg_LABEL} TIMEOUT 600)
   if(arg_LABEL STREQUAL "multiprocess")

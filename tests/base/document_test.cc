@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 constexpr DocumentKind kKind{"trireme.test", 2};
 
-Error parse_error(std::string_view text) {
+Error document_error(std::string_view text) {
   try {
     parse_document(kKind, text, "file.json");
   } catch (const Error& error) {
@@ -53,7 +53,7 @@ TEST(Document, SpaceDoesNotMatterAndAnAbsentHashIsNotChecked) {
 }
 
 TEST(Document, AChangedValueDoesNotMatchTheHash) {
-  const Error error = parse_error(replaced(to_document_text(kKind, {{"x", 1}}), ": 1", ": 3"));
+  const Error error = document_error(replaced(to_document_text(kKind, {{"x", 1}}), ": 1", ": 3"));
   EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
   EXPECT_THAT(error.message(), HasSubstr("'file.json' was changed or damaged"));
   EXPECT_THAT(error.message(), HasSubstr("delete its line \"sha256\""));
@@ -61,25 +61,25 @@ TEST(Document, AChangedValueDoesNotMatchTheHash) {
 
 TEST(Document, AnotherFormatOrVersionIsNamed) {
   const std::string text = to_document_text(kKind, {{"x", 1}});
-  const Error format = parse_error(replaced(text, "trireme.test", "trireme.plan"));
+  const Error format = document_error(replaced(text, "trireme.test", "trireme.plan"));
   EXPECT_EQ(format.kind(), ErrorKind::kInvalidArgument);
   EXPECT_THAT(format.message(), HasSubstr("not a trireme.test document but a trireme.plan"));
 
-  const Error newer = parse_error(replaced(text, "\"version\": 2", "\"version\": 3"));
+  const Error newer = document_error(replaced(text, "\"version\": 2", "\"version\": 3"));
   EXPECT_EQ(newer.kind(), ErrorKind::kInvalidArgument);
   EXPECT_THAT(newer.message(), HasSubstr("use a newer build"));
 
-  const Error foreign = parse_error(R"({"name": "left-pad"})");
+  const Error foreign = document_error(R"({"name": "left-pad"})");
   EXPECT_EQ(foreign.kind(), ErrorKind::kInvalidArgument);
   EXPECT_THAT(foreign.message(), HasSubstr("no field \"format\""));
-  EXPECT_EQ(parse_error("[]").kind(), ErrorKind::kInvalidArgument);
-  EXPECT_EQ(parse_error(R"({"format": "trireme.test"})").kind(), ErrorKind::kCorruptData);
+  EXPECT_EQ(document_error("[]").kind(), ErrorKind::kInvalidArgument);
+  EXPECT_EQ(document_error(R"({"format": "trireme.test"})").kind(), ErrorKind::kCorruptData);
 }
 
 TEST(Document, EveryTruncationIsAnError) {
   const std::string text = to_document_text(kKind, {{"x", {1, 2, 3}}});
   for (std::size_t length = 0; length + 1 < text.size(); ++length) {
-    EXPECT_EQ(parse_error(text.substr(0, length)).kind(), ErrorKind::kCorruptData) << length;
+    EXPECT_EQ(document_error(text.substr(0, length)).kind(), ErrorKind::kCorruptData) << length;
   }
 }
 

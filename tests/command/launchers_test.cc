@@ -9,15 +9,15 @@ namespace {
 
 using testing::HasSubstr;
 
-const Words kTraining = {"--model",      "gated", "train",    "--batch", "8",
-                         "--microbatch", "2",     "--stages", "2"};
+const Words kTwoStages = {"--model",      "gated", "train",    "--batch", "8",
+                          "--microbatch", "2",     "--stages", "2"};
 
 class Launchers : public RankTest {
  protected:
   /// Starts two ranks that differ in `own`: both refuse, with a message that has `what`.
   void expect_refusal(const std::vector<Words>& own, const std::string& what) {
     SetUp();
-    const auto ranks = start_by_hand(kTraining, 2, free_port(), own);
+    const auto ranks = start_by_hand(kTwoStages, 2, free_port(), own);
     for (int rank = 0; rank < 2; ++rank) {
       EXPECT_EQ(ranks[rank]->wait(), 2) << errors();
       EXPECT_THAT(error_of(rank), HasSubstr(what));
@@ -27,11 +27,11 @@ class Launchers : public RankTest {
 };
 
 TEST_F(Launchers, RanksStartedByHandTrain) {
-  Words serial = kTraining;
+  Words serial = kTwoStages;
   serial.insert(serial.end(), {"--steps", "2", "--serial", "--save", path("serial")});
   run(serial);
   const auto ranks = start_by_hand(
-      kTraining, 2, free_port(),
+      kTwoStages, 2, free_port(),
       {{"--steps", "2", "--save", path("ranks")}, {"--steps", "2", "--save", "ignored"}});
   for (const auto& rank : ranks) EXPECT_EQ(rank->wait(), 0) << errors();
   EXPECT_TRUE(text_of(path("serial")) == text_of(path("ranks")));
@@ -55,10 +55,10 @@ TEST_F(Launchers, WorldsOfDifferentSizesAreNamed) {
   const int port = free_port();
   std::vector<std::unique_ptr<Process>> ranks;
   for (int rank = 0; rank < 2; ++rank) {
-    ranks.push_back(start(kTraining, {{"RANK", std::to_string(rank)},
-                                      {"WORLD_SIZE", std::to_string(rank + 2)},
-                                      {"MASTER_ADDR", "127.0.0.1"},
-                                      {"MASTER_PORT", std::to_string(port)}}));
+    ranks.push_back(start(kTwoStages, {{"RANK", std::to_string(rank)},
+                                       {"WORLD_SIZE", std::to_string(rank + 2)},
+                                       {"MASTER_ADDR", "127.0.0.1"},
+                                       {"MASTER_PORT", std::to_string(port)}}));
   }
   for (int rank = 0; rank < 2; ++rank) {
     EXPECT_EQ(ranks[rank]->wait(), 2);
@@ -71,7 +71,7 @@ TEST_F(Launchers, APortInUseIsNamed) {
   const transport::Descriptor taken = transport::listen_on({"127.0.0.1", 0});
   const std::string port = std::to_string(transport::local_address(taken).port);
   const auto rank = start(
-      kTraining,
+      kTwoStages,
       {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port}});
   EXPECT_EQ(rank->wait(), 2);
   EXPECT_THAT(error_of(0), HasSubstr("127.0.0.1:" + port));
@@ -87,7 +87,7 @@ TEST_F(Launchers, TorchrunsStoreIsUsed) {
   const c10d::TCPStore agent("127.0.0.1", options);
   for (const char* attempt : {"0", "1"}) {
     const auto ranks = start_by_hand(
-        kTraining, 2, agent.getPort(), {},
+        kTwoStages, 2, agent.getPort(), {},
         {{"TORCHELASTIC_USE_AGENT_STORE", "True"}, {"TORCHELASTIC_RESTART_COUNT", attempt}});
     for (const auto& rank : ranks) EXPECT_EQ(rank->wait(), 0) << errors();
     EXPECT_THAT(ranks[0]->out(), HasSubstr("evaluation"));

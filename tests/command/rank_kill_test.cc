@@ -8,10 +8,10 @@ namespace {
 using testing::HasSubstr;
 
 constexpr int kRanks = 3;
-const Words kTraining = {"--model",      "gated", "train",    "--batch", "8",
-                         "--microbatch", "2",     "--stages", "3"};
+const Words kThreeStages = {"--model",      "gated", "train",    "--batch", "8",
+                            "--microbatch", "2",     "--stages", "3"};
 const Words kEndlessTraining = [] {
-  Words words = kTraining;
+  Words words = kThreeStages;
   words.insert(words.end(), {"--steps", "100000000", "--metrics"});
   return words;
 }();
@@ -55,7 +55,7 @@ class RankKillPhase : public RankKill,
 
 TEST_P(RankKillPhase, EndsAllOthers) {
   const auto [phase, victim] = GetParam();
-  Words words = kTraining;
+  Words words = kThreeStages;
   words.insert(words.end(), {"--steps", "2"});
   const auto launcher = start(words, {{"RANK_TEST_STOP", stop_at(phase, victim)}});
   expect_end(*launcher, wait_for_event("stop", victim), victim);
@@ -79,7 +79,7 @@ TEST_F(RankKill, WhileStepsAreRun) {
 
 // All others have ended well by then.
 TEST_F(RankKill, AfterItsGoodbyeFailsTheRun) {
-  Words words = kTraining;
+  Words words = kThreeStages;
   words.insert(words.end(), {"--steps", "2"});
   const auto launcher = start(words, {{"RANK_TEST_STOP", "exit:1"}});
   kill_process(wait_for_event("stop", 1));
@@ -89,7 +89,7 @@ TEST_F(RankKill, AfterItsGoodbyeFailsTheRun) {
 
 // A rank in an operator that does not return cannot throw: it is ended 1 s after the world.
 TEST_F(RankKill, EndsARankThatIsStuckInAnOperator) {
-  const auto launcher = start(kTraining, {{"RANK_TEST_STOP", "forward:2"}});
+  const auto launcher = start(kThreeStages, {{"RANK_TEST_STOP", "forward:2"}});
   wait_for_event("stop", 2);
   expect_end(*launcher, wait_for_event("start", 1), 1, 3s);
 }
@@ -102,7 +102,7 @@ bool is_running(pid_t process) {
 }
 
 TEST_F(RankKill, TheLauncherTakesItsRanksAlong) {
-  const auto launcher = start(kTraining, {{"RANK_TEST_STOP", "forward:0 forward:1 forward:2"}});
+  const auto launcher = start(kThreeStages, {{"RANK_TEST_STOP", "forward:0 forward:1 forward:2"}});
   wait_for_event("stop", 0);
   launcher->kill();
   launcher->wait();
@@ -128,7 +128,7 @@ TEST_F(RankKillByHand, EveryRankInEveryPhase) {
   for (const std::string phase : {"construct", "forward", "end"}) {
     for (const int victim : {0, 2}) {
       SetUp();
-      Words words = kTraining;
+      Words words = kThreeStages;
       words.insert(words.end(), {"--steps", "2"});
       auto ranks = start_by_hand(words, kRanks, free_port(), {},
                                  {{"RANK_TEST_STOP", stop_at(phase, victim)}});
@@ -158,7 +158,7 @@ int num_connections(int port) {
 // It serves the store, in which the others wait for rank 2.
 TEST_F(RankKillByHand, TheRankThatServesTheStore) {
   const int port = free_port();
-  auto ranks = start_by_hand(kTraining, kRanks, port, {}, {{"RANK_TEST_STOP", "start:2"}});
+  auto ranks = start_by_hand(kThreeStages, kRanks, port, {}, {{"RANK_TEST_STOP", "start:2"}});
   wait_for_event("stop", 2);
   wait_until([port] { return num_connections(port) == 2; }, "ranks 0 and 1 in the store");
   const auto killed_at = Clock::now();

@@ -10,11 +10,11 @@
 namespace trireme::kernels {
 namespace {
 
-constexpr std::int64_t kSizes[] = {0, 1, 3, 7, 8, 15, 16, 17, 63, 64, 65, 1000, 4099};
+constexpr std::int64_t kLengths[] = {0, 1, 3, 7, 8, 15, 16, 17, 63, 64, 65, 1000, 4099};
 
 template <typename Source, typename Accumulator>
 void expect_fold() {
-  for (const std::int64_t n : kSizes) {
+  for (const std::int64_t n : kLengths) {
     const std::vector<Source> a = random_numbers<Source>(n, 1), b = random_numbers<Source>(n, 2);
     std::vector<Accumulator> sum(n + 1, Accumulator{-7});
     fold(FoldStep::kFirst, a.data(), sum.data(), n);
@@ -59,7 +59,7 @@ TEST(Fold, IsALeftFoldInF32) {
 }
 
 TEST(AddInto, AddsElementByElement) {
-  for (const std::int64_t n : kSizes) {
+  for (const std::int64_t n : kLengths) {
     std::vector<double> sum = random_numbers<double>(n, 3);
     const std::vector<double> before = sum, x = random_numbers<double>(n, 4);
     add_into(sum.data(), x.data(), n);

@@ -39,7 +39,7 @@ std::string picture(const Graph& graph) {
   return text;
 }
 
-std::string complaint(const Graph& graph, const std::vector<NodeId>& nodes) {
+std::string refusal(const Graph& graph, const std::vector<NodeId>& nodes) {
   try {
     copy_to_consumers(graph, nodes);
   } catch (const Error& error) {
@@ -159,8 +159,8 @@ TEST(Copies, MakeCutsCheap) {
 }
 
 TEST(Copies, RefuseWhatDependsOnTheMoment) {
-  EXPECT_THAT(complaint(testing::make_mlp(), {17}), HasSubstr("no such node"));
-  EXPECT_THAT(complaint(testing::make_mlp(), {3}), HasSubstr("computes a loss"));
+  EXPECT_THAT(refusal(testing::make_mlp(), {17}), HasSubstr("no such node"));
+  EXPECT_THAT(refusal(testing::make_mlp(), {3}), HasSubstr("computes a loss"));
 
   GraphBuilder b;
   const ValueId x = b.input("x", {8});
@@ -174,14 +174,14 @@ TEST(Copies, RefuseWhatDependsOnTheMoment) {
   b.node("e", {c}, b.batch({8}));                    // node 6
   b.graph().mode = Mode::kEval;
   check(b.graph());
-  EXPECT_THAT(complaint(b.graph(), {0}), HasSubstr("is written later by node"));
-  EXPECT_THAT(complaint(b.graph(), {1}), HasSubstr("it writes in place"));
-  EXPECT_THAT(complaint(b.graph(), {2}), HasSubstr("reads the buffer 'statistics'"));
-  EXPECT_THAT(complaint(b.graph(), {3}), HasSubstr("value 0 is written later by node 5 'add_'"));
-  EXPECT_THAT(complaint(b.graph(), {6}), HasSubstr("nothing consumes it"));
+  EXPECT_THAT(refusal(b.graph(), {0}), HasSubstr("is written later by node"));
+  EXPECT_THAT(refusal(b.graph(), {1}), HasSubstr("it writes in place"));
+  EXPECT_THAT(refusal(b.graph(), {2}), HasSubstr("reads the buffer 'statistics'"));
+  EXPECT_THAT(refusal(b.graph(), {3}), HasSubstr("value 0 is written later by node 5 'add_'"));
+  EXPECT_THAT(refusal(b.graph(), {6}), HasSubstr("nothing consumes it"));
 
   const Graph once = copy_to_consumers(bias_model().graph(), std::array{0, 1});
-  EXPECT_THAT(complaint(once, {8}), HasSubstr("it is a copy already"));
+  EXPECT_THAT(refusal(once, {8}), HasSubstr("it is a copy already"));
 }
 
 TEST(Copies, OfRandomGraphsPassTheCheck) {

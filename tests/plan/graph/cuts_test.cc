@@ -16,7 +16,7 @@ using testing::GraphBuilder;
 using ::testing::HasSubstr;
 
 /// Nodes by the first letter of their names, `|` where a cut may fall: `a|bc|d`.
-std::string picture(const Graph& graph) {
+std::string pieces(const Graph& graph) {
   const std::vector<bool> allowed = allowed_cuts(graph);
   std::string text;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -29,7 +29,7 @@ std::string picture(const Graph& graph) {
   return text;
 }
 
-TEST(Cuts, FallAnywhereInAPlainChain) { EXPECT_EQ(picture(testing::make_mlp()), "0|r|2|l"); }
+TEST(Cuts, FallAnywhereInAPlainChain) { EXPECT_EQ(pieces(testing::make_mlp()), "0|r|2|l"); }
 
 TEST(Cuts, DoNotSeparateAProductionFromAnInPlaceWrite) {
   GraphBuilder b;
@@ -39,7 +39,7 @@ TEST(Cuts, DoNotSeparateAProductionFromAnInPlaceWrite) {
   const ValueId view = b.node("c", {h}, b.batch({4}), {.view_of = h});
   b.write("d", {view});
   b.node("e", {h}, b.batch({4}));
-  EXPECT_EQ(picture(b.graph()), "abcd|e");
+  EXPECT_EQ(pieces(b.graph()), "abcd|e");
   EXPECT_THAT(why_forbidden(b.graph(), 2),
               HasSubstr("made by node 0 'a' at 0, is written in place"));
   EXPECT_THAT(why_forbidden(b.graph(), 2), HasSubstr("last by node 3 'd' at 3"));
@@ -54,7 +54,7 @@ TEST(Cuts, TheBatchCountsAsProducedAtTheStart) {
   b.node("b", {x}, b.batch({4}));
   b.write("c", {x});
   b.node("d", {y}, b.batch({4}));
-  EXPECT_EQ(picture(b.graph()), "abc|d");
+  EXPECT_EQ(pieces(b.graph()), "abc|d");
   EXPECT_THAT(why_forbidden(b.graph(), 1), HasSubstr("the memory of the input 'x', is written"));
 }
 
@@ -67,7 +67,7 @@ TEST(Cuts, DoNotSeparateAWriteToTheBatchFromItsReaders) {
   b.node("b", {y}, b.batch({4}));
   b.node("c", {x}, b.batch({4}));
   b.node("d", {y}, b.batch({4}));
-  EXPECT_EQ(picture(b.graph()), "abc|d");
+  EXPECT_EQ(pieces(b.graph()), "abc|d");
   EXPECT_THAT(why_forbidden(b.graph(), 1),
               HasSubstr("value 0 comes from outside, is written by node 0 'a' at 0"));
 }
@@ -79,7 +79,7 @@ TEST(Cuts, DoNotSeparateAProductionFromAbsoluteOffsets) {
   const ValueId i = b.node("b", {h}, b.batch({4}));
   b.node("as_strided", {i}, b.batch({4}), {.name = "c", .view_of = i});
   b.node("d", {i}, b.batch({4}));
-  EXPECT_EQ(picture(b.graph()), "a|bc|d");
+  EXPECT_EQ(pieces(b.graph()), "a|bc|d");
   EXPECT_THAT(why_forbidden(b.graph(), 2), HasSubstr("absolute offsets"));
 }
 
@@ -93,7 +93,7 @@ TEST(Cuts, KeepManyUsesOfAParameterTogether) {
       h = b.node("u", {h, p}, b.batch({4}));
       h = b.node("v", {h}, b.batch({4}));
     }
-    EXPECT_EQ(picture(b.graph()), uses == 4 ? "a|u|v|u|v|u|v|u|v" : "a|uvuvuvuvu|v");
+    EXPECT_EQ(pieces(b.graph()), uses == 4 ? "a|u|v|u|v|u|v|u|v" : "a|uvuvuvuvu|v");
     if (uses == 5) {
       EXPECT_THAT(why_forbidden(b.graph(), 4),
                   HasSubstr("the parameter 'cell' has more than 4 uses, from node 1 'u' at 1"));
@@ -112,7 +112,7 @@ TEST(Cuts, KeepTheNodesOfAWrittenBufferTogether) {
     const ValueId view = b.node("d", {table}, b.fixed({4}), {.view_of = table});
     b.node("e", {x, view}, b.batch({4}));
     b.node("f", {x}, b.batch({4}));
-    EXPECT_EQ(picture(b.graph()), policy == BufferPolicy::kReadOnly ? "a|b|c|d|e|f" : "a|bcde|f");
+    EXPECT_EQ(pieces(b.graph()), policy == BufferPolicy::kReadOnly ? "a|b|c|d|e|f" : "a|bcde|f");
     if (policy == BufferPolicy::kBatchNorm) {
       EXPECT_THAT(why_forbidden(b.graph(), 3), HasSubstr("the buffer 'table' is written"));
     }
@@ -125,7 +125,7 @@ TEST(Cuts, ParametersDoNotCountAsProduced) {
   const ValueId p = b.parameter("p", {4});
   b.node("a", {x, p}, b.batch({4}));
   b.node("as_strided", {p}, b.fixed({4}), {.name = "b", .view_of = p});
-  EXPECT_EQ(picture(b.graph()), "a|b");
+  EXPECT_EQ(pieces(b.graph()), "a|b");
 }
 
 TEST(Cuts, LieBetweenTwoNodes) {

@@ -6,11 +6,14 @@
 #include <map>
 #include <random>
 
+#include "tests/plan/schedule/step_cases.h"
 #include "trireme/base/error.h"
 #include "trireme/plan/schedule/schedules.h"
 
 namespace trireme::schedule {
 namespace {
+
+using testing::pick;
 
 /// A schedule from one text per rank, `0F0 0B0`.
 Schedule parse(int num_stages, int num_microbatches, const std::vector<std::string>& ranks) {
@@ -142,8 +145,6 @@ class OrderOracle {
 };
 
 /// A random number below `count`.
-int pick(std::mt19937& random, std::size_t count) { return static_cast<int>(random() % count); }
-
 TEST(ScheduleCheck, AcceptsAnExchangeOfTwoActionsExactlyWhereItCanRun) {
   const unsigned seed = 1;
   SCOPED_TRACE("seed " + std::to_string(seed));

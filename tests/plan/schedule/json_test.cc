@@ -20,7 +20,7 @@ using testing::make_case;
 using testing::StepCase;
 
 /// The complaint of `read` about a document or a file.
-std::string complaint(const auto& input, auto read) {
+std::string refusal_of(const auto& input, auto read) {
   try {
     read(input);
   } catch (const Error& error) {
@@ -41,7 +41,7 @@ TEST(ScheduleJson, ComplaintsNameTheField) {
   const auto after = [](const std::function<void(Json&)>& change) {
     Json json = to_json(make_schedule("simple", 2, 2));
     change(json);
-    return complaint(json, schedule_from_json);
+    return refusal_of(json, schedule_from_json);
   };
   EXPECT_THAT(after([](Json& j) { j["ranks"][1][2] = "1X0"; }),
               HasSubstr("schedule.ranks[1][2]: '1X0' is not an action"));
@@ -71,7 +71,7 @@ TEST(StepProgramJson, ComplaintsNameTheField) {
   const auto after = [](const std::function<void(Json&)>& change) {
     Json json = to_json(three_stages().program);
     change(json);
-    return complaint(json, step_program_from_json);
+    return refusal_of(json, step_program_from_json);
   };
   EXPECT_THAT(
       after([](Json& j) { j["ranks"][3][0] = "recv v3 m0 1>0"; }),
@@ -102,7 +102,7 @@ TEST(StepProgramJson, FilesLoadAndErrorsNameThem) {
   save(step.schedule, path);
   EXPECT_EQ(load_schedule(path), step.schedule);
   write_document(path, kScheduleDocument, {{"ranks", 1}});
-  EXPECT_THAT(complaint(path, load_schedule), HasSubstr(path.string()));
+  EXPECT_THAT(refusal_of(path, load_schedule), HasSubstr(path.string()));
   std::filesystem::remove(path);
 }
 

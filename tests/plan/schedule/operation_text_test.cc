@@ -12,13 +12,13 @@ namespace {
 using testing::make_case;
 using testing::StepCase;
 
-StepCase three_stages() {
+StepCase skips_and_ties() {
   return make_case(testing::make_skips_and_ties(),
                    {.cuts = {1, 3}, .replicas = 2, .clips_norm = true});
 }
 
 TEST(OperationText, EveryOperationParsesBack) {
-  const StepCase step = three_stages();
+  const StepCase step = skips_and_ties();
   const ProgramIndex index(step.program);
   for (std::size_t rank = 0; rank < step.program.ranks.size(); ++rank) {
     for (const Operation& operation : step.program.ranks[rank]) {
@@ -29,7 +29,7 @@ TEST(OperationText, EveryOperationParsesBack) {
 }
 
 TEST(OperationText, OtherTextIsRefused) {
-  const StepCase step = three_stages();
+  const StepCase step = skips_and_ties();
   const ProgramIndex index(step.program);
   // Rank 0 runs stage 0: it sends v3 to stages 1 and 2 and receives nothing from stage 2 but
   // site 1.
@@ -71,7 +71,7 @@ TEST(OperationText, OtherTextIsRefused) {
 }
 
 TEST(OperationText, AChannelThatIsNoneHasATextToo) {
-  const StepCase step = three_stages();
+  const StepCase step = skips_and_ties();
   EXPECT_EQ(to_text(step.program, {.kind = OperationKind::kSend, .channel = 99, .item = 3}),
             "send item 3 on no channel (99)");
   EXPECT_EQ(to_text(step.program, {.kind = OperationKind::kRecv}),

@@ -35,7 +35,7 @@ StepProgram parse(const std::vector<std::string>& ranks) {
   return program;
 }
 
-std::string complaint(const StepProgram& program) {
+std::string deadlock(const StepProgram& program) {
   try {
     run_rendezvous(program);
   } catch (const Error& error) {
@@ -45,41 +45,41 @@ std::string complaint(const StepProgram& program) {
   return "";
 }
 
-std::string complaint(const std::vector<std::string>& ranks) { return complaint(parse(ranks)); }
+std::string deadlock(const std::vector<std::string>& ranks) { return deadlock(parse(ranks)); }
 
 TEST(Rendezvous, SendsDoNotWait) {
-  EXPECT_EQ(complaint({"send v1 m0 0>1|recv g1 m0 1>0", "send g1 m0 1>0|recv v1 m0 0>1"}), "");
+  EXPECT_EQ(deadlock({"send v1 m0 0>1|recv g1 m0 1>0", "send g1 m0 1>0|recv v1 m0 0>1"}), "");
 }
 
 TEST(Rendezvous, NamesTheCircleOfRanksThatWait) {
-  EXPECT_EQ(complaint({"recv g1 m0 1>0|send v1 m0 0>1", "recv v1 m0 0>1|send g1 m0 1>0"}),
+  EXPECT_EQ(deadlock({"recv g1 m0 1>0|send v1 m0 0>1", "recv v1 m0 0>1|send g1 m0 1>0"}),
             "step program: ranks wait for ever: rank 0, operation 0 `recv g1 m0 1>0` waits for "
             "rank 1; rank 1, operation 0 `recv v1 m0 0>1` waits for rank 0");
-  EXPECT_EQ(complaint({"exchange", ""}),
+  EXPECT_EQ(deadlock({"exchange", ""}),
             "step program: ranks wait for ever: rank 0, operation 0 `exchange` waits for rank 1; "
             "rank 1 has ended");
-  EXPECT_THAT(complaint({"exchange|send v1 m0 0>1", "recv v1 m0 0>1|exchange"}),
+  EXPECT_THAT(deadlock({"exchange|send v1 m0 0>1", "recv v1 m0 0>1|exchange"}),
               HasSubstr("rank 0, operation 0 `exchange` waits for rank 1; rank 1, operation 0 "
                         "`recv v1 m0 0>1` waits for rank 0"));
 }
 
 TEST(Rendezvous, MessagesMatchInOrder) {
   EXPECT_THAT(
-      complaint({"send v1 m0 0>1|send v2 m0 0>1", "recv v2 m0 0>1|recv v1 m0 0>1"}),
+      deadlock({"send v1 m0 0>1|send v2 m0 0>1", "recv v2 m0 0>1|recv v1 m0 0>1"}),
       HasSubstr("rank 1, operation 0 `recv v2 m0 0>1` finds the message of `send v1 m0 0>1` "
                 "next on its channel"));
-  EXPECT_THAT(complaint({"send v1 m0 0>1", "recv v1 m1 0>1"}), HasSubstr("finds the message"));
-  EXPECT_THAT(complaint({"send v1 m0 0>1", ""}), HasSubstr("nobody receives `send v1 m0 0>1`"));
+  EXPECT_THAT(deadlock({"send v1 m0 0>1", "recv v1 m1 0>1"}), HasSubstr("finds the message"));
+  EXPECT_THAT(deadlock({"send v1 m0 0>1", ""}), HasSubstr("nobody receives `send v1 m0 0>1`"));
 }
 
 TEST(Rendezvous, CollectivesMatch) {
-  EXPECT_EQ(complaint({"reduce bucket 1|exchange|join bucket 1|commit",
-                       "reduce bucket 1|exchange|join bucket 1|commit"}),
+  EXPECT_EQ(deadlock({"reduce bucket 1|exchange|join bucket 1|commit",
+                      "reduce bucket 1|exchange|join bucket 1|commit"}),
             "");
-  EXPECT_THAT(complaint({"reduce bucket 1", "reduce bucket 2"}),
+  EXPECT_THAT(deadlock({"reduce bucket 1", "reduce bucket 2"}),
               HasSubstr("rank 0, operation 0 `reduce bucket 1` meets `reduce bucket 2` of rank 1"));
-  EXPECT_THAT(complaint({"reduce bucket 1|commit", "commit|reduce bucket 1"}), HasSubstr("meets"));
-  EXPECT_THAT(complaint({"join bucket 1", ""}), HasSubstr("joins what was not reduced"));
+  EXPECT_THAT(deadlock({"reduce bucket 1|commit", "commit|reduce bucket 1"}), HasSubstr("meets"));
+  EXPECT_THAT(deadlock({"join bucket 1", ""}), HasSubstr("joins what was not reduced"));
 }
 
 TEST(Rendezvous, ChannelsAndGroupsAreTheRanks) {
@@ -87,7 +87,7 @@ TEST(Rendezvous, ChannelsAndGroupsAreTheRanks) {
   const auto change = [&](auto what) {
     StepProgram changed = program;
     what(changed);
-    return complaint(changed);
+    return deadlock(changed);
   };
   using P = StepProgram&;
   EXPECT_THAT(change([](P p) { p.ranks[0][0].channel = 2; }), HasSubstr("has no such channel"));
@@ -98,7 +98,7 @@ TEST(Rendezvous, ChannelsAndGroupsAreTheRanks) {
   EXPECT_THAT(change([](P p) { p.groups[0].ranks = {0, 0}; }), HasSubstr("repeats ranks"));
   EXPECT_THAT(change([](P p) { p.groups[0].ranks = {0, 2}; }), HasSubstr("repeats ranks or has"));
   EXPECT_THAT(change([](P p) { p.channels[0].to_rank = 2; }), HasSubstr("ends at no rank"));
-  EXPECT_EQ(complaint(StepProgram{}), "");
+  EXPECT_EQ(deadlock(StepProgram{}), "");
 }
 
 // A stage runs ahead of the next one by what its schedule lets it: simple by all m microbatches,

@@ -115,7 +115,7 @@ TEST(StepProgram, ReplicasReduceEveryBucketAfterTheLastBackward) {
 }
 
 /// The complaint about the MLP in two stages after `change`.
-std::string complaint(const std::function<void(StepCase&)>& change) {
+std::string planning_error(const std::function<void(StepCase&)>& change) {
   StepCase step = make_case(graph::testing::make_mlp(), {.cuts = {2}});
   change(step);
   try {
@@ -128,25 +128,25 @@ std::string complaint(const std::function<void(StepCase&)>& change) {
 }
 
 TEST(StepProgram, RefusesPlansThatItCannotServe) {
-  EXPECT_THAT(complaint([](StepCase& s) { s.plan.schedule.name = "zero_bubble"; }),
+  EXPECT_THAT(planning_error([](StepCase& s) { s.plan.schedule.name = "zero_bubble"; }),
               HasSubstr("no schedule 'zero_bubble'; choose one of simple, interleaved"));
-  EXPECT_THAT(complaint([](StepCase& s) {
+  EXPECT_THAT(planning_error([](StepCase& s) {
                 s.plan.roles[0].mesh.pipeline = 1;
                 s.plan.roles[0].placement = {0};
               }),
               HasSubstr("2 stages for a pipeline of 1 ranks; its schedule runs one stage on each"));
-  EXPECT_THAT(complaint([](StepCase& s) {
+  EXPECT_THAT(planning_error([](StepCase& s) {
                 s.plan.roles[0].mesh.shard = 2;
                 s.plan.roles[0].placement = {0, 1, 2, 3};
               }),
               HasSubstr("2 shards; only 1 is possible so far"));
-  EXPECT_THAT(complaint([](StepCase& s) { s.plan.roles[0].placement = {0, 1 << 30}; }),
+  EXPECT_THAT(planning_error([](StepCase& s) { s.plan.roles[0].placement = {0, 1 << 30}; }),
               HasSubstr("number them from 0 without gaps"));
 }
 
 /// The complaint about `lanes` lanes on `replicas` replicas.
 std::string lanes_on_replicas(int lanes, int replicas) {
-  return complaint([&](StepCase& s) {
+  return planning_error([&](StepCase& s) {
     s.plan.batch = {lanes, 1, lanes};
     s.plan.roles[0].mesh.data = replicas;
     s.plan.roles[0].placement.clear();

@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Topology two_hosts() {
+Topology three_ranks() {
   return {{{"a", 4, 8192}, {"b", 2, 4096}}, {{0, {0, 1}, 4096}, {1, {0}, 2048}}};
 }
 
@@ -21,11 +21,11 @@ constexpr forms::DocumentForm<Topology> kForm{kTopologyDocument, to_json, topolo
                                               load};
 
 std::string complaint(const std::function<void(Json&)>& change) {
-  return forms::complaint(kForm, two_hosts(), change);
+  return forms::complaint(kForm, three_ranks(), change);
 }
 
 TEST(TopologyJson, ReadsAsAPersonWouldWriteIt) {
-  EXPECT_EQ(readable_text(to_json(two_hosts())), R"({
+  EXPECT_EQ(readable_text(to_json(three_ranks())), R"({
   "hosts": [
     {"memory_bytes": 8192, "name": "a", "num_cores": 4},
     {"memory_bytes": 4096, "name": "b", "num_cores": 2}
@@ -39,7 +39,7 @@ TEST(TopologyJson, ReadsAsAPersonWouldWriteIt) {
 }
 
 TEST(TopologyJson, TopologyAndTextSurviveTheRoundTrip) {
-  for (const Topology& topology : {two_hosts(), Topology{}}) {
+  for (const Topology& topology : {three_ranks(), Topology{}}) {
     forms::expect_round_trip(kForm, topology);
   }
 }
@@ -55,7 +55,7 @@ TEST(TopologyJson, ABadFieldIsNamedByItsPlace) {
 
 TEST(TopologyJson, TheExampleOfTheFormatsIsWhatTheCodeWrites) { forms::expect_example(kForm); }
 
-TEST(TopologyJson, FilesLoadAndErrorsNameThem) { forms::expect_files(kForm, two_hosts()); }
+TEST(TopologyJson, FilesLoadAndErrorsNameThem) { forms::expect_files(kForm, three_ranks()); }
 
 }  // namespace
 }  // namespace trireme::topology
