@@ -13,6 +13,8 @@
 #include <fmt/format.h>
 
 #include <fstream>
+#include <map>
+#include <tuple>
 
 #include "benchmarks/alternate.h"
 #include "benchmarks/pipeline/encoder.h"
@@ -23,12 +25,15 @@
 #include "trireme/engine/memory/block_allocator.h"
 #include "trireme/engine/memory/torch_settings.h"
 #include "trireme/engine/train/construct.h"
+#include "trireme/engine/train/measured_timeline.h"
 #include "trireme/engine/train/session.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/json.h"
 #include "trireme/plan/layout/manual.h"
 #include "trireme/plan/partition/explain.h"
 #include "trireme/plan/partition/partition.h"
+#include "trireme/plan/simulate/predicted_timeline.h"
+#include "trireme/plan/timeline/usage.h"
 
 namespace trireme::benchmarks {
 namespace {
@@ -101,6 +106,7 @@ class Run {
     const std::int64_t peak = largest(memory::memory_use().peak_bytes - other_bytes);
     if (serial) serial->step();  // both have made two steps now
     alternate_steps(serial, session);
+    compare(train::measured_timeline(world_, session));
     const Json drift = measure_drift();
     return report(plan, peak, drift);
   }
@@ -159,6 +165,28 @@ class Run {
       serial_ms_.push_back(ms(middle - begin));
       parallel_ms_.push_back(ms(std::chrono::steady_clock::now() - start));
       wrong_ += loss == parallel_loss ? 0 : 1;
+    }
+  }
+
+  /// Prints where the last step went, by rank and kind of operation, predicted and measured.
+  void compare(const timeline::Timeline& measured) const {
+    if (world_.rank() != 0) return;
+    const timeline::Timeline predicted =
+        simulate::predicted_timeline(forecast_->program, forecast_->simulation);
+    std::map<std::tuple<int, std::string, std::string>, std::pair<double, double>> times;
+    for (const timeline::Event& e : predicted.events) {
+      times[{e.rank, e.track, e.kind}].first += e.duration_us / 1e3;
+    }
+    for (const timeline::Event& e : measured.events) {
+      times[{e.rank, e.track, e.kind}].second += e.duration_us / 1e3;
+    }
+    fmt::print("last step, ms: predicted {:.1f}, measured {:.1f}\n",
+               timeline::extent(predicted).length_us() / 1e3,
+               timeline::extent(measured).length_us() / 1e3);
+    for (const auto& [place, time] : times) {
+      const auto& [rank, track, kind] = place;
+      fmt::print("  rank {} {:<8} {:<10} {:8.1f} {:8.1f}\n", rank, track, kind, time.first,
+                 time.second);
     }
   }
 

@@ -227,6 +227,28 @@ TEST(TcpStart, ARankStartedTwiceIsRefused) {
   EXPECT_THAT(late.message(), HasSubstr("not connected to rank 2 within 300 ms"));
 }
 
+// Rank 1, connected to all, once named rank 0 as the lost one: rank 0 had only learnt of rank 2.
+TEST(TcpStart, WhoIsConnectedLearnsWhyAnotherFails) {
+  const StoreServer server;
+  StoreClient store(server.address(), 1);
+  auto rank_0 = std::async(std::launch::async, [&] {
+    StoreClient own_store(server.address(), 0);
+    return error_of_call([&] {
+      connect_tcp_world({.store = own_store, .rank = 0, .world_size = 3, .deadline = 300ms});
+    });
+  });
+  const Descriptor socket = connect_to_rank_0(store);
+  EXPECT_EQ(say_hello(store, socket, {.rank = 1, .world_size = 3}).welcome,
+            internal::Welcome::kYes);
+  const std::vector<std::byte> poison = read_bytes(socket, 100'000);
+  ASSERT_GT(poison.size(), internal::kHeaderBytes);
+  internal::FrameHeader header{};
+  std::copy_n(poison.begin(), header.size(), header.begin());
+  EXPECT_EQ(internal::parse_frame(header).kind, FrameKind::kPoison);
+  EXPECT_EQ(error_from_bytes(std::span(poison).subspan(header.size())).message(),
+            rank_0.get().message());
+}
+
 TEST(TcpStart, ALostRankIsNamed) {
   StoreServer server;
   auto lost = std::make_unique<StoreClient>(server.address(), 2);

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "trireme/base/error.h"
+#include "trireme/wire/transport/error_form.h"
+#include "trireme/wire/transport/tcp/frame_writer.h"
 
 namespace trireme::transport::internal {
 namespace {
@@ -27,9 +29,14 @@ Mesh::Mesh(const TcpOptions& options)
     : options_(options), deadline_(Clock::now() + options.deadline), sockets_(options.world_size) {}
 
 std::vector<Descriptor> Mesh::connect() {
-  publish();
-  for (int peer = 0; peer < options_.rank; ++peer) connect_to_rank(peer);
-  accept_others();
+  try {
+    publish();
+    for (int peer = 0; peer < options_.rank; ++peer) connect_to_rank(peer);
+    accept_others();
+  } catch (const Error& error) {
+    tell_connected(error);
+    throw;
+  }
   return std::move(sockets_);
 }
 
@@ -181,6 +188,17 @@ void Mesh::check_in_time() {
                                       std::to_string(options_.deadline.count()) +
                                       " ms; were all ranks started?");
   throw Error(late.add({.rank = options_.rank, .operation = "start"}));
+}
+
+/// Those who are connected to all may be at work already: they learn the cause, not that this rank
+/// is gone.
+void Mesh::tell_connected(const Error& error) {
+  for (const Descriptor& socket : sockets_) {
+    if (!socket.is_open()) continue;
+    FrameWriter writer;
+    writer.queue_control({.kind = FrameKind::kPoison}, error_to_bytes(error));
+    writer.write(socket);  // the first bytes of the connection: there is room
+  }
 }
 
 void Mesh::fail_lost(int peer) {

@@ -48,6 +48,7 @@ class Mesh {
   void adopt(int peer, Descriptor socket);
   std::vector<int> missing() const;
   void check_in_time();
+  void tell_connected(const Error& error);
   [[noreturn]] void fail_lost(int peer);
   [[noreturn]] void fail_wrong_size(int peer, int size) const;
 
