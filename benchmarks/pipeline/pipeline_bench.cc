@@ -208,14 +208,12 @@ class Run {
 
   Json report(const layout::Plan& plan, std::int64_t peak, const Json& drift) {
     if (world_.rank() != 0) return {};
-    double total_us = 0, slowest_us = 0;
+    double slowest_us = 0;
     for (const simulate::StageCost& stage : forecast_->stages) {
-      const double work = stage.forward_us + stage.backward_us();
-      total_us += work;
-      slowest_us = std::max(slowest_us, work);
+      slowest_us = std::max(slowest_us, stage.forward_us + stage.backward_us());
     }
     const double ideal =
-        total_us * static_cast<double>(case_.microbatches) / forecast_->plan_bound_us;
+        forecast_->work_us * static_cast<double>(case_.microbatches) / forecast_->plan_bound_us;
     const double serial = median(serial_ms_), parallel = median(parallel_ms_);
     std::vector<double> ratios;
     for (std::size_t i = 0; i < serial_ms_.size(); ++i) {

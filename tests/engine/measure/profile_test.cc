@@ -88,6 +88,7 @@ MeasureOptions quick_options() {
   return {.update = update,
           .nodes = quick(),
           .ranges = ranges,
+          .held = {.min_repeats = 2, .max_repeats = 2},
           .links = {.sizes = {64, 1 << 16, 1 << 20}, .max_round_trips = 10}};
 }
 
@@ -134,6 +135,11 @@ TEST(ProfileTest, IsCheckedAndSurvivesItsFileForm) {
   EXPECT_NE(profile.hardware.processor, "");
   EXPECT_NE(profile.hardware.instruction_set, "");
   EXPECT_GT(profile.hardware.num_cores, 0);
+  ASSERT_TRUE(profile.held.has_value());
+  EXPECT_EQ(profile.held->held_bytes, 8 * profile.held->one_bytes);  // the model is tiny
+  EXPECT_NEAR(static_cast<double>(profile.held->one_bytes),
+              static_cast<double>(bytes_left_by_forward(recorded)),
+              0.05 * static_cast<double>(profile.held->one_bytes));
   EXPECT_GT(profile.step.optimizer_ns, 0);
   EXPECT_GT(profile.step.fold_ns, 0);
   EXPECT_GT(profile.step.copy_ns_per_byte, 0);

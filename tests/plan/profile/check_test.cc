@@ -50,6 +50,9 @@ TEST(ProfileCheck, NamesTheField) {
               HasSubstr("costs[0].weight_us"));
   EXPECT_THAT(complaint([](Profile& p) { p.costs[0].kept_bytes = -1; }),
               HasSubstr("costs[0].kept_bytes"));
+  EXPECT_THAT(complaint([](Profile& p) { p.held = {10, 10}; }), HasSubstr("held.held_bytes"));
+  EXPECT_THAT(complaint([](Profile& p) { p.held = {10, 20, 0.5, 1}; }),
+              HasSubstr("are at least 1"));
   EXPECT_THAT(complaint([](Profile& p) { p.step.fold_ns = std::nan(""); }),
               HasSubstr("step.fold_ns"));
 }

@@ -24,6 +24,7 @@ Profile full_profile() {
                    {"aten::linear", 10, 8, 1.0 / 3, 0.05, {0, 1}, {}, 128, 0, 256}};
   profile.cost_of = {1, 0, 1};
   profile.ranges = {{0, 2, 12, 11}, {2, 3, 10, std::numeric_limits<double>::infinity()}};
+  profile.held = {100, 800, 1.25, 1.5};
   profile.links = {{"host", {{0, 5, 6}, {1024, 5.5, 7}}}, {"network", {{0, 50, 60}}}};
   profile.step = {1.5, 0.4, 0.1};
   return profile;

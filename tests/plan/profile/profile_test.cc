@@ -96,6 +96,18 @@ TEST(NodeTimes, AProfileOfAnotherGraphIsRefused) {
   EXPECT_THROW(node_times(profile, graph), Error);
 }
 
+TEST(Slowdown, GrowsWithWhatIsHeldUpToWhatWasMeasured) {
+  Profile profile;
+  EXPECT_EQ(slowdown(profile, 1'000'000).backward, 1);
+  profile.held = {.one_bytes = 100, .held_bytes = 300, .forward = 1.5, .backward = 2};
+  EXPECT_EQ(slowdown(profile, 0).forward, 1);
+  EXPECT_EQ(slowdown(profile, 100).forward, 1);
+  EXPECT_EQ(slowdown(profile, 200).forward, 1.25);
+  EXPECT_EQ(slowdown(profile, 200).backward, 1.5);
+  EXPECT_EQ(slowdown(profile, 300).forward, 1.5);
+  EXPECT_EQ(slowdown(profile, 3000).backward, 2);
+}
+
 TEST(LinkTime, IsLinearBetweenMeasuredSizes) {
   Profile profile;
   profile.links = {{"host", {{100, 10, 20}, {200, 20, 30}, {400, 30, 50}}}};

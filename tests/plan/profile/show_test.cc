@@ -16,6 +16,7 @@ TEST(ProfileShow, ReadsAsTables) {
                    {"aten::linear", 100, 100, 100, 0.05, {0, 1}, {}, 0, 0, 2048}};
   profile.cost_of = {1, 0, 1, 0};
   profile.ranges = {{0, 2, 220, 440}};
+  profile.held = {1 << 20, 8 << 20, 1.02, 1.05};
   profile.links = {{"host", {{0, 5, 6}, {1024, 5.5, 7}}}};
   profile.step = {1.5, 0.4, 0.1};
   EXPECT_EQ(show(profile, graph::testing::make_mlp()),
@@ -31,6 +32,8 @@ most expensive nodes (times of all together; keeps, workspace: of each), 2 disti
 ranges measured as a whole; node times are scaled to them
   positions   F us   B us  nodes alone F us   B us
   0..1       220.0  440.0             110.0  220.0
+
+where 8.0 MiB of activations are held, not 1.0 MiB: F 1.020 times as long, B 1.050 times
 
 links
   link  message  alone us  beside compute us

@@ -26,6 +26,19 @@ TEST(StageCost, SumsTheNodesOfAStage) {
   EXPECT_EQ(costs[1].work_us(), 660);
 }
 
+TEST(StageCost, GrowsWhereMoreThanAMicrobatchIsHeld) {
+  auto model = make_chain({{1, 2, 3}, {10, 20, 30}});
+  model.profile.held = {.one_bytes = 10, .held_bytes = 20, .forward = 2, .backward = 3};
+  const auto costs =
+      costs_while_holding(stage_costs(model.graph, make_plan(model.graph, {{1}}), model.profile),
+                          model.profile, {10, 20});
+  EXPECT_EQ(costs[0].forward_us, 1);
+  EXPECT_EQ(costs[0].backward_us(), 5);
+  EXPECT_EQ(costs[1].forward_us, 20);
+  EXPECT_EQ(costs[1].input_us, 60);
+  EXPECT_EQ(costs[1].weight_us, 90);
+}
+
 TEST(StageCost, MessagesAndFoldsCostByTheProfile) {
   auto model = make_chain({{1, 1, 1, 250, 1000}, {1, 1, 1, 1, 1}});
   model.profile.step.fold_ns = 1;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "trireme/base/error.h"
+#include "trireme/engine/measure/held_measure.h"
 #include "trireme/engine/measure/host_facts.h"
 #include "trireme/engine/measure/node_measure.h"
 #include "trireme/engine/measure/range_measure.h"
@@ -63,6 +64,7 @@ profile::Profile measure_profile(const Subject& subject, transport::Endpoint* en
                            .num_busy_ranks = subject.ranks.num_ranks(),
                            .hardware = hardware()};
   profile.ranges = ranges_of(nodes, subject, options.ranges);
+  profile.held = measure_held(subject, options.held);
   profile.costs = std::move(nodes.costs);
   profile.cost_of = std::move(nodes.cost_of);
   profile.step = measure_step(options.update, options.nodes, subject.ranks);

@@ -17,12 +17,16 @@ struct MeasureOptions {
                           .max_repeats = 100,
                           .min_time = std::chrono::milliseconds(500),
                           .max_time = std::chrono::seconds(10)};
+  RepeatOptions held = {.min_repeats = 5,
+                        .max_repeats = 50,
+                        .min_time = std::chrono::milliseconds(200),
+                        .max_time = std::chrono::seconds(5)};
   LinkOptions links;
 };
 
 /// Measures all of a profile: nodes, the two ranges that `middle_cut` parts (one where no cut is
-/// allowed), what a step does outside stages, and links. It has passed profile::check and is the
-/// same on all ranks, byte for byte.
+/// allowed), how much longer they take beside held activations, what a step does outside stages,
+/// and links. It has passed profile::check and is the same on all ranks, byte for byte.
 ///
 /// endpoint   of the world that the subject's ranks are all of; null where there is one rank.
 /// Errors     kInvalidArgument where `update` is missing; those of the parts.

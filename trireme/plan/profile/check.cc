@@ -84,6 +84,15 @@ void check_ranges(const Profile& profile) {
   }
 }
 
+void check_held(const HeldTimes& held) {
+  if (held.one_bytes < 0 || held.held_bytes <= held.one_bytes) {
+    fail("held.held_bytes must be more than held.one_bytes, which is not negative");
+  }
+  check_amount(held.forward, "held.forward");
+  check_amount(held.backward, "held.backward");
+  if (held.forward < 1 || held.backward < 1) fail("held.forward and held.backward are at least 1");
+}
+
 void check_links(const std::vector<LinkTable>& links) {
   std::set<std::string> kinds;
   for (std::size_t l = 0; l < links.size(); ++l) {
@@ -116,6 +125,7 @@ void check(const Profile& profile, const graph::Graph& recorded) {
   }
   check_cost_of(profile, recorded);
   check_ranges(profile);
+  if (profile.held) check_held(*profile.held);
   check_links(profile.links);
   check_amount(profile.step.optimizer_ns, "step.optimizer_ns");
   check_amount(profile.step.fold_ns, "step.fold_ns");

@@ -56,6 +56,22 @@ RangeTime range_from_json(const JsonField& field) {
   return range;
 }
 
+Json to_json(const HeldTimes& held) {
+  return {{"one_bytes", held.one_bytes},
+          {"held_bytes", held.held_bytes},
+          {"forward", real_to_json(held.forward)},
+          {"backward", real_to_json(held.backward)}};
+}
+
+HeldTimes held_from_json(const JsonField& field) {
+  JsonObject object(field);
+  const HeldTimes held{object.required("one_bytes").integer(0),
+                       object.required("held_bytes").integer(0), object.required("forward").real(),
+                       object.required("backward").real()};
+  object.finish();
+  return held;
+}
+
 LinkTime link_time_from_json(const JsonField& field) {
   JsonObject object(field);
   const LinkTime time{object.required("bytes").integer(0), object.required("alone_us").real(),
@@ -128,6 +144,7 @@ Json to_json(const Profile& profile) {
                {"step", to_json(profile.step)}};
   for (const NodeCost& cost : profile.costs) json["costs"].push_back(to_json(cost));
   for (const RangeTime& range : profile.ranges) json["ranges"].push_back(to_json(range));
+  if (profile.held) json["held"] = to_json(*profile.held);
   for (const LinkTable& table : profile.links) json["links"].push_back(to_json(table));
   return json;
 }
@@ -142,6 +159,7 @@ Profile profile_from_json(const Json& body) {
   profile.costs = object.required("costs").list(cost_from_json);
   profile.cost_of = object.required("cost_of").list(read_index);
   profile.ranges = object.required("ranges").list(range_from_json);
+  if (const auto held = object.optional("held")) profile.held = held_from_json(*held);
   profile.links = object.required("links").list(table_from_json);
   profile.step = step_from_json(object.required("step"));
   object.finish();

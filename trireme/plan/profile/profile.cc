@@ -110,6 +110,15 @@ std::vector<NodeTime> node_times(const Profile& profile, const graph::Graph& pla
   return times;
 }
 
+Slowdown slowdown(const Profile& profile, std::int64_t activation_bytes) {
+  if (!profile.held) return {};
+  const HeldTimes& held = *profile.held;
+  const double part = std::clamp(static_cast<double>(activation_bytes - held.one_bytes) /
+                                     static_cast<double>(held.held_bytes - held.one_bytes),
+                                 0.0, 1.0);
+  return {1 + part * (held.forward - 1), 1 + part * (held.backward - 1)};
+}
+
 double link_us(const Profile& profile, const std::string& kind, std::int64_t bytes,
                bool beside_compute) {
   const auto table = std::find_if(profile.links.begin(), profile.links.end(),

@@ -35,6 +35,16 @@ struct RangeTime {
   bool operator==(const RangeTime&) const = default;
 };
 
+/// How much longer the same work takes where a rank holds the activations of several microbatches:
+/// what it reads and writes then comes from memory and not from caches.
+struct HeldTimes {
+  std::int64_t one_bytes = 0;   ///< Activations of one microbatch, with which `ranges` were taken.
+  std::int64_t held_bytes = 0;  ///< Of those that were held.
+  double forward = 1;           ///< Time while they were held / time of one alone; at least 1.
+  double backward = 1;
+  bool operator==(const HeldTimes&) const = default;
+};
+
 /// A message of this many bytes between two ranks, one way, until the receiver has it.
 struct LinkTime {
   std::int64_t bytes = 0;
@@ -77,6 +87,7 @@ struct Profile {
   std::vector<NodeCost> costs;
   std::vector<int> cost_of;  ///< By position in the recorded graph: index into `costs`.
   std::vector<RangeTime> ranges;
+  std::optional<HeldTimes> held;  ///< Nothing where one microbatch fills more than caches.
   std::vector<LinkTable> links;
   StepCosts step;
   bool operator==(const Profile&) const = default;
@@ -98,6 +109,14 @@ std::vector<NodeTime> node_times(const Profile& profile, const graph::Graph& pla
 
 /// The unscaled cost of the node at each position in `planned`. As `node_times`.
 std::vector<const NodeCost*> node_costs(const Profile& profile, const graph::Graph& planned);
+
+/// What to multiply F and B of a microbatch by where a rank holds `activation_bytes`: between the
+/// two that were measured linear, beyond them as there; 1 where nothing was measured.
+struct Slowdown {
+  double forward = 1;
+  double backward = 1;
+};
+Slowdown slowdown(const Profile& profile, std::int64_t activation_bytes);
 
 /// Time of a message: between two measured sizes linear, beyond them by the last bandwidth.
 ///

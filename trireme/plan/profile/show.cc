@@ -116,6 +116,13 @@ std::string ranges_text(const Profile& profile) {
   return "\nranges measured as a whole; node times are scaled to them\n" + table.text();
 }
 
+std::string held_text(const std::optional<HeldTimes>& held) {
+  if (!held) return "";
+  return "\nwhere " + graph::bytes_text(held->held_bytes) + " of activations are held, not " +
+         graph::bytes_text(held->one_bytes) + ": F " + fixed(held->forward, 3) +
+         " times as long, B " + fixed(held->backward, 3) + " times\n";
+}
+
 std::string links_text(const Profile& profile) {
   if (profile.links.empty()) return "";
   Table table({"link", ">message", ">alone us", ">beside compute us"});
@@ -145,10 +152,10 @@ std::string show(const Profile& profile, const graph::Graph& recorded) {
          std::to_string(hardware.num_cores) + " cores, " + hardware.instruction_set + ", torch " +
          hardware.torch_version + ", " + std::to_string(profile.num_busy_ranks) +
          " ranks busy\n  graph " + profile.graph_sha256 + "\n" +
-         nodes_text(profile, recorded, times) + ranges_text(profile) + links_text(profile) +
-         "\nper element and step: update " + fixed(profile.step.optimizer_ns, 3) + " ns, fold " +
-         fixed(profile.step.fold_ns, 3) + " ns; per byte of a message: copy " +
-         fixed(profile.step.copy_ns_per_byte, 3) + " ns\n";
+         nodes_text(profile, recorded, times) + ranges_text(profile) + held_text(profile.held) +
+         links_text(profile) + "\nper element and step: update " +
+         fixed(profile.step.optimizer_ns, 3) + " ns, fold " + fixed(profile.step.fold_ns, 3) +
+         " ns; per byte of a message: copy " + fixed(profile.step.copy_ns_per_byte, 3) + " ns\n";
 }
 
 }  // namespace trireme::profile

@@ -34,6 +34,20 @@ double num_processors(const layout::Role& role, const topology::Topology& topolo
   return std::min(processors / role.mesh.data, static_cast<double>(role.mesh.pipeline));
 }
 
+/// Of the fullest rank of each stage.
+std::vector<std::int64_t> activation_bytes(const layout::Plan& plan,
+                                           const std::vector<schedule::Group>& groups,
+                                           const std::vector<RankMemory>& memory) {
+  std::vector<std::int64_t> bytes(plan.stages.size());
+  for (const schedule::Group& group : groups) {
+    if (group.kind != schedule::GroupKind::kData) continue;
+    for (const int rank : group.ranks) {
+      bytes[group.index] = std::max(bytes[group.index], memory[rank].activations);
+    }
+  }
+  return bytes;
+}
+
 void check_microbatch(const layout::Plan& plan, const profile::Profile& profile) {
   if (plan.batch.microbatch == profile.microbatch) return;
   throw Error(ErrorKind::kInvalidArgument,
@@ -55,16 +69,18 @@ Forecast forecast(const PriceInputs& inputs, const ForecastOptions& options) {
   check_microbatch(plan, profile);
   const layout::Role& role = layout::train_role(plan);
   Forecast result;
-  result.stages = stage_costs(planned, plan, profile);
   result.memory =
       rank_memory(planned, plan, map, stage_tensors(planned, plan, profile), options.memory);
   result.program = schedule::make_step_program(planned, plan, map, options.program);
+  result.stages = costs_while_holding(stage_costs(planned, plan, profile), profile,
+                                      activation_bytes(plan, result.program.groups, result.memory));
   result.simulation =
       simulate(result.program, prices(result.program, result.stages, inputs), topology);
   result.plan_bound_us = plan_bound_us(result.stages, plan, topology);
-  result.any_bound_us = any_plan_bound_us(recorded_work_us(planned, profile),
-                                          plan.batch.num_microbatches() / role.mesh.data,
-                                          num_processors(role, topology));
+  result.work_us = recorded_work_us(planned, profile);
+  result.any_bound_us =
+      any_plan_bound_us(result.work_us, plan.batch.num_microbatches() / role.mesh.data,
+                        num_processors(role, topology));
   return result;
 }
 

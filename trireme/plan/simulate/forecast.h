@@ -21,10 +21,11 @@ struct ForecastOptions {
 
 /// All that is predicted about a step of a plan.
 struct Forecast {
-  std::vector<StageCost> stages;
+  std::vector<StageCost> stages;   ///< While ranks hold what the schedule makes them hold.
   std::vector<RankMemory> memory;  ///< By world rank.
   schedule::StepProgram program;
   Simulation simulation;
+  double work_us = 0;        ///< Forward and backward of one microbatch of the uncut graph.
   double plan_bound_us = 0;  ///< Of this plan: bounds.h.
   double any_bound_us = 0;   ///< Of any plan with as many ranks.
 

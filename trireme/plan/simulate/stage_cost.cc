@@ -62,4 +62,16 @@ std::vector<StageCost> stage_costs(const graph::Graph& planned, const layout::Pl
   return costs;
 }
 
+std::vector<StageCost> costs_while_holding(std::vector<StageCost> costs,
+                                           const profile::Profile& profile,
+                                           const std::vector<std::int64_t>& activation_bytes) {
+  for (std::size_t s = 0; s < costs.size(); ++s) {
+    const profile::Slowdown slowdown = profile::slowdown(profile, activation_bytes[s]);
+    costs[s].forward_us *= slowdown.forward;
+    costs[s].input_us *= slowdown.backward;
+    costs[s].weight_us *= slowdown.backward;
+  }
+  return costs;
+}
+
 }  // namespace trireme::simulate

@@ -29,4 +29,11 @@ struct StageCost {
 std::vector<StageCost> stage_costs(const graph::Graph& planned, const layout::Plan& plan,
                                    const profile::Profile& profile);
 
+/// The costs where ranks hold more than one microbatch (profile::slowdown).
+///
+/// activation_bytes   that a rank of the stage holds when it holds most; by stage.
+std::vector<StageCost> costs_while_holding(std::vector<StageCost> costs,
+                                           const profile::Profile& profile,
+                                           const std::vector<std::int64_t>& activation_bytes);
+
 }  // namespace trireme::simulate
