@@ -10,6 +10,7 @@
 #include "trireme/base/error.h"
 #include "trireme/command/torchrun_store.h"
 #include "trireme/wire/transport/tcp/world.h"
+#include "trireme/wire/transport/thread.h"
 
 namespace trireme::command {
 namespace {
@@ -36,18 +37,15 @@ transport::Address meet(const RankEnvironment& environment, std::chrono::millise
 }
 
 /// Gives this thread a core of its own among those of the process, if there is one for each local
-/// rank. Two busy ranks that meet on one core while another idles wait for milliseconds; the
-/// threads that move messages stay free to run anywhere.
+/// rank. Two busy ranks that meet on one core while another idles wait for milliseconds; threads
+/// that move messages and sum gradients stay free to run on any.
 void pin_to_core(int rank, int num_ranks) {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
   if (CPU_COUNT(&allowed) < num_ranks) return;
   int core = -1;
   for (int seen = -1; seen < rank;) seen += CPU_ISSET(++core, &allowed) ? 1 : 0;
-  cpu_set_t own;
-  CPU_ZERO(&own);
-  CPU_SET(core, &own);
-  sched_setaffinity(0, sizeof own, &own);  // only speed depends on it
+  transport::bind_to_core(core);
 }
 
 /// This process is stuck in an operator while the world has failed: says why and ends.

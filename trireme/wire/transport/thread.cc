@@ -1,7 +1,9 @@
 #include "trireme/wire/transport/thread.h"
 
 #include <pthread.h>
+#include <sched.h>
 
+#include <optional>
 #include <utility>
 
 namespace trireme::transport {
@@ -12,10 +14,17 @@ bool& current_flag() {
   return is_library_thread;
 }
 
+/// The cores on which the thread could run before `bind_to_core`; nothing if it is not bound.
+std::optional<cpu_set_t>& cores_before() {
+  thread_local std::optional<cpu_set_t> cores;  // a fact of the thread too
+  return cores;
+}
+
 }  // namespace
 
 LibraryThread::LibraryThread(const std::string& name, std::function<void()> body)
-    : thread_([name = name.substr(0, 15), body = std::move(body)] {
+    : thread_([name = name.substr(0, 15), body = std::move(body), cores = cores_before()] {
+        if (cores) sched_setaffinity(0, sizeof *cores, &*cores);  // it begins with its maker's
         pthread_setname_np(pthread_self(), name.c_str());
         current_flag() = true;
         body();
@@ -26,5 +35,14 @@ void LibraryThread::join() {
 }
 
 bool LibraryThread::is_current() { return current_flag(); }
+
+void bind_to_core(int core) {
+  cpu_set_t before, own;
+  if (sched_getaffinity(0, sizeof before, &before) != 0) return;
+  CPU_ZERO(&own);
+  CPU_SET(core, &own);
+  if (sched_setaffinity(0, sizeof own, &own) != 0) return;
+  if (!cores_before()) cores_before() = before;
+}
 
 }  // namespace trireme::transport

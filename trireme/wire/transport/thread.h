@@ -9,7 +9,8 @@ namespace trireme::transport {
 /// A named thread of the library, joined by the destructor.
 ///
 /// Threads know that they are the library's: an error that only they have seen has not reached
-/// anybody who could act on it (`Failure`).
+/// anybody who could act on it (`Failure`). They may run wherever their maker could before
+/// `bind_to_core`.
 class LibraryThread {
  public:
   /// name   at most 15 characters are shown. body: must not throw, and must end once its owner has
@@ -27,5 +28,9 @@ class LibraryThread {
  private:
   std::thread thread_;
 };
+
+/// Binds the calling thread, and those that others than LibraryThread make from it, to a core. Does
+/// nothing where the system refuses: only speed depends on it.
+void bind_to_core(int core);
 
 }  // namespace trireme::transport
