@@ -105,6 +105,48 @@ TEST_P(GroupFailureTest, ARankThatDoesNotComeIsNamed) {
   }
 }
 
+TEST_P(GroupFailureTest, AGroupSaysForWhomItWaits) {
+  Endpoints endpoints = make_world(GetParam(), 3);
+  std::vector<float> data(100);
+  Group first(*endpoints[0], {2, 0, 1}, {.name = "data", .id = 1});
+  EXPECT_EQ(first.missing(), std::vector<int>());
+  const WorkPtr work = first.all_reduce(std::span(data));
+  EXPECT_FALSE(work->wait_for(50ms));
+  EXPECT_EQ(first.missing(), (std::vector<int>{1, 2}));
+  Group second(*endpoints[2], {2, 0, 1}, {.name = "data", .id = 1});
+  std::vector<float> others(100);
+  second.all_reduce(std::span(others));
+  // Rank 2's data is not there either: it waits for rank 1 too.
+  for (int i = 0; i < 1000 && first.missing().size() != 1; ++i) work->wait_for(10ms);
+  EXPECT_EQ(first.missing(), std::vector<int>{1});
+  const Error closed(ErrorKind::kCancelled, "enough");
+  endpoints[0]->poison(closed);
+  EXPECT_EQ(error_of(work).message(), "enough");
+  EXPECT_EQ(first.missing(), std::vector<int>());
+}
+
+// Each hop had a deadline of its own, so that an operation could take three.
+TEST(GroupDeadlineTest, OfAllHopsTogether) {
+  Endpoints endpoints = make_world(Backend::kSim, 2);
+  Group group(*endpoints[0], {0, 1}, {.name = "data", .id = 1, .deadline = 2s});
+  std::vector<float> data(100);
+  const auto start = Clock::now();
+  const WorkPtr work = group.all_reduce(std::span(data));
+  EXPECT_FALSE(work->wait_for(1500ms));
+  // Rank 1 agrees late, and then sends nothing.
+  constexpr transport::Tag kDescriptions = transport::Tag{1} << 63 | 1U << 2;
+  const auto bytes = to_bytes({.operation = Operation::kAllReduce,
+                               .type = ElementType::kF32,
+                               .count = 100,
+                               .group_size = 2});
+  std::vector<std::byte> memory;
+  wait_for(endpoints[1]->recv(0, kDescriptions, transport::test::into(memory)));
+  wait_for(endpoints[1]->send(0, kDescriptions, bytes));
+  const Error error = error_of(work);
+  EXPECT_LT(Clock::now() - start, 3s);
+  EXPECT_THAT(error.message(), HasSubstr("waited 2000 ms for rank 1;"));
+}
+
 TEST_P(GroupFailureTest, AllThatFollowsFailsToo) {
   Endpoints endpoints = make_world(GetParam(), 2);
   const std::string text = "rank 1 is lost: its connection closed";

@@ -1,24 +1,19 @@
 #include "trireme/wire/collectives/call.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
+#include "trireme/wire/transport/late.h"
+
 namespace trireme::collectives {
-namespace {
 
 using Clock = std::chrono::steady_clock;
-
-std::string list_text(const std::vector<int>& ranks) {
-  std::string text;
-  for (const int rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
-  return (ranks.size() == 1 ? "rank " : "ranks ") + text;
-}
-
-}  // namespace
 
 Call::Call(const Members& members, const Description& description, Scratch& scratch)
     : members_(members),
       description_(description),
+      deadline_(Clock::now() + members.deadline),
       own_bytes_(to_bytes(description)),
       peer_bytes_(members.size()),
       scratch_(scratch) {}
@@ -36,17 +31,20 @@ transport::Tag Call::tag(Hop hop) const {
   return kGroups | members_.id << 2 | static_cast<transport::Tag>(hop);
 }
 
+void Call::add(Transfer transfer) {
+  const std::lock_guard lock(mutex_);
+  transfers_.push_back(std::move(transfer));
+}
+
 void Call::send(int peer, Hop hop, std::span<const std::byte> data) {
   if (data.empty()) return;
-  transfers_.push_back(
-      {peer, hop, false, members_.endpoint.send(members_.ranks[peer], tag(hop), data)});
+  add({peer, hop, false, members_.endpoint.send(members_.ranks[peer], tag(hop), data)});
 }
 
 void Call::recv(int peer, Hop hop, std::span<std::byte> memory) {
   if (memory.empty()) return;
   transport::Placement place = [memory](std::size_t) { return memory; };
-  transfers_.push_back(
-      {peer, hop, true, members_.endpoint.recv(members_.ranks[peer], tag(hop), std::move(place))});
+  add({peer, hop, true, members_.endpoint.recv(members_.ranks[peer], tag(hop), std::move(place))});
 }
 
 void Call::agree() {
@@ -82,26 +80,39 @@ void Call::wait_all() {
 
 template <typename Predicate>
 void Call::wait_where(Predicate is_meant) {
-  const Clock::time_point deadline = Clock::now() + members_.deadline;
-  std::vector<int> missing;
+  {
+    const std::lock_guard lock(mutex_);
+    for (Transfer& transfer : transfers_) transfer.is_awaited = is_meant(transfer);
+  }
+  std::set<int> late;
   for (const Transfer& transfer : transfers_) {
-    if (!is_meant(transfer)) continue;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+    if (!transfer.is_awaited) continue;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now());
     if (!transfer.work->wait_for(std::max(left, std::chrono::milliseconds(0)))) {
-      missing.push_back(members_.ranks[transfer.peer]);
+      late.insert(members_.ranks[transfer.peer]);
     }
   }
-  std::erase_if(transfers_, [&](const Transfer& transfer) {
-    return is_meant(transfer) && transfer.work->is_done();
-  });
-  if (missing.empty()) return;
-  std::sort(missing.begin(), missing.end());
-  missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
-  Error late(ErrorKind::kTimeout, "waited " + std::to_string(members_.deadline.count()) +
-                                      " ms for " + list_text(missing) +
-                                      "; have they failed, or do they call something else?");
-  late.add({.peer = missing.front()});
-  throw late;
+  if (!late.empty()) throw late_error({late.begin(), late.end()});
+  const std::lock_guard lock(mutex_);
+  std::erase_if(transfers_, [](const Transfer& transfer) { return transfer.is_awaited; });
+}
+
+Error Call::late_error(const std::vector<int>& ranks) const {
+  Error error(ErrorKind::kTimeout, "waited " + std::to_string(members_.deadline.count()) +
+                                       " ms for " + transport::ranks_text(ranks) +
+                                       "; have they failed, or do they call something else?");
+  return error.add({.peer = ranks.front()});
+}
+
+std::vector<int> Call::missing() const {
+  const std::lock_guard lock(mutex_);
+  std::set<int> ranks;
+  for (const Transfer& transfer : transfers_) {
+    if (transfer.is_awaited && !transfer.work->is_done()) {
+      ranks.insert(members_.ranks[transfer.peer]);
+    }
+  }
+  return {ranks.begin(), ranks.end()};
 }
 
 void Call::drain() noexcept {
@@ -112,6 +123,7 @@ void Call::drain() noexcept {
       continue;
     }
   }
+  const std::lock_guard lock(mutex_);
   transfers_.clear();
 }
 

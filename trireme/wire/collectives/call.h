@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,7 +25,7 @@ struct Members {
   int group_rank;
   std::string name;
   std::uint64_t id;
-  std::chrono::milliseconds deadline;
+  std::chrono::milliseconds deadline;  ///< Of an operation.
 
   int size() const { return static_cast<int>(ranks.size()); }
 };
@@ -32,7 +33,9 @@ struct Members {
 /// One operation under way: its messages, what it still waits for, and its scratch memory. All
 /// peers are group ranks. Messages without bytes are left out, on both sides.
 ///
-/// Threads  confined to the group's thread.
+/// All waits together last until the deadline, which counts from the construction.
+///
+/// Threads  confined to the group's thread, but for `missing`.
 class Call {
  public:
   /// members, scratch   outlive the call.
@@ -66,6 +69,9 @@ class Call {
   /// when works end at once.
   void drain() noexcept;
 
+  /// World ranks that the wait under way is for; empty where there is none. Any thread.
+  std::vector<int> missing() const;
+
   /// For errors: this rank, group, operation and sequence.
   ErrorContext context() const;
 
@@ -75,17 +81,22 @@ class Call {
     Hop hop;
     bool is_recv;
     transport::WorkPtr work;
+    bool is_awaited = false;
   };
 
   transport::Tag tag(Hop hop) const;
+  void add(Transfer transfer);
   template <typename Predicate>
   void wait_where(Predicate is_meant);
+  Error late_error(const std::vector<int>& ranks) const;
   void compare(const std::vector<Description>& descriptions) const;
 
   const Members& members_;
   const Description description_;
+  const std::chrono::steady_clock::time_point deadline_;
   const std::array<std::byte, kDescriptionBytes> own_bytes_;
   std::vector<std::array<std::byte, kDescriptionBytes>> peer_bytes_;
+  mutable std::mutex mutex_;  // for changes of transfers_, which only the group's thread makes
   std::vector<Transfer> transfers_;
   Scratch& scratch_;
 };

@@ -58,6 +58,11 @@ class Group::Engine {
 
   const Members& members() const { return members_; }
 
+  std::vector<int> missing() const {
+    const std::lock_guard lock(mutex_);
+    return call_ == nullptr ? std::vector<int>() : call_->missing();
+  }
+
   /// description   without sequence and group size, which are filled in.
   transport::WorkPtr submit(Description description, std::function<void(Call&)> run) {
     auto work = std::make_shared<transport::PendingWork>(members_.endpoint.shared_failure());
@@ -105,6 +110,7 @@ class Group::Engine {
 
   void run(const Job& job) {
     Call call(members_, job.description, scratch_);
+    show(&call);
     try {
       job.run(call);
     } catch (const Error& error) {
@@ -112,6 +118,12 @@ class Group::Engine {
     } catch (const std::exception& error) {
       fail(call, Error(ErrorKind::kResourceExhausted, "no memory for a collective", error));
     }
+    show(nullptr);
+  }
+
+  void show(const Call* call) {
+    const std::lock_guard lock(mutex_);
+    call_ = call;
   }
 
   /// Tells everyone, and returns when nothing of the call is under way.
@@ -132,10 +144,11 @@ class Group::Engine {
   const Members members_;
   Scratch scratch_;               // confined to the thread
   std::optional<Error> failure_;  // confined to the thread
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Job> jobs_;
   std::int64_t num_submitted_ = 0;
+  const Call* call_ = nullptr;  ///< Under way.
   bool is_busy_ = false;
   bool is_stopping_ = false;
   transport::LibraryThread thread_;  // last: it uses the others
@@ -150,6 +163,9 @@ Group::~Group() = default;
 int Group::size() const { return engine_->members().size(); }
 int Group::group_rank() const { return engine_->members().group_rank; }
 const std::vector<int>& Group::ranks() const { return engine_->members().ranks; }
+transport::Endpoint& Group::endpoint() const { return engine_->members().endpoint; }
+std::chrono::milliseconds Group::deadline() const { return engine_->members().deadline; }
+std::vector<int> Group::missing() const { return engine_->missing(); }
 
 namespace {
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,7 +16,8 @@ namespace trireme::collectives {
 struct GroupOptions {
   std::string name;      ///< For messages: `data 1`.
   std::uint64_t id = 0;  ///< Differs between the groups of a world; part of the tags.
-  std::chrono::milliseconds deadline{300'000};  ///< Of each wait for a peer inside an operation.
+  /// Of an operation: from its call, or from the end of the one before where that is later.
+  std::chrono::milliseconds deadline{300'000};
 };
 
 /// Ranks of a world that run collectives together.
@@ -25,9 +27,16 @@ struct GroupOptions {
 /// count fails with kInvalidArgument on both sides, naming both. Sums are combined in one order: by
 /// kernels::tree_merges over group ranks, whatever size, chunk or timing.
 ///
-/// Threads  calls from one thread at a time; the work is done on a thread of the group's own.
+/// Errors   an operation that takes longer than the deadline poisons the world with kTimeout,
+/// naming
+///          who is missing. A waiter allows kGrace more, so that its own deadline is not the first.
+/// Threads  calls from one thread at a time, `missing` from any; the work is done on a thread of
+/// the
+///          group's own.
 class Group {
  public:
+  static constexpr std::chrono::seconds kGrace{1};
+
   /// endpoint   outlives the group. ranks: world ranks in group order; this rank among them.
   Group(transport::Endpoint& endpoint, std::vector<int> ranks, GroupOptions options);
   ~Group();
@@ -37,6 +46,11 @@ class Group {
   int size() const;
   int group_rank() const;
   const std::vector<int>& ranks() const;
+  transport::Endpoint& endpoint() const;
+  std::chrono::milliseconds deadline() const;
+
+  /// World ranks for which the operation under way waits at the moment, in order.
+  std::vector<int> missing() const;
 
   /// data = sum over ranks of data, in place. Two hops; each rank sends 2(n-1)/n of the buffer and
   /// holds (n-1)/n of it as scratch.
