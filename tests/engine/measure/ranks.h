@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -16,7 +17,7 @@
 namespace trireme::measure {
 
 /// Runs `body` as every rank of a world of threads; throws what one of them threw.
-inline void run_ranks(int num_ranks,
+inline void run_ranks(int num_ranks, std::chrono::milliseconds deadline,
                       const std::function<void(transport::Endpoint&, const BusyRanks&)>& body) {
   const auto endpoints = transport::make_sim_world(num_ranks);
   std::vector<int> members(static_cast<std::size_t>(num_ranks));
@@ -27,7 +28,7 @@ inline void run_ranks(int num_ranks,
   for (const auto& endpoint : endpoints) {
     threads.emplace_back([&, endpoint = endpoint.get()] {
       try {
-        collectives::Group group(*endpoint, members, {.name = "all"});
+        collectives::Group group(*endpoint, members, {.name = "all", .deadline = deadline});
         body(*endpoint, BusyRanks(group));
       } catch (const std::exception& error) {
         const std::lock_guard lock(mutex);
@@ -38,6 +39,11 @@ inline void run_ranks(int num_ranks,
   }
   for (std::thread& thread : threads) thread.join();
   if (failure) std::rethrow_exception(failure);
+}
+
+inline void run_ranks(int num_ranks,
+                      const std::function<void(transport::Endpoint&, const BusyRanks&)>& body) {
+  run_ranks(num_ranks, std::chrono::minutes(5), body);
 }
 
 }  // namespace trireme::measure

@@ -16,6 +16,7 @@ namespace {
 using internal::field_of;
 using internal::usable_bytes;
 using testing::SizeIs;
+using namespace std::chrono_literals;
 
 TEST(HostFactsTest, FieldsOfKernelFiles) {
   constexpr const char* kText = "processor\t: 0\nmodel name\t: A Processor @ 2: 1\nflags :\n";
@@ -83,6 +84,42 @@ TEST(LinkMeasureTest, TimesAreTheSameOnAllRanksAndGrowWithTheSize) {
       EXPECT_LT(time.beside_compute_us, 1e7);
     }
     EXPECT_LT(table.times[0].alone_us, table.times[2].alone_us);
+  }
+}
+
+// Waits had deadlines of their own, 10 min and 1 min, whatever the world's was.
+TEST(LinkMeasureTest, ARankThatDoesNotComeIsNamedAtTheWorldsDeadline) {
+  const auto endpoints = transport::make_sim_world(2);
+  collectives::Group group(*endpoints[0], {0, 1}, {.name = "all", .deadline = 100ms});
+  const BusyRanks ranks(group);
+  EXPECT_EQ(ranks.deadline(), 100ms);
+  EXPECT_EQ(BusyRanks().deadline(), 0ms);
+  try {
+    ranks.barrier();
+    ADD_FAILURE() << "rank 1 is not there";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
+    EXPECT_THAT(error.message(), testing::HasSubstr("waited 100 ms for rank 1"));
+  }
+}
+
+TEST(LinkMeasureTest, AMessageThatDoesNotComeEndsTheWorld) {
+  try {
+    run_ranks(2, 500ms, [](transport::Endpoint& endpoint, const BusyRanks& ranks) {
+      if (endpoint.rank() == 0) {
+        measure_links(endpoint, ranks, {.sizes = {64}});
+      } else {
+        ranks.gather(host_name());
+        ranks.barrier();
+        std::byte byte;  // and no answers
+        endpoint.recv(0, 1, [&](std::size_t) { return std::span(&byte, 1); })->wait_for(20s);
+      }
+    });
+    ADD_FAILURE() << "rank 1 gives no answers";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
+    EXPECT_THAT(error.message(), testing::HasSubstr("waited 500 ms for rank 1"));
+    EXPECT_EQ(error.context().operation, "message of the profile");
   }
 }
 

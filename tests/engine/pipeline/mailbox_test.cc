@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <thread>
+
 #include "trireme/engine/pipeline/message.h"
+#include "trireme/wire/transport/pending_work.h"
 #include "trireme/wire/transport/sim/world.h"
 
 namespace trireme::pipeline {
@@ -113,6 +116,49 @@ TEST(Mailbox, SaysWhichMessageNobodyTook) {
     EXPECT_THAT(error.what(), testing::HasSubstr("rank 0 has waited"));
     EXPECT_THAT(error.what(), testing::HasSubstr("'end of the step' of step 3 for rank 1"));
   }
+}
+
+// The memory of a message went with the frame that waited for it, and the message came later.
+TEST(Mailbox, AWaitGivenUpEndsItsWork) {
+  const auto endpoints = transport::make_sim_world(2);
+  const std::vector<std::byte> sent(12);
+  const auto send = endpoints[1]->send(0, 5, sent);
+  const auto recv = endpoints[1]->recv(0, 6, [](std::size_t) -> std::span<std::byte> {
+    ADD_FAILURE() << "a message for a recv that was given up";
+    return {};
+  });
+  const WatchOptions watch{.deadline = 50ms, .logger = Logger(LogLevel::kOff)};
+  EXPECT_THROW(await(message_work(*recv, *endpoints[1], 0), watch, {1, 2, 3, "recv"}), Error);
+  EXPECT_TRUE(recv->is_done());
+  EXPECT_TRUE(send->is_done());  // the caller's other works too
+  const auto failure = endpoints[0]->failure();
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->kind(), ErrorKind::kTimeout);
+  EXPECT_EQ(failure->context().rank, 1);
+  EXPECT_EQ(failure->context().peer, 0);
+  EXPECT_EQ(failure->context().step, 2);
+  EXPECT_EQ(failure->context().microbatch, 3);
+  EXPECT_THROW(endpoints[0]->send(1, 6, sent)->wait_for(20s), Error);
+}
+
+// What failed before is the cause, not the wait that it made too long.
+TEST(Mailbox, AWaitGivenUpTellsTheFirstCause) {
+  const auto endpoints = transport::make_sim_world(2);
+  transport::PendingWork never(endpoints[0]->shared_failure());
+  std::thread ends_later([&] {
+    std::this_thread::sleep_for(200ms);
+    never.complete();
+  });
+  endpoints[1]->poison(Error(ErrorKind::kIo, "the disk is full"));
+  const WatchOptions watch{.deadline = 50ms, .logger = Logger(LogLevel::kOff)};
+  try {
+    await(message_work(never, *endpoints[0], 1), watch, {0, 2, 3, "recv"});
+    ADD_FAILURE() << "a work that ended too late";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "the disk is full");
+    EXPECT_TRUE(never.is_done());
+  }
+  ends_later.join();
 }
 
 TEST(Mailbox, MemoryOfAnotherSizeIsRefused) {

@@ -5,13 +5,12 @@
 #include <cstring>
 #include <span>
 
+#include "trireme/base/error.h"
 #include "trireme/engine/measure/repeats.h"
+#include "trireme/wire/transport/late.h"
 
 namespace trireme::measure {
 namespace {
-
-/// Above what one measurement takes on a slow rank while the others wait.
-constexpr std::chrono::minutes kDeadline{10};
 
 template <typename T>
 std::span<std::byte> bytes_of(std::vector<T>& items) {
@@ -21,7 +20,19 @@ std::span<std::byte> bytes_of(std::vector<T>& items) {
 }  // namespace
 
 void BusyRanks::wait(const transport::WorkPtr& work, const char* operation) const {
-  transport::wait(*work, kDeadline, {.rank = rank(), .operation = operation});
+  const ErrorContext context{.rank = group_->endpoint().rank(), .operation = operation};
+  try {
+    if (work->wait_for(deadline() + collectives::Group::kGrace)) return;
+    Error late(ErrorKind::kTimeout, "waited " + std::to_string(deadline().count()) + " ms for " +
+                                        transport::ranks_text(group_->missing()));
+    transport::give_up(*work, group_->endpoint(), late.add(context));
+  } catch (Error& error) {
+    throw error.add(context);
+  }
+}
+
+std::chrono::milliseconds BusyRanks::deadline() const {
+  return group_ == nullptr ? std::chrono::milliseconds(0) : group_->deadline();
 }
 
 void BusyRanks::barrier() const {

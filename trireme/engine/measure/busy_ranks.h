@@ -11,7 +11,8 @@ namespace trireme::measure {
 /// The ranks that measure at the same time, each on its own cores but on shared memory and caches:
 /// they do the same things in the same order, so that a node is measured while the others run it.
 ///
-/// All members block; every rank calls them in the same order. Errors are the group's.
+/// All members block; every rank calls them in the same order. Errors are the group's, whose
+/// deadline holds for each call.
 class BusyRanks {
  public:
   /// This rank alone.
@@ -23,6 +24,9 @@ class BusyRanks {
   int num_ranks() const { return group_ == nullptr ? 1 : group_->size(); }
   int rank() const { return group_ == nullptr ? 0 : group_->group_rank(); }
   bool is_first() const { return rank() == 0; }
+
+  /// Of every wait for another rank; none where there is one rank.
+  std::chrono::milliseconds deadline() const;
 
   /// Until all are here.
   void barrier() const;

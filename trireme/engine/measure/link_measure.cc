@@ -10,12 +10,12 @@
 #include "trireme/engine/measure/host_facts.h"
 #include "trireme/engine/measure/repeats.h"
 #include "trireme/wire/channel/channel.h"
+#include "trireme/wire/transport/late.h"
 
 namespace trireme::measure {
 namespace {
 
 constexpr transport::Tag kMessages = 0x6c696e6b;  // nothing else is under way meanwhile
-constexpr std::chrono::seconds kDeadline{60};
 
 /// Compute that fits into a core's cache: waits that must not leave the core idle are made of it.
 class BusyWork {
@@ -35,8 +35,9 @@ enum class Meanwhile { kSleep, kCompute };
 
 class LinkTimer {
  public:
-  LinkTimer(transport::Endpoint& endpoint, Meanwhile meanwhile)
-      : endpoint_(endpoint), meanwhile_(meanwhile) {}
+  /// deadline   of each message.
+  LinkTimer(transport::Endpoint& endpoint, std::chrono::milliseconds deadline, Meanwhile meanwhile)
+      : endpoint_(endpoint), deadline_(deadline), meanwhile_(meanwhile) {}
 
   /// Median one-way time; 0 on ranks that do not know it.
   double one_way_us(std::int64_t bytes, int num_round_trips) {
@@ -48,14 +49,14 @@ class LinkTimer {
     }
     if (rank > 1) {
       std::byte end;
-      if (meanwhile_ == Meanwhile::kCompute) wait(recv(0, {&end, 1}));
+      if (meanwhile_ == Meanwhile::kCompute) wait(recv(0, {&end, 1}), 0);
       return 0;
     }
     std::vector<double> times = ask(bytes, num_round_trips + kWarmups);
     for (int other = 2; meanwhile_ == Meanwhile::kCompute && other < endpoint_.world_size();
          ++other) {
       const std::byte end{};
-      wait(channel(other).send({&end, 1}));
+      wait(channel(other).send({&end, 1}), other);
     }
     times.erase(times.begin(), times.begin() + kWarmups);
     return median(std::move(times)) / 2;
@@ -68,14 +69,22 @@ class LinkTimer {
     return channel(peer).recv([memory](std::size_t) { return memory; });
   }
 
-  void wait(const transport::WorkPtr& work) {
-    const Clock::time_point end = Clock::now() + kDeadline;
+  void wait(const transport::WorkPtr& work, int peer) {
+    const Clock::time_point end = Clock::now() + deadline_;
     while (meanwhile_ == Meanwhile::kCompute && !work->is_done() && Clock::now() < end) {
       busy_.slice();
     }
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
-    transport::wait(*work, std::max(left, std::chrono::milliseconds(0)),
-                    {.rank = endpoint_.rank(), .operation = "message of the profile"});
+    const ErrorContext context{
+        .rank = endpoint_.rank(), .peer = peer, .operation = "message of the profile"};
+    try {
+      if (work->wait_for(std::max(left, std::chrono::milliseconds(0)))) return;
+      Error late(ErrorKind::kTimeout, "waited " + std::to_string(deadline_.count()) +
+                                          " ms for rank " + std::to_string(peer));
+      transport::give_up(*work, endpoint_, late.add(context));
+    } catch (Error& error) {
+      throw error.add(context);
+    }
   }
 
   std::vector<double> ask(std::int64_t bytes, int num_round_trips) {
@@ -85,9 +94,9 @@ class LinkTimer {
       const transport::WorkPtr answer = recv(1, received);
       const Clock::time_point start = Clock::now();
       const transport::WorkPtr question = channel(1).send(sent);
-      wait(answer);
+      wait(answer, 1);
       times.push_back(Microseconds(Clock::now() - start).count());
-      wait(question);
+      wait(question, 1);
     }
     return times;
   }
@@ -96,13 +105,14 @@ class LinkTimer {
     std::vector<std::byte> sent(bytes), received(bytes);
     transport::WorkPtr question = recv(0, received);
     for (int i = 0; i < num_round_trips; ++i) {
-      wait(question);
+      wait(question, 0);
       if (i + 1 < num_round_trips) question = recv(0, received);
-      wait(channel(0).send(sent));
+      wait(channel(0).send(sent), 0);
     }
   }
 
   transport::Endpoint& endpoint_;
+  const std::chrono::milliseconds deadline_;
   const Meanwhile meanwhile_;
   BusyWork busy_;
 };
@@ -128,7 +138,8 @@ std::vector<profile::LinkTable> measure_links(transport::Endpoint& endpoint, con
                                               const LinkOptions& options) {
   require_one_host(endpoint, ranks);
   if (ranks.num_ranks() == 1) return {};
-  LinkTimer alone(endpoint, Meanwhile::kSleep), beside(endpoint, Meanwhile::kCompute);
+  LinkTimer alone(endpoint, ranks.deadline(), Meanwhile::kSleep);
+  LinkTimer beside(endpoint, ranks.deadline(), Meanwhile::kCompute);
   std::vector<double> times;
   for (const std::int64_t bytes : options.sizes) {
     const int num_round_trips = static_cast<int>(

@@ -36,7 +36,7 @@ struct LinkOptions {
 ///
 /// endpoint   of the world that `ranks` are all of; all on one host, else kUnavailable.
 /// Errors     kInvalidArgument where `ranks` are not all; those of the endpoint; kTimeout where a
-///            message takes 60 s.
+///            message takes longer than the deadline of `ranks`.
 std::vector<profile::LinkTable> measure_links(transport::Endpoint& endpoint, const BusyRanks& ranks,
                                               const LinkOptions& options);
 

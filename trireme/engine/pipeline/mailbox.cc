@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "trireme/engine/pipeline/message.h"
+#include "trireme/wire/transport/late.h"
 
 namespace trireme::pipeline {
 namespace {
@@ -17,42 +18,55 @@ bool is_tie(const schedule::Channel& channel) {
   return channel.kind == ChannelKind::kTieGradient || channel.kind == ChannelKind::kTieValue;
 }
 
-ErrorContext context_of(const Place& place, int peer) {
+ErrorContext context_of(const Place& place, const std::vector<int>& missing) {
   ErrorContext context{.rank = place.rank, .operation = place.operation, .step = place.step};
-  if (peer >= 0) context.peer = peer;
+  if (!missing.empty()) context.peer = missing.front();
   if (place.microbatch >= 0) context.microbatch = place.microbatch;
   return context;
 }
 
-std::string waiting_text(const Place& place, int peer, std::chrono::milliseconds waited) {
+std::string waiting_text(const Place& place, const std::vector<int>& missing,
+                         std::chrono::milliseconds waited) {
   std::string text = "has waited " + std::to_string(waited.count() / 1000) + " s in '" +
                      place.operation + "' of step " + std::to_string(place.step);
   if (place.microbatch >= 0) text += ", microbatch " + std::to_string(place.microbatch);
-  return peer >= 0 ? text + " for rank " + std::to_string(peer) : text;
+  return missing.empty() ? text : text + " for " + transport::ranks_text(missing);
 }
 
 }  // namespace
 
-void await(transport::Work& work, int peer, const WatchOptions& watch, const Place& place) {
+Awaited message_work(transport::Work& work, transport::Endpoint& endpoint, int peer) {
+  return {.work = work, .endpoint = endpoint, .missing = [peer] { return std::vector{peer}; }};
+}
+
+void await(const Awaited& awaited, const WatchOptions& watch, const Place& place) {
   using std::chrono::milliseconds;
+  const milliseconds deadline = watch.deadline + awaited.grace;
+  const auto next = [&](milliseconds waited) {
+    return std::min(watch.warn_after, deadline - waited);
+  };
   try {
-    for (milliseconds waited{0};
-         !work.wait_for(std::min(watch.warn_after, watch.deadline - waited));) {
-      waited += std::min(watch.warn_after, watch.deadline - waited);
-      const std::string text = waiting_text(place, peer, waited);
-      if (waited >= watch.deadline) {
-        throw Error(ErrorKind::kTimeout, "rank " + std::to_string(place.rank) + " " + text);
+    for (milliseconds waited{0}; !awaited.work.wait_for(next(waited));) {
+      waited += next(waited);
+      const std::vector<int> missing = awaited.missing();
+      const std::string text = waiting_text(place, missing, waited);
+      if (waited >= deadline) {
+        Error late(ErrorKind::kTimeout, "rank " + std::to_string(place.rank) + " " + text);
+        transport::give_up(awaited.work, awaited.endpoint, late.add(context_of(place, missing)));
       }
       watch.logger.warning(text);
     }
   } catch (Error& error) {
-    throw error.add(context_of(place, peer));
+    throw error.add(context_of(place, awaited.missing()));
   }
 }
 
 Mailbox::Mailbox(const schedule::StepProgram& program, int rank, transport::Endpoint& endpoint,
                  WatchOptions watch)
-    : program_(program), rank_(rank), watch_(std::move(watch)), inboxes_(program.channels.size()) {
+    : program_(program),
+      endpoint_(endpoint),
+      watch_(std::move(watch)),
+      inboxes_(program.channels.size()) {
   for (std::size_t c = 0; c < program.channels.size(); ++c) {
     const schedule::Channel& channel = program.channels[c];
     const int peer = channel.from_rank == rank ? channel.to_rank : channel.from_rank;
@@ -76,6 +90,10 @@ void Mailbox::post(int channel) {
   ++inbox.num_posted;
 }
 
+void Mailbox::wait(transport::Work& work, int channel, const Place& place) {
+  await(message_work(work, endpoint_, channels_[channel].peer()), watch_, place);
+}
+
 void Mailbox::begin_step() {
   for (std::size_t c = 0; c < inboxes_.size(); ++c) {
     inboxes_[c].num_posted = 0;
@@ -85,7 +103,7 @@ void Mailbox::begin_step() {
 
 at::Tensor Mailbox::take(int channel, const Place& place) {
   Inbox& inbox = inboxes_[channel];
-  await(*inbox.posted.front().work, channels_[channel].peer(), watch_, place);
+  wait(*inbox.posted.front().work, channel, place);
   at::Tensor message = std::move(*inbox.posted.front().message);
   inbox.posted.pop_front();
   post(channel);
@@ -95,7 +113,7 @@ at::Tensor Mailbox::take(int channel, const Place& place) {
 void Mailbox::send(int channel, at::Tensor message) {
   drop_received();
   const std::span bytes(static_cast<const std::byte*>(message.const_data_ptr()), message.nbytes());
-  sent_.push_back({channels_[channel].send(bytes), std::move(message), channels_[channel].peer()});
+  sent_.push_back({channels_[channel].send(bytes), std::move(message), channel});
 }
 
 void Mailbox::take_into(int channel, std::span<std::byte> memory, const Place& place) {
@@ -106,11 +124,11 @@ void Mailbox::take_into(int channel, std::span<std::byte> memory, const Place& p
     }
     return memory;
   });
-  await(*work, channels_[channel].peer(), watch_, place);
+  wait(*work, channel, place);
 }
 
 void Mailbox::send_from(int channel, std::span<const std::byte> memory) {
-  sent_.push_back({channels_[channel].send(memory), {}, channels_[channel].peer()});
+  sent_.push_back({channels_[channel].send(memory), {}, channel});
 }
 
 void Mailbox::drop_received() {
@@ -119,7 +137,7 @@ void Mailbox::drop_received() {
 
 void Mailbox::flush(const Place& place) {
   while (!sent_.empty()) {
-    await(*sent_.front().work, sent_.front().peer, watch_, place);
+    wait(*sent_.front().work, sent_.front().channel, place);
     sent_.pop_front();
   }
 }

@@ -29,9 +29,21 @@ struct Place {
   std::string operation;
 };
 
-/// Waits under the watchdog's eye: logs that `place` waits for `peer`, throws kTimeout at the
-/// deadline or the work's own error, each with the place.
-void await(transport::Work& work, int peer, const WatchOptions& watch, const Place& place);
+/// A work that somebody waits for.
+struct Awaited {
+  transport::Work& work;
+  transport::Endpoint& endpoint;              ///< Whose work it is.
+  std::function<std::vector<int>()> missing;  ///< Ranks that it waits for at the moment.
+  std::chrono::milliseconds grace{0};  ///< Beyond the deadline, where the work has one of its own.
+};
+
+/// A message from or to `peer`.
+Awaited message_work(transport::Work& work, transport::Endpoint& endpoint, int peer);
+
+/// Waits under the watchdog's eye: logs for whom `place` waits, throws kTimeout at the deadline or
+/// the work's own error, each with the place. Before kTimeout the endpoint is poisoned: however
+/// this ends, the work has too, and what was lent to it may go.
+void await(const Awaited& awaited, const WatchOptions& watch, const Place& place);
 
 /// The messages of a step over one rank's channels: receives ahead, keeps what is being sent.
 ///
@@ -70,7 +82,7 @@ class Mailbox {
   struct Sent {
     transport::WorkPtr work;
     at::Tensor message;
-    int peer;
+    int channel;
   };
   struct Inbox {
     int num_messages = 0;  ///< Of a step, those that `take` asks for.
@@ -79,10 +91,11 @@ class Mailbox {
   };
 
   void post(int channel);
+  void wait(transport::Work& work, int channel, const Place& place);
   void drop_received();
 
   const schedule::StepProgram& program_;
-  int rank_;
+  transport::Endpoint& endpoint_;
   WatchOptions watch_;
   std::vector<channel::Channel> channels_;
   std::vector<Inbox> inboxes_;

@@ -91,7 +91,8 @@ class Evaluation {
           message = pipeline::make_message(bytes);
           return std::span(static_cast<std::byte*>(message.mutable_data_ptr()), bytes);
         });
-    pipeline::await(*work, peer, world_.watch, place(microbatch, "recv of the evaluation"));
+    pipeline::await(pipeline::message_work(*work, world_.endpoint, peer), world_.watch,
+                    place(microbatch, "recv of the evaluation"));
     return pipeline::unpack(message);
   }
 
@@ -104,7 +105,8 @@ class Evaluation {
       const int peer = rank_of(crossing.stages[i]);
       const auto work = world_.endpoint.send(
           peer, kEvaluationTags + static_cast<transport::Tag>(crossing.value), bytes);
-      pipeline::await(*work, peer, world_.watch, place(microbatch, "send of the evaluation"));
+      pipeline::await(pipeline::message_work(*work, world_.endpoint, peer), world_.watch,
+                      place(microbatch, "send of the evaluation"));
     }
   }
 

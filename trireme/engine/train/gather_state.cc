@@ -64,17 +64,21 @@ class Gatherer {
     if (source == world_.rank()) {
       if (source == 0) return tensor.detach();
       const at::Tensor dense = tensor.detach().contiguous();
-      pipeline::await(*world_.endpoint.send(0, tag_, bytes_of(dense)), 0, world_.watch, place_);
+      wait(*world_.endpoint.send(0, tag_, bytes_of(dense)), 0);
     }
     if (world_.rank() != 0) return {};
     const at::Tensor result = at::empty(origin->second.shape, tensor.options());
     const auto work =
         world_.endpoint.recv(source, tag_, [&](std::size_t) { return bytes_of(result); });
-    pipeline::await(*work, source, world_.watch, place_);
+    wait(*work, source);
     return result;
   }
 
  private:
+  void wait(transport::Work& work, int peer) const {
+    pipeline::await(pipeline::message_work(work, world_.endpoint, peer), world_.watch, place_);
+  }
+
   const World& world_;
   std::map<std::string, Origin> origins_;
   const layout::Role& role_;

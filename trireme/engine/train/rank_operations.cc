@@ -9,6 +9,7 @@
 #include "trireme/base/error.h"
 #include "trireme/engine/program/buffer_commit.h"
 #include "trireme/engine/train/norm_messages.h"
+#include "trireme/engine/train/world.h"
 #include "trireme/plan/graph/index.h"
 #include "trireme/plan/layout/manual.h"
 
@@ -79,8 +80,9 @@ collectives::Group& RankOperations::group(GroupKind kind) const {
   TRIREME_CHECK(false, "the rank is in no group of the kind");
 }
 
-void RankOperations::wait(transport::Work& work, const char* what) const {
-  pipeline::await(work, -1, parts_.watch, {parts_.rank, input_->step, -1, what});
+void RankOperations::wait(transport::Work& work, const collectives::Group& group,
+                          const char* what) const {
+  await(work, group, parts_.watch, {parts_.rank, input_->step, -1, what});
 }
 
 void RankOperations::begin_step(pipeline::StepInput& input) {
@@ -126,13 +128,15 @@ void RankOperations::end_backward(int microbatch) {
 /// It was started when its last gradient came.
 void RankOperations::reduce(int bucket) { reducer_->work(bucket); }
 
-void RankOperations::join(int bucket) { wait(*reducer_->work(bucket), "join bucket"); }
+void RankOperations::join(int bucket) {
+  wait(*reducer_->work(bucket), group(GroupKind::kData), "join bucket");
+}
 
 std::vector<std::byte> RankOperations::gather(GroupKind kind, std::span<const std::byte> mine,
                                               const char* what) {
   collectives::Group& ranks = group(kind);
   std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(ranks.size()));
-  wait(*ranks.all_gather(mine, all), what);
+  wait(*ranks.all_gather(mine, all), ranks, what);
   return all;
 }
 

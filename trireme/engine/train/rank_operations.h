@@ -72,7 +72,7 @@ class RankOperations : public pipeline::Operations {
   void commit();
   void clip();
   void update();
-  void wait(transport::Work& work, const char* what) const;
+  void wait(transport::Work& work, const collectives::Group& group, const char* what) const;
 
   RankParts parts_;
   OptimizerOptions options_;

@@ -24,6 +24,11 @@ struct World {
 /// be in use at the same time.
 std::unique_ptr<collectives::Group> make_world_group(const World& world, const std::string& name);
 
+/// pipeline::await for an operation of `group`. The group's own deadline is the first, and names
+/// who is missing.
+void await(transport::Work& work, const collectives::Group& group,
+           const pipeline::WatchOptions& watch, const pipeline::Place& place);
+
 /// The text of every rank, by rank. Every rank calls it; blocks. what: for messages.
 std::vector<std::string> gather(const World& world, const std::string& text,
                                 const std::string& what);
