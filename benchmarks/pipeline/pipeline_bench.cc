@@ -17,6 +17,7 @@
 #include <tuple>
 
 #include "benchmarks/alternate.h"
+#include "benchmarks/machine.h"
 #include "benchmarks/pipeline/encoder.h"
 #include "trireme/command/local_ranks.h"
 #include "trireme/command/world.h"
@@ -304,6 +305,8 @@ int main(int argc, char** argv) {
     const auto ranks = read_environment().ranks;
     const bool has_file = argc == 3 && std::string(argv[1]) == "--json";
     if (ranks) return benchmarks::run_rank(*ranks, has_file ? argv[2] : "");
+    const benchmarks::Machine machine;
+    fmt::print("load before: {}\n", machine.load());
     const std::span words(argv, static_cast<std::size_t>(argc));
     const int code = command::run_local_ranks(2, words);
     return code != 0 ? code : command::run_local_ranks(4, words);

@@ -112,6 +112,20 @@ TEST_F(Files, TellsWhyAFileCannotBeWritten) {
   EXPECT_EQ(num_entries(), 1U) << "a temporary file was left";
 }
 
+TEST_F(Files, WhatCannotBeWrittenIsKnownBefore) {
+  EXPECT_NO_THROW(check_writable(folder / "new"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "new"));
+  EXPECT_NO_THROW(check_writable("in_the_current_folder"));
+  for (const auto& path : {folder, folder / "missing" / "x"}) {
+    try {
+      check_writable(path);
+      ADD_FAILURE() << path;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kIo);
+    }
+  }
+}
+
 TEST_F(Files, AFailedWriteLeavesTheOldFile) {
   write_file_atomically(folder / "x", std::string_view("old"));
   rlimit old_limit{};

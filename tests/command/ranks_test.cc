@@ -118,8 +118,26 @@ TEST_F(RankTest, OtherNumberOfRanksThanThePlanHas) {
   run({"--model", "gated", "partition", "--stages", "2", "--out", path("plan.json")});
   run({"--model", "gated", "train", "--plan", path("plan.json"), "--ranks", "3"}, 2);
   for (int rank = 0; rank < 3; ++rank) {
-    EXPECT_THAT(error_of(rank), HasSubstr("the plan is for 2 ranks and 3 were started"));
+    EXPECT_THAT(error_of(rank), HasSubstr("the plan is for 2 ranks and --ranks says 3"));
   }
+}
+
+TEST_F(RankTest, APlanForSeveralIsNotTrainedByOne) {
+  run({"--model", "gated", "partition", "--stages", "2", "--out", path("plan.json")});
+  run({"--model", "gated", "train", "--plan", path("plan.json"), "--ranks", "1"}, 2);
+}
+
+TEST_F(RankTest, VerifyThemselves) {
+  const auto verified = run({"--model", "gated", "verify", "--batch", "8", "--microbatch", "2",
+                             "--lanes", "2", "--stages", "2", "--replicas", "2", "--steps", "2"});
+  EXPECT_THAT(verified->out(), HasSubstr("against the serial executor: same bits"));
+}
+
+TEST_F(RankTest, WhatCannotBeWrittenIsNoticedBeforeTheFirstStep) {
+  const auto training =
+      run(with(kTinyTraining, {"--stages", "2", "--save", "/nowhere/weights"}), 1);
+  EXPECT_EQ(training->out(), "");
+  EXPECT_THAT(error_of(1), HasSubstr("cannot write into '/nowhere'"));
 }
 
 TEST_F(RankTest, MoreStagesThanCuts) {

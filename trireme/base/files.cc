@@ -137,4 +137,13 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
   write_file_atomically(path, std::as_bytes(std::span(content.data(), content.size())));
 }
 
+void check_writable(const std::filesystem::path& path) {
+  if (std::filesystem::is_directory(path)) {
+    errno = EISDIR;
+    fail("write", path);
+  }
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) fail("write into", folder);
+}
+
 }  // namespace trireme

@@ -27,4 +27,8 @@ std::vector<std::byte> read_file_bytes(const std::filesystem::path& path);
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> content);
 
+/// Throws what writing `path` would throw for its folder or name, without touching it: kIo where
+/// the folder is missing or may not be written to, or `path` is a folder. Says nothing about space.
+void check_writable(const std::filesystem::path& path);
+
 }  // namespace trireme

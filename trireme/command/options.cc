@@ -75,6 +75,7 @@ layout::Plan PlanOptions::plan_for(const graph::Graph& recorded) const {
   if (!file.empty()) {
     layout::Plan plan = layout::load(file);
     layout::check(plan, sha256, layout::planned_graph(recorded, plan));
+    check_ranks(plan);
     return plan;
   }
   layout::Plan copied;
@@ -94,7 +95,17 @@ layout::Plan PlanOptions::plan_for(const graph::Graph& recorded) const {
   layout::set_replicas(plan, replicas);
   plan.schedule.name = schedule.empty() ? "interleaved" : schedule;
   plan.copied_nodes = std::move(copied.copied_nodes);
+  check_ranks(plan);
   return plan;
+}
+
+void PlanOptions::check_ranks(const layout::Plan& plan) const {
+  const int expected = layout::train_role(plan).mesh.num_ranks();
+  if (ranks == 0 || ranks == expected) return;
+  throw Error(ErrorKind::kInvalidArgument,
+              fmt::format("the plan is for {} ranks and --ranks says {}; leave --ranks out or "
+                          "partition for as many",
+                          expected, ranks));
 }
 
 int PlanOptions::num_ranks() const {

@@ -6,6 +6,7 @@
 #include "trireme/engine/measure/measure_profile.h"
 #include "trireme/engine/train/construct.h"
 #include "trireme/engine/train/step_reader.h"
+#include "trireme/plan/graph/json.h"
 #include "trireme/plan/profile/json.h"
 #include "trireme/plan/profile/show.h"
 #include "trireme/plan/topology/json.h"
@@ -32,6 +33,13 @@ measure::UpdateFunction update_of(const train::OptimizerOptions& options) {
   };
 }
 
+/// What ranks must have in common: their measurements become one profile.
+std::string shared_text(const Options& options, const Context& context) {
+  return train::to_text({.seed = context.seed, .optimizer = options.optimizer}) +
+         fmt::format("microbatch {}\ndevice memory {}\n", options.microbatch,
+                     options.device_memory_bytes);
+}
+
 /// One rank's part; `world` is null where there is only this process.
 int profile_rank(const Options& options, const Context& context, const ConnectedWorld* connected) {
   const Workload workload = train::construct(context.workload(), context.seed);
@@ -43,6 +51,9 @@ int profile_rank(const Options& options, const Context& context, const Connected
   std::unique_ptr<collectives::Group> group;
   measure::BusyRanks ranks;
   if (connected != nullptr) {
+    train::require_same(connected->world(), graph::graph_sha256(recording.graph), "model");
+    train::require_same(connected->world(), shared_text(options, context),
+                        "options of the profile");
     group = train::make_world_group(connected->world(), "profile");
     ranks = measure::BusyRanks(*group);
   }

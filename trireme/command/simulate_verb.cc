@@ -7,10 +7,13 @@
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/check.h"
 #include "trireme/plan/layout/json.h"
+#include "trireme/plan/layout/manual.h"
 #include "trireme/plan/layout/planned_graph.h"
 #include "trireme/plan/partition/explain.h"
 #include "trireme/plan/profile/json.h"
 #include "trireme/plan/profile/profile.h"
+#include "trireme/plan/schedule/grid.h"
+#include "trireme/plan/schedule/schedules.h"
 #include "trireme/plan/simulate/predicted_timeline.h"
 #include "trireme/plan/timeline/draw.h"
 #include "trireme/plan/timeline/json.h"
@@ -31,6 +34,16 @@ struct Options {
 
 constexpr int kColumns = 100;
 
+/// The order of the actions of a replica's ranks, in units of time.
+std::string order_text(const layout::Plan& plan) {
+  const auto num_microbatches =
+      static_cast<int>(plan.batch.num_microbatches() / layout::train_role(plan).mesh.data);
+  return "order of microbatches (" + plan.schedule.name + ")\n" +
+         schedule::grid(schedule::make_schedule(plan.schedule, static_cast<int>(plan.stages.size()),
+                                                num_microbatches),
+                        {.max_columns = kColumns});
+}
+
 int simulate_plan(const Options& options, const Context& context) {
   const layout::Plan plan = layout::load(options.plan);
   const graph::Graph recorded = graph::load(options.graph);
@@ -42,7 +55,7 @@ int simulate_plan(const Options& options, const Context& context) {
       planned, plan, profile, topology::load(options.topology), options.optimizer);
   const timeline::Timeline timeline =
       simulate::predicted_timeline(forecast.program, forecast.simulation);
-  std::string text = partition::explain(planned, plan, forecast) + "\n" +
+  std::string text = partition::explain(planned, plan, forecast) + "\n" + order_text(plan) + "\n" +
                      timeline::draw(timeline, kColumns) + "\n" + timeline::show_usage(timeline);
   if (!options.timeline.empty()) {
     timeline::save(std::span(&timeline, 1), options.timeline);

@@ -115,23 +115,30 @@ struct Ending {
     text += fmt::format(", of the process {:.0f} MiB\n", static_cast<double>(resident) / (1 << 20));
   }
 
+  void add_weights(const train::Tensors& weights, const std::string& path) {
+    save_weights(weights, path);
+    json["weights"] = path;
+    text += "weights written to " + path + "\n";
+  }
+
   void add_evaluation(const program::StepLosses& losses) {
     json["evaluation"] = losses_json(losses);
     text += "evaluation  " + losses_text(losses) + "\n";
   }
 };
 
-/// Prints and writes what is known at the end.
-void finish(const Options& options, const Context& context, const TrainingReport& report,
-            const train::Tensors& weights, Ending ending) {
+/// Prints what is known at the end.
+void finish(const Context& context, const TrainingReport& report, Ending ending) {
   ending.json["median_step_ms"] = report.median_step_ms();
   ending.text = fmt::format("median step {:.2f} ms, ", report.median_step_ms()) + ending.text;
-  if (!options.save.empty()) {
-    save_weights(weights, options.save);
-    ending.json["weights"] = options.save;
-    ending.text += "weights written to " + options.save + "\n";
-  }
   fmt::print("{}", context.json ? ending.json.dump() + "\n" : ending.text);
+}
+
+/// What is written in the end must not fail only then.
+void check_outputs(const Options& options) {
+  for (const std::string& path : {options.save, options.timeline}) {
+    if (!path.empty()) check_writable(path);
+  }
 }
 
 /// All stages in this process.
@@ -140,6 +147,7 @@ int train_serially(const Options& options, const Context& context) {
     throw Error(ErrorKind::kInvalidArgument,
                 "--timeline shows what ranks do beside each other; this run is one process");
   }
+  check_outputs(options);
   const Training training(options, context);
   train::Session session(training.workload, training.recorded, training.plan, options.session);
   memory::reset_peak();
@@ -149,12 +157,15 @@ int train_serially(const Options& options, const Context& context) {
   Ending ending;
   ending.add_peak(memory::memory_use().peak_bytes - training.data_bytes,
                   memory::resident_peak_bytes(), training.plan);
+  if (!options.save.empty()) {
+    ending.add_weights(state_of(training.workload.model), options.save);
+  }
   if (training.workload.evaluation) {
     const auto recording = training.record(graph::Mode::kEval);
     ending.add_evaluation(train::evaluate(training.workload, recording,
                                           training.plan.batch.microbatch, session.next_step()));
   }
-  finish(options, context, report, state_of(training.workload.model), std::move(ending));
+  finish(context, report, std::move(ending));
   return 0;
 }
 
@@ -192,6 +203,7 @@ std::optional<timeline::Timeline> predicted_timeline(const Options& options,
 
 /// This rank's part.
 int train_rank(const Options& options, const Context& context, const train::World& world) {
+  if (world.rank() == 0) check_outputs(options);
   const Training training(options, context);
   train::require_same(world, layout::plan_sha256(training.plan), "plan or model");
   train::require_same(world, shared_text(options), "training options");
@@ -201,12 +213,6 @@ int train_rank(const Options& options, const Context& context, const train::Worl
                              options.session);
   if (evaluation) train::check_evaluation(session, *evaluation);
   const auto predicted = predicted_timeline(options, session);
-  // A model of its own: this rank has let go of what other stages hold.
-  session.on_drift_check([&](std::int64_t step) {
-    const Workload fresh = train::construct(context.workload(), context.seed);
-    record::check_drift(training.recorded.graph, fresh.model,
-                        train::BatchReader(fresh.training, fresh.model).maker(), step);
-  });
   memory::reset_peak();
   std::optional<TrainingReport> report;
   if (world.rank() == 0) report.emplace(training.plan, options.report);
@@ -218,6 +224,10 @@ int train_rank(const Options& options, const Context& context, const train::Worl
   Ending ending;
   ending.add_peak(largest(world, memory::memory_use().peak_bytes - training.data_bytes, "peaks"),
                   largest(world, memory::resident_peak_bytes(), "peaks"), training.plan);
+  if (!options.save.empty()) {
+    const train::Tensors weights = train::gather_state(world, training.workload, session);
+    if (report) ending.add_weights(weights, options.save);
+  }
   if (!options.timeline.empty()) {
     std::vector<timeline::Timeline> timelines = {train::measured_timeline(world, session)};
     if (predicted) timelines.insert(timelines.begin(), *predicted);
@@ -226,9 +236,7 @@ int train_rank(const Options& options, const Context& context, const train::Worl
   if (evaluation) {
     ending.add_evaluation(train::evaluate_ranks(world, training.workload, session, *evaluation));
   }
-  train::Tensors weights;
-  if (!options.save.empty()) weights = train::gather_state(world, training.workload, session);
-  if (report) finish(options, context, *report, weights, std::move(ending));
+  if (report) finish(context, *report, std::move(ending));
   return 0;
 }
 

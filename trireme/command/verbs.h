@@ -70,6 +70,9 @@ struct PlanOptions {
 
   /// Ranks that the plan needs.
   int num_ranks() const;
+
+  /// kInvalidArgument where --ranks says another number than the plan's.
+  void check_ranks(const layout::Plan& plan) const;
 };
 
 /// A node by its position or name, as a position. kInvalidArgument where there is none.

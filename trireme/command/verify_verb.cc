@@ -14,7 +14,9 @@ namespace trireme::command {
 namespace {
 
 std::string verdict(const train::Comparison& one) {
-  if (one.is_bitwise) return "same bits";
+  if (one.is_bitwise) {
+    return one.is_finite ? "same bits" : "same bits, but the losses are not finite";
+  }
   const std::string largest = fmt::format(
       "largest relative difference: losses {:.1e}, first gradients {:.1e}, weights "
       "{:.1e}",
@@ -27,6 +29,7 @@ Json to_json(const train::Comparison& one) {
   return {{"against", one.against},
           {"passes", one.passes()},
           {"bitwise", one.is_bitwise},
+          {"finite", one.is_finite},
           {"must_be_bitwise", one.must_be_bitwise},
           {"first_difference", one.first_difference},
           {"worst_loss", one.worst_loss},
@@ -69,6 +72,12 @@ int answer(const Options& options, const Context& context, const layout::Plan& p
 int verify_rank(const Options& options, const Context& context, const train::World& world) {
   const layout::Plan plan = make_plan(options, context);
   train::require_same(world, layout::plan_sha256(plan), "plan or model");
+  train::require_same(world,
+                      train::to_text({.seed = options.verify.seed,
+                                      .optimizer = options.verify.optimizer,
+                                      .drift_check_step = -1}) +
+                          fmt::format("steps {}\n", options.verify.num_steps),
+                      "options of the verification");
   const train::RunRecord reference = train::run_serial(context.workload(), plan, options.verify);
   train::Comparison result =
       train::verify_rank(world, context.workload(), plan, options.verify, reference);

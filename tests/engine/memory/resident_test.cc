@@ -1,6 +1,7 @@
 #include "trireme/engine/memory/resident.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <vector>
 
@@ -14,6 +15,11 @@ TEST(Resident, GrowsWithWhatIsTouched) {
   const std::vector<char> touched(static_cast<std::size_t>(before + kBytes), 1);
   EXPECT_GE(resident_peak_bytes(), before + kBytes);
   EXPECT_EQ(touched.back(), 1);
+}
+
+TEST(Available, IsWithinTheMachine) {
+  EXPECT_GT(available_bytes(), 0);
+  EXPECT_LT(available_bytes(), sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+#include <gmock/gmock.h>
+
 #include "tests/engine/train/layouts.h"
 
 namespace trireme::train {
@@ -23,6 +25,69 @@ class Ranks : public testing::TestWithParam<Layout> {};
 TEST_P(Ranks, HaveTheBitsOfTheSerialExecutor) { expect_bits_of_serial_executor(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(Covering, Ranks, testing::ValuesIn(covering_layouts()));
+
+constexpr VerifyOptions kTwoSteps{.num_steps = 2, .seed = 3};
+const Layout kMlp{.model = "mlp", .stages = 2, .replicas = 2};
+
+/// What each rank says first differs, where the reference was changed.
+std::string difference_after(const std::function<void(RunRecord&)>& change) {
+  const layout::Plan plan = plan_of(kMlp);
+  RunRecord reference = run_serial(workload_of(kMlp.model), plan, kTwoSteps);
+  change(reference);
+  std::vector<std::string> found(4);
+  run_ranks(4, [&](const World& world) {
+    const Comparison mine = verify_rank(world, workload_of(kMlp.model), plan, kTwoSteps, reference);
+    found[world.rank()] = first_difference(world, mine);
+  });
+  for (const std::string& one : found) EXPECT_EQ(one, found[0]);
+  return found[0];
+}
+
+TEST(VerifyRank, OtherBitsAreNamedOnAllRanks) {
+  const std::string last = workload_of(kMlp.model)().model.parameters.back().name;
+  EXPECT_EQ(difference_after([&](RunRecord& r) { r.weights.at(last).flatten()[0] += 1; }),
+            "rank 2: weight '" + last + "'");
+  EXPECT_EQ(difference_after([](RunRecord& r) { r.losses[1] += 1; }), "rank 0: loss of step 1");
+}
+
+TEST(VerifyRank, WhatNobodyHoldsIsADifference) {
+  EXPECT_EQ(difference_after([](RunRecord& r) { r.weights["lost"] = at::ones({2}); }),
+            "rank 0: weight 'lost' is held by no rank");
+}
+
+TEST(RankSession, ChecksDriftOnTheModelThatItTrains) {
+  for (const bool drifts : {false, true}) {
+    const auto train = [&] {
+      run_ranks(2, [&](const World& world) {
+        Workload workload = construct(workload_of(kMlp.model), 3);
+        bool is_other = false;
+        workload.model.forward = [inner = workload.model.forward, &is_other](const Batch& batch) {
+          auto losses = inner(batch);
+          if (is_other) losses[0].value = losses[0].value * 2;
+          return losses;
+        };
+        const auto recorded =
+            record::record(workload.model, BatchReader(workload.training, workload.model).maker(),
+                           graph::Mode::kTrain);
+        layout::Plan plan = plan_of({.model = kMlp.model, .stages = 2});
+        RankSession session(world, workload, recorded, plan, {.drift_check_step = 1});
+        is_other = drifts;
+        for (int step = 0; step < 3; ++step) session.step();
+      });
+    };
+    if (!drifts) {
+      EXPECT_NO_THROW(train());
+      continue;
+    }
+    try {
+      train();
+      ADD_FAILURE() << "drift was not noticed";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.context().step, 1);
+      EXPECT_THAT(error.what(), testing::HasSubstr("mul"));
+    }
+  }
+}
 
 }  // namespace
 }  // namespace trireme::train

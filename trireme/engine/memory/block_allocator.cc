@@ -50,9 +50,10 @@ class BlockAllocator : public c10::Allocator {
     return use_;
   }
 
-  void reset_peak() {
+  /// To what is live, but not below `bytes`.
+  void reset_peak(std::int64_t bytes) {
     const std::lock_guard lock(mutex_);
-    use_.peak_bytes = use_.live_bytes;
+    use_.peak_bytes = std::max(use_.live_bytes, bytes);
   }
 
   void release_cached() {
@@ -135,7 +136,11 @@ bool is_block_allocator_installed() { return c10::GetCPUAllocator() == &allocato
 
 MemoryUse memory_use() { return allocator().use(); }
 
-void reset_peak() { allocator().reset_peak(); }
+void reset_peak() { allocator().reset_peak(0); }
+
+PeakPause::PeakPause() : peak_bytes_(memory_use().peak_bytes) {}
+
+PeakPause::~PeakPause() { allocator().reset_peak(peak_bytes_); }
 
 void release_cached_blocks() { allocator().release_cached(); }
 

@@ -27,6 +27,19 @@ MemoryUse memory_use();
 /// From here on `peak_bytes` starts at what is live.
 void reset_peak();
 
+/// What happens while it lives does not count towards `peak_bytes`; to be destroyed when that is
+/// gone again.
+class PeakPause {
+ public:
+  PeakPause();
+  ~PeakPause();
+  PeakPause(const PeakPause&) = delete;
+  PeakPause& operator=(const PeakPause&) = delete;
+
+ private:
+  std::int64_t peak_bytes_;
+};
+
 /// Gives the kept blocks back to the system.
 void release_cached_blocks();
 

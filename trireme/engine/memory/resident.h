@@ -8,4 +8,7 @@ namespace trireme::memory {
 /// `memory_use` does not count.
 std::int64_t resident_peak_bytes();
 
+/// What the machine could still give to processes, by /proc/meminfo; 0 where that does not say.
+std::int64_t available_bytes();
+
 }  // namespace trireme::memory

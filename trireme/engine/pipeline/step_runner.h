@@ -33,6 +33,9 @@ class StepRunner {
   /// input   outlives the call.
   void run(const StepInput& input);
 
+  /// When the last step began, by the clock that the processes of a machine share.
+  std::chrono::steady_clock::time_point begin() const { return begin_; }
+
   /// What the rank did in the last step.
   const std::vector<OperationTime>& times() const { return times_; }
 

@@ -1,5 +1,9 @@
 #include "trireme/engine/train/measured_timeline.h"
 
+#include <algorithm>
+#include <chrono>
+
+#include "trireme/engine/measure/host_facts.h"
 #include "trireme/plan/simulate/predicted_timeline.h"
 #include "trireme/plan/timeline/json.h"
 
@@ -12,15 +16,29 @@ bool waits(schedule::OperationKind kind) {
          kind == OperationKind::kExchange || kind == OperationKind::kNorm;
 }
 
+/// How much later than the first rank of its machine this rank began.
+double late_us(const World& world, const RankSession& session) {
+  using Microseconds = std::chrono::duration<double, std::micro>;
+  const Microseconds own = session.step_begin().time_since_epoch();
+  const Json mine = {{"host", measure::host_name()}, {"begin_us", own.count()}};
+  double first = own.count();
+  for (const std::string& text : gather(world, mine.dump(), "times")) {
+    const Json other = Json::parse(text);
+    if (other["host"] == mine["host"]) first = std::min(first, other["begin_us"].get<double>());
+  }
+  return own.count() - first;
+}
+
 }  // namespace
 
 timeline::Timeline measured_timeline(const World& world, const RankSession& session) {
+  const double late = late_us(world, session);
   timeline::Timeline own{"measured", session.next_step() - 1, {}};
   for (const pipeline::OperationTime& time : session.times()) {
     timeline::Event event = simulate::event_of(session.program(), time.operation);
     event.rank = world.rank();
     if (waits(time.operation.kind)) event.track = "wait";
-    event.start_us = time.start_us;
+    event.start_us = late + time.start_us;
     event.duration_us = time.duration_us;
     own.events.push_back(std::move(event));
   }

@@ -6,7 +6,9 @@
 namespace trireme::train {
 
 /// What all ranks did in the session's last step, as a timeline named `measured`, on every rank.
-/// Work is on the compute track, operations that wait for others on `wait`. Every rank calls it.
+/// Work is on the compute track, operations that wait for others on `wait`. Zero is when the first
+/// rank of a machine began: ranks of one machine are aligned, machines are not. Every rank calls
+/// it.
 timeline::Timeline measured_timeline(const World& world, const RankSession& session);
 
 }  // namespace trireme::train

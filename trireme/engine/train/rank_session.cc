@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "trireme/base/error.h"
+#include "trireme/engine/train/drift_check.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/check.h"
 #include "trireme/plan/layout/manual.h"
@@ -73,6 +74,7 @@ RankSession::RankSession(const World& world, const Workload& workload,
                          const SessionOptions& options)
     : world_(world),
       workload_(workload),
+      recorded_(recorded),
       recording_(record::with_copies(recorded, plan.copied_nodes)),
       plan_(checked(world, plan, recorded.graph, recording_.graph)),
       options_(options),
@@ -112,8 +114,9 @@ void RankSession::weigh(pipeline::StepInput& input) {
 }
 
 StepReport RankSession::run(std::int64_t step) {
-  const bool checks = step == options_.drift_check_step && world_.rank() == 0;
-  if (checks && drift_check_) drift_check_(step);
+  if (step == options_.drift_check_step && world_.rank() == 0) {
+    check_drift_of_rank(recorded_, workload_.model, reader_.maker(), step, world_.watch.logger);
+  }
   const auto begin = std::chrono::steady_clock::now();
   const std::int64_t num_local =
       plan_.batch.num_microbatches() / layout::train_role(plan_).mesh.data;

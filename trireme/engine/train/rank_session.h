@@ -1,6 +1,6 @@
 #pragma once
 
-#include <functional>
+#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -36,12 +36,6 @@ class RankSession {
   /// The next step, as Session::step; the report is the same on all ranks but for its seconds.
   StepReport step();
 
-  /// Called before the step that the options name for it, on rank 0: throws where the model no
-  /// longer does what was recorded.
-  void on_drift_check(std::function<void(std::int64_t step)> check) {
-    drift_check_ = std::move(check);
-  }
-
   std::int64_t next_step() const { return next_step_; }
   const layout::Plan& plan() const { return plan_; }
   int stage() const { return stage_; }
@@ -52,7 +46,10 @@ class RankSession {
   const RankOperations& operations() const { return *operations_; }
   const schedule::StepProgram& program() const { return program_; }
 
-  /// What this rank did in the last step.
+  /// When the last step began here.
+  std::chrono::steady_clock::time_point step_begin() const { return runner_->begin(); }
+
+  /// What this rank did in the last step; times since that.
   const std::vector<pipeline::OperationTime>& times() const { return runner_->times(); }
 
  private:
@@ -63,6 +60,7 @@ class RankSession {
 
   World world_;
   const Workload& workload_;
+  const record::Recording& recorded_;
   record::Recording recording_;  ///< With the plan's copies.
   layout::Plan plan_;
   SessionOptions options_;
@@ -81,7 +79,6 @@ class RankSession {
   std::unique_ptr<RankOperations> operations_;
   std::unique_ptr<pipeline::Mailbox> mailbox_;
   std::unique_ptr<pipeline::StepRunner> runner_;
-  std::function<void(std::int64_t)> drift_check_;
   std::int64_t next_step_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace trireme::train {
 namespace {
@@ -16,6 +17,7 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
 }
 
 double relative(const at::Tensor& a, const at::Tensor& b) {
+  if (a.sizes() != b.sizes()) return std::numeric_limits<double>::infinity();
   const double difference = at::sub(a.to(at::kDouble), b.to(at::kDouble)).norm().item<double>();
   const double norm = b.to(at::kDouble).norm().item<double>();
   return difference == 0 ? 0 : difference / std::max(norm, 1e-30);
@@ -84,6 +86,7 @@ void compare(const RunRecord& run, const RunRecord& reference, Comparison& resul
   for (std::size_t step = 0; step < run.losses.size(); ++step) {
     const double a = run.losses[step], b = reference.losses[step];
     const std::string at = " of step " + std::to_string(step);
+    result.is_finite = result.is_finite && std::isfinite(b);
     comparer.note(std::memcmp(&a, &b, sizeof a) == 0, "loss" + at);
     if (a != b) {
       result.worst_loss =

@@ -41,6 +41,7 @@ struct Comparison {
   std::string against;  ///< `uncut`, `plain loop` or `serial executor`.
   bool must_be_bitwise = true;
   bool is_bitwise = true;
+  bool is_finite = true;         ///< The reference's losses are; else equal bits say little.
   std::string first_difference;  ///< The first thing that is not the same bits; empty if none.
   double worst_loss = 0;         ///< Largest relative difference of a step's loss.
   double worst_gradient = 0;     ///< Of the first step, |difference| / |norm| of a tensor.

@@ -6,6 +6,7 @@
 
 #include "trireme/base/error.h"
 #include "trireme/data/range.h"
+#include "trireme/engine/memory/block_allocator.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/check.h"
 
@@ -55,6 +56,7 @@ std::vector<Batch> Session::microbatches(std::int64_t step) const {
 
 StepReport Session::run(std::int64_t step) {
   if (step == options_.drift_check_step) {
+    const memory::PeakPause pause;
     record::check_drift(recorded_.graph, workload_.model, reader_.maker(), step);
   }
   const auto begin = std::chrono::steady_clock::now();

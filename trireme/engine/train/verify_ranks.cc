@@ -1,6 +1,8 @@
 #include "trireme/engine/train/verify_ranks.h"
 
+#include <optional>
 #include <set>
+#include <sstream>
 #include <utility>
 
 #include "trireme/engine/train/construct.h"
@@ -9,16 +11,30 @@
 namespace trireme::train {
 namespace {
 
-/// Names of the buffers that the nodes of a stage read or write.
-std::set<std::string> buffers_of(const graph::Graph& graph, const layout::Plan& plan, int stage) {
+/// Names of the buffers that the nodes of a stage, or of any, read or write.
+std::set<std::string> buffers_of(const graph::Graph& graph, const layout::Plan& plan,
+                                 std::optional<int> stage) {
   const auto stages = layout::stages_of_values(graph, plan);
   std::set<std::string> names;
   for (const graph::Buffer& buffer : graph.buffers) {
     const auto used = stages.find(buffer.value);
-    if (used == stages.end() || !used->second.contains(stage)) continue;
+    if (used == stages.end() || (stage && !used->second.contains(*stage))) continue;
     names.insert(buffer.name);
     names.insert(buffer.aliases.begin(), buffer.aliases.end());
   }
+  return names;
+}
+
+/// Everything in a record but losses, by kind and name.
+std::vector<std::string> names_of(const RunRecord& record) {
+  std::vector<std::string> names;
+  for (std::size_t step = 0; step < record.gradients.size(); ++step) {
+    for (const auto& [name, tensor] : record.gradients[step]) {
+      names.push_back("gradient of step " + std::to_string(step) + " of '" + name + "'");
+    }
+  }
+  for (const auto& [name, tensor] : record.weights) names.push_back("weight '" + name + "'");
+  for (const auto& [name, tensor] : record.buffers) names.push_back("buffer '" + name + "'");
   return names;
 }
 
@@ -71,8 +87,30 @@ Comparison verify_rank(const World& world, const MakeWorkload& make_workload,
   run.buffers =
       part_of(run.buffers, [&](const std::string& name) { return buffers.contains(name); });
   Comparison result{.against = "serial executor"};
-  compare(run, part_of(reference, session, buffers), result);
+  const RunRecord mine = part_of(reference, session, buffers);
+  compare(run, mine, result);
+  RunRecord used = reference;
+  used.buffers = part_of(used.buffers, [&](const std::string& name) {
+    return buffers_of(session.recording().graph, plan, std::nullopt).contains(name);
+  });
+  const std::string missing = first_missing(world, mine, used);
+  if (result.first_difference.empty()) result.first_difference = missing;
+  result.is_bitwise = result.first_difference.empty();
   return result;
+}
+
+std::string first_missing(const World& world, const RunRecord& mine, const RunRecord& reference) {
+  std::string text;
+  for (const std::string& name : names_of(mine)) text += name + "\n";
+  std::set<std::string> compared;
+  for (const std::string& list : gather(world, text, "names compared")) {
+    std::istringstream lines(list);
+    for (std::string name; std::getline(lines, name);) compared.insert(name);
+  }
+  for (const std::string& name : names_of(reference)) {
+    if (!compared.contains(name)) return name + " is held by no rank";
+  }
+  return "";
 }
 
 std::string first_difference(const World& world, const Comparison& comparison) {

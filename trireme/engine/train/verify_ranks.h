@@ -18,6 +18,12 @@ Comparison verify_rank(const World& world, const MakeWorkload& make_workload,
                        const layout::Plan& plan, const VerifyOptions& options,
                        const RunRecord& reference);
 
+/// What of the reference no rank of the world has compared: a gradient, weight or buffer that is
+/// held nowhere; empty if there is none. Every rank calls it.
+///
+/// mine   what this rank's store and stage hold of the reference.
+std::string first_missing(const World& world, const RunRecord& mine, const RunRecord& reference);
+
 /// The first difference of the lowest rank that has one, on every rank; empty if there is none.
 std::string first_difference(const World& world, const Comparison& comparison);
 
