@@ -1,9 +1,15 @@
 // What only tcp can suffer: strangers at the door, peers that speak nonsense, a start that fails.
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <future>
 #include <string>
 #include <vector>
@@ -13,6 +19,7 @@
 #include "trireme/wire/transport/socket.h"
 #include "trireme/wire/transport/tcp/frame.h"
 #include "trireme/wire/transport/tcp/hello.h"
+#include "trireme/wire/transport/tcp/peer.h"
 
 namespace trireme::transport::test {
 namespace {
@@ -285,6 +292,50 @@ TEST(TcpStart, SeveralWorldsInOneStore) {
     a->shutdown(20s);
     store.shutdown();
   }));
+}
+
+// ---- Hosts and links that die
+
+TEST(TcpConnection, ADeadHostOrLinkIsAnEnd) {
+  for (const int code : {ECONNRESET, EPIPE, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, ENETDOWN,
+                         ECONNABORTED, EHOSTDOWN}) {
+    EXPECT_TRUE(is_end_of_connection(code)) << std::strerror(code);
+  }
+  for (const int code : {ENOTSOCK, EBADF, EFAULT, ENOMEM, EINVAL}) {
+    EXPECT_FALSE(is_end_of_connection(code)) << std::strerror(code);
+  }
+}
+
+int option_of(const Descriptor& socket, int option) {
+  int value = 0;
+  socklen_t size = sizeof(value);
+  EXPECT_EQ(::getsockopt(socket.number(), IPPROTO_TCP, option, &value, &size), 0);
+  return value;
+}
+
+// Whether it is idle or in the middle of sending.
+TEST(TcpConnection, NoticesADeadHostWithin25Seconds) {
+  const Descriptor listener = listen_on({});
+  const Descriptor socket = connect_to(local_address(listener), {});
+  set_options_of_connection(socket);
+  EXPECT_EQ(option_of(socket, TCP_USER_TIMEOUT), 25'000);
+  EXPECT_EQ(option_of(socket, TCP_KEEPIDLE) +
+                option_of(socket, TCP_KEEPINTVL) * option_of(socket, TCP_KEEPCNT),
+            25);
+}
+
+TEST(TcpConnection, ErrorsNameThePeer) {
+  internal::Peer peer(3, Descriptor(::open("/dev/null", O_RDWR | O_CLOEXEC)));
+  peer.say_goodbye();
+  for (const bool is_reading : {true, false}) {
+    const Error error = error_of_call([&] { is_reading ? peer.read() : peer.write(); });
+    EXPECT_EQ(error.kind(), ErrorKind::kIo);
+    EXPECT_EQ(error.context().peer, 3);
+  }
+  // An exception here once ended the process.
+  std::vector<PendingWorkPtr> works;
+  peer.abandon(error_to_bytes(Error(ErrorKind::kIo, "stop")), works);
+  EXPECT_TRUE(peer.knows_failure());
 }
 
 // ---- An owner that does not ask

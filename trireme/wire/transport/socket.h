@@ -65,11 +65,17 @@ Descriptor connect_to(const Address& address, const ConnectPolicy& policy);
 /// Local side of a connection or listener, in numbers.
 Address local_address(const Descriptor& socket);
 
-/// Small messages leave at once; a host that vanishes without a word is noticed within about 25 s.
+/// Small messages leave at once; a host that vanishes without a word is noticed within about 25 s,
+/// whether bytes are under way to it or not. So is one that takes nothing of them for as long: a
+/// process that was stopped.
 void set_options_of_connection(const Descriptor& socket);
 
 /// Size of the kernel's buffers for each direction.
 void set_buffer_size(const Descriptor& socket, int bytes);
+
+/// Whether the system's error `code` of a read or write means that the connection has ended: the
+/// other side closed or reset it, or its host cannot be reached any more.
+bool is_end_of_connection(int code);
 
 /// Reads or writes once: number of bytes, 0 where it would block; nothing at the connection's end.
 std::optional<std::size_t> read_some(const Descriptor& socket, std::span<std::byte> memory);

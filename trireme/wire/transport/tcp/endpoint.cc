@@ -111,7 +111,7 @@ void TcpEndpoint::write_to_peers() {
       // Where the socket was full, an event will tell.
       if (peer.wants_to_write() && !peer.interest.in_writing) peer.write();
     });
-    update_interest(rank, peer);
+    attempt([&, rank = rank, &peer = peer] { update_interest(rank, peer); });
   }
 }
 

@@ -34,7 +34,8 @@ struct Frame {
 inline constexpr std::size_t kHeaderBytes = 64;
 using FrameHeader = std::array<std::byte, kHeaderBytes>;
 
-/// Longest payload of data: between segments other frames get their turn.
+/// Longest payload of data: between segments control frames get their turn. Messages do not: one
+/// follows another.
 inline constexpr std::size_t kMaxSegment = 256 * 1024;
 inline constexpr std::size_t kMaxPoison = 64 * 1024;
 inline constexpr std::uint64_t kMaxMessage = std::uint64_t{1} << 48;

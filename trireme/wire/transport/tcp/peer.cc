@@ -39,8 +39,9 @@ void Peer::read() {
   if (!socket_.is_open() || is_garbage_) return;
   try {
     if (reader_.read(socket_, *this)) return;
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kCorruptData || has_poisoned_) throw;
+  } catch (Error& error) {
+    if (has_poisoned_) throw;  // its cause, as all ranks print it
+    if (error.kind() != ErrorKind::kCorruptData) throw Error(error.add({.peer = rank_}));
     is_garbage_ = true;
     Error named(ErrorKind::kCorruptData,
                 "rank " + std::to_string(rank_) + " sent what cannot be read: " + error.message());
@@ -48,6 +49,14 @@ void Peer::read() {
   }
   close();
   if (!has_said_goodbye_) throw lost_rank(rank_, "its connection closed");
+}
+
+void Peer::write() {
+  try {
+    writer_.write(socket_);
+  } catch (Error& error) {
+    throw Error(error.add({.peer = rank_}));
+  }
 }
 
 std::span<std::byte> Peer::begin_frame(const Frame& frame) {
@@ -124,7 +133,11 @@ void Peer::abandon(const std::vector<std::byte>& poison, std::vector<PendingWork
   writer_.abandon(works);
   if (!socket_.is_open()) return;
   writer_.queue_control({.kind = FrameKind::kPoison}, poison);
-  writer_.write(socket_);
+  try {
+    writer_.write(socket_);
+  } catch (const Error&) {  // a later error: this peer cannot be told
+    close();
+  }
   if (is_garbage_) close();
 }
 

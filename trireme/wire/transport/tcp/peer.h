@@ -11,16 +11,19 @@
 
 namespace trireme::transport::internal {
 
+// clang-format off
 /// The protocol with one other rank:
 ///
-///     receiver                                sender
-///     recv posted      -- credit(tag) -->     takes the oldest send of this tag, now or when
-///     posted placement called <-- data(tag, 0) --    first segment work done        <-- data(tag,
-///     k) --    last segment; work done when it is written
+///     receiver                                 sender
+///     recv posted        -- credit(tag) -->    takes the oldest send of this tag, or the next
+///     placement called   <-- data(tag, 0) --   first segment
+///     ...
+///     work done          <-- data(tag, k) --   last segment; work done when it is written
 ///
 /// Whatever ends the world is thrown as an Error; `abandon` must follow, on all peers.
 ///
 /// Threads  confined to the progress thread.
+// clang-format on
 class Peer final : private FrameHandler {
  public:
   Peer(int rank, Descriptor socket) : rank_(rank), socket_(std::move(socket)) {}
@@ -31,9 +34,9 @@ class Peer final : private FrameHandler {
 
   void say_goodbye() { writer_.queue_control({.kind = FrameKind::kGoodbye}); }
 
-  /// As far as possible without blocking.
+  /// As far as possible without blocking. Errors of this connection name the peer.
   void read();
-  void write() { writer_.write(socket_); }
+  void write();
 
   /// The world has failed: sends `poison` (error_form.h), drops what arrives from now on, and lets
   /// go of all memory that is lent. `works` gets the works, to be failed.
