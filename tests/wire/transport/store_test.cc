@@ -1,7 +1,11 @@
 #include "trireme/wire/transport/store.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <future>
@@ -139,6 +143,16 @@ TEST(Store, TheOwnerMaySayWhoIsLost) {
   EXPECT_EQ(error_of_call([&] { a.get("key", 20s); }).message(), text);
 }
 
+TEST(Store, WhoHasSaidGoodbyeIsNotLostByItsEnd) {
+  StoreServer server;
+  StoreClient a(server.address(), 0);
+  StoreClient(server.address(), 1).shutdown();
+  server.mark_lost(1, "its process ended");
+  a.check();
+  server.mark_lost(2, "it never came");
+  EXPECT_EQ(error_of_call([&] { a.check(); }).message(), "rank 2 is lost: it never came");
+}
+
 TEST(Store, ItsEndIsALoss) {
   auto server = std::make_unique<StoreServer>();
   StoreClient client(server->address(), 0);
@@ -242,6 +256,56 @@ TEST(Store, GarbageFromARankIsItsLoss) {
     EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);
     EXPECT_THAT(error.message(), HasSubstr("rank 7 is lost: its connection to the store failed"));
   }
+}
+
+/// A rank that waits for `key`, of whose connection the server's end is no socket any more:
+/// whatever the server does with it fails.
+Descriptor broken_waiting_rank(StoreClient& other, const Address& address, int rank) {
+  Descriptor client = connect_to(address, {});
+  write_some(client, to_bytes({.verb = StoreVerb::kHello, .number = rank}));
+  std::array<std::byte, 1000> answer;
+  EXPECT_TRUE(wait_readable(client, Clock::now() + 5s));
+  EXPECT_GT(read_some(client, answer), 0U);
+  write_some(client, to_bytes({.verb = StoreVerb::kGet, .key = "key"}));
+  other.add("waiting", 1);  // what is asked later is served later
+  const int port = local_address(client).port;
+  const Descriptor no_socket(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  for (int number = 3; number < 1024; ++number) {
+    sockaddr_in peer{};
+    socklen_t size = sizeof(peer);
+    if (::getpeername(number, reinterpret_cast<sockaddr*>(&peer), &size) != 0) continue;
+    if (ntohs(peer.sin_port) == port) ::dup3(no_socket.number(), number, O_CLOEXEC);
+  }
+  return client;
+}
+
+// The one that set the key was.
+TEST(Store, WhoCannotBeAnsweredIsTheLostOne) {
+  const StoreServer server;
+  StoreClient setter(server.address(), 0);
+  const Descriptor waiting = broken_waiting_rank(setter, server.address(), 7);
+  setter.set("key", "value");
+  const Error error = error_of_call([&] { setter.check(); });
+  EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);
+  EXPECT_THAT(error.message(), HasSubstr("rank 7 is lost: its connection to the store failed"));
+  setter.set("key", "again");
+}
+
+// The process ended, by an exception out of the store's thread.
+TEST(Store, ALossIsToldToWhoCanHearIt) {
+  const StoreServer server;
+  StoreClient client(server.address(), 0);
+  auto lost = std::make_unique<StoreClient>(server.address(), 2);
+  const Descriptor deaf = broken_waiting_rank(client, server.address(), 7);
+  auto waiting = std::async(std::launch::async,
+                            [&] { return error_of_call([&] { client.get("never", 20s); }); });
+  EXPECT_EQ(waiting.wait_for(20ms), std::future_status::timeout);
+  lost.reset();
+  EXPECT_EQ(waiting.get().message(), "rank 2 is lost: its connection closed");
+  StoreClient late(server.address(), 5);
+  late.set("key", "value");
+  EXPECT_EQ(error_of_call([&] { late.check(); }).message(),
+            "rank 2 is lost: its connection closed");
 }
 
 TEST(Address, TextForm) {

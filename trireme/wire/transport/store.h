@@ -13,7 +13,8 @@ namespace trireme::transport {
 
 /// Where ranks find each other: a map from keys to values (any bytes), which one process serves.
 ///
-/// Once a rank is lost - its client's connection ended without goodbye, or the owner said so -
+/// Once a rank is lost - its client's connection ended without goodbye or failed, or the owner said
+/// so -
 /// every get and check fails with kPeerLost naming that rank, now and later. The first loss stays.
 ///
 /// Threads  safe from any thread; the work is done on one of its own.
@@ -28,7 +29,8 @@ class StoreServer {
   /// Where it listens, with the port it has got.
   const Address& address() const;
 
-  /// For who started the ranks and sees one end: `rank 2 is lost: <why>`.
+  /// For who started the ranks and sees one end: `rank 2 is lost: <why>`, unless it has said
+  /// goodbye.
   void mark_lost(int rank, const std::string& why);
 
  private:

@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "trireme/base/error.h"
@@ -27,6 +30,7 @@ struct Client {
   bool has_said_goodbye = false;
   std::optional<StoreMessage> waiting_get;
   Poller::Interest interest;
+  std::optional<std::string> why_broken;  ///< Its connection is to be ended.
 };
 
 [[noreturn]] void refuse_bytes(const std::string& problem) {
@@ -36,6 +40,9 @@ struct Client {
 }  // namespace
 
 /// All but `post` is confined to the thread.
+///
+/// Serving one client writes to others: to those who wait for what it sets, and at a loss to all
+/// who wait. So a connection that breaks is marked, and ended when nobody is being served.
 class StoreServer::Service {
  public:
   explicit Service(const Address& address)
@@ -52,22 +59,35 @@ class StoreServer::Service {
   const Address& address() const { return address_; }
 
   void mark_lost(int rank, const std::string& why) {
-    poller_.post([this, rank, why] { lose(rank, why); });
+    poller_.post([this, rank, why] {
+      if (!ended_well_.contains(rank)) lose(rank, why);
+    });
   }
 
  private:
   void serve() {
-    while (!is_stopping_) {
-      const std::chrono::milliseconds pause(is_full_ ? 100 : 3'600'000);
-      for (const Poller::Event& event : poller_.wait(Clock::now() + pause)) {
-        if (event.id == kListenerId) {
-          accept_clients();
-        } else if (clients_.contains(event.id)) {
-          serve_client(event.id, event);
-        }
-      }
-      if (std::exchange(is_full_, false)) poller_.change(listener_, kListenerId, {});
+    try {
+      while (!is_stopping_) serve_events();
+    } catch (const std::exception&) {  // of waiting itself: nobody can be served any more
     }
+    clients_.clear();  // to the ranks, the store is lost
+    listener_.reset();
+  }
+
+  void serve_events() {
+    const std::chrono::milliseconds pause(is_full_ ? 100 : 3'600'000);
+    const std::vector<Poller::Event> events = poller_.wait(Clock::now() + pause);
+    end_broken();  // those of posted functions
+    for (const Poller::Event& event : events) {
+      const auto client = clients_.find(event.id);
+      if (event.id == kListenerId) {
+        accept_clients();
+      } else if (client != clients_.end() && !client->second.why_broken) {
+        serve_client(event.id, client->second, event);
+      }
+      end_broken();
+    }
+    if (std::exchange(is_full_, false)) poller_.change(listener_, kListenerId, {});
   }
 
   void accept_clients() {
@@ -78,26 +98,35 @@ class StoreServer::Service {
         poller_.add(*socket, id);
         clients_[id].socket = std::move(*socket);
       }
-    } catch (const Error&) {  // out of descriptors: those who wait get in later
+    } catch (const std::exception&) {  // out of descriptors: those who wait get in later
       poller_.change(listener_, kListenerId, {.in_reading = false});
       is_full_ = true;
     }
   }
 
-  /// Whatever a client does wrong ends its connection and nothing else.
-  void serve_client(std::uint64_t id, const Poller::Event& event) {
-    Client& client = clients_.at(id);
-    try {
+  void serve_client(std::uint64_t id, Client& client, const Poller::Event& event) {
+    attempt(client, [&] {
       if (event.is_writable) write(client);
-      if (event.is_readable && !read(client)) return end(id, "its connection closed");
+      if (event.is_readable && !read(client)) {
+        client.why_broken = "its connection closed";
+        return;
+      }
       while (client.to_send.empty()) {  // answers are taken before more is asked
         const auto message = take_store_message(client.received);
         if (!message) break;
         handle(client, *message);
       }
       update_interest(id, client);
+    });
+  }
+
+  /// Whatever goes wrong with a client breaks its connection and nothing else.
+  static void attempt(Client& client, const std::function<void()>& step) {
+    try {
+      step();
     } catch (const std::exception& error) {
-      end(id, std::string("its connection to the store failed: ") + error.what());
+      if (client.why_broken) return;
+      client.why_broken = std::string("its connection to the store failed: ") + error.what();
     }
   }
 
@@ -126,11 +155,17 @@ class StoreServer::Service {
     client.interest = interest;
   }
 
-  void end(std::uint64_t id, const std::string& why) {
-    const auto node = clients_.extract(id);
-    const Client& client = node.mapped();
-    poller_.remove(client.socket);
-    if (client.rank && !client.has_said_goodbye) lose(*client.rank, why);
+  /// Ends the connections that are broken, and those that break when the others learn of it.
+  void end_broken() {
+    const auto is_broken = [](const auto& entry) { return entry.second.why_broken.has_value(); };
+    auto found = std::find_if(clients_.begin(), clients_.end(), is_broken);
+    while (found != clients_.end()) {
+      auto node = clients_.extract(found);
+      Client& client = node.mapped();
+      if (client.rank && !client.has_said_goodbye) lose(*client.rank, *client.why_broken);
+      attempt(client, [&] { poller_.remove(client.socket); });
+      found = std::find_if(clients_.begin(), clients_.end(), is_broken);
+    }
   }
 
   void handle(Client& client, const StoreMessage& message) {
@@ -153,6 +188,7 @@ class StoreServer::Service {
         return lost_ ? answer(client, message, *lost_) : answer(client, message, "");
       case StoreVerb::kGoodbye:
         client.has_said_goodbye = true;
+        ended_well_.insert(*client.rank);
         return answer(client, message, "");
       case StoreVerb::kValue:
       case StoreVerb::kError:
@@ -201,8 +237,10 @@ class StoreServer::Service {
   }
 
   void answer_waiting(std::uint64_t id, Client& client) {
-    answer_get(client);
-    update_interest(id, client);
+    attempt(client, [&] {
+      answer_get(client);
+      update_interest(id, client);
+    });
   }
 
   /// Answers a client's get if that can be done now.
@@ -229,7 +267,7 @@ class StoreServer::Service {
     write(client);
   }
 
-  const Descriptor listener_;
+  Descriptor listener_;
   const Address address_;
   Poller poller_;
   bool is_stopping_ = false;
@@ -237,6 +275,7 @@ class StoreServer::Service {
   std::uint64_t last_id_ = kListenerId;
   std::map<std::uint64_t, Client> clients_;
   std::map<std::string, std::string> values_;
+  std::set<int> ended_well_;  ///< Ranks that said goodbye.
   std::optional<Error> lost_;
   std::optional<LibraryThread> thread_;
 };
