@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <random>
 
 #include "tests/graphs/graph_builder.h"
@@ -111,6 +112,49 @@ TEST(RangeCost, IsWhatTheForecastSaysOfAFinishedPlan) {
     }
     if (HasFailure()) FAIL() << "round " << round;
   }
+}
+
+/// The least largest cost of `num_stages` ranges from `begin` on, every partition tried, each range
+/// priced by itself; infinity where none is within the limit.
+double exhaustive(RangeCost& range, const std::vector<bool>& allowed, double limit, int begin,
+                  int stage, int num_stages) {
+  const int size = static_cast<int>(allowed.size()) - 1;
+  const bool is_last = stage + 1 == num_stages;
+  double best = std::numeric_limits<double>::infinity();
+  for (int end = is_last ? size : begin + 1; end <= size; ++end) {
+    if (!is_last && (end == size || !allowed[end])) continue;
+    range.begin(begin);
+    for (int p = begin; p < end; ++p) range.extend();
+    const RangePrice price = range.price(stage);
+    if (price.bound > limit) continue;
+    const double rest = is_last ? 0 : exhaustive(range, allowed, limit, end, stage + 1, num_stages);
+    best = std::min(best, std::max(price.cost, rest));
+  }
+  return best;
+}
+
+/// Graphs with parameters that several nodes use, cuts that are not allowed, and a memory cap.
+TEST(RangeCost, TheBestPartitionWithTiesIsFound) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  int num_found = 0;
+  for (int round = 0; round < 3000; ++round) {
+    const Model model = random_model(random, 4 + static_cast<int>(random() % 11));
+    const int num_stages = 2 + static_cast<int>(random() % 3);
+    RangeCost range(
+        model.graph, model.profile,
+        {.num_microbatches = 3, .in_flight = std::vector<int>(num_stages, 1 + random() % 4)},
+        RangeGoal::kTime);
+    const double limit = random() % 2 == 0 ? 500.0 + static_cast<double>(random() % 3000) : 1e9;
+    const std::vector<bool> allowed = graph::allowed_cuts(model.graph);
+    const auto found = cut_chain(range, {allowed, {}, std::vector<double>(num_stages, limit)});
+    const double best = exhaustive(range, allowed, limit, 0, 0, num_stages);
+    EXPECT_EQ(found ? found->cost : std::numeric_limits<double>::infinity(), best);
+    num_found += found ? 1 : 0;
+    if (HasFailure()) FAIL() << "round " << round;
+  }
+  EXPECT_GT(num_found, 500);
 }
 
 TEST(RangeCost, AMirrorCostsItsMessages) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 
 #include "trireme/plan/graph/bytes.h"
 #include "trireme/plan/graph/index.h"
@@ -44,25 +45,30 @@ std::vector<Group> groups_of(const Profile& profile, const std::vector<NodeTime>
   return groups;
 }
 
-/// Bytes that one node keeps for its backward, each memory once, parameters and the like left out.
-std::int64_t kept_bytes(const Profile& profile, const graph::Graph& graph, int position) {
+/// Memory of parameters, inputs and the like: nobody keeps it for a backward.
+std::set<int> lasting_storages(const graph::Graph& graph) {
+  std::set<int> storages;
+  for (const graph::Value& value : graph.values) {
+    if (value.source != graph::ValueSource::kNode) storages.insert(value.storage_id);
+  }
+  return storages;
+}
+
+/// Bytes that one node keeps for its backward, each memory once, what lasts anyway left out.
+std::int64_t kept_bytes(const Profile& profile, const graph::Graph& graph, int position,
+                        const std::set<int>& lasting) {
   const NodeCost& cost = profile.costs[profile.cost_of[position]];
   const graph::Node& node = graph.nodes[position];
   const std::vector<graph::ValueId> inputs = graph::input_values(node);
   std::vector<graph::ValueId> saved;
   for (const int index : cost.saved_inputs) saved.push_back(inputs[index]);
   for (const int index : cost.saved_outputs) saved.push_back(node.outputs[index]);
-  std::vector<int> storages;
+  std::set<int> counted = lasting;
   std::int64_t bytes = cost.kept_bytes;
   for (const graph::ValueId id : saved) {
     if (id < 0) continue;
     const graph::Value& value = graph.values[id];
-    const bool is_activation = value.source == graph::ValueSource::kNode;
-    if (!is_activation ||
-        std::find(storages.begin(), storages.end(), value.storage_id) != storages.end()) {
-      continue;
-    }
-    storages.push_back(value.storage_id);
+    if (!counted.insert(value.storage_id).second) continue;
     bytes += graph::bytes_at(value, profile.microbatch);
   }
   return bytes;
@@ -71,6 +77,7 @@ std::int64_t kept_bytes(const Profile& profile, const graph::Graph& graph, int p
 std::string nodes_text(const Profile& profile, const graph::Graph& graph,
                        const std::vector<NodeTime>& times) {
   const std::vector<Group> groups = groups_of(profile, times);
+  const std::set<int> lasting = lasting_storages(graph);
   std::vector<std::size_t> order;
   double total = 0;
   for (std::size_t c = 0; c < groups.size(); ++c) {
@@ -90,7 +97,7 @@ std::string nodes_text(const Profile& profile, const graph::Graph& graph,
     table.add({graph::shortened(cost.key, kNameColumns), std::to_string(group.num_nodes),
                fixed(group.forward_us, 1), fixed(group.input_us, 1), fixed(group.weight_us, 1),
                percent(total > 0 ? group.total_us() / total : 0),
-               bytes_text(kept_bytes(profile, graph, group.first)),
+               bytes_text(kept_bytes(profile, graph, group.first, lasting)),
                bytes_text(std::max(cost.forward_workspace_bytes, cost.backward_workspace_bytes)),
                percent(cost.spread)});
   }
