@@ -20,6 +20,7 @@
 #include "trireme/engine/train/evaluate_ranks.h"
 #include "trireme/engine/train/gather_state.h"
 #include "trireme/engine/train/measured_timeline.h"
+#include "trireme/engine/train/memory_check.h"
 #include "trireme/engine/train/session.h"
 #include "trireme/plan/layout/json.h"
 #include "trireme/plan/profile/json.h"
@@ -207,6 +208,7 @@ int train_rank(const Options& options, const Context& context, const train::Worl
   const Training training(options, context);
   train::require_same(world, layout::plan_sha256(training.plan), "plan or model");
   train::require_same(world, shared_text(options), "training options");
+  train::check_memory(world, training.plan);
   std::optional<record::Recording> evaluation;
   if (training.workload.evaluation) evaluation = training.record(graph::Mode::kEval);
   train::RankSession session(world, training.workload, training.recorded, training.plan,

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/engine/train/layouts.h"
+#include "trireme/engine/train/memory_check.h"
 
 namespace trireme::train {
 namespace {
@@ -53,6 +54,22 @@ TEST(VerifyRank, OtherBitsAreNamedOnAllRanks) {
 TEST(VerifyRank, WhatNobodyHoldsIsADifference) {
   EXPECT_EQ(difference_after([](RunRecord& r) { r.weights["lost"] = at::ones({2}); }),
             "rank 0: weight 'lost' is held by no rank");
+}
+
+TEST(CheckMemory, SaysHowManyBytesTooMany) {
+  layout::Plan plan = plan_of({.model = kMlp.model, .stages = 2});
+  const auto check = [&plan](std::int64_t bytes) {
+    plan.prediction = layout::Prediction{.peak_bytes = {{{"parameters", bytes}}, {}}};
+    run_ranks(2, [&plan](const World& world) { check_memory(world, plan); });
+  };
+  EXPECT_NO_THROW(check(1 << 20));
+  try {
+    check(std::int64_t{1} << 50);
+    ADD_FAILURE() << "a pebibyte fits";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kResourceExhausted);
+    EXPECT_THAT(error.message(), testing::HasSubstr("more than it has left; partition with"));
+  }
 }
 
 TEST(RankSession, ChecksDriftOnTheModelThatItTrains) {
