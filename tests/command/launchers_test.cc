@@ -1,8 +1,13 @@
 // Ranks that others than `train` start: by hand, and as torchrun does.
 
+#include <array>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "tests/command/rank_processes.h"
+#include "trireme/base/environment.h"
+#include "trireme/base/error.h"
+#include "trireme/command/local_ranks.h"
+#include "trireme/wire/transport/store.h"
 
 namespace trireme::command::test {
 namespace {
@@ -76,6 +81,30 @@ TEST_F(Launchers, APortInUseIsNamed) {
   EXPECT_EQ(rank->wait(), 2);
   EXPECT_THAT(error_of(0), HasSubstr("127.0.0.1:" + port));
   EXPECT_THAT(error_of(0), HasSubstr("another program uses this port"));
+}
+
+/// Not a test of its own: what the ranks of the next one do.
+TEST(LocalRanks, DISABLED_BodyOfARank) {
+  const auto environment = read_environment().ranks;
+  ASSERT_TRUE(environment.has_value());
+  if (environment->rank == 1) return;
+  transport::StoreClient store({environment->store_host, environment->store_port},
+                               environment->rank);
+  try {
+    store.get("key of rank 1", 60s);
+    ADD_FAILURE() << "nobody sets it";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(),
+              "rank 1 is lost: its process ended with exit code 0 before its goodbye");
+  }
+  store.shutdown();
+}
+
+// Rank 0 waited for it as long as it may.
+TEST(LocalRanks, WhoEndsWellBeforeItsGoodbyeIsLost) {
+  constexpr std::array kWords = {"ranks", "--gtest_filter=LocalRanks.DISABLED_BodyOfARank",
+                                 "--gtest_also_run_disabled_tests", "--gtest_brief=1"};
+  EXPECT_EQ(run_local_ranks(2, kWords), 0);
 }
 
 // torchrun serves a store for its ranks; they ask it where rank 0 serves ours.

@@ -113,6 +113,25 @@ TEST_F(RankKill, TheLauncherTakesItsRanksAlong) {
   }
 }
 
+// On a loaded machine the launcher looks when the others have ended too; it named the lowest rank.
+TEST_F(RankKill, IsToldFromWhatFollows) {
+  Words words = kEndlessTraining;
+  words.push_back(path("metrics"));
+  const auto launcher = start(words);
+  wait_for_steps();
+  std::vector<pid_t> ranks;
+  for (int rank = 0; rank < kRanks; ++rank) ranks.push_back(wait_for_event("start", rank));
+  launcher->stop();
+  kill_process(ranks[2]);
+  for (const pid_t process : ranks) {
+    ASSERT_GT(process, 1);
+    wait_until([process] { return !is_running(process); }, "the end of a rank");
+  }
+  launcher->go_on();
+  EXPECT_EQ(launcher->wait(), 1);
+  EXPECT_THAT(launcher->error(), HasSubstr("rank 2 failed: its process was ended by signal 9"));
+}
+
 class RankKillByHand : public RankKill {
  protected:
   void expect_end(std::vector<std::unique_ptr<Process>>& ranks, int victim) {

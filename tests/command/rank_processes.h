@@ -109,6 +109,10 @@ class Process {
 
   void kill() const { kill_process(pid_); }
 
+  /// It does nothing until told to go on.
+  void stop() const { ASSERT_EQ(::kill(pid_, SIGSTOP), 0); }
+  void go_on() const { ASSERT_EQ(::kill(pid_, SIGCONT), 0); }
+
   /// Its exit code, -1 for a signal; a test failure where it has not ended in that time.
   int wait(std::chrono::milliseconds time = kPatience) {
     pollfd entry{.fd = ended_.number(), .events = POLLIN, .revents = 0};

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -66,26 +67,33 @@ Process start(int rank, int num_ranks, std::span<const char* const> argv,
   return process;
 }
 
-/// Takes the exit status of a process that has ended: its code, and why it counts as lost.
+/// How a rank's process has ended.
 struct End {
-  int code = 0;
-  std::string why;
+  int rank = 0;
+  int code = 0;  ///< 1 for a signal.
+  bool is_by_signal = false;
+  std::string why_lost;
 };
 
+/// Takes the exit status of a process that has ended.
 End take_end(const Process& process) {
   int status = 0;
   waitpid(process.pid, &status, 0);
   if (WIFSIGNALED(status)) {
-    return {1, "its process was ended by signal " + std::to_string(WTERMSIG(status)) + " (" +
-                   strsignal(WTERMSIG(status)) + ")"};
+    return {process.rank, 1, true,
+            "its process was ended by signal " + std::to_string(WTERMSIG(status)) + " (" +
+                strsignal(WTERMSIG(status)) + ")"};
   }
   const int code = WEXITSTATUS(status);
-  return {code, code == 0 ? "" : "its process ended with exit code " + std::to_string(code)};
+  return {process.rank, code, false,
+          "its process ended with exit code " + std::to_string(code) +
+              (code == 0 ? " before its goodbye" : "")};
 }
 
-/// Waits until one of the processes has ended or `until` has come; its index, if one has.
-std::optional<std::size_t> wait_for_end(const std::vector<Process>& processes,
-                                        std::optional<Clock::time_point> until) {
+/// Waits until processes have ended or `until` has come. Takes those that have ended, the ones
+/// ended by a signal first: the others may have failed only because they lost those.
+std::vector<End> wait_for_ends(std::vector<Process>& processes,
+                               std::optional<Clock::time_point> until) {
   std::vector<pollfd> polled;
   for (const Process& process : processes) polled.push_back({process.ended.number(), POLLIN, 0});
   int wait_ms = -1;
@@ -93,11 +101,19 @@ std::optional<std::size_t> wait_for_end(const std::vector<Process>& processes,
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(*until - Clock::now()).count();
     wait_ms = left < 0 ? 0 : static_cast<int>(left);
   }
-  if (poll(polled.data(), polled.size(), wait_ms) <= 0) return std::nullopt;
+  if (poll(polled.data(), polled.size(), wait_ms) <= 0) return {};
+  std::vector<End> ends;
+  std::vector<Process> running;
   for (std::size_t i = 0; i < polled.size(); ++i) {
-    if (polled[i].revents != 0) return i;
+    if (polled[i].revents != 0) {
+      ends.push_back(take_end(processes[i]));
+    } else {
+      running.push_back(std::move(processes[i]));
+    }
   }
-  return std::nullopt;
+  processes = std::move(running);
+  std::stable_partition(ends.begin(), ends.end(), [](const End& end) { return end.is_by_signal; });
+  return ends;
 }
 
 }  // namespace
@@ -111,22 +127,18 @@ int run_local_ranks(int num_ranks, std::span<const char* const> argv) {
   int code = 0;
   std::optional<Clock::time_point> grace;
   while (!processes.empty()) {
-    const auto ended = wait_for_end(processes, grace);
-    if (!ended) {
-      if (!grace || Clock::now() < *grace) continue;
+    const std::vector<End> ends = wait_for_ends(processes, grace);
+    if (ends.empty() && grace && Clock::now() >= *grace) {
       for (const Process& process : processes) kill(process.pid, SIGKILL);
       grace.reset();
-      continue;
     }
-    const int rank = processes[*ended].rank;
-    const End end = take_end(processes[*ended]);
-    processes.erase(processes.begin() + static_cast<std::ptrdiff_t>(*ended));
-    if (end.code == 0) continue;
-    store.mark_lost(rank, end.why);
-    if (code != 0) continue;
-    code = end.code;
-    grace = Clock::now() + std::chrono::seconds(kGraceSeconds);
-    std::fprintf(stderr, "trireme: rank %d failed: %s\n", rank, end.why.c_str());
+    for (const End& end : ends) {
+      store.mark_lost(end.rank, end.why_lost);  // the store knows who has said goodbye
+      if (end.code == 0 || code != 0) continue;
+      code = end.code;
+      grace = Clock::now() + std::chrono::seconds(kGraceSeconds);
+      std::fprintf(stderr, "trireme: rank %d failed: %s\n", end.rank, end.why_lost.c_str());
+    }
   }
   return code;
 }
