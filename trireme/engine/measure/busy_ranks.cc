@@ -27,7 +27,8 @@ void BusyRanks::wait(const transport::WorkPtr& work, const char* operation) cons
                                         transport::ranks_text(group_->missing()));
     transport::give_up(*work, group_->endpoint(), late.add(context));
   } catch (Error& error) {
-    throw error.add(context);
+    error.add(context);
+    throw;
   }
 }
 

@@ -83,7 +83,8 @@ class LinkTimer {
                                           " ms for rank " + std::to_string(peer));
       transport::give_up(*work, endpoint_, late.add(context));
     } catch (Error& error) {
-      throw error.add(context);
+      error.add(context);
+      throw;
     }
   }
 

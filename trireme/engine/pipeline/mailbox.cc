@@ -57,16 +57,14 @@ void await(const Awaited& awaited, const WatchOptions& watch, const Place& place
       watch.logger.warning(text);
     }
   } catch (Error& error) {
-    throw error.add(context_of(place, awaited.missing()));
+    error.add(context_of(place, awaited.missing()));
+    throw;
   }
 }
 
 Mailbox::Mailbox(const schedule::StepProgram& program, int rank, transport::Endpoint& endpoint,
                  WatchOptions watch)
-    : program_(program),
-      endpoint_(endpoint),
-      watch_(std::move(watch)),
-      inboxes_(program.channels.size()) {
+    : endpoint_(endpoint), watch_(std::move(watch)), inboxes_(program.channels.size()) {
   for (std::size_t c = 0; c < program.channels.size(); ++c) {
     const schedule::Channel& channel = program.channels[c];
     const int peer = channel.from_rank == rank ? channel.to_rank : channel.from_rank;

@@ -53,7 +53,7 @@ class Mailbox {
  public:
   static constexpr int kAhead = 2;
 
-  /// program   outlives the mailbox.
+  /// endpoint   outlives the mailbox.
   Mailbox(const schedule::StepProgram& program, int rank, transport::Endpoint& endpoint,
           WatchOptions watch);
 
@@ -94,7 +94,6 @@ class Mailbox {
   void wait(transport::Work& work, int channel, const Place& place);
   void drop_received();
 
-  const schedule::StepProgram& program_;
   transport::Endpoint& endpoint_;
   WatchOptions watch_;
   std::vector<channel::Channel> channels_;

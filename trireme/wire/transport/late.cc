@@ -1,7 +1,6 @@
 #include "trireme/wire/transport/late.h"
 
 #include <chrono>
-#include <optional>
 
 namespace trireme::transport {
 
@@ -14,12 +13,9 @@ std::string ranks_text(std::span<const int> ranks) {
 
 void give_up(Work& work, Endpoint& endpoint, const Error& late) {
   endpoint.poison(late);
-  try {
-    work.wait_for(std::chrono::milliseconds::max());  // a group's thread may still have to notice
-  } catch (const Error&) {                            // what ended the world, thrown below
-  }
-  const std::optional<Error> first = endpoint.failure();
-  throw Error(first ? *first : late);
+  // A group's thread may still have to notice. The work throws, unless it has just ended well.
+  work.wait_for(std::chrono::milliseconds::max());
+  throw Error(endpoint.failure().value_or(late));
 }
 
 }  // namespace trireme::transport
