@@ -66,6 +66,19 @@ INSTANTIATE_TEST_SUITE_P(Everywhere, RankKillPhase,
                                                           "evaluate", "end"),
                                           testing::Range(0, kRanks)));
 
+// Killed in an operator, where the others measure it too or wait for the next message.
+TEST_F(RankKill, WhileRanksMeasureOrVerify) {
+  const Words profile = {"--model", "gated",         "profile",    "--ranks",       "3",
+                         "--out",   path("profile"), "--topology", path("topology")};
+  Words verify = kThreeStages;
+  verify[2] = "verify";
+  for (const Words& words : {profile, verify}) {
+    SetUp();
+    const auto launcher = start(words, {{"RANK_TEST_STOP", "forward:1"}});
+    expect_end(*launcher, wait_for_event("stop", 1), 1);
+  }
+}
+
 TEST_F(RankKill, WhileStepsAreRun) {
   for (int victim = 0; victim < kRanks; ++victim) {
     SetUp();
