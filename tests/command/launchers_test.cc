@@ -21,7 +21,6 @@ class Launchers : public RankTest {
  protected:
   /// Starts two ranks that differ in `own`: both refuse, with a message that has `what`.
   void expect_refusal(const std::vector<Words>& own, const std::string& what) {
-    SetUp();
     const auto ranks = start_by_hand(kTwoStages, 2, free_port(), own);
     for (int rank = 0; rank < 2; ++rank) {
       EXPECT_EQ(ranks[rank]->wait(), 2) << errors();
