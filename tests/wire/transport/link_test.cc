@@ -4,18 +4,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <functional>
 #include <future>
+#include <iterator>
 #include <memory>
+#include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -32,17 +35,26 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kNoticed = 40s;  // 25 s, and what the kernel's timers add
 
 /// Why the test cannot be run on this machine.
-struct NotPermitted {
-  std::string why;
+struct NotPermitted : std::runtime_error {
+  using std::runtime_error::runtime_error;
 };
 
-void run_ip(const std::string& words) {
-  if (std::system(("ip " + words).c_str()) != 0) throw NotPermitted{"'ip " + words + "' fails"};
+void run_ip(const std::string& text) {
+  std::istringstream stream("ip " + text);
+  std::vector<std::string> words(std::istream_iterator<std::string>(stream), {});
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  pid_t process = -1;
+  int status = -1;
+  const int failed = ::posix_spawnp(&process, "ip", nullptr, nullptr, pointers.data(), environ);
+  if (failed == 0) ::waitpid(process, &status, 0);
+  if (status != 0) throw NotPermitted("'ip " + text + "' fails");
 }
 
 void enter_new_namespaces(int flags) {
   if (::unshare(flags) != 0) {
-    throw NotPermitted{std::string("no network namespaces: ") + std::strerror(errno)};
+    throw NotPermitted(std::string("no network namespaces: ") + std::strerror(errno));
   }
 }
 
@@ -123,7 +135,7 @@ std::string text_of_child(const std::function<std::string()>& body) {
     try {
       text = body();
     } catch (const NotPermitted& error) {
-      text = "skipped: " + error.why;
+      text = std::string("skipped: ") + error.what();
     } catch (const std::exception& error) {
       text = error.what();
     }

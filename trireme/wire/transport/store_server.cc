@@ -68,10 +68,10 @@ class StoreServer::Service {
   void serve() {
     try {
       while (!is_stopping_) serve_events();
-    } catch (const std::exception&) {  // of waiting itself: nobody can be served any more
+    } catch (const std::exception&) {  // of waiting itself: to the ranks, the store is lost
+      clients_.clear();
+      listener_.reset();
     }
-    clients_.clear();  // to the ranks, the store is lost
-    listener_.reset();
   }
 
   void serve_events() {
