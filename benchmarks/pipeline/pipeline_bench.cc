@@ -6,7 +6,9 @@
 // run, rank 0 runs a step of the serial executor while rank 1 waits, and both run a step of the
 // pipeline. The losses of both are compared bit by bit. The bound is the plan's (2.6 of the
 // reference on schedules): no order of the stages' work is faster. Then the same with four ranks,
-// more than this machine has cores, for the prediction alone.
+// more than this machine has cores, for the prediction alone. As a control, all ranks run steps of
+// the serial executor at the same time, without a word between them: what that slows them down by
+// is the machine's share of what is missing to the ideal.
 //
 // --json FILE writes FILE.2ranks and FILE.4ranks.
 
@@ -40,6 +42,7 @@ namespace trireme::benchmarks {
 namespace {
 
 constexpr int kRounds = 20;
+constexpr int kControlRounds = 5;
 constexpr std::int64_t kMicrobatch = 8;
 constexpr std::uint64_t kSeed = 1;
 
@@ -92,21 +95,21 @@ class Run {
 
   Json measure() {
     const layout::Plan plan = make_plan();
-    if (world_.rank() == 0) serial_.emplace(case_.size);
+    serial_.emplace(case_.size);
     const layout::Plan uncut =
         layout::make_manual_plan(parallel_.recording.graph,
                                  graph::graph_sha256(parallel_.recording.graph), {}, case_.batch());
-    std::optional<train::Session> serial;
-    if (serial_) serial.emplace(serial_->workload, serial_->recording, uncut, kOptions);
-    if (serial) serial->step();  // its memory is complete after that
+    train::Session serial(serial_->workload, serial_->recording, uncut, kOptions);
+    serial.step();  // its memory is complete after that
     const std::int64_t other_bytes = memory::memory_use().live_bytes - parallel_bytes();
     train::RankSession session(world_, parallel_.workload, parallel_.recording, plan, kOptions);
     memory::reset_peak();
     session.step();
     session.step();
     const std::int64_t peak = largest(memory::memory_use().peak_bytes - other_bytes);
-    if (serial) serial->step();  // both have made two steps now
+    serial.step();  // both have made two steps now
     alternate_steps(serial, session);
+    measure_interference(serial);
     compare(train::measured_timeline(world_, session));
     const Json drift = measure_drift();
     return report(plan, peak, drift);
@@ -151,22 +154,41 @@ class Run {
     return result;
   }
 
-  void alternate_steps(std::optional<train::Session>& serial, train::RankSession& session) {
+  void alternate_steps(train::Session& serial, train::RankSession& session) {
     for (int round = 0; round < kRounds; ++round) {
       ranks_.barrier();
       const auto begin = std::chrono::steady_clock::now();
       double loss = 0;
-      if (serial) loss = serial->step().losses.total();
+      if (world_.rank() == 0) loss = serial.step().losses.total();
       const auto middle = std::chrono::steady_clock::now();
       ranks_.barrier();
       const auto start = std::chrono::steady_clock::now();
       const double parallel_loss = session.step().losses.total();
       ranks_.barrier();
-      if (!serial) continue;
+      if (world_.rank() != 0) continue;
       serial_ms_.push_back(ms(middle - begin));
       parallel_ms_.push_back(ms(std::chrono::steady_clock::now() - start));
       wrong_ += loss == parallel_loss ? 0 : 1;
     }
+  }
+
+  /// How fast a process is while all ranks work, each for itself, over how fast it is alone: what
+  /// the machine leaves of any speed-up.
+  void measure_interference(train::Session& serial) {
+    std::vector<double> ratios;
+    for (int round = 0; round < kControlRounds; ++round) {
+      ranks_.barrier();
+      const auto begin = std::chrono::steady_clock::now();
+      if (world_.rank() == 0) serial.step();
+      const auto middle = std::chrono::steady_clock::now();
+      ranks_.barrier();
+      const auto start = std::chrono::steady_clock::now();
+      serial.step();
+      const auto end = std::chrono::steady_clock::now();
+      ranks_.barrier();
+      ratios.push_back(ms(middle - begin) / ms(end - start));
+    }
+    beside_others_ = median(ratios);
   }
 
   /// Prints where the last step went, by rank and kind of operation, predicted and measured.
@@ -230,6 +252,7 @@ class Run {
                  {"speedup", speedup},
                  {"ideal_speedup", ideal},
                  {"of_ideal", speedup / ideal},
+                 {"beside_others", beside_others_},
                  {"predicted_ms", plan.prediction->step_ms},
                  {"prediction_error", plan.prediction->step_ms / parallel - 1},
                  {"peak_bytes", peak},
@@ -254,6 +277,7 @@ class Run {
   std::optional<simulate::Forecast> forecast_;
   std::vector<double> serial_ms_, parallel_ms_;
   std::vector<std::int64_t> peaks_;
+  double beside_others_ = 1;
   int wrong_ = 0;
 };
 
@@ -275,7 +299,8 @@ int run_rank(const RankEnvironment& environment, const std::string& json_file) {
     fmt::print(
         "{} {} m={}: serial {:.1f} ms, {} ranks {:.1f} ms: {:.3f}x of ideal {:.3f}x = {:.3f}; "
         "predicted {:.1f} ms ({:+.1f} %); peak {:.1f} MiB, predicted {:.1f} ({:+.1f} %); stage "
-        "{:.1f} ms; wrong {}\n  peaks by rank, measured and predicted: {}\n  drift of the profile: "
+        "{:.1f} ms; wrong {}\n  speed beside others that work for themselves: {:.3f} of alone\n  "
+        "peaks by rank, measured and predicted: {}\n  drift of the profile: "
         "{}\n",
         r["case"].get<std::string>(), r["schedule"].get<std::string>(),
         r["microbatches"].get<int>(), r["serial_ms"].get<double>(), world.size(),
@@ -284,7 +309,8 @@ int run_rank(const RankEnvironment& environment, const std::string& json_file) {
         r["predicted_ms"].get<double>(), 100 * r["prediction_error"].get<double>(),
         r["peak_bytes"].get<double>() / (1 << 20),
         r["predicted_peak_bytes"].get<double>() / (1 << 20), 100 * r["peak_error"].get<double>(),
-        r["stage_ms"].get<double>(), r["wrong"].get<int>(), r["peaks"].dump(), r["drift"].dump());
+        r["stage_ms"].get<double>(), r["wrong"].get<int>(), r["beside_others"].get<double>(),
+        r["peaks"].dump(), r["drift"].dump());
     std::fflush(stdout);
     results.push_back(r);
   }
