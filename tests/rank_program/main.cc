@@ -3,9 +3,8 @@
 //
 //   RANK_TEST_FOLDER   each rank's standard error goes to `stderr.RANK` there; `events` gets lines
 //                      `start RANK PID` and `stop RANK PID`.
-//   RANK_TEST_STOP     words `PHASE:RANK`: the rank stops for ever at its first `start` (before it
-//   knows
-//                      others), `construct`, `record`, `forward` (of a step), `evaluate`, `end`
+//   RANK_TEST_STOP     words `PHASE:RANK`: the rank stops for ever at its first `start` (it knows
+//                      no others), `construct`, `record`, `forward` (of a step), `evaluate`, `end`
 //                      (before its goodbye) or `exit` (after it).
 
 #include <fcntl.h>

@@ -21,10 +21,12 @@ class RangeRuns {
   /// cuts   ascending, allowed.
   RangeRuns(const Subject& subject, std::span<const int> cuts);
 
-  /// A microbatch that has gone forward: a run of each range.
+  /// A microbatch that has gone forward and holds its activations: a run of each range.
   using Microbatch = std::vector<program::StageRun>;
 
   Microbatch forward();
+
+  /// Back through all ranges; lets go of the activations.
   void backward(Microbatch runs);
 
   /// By range, by call: microseconds.
@@ -32,7 +34,7 @@ class RangeRuns {
   const std::vector<std::vector<double>>& backward_us() const { return backward_us_; }
   const layout::Plan& plan() const { return plan_; }
 
-  /// What was measured since the last call, all ranges together; forgets nothing.
+  /// What was measured since the last call, all ranges together.
   Microseconds take_time();
 
   /// Forgets the first `num` calls of each.

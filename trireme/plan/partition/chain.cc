@@ -7,8 +7,7 @@
 // First some good partition is made by filling stages in order up to a cost, which is bisected:
 // what costs more than that is no part of the best one, so most walks are a stage long.
 //
-//     costs 3 1 2 4, two stages:    T[1] = 3 4 6 10    T[2][4] = min(max(3, 7), max(4, 6), max(6,
-//     4))
+//     costs 3 1 2 4, two stages    T[1] = 3 4 6 10    T[2][4] = min(3|7, 4|6, 6|4), | for max
 //                                                              = 6, by the cut at 2 or at 3: 2
 
 namespace trireme::partition {

@@ -196,8 +196,12 @@ void Mesh::tell_connected(const Error& error) {
   for (const Descriptor& socket : sockets_) {
     if (!socket.is_open()) continue;
     FrameWriter writer;
-    writer.queue_control({.kind = FrameKind::kPoison}, error_to_bytes(error));
-    writer.write(socket);  // the first bytes of the connection: there is room
+    writer.queue_control({.kind = FrameKind::kPoison}, error_to_bytes(flattened(error)));
+    try {
+      writer.write(socket);  // the first bytes of the connection: there is room
+    } catch (const Error&) {
+      continue;  // a later error: this peer cannot be told
+    }
   }
 }
 
