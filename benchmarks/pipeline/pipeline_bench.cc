@@ -90,7 +90,7 @@ class Run {
       : case_(one),
         world_(world),
         group_(train::make_world_group(world, "bench")),
-        ranks_(*group_),
+        ranks_(*group_, world.watch),
         parallel_(one.size) {}
 
   Json measure() {

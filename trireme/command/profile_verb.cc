@@ -55,7 +55,7 @@ int profile_rank(const Options& options, const Context& context, const Connected
     train::require_same(connected->world(), shared_text(options, context),
                         "options of the profile");
     group = train::make_world_group(connected->world(), "profile");
-    ranks = measure::BusyRanks(*group);
+    ranks = measure::BusyRanks(*group, connected->world().watch);
   }
   const profile::Profile profile =
       measure::measure_profile({.recording = recording, .batch = batch, .ranks = ranks},

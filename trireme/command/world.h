@@ -25,7 +25,7 @@ class ConnectedWorld {
   void shutdown();
 
  private:
-  pipeline::WatchOptions watch_;
+  transport::WatchOptions watch_;
   std::unique_ptr<transport::StoreServer> server_;  ///< Where this rank serves the store.
   std::unique_ptr<transport::StoreClient> store_;
   std::unique_ptr<transport::Endpoint> endpoint_;

@@ -29,7 +29,7 @@ inline void run_ranks(int num_ranks, std::chrono::milliseconds deadline,
     threads.emplace_back([&, endpoint = endpoint.get()] {
       try {
         collectives::Group group(*endpoint, members, {.name = "all", .deadline = deadline});
-        body(*endpoint, BusyRanks(group));
+        body(*endpoint, BusyRanks(group, {.deadline = deadline}));
       } catch (const std::exception& error) {
         const std::lock_guard lock(mutex);
         if (!failure) failure = std::current_exception();

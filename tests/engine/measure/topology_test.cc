@@ -91,9 +91,7 @@ TEST(LinkMeasureTest, TimesAreTheSameOnAllRanksAndGrowWithTheSize) {
 TEST(LinkMeasureTest, ARankThatDoesNotComeIsNamedAtTheWorldsDeadline) {
   const auto endpoints = transport::make_sim_world(2);
   collectives::Group group(*endpoints[0], {0, 1}, {.name = "all", .deadline = 100ms});
-  const BusyRanks ranks(group);
-  EXPECT_EQ(ranks.deadline(), 100ms);
-  EXPECT_EQ(BusyRanks().deadline(), 0ms);
+  const BusyRanks ranks(group, {.deadline = 100ms});
   try {
     ranks.barrier();
     ADD_FAILURE() << "rank 1 is not there";
@@ -118,8 +116,7 @@ TEST(LinkMeasureTest, AMessageThatDoesNotComeEndsTheWorld) {
     ADD_FAILURE() << "rank 1 gives no answers";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
-    EXPECT_THAT(error.message(), testing::HasSubstr("waited 500 ms for rank 1"));
-    EXPECT_EQ(error.context().operation, "message of the profile");
+    EXPECT_THAT(error.message(), testing::HasSubstr("'message of the profile' for rank 1"));
   }
 }
 

@@ -63,10 +63,11 @@ TEST(Mailbox, HandsMessagesOnInOrderStepAfterStep) {
     }
     for (int m = 0; m < kMessages; ++m) ends.from.send(0, message(static_cast<float>(m)));
     for (int m = 0; m < kMessages; ++m) {
-      const at::Tensor taken = unpack(ends.to.take(0, {1, step, m, "recv"}));
+      const at::Tensor taken =
+          unpack(ends.to.take(0, {.rank = 1, .operation = "recv", .step = step, .microbatch = m}));
       EXPECT_EQ(taken.sum().item<float>(), static_cast<float>(3 * m));
     }
-    ends.from.flush({0, step, -1, "flush"});
+    ends.from.flush({.rank = 0, .operation = "flush", .step = step});
   }
 }
 
@@ -86,14 +87,14 @@ TEST(Mailbox, ReceivesAtMostSoManyAhead) {
       EXPECT_FALSE(works[received]->wait_for(10ms));
     }
     if (taken == kMessages) break;
-    ends.to.take(0, {1, 0, taken, "recv"});
+    ends.to.take(0, {.rank = 1, .operation = "recv", .step = 0, .microbatch = taken});
   }
 }
 
 TEST(Mailbox, SaysWhatItWaitedForInVain) {
   Ends ends(50ms);
   try {
-    ends.to.take(0, {1, 12, 34, "recv v7 m2 0>1"});
+    ends.to.take(0, {.rank = 1, .operation = "recv v7 m2 0>1", .step = 12, .microbatch = 34});
     ADD_FAILURE() << "a message that nobody sent";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
@@ -109,7 +110,7 @@ TEST(Mailbox, SaysWhichMessageNobodyTook) {
   Ends ends(50ms);
   for (int m = 0; m < kMessages; ++m) ends.from.send(0, message(0));
   try {
-    ends.from.flush({0, 3, -1, "end of the step"});
+    ends.from.flush({.rank = 0, .operation = "end of the step", .step = 3});
     ADD_FAILURE() << "nobody has taken the messages";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
@@ -118,58 +119,16 @@ TEST(Mailbox, SaysWhichMessageNobodyTook) {
   }
 }
 
-// The memory of a message went with the frame that waited for it, and the message came later.
-TEST(Mailbox, AWaitGivenUpEndsItsWork) {
-  const auto endpoints = transport::make_sim_world(2);
-  const std::vector<std::byte> sent(12);
-  const auto send = endpoints[1]->send(0, 5, sent);
-  const auto recv = endpoints[1]->recv(0, 6, [](std::size_t) -> std::span<std::byte> {
-    ADD_FAILURE() << "a message for a recv that was given up";
-    return {};
-  });
-  const WatchOptions watch{.deadline = 50ms, .logger = Logger(LogLevel::kOff)};
-  EXPECT_THROW(await(message_work(*recv, *endpoints[1], 0), watch, {1, 2, 3, "recv"}), Error);
-  EXPECT_TRUE(recv->is_done());
-  EXPECT_TRUE(send->is_done());  // the caller's other works too
-  const auto failure = endpoints[0]->failure();
-  ASSERT_TRUE(failure.has_value());
-  EXPECT_EQ(failure->kind(), ErrorKind::kTimeout);
-  EXPECT_EQ(failure->context().rank, 1);
-  EXPECT_EQ(failure->context().peer, 0);
-  EXPECT_EQ(failure->context().step, 2);
-  EXPECT_EQ(failure->context().microbatch, 3);
-  EXPECT_THROW(endpoints[0]->send(1, 6, sent)->wait_for(20s), Error);
-}
-
-// What failed before is the cause, not the wait that it made too long.
-TEST(Mailbox, AWaitGivenUpTellsTheFirstCause) {
-  const auto endpoints = transport::make_sim_world(2);
-  transport::PendingWork never(endpoints[0]->shared_failure());
-  std::thread ends_later([&] {
-    std::this_thread::sleep_for(200ms);
-    never.complete();
-  });
-  endpoints[1]->poison(Error(ErrorKind::kIo, "the disk is full"));
-  const WatchOptions watch{.deadline = 50ms, .logger = Logger(LogLevel::kOff)};
-  try {
-    await(message_work(never, *endpoints[0], 1), watch, {0, 2, 3, "recv"});
-    ADD_FAILURE() << "a work that ended too late";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.message(), "the disk is full");
-    EXPECT_TRUE(never.is_done());
-  }
-  ends_later.join();
-}
-
 TEST(Mailbox, MemoryOfAnotherSizeIsRefused) {
   Ends ends;
   const std::vector<std::byte> sent(12);
   std::vector<std::byte> taken(16);
   for (int m = 0; m < kMessages; ++m) ends.from.send(0, message(0));
-  for (int m = 0; m < kMessages; ++m) ends.to.take(0, {1, 0, m, "recv"});
+  for (int m = 0; m < kMessages; ++m)
+    ends.to.take(0, {.rank = 1, .operation = "recv", .step = 0, .microbatch = m});
   ends.from.send_from(0, sent);
   try {
-    ends.to.take_into(0, taken, {1, 0, -1, "recv site 4"});
+    ends.to.take_into(0, taken, {.rank = 1, .operation = "recv site 4", .step = 0});
     ADD_FAILURE() << "accepted";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("12 bytes, expected 16"));

@@ -41,9 +41,10 @@ TEST(World, AnOperationBehindAnotherNamesWhoIsMissingToo) {
   const transport::WorkPtr first = group->barrier();
   const transport::WorkPtr second = group->barrier();
   EXPECT_FALSE(first->wait_for(50ms));
-  const pipeline::WatchOptions watch{.deadline = 50ms, .logger = Logger(LogLevel::kOff)};
+  const transport::WatchOptions watch{.deadline = 50ms, .logger = Logger(LogLevel::kOff)};
   try {
-    await(*second, *group, watch, {0, 3, -1, "join bucket"});
+    transport::await(collectives::group_work(*second, *group), watch,
+                     {.rank = 0, .operation = "join bucket", .step = 3});
     ADD_FAILURE() << "rank 1 is not there";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kTimeout);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/wire/transport/processes.h"
+#include "tests/wire/transport/ranks.h"
 #include "trireme/wire/collectives/group.h"
 #include "trireme/wire/transport/tcp/world.h"
 
@@ -20,7 +21,7 @@ TEST(Kill, InTheMiddleOfACollective) {
         Group group(*endpoint, {0, 1, 2, 3}, {.name = "data", .id = 1});
         std::vector<float> data(1'000'000);
         for (int round = 0;; ++round) {
-          transport::wait(*group.all_reduce(std::span(data)), std::chrono::seconds(20), {});
+          transport::test::wait_for(group.all_reduce(std::span(data)));
           if (round == 0) ready();
         }
       });
@@ -35,7 +36,7 @@ TEST(Kill, WhileTheOthersWaitInABarrier) {
         Group group(*endpoint, {0, 1, 2, 3}, {.name = "data", .id = 1});
         ready();
         if (rank == 2) transport::test::wait_to_be_killed();
-        transport::wait(*group.barrier(), std::chrono::seconds(20), {});
+        transport::test::wait_for(group.barrier());
       });
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/wire/transport/worlds.h"
+#include "trireme/wire/transport/watch.h"
 
 namespace trireme::transport::test {
 namespace {
@@ -176,15 +177,13 @@ TEST_P(EndpointTest, WaitingTooLongSaysForWhom) {
   Endpoints endpoints = world(2);
   std::vector<std::byte> memory;
   const WorkPtr work = endpoints[0]->recv(1, 3, into(memory));
-  const Error error = error_of_call(
-      [&] { wait(*work, 10ms, {.rank = 0, .peer = 1, .operation = "recv", .step = 4}); });
+  const WatchOptions watch{.deadline = 10ms, .logger = Logger(LogLevel::kOff)};
+  const Error error = error_of_call([&] {
+    await(message_work(*work, *endpoints[0], 1), watch, {.operation = "recv", .step = 4});
+  });
   EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
-  EXPECT_STREQ(error.what(),
-               "timeout: not done after 10 ms; is the peer stuck? (rank 0, peer 1, operation "
-               "recv, step 4)");
-  endpoints[1]->send(0, 3, {});
-  wait_for(work);
-  shut_down(endpoints);
+  EXPECT_EQ(error.message(), "rank 0 has waited 0 s in 'recv' of step 4 for rank 1");
+  EXPECT_EQ(error.context().peer, 1);
 }
 
 }  // namespace

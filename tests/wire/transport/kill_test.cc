@@ -8,6 +8,7 @@
 #include "tests/wire/transport/processes.h"
 #include "tests/wire/transport/ranks.h"
 #include "trireme/wire/transport/tcp/world.h"
+#include "trireme/wire/transport/watch.h"
 
 namespace trireme::transport::test {
 namespace {
@@ -51,7 +52,7 @@ TEST(Kill, WhileNothingMoves) {
     const WorkPtr work = endpoint->recv(rank == 0 ? 1 : 0, 1, into(memory));
     ready();
     if (rank == kVictim) wait_to_be_killed();
-    wait(*work, std::chrono::seconds(20), {.rank = rank});
+    await(message_work(*work, *endpoint, kVictim), {}, {.rank = rank});
   });
 }
 
@@ -67,7 +68,9 @@ TEST(Kill, InTheMiddleOfMessages) {
         works.push_back(endpoint->recv(peer, 1, into(received[peer])));
         works.push_back(endpoint->send(peer, 1, message));
       }
-      for (const WorkPtr& work : works) wait(*work, std::chrono::seconds(20), {.rank = rank});
+      for (const WorkPtr& work : works) {
+        await(message_work(*work, *endpoint, kVictim), {}, {.rank = rank});
+      }
       if (round == 0) ready();
     }
   });
@@ -84,9 +87,11 @@ TEST(Kill, BetweenTwoMessages) {
       ready();
       wait_to_be_killed();
     }
-    wait(*endpoint->recv(kVictim, 1, into(memory)), std::chrono::seconds(20), {.rank = rank});
-    ready();
-    wait(*endpoint->recv(kVictim, 1, into(memory)), std::chrono::seconds(20), {.rank = rank});
+    for (int message = 0; message < 2; ++message) {
+      const WorkPtr work = endpoint->recv(kVictim, 1, into(memory));
+      await(message_work(*work, *endpoint, kVictim), {}, {.rank = rank});
+      if (message == 0) ready();
+    }
   });
 }
 

@@ -66,7 +66,9 @@ inline Placement into(std::vector<std::byte>& memory) {
 }
 
 /// Waits as long as a test may take.
-inline void wait_for(const WorkPtr& work) { wait(*work, std::chrono::seconds(20), {}); }
+inline void wait_for(const WorkPtr& work) {
+  if (!work->wait_for(std::chrono::seconds(20))) throw Error(ErrorKind::kTimeout, "not done");
+}
 
 /// The error that ends `work`; a test failure where there is none within 20 s.
 inline Error error_of(const WorkPtr& work) {

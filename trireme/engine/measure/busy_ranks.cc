@@ -7,7 +7,6 @@
 
 #include "trireme/base/error.h"
 #include "trireme/engine/measure/repeats.h"
-#include "trireme/wire/transport/late.h"
 
 namespace trireme::measure {
 namespace {
@@ -20,20 +19,8 @@ std::span<std::byte> bytes_of(std::vector<T>& items) {
 }  // namespace
 
 void BusyRanks::wait(const transport::WorkPtr& work, const char* operation) const {
-  const ErrorContext context{.rank = group_->endpoint().rank(), .operation = operation};
-  try {
-    if (work->wait_for(deadline() + collectives::Group::kGrace)) return;
-    Error late(ErrorKind::kTimeout, "waited " + std::to_string(deadline().count()) + " ms for " +
-                                        transport::ranks_text(group_->missing()));
-    transport::give_up(*work, group_->endpoint(), late.add(context));
-  } catch (Error& error) {
-    error.add(context);
-    throw;
-  }
-}
-
-std::chrono::milliseconds BusyRanks::deadline() const {
-  return group_ == nullptr ? std::chrono::milliseconds(0) : group_->deadline();
+  transport::await(collectives::group_work(*work, *group_), watch_,
+                   {.rank = group_->endpoint().rank(), .operation = operation});
 }
 
 void BusyRanks::barrier() const {

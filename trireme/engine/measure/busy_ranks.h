@@ -1,7 +1,7 @@
 #pragma once
 
-#include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trireme/wire/collectives/group.h"
@@ -11,22 +11,21 @@ namespace trireme::measure {
 /// The ranks that measure at the same time, each on its own cores but on shared memory and caches:
 /// they do the same things in the same order, so that a node is measured while the others run it.
 ///
-/// All members block; every rank calls them in the same order. Errors are the group's, whose
-/// deadline holds for each call.
+/// All members block; every rank calls them in the same order. Errors are the group's.
 class BusyRanks {
  public:
   /// This rank alone.
   BusyRanks() = default;
 
-  /// group   all ranks that measure; outlives this.
-  explicit BusyRanks(collectives::Group& group) : group_(&group) {}
+  /// group   all ranks that measure; outlives this. watch: of every wait for another rank.
+  BusyRanks(collectives::Group& group, transport::WatchOptions watch)
+      : group_(&group), watch_(std::move(watch)) {}
 
   int num_ranks() const { return group_ == nullptr ? 1 : group_->size(); }
   int rank() const { return group_ == nullptr ? 0 : group_->group_rank(); }
   bool is_first() const { return rank() == 0; }
 
-  /// Of every wait for another rank; none where there is one rank.
-  std::chrono::milliseconds deadline() const;
+  const transport::WatchOptions& watch() const { return watch_; }
 
   /// Until all are here.
   void barrier() const;
@@ -45,6 +44,7 @@ class BusyRanks {
   void wait(const transport::WorkPtr& work, const char* operation) const;
 
   collectives::Group* group_ = nullptr;
+  transport::WatchOptions watch_;
 };
 
 }  // namespace trireme::measure

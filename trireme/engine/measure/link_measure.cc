@@ -10,7 +10,6 @@
 #include "trireme/engine/measure/host_facts.h"
 #include "trireme/engine/measure/repeats.h"
 #include "trireme/wire/channel/channel.h"
-#include "trireme/wire/transport/late.h"
 
 namespace trireme::measure {
 namespace {
@@ -35,9 +34,10 @@ enum class Meanwhile { kSleep, kCompute };
 
 class LinkTimer {
  public:
-  /// deadline   of each message.
-  LinkTimer(transport::Endpoint& endpoint, std::chrono::milliseconds deadline, Meanwhile meanwhile)
-      : endpoint_(endpoint), deadline_(deadline), meanwhile_(meanwhile) {}
+  /// watch   of each message; outlives the timer.
+  LinkTimer(transport::Endpoint& endpoint, const transport::WatchOptions& watch,
+            Meanwhile meanwhile)
+      : endpoint_(endpoint), watch_(watch), meanwhile_(meanwhile) {}
 
   /// Median one-way time; 0 on ranks that do not know it.
   double one_way_us(std::int64_t bytes, int num_round_trips) {
@@ -70,22 +70,10 @@ class LinkTimer {
   }
 
   void wait(const transport::WorkPtr& work, int peer) {
-    const Clock::time_point end = Clock::now() + deadline_;
-    while (meanwhile_ == Meanwhile::kCompute && !work->is_done() && Clock::now() < end) {
-      busy_.slice();
-    }
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
-    const ErrorContext context{
-        .rank = endpoint_.rank(), .peer = peer, .operation = "message of the profile"};
-    try {
-      if (work->wait_for(std::max(left, std::chrono::milliseconds(0)))) return;
-      Error late(ErrorKind::kTimeout, "waited " + std::to_string(deadline_.count()) +
-                                          " ms for rank " + std::to_string(peer));
-      transport::give_up(*work, endpoint_, late.add(context));
-    } catch (Error& error) {
-      error.add(context);
-      throw;
-    }
+    transport::Awaited message = transport::message_work(*work, endpoint_, peer);
+    if (meanwhile_ == Meanwhile::kCompute) message.meanwhile = [this] { busy_.slice(); };
+    transport::await(message, watch_,
+                     {.rank = endpoint_.rank(), .operation = "message of the profile"});
   }
 
   std::vector<double> ask(std::int64_t bytes, int num_round_trips) {
@@ -113,7 +101,7 @@ class LinkTimer {
   }
 
   transport::Endpoint& endpoint_;
-  const std::chrono::milliseconds deadline_;
+  const transport::WatchOptions& watch_;
   const Meanwhile meanwhile_;
   BusyWork busy_;
 };
@@ -139,8 +127,8 @@ std::vector<profile::LinkTable> measure_links(transport::Endpoint& endpoint, con
                                               const LinkOptions& options) {
   require_one_host(endpoint, ranks);
   if (ranks.num_ranks() == 1) return {};
-  LinkTimer alone(endpoint, ranks.deadline(), Meanwhile::kSleep);
-  LinkTimer beside(endpoint, ranks.deadline(), Meanwhile::kCompute);
+  LinkTimer alone(endpoint, ranks.watch(), Meanwhile::kSleep);
+  LinkTimer beside(endpoint, ranks.watch(), Meanwhile::kCompute);
   std::vector<double> times;
   for (const std::int64_t bytes : options.sizes) {
     const int num_round_trips = static_cast<int>(

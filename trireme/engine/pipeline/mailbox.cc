@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "trireme/engine/pipeline/message.h"
-#include "trireme/wire/transport/late.h"
+#include "trireme/wire/transport/watch.h"
 
 namespace trireme::pipeline {
 namespace {
@@ -18,52 +18,10 @@ bool is_tie(const schedule::Channel& channel) {
   return channel.kind == ChannelKind::kTieGradient || channel.kind == ChannelKind::kTieValue;
 }
 
-ErrorContext context_of(const Place& place, const std::vector<int>& missing) {
-  ErrorContext context{.rank = place.rank, .operation = place.operation, .step = place.step};
-  if (!missing.empty()) context.peer = missing.front();
-  if (place.microbatch >= 0) context.microbatch = place.microbatch;
-  return context;
-}
-
-std::string waiting_text(const Place& place, const std::vector<int>& missing,
-                         std::chrono::milliseconds waited) {
-  std::string text = "has waited " + std::to_string(waited.count() / 1000) + " s in '" +
-                     place.operation + "' of step " + std::to_string(place.step);
-  if (place.microbatch >= 0) text += ", microbatch " + std::to_string(place.microbatch);
-  return missing.empty() ? text : text + " for " + transport::ranks_text(missing);
-}
-
 }  // namespace
 
-Awaited message_work(transport::Work& work, transport::Endpoint& endpoint, int peer) {
-  return {.work = work, .endpoint = endpoint, .missing = [peer] { return std::vector{peer}; }};
-}
-
-void await(const Awaited& awaited, const WatchOptions& watch, const Place& place) {
-  using std::chrono::milliseconds;
-  const milliseconds deadline = watch.deadline + awaited.grace;
-  const auto next = [&](milliseconds waited) {
-    return std::min(watch.warn_after, deadline - waited);
-  };
-  try {
-    for (milliseconds waited{0}; !awaited.work.wait_for(next(waited));) {
-      waited += next(waited);
-      const std::vector<int> missing = awaited.missing();
-      const std::string text = waiting_text(place, missing, waited);
-      if (waited >= deadline) {
-        Error late(ErrorKind::kTimeout, "rank " + std::to_string(place.rank) + " " + text);
-        transport::give_up(awaited.work, awaited.endpoint, late.add(context_of(place, missing)));
-      }
-      watch.logger.warning(text);
-    }
-  } catch (Error& error) {
-    error.add(context_of(place, awaited.missing()));
-    throw;
-  }
-}
-
 Mailbox::Mailbox(const schedule::StepProgram& program, int rank, transport::Endpoint& endpoint,
-                 WatchOptions watch)
+                 transport::WatchOptions watch)
     : endpoint_(endpoint), watch_(std::move(watch)), inboxes_(program.channels.size()) {
   for (std::size_t c = 0; c < program.channels.size(); ++c) {
     const schedule::Channel& channel = program.channels[c];
@@ -88,8 +46,9 @@ void Mailbox::post(int channel) {
   ++inbox.num_posted;
 }
 
-void Mailbox::wait(transport::Work& work, int channel, const Place& place) {
-  await(message_work(work, endpoint_, channels_[channel].peer()), watch_, place);
+void Mailbox::wait(transport::Work& work, int channel, const ErrorContext& place) {
+  transport::await(transport::message_work(work, endpoint_, channels_[channel].peer()), watch_,
+                   place);
 }
 
 void Mailbox::begin_step() {
@@ -99,7 +58,7 @@ void Mailbox::begin_step() {
   }
 }
 
-at::Tensor Mailbox::take(int channel, const Place& place) {
+at::Tensor Mailbox::take(int channel, const ErrorContext& place) {
   Inbox& inbox = inboxes_[channel];
   wait(*inbox.posted.front().work, channel, place);
   at::Tensor message = std::move(*inbox.posted.front().message);
@@ -114,7 +73,7 @@ void Mailbox::send(int channel, at::Tensor message) {
   sent_.push_back({channels_[channel].send(bytes), std::move(message), channel});
 }
 
-void Mailbox::take_into(int channel, std::span<std::byte> memory, const Place& place) {
+void Mailbox::take_into(int channel, std::span<std::byte> memory, const ErrorContext& place) {
   const auto work = channels_[channel].recv([memory](std::size_t bytes) {
     if (bytes != memory.size()) {
       throw Error(ErrorKind::kCorruptData, "a message has " + std::to_string(bytes) +
@@ -133,7 +92,7 @@ void Mailbox::drop_received() {
   std::erase_if(sent_, [](const Sent& sent) { return sent.work->is_done(); });
 }
 
-void Mailbox::flush(const Place& place) {
+void Mailbox::flush(const ErrorContext& place) {
   while (!sent_.empty()) {
     wait(*sent_.front().work, sent_.front().channel, place);
     sent_.pop_front();

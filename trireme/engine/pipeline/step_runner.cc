@@ -37,14 +37,12 @@ void StepRunner::run(const StepInput& input) {
     try {
       run(operation);
     } catch (Error& error) {
-      const Place place = place_of(operation);
-      ErrorContext context{.rank = rank_, .operation = place.operation, .step = place.step};
-      if (place.microbatch >= 0) context.microbatch = place.microbatch;
-      throw error.add(context);
+      error.add(place_of(operation));
+      throw;
     }
     note(operation, begin);
   }
-  mailbox_.flush({rank_, input.step, -1, "end of step"});
+  mailbox_.flush({.rank = rank_, .operation = "end of step", .step = input.step});
 }
 
 void StepRunner::run(const Operation& operation) {
@@ -68,7 +66,7 @@ void StepRunner::run(const Operation& operation) {
 
 void StepRunner::receive(const Operation& operation) {
   const schedule::Channel& channel = program_.channels[operation.channel];
-  const Place place = place_of(operation);
+  const ErrorContext place = place_of(operation);
   switch (channel.kind) {
     case ChannelKind::kValue:
       return stages_.at(channel.to_stage)
@@ -110,11 +108,13 @@ void StepRunner::send(const Operation& operation) {
   }
 }
 
-Place StepRunner::place_of(const Operation& operation) const {
+ErrorContext StepRunner::place_of(const Operation& operation) const {
   int microbatch = operation.microbatch;
   if (operation.kind == OperationKind::kCompute) microbatch = operation.action.microbatch;
-  return {rank_, input_->step, microbatch < 0 ? -1 : input_->first_microbatch + microbatch,
-          schedule::to_text(program_, operation)};
+  ErrorContext place{
+      .rank = rank_, .operation = schedule::to_text(program_, operation), .step = input_->step};
+  if (microbatch >= 0) place.microbatch = input_->first_microbatch + microbatch;
+  return place;
 }
 
 void StepRunner::note(const Operation& operation, Clock::time_point begin) {

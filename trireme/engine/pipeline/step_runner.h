@@ -46,7 +46,7 @@ class StepRunner {
   void receive(const schedule::Operation& operation);
   void compute(const schedule::Action& action);
   void send(const schedule::Operation& operation);
-  Place place_of(const schedule::Operation& operation) const;
+  ErrorContext place_of(const schedule::Operation& operation) const;
   void note(const schedule::Operation& operation, Clock::time_point begin);
 
   const schedule::StepProgram& program_;

@@ -78,8 +78,11 @@ class Evaluation {
     return role.placement[stage * role.mesh.data + session_.replica()];
   }
 
-  pipeline::Place place(std::int64_t microbatch, const char* operation) const {
-    return {world_.rank(), session_.next_step(), microbatch, operation};
+  ErrorContext place(std::int64_t microbatch, const char* operation) const {
+    return {.rank = world_.rank(),
+            .operation = operation,
+            .step = session_.next_step(),
+            .microbatch = microbatch};
   }
 
   at::Tensor receive(const layout::Crossing& crossing, std::int64_t microbatch) const {
@@ -91,8 +94,8 @@ class Evaluation {
           message = pipeline::make_message(bytes);
           return std::span(static_cast<std::byte*>(message.mutable_data_ptr()), bytes);
         });
-    pipeline::await(pipeline::message_work(*work, world_.endpoint, peer), world_.watch,
-                    place(microbatch, "recv of the evaluation"));
+    transport::await(transport::message_work(*work, world_.endpoint, peer), world_.watch,
+                     place(microbatch, "recv of the evaluation"));
     return pipeline::unpack(message);
   }
 
@@ -105,8 +108,8 @@ class Evaluation {
       const int peer = rank_of(crossing.stages[i]);
       const auto work = world_.endpoint.send(
           peer, kEvaluationTags + static_cast<transport::Tag>(crossing.value), bytes);
-      pipeline::await(pipeline::message_work(*work, world_.endpoint, peer), world_.watch,
-                      place(microbatch, "send of the evaluation"));
+      transport::await(transport::message_work(*work, world_.endpoint, peer), world_.watch,
+                       place(microbatch, "send of the evaluation"));
     }
   }
 

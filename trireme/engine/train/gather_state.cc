@@ -53,7 +53,7 @@ class Gatherer {
       : world_(world),
         origins_(origins(session)),
         role_(layout::train_role(session.plan())),
-        place_{world.rank(), session.next_step(), -1, "gather weights"} {}
+        place_{.rank = world.rank(), .operation = "gather weights", .step = session.next_step()} {}
 
   /// The tensor's data on rank 0, undefined elsewhere.
   at::Tensor take(const std::string& name, const at::Tensor& tensor) {
@@ -76,13 +76,13 @@ class Gatherer {
 
  private:
   void wait(transport::Work& work, int peer) const {
-    pipeline::await(pipeline::message_work(work, world_.endpoint, peer), world_.watch, place_);
+    transport::await(transport::message_work(work, world_.endpoint, peer), world_.watch, place_);
   }
 
   const World& world_;
   std::map<std::string, Origin> origins_;
   const layout::Role& role_;
-  pipeline::Place place_;
+  ErrorContext place_;
   transport::Tag tag_ = kStateTags;
 };
 

@@ -49,7 +49,7 @@ std::string name_of(const schedule::Group& group) {
 }  // namespace
 
 Groups make_groups(const schedule::StepProgram& program, transport::Endpoint& endpoint,
-                   const pipeline::WatchOptions& watch) {
+                   const transport::WatchOptions& watch) {
   Groups groups;
   for (std::size_t g = 0; g < program.groups.size(); ++g) {
     const schedule::Group& group = program.groups[g];
@@ -82,7 +82,8 @@ collectives::Group& RankOperations::group(GroupKind kind) const {
 
 void RankOperations::wait(transport::Work& work, const collectives::Group& group,
                           const char* what) const {
-  await(work, group, parts_.watch, {parts_.rank, input_->step, -1, what});
+  transport::await(collectives::group_work(work, group), parts_.watch,
+                   {.rank = parts_.rank, .operation = what, .step = input_->step});
 }
 
 void RankOperations::begin_step(pipeline::StepInput& input) {

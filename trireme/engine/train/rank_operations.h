@@ -23,7 +23,7 @@ using Groups = std::map<int, std::unique_ptr<collectives::Group>>;
 
 /// Makes them: those of `program` that `rank` is in.
 Groups make_groups(const schedule::StepProgram& program, transport::Endpoint& endpoint,
-                   const pipeline::WatchOptions& watch);
+                   const transport::WatchOptions& watch);
 
 /// What a rank works on; everything outlives whoever uses it.
 struct RankParts {
@@ -35,7 +35,7 @@ struct RankParts {
   parameters::LaneAccumulator& sums;
   pipeline::StageWorker& worker;
   const Groups& groups;
-  const pipeline::WatchOptions& watch;
+  const transport::WatchOptions& watch;
 };
 
 /// The operations of a step beside stages and channels, for one rank.

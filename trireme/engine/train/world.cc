@@ -43,21 +43,13 @@ std::unique_ptr<collectives::Group> make_world_group(const World& world, const s
       collectives::GroupOptions{.name = name, .id = id_of(name), .deadline = world.watch.deadline});
 }
 
-void await(transport::Work& work, const collectives::Group& group,
-           const pipeline::WatchOptions& watch, const pipeline::Place& place) {
-  pipeline::await({.work = work,
-                   .endpoint = group.endpoint(),
-                   .missing = [&group] { return group.missing(); },
-                   .grace = collectives::Group::kGrace},
-                  watch, place);
-}
-
 std::vector<std::string> gather(const World& world, const std::string& text,
                                 const std::string& what) {
   const auto group = make_world_group(world, "gather");
   const auto all_gather = [&](std::span<const std::byte> mine, std::span<std::byte> all) {
     const auto work = group->all_gather(mine, all);
-    await(*work, *group, world.watch, {world.rank(), 0, -1, "gather " + what});
+    transport::await(collectives::group_work(*work, *group), world.watch,
+                     {.rank = world.rank(), .operation = "gather " + what});
   };
   const std::uint64_t size = text.size();
   std::vector<std::uint64_t> sizes(world.size());

@@ -14,7 +14,7 @@ namespace trireme::train {
 /// The ranks of a run, and this one among them. The endpoint outlives whoever uses it.
 struct World {
   transport::Endpoint& endpoint;
-  pipeline::WatchOptions watch;
+  transport::WatchOptions watch;
 
   int rank() const { return endpoint.rank(); }
   int size() const { return endpoint.world_size(); }
@@ -23,11 +23,6 @@ struct World {
 /// A group of all ranks for purposes of its own. name: also for messages; groups of other names may
 /// be in use at the same time.
 std::unique_ptr<collectives::Group> make_world_group(const World& world, const std::string& name);
-
-/// pipeline::await for an operation of `group`. The group's own deadline is the first, and names
-/// who is missing.
-void await(transport::Work& work, const collectives::Group& group,
-           const pipeline::WatchOptions& watch, const pipeline::Place& place);
 
 /// The text of every rank, by rank. Every rank calls it; blocks. what: for messages.
 std::vector<std::string> gather(const World& world, const std::string& text,

@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "trireme/wire/transport/late.h"
+#include "trireme/wire/transport/watch.h"
 
 namespace trireme::collectives {
 

@@ -229,4 +229,11 @@ transport::WorkPtr Group::barrier() {
                          [](Call& call) { collectives::barrier(call); });
 }
 
+transport::Awaited group_work(transport::Work& work, const Group& group) {
+  return {.work = work,
+          .endpoint = group.endpoint(),
+          .missing = [&group] { return group.missing(); },
+          .grace = std::chrono::seconds(1)};
+}
+
 }  // namespace trireme::collectives

@@ -10,6 +10,7 @@
 
 #include "trireme/wire/collectives/chunk.h"
 #include "trireme/wire/transport/endpoint.h"
+#include "trireme/wire/transport/watch.h"
 
 namespace trireme::collectives {
 
@@ -27,16 +28,11 @@ struct GroupOptions {
 /// count fails with kInvalidArgument on both sides, naming both. Sums are combined in one order: by
 /// kernels::tree_merges over group ranks, whatever size, chunk or timing.
 ///
-/// Errors   an operation that takes longer than the deadline poisons the world with kTimeout,
-/// naming
-///          who is missing. A waiter allows kGrace more, so that its own deadline is not the first.
-/// Threads  calls from one thread at a time, `missing` from any; the work is done on a thread of
-/// the
-///          group's own.
+/// Errors   an operation beyond the deadline poisons the world with kTimeout, naming who is
+/// missing. Threads  calls from one thread at a time, `missing` from any; a thread of the group's
+/// own works.
 class Group {
  public:
-  static constexpr std::chrono::seconds kGrace{1};
-
   /// endpoint   outlives the group. ranks: world ranks in group order; this rank among them.
   Group(transport::Endpoint& endpoint, std::vector<int> ranks, GroupOptions options);
   ~Group();
@@ -73,5 +69,9 @@ class Group {
   class Engine;
   std::unique_ptr<Engine> engine_;
 };
+
+/// An operation of `group`, for whoever waits for it: with a second beyond the deadline, so that
+/// the group, which knows who is missing, is the first to say so.
+transport::Awaited group_work(transport::Work& work, const Group& group);
 
 }  // namespace trireme::collectives

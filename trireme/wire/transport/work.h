@@ -25,8 +25,4 @@ class Work {
 
 using WorkPtr = std::shared_ptr<Work>;  // shared by whoever waits and the thread that completes it
 
-/// Waits for the end. Throws kTimeout with `context` after `deadline`, or the error of a work that
-/// failed, `context` added.
-void wait(Work& work, std::chrono::milliseconds deadline, const ErrorContext& context);
-
 }  // namespace trireme::transport
