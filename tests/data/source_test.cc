@@ -40,7 +40,7 @@ TEST(InMemorySource, ReadsSamplesByIndex) {
     std::array<std::int64_t, 1> label{};
     const std::array<std::span<std::byte>, 3> destinations = {
         std::as_writable_bytes(std::span(x)), std::as_writable_bytes(std::span(label)), {}};
-    source.read(index, destinations);
+    source.read({index}, destinations);
     EXPECT_EQ(x, (std::array<float, 2>{10.0F * index, 10.0F * index + 1}));
     EXPECT_EQ(label[0], 7 + index);
   }
@@ -61,13 +61,13 @@ TEST(InMemorySource, RefusesReadsThatDoNotFit) {
   const InMemorySource source = make_source();
   std::array<std::byte, 8> a{}, b{};
   const std::vector<std::span<std::byte>> good = {a, b, {}};
-  EXPECT_EQ(complaint([&] { source.read(0, good); }), "");
-  EXPECT_THAT(complaint([&] { source.read(3, good); }), HasSubstr("no sample 3 among 3"));
-  EXPECT_THAT(complaint([&] { source.read(-1, good); }), HasSubstr("no sample -1"));
-  EXPECT_THAT(complaint([&] { source.read(0, std::span(good).first(2)); }),
+  EXPECT_EQ(complaint([&] { source.read({0}, good); }), "");
+  EXPECT_THAT(complaint([&] { source.read({3}, good); }), HasSubstr("no sample 3 among 3"));
+  EXPECT_THAT(complaint([&] { source.read({-1}, good); }), HasSubstr("no sample -1"));
+  EXPECT_THAT(complaint([&] { source.read({0}, std::span(good).first(2)); }),
               HasSubstr("expected 3 destinations, got 2"));
   EXPECT_THAT(complaint([&] {
-                source.read(0, std::vector<std::span<std::byte>>{a, std::span(b).first(4), {}});
+                source.read({0}, std::vector<std::span<std::byte>>{a, std::span(b).first(4), {}});
               }),
               HasSubstr("field 'label': expected a destination of 8 bytes, got 4"));
 }

@@ -71,10 +71,11 @@ class GatedSource : public data::Source {
 
   std::int64_t num_samples() const override { return source_->num_samples(); }
   const std::vector<data::Field>& fields() const override { return source_->fields(); }
-  void read(std::int64_t index, std::span<const std::span<std::byte>> destinations) const override {
+  void read(data::Sample sample,
+            std::span<const std::span<std::byte>> destinations) const override {
     come_to("evaluate");
     was_read_ = true;
-    source_->read(index, destinations);
+    source_->read(sample, destinations);
   }
 
  private:
@@ -144,10 +145,10 @@ int run(int argc, char** argv) {
   }
   note("start");
   come_to("start");
-  std::map<std::string, MakeWorkload> workloads = {{"gated", make_gated},
-                                                   {"misshapen", make_misshapen}};
+  std::map<std::string, Recipe> workloads = {{"gated", {make_gated}},
+                                             {"misshapen", {make_misshapen}}};
   for (const std::string& name : models::names()) {
-    workloads[name] = [name] { return make_test_model(name); };
+    workloads[name].make = [name] { return make_test_model(name); };
   }
   const int code = run_command_line(argc, argv, workloads);
   come_to("exit");

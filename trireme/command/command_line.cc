@@ -43,16 +43,16 @@ int run(const command::Body& body) {
 }  // namespace
 
 int run_command_line(int argc, const char* const* argv, const MakeWorkload& make) {
-  return run_command_line(argc, argv, std::map<std::string, MakeWorkload>{{"model", make}});
+  return run_command_line(argc, argv, std::map<std::string, Recipe>{{"model", {make}}});
 }
 
 int run_command_line(int argc, const char* const* argv,
-                     const std::map<std::string, MakeWorkload>& workloads) {
+                     const std::map<std::string, Recipe>& recipes) {
   CLI::App app("Trains a model that is too big or too slow for one device.", "trireme");
   app.require_subcommand(1);
   app.fallthrough();
   app.set_config("--config", "", "Read options from a TOML or INI file; [verb] sections");
-  command::Context context{.workloads = workloads,
+  command::Context context{.recipes = recipes,
                            .argv = {argv, static_cast<std::size_t>(argc)},
                            .environment = {},
                            .model = {}};
@@ -67,6 +67,10 @@ int run_command_line(int argc, const char* const* argv,
   app.add_option("--timeout", context.timeout_s, "Seconds that a rank waits for another at most")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+
+  for (const auto& [name, recipe] : recipes) {
+    if (recipe.add_options) recipe.add_options(app);
+  }
 
   std::vector<std::pair<CLI::App*, command::Body>> verbs;
   const auto add = [&](const char* name, const char* what, auto add_verb) {

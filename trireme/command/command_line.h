@@ -1,9 +1,14 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 
 #include "trireme/engine/train/workload.h"
+
+namespace CLI {
+class App;
+}
 
 namespace trireme {
 
@@ -17,8 +22,17 @@ namespace trireme {
 ///           command line or something else that the caller can put right).
 int run_command_line(int argc, const char* const* argv, const MakeWorkload& make);
 
+/// A workload with options of its own.
+struct Recipe {
+  MakeWorkload make;
+
+  /// Adds them to the program's, bound to what `make` reads; may be null. Their names begin with
+  /// the recipe's: `--t5-size`.
+  std::function<void(CLI::App&)> add_options = nullptr;
+};
+
 /// As above for several workloads, picked by `--model`.
 int run_command_line(int argc, const char* const* argv,
-                     const std::map<std::string, MakeWorkload>& workloads);
+                     const std::map<std::string, Recipe>& recipes);
 
 }  // namespace trireme

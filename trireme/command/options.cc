@@ -18,11 +18,11 @@
 namespace trireme::command {
 
 MakeWorkload Context::workload() const {
-  if (model.empty() && workloads.size() == 1) return workloads.begin()->second;
-  const auto found = workloads.find(model);
-  if (found != workloads.end()) return found->second;
+  if (model.empty() && recipes.size() == 1) return recipes.begin()->second.make;
+  const auto found = recipes.find(model);
+  if (found != recipes.end()) return found->second.make;
   std::string names;
-  for (const auto& [name, make] : workloads) names += (names.empty() ? "" : ", ") + name;
+  for (const auto& [name, recipe] : recipes) names += (names.empty() ? "" : ", ") + name;
   throw Error(ErrorKind::kInvalidArgument,
               names.empty()
                   ? "this program has no model; a program of your own gets the verbs from "

@@ -11,8 +11,8 @@
 
 #include "trireme/base/environment.h"
 #include "trireme/base/json.h"
+#include "trireme/command/command_line.h"
 #include "trireme/command/world.h"
-#include "trireme/engine/train/workload.h"
 #include "trireme/plan/graph/graph.h"
 #include "trireme/plan/layout/plan.h"
 
@@ -21,7 +21,7 @@ namespace trireme::command {
 /// What every verb shares. A verb's file adds its options to a sub-command and returns what runs
 /// it: parse, one call of the library, print.
 struct Context {
-  const std::map<std::string, MakeWorkload>& workloads;
+  const std::map<std::string, Recipe>& recipes;
   std::span<const char* const> argv;  ///< The whole command line.
   Environment environment;
   std::string model;  ///< --model

@@ -31,6 +31,9 @@ class SampleOrder {
   /// The sample at `global_index`, in [0, num_samples). kInvalidArgument where it is negative.
   std::int64_t sample_at(std::int64_t global_index) const;
 
+  /// The epoch of `global_index`: passes through all samples that came before.
+  std::int64_t epoch_at(std::int64_t global_index) const { return global_index / num_samples_; }
+
  private:
   std::uint64_t permute(std::uint64_t x, std::uint64_t key) const;
 

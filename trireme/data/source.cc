@@ -43,8 +43,8 @@ InMemorySource::InMemorySource(std::int64_t num_samples, std::vector<Column> col
   }
 }
 
-void InMemorySource::read(std::int64_t index,
-                          std::span<const std::span<std::byte>> destinations) const {
+void InMemorySource::read(Sample sample, std::span<const std::span<std::byte>> destinations) const {
+  const std::int64_t index = sample.index;
   if (index < 0 || index >= num_samples_) {
     fail("there is no sample " + std::to_string(index) + " among " + std::to_string(num_samples_));
   }

@@ -22,6 +22,12 @@ struct Field {
   bool operator==(const Field&) const = default;
 };
 
+/// One sample as an order meets it.
+struct Sample {
+  std::int64_t index = 0;
+  std::int64_t visit = 0;  ///< How often the order has been through all samples: the epoch.
+};
+
 /// Samples by index. Thread-safe: every method is const.
 class Source {
  public:
@@ -31,13 +37,15 @@ class Source {
 
   virtual const std::vector<Field>& fields() const = 0;
 
-  /// Copies sample `index` out: `destinations[f]` gets the bytes of field f, dense in C order, and
-  /// is just as long.
+  /// Copies a sample out: `destinations[f]` gets the bytes of field f, dense in C order, and is
+  /// just as long. A pure function of the sample; a source may make it differ from visit to visit.
   ///
   /// Errors   kInvalidArgument for an index out of range or destinations that do not fit; kIo and
   ///          kCorruptData from the medium. May block.
-  virtual void read(std::int64_t index,
-                    std::span<const std::span<std::byte>> destinations) const = 0;
+  virtual void read(Sample sample, std::span<const std::span<std::byte>> destinations) const = 0;
+
+  /// Tells these samples from others, for a run that resumes; empty where the source cannot say.
+  virtual std::string identity() const { return {}; }
 };
 
 /// Samples in memory that others may share. Immutable.
@@ -56,7 +64,7 @@ class InMemorySource : public Source {
 
   std::int64_t num_samples() const override { return num_samples_; }
   const std::vector<Field>& fields() const override { return fields_; }
-  void read(std::int64_t index, std::span<const std::span<std::byte>> destinations) const override;
+  void read(Sample sample, std::span<const std::span<std::byte>> destinations) const override;
 
  private:
   std::int64_t num_samples_;

@@ -88,11 +88,7 @@ TEST(Evaluate, CountsEverySampleOnceWithASmallerLastMicrobatch) {
       workload.model, BatchReader(workload.training, workload.model).maker(), graph::Mode::kEval);
   const auto losses = evaluate(workload, recording, 8, 0);
   EXPECT_EQ(losses.losses[0].weight, 21);
-  Batch all = BatchReader(workload.evaluation, workload.model).read([] {
-    std::vector<std::int64_t> every(21);
-    for (int i = 0; i < 21; ++i) every[i] = i;
-    return every;
-  }());
+  const Batch all = BatchReader(workload.evaluation, workload.model).read(data::IndexRange{0, 21});
   EXPECT_NEAR(losses.total(), workload.model.forward(all)[0].value.item<double>(), 1e-6);
 }
 

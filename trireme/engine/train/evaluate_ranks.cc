@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <utility>
 
 #include "trireme/base/error.h"
@@ -66,9 +65,7 @@ class Evaluation {
 
  private:
   Batch read(const data::IndexRange& range) const {
-    std::vector<std::int64_t> samples(static_cast<std::size_t>(range.size()));
-    std::iota(samples.begin(), samples.end(), range.begin);
-    Batch batch = reader_.read(samples);
+    Batch batch = reader_.read(range);
     set_step_scalars(batch, workload_.model, session_.next_step());
     return batch;
   }

@@ -1,6 +1,5 @@
 #include "trireme/engine/train/session.h"
 
-#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -90,10 +89,7 @@ program::StepLosses evaluate(const Workload& workload, const record::Recording& 
   const std::int64_t num = data::num_evaluation_microbatches(num_samples, microbatch);
   for (std::int64_t m = 0; m < num; ++m) {
     const data::IndexRange range = data::evaluation_range(num_samples, microbatch, m);
-    std::vector<std::int64_t> samples(static_cast<std::size_t>(range.size()));
-    std::generate(samples.begin(), samples.end(),
-                  [next = range.begin]() mutable { return next++; });
-    Batch batch = reader.read(samples);
+    Batch batch = reader.read(range);
     set_step_scalars(batch, workload.model, step);
     evaluator.add(batch, 0);
   }

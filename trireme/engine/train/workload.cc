@@ -45,7 +45,7 @@ BatchReader::BatchReader(std::shared_ptr<const data::Source> source, const Model
   }
 }
 
-Batch BatchReader::read(const std::vector<std::int64_t>& samples) const {
+Batch BatchReader::read(const std::vector<data::Sample>& samples) const {
   const auto& fields = source_->fields();
   std::vector<at::Tensor> tensors;
   for (const data::Field& field : fields) {
@@ -70,11 +70,17 @@ Batch BatchReader::read(const std::vector<std::int64_t>& samples) const {
   return batch;
 }
 
+Batch BatchReader::read(data::IndexRange range) const {
+  std::vector<data::Sample> samples;
+  for (std::int64_t i = range.begin; i < range.end; ++i) samples.push_back({i});
+  return read(samples);
+}
+
 record::BatchMaker BatchReader::maker() const {
   return [reader = *this](std::int64_t size, std::uint64_t seed) {
     const data::SampleOrder order(reader.source_->num_samples(), seed);
-    std::vector<std::int64_t> samples;
-    for (std::int64_t i = 0; i < size; ++i) samples.push_back(order.sample_at(i));
+    std::vector<data::Sample> samples;
+    for (std::int64_t i = 0; i < size; ++i) samples.push_back({order.sample_at(i)});
     return reader.read(samples);
   };
 }

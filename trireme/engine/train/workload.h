@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "trireme/data/range.h"
 #include "trireme/data/source.h"
 #include "trireme/engine/record/model.h"
 #include "trireme/engine/record/recording.h"
@@ -17,6 +18,10 @@ struct Workload {
   Model model;
   std::shared_ptr<const data::Source> training;    ///< Its fields are those of the model's batch.
   std::shared_ptr<const data::Source> evaluation;  ///< May be null.
+
+  /// A few things that the model does with the weights that it has, for people; may be null. Called
+  /// on the first rank when training has ended, with all weights in the model.
+  std::function<std::string()> examples = nullptr;
 };
 
 /// Makes a workload; called under a fixed state of torch's generator, so the same each time.
@@ -38,7 +43,10 @@ class BatchReader {
  public:
   BatchReader(std::shared_ptr<const data::Source> source, const Model& model);
 
-  Batch read(const std::vector<std::int64_t>& samples) const;
+  Batch read(const std::vector<data::Sample>& samples) const;
+
+  /// Samples of these indices, as they come in an evaluation.
+  Batch read(data::IndexRange range) const;
 
   /// For recordings: `size` samples picked by the seed, repeats where the source has fewer.
   record::BatchMaker maker() const;
