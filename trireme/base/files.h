@@ -52,6 +52,12 @@ class FileWriter {
 /// Waits until the names in `folder` are on the device: new, renamed and removed files. kIo.
 void sync_folder(const std::filesystem::path& folder);
 
+/// Renames a file or folder and syncs the folders it left and entered: after a power cut it has one
+/// of both names. Replaces a file or an empty folder. Both names are on one file system.
+///
+/// Errors   kIo with the system's reason. Blocking.
+void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
+
 /// Throws what writing `path` would throw for its folder or name, without touching it: kIo where
 /// the folder is missing or may not be written to, or `path` is a folder. Says nothing about space.
 void check_writable(const std::filesystem::path& path);

@@ -33,12 +33,6 @@ void remove_folder(const std::filesystem::path& path) {
   if (problem) fail("remove", path, problem);
 }
 
-void rename_folder(const std::filesystem::path& from, const std::filesystem::path& to) {
-  std::error_code problem;
-  std::filesystem::rename(from, to, problem);
-  if (problem) fail("rename to '" + to.filename().string() + "'", from, problem);
-}
-
 /// Two folders get each other's names, at once.
 void exchange(const std::filesystem::path& a, const std::filesystem::path& b) {
   if (::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0) return;
@@ -109,11 +103,11 @@ void Folder::publish(std::int64_t step) const {
   sync_folder(from);
   if (std::filesystem::exists(to)) {
     exchange(from, to);
+    sync_folder(root_);
     remove_folder(from);
   } else {
-    rename_folder(from, to);
+    rename_durably(from, to);
   }
-  sync_folder(root_);
   write_file_atomically(root_ / "latest", to.filename().string() + "\n");
 }
 
