@@ -9,6 +9,7 @@ import json
 import math
 import random
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ def plan(stages: int, replicas: int, step_ms: float) -> Document:
                 "placement": list(range(stages * replicas)),
             }
         ],
-        "stages": [{"begin": begin, "end": end} for begin, end in zip(edges, edges[1:])],
+        "stages": [{"begin": begin, "end": end} for begin, end in pairwise(edges)],
         "schedule": {"name": "interleaved", "parameters": {}},
         "prediction": {
             "step_ms": step_ms,
@@ -97,12 +98,13 @@ def pipeline_events(stages: int, microbatches: int, noise: float) -> dict[int, l
                 if ready > clock[stage] and needed in done:
                     value = "v120" if kind == "F" else "g120"
                     name = f"recv {value} m{m} {before}>{stage}"
-                    wait = {"track": "wait", "cat": "recv", "name": name, "ts": clock[stage]}
-                    wait |= {"dur": ready - clock[stage], "args": {"microbatch": m}}
+                    wait: Document = {"track": "wait", "cat": "recv", "name": name}
+                    wait |= {"ts": clock[stage], "dur": ready - clock[stage]}
+                    wait["args"] = {"microbatch": m}
                     events[stage].append(wait)
                     clock[stage] = ready
                 length = unit * (1 if kind == "F" else 2) * (1 + noise * rng.random())
-                event = {"track": "compute", "cat": kind, "name": f"{stage}{kind}{m}"}
+                event: Document = {"track": "compute", "cat": kind, "name": f"{stage}{kind}{m}"}
                 event |= {"ts": clock[stage], "dur": length}
                 event["args"] = {"stage": stage, "microbatch": m}
                 events[stage].append(event)
@@ -116,8 +118,8 @@ def pipeline_events(stages: int, microbatches: int, noise: float) -> dict[int, l
             ("update", end + 4300, 15000, "compute"),
         ):
             name = "reduce bucket 0" if cat == "reduce" else cat
-            event = {"track": track, "cat": cat, "name": name, "ts": start, "dur": length}
-            events[stage].append({**event, "args": {}})
+            tail: Document = {"track": track, "cat": cat, "name": name, "args": {}}
+            events[stage].append({**tail, "ts": start, "dur": length})
     return events
 
 
@@ -135,7 +137,8 @@ def timeline(stages: int, replicas: int, step: int) -> Document:
                 rest = {key: value for key, value in event.items() if key != "track"}
                 traced.append({"ph": "X", "pid": rank, "tid": tid, **rest})
     for rank in range(stages * replicas):
-        names.append({"ph": "M", "pid": rank, "name": "process_name", "args": {"name": f"rank {rank}"}})
+        process = {"ph": "M", "pid": rank, "name": "process_name"}
+        names.append({**process, "args": {"name": f"rank {rank}"}})
         for tid, row in enumerate(rows, start=1):
             name = f"{'predicted' if row['timeline'] == 0 else 'measured'} {row['track']}"
             thread = {"ph": "M", "pid": rank, "tid": tid, "name": "thread_name"}
@@ -216,7 +219,7 @@ def write_run(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     run = run_document()
     write_document(folder / "run.json", "run", run)
-    for index, one in enumerate(run["segments"]):
+    for one in run["segments"]:
         mesh = one["stages"], one["replicas"]
         write_document(folder / one["plan"], "plan", plan(*mesh, one["predicted_step_ms"]))
         if "timeline" in one:
@@ -228,7 +231,7 @@ def write_run(folder: Path) -> None:
         checkpoint = folder / "checkpoints" / f"step-{step}"
         checkpoint.mkdir(parents=True, exist_ok=True)
         (checkpoint / "index.json").write_text("{}", encoding="utf-8")
-    examples = "input   The <extra_id_0> walks in <extra_id_1> park\noutput  <script>alert(1)</script>\n"
+    examples = "input   The <extra_id_0> walks in a park\noutput  <script>alert(1)</script>\n"
     (folder / "examples.txt").write_text(examples, encoding="utf-8")
 
 

@@ -85,7 +85,7 @@ int run_command_line(int argc, const char* const* argv,
   add("verify", "Compare training under a plan with the uncut and the plain model, bit by bit",
       command::add_verify);
   add("report", "Make a page about a run", command::add_report);
-  command::add_show(*app.add_subcommand("show", "Print a file for people"), context, verbs);
+  add("show", "Print any of these files for people", command::add_show);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

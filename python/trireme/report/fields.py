@@ -70,7 +70,9 @@ class Fields:
 
     def whole(self, name: str) -> int | None:
         value = self._values.get(name)
-        if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        if value is None:
+            return None
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63:
             return value
         self._wrong(name, "whole number")
         return None
@@ -82,15 +84,14 @@ class Fields:
         self._wrong(name, "text")
         return None
 
-    def object(self, name: str) -> Fields:
+    def child(self, name: str) -> Fields:
         """The object; an empty one where it is absent."""
         return Fields(self._values.get(name), f"{self._where}: {name}", self._notes)
 
-    def objects(self, name: str) -> list[Fields]:
+    def children(self, name: str) -> list[Fields]:
         where = f"{self._where}: {name}"
         return [
-            Fields(value, f"{where}[{i}]", self._notes)
-            for i, value in enumerate(self._list(name))
+            Fields(value, f"{where}[{i}]", self._notes) for i, value in enumerate(self._list(name))
         ]
 
     def numbers(self, name: str) -> list[float]:

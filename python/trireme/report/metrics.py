@@ -61,8 +61,8 @@ def _add(line: Fields, metrics: Metrics) -> bool:
     if step is None:
         return False
     if "evaluation" in line:
-        found = line.object("evaluation")
-        by_name = found.object("by_name").all_numbers()
+        found = line.child("evaluation")
+        by_name = found.child("by_name").all_numbers()
         metrics.evaluations.append(Evaluation(step, _finite(found.number("loss")), by_name))
         return True
     if "loss" not in line.names():
@@ -70,7 +70,7 @@ def _add(line: Fields, metrics: Metrics) -> bool:
     one = Step(
         step,
         _finite(line.number("loss")),
-        line.object("by_name").all_numbers(),
+        line.child("by_name").all_numbers(),
         line.number("learning_rate"),
         line.positive("step_ms"),
         line.number("samples_per_s"),

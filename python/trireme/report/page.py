@@ -69,7 +69,9 @@ def _sections(run: Run) -> list[str]:
     training = [loss_figure(run), learning_rate_figure(run), gradient_norm_figure(run)]
     no_metrics = "No step was measured yet."
     return [
-        section("summary", "Summary", tables.overview(run), tables.segments(run), tables.options(run)),
+        section(
+            "summary", "Summary", tables.overview(run), tables.segments(run), tables.options(run)
+        ),
         _notes(run),
         section("training", "Training", _drawn(training, no_metrics)),
         section(

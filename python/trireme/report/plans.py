@@ -34,7 +34,7 @@ class Plan:
 
 def _ranks_of(role: Fields, stage: int) -> list[int]:
     """The ranks of a stage: its position in the pipeline, all replicas and shards."""
-    mesh = role.object("mesh")
+    mesh = role.child("mesh")
     pipeline = max(mesh.whole("pipeline") or 1, 1)
     each = max((mesh.whole("data") or 1) * (mesh.whole("shard") or 1), 1)
     begin = stage % pipeline * each
@@ -44,12 +44,12 @@ def _ranks_of(role: Fields, stage: int) -> list[int]:
 def read_plan(path: Path, notes: Notes) -> Plan:
     """Raises NoDocument."""
     document = read_document(path, "trireme.plan", notes)
-    prediction = document.object("prediction")
+    prediction = document.child("prediction")
     limits = prediction.texts("limits")
-    roles = [role for role in document.objects("roles") if role.text("name") == "train"]
+    roles = [role for role in document.children("roles") if role.text("name") == "train"]
     role = roles[0] if roles else Fields(None, path.name, notes)
     stages = []
-    for index, stage in enumerate(document.objects("stages")):
+    for index, stage in enumerate(document.children("stages")):
         stages.append(
             Stage(
                 stage.whole("begin"),
@@ -62,9 +62,9 @@ def read_plan(path: Path, notes: Notes) -> Plan:
     return Plan(
         path.name,
         document.text("objective") or "",
-        document.object("schedule").text("name") or "",
+        document.child("schedule").text("name") or "",
         stages,
         prediction.positive("step_ms"),
         prediction.number("lower_bound_ms"),
-        [rank.all_numbers() for rank in prediction.objects("peak_bytes")],
+        [rank.all_numbers() for rank in prediction.children("peak_bytes")],
     )

@@ -96,7 +96,7 @@ def _segment(fields: Fields, index: int) -> Segment:
         fields.text("ended") == "done",
         fields.positive("predicted_step_ms"),
         fields.positive("median_step_ms"),
-        [rank.all_numbers() for rank in fields.objects("predicted_peak_bytes")],
+        [rank.all_numbers() for rank in fields.children("predicted_peak_bytes")],
         fields.numbers("peak_bytes"),
         fields.numbers("resident_peak_bytes"),
         fields.number("data_wait_fraction"),
@@ -193,18 +193,18 @@ def read_run(folder: Path) -> Run:
         raise NotARun(f"{folder} holds no run: {error}") from None
     metrics = read_metrics(folder / "metrics.jsonl", notes)
     segments = []
-    for index, fields in enumerate(document.objects("segments")):
+    for index, fields in enumerate(document.children("segments")):
         segments.append(_segment(fields, index))
     assign_steps(segments, metrics)
-    for segment, fields in zip(segments, document.objects("segments"), strict=True):
+    for segment, fields in zip(segments, document.children("segments"), strict=True):
         _read_files(folder, fields, segment, notes)
     if not segments:
         notes.add("run.json lists no segments: nothing says how this was trained")
-    batch = document.object("batch")
+    batch = document.child("batch")
     return Run(
         folder,
         document.text("model") or "unnamed model",
-        document.object("options").all_texts(),
+        document.child("options").all_texts(),
         document.whole("seed"),
         batch.positive("global_batch"),
         batch.whole("microbatch"),

@@ -46,7 +46,8 @@ def options(run: Run) -> str:
     if not run.options:
         return ""
     rows = sorted(run.options.items())
-    return f"<details><summary>Options</summary>{table(('option', 'value'), rows, 'options')}</details>\n"
+    listed = table(("option", "value"), rows, "options")
+    return f"<details><summary>Options</summary>{listed}</details>\n"
 
 
 def _largest(values: list[float]) -> float | None:

@@ -36,7 +36,7 @@ def _event(fields: Fields, track: str, begin_us: float) -> Event | None:
     duration = fields.number("dur")
     if rank is None or start is None or duration is None:
         return None
-    arguments = fields.object("args")
+    arguments = fields.child("args")
     return Event(
         rank,
         track,
@@ -54,12 +54,12 @@ def read_timelines(path: Path, notes: Notes) -> list[Timeline]:
     document = read_document(path, "trireme.timeline", notes)
     timelines = [
         Timeline(one.text("name") or "unnamed", one.whole("step"))
-        for one in document.objects("timelines")
+        for one in document.children("timelines")
     ]
-    rows = [(row.whole("timeline"), row.text("track") or "") for row in document.objects("rows")]
+    rows = [(row.whole("timeline"), row.text("track") or "") for row in document.children("rows")]
     found: dict[int, list[tuple[Fields, str]]] = {}
     lost = 0
-    for fields in document.objects("traceEvents"):
+    for fields in document.children("traceEvents"):
         if fields.text("ph") != "X":
             continue
         thread = fields.whole("tid") or 0

@@ -9,22 +9,22 @@ NBSP = "\u00a0"
 _MIB = 1 << 20
 
 
-def _known(number: float | None) -> bool:
-    return number is not None and math.isfinite(number)
+def _text(number: float | None, form: str, unit: str = "") -> str:
+    if number is None or not math.isfinite(number):
+        return DASH
+    return format(number, form) + (NBSP + unit if unit else "")
 
 
 def whole(number: float | None) -> str:
-    return f"{number:.0f}" if number is not None and _known(number) else DASH
+    return _text(number, ".0f")
 
 
 def loss(number: float | None) -> str:
-    return f"{number:.4f}" if number is not None and _known(number) else DASH
+    return _text(number, ".4f")
 
 
 def milliseconds(number: float | None) -> str:
-    if number is None or not _known(number):
-        return DASH
-    return f"{number:.0f}{NBSP}ms" if number >= 100 else f"{number:.3g}{NBSP}ms"
+    return _text(number, ".0f" if number is not None and number >= 100 else ".3g", "ms")
 
 
 def mebibytes(number: float) -> float:
@@ -32,14 +32,18 @@ def mebibytes(number: float) -> float:
 
 
 def memory(number: float | None) -> str:
-    if number is None or not _known(number):
+    if number is None:
         return DASH
     size = mebibytes(number)
-    return f"{size:.0f}{NBSP}MiB" if size >= 10 else f"{size:.2f}{NBSP}MiB"
+    return _text(size, ".0f" if size >= 10 else ".2f", "MiB")
 
 
-def percent(fraction: float | None, digits: int = 1) -> str:
-    return f"{100 * fraction:.{digits}f}{NBSP}%" if fraction is not None and _known(fraction) else DASH
+def percent(fraction: float | None) -> str:
+    return _text(None if fraction is None else 100 * fraction, ".1f", "%")
+
+
+def signed_percent(fraction: float | None) -> str:
+    return _text(None if fraction is None else 100 * fraction, "+.1f", "%")
 
 
 def error(predicted: float | None, measured: float | None) -> float | None:
@@ -47,7 +51,3 @@ def error(predicted: float | None, measured: float | None) -> float | None:
     if predicted is None or measured is None or not measured > 0:
         return None
     return predicted / measured - 1
-
-
-def signed_percent(fraction: float | None) -> str:
-    return f"{100 * fraction:+.1f}{NBSP}%" if fraction is not None and _known(fraction) else DASH

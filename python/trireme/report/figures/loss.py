@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import plotly.graph_objects as go
 
 from trireme.report.figures.figure import Figure
@@ -11,7 +14,17 @@ from trireme.report.metrics import Step
 from trireme.report.run import Run
 
 
-def _by_name(steps: list[Step]) -> dict[str, list[float | None]]:
+Losses = Sequence[float | None]
+
+
+@dataclass(frozen=True)
+class Line:
+    name: str
+    color: str
+    width: float
+
+
+def _by_name(steps: list[Step]) -> dict[str, Losses]:
     """Each loss over the steps; nothing where there is only one."""
     names = sorted({name for step in steps for name in step.by_name})
     if len(names) < 2:
@@ -19,27 +32,18 @@ def _by_name(steps: list[Step]) -> dict[str, list[float | None]]:
     return {name: [step.by_name.get(name) for step in steps] for name in names}
 
 
-def _add_attempt(figure: go.Figure, steps: list[Step], is_first: bool) -> None:
-    x = [step.step for step in steps]
+def _add_line(figure: go.Figure, steps: list[Step], losses: Losses, line: Line) -> None:
+    """One attempt's losses of one name; the legend has each name once."""
+    name = escape(line.name)
     figure.add_scatter(
-        x=x,
-        y=[step.loss for step in steps],
-        name="training",
-        legendgroup="training",
-        showlegend=is_first,
-        line={"color": MEASURED, "width": 1.5},
+        x=[step.step for step in steps],
+        y=losses,
+        name=name,
+        legendgroup=name,
+        showlegend=all(trace.name != name for trace in figure.data),
+        line={"color": line.color, "width": line.width},
         mode="lines" if len(steps) > 1 else "markers",
     )
-    for (name, losses), color in zip(_by_name(steps).items(), SERIES[1:], strict=False):
-        figure.add_scatter(
-            x=x,
-            y=losses,
-            name=escape(name),
-            legendgroup=escape(name),
-            showlegend=is_first,
-            line={"width": 1, "color": color},
-            mode="lines",
-        )
 
 
 def loss_figure(run: Run) -> Figure | None:
@@ -47,8 +51,10 @@ def loss_figure(run: Run) -> Figure | None:
     if not metrics.attempts and not metrics.evaluations:
         return None
     figure = new_figure("step", "loss", 380)
-    for number, steps in enumerate(metrics.attempts):
-        _add_attempt(figure, steps, is_first=number == 0)
+    for steps in metrics.attempts:
+        _add_line(figure, steps, [step.loss for step in steps], Line("training", MEASURED, 1.5))
+        for (name, losses), color in zip(_by_name(steps).items(), SERIES[1:], strict=False):
+            _add_line(figure, steps, losses, Line(name, color, 1))
     if metrics.evaluations:
         figure.add_scatter(
             x=[one.step for one in metrics.evaluations],

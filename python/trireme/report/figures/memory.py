@@ -51,7 +51,12 @@ def memory_figure(segment: Segment) -> Figure | None:
             name=name,
             mode="markers",
             visible=visible,
-            marker={"color": color, "size": 12, "symbol": "diamond", "line": {"color": "white", "width": 1}},
+            marker={
+                "color": color,
+                "size": 12,
+                "symbol": "diamond",
+                "line": {"color": "white", "width": 1},
+            },
             hovertext=texts,
             hovertemplate="%{hovertext}",
         )

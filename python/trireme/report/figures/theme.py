@@ -24,7 +24,12 @@ TEMPLATE = go.layout.Template(
         "colorway": list(SERIES),
         "margin": {"l": 70, "r": 20, "t": 30, "b": 50},
         "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
-        "xaxis": {"gridcolor": FAINT, "linecolor": PREDICTED, "ticks": "outside", "zeroline": False},
+        "xaxis": {
+            "gridcolor": FAINT,
+            "linecolor": PREDICTED,
+            "ticks": "outside",
+            "zeroline": False,
+        },
         "yaxis": {
             "gridcolor": FAINT,
             "linecolor": PREDICTED,

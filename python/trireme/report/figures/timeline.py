@@ -47,15 +47,15 @@ def class_of(event: Event) -> str:
     return _CLASSES.get(event.kind, "other")
 
 
-def lane_of(event: Event) -> str:
-    """A rank's work and its waiting share a lane; other tracks have lanes of their own."""
+def row_of(event: Event) -> str:
+    """A rank's work and its waiting share a row; other tracks have rows of their own."""
     name = f"rank {event.rank}"
     return name if event.track in ("compute", "wait") else f"{name} {event.track}"
 
 
-def lanes_of(timelines: list[Timeline]) -> list[str]:
-    """All lanes, by rank."""
-    found = {(event.rank, lane_of(event)) for one in timelines for event in one.events}
+def rows_of(timelines: list[Timeline]) -> list[str]:
+    """All rows, by rank."""
+    found = {(event.rank, row_of(event)) for one in timelines for event in one.events}
     return [name for _, name in sorted(found)]
 
 
@@ -68,21 +68,21 @@ def _hover(event: Event) -> str:
     end = event.start_ms + event.duration_ms
     waiting = "waiting: " if class_of(event) == "waiting" else ""
     lines = [
-        f"<b>{waiting}{escape(event.name)}</b> {escape(lane_of(event))}",
+        f"<b>{waiting}{escape(event.name)}</b> {escape(row_of(event))}",
         ", ".join(place),
         f"{event.start_ms:.3f} to {end:.3f} ms, {event.duration_ms:.3f} ms",
     ]
     return "<br>".join(line for line in lines if line)
 
 
-def _bars(name: str, events: list[Event], lanes: list[str], is_new: bool) -> go.Bar:
-    """The events of one class. Widths and lanes are numbers: lane i is at height i."""
-    at = {lane: index for index, lane in enumerate(lanes)}
+def _bars(name: str, events: list[Event], rows: list[str], is_new: bool) -> go.Bar:
+    """The events of one class. Rows are numbers: row i is at height i."""
+    at = {row: index for index, row in enumerate(rows)}
     is_action = name in ("forward", "backward")
     return go.Bar(
         base=[event.start_ms for event in events],
         x=[event.duration_ms for event in events],
-        y=[at[lane_of(event)] for event in events],
+        y=[at[row_of(event)] for event in events],
         width=0.3 if name == "waiting" else 0.8,
         orientation="h",
         name=name,
@@ -106,14 +106,14 @@ def _shown(timeline: Timeline) -> list[Event]:
     return longest[:MAX_EVENTS]
 
 
-def _add_panel(figure: go.Figure, timeline: Timeline, lanes: list[str], row: int) -> None:
+def _add_panel(figure: go.Figure, timeline: Timeline, rows: list[str], row: int) -> None:
     by_class: dict[str, list[Event]] = defaultdict(list)
     for event in _shown(timeline):
         by_class[class_of(event)].append(event)
     drawn = {trace.name for trace in figure.data}
     for name in COLORS:
         if name in by_class:
-            figure.add_trace(_bars(name, by_class[name], lanes, name not in drawn), row=row, col=1)
+            figure.add_trace(_bars(name, by_class[name], rows, name not in drawn), row=row, col=1)
 
 
 def _panel_title(timeline: Timeline) -> str:
@@ -128,8 +128,8 @@ def timeline_figure(segment: Segment) -> Figure | None:
     if not timelines:
         return None
     timelines.sort(key=lambda timeline: timeline.name != "predicted")
-    lanes = lanes_of(timelines)
-    pixels = max(22 * len(lanes), 70)
+    rows = rows_of(timelines)
+    pixels = max(22 * len(rows), 70)
     gap = 60 / (len(timelines) * (pixels + 60))
     figure = make_subplots(
         rows=len(timelines),
@@ -139,7 +139,7 @@ def timeline_figure(segment: Segment) -> Figure | None:
         subplot_titles=[_panel_title(timeline) for timeline in timelines],
     )
     for row, timeline in enumerate(timelines, start=1):
-        _add_panel(figure, timeline, lanes, row)
+        _add_panel(figure, timeline, rows, row)
     figure.update_layout(
         template=TEMPLATE,
         barmode="overlay",
@@ -150,9 +150,9 @@ def timeline_figure(segment: Segment) -> Figure | None:
     )
     figure.update_annotations(x=0, xanchor="left", font={"size": 13})
     figure.update_yaxes(
-        tickvals=list(range(len(lanes))),
-        ticktext=[escape(lane) for lane in lanes],
-        range=[len(lanes) - 0.4, -0.6],
+        tickvals=list(range(len(rows))),
+        ticktext=[escape(row) for row in rows],
+        range=[len(rows) - 0.4, -0.6],
         showgrid=False,
     )
     end = max(timeline.end_ms() for timeline in timelines)
@@ -161,6 +161,6 @@ def timeline_figure(segment: Segment) -> Figure | None:
     return Figure(
         f"timeline-{segment.index}",
         f"Timeline of a step, {segment.name()}",
-        "A lane is a rank; numbers are microbatches. Thin grey bars: the rank waits. Drag to zoom.",
+        "A row is a rank; numbers are microbatches. Thin grey bars: the rank waits. Drag to zoom.",
         figure,
     )
