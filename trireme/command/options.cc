@@ -65,8 +65,8 @@ int node_position(const graph::Graph& graph, const std::string& node) {
     if (graph.nodes[i].name == node) return static_cast<int>(i);
   }
   throw Error(ErrorKind::kInvalidArgument,
-              fmt::format("'{}' is neither a position nor the name of a node; `show graph` lists "
-                          "both",
+              fmt::format("'{}' is neither a position nor the name of a node; `show` of the "
+                          "graph lists both",
                           node));
 }
 

@@ -56,7 +56,8 @@ Body add_partition(CLI::App& app, Context& context);
 Body add_simulate(CLI::App& app, Context& context);
 Body add_train(CLI::App& app, Context& context);
 Body add_verify(CLI::App& app, Context& context);
-void add_show(CLI::App& app, Context& context, std::vector<std::pair<CLI::App*, Body>>& verbs);
+Body add_report(CLI::App& app, Context& context);
+Body add_show(CLI::App& app, Context& context);
 
 /// --plan FILE, or --batch, --microbatch, --lanes, --cut-at and their like in its place.
 struct PlanOptions {
