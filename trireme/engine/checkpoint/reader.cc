@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "trireme/base/error.h"
-#include "trireme/base/files.h"
+#include "trireme/base/mapped_file.h"
 #include "trireme/base/safetensors.h"
 #include "trireme/base/sha256.h"
 #include "trireme/engine/record/convert.h"
@@ -37,12 +37,12 @@ at::Tensor rows_of(const at::Tensor& whole, const Slice& slice) {
 
 /// A file of the checkpoint, compared with its checksum.
 struct Reader::Shard {
-  std::vector<std::byte> bytes;
+  MappedFile file;
   std::map<std::string, safetensors::Tensor> tensors;
 
-  Shard(const std::filesystem::path& path, const File& file) : bytes(read_file_bytes(path)) {
-    if (sha256(bytes) != file.sha256) fail_file(path, "its SHA-256 is another");
-    for (safetensors::Tensor& tensor : safetensors::parse(bytes, path.string()).tensors) {
+  Shard(const std::filesystem::path& path, const File& entry) : file(path) {
+    if (sha256(file.bytes()) != entry.sha256) fail_file(path, "its SHA-256 is another");
+    for (safetensors::Tensor& tensor : safetensors::parse(file.bytes(), path.string()).tensors) {
       std::string name = tensor.name;
       tensors.emplace(std::move(name), std::move(tensor));
     }

@@ -1,0 +1,94 @@
+#include "trireme/engine/checkpoint/folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+
+#include <string_view>
+
+#include "tests/engine/checkpoint/own_folder.h"
+#include "trireme/base/error.h"
+#include "trireme/base/files.h"
+
+namespace trireme::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Folders : public OwnFolder {
+ protected:
+  void publish(std::int64_t step, std::string_view content) {
+    checkpoints.begin(step);
+    write_file_atomically(checkpoints.partial(step) / "x", content);
+    checkpoints.publish(step);
+  }
+
+  std::vector<std::string> names() const {
+    std::vector<std::string> result;
+    for (const auto& entry : fs::directory_iterator(checkpoints.root())) {
+      result.push_back(entry.path().filename().string());
+    }
+    std::sort(result.begin(), result.end());
+    return result;
+  }
+
+  Folder checkpoints{folder / "deep" / "checkpoints"};
+};
+
+TEST_F(Folders, NothingIsThereBefore) {
+  EXPECT_EQ(checkpoints.newest(), std::nullopt);
+  EXPECT_TRUE(checkpoints.steps().empty());
+}
+
+TEST_F(Folders, PublishesAndKeepsTheLast) {
+  for (const int step : {2, 10, 9, 100}) publish(step, "x");
+  EXPECT_EQ(checkpoints.steps(), (std::vector<std::int64_t>{2, 9, 10, 100}));
+  EXPECT_EQ(read_file(checkpoints.root() / "latest"), "step-100\n");
+  checkpoints.keep_last(2);
+  EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step-10", "step-100"}));
+  checkpoints.keep_last(5);
+  EXPECT_EQ(checkpoints.steps().size(), 2U);
+  EXPECT_THROW(checkpoints.keep_last(0), Error);
+}
+
+TEST_F(Folders, ReplacesOneOfTheSameStep) {
+  publish(3, "old");
+  publish(3, "new");
+  EXPECT_EQ(read_file(checkpoints.published(3) / "x"), "new");
+  EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step-3"}));
+}
+
+TEST_F(Folders, LeavesNothingOfRunsThatWereKilled) {
+  publish(1, "x");
+  checkpoints.begin(2);
+  write_file_atomically(checkpoints.partial(2) / "half", std::string_view("x"));
+  fs::create_directory(checkpoints.published(0) += ".removed");
+  fs::create_directory(checkpoints.root() / "step-by-step");  // not ours
+  checkpoints.begin(4);
+  EXPECT_EQ(names(),
+            (std::vector<std::string>{"latest", "step-1", "step-4.partial", "step-by-step"}));
+  EXPECT_EQ(checkpoints.newest(), 1);
+}
+
+TEST_F(Folders, AReadOnlyDiskIsSaidSo) {
+  publish(1, "x");
+  if (::unshare(CLONE_NEWNS) != 0 ||
+      ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      ::mount(folder.c_str(), folder.c_str(), nullptr, MS_BIND, nullptr) != 0 ||
+      ::mount(nullptr, folder.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr) != 0) {
+    GTEST_SKIP() << "mounting needs root";
+  }
+  try {
+    checkpoints.begin(2);
+    ADD_FAILURE() << "begun on a read-only disk";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kIo);
+    EXPECT_THAT(error.message(), testing::HasSubstr("step-2.partial': Read-only file system"));
+  }
+  ::umount(folder.c_str());
+  EXPECT_EQ(checkpoints.newest(), 1);
+}
+
+}  // namespace
+}  // namespace trireme::checkpoint

@@ -1,0 +1,147 @@
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "tests/engine/train/layouts.h"
+#include "trireme/base/error.h"
+#include "trireme/engine/train/gather_state.h"
+#include "trireme/engine/train/rank_checkpoint.h"
+
+namespace trireme::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+const SessionOptions kOptions{
+    .seed = 3,
+    .optimizer = {
+        .learning_rate = 0.01, .warmup_steps = 3, .decay = "inverse_sqrt", .clip_norm = 1}};
+
+/// Two layouts of one model whose bits are the same.
+struct Move {
+  std::string model;
+  Layout from;
+  Layout to;
+};
+
+void PrintTo(const Move& move, std::ostream* out) {
+  *out << testing::PrintToString(move.from) << " to " << testing::PrintToString(move.to);
+}
+
+/// A folder of checkpoints, removed afterwards.
+struct CheckpointFolder {
+  fs::path path =
+      fs::temp_directory_path() / ("trireme_train_checkpoint_" + std::to_string(::getpid()) + "_" +
+                                   testing::UnitTest::GetInstance()->current_test_info()->name());
+  checkpoint::Folder folder{path};
+  CheckpointFolder() { fs::remove_all(path); }
+  ~CheckpointFolder() { fs::remove_all(path); }
+};
+
+/// Trains under the layout from the newest checkpoint of `folder`, if it has one, up to `end`, and
+/// writes one there. Weights and buffers after that.
+Tensors train_to(std::int64_t end, const Layout& layout, const checkpoint::Folder& folder,
+                 const SessionOptions& options = kOptions) {
+  const layout::Plan plan = plan_of(layout);
+  const auto newest = folder.newest();
+  Tensors result;
+  run_ranks(layout.stages * layout.replicas, [&](const World& world) {
+    const Workload workload = construct(workload_of(layout.model), options.seed);
+    const BatchReader reader(workload.training, workload.model);
+    const auto recorded = record::record(workload.model, reader.maker(), graph::Mode::kTrain);
+    RankSession session(world, workload, recorded, plan, options);
+    const auto facts = training_facts(workload, recorded, plan.batch, options);
+    if (newest) {
+      checkpoint::Reader checkpoint(folder.published(*newest));
+      check_facts(checkpoint.index().facts, facts);
+      session.resume(checkpoint);
+    }
+    while (session.next_step() < end) session.step();
+    save_checkpoint(world, session, folder, facts);
+    const Tensors state = gather_state(world, workload, session);
+    if (world.rank() == 0) {
+      for (const auto& [name, tensor] : state) result[name] = tensor.clone();
+    }
+  });
+  return result;
+}
+
+class Moves : public testing::TestWithParam<Move> {};
+
+/// All tensors of two checkpoints, optimizer state too.
+void expect_same(const fs::path& a, const fs::path& b) {
+  checkpoint::Reader one(a), other(b);
+  EXPECT_EQ(one.index().position, other.index().position);
+  ASSERT_EQ(one.index().contents.tensors.size(), other.index().contents.tensors.size());
+  for (const auto& [key, entry] : one.index().contents.tensors) {
+    const at::Tensor x = one.read(key), y = other.read(key);
+    EXPECT_TRUE(x.nbytes() == 0 ||
+                std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0)
+        << key;
+  }
+}
+
+TEST_P(Moves, ResumeElsewhereWithTheSameBits) {
+  const auto& [model, from, to] = GetParam();
+  const CheckpointFolder undisturbed, moved{};
+  const checkpoint::Folder straight(undisturbed.path / "straight"),
+      broken(undisturbed.path / "broken");
+  const Tensors expected = train_to(5, from, straight);
+  train_to(2, from, broken);
+  train_to(3, to, broken);
+  const Tensors weights = train_to(5, from, broken);
+  ASSERT_EQ(weights.size(), expected.size());
+  for (const auto& [name, tensor] : expected) {
+    EXPECT_TRUE(at::equal(weights.at(name), tensor)) << name;
+  }
+  expect_same(straight.published(5), broken.published(5));
+}
+
+std::vector<Move> moves() {
+  std::vector<Move> result;
+  for (std::size_t m = 0; m < models::names().size(); ++m) {
+    const std::string& model = models::names()[m];
+    const Layout wide{.model = model, .stages = 2, .replicas = 2, .schedule = kSchedules[m % 2]};
+    const Layout others[] = {
+        {.model = model, .stages = 1, .replicas = 1},
+        {.model = model, .stages = 3, .replicas = 1, .schedule = "interleaved"},
+        {.model = model, .stages = 1, .replicas = 4}};
+    result.push_back({model, wide, others[m % 3]});
+  }
+  return result;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Moves, testing::ValuesIn(moves()));
+
+const Layout kTwo{.model = "mlp", .stages = 2};
+
+TEST(TrainingFacts, AnotherRunIsRefused) {
+  const CheckpointFolder own;
+  train_to(1, kTwo, own.folder);
+  SessionOptions other = kOptions;
+  other.optimizer.learning_rate = 0.02;
+  try {
+    train_to(2, kTwo, own.folder, other);
+    ADD_FAILURE() << "went on with another learning rate";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+    EXPECT_THAT(error.message(),
+                testing::HasSubstr("learning_rate: the checkpoint says '0.01', this run says "
+                                   "'0.02'"));
+  }
+  EXPECT_THROW(train_to(2, {.model = "mlp", .stages = 2, .lanes = 2}, own.folder), Error);
+  EXPECT_THROW(train_to(2, {.model = models::names().back(), .stages = 2}, own.folder), Error);
+}
+
+TEST(TrainingFacts, AnotherMachineIsAWarning) {
+  const checkpoint::Facts saved = {{"seed", "1"}, {"machine.torch", "2.11"}};
+  EXPECT_TRUE(check_facts(saved, saved).empty());
+  const auto warnings = check_facts(saved, {{"seed", "1"}, {"machine.torch", "2.15"}});
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_THAT(warnings[0], testing::HasSubstr("machine.torch"));
+  EXPECT_THROW(check_facts(saved, {{"seed", "1"}, {"decay", "none"}}), Error);
+}
+
+}  // namespace
+}  // namespace trireme::train

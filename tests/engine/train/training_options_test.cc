@@ -1,0 +1,39 @@
+#include "trireme/engine/train/training_options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "trireme/base/error.h"
+
+namespace trireme::train {
+namespace {
+
+TEST(LearningRate, WarmsUpThenStaysOrFalls) {
+  OptimizerOptions options{.learning_rate = 0.5, .warmup_steps = 4};
+  EXPECT_DOUBLE_EQ(learning_rate_at(options, 0), 0.125);
+  EXPECT_DOUBLE_EQ(learning_rate_at(options, 2), 0.375);
+  EXPECT_DOUBLE_EQ(learning_rate_at(options, 3), 0.5);
+  EXPECT_DOUBLE_EQ(learning_rate_at(options, 1000), 0.5);
+  options.decay = "inverse_sqrt";
+  EXPECT_DOUBLE_EQ(learning_rate_at(options, 0), 0.125);
+  EXPECT_DOUBLE_EQ(learning_rate_at(options, 3), 0.5);
+  EXPECT_DOUBLE_EQ(learning_rate_at(options, 15), 0.25);
+  EXPECT_DOUBLE_EQ(learning_rate_at(options, 399), 0.05);
+  options.warmup_steps = 0;
+  EXPECT_DOUBLE_EQ(learning_rate_at(options, 3), 0.25);
+  options.decay = "linear";
+  EXPECT_THROW(learning_rate_at(options, 3), Error);
+}
+
+TEST(SessionOptions, FactsAreWhatChangesResults) {
+  const SessionOptions options{.seed = 7, .optimizer = {.name = "sgd"}};
+  const auto facts = facts_of(options);
+  EXPECT_EQ(facts.at("seed"), "7");
+  EXPECT_EQ(facts.at("optimizer"), "sgd");
+  EXPECT_EQ(facts.at("decay"), "none");
+  EXPECT_FALSE(facts.contains("drift_check_step"));
+  EXPECT_THAT(to_text(options), testing::HasSubstr("drift_check_step 100\n"));
+}
+
+}  // namespace
+}  // namespace trireme::train
