@@ -12,6 +12,7 @@
 #include "trireme/plan/parameters/json.h"
 #include "trireme/plan/schedule/json.h"
 #include "trireme/plan/schedule/schedules.h"
+#include "trireme/plan/timeline/json.h"
 
 namespace trireme {
 namespace {
@@ -36,8 +37,8 @@ class Show : public CommandLine {
   /// The files of all verbs, for two stages.
   void make_files() const {
     ASSERT_EQ(run(make_net, {"record", "--out", folder_.string()}).code, 0);
-    ASSERT_EQ(run(make_net, {"profile", "--microbatch", "2",
-                             "--out", path("profile.json"), "--topology", path("topology.json")})
+    ASSERT_EQ(run(make_net, {"profile", "--microbatch", "2", "--out", path("profile.json"),
+                             "--topology", path("topology.json")})
                   .code,
               0);
     ASSERT_EQ(run(make_net, {"partition", "--graph", path("train.graph.json"), "--cut-at", "3",

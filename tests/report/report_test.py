@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from sample_run import run_document, write_document, write_run
-
 from trireme.report.documents import document_sha256
 from trireme.report.figures.loss import loss_figure
 from trireme.report.figures.memory import memory_figure
@@ -84,7 +83,9 @@ class ReadingTest(RunTest):
         self.assertEqual(self.read().metrics.steps()[-1].step, 150)
 
     def test_a_loss_that_is_not_finite_is_said(self) -> None:
-        self.append('{"step":150,"loss":null}\n{"step":151,"loss":NaN}\n{"step":152,"loss":"inf"}\n')
+        self.append(
+            '{"step":150,"loss":null}\n{"step":151,"loss":NaN}\n{"step":152,"loss":"inf"}\n'
+        )
         self.assertIn("the loss is not finite in 3 steps, first in step 150", self.notes())
 
     def test_a_wrong_hash_is_said_and_the_content_shown(self) -> None:
@@ -149,9 +150,22 @@ class ReadingTest(RunTest):
 class DamageTest(RunTest):
     """Whatever a file holds, there is a page, or one clear refusal."""
 
-    VALUES = (None, 3, -1, 1e999, "text", "<b>", [], [None], {}, {"x": 1}, True, 10**400)
+    VALUES: tuple[object, ...] = (
+        None,
+        3,
+        -1,
+        1e999,
+        "text",
+        "<b>",
+        [],
+        [None],
+        {},
+        {"x": 1},
+        True,
+        10**400,
+    )
 
-    def damage(self, value: Any, rng: random.Random) -> Any:
+    def damage(self, value: object, rng: random.Random) -> object:
         """The value with one thing in it changed or taken away."""
         if isinstance(value, dict) and value and rng.random() < 0.9:
             key = rng.choice(sorted(value))
@@ -241,7 +255,7 @@ class FigureTest(RunTest):
         figure = memory_figure(self.read().segments[0])
         assert figure is not None
         names = [trace.name for trace in figure.plot.data]
-        kinds = ["activations", "gradients", "optimizer", "parameters"]
+        kinds = ["parameters", "gradients", "optimizer", "activations"]
         self.assertEqual(names, [*kinds, "measured peak", "process, with code"])
         self.assertEqual([len(trace.x) for trace in figure.plot.data], [4] * 6)
 
