@@ -97,9 +97,9 @@ TEST_F(Show, ListsTheSegmentsOfARun) {
   batch of 64 in 2 lanes, microbatches of 8
 
 segments
-  steps    ranks  stages x replicas  schedule  predicted ms  measured ms  predicted peak  measured peak  ended
-  0..50        2  2 x 1              simple            10.0         11.5         2.0 KiB        1.5 KiB  done
-  50..100      1  1 x 1              simple               -            -               -              -  unknown
+  steps   ranks  stages x replicas  schedule  predicted ms  measured ms  predicted peak  measured peak  ended
+  0..49       2  2 x 1              simple            10.0         11.5         2.0 KiB        1.5 KiB  done
+  50..99      1  1 x 1              simple               -            -               -              -  unknown
 )");
 }
 

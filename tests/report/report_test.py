@@ -59,8 +59,8 @@ class ReadingTest(RunTest):
 
     def test_a_killed_segment_ends_where_its_metrics_do(self) -> None:
         run = self.read()
-        self.assertEqual([one.name() for one in run.segments][1], "steps 50 to 88")
-        self.assertIn("training did not reach step 150", self.notes())
+        self.assertEqual([one.name() for one in run.segments][1], "steps 50 to 87")
+        self.assertIn("training did not go on to step 150", self.notes())
         self.assertAlmostEqual(run.segments[1].step_ms() or 0, 520, delta=20)
 
     def test_steps_that_were_trained_again_are_compared(self) -> None:
@@ -102,11 +102,11 @@ class ReadingTest(RunTest):
         for name in ("timeline-0.json", "plan-3.json", "metrics.jsonl", "examples.txt"):
             (self.folder / name).unlink()
         notes = self.notes()
-        self.assertIn("no timeline of steps 0 to 50: timeline-0.json cannot be read", notes)
-        self.assertIn("no plan of steps 75 to 150: plan-3.json cannot be read", notes)
+        self.assertIn("no timeline of steps 0 to 49: timeline-0.json cannot be read", notes)
+        self.assertIn("no plan of steps 75 to 149: plan-3.json cannot be read", notes)
         self.assertIn("metrics.jsonl cannot be read", notes)
         text = page(self.read())
-        self.assertIn("no plan of steps 75 to 150: plan-3.json cannot be read", text)
+        self.assertIn("no plan of steps 75 to 149: plan-3.json cannot be read", text)
         self.assertIn("The folder has no examples.txt", text)
 
     def test_only_files_of_the_folder_are_read(self) -> None:
@@ -287,7 +287,7 @@ class CommandTest(RunTest):
         done = self.run_report(str(self.folder))
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn(f"report written to {self.folder}/report.html", done.stdout)
-        self.assertIn("note: steps 50 to 88", done.stdout)
+        self.assertIn("note: steps 50 to 87", done.stdout)
         other = self.folder / "other.html"
         self.assertEqual(self.run_report(str(self.folder), "--out", str(other)).returncode, 0)
         self.assertEqual(other.read_text(), (self.folder / "report.html").read_text())
