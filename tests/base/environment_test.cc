@@ -48,22 +48,27 @@ TEST(Environment, OneProcessIsNoRank) {
   EXPECT_FALSE(read({{"RANK", ""}, {"TRIREME_RANK", ""}, {"WORLD_SIZE", "4"}}).ranks);
 }
 
-const std::map<std::string, std::string> kOwn = {{"TRIREME_RANK", "2"},
-                                                 {"TRIREME_WORLD_SIZE", "4"},
-                                                 {"TRIREME_STORE_HOST", "127.0.0.1"},
-                                                 {"TRIREME_STORE_PORT", "1234"}};
-const std::map<std::string, std::string> kByHand = {
-    {"RANK", "0"}, {"WORLD_SIZE", "1"}, {"MASTER_ADDR", "host"}, {"MASTER_PORT", "65535"}};
+using Variables = std::map<std::string, std::string>;
 
-std::map<std::string, std::string> with(std::map<std::string, std::string> variables,
-                                        const std::string& name, const std::string& value) {
+Variables own_variables() {
+  return {{"TRIREME_RANK", "2"},
+          {"TRIREME_WORLD_SIZE", "4"},
+          {"TRIREME_STORE_HOST", "127.0.0.1"},
+          {"TRIREME_STORE_PORT", "1234"}};
+}
+
+Variables variables_by_hand() {
+  return {{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"MASTER_ADDR", "host"}, {"MASTER_PORT", "65535"}};
+}
+
+Variables with(Variables variables, const std::string& name, const std::string& value) {
   variables[name] = value;
   return variables;
 }
 
 TEST(Environment, ReadsTheRankOfOurLauncher) {
-  auto variables = kByHand;  // ours counts
-  variables.insert(kOwn.begin(), kOwn.end());
+  Variables variables = variables_by_hand();  // ours counts
+  variables.merge(own_variables());
   const RankEnvironment ranks = read(variables).ranks.value();
   EXPECT_EQ(ranks.launcher, Launcher::kTrireme);
   EXPECT_EQ(ranks.rank, 2);
@@ -73,7 +78,7 @@ TEST(Environment, ReadsTheRankOfOurLauncher) {
 }
 
 TEST(Environment, ReadsTheRankOfOtherLaunchers) {
-  const RankEnvironment ranks = read(kByHand).ranks.value();
+  const RankEnvironment ranks = read(variables_by_hand()).ranks.value();
   EXPECT_EQ(ranks.launcher, Launcher::kOther);
   EXPECT_EQ(ranks.rank, 0);
   EXPECT_EQ(ranks.world_size, 1);
@@ -82,7 +87,7 @@ TEST(Environment, ReadsTheRankOfOtherLaunchers) {
 }
 
 TEST(Environment, KnowsTorchrunAndItsAttempt) {
-  auto variables = with(kByHand, "TORCHELASTIC_USE_AGENT_STORE", "True");
+  auto variables = with(variables_by_hand(), "TORCHELASTIC_USE_AGENT_STORE", "True");
   EXPECT_EQ(read(variables).ranks->launcher, Launcher::kTorchrun);
   EXPECT_EQ(read(variables).ranks->generation, "0");
   variables["TORCHELASTIC_RESTART_COUNT"] = "3";
@@ -102,14 +107,14 @@ std::string refusal(const std::map<std::string, std::string>& variables) {
 }
 
 TEST(Environment, ARankNeedsAllOfItsVariables) {
-  for (const auto* all : {&kOwn, &kByHand}) {
-    const std::string rank = all == &kOwn ? "TRIREME_RANK" : "RANK";
-    for (const auto& [name, value] : *all) {
+  for (const Variables& all : {own_variables(), variables_by_hand()}) {
+    const std::string rank = all.contains("TRIREME_RANK") ? "TRIREME_RANK" : "RANK";
+    for (const auto& [name, value] : all) {
       if (name == rank) continue;
       const std::string expected = "environment variable " + name + " is not set, though " + rank +
                                    " is; a launcher sets both";
-      EXPECT_EQ(refusal(with(*all, name, "")), expected);
-      auto fewer = *all;
+      EXPECT_EQ(refusal(with(all, name, "")), expected);
+      Variables fewer = all;
       fewer.erase(name);
       EXPECT_EQ(refusal(fewer), expected);
     }
@@ -119,21 +124,21 @@ TEST(Environment, ARankNeedsAllOfItsVariables) {
 TEST(Environment, NumbersOfRanksAreNumbers) {
   for (const std::string& text :
        std::vector<std::string>{"one", "-1", "1x", " 1", "1.5", "99999999999"}) {
-    EXPECT_EQ(refusal(with(kOwn, "TRIREME_RANK", text)),
+    EXPECT_EQ(refusal(with(own_variables(), "TRIREME_RANK", text)),
               "environment variable TRIREME_RANK: '" + text + "' is no number from 0 to 1048575");
-    EXPECT_EQ(refusal(with(kByHand, "WORLD_SIZE", text)),
+    EXPECT_EQ(refusal(with(variables_by_hand(), "WORLD_SIZE", text)),
               "environment variable WORLD_SIZE: '" + text + "' is no number from 0 to 1048576");
   }
-  EXPECT_EQ(refusal(with(kByHand, "MASTER_PORT", "65536")),
+  EXPECT_EQ(refusal(with(variables_by_hand(), "MASTER_PORT", "65536")),
             "environment variable MASTER_PORT: '65536' is no number from 0 to 65535");
-  EXPECT_EQ(refusal(with(kOwn, "TRIREME_STORE_PORT", "http")),
+  EXPECT_EQ(refusal(with(own_variables(), "TRIREME_STORE_PORT", "http")),
             "environment variable TRIREME_STORE_PORT: 'http' is no number from 0 to 65535");
 }
 
 TEST(Environment, RanksCountFromZero) {
-  EXPECT_EQ(refusal(with(kOwn, "TRIREME_RANK", "4")),
+  EXPECT_EQ(refusal(with(own_variables(), "TRIREME_RANK", "4")),
             "environment variable TRIREME_RANK is 4, TRIREME_WORLD_SIZE is 4; ranks count from 0");
-  EXPECT_EQ(refusal(with(kByHand, "WORLD_SIZE", "0")),
+  EXPECT_EQ(refusal(with(variables_by_hand(), "WORLD_SIZE", "0")),
             "environment variable RANK is 0, WORLD_SIZE is 0; ranks count from 0");
 }
 

@@ -12,6 +12,7 @@
 #include "trireme/plan/parameters/json.h"
 #include "trireme/plan/schedule/json.h"
 #include "trireme/plan/schedule/schedules.h"
+#include "trireme/plan/timeline/json.h"
 
 namespace trireme {
 namespace {
@@ -36,8 +37,8 @@ class Show : public CommandLine {
   /// The files of all verbs, for two stages.
   void make_files() const {
     ASSERT_EQ(run(make_net, {"record", "--out", folder_.string()}).code, 0);
-    ASSERT_EQ(run(make_net, {"profile", "--microbatch", "2",
-                             "--out", path("profile.json"), "--topology", path("topology.json")})
+    ASSERT_EQ(run(make_net, {"profile", "--microbatch", "2", "--out", path("profile.json"),
+                             "--topology", path("topology.json")})
                   .code,
               0);
     ASSERT_EQ(run(make_net, {"partition", "--graph", path("train.graph.json"), "--cut-at", "3",
@@ -96,9 +97,9 @@ TEST_F(Show, ListsTheSegmentsOfARun) {
   batch of 64 in 2 lanes, microbatches of 8
 
 segments
-  steps    ranks  stages x replicas  schedule  predicted ms  measured ms  predicted peak  measured peak  ended
-  0..50        2  2 x 1              simple            10.0         11.5         2.0 KiB        1.5 KiB  done
-  50..100      1  1 x 1              simple               -            -               -              -  unknown
+  steps   ranks  stages x replicas  schedule  predicted ms  measured ms  predicted peak  measured peak  ended
+  0..49       2  2 x 1              simple            10.0         11.5         2.0 KiB        1.5 KiB  done
+  50..99      1  1 x 1              simple               -            -               -              -  unknown
 )");
 }
 

@@ -12,6 +12,7 @@ sys.path.insert(0, str(ROOT / "tools/lint"))
 import compiled  # noqa: E402
 import links  # noqa: E402
 import lists  # noqa: E402
+import python  # noqa: E402
 import quotes  # noqa: E402
 import rooms  # noqa: E402
 import sizes  # noqa: E402
@@ -275,6 +276,18 @@ class RepositoryTest(unittest.TestCase):
         self.write(path, text)
         self.git("add", "-A")
         self.git("commit", "-q", "-m", path)
+
+    @unittest.skipUnless((ROOT / ".venv/bin/mypy").exists(), "./dev lint installs mypy")
+    def test_python_has_form_rules_and_types(self) -> None:
+        self.write("pyproject.toml", (ROOT / "pyproject.toml").read_text())
+        self.write("a.py", "def twice(x: int) -> int:\n    return 2 * x\n")
+        self.assertEqual(python.check(self.root, ROOT / ".venv/bin"), [])
+        self.write("b.py", "def half(x: int) -> int:\n   return x / 2\nl = 1\n")
+        found = messages(python.check(self.root, ROOT / ".venv/bin"))
+        self.assertEqual(
+            [text.split(":")[0] for text in found], ["ruff format", "ruff check", "mypy"]
+        )
+        self.assertIn("b.py", found[2])
 
     def test_what_counts_as_changed(self) -> None:
         def changed() -> list[str]:

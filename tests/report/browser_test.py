@@ -1,4 +1,4 @@
-"""The page in a browser without a network: each figure is drawn, no script fails, nothing is loaded.
+"""The page in a browser without a network: figures are drawn, no script fails, nothing is loaded.
 
     python browser_test.py
 
@@ -17,7 +17,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from sample_run import write_run
-
 from trireme.report.figures.timeline import rows_of
 from trireme.report.page import page
 from trireme.report.run import Run, read_run

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from sample_run import run_document, write_document, write_run
-
 from trireme.report.documents import document_sha256
 from trireme.report.figures.loss import loss_figure
 from trireme.report.figures.memory import memory_figure
@@ -60,8 +59,8 @@ class ReadingTest(RunTest):
 
     def test_a_killed_segment_ends_where_its_metrics_do(self) -> None:
         run = self.read()
-        self.assertEqual([one.name() for one in run.segments][1], "steps 50 to 88")
-        self.assertIn("training did not reach step 150", self.notes())
+        self.assertEqual([one.name() for one in run.segments][1], "steps 50 to 87")
+        self.assertIn("training did not go on to step 150", self.notes())
         self.assertAlmostEqual(run.segments[1].step_ms() or 0, 520, delta=20)
 
     def test_steps_that_were_trained_again_are_compared(self) -> None:
@@ -84,7 +83,9 @@ class ReadingTest(RunTest):
         self.assertEqual(self.read().metrics.steps()[-1].step, 150)
 
     def test_a_loss_that_is_not_finite_is_said(self) -> None:
-        self.append('{"step":150,"loss":null}\n{"step":151,"loss":NaN}\n{"step":152,"loss":"inf"}\n')
+        self.append(
+            '{"step":150,"loss":null}\n{"step":151,"loss":NaN}\n{"step":152,"loss":"inf"}\n'
+        )
         self.assertIn("the loss is not finite in 3 steps, first in step 150", self.notes())
 
     def test_a_wrong_hash_is_said_and_the_content_shown(self) -> None:
@@ -101,11 +102,11 @@ class ReadingTest(RunTest):
         for name in ("timeline-0.json", "plan-3.json", "metrics.jsonl", "examples.txt"):
             (self.folder / name).unlink()
         notes = self.notes()
-        self.assertIn("no timeline of steps 0 to 50: timeline-0.json cannot be read", notes)
-        self.assertIn("no plan of steps 75 to 150: plan-3.json cannot be read", notes)
+        self.assertIn("no timeline of steps 0 to 49: timeline-0.json cannot be read", notes)
+        self.assertIn("no plan of steps 75 to 149: plan-3.json cannot be read", notes)
         self.assertIn("metrics.jsonl cannot be read", notes)
         text = page(self.read())
-        self.assertIn("no plan of steps 75 to 150: plan-3.json cannot be read", text)
+        self.assertIn("no plan of steps 75 to 149: plan-3.json cannot be read", text)
         self.assertIn("The folder has no examples.txt", text)
 
     def test_only_files_of_the_folder_are_read(self) -> None:
@@ -149,9 +150,22 @@ class ReadingTest(RunTest):
 class DamageTest(RunTest):
     """Whatever a file holds, there is a page, or one clear refusal."""
 
-    VALUES = (None, 3, -1, 1e999, "text", "<b>", [], [None], {}, {"x": 1}, True, 10**400)
+    VALUES: tuple[object, ...] = (
+        None,
+        3,
+        -1,
+        1e999,
+        "text",
+        "<b>",
+        [],
+        [None],
+        {},
+        {"x": 1},
+        True,
+        10**400,
+    )
 
-    def damage(self, value: Any, rng: random.Random) -> Any:
+    def damage(self, value: object, rng: random.Random) -> object:
         """The value with one thing in it changed or taken away."""
         if isinstance(value, dict) and value and rng.random() < 0.9:
             key = rng.choice(sorted(value))
@@ -241,7 +255,7 @@ class FigureTest(RunTest):
         figure = memory_figure(self.read().segments[0])
         assert figure is not None
         names = [trace.name for trace in figure.plot.data]
-        kinds = ["activations", "gradients", "optimizer", "parameters"]
+        kinds = ["parameters", "gradients", "optimizer", "activations"]
         self.assertEqual(names, [*kinds, "measured peak", "process, with code"])
         self.assertEqual([len(trace.x) for trace in figure.plot.data], [4] * 6)
 
@@ -273,7 +287,7 @@ class CommandTest(RunTest):
         done = self.run_report(str(self.folder))
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn(f"report written to {self.folder}/report.html", done.stdout)
-        self.assertIn("note: steps 50 to 88", done.stdout)
+        self.assertIn("note: steps 50 to 87", done.stdout)
         other = self.folder / "other.html"
         self.assertEqual(self.run_report(str(self.folder), "--out", str(other)).returncode, 0)
         self.assertEqual(other.read_text(), (self.folder / "report.html").read_text())

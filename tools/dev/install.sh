@@ -49,6 +49,16 @@ install_packages() {
 
 install_build_tools() { install_packages "to compile" "${build_packages[@]}"; }
 
+# For tests only. Where it cannot be installed, what needs it is skipped, and says so.
+install_browser() {
+  local program
+  for program in chromium-headless-shell chromium chromium-browser google-chrome; do
+    if command -v "$program" >/dev/null; then return 0; fi
+  done
+  (install_packages "a browser, to test the page of a run" chromium-headless-shell) ||
+    echo "dev: no browser: the test report/browser will be skipped" >&2
+}
+
 install_fuzz_tools() { install_packages "libFuzzer, for the preset fuzz" "${fuzz_packages[@]}"; }
 
 # Fills .venv with what requirements.txt pins. A stamp holds the hash of that file.
@@ -56,8 +66,8 @@ install_python_packages() {
   local venv=$root/.venv stamp=$root/.venv/requirements.sha256 wanted
   wanted=$(sha256sum <"$root/requirements.txt")
   [[ ! -f $stamp || $(<"$stamp") != "$wanted" ]] || return 0
-  echo "dev: filling .venv from requirements.txt: torch's libraries to link, clang-format and" \
-    "clang-tidy" >&2
+  echo "dev: filling .venv from requirements.txt: torch's libraries to link, what draws" \
+    "reports, what checks C++ and Python" >&2
   if command -v uv >/dev/null; then
     [[ -x $venv/bin/python ]] || uv venv -q "$venv"
     uv pip install -q --python "$venv/bin/python" --no-deps -r "$root/requirements.txt" >&2

@@ -10,7 +10,7 @@
 namespace trireme::command {
 namespace {
 
-const std::string kUnknown = "-";
+constexpr const char* kUnknown = "-";
 
 std::string milliseconds(const std::optional<JsonField>& field) {
   return field ? fmt::format("{:.1f}", field->real()) : kUnknown;
@@ -44,7 +44,8 @@ std::vector<std::string> segment_row(const JsonField& field) {
   const auto whole = [&](const char* name) {
     return std::to_string(segment.required(name).integer());
   };
-  return {whole("first_step") + ".." + whole("end_step"),
+  const std::int64_t end = segment.required("end_step").integer(0, std::int64_t{1} << 60);
+  return {whole("first_step") + ".." + std::to_string(end - 1),
           whole("ranks"),
           whole("stages") + " x " + whole("replicas"),
           segment.required("schedule").text(),

@@ -136,9 +136,9 @@ const Form& form_of(const std::string& file) {
 int show(const Options& options, const Context& context) {
   const Form& form = form_of(options.file);
   if (!options.graph.empty() && !form.has_graph) {
-    throw Error(ErrorKind::kInvalidArgument,
-                "'" + options.file + "' is a " + std::string(form.format) +
-                    ", to which --graph adds nothing; leave it out");
+    throw Error(ErrorKind::kInvalidArgument, "'" + options.file + "' is a " +
+                                                 std::string(form.format) +
+                                                 ", to which --graph adds nothing; leave it out");
   }
   const Shown shown = form.show(options);
   print(context, shown.json, shown.text);

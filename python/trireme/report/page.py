@@ -43,7 +43,8 @@ def _plan(segment: Segment) -> str:
     if plan.step_ms is not None:
         text += f"; predicted step {units.milliseconds(plan.step_ms)}"
     if plan.lower_bound_ms is not None:
-        text += f", no plan can be faster than {units.milliseconds(plan.lower_bound_ms)}"
+        bound = units.milliseconds(plan.lower_bound_ms)
+        text += f", no plan for as many ranks can be faster than {bound}"
     return title + paragraph(text + ".") + tables.plan_table(segment, plan)
 
 

@@ -49,9 +49,12 @@ class Segment:
 
     def name(self) -> str:
         """What it is called on the page."""
-        first = "?" if self.first_step is None else self.first_step
-        end = "?" if self.end() is None else self.end()
-        return f"steps {first} to {end}"
+        end = self.end()
+        if self.first_step is None or end is None:
+            return f"segment {self.index}"
+        if end <= self.first_step:
+            return f"steps from {self.first_step}"
+        return f"steps {self.first_step} to {end - 1}"
 
     def has_mesh(self) -> bool:
         return self.stages is not None and self.replicas is not None
@@ -128,8 +131,8 @@ def _read_files(folder: Path, fields: Fields, segment: Segment, notes: Notes) ->
         notes.add(f"no timeline of {segment.name()}: run.json names none")
     if not segment.is_done:
         notes.add(
-            f"{segment.name()}: training did not reach step {segment.end_step}, the run was ended "
-            "or is not finished; its peaks and its timeline are missing"
+            f"{segment.name()}: training did not go on to step {segment.end_step}, the run was "
+            "ended or is not finished; its peaks and its timeline are missing"
         )
     if segment.predicted_step_ms is None and segment.plan is not None:
         segment.predicted_step_ms = segment.plan.step_ms

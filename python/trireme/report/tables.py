@@ -97,7 +97,7 @@ def plan_table(segment: Segment, plan: Plan) -> str:
     for index, stage in enumerate(plan.stages):
         nodes = units.DASH
         if stage.num_nodes() is not None:
-            nodes = f"{stage.begin} to {stage.end} ({stage.num_nodes()})"
+            nodes = f"{stage.begin}..{(stage.end or 0) - 1} ({stage.num_nodes()})"
         rows.append(
             [
                 str(index),

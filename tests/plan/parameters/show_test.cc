@@ -25,9 +25,7 @@ slots, in the order in which the backward fills them
 )");
 }
 
-TEST(ParameterMapShow, NothingToTrain) {
-  EXPECT_NE(show({}).find("buckets\n"), std::string::npos);
-}
+TEST(ParameterMapShow, NothingToTrain) { EXPECT_NE(show({}).find("buckets\n"), std::string::npos); }
 
 }  // namespace
 }  // namespace trireme::parameters

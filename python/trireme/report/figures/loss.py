@@ -13,7 +13,6 @@ from trireme.report.markup import escape
 from trireme.report.metrics import Step
 from trireme.report.run import Run
 
-
 Losses = Sequence[float | None]
 
 

@@ -8,6 +8,28 @@ from trireme.report.markup import escape
 from trireme.report.run import Segment
 from trireme.report.units import error, mebibytes, memory, signed_percent
 
+# Bottom to top. A kind has the same colour in every figure.
+_KINDS = (
+    "parameters",
+    "gradients",
+    "optimizer",
+    "activations",
+    "transient",
+    "messages",
+    "batch",
+    "fixed",
+)
+
+
+def _kinds_of(segment: Segment) -> list[str]:
+    """Those that a rank has; ones that this file does not know last."""
+    found = {kind for rank in segment.predicted_peak_bytes for kind in rank}
+    return [kind for kind in _KINDS if kind in found] + sorted(found - set(_KINDS))
+
+
+def _color(kind: str) -> str:
+    return SERIES[_KINDS.index(kind)] if kind in _KINDS else PREDICTED
+
 
 def _errors(segment: Segment) -> list[str]:
     predicted = segment.predicted_peaks()
@@ -23,13 +45,12 @@ def memory_figure(segment: Segment) -> Figure | None:
     if not predicted and not segment.peak_bytes:
         return None
     figure = new_figure("", "MiB", 320)
-    kinds = sorted({kind for rank in predicted for kind in rank})
-    for number, kind in enumerate(kinds):
+    for kind in _kinds_of(segment):
         figure.add_bar(
             x=[f"rank {rank}" for rank in range(len(predicted))],
             y=[mebibytes(rank.get(kind, 0)) for rank in predicted],
             name=escape(kind),
-            marker={"color": SERIES[number % len(SERIES)], "line": {"color": "white", "width": 1}},
+            marker={"color": _color(kind), "line": {"color": "white", "width": 1}},
             hovertemplate="%{y:.1f} MiB",
         )
     peaks = (
