@@ -5,7 +5,6 @@
 #include "tests/command/verb_runs.h"
 #include "trireme/base/files.h"
 #include "trireme/base/json.h"
-#include "trireme/command/run_text.h"
 #include "trireme/plan/graph/file.h"
 #include "trireme/plan/layout/json.h"
 #include "trireme/plan/layout/planned_graph.h"

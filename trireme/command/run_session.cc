@@ -112,7 +112,8 @@ void RunSession::begin(const Training& training, train::RankSession& session) {
   const bool goes_on = start_ && std::filesystem::exists(folder_.record());
   if (goes_on) record_ = load_run(folder_.record());
   record_.model = context_.model_name();
-  record_.facts = facts_;
+  record_.options = facts_;
+  record_.seed = context_.seed;
   record_.batch = session.plan().batch;
   Segment segment = segment_of(session.plan());
   segment.first_step = session.next_step();

@@ -7,6 +7,7 @@
 
 #include "trireme/command/planning.h"
 #include "trireme/command/run_folder.h"
+#include "trireme/command/run_record.h"
 #include "trireme/command/train.h"
 #include "trireme/engine/train/rank_session.h"
 #include "trireme/plan/timeline/timeline.h"

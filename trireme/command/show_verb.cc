@@ -4,8 +4,9 @@
 
 #include "trireme/base/document.h"
 #include "trireme/base/error.h"
-#include "trireme/command/run_text.h"
+#include "trireme/command/run_record.h"
 #include "trireme/command/verbs.h"
+#include "trireme/engine/checkpoint/index.h"
 #include "trireme/plan/graph/file.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/graph/show.h"
@@ -98,9 +99,13 @@ Shown show_timeline(const Options& options) {
 }
 
 Shown show_run(const Options& options) {
-  Json body = read_document(options.file, kRunDocument);
-  std::string text = run_text(body, options.file);
-  return {std::move(body), std::move(text)};
+  const RunRecord record = load_run(options.file);
+  return {to_json(record), show(record)};
+}
+
+Shown show_checkpoint(const Options& options) {
+  const checkpoint::Index index = checkpoint::load(options.file);
+  return {checkpoint::to_json(index), checkpoint::show(index)};
 }
 
 /// A form of file, and what prints it.
@@ -110,7 +115,7 @@ struct Form {
   Shown (*show)(const Options& options);
 };
 
-constexpr std::array<Form, 9> kForms = {{
+constexpr std::array<Form, 10> kForms = {{
     {graph::kGraphDocument.format, false, show_graph},
     {profile::kProfileDocument.format, true, show_profile},
     {topology::kTopologyDocument.format, false, show_topology},
@@ -119,6 +124,7 @@ constexpr std::array<Form, 9> kForms = {{
     {schedule::kScheduleDocument.format, false, show_schedule},
     {schedule::kStepProgramDocument.format, false, show_step_program},
     {timeline::kTimelineDocument.format, false, show_timeline},
+    {checkpoint::kIndexDocument.format, false, show_checkpoint},
     {kRunDocument.format, false, show_run},
 }};
 

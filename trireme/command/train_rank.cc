@@ -138,7 +138,7 @@ class RankTraining {
     options.first_step = session_->next_step();
     if (run_ && options.metrics_file.empty()) {
       options.metrics_file = run_->folder().metrics().string();
-      rewind_metrics(options.metrics_file, options.first_step);
+      end_last_line(options.metrics_file);
     }
     if (run_ && run_->resumed_from() && !context_.json) {
       fmt::print("goes on after step {} of {}\n", options.first_step, options_.run.folder);

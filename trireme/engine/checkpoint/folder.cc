@@ -120,7 +120,7 @@ void Folder::keep_last(int count) const {
   for (std::size_t i = 0; i + count < all.size(); ++i) {
     const std::filesystem::path removed = published(all[i]) += kRemoved;
     rename_durably(published(all[i]),
-                  removed);  // a published name is whole, also while it is removed
+                   removed);  // a published name is whole, also while it is removed
     remove_folder(removed);
   }
 }

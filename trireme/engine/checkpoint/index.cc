@@ -75,13 +75,6 @@ Index index_from_json(const Json& body) {
   return index;
 }
 
-Json to_json(const Index& index) {
-  return {{"step", index.step},
-          {"position", index.position},
-          {"facts", index.facts},
-          {"contents", to_json(index.contents)}};
-}
-
 }  // namespace
 
 std::int64_t num_rows(const std::vector<std::int64_t>& shape) {
@@ -141,6 +134,13 @@ Contents contents_from_json(const JsonField& field) {
     contents.tensors[key] = std::move(tensor);
   }
   return contents;
+}
+
+Json to_json(const Index& index) {
+  return {{"step", index.step},
+          {"position", index.position},
+          {"facts", index.facts},
+          {"contents", to_json(index.contents)}};
 }
 
 std::string save(const Index& index, const std::filesystem::path& path) {

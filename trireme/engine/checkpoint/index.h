@@ -66,6 +66,7 @@ std::int64_t num_rows(const std::vector<std::int64_t>& shape);
 std::string name_in_file(const std::string& key, const TensorEntry& tensor, const Slice& slice);
 
 Json to_json(const Contents& contents);
+Json to_json(const Index& index);
 
 /// Errors   kCorruptData, naming the place: a file name with a folder in it, slices of files that
 ///          are not listed.

@@ -1,0 +1,180 @@
+#include "trireme/command/run_record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trireme/base/json_field.h"
+#include "trireme/plan/graph/table.h"
+#include "trireme/plan/layout/manual.h"
+
+namespace trireme::command {
+namespace {
+
+Json to_json(const Segment& segment) {
+  Json json = {{"first_step", segment.first_step},
+               {"end_step", segment.end_step},
+               {"plan", segment.plan},
+               {"ranks", segment.ranks},
+               {"stages", segment.stages},
+               {"replicas", segment.replicas},
+               {"schedule", segment.schedule},
+               {"ended", segment.measured ? "done" : "unknown"}};
+  if (!segment.timeline.empty()) json["timeline"] = segment.timeline;
+  if (segment.predicted_step_ms) {
+    json["predicted_step_ms"] = *segment.predicted_step_ms;
+    json["predicted_peak_bytes"] = segment.predicted_peak_bytes;
+  }
+  if (!segment.measured) return json;
+  json["median_step_ms"] = segment.measured->median_step_ms;
+  json["data_wait_fraction"] = segment.measured->data_wait_fraction;
+  json["peak_bytes"] = segment.measured->peak_bytes;
+  json["resident_peak_bytes"] = segment.measured->resident_peak_bytes;
+  return json;
+}
+
+std::map<std::string, std::string> texts_from_json(const JsonField& field) {
+  JsonObject object(field);
+  std::map<std::string, std::string> result;
+  for (const auto& [name, value] : field.json().items())
+    result[name] = object.required(name).text();
+  return result;
+}
+
+std::map<std::string, std::int64_t> bytes_from_json(const JsonField& field) {
+  JsonObject object(field);
+  std::map<std::string, std::int64_t> result;
+  for (const auto& [name, value] : field.json().items()) {
+    result[name] = object.required(name).integer(0);
+  }
+  return result;
+}
+
+std::optional<Segment::Measured> measured_from_json(JsonObject& object) {
+  const auto median = object.optional("median_step_ms");
+  if (!median) return std::nullopt;
+  const auto read_bytes = [](const JsonField& bytes) { return bytes.integer(0); };
+  return Segment::Measured{
+      .median_step_ms = median->real(),
+      .data_wait_fraction = object.required("data_wait_fraction").real(),
+      .peak_bytes = object.required("peak_bytes").list(read_bytes),
+      .resident_peak_bytes = object.required("resident_peak_bytes").list(read_bytes)};
+}
+
+Segment segment_from_json(const JsonField& field) {
+  JsonObject object(field);
+  Segment segment;
+  segment.first_step = object.required("first_step").integer(0);
+  segment.end_step = object.required("end_step").integer(0);
+  segment.plan = object.required("plan").text();
+  if (const auto timeline = object.optional("timeline")) segment.timeline = timeline->text();
+  segment.ranks = object.required("ranks").index(1);
+  segment.stages = object.required("stages").index(1);
+  segment.replicas = object.required("replicas").index(1);
+  segment.schedule = object.required("schedule").text();
+  object.required("ended").text();
+  if (const auto step = object.optional("predicted_step_ms")) {
+    segment.predicted_step_ms = step->real();
+    segment.predicted_peak_bytes = object.required("predicted_peak_bytes").list(bytes_from_json);
+  }
+  segment.measured = measured_from_json(object);
+  object.finish();
+  return segment;
+}
+
+std::string milliseconds(const std::optional<double>& time) {
+  return time ? fmt::format("{:.1f}", *time) : "-";
+}
+
+/// Of the rank that has most.
+std::string predicted_peak(const Segment& segment) {
+  double largest = 0;  // a real: no sum of a file's numbers overflows it
+  for (const auto& rank : segment.predicted_peak_bytes) {
+    double sum = 0;
+    for (const auto& [kind, bytes] : rank) sum += static_cast<double>(bytes);
+    largest = std::max(largest, sum);
+  }
+  const bool is_known = largest > 0 && largest < 1e18;
+  return is_known ? graph::bytes_text(static_cast<std::int64_t>(largest)) : "-";
+}
+
+std::string measured_peak(const Segment& segment) {
+  if (!segment.measured || segment.measured->peak_bytes.empty()) return "-";
+  const auto& ranks = segment.measured->peak_bytes;
+  return graph::bytes_text(*std::max_element(ranks.begin(), ranks.end()));
+}
+
+std::vector<std::string> row(const Segment& segment) {
+  std::optional<double> step_ms;
+  if (segment.measured) step_ms = segment.measured->median_step_ms;
+  return {fmt::format("{}..{}", segment.first_step, segment.end_step),
+          std::to_string(segment.ranks),
+          fmt::format("{} x {}", segment.stages, segment.replicas),
+          segment.schedule,
+          milliseconds(segment.predicted_step_ms),
+          milliseconds(step_ms),
+          predicted_peak(segment),
+          measured_peak(segment),
+          segment.measured ? "done" : "unknown"};
+}
+
+}  // namespace
+
+Json to_json(const RunRecord& record) {
+  Json segments = Json::array();
+  for (const Segment& segment : record.segments) segments.push_back(to_json(segment));
+  return {{"model", record.model},
+          {"options", record.options},
+          {"seed", record.seed},
+          {"batch",
+           {{"global_batch", record.batch.global_batch},
+            {"microbatch", record.batch.microbatch},
+            {"lanes", record.batch.lanes}}},
+          {"segments", segments}};
+}
+
+void save(const RunRecord& record, const std::filesystem::path& path) {
+  write_document(path, kRunDocument, to_json(record));
+}
+
+RunRecord load_run(const std::filesystem::path& path) {
+  const Json body = read_document(path, kRunDocument);
+  JsonObject object(JsonField(body, "'" + path.string() + "'"));
+  RunRecord record;
+  record.model = object.required("model").text();
+  record.options = texts_from_json(object.required("options"));
+  record.seed = static_cast<std::uint64_t>(object.required("seed").integer(0));
+  JsonObject batch(object.required("batch"));
+  record.batch.global_batch = batch.required("global_batch").integer(1);
+  record.batch.microbatch = batch.required("microbatch").integer(1);
+  record.batch.lanes = batch.required("lanes").integer(1);
+  batch.finish();
+  record.segments = object.required("segments").list(segment_from_json);
+  object.finish();
+  return record;
+}
+
+Segment segment_of(const layout::Plan& plan) {
+  const layout::Mesh& mesh = layout::train_role(plan).mesh;
+  Segment segment{.ranks = mesh.num_ranks(),
+                  .stages = mesh.pipeline,
+                  .replicas = mesh.data,
+                  .schedule = plan.schedule.name};
+  if (plan.prediction) {
+    segment.predicted_step_ms = plan.prediction->step_ms;
+    segment.predicted_peak_bytes = plan.prediction->peak_bytes;
+  }
+  return segment;
+}
+
+std::string show(const RunRecord& record) {
+  graph::Table table({"steps", ">ranks", "stages x replicas", "schedule", ">predicted ms",
+                      ">measured ms", ">predicted peak", ">measured peak", "ended"});
+  for (const Segment& segment : record.segments) table.add(row(segment));
+  return fmt::format("run of {}, seed {}\n  batch of {} in {} lanes, microbatches of {}\n\n",
+                     record.model, record.seed, record.batch.global_batch, record.batch.lanes,
+                     record.batch.microbatch) +
+         "segments\n" + table.text();
+}
+
+}  // namespace trireme::command

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trireme/base/document.h"
+#include "trireme/plan/layout/plan.h"
+
+namespace trireme::command {
+
+/// What one start of a run did; what is measured is absent in one that was killed.
+struct Segment {
+  std::int64_t first_step = 0;
+  std::int64_t end_step = 0;  ///< Asked for.
+  std::string plan;           ///< File names in the run's folder.
+  std::string timeline;       ///< Empty: none.
+  int ranks = 1;
+  int stages = 1;
+  int replicas = 1;
+  std::string schedule;
+  std::optional<double> predicted_step_ms;
+  std::vector<std::map<std::string, std::int64_t>> predicted_peak_bytes;  ///< By rank, by kind.
+
+  struct Measured {
+    double median_step_ms = 0;
+    double data_wait_fraction = 0;                  ///< Of the step, on the rank that waited most.
+    std::vector<std::int64_t> peak_bytes;           ///< By rank, of live tensors.
+    std::vector<std::int64_t> resident_peak_bytes;  ///< By rank, of the process.
+  };
+  std::optional<Measured> measured;
+};
+
+/// A run: what is trained, and each of its starts.
+struct RunRecord {
+  std::string model;
+  std::map<std::string, std::string> options;  ///< train::training_facts
+  std::uint64_t seed = 0;
+  layout::BatchLayout batch;
+  std::vector<Segment> segments;
+};
+
+inline constexpr DocumentKind kRunDocument{"trireme.run", 1};
+
+/// The record as file form (docs/formats.md). Errors of read_document and write_document.
+Json to_json(const RunRecord& record);
+void save(const RunRecord& record, const std::filesystem::path& path);
+RunRecord load_run(const std::filesystem::path& path);
+
+/// What was trained, and a row for each segment, for people.
+std::string show(const RunRecord& record);
+
+/// A segment of the plan, not yet measured.
+Segment segment_of(const layout::Plan& plan);
+
+}  // namespace trireme::command
