@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/data/text/text_folder.h"
 #include "trireme/data/text/denoising_source.h"
+#include "trireme/data/text/text_sample.h"
 
 namespace trireme::text {
 namespace {
@@ -115,6 +118,79 @@ TEST_F(Prepare, FeedsTheDenoisingSource) {
     }
   }
   EXPECT_NE(visits[0], visits[source.num_samples()]) << "a second visit hides other spans";
+}
+
+TEST_F(Prepare, AFoundFolderIsNotWrittenTo) {
+  const Prepared first = prepare(options(), logger);
+  fs::path lock = first.folder;
+  lock += ".lock";
+  ASSERT_TRUE(fs::remove(lock));
+  EXPECT_TRUE(prepare(options(), logger).was_cached);
+  EXPECT_FALSE(fs::exists(lock)) << "a cache that is read only has no place for it";
+}
+
+TEST_F(Prepare, AnEmptySplitIsAnError) {
+  PrepareOptions one = options();
+  one.inputs = {folder / "text/part0/0.py"};
+  const Error error = error_from([&] { prepare(one, logger); });
+  EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+  EXPECT_THAT(error.message(), HasSubstr("split"));
+  for (const double fraction : {0.0, 1.0, -1.0}) {
+    one.held_out_fraction = fraction;
+    EXPECT_THAT(error_from([&] { prepare(one, logger); }).message(), HasSubstr("between 0 and 1"));
+  }
+}
+
+TEST_F(Prepare, AfterAnErrorNothingIsPublished) {
+  PrepareOptions broken = options();
+  broken.inputs.push_back(write("wrong.jsonl", "{\"text\": \"one\"}\nnot json\n"));
+  const Error error = error_from([&] { prepare(broken, logger); });
+  EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
+  EXPECT_THAT(error.message(), HasSubstr("wrong.jsonl line 2"));
+  for (const auto& entry : fs::directory_iterator(folder / "cache")) {
+    EXPECT_THAT(entry.path().extension().string(), testing::AnyOf(".lock", ".partial"));
+  }
+}
+
+TEST_F(Prepare, AGivenTokenizerIsUsed) {
+  const Prepared first = prepare(options(), logger);
+  PrepareOptions given = options();
+  given.tokenizer_model = first.folder / "tokenizer.model";
+  const Prepared second = prepare(given, logger);
+  EXPECT_NE(first.folder, second.folder);
+  EXPECT_EQ(first.tokenizer.sha256(), second.tokenizer.sha256());
+  EXPECT_EQ(first.training.sha256(), second.training.sha256());
+}
+
+TEST_F(Prepare, ADamagedFolderIsRefused) {
+  const Prepared first = prepare(options(), logger);
+  write(fs::relative(first.folder / "tokenizer.model", folder), "no model");
+  EXPECT_EQ(error_from([&] { prepare(options(), logger); }).kind(), ErrorKind::kCorruptData);
+  write(fs::relative(first.folder / "tokens.json", folder), "{}");
+  const Error error = error_from([&] { prepare(options(), logger); });
+  EXPECT_THAT(error.message(), HasSubstr("tokens.json"));
+}
+
+TEST(TextSample, KeepsARandomPartInOrder) {
+  const auto sample_of = [](std::int64_t bytes, std::uint64_t seed) {
+    TextSample sample(bytes, seed);
+    for (int i = 0; i < 1000; ++i) sample.add(std::to_string(1000 + i));
+    return sample.finish();
+  };
+  const std::vector<std::string> some = sample_of(400, 0);
+  EXPECT_EQ(some.size(), 100U);
+  EXPECT_TRUE(std::is_sorted(some.begin(), some.end()));
+  EXPECT_EQ(some, sample_of(400, 0));
+  EXPECT_NE(some, sample_of(400, 1));
+  EXPECT_EQ(sample_of(1'000'000, 0).size(), 1000U);
+  EXPECT_EQ(sample_of(1, 0).size(), 1U);
+  EXPECT_TRUE(TextSample(1, 0).finish().empty());
+}
+
+TEST(TextReport, SaysWhatIsNotZero) {
+  EXPECT_EQ(to_text(TextReport{.files = 2, .documents = 3, .repaired = 1, .replaced = 7}),
+            "2 files, 3 documents, 1 not UTF-8, 7 replaced characters");
+  EXPECT_EQ(to_text(TextReport{}), "nothing");
 }
 
 }  // namespace

@@ -23,7 +23,6 @@ struct DenoisingOptions {
 /// targets. Runs go over the ends of documents; tokens after the last full run are left out.
 ///
 /// Fields   `inputs` [inputs] i32, `targets` [targets] i32, of `lengths`: no padding.
-/// Cost     a sample of 512: about 10 us.
 class DenoisingSource : public data::Source {
  public:
   /// Errors   kInvalidArgument for options that corrupt_spans refuses, or fewer tokens than one

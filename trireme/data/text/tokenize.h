@@ -34,8 +34,8 @@ std::vector<std::string> sample_documents(const FileList& files, const ShardOpti
 /// Errors   those of TextReader, documents_of and ShardWriter; kInvalidArgument where one of the
 ///          two splits is empty.
 /// Order    the result is the same for every number of threads.
-/// Cost     SentencePiece's own time over the threads; memory about 10 MB a thread and the
-///          shards being filled.
+/// Cost     SentencePiece's own time over the threads; memory for 4 MB of text a thread with its
+///          tokens, and for the shards being filled.
 TokenIndex write_shards(const FileList& files, const Tokenizer& tokenizer,
                         const ShardOptions& options, const std::filesystem::path& folder);
 
