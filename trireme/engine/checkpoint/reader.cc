@@ -83,6 +83,21 @@ const TensorEntry& Reader::entry(const std::string& key) const {
               "the checkpoint '" + folder_.string() + "' has no '" + key + "'");
 }
 
+/// The slice as its file has it.
+const safetensors::Tensor& Reader::stored(const std::string& key, const TensorEntry& tensor,
+                                          const Slice& slice) {
+  const std::string name = name_in_file(key, tensor, slice);
+  std::vector<std::int64_t> shape = tensor.shape;
+  if (!shape.empty()) shape.front() = slice.end - slice.begin;
+  const auto& tensors = shard(slice.file).tensors;
+  const auto found = tensors.find(name);
+  if (found == tensors.end() || found->second.shape != shape ||
+      found->second.dtype != tensor.dtype) {
+    fail_file(folder_ / slice.file, "it lacks '" + name + "' of shape " + text_of(shape));
+  }
+  return found->second;
+}
+
 void Reader::read(const std::string& key, const at::Tensor& destination) {
   const at::NoGradGuard no_grad;
   const TensorEntry& tensor = entry(key);
@@ -95,14 +110,8 @@ void Reader::read(const std::string& key, const at::Tensor& destination) {
                     text_of(destination.sizes().vec()) + " here");
   }
   for (const Slice& slice : tensor.slices) {
-    const auto& tensors = shard(slice.file).tensors;
     const at::Tensor rows = rows_of(destination, slice);
-    const auto found = tensors.find(name_in_file(key, tensor, slice));
-    if (found == tensors.end() || found->second.shape != rows.sizes().vec() ||
-        found->second.dtype != tensor.dtype) {
-      fail_file(folder_ / slice.file, "it lacks '" + name_in_file(key, tensor, slice) + "'");
-    }
-    void* data = const_cast<std::byte*>(found->second.bytes.data());  // read only
+    void* data = const_cast<std::byte*>(stored(key, tensor, slice).bytes.data());  // read only
     rows.copy_(at::from_blob(data, rows.sizes(), rows.options()));
   }
 }
@@ -116,6 +125,9 @@ at::Tensor Reader::read(const std::string& key) {
 
 void Reader::verify() {
   for (const File& file : index_.contents.files) shard(file.name);
+  for (const auto& [key, tensor] : index_.contents.tensors) {
+    for (const Slice& slice : tensor.slices) stored(key, tensor, slice);
+  }
 }
 
 }  // namespace trireme::checkpoint

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "trireme/base/safetensors.h"
 #include "trireme/engine/checkpoint/index.h"
 
 namespace trireme::checkpoint {
@@ -35,7 +36,7 @@ class Reader {
   /// The tensor in memory of its own.
   at::Tensor read(const std::string& key);
 
-  /// Compares all files with their checksums.
+  /// Compares all files with their checksums, and what is in them with the index.
   void verify();
 
  private:
@@ -43,6 +44,8 @@ class Reader {
 
   const TensorEntry& entry(const std::string& key) const;
   Shard& shard(const std::string& file);
+  const safetensors::Tensor& stored(const std::string& key, const TensorEntry& tensor,
+                                    const Slice& slice);
 
   std::filesystem::path folder_;
   Index index_;
