@@ -8,6 +8,7 @@
 #include "tests/engine/train/rank_threads.h"
 #include "trireme/engine/record/module.h"
 #include "trireme/engine/train/construct.h"
+#include "trireme/engine/train/verify.h"
 #include "trireme/engine/train/verify_ranks.h"
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/graph/json.h"
