@@ -112,6 +112,10 @@ void sync_folder(const std::filesystem::path& folder) {
   if (::fsync(file.number()) != 0 && errno != EINVAL) fail("sync folder", folder);
 }
 
+std::filesystem::path folder_of(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+}
+
 }  // namespace
 
 std::string read_file(const std::filesystem::path& path) { return read_whole<std::string>(path); }
@@ -130,11 +134,17 @@ void write_file_atomically(const std::filesystem::path& path, std::span<const st
   if (!file.close()) fail("close", temporary);
   if (::rename(temporary.c_str(), path.c_str()) != 0) fail("replace", path);
   guard.keep();
-  sync_folder(path.has_parent_path() ? path.parent_path() : std::filesystem::path("."));
+  sync_folder(folder_of(path));
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content) {
   write_file_atomically(path, std::as_bytes(std::span(content.data(), content.size())));
+}
+
+void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) fail("rename to '" + to.string() + "'", from);
+  sync_folder(folder_of(to));
+  if (folder_of(from) != folder_of(to)) sync_folder(folder_of(from));
 }
 
 void check_writable(const std::filesystem::path& path) {
@@ -142,7 +152,7 @@ void check_writable(const std::filesystem::path& path) {
     errno = EISDIR;
     fail("write", path);
   }
-  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  const std::filesystem::path folder = folder_of(path);
   if (::access(folder.c_str(), W_OK | X_OK) != 0) fail("write into", folder);
 }
 

@@ -27,6 +27,12 @@ std::vector<std::byte> read_file_bytes(const std::filesystem::path& path);
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> content);
 
+/// Renames a file or folder and syncs the folders it left and entered: after a power cut it has one
+/// of both names. Replaces a file or an empty folder. Both names are on one file system.
+///
+/// Errors   kIo with the system's reason. Blocking.
+void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
+
 /// Throws what writing `path` would throw for its folder or name, without touching it: kIo where
 /// the folder is missing or may not be written to, or `path` is a folder. Says nothing about space.
 void check_writable(const std::filesystem::path& path);

@@ -1,0 +1,58 @@
+#include "trireme/data/text/file_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <system_error>
+#include <thread>
+
+#include "trireme/base/error.h"
+
+namespace trireme::text {
+namespace {
+
+constexpr std::chrono::milliseconds kPause{50};
+
+[[noreturn]] void fail(const std::string& action, const std::filesystem::path& path) {
+  throw Error(ErrorKind::kIo, "cannot " + action + " '" + path.string() +
+                                  "': " + std::generic_category().message(errno));
+}
+
+/// Waits for the lock of an open file.
+void wait_for_lock(int file, const std::filesystem::path& path, std::chrono::milliseconds max_wait,
+                   const std::function<void()>& on_wait) {
+  const auto deadline = std::chrono::steady_clock::now() + max_wait;
+  bool is_told = false;
+  while (::flock(file, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    if (errno != EWOULDBLOCK) fail("lock", path);
+    if (!is_told) on_wait();
+    is_told = true;
+    if (std::chrono::steady_clock::now() >= deadline) {
+      throw Error(ErrorKind::kTimeout, "another process has held '" + path.string() + "' for " +
+                                           std::to_string(max_wait.count()) + " ms");
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+}  // namespace
+
+FileLock::FileLock(const std::filesystem::path& path, std::chrono::milliseconds max_wait,
+                   const std::function<void()>& on_wait)
+    : file_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+  if (file_ < 0) fail("open the lock", path);
+  try {
+    wait_for_lock(file_, path, max_wait, on_wait);
+  } catch (...) {
+    ::close(file_);
+    throw;
+  }
+}
+
+FileLock::~FileLock() { ::close(file_); }
+
+}  // namespace trireme::text

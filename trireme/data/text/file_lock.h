@@ -1,0 +1,27 @@
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+
+namespace trireme::text {
+
+/// Holds a file against other processes of the same machine, and of others where the file system
+/// carries locks over. The system frees it when its holder ends, however it ends.
+class FileLock {
+ public:
+  /// Makes the file where it is missing, and waits while another holder has it.
+  ///
+  /// on_wait   called once, where there is something to wait for.
+  /// Errors    kIo where the file cannot be made; kTimeout after `max_wait`. Blocking.
+  FileLock(const std::filesystem::path& path, std::chrono::milliseconds max_wait,
+           const std::function<void()>& on_wait);
+  ~FileLock();
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+ private:
+  int file_;
+};
+
+}  // namespace trireme::text
