@@ -18,7 +18,7 @@ class AttentionImpl : public torch::nn::Module {
 
  protected:
   /// q_BTX, k_BSX, v_BSX   X = H x D.
-  /// bias                  added to the scores, [B or 1, H or 1, T or 1, S]; may be undefined.
+  /// bias                  added to the scores; broadcasts to [B, H, T, S]; may be undefined.
   /// Returns               [B, T, C].
   torch::Tensor attend(const torch::Tensor& q_BTX, const torch::Tensor& k_BSX,
                        const torch::Tensor& v_BSX, const torch::Tensor& bias);

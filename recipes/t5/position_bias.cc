@@ -39,7 +39,7 @@ torch::Tensor PositionBiasImpl::forward(std::int64_t positions) {
   if (direction_ == Direction::kBefore) {
     bias = bias.masked_fill(distance > 0, -std::numeric_limits<double>::infinity());
   }
-  return bias.unfold(1, T, 1).flip({1}).unsqueeze(0);
+  return bias.unfold(1, T, 1).flip({1});
 }
 
 }  // namespace trireme::recipes::t5

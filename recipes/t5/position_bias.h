@@ -33,7 +33,7 @@ class PositionBiasImpl : public torch::nn::Module {
  public:
   PositionBiasImpl(const Config& config, Direction direction);
 
-  /// Dense [1, heads, T, T] for T queries and T keys; -inf where a key is not seen. Depends on no
+  /// Dense [heads, T, T] for T queries and T keys; -inf where a key is not seen. Depends on no
   /// sample, and only on cheap nodes: a plan may make it again instead of sending it.
   torch::Tensor forward(std::int64_t positions);
 
