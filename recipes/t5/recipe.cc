@@ -34,7 +34,7 @@ struct Options {
   std::optional<std::int64_t> layers, decoder_layers, d_model, d_ff, heads, d_kv;
   double dropout = 0;
 
-  text::PrepareOptions text{.held_out_fraction = 0.01, .cache = ".cache/t5"};
+  text::PrepareOptions text{.held_out_fraction = 0.02, .cache = ".cache/t5"};
   std::optional<std::int32_t> pieces;
   std::optional<std::int64_t> inputs;
 };
