@@ -9,7 +9,7 @@ cd "$folder"
 say() { printf '\n\033[1m$ own_model %s\033[0m\n' "$*"; "$program" "$@"; }
 
 say record --out .
-say show graph train.graph.json
+say show train.graph.json
 say profile --ranks 2 --microbatch 16
 say partition --graph train.graph.json --profile profile.json --stages 2 --batch 64 --lanes 2
 say simulate --timeline timeline.json

@@ -108,5 +108,18 @@ TEST(Document, FileErrorsNameThePath) {
   EXPECT_THROW(read_document(path, kKind), Error);
 }
 
+TEST(Document, SaysWhatItIs) {
+  const std::filesystem::path path = std::filesystem::temp_directory_path() /
+                                     ("trireme_format_" + std::to_string(::getpid()) + ".json");
+  write_document(path, kKind, {{"x", 1}});
+  EXPECT_EQ(document_format(path), kKind.format);
+  for (const std::string_view other : {"{}", "[]", "3", R"({"format": 3})"}) {
+    write_file_atomically(path, other);
+    EXPECT_THROW(document_format(path), Error);
+  }
+  std::filesystem::remove(path);
+  EXPECT_THROW(document_format(path), Error);
+}
+
 }  // namespace
 }  // namespace trireme

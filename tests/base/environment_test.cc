@@ -27,6 +27,12 @@ TEST(Environment, ReadsTheLogLevel) {
   EXPECT_EQ(read({{"TRIREME_LOG", "debug"}}).log_level, LogLevel::kDebug);
 }
 
+TEST(Environment, ReadsWhichPythonToUse) {
+  EXPECT_FALSE(read({}).python);
+  EXPECT_FALSE(read({{"TRIREME_PYTHON", ""}}).python);
+  EXPECT_EQ(read({{"TRIREME_PYTHON", "/usr/bin/python3"}}).python, "/usr/bin/python3");
+}
+
 TEST(Environment, NamesTheVariableThatMakesNoSense) {
   try {
     read({{"TRIREME_LOG", "loud"}});

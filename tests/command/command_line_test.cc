@@ -4,8 +4,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include <filesystem>
-
+#include "tests/command/verb_runs.h"
 #include "trireme/base/files.h"
 #include "trireme/base/json.h"
 #include "trireme/base/safetensors.h"
@@ -16,61 +15,12 @@ namespace {
 
 using testing::HasSubstr;
 
-struct Net : torch::nn::Module {
-  torch::nn::Linear in{4, 8}, out{8, 2};
-  Net() {
-    register_module("in", in);
-    register_module("out", out);
-  }
-  torch::Tensor forward(const Batch& batch) {
-    const auto y = out(torch::dropout(torch::relu(in(batch["x"])), 0.1, is_training()));
-    return torch::nn::functional::cross_entropy(y, batch["label"]);
-  }
-};
-
-Workload make_net() {
-  const auto x = torch::randn({40, 4});
-  const auto source = tensor_source({{"x", x}, {"label", (x.sum(1) > 0).to(torch::kLong)}});
-  return {make_model(std::make_shared<Net>()), source, source};
-}
-
 /// Another model, whose graph is not that of make_net.
 Workload make_other() {
   const auto net = std::make_shared<torch::nn::LinearImpl>(4, 2);
   return {make_model(net, [net](const Batch& b) { return net->forward(b["x"]).square().mean(); }),
           tensor_source({{"x", torch::randn({40, 4})}}), nullptr};
 }
-
-struct Answer {
-  int code;
-  std::string out;
-  std::string err;
-};
-
-Answer run(const MakeWorkload& make, std::vector<std::string> words) {
-  words.insert(words.begin(), "program");
-  std::vector<const char*> argv;
-  for (const std::string& word : words) argv.push_back(word.c_str());
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  const int code = run_command_line(static_cast<int>(argv.size()), argv.data(), make);
-  Answer answer{code, testing::internal::GetCapturedStdout(), ""};
-  answer.err = testing::internal::GetCapturedStderr();
-  return answer;
-}
-
-class CommandLine : public testing::Test {
- protected:
-  void SetUp() override {
-    folder_ =
-        std::filesystem::temp_directory_path() / ("trireme-command-" + std::to_string(::getpid()));
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-
-  std::filesystem::path folder_;
-};
 
 TEST_F(CommandLine, GoesFromAModelToTrainedWeights) {
   Answer answer = run(make_net, {"record", "--out", folder_.string()});
@@ -81,7 +31,7 @@ TEST_F(CommandLine, GoesFromAModelToTrainedWeights) {
                 "8", "--microbatch", "2", "--lanes", "2", "--out", path("plan.json")});
   ASSERT_EQ(answer.code, 0) << answer.err;
   EXPECT_THAT(answer.out, HasSubstr("3 stages"));
-  answer = run(make_net, {"show", "plan", path("plan.json"), "--graph", path("train.graph.json")});
+  answer = run(make_net, {"show", path("plan.json"), "--graph", path("train.graph.json")});
   ASSERT_EQ(answer.code, 0) << answer.err;
   answer = run(make_net, {"verify", "--serial", "--plan", path("plan.json"), "--steps", "3"});
   ASSERT_EQ(answer.code, 0) << answer.out << answer.err;
@@ -130,17 +80,11 @@ TEST_F(CommandLine, ReadsOptionsFromAFile) {
 }
 
 TEST_F(CommandLine, EveryVerbShowsAnExample) {
-  for (const std::vector<std::string>& verb : {std::vector<std::string>{"record"},
-                                               {"partition"},
-                                               {"train"},
-                                               {"verify"},
-                                               {"show", "graph"},
-                                               {"show", "plan"}}) {
-    std::vector<std::string> words = verb;
-    words.push_back("--help");
-    const Answer answer = run(make_net, words);
+  for (const std::string verb :
+       {"record", "profile", "partition", "simulate", "train", "verify", "report", "show"}) {
+    const Answer answer = run(make_net, {verb, "--help"});
     EXPECT_EQ(answer.code, 0);
-    EXPECT_THAT(answer.out, HasSubstr("Example: trireme " + verb[0]));
+    EXPECT_THAT(answer.out, HasSubstr("Example: trireme " + verb));
   }
 }
 
@@ -163,7 +107,7 @@ TEST_F(CommandLine, MisuseEndsWithTwo) {
 }
 
 TEST_F(CommandLine, ForeignAndUnreadableFilesAreNamed) {
-  Answer answer = run(make_net, {"show", "graph", path("missing.json")});
+  Answer answer = run(make_net, {"show", path("missing.json")});
   EXPECT_EQ(answer.code, 1);
   EXPECT_THAT(answer.err, HasSubstr("missing.json"));
   write_file_atomically(path("foreign.json"), std::string_view("{\"format\": \"something\"}"));
@@ -171,7 +115,7 @@ TEST_F(CommandLine, ForeignAndUnreadableFilesAreNamed) {
   EXPECT_NE(answer.code, 0);
   EXPECT_THAT(answer.err, HasSubstr("foreign.json"));
   write_file_atomically(path("noise.json"), std::string_view("\x80\xff\x00noise", 8));
-  EXPECT_NE(run(make_net, {"show", "graph", path("noise.json")}).code, 0);
+  EXPECT_NE(run(make_net, {"show", path("noise.json")}).code, 0);
   answer = run(make_net, {"train", "--steps", "1", "--save", path("no/such/folder/w")});
   EXPECT_EQ(answer.code, 1);
 }

@@ -22,13 +22,19 @@ Json with_kind(const DocumentKind& kind, const Json& body) {
   return document;
 }
 
-void check_format(const DocumentKind& kind, const Json& document, const std::string& origin) {
-  const std::string expected = "a " + std::string(kind.format) + " document";
+/// The field `format`, shortened; `expected` is what the document should be.
+std::string format_of(const Json& document, const std::string& expected,
+                      const std::string& origin) {
   if (!document.is_object() || !document.contains("format") || !document["format"].is_string()) {
     throw Error(ErrorKind::kInvalidArgument,
                 "'" + origin + "' is JSON but not " + expected + ": it has no field \"format\"");
   }
-  const std::string format = document["format"].get<std::string>().substr(0, 80);
+  return document["format"].get<std::string>().substr(0, 80);
+}
+
+void check_format(const DocumentKind& kind, const Json& document, const std::string& origin) {
+  const std::string expected = "a " + std::string(kind.format) + " document";
+  const std::string format = format_of(document, expected, origin);
   if (format != kind.format) {
     throw Error(ErrorKind::kInvalidArgument, "'" + origin + "' is not " + expected + " but a " +
                                                  format + "; give the right file");
@@ -91,6 +97,10 @@ std::string write_document(const std::filesystem::path& path, const DocumentKind
   document["sha256"] = hash;
   write_file_atomically(path, readable_text(document));
   return hash;
+}
+
+std::string document_format(const std::filesystem::path& path) {
+  return format_of(parse_json(read_file(path), path.string()), "a document", path.string());
 }
 
 Json read_document(const std::filesystem::path& path, const DocumentKind& kind) {

@@ -37,6 +37,13 @@ Json parse_document(const DocumentKind& kind, std::string_view text, std::string
 std::string write_document(const std::filesystem::path& path, const DocumentKind& kind,
                            const Json& body);
 
+/// What the document at `path` says it is: its field `format`. Its version, hash and body are not
+/// looked at.
+///
+/// Errors   those of `read_file`; kCorruptData where it is not JSON; kInvalidArgument where it is no
+///          document.
+std::string document_format(const std::filesystem::path& path);
+
 /// Errors of `read_file` and `parse_document`, naming the path.
 Json read_document(const std::filesystem::path& path, const DocumentKind& kind);
 

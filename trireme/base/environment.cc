@@ -75,6 +75,7 @@ Environment read_environment() { return read_environment(process_variable); }
 Environment read_environment(const VariableLookup& lookup) {
   Environment environment;
   read(lookup, "TRIREME_LOG", environment.log_level, parse_log_level);
+  if (is_set(lookup, "TRIREME_PYTHON")) environment.python = lookup("TRIREME_PYTHON");
   if (is_set(lookup, "TRIREME_RANK")) {
     environment.ranks = read_ranks(lookup, "TRIREME_", "TRIREME_STORE_HOST", "TRIREME_STORE_PORT");
     environment.ranks->launcher = Launcher::kTrireme;

@@ -30,6 +30,7 @@ struct RankEnvironment {
 /// its start, and passes on what is needed. Immutable.
 struct Environment {
   LogLevel log_level = LogLevel::kInfo;  ///< TRIREME_LOG
+  std::optional<std::string> python;     ///< TRIREME_PYTHON: runs what is written in Python.
   std::optional<RankEnvironment> ranks;  ///< TRIREME_RANK, RANK and those that go with them.
 };
 

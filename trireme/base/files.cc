@@ -62,7 +62,7 @@ Content read_whole(const std::filesystem::path& path) {
   // Non-blocking, so that opening a pipe nobody writes to cannot hang.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.number() < 0) fail("open", path);
-  struct stat status{};
+  struct stat status {};
   if (::fstat(file.number(), &status) != 0) fail("inspect", path);
   if (!S_ISREG(status.st_mode)) {
     throw Error(ErrorKind::kInvalidArgument,
@@ -84,10 +84,9 @@ Content read_whole(const std::filesystem::path& path) {
   return content;
 }
 
-void write_all(const Descriptor& file, std::span<const std::byte> content,
-               const std::filesystem::path& path) {
+void write_all(int file, std::span<const std::byte> content, const std::filesystem::path& path) {
   while (!content.empty()) {
-    const ssize_t count = ::write(file.number(), content.data(), content.size());
+    const ssize_t count = ::write(file, content.data(), content.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail("write", path);
     content = content.subspan(static_cast<std::size_t>(count));
@@ -103,13 +102,6 @@ int create_beside(const std::filesystem::path& target, std::filesystem::path& pa
     const int number = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (number >= 0 || errno != EEXIST || attempt == kMaxAttempts) return number;
   }
-}
-
-void sync_folder(const std::filesystem::path& folder) {
-  const Descriptor file(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (file.number() < 0) fail("open folder", folder);
-  // EINVAL: the file system has nothing to sync for folders.
-  if (::fsync(file.number()) != 0 && errno != EINVAL) fail("sync folder", folder);
 }
 
 std::filesystem::path folder_of(const std::filesystem::path& path) {
@@ -129,7 +121,7 @@ void write_file_atomically(const std::filesystem::path& path, std::span<const st
   Descriptor file(create_beside(path, temporary));
   if (file.number() < 0) fail("create", temporary);
   TemporaryFile guard(temporary);
-  write_all(file, content, temporary);
+  write_all(file.number(), content, temporary);
   if (::fsync(file.number()) != 0) fail("sync", temporary);
   if (!file.close()) fail("close", temporary);
   if (::rename(temporary.c_str(), path.c_str()) != 0) fail("replace", path);
@@ -139,6 +131,30 @@ void write_file_atomically(const std::filesystem::path& path, std::span<const st
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content) {
   write_file_atomically(path, std::as_bytes(std::span(content.data(), content.size())));
+}
+
+FileWriter::FileWriter(std::filesystem::path path)
+    : path_(std::move(path)),
+      descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+  if (descriptor_ < 0) fail("create", path_);
+}
+
+FileWriter::~FileWriter() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void FileWriter::write(std::span<const std::byte> bytes) { write_all(descriptor_, bytes, path_); }
+
+void FileWriter::finish() {
+  if (::fsync(descriptor_) != 0) fail("sync", path_);
+  if (::close(std::exchange(descriptor_, -1)) != 0) fail("close", path_);
+}
+
+void sync_folder(const std::filesystem::path& folder) {
+  const Descriptor file(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (file.number() < 0) fail("open folder", folder);
+  // EINVAL: the file system has nothing to sync for folders.
+  if (::fsync(file.number()) != 0 && errno != EINVAL) fail("sync folder", folder);
 }
 
 void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to) {

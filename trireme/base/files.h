@@ -27,6 +27,31 @@ std::vector<std::byte> read_file_bytes(const std::filesystem::path& path);
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> content);
 
+/// A file that is written in pieces and seen while it grows: for folders that are published whole.
+/// Caller-synchronised; blocking.
+///
+/// Errors   of every call: kIo or, for a full disk, kResourceExhausted, naming the path.
+class FileWriter {
+ public:
+  /// Makes the file; an older one is replaced.
+  explicit FileWriter(std::filesystem::path path);
+  ~FileWriter();
+  FileWriter(const FileWriter&) = delete;
+  FileWriter& operator=(const FileWriter&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+
+  /// Waits until the data is on the device. Call it last; a file without it may be cut off.
+  void finish();
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_;
+};
+
+/// Waits until the names in `folder` are on the device: new, renamed and removed files. kIo.
+void sync_folder(const std::filesystem::path& folder);
+
 /// Renames a file or folder and syncs the folders it left and entered: after a power cut it has one
 /// of both names. Replaces a file or an empty folder. Both names are on one file system.
 ///

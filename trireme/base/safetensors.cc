@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "trireme/base/error.h"
+#include "trireme/base/files.h"
 #include "trireme/base/json_field.h"
+#include "trireme/base/sha256.h"
 
 namespace trireme::safetensors {
 namespace {
@@ -157,15 +159,18 @@ Metadata read_metadata(const JsonField& field) {
   return metadata;
 }
 
-}  // namespace
-
-std::vector<std::byte> to_bytes(std::vector<Tensor> tensors, const Metadata& metadata) {
+/// Brings tensors into the order of their data, checked.
+void put_in_order(std::vector<Tensor>& tensors) {
   std::sort(tensors.begin(), tensors.end(),
             [](const Tensor& a, const Tensor& b) { return a.name < b.name; });
   check_tensors(tensors);
   std::stable_sort(tensors.begin(), tensors.end(), [](const Tensor& a, const Tensor& b) {
     return size_bytes(a.dtype) > size_bytes(b.dtype);
   });
+}
+
+/// All of the file that stands before the data.
+std::string head(const std::vector<Tensor>& tensors, const Metadata& metadata) {
   Json header = Json::object();
   if (!metadata.empty()) header[std::string(kMetadataName)] = metadata;
   std::size_t offset = 0;
@@ -177,18 +182,42 @@ std::vector<std::byte> to_bytes(std::vector<Tensor> tensors, const Metadata& met
   }
   std::string text = compact_text(header);
   text.append((kLengthBytes - text.size() % kLengthBytes) % kLengthBytes, ' ');
+  const auto length =
+      std::bit_cast<std::array<char, kLengthBytes>>(static_cast<std::uint64_t>(text.size()));
+  return std::string(length.data(), length.size()) + text;
+}
 
+}  // namespace
+
+std::vector<std::byte> to_bytes(std::vector<Tensor> tensors, const Metadata& metadata) {
+  put_in_order(tensors);
+  const std::string before = head(tensors, metadata);
   std::vector<std::byte> file;
-  file.reserve(kLengthBytes + text.size() + offset);
   const auto append = [&file](std::span<const std::byte> bytes) {
     file.insert(file.end(), bytes.begin(), bytes.end());
   };
-  const auto length =
-      std::bit_cast<std::array<std::byte, kLengthBytes>>(static_cast<std::uint64_t>(text.size()));
-  append(length);
-  append(std::as_bytes(std::span(text)));
+  append(std::as_bytes(std::span(before)));
   for (const Tensor& tensor : tensors) append(tensor.bytes);
   return file;
+}
+
+Written write(const std::filesystem::path& path, std::vector<Tensor> tensors,
+              const Metadata& metadata) {
+  put_in_order(tensors);
+  const std::string before = head(tensors, metadata);
+  FileWriter file(path);
+  Sha256 hash;
+  Written written;
+  const auto append = [&](std::span<const std::byte> bytes) {
+    file.write(bytes);
+    hash.add(bytes);
+    written.bytes += bytes.size();
+  };
+  append(std::as_bytes(std::span(before)));
+  for (const Tensor& tensor : tensors) append(tensor.bytes);
+  file.finish();
+  written.sha256 = hash.finish();
+  return written;
 }
 
 Content parse(std::span<const std::byte> bytes, std::string_view origin) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <span>
 #include <string>
@@ -38,6 +39,18 @@ struct Content {
 /// Errors   kInvalidArgument for a repeated or reserved name, a negative dimension, or bytes that
 ///          do not match dtype and shape.
 std::vector<std::byte> to_bytes(std::vector<Tensor> tensors, const Metadata& metadata = {});
+
+/// What `write` made.
+struct Written {
+  std::uint64_t bytes = 0;
+  std::string sha256;  ///< Of the whole file.
+};
+
+/// Writes the file of `to_bytes` tensor by tensor, without memory for all of it. Not atomic; syncs.
+///
+/// Errors   those of `to_bytes` and of FileWriter.
+Written write(const std::filesystem::path& path, std::vector<Tensor> tensors,
+              const Metadata& metadata = {});
 
 /// Views into `bytes`, which must outlive the result. Accepts any order of tensors, but every byte
 /// of the data must belong to exactly one tensor.

@@ -84,7 +84,8 @@ int run_command_line(int argc, const char* const* argv,
   add("train", "Train, each stage of each replica in a process of its own", command::add_train);
   add("verify", "Compare training under a plan with the uncut and the plain model, bit by bit",
       command::add_verify);
-  command::add_show(*app.add_subcommand("show", "Print a file for people"), context, verbs);
+  add("report", "Make a page about a run", command::add_report);
+  add("show", "Print any of these files for people", command::add_show);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

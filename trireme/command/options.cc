@@ -17,10 +17,10 @@
 
 namespace trireme::command {
 
-MakeWorkload Context::workload() const {
-  if (model.empty() && recipes.size() == 1) return recipes.begin()->second.make;
+const std::pair<const std::string, Recipe>& Context::recipe() const {
+  if (model.empty() && recipes.size() == 1) return *recipes.begin();
   const auto found = recipes.find(model);
-  if (found != recipes.end()) return found->second.make;
+  if (found != recipes.end()) return *found;
   std::string names;
   for (const auto& [name, recipe] : recipes) names += (names.empty() ? "" : ", ") + name;
   throw Error(ErrorKind::kInvalidArgument,
@@ -65,8 +65,8 @@ int node_position(const graph::Graph& graph, const std::string& node) {
     if (graph.nodes[i].name == node) return static_cast<int>(i);
   }
   throw Error(ErrorKind::kInvalidArgument,
-              fmt::format("'{}' is neither a position nor the name of a node; `show graph` lists "
-                          "both",
+              fmt::format("'{}' is neither a position nor the name of a node; `show` of the "
+                          "graph lists both",
                           node));
 }
 
@@ -92,7 +92,7 @@ layout::Plan PlanOptions::plan_for(const graph::Graph& recorded) const {
   for (const std::string& cut : cuts) positions.push_back(node_position(graph, cut));
   if (cuts.empty()) positions = layout::even_cuts(graph, std::max(stages, 1));
   layout::Plan plan = layout::make_manual_plan(graph, sha256, positions, batch);
-  layout::set_replicas(plan, replicas);
+  layout::set_replicas(plan, std::max(replicas, 1));
   plan.schedule.name = schedule.empty() ? "interleaved" : schedule;
   plan.copied_nodes = std::move(copied.copied_nodes);
   check_ranks(plan);
@@ -111,7 +111,8 @@ void PlanOptions::check_ranks(const layout::Plan& plan) const {
 int PlanOptions::num_ranks() const {
   if (ranks > 0) return ranks;
   if (!file.empty()) return layout::train_role(layout::load(file)).mesh.num_ranks();
-  return (cuts.empty() ? std::max(stages, 1) : static_cast<int>(cuts.size()) + 1) * replicas;
+  return (cuts.empty() ? std::max(stages, 1) : static_cast<int>(cuts.size()) + 1) *
+         std::max(replicas, 1);
 }
 
 int run_ranks(const Context& context, int num_ranks,

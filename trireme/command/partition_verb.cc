@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
-#include "trireme/base/error.h"
-#include "trireme/command/forecasts.h"
+#include "trireme/command/planning.h"
 #include "trireme/command/training_options.h"
 #include "trireme/command/verbs.h"
 #include "trireme/engine/train/construct.h"
@@ -9,8 +8,6 @@
 #include "trireme/plan/layout/json.h"
 #include "trireme/plan/layout/planned_graph.h"
 #include "trireme/plan/layout/show.h"
-#include "trireme/plan/partition/explain.h"
-#include "trireme/plan/partition/partition.h"
 #include "trireme/plan/profile/json.h"
 #include "trireme/plan/topology/json.h"
 
@@ -21,11 +18,9 @@ struct Options {
   std::string graph_file;
   std::string profile;
   std::string topology = "topology.json";
-  std::string objective = "speed";
   std::string out = "plan.json";
-  std::int64_t device_memory_bytes = 0;
   PlanOptions plan;
-  train::OptimizerOptions optimizer;
+  DecideOptions decide;
 };
 
 graph::Graph graph_of(const Options& options, const Context& context) {
@@ -33,38 +28,6 @@ graph::Graph graph_of(const Options& options, const Context& context) {
   const Workload workload = train::construct(context.workload(), context.seed);
   const train::BatchReader reader(workload.training, workload.model);
   return record::record(workload.model, reader.maker(), graph::Mode::kTrain).graph;
-}
-
-/// A plan and what is said about it.
-struct Decision {
-  layout::Plan plan;
-  std::string text;
-};
-
-Decision decide_by_profile(const graph::Graph& graph, const Options& options) {
-  const profile::Profile profile = profile::load(options.profile);
-  const topology::Topology topology = topology::load(options.topology);
-  if (!options.plan.copies.empty()) {
-    throw Error(ErrorKind::kInvalidArgument,
-                "--copy is for plans by hand; with a profile, copies are chosen");
-  }
-  partition::PartitionOptions wanted{.batch = options.plan.batch,
-                                     .replicas = options.plan.replicas,
-                                     .objective = options.objective == "memory"
-                                                      ? partition::Objective::kMemory
-                                                      : partition::Objective::kSpeed,
-                                     .stages = options.plan.stages,
-                                     .schedule = options.plan.schedule,
-                                     .device_memory_bytes = options.device_memory_bytes};
-  wanted.batch.microbatch = profile.microbatch;
-  wanted.forecast = forecast_options(options.optimizer);
-  for (const std::string& cut : options.plan.cuts) wanted.cuts.push_back(node_position(graph, cut));
-  Decision decision{partition::partition(graph, profile, topology, wanted), ""};
-  const graph::Graph planned = layout::planned_graph(graph, decision.plan);
-  decision.text =
-      partition::explain(planned, decision.plan,
-                         forecast(planned, decision.plan, profile, topology, options.optimizer));
-  return decision;
 }
 
 }  // namespace
@@ -76,13 +39,14 @@ Body add_partition(CLI::App& app, Context& context) {
                  "Profile that `profile` wrote; without it, stages get about as many nodes each");
   app.add_option("--topology", options->topology, "Topology that `profile` wrote")
       ->capture_default_str();
-  app.add_option("--optimize", options->objective, "speed: least step time; memory: least peak")
+  app.add_option("--optimize", options->decide.objective,
+                 "speed: least step time; memory: least peak")
       ->check(CLI::IsMember({"speed", "memory"}))
       ->capture_default_str();
-  add_device_memory_option(app, options->device_memory_bytes);
+  add_device_memory_option(app, options->decide.device_memory_bytes);
   app.add_option("--out", options->out, "Where the plan is written")->capture_default_str();
   options->plan.add_to(app, /*with_file=*/false);
-  add_optimizer_options(app, options->optimizer);
+  add_optimizer_options(app, options->decide.optimizer);
   app.footer(
       "Example: trireme partition --graph train.graph.json --profile profile.json --batch 64\n"
       "The microbatch size is the profile's. Give the optimizer that will train: its state is part "
@@ -91,7 +55,8 @@ Body add_partition(CLI::App& app, Context& context) {
     const graph::Graph graph = graph_of(*options, context);
     Decision decision;
     if (!options->profile.empty()) {
-      decision = decide_by_profile(graph, *options);
+      decision = decide(graph, {profile::load(options->profile), topology::load(options->topology)},
+                        options->plan, options->decide);
     } else {
       decision.plan = options->plan.plan_for(graph);
     }

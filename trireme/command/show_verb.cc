@@ -1,4 +1,10 @@
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 #include "trireme/base/document.h"
+#include "trireme/base/error.h"
+#include "trireme/command/run_text.h"
 #include "trireme/command/verbs.h"
 #include "trireme/plan/graph/file.h"
 #include "trireme/plan/graph/json.h"
@@ -7,48 +13,146 @@
 #include "trireme/plan/layout/json.h"
 #include "trireme/plan/layout/planned_graph.h"
 #include "trireme/plan/layout/show.h"
+#include "trireme/plan/parameters/json.h"
+#include "trireme/plan/parameters/show.h"
+#include "trireme/plan/profile/json.h"
+#include "trireme/plan/profile/show.h"
+#include "trireme/plan/schedule/check.h"
+#include "trireme/plan/schedule/grid.h"
+#include "trireme/plan/schedule/json.h"
+#include "trireme/plan/schedule/show.h"
+#include "trireme/plan/timeline/draw.h"
+#include "trireme/plan/timeline/json.h"
+#include "trireme/plan/timeline/usage.h"
+#include "trireme/plan/topology/json.h"
+#include "trireme/plan/topology/show.h"
 
 namespace trireme::command {
 namespace {
 
-Body add_graph(CLI::App& app, Context& context) {
-  auto file = std::make_shared<std::string>();
-  app.add_option("file", *file, "Graph file")->required();
-  app.footer("Example: trireme show graph run/train.graph.json");
-  return [file, &context] {
-    const graph::Graph graph = graph::load(*file);
-    print(context, graph::to_json(graph), graph::show(graph));
-    return 0;
-  };
+constexpr int kColumns = 100;
+
+struct Options {
+  std::string file;
+  std::string graph;  ///< Empty: not given.
+};
+
+/// A document as JSON and as text.
+struct Shown {
+  Json json;
+  std::string text;
+};
+
+Shown show_graph(const Options& options) {
+  const graph::Graph graph = graph::load(options.file);
+  return {graph::to_json(graph), graph::show(graph)};
 }
 
-Body add_plan(CLI::App& app, Context& context) {
-  struct Options {
-    std::string plan, graph;
-  };
-  auto options = std::make_shared<Options>();
-  app.add_option("file", options->plan, "Plan file")->required();
-  app.add_option("--graph", options->graph, "Graph file that the plan is of")->required();
-  app.footer("Example: trireme show plan plan.json --graph run/train.graph.json");
-  return [options, &context] {
-    const layout::Plan plan = layout::load(options->plan);
-    const graph::Graph recorded = graph::load(options->graph);
-    const graph::Graph graph = layout::planned_graph(recorded, plan);
-    layout::check(plan, graph::graph_sha256(recorded), graph);
-    print(context, layout::to_json(plan), layout::show(plan, graph));
-    return 0;
-  };
+Shown show_plan(const Options& options) {
+  const layout::Plan plan = layout::load(options.file);
+  if (options.graph.empty()) return {layout::to_json(plan), layout::show(plan)};
+  const graph::Graph recorded = graph::load(options.graph);
+  const graph::Graph planned = layout::planned_graph(recorded, plan);
+  layout::check(plan, graph::graph_sha256(recorded), planned);
+  return {layout::to_json(plan), layout::show(plan, planned)};
+}
+
+Shown show_profile(const Options& options) {
+  const profile::Profile profile = profile::load(options.file);
+  if (options.graph.empty()) return {profile::to_json(profile), profile::show(profile)};
+  const graph::Graph recorded = graph::load(options.graph);
+  profile::check(profile, recorded);
+  return {profile::to_json(profile), profile::show(profile, recorded)};
+}
+
+Shown show_topology(const Options& options) {
+  const topology::Topology topology = topology::load(options.file);
+  topology::check(topology);
+  return {topology::to_json(topology), topology::show(topology)};
+}
+
+Shown show_map(const Options& options) {
+  const parameters::ParameterMap map = parameters::load(options.file);
+  return {parameters::to_json(map), parameters::show(map)};
+}
+
+Shown show_schedule(const Options& options) {
+  const schedule::Schedule schedule = schedule::load_schedule(options.file);
+  schedule::check(schedule);
+  return {schedule::to_json(schedule), schedule::grid(schedule, {.max_columns = kColumns})};
+}
+
+Shown show_step_program(const Options& options) {
+  const schedule::StepProgram program = schedule::load_step_program(options.file);
+  return {schedule::to_json(program), schedule::show(program)};
+}
+
+Shown show_timeline(const Options& options) {
+  const std::vector<timeline::Timeline> timelines = timeline::load(options.file);
+  std::string text;
+  for (const timeline::Timeline& timeline : timelines) {
+    text += (text.empty() ? "" : "\n") + timeline::show_usage(timeline) +
+            timeline::draw(timeline, kColumns);
+  }
+  return {timeline::to_json(timelines), text};
+}
+
+Shown show_run(const Options& options) {
+  Json body = read_document(options.file, kRunDocument);
+  std::string text = run_text(body, options.file);
+  return {std::move(body), std::move(text)};
+}
+
+/// A form of file, and what prints it.
+struct Form {
+  std::string_view format;
+  bool has_graph;  ///< Whether --graph adds to it.
+  Shown (*show)(const Options& options);
+};
+
+constexpr std::array<Form, 9> kForms = {{
+    {graph::kGraphDocument.format, false, show_graph},
+    {profile::kProfileDocument.format, true, show_profile},
+    {topology::kTopologyDocument.format, false, show_topology},
+    {layout::kPlanDocument.format, true, show_plan},
+    {parameters::kParameterMapDocument.format, false, show_map},
+    {schedule::kScheduleDocument.format, false, show_schedule},
+    {schedule::kStepProgramDocument.format, false, show_step_program},
+    {timeline::kTimelineDocument.format, false, show_timeline},
+    {kRunDocument.format, false, show_run},
+}};
+
+const Form& form_of(const std::string& file) {
+  const std::string format = document_format(file);
+  const auto* found =
+      std::ranges::find_if(kForms, [&](const Form& form) { return form.format == format; });
+  if (found != kForms.end()) return *found;
+  std::string known;
+  for (const Form& form : kForms) known += (known.empty() ? "" : ", ") + std::string(form.format);
+  throw Error(ErrorKind::kInvalidArgument, "'" + file + "' is a " + format +
+                                               ", which this build cannot show; it shows " + known);
+}
+
+int show(const Options& options, const Context& context) {
+  const Form& form = form_of(options.file);
+  if (!options.graph.empty() && !form.has_graph) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "'" + options.file + "' is a " + std::string(form.format) +
+                    ", to which --graph adds nothing; leave it out");
+  }
+  const Shown shown = form.show(options);
+  print(context, shown.json, shown.text);
+  return 0;
 }
 
 }  // namespace
 
-void add_show(CLI::App& app, Context& context, std::vector<std::pair<CLI::App*, Body>>& verbs) {
-  app.require_subcommand(1);
-  app.fallthrough();
-  CLI::App* graph = app.add_subcommand("graph", "A recorded forward pass");
-  verbs.emplace_back(graph, add_graph(*graph, context));
-  CLI::App* plan = app.add_subcommand("plan", "Stages, batch and what limits them");
-  verbs.emplace_back(plan, add_plan(*plan, context));
+Body add_show(CLI::App& app, Context& context) {
+  auto options = std::make_shared<Options>();
+  app.add_option("file", options->file, "Any of Trireme's JSON files")->required();
+  app.add_option("--graph", options->graph, "Graph of the plan or profile, to name their nodes");
+  app.footer("Example: trireme show plan.json --graph run/train.graph.json");
+  return [options, &context] { return show(*options, context); };
 }
 
 }  // namespace trireme::command

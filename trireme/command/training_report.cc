@@ -37,10 +37,14 @@ Json losses_json(const program::StepLosses& losses) {
   return json;
 }
 
-TrainingReport::TrainingReport(const layout::Plan& plan, ReportOptions options)
-    : plan_(plan), options_(std::move(options)), is_terminal_(isatty(STDOUT_FILENO) == 1) {
+TrainingReport::TrainingReport(const layout::Plan& plan, const train::OptimizerOptions& optimizer,
+                               ReportOptions options)
+    : plan_(plan),
+      optimizer_(optimizer),
+      options_(std::move(options)),
+      is_terminal_(isatty(STDOUT_FILENO) == 1) {
   if (options_.metrics_file.empty()) return;
-  metrics_ = std::fopen(options_.metrics_file.c_str(), "we");
+  metrics_ = std::fopen(options_.metrics_file.c_str(), options_.first_step == 0 ? "we" : "ae");
   if (metrics_ == nullptr) {
     throw Error(ErrorKind::kIo,
                 "cannot write " + options_.metrics_file + ": " + std::strerror(errno));
@@ -64,6 +68,8 @@ Json TrainingReport::json(const train::StepReport& step) const {
   json["step"] = step.step;
   json["step_ms"] = step.seconds * 1e3;
   json["samples_per_s"] = static_cast<double>(plan_.batch.global_batch) / step.seconds;
+  json["data_wait_ms"] = step.data_wait_seconds * 1e3;
+  json["learning_rate"] = train::learning_rate_at(optimizer_, step.step);
   if (step.gradient_norm > 0) json["gradient_norm"] = step.gradient_norm;
   return json;
 }
@@ -77,12 +83,27 @@ std::string TrainingReport::line(const train::StepReport& step) const {
   return text + "  " + duration_text(left * median_step_ms() / 1e3) + " to go";
 }
 
+void TrainingReport::write(const Json& line) {
+  if (metrics_ == nullptr) return;
+  fmt::print(metrics_, "{}\n", line.dump());
+  std::fflush(metrics_);
+}
+
+void TrainingReport::add_evaluation(std::int64_t step, const program::StepLosses& losses) {
+  const Json line = {{"step", step}, {"evaluation", losses_json(losses)}};
+  write(line);
+  if (options_.json) {
+    fmt::print("{}\n", line.dump());
+  } else {
+    fmt::print("{}after {} steps, evaluation {}\n", is_terminal_ ? "\r\033[K" : "", step,
+               losses_text(losses));
+  }
+  std::fflush(stdout);
+}
+
 void TrainingReport::add(const train::StepReport& step) {
   seconds_.push_back(step.seconds);
-  if (metrics_ != nullptr) {
-    fmt::print(metrics_, "{}\n", json(step).dump());
-    std::fflush(metrics_);
-  }
+  write(json(step));
   const bool is_due = step.step % options_.log_every == 0 || step.step + 1 == options_.num_steps;
   if (options_.json) {
     if (is_due) fmt::print("{}\n", json(step).dump());

@@ -17,7 +17,8 @@ struct ReportOptions {
   std::int64_t num_steps = 0;
   std::int64_t log_every = 10;
   bool json = false;
-  std::string metrics_file;  ///< JSON lines, one per step; none where it is empty.
+  std::string metrics_file;  ///< JSON lines, one per step, appended; none where it is empty.
+  std::int64_t first_step = 0;
 };
 
 /// Says how training goes: on a terminal one line that is written over, elsewhere a line every
@@ -25,12 +26,16 @@ struct ReportOptions {
 class TrainingReport {
  public:
   /// Errors   kIo where the metrics file cannot be written.
-  TrainingReport(const layout::Plan& plan, ReportOptions options);
+  TrainingReport(const layout::Plan& plan, const train::OptimizerOptions& optimizer,
+                 ReportOptions options);
   ~TrainingReport();
   TrainingReport(const TrainingReport&) = delete;
   TrainingReport& operator=(const TrainingReport&) = delete;
 
   void add(const train::StepReport& step);
+
+  /// step   steps that were done before.
+  void add_evaluation(std::int64_t step, const program::StepLosses& losses);
 
   /// Ends the line on a terminal.
   void finish();
@@ -41,7 +46,10 @@ class TrainingReport {
   std::string line(const train::StepReport& step) const;
   Json json(const train::StepReport& step) const;
 
+  void write(const Json& line);
+
   const layout::Plan& plan_;
+  train::OptimizerOptions optimizer_;
   ReportOptions options_;
   bool is_terminal_;
   std::FILE* metrics_ = nullptr;

@@ -30,7 +30,13 @@ struct Context {
   int timeout_s = 300;  ///< --timeout, of every wait for another rank.
 
   /// The workload that --model names, or the only one. kInvalidArgument where there is no such one.
-  MakeWorkload workload() const;
+  MakeWorkload workload() const { return recipe().second.make; }
+
+  /// Its name.
+  const std::string& model_name() const { return recipe().first; }
+
+ private:
+  const std::pair<const std::string, Recipe>& recipe() const;
 };
 
 /// Runs `body` as one rank of a world: with null where there is only this process; with this rank's
@@ -50,7 +56,8 @@ Body add_partition(CLI::App& app, Context& context);
 Body add_simulate(CLI::App& app, Context& context);
 Body add_train(CLI::App& app, Context& context);
 Body add_verify(CLI::App& app, Context& context);
-void add_show(CLI::App& app, Context& context, std::vector<std::pair<CLI::App*, Body>>& verbs);
+Body add_report(CLI::App& app, Context& context);
+Body add_show(CLI::App& app, Context& context);
 
 /// --plan FILE, or --batch, --microbatch, --lanes, --cut-at and their like in its place.
 struct PlanOptions {
@@ -58,8 +65,8 @@ struct PlanOptions {
   layout::BatchLayout batch{.global_batch = 32, .microbatch = 8, .lanes = 1};
   std::vector<std::string> cuts;
   std::vector<std::string> copies;
-  int stages = 0;  ///< 0: as many as is best, or 1 by hand.
-  int replicas = 1;
+  int stages = 0;        ///< 0: as many as is best, or 1 by hand.
+  int replicas = 0;      ///< 0: as many as is best, or 1 by hand.
   int ranks = 0;         ///< --ranks; 0: as many as the plan has.
   std::string schedule;  ///< Empty: the best, or `interleaved` by hand.
 

@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <string_view>
 
 #include "trireme/base/error.h"
-#include "trireme/base/files.h"
 
 namespace trireme::text {
 
@@ -28,7 +28,7 @@ class TextFolder : public testing::Test {
   std::filesystem::path write(const std::string& name, std::string_view content) const {
     const std::filesystem::path path = folder / name;
     std::filesystem::create_directories(path.parent_path());
-    write_file_atomically(path, content);
+    std::ofstream(path, std::ios::binary) << content;
     return path;
   }
 

@@ -32,6 +32,18 @@ no prediction: cut by hand, without a profile
 )");
 }
 
+TEST(PlanShow, SaysWithoutTheGraphWhatItCan) {
+  const graph::Graph graph = graph::testing::make_mlp();
+  const std::string text =
+      show(make_manual_plan(graph, std::string(64, 'a'), std::array{2}, {16, 2, 4}));
+  EXPECT_THAT(text, ::testing::StartsWith("plan with 2 stages, schedule simple"));
+  EXPECT_THAT(text, ::testing::HasSubstr(
+                        "stages (their nodes and parameters are in the graph: --graph FILE)\n"
+                        "  stage  nodes  positions  copies\n"
+                        "      0      2  0..1            0\n"
+                        "      1      2  2..3            0\n"));
+}
+
 TEST(PlanShow, TellsOwnersAndPrediction) {
   const graph::Graph graph = graph::testing::make_mlp();
   Plan plan = make_manual_plan(graph, "hash", {}, {1, 1, 1});

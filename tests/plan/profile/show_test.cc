@@ -44,6 +44,18 @@ per element and step: update 1.500 ns, fold 0.400 ns; per byte of a message: cop
 )");
 }
 
+TEST(ProfileShow, SaysWithoutTheGraphWhatItCan) {
+  Profile profile;
+  profile.microbatch = 2;
+  profile.hardware = {"Processor 9000", 8, "AVX2", "2.15.0"};
+  profile.costs = {{"aten::linear", 100, 100, 100, 0.05, {0, 1}, {}, 0, 0, 2048}};
+  profile.cost_of = {0, 0, 7};  // 7 is none: only the graph's check would refuse it
+  const std::string text = show(profile);
+  EXPECT_EQ(text.find("profile of microbatches of 2: 1 distinct of 3 nodes (which: --graph FILE)"),
+            0U);
+  EXPECT_NE(text.find("Processor 9000, 8 cores"), std::string::npos);
+}
+
 TEST(ProfileShow, LeavesOutWhatIsNotThere) {
   Profile profile;
   profile.microbatch = 1;

@@ -12,7 +12,7 @@ namespace trireme::text {
 
 /// What a sample is. All of it changes results.
 struct DenoisingOptions {
-  std::int64_t inputs = 512;  ///< Tokens of a sample's inputs; its targets follow from it.
+  std::int64_t inputs = 512;  ///< Tokens of a sample's inputs, at most; targets follow from it.
   data::SpanOptions spans;
   data::SpecialTokens special;  ///< Of the tokenizer.
   std::uint64_t seed = 0;       ///< Of the spans.
@@ -22,12 +22,12 @@ struct DenoisingOptions {
 /// other ones on each visit. L is what longest_span_lengths gives: 568 for 512 inputs and 114
 /// targets. Runs go over the ends of documents; tokens after the last full run are left out.
 ///
-/// Fields   `inputs` [inputs] i32, `targets` [targets] i32, as long as they can be: no padding.
+/// Fields   `inputs` [inputs] i32, `targets` [targets] i32, of `lengths`: no padding.
 /// Cost     a sample of 512: about 10 us.
 class DenoisingSource : public data::Source {
  public:
-  /// Errors   kInvalidArgument for options that corrupt_spans refuses, inputs whose lengths do not
-  ///          come out full, or fewer tokens than one sample has.
+  /// Errors   kInvalidArgument for options that corrupt_spans refuses, or fewer tokens than one
+  ///          sample has.
   DenoisingSource(TokenShards shards, const DenoisingOptions& options);
 
   std::int64_t num_samples() const override { return shards_.num_tokens() / lengths_.tokens; }

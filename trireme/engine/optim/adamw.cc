@@ -27,11 +27,8 @@ class Adamw : public Optimizer {
     });
   }
 
-  const State& state() const override { return state_; }
-
  private:
   kernels::AdamwOptions options_;
-  State state_;
 };
 
 }  // namespace

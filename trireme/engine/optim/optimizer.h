@@ -32,7 +32,15 @@ class Optimizer {
 
   /// State by parameter and kind (`exp_avg`, ...), flat; what a checkpoint saves.
   using State = std::map<std::string, std::map<std::string, at::Tensor>>;
-  virtual const State& state() const = 0;
+  const State& state() const { return state_; }
+
+  /// Puts back what `state` had for a parameter, all kinds of it.
+  void restore(const std::string& parameter, std::map<std::string, at::Tensor> state) {
+    state_[parameter] = std::move(state);
+  }
+
+ protected:
+  State state_;
 };
 
 /// kernels::SgdOptions; the learning rate comes with each update.

@@ -26,11 +26,8 @@ class Sgd : public Optimizer {
     });
   }
 
-  const State& state() const override { return state_; }
-
  private:
   kernels::SgdOptions options_;
-  State state_;
 };
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "trireme/plan/layout/crossings.h"
+#include "trireme/engine/train/origins.h"
 #include "trireme/plan/layout/manual.h"
 
 namespace trireme::train {
@@ -16,42 +16,12 @@ std::span<std::byte> bytes_of(const at::Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes()};
 }
 
-/// Where the current data of a registered tensor is.
-struct Origin {
-  int stage = 0;
-  std::vector<std::int64_t> shape;
-};
-
-/// By name; tensors that no stage trains or uses are the same on all ranks and not listed.
-std::map<std::string, Origin> origins(const RankSession& session) {
-  const graph::Graph& graph = session.recording().graph;
-  const parameters::ParameterStore& store = session.store();
-  std::map<std::string, Origin> result;
-  const auto add = [&](const auto& item, int stage) {
-    Origin origin{stage, {}};
-    for (const graph::Size& size : graph.values[item.value].shape)
-      origin.shape.push_back(size.fixed);
-    for (const std::string& alias : item.aliases) result[alias] = origin;
-    result[item.name] = origin;
-  };
-  for (const graph::Parameter& parameter : graph.parameters) {
-    if (!store.is_trained(parameter.name)) continue;
-    add(parameter, store.map().buckets[store.owner(parameter.name).bucket].stage);
-  }
-  const auto stages = layout::stages_of_values(graph, session.plan());
-  for (const graph::Buffer& buffer : graph.buffers) {
-    const auto stage = stages.find(buffer.value);
-    if (stage != stages.end()) add(buffer, *stage->second.begin());
-  }
-  return result;
-}
-
 /// Sends and receives one tensor after the other.
 class Gatherer {
  public:
   Gatherer(const World& world, const RankSession& session)
       : world_(world),
-        origins_(origins(session)),
+        origins_(origins(session.recording().graph, session.plan(), session.store())),
         role_(layout::train_role(session.plan())),
         place_{.rank = world.rank(), .operation = "gather weights", .step = session.next_step()} {}
 

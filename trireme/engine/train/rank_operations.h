@@ -58,6 +58,8 @@ class RankOperations : public pipeline::Operations {
 
   /// Of the last step, the same on all ranks.
   const program::StepLosses& losses() const { return losses_; }
+
+  optim::Optimizer& optimizer() const { return *optimizer_; }
   double gradient_norm() const { return norm_; }
 
   /// Whether any rank's backward reached the parameter in the last step.

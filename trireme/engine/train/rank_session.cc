@@ -91,7 +91,8 @@ RankSession::RankSession(const World& world, const Workload& workload,
       weights_(recording_),
       stage_program_(recording_, plan_, stage_, sites_),
       worker_(recording_, stage_program_),
-      groups_(make_groups(program_, world.endpoint, world.watch)) {
+      groups_(make_groups(program_, world.endpoint, world.watch)),
+      prefetch_(reader_, reading_order()) {
   const int rank = world.endpoint.rank();
   operations_ = std::make_unique<RankOperations>(
       RankParts{rank, recording_, plan_, program_, store_, sums_, worker_, groups_, world_.watch},
@@ -104,10 +105,23 @@ RankSession::RankSession(const World& world, const Workload& workload,
 
 RankSession::~RankSession() = default;
 
+std::int64_t RankSession::num_local_microbatches() const {
+  return plan_.batch.num_microbatches() / layout::train_role(plan_).mesh.data;
+}
+
+/// Global microbatches as a step reads them: for their weights, then for their forwards.
+std::vector<std::int64_t> RankSession::reading_order() const {
+  std::vector<std::int64_t> order;
+  for (const bool reads : {weights_.reads_batch(), stage_program_.reads_batch()}) {
+    for (std::int64_t m = 0; reads && m < num_local_microbatches(); ++m) {
+      order.push_back(replica_ * num_local_microbatches() + m);
+    }
+  }
+  return order;
+}
+
 void RankSession::weigh(pipeline::StepInput& input) {
-  const std::int64_t num_local =
-      plan_.batch.num_microbatches() / layout::train_role(plan_).mesh.data;
-  for (std::int64_t m = 0; m < num_local; ++m) {
+  for (std::int64_t m = 0; m < num_local_microbatches(); ++m) {
     const Batch batch = weights_.reads_batch() ? input.read(static_cast<int>(m)) : Batch();
     input.weights.push_back(weights_.weights(batch, plan_.batch.microbatch));
   }
@@ -118,22 +132,26 @@ StepReport RankSession::run(std::int64_t step) {
     check_drift_of_rank(recorded_, workload_.model, reader_.maker(), step, world_.watch.logger);
   }
   const auto begin = std::chrono::steady_clock::now();
-  const std::int64_t num_local =
-      plan_.batch.num_microbatches() / layout::train_role(plan_).mesh.data;
-  const std::int64_t first = replica_ * num_local;
+  const std::int64_t first = replica_ * num_local_microbatches();
   pipeline::StepInput input{
       .seed = options_.seed,
       .step = step,
       .first_microbatch = first,
       .num_samples = plan_.batch.microbatch,
-      .read = [this, step, first](int m) { return reader_.read(step, first + m); }};
+      .read = [this, step, first](int m) { return prefetch_.take(step, first + m); }};
   weigh(input);
   operations_->begin_step(input);
   runner_->run(input);
   StepReport report{
       .step = step, .losses = operations_->losses(), .gradient_norm = operations_->gradient_norm()};
+  report.data_wait_seconds = prefetch_.take_waited_seconds();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return report;
+}
+
+void RankSession::resume(checkpoint::Reader& reader) {
+  restore(state(), reader);
+  next_step_ = reader.index().step;
 }
 
 StepReport RankSession::step() {

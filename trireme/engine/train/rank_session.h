@@ -6,9 +6,11 @@
 
 #include "trireme/engine/pipeline/step_runner.h"
 #include "trireme/engine/program/weight_program.h"
+#include "trireme/engine/train/prefetch.h"
 #include "trireme/engine/train/rank_operations.h"
 #include "trireme/engine/train/step_reader.h"
 #include "trireme/engine/train/training_options.h"
+#include "trireme/engine/train/training_state.h"
 #include "trireme/engine/train/workload.h"
 #include "trireme/engine/train/world.h"
 #include "trireme/plan/layout/plan.h"
@@ -33,10 +35,16 @@ class RankSession {
   RankSession(const RankSession&) = delete;
   RankSession& operator=(const RankSession&) = delete;
 
-  /// The next step, as Session::step; the report is the same on all ranks but for its seconds.
+  /// The next step, as Session::step; the report is the same on all ranks but for times.
   StepReport step();
 
+  /// Goes on from a checkpoint, of any layout: its tensors, its step.
+  ///
+  /// Errors   those of restore. Every rank calls it, before its first step.
+  void resume(checkpoint::Reader& reader);
+
   std::int64_t next_step() const { return next_step_; }
+  TrainingState state() { return {recording_, plan_, store_, operations_->optimizer()}; }
   const layout::Plan& plan() const { return plan_; }
   int stage() const { return stage_; }
   int replica() const { return replica_; }
@@ -55,6 +63,8 @@ class RankSession {
  private:
   class Sink;
 
+  std::int64_t num_local_microbatches() const;
+  std::vector<std::int64_t> reading_order() const;
   void weigh(pipeline::StepInput& input);
   StepReport run(std::int64_t step);
 
@@ -76,6 +86,7 @@ class RankSession {
   program::StageProgram stage_program_;
   pipeline::StageWorker worker_;
   Groups groups_;
+  Prefetch prefetch_;
   std::unique_ptr<RankOperations> operations_;
   std::unique_ptr<pipeline::Mailbox> mailbox_;
   std::unique_ptr<pipeline::StepRunner> runner_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -13,6 +14,7 @@ struct OptimizerOptions {
   std::string name = "adamw";  ///< `adamw` or `sgd`.
   double learning_rate = 1e-3;
   std::int64_t warmup_steps = 0;  ///< The rate grows linearly to its full value over these.
+  std::string decay = "none";     ///< After the warm-up: `none` or `inverse_sqrt`.
   double momentum = 0.9;          ///< Of sgd.
   double weight_decay = 0.01;
   double clip_norm = 0;  ///< 0: gradients are not clipped.
@@ -24,7 +26,12 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const OptimizerOptions& options
 /// Bytes of state per f32 parameter element. kInvalidArgument for an unknown name.
 std::int64_t optimizer_bytes_per_element(const OptimizerOptions& options);
 
-/// The rate of `step`, from 0.
+/// The rate of `step`, from 0: learning_rate x min(1, (step + 1) / warmup_steps), then, with
+/// `inverse_sqrt`, learning_rate x sqrt(w / max(w, step + 1)), w = max(warmup_steps, 1).
+///
+/// Errors   kInvalidArgument for an unknown decay.
+/// Source   Vaswani et al., "Attention is all you need", 2017, section 5.3; Raffel et al.
+/// 2020, 3.1.2.
 double learning_rate_at(const OptimizerOptions& options, std::int64_t step);
 
 struct SessionOptions {
@@ -35,6 +42,9 @@ struct SessionOptions {
   std::int64_t drift_check_step = 100;  ///< -1: never.
 };
 
+/// What changes results, by name.
+std::map<std::string, std::string> facts_of(const SessionOptions& options);
+
 /// Everything in it as text, a line `name value` each: equal texts train alike.
 std::string to_text(const SessionOptions& options);
 
@@ -44,6 +54,7 @@ struct StepReport {
   program::StepLosses losses;
   double gradient_norm = 0;  ///< Before clipping; 0 where it is not asked for.
   double seconds = 0;
+  double data_wait_seconds = 0;  ///< Of these, those in which the rank waited for samples.
 };
 
 }  // namespace trireme::train

@@ -89,7 +89,7 @@ void check_stages(const Plan& plan, const graph::Graph& graph) {
     }
     if (stage.begin > 0 && !allowed[stage.begin]) {
       fail("no cut may fall at position " + std::to_string(stage.begin) + ": " +
-           graph::why_forbidden(graph, stage.begin) + "; `show graph` lists the allowed cuts");
+           graph::why_forbidden(graph, stage.begin) + "; `show` of the graph lists the allowed cuts");
     }
     expected = stage.end;
   }

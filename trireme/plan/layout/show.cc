@@ -96,6 +96,17 @@ std::string stages_text(const Plan& plan, const graph::Graph& graph) {
          table.text();
 }
 
+std::string positions_text(const Plan& plan) {
+  Table table({">stage", ">nodes", "positions", ">copies"});
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    const Stage& stage = plan.stages[s];
+    table.add({std::to_string(s), std::to_string(stage.end - stage.begin),
+               std::to_string(stage.begin) + ".." + std::to_string(stage.end - 1),
+               std::to_string(stage.copies.size())});
+  }
+  return "\nstages (their nodes and parameters are in the graph: --graph FILE)\n" + table.text();
+}
+
 std::string tie_owners_text(const Plan& plan) {
   if (plan.tie_owners.empty()) return "";
   Table table({"parameter", ">stage"});
@@ -128,6 +139,11 @@ std::string prediction_text(const Plan& plan) {
 
 std::string show(const Plan& plan, const graph::Graph& graph) {
   return summary(plan) + roles_text(plan) + stages_text(plan, graph) + tie_owners_text(plan) +
+         prediction_text(plan);
+}
+
+std::string show(const Plan& plan) {
+  return summary(plan) + roles_text(plan) + positions_text(plan) + tie_owners_text(plan) +
          prediction_text(plan);
 }
 

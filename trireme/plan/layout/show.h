@@ -14,4 +14,7 @@ namespace trireme::layout {
 /// plan    one that passes `check` against `graph`.
 std::string show(const Plan& plan, const graph::Graph& graph);
 
+/// What can be said without the graph: of stages only their positions. Any plan is safe to pass in.
+std::string show(const Plan& plan);
+
 }  // namespace trireme::layout

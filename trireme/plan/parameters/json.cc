@@ -1,14 +1,11 @@
 #include "trireme/plan/parameters/json.h"
 
-#include <array>
-
 #include "trireme/base/error.h"
 
 namespace trireme::parameters {
 namespace {
 
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 60;
-constexpr std::array<std::string_view, 3> kKinds = {"owner", "mirror", "site"};
 
 std::int64_t read_elements(const JsonField& field) { return field.integer(0, kMaxElements); }
 
@@ -50,7 +47,7 @@ Shard shard_from_json(const JsonField& field) {
 
 Json to_json(const Bucket& bucket) {
   Json json = {{"stage", bucket.stage},
-               {"kind", kKinds[static_cast<std::size_t>(bucket.kind)]},
+               {"kind", kBucketKindNames[static_cast<std::size_t>(bucket.kind)]},
                {"dtype", trireme::to_text(bucket.dtype)},
                {"num_elements", bucket.num_elements},
                {"slots", Json::array()},
@@ -64,7 +61,7 @@ Bucket bucket_from_json(const JsonField& field) {
   JsonObject object(field);
   Bucket bucket;
   bucket.stage = object.required("stage").index(0);
-  bucket.kind = static_cast<BucketKind>(object.required("kind").choice(kKinds));
+  bucket.kind = static_cast<BucketKind>(object.required("kind").choice(kBucketKindNames));
   bucket.dtype = dtype_from_json(object.required("dtype"));
   bucket.num_elements = read_elements(object.required("num_elements"));
   bucket.slots = object.required("slots").list(slot_from_json);

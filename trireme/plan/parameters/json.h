@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "trireme/base/document.h"
 #include "trireme/plan/parameters/parameter_map.h"
@@ -9,6 +11,9 @@
 namespace trireme::parameters {
 
 inline constexpr DocumentKind kParameterMapDocument{"trireme.parameter_map", 1};
+
+/// Names of kinds of buckets, indexed by them.
+inline constexpr std::array<std::string_view, 3> kBucketKindNames = {"owner", "mirror", "site"};
 
 /// The body of a parameter map's document (docs/formats.md).
 Json to_json(const ParameterMap& map);

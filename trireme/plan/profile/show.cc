@@ -142,6 +142,20 @@ std::string links_text(const Profile& profile) {
   return "\nlinks\n" + table.text();
 }
 
+std::string hardware_text(const Profile& profile) {
+  const Hardware& hardware = profile.hardware;
+  return "  taken on " + hardware.processor + ", " + std::to_string(hardware.num_cores) +
+         " cores, " + hardware.instruction_set + ", torch " + hardware.torch_version + ", " +
+         std::to_string(profile.num_busy_ranks) + " ranks busy\n  graph " + profile.graph_sha256 +
+         "\n";
+}
+
+std::string step_text(const Profile& profile) {
+  return "\nper element and step: update " + fixed(profile.step.optimizer_ns, 3) + " ns, fold " +
+         fixed(profile.step.fold_ns, 3) + " ns; per byte of a message: copy " +
+         fixed(profile.step.copy_ns_per_byte, 3) + " ns\n";
+}
+
 }  // namespace
 
 std::string show(const Profile& profile, const graph::Graph& recorded) {
@@ -152,17 +166,19 @@ std::string show(const Profile& profile, const graph::Graph& recorded) {
     sum.input_us += time.input_us;
     sum.weight_us += time.weight_us;
   }
-  const Hardware& hardware = profile.hardware;
   return "profile of microbatches of " + std::to_string(profile.microbatch) + ": F " +
          fixed(sum.forward_us / 1000, 3) + " ms, I " + fixed(sum.input_us / 1000, 3) + " ms, W " +
-         fixed(sum.weight_us / 1000, 3) + " ms\n  taken on " + hardware.processor + ", " +
-         std::to_string(hardware.num_cores) + " cores, " + hardware.instruction_set + ", torch " +
-         hardware.torch_version + ", " + std::to_string(profile.num_busy_ranks) +
-         " ranks busy\n  graph " + profile.graph_sha256 + "\n" +
+         fixed(sum.weight_us / 1000, 3) + " ms\n" + hardware_text(profile) +
          nodes_text(profile, recorded, times) + ranges_text(profile) + held_text(profile.held) +
-         links_text(profile) + "\nper element and step: update " +
-         fixed(profile.step.optimizer_ns, 3) + " ns, fold " + fixed(profile.step.fold_ns, 3) +
-         " ns; per byte of a message: copy " + fixed(profile.step.copy_ns_per_byte, 3) + " ns\n";
+         links_text(profile) + step_text(profile);
+}
+
+std::string show(const Profile& profile) {
+  return "profile of microbatches of " + std::to_string(profile.microbatch) + ": " +
+         std::to_string(profile.costs.size()) + " distinct of " +
+         std::to_string(profile.cost_of.size()) + " nodes (which: --graph FILE)\n" +
+         hardware_text(profile) + held_text(profile.held) + links_text(profile) +
+         step_text(profile);
 }
 
 }  // namespace trireme::profile

@@ -14,4 +14,8 @@ namespace trireme::profile {
 /// profile   one that passes `check` against `recorded`.
 std::string show(const Profile& profile, const graph::Graph& recorded);
 
+/// What can be said without the graph: hardware, links, costs of the step. Any profile is safe to
+/// pass in.
+std::string show(const Profile& profile);
+
 }  // namespace trireme::profile

@@ -1,0 +1,1 @@
+"""Trireme for Python: so far the report of a run."""

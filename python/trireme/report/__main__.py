@@ -1,0 +1,46 @@
+"""The command `python -m trireme.report`; exit codes: 0 done, 1 failed, 2 misuse."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+
+def _fail(text: str, code: int) -> int:
+    print(f"trireme: {text}", file=sys.stderr)
+    return code
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="trireme report", description="A page about a run.")
+    parser.add_argument("run", type=Path, help="folder of the run")
+    parser.add_argument("--out", type=Path, help="the page; default: report.html in the folder")
+    arguments = parser.parse_args()
+    out: Path = arguments.out or arguments.run / "report.html"
+    try:
+        from trireme.report.page import page
+        from trireme.report.run import NotARun, read_run
+        from trireme.report.write import write_atomically
+    except ModuleNotFoundError as error:
+        return _fail(
+            f"{sys.executable} has no {error.name}; `./dev build trireme` installs it in .venv, "
+            "or set TRIREME_PYTHON to a Python that has what requirements.txt pins",
+            1,
+        )
+    try:
+        run = read_run(arguments.run)
+    except NotARun as error:
+        return _fail(str(error), 2)
+    try:
+        write_atomically(out, page(run))
+    except OSError as error:
+        return _fail(f"cannot write {out}: {error.strerror}", 1)
+    print(f"report written to {out}")
+    for note in run.notes.texts:
+        print(f"  note: {note}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,132 @@
+#include <gmock/gmock.h>
+
+#include <array>
+
+#include "tests/command/verb_runs.h"
+#include "trireme/base/files.h"
+#include "trireme/base/json.h"
+#include "trireme/command/run_text.h"
+#include "trireme/plan/graph/file.h"
+#include "trireme/plan/layout/json.h"
+#include "trireme/plan/layout/planned_graph.h"
+#include "trireme/plan/parameters/json.h"
+#include "trireme/plan/schedule/json.h"
+#include "trireme/plan/schedule/schedules.h"
+
+namespace trireme {
+namespace {
+
+using testing::HasSubstr;
+
+class Show : public CommandLine {
+ protected:
+  /// What `show` says of a file, in text; in JSON it must be the document's body.
+  std::string show(const std::string& name, std::vector<std::string> more = {}) const {
+    std::vector<std::string> words = {"show", path(name)};
+    words.insert(words.end(), more.begin(), more.end());
+    const Answer answer = run(make_net, words);
+    EXPECT_EQ(answer.code, 0) << name << ": " << answer.err;
+    words.emplace_back("--json");
+    Json document = Json::parse(read_file(path(name)));
+    for (const char* field : {"format", "version", "sha256"}) document.erase(field);
+    EXPECT_EQ(Json::parse(run(make_net, words).out), document) << name;
+    return answer.out;
+  }
+
+  /// The files of all verbs, for two stages.
+  void make_files() const {
+    ASSERT_EQ(run(make_net, {"record", "--out", folder_.string()}).code, 0);
+    ASSERT_EQ(run(make_net, {"profile", "--microbatch", "2",
+                             "--out", path("profile.json"), "--topology", path("topology.json")})
+                  .code,
+              0);
+    ASSERT_EQ(run(make_net, {"partition", "--graph", path("train.graph.json"), "--cut-at", "3",
+                             "--batch", "8", "--microbatch", "2", "--out", path("plan.json")})
+                  .code,
+              0);
+    const auto recorded = graph::load(path("train.graph.json"));
+    const auto plan = layout::load(path("plan.json"));
+    const auto planned = layout::planned_graph(recorded, plan);
+    const auto map =
+        parameters::make_parameter_map(planned, plan, {.graph_sha256 = plan.graph_sha256});
+    parameters::save(map, path("map.json"));
+    schedule::save(schedule::make_schedule("interleaved", 2, 4), path("schedule.json"));
+    schedule::save(schedule::make_step_program(planned, plan, map, {}), path("program.json"));
+  }
+};
+
+TEST_F(Show, KnowsEveryFormByItsFormat) {
+  make_files();
+  const std::vector<std::string> graph = {"--graph", path("train.graph.json")};
+  EXPECT_THAT(show("train.graph.json"), HasSubstr("allowed cuts"));
+  EXPECT_THAT(show("topology.json"), HasSubstr("host 0: "));
+  EXPECT_THAT(show("profile.json"), HasSubstr("which: --graph FILE"));
+  EXPECT_THAT(show("profile.json", graph), HasSubstr("most expensive nodes"));
+  EXPECT_THAT(show("plan.json"), HasSubstr("--graph FILE"));
+  EXPECT_THAT(show("plan.json", graph), HasSubstr("relu"));
+  EXPECT_THAT(show("map.json"), HasSubstr("in.weight"));
+  EXPECT_THAT(show("schedule.json"), HasSubstr("rank 1 | .. F0 B0"));
+  EXPECT_THAT(show("program.json"), HasSubstr("\nrank 1\n  recv v"));
+}
+
+TEST_F(Show, DrawsTimelines) {
+  const std::array<timeline::Timeline, 2> timelines = {
+      {{"predicted", 0, {{.rank = 0, .kind = "F", .name = "0F0", .duration_us = 10}}},
+       {"measured", 3, {{.rank = 0, .kind = "B", .name = "0B0", .duration_us = 10}}}}};
+  timeline::save(timelines, path("timeline.json"));
+  const std::string text = show("timeline.json");
+  EXPECT_THAT(text, HasSubstr("predicted step 0\n"));
+  EXPECT_THAT(text, HasSubstr("rank 0 | FFFF"));
+  EXPECT_THAT(text, HasSubstr("measured step 3\n"));
+  EXPECT_THAT(text, HasSubstr("rank 0 | BBBB"));
+}
+
+const char* const kRun = R"({"format": "trireme.run", "version": 1, "model": "t5", "seed": 0,
+  "options": {}, "batch": {"global_batch": 64, "microbatch": 8, "lanes": 2}, "segments": [
+    {"first_step": 0, "end_step": 50, "ranks": 2, "stages": 2, "replicas": 1,
+     "schedule": "simple", "plan": "plan-2.json", "predicted_step_ms": 10.0,
+     "median_step_ms": 11.5, "predicted_peak_bytes": [{"parameters": 1024}, {"parameters": 2048}],
+     "peak_bytes": [1500, 1024], "ended": "done"},
+    {"first_step": 50, "end_step": 100, "ranks": 1, "stages": 1, "replicas": 1,
+     "schedule": "simple", "plan": "plan-1.json", "ended": "unknown"}]})";
+
+TEST_F(Show, ListsTheSegmentsOfARun) {
+  write_file_atomically(path("run.json"), std::string_view(kRun));
+  EXPECT_EQ(show("run.json"), R"(run of t5, seed 0
+  batch of 64 in 2 lanes, microbatches of 8
+
+segments
+  steps    ranks  stages x replicas  schedule  predicted ms  measured ms  predicted peak  measured peak  ended
+  0..50        2  2 x 1              simple            10.0         11.5         2.0 KiB        1.5 KiB  done
+  50..100      1  1 x 1              simple               -            -               -              -  unknown
+)");
+}
+
+TEST_F(Show, NamesWhatItCannotShow) {
+  const auto says = [&](std::string_view content, const std::string& what, int code) {
+    write_file_atomically(path("wrong.json"), content);
+    const Answer answer = run(make_net, {"show", path("wrong.json")});
+    EXPECT_EQ(answer.code, code) << answer.err;
+    EXPECT_THAT(answer.err, HasSubstr("wrong.json"));
+    EXPECT_THAT(answer.err, HasSubstr(what));
+  };
+  says("noise", "JSON", 1);
+  says("{}", "has no field \"format\"", 2);
+  says(R"({"format": "trireme.oar"})", "it shows trireme.graph, trireme.profile", 2);
+  for (const char* format : {"graph", "profile", "topology", "plan", "parameter_map", "schedule",
+                             "step_program", "timeline", "run"}) {
+    says(R"({"format": "trireme.)" + std::string(format) + R"(", "version": 1})", "missing", 1);
+    says(R"({"format": "trireme.)" + std::string(format) + R"(", "version": 2})", "version 2", 2);
+  }
+  says(R"({"format": "trireme.run", "version": 1, "model": 3, "sha256": "0"})", "sha256", 1);
+}
+
+TEST_F(Show, RefusesAGraphThatAddsNothing) {
+  write_file_atomically(path("run.json"), std::string_view(kRun));
+  const Answer answer = run(make_net, {"show", path("run.json"), "--graph", path("run.json")});
+  EXPECT_EQ(answer.code, 2);
+  EXPECT_THAT(answer.err, HasSubstr("--graph adds nothing"));
+}
+
+}  // namespace
+}  // namespace trireme

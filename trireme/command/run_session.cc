@@ -1,0 +1,158 @@
+#include "trireme/command/run_session.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "trireme/base/error.h"
+#include "trireme/engine/train/rank_checkpoint.h"
+#include "trireme/plan/graph/file.h"
+#include "trireme/plan/graph/json.h"
+#include "trireme/plan/layout/json.h"
+#include "trireme/plan/profile/json.h"
+#include "trireme/plan/timeline/json.h"
+#include "trireme/plan/topology/json.h"
+
+namespace trireme::command {
+namespace {
+
+/// What rank 0 says, on every rank.
+std::string from_first(const train::World& world, const std::string& text, const char* what) {
+  return train::gather(world, world.rank() == 0 ? text : "", what)[0];
+}
+
+[[noreturn]] void refuse_old_run(const RunFolder& folder, std::int64_t step) {
+  throw Error(ErrorKind::kInvalidArgument,
+              fmt::format("'{}' holds a run of {} steps; --resume goes on with it, or name another "
+                          "folder",
+                          folder.root().string(), step));
+}
+
+bool fits(const Measurement& measurement, const std::string& graph_sha256,
+          const TrainOptions& options, int num_ranks) {
+  return measurement.profile.graph_sha256 == graph_sha256 &&
+         measurement.profile.microbatch == options.plan.batch.microbatch &&
+         static_cast<int>(measurement.topology.ranks.size()) == num_ranks;
+}
+
+}  // namespace
+
+RunSession::RunSession(const TrainOptions& options, const Context& context,
+                       const train::World& world)
+    : options_(options), context_(context), world_(world), folder_(options.run.folder) {
+  std::optional<std::int64_t> newest;
+  if (world.rank() == 0) {
+    folder_.lock();
+    newest = folder_.checkpoints().newest();
+    if (newest && !options.run.resume) refuse_old_run(folder_, *newest);
+  }
+  const std::string text = from_first(world, newest ? std::to_string(*newest) : "", "run folder");
+  if (!text.empty()) start_ = std::stoll(text);
+  saved_ = start_;
+}
+
+std::string RunSession::file_for(const std::string& what) const {
+  return folder_.path(RunFolder::name_for(what, world_.size())).string();
+}
+
+bool RunSession::has_measurement(const graph::Graph& graph) {
+  if (world_.rank() == 0) {
+    const bool is_named = !options_.profile.empty();
+    const std::string profile = is_named ? options_.profile : profile_file();
+    if (is_named || std::filesystem::exists(profile)) {
+      Measurement found{profile::load(profile),
+                        topology::load(is_named ? options_.topology : topology_file())};
+      if (fits(found, graph::graph_sha256(graph), options_, world_.size())) {
+        measurement_ = std::move(found);
+      } else if (is_named) {
+        throw Error(ErrorKind::kInvalidArgument,
+                    fmt::format("{} is not a profile of this model with microbatches of {} on {} "
+                                "ranks; leave --profile out to measure",
+                                profile, options_.plan.batch.microbatch, world_.size()));
+      }
+    }
+  }
+  return !from_first(world_, measurement_ ? "yes" : "", "measurement").empty();
+}
+
+void RunSession::keep(Measurement measurement) {
+  if (world_.rank() != 0) return;
+  profile::save(measurement.profile, profile_file());
+  topology::save(measurement.topology, topology_file());
+  measurement_ = std::move(measurement);
+}
+
+layout::Plan RunSession::decide(const graph::Graph& graph) {
+  std::string text;
+  if (world_.rank() == 0) {
+    const Decision decision =
+        command::decide(graph, *measurement_, options_.plan,
+                        {.objective = options_.run.objective,
+                         .device_memory_bytes = options_.run.device_memory_bytes,
+                         .optimizer = options_.session.optimizer});
+    if (!context_.json) fmt::print("{}\n", decision.text);
+    text = to_document_text(layout::kPlanDocument, layout::to_json(decision.plan));
+  }
+  const std::string origin = "rank 0's plan";
+  return layout::plan_from_json(
+      parse_document(layout::kPlanDocument, from_first(world_, text, "plan"), origin));
+}
+
+void RunSession::begin(const Training& training, train::RankSession& session) {
+  facts_ = train::training_facts(training.workload, training.recorded, session.plan().batch,
+                                 options_.session);
+  if (start_) {
+    checkpoint::Reader reader(folder_.checkpoints().published(*start_));
+    for (const std::string& warning : train::check_facts(reader.index().facts, facts_)) {
+      world_.watch.logger.warning("weights may differ in their last bits: " + warning);
+    }
+    session.resume(reader);
+  }
+  if (world_.rank() != 0) return;
+  const bool goes_on = start_ && std::filesystem::exists(folder_.record());
+  if (goes_on) record_ = load_run(folder_.record());
+  record_.model = context_.model_name();
+  record_.facts = facts_;
+  record_.batch = session.plan().batch;
+  Segment segment = segment_of(session.plan());
+  segment.first_step = session.next_step();
+  segment.end_step = options_.report.num_steps;
+  segment.plan = RunFolder::name_for("plan", world_.size());
+  record_.segments.push_back(std::move(segment));
+  graph::save(training.recorded.graph, folder_.path("graph.json"));
+  layout::save(session.plan(), folder_.path(record_.segments.back().plan));
+  command::save(record_, folder_.record());
+}
+
+void RunSession::save(train::RankSession& session) {
+  const checkpoint::Folder folder = folder_.checkpoints();
+  train::save_checkpoint(world_, session, folder, facts_);
+  saved_ = session.next_step();
+  if (world_.rank() == 0) folder.keep_last(options_.run.keep_last);
+}
+
+void RunSession::after_step(train::RankSession& session) {
+  const std::int64_t every = options_.run.checkpoint_every;
+  if (every > 0 && session.next_step() % every == 0) save(session);
+}
+
+bool RunSession::is_evaluation_due(const train::RankSession& session) const {
+  const std::int64_t step = session.next_step(), every = options_.run.evaluate_every;
+  if (step == options_.report.num_steps) return false;  // comes at the end
+  return every > 0 ? step % every == 0 : step == 0;
+}
+
+void RunSession::end(train::RankSession& session, const Segment::Measured& measured,
+                     const std::vector<timeline::Timeline>& timelines) {
+  if (saved_ != session.next_step()) save(session);
+  if (world_.rank() != 0) return;
+  Segment& segment = record_.segments.back();
+  if (!timelines.empty()) {
+    segment.timeline = fmt::format("timeline-{}.json", record_.segments.size());
+    timeline::save(timelines, folder_.path(segment.timeline));
+  }
+  segment.measured = measured;
+  command::save(record_, folder_.record());
+}
+
+}  // namespace trireme::command

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "trireme/command/training_report.h"
+#include "trireme/command/verbs.h"
+#include "trireme/engine/record/recording.h"
+#include "trireme/engine/train/training_options.h"
+
+namespace trireme::command {
+
+/// What `train` is asked to keep in a folder.
+struct RunOptions {
+  std::string folder;  ///< Empty: nothing is kept.
+  bool resume = false;
+  std::int64_t checkpoint_every = 100;  ///< Steps; 0: only at the end.
+  int keep_last = 3;
+  std::int64_t evaluate_every = 0;  ///< Steps; 0: before the first step and at the end.
+  std::string objective = "speed";
+  std::int64_t device_memory_bytes = 0;
+};
+
+struct TrainOptions {
+  PlanOptions plan;
+  ReportOptions report;
+  std::string save;
+  std::string timeline;
+  std::string profile;  ///< For the predicted lanes of the timeline; may be empty.
+  std::string topology = "topology.json";
+  bool serial = false;
+  RunOptions run;
+  train::SessionOptions session;
+
+  /// Whether the plan comes from a measurement that the run makes itself.
+  bool plans_itself() const {
+    return !run.folder.empty() && plan.file.empty() && plan.cuts.empty();
+  }
+};
+
+/// Everything that a training is made of; the recordings share the workload's tensors.
+struct Training {
+  Workload workload;
+  std::int64_t data_bytes;  ///< Live tensors beside the model's: the samples.
+  record::Recording recorded;
+
+  explicit Training(const Context& context);
+
+  record::Recording record(graph::Mode mode) const;
+};
+
+/// All stages in this process, one after the other. Returns the exit code, as below.
+int train_serially(const TrainOptions& options, const Context& context);
+
+/// This rank's part.
+int train_rank(const TrainOptions& options, const Context& context, const train::World& world);
+
+/// What is written in the end must not fail only then. kIo.
+void check_outputs(const TrainOptions& options);
+
+}  // namespace trireme::command

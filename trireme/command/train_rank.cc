@@ -1,0 +1,217 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "trireme/base/error.h"
+#include "trireme/base/files.h"
+#include "trireme/command/ending.h"
+#include "trireme/command/forecasts.h"
+#include "trireme/command/run_session.h"
+#include "trireme/command/train.h"
+#include "trireme/engine/memory/block_allocator.h"
+#include "trireme/engine/memory/resident.h"
+#include "trireme/engine/train/evaluate_ranks.h"
+#include "trireme/engine/train/gather_state.h"
+#include "trireme/engine/train/give_state.h"
+#include "trireme/engine/train/measured_timeline.h"
+#include "trireme/engine/train/memory_check.h"
+#include "trireme/plan/layout/json.h"
+#include "trireme/plan/profile/json.h"
+#include "trireme/plan/simulate/predicted_timeline.h"
+#include "trireme/plan/timeline/json.h"
+#include "trireme/plan/topology/json.h"
+
+namespace trireme::command {
+namespace {
+
+/// A number of every rank, by rank.
+std::vector<std::int64_t> of_ranks(const train::World& world, std::int64_t mine, const char* what) {
+  std::vector<std::int64_t> result;
+  for (const std::string& text : train::gather(world, std::to_string(mine), what)) {
+    result.push_back(std::stoll(text));
+  }
+  return result;
+}
+
+std::int64_t largest(const std::vector<std::int64_t>& numbers) {
+  return *std::max_element(numbers.begin(), numbers.end());
+}
+
+/// What ranks must have in common: else one would wait for what another does not do.
+std::string shared_text(const TrainOptions& options) {
+  const RunOptions& run = options.run;
+  return train::to_text(options.session) +
+         fmt::format(
+             "steps {}\nsave {}\ntimeline {}\nrun {}\ncheckpoint_every {}\nevaluate_every {}\n",
+             options.report.num_steps, !options.save.empty(), !options.timeline.empty(), run.folder,
+             run.checkpoint_every, run.evaluate_every);
+}
+
+/// A rank's training from plan to ending.
+class RankTraining {
+ public:
+  RankTraining(const TrainOptions& options, const Context& context, const train::World& world)
+      : options_(options), context_(context), world_(world) {
+    if (world.rank() == 0) check_outputs(options);
+    train::require_same(world, shared_text(options), "training options");
+    if (!options.run.folder.empty()) run_.emplace(options, context, world);
+    training_.emplace(context);
+    plan_ = decide();
+    train::require_same(world, layout::plan_sha256(plan_), "plan or model");
+    train::check_memory(world, plan_);
+    if (training_->workload.evaluation) evaluation_ = training_->record(graph::Mode::kEval);
+    session_ = std::make_unique<train::RankSession>(world, training_->workload, training_->recorded,
+                                                    plan_, options.session);
+    if (evaluation_) train::check_evaluation(*session_, *evaluation_);
+    if (run_) run_->begin(*training_, *session_);
+    predicted_ = predicted_timeline();
+  }
+
+  void run() {
+    start_report();
+    memory::reset_peak();
+    if (run_ && evaluation_ && !run_->resumed_from()) evaluate_if_due();
+    while (session_->next_step() < options_.report.num_steps) {
+      const train::StepReport step = session_->step();
+      step_seconds_ += step.seconds;
+      wait_seconds_ += step.data_wait_seconds;
+      if (report_) report_->add(step);
+      if (!run_) continue;
+      run_->after_step(*session_);
+      if (evaluation_) evaluate_if_due();
+    }
+    if (report_) report_->finish();
+  }
+
+  void end() {
+    const Segment::Measured measured = measure_run();
+    Ending ending;
+    ending.add_peak(largest(measured.peak_bytes), largest(measured.resident_peak_bytes), plan_);
+    const auto timelines = write_timelines();
+    if (run_) {
+      run_->end(*session_, measured, timelines);
+      ending.add_file("checkpoint",
+                      run_->folder().checkpoints().published(session_->next_step()).string());
+    }
+    if (evaluation_) ending.add_evaluation(evaluate());
+    finish_with_weights(ending);
+    if (report_) ending.print(context_, *report_);
+  }
+
+ private:
+  layout::Plan decide() {
+    if (!options_.plans_itself()) return options_.plan.plan_for(training_->recorded.graph);
+    if (!run_->has_measurement(training_->recorded.graph)) {
+      const MeasureOptions wanted{.microbatch = options_.plan.batch.microbatch,
+                                  .device_memory_bytes = options_.run.device_memory_bytes,
+                                  .optimizer = options_.session.optimizer};
+      run_->keep(measure(training_->workload, training_->recorded, wanted, context_, &world_));
+      training_.emplace(context_);  // as it was before
+    }
+    return run_->decide(training_->recorded.graph);
+  }
+
+  /// What was expected of a step, if there is a profile that the plan was made from.
+  std::optional<timeline::Timeline> predicted_timeline() const {
+    std::string file = options_.profile, topology = options_.topology;
+    if (file.empty() && run_ && options_.plans_itself()) {
+      file = run_->profile_file();
+      topology = run_->topology_file();
+    }
+    if (file.empty()) return std::nullopt;
+    const profile::Profile profile = profile::load(file);
+    if (plan_.profile_sha256 && *plan_.profile_sha256 != profile::profile_sha256(profile)) {
+      throw Error(ErrorKind::kInvalidArgument,
+                  file + " is not the profile that the plan was made from");
+    }
+    const simulate::Forecast step = forecast(session_->recording().graph, plan_, profile,
+                                             topology::load(topology), options_.session.optimizer);
+    return simulate::predicted_timeline(step.program, step.simulation);
+  }
+
+  void start_report() {
+    if (world_.rank() != 0) return;
+    ReportOptions options = options_.report;
+    options.first_step = session_->next_step();
+    if (run_ && options.metrics_file.empty()) {
+      options.metrics_file = run_->folder().metrics().string();
+      rewind_metrics(options.metrics_file, options.first_step);
+    }
+    if (run_ && run_->resumed_from() && !context_.json) {
+      fmt::print("goes on after step {} of {}\n", options.first_step, options_.run.folder);
+    }
+    report_.emplace(plan_, options_.session.optimizer, options);
+  }
+
+  program::StepLosses evaluate() {
+    const auto losses = train::evaluate_ranks(world_, training_->workload, *session_, *evaluation_);
+    if (report_) report_->add_evaluation(session_->next_step(), losses);
+    return losses;
+  }
+
+  void evaluate_if_due() {
+    if (run_->is_evaluation_due(*session_)) evaluate();
+  }
+
+  Segment::Measured measure_run() const {
+    const auto waited = static_cast<std::int64_t>(1e6 * wait_seconds_);
+    const double seconds = std::max(step_seconds_, 1e-9);
+    return {.median_step_ms = report_ ? report_->median_step_ms() : 0,
+            .data_wait_fraction =
+                1e-6 * static_cast<double>(largest(of_ranks(world_, waited, "waits"))) / seconds,
+            .peak_bytes =
+                of_ranks(world_, memory::memory_use().peak_bytes - training_->data_bytes, "peaks"),
+            .resident_peak_bytes = of_ranks(world_, memory::resident_peak_bytes(), "peaks")};
+  }
+
+  std::vector<timeline::Timeline> write_timelines() const {
+    const bool has_steps = step_seconds_ > 0;
+    if ((options_.timeline.empty() && !run_) || !has_steps) return {};
+    std::vector<timeline::Timeline> timelines;
+    if (predicted_) timelines.push_back(*predicted_);
+    timelines.push_back(train::measured_timeline(world_, *session_));
+    if (report_ && !options_.timeline.empty()) timeline::save(timelines, options_.timeline);
+    return timelines;
+  }
+
+  /// What needs all weights on rank 0: the file, the examples.
+  void finish_with_weights(Ending& ending) {
+    const bool shows = run_ && training_->workload.examples;
+    if (options_.save.empty() && !shows) return;
+    const train::Tensors weights = train::gather_state(world_, training_->workload, *session_);
+    if (!report_) return;
+    if (!options_.save.empty()) ending.add_weights(weights, options_.save);
+    if (!shows) return;
+    train::give_state(training_->workload.model, weights);
+    const std::string text = training_->workload.examples();
+    write_file_atomically(run_->folder().path("examples.txt"), text);
+    if (!context_.json) fmt::print("{}\n", text);
+  }
+
+  const TrainOptions& options_;
+  const Context& context_;
+  const train::World& world_;
+  std::optional<RunSession> run_;
+  std::optional<Training> training_;
+  layout::Plan plan_;
+  std::optional<record::Recording> evaluation_;
+  std::unique_ptr<train::RankSession> session_;
+  std::optional<timeline::Timeline> predicted_;
+  std::optional<TrainingReport> report_;  ///< On rank 0.
+  double step_seconds_ = 0;
+  double wait_seconds_ = 0;
+};
+
+}  // namespace
+
+int train_rank(const TrainOptions& options, const Context& context, const train::World& world) {
+  RankTraining training(options, context, world);
+  training.run();
+  training.end();
+  return 0;
+}
+
+}  // namespace trireme::command

@@ -1,0 +1,48 @@
+#include "trireme/base/error.h"
+#include "trireme/command/ending.h"
+#include "trireme/command/train.h"
+#include "trireme/command/weights_file.h"
+#include "trireme/engine/memory/block_allocator.h"
+#include "trireme/engine/memory/resident.h"
+#include "trireme/engine/train/session.h"
+
+namespace trireme::command {
+namespace {
+
+void check_options(const TrainOptions& options) {
+  for (const auto& [name, value] :
+       {std::pair("--timeline", options.timeline), std::pair("--run", options.run.folder)}) {
+    if (value.empty()) continue;
+    throw Error(ErrorKind::kInvalidArgument,
+                std::string(name) + " is for ranks; --serial is for comparisons with them");
+  }
+}
+
+}  // namespace
+
+int train_serially(const TrainOptions& options, const Context& context) {
+  check_options(options);
+  check_outputs(options);
+  const Training training(context);
+  const layout::Plan plan = options.plan.plan_for(training.recorded.graph);
+  train::Session session(training.workload, training.recorded, plan, options.session);
+  memory::reset_peak();
+  TrainingReport report(plan, options.session.optimizer, options.report);
+  for (std::int64_t i = 0; i < options.report.num_steps; ++i) report.add(session.step());
+  report.finish();
+  Ending ending;
+  ending.add_peak(memory::memory_use().peak_bytes - training.data_bytes,
+                  memory::resident_peak_bytes(), plan);
+  if (!options.save.empty()) {
+    ending.add_weights(state_of(training.workload.model), options.save);
+  }
+  if (training.workload.evaluation) {
+    const auto recording = training.record(graph::Mode::kEval);
+    ending.add_evaluation(
+        train::evaluate(training.workload, recording, plan.batch.microbatch, session.next_step()));
+  }
+  ending.print(context, report);
+  return 0;
+}
+
+}  // namespace trireme::command

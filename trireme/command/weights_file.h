@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "trireme/engine/train/run_record.h"
+#include "trireme/engine/train/workload.h"
+
+namespace trireme::command {
+
+/// Writes tensors as a safetensors file. Errors of write_file_atomically.
+void save_weights(const train::Tensors& weights, const std::string& path);
+
+/// The registered parameters and buffers, by name. Shares them.
+train::Tensors state_of(const Model& model);
+
+}  // namespace trireme::command

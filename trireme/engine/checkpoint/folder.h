@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+namespace trireme::checkpoint {
+
+/// The checkpoints of a run: folders `step-N`, each whole from the moment it has this name, and a
+/// file `latest` with the name of the newest one. What stands under another name may go.
+///
+/// One process at a time publishes. Blocking; errors kIo and kResourceExhausted, naming the path.
+class Folder {
+ public:
+  /// root   need not exist yet.
+  explicit Folder(std::filesystem::path root) : root_(std::move(root)) {}
+
+  const std::filesystem::path& root() const { return root_; }
+
+  /// Published ones, ascending.
+  std::vector<std::int64_t> steps() const;
+
+  /// The newest; nothing where there is none.
+  std::optional<std::int64_t> newest() const;
+
+  std::filesystem::path published(std::int64_t step) const;
+  std::filesystem::path partial(std::int64_t step) const;
+
+  /// Makes the empty folder `step-N.partial` to write into, and the root; removes what runs that
+  /// were killed have left.
+  void begin(std::int64_t step) const;
+
+  /// Gives `step-N.partial`, whose files are synced, its published name, and writes `latest`. One
+  /// of that name before is replaced in the same moment.
+  void publish(std::int64_t step) const;
+
+  /// Removes all but the newest `count`. kInvalidArgument below 1.
+  void keep_last(int count) const;
+
+ private:
+  void remove_leftovers() const;
+
+  std::filesystem::path root_;
+};
+
+}  // namespace trireme::checkpoint

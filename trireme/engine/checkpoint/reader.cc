@@ -1,0 +1,121 @@
+#include "trireme/engine/checkpoint/reader.h"
+
+#include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/from_blob.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "trireme/base/error.h"
+#include "trireme/base/files.h"
+#include "trireme/base/safetensors.h"
+#include "trireme/base/sha256.h"
+#include "trireme/engine/record/convert.h"
+
+namespace trireme::checkpoint {
+namespace {
+
+[[noreturn]] void fail_file(const std::filesystem::path& path, const std::string& problem) {
+  throw Error(ErrorKind::kCorruptData,
+              "'" + path.string() + "' is not the file that the checkpoint was written with: " +
+                  problem + "; resume from an older checkpoint");
+}
+
+std::string text_of(const std::vector<std::int64_t>& shape) {
+  std::string text = "[";
+  for (const std::int64_t dim : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(dim);
+  return text + "]";
+}
+
+/// The rows of `whole` that a slice has.
+at::Tensor rows_of(const at::Tensor& whole, const Slice& slice) {
+  return whole.dim() == 0 ? whole : whole.narrow(0, slice.begin, slice.end - slice.begin);
+}
+
+}  // namespace
+
+/// A file of the checkpoint, compared with its checksum.
+struct Reader::Shard {
+  std::vector<std::byte> bytes;
+  std::map<std::string, safetensors::Tensor> tensors;
+
+  Shard(const std::filesystem::path& path, const File& file) : bytes(read_file_bytes(path)) {
+    if (sha256(bytes) != file.sha256) fail_file(path, "its SHA-256 is another");
+    for (safetensors::Tensor& tensor : safetensors::parse(bytes, path.string()).tensors) {
+      std::string name = tensor.name;
+      tensors.emplace(std::move(name), std::move(tensor));
+    }
+  }
+};
+
+Reader::Reader(std::filesystem::path folder)
+    : folder_(std::move(folder)), index_(load(folder_ / "index.json")) {
+  for (const File& file : index_.contents.files) {
+    const std::filesystem::path path = folder_ / file.name;
+    std::error_code problem;
+    const auto bytes = std::filesystem::file_size(path, problem);
+    if (problem) fail_file(path, problem.message());
+    if (bytes != static_cast<std::uintmax_t>(file.bytes)) {
+      fail_file(path,
+                "expected " + std::to_string(file.bytes) + " bytes, got " + std::to_string(bytes));
+    }
+  }
+}
+
+Reader::~Reader() = default;
+
+Reader::Shard& Reader::shard(const std::string& file) {
+  std::unique_ptr<Shard>& shard = shards_[file];
+  if (shard) return *shard;
+  const auto& files = index_.contents.files;
+  const auto entry =
+      std::find_if(files.begin(), files.end(), [&](const File& one) { return one.name == file; });
+  TRIREME_CHECK(entry != files.end(), "a slice of a file that the index does not list");
+  shard = std::make_unique<Shard>(folder_ / file, *entry);
+  return *shard;
+}
+
+const TensorEntry& Reader::entry(const std::string& key) const {
+  const auto found = index_.contents.tensors.find(key);
+  if (found != index_.contents.tensors.end()) return found->second;
+  throw Error(ErrorKind::kInvalidArgument,
+              "the checkpoint '" + folder_.string() + "' has no '" + key + "'");
+}
+
+void Reader::read(const std::string& key, const at::Tensor& destination) {
+  const at::NoGradGuard no_grad;
+  const TensorEntry& tensor = entry(key);
+  if (destination.sizes().vec() != tensor.shape ||
+      record::to_dtype(destination.scalar_type()) != tensor.dtype) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "'" + key + "' is " + std::string(to_text(tensor.dtype)) + " " +
+                    text_of(tensor.shape) + " in the checkpoint '" + folder_.string() + "' and " +
+                    std::string(to_text(record::to_dtype(destination.scalar_type()))) + " " +
+                    text_of(destination.sizes().vec()) + " here");
+  }
+  for (const Slice& slice : tensor.slices) {
+    const auto& tensors = shard(slice.file).tensors;
+    const at::Tensor rows = rows_of(destination, slice);
+    const auto found = tensors.find(name_in_file(key, tensor, slice));
+    if (found == tensors.end() || found->second.shape != rows.sizes().vec() ||
+        found->second.dtype != tensor.dtype) {
+      fail_file(folder_ / slice.file, "it lacks '" + name_in_file(key, tensor, slice) + "'");
+    }
+    void* data = const_cast<std::byte*>(found->second.bytes.data());  // read only
+    rows.copy_(at::from_blob(data, rows.sizes(), rows.options()));
+  }
+}
+
+at::Tensor Reader::read(const std::string& key) {
+  const TensorEntry& tensor = entry(key);
+  const at::Tensor result = at::empty(tensor.shape, record::to_scalar_type(tensor.dtype));
+  read(key, result);
+  return result;
+}
+
+void Reader::verify() {
+  for (const File& file : index_.contents.files) shard(file.name);
+}
+
+}  // namespace trireme::checkpoint

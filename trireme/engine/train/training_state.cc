@@ -1,0 +1,153 @@
+#include "trireme/engine/train/training_state.h"
+
+#include <ATen/Functions.h>
+#include <ATen/Version.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/version.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "trireme/base/error.h"
+#include "trireme/engine/record/convert.h"
+#include "trireme/engine/train/origins.h"
+#include "trireme/plan/graph/json.h"
+
+namespace trireme::train {
+namespace {
+
+constexpr std::string_view kParameters = "parameters/";
+constexpr std::string_view kBuffers = "buffers/";
+constexpr std::string_view kOptimizer = "optimizer/";
+constexpr std::string_view kMachine = "machine.";
+
+std::string key_of(std::string_view kind, const std::string& name) {
+  return std::string(kind) + name;
+}
+
+/// Flat state of a parameter's elements in the parameter's shape; other state as it is.
+at::Tensor shaped(const at::Tensor& flat, const at::Tensor& like) {
+  if (flat.numel() != like.numel()) return flat;
+  const parameters::Slot whole{.offset_elements = 0, .num_elements = flat.numel()};
+  return parameters::slot_view(flat, whole, like);
+}
+
+void add_optimizer_state(const TrainingState& state, const std::string& name,
+                         std::vector<checkpoint::Item>& items) {
+  const auto found = state.optimizer.state().find(name);
+  if (found == state.optimizer.state().end()) return;  // it never had a gradient
+  for (const auto& [kind, tensor] : found->second) {
+    items.push_back(
+        {key_of(kOptimizer, kind + "/" + name), shaped(tensor, state.store.value(name))});
+  }
+}
+
+/// By parameter and kind, the keys of optimizer state in a checkpoint.
+std::map<std::string, std::map<std::string, std::string>> optimizer_keys(
+    const checkpoint::Index& index) {
+  std::map<std::string, std::map<std::string, std::string>> result;
+  for (const auto& [key, tensor] : index.contents.tensors) {
+    if (!key.starts_with(kOptimizer)) continue;
+    const std::size_t slash = key.find('/', kOptimizer.size());
+    if (slash == std::string::npos) continue;
+    const std::string kind = key.substr(kOptimizer.size(), slash - kOptimizer.size());
+    result[key.substr(slash + 1)][kind] = key;
+  }
+  return result;
+}
+
+void restore_optimizer(const TrainingState& state, checkpoint::Reader& reader) {
+  const auto keys = optimizer_keys(reader.index());
+  for (const std::string& name : state.store.names()) {
+    const auto found = keys.find(name);
+    if (found == keys.end()) continue;
+    std::map<std::string, at::Tensor> kinds;
+    for (const auto& [kind, key] : found->second) {
+      const checkpoint::TensorEntry& entry = reader.index().contents.tensors.at(key);
+      std::int64_t elements = 1;
+      for (const std::int64_t dim : entry.shape) elements *= dim;
+      at::Tensor flat = at::empty({elements}, record::to_scalar_type(entry.dtype));
+      const at::Tensor& value = state.store.value(name);
+      reader.read(
+          key, entry.shape == value.sizes().vec() ? shaped(flat, value) : flat.view(entry.shape));
+      kinds[kind] = std::move(flat);
+    }
+    state.optimizer.restore(name, std::move(kinds));
+  }
+}
+
+}  // namespace
+
+std::vector<checkpoint::Item> checkpoint_items(const TrainingState& state, int stage) {
+  const auto where = origins(state.recording.graph, state.plan, state.store);
+  const auto is_here = [&](const std::string& name) {
+    const auto origin = where.find(name);
+    return (origin == where.end() ? 0 : origin->second.stage) == stage;
+  };
+  std::vector<checkpoint::Item> items;
+  for (const graph::Parameter& parameter : state.recording.graph.parameters) {
+    if (!is_here(parameter.name)) continue;
+    const bool is_trained = state.store.is_trained(parameter.name);
+    items.push_back({key_of(kParameters, parameter.name),
+                     is_trained ? state.store.value(parameter.name)
+                                : state.recording.tensors[parameter.value].detach()});
+    if (is_trained) add_optimizer_state(state, parameter.name, items);
+  }
+  for (const graph::Buffer& buffer : state.recording.graph.buffers) {
+    const at::Tensor& tensor = state.recording.tensors[buffer.value];
+    if (is_here(buffer.name)) items.push_back({key_of(kBuffers, buffer.name), tensor.detach()});
+  }
+  return items;
+}
+
+void restore(const TrainingState& state, checkpoint::Reader& reader) {
+  const at::NoGradGuard no_grad;
+  for (const graph::Parameter& parameter : state.recording.graph.parameters) {
+    if (state.store.has_value(parameter.name)) {
+      reader.read(key_of(kParameters, parameter.name), state.store.value(parameter.name));
+    } else if (!state.store.is_trained(parameter.name)) {
+      reader.read(key_of(kParameters, parameter.name),
+                  state.recording.tensors[parameter.value].detach());
+    }
+  }
+  for (const graph::Buffer& buffer : state.recording.graph.buffers) {
+    reader.read(key_of(kBuffers, buffer.name), state.recording.tensors[buffer.value].detach());
+  }
+  restore_optimizer(state, reader);
+}
+
+checkpoint::Facts training_facts(const Workload& workload, const record::Recording& recorded,
+                                 const layout::BatchLayout& batch, const SessionOptions& options) {
+  checkpoint::Facts facts = facts_of(options);
+  facts["graph"] = graph::graph_sha256(recorded.graph);
+  facts["global_batch"] = std::to_string(batch.global_batch);
+  facts["microbatch"] = std::to_string(batch.microbatch);
+  facts["lanes"] = std::to_string(batch.lanes);
+  facts["samples"] = std::to_string(workload.training->num_samples());
+  facts["data"] = workload.training->identity();
+  facts["machine.torch"] = TORCH_VERSION;
+  facts["machine.instructions"] = at::get_cpu_capability();
+  return facts;
+}
+
+std::vector<std::string> check_facts(const checkpoint::Facts& saved, const checkpoint::Facts& now) {
+  std::vector<std::string> warnings;
+  for (const auto& [name, value] : now) {
+    const auto found = saved.find(name);
+    const std::string before = found == saved.end() ? "nothing" : "'" + found->second + "'";
+    if (found != saved.end() && found->second == value) continue;
+    const std::string text =
+        name + ": the checkpoint says " + before + ", this run says '" + value + "'";
+    if (!name.starts_with(kMachine)) {
+      throw Error(ErrorKind::kInvalidArgument,
+                  "this run would not go on as the one that wrote the checkpoint; " + text +
+                      "; give the same options, or start a run of its own");
+    }
+    warnings.push_back(text);
+  }
+  return warnings;
+}
+
+}  // namespace trireme::train

@@ -1,0 +1,75 @@
+#include "trireme/plan/partition/replicas.h"
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "trireme/base/error.h"
+
+namespace trireme::partition {
+namespace {
+
+/// Whether that many replicas give the bits of one.
+bool keeps_bits(std::int64_t lanes, std::int64_t replicas) {
+  if (replicas == 1) return true;
+  return lanes % replicas == 0 && std::has_single_bit(static_cast<std::uint64_t>(lanes / replicas));
+}
+
+std::vector<int> candidates(const PartitionOptions& options, int num_ranks) {
+  std::vector<int> result;
+  for (int replicas = 1; replicas <= num_ranks; ++replicas) {
+    if (num_ranks % replicas != 0 || !keeps_bits(options.batch.lanes, replicas)) continue;
+    if (options.stages != 0 && options.stages * replicas != num_ranks) continue;
+    result.push_back(replicas);
+  }
+  return result;
+}
+
+std::int64_t peak_bytes(const layout::Plan& plan) {
+  std::int64_t peak = 0;
+  for (const auto& rank : plan.prediction->peak_bytes) {
+    std::int64_t sum = 0;
+    for (const auto& [kind, bytes] : rank) sum += bytes;
+    peak = std::max(peak, sum);
+  }
+  return peak;
+}
+
+bool is_better(const layout::Plan& plan, const layout::Plan& than, Objective objective) {
+  if (objective == Objective::kMemory && peak_bytes(plan) != peak_bytes(than)) {
+    return peak_bytes(plan) < peak_bytes(than);
+  }
+  return plan.prediction->step_ms < than.prediction->step_ms;
+}
+
+}  // namespace
+
+layout::Plan partition_over_replicas(const graph::Graph& recorded, const profile::Profile& profile,
+                                     const topology::Topology& topology,
+                                     const PartitionOptions& options) {
+  if (options.replicas != 0) return partition(recorded, profile, topology, options);
+  const int num_ranks = static_cast<int>(topology.ranks.size());
+  std::optional<layout::Plan> best;
+  std::optional<Error> failure;
+  for (const int replicas : candidates(options, num_ranks)) {
+    PartitionOptions tried = options;
+    tried.replicas = replicas;
+    tried.stages = num_ranks / replicas;
+    try {
+      layout::Plan plan = partition(recorded, profile, topology, tried);
+      if (!best || is_better(plan, *best, options.objective)) best = std::move(plan);
+    } catch (const Error& error) {
+      if (!failure || error.kind() == ErrorKind::kResourceExhausted) failure = error;
+    }
+  }
+  if (best) return *std::move(best);
+  if (failure) throw Error(*failure);
+  throw Error(ErrorKind::kInvalidArgument,
+              std::to_string(options.stages) + " stages do not divide " +
+                  std::to_string(num_ranks) + " ranks into replicas that keep the bits of " +
+                  std::to_string(options.batch.lanes) + " lanes; give other stages, or --replicas");
+}
+
+}  // namespace trireme::partition
