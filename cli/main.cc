@@ -1,7 +1,14 @@
+#include <map>
+#include <string>
+
+#include "recipes/t5/recipe.h"
 #include "trireme/command/command_line.h"
 
-/// The executable `trireme`: every verb, with the recipes as its models. There are none yet; a
-/// program of one's own gets the same verbs (examples/01_own_model).
+/// The executable `trireme`: every verb, with the recipes as its models. A program of one's own
+/// gets the same verbs (examples/01_own_model).
 int main(int argc, char** argv) {
-  return trireme::run_command_line(argc, argv, std::map<std::string, trireme::Recipe>{});
+  const std::map<std::string, trireme::Recipe> recipes = {
+      {"t5", trireme::recipes::t5::make_recipe()},
+  };
+  return trireme::run_command_line(argc, argv, recipes);
 }

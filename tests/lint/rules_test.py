@@ -185,6 +185,7 @@ class ListsTest(unittest.TestCase):
         "trireme/plan/graph/CMakeLists.txt": {"graph.cc", "graph.h", "graph_test.cc"},
         "trireme/kernels/CMakeLists.txt": {"reduce/tree.cc"},
         "cli/CMakeLists.txt": {"main.cc"},
+        "recipes/t5/CMakeLists.txt": {"model.cc", "model.h", "model_test.cc"},
         "tests/CMakeLists.txt": set(),
         "tests/models/CMakeLists.txt": {"mlp.h"},
     }
@@ -199,6 +200,8 @@ class ListsTest(unittest.TestCase):
             "trireme/kernels/reduce/tree.cc",
             "tests/plan/graph/graph_test.cc",
             "tests/models/mlp.h",
+            "recipes/t5/model.h",
+            "tests/recipes/t5/model_test.cc",
             "tests/plan/graph/pictures.h",
             "README.md",
         ):
@@ -213,6 +216,8 @@ class ListsTest(unittest.TestCase):
         self.assertTrue(self.found("trireme/data/source.cc"))
         self.assertTrue(self.found("cli/verbs.cc"))
         self.assertTrue(self.found("trireme/plan/graph/cuts.h"))
+        self.assertTrue(self.found("recipes/t5/stack.h"))
+        self.assertTrue(self.found("tests/recipes/t5/stack_test.cc"))
 
 
 class LinksTest(unittest.TestCase):

@@ -9,7 +9,7 @@ from pathlib import Path
 from source import Finding, repository_files
 
 LISTED = re.compile(
-    r"trireme/.*\.(h|cuh)$|(trireme|tests|benchmarks|cli|recipes|examples)/.*\.(cc|cu)$"
+    r"(trireme|recipes)/.*\.(h|cuh)$|(trireme|tests|benchmarks|cli|recipes|examples)/.*\.(cc|cu)$"
 )
 
 
@@ -19,7 +19,8 @@ def listing_of(path: str, lists: dict[str, set[str]]) -> tuple[str, str] | None:
     inner = parts[1:] if parts[0] == "tests" else parts
     for length in range(len(inner) - 1, 0, -1):
         folder = "/".join(inner[:length])
-        places = [f"trireme/{folder}", f"tests/{folder}"] if parts[0] == "tests" else [folder]
+        is_test = parts[0] == "tests"
+        places = [f"trireme/{folder}", folder, f"tests/{folder}"] if is_test else [folder]
         for place in places:
             if f"{place}/CMakeLists.txt" in lists:
                 return f"{place}/CMakeLists.txt", "/".join(inner[length:])

@@ -119,8 +119,8 @@ void Folder::keep_last(int count) const {
   const std::vector<std::int64_t> all = steps();
   for (std::size_t i = 0; i + count < all.size(); ++i) {
     const std::filesystem::path removed = published(all[i]) += kRemoved;
-    rename_durably(published(all[i]),
-                   removed);  // a published name is whole, also while it is removed
+    // A published name is whole, also while it is removed.
+    rename_durably(published(all[i]), removed);
     remove_folder(removed);
   }
 }

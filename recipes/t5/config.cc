@@ -1,0 +1,104 @@
+#include "recipes/t5/config.h"
+
+#include <map>
+#include <utility>
+
+#include "trireme/base/error.h"
+
+namespace trireme::recipes::t5 {
+namespace {
+
+/// The numbers that differ between sizes.
+struct Size {
+  std::int64_t d_model;
+  std::int64_t d_ff;
+  std::int64_t d_kv;
+  std::int64_t heads;
+  std::int64_t layers;  ///< Of the encoder, and as many of the decoder.
+};
+
+const std::map<std::string, Size>& sizes_of(Variant variant) {
+  static const std::map<std::string, Size> v10 = {
+      {"tiny", {32, 64, 8, 4, 2}},          {"demo", {256, 1024, 64, 4, 3}},
+      {"small", {512, 2048, 64, 8, 6}},     {"base", {768, 3072, 64, 12, 12}},
+      {"large", {1024, 4096, 64, 16, 24}},  {"3b", {1024, 16384, 128, 32, 24}},
+      {"11b", {1024, 65536, 128, 128, 24}},
+  };
+  static const std::map<std::string, Size> v11 = {
+      {"tiny", {32, 64, 8, 4, 2}},         {"demo", {256, 768, 64, 4, 3}},
+      {"small", {512, 1024, 64, 6, 8}},    {"base", {768, 2048, 64, 12, 12}},
+      {"large", {1024, 2816, 64, 16, 24}}, {"xl", {2048, 5120, 64, 32, 24}},
+      {"xxl", {4096, 10240, 64, 64, 24}},
+  };
+  return variant == Variant::kV10 ? v10 : v11;
+}
+
+[[noreturn]] void refuse(const std::string& problem) {
+  throw Error(ErrorKind::kInvalidArgument, problem);
+}
+
+void require_positive(std::int64_t number, const char* what) {
+  if (number < 1) refuse(std::string(what) + " must be positive, got " + std::to_string(number));
+}
+
+}  // namespace
+
+const std::vector<std::string>& size_names() {
+  static const std::vector<std::string> names = {"tiny", "demo", "small", "base", "large",
+                                                 "3b",   "11b",  "xl",    "xxl"};
+  return names;
+}
+
+Config make_config(const std::string& size, Variant variant) {
+  const auto& sizes = sizes_of(variant);
+  const auto found = sizes.find(size);
+  if (found == sizes.end()) {
+    std::string names;
+    for (const std::string& name : size_names()) {
+      if (sizes.contains(name)) names += (names.empty() ? "" : ", ") + name;
+    }
+    refuse("no size '" + size + "' in this variant of T5; there are: " + names);
+  }
+  const Size& numbers = found->second;
+  return {.variant = variant,
+          .d_model = numbers.d_model,
+          .d_ff = numbers.d_ff,
+          .d_kv = numbers.d_kv,
+          .heads = numbers.heads,
+          .encoder_layers = numbers.layers,
+          .decoder_layers = numbers.layers};
+}
+
+void check(const Config& config) {
+  require_positive(config.vocabulary, "the vocabulary");
+  require_positive(config.d_model, "d_model");
+  require_positive(config.d_ff, "d_ff");
+  require_positive(config.d_kv, "d_kv");
+  require_positive(config.heads, "the number of heads");
+  require_positive(config.encoder_layers, "the number of encoder layers");
+  require_positive(config.decoder_layers, "the number of decoder layers");
+  if (config.buckets < 4 || config.buckets % 2 != 0) {
+    refuse("the number of position buckets must be even and at least 4, got " +
+           std::to_string(config.buckets));
+  }
+  if (config.max_distance <= config.buckets / 2) {
+    refuse("max_distance must be more than half of the buckets, got " +
+           std::to_string(config.max_distance));
+  }
+  if (!(config.dropout >= 0 && config.dropout < 1)) {
+    refuse("dropout must be in [0, 1), got " + std::to_string(config.dropout));
+  }
+}
+
+std::int64_t num_parameters(const Config& config) {
+  const std::int64_t d = config.d_model;
+  const bool is_v11 = config.variant == Variant::kV11;
+  const std::int64_t attention = 4 * d * config.heads * config.d_kv + d;  // with its norm
+  const std::int64_t feed_forward = (is_v11 ? 3 : 2) * d * config.d_ff + d;
+  const std::int64_t stack = config.buckets * config.heads + d;  // position bias, last norm
+  const std::int64_t embeddings = (is_v11 ? 2 : 1) * config.vocabulary * d;
+  return embeddings + 2 * stack + config.encoder_layers * (attention + feed_forward) +
+         config.decoder_layers * (2 * attention + feed_forward);
+}
+
+}  // namespace trireme::recipes::t5

@@ -1,0 +1,166 @@
+#include "recipes/t5/recipe.h"
+
+#include <torch/types.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "recipes/t5/config.h"
+#include "recipes/t5/examples.h"
+#include "recipes/t5/model.h"
+#include "recipes/t5/python_library.h"
+#include "trireme/base/environment.h"
+#include "trireme/base/error.h"
+#include "trireme/data/text/denoising_source.h"
+#include "trireme/data/text/prepare.h"
+#include "trireme/engine/record/module.h"
+
+namespace trireme::recipes::t5 {
+namespace {
+
+constexpr std::int64_t kExamples = 4;
+
+/// What the command line says; numbers that it does not name are those of the size.
+struct Options {
+  std::string size = "demo";
+  Variant variant = Variant::kV10;
+  std::optional<std::int64_t> layers, decoder_layers, d_model, d_ff, heads, d_kv;
+  double dropout = 0;
+
+  text::PrepareOptions text{.held_out_fraction = 0.02, .cache = ".cache/t5"};
+  std::optional<std::int32_t> pieces;
+  std::optional<std::int64_t> inputs;
+};
+
+/// How text goes to a model of a size, unless told otherwise.
+struct TextSize {
+  std::int32_t pieces;        ///< Of the tokenizer.
+  std::int64_t sample_bytes;  ///< That it is trained on.
+  std::int64_t inputs;        ///< Tokens of a sample's inputs at most.
+};
+
+TextSize text_size(const std::string& size) {
+  const bool is_ours = size == "tiny" || size == "demo";
+  return is_ours ? TextSize{4000, 2'000'000, 128} : TextSize{32000, 8'000'000, 512};
+}
+
+Config config_of(const Options& options, std::int64_t vocabulary) {
+  Config config = make_config(options.size, options.variant);
+  // Padded as the published models are, 32,100 tokens to 32,128: rows of the matrix stay aligned.
+  config.vocabulary = (vocabulary + 127) / 128 * 128;
+  config.encoder_layers = options.layers.value_or(config.encoder_layers);
+  config.decoder_layers =
+      options.decoder_layers.value_or(options.layers.value_or(config.decoder_layers));
+  config.d_model = options.d_model.value_or(config.d_model);
+  config.d_ff = options.d_ff.value_or(config.d_ff);
+  config.heads = options.heads.value_or(config.heads);
+  config.d_kv = options.d_kv.value_or(config.d_kv);
+  config.dropout = options.dropout;
+  check(config);
+  return config;
+}
+
+text::Prepared prepare(const Options& options) {
+  text::PrepareOptions prepare = options.text;
+  const TextSize size = text_size(options.size);
+  prepare.tokenizer.num_pieces = options.pieces.value_or(size.pieces);
+  prepare.tokenizer.sample_bytes = size.sample_bytes;
+  if (prepare.inputs.empty()) {
+    prepare.inputs = {python_library()};
+    if (prepare.suffixes.empty()) prepare.suffixes = {".py"};
+  }
+  return text::prepare(prepare, Logger(read_environment().log_level, "t5"));
+}
+
+/// The longest samples whose inputs are at most so long: all of them full, so nothing is padded.
+std::int64_t inputs_of(const Options& options) {
+  return data::longest_span_lengths(options.inputs.value_or(text_size(options.size).inputs)).inputs;
+}
+
+Workload make_workload(const Options& options, const text::Prepared& text) {
+  if (text.tokenizer.padding() != kPad) {
+    throw Error(ErrorKind::kInvalidArgument, "the tokenizer's padding is token " +
+                                                 std::to_string(text.tokenizer.padding()) +
+                                                 "; T5 needs token 0");
+  }
+  // Drawn first, so that the spans are the same for every size of the model.
+  const auto seed = torch::randint(std::numeric_limits<std::int64_t>::max(), {1}, torch::kLong);
+  T5 net(config_of(options, text.tokenizer.vocabulary_size()));
+  Model model = make_model(net.ptr(), [net](const Batch& batch) mutable {
+    const TargetLoss loss = net->loss(batch["inputs"], batch["targets"]);
+    return sum_loss(loss.sum, loss.weight);
+  });
+  const text::DenoisingOptions denoising{
+      .inputs = inputs_of(options),
+      .special = text.tokenizer.special(),
+      .seed = static_cast<std::uint64_t>(seed.item<std::int64_t>())};
+  const auto held_out = std::make_shared<text::DenoisingSource>(text.held_out, denoising);
+  return {.model = std::move(model),
+          .training = std::make_shared<text::DenoisingSource>(text.training, denoising),
+          .evaluation = held_out,
+          .examples = [net, held_out, tokenizer = text.tokenizer] {
+            return show_completions(net, *held_out, tokenizer, kExamples);
+          }};
+}
+
+void add_model_options(CLI::App& app, Options& options) {
+  const std::map<std::string, Variant> variants = {{"1.0", Variant::kV10}, {"1.1", Variant::kV11}};
+  app.add_option("--t5-size", options.size, "Numbers of the model")
+      ->check(CLI::IsMember(size_names()))
+      ->capture_default_str();
+  app.add_option("--t5-variant", options.variant, "1.0: ReLU, tied; 1.1: gated GELU, untied")
+      ->transform(CLI::CheckedTransformer(variants))
+      ->default_str("1.0");
+  app.add_option("--t5-layers", options.layers, "Of the encoder, and of the decoder");
+  app.add_option("--t5-decoder-layers", options.decoder_layers, "Of the decoder, if others");
+  app.add_option("--t5-d-model", options.d_model, "Channels");
+  app.add_option("--t5-d-ff", options.d_ff, "Channels inside of the feed-forward layers");
+  app.add_option("--t5-heads", options.heads, "Of the attention");
+  app.add_option("--t5-d-kv", options.d_kv, "Channels of a head");
+  app.add_option("--t5-dropout", options.dropout)->capture_default_str();
+}
+
+void add_text_options(CLI::App& app, Options& options) {
+  app.add_option("--t5-text", options.text.inputs,
+                 "Files and folders of text; else the Python library of this machine");
+  app.add_option("--t5-suffix", options.text.suffixes, "Of the files in folders, `.py`; else all")
+      ->delimiter(',');
+  app.add_option("--t5-cache", options.text.cache, "Folder for tokens and tokenizers")
+      ->capture_default_str();
+  app.add_option("--t5-vocabulary", options.pieces,
+                 "Pieces of the tokenizer; else 32000, of tiny and demo 4000");
+  app.add_option("--t5-tokenizer", options.text.tokenizer_model,
+                 "A SentencePiece model, instead of training one");
+  app.add_option("--t5-inputs", options.inputs,
+                 "Tokens of a sample's inputs at most; else 512, of tiny and demo 128");
+  app.add_option("--t5-held-out", options.text.held_out_fraction,
+                 "Part of the documents for evaluation")
+      ->capture_default_str();
+}
+
+}  // namespace
+
+Recipe make_recipe() {
+  const auto options = std::make_shared<Options>();
+  // Opened once a process: a workload is made several times.
+  const auto text = std::make_shared<std::optional<text::Prepared>>();
+  return {.make =
+              [options, text] {
+                if (!*text) *text = prepare(*options);
+                return make_workload(*options, **text);
+              },
+          .add_options =
+              [options](CLI::App& app) {
+                add_model_options(app, *options);
+                add_text_options(app, *options);
+              }};
+}
+
+}  // namespace trireme::recipes::t5
