@@ -23,11 +23,10 @@ class AttentionImpl : public torch::nn::Module {
   torch::Tensor attend(const torch::Tensor& q_BTX, const torch::Tensor& k_BSX,
                        const torch::Tensor& v_BSX, const torch::Tensor& bias);
 
-  Config config_;
-
  private:
   torch::Tensor heads_of(const torch::Tensor& x_BTX) const;
 
+  Config config_;
   Projection output_{nullptr};
 };
 

@@ -18,19 +18,19 @@ struct Size {
 };
 
 const std::map<std::string, Size>& sizes_of(Variant variant) {
-  static const std::map<std::string, Size> v10 = {
+  static const std::map<std::string, Size> kV10Sizes = {
       {"tiny", {32, 64, 8, 4, 2}},          {"demo", {256, 1024, 64, 4, 3}},
       {"small", {512, 2048, 64, 8, 6}},     {"base", {768, 3072, 64, 12, 12}},
       {"large", {1024, 4096, 64, 16, 24}},  {"3b", {1024, 16384, 128, 32, 24}},
       {"11b", {1024, 65536, 128, 128, 24}},
   };
-  static const std::map<std::string, Size> v11 = {
+  static const std::map<std::string, Size> kV11Sizes = {
       {"tiny", {32, 64, 8, 4, 2}},         {"demo", {256, 768, 64, 4, 3}},
       {"small", {512, 1024, 64, 6, 8}},    {"base", {768, 2048, 64, 12, 12}},
       {"large", {1024, 2816, 64, 16, 24}}, {"xl", {2048, 5120, 64, 32, 24}},
       {"xxl", {4096, 10240, 64, 64, 24}},
   };
-  return variant == Variant::kV10 ? v10 : v11;
+  return variant == Variant::kV10 ? kV10Sizes : kV11Sizes;
 }
 
 [[noreturn]] void refuse(const std::string& problem) {
@@ -44,9 +44,9 @@ void require_positive(std::int64_t number, const char* what) {
 }  // namespace
 
 const std::vector<std::string>& size_names() {
-  static const std::vector<std::string> names = {"tiny", "demo", "small", "base", "large",
-                                                 "3b",   "11b",  "xl",    "xxl"};
-  return names;
+  static const std::vector<std::string> kNames = {"tiny", "demo", "small", "base", "large",
+                                                  "3b",   "11b",  "xl",    "xxl"};
+  return kNames;
 }
 
 Config make_config(const std::string& size, Variant variant) {

@@ -37,7 +37,7 @@ class DecoderLayerImpl : public torch::nn::Module {
 
   /// What the layers of a decoder have in common.
   struct Shared {
-    torch::Tensor memory_BSC;   ///< The encoder's output.
+    torch::Tensor memory;       ///< The encoder's output, [B, S, C].
     torch::Tensor bias;         ///< Of the attention among targets.
     torch::Tensor memory_bias;  ///< Of the attention to the memory; may be undefined.
   };
