@@ -33,6 +33,25 @@ std::vector<RankMemory> state_of_stages(const layout::Plan& plan,
   return stages;
 }
 
+/// Sums of a shared parameter's sites in other stages: the owner receives each into memory that it
+/// keeps.
+std::vector<std::int64_t> tie_bytes(const layout::Plan& plan, const parameters::ParameterMap& map) {
+  std::map<std::string, int> owners;
+  for (const parameters::Bucket& bucket : map.buckets) {
+    if (bucket.kind != BucketKind::kOwner) continue;
+    for (const parameters::Slot& slot : bucket.slots) owners[slot.parameter] = bucket.stage;
+  }
+  std::vector<std::int64_t> bytes(plan.stages.size());
+  for (const parameters::Bucket& bucket : map.buckets) {
+    for (const parameters::Slot& slot : bucket.slots) {
+      const int owner = owners.at(slot.parameter);
+      if (owner == bucket.stage) continue;
+      bytes[owner] += slot.num_elements * gradient_bytes_per_element(bucket.dtype);
+    }
+  }
+  return bytes;
+}
+
 /// Per channel one message that is being sent and one that was received ahead: the largest.
 std::vector<std::int64_t> message_bytes(const graph::Graph& planned, const layout::Plan& plan) {
   std::map<std::pair<int, int>, std::int64_t> values, gradients;  // By from and to stage.
@@ -113,6 +132,7 @@ std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::P
   const std::vector<int> in_flight = schedule::most_in_flight(
       schedule::make_schedule(plan.schedule, num_stages, static_cast<int>(num_microbatches)));
   const std::vector<std::int64_t> messages = message_bytes(planned, plan);
+  const std::vector<std::int64_t> ties = tie_bytes(plan, map);
   std::vector<RankMemory> stages = state_of_stages(plan, map, options);
   std::vector<RankMemory> ranks(1 +
                                 *std::max_element(role.placement.begin(), role.placement.end()));
@@ -120,7 +140,7 @@ std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::P
     RankMemory& stage = stages[s];
     stage.activations = in_flight[s] * tensors[s].kept;
     stage.transient = std::max(tensors[s].forward_peak, tensors[s].backward_peak) - tensors[s].kept;
-    stage.messages = messages[s];
+    stage.messages = messages[s] + ties[s];
     stage.batch = batch_bytes(planned, plan.batch.microbatch);
     stage.fixed = fixed_bytes(planned);
     for (int r = 0; r < role.mesh.data; ++r) ranks[role.placement[s * role.mesh.data + r]] = stage;
