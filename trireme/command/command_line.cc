@@ -82,6 +82,7 @@ int run_command_line(int argc, const char* const* argv,
   add("partition", "Split a graph into stages and write the plan", command::add_partition);
   add("simulate", "Play a step of a plan through: time, memory, timeline", command::add_simulate);
   add("train", "Train, each stage of each replica in a process of its own", command::add_train);
+  add("export", "Write the weights of a checkpoint as one safetensors file", command::add_export);
   add("verify", "Compare training under a plan with the uncut and the plain model, bit by bit",
       command::add_verify);
   add("report", "Make a page about a run", command::add_report);

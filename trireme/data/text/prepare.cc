@@ -125,13 +125,13 @@ Prepared prepare(const PrepareOptions& options, const Logger& logger) {
   const std::string key = key_of(options, list);
   const fs::path folder = options.cache / key;
   if (auto prepared = open_prepared(folder)) {
-    logger.info("text is prepared in '" + folder.string() + "'");
+    logger.debug("text is prepared in '" + folder.string() + "'");
     return std::move(*prepared);
   }
   std::error_code problem;
   fs::create_directories(options.cache, problem);
   const FileLock lock(options.cache / (key + ".lock"), options.max_wait, [&] {
-    logger.info("waiting for another process that prepares '" + folder.string() + "'");
+    logger.debug("waiting for another process that prepares '" + folder.string() + "'");
   });
   if (auto prepared = open_prepared(folder)) return std::move(*prepared);
   const fs::path partial = options.cache / (key + ".partial");

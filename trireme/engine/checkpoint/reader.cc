@@ -19,7 +19,7 @@ namespace {
 [[noreturn]] void fail_file(const std::filesystem::path& path, const std::string& problem) {
   throw Error(ErrorKind::kCorruptData,
               "'" + path.string() + "' is not the file that the checkpoint was written with: " +
-                  problem + "; resume from an older checkpoint");
+                  problem + "; remove its folder to go on from an older checkpoint");
 }
 
 std::string text_of(const std::vector<std::int64_t>& shape) {

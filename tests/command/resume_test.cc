@@ -1,0 +1,88 @@
+// A run that is killed goes on from its last checkpoint, on any number of ranks, bit for bit.
+
+#include "tests/command/resume.h"
+
+#include <sched.h>
+#include <sys/mount.h>
+
+namespace trireme::command::test {
+namespace {
+
+using testing::HasSubstr;
+
+TEST_F(Resume, AfterKillsAtAnyMoment) { expect_same_bits_after_kills(20, 7); }
+
+TEST_F(Resume, ARunIsNotOverwritten) {
+  Words words = training(path("run"), 1, 3);
+  run(words);
+  words.erase(std::find(words.begin(), words.end(), "--resume"));
+  EXPECT_THAT(run(words, 2)->error(), HasSubstr("holds a run of 3 steps; --resume goes on"));
+  EXPECT_EQ(expect_whole("run"), 3);
+}
+
+TEST_F(Resume, OnlyAsTheRunThatItWas) {
+  run(training(path("run"), 1, 3));
+  Words words = training(path("run"), 1, 6);
+  words.insert(words.end(), {"--learning-rate", "0.5"});
+  EXPECT_THAT(run(words, 2)->error(), HasSubstr("learning_rate: the checkpoint says '0.001'"));
+  words = training(path("run"), 2, 6);
+  *std::find(words.begin(), words.end(), "transformer") = "mlp";
+  EXPECT_EQ(run(words, 2)->error().empty(), false);
+  EXPECT_EQ(expect_whole("run"), 3);
+}
+
+TEST_F(Resume, OneTrainsAtATime) {
+  const auto first = start(training(path("run"), 1, 1'000'000));
+  wait_until([this] { return checkpoints("run").newest().has_value(); }, "a checkpoint");
+  EXPECT_THAT(run(training(path("run"), 1, 3), 1)->error(), HasSubstr("another process trains in"));
+}
+
+TEST_F(Resume, NotFromDamagedFiles) {
+  run(training(path("run"), 2, 6));
+  const auto newest = checkpoints("run").published(6);
+  const auto file = newest / "rank-1.safetensors";
+  const std::string whole = text_of(file);
+  std::filesystem::resize_file(file, whole.size() / 2);
+  EXPECT_THAT(
+      run(training(path("run"), 2, 9), 1)->error() + errors(),
+      HasSubstr("rank-1.safetensors' is not the file that the checkpoint was written with"));
+  const auto index = newest / "index.json";
+  std::string text = text_of(index);
+  text.replace(text.find("\"step\": 6"), 9, "\"step\": 5");
+  std::ofstream(index) << text;
+  EXPECT_THAT(run(training(path("run"), 1, 9), 1)->error(), HasSubstr("sha256"));
+  // The one before is as good as ever.
+  std::filesystem::remove_all(newest);
+  run(training(path("run"), 2, 9));
+  EXPECT_EQ(expect_whole("run"), 9);
+}
+
+TEST_F(Resume, AFullDiskLeavesTheLastCheckpoint) {
+  run(training(path("sample"), 2, 3));
+  std::uintmax_t others = 0, one = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(path("sample"))) {
+    const std::uintmax_t bytes = entry.is_regular_file() ? entry.file_size() + 4096 : 4096;
+    (entry.path().string().find("/step-") == std::string::npos ? others : one) += bytes;
+  }
+  std::filesystem::create_directory(path("run"));
+  const std::string size = "size=" + std::to_string(others + one + one / 2);
+  if (::unshare(CLONE_NEWNS) != 0 ||
+      ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      ::mount("tmpfs", path("run").c_str(), "tmpfs", 0, size.c_str()) != 0) {
+    GTEST_SKIP() << "mounting a small disk needs root";
+  }
+  EXPECT_THAT(run(training(path("run"), 2, 1000), 1)->error() + errors(),
+              HasSubstr("No space left on device"));
+  EXPECT_EQ(expect_whole("run"), 3);
+  EXPECT_EQ(::mount(nullptr, path("run").c_str(), nullptr, MS_REMOUNT, "size=100m"), 0);
+  run(training(path("run"), 2, 9));
+  EXPECT_EQ(expect_whole("run"), 9);
+  EXPECT_EQ(::mount(nullptr, path("run").c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr), 0);
+  EXPECT_THAT(run(training(path("run"), 2, 12), 1)->error() + errors(),
+              HasSubstr("Read-only file system"));
+  EXPECT_EQ(expect_whole("run"), 9);
+  ::umount(path("run").c_str());
+}
+
+}  // namespace
+}  // namespace trireme::command::test

@@ -1,0 +1,48 @@
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "trireme/base/error.h"
+#include "trireme/command/verbs.h"
+#include "trireme/command/weights_file.h"
+#include "trireme/engine/checkpoint/reader.h"
+
+namespace trireme::command {
+namespace {
+
+struct Options {
+  std::string checkpoint;
+  std::string out = "weights.safetensors";
+};
+
+/// Parameters and buffers under their registered names; what the optimizer keeps is left out.
+train::Tensors weights_of(checkpoint::Reader& reader) {
+  train::Tensors result;
+  for (const auto& [key, entry] : reader.index().contents.tensors) {
+    for (const std::string_view kind : {"parameters/", "buffers/"}) {
+      if (key.starts_with(kind)) result[key.substr(kind.size())] = reader.read(key);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+Body add_export(CLI::App& app, Context& context) {
+  auto options = std::make_shared<Options>();
+  app.add_option("checkpoint", options->checkpoint, "Folder `step-N` of a run")->required();
+  app.add_option("--out", options->out, "Where the weights are written")->capture_default_str();
+  app.footer("Example: trireme export run/checkpoints/step-100 --out weights.safetensors");
+  return [options, &context] {
+    checkpoint::Reader reader(options->checkpoint);
+    const train::Tensors weights = weights_of(reader);
+    save_weights(weights, options->out);
+    print(context,
+          {{"file", options->out}, {"step", reader.index().step}, {"tensors", weights.size()}},
+          fmt::format("{} tensors after {} steps written to {}\n", weights.size(),
+                      reader.index().step, options->out));
+    return 0;
+  };
+}
+
+}  // namespace trireme::command
