@@ -6,6 +6,7 @@ set -euo pipefail
 program=$(realpath "$1")
 folder=${2:-$(mktemp -d)}
 mkdir -p "$folder"
+folder=$(realpath "$folder")
 cd "$folder"
 
 steps=120 # x 16 samples x 141 tokens
@@ -14,7 +15,7 @@ resumed=70  # on two ranks up to here
 compared=90 # 29 steps after the kill
 # Parameters, gradients and AdamW's state of its 6.6 million parameters take 101 MiB.
 options=(
-  --model t5 --t5-size demo --t5-cache cache --batch 16 --microbatch 2 --lanes 2
+  --model t5 --t5-size demo --t5-cache cache --batch 16 --microbatch 1 --lanes 2
   --stages 2 --device-memory 96MiB
   --learning-rate 0.003 --warmup-steps 100 --decay inverse_sqrt
   --checkpoint-every 10 --keep-last 100 --log-every 10
