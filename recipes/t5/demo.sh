@@ -9,6 +9,10 @@ mkdir -p "$folder"
 folder=$(realpath "$folder")
 cd "$folder"
 
+for run in run undisturbed; do
+  [[ ! -e $run ]] || { echo "demo: $folder has a $run already; name another folder" >&2; exit 2; }
+done
+
 steps=120 # x 16 samples x 141 tokens
 kill_at=61
 resumed=70  # on two ranks up to here

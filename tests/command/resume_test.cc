@@ -31,6 +31,31 @@ TEST_F(Resume, OnlyAsTheRunThatItWas) {
   EXPECT_EQ(expect_whole("run"), 3);
 }
 
+TEST_F(Resume, NotBackwards) {
+  run(training(path("run"), 1, 6));
+  EXPECT_THAT(run(training(path("run"), 1, 3), 2)->error(),
+              HasSubstr("has done 6 steps and --steps asks for 3"));
+  run(training(path("run"), 1, 6));  // nothing left to do
+  EXPECT_THAT(text_of(path("run") + "/run.json"), testing::Not(HasSubstr("plan-2.json")));
+}
+
+// The profile was written and not yet the topology; or both are of another model.
+TEST_F(Resume, MeasuresAgainWhatIsNotWhole) {
+  run(training(path("run"), 1, 3));
+  std::filesystem::copy(path("run") + "/topology-1.json", path("run") + "/topology-2.json");
+  run(training(path("run"), 2, 6));
+  std::filesystem::copy(path("run") + "/profile-2.json", path("run") + "/profile-1.json",
+                        std::filesystem::copy_options::overwrite_existing);
+  run(training(path("run"), 1, 9));
+  EXPECT_EQ(expect_whole("run"), 9);
+}
+
+TEST_F(Resume, SaysThatSamplesAreFew) {
+  Words words = training(path("run"), 1, 1);
+  *std::find(words.begin(), words.end(), "8") = "512";
+  EXPECT_THAT(run(words)->error(), HasSubstr("samples, fewer than a batch of 512"));
+}
+
 TEST_F(Resume, OneTrainsAtATime) {
   const auto first = start(training(path("run"), 1, 1'000'000));
   wait_until([this] { return checkpoints("run").newest().has_value(); }, "a checkpoint");
@@ -44,7 +69,7 @@ TEST_F(Resume, NotFromDamagedFiles) {
   const std::string whole = text_of(file);
   std::filesystem::resize_file(file, whole.size() / 2);
   EXPECT_THAT(
-      run(training(path("run"), 2, 9), 1)->error() + errors(),
+      error_after(training(path("run"), 2, 9)),
       HasSubstr("rank-1.safetensors' is not the file that the checkpoint was written with"));
   const auto index = newest / "index.json";
   std::string text = text_of(index);
@@ -71,15 +96,13 @@ TEST_F(Resume, AFullDiskLeavesTheLastCheckpoint) {
       ::mount("tmpfs", path("run").c_str(), "tmpfs", 0, size.c_str()) != 0) {
     GTEST_SKIP() << "mounting a small disk needs root";
   }
-  EXPECT_THAT(run(training(path("run"), 2, 1000), 1)->error() + errors(),
-              HasSubstr("No space left on device"));
+  EXPECT_THAT(error_after(training(path("run"), 2, 1000)), HasSubstr("No space left on device"));
   EXPECT_EQ(expect_whole("run"), 3);
   EXPECT_EQ(::mount(nullptr, path("run").c_str(), nullptr, MS_REMOUNT, "size=100m"), 0);
   run(training(path("run"), 2, 9));
   EXPECT_EQ(expect_whole("run"), 9);
   EXPECT_EQ(::mount(nullptr, path("run").c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr), 0);
-  EXPECT_THAT(run(training(path("run"), 2, 12), 1)->error() + errors(),
-              HasSubstr("Read-only file system"));
+  EXPECT_THAT(error_after(training(path("run"), 2, 12)), HasSubstr("Read-only file system"));
   EXPECT_EQ(expect_whole("run"), 9);
   ::umount(path("run").c_str());
 }

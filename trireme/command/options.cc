@@ -116,7 +116,7 @@ int PlanOptions::num_ranks() const {
 }
 
 int run_ranks(const Context& context, int num_ranks,
-              const std::function<int(const ConnectedWorld*)>& body) {
+              const std::function<int(ConnectedWorld*)>& body) {
   const auto& environment = context.environment.ranks;
   if (!environment) {
     return num_ranks == 1 ? body(nullptr) : run_local_ranks(num_ranks, context.argv);

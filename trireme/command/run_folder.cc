@@ -30,6 +30,7 @@ void RunFolder::lock() {
   std::error_code problem;
   std::filesystem::create_directories(root_, problem);
   if (problem) fail("make the folder", root_, problem.message());
+  sync_folder(root_.has_parent_path() ? root_.parent_path() : ".");
   const std::filesystem::path file = path("lock");
   lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (lock_ < 0) fail("open", file, std::strerror(errno));

@@ -53,12 +53,14 @@ std::map<std::string, std::int64_t> bytes_from_json(const JsonField& field) {
 std::optional<Segment::Measured> measured_from_json(JsonObject& object) {
   const auto median = object.optional("median_step_ms");
   if (!median) return std::nullopt;
+  const auto waited = object.optional("data_wait_fraction");
+  const auto resident = object.optional("resident_peak_bytes");
   const auto read_bytes = [](const JsonField& bytes) { return bytes.integer(0); };
   return Segment::Measured{
       .median_step_ms = median->real(),
-      .data_wait_fraction = object.required("data_wait_fraction").real(),
+      .data_wait_fraction = waited ? waited->real() : 0,
       .peak_bytes = object.required("peak_bytes").list(read_bytes),
-      .resident_peak_bytes = object.required("resident_peak_bytes").list(read_bytes)};
+      .resident_peak_bytes = resident ? resident->list(read_bytes) : std::vector<std::int64_t>()};
 }
 
 Segment segment_from_json(const JsonField& field) {
@@ -143,7 +145,9 @@ RunRecord load_run(const std::filesystem::path& path) {
   RunRecord record;
   record.model = object.required("model").text();
   record.options = texts_from_json(object.required("options"));
-  record.seed = static_cast<std::uint64_t>(object.required("seed").integer(0));
+  const JsonField seed = object.required("seed");
+  if (!seed.json().is_number_unsigned()) seed.fail_expected("a whole number from 0 on");
+  record.seed = seed.json().get<std::uint64_t>();
   JsonObject batch(object.required("batch"));
   record.batch.global_batch = batch.required("global_batch").integer(1);
   record.batch.microbatch = batch.required("microbatch").integer(1);

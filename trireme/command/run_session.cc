@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "trireme/base/error.h"
+#include "trireme/engine/measure/detect_topology.h"
 #include "trireme/engine/train/rank_checkpoint.h"
 #include "trireme/plan/graph/file.h"
 #include "trireme/plan/graph/json.h"
@@ -28,11 +30,27 @@ std::string from_first(const train::World& world, const std::string& text, const
                           folder.root().string(), step));
 }
 
-bool fits(const Measurement& measurement, const std::string& graph_sha256,
-          const TrainOptions& options, int num_ranks) {
-  return measurement.profile.graph_sha256 == graph_sha256 &&
+/// A run does not go back.
+void check_end(std::int64_t start, std::int64_t end) {
+  if (end >= start) return;
+  throw Error(ErrorKind::kInvalidArgument,
+              fmt::format("the run has done {} steps and --steps asks for {}; give as many or more",
+                          start, end));
+}
+
+bool fits(const Measurement& measurement, const graph::Graph& graph, const TrainOptions& options,
+          int num_ranks) {
+  return measurement.profile.graph_sha256 == graph::graph_sha256(graph) &&
          measurement.profile.microbatch == options.plan.batch.microbatch &&
          static_cast<int>(measurement.topology.ranks.size()) == num_ranks;
+}
+
+/// Whether ranks lie on the same hosts as when they were measured.
+bool same_hosts(const topology::Topology& a, const topology::Topology& b) {
+  const auto is_same = [](const topology::Host& x, const topology::Host& y) {
+    return x.name == y.name && x.num_cores == y.num_cores;
+  };
+  return std::equal(a.hosts.begin(), a.hosts.end(), b.hosts.begin(), b.hosts.end(), is_same);
 }
 
 }  // namespace
@@ -55,30 +73,45 @@ std::string RunSession::file_for(const std::string& what) const {
   return folder_.path(RunFolder::name_for(what, world_.size())).string();
 }
 
+/// The one that the options name.
+Measurement RunSession::named_measurement(const graph::Graph& graph) const {
+  Measurement named{profile::load(options_.profile), topology::load(options_.topology)};
+  if (fits(named, graph, options_, world_.size())) return named;
+  throw Error(ErrorKind::kInvalidArgument,
+              fmt::format("{} is not a profile of this model with microbatches of {} on {} ranks; "
+                          "leave --profile out to measure",
+                          options_.profile, options_.plan.batch.microbatch, world_.size()));
+}
+
+/// One of this folder, if it is of this model and these hosts. Memory is that of now.
+std::optional<Measurement> RunSession::kept_measurement(const graph::Graph& graph,
+                                                        topology::Topology now) const {
+  if (!std::filesystem::exists(profile_file())) return std::nullopt;
+  Measurement kept{profile::load(profile_file()), topology::load(topology_file())};
+  if (!fits(kept, graph, options_, world_.size()) || !same_hosts(kept.topology, now)) {
+    world_.watch.logger.info("measured anew: " + profile_file() + " is of other hosts or a model");
+    return std::nullopt;
+  }
+  kept.topology = std::move(now);
+  return kept;
+}
+
 bool RunSession::has_measurement(const graph::Graph& graph) {
+  const auto group = train::make_world_group(world_, "topology");
+  topology::Topology now =
+      measure::detect_topology(measure::BusyRanks(*group, world_.watch),
+                               {.device_memory_bytes = options_.run.device_memory_bytes});
   if (world_.rank() == 0) {
-    const bool is_named = !options_.profile.empty();
-    const std::string profile = is_named ? options_.profile : profile_file();
-    if (is_named || std::filesystem::exists(profile)) {
-      Measurement found{profile::load(profile),
-                        topology::load(is_named ? options_.topology : topology_file())};
-      if (fits(found, graph::graph_sha256(graph), options_, world_.size())) {
-        measurement_ = std::move(found);
-      } else if (is_named) {
-        throw Error(ErrorKind::kInvalidArgument,
-                    fmt::format("{} is not a profile of this model with microbatches of {} on {} "
-                                "ranks; leave --profile out to measure",
-                                profile, options_.plan.batch.microbatch, world_.size()));
-      }
-    }
+    measurement_ = options_.profile.empty() ? kept_measurement(graph, std::move(now))
+                                            : named_measurement(graph);
   }
   return !from_first(world_, measurement_ ? "yes" : "", "measurement").empty();
 }
 
 void RunSession::keep(Measurement measurement) {
   if (world_.rank() != 0) return;
-  profile::save(measurement.profile, profile_file());
   topology::save(measurement.topology, topology_file());
+  profile::save(measurement.profile, profile_file());  // last: a kill leaves none without the other
   measurement_ = std::move(measurement);
 }
 
@@ -107,6 +140,7 @@ void RunSession::begin(const Training& training, train::RankSession& session) {
       world_.watch.logger.warning("weights may differ in their last bits: " + warning);
     }
     session.resume(reader);
+    check_end(*start_, options_.report.num_steps);
   }
   if (world_.rank() != 0) return;
   const bool goes_on = start_ && std::filesystem::exists(folder_.record());
@@ -115,10 +149,12 @@ void RunSession::begin(const Training& training, train::RankSession& session) {
   record_.options = facts_;
   record_.seed = context_.seed;
   record_.batch = session.plan().batch;
+  has_segment_ = session.next_step() < options_.report.num_steps;
+  if (!has_segment_) return;
   Segment segment = segment_of(session.plan());
   segment.first_step = session.next_step();
   segment.end_step = options_.report.num_steps;
-  segment.plan = RunFolder::name_for("plan", world_.size());
+  segment.plan = fmt::format("plan-{}.json", record_.segments.size() + 1);
   record_.segments.push_back(std::move(segment));
   graph::save(training.recorded.graph, folder_.path("graph.json"));
   layout::save(session.plan(), folder_.path(record_.segments.back().plan));
@@ -146,7 +182,7 @@ bool RunSession::is_evaluation_due(const train::RankSession& session) const {
 void RunSession::end(train::RankSession& session, const Segment::Measured& measured,
                      const std::vector<timeline::Timeline>& timelines) {
   if (saved_ != session.next_step()) save(session);
-  if (world_.rank() != 0) return;
+  if (!has_segment_) return;
   Segment& segment = record_.segments.back();
   if (!timelines.empty()) {
     segment.timeline = fmt::format("timeline-{}.json", record_.segments.size());

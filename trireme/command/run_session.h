@@ -57,6 +57,9 @@ class RunSession {
 
  private:
   std::string file_for(const std::string& what) const;
+  Measurement named_measurement(const graph::Graph& graph) const;
+  std::optional<Measurement> kept_measurement(const graph::Graph& graph,
+                                              topology::Topology now) const;
   void save(train::RankSession& session);
 
   const TrainOptions& options_;
@@ -68,6 +71,7 @@ class RunSession {
   checkpoint::Facts facts_;
   std::optional<Measurement> measurement_;  ///< On rank 0.
   RunRecord record_;                        ///< Likewise.
+  bool has_segment_ = false;                ///< Likewise: this start has steps to do.
 };
 
 }  // namespace trireme::command

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "trireme/command/training_report.h"
@@ -53,7 +54,10 @@ struct Training {
 int train_serially(const TrainOptions& options, const Context& context);
 
 /// This rank's part.
-int train_rank(const TrainOptions& options, const Context& context, const train::World& world);
+///
+/// leave   called when the ranks have nothing more to do together: what follows may take any time.
+int train_rank(const TrainOptions& options, const Context& context, const train::World& world,
+               const std::function<void()>& leave);
 
 /// What is written in the end must not fail only then. kIo.
 void check_outputs(const TrainOptions& options);

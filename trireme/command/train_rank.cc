@@ -18,6 +18,7 @@
 #include "trireme/engine/train/give_state.h"
 #include "trireme/engine/train/measured_timeline.h"
 #include "trireme/engine/train/memory_check.h"
+#include "trireme/plan/graph/bytes.h"
 #include "trireme/plan/layout/json.h"
 #include "trireme/plan/profile/json.h"
 #include "trireme/plan/simulate/predicted_timeline.h"
@@ -50,6 +51,24 @@ std::string shared_text(const TrainOptions& options) {
              run.checkpoint_every, run.evaluate_every);
 }
 
+std::int64_t parameter_bytes(const graph::Graph& graph) {
+  std::int64_t bytes = 0;
+  for (const graph::Parameter& parameter : graph.parameters) {
+    bytes += graph::bytes_at(graph.values[parameter.value], 0);
+  }
+  return bytes;
+}
+
+/// Said, not refused: a toy may have fewer.
+void check_samples(const train::World& world, const Workload& workload, const layout::Plan& plan) {
+  const std::int64_t samples = workload.training->num_samples();
+  if (world.rank() != 0 || samples >= plan.batch.global_batch) return;
+  world.watch.logger.warning(
+      fmt::format("the data has {} samples, fewer than a batch of {}: a step meets some of them "
+                  "several times",
+                  samples, plan.batch.global_batch));
+}
+
 /// A rank's training from plan to ending.
 class RankTraining {
  public:
@@ -62,6 +81,7 @@ class RankTraining {
     plan_ = decide();
     train::require_same(world, layout::plan_sha256(plan_), "plan or model");
     train::check_memory(world, plan_);
+    check_samples(world, training_->workload, plan_);
     if (training_->workload.evaluation) evaluation_ = training_->record(graph::Mode::kEval);
     session_ = std::make_unique<train::RankSession>(world, training_->workload, training_->recorded,
                                                     plan_, options.session);
@@ -86,7 +106,7 @@ class RankTraining {
     if (report_) report_->finish();
   }
 
-  void end() {
+  void end(const std::function<void()>& leave) {
     const Segment::Measured measured = measure_run();
     Ending ending;
     ending.add_peak(largest(measured.peak_bytes), largest(measured.resident_peak_bytes), plan_);
@@ -97,8 +117,17 @@ class RankTraining {
                       run_->folder().checkpoints().published(session_->next_step()).string());
     }
     if (evaluation_) ending.add_evaluation(evaluate());
-    finish_with_weights(ending);
-    if (report_) ending.print(context_, *report_);
+    const bool shows = shows_examples();
+    train::Tensors weights;
+    if (shows || !options_.save.empty()) {
+      weights = train::gather_state(world_, training_->workload, *session_);
+    }
+    session_.reset();
+    leave();
+    if (!report_) return;
+    if (!options_.save.empty()) ending.add_weights(weights, options_.save);
+    if (shows) show_examples(weights);
+    ending.print(context_, *report_);
   }
 
  private:
@@ -138,6 +167,8 @@ class RankTraining {
     options.first_step = session_->next_step();
     if (run_ && options.metrics_file.empty()) {
       options.metrics_file = run_->folder().metrics().string();
+    }
+    if (!options.metrics_file.empty() && options.first_step > 0) {
       end_last_line(options.metrics_file);
     }
     if (run_ && run_->resumed_from() && !context_.json) {
@@ -177,14 +208,18 @@ class RankTraining {
     return timelines;
   }
 
-  /// What needs all weights on rank 0: the file, the examples.
-  void finish_with_weights(Ending& ending) {
-    const bool shows = run_ && training_->workload.examples;
-    if (options_.save.empty() && !shows) return;
-    const train::Tensors weights = train::gather_state(world_, training_->workload, *session_);
-    if (!report_) return;
-    if (!options_.save.empty()) ending.add_weights(weights, options_.save);
-    if (!shows) return;
+  /// Examples need all weights on rank 0: only where it has room for them. The same on all ranks.
+  bool shows_examples() const {
+    if (!run_ || !training_->workload.examples) return false;
+    const std::int64_t bytes = parameter_bytes(training_->recorded.graph);
+    const bool fits = bytes < memory::available_bytes() / 2;
+    if (world_.rank() == 0 && !fits) {
+      world_.watch.logger.info("no examples: the whole model does not fit here");
+    }
+    return train::gather(world_, fits ? "yes" : "", "examples")[0] == "yes";
+  }
+
+  void show_examples(const train::Tensors& weights) const {
     train::give_state(training_->workload.model, weights);
     const std::string text = training_->workload.examples();
     write_file_atomically(run_->folder().path("examples.txt"), text);
@@ -207,10 +242,11 @@ class RankTraining {
 
 }  // namespace
 
-int train_rank(const TrainOptions& options, const Context& context, const train::World& world) {
+int train_rank(const TrainOptions& options, const Context& context, const train::World& world,
+               const std::function<void()>& leave) {
   RankTraining training(options, context, world);
   training.run();
-  training.end();
+  training.end(leave);
   return 0;
 }
 

@@ -14,21 +14,26 @@ void add_run_options(CLI::App& app, RunOptions& run) {
   app.add_flag("--resume", run.resume,
                "Go on from the newest checkpoint of the folder, if it has one; --ranks may differ")
       ->needs(folder);
-  app.add_option("--checkpoint-every", run.checkpoint_every,
-                 "Steps between checkpoints; 0 for one at the end")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  app.add_option("--keep-last", run.keep_last, "Checkpoints that stay")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--evaluate-every", run.evaluate_every,
-                 "Steps between evaluations; 0 for one before the first step and one at the end")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  app.add_option("--optimize", run.objective, "speed: least step time; memory: least peak")
-      ->check(CLI::IsMember({"speed", "memory"}))
-      ->capture_default_str();
-  add_device_memory_option(app, run.device_memory_bytes);
+  std::vector<CLI::Option*> own;
+  own.push_back(app.add_option("--checkpoint-every", run.checkpoint_every,
+                               "Steps between checkpoints; 0 for one at the end")
+                    ->check(CLI::NonNegativeNumber)
+                    ->capture_default_str());
+  own.push_back(app.add_option("--keep-last", run.keep_last, "Checkpoints that stay")
+                    ->check(CLI::PositiveNumber)
+                    ->capture_default_str());
+  own.push_back(
+      app.add_option(
+             "--evaluate-every", run.evaluate_every,
+             "Steps between evaluations; 0 for one before the first step and one at the end")
+          ->check(CLI::NonNegativeNumber)
+          ->capture_default_str());
+  own.push_back(
+      app.add_option("--optimize", run.objective, "speed: least step time; memory: least peak")
+          ->check(CLI::IsMember({"speed", "memory"}))
+          ->capture_default_str());
+  own.push_back(add_device_memory_option(app, run.device_memory_bytes));
+  for (CLI::Option* option : own) option->needs(folder);
 }
 
 /// One rank is a world too.
@@ -37,7 +42,7 @@ int train_alone(const TrainOptions& options, const Context& context) {
   const train::World world{*endpoints[0],
                            {.deadline = std::chrono::seconds(context.timeout_s),
                             .logger = Logger(context.environment.log_level, "rank 0")}};
-  return train_rank(options, context, world);
+  return train_rank(options, context, world, [] {});
 }
 
 }  // namespace
@@ -76,10 +81,10 @@ Body add_train(CLI::App& app, Context& context) {
     options->session.seed = context.seed;
     options->report.json = context.json;
     if (options->serial) return train_serially(*options, context);
-    return run_ranks(context, options->plan.num_ranks(), [&](const ConnectedWorld* connected) {
+    return run_ranks(context, options->plan.num_ranks(), [&](ConnectedWorld* connected) {
       if (connected == nullptr) return train_alone(*options, context);
       const train::World world = connected->world();
-      return train_rank(*options, context, world);
+      return train_rank(*options, context, world, [connected] { connected->shutdown(); });
     });
   };
 }

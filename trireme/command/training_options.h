@@ -22,9 +22,10 @@ inline void add_optimizer_options(CLI::App& app, train::OptimizerOptions& option
 }
 
 /// --device-memory, with or without a unit.
-inline void add_device_memory_option(CLI::App& app, std::int64_t& bytes) {
-  app.add_option("--device-memory", bytes,
-                 "What each rank may use, `2GiB`; else an equal part of its host's")
+inline CLI::Option* add_device_memory_option(CLI::App& app, std::int64_t& bytes) {
+  return app
+      .add_option("--device-memory", bytes,
+                  "What each rank may use, `2GiB`; else an equal part of its host's")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
 }
 

@@ -45,7 +45,7 @@ struct Context {
 ///
 /// A rank that throws takes the others with it: they end with the same error.
 int run_ranks(const Context& context, int num_ranks,
-              const std::function<int(const ConnectedWorld*)>& body);
+              const std::function<int(ConnectedWorld*)>& body);
 
 /// A verb's body; returns the exit code.
 using Body = std::function<int()>;

@@ -1,6 +1,6 @@
 #include "trireme/command/weights_file.h"
 
-#include <deque>
+#include <utility>
 #include <vector>
 
 #include "trireme/base/files.h"
@@ -11,13 +11,18 @@ namespace trireme::command {
 
 void save_weights(const train::Tensors& weights, const std::string& path) {
   std::vector<safetensors::Tensor> tensors;
-  std::deque<std::vector<std::byte>> data;  // a deque, since the tensors are views of its elements
+  std::vector<at::Tensor> dense;  // what the spans look at; copies where strides are others
   for (const auto& [name, tensor] : weights) {
-    data.push_back(record::to_bytes(tensor));
+    dense.push_back(tensor.detach().contiguous());
     tensors.push_back(
-        {name, record::to_dtype(tensor.scalar_type()), tensor.sizes().vec(), data.back()});
+        {name,
+         record::to_dtype(tensor.scalar_type()),
+         tensor.sizes().vec(),
+         {static_cast<const std::byte*>(dense.back().const_data_ptr()), dense.back().nbytes()}});
   }
-  write_file_atomically(path, safetensors::to_bytes(std::move(tensors)));
+  const std::string partial = path + ".partial";
+  safetensors::write(partial, std::move(tensors));
+  rename_durably(partial, path);
 }
 
 train::Tensors state_of(const Model& model) {

@@ -7,7 +7,8 @@
 
 namespace trireme::command {
 
-/// Writes tensors as a safetensors file. Errors of write_file_atomically.
+/// Writes tensors as a safetensors file, by way of `path` + `.partial`. Errors of
+/// safetensors::write.
 void save_weights(const train::Tensors& weights, const std::string& path);
 
 /// The registered parameters and buffers, by name. Shares them.

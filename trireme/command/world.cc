@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <utility>
 
 #include "trireme/base/error.h"
 #include "trireme/command/torchrun_store.h"
@@ -77,6 +78,7 @@ ConnectedWorld::ConnectedWorld(const RankEnvironment& environment, const Logger&
 ConnectedWorld::~ConnectedWorld() = default;
 
 void ConnectedWorld::shutdown() {
+  if (std::exchange(has_left_, true)) return;
   endpoint_->shutdown(watch_.deadline);
   store_->shutdown();
 }

@@ -21,11 +21,12 @@ class ConnectedWorld {
   train::World world() const { return {*endpoint_, watch_}; }
   int rank() const { return endpoint_->rank(); }
 
-  /// Orderly end, which every rank calls.
+  /// Orderly end, which every rank calls; the second time it does nothing.
   void shutdown();
 
  private:
   transport::WatchOptions watch_;
+  bool has_left_ = false;
   std::unique_ptr<transport::StoreServer> server_;  ///< Where this rank serves the store.
   std::unique_ptr<transport::StoreClient> store_;
   std::unique_ptr<transport::Endpoint> endpoint_;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "trireme/base/error.h"
+#include "trireme/base/sha256.h"
 
 namespace trireme::data {
 namespace {
@@ -41,6 +42,16 @@ InMemorySource::InMemorySource(std::int64_t num_samples, std::vector<Column> col
     fields_.push_back(std::move(column.field));
     data_.push_back(std::move(column.data));
   }
+}
+
+std::string InMemorySource::identity() const {
+  Sha256 hash;
+  for (std::size_t f = 0; f < fields_.size(); ++f) {
+    hash.add(std::as_bytes(std::span(fields_[f].name)));
+    const auto* begin = static_cast<const std::byte*>(data_[f].get());
+    hash.add({begin, static_cast<std::size_t>(bytes_[f] * num_samples_)});
+  }
+  return hash.finish();
 }
 
 void InMemorySource::read(Sample sample, std::span<const std::span<std::byte>> destinations) const {

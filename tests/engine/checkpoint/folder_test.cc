@@ -71,6 +71,26 @@ TEST_F(Folders, LeavesNothingOfRunsThatWereKilled) {
   EXPECT_EQ(checkpoints.newest(), 1);
 }
 
+// Kills between the calls of publish and keep_last leave these.
+TEST_F(Folders, GoesOnFromBetweenAnyTwoCalls) {
+  publish(1, "one");
+  checkpoints.begin(2);
+  fs::rename(checkpoints.partial(2), checkpoints.published(2));  // and `latest` still names 1
+  EXPECT_EQ(checkpoints.newest(), 2);
+  publish(3, "old");
+  checkpoints.begin(3);
+  write_file_atomically(checkpoints.partial(3) / "x", std::string_view("other"));  // exchanged
+  EXPECT_EQ(read_file(checkpoints.published(3) / "x"), "old");
+  publish(3, "new");
+  fs::rename(checkpoints.published(1), checkpoints.published(1) += ".removed");
+  publish(4, "four");
+  EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step-2", "step-3", "step-4"}));
+  EXPECT_EQ(read_file(checkpoints.published(3) / "x"), "new");
+  EXPECT_EQ(read_file(checkpoints.root() / "latest"), "step-4\n");
+  fs::create_directory(checkpoints.root() / "step-007");  // not ours
+  EXPECT_EQ(checkpoints.newest(), 4);
+}
+
 TEST_F(Folders, AReadOnlyDiskIsSaidSo) {
   publish(1, "x");
   if (::unshare(CLONE_NEWNS) != 0 ||

@@ -23,6 +23,7 @@ struct Move {
   std::string model;
   Layout from;
   Layout to;
+  std::string optimizer = "adamw";
 };
 
 void PrintTo(const Move& move, std::ostream* out) {
@@ -83,14 +84,15 @@ void expect_same(const fs::path& a, const fs::path& b) {
 }
 
 TEST_P(Moves, ResumeElsewhereWithTheSameBits) {
-  const auto& [model, from, to] = GetParam();
-  const CheckpointFolder undisturbed, moved{};
-  const checkpoint::Folder straight(undisturbed.path / "straight"),
-      broken(undisturbed.path / "broken");
-  const Tensors expected = train_to(5, from, straight);
-  train_to(2, from, broken);
-  train_to(3, to, broken);
-  const Tensors weights = train_to(5, from, broken);
+  const auto& [model, from, to, optimizer] = GetParam();
+  SessionOptions options = kOptions;
+  options.optimizer.name = optimizer;
+  const CheckpointFolder own;
+  const checkpoint::Folder straight(own.path / "straight"), broken(own.path / "broken");
+  const Tensors expected = train_to(5, from, straight, options);
+  train_to(2, from, broken, options);
+  train_to(3, to, broken, options);
+  const Tensors weights = train_to(5, from, broken, options);
   ASSERT_EQ(weights.size(), expected.size());
   for (const auto& [name, tensor] : expected) {
     EXPECT_TRUE(at::equal(weights.at(name), tensor)) << name;
@@ -107,7 +109,7 @@ std::vector<Move> moves() {
         {.model = model, .stages = 1, .replicas = 1},
         {.model = model, .stages = 3, .replicas = 1, .schedule = "interleaved"},
         {.model = model, .stages = 1, .replicas = 4}};
-    result.push_back({model, wide, others[m % 3]});
+    result.push_back({model, wide, others[m % 3], m % 2 == 0 ? "adamw" : "sgd"});
   }
   return result;
 }

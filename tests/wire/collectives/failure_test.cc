@@ -171,8 +171,8 @@ TEST_P(GroupFailureTest, ALostRankIsNamedByAll) {
   Endpoints endpoints = make_world(GetParam(), 4);
   const Errors errors = run_ranks(endpoints, [&](Endpoint& endpoint) {
     const int rank = endpoint.rank();
+    std::vector<float> data(50'000);  // outlives the group, whose operation still has it
     Group group(endpoint, first_ranks(4), {.name = "data", .id = 1});
-    std::vector<float> data(50'000);
     for (int round = 0; rank != 3 || round < 3; ++round)
       wait_for(group.all_reduce(std::span(data)));
     group.all_reduce(std::span(data));  // and closes the group in the middle of it

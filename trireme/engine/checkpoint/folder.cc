@@ -46,6 +46,7 @@ std::optional<std::int64_t> step_of(const std::string& name) {
   if (!name.starts_with(kPrefix)) return std::nullopt;
   const auto [rest, problem] = std::from_chars(name.data() + kPrefix.size(), end, step);
   if (problem != std::errc() || rest != end || step < 0) return std::nullopt;
+  if (name != std::string(kPrefix) + std::to_string(step)) return std::nullopt;  // `step-007`
   return step;
 }
 
@@ -93,6 +94,7 @@ void Folder::begin(std::int64_t step) const {
   std::error_code problem;
   std::filesystem::create_directories(root_, problem);
   if (problem) fail("make the folder", root_, problem);
+  sync_folder(root_.has_parent_path() ? root_.parent_path() : ".");
   remove_leftovers();
   std::filesystem::create_directory(partial(step), problem);
   if (problem) fail("make the folder", partial(step), problem);

@@ -21,7 +21,7 @@ struct Item {
 ///
 /// Returns  what it wrote; empty, and no file, where the share is empty.
 /// Errors   those of safetensors::write.
-/// Memory   one row range of a tensor whose strides are not dense.
+/// Memory   dense copies of those of its tensors that are not.
 Contents write_share(const std::filesystem::path& folder, const std::string& name,
                      const std::vector<Item>& items, int part, int parts);
 

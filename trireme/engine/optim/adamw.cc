@@ -28,6 +28,10 @@ class Adamw : public Optimizer {
   }
 
  private:
+  std::map<std::string, std::int64_t> kinds() const override {
+    return {{"exp_avg", 0}, {"exp_avg_sq", 0}, {"step", 1}};
+  }
+
   kernels::AdamwOptions options_;
 };
 

@@ -32,6 +32,22 @@ double square_norm(const at::Tensor& flat) {
 
 }  // namespace
 
+void Optimizer::restore(const std::string& parameter, std::map<std::string, at::Tensor> state,
+                        std::int64_t num_elements) {
+  bool fits = state.size() == kinds().size();
+  for (const auto& [kind, elements] : kinds()) {
+    const auto found = state.find(kind);
+    fits = fits && found != state.end() &&
+           found->second.numel() == (elements == 0 ? num_elements : elements);
+  }
+  if (!fits) {
+    throw Error(ErrorKind::kCorruptData,
+                "the checkpoint's optimizer state of '" + parameter +
+                    "' is not what this optimizer keeps; resume from another checkpoint");
+  }
+  state_[parameter] = std::move(state);
+}
+
 SquareNorms square_norms(const ParameterStore& store, const GradientBuffers& gradients,
                          const HasGradient& has_gradient) {
   SquareNorms result;

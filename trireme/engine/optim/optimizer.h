@@ -34,12 +34,16 @@ class Optimizer {
   using State = std::map<std::string, std::map<std::string, at::Tensor>>;
   const State& state() const { return state_; }
 
-  /// Puts back what `state` had for a parameter, all kinds of it.
-  void restore(const std::string& parameter, std::map<std::string, at::Tensor> state) {
-    state_[parameter] = std::move(state);
-  }
+  /// Puts back what `state` had for a parameter of so many elements.
+  ///
+  /// Errors   kCorruptData where that is not the state that this optimizer keeps.
+  void restore(const std::string& parameter, std::map<std::string, at::Tensor> state,
+               std::int64_t num_elements);
 
  protected:
+  /// By kind the elements that it keeps of a parameter; 0: as many as the parameter has.
+  virtual std::map<std::string, std::int64_t> kinds() const = 0;
+
   State state_;
 };
 

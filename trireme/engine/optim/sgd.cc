@@ -27,6 +27,11 @@ class Sgd : public Optimizer {
   }
 
  private:
+  std::map<std::string, std::int64_t> kinds() const override {
+    if (options_.momentum == 0) return {};
+    return {{"momentum_buffer", 0}};
+  }
+
   kernels::SgdOptions options_;
 };
 

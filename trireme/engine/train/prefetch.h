@@ -47,7 +47,7 @@ class Prefetch {
     std::exception_ptr failure;
   };
 
-  static constexpr std::size_t kDepth = 2;  ///< Microbatches held.
+  static constexpr std::size_t kDepth = 1;  ///< Microbatches read ahead: the predicted memory.
 
   Place after(Place place) const;
   void run();

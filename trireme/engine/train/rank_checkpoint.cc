@@ -1,5 +1,7 @@
 #include "trireme/engine/train/rank_checkpoint.h"
 
+#include <utility>
+
 #include "trireme/base/error.h"
 #include "trireme/base/json.h"
 #include "trireme/plan/layout/json.h"
@@ -31,6 +33,21 @@ void check_files(const std::filesystem::path& folder, const checkpoint::Contents
   }
 }
 
+/// What is left to rank 0 when all shards are there.
+void publish(const RankSession& session, const checkpoint::Folder& folder,
+             const checkpoint::Facts& facts, checkpoint::Contents contents) {
+  const std::int64_t step = session.next_step();
+  const std::filesystem::path partial = folder.partial(step);
+  check_files(partial, contents);
+  layout::save(session.plan(), partial / "plan.json");
+  const checkpoint::Index index{.step = step,
+                                .position = step * session.plan().batch.global_batch,
+                                .facts = facts,
+                                .contents = std::move(contents)};
+  checkpoint::save(index, partial / "index.json");
+  folder.publish(step);
+}
+
 }  // namespace
 
 void save_checkpoint(const World& world, RankSession& session, const checkpoint::Folder& folder,
@@ -45,15 +62,8 @@ void save_checkpoint(const World& world, RankSession& session, const checkpoint:
   const checkpoint::Contents mine =
       checkpoint::write_share(partial, name, items, session.replica(), replicas);
   const auto texts = gather(world, compact_text(to_json(mine)), "write checkpoint");
-  if (world.rank() != 0) return;
-  checkpoint::Index index{.step = step,
-                          .position = step * session.plan().batch.global_batch,
-                          .facts = facts,
-                          .contents = merged(texts)};
-  check_files(partial, index.contents);
-  layout::save(session.plan(), partial / "plan.json");
-  checkpoint::save(index, partial / "index.json");
-  folder.publish(step);
+  if (world.rank() == 0) publish(session, folder, facts, merged(texts));
+  gather(world, "", "publish checkpoint");
 }
 
 }  // namespace trireme::train

@@ -150,6 +150,13 @@ StepReport RankSession::run(std::int64_t step) {
 }
 
 void RankSession::resume(checkpoint::Reader& reader) {
+  const checkpoint::Index& index = reader.index();
+  if (index.position != index.step * plan_.batch.global_batch) {
+    throw Error(ErrorKind::kCorruptData, "the checkpoint stands at sample " +
+                                             std::to_string(index.position) + " after " +
+                                             std::to_string(index.step) + " steps of " +
+                                             std::to_string(plan_.batch.global_batch) + " samples");
+  }
   restore(state(), reader);
   next_step_ = reader.index().step;
 }

@@ -66,15 +66,16 @@ void restore_optimizer(const TrainingState& state, checkpoint::Reader& reader) {
     std::map<std::string, at::Tensor> kinds;
     for (const auto& [kind, key] : found->second) {
       const checkpoint::TensorEntry& entry = reader.index().contents.tensors.at(key);
-      std::int64_t elements = 1;
-      for (const std::int64_t dim : entry.shape) elements *= dim;
-      at::Tensor flat = at::empty({elements}, record::to_scalar_type(entry.dtype));
       const at::Tensor& value = state.store.value(name);
-      reader.read(
-          key, entry.shape == value.sizes().vec() ? shaped(flat, value) : flat.view(entry.shape));
+      if (entry.shape != value.sizes().vec()) {
+        kinds[kind] = reader.read(key);
+        continue;
+      }
+      at::Tensor flat = at::empty({value.numel()}, record::to_scalar_type(entry.dtype));
+      reader.read(key, shaped(flat, value));
       kinds[kind] = std::move(flat);
     }
-    state.optimizer.restore(name, std::move(kinds));
+    state.optimizer.restore(name, std::move(kinds), state.store.value(name).numel());
   }
 }
 

@@ -141,7 +141,7 @@ std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::P
     stage.activations = in_flight[s] * tensors[s].kept;
     stage.transient = std::max(tensors[s].forward_peak, tensors[s].backward_peak) - tensors[s].kept;
     stage.messages = messages[s] + ties[s];
-    stage.batch = batch_bytes(planned, plan.batch.microbatch);
+    stage.batch = 2 * batch_bytes(planned, plan.batch.microbatch);
     stage.fixed = fixed_bytes(planned);
     for (int r = 0; r < role.mesh.data; ++r) ranks[role.placement[s * role.mesh.data + r]] = stage;
   }

@@ -21,7 +21,7 @@ struct RankMemory {
   std::int64_t activations = 0;  ///< Kept for backwards, of the most microbatches in flight.
   std::int64_t transient = 0;    ///< Beyond those, inside one forward or backward.
   std::int64_t messages = 0;     ///< Boundary values and gradients, and sums of shared parameters.
-  std::int64_t batch = 0;        ///< The samples of the microbatch whose forward runs.
+  std::int64_t batch = 0;        ///< Samples of the microbatch that runs and of the one read ahead.
   std::int64_t fixed = 0;        ///< Frozen parameters, buffers and constants.
 
   std::int64_t total() const;
