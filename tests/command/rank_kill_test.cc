@@ -63,7 +63,7 @@ TEST_P(RankKillPhase, EndsAllOthers) {
 
 INSTANTIATE_TEST_SUITE_P(Everywhere, RankKillPhase,
                          testing::Combine(testing::Values("start", "construct", "record",
-                                                          "evaluate", "end"),
+                                                          "evaluate"),
                                           testing::Range(0, kRanks)));
 
 // Killed in an operator, where the others measure it too or wait for the next message.
@@ -157,7 +157,7 @@ class RankKillByHand : public RankKill {
 };
 
 TEST_F(RankKillByHand, EveryRankInEveryPhase) {
-  for (const std::string phase : {"construct", "forward", "end"}) {
+  for (const std::string phase : {"construct", "forward", "evaluate"}) {
     for (const int victim : {0, 2}) {
       SetUp();
       Words words = kThreeStages;

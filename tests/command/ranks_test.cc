@@ -69,8 +69,9 @@ TEST_F(RankTest, FilesOfATrainingCanBeRead) {
   run(with(kTinyTraining, {"--stages", "3", "--metrics", path("metrics"), "--timeline",
                            path("timeline"), "--save", path("weights")}));
   const auto metrics = lines_of(text_of(path("metrics")));
-  ASSERT_EQ(metrics.size(), 2U);
-  for (std::size_t step = 0; step < metrics.size(); ++step) {
+  ASSERT_EQ(metrics.size(), 3U);  // two steps and the evaluation
+  EXPECT_TRUE(Json::parse(metrics[2]).contains("evaluation"));
+  for (std::size_t step = 0; step < 2; ++step) {
     EXPECT_EQ(Json::parse(metrics[step])["step"], step);
     EXPECT_GT(Json::parse(metrics[step])["loss"].get<double>(), 0);
   }

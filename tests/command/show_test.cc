@@ -86,7 +86,8 @@ const char* const kRun = R"({"format": "trireme.run", "version": 1, "model": "t5
     {"first_step": 0, "end_step": 50, "ranks": 2, "stages": 2, "replicas": 1,
      "schedule": "simple", "plan": "plan-2.json", "predicted_step_ms": 10.0,
      "median_step_ms": 11.5, "predicted_peak_bytes": [{"parameters": 1024}, {"parameters": 2048}],
-     "peak_bytes": [1500, 1024], "ended": "done"},
+     "peak_bytes": [1500, 1024], "resident_peak_bytes": [2000, 2000], "data_wait_fraction": 0.001,
+     "ended": "done"},
     {"first_step": 50, "end_step": 100, "ranks": 1, "stages": 1, "replicas": 1,
      "schedule": "simple", "plan": "plan-1.json", "ended": "unknown"}]})";
 
@@ -96,9 +97,9 @@ TEST_F(Show, ListsTheSegmentsOfARun) {
   batch of 64 in 2 lanes, microbatches of 8
 
 segments
-  steps   ranks  stages x replicas  schedule  predicted ms  measured ms  predicted peak  measured peak  ended
-  0..49       2  2 x 1              simple            10.0         11.5         2.0 KiB        1.5 KiB  done
-  50..99      1  1 x 1              simple               -            -               -              -  unknown
+  steps    ranks  stages x replicas  schedule  predicted ms  measured ms  predicted peak  measured peak  ended
+  0..50        2  2 x 1              simple            10.0         11.5         2.0 KiB        1.5 KiB  done
+  50..100      1  1 x 1              simple               -            -               -              -  unknown
 )");
 }
 

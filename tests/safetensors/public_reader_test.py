@@ -15,17 +15,34 @@ from pathlib import Path
 import safetensors
 
 PROGRAM = ""
-TRAINING = (
-    "--model transformer train --ranks 2 --stages 1 --replicas 2 --lanes 2 --batch 8 --microbatch 2 "
-    "--steps 2 --drift-check-step -1"
-).split()
+TRAINING = [
+    "--model",
+    "transformer",
+    "train",
+    "--ranks",
+    "2",
+    "--stages",
+    "1",
+    "--replicas",
+    "2",
+    "--lanes",
+    "2",
+    "--batch",
+    "8",
+    "--microbatch",
+    "2",
+    "--steps",
+    "2",
+    "--drift-check-step",
+    "-1",
+]
 
 Tensors = dict[str, tuple[str, list[int], bytes]]
 
 
 def read(file: Path) -> Tensors:
     """By name: dtype, shape, bytes."""
-    tensors = safetensors.deserialize(file.read_bytes())
+    tensors = safetensors.deserialize(file.read_bytes())  # type: ignore[no-untyped-call]
     return {name: (t["dtype"], t["shape"], bytes(t["data"])) for name, t in tensors}
 
 

@@ -68,6 +68,7 @@ Decision decide(const graph::Graph& graph, const Measurement& measurement,
   }
   partition::PartitionOptions asked{.batch = wanted.batch,
                                     .replicas = wanted.replicas,
+                                    .may_copy = options.may_copy,
                                     .objective = options.objective == "memory"
                                                      ? partition::Objective::kMemory
                                                      : partition::Objective::kSpeed,

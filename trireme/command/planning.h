@@ -37,6 +37,7 @@ struct DecideOptions {
   std::string objective = "speed";       ///< Or `memory`.
   std::int64_t device_memory_bytes = 0;  ///< 0: what the topology says.
   train::OptimizerOptions optimizer;
+  bool may_copy = true;  ///< partition::PartitionOptions
 };
 
 /// A plan, and what is said about it.

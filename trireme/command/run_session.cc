@@ -122,7 +122,8 @@ layout::Plan RunSession::decide(const graph::Graph& graph) {
         command::decide(graph, *measurement_, options_.plan,
                         {.objective = options_.run.objective,
                          .device_memory_bytes = options_.run.device_memory_bytes,
-                         .optimizer = options_.session.optimizer});
+                         .optimizer = options_.session.optimizer,
+                         .may_copy = false});  // copies change bits, ranks must not
     if (!context_.json) fmt::print("{}\n", decision.text);
     text = to_document_text(layout::kPlanDocument, layout::to_json(decision.plan));
   }
@@ -132,8 +133,8 @@ layout::Plan RunSession::decide(const graph::Graph& graph) {
 }
 
 void RunSession::begin(const Training& training, train::RankSession& session) {
-  facts_ = train::training_facts(training.workload, training.recorded, session.plan().batch,
-                                 options_.session);
+  facts_ =
+      train::training_facts(training.workload, training.recorded, session.plan(), options_.session);
   if (start_) {
     checkpoint::Reader reader(folder_.checkpoints().published(*start_));
     for (const std::string& warning : train::check_facts(reader.index().facts, facts_)) {

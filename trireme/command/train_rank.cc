@@ -179,12 +179,14 @@ class RankTraining {
 
   program::StepLosses evaluate() {
     const auto losses = train::evaluate_ranks(world_, training_->workload, *session_, *evaluation_);
-    if (report_) report_->add_evaluation(session_->next_step(), losses);
+    if (report_) report_->write_evaluation(session_->next_step(), losses);
     return losses;
   }
 
   void evaluate_if_due() {
-    if (run_->is_evaluation_due(*session_)) evaluate();
+    if (!run_->is_evaluation_due(*session_)) return;
+    const auto losses = evaluate();
+    if (report_) report_->print_evaluation(session_->next_step(), losses);
   }
 
   Segment::Measured measure_run() const {

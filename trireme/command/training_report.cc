@@ -89,11 +89,13 @@ void TrainingReport::write(const Json& line) {
   std::fflush(metrics_);
 }
 
-void TrainingReport::add_evaluation(std::int64_t step, const program::StepLosses& losses) {
-  const Json line = {{"step", step}, {"evaluation", losses_json(losses)}};
-  write(line);
+void TrainingReport::write_evaluation(std::int64_t step, const program::StepLosses& losses) {
+  write({{"step", step}, {"evaluation", losses_json(losses)}});
+}
+
+void TrainingReport::print_evaluation(std::int64_t step, const program::StepLosses& losses) const {
   if (options_.json) {
-    fmt::print("{}\n", line.dump());
+    fmt::print("{}\n", Json{{"step", step}, {"evaluation", losses_json(losses)}}.dump());
   } else {
     fmt::print("{}after {} steps, evaluation {}\n", is_terminal_ ? "\r\033[K" : "", step,
                losses_text(losses));

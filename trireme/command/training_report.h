@@ -34,8 +34,9 @@ class TrainingReport {
 
   void add(const train::StepReport& step);
 
-  /// step   steps that were done before.
-  void add_evaluation(std::int64_t step, const program::StepLosses& losses);
+  /// Into the metrics; to people. step: steps that were done before.
+  void write_evaluation(std::int64_t step, const program::StepLosses& losses);
+  void print_evaluation(std::int64_t step, const program::StepLosses& losses) const;
 
   /// Ends the line on a terminal.
   void finish();

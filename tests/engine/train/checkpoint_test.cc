@@ -52,7 +52,7 @@ Tensors train_to(std::int64_t end, const Layout& layout, const checkpoint::Folde
     const BatchReader reader(workload.training, workload.model);
     const auto recorded = record::record(workload.model, reader.maker(), graph::Mode::kTrain);
     RankSession session(world, workload, recorded, plan, options);
-    const auto facts = training_facts(workload, recorded, plan.batch, options);
+    const auto facts = training_facts(workload, recorded, plan, options);
     if (newest) {
       checkpoint::Reader checkpoint(folder.published(*newest));
       check_facts(checkpoint.index().facts, facts);

@@ -58,9 +58,8 @@ TEST(Compare, OneBitIsADifferenceAndTheFirstIsNamed) {
 }
 
 TEST(Compare, ShapesAndTypesCount) {
-  EXPECT_FALSE(compared([](RunRecord& r) {
-                 r.weights["w"] = r.weights["w"].view({2, 2});
-               }).passes());
+  EXPECT_FALSE(
+      compared([](RunRecord& r) { r.weights["w"] = r.weights["w"].view({2, 2}); }).passes());
   EXPECT_FALSE(
       compared([](RunRecord& r) { r.weights["w"] = r.weights["w"].to(at::kDouble); }).passes());
 }

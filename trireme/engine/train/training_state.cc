@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "trireme/base/error.h"
+#include "trireme/base/json.h"
 #include "trireme/engine/record/convert.h"
 #include "trireme/engine/train/origins.h"
 #include "trireme/plan/graph/json.h"
@@ -120,12 +121,14 @@ void restore(const TrainingState& state, checkpoint::Reader& reader) {
 }
 
 checkpoint::Facts training_facts(const Workload& workload, const record::Recording& recorded,
-                                 const layout::BatchLayout& batch, const SessionOptions& options) {
+                                 const layout::Plan& plan, const SessionOptions& options) {
   checkpoint::Facts facts = facts_of(options);
   facts["graph"] = graph::graph_sha256(recorded.graph);
+  const layout::BatchLayout& batch = plan.batch;
   facts["global_batch"] = std::to_string(batch.global_batch);
   facts["microbatch"] = std::to_string(batch.microbatch);
   facts["lanes"] = std::to_string(batch.lanes);
+  facts["copied_nodes"] = Json(plan.copied_nodes).dump();
   facts["samples"] = std::to_string(workload.training->num_samples());
   facts["data"] = workload.training->identity();
   facts["machine.torch"] = TORCH_VERSION;

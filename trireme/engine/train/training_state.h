@@ -34,7 +34,7 @@ void restore(const TrainingState& state, checkpoint::Reader& reader);
 /// What decides the bits of a training: equal facts, equal bits after equally many steps. Names
 /// that begin with `machine.` may differ where the arithmetic of machines does not.
 checkpoint::Facts training_facts(const Workload& workload, const record::Recording& recorded,
-                                 const layout::BatchLayout& batch, const SessionOptions& options);
+                                 const layout::Plan& plan, const SessionOptions& options);
 
 /// Throws kInvalidArgument for the first fact in which a run differs from the checkpoint that it
 /// would go on from. Returns the machine's that differ, for a warning.

@@ -161,8 +161,9 @@ std::vector<std::vector<NodeId>> copy_candidates(const graph::Graph& recorded,
   for (ValueId id = 0; id < static_cast<ValueId>(uses.size()); ++id) {
     const graph::Value& value = recorded.values[id];
     if (value.source != graph::ValueSource::kNode || !value.requires_grad || uses[id].count < 2 ||
-        std::none_of(allowed.begin() + uses[id].first + 1, allowed.begin() + uses[id].last + 1,
-                     [](bool is_allowed) { return is_allowed; })) {
+        std::none_of(
+            allowed.begin() + uses[id].first + 1, allowed.begin() + uses[id].last + 1,
+            [](bool is_allowed) { return is_allowed; })) {
       continue;
     }
     const std::vector<int> cone = graph::ancestors(recorded, std::vector{id});

@@ -19,6 +19,7 @@ struct PartitionOptions {
   // What decides results and what is given.
   layout::BatchLayout batch;
   int replicas = 1;
+  bool may_copy = true;  ///< Whether nodes with parameters may run once per consumer: other bits.
   std::vector<int>
       cuts;  ///< Stages must begin at these positions of the recorded graph; ascending.
 

@@ -118,6 +118,7 @@ class Planner {
   void search(const Goal& goal) {
     for (const std::string& schedule : schedules_) try_setting(schedule, {}, goal);
     if (problem_.num_stages == 1 || !problem_.options.cuts.empty()) return;
+    if (!problem_.options.may_copy) return;
     for (const auto& nodes : copy_candidates(problem_.recorded, problem_.profile)) {
       std::vector<graph::NodeId> copied = best_->plan.copied_nodes;
       copied.insert(copied.end(), nodes.begin(), nodes.end());
