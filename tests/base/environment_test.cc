@@ -54,7 +54,8 @@ Variables own_variables() {
   return {{"TRIREME_RANK", "2"},
           {"TRIREME_WORLD_SIZE", "4"},
           {"TRIREME_STORE_HOST", "127.0.0.1"},
-          {"TRIREME_STORE_PORT", "1234"}};
+          {"TRIREME_STORE_PORT", "1234"},
+          {"TRIREME_LAUNCHER_PID", "77"}};
 }
 
 Variables variables_by_hand() {
@@ -73,6 +74,7 @@ TEST(Environment, ReadsTheRankOfOurLauncher) {
   EXPECT_EQ(ranks.launcher, Launcher::kTrireme);
   EXPECT_EQ(ranks.rank, 2);
   EXPECT_EQ(ranks.world_size, 4);
+  EXPECT_EQ(ranks.launcher_pid, 77);
   EXPECT_EQ(ranks.store_host, "127.0.0.1");
   EXPECT_EQ(ranks.store_port, 1234);
 }

@@ -2,8 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sched.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +9,7 @@
 #include <csignal>
 #include <thread>
 
+#include "tests/base/small_disk.h"
 #include "trireme/base/error.h"
 
 namespace trireme {
@@ -143,16 +142,24 @@ TEST_F(Files, AFailedWriteLeavesTheOldFile) {
   EXPECT_EQ(num_entries(), 1U) << "a temporary file was left";
 }
 
-TEST_F(Files, AFullDiskIsAResourceError) {
-  if (::unshare(CLONE_NEWNS) != 0 ||
-      ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-      ::mount("tmpfs", folder.c_str(), "tmpfs", 0, "size=64k") != 0) {
-    GTEST_SKIP() << "mounting a small disk needs root";
+TEST_F(Files, MakesFolders) {
+  make_folder(folder / "a" / "b");
+  make_folder(folder / "a" / "b" / "");
+  EXPECT_TRUE(fs::is_directory(folder / "a" / "b"));
+  write_file_atomically(folder / "x", std::string_view("file"));
+  for (const fs::path& path : {folder / "x", folder / "x" / "y"}) {
+    const Error error = error_of([&] { make_folder(path); });
+    EXPECT_EQ(error.kind(), ErrorKind::kIo);
+    EXPECT_THAT(error.message(), HasSubstr("Not a directory"));
   }
+}
+
+TEST_F(Files, AFullDiskIsAResourceError) {
+  const test::SmallDisk disk(folder, "64k");
+  if (!disk.is_there()) GTEST_SKIP() << "mounting a small disk needs root";
   const Error error =
       error_of([&] { write_file_atomically(folder / "x", std::string(1 << 20, 'x')); });
   EXPECT_EQ(num_entries(), 0U) << "a temporary file was left";
-  ::umount(folder.c_str());
   EXPECT_EQ(error.kind(), ErrorKind::kResourceExhausted);
   EXPECT_THAT(error.message(), HasSubstr("No space left"));
 }

@@ -37,10 +37,13 @@ using Variables = std::map<std::string, std::string>;
 
 inline constexpr std::chrono::milliseconds kPatience = 60s;  // of a test for what must happen
 
-/// tests/rank_program of the same build.
-inline std::string rank_program() {
-  const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
-  return folder / "rank_program" / "rank_program";
+/// tests/rank_program of the same build. Looked up once: a test may change the mounts of its
+/// process.
+inline const std::string& rank_program() {
+  static const std::string file =
+      std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "rank_program" /
+      "rank_program";
+  return file;
 }
 
 inline std::string text_of(const std::filesystem::path& file) {

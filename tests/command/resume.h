@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/prctl.h>
+
 #include <algorithm>
 #include <random>
 
@@ -12,6 +14,22 @@ namespace trireme::command::test {
 /// A run in a folder that is ended and goes on, compared with one that nobody disturbed.
 class Resume : public RankTest {
  protected:
+  /// Ranks that outlive their launcher become children of this process.
+  void SetUp() override {
+    RankTest::SetUp();
+    ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+  }
+
+  /// Waits for the ranks of a launcher that was killed; nobody tells them but the system.
+  static void expect_no_process() {
+    const auto is_empty = [] {
+      while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+      }
+      return errno == ECHILD;
+    };
+    wait_until(is_empty, "the end of a rank that has no launcher");
+  }
+
   static Words training(const std::string& run, int ranks, int steps) {
     return {"--model",
             "transformer",
@@ -96,6 +114,7 @@ inline void Resume::expect_same_bits_after_kills(int num_kills, unsigned seed) {
       kill_process(victim);
       EXPECT_EQ(launcher->wait(), 1);
     }
+    expect_no_process();
     const std::int64_t now = expect_whole("run");
     ASSERT_GE(now, done) << "steps were lost";
     if (has_moved) {

@@ -2,8 +2,7 @@
 
 #include "tests/command/resume.h"
 
-#include <sched.h>
-#include <sys/mount.h>
+#include "tests/base/small_disk.h"
 
 namespace trireme::command::test {
 namespace {
@@ -90,21 +89,16 @@ TEST_F(Resume, AFullDiskLeavesTheLastCheckpoint) {
     (entry.path().string().find("/step-") == std::string::npos ? others : one) += bytes;
   }
   std::filesystem::create_directory(path("run"));
-  const std::string size = "size=" + std::to_string(others + one + one / 2);
-  if (::unshare(CLONE_NEWNS) != 0 ||
-      ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-      ::mount("tmpfs", path("run").c_str(), "tmpfs", 0, size.c_str()) != 0) {
-    GTEST_SKIP() << "mounting a small disk needs root";
-  }
+  const trireme::test::SmallDisk disk(path("run"), std::to_string(others + one + one / 2));
+  if (!disk.is_there()) GTEST_SKIP() << "mounting a small disk needs root";
   EXPECT_THAT(error_after(training(path("run"), 2, 1000)), HasSubstr("No space left on device"));
   EXPECT_EQ(expect_whole("run"), 3);
-  EXPECT_EQ(::mount(nullptr, path("run").c_str(), nullptr, MS_REMOUNT, "size=100m"), 0);
+  ASSERT_TRUE(disk.resize("100m"));
   run(training(path("run"), 2, 9));
   EXPECT_EQ(expect_whole("run"), 9);
-  EXPECT_EQ(::mount(nullptr, path("run").c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr), 0);
+  ASSERT_TRUE(disk.make_read_only());
   EXPECT_THAT(error_after(training(path("run"), 2, 12)), HasSubstr("Read-only file system"));
   EXPECT_EQ(expect_whole("run"), 9);
-  ::umount(path("run").c_str());
 }
 
 }  // namespace

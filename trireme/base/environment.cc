@@ -8,6 +8,8 @@
 namespace trireme {
 namespace {
 
+constexpr int kMaxPid = 1 << 22;  // of Linux
+
 std::optional<std::string> process_variable(const std::string& name) {
   const char* value = std::getenv(name.c_str());
   if (value == nullptr) return std::nullopt;
@@ -44,13 +46,18 @@ int parse_number(const std::string& name, const std::string& text, int max) {
                                                "' is no number from 0 to " + std::to_string(max));
 }
 
+int required_number(const VariableLookup& lookup, const std::string& name,
+                    const std::string& because, int max) {
+  return parse_number(name, required(lookup, name, because), max);
+}
+
 /// prefix   `TRIREME_` or nothing; `host` and `port` name the variables of the store.
 RankEnvironment read_ranks(const VariableLookup& lookup, const std::string& prefix,
                            const std::string& host, const std::string& port) {
   constexpr int kMaxRanks = 1 << 20;
   const std::string rank = prefix + "RANK";
   const auto number = [&](const std::string& name, int max) {
-    return parse_number(name, required(lookup, name, rank), max);
+    return required_number(lookup, name, rank, max);
   };
   RankEnvironment result{.rank = number(rank, kMaxRanks - 1),
                          .world_size = number(prefix + "WORLD_SIZE", kMaxRanks),
@@ -79,6 +86,8 @@ Environment read_environment(const VariableLookup& lookup) {
   if (is_set(lookup, "TRIREME_RANK")) {
     environment.ranks = read_ranks(lookup, "TRIREME_", "TRIREME_STORE_HOST", "TRIREME_STORE_PORT");
     environment.ranks->launcher = Launcher::kTrireme;
+    environment.ranks->launcher_pid =
+        required_number(lookup, "TRIREME_LAUNCHER_PID", "TRIREME_RANK", kMaxPid);
   } else if (is_set(lookup, "RANK")) {
     environment.ranks = read_ranks(lookup, "", "MASTER_ADDR", "MASTER_PORT");
     const auto agent = lookup("TORCHELASTIC_USE_AGENT_STORE");

@@ -24,6 +24,7 @@ struct RankEnvironment {
   std::string store_host;
   int store_port = 0;
   std::string generation;  ///< Sets the attempts of one torchrun apart.
+  int launcher_pid = 0;    ///< Of `kTrireme`: the process that started this one.
 };
 
 /// What the environment variables say; docs/environment.md lists them. A program reads it once, at

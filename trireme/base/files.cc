@@ -62,7 +62,7 @@ Content read_whole(const std::filesystem::path& path) {
   // Non-blocking, so that opening a pipe nobody writes to cannot hang.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.number() < 0) fail("open", path);
-  struct stat status{};
+  struct stat status {};
   if (::fstat(file.number(), &status) != 0) fail("inspect", path);
   if (!S_ISREG(status.st_mode)) {
     throw Error(ErrorKind::kInvalidArgument,
@@ -155,6 +155,17 @@ void sync_folder(const std::filesystem::path& folder) {
   if (file.number() < 0) fail("open folder", folder);
   // EINVAL: the file system has nothing to sync for folders.
   if (::fsync(file.number()) != 0 && errno != EINVAL) fail("sync folder", folder);
+}
+
+void make_folder(const std::filesystem::path& path) {
+  if (path.empty() || std::filesystem::is_directory(path)) return;
+  make_folder(path.parent_path());
+  if (::mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) fail("make the folder", path);
+  if (!std::filesystem::is_directory(path)) {
+    errno = ENOTDIR;
+    fail("make the folder", path);
+  }
+  sync_folder(folder_of(path));
 }
 
 void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to) {

@@ -52,6 +52,10 @@ class FileWriter {
 /// Waits until the names in `folder` are on the device: new, renamed and removed files. kIo.
 void sync_folder(const std::filesystem::path& folder);
 
+/// Makes a folder and those above it that are missing, and syncs what holds them. kIo or, for a
+/// full disk, kResourceExhausted.
+void make_folder(const std::filesystem::path& path);
+
 /// Renames a file or folder and syncs the folders it left and entered: after a power cut it has one
 /// of both names. Replaces a file or an empty folder. Both names are on one file system.
 ///

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "trireme/command/weights_file.h"
+#include "trireme/plan/layout/peak.h"
 
 namespace trireme::command {
 
@@ -13,12 +12,7 @@ void Ending::add_peak(std::int64_t bytes, std::int64_t resident, const layout::P
   json_["resident_peak_bytes"] = resident;
   text_ += fmt::format("peak of live tensors {:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
   if (plan.prediction) {
-    std::int64_t predicted = 0;
-    for (const auto& rank : plan.prediction->peak_bytes) {
-      std::int64_t sum = 0;
-      for (const auto& [kind, part] : rank) sum += part;
-      predicted = std::max(predicted, sum);
-    }
+    const std::int64_t predicted = layout::largest_peak_bytes(plan.prediction->peak_bytes);
     json_["predicted_peak_bytes"] = predicted;
     text_ += fmt::format(" (predicted {:.1f})", static_cast<double>(predicted) / (1 << 20));
   }

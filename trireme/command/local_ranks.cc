@@ -38,6 +38,7 @@ std::vector<std::string> environment_of(int rank, int num_ranks, const transport
   variables.push_back("TRIREME_WORLD_SIZE=" + std::to_string(num_ranks));
   variables.push_back("TRIREME_STORE_HOST=" + store.host);
   variables.push_back("TRIREME_STORE_PORT=" + std::to_string(store.port));
+  variables.push_back("TRIREME_LAUNCHER_PID=" + std::to_string(getpid()));
   return variables;
 }
 

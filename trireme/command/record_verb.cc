@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "trireme/base/error.h"
+#include "trireme/base/files.h"
 #include "trireme/command/verbs.h"
 #include "trireme/engine/train/construct.h"
 #include "trireme/plan/graph/cuts.h"
@@ -53,12 +53,7 @@ Body add_record(CLI::App& app, Context& context) {
   return [options, &context] {
     const Workload workload = train::construct(context.workload(), context.seed);
     const train::BatchReader reader(workload.training, workload.model);
-    std::error_code failed;
-    std::filesystem::create_directories(options->folder, failed);
-    if (failed) {
-      throw Error(ErrorKind::kIo,
-                  "cannot make folder " + options->folder + ": " + failed.message());
-    }
+    make_folder(options->folder);
     Json json;
     std::string text;
     for (const auto& [mode, name] :

@@ -1,47 +1,21 @@
 #include "trireme/command/run_folder.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <chrono>
-#include <cstring>
-#include <thread>
+#include <system_error>
 
 #include "trireme/base/error.h"
 #include "trireme/base/files.h"
 
 namespace trireme::command {
-namespace {
-
-[[noreturn]] void fail(const std::string& action, const std::filesystem::path& path,
-                       const std::string& problem) {
-  throw Error(ErrorKind::kIo, "cannot " + action + " '" + path.string() + "': " + problem);
-}
-
-}  // namespace
-
-RunFolder::~RunFolder() {
-  if (lock_ >= 0) ::close(lock_);
-}
 
 void RunFolder::lock() {
-  std::error_code problem;
-  std::filesystem::create_directories(root_, problem);
-  if (problem) fail("make the folder", root_, problem.message());
-  sync_folder(root_.has_parent_path() ? root_.parent_path() : ".");
-  const std::filesystem::path file = path("lock");
-  lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (lock_ < 0) fail("open", file, std::strerror(errno));
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) fail("lock", file, std::strerror(errno));
-    if (std::chrono::steady_clock::now() > deadline) {
-      throw Error(ErrorKind::kUnavailable, "another process trains in '" + root_.string() +
-                                               "'; end it, or name another folder");
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  make_folder(root_);
+  try {
+    lock_.emplace(path("lock"), std::chrono::seconds(10));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kTimeout) throw;
+    throw Error(ErrorKind::kUnavailable, "another process trains in '" + root_.string() +
+                                             "'; end it, or name another folder");
   }
 }
 

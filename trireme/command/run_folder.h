@@ -1,20 +1,19 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
+#include "trireme/base/file_lock.h"
 #include "trireme/engine/checkpoint/folder.h"
 
 namespace trireme::command {
 
-/// The folder of a run: record, metrics, plans, profiles, checkpoints. One process at a time, rank
-/// 0, may write to it.
+/// The folder of a run: run.json, metrics, plans, profiles, checkpoints. One process at a time,
+/// rank 0, may write to it.
 class RunFolder {
  public:
   explicit RunFolder(std::filesystem::path root) : root_(std::move(root)) {}
-  ~RunFolder();
-  RunFolder(const RunFolder&) = delete;
-  RunFolder& operator=(const RunFolder&) = delete;
 
   /// Makes the folder and keeps others out until this object ends, or its process.
   ///
@@ -23,7 +22,7 @@ class RunFolder {
 
   const std::filesystem::path& root() const { return root_; }
   std::filesystem::path path(const std::string& name) const { return root_ / name; }
-  std::filesystem::path record() const { return path("run.json"); }
+  std::filesystem::path document() const { return path("run.json"); }
   std::filesystem::path metrics() const { return path("metrics.jsonl"); }
   checkpoint::Folder checkpoints() const { return checkpoint::Folder(path("checkpoints")); }
 
@@ -32,7 +31,7 @@ class RunFolder {
 
  private:
   std::filesystem::path root_;
-  int lock_ = -1;
+  std::optional<FileLock> lock_;
 };
 
 /// Ends the last line of a file of lines, which a killed run may have left half written. Nothing

@@ -18,11 +18,6 @@
 namespace trireme::command {
 namespace {
 
-/// What rank 0 says, on every rank.
-std::string from_first(const train::World& world, const std::string& text, const char* what) {
-  return train::gather(world, world.rank() == 0 ? text : "", what)[0];
-}
-
 [[noreturn]] void refuse_old_run(const RunFolder& folder, std::int64_t step) {
   throw Error(ErrorKind::kInvalidArgument,
               fmt::format("'{}' holds a run of {} steps; --resume goes on with it, or name another "
@@ -64,7 +59,8 @@ RunSession::RunSession(const TrainOptions& options, const Context& context,
     newest = folder_.checkpoints().newest();
     if (newest && !options.run.resume) refuse_old_run(folder_, *newest);
   }
-  const std::string text = from_first(world, newest ? std::to_string(*newest) : "", "run folder");
+  const std::string text =
+      train::from_first(world, newest ? std::to_string(*newest) : "", "run folder");
   if (!text.empty()) start_ = std::stoll(text);
   saved_ = start_;
 }
@@ -105,7 +101,7 @@ bool RunSession::has_measurement(const graph::Graph& graph) {
     measurement_ = options_.profile.empty() ? kept_measurement(graph, std::move(now))
                                             : named_measurement(graph);
   }
-  return !from_first(world_, measurement_ ? "yes" : "", "measurement").empty();
+  return !train::from_first(world_, measurement_ ? "yes" : "", "measurement").empty();
 }
 
 void RunSession::keep(Measurement measurement) {
@@ -129,7 +125,7 @@ layout::Plan RunSession::decide(const graph::Graph& graph) {
   }
   const std::string origin = "rank 0's plan";
   return layout::plan_from_json(
-      parse_document(layout::kPlanDocument, from_first(world_, text, "plan"), origin));
+      parse_document(layout::kPlanDocument, train::from_first(world_, text, "plan"), origin));
 }
 
 void RunSession::begin(const Training& training, train::RankSession& session) {
@@ -144,22 +140,22 @@ void RunSession::begin(const Training& training, train::RankSession& session) {
     check_end(*start_, options_.report.num_steps);
   }
   if (world_.rank() != 0) return;
-  const bool goes_on = start_ && std::filesystem::exists(folder_.record());
-  if (goes_on) record_ = load_run(folder_.record());
-  record_.model = context_.model_name();
-  record_.options = facts_;
-  record_.seed = context_.seed;
-  record_.batch = session.plan().batch;
+  const bool goes_on = start_ && std::filesystem::exists(folder_.document());
+  if (goes_on) document_ = load_run(folder_.document());
+  document_.model = context_.model_name();
+  document_.options = facts_;
+  document_.seed = context_.seed;
+  document_.batch = session.plan().batch;
   has_segment_ = session.next_step() < options_.report.num_steps;
   if (!has_segment_) return;
   Segment segment = segment_of(session.plan());
   segment.first_step = session.next_step();
   segment.end_step = options_.report.num_steps;
-  segment.plan = fmt::format("plan-{}.json", record_.segments.size() + 1);
-  record_.segments.push_back(std::move(segment));
+  segment.plan = fmt::format("plan-{}.json", document_.segments.size() + 1);
+  document_.segments.push_back(std::move(segment));
   graph::save(training.recorded.graph, folder_.path("graph.json"));
-  layout::save(session.plan(), folder_.path(record_.segments.back().plan));
-  command::save(record_, folder_.record());
+  layout::save(session.plan(), folder_.path(document_.segments.back().plan));
+  command::save(document_, folder_.document());
 }
 
 void RunSession::save(train::RankSession& session) {
@@ -184,13 +180,13 @@ void RunSession::end(train::RankSession& session, const Segment::Measured& measu
                      const std::vector<timeline::Timeline>& timelines) {
   if (saved_ != session.next_step()) save(session);
   if (!has_segment_) return;
-  Segment& segment = record_.segments.back();
+  Segment& segment = document_.segments.back();
   if (!timelines.empty()) {
-    segment.timeline = fmt::format("timeline-{}.json", record_.segments.size());
+    segment.timeline = fmt::format("timeline-{}.json", document_.segments.size());
     timeline::save(timelines, folder_.path(segment.timeline));
   }
   segment.measured = measured;
-  command::save(record_, folder_.record());
+  command::save(document_, folder_.document());
 }
 
 }  // namespace trireme::command

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "trireme/command/planning.h"
+#include "trireme/command/run_document.h"
 #include "trireme/command/run_folder.h"
-#include "trireme/command/run_record.h"
 #include "trireme/command/train.h"
 #include "trireme/engine/train/rank_session.h"
 #include "trireme/plan/timeline/timeline.h"
@@ -15,7 +15,7 @@
 namespace trireme::command {
 
 /// A rank's part in keeping a run in its folder: the plan, the checkpoint to go on from, new ones,
-/// the record. Methods that say so are called by every rank; rank 0 writes all but shards.
+/// run.json. Methods that say so are called by every rank; rank 0 writes all but shards.
 class RunSession {
  public:
   /// Takes the folder; looks whether there is something to go on from. Every rank calls it.
@@ -44,7 +44,7 @@ class RunSession {
 
   bool is_evaluation_due(const train::RankSession& session) const;
 
-  /// A last checkpoint if there is none of the last step, and the record. Every rank calls it.
+  /// A last checkpoint if there is none of the last step, and run.json. Every rank calls it.
   void end(train::RankSession& session, const Segment::Measured& measured,
            const std::vector<timeline::Timeline>& timelines);
 
@@ -70,7 +70,7 @@ class RunSession {
   std::optional<std::int64_t> saved_;  ///< Step of the last checkpoint.
   checkpoint::Facts facts_;
   std::optional<Measurement> measurement_;  ///< On rank 0.
-  RunRecord record_;                        ///< Likewise.
+  RunDocument document_;                    ///< Likewise.
   bool has_segment_ = false;                ///< Likewise: this start has steps to do.
 };
 

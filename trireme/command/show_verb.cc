@@ -4,7 +4,7 @@
 
 #include "trireme/base/document.h"
 #include "trireme/base/error.h"
-#include "trireme/command/run_record.h"
+#include "trireme/command/run_document.h"
 #include "trireme/command/verbs.h"
 #include "trireme/engine/checkpoint/index.h"
 #include "trireme/plan/graph/file.h"
@@ -99,8 +99,8 @@ Shown show_timeline(const Options& options) {
 }
 
 Shown show_run(const Options& options) {
-  const RunRecord record = load_run(options.file);
-  return {to_json(record), show(record)};
+  const RunDocument run = load_run(options.file);
+  return {to_json(run), show(run)};
 }
 
 Shown show_checkpoint(const Options& options) {

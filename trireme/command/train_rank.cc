@@ -100,8 +100,8 @@ class RankTraining {
       wait_seconds_ += step.data_wait_seconds;
       if (report_) report_->add(step);
       if (!run_) continue;
+      if (evaluation_) evaluate_if_due();  // first: a resumed run does it no more
       run_->after_step(*session_);
-      if (evaluation_) evaluate_if_due();
     }
     if (report_) report_->finish();
   }
@@ -111,12 +111,14 @@ class RankTraining {
     Ending ending;
     ending.add_peak(largest(measured.peak_bytes), largest(measured.resident_peak_bytes), plan_);
     const auto timelines = write_timelines();
+    std::optional<program::StepLosses> held_out;
+    if (evaluation_) held_out = evaluate();
     if (run_) {
       run_->end(*session_, measured, timelines);
       ending.add_file("checkpoint",
                       run_->folder().checkpoints().published(session_->next_step()).string());
     }
-    if (evaluation_) ending.add_evaluation(evaluate());
+    if (held_out) ending.add_evaluation(*held_out);
     const bool shows = shows_examples();
     train::Tensors weights;
     if (shows || !options_.save.empty()) {
@@ -218,7 +220,7 @@ class RankTraining {
     if (world_.rank() == 0 && !fits) {
       world_.watch.logger.info("no examples: the whole model does not fit here");
     }
-    return train::gather(world_, fits ? "yes" : "", "examples")[0] == "yes";
+    return train::from_first(world_, fits ? "yes" : "", "examples") == "yes";
   }
 
   void show_examples(const train::Tensors& weights) const {

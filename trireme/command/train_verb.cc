@@ -28,11 +28,15 @@ void add_run_options(CLI::App& app, RunOptions& run) {
              "Steps between evaluations; 0 for one before the first step and one at the end")
           ->check(CLI::NonNegativeNumber)
           ->capture_default_str());
-  own.push_back(
+  const std::vector<CLI::Option*> for_planning = {
       app.add_option("--optimize", run.objective, "speed: least step time; memory: least peak")
           ->check(CLI::IsMember({"speed", "memory"}))
-          ->capture_default_str());
-  own.push_back(add_device_memory_option(app, run.device_memory_bytes));
+          ->capture_default_str(),
+      add_device_memory_option(app, run.device_memory_bytes)};
+  for (CLI::Option* option : for_planning) {
+    option->excludes(app.get_option("--plan"))->excludes(app.get_option("--cut-at"));
+    own.push_back(option);
+  }
   for (CLI::Option* option : own) option->needs(folder);
 }
 

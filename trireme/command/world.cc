@@ -56,12 +56,22 @@ void abandon(int rank, const Error& error) {
   _exit(1);
 }
 
+/// From here on this process is killed when its launcher ends; at once where that has ended
+/// already.
+void end_with(pid_t launcher) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != launcher) {
+    throw Error(ErrorKind::kPeerLost, "the process " + std::to_string(launcher) +
+                                          " that started this one as a rank has ended");
+  }
+}
+
 }  // namespace
 
 ConnectedWorld::ConnectedWorld(const RankEnvironment& environment, const Logger& logger,
                                std::chrono::milliseconds deadline)
     : watch_{.deadline = deadline, .logger = logger} {
-  if (environment.launcher == Launcher::kTrireme) prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (environment.launcher == Launcher::kTrireme) end_with(environment.launcher_pid);
   const transport::Address address = meet(environment, deadline, server_);
   const int rank = environment.rank;
   store_ = std::make_unique<transport::StoreClient>(address, rank,

@@ -2,11 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sched.h>
-#include <sys/mount.h>
 
 #include <string_view>
 
+#include "tests/base/small_disk.h"
 #include "tests/engine/checkpoint/own_folder.h"
 #include "trireme/base/error.h"
 #include "trireme/base/files.h"
@@ -19,9 +18,9 @@ namespace fs = std::filesystem;
 class Folders : public OwnFolder {
  protected:
   void publish(std::int64_t step, std::string_view content) {
-    checkpoints.begin(step);
-    write_file_atomically(checkpoints.partial(step) / "x", content);
-    checkpoints.publish(step);
+    const fs::path partial = checkpoints.begin(step);
+    write_file_atomically(partial / "x", content);
+    checkpoints.publish(partial, step);
   }
 
   std::vector<std::string> names() const {
@@ -61,25 +60,24 @@ TEST_F(Folders, ReplacesOneOfTheSameStep) {
 
 TEST_F(Folders, LeavesNothingOfRunsThatWereKilled) {
   publish(1, "x");
-  checkpoints.begin(2);
-  write_file_atomically(checkpoints.partial(2) / "half", std::string_view("x"));
+  write_file_atomically(checkpoints.begin(2) / "half", std::string_view("x"));
   fs::create_directory(checkpoints.published(0) += ".removed");
   fs::create_directory(checkpoints.root() / "step-by-step");  // not ours
-  checkpoints.begin(4);
-  EXPECT_EQ(names(),
-            (std::vector<std::string>{"latest", "step-1", "step-4.partial", "step-by-step"}));
+  const fs::path partial = checkpoints.begin(4);
+  EXPECT_THAT(partial.filename().string(),
+              testing::MatchesRegex("step-4\\.[0-9a-f]{16}\\.partial"));
+  EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step-1", partial.filename().string(),
+                                               "step-by-step"}));
   EXPECT_EQ(checkpoints.newest(), 1);
 }
 
 // Kills between the calls of publish and keep_last leave these.
 TEST_F(Folders, GoesOnFromBetweenAnyTwoCalls) {
   publish(1, "one");
-  checkpoints.begin(2);
-  fs::rename(checkpoints.partial(2), checkpoints.published(2));  // and `latest` still names 1
+  fs::rename(checkpoints.begin(2), checkpoints.published(2));  // and `latest` still names 1
   EXPECT_EQ(checkpoints.newest(), 2);
   publish(3, "old");
-  checkpoints.begin(3);
-  write_file_atomically(checkpoints.partial(3) / "x", std::string_view("other"));  // exchanged
+  write_file_atomically(checkpoints.begin(3) / "x", std::string_view("other"));  // exchanged
   EXPECT_EQ(read_file(checkpoints.published(3) / "x"), "old");
   publish(3, "new");
   fs::rename(checkpoints.published(1), checkpoints.published(1) += ".removed");
@@ -92,21 +90,17 @@ TEST_F(Folders, GoesOnFromBetweenAnyTwoCalls) {
 }
 
 TEST_F(Folders, AReadOnlyDiskIsSaidSo) {
+  const test::SmallDisk disk(folder, "64k");
+  if (!disk.is_there()) GTEST_SKIP() << "mounting a small disk needs root";
   publish(1, "x");
-  if (::unshare(CLONE_NEWNS) != 0 ||
-      ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-      ::mount(folder.c_str(), folder.c_str(), nullptr, MS_BIND, nullptr) != 0 ||
-      ::mount(nullptr, folder.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr) != 0) {
-    GTEST_SKIP() << "mounting needs root";
-  }
+  ASSERT_TRUE(disk.make_read_only());
   try {
     checkpoints.begin(2);
     ADD_FAILURE() << "begun on a read-only disk";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kIo);
-    EXPECT_THAT(error.message(), testing::HasSubstr("step-2.partial': Read-only file system"));
+    EXPECT_THAT(error.message(), testing::HasSubstr(".partial': Read-only file system"));
   }
-  ::umount(folder.c_str());
   EXPECT_EQ(checkpoints.newest(), 1);
 }
 

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "trireme/base/error.h"
+#include "trireme/base/file_lock.h"
 #include "trireme/base/files.h"
 #include "trireme/base/sha256.h"
 #include "trireme/data/text/file_list.h"
-#include "trireme/data/text/file_lock.h"
 #include "trireme/data/text/tokenize.h"
 
 // In the cache, for a key:
@@ -128,19 +128,16 @@ Prepared prepare(const PrepareOptions& options, const Logger& logger) {
     logger.debug("text is prepared in '" + folder.string() + "'");
     return std::move(*prepared);
   }
-  std::error_code problem;
-  fs::create_directories(options.cache, problem);
+  make_folder(options.cache);
   const FileLock lock(options.cache / (key + ".lock"), options.max_wait, [&] {
     logger.debug("waiting for another process that prepares '" + folder.string() + "'");
   });
   if (auto prepared = open_prepared(folder)) return std::move(*prepared);
   const fs::path partial = options.cache / (key + ".partial");
+  std::error_code problem;
   fs::remove_all(partial, problem);  // of a process that ended early
   fs::remove_all(folder, problem);   // without an index: nobody can have opened it
-  if (!fs::create_directory(partial, problem)) {
-    throw Error(ErrorKind::kIo,
-                "cannot make folder '" + partial.string() + "': " + problem.message());
-  }
+  make_folder(partial);
   fill(partial, options, list, logger);
   rename_durably(partial, folder);
   Prepared prepared = open_prepared(folder).value();

@@ -1,11 +1,13 @@
 #include "trireme/engine/checkpoint/folder.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <stdio.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <random>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -75,10 +77,6 @@ std::filesystem::path Folder::published(std::int64_t step) const {
   return root_ / (std::string(kPrefix) + std::to_string(step));
 }
 
-std::filesystem::path Folder::partial(std::int64_t step) const {
-  return published(step) += kPartial;
-}
-
 void Folder::remove_leftovers() const {
   std::vector<std::filesystem::path> leftovers;
   for (const auto& entry : std::filesystem::directory_iterator(root_)) {
@@ -87,28 +85,29 @@ void Folder::remove_leftovers() const {
       leftovers.push_back(entry.path());
     }
   }
-  for (const auto& path : leftovers) remove_folder(path);
+  std::error_code ignored;  // another process may still write there: the next one removes it
+  for (const auto& path : leftovers) std::filesystem::remove_all(path, ignored);
 }
 
-void Folder::begin(std::int64_t step) const {
-  std::error_code problem;
-  std::filesystem::create_directories(root_, problem);
-  if (problem) fail("make the folder", root_, problem);
-  sync_folder(root_.has_parent_path() ? root_.parent_path() : ".");
+std::filesystem::path Folder::begin(std::int64_t step) const {
+  make_folder(root_);
   remove_leftovers();
-  std::filesystem::create_directory(partial(step), problem);
-  if (problem) fail("make the folder", partial(step), problem);
+  std::random_device random;
+  std::filesystem::path partial = published(step);
+  partial += fmt::format(".{:08x}{:08x}{}", random(), random(), kPartial);
+  make_folder(partial);
+  return partial;
 }
 
-void Folder::publish(std::int64_t step) const {
-  const std::filesystem::path from = partial(step), to = published(step);
-  sync_folder(from);
+void Folder::publish(const std::filesystem::path& partial, std::int64_t step) const {
+  const std::filesystem::path to = published(step);
+  sync_folder(partial);
   if (std::filesystem::exists(to)) {
-    exchange(from, to);
+    exchange(partial, to);
     sync_folder(root_);
-    remove_folder(from);
+    remove_folder(partial);
   } else {
-    rename_durably(from, to);
+    rename_durably(partial, to);
   }
   write_file_atomically(root_ / "latest", to.filename().string() + "\n");
 }

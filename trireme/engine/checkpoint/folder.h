@@ -25,15 +25,14 @@ class Folder {
   std::optional<std::int64_t> newest() const;
 
   std::filesystem::path published(std::int64_t step) const;
-  std::filesystem::path partial(std::int64_t step) const;
 
-  /// Makes the empty folder `step-N.partial` to write into, and the root; removes what runs that
-  /// were killed have left.
-  void begin(std::int64_t step) const;
+  /// Makes an empty folder `step-N.<random>.partial` to write into, and the root; removes what runs
+  /// that were killed have left. A rank of one of them that still writes has another folder's name.
+  std::filesystem::path begin(std::int64_t step) const;
 
-  /// Gives `step-N.partial`, whose files are synced, its published name, and writes `latest`. One
-  /// of that name before is replaced in the same moment.
-  void publish(std::int64_t step) const;
+  /// Gives a folder that was begun, whose files are synced, its published name, and writes
+  /// `latest`. One of that name before is replaced in the same moment.
+  void publish(const std::filesystem::path& partial, std::int64_t step) const;
 
   /// Removes all but the newest `count`. kInvalidArgument below 1.
   void keep_last(int count) const;

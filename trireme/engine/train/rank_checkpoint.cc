@@ -35,9 +35,9 @@ void check_files(const std::filesystem::path& folder, const checkpoint::Contents
 
 /// What is left to rank 0 when all shards are there.
 void publish(const RankSession& session, const checkpoint::Folder& folder,
-             const checkpoint::Facts& facts, checkpoint::Contents contents) {
+             const std::filesystem::path& partial, const checkpoint::Facts& facts,
+             checkpoint::Contents contents) {
   const std::int64_t step = session.next_step();
-  const std::filesystem::path partial = folder.partial(step);
   check_files(partial, contents);
   layout::save(session.plan(), partial / "plan.json");
   const checkpoint::Index index{.step = step,
@@ -45,24 +45,23 @@ void publish(const RankSession& session, const checkpoint::Folder& folder,
                                 .facts = facts,
                                 .contents = std::move(contents)};
   checkpoint::save(index, partial / "index.json");
-  folder.publish(step);
+  folder.publish(partial, step);
 }
 
 }  // namespace
 
 void save_checkpoint(const World& world, RankSession& session, const checkpoint::Folder& folder,
                      const checkpoint::Facts& facts) {
-  const std::int64_t step = session.next_step();
-  const std::filesystem::path partial = folder.partial(step);
-  if (world.rank() == 0) folder.begin(step);
-  gather(world, "", "begin checkpoint");
+  std::string begun;
+  if (world.rank() == 0) begun = folder.begin(session.next_step()).string();
+  const std::filesystem::path partial = from_first(world, begun, "begin checkpoint");
   const auto items = checkpoint_items(session.state(), session.stage());
   const std::string name = "rank-" + std::to_string(world.rank()) + ".safetensors";
   const int replicas = layout::train_role(session.plan()).mesh.data;
   const checkpoint::Contents mine =
       checkpoint::write_share(partial, name, items, session.replica(), replicas);
   const auto texts = gather(world, compact_text(to_json(mine)), "write checkpoint");
-  if (world.rank() == 0) publish(session, folder, facts, merged(texts));
+  if (world.rank() == 0) publish(session, folder, partial, facts, merged(texts));
   gather(world, "", "publish checkpoint");
 }
 

@@ -65,6 +65,10 @@ std::vector<std::string> gather(const World& world, const std::string& text,
   return result;
 }
 
+std::string from_first(const World& world, const std::string& text, const std::string& what) {
+  return gather(world, world.rank() == 0 ? text : "", what)[0];
+}
+
 void require_same(const World& world, const std::string& text, const std::string& what) {
   const std::vector<std::string> all = gather(world, text, what);
   for (std::size_t r = 1; r < all.size(); ++r) {

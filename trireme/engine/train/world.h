@@ -28,6 +28,9 @@ std::unique_ptr<collectives::Group> make_world_group(const World& world, const s
 std::vector<std::string> gather(const World& world, const std::string& text,
                                 const std::string& what);
 
+/// Rank 0's text, on every rank. Every rank calls it; blocks.
+std::string from_first(const World& world, const std::string& text, const std::string& what);
+
 /// Throws kInvalidArgument on every rank where one was started with another `text` than rank 0.
 ///
 /// what   `plan`, `options`, ...: what the text is. Of several lines, the first that differs is

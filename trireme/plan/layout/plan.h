@@ -61,12 +61,15 @@ struct TieOwner {
   bool operator==(const TieOwner&) const = default;
 };
 
+/// Peak memory of each rank, by kind.
+using PeakBytes = std::vector<std::map<std::string, std::int64_t>>;
+
 /// What the planner expects; absent in a plan cut by hand without a profile.
 struct Prediction {
   double step_ms = 0;
   double lower_bound_ms = 0;
-  std::vector<std::map<std::string, std::int64_t>> peak_bytes;  ///< Per rank, by kind.
-  std::vector<std::string> limits;                              ///< Per stage, what limits it.
+  PeakBytes peak_bytes;
+  std::vector<std::string> limits;  ///< Per stage, what limits it.
   bool operator==(const Prediction&) const = default;
 };
 

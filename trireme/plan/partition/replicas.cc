@@ -1,12 +1,12 @@
 #include "trireme/plan/partition/replicas.h"
 
-#include <algorithm>
 #include <bit>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "trireme/base/error.h"
+#include "trireme/plan/layout/peak.h"
 
 namespace trireme::partition {
 namespace {
@@ -28,13 +28,7 @@ std::vector<int> candidates(const PartitionOptions& options, int num_ranks) {
 }
 
 std::int64_t peak_bytes(const layout::Plan& plan) {
-  std::int64_t peak = 0;
-  for (const auto& rank : plan.prediction->peak_bytes) {
-    std::int64_t sum = 0;
-    for (const auto& [kind, bytes] : rank) sum += bytes;
-    peak = std::max(peak, sum);
-  }
-  return peak;
+  return layout::largest_peak_bytes(plan.prediction->peak_bytes);
 }
 
 bool is_better(const layout::Plan& plan, const layout::Plan& than, Objective objective) {

@@ -1,4 +1,4 @@
-#include "trireme/command/run_record.h"
+#include "trireme/command/run_document.h"
 
 #include <fmt/format.h>
 
@@ -7,6 +7,7 @@
 #include "trireme/base/json_field.h"
 #include "trireme/plan/graph/table.h"
 #include "trireme/plan/layout/manual.h"
+#include "trireme/plan/layout/peak.h"
 
 namespace trireme::command {
 namespace {
@@ -88,16 +89,9 @@ std::string milliseconds(const std::optional<double>& time) {
   return time ? fmt::format("{:.1f}", *time) : "-";
 }
 
-/// Of the rank that has most.
 std::string predicted_peak(const Segment& segment) {
-  double largest = 0;  // a real: no sum of a file's numbers overflows it
-  for (const auto& rank : segment.predicted_peak_bytes) {
-    double sum = 0;
-    for (const auto& [kind, bytes] : rank) sum += static_cast<double>(bytes);
-    largest = std::max(largest, sum);
-  }
-  const bool is_known = largest > 0 && largest < 1e18;
-  return is_known ? graph::bytes_text(static_cast<std::int64_t>(largest)) : "-";
+  if (segment.predicted_peak_bytes.empty()) return "-";
+  return graph::bytes_text(layout::largest_peak_bytes(segment.predicted_peak_bytes));
 }
 
 std::string measured_peak(const Segment& segment) {
@@ -122,40 +116,40 @@ std::vector<std::string> row(const Segment& segment) {
 
 }  // namespace
 
-Json to_json(const RunRecord& record) {
+Json to_json(const RunDocument& document) {
   Json segments = Json::array();
-  for (const Segment& segment : record.segments) segments.push_back(to_json(segment));
-  return {{"model", record.model},
-          {"options", record.options},
-          {"seed", record.seed},
+  for (const Segment& segment : document.segments) segments.push_back(to_json(segment));
+  return {{"model", document.model},
+          {"options", document.options},
+          {"seed", document.seed},
           {"batch",
-           {{"global_batch", record.batch.global_batch},
-            {"microbatch", record.batch.microbatch},
-            {"lanes", record.batch.lanes}}},
+           {{"global_batch", document.batch.global_batch},
+            {"microbatch", document.batch.microbatch},
+            {"lanes", document.batch.lanes}}},
           {"segments", segments}};
 }
 
-void save(const RunRecord& record, const std::filesystem::path& path) {
-  write_document(path, kRunDocument, to_json(record));
+void save(const RunDocument& document, const std::filesystem::path& path) {
+  write_document(path, kRunDocument, to_json(document));
 }
 
-RunRecord load_run(const std::filesystem::path& path) {
+RunDocument load_run(const std::filesystem::path& path) {
   const Json body = read_document(path, kRunDocument);
   JsonObject object(JsonField(body, "'" + path.string() + "'"));
-  RunRecord record;
-  record.model = object.required("model").text();
-  record.options = texts_from_json(object.required("options"));
+  RunDocument document;
+  document.model = object.required("model").text();
+  document.options = texts_from_json(object.required("options"));
   const JsonField seed = object.required("seed");
   if (!seed.json().is_number_unsigned()) seed.fail_expected("a whole number from 0 on");
-  record.seed = seed.json().get<std::uint64_t>();
+  document.seed = seed.json().get<std::uint64_t>();
   JsonObject batch(object.required("batch"));
-  record.batch.global_batch = batch.required("global_batch").integer(1);
-  record.batch.microbatch = batch.required("microbatch").integer(1);
-  record.batch.lanes = batch.required("lanes").integer(1);
+  document.batch.global_batch = batch.required("global_batch").integer(1);
+  document.batch.microbatch = batch.required("microbatch").integer(1);
+  document.batch.lanes = batch.required("lanes").integer(1);
   batch.finish();
-  record.segments = object.required("segments").list(segment_from_json);
+  document.segments = object.required("segments").list(segment_from_json);
   object.finish();
-  return record;
+  return document;
 }
 
 Segment segment_of(const layout::Plan& plan) {
@@ -171,13 +165,13 @@ Segment segment_of(const layout::Plan& plan) {
   return segment;
 }
 
-std::string show(const RunRecord& record) {
+std::string show(const RunDocument& document) {
   graph::Table table({"steps", ">ranks", "stages x replicas", "schedule", ">predicted ms",
                       ">measured ms", ">predicted peak", ">measured peak", "ended"});
-  for (const Segment& segment : record.segments) table.add(row(segment));
+  for (const Segment& segment : document.segments) table.add(row(segment));
   return fmt::format("run of {}, seed {}\n  batch of {} in {} lanes, microbatches of {}\n\n",
-                     record.model, record.seed, record.batch.global_batch, record.batch.lanes,
-                     record.batch.microbatch) +
+                     document.model, document.seed, document.batch.global_batch,
+                     document.batch.lanes, document.batch.microbatch) +
          "segments\n" + table.text();
 }
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <functional>
 
-namespace trireme::text {
+namespace trireme {
 
 /// Holds a file against other processes of the same machine, and of others where the file system
 /// carries locks over. The system frees it when its holder ends, however it ends.
@@ -15,7 +15,7 @@ class FileLock {
   /// on_wait   called once, where there is something to wait for.
   /// Errors    kIo where the file cannot be made; kTimeout after `max_wait`. Blocking.
   FileLock(const std::filesystem::path& path, std::chrono::milliseconds max_wait,
-           const std::function<void()>& on_wait);
+           const std::function<void()>& on_wait = {});
   ~FileLock();
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
@@ -24,4 +24,4 @@ class FileLock {
   int file_;
 };
 
-}  // namespace trireme::text
+}  // namespace trireme

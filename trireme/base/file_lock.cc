@@ -1,4 +1,4 @@
-#include "trireme/data/text/file_lock.h"
+#include "trireme/base/file_lock.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -11,7 +11,7 @@
 
 #include "trireme/base/error.h"
 
-namespace trireme::text {
+namespace trireme {
 namespace {
 
 constexpr std::chrono::milliseconds kPause{50};
@@ -29,7 +29,7 @@ void wait_for_lock(int file, const std::filesystem::path& path, std::chrono::mil
   while (::flock(file, LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
     if (errno != EWOULDBLOCK) fail("lock", path);
-    if (!is_told) on_wait();
+    if (!is_told && on_wait) on_wait();
     is_told = true;
     if (std::chrono::steady_clock::now() >= deadline) {
       throw Error(ErrorKind::kTimeout, "another process has held '" + path.string() + "' for " +
@@ -55,4 +55,4 @@ FileLock::FileLock(const std::filesystem::path& path, std::chrono::milliseconds 
 
 FileLock::~FileLock() { ::close(file_); }
 
-}  // namespace trireme::text
+}  // namespace trireme

@@ -23,7 +23,7 @@ struct Segment {
   int replicas = 1;
   std::string schedule;
   std::optional<double> predicted_step_ms;
-  std::vector<std::map<std::string, std::int64_t>> predicted_peak_bytes;  ///< By rank, by kind.
+  layout::PeakBytes predicted_peak_bytes;
 
   struct Measured {
     double median_step_ms = 0;
@@ -35,7 +35,7 @@ struct Segment {
 };
 
 /// A run: what is trained, and each of its starts.
-struct RunRecord {
+struct RunDocument {
   std::string model;
   std::map<std::string, std::string> options;  ///< train::training_facts
   std::uint64_t seed = 0;
@@ -45,13 +45,13 @@ struct RunRecord {
 
 inline constexpr DocumentKind kRunDocument{"trireme.run", 1};
 
-/// The record as file form (docs/formats.md). Errors of read_document and write_document.
-Json to_json(const RunRecord& record);
-void save(const RunRecord& record, const std::filesystem::path& path);
-RunRecord load_run(const std::filesystem::path& path);
+/// The run as file form (docs/formats.md). Errors of read_document and write_document.
+Json to_json(const RunDocument& document);
+void save(const RunDocument& document, const std::filesystem::path& path);
+RunDocument load_run(const std::filesystem::path& path);
 
 /// What was trained, and a row for each segment, for people.
-std::string show(const RunRecord& record);
+std::string show(const RunDocument& document);
 
 /// A segment of the plan, not yet measured.
 Segment segment_of(const layout::Plan& plan);
