@@ -72,7 +72,7 @@ TEST_F(Launchers, WorldsOfDifferentSizesAreNamed) {
 }
 
 TEST_F(Launchers, APortInUseIsNamed) {
-  const transport::Descriptor taken = transport::listen_on({"127.0.0.1", 0});
+  const Descriptor taken = transport::listen_on({"127.0.0.1", 0});
   const std::string port = std::to_string(transport::local_address(taken).port);
   const auto rank = start(
       kTwoStages,

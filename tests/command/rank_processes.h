@@ -99,7 +99,7 @@ class Process {
                                    pointers(settings).data());
     posix_spawn_file_actions_destroy(&files);
     if (failed != 0) throw std::runtime_error("cannot run " + words[0]);
-    ended_ = transport::Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+    ended_ = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
   }
 
   ~Process() {
@@ -144,7 +144,7 @@ class Process {
   std::string out_;
   std::string error_;
   pid_t pid_ = -1;
-  transport::Descriptor ended_;
+  Descriptor ended_;
   bool has_ended_ = false;
 };
 
@@ -230,7 +230,7 @@ class RankTest : public testing::Test {
 
 /// A port of this host that nobody uses.
 inline int free_port() {
-  const transport::Descriptor listener = transport::listen_on({"127.0.0.1", 0});
+  const Descriptor listener = transport::listen_on({"127.0.0.1", 0});
   return transport::local_address(listener).port;
 }
 

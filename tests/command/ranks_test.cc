@@ -141,6 +141,12 @@ TEST_F(RankTest, WhatCannotBeWrittenIsNoticedBeforeTheFirstStep) {
   EXPECT_THAT(error_of(1), HasSubstr("cannot write into '/nowhere'"));
 }
 
+TEST_F(RankTest, WhatALauncherLeftInTheEnvironmentIsNotTaken) {
+  const auto process = start(with(kTinyTraining, {"--stages", "2"}),
+                             {{"TRIREME_LAUNCHER_PID", "1"}, {"TRIREME_STORE_PORT", "1"}});
+  EXPECT_EQ(process->wait(), 0) << process->error() << errors();
+}
+
 TEST_F(RankTest, MoreStagesThanCuts) {
   run(with(kTinyTraining, {"--stages", "20", "--ranks", "2"}), 2);
   for (int rank = 0; rank < 2; ++rank) {

@@ -23,9 +23,11 @@ class Resume : public RankTest {
   /// Waits for the ranks of a launcher that was killed; nobody tells them but the system.
   static void expect_no_process() {
     const auto is_empty = [] {
-      while (::waitpid(-1, nullptr, WNOHANG) > 0) {
-      }
-      return errno == ECHILD;
+      pid_t ended = 0;
+      do {
+        ended = ::waitpid(-1, nullptr, WNOHANG);
+      } while (ended > 0);
+      return ended < 0 && errno == ECHILD;
     };
     wait_until(is_empty, "the end of a rank that has no launcher");
   }
@@ -121,6 +123,7 @@ inline void Resume::expect_same_bits_after_kills(int num_kills, unsigned seed) {
       EXPECT_GT(now, done);
     }
     done = now;
+    if (HasFailure()) return;  // the next ones would wait in vain too
   }
   const int steps = static_cast<int>(done) + 7;
   run(saving(training(path("run"), 2, steps), "weights"));

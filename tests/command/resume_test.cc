@@ -3,6 +3,7 @@
 #include "tests/command/resume.h"
 
 #include "tests/base/small_disk.h"
+#include "trireme/plan/profile/json.h"
 
 namespace trireme::command::test {
 namespace {
@@ -26,7 +27,8 @@ TEST_F(Resume, OnlyAsTheRunThatItWas) {
   EXPECT_THAT(run(words, 2)->error(), HasSubstr("learning_rate: the checkpoint says '0.001'"));
   words = training(path("run"), 2, 6);
   *std::find(words.begin(), words.end(), "transformer") = "mlp";
-  EXPECT_EQ(run(words, 2)->error().empty(), false);
+  EXPECT_THAT(run(words, 2)->error(), HasSubstr("graph: the checkpoint says"));
+  EXPECT_FALSE(std::filesystem::exists(path("run") + "/profile-2.json")) << "measured in vain";
   EXPECT_EQ(expect_whole("run"), 3);
 }
 
@@ -38,15 +40,29 @@ TEST_F(Resume, NotBackwards) {
   EXPECT_THAT(text_of(path("run") + "/run.json"), testing::Not(HasSubstr("plan-2.json")));
 }
 
-// The profile was written and not yet the topology; or both are of another model.
+// A kill between the two files of a measurement leaves a topology alone.
 TEST_F(Resume, MeasuresAgainWhatIsNotWhole) {
   run(training(path("run"), 1, 3));
   std::filesystem::copy(path("run") + "/topology-1.json", path("run") + "/topology-2.json");
   run(training(path("run"), 2, 6));
-  std::filesystem::copy(path("run") + "/profile-2.json", path("run") + "/profile-1.json",
-                        std::filesystem::copy_options::overwrite_existing);
-  run(training(path("run"), 1, 9));
-  EXPECT_EQ(expect_whole("run"), 9);
+  EXPECT_EQ(profile::load(path("run") + "/profile-2.json").num_busy_ranks, 2);
+}
+
+TEST_F(Resume, MeasuresAgainWhatIsOfOtherRanks) {
+  run(training(path("run"), 2, 3));
+  for (const std::string file : {"/profile-", "/topology-"}) {
+    std::filesystem::copy(path("run") + file + "2.json", path("run") + file + "1.json");
+  }
+  run(training(path("run"), 1, 6));
+  EXPECT_EQ(profile::load(path("run") + "/profile-1.json").num_busy_ranks, 1);
+  EXPECT_EQ(expect_whole("run"), 6);
+}
+
+TEST_F(Resume, ARenamedCheckpointIsNotItsStep) {
+  run(training(path("run"), 1, 3));
+  std::filesystem::rename(checkpoints("run").published(3), checkpoints("run").published(5));
+  EXPECT_THAT(run(training(path("run"), 1, 9), 1)->error(),
+              HasSubstr("the checkpoint of step 5 says that it is of step 3"));
 }
 
 TEST_F(Resume, SaysThatSamplesAreFew) {

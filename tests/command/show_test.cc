@@ -5,6 +5,7 @@
 #include "tests/command/verb_runs.h"
 #include "trireme/base/files.h"
 #include "trireme/base/json.h"
+#include "trireme/engine/checkpoint/index.h"
 #include "trireme/plan/graph/file.h"
 #include "trireme/plan/layout/json.h"
 #include "trireme/plan/layout/planned_graph.h"
@@ -81,6 +82,16 @@ TEST_F(Show, DrawsTimelines) {
   EXPECT_THAT(text, HasSubstr("rank 0 | BBBB"));
 }
 
+TEST_F(Show, ListsTheTensorsOfACheckpoint) {
+  checkpoint::Index index{.step = 7, .position = 56, .facts = {{"seed", "1"}}};
+  index.contents.files = {{"rank-0.safetensors", 10, std::string(64, 'a')}};
+  index.contents.tensors["parameters/w"] = {Dtype::kF32, {2, 3}, {{"rank-0.safetensors", 0, 2}}};
+  checkpoint::save(index, path("index.json"));
+  const std::string text = show("index.json");
+  EXPECT_THAT(text, HasSubstr("checkpoint after 7 steps"));
+  EXPECT_THAT(text, HasSubstr("parameters/w  f32 [2, 3]"));
+}
+
 const char* const kRun = R"({"format": "trireme.run", "version": 1, "model": "t5", "seed": 0,
   "options": {}, "batch": {"global_batch": 64, "microbatch": 8, "lanes": 2}, "segments": [
     {"first_step": 0, "end_step": 50, "ranks": 2, "stages": 2, "replicas": 1,
@@ -115,11 +126,15 @@ TEST_F(Show, NamesWhatItCannotShow) {
   says("{}", "has no field \"format\"", 2);
   says(R"({"format": "trireme.oar"})", "it shows trireme.graph, trireme.profile", 2);
   for (const char* format : {"graph", "profile", "topology", "plan", "parameter_map", "schedule",
-                             "step_program", "timeline", "run"}) {
-    says(R"({"format": "trireme.)" + std::string(format) + R"(", "version": 1})", "missing", 1);
+                             "step_program", "timeline", "run", "checkpoint"}) {
+    const bool needs_hash = std::string_view(format) == "checkpoint";
+    says(R"({"format": "trireme.)" + std::string(format) + R"(", "version": 1})",
+         needs_hash ? "no field sha256" : "missing", 1);
     says(R"({"format": "trireme.)" + std::string(format) + R"(", "version": 2})", "version 2", 2);
   }
   says(R"({"format": "trireme.run", "version": 1, "model": 3, "sha256": "0"})", "sha256", 1);
+  std::string text = kRun;
+  says(text.replace(text.find("unknown"), 7, "done"), "'done' where there are figures", 1);
 }
 
 TEST_F(Show, RefusesAGraphThatAddsNothing) {

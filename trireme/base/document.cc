@@ -52,8 +52,12 @@ void check_version(const DocumentKind& kind, JsonObject& object, const std::stri
   }
 }
 
-void check_hash(Json& document, JsonObject& object, const std::string& origin) {
+void check_hash(const DocumentKind& kind, Json& document, JsonObject& object,
+                const std::string& origin) {
   const std::optional<JsonField> field = object.optional("sha256");
+  if (!field && kind.needs_hash) {
+    throw Error(ErrorKind::kCorruptData, "'" + origin + "' has no field sha256; get it again");
+  }
   if (!field) return;
   const std::string claimed = field->text();
   document.erase("sha256");
@@ -62,7 +66,9 @@ void check_hash(Json& document, JsonObject& object, const std::string& origin) {
     throw Error(ErrorKind::kCorruptData,
                 "'" + origin + "' was changed or damaged: its sha256 says " +
                     claimed.substr(0, 64) + ", its content has " + actual +
-                    "; if you edited it, delete its line \"sha256\", else get it again");
+                    (kind.needs_hash ? "; get it again"
+                                     : "; if you edited it, delete its line \"sha256\", else get "
+                                       "it again"));
   }
 }
 
@@ -84,7 +90,7 @@ Json parse_document(const DocumentKind& kind, std::string_view text, std::string
   check_format(kind, document, name);
   JsonObject object(JsonField(document, name));
   check_version(kind, object, name);
-  check_hash(document, object, name);
+  check_hash(kind, document, object, name);
   document.erase("format");
   document.erase("version");
   return document;

@@ -13,12 +13,13 @@ namespace trireme {
 struct DocumentKind {
   std::string_view format;
   int version;
+  bool needs_hash = false;  ///< Nobody edits it by hand: refused without its field `sha256`.
 };
 
 /// A document is a JSON object with the fields `format`, `version` and `sha256` beside those of
 /// its body. `sha256` is that of `compact_text` of the object without this field, so that other
 /// programs can write one (docs/formats.md shows how). A document without the field is accepted
-/// too: whoever edits one by hand deletes it.
+/// too, where its kind does not need it: whoever edits one by hand deletes it.
 ///
 /// body     an object without these three fields, else kInvalidArgument.
 std::string document_sha256(const DocumentKind& kind, const Json& body);

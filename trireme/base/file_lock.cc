@@ -2,24 +2,18 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <string>
-#include <system_error>
 #include <thread>
 
 #include "trireme/base/error.h"
+#include "trireme/base/system_error.h"
 
 namespace trireme {
 namespace {
 
 constexpr std::chrono::milliseconds kPause{50};
-
-[[noreturn]] void fail(const std::string& action, const std::filesystem::path& path) {
-  throw Error(ErrorKind::kIo, "cannot " + action + " '" + path.string() +
-                                  "': " + std::generic_category().message(errno));
-}
 
 /// Waits for the lock of an open file.
 void wait_for_lock(int file, const std::filesystem::path& path, std::chrono::milliseconds max_wait,
@@ -28,7 +22,7 @@ void wait_for_lock(int file, const std::filesystem::path& path, std::chrono::mil
   bool is_told = false;
   while (::flock(file, LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
-    if (errno != EWOULDBLOCK) fail("lock", path);
+    if (errno != EWOULDBLOCK) throw_system_error("lock", path, errno);
     if (!is_told && on_wait) on_wait();
     is_told = true;
     if (std::chrono::steady_clock::now() >= deadline) {
@@ -44,15 +38,8 @@ void wait_for_lock(int file, const std::filesystem::path& path, std::chrono::mil
 FileLock::FileLock(const std::filesystem::path& path, std::chrono::milliseconds max_wait,
                    const std::function<void()>& on_wait)
     : file_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
-  if (file_ < 0) fail("open the lock", path);
-  try {
-    wait_for_lock(file_, path, max_wait, on_wait);
-  } catch (...) {
-    ::close(file_);
-    throw;
-  }
+  if (!file_.is_open()) throw_system_error("open the lock", path, errno);
+  wait_for_lock(file_.number(), path, max_wait, on_wait);
 }
-
-FileLock::~FileLock() { ::close(file_); }
 
 }  // namespace trireme

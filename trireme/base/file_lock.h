@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <functional>
 
+#include "trireme/base/descriptor.h"
+
 namespace trireme {
 
 /// Holds a file against other processes of the same machine, and of others where the file system
@@ -13,15 +15,13 @@ class FileLock {
   /// Makes the file where it is missing, and waits while another holder has it.
   ///
   /// on_wait   called once, where there is something to wait for.
-  /// Errors    kIo where the file cannot be made; kTimeout after `max_wait`. Blocking.
+  /// Errors    kIo, kResourceExhausted where the file cannot be made; kTimeout after `max_wait`.
+  /// Blocking.
   FileLock(const std::filesystem::path& path, std::chrono::milliseconds max_wait,
            const std::function<void()>& on_wait = {});
-  ~FileLock();
-  FileLock(const FileLock&) = delete;
-  FileLock& operator=(const FileLock&) = delete;
 
  private:
-  int file_;
+  Descriptor file_;
 };
 
 }  // namespace trireme

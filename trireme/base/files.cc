@@ -6,52 +6,28 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <system_error>
 #include <utility>
 
+#include "trireme/base/descriptor.h"
 #include "trireme/base/error.h"
+#include "trireme/base/system_error.h"
 
 namespace trireme {
 namespace {
 
 [[noreturn]] void fail(const std::string& action, const std::filesystem::path& path) {
-  const int code = errno;
-  const bool is_full = code == ENOSPC || code == EDQUOT || code == EMFILE || code == ENFILE;
-  throw Error(
-      is_full ? ErrorKind::kResourceExhausted : ErrorKind::kIo,
-      "cannot " + action + " '" + path.string() + "': " + std::generic_category().message(code));
+  throw_system_error(action, path, errno);
 }
 
-/// An open file that closes itself.
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  int number() const { return number_; }
-
-  /// Closes now, so that a late write error is seen.
-  bool close() { return ::close(std::exchange(number_, -1)) == 0; }
-
- private:
-  int number_;
-};
-
-/// Removes the temporary file unless it was renamed.
+/// A file that is removed in the end, where it still has its name.
 class TemporaryFile {
  public:
   explicit TemporaryFile(std::filesystem::path path) : path_(std::move(path)) {}
-  ~TemporaryFile() {
-    if (!path_.empty()) ::unlink(path_.c_str());
-  }
+  ~TemporaryFile() { ::unlink(path_.c_str()); }
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
 
-  void keep() { path_.clear(); }
+  const std::filesystem::path& path() const { return path_; }
 
  private:
   std::filesystem::path path_;
@@ -61,7 +37,7 @@ template <typename Content>
 Content read_whole(const std::filesystem::path& path) {
   // Non-blocking, so that opening a pipe nobody writes to cannot hang.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.number() < 0) fail("open", path);
+  if (!file.is_open()) fail("open", path);
   struct stat status {};
   if (::fstat(file.number(), &status) != 0) fail("inspect", path);
   if (!S_ISREG(status.st_mode)) {
@@ -93,15 +69,21 @@ void write_all(int file, std::span<const std::byte> content, const std::filesyst
   }
 }
 
-/// Opens a file that did not exist before; sets `path` to its name.
-int create_beside(const std::filesystem::path& target, std::filesystem::path& path) {
+/// Makes a file that did not exist before; its path.
+std::filesystem::path create_beside(const std::filesystem::path& target) {
   constexpr int kMaxAttempts = 100;
   for (int attempt = 0;; ++attempt) {
-    path = target;
+    std::filesystem::path path = target;
     path += ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(attempt);
-    const int number = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (number >= 0 || errno != EEXIST || attempt == kMaxAttempts) return number;
+    const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (file.is_open()) return path;
+    if (errno != EEXIST || attempt == kMaxAttempts) fail("create", path);
   }
+}
+
+bool is_folder(const std::filesystem::path& path) {
+  std::error_code ignored;  // what cannot be looked at is none
+  return std::filesystem::is_directory(path, ignored);
 }
 
 std::filesystem::path folder_of(const std::filesystem::path& path) {
@@ -116,17 +98,20 @@ std::vector<std::byte> read_file_bytes(const std::filesystem::path& path) {
   return read_whole<std::vector<std::byte>>(path);
 }
 
-void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> content) {
-  std::filesystem::path temporary;
-  Descriptor file(create_beside(path, temporary));
-  if (file.number() < 0) fail("create", temporary);
-  TemporaryFile guard(temporary);
-  write_all(file.number(), content, temporary);
-  if (::fsync(file.number()) != 0) fail("sync", temporary);
-  if (!file.close()) fail("close", temporary);
-  if (::rename(temporary.c_str(), path.c_str()) != 0) fail("replace", path);
-  guard.keep();
+void write_atomically(const std::filesystem::path& path,
+                      const std::function<void(const std::filesystem::path&)>& write) {
+  const TemporaryFile temporary(create_beside(path));
+  write(temporary.path());
+  if (::rename(temporary.path().c_str(), path.c_str()) != 0) fail("replace", path);
   sync_folder(folder_of(path));
+}
+
+void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> content) {
+  write_atomically(path, [content](const std::filesystem::path& temporary) {
+    FileWriter file(temporary);
+    file.write(content);
+    file.finish();
+  });
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content) {
@@ -135,36 +120,31 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
 
 FileWriter::FileWriter(std::filesystem::path path)
     : path_(std::move(path)),
-      descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
-  if (descriptor_ < 0) fail("create", path_);
+      file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+  if (!file_.is_open()) fail("create", path_);
 }
 
-FileWriter::~FileWriter() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+void FileWriter::write(std::span<const std::byte> bytes) {
+  write_all(file_.number(), bytes, path_);
 }
-
-void FileWriter::write(std::span<const std::byte> bytes) { write_all(descriptor_, bytes, path_); }
 
 void FileWriter::finish() {
-  if (::fsync(descriptor_) != 0) fail("sync", path_);
-  if (::close(std::exchange(descriptor_, -1)) != 0) fail("close", path_);
+  if (::fsync(file_.number()) != 0) fail("sync", path_);
+  if (!file_.close()) fail("close", path_);
 }
 
 void sync_folder(const std::filesystem::path& folder) {
   const Descriptor file(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (file.number() < 0) fail("open folder", folder);
+  if (!file.is_open()) fail("open folder", folder);
   // EINVAL: the file system has nothing to sync for folders.
   if (::fsync(file.number()) != 0 && errno != EINVAL) fail("sync folder", folder);
 }
 
 void make_folder(const std::filesystem::path& path) {
-  if (path.empty() || std::filesystem::is_directory(path)) return;
+  if (path.empty() || is_folder(path)) return;
   make_folder(path.parent_path());
   if (::mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) fail("make the folder", path);
-  if (!std::filesystem::is_directory(path)) {
-    errno = ENOTDIR;
-    fail("make the folder", path);
-  }
+  if (!is_folder(path)) throw_system_error("make the folder", path, ENOTDIR);
   sync_folder(folder_of(path));
 }
 
@@ -175,10 +155,7 @@ void rename_durably(const std::filesystem::path& from, const std::filesystem::pa
 }
 
 void check_writable(const std::filesystem::path& path) {
-  if (std::filesystem::is_directory(path)) {
-    errno = EISDIR;
-    fail("write", path);
-  }
+  if (is_folder(path)) throw_system_error("write", path, EISDIR);
   const std::filesystem::path folder = folder_of(path);
   if (::access(folder.c_str(), W_OK | X_OK) != 0) fail("write into", folder);
 }

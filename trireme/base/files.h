@@ -2,10 +2,13 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "trireme/base/descriptor.h"
 
 namespace trireme {
 
@@ -35,9 +38,6 @@ class FileWriter {
  public:
   /// Makes the file; an older one is replaced.
   explicit FileWriter(std::filesystem::path path);
-  ~FileWriter();
-  FileWriter(const FileWriter&) = delete;
-  FileWriter& operator=(const FileWriter&) = delete;
 
   void write(std::span<const std::byte> bytes);
 
@@ -46,8 +46,16 @@ class FileWriter {
 
  private:
   std::filesystem::path path_;
-  int descriptor_;
+  Descriptor file_;
 };
+
+/// Makes `path` hold what `write` writes into the temporary file that it gets, as
+/// `write_file_atomically` does for content that is at hand. `write` syncs the file: FileWriter
+/// does.
+///
+/// Errors   those of `write_file_atomically` and of `write`.
+void write_atomically(const std::filesystem::path& path,
+                      const std::function<void(const std::filesystem::path&)>& write);
 
 /// Waits until the names in `folder` are on the device: new, renamed and removed files. kIo.
 void sync_folder(const std::filesystem::path& folder);

@@ -3,27 +3,20 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <system_error>
 #include <utility>
 
+#include "trireme/base/descriptor.h"
 #include "trireme/base/error.h"
+#include "trireme/base/system_error.h"
 
 namespace trireme {
 namespace {
 
-[[noreturn]] void fail(const std::string& action, const std::filesystem::path& path, int code) {
-  const bool is_full = code == ENOMEM || code == EMFILE || code == ENFILE;
-  throw Error(
-      is_full ? ErrorKind::kResourceExhausted : ErrorKind::kIo,
-      "cannot " + action + " '" + path.string() + "': " + std::generic_category().message(code));
-}
-
 std::span<const std::byte> map(int file, const std::filesystem::path& path) {
-  struct stat status{};
-  if (::fstat(file, &status) != 0) fail("inspect", path, errno);
+  struct stat status {};
+  if (::fstat(file, &status) != 0) throw_system_error("inspect", path, errno);
   if (!S_ISREG(status.st_mode)) {
     throw Error(ErrorKind::kInvalidArgument,
                 "'" + path.string() + "' is not a regular file; expected a file");
@@ -31,22 +24,16 @@ std::span<const std::byte> map(int file, const std::filesystem::path& path) {
   const auto size = static_cast<std::size_t>(status.st_size);
   if (size == 0) return {};  // the system maps no empty range
   void* begin = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file, 0);
-  if (begin == MAP_FAILED) fail("map", path, errno);
+  if (begin == MAP_FAILED) throw_system_error("map", path, errno);
   return {static_cast<const std::byte*>(begin), size};
 }
 
 }  // namespace
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) fail("open", path, errno);
-  try {
-    bytes_ = map(file, path);
-  } catch (...) {
-    ::close(file);
-    throw;
-  }
-  ::close(file);  // the mapping stays
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.is_open()) throw_system_error("open", path, errno);
+  bytes_ = map(file.number(), path);  // stays when the file is closed
 }
 
 MappedFile::~MappedFile() {

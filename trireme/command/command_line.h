@@ -12,7 +12,7 @@ class App;
 
 namespace trireme {
 
-/// Gives a program every verb: record, partition, train, verify, show.
+/// Gives a program every verb: record, profile, partition, train, show and the others of `--help`.
 ///
 ///     int main(int argc, char** argv) { return trireme::run_command_line(argc, argv, make); }
 ///

@@ -10,7 +10,7 @@
 
 namespace trireme::command {
 
-/// What is printed when training has ended.
+/// What is said, and the weights that are written, when training has ended.
 class Ending {
  public:
   /// bytes, resident   of the ranks that have most.

@@ -26,19 +26,22 @@ using Clock = std::chrono::steady_clock;
 struct Process {
   int rank = 0;
   pid_t pid = -1;
-  transport::Descriptor ended;
+  Descriptor ended;
 };
 
 std::vector<std::string> environment_of(int rank, int num_ranks, const transport::Address& store) {
-  std::vector<std::string> variables;
+  const std::vector<std::string> own = {
+      "TRIREME_RANK=" + std::to_string(rank), "TRIREME_WORLD_SIZE=" + std::to_string(num_ranks),
+      "TRIREME_STORE_HOST=" + store.host, "TRIREME_STORE_PORT=" + std::to_string(store.port),
+      "TRIREME_LAUNCHER_PID=" + std::to_string(getpid())};
+  std::vector<std::string> variables = own;
   for (char** entry = environ; *entry != nullptr; ++entry) {
-    if (std::strncmp(*entry, "TRIREME_RANK=", 13) != 0) variables.emplace_back(*entry);
+    const std::string_view inherited = *entry;
+    const auto is_same = [inherited](const std::string& mine) {
+      return inherited.starts_with(mine.substr(0, mine.find('=') + 1));
+    };
+    if (std::none_of(own.begin(), own.end(), is_same)) variables.emplace_back(inherited);
   }
-  variables.push_back("TRIREME_RANK=" + std::to_string(rank));
-  variables.push_back("TRIREME_WORLD_SIZE=" + std::to_string(num_ranks));
-  variables.push_back("TRIREME_STORE_HOST=" + store.host);
-  variables.push_back("TRIREME_STORE_PORT=" + std::to_string(store.port));
-  variables.push_back("TRIREME_LAUNCHER_PID=" + std::to_string(getpid()));
   return variables;
 }
 
@@ -64,7 +67,7 @@ Process start(int rank, int num_ranks, std::span<const char* const> argv,
     throw Error(ErrorKind::kIo, std::string("cannot watch a rank's process: ") +
                                     std::strerror(errno) + "; Linux 5.3 or later is needed");
   }
-  process.ended = transport::Descriptor(descriptor);
+  process.ended = Descriptor(descriptor);
   return process;
 }
 

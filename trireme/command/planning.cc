@@ -28,8 +28,8 @@ measure::UpdateFunction update_of(const train::OptimizerOptions& options) {
 }
 
 /// What ranks must have in common: their measurements become one profile.
-std::string shared_text(const MeasureOptions& options, const Context& context) {
-  return train::to_text({.seed = context.seed, .optimizer = options.optimizer}) +
+std::string shared_text(const MeasureOptions& options) {
+  return train::to_text({.seed = options.seed, .optimizer = options.optimizer}) +
          fmt::format("microbatch {}\ndevice memory {}\n", options.microbatch,
                      options.device_memory_bytes);
 }
@@ -37,17 +37,16 @@ std::string shared_text(const MeasureOptions& options, const Context& context) {
 }  // namespace
 
 Measurement measure(const Workload& workload, const record::Recording& recorded,
-                    const MeasureOptions& options, const Context& context,
-                    const train::World* world) {
+                    const MeasureOptions& options, const train::World* world) {
   const train::StepReader reader(
       workload, {.global_batch = options.microbatch, .microbatch = options.microbatch, .lanes = 1},
-      context.seed);
+      options.seed);
   const Batch batch = reader.read(0, 0);
   std::unique_ptr<collectives::Group> group;
   measure::BusyRanks ranks;
   if (world != nullptr) {
     train::require_same(*world, graph::graph_sha256(recorded.graph), "model");
-    train::require_same(*world, shared_text(options, context), "options of the profile");
+    train::require_same(*world, shared_text(options), "options of the profile");
     group = train::make_world_group(*world, "profile");
     ranks = measure::BusyRanks(*group, world->watch);
   }

@@ -20,6 +20,7 @@ struct Measurement {
 struct MeasureOptions {
   std::int64_t microbatch = 8;
   std::int64_t device_memory_bytes = 0;  ///< 0: an equal part of the host's.
+  std::uint64_t seed = 0;
   train::OptimizerOptions optimizer;
 };
 
@@ -29,8 +30,7 @@ struct MeasureOptions {
 /// recorded   of the workload's model in train mode.
 /// world      null where there is only this process.
 Measurement measure(const Workload& workload, const record::Recording& recorded,
-                    const MeasureOptions& options, const Context& context,
-                    const train::World* world);
+                    const MeasureOptions& options, const train::World* world);
 
 /// What is asked of a plan that a profile decides.
 struct DecideOptions {

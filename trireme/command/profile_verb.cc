@@ -28,7 +28,7 @@ int profile_rank(const Options& options, const Context& context, const Connected
   const train::BatchReader reader(workload.training, workload.model);
   const auto recorded = record::record(workload.model, reader.maker(), graph::Mode::kTrain);
   const auto [profile, topology] =
-      measure(workload, recorded, options.measure, context, world ? &*world : nullptr);
+      measure(workload, recorded, options.measure, world ? &*world : nullptr);
   if (world && world->rank() != 0) return 0;
   const std::string sha256 = profile::save(profile, options.out);
   topology::save(topology, options.topology);
@@ -60,6 +60,7 @@ Body add_profile(CLI::App& app, Context& context) {
   add_optimizer_options(app, options->measure.optimizer);
   app.footer("Example: trireme profile --ranks 2 --microbatch 8 --out profile.json");
   return [options, &context] {
+    options->measure.seed = context.seed;
     return run_ranks(context, options->ranks, [&](const ConnectedWorld* world) {
       return profile_rank(*options, context, world);
     });

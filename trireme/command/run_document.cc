@@ -12,6 +12,8 @@
 namespace trireme::command {
 namespace {
 
+const char* ending_of(const Segment& segment) { return segment.measured ? "done" : "unknown"; }
+
 Json to_json(const Segment& segment) {
   Json json = {{"first_step", segment.first_step},
                {"end_step", segment.end_step},
@@ -20,7 +22,7 @@ Json to_json(const Segment& segment) {
                {"stages", segment.stages},
                {"replicas", segment.replicas},
                {"schedule", segment.schedule},
-               {"ended", segment.measured ? "done" : "unknown"}};
+               {"ended", ending_of(segment)}};
   if (!segment.timeline.empty()) json["timeline"] = segment.timeline;
   if (segment.predicted_step_ms) {
     json["predicted_step_ms"] = *segment.predicted_step_ms;
@@ -75,12 +77,15 @@ Segment segment_from_json(const JsonField& field) {
   segment.stages = object.required("stages").index(1);
   segment.replicas = object.required("replicas").index(1);
   segment.schedule = object.required("schedule").text();
-  object.required("ended").text();
+  const JsonField ended = object.required("ended");
   if (const auto step = object.optional("predicted_step_ms")) {
     segment.predicted_step_ms = step->real();
     segment.predicted_peak_bytes = object.required("predicted_peak_bytes").list(bytes_from_json);
   }
   segment.measured = measured_from_json(object);
+  if (ended.text() != ending_of(segment)) {
+    ended.fail_expected("'done' where there are figures, else 'unknown'");
+  }
   object.finish();
   return segment;
 }
@@ -111,7 +116,7 @@ std::vector<std::string> row(const Segment& segment) {
           milliseconds(step_ms),
           predicted_peak(segment),
           measured_peak(segment),
-          segment.measured ? "done" : "unknown"};
+          ending_of(segment)};
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
 #include "trireme/command/run_folder.h"
 
 #include <chrono>
-#include <system_error>
+#include <fstream>
 
 #include "trireme/base/error.h"
 #include "trireme/base/files.h"
+#include "trireme/base/system_error.h"
 
 namespace trireme::command {
 
@@ -23,11 +24,18 @@ std::string RunFolder::name_for(const std::string& what, int ranks) {
   return what + "-" + std::to_string(ranks) + ".json";
 }
 
-void end_last_line(const std::filesystem::path& path) {
-  if (!std::filesystem::exists(path)) return;
-  std::string text = read_file(path);
-  if (text.empty() || text.back() == '\n') return;
-  write_file_atomically(path, text + "\n");
+void cut_half_line(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return;
+  file.seekg(0, std::ios::end);
+  std::streamoff end = file.tellg();
+  const std::streamoff size = end;
+  const auto is_half = [&] { return file.seekg(end - 1) && file.peek() != '\n'; };
+  while (end > 0 && is_half()) --end;
+  if (end == size) return;
+  std::error_code problem;
+  std::filesystem::resize_file(path, static_cast<std::uintmax_t>(end), problem);
+  if (problem) throw_system_error("cut the last line of", path, problem);
 }
 
 }  // namespace trireme::command

@@ -26,7 +26,7 @@ class RunFolder {
   std::filesystem::path metrics() const { return path("metrics.jsonl"); }
   checkpoint::Folder checkpoints() const { return checkpoint::Folder(path("checkpoints")); }
 
-  /// `plan-4.json` and its like: what is made for so many ranks.
+  /// `profile-4.json` and its like: what is made for so many ranks.
   static std::string name_for(const std::string& what, int ranks);
 
  private:
@@ -34,8 +34,8 @@ class RunFolder {
   std::optional<FileLock> lock_;
 };
 
-/// Ends the last line of a file of lines, which a killed run may have left half written. Nothing
+/// Cuts off the last line of a file of lines where a killed run has left it half written. Nothing
 /// where there is no file. kIo.
-void end_last_line(const std::filesystem::path& path);
+void cut_half_line(const std::filesystem::path& path);
 
 }  // namespace trireme::command

@@ -25,6 +25,11 @@ namespace {
                           folder.root().string(), step));
 }
 
+bool is_there(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
 /// A run does not go back.
 void check_end(std::int64_t start, std::int64_t end) {
   if (end >= start) return;
@@ -37,15 +42,29 @@ bool fits(const Measurement& measurement, const graph::Graph& graph, const Train
           int num_ranks) {
   return measurement.profile.graph_sha256 == graph::graph_sha256(graph) &&
          measurement.profile.microbatch == options.plan.batch.microbatch &&
+         measurement.profile.num_busy_ranks == num_ranks &&
          static_cast<int>(measurement.topology.ranks.size()) == num_ranks;
 }
 
-/// Whether ranks lie on the same hosts as when they were measured.
-bool same_hosts(const topology::Topology& a, const topology::Topology& b) {
-  const auto is_same = [](const topology::Host& x, const topology::Host& y) {
+/// Whether each rank lies on the host on which it was measured.
+bool same_places(const topology::Topology& a, const topology::Topology& b) {
+  const auto same_host = [](const topology::Host& x, const topology::Host& y) {
     return x.name == y.name && x.num_cores == y.num_cores;
   };
-  return std::equal(a.hosts.begin(), a.hosts.end(), b.hosts.begin(), b.hosts.end(), is_same);
+  const auto same_rank = [](const topology::RankPlace& x, const topology::RankPlace& y) {
+    return x.host == y.host;
+  };
+  return std::equal(a.hosts.begin(), a.hosts.end(), b.hosts.begin(), b.hosts.end(), same_host) &&
+         std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), b.ranks.end(), same_rank);
+}
+
+/// The checkpoint of a step; kCorruptData where it says that it is another's.
+void check_step(const checkpoint::Reader& reader, std::int64_t step) {
+  if (reader.index().step == step) return;
+  throw Error(ErrorKind::kCorruptData,
+              fmt::format("the checkpoint of step {} says that it is of step {}; its folder was "
+                          "renamed",
+                          step, reader.index().step));
 }
 
 }  // namespace
@@ -62,7 +81,17 @@ RunSession::RunSession(const TrainOptions& options, const Context& context,
   const std::string text =
       train::from_first(world, newest ? std::to_string(*newest) : "", "run folder");
   if (!text.empty()) start_ = std::stoll(text);
+  if (start_) check_end(*start_, options.report.num_steps);
   saved_ = start_;
+}
+
+void RunSession::check_goes_on(const Training& training) const {
+  if (!start_) return;
+  const checkpoint::Index index =
+      checkpoint::load(folder_.checkpoints().published(*start_) / "index.json");
+  train::check_facts(index.facts,
+                     train::training_facts(training.workload, training.recorded,
+                                           {.batch = options_.plan.batch}, options_.session));
 }
 
 std::string RunSession::file_for(const std::string& what) const {
@@ -82,9 +111,9 @@ Measurement RunSession::named_measurement(const graph::Graph& graph) const {
 /// One of this folder, if it is of this model and these hosts. Memory is that of now.
 std::optional<Measurement> RunSession::kept_measurement(const graph::Graph& graph,
                                                         topology::Topology now) const {
-  if (!std::filesystem::exists(profile_file())) return std::nullopt;
+  if (!is_there(profile_file())) return std::nullopt;
   Measurement kept{profile::load(profile_file()), topology::load(topology_file())};
-  if (!fits(kept, graph, options_, world_.size()) || !same_hosts(kept.topology, now)) {
+  if (!fits(kept, graph, options_, world_.size()) || !same_places(kept.topology, now)) {
     world_.watch.logger.info("measured anew: " + profile_file() + " is of other hosts or a model");
     return std::nullopt;
   }
@@ -106,8 +135,11 @@ bool RunSession::has_measurement(const graph::Graph& graph) {
 
 void RunSession::keep(Measurement measurement) {
   if (world_.rank() != 0) return;
+  std::error_code ignored;
+  std::filesystem::remove(profile_file(),
+                          ignored);  // a kill leaves no profile without its topology
   topology::save(measurement.topology, topology_file());
-  profile::save(measurement.profile, profile_file());  // last: a kill leaves none without the other
+  profile::save(measurement.profile, profile_file());
   measurement_ = std::move(measurement);
 }
 
@@ -133,14 +165,14 @@ void RunSession::begin(const Training& training, train::RankSession& session) {
       train::training_facts(training.workload, training.recorded, session.plan(), options_.session);
   if (start_) {
     checkpoint::Reader reader(folder_.checkpoints().published(*start_));
+    check_step(reader, *start_);
     for (const std::string& warning : train::check_facts(reader.index().facts, facts_)) {
       world_.watch.logger.warning("weights may differ in their last bits: " + warning);
     }
     session.resume(reader);
-    check_end(*start_, options_.report.num_steps);
   }
   if (world_.rank() != 0) return;
-  const bool goes_on = start_ && std::filesystem::exists(folder_.document());
+  const bool goes_on = start_ && is_there(folder_.document());
   if (goes_on) document_ = load_run(folder_.document());
   document_.model = context_.model_name();
   document_.options = facts_;
@@ -176,9 +208,12 @@ bool RunSession::is_evaluation_due(const train::RankSession& session) const {
   return every > 0 ? step % every == 0 : step == 0;
 }
 
-void RunSession::end(train::RankSession& session, const Segment::Measured& measured,
-                     const std::vector<timeline::Timeline>& timelines) {
+void RunSession::save_last(train::RankSession& session) {
   if (saved_ != session.next_step()) save(session);
+}
+
+void RunSession::end(const Segment::Measured& measured,
+                     const std::vector<timeline::Timeline>& timelines) {
   if (!has_segment_) return;
   Segment& segment = document_.segments.back();
   if (!timelines.empty()) {

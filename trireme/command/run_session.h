@@ -20,8 +20,13 @@ class RunSession {
  public:
   /// Takes the folder; looks whether there is something to go on from. Every rank calls it.
   ///
-  /// Errors   kInvalidArgument where the folder holds a run and --resume was not given.
+  /// Errors   kInvalidArgument where the folder holds a run and --resume was not given, or one of
+  ///          more steps than are asked for.
   RunSession(const TrainOptions& options, const Context& context, const train::World& world);
+
+  /// Looks whether the run would go on as what wrote the checkpoint, as far as that does not need a
+  /// plan: before anything is measured. Errors of `begin`.
+  void check_goes_on(const Training& training) const;
 
   /// A measurement of these ranks that was kept, or that the options name; the same answer on all
   /// ranks, the measurement on rank 0. Every rank calls it.
@@ -44,9 +49,11 @@ class RunSession {
 
   bool is_evaluation_due(const train::RankSession& session) const;
 
-  /// A last checkpoint if there is none of the last step, and run.json. Every rank calls it.
-  void end(train::RankSession& session, const Segment::Measured& measured,
-           const std::vector<timeline::Timeline>& timelines);
+  /// A checkpoint of the last step, if there is none. Every rank calls it.
+  void save_last(train::RankSession& session);
+
+  /// What this start has done, into run.json. On rank 0; elsewhere nothing.
+  void end(const Segment::Measured& measured, const std::vector<timeline::Timeline>& timelines);
 
   /// Step that the run went on from; nothing where it began.
   std::optional<std::int64_t> resumed_from() const { return start_; }

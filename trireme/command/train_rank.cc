@@ -46,9 +46,11 @@ std::string shared_text(const TrainOptions& options) {
   const RunOptions& run = options.run;
   return train::to_text(options.session) +
          fmt::format(
-             "steps {}\nsave {}\ntimeline {}\nrun {}\ncheckpoint_every {}\nevaluate_every {}\n",
+             "steps {}\nsave {}\ntimeline {}\nrun {}\nplan {}\ncheckpoint_every {}\n"
+             "evaluate_every {}\n",
              options.report.num_steps, !options.save.empty(), !options.timeline.empty(), run.folder,
-             run.checkpoint_every, run.evaluate_every);
+             options.plans_itself() ? "measured" : "given", run.checkpoint_every,
+             run.evaluate_every);
 }
 
 std::int64_t parameter_bytes(const graph::Graph& graph) {
@@ -107,18 +109,17 @@ class RankTraining {
   }
 
   void end(const std::function<void()>& leave) {
+    if (run_) run_->save_last(*session_);  // before all that may fail
     const Segment::Measured measured = measure_run();
     Ending ending;
     ending.add_peak(largest(measured.peak_bytes), largest(measured.resident_peak_bytes), plan_);
     const auto timelines = write_timelines();
-    std::optional<program::StepLosses> held_out;
-    if (evaluation_) held_out = evaluate();
     if (run_) {
-      run_->end(*session_, measured, timelines);
+      run_->end(measured, timelines);
       ending.add_file("checkpoint",
                       run_->folder().checkpoints().published(session_->next_step()).string());
     }
-    if (held_out) ending.add_evaluation(*held_out);
+    if (evaluation_) ending.add_evaluation(evaluate());
     const bool shows = shows_examples();
     train::Tensors weights;
     if (shows || !options_.save.empty()) {
@@ -135,11 +136,13 @@ class RankTraining {
  private:
   layout::Plan decide() {
     if (!options_.plans_itself()) return options_.plan.plan_for(training_->recorded.graph);
+    run_->check_goes_on(*training_);
     if (!run_->has_measurement(training_->recorded.graph)) {
       const MeasureOptions wanted{.microbatch = options_.plan.batch.microbatch,
                                   .device_memory_bytes = options_.run.device_memory_bytes,
+                                  .seed = context_.seed,
                                   .optimizer = options_.session.optimizer};
-      run_->keep(measure(training_->workload, training_->recorded, wanted, context_, &world_));
+      run_->keep(measure(training_->workload, training_->recorded, wanted, &world_));
       training_.emplace(context_);  // as it was before
     }
     return run_->decide(training_->recorded.graph);
@@ -171,7 +174,7 @@ class RankTraining {
       options.metrics_file = run_->folder().metrics().string();
     }
     if (!options.metrics_file.empty() && options.first_step > 0) {
-      end_last_line(options.metrics_file);
+      cut_half_line(options.metrics_file);
     }
     if (run_ && run_->resumed_from() && !context_.json) {
       fmt::print("goes on after step {} of {}\n", options.first_step, options_.run.folder);

@@ -5,10 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
-#include "trireme/base/error.h"
+#include "trireme/base/system_error.h"
 
 namespace trireme::command {
 namespace {
@@ -45,10 +44,7 @@ TrainingReport::TrainingReport(const layout::Plan& plan, const train::OptimizerO
       is_terminal_(isatty(STDOUT_FILENO) == 1) {
   if (options_.metrics_file.empty()) return;
   metrics_ = std::fopen(options_.metrics_file.c_str(), options_.first_step == 0 ? "we" : "ae");
-  if (metrics_ == nullptr) {
-    throw Error(ErrorKind::kIo,
-                "cannot write " + options_.metrics_file + ": " + std::strerror(errno));
-  }
+  if (metrics_ == nullptr) throw_system_error("write", options_.metrics_file, errno);
 }
 
 TrainingReport::~TrainingReport() {
@@ -85,8 +81,10 @@ std::string TrainingReport::line(const train::StepReport& step) const {
 
 void TrainingReport::write(const Json& line) {
   if (metrics_ == nullptr) return;
-  fmt::print(metrics_, "{}\n", line.dump());
-  std::fflush(metrics_);
+  const std::string text = line.dump() + "\n";
+  if (std::fputs(text.c_str(), metrics_) == EOF || std::fflush(metrics_) != 0) {
+    throw_system_error("write", options_.metrics_file, errno);
+  }
 }
 
 void TrainingReport::write_evaluation(std::int64_t step, const program::StepLosses& losses) {

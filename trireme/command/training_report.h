@@ -17,15 +17,15 @@ struct ReportOptions {
   std::int64_t num_steps = 0;
   std::int64_t log_every = 10;
   bool json = false;
-  std::string metrics_file;  ///< JSON lines, one per step, appended; none where it is empty.
-  std::int64_t first_step = 0;
+  std::string metrics_file;     ///< JSON lines, one per step; none where it is empty.
+  std::int64_t first_step = 0;  ///< From a later one than 0 on, the metrics are appended to.
 };
 
 /// Says how training goes: on a terminal one line that is written over, elsewhere a line every
 /// `log_every` steps. Nothing on other ranks than 0.
 class TrainingReport {
  public:
-  /// Errors   kIo where the metrics file cannot be written.
+  /// Errors   of this and of what writes: kIo, kResourceExhausted, naming the metrics file.
   TrainingReport(const layout::Plan& plan, const train::OptimizerOptions& optimizer,
                  ReportOptions options);
   ~TrainingReport();

@@ -28,7 +28,7 @@ class Checkpoints : public OwnFolder {
              {"buffers/half", at::randn({2, 3, 4}).to(at::kBFloat16)}};
     Index index{.step = 12, .position = 768, .facts = {{"seed", "3"}}};
     for (int part = 0; part < 3; ++part) {
-      index.contents.merge(write_share(folder, file(part), items, part, 3));
+      index.contents.merge(write_share(folder / file(part), items, {part, 3}));
     }
     save(index, folder / "index.json");
   }
@@ -105,16 +105,20 @@ TEST_F(Checkpoints, NoticeAnEditedIndex) {
   };
   write_file_atomically(folder / "index.json", edit("\"step\": 12", "\"step\": 13"));
   EXPECT_THAT(error_of().message(), HasSubstr("sha256"));
+  Json json = Json::parse(text);
+  json.erase("sha256");
+  write_file_atomically(folder / "index.json", json.dump());
+  EXPECT_THAT(error_of().message(), HasSubstr("no field sha256"));
   std::filesystem::remove(folder / "index.json");
   EXPECT_EQ(error_of().kind(), ErrorKind::kIo);
 }
 
-/// The index with a change to its JSON, its hash left out.
+/// The index with a change to its JSON, as somebody would write it who means it.
 void change_index(const std::filesystem::path& path, const std::function<void(Json&)>& change) {
   Json json = Json::parse(read_file(path));
-  json.erase("sha256");
+  for (const char* name : {"format", "version", "sha256"}) json.erase(name);
   change(json);
-  write_file_atomically(path, json.dump());
+  write_document(path, kIndexDocument, json);
 }
 
 TEST_F(Checkpoints, RefuseAnIndexThatCannotBe) {
@@ -139,6 +143,31 @@ TEST_F(Checkpoints, RefuseAnIndexThatCannotBe) {
       message([](Json& j) { j["contents"]["tensors"]["parameters/weight"]["shape"][1] = 6; }),
       HasSubstr("lacks 'parameters/weight"));
   EXPECT_THAT(message([](Json& j) { j["extra"] = 1; }), HasSubstr("extra"));
+  EXPECT_THAT(message([](Json& j) { j["contents"]["files"].push_back(j["contents"]["files"][0]); }),
+              HasSubstr("listed twice"));
+}
+
+TEST_F(Checkpoints, AskForNoMemoryOnAnIndexsWord) {
+  change_index(folder / "index.json", [](Json& j) {
+    Json& tensor = j["contents"]["tensors"]["parameters/weight"];
+    tensor["shape"][1] = std::int64_t{1} << 50;
+  });
+  Reader reader(folder);
+  try {
+    reader.read("parameters/weight");
+    ADD_FAILURE() << "read a tensor of 2^50 columns";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
+    EXPECT_THAT(error.message(), HasSubstr("lacks 'parameters/weight"));
+  }
+}
+
+TEST(Contents, OfOneKeyAreOneTensor) {
+  Contents contents{.files = {}, .tensors = {{"w", {Dtype::kF32, {2, 3}, {{"a", 0, 1}}}}}};
+  EXPECT_THROW(contents.merge({{}, {{"w", {Dtype::kF32, {2, 4}, {{"b", 1, 2}}}}}}), Error);
+  EXPECT_THROW(contents.merge({{}, {{"w", {Dtype::kF64, {2, 3}, {{"b", 1, 2}}}}}}), Error);
+  contents.merge({{}, {{"w", {Dtype::kF32, {2, 3}, {{"b", 1, 2}}}}}});
+  EXPECT_EQ(contents.tensors["w"].slices.size(), 2U);
 }
 
 }  // namespace

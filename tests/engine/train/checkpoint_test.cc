@@ -12,6 +12,17 @@ namespace trireme::train {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+Error error_of(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    return error;
+  }
+  ADD_FAILURE() << "no error";
+  return Error(ErrorKind::kIo, "none");
+}
 
 const SessionOptions kOptions{
     .seed = 3,
@@ -121,19 +132,19 @@ const Layout kTwo{.model = "mlp", .stages = 2};
 TEST(TrainingFacts, AnotherRunIsRefused) {
   const CheckpointFolder own;
   train_to(1, kTwo, own.folder);
+  const auto refusal = [&](const Layout& layout, const SessionOptions& options) {
+    const Error error = error_of([&] { train_to(2, layout, own.folder, options); });
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+    return error.message();
+  };
   SessionOptions other = kOptions;
   other.optimizer.learning_rate = 0.02;
-  try {
-    train_to(2, kTwo, own.folder, other);
-    ADD_FAILURE() << "went on with another learning rate";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
-    EXPECT_THAT(error.message(),
-                testing::HasSubstr("learning_rate: the checkpoint says '0.01', this run says "
-                                   "'0.02'"));
-  }
-  EXPECT_THROW(train_to(2, {.model = "mlp", .stages = 2, .lanes = 2}, own.folder), Error);
-  EXPECT_THROW(train_to(2, {.model = models::names().back(), .stages = 2}, own.folder), Error);
+  EXPECT_THAT(refusal(kTwo, other),
+              HasSubstr("learning_rate: the checkpoint says '0.01', this run says '0.02'"));
+  EXPECT_THAT(refusal({.model = "mlp", .stages = 2, .lanes = 2}, kOptions),
+              HasSubstr("lanes: the checkpoint says '4', this run says '2'"));
+  EXPECT_THAT(refusal({.model = models::names().back(), .stages = 2}, kOptions),
+              HasSubstr("graph: the checkpoint says"));
 }
 
 TEST(TrainingFacts, AnotherMachineIsAWarning) {
@@ -142,7 +153,44 @@ TEST(TrainingFacts, AnotherMachineIsAWarning) {
   const auto warnings = check_facts(saved, {{"seed", "1"}, {"machine.torch", "2.15"}});
   ASSERT_EQ(warnings.size(), 1U);
   EXPECT_THAT(warnings[0], testing::HasSubstr("machine.torch"));
-  EXPECT_THROW(check_facts(saved, {{"seed", "1"}, {"decay", "none"}}), Error);
+  for (const checkpoint::Facts& other :
+       {checkpoint::Facts{{"seed", "1"}, {"decay", "none"}}, {{"machine.torch", "2.11"}}}) {
+    EXPECT_EQ(error_of([&] { check_facts(saved, other); }).kind(), ErrorKind::kInvalidArgument);
+  }
+}
+
+/// Writes the index again after a change to its tensors.
+void change_tensors(
+    const fs::path& folder,
+    const std::function<void(std::map<std::string, checkpoint::TensorEntry>&)>& change) {
+  checkpoint::Index index = checkpoint::load(folder / "index.json");
+  change(index.contents.tensors);
+  checkpoint::save(index, folder / "index.json");
+}
+
+TEST(OptimizerState, ThatIsNotWholeIsRefused) {
+  const CheckpointFolder own;
+  train_to(2, kTwo, own.folder);
+  const fs::path folder = own.folder.published(2);
+  const checkpoint::Index whole = checkpoint::load(folder / "index.json");
+  const auto refusal = [&](const std::string& from, const std::string& to) {
+    checkpoint::save(whole, folder / "index.json");
+    change_tensors(folder, [&](auto& tensors) {
+      const auto found = tensors.lower_bound(from);
+      auto entry = tensors.extract(found);
+      if (to.empty()) return;
+      entry.key() = to;
+      tensors.insert(std::move(entry));
+    });
+    const Error error = error_of([&] { train_to(3, kTwo, own.folder); });
+    EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
+    return error.message();
+  };
+  EXPECT_THAT(refusal("optimizer/exp_avg/", ""), HasSubstr("is not what this optimizer keeps"));
+  EXPECT_THAT(refusal("optimizer/exp_avg/", "optimizer/lost"), HasSubstr("state of no parameter"));
+  EXPECT_THAT(refusal("optimizer/step/", "optimizer/step/lost"),
+              HasSubstr("state of no parameter"));
+  EXPECT_THAT(refusal("optimizer/step/", "optimizer/steps/"), HasSubstr("state of no parameter"));
 }
 
 }  // namespace

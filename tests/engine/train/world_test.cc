@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <thread>
 
 #include "trireme/wire/transport/sim/world.h"
 
@@ -53,6 +54,24 @@ TEST(World, AnOperationBehindAnotherNamesWhoIsMissingToo) {
   }
   EXPECT_TRUE(first->is_done());
   EXPECT_TRUE(second->is_done());
+}
+
+TEST(World, ARankThatFailsTellsTheOthers) {
+  const auto endpoints = transport::make_sim_world(2);
+  const World first{*endpoints[0], {.deadline = 60s, .logger = Logger(LogLevel::kOff)}};
+  const World second{*endpoints[1], first.watch};
+  std::thread failing([&] {
+    EXPECT_THROW(telling_others(second, 7, [] { throw Error(ErrorKind::kIo, "no disk"); }), Error);
+  });
+  try {
+    telling_others(first, 7, [&] { gather(first, "", "checkpoint"); });
+    ADD_FAILURE() << "rank 1 has failed";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "no disk");
+    EXPECT_EQ(error.context().rank, 1);
+    EXPECT_EQ(error.context().step, 7);
+  }
+  failing.join();
 }
 
 }  // namespace

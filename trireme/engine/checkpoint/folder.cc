@@ -1,11 +1,8 @@
 #include "trireme/engine/checkpoint/folder.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <stdio.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <random>
 #include <string>
@@ -14,6 +11,7 @@
 
 #include "trireme/base/error.h"
 #include "trireme/base/files.h"
+#include "trireme/base/system_error.h"
 
 namespace trireme::checkpoint {
 namespace {
@@ -22,23 +20,10 @@ constexpr std::string_view kPrefix = "step-";
 constexpr std::string_view kPartial = ".partial";
 constexpr std::string_view kRemoved = ".removed";
 
-[[noreturn]] void fail(const std::string& action, const std::filesystem::path& path,
-                       const std::error_code& problem) {
-  const bool is_full = problem == std::errc::no_space_on_device;
-  throw Error(is_full ? ErrorKind::kResourceExhausted : ErrorKind::kIo,
-              "cannot " + action + " '" + path.string() + "': " + problem.message());
-}
-
 void remove_folder(const std::filesystem::path& path) {
   std::error_code problem;
   std::filesystem::remove_all(path, problem);
-  if (problem) fail("remove", path, problem);
-}
-
-/// Two folders get each other's names, at once.
-void exchange(const std::filesystem::path& a, const std::filesystem::path& b) {
-  if (::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0) return;
-  fail("exchange with '" + b.filename().string() + "'", a, {errno, std::generic_category()});
+  if (problem) throw_system_error("remove", path, problem);
 }
 
 /// The step of a published folder's name.
@@ -56,13 +41,11 @@ std::optional<std::int64_t> step_of(const std::string& name) {
 
 std::vector<std::int64_t> Folder::steps() const {
   std::vector<std::int64_t> result;
-  std::error_code problem;
-  for (std::filesystem::directory_iterator entry(root_, problem), end; !problem && entry != end;
-       entry.increment(problem)) {
-    const auto step = step_of(entry->path().filename().string());
-    if (step && entry->is_directory()) result.push_back(*step);
+  std::error_code ignored;
+  for (const auto& path : entries()) {
+    const auto step = step_of(path.filename().string());
+    if (step && std::filesystem::is_directory(path, ignored)) result.push_back(*step);
   }
-  if (problem && problem != std::errc::no_such_file_or_directory) fail("list", root_, problem);
   std::sort(result.begin(), result.end());
   return result;
 }
@@ -77,16 +60,27 @@ std::filesystem::path Folder::published(std::int64_t step) const {
   return root_ / (std::string(kPrefix) + std::to_string(step));
 }
 
-void Folder::remove_leftovers() const {
-  std::vector<std::filesystem::path> leftovers;
-  for (const auto& entry : std::filesystem::directory_iterator(root_)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with(kPrefix) && (name.ends_with(kPartial) || name.ends_with(kRemoved))) {
-      leftovers.push_back(entry.path());
-    }
+std::vector<std::filesystem::path> Folder::entries() const {
+  std::vector<std::filesystem::path> result;
+  std::error_code problem;
+  for (std::filesystem::directory_iterator entry(root_, problem), end; !problem && entry != end;
+       entry.increment(problem)) {
+    result.push_back(entry->path());
   }
+  if (problem && problem != std::errc::no_such_file_or_directory) {
+    throw_system_error("list", root_, problem);
+  }
+  return result;
+}
+
+void Folder::remove_leftovers() const {
   std::error_code ignored;  // another process may still write there: the next one removes it
-  for (const auto& path : leftovers) std::filesystem::remove_all(path, ignored);
+  for (const auto& path : entries()) {
+    const std::string name = path.filename().string();
+    const bool is_part =
+        name.starts_with(kPrefix) && (name.ends_with(kPartial) || name.ends_with(kRemoved));
+    if (is_part || name.starts_with("latest.tmp-")) std::filesystem::remove_all(path, ignored);
+  }
 }
 
 std::filesystem::path Folder::begin(std::int64_t step) const {
@@ -100,16 +94,9 @@ std::filesystem::path Folder::begin(std::int64_t step) const {
 }
 
 void Folder::publish(const std::filesystem::path& partial, std::int64_t step) const {
-  const std::filesystem::path to = published(step);
   sync_folder(partial);
-  if (std::filesystem::exists(to)) {
-    exchange(partial, to);
-    sync_folder(root_);
-    remove_folder(partial);
-  } else {
-    rename_durably(partial, to);
-  }
-  write_file_atomically(root_ / "latest", to.filename().string() + "\n");
+  rename_durably(partial, published(step));
+  write_file_atomically(root_ / "latest", published(step).filename().string() + "\n");
 }
 
 void Folder::keep_last(int count) const {

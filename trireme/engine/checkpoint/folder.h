@@ -31,13 +31,14 @@ class Folder {
   std::filesystem::path begin(std::int64_t step) const;
 
   /// Gives a folder that was begun, whose files are synced, its published name, and writes
-  /// `latest`. One of that name before is replaced in the same moment.
+  /// `latest`. kIo where there is one of this step: a run does not go back.
   void publish(const std::filesystem::path& partial, std::int64_t step) const;
 
   /// Removes all but the newest `count`. kInvalidArgument below 1.
   void keep_last(int count) const;
 
  private:
+  std::vector<std::filesystem::path> entries() const;  ///< None where there is no folder.
   void remove_leftovers() const;
 
   std::filesystem::path root_;

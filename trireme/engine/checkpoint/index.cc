@@ -1,6 +1,7 @@
 #include "trireme/engine/checkpoint/index.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "trireme/base/error.h"
@@ -47,17 +48,26 @@ TensorEntry tensor_from_json(const JsonField& field) {
 }
 
 /// Slices must be whole rows, each once.
-void check_rows(const std::string& key, const TensorEntry& tensor) {
-  std::int64_t done = 0;
-  bool fits = !tensor.slices.empty();
-  for (const Slice& slice : tensor.slices) {
-    fits = fits && slice.begin == done;
-    done = slice.end;
+void check_rows(const Contents& contents) {
+  for (const auto& [key, tensor] : contents.tensors) {
+    std::int64_t done = 0;
+    bool fits = !tensor.slices.empty();
+    for (const Slice& slice : tensor.slices) {
+      fits = fits && slice.begin == done;
+      done = slice.end;
+    }
+    if (fits && done == num_rows(tensor.shape)) continue;
+    throw Error(ErrorKind::kCorruptData, "the slices of '" + key + "' are not its " +
+                                             std::to_string(num_rows(tensor.shape)) +
+                                             " rows, each once");
   }
-  if (fits && done == num_rows(tensor.shape)) return;
-  throw Error(ErrorKind::kCorruptData, "the slices of '" + key + "' are not its " +
-                                           std::to_string(num_rows(tensor.shape)) +
-                                           " rows, each once");
+}
+
+void check_names(const JsonField& field, const std::vector<File>& files) {
+  std::set<std::string> names;
+  for (const File& file : files) {
+    if (!names.insert(file.name).second) field.fail("file '" + file.name + "' is listed twice");
+  }
 }
 
 Index index_from_json(const Json& body) {
@@ -71,7 +81,7 @@ Index index_from_json(const Json& body) {
   }
   index.contents = contents_from_json(object.required("contents"));
   object.finish();
-  for (const auto& [key, tensor] : index.contents.tensors) check_rows(key, tensor);
+  check_rows(index.contents);
   return index;
 }
 
@@ -79,6 +89,12 @@ Index index_from_json(const Json& body) {
 
 std::int64_t num_rows(const std::vector<std::int64_t>& shape) {
   return shape.empty() ? 1 : shape.front();
+}
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  std::string text = "[";
+  for (const std::int64_t dim : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(dim);
+  return text + "]";
 }
 
 std::string name_in_file(const std::string& key, const TensorEntry& tensor, const Slice& slice) {
@@ -90,13 +106,17 @@ void Contents::merge(Contents other) {
   files.insert(files.end(), std::make_move_iterator(other.files.begin()),
                std::make_move_iterator(other.files.end()));
   for (auto& [key, tensor] : other.tensors) {
-    TensorEntry& mine = tensors[key];
-    std::vector<Slice> slices = std::move(mine.slices);
-    slices.insert(slices.end(), tensor.slices.begin(), tensor.slices.end());
-    std::sort(slices.begin(), slices.end(),
+    const auto [place, is_new] = tensors.try_emplace(key, tensor);
+    if (is_new) continue;
+    TensorEntry& mine = place->second;
+    if (mine.dtype != tensor.dtype || mine.shape != tensor.shape) {
+      throw Error(ErrorKind::kInvalidArgument,
+                  "one writer has '" + key + "' of shape " + shape_text(mine.shape) +
+                      ", another of " + shape_text(tensor.shape) + ", or of another dtype");
+    }
+    mine.slices.insert(mine.slices.end(), tensor.slices.begin(), tensor.slices.end());
+    std::sort(mine.slices.begin(), mine.slices.end(),
               [](const Slice& a, const Slice& b) { return a.begin < b.begin; });
-    mine = std::move(tensor);
-    mine.slices = std::move(slices);
   }
 }
 
@@ -119,7 +139,9 @@ Json to_json(const Contents& contents) {
 Contents contents_from_json(const JsonField& field) {
   JsonObject object(field);
   Contents contents;
-  contents.files = object.required("files").list(file_from_json);
+  const JsonField files = object.required("files");
+  contents.files = files.list(file_from_json);
+  check_names(files, contents.files);
   JsonObject tensors(object.required("tensors"));
   object.finish();
   for (const auto& [key, value] : tensors.field().json().items()) {
@@ -144,6 +166,7 @@ Json to_json(const Index& index) {
 }
 
 std::string save(const Index& index, const std::filesystem::path& path) {
+  check_rows(index.contents);
   return write_document(path, kIndexDocument, to_json(index));
 }
 
@@ -164,11 +187,7 @@ std::string show(const Index& index) {
     text += file.name + "  " + std::to_string(file.bytes) + " bytes\n";
   }
   for (const auto& [key, tensor] : index.contents.tensors) {
-    text += "  " + key + "  " + std::string(to_text(tensor.dtype)) + " [";
-    for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
-      text += (d == 0 ? "" : ", ") + std::to_string(tensor.shape[d]);
-    }
-    text += "]";
+    text += "  " + key + "  " + std::string(to_text(tensor.dtype)) + " " + shape_text(tensor.shape);
     for (const Slice& slice : tensor.slices) {
       text += "  " + slice.file;
       if (tensor.slices.size() > 1) {

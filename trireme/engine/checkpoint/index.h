@@ -41,7 +41,8 @@ struct Contents {
   std::map<std::string, TensorEntry> tensors;
   bool operator==(const Contents&) const = default;
 
-  /// Adds what another writer wrote: other files, other slices.
+  /// Adds what another writer wrote: other files, other slices. kInvalidArgument where the two mean
+  /// different tensors by one key.
   void merge(Contents other);
 };
 
@@ -57,10 +58,13 @@ struct Index {
   bool operator==(const Index&) const = default;
 };
 
-inline constexpr DocumentKind kIndexDocument{"trireme.checkpoint", 1};
+inline constexpr DocumentKind kIndexDocument{"trireme.checkpoint", 1, true};
 
 /// Rows of a tensor of this shape.
 std::int64_t num_rows(const std::vector<std::int64_t>& shape);
+
+/// `[3, 4]`.
+std::string shape_text(const std::vector<std::int64_t>& shape);
 
 /// The name of a slice in its file: `KEY` of a whole tensor, else `KEY[begin:end]`.
 std::string name_in_file(const std::string& key, const TensorEntry& tensor, const Slice& slice);
@@ -68,11 +72,12 @@ std::string name_in_file(const std::string& key, const TensorEntry& tensor, cons
 Json to_json(const Contents& contents);
 Json to_json(const Index& index);
 
-/// Errors   kCorruptData, naming the place: a file name with a folder in it, slices of files that
-///          are not listed.
+/// Errors   kCorruptData, naming the place: a file name with a folder in it or listed twice, slices
+///          of files that are not listed.
 Contents contents_from_json(const JsonField& field);
 
-/// The index as file form (docs/formats.md). `load` refuses tensors whose slices leave rows out.
+/// The index as file form (docs/formats.md). Both refuse tensors whose slices leave rows out, and
+/// `load` a file without its hash: no bit of a run depends on an edit.
 ///
 /// Errors   those of read_document and contents_from_json; kCorruptData.
 std::string save(const Index& index, const std::filesystem::path& path);

@@ -11,6 +11,7 @@
 #include "trireme/base/mapped_file.h"
 #include "trireme/base/safetensors.h"
 #include "trireme/base/sha256.h"
+#include "trireme/engine/checkpoint/tensor_file.h"
 #include "trireme/engine/record/convert.h"
 
 namespace trireme::checkpoint {
@@ -20,17 +21,6 @@ namespace {
   throw Error(ErrorKind::kCorruptData,
               "'" + path.string() + "' is not the file that the checkpoint was written with: " +
                   problem + "; remove its folder to go on from an older checkpoint");
-}
-
-std::string text_of(const std::vector<std::int64_t>& shape) {
-  std::string text = "[";
-  for (const std::int64_t dim : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(dim);
-  return text + "]";
-}
-
-/// The rows of `whole` that a slice has.
-at::Tensor rows_of(const at::Tensor& whole, const Slice& slice) {
-  return whole.dim() == 0 ? whole : whole.narrow(0, slice.begin, slice.end - slice.begin);
 }
 
 }  // namespace
@@ -93,7 +83,7 @@ const safetensors::Tensor& Reader::stored(const std::string& key, const TensorEn
   const auto found = tensors.find(name);
   if (found == tensors.end() || found->second.shape != shape ||
       found->second.dtype != tensor.dtype) {
-    fail_file(folder_ / slice.file, "it lacks '" + name + "' of shape " + text_of(shape));
+    fail_file(folder_ / slice.file, "it lacks '" + name + "' of shape " + shape_text(shape));
   }
   return found->second;
 }
@@ -105,12 +95,12 @@ void Reader::read(const std::string& key, const at::Tensor& destination) {
       record::to_dtype(destination.scalar_type()) != tensor.dtype) {
     throw Error(ErrorKind::kInvalidArgument,
                 "'" + key + "' is " + std::string(to_text(tensor.dtype)) + " " +
-                    text_of(tensor.shape) + " in the checkpoint '" + folder_.string() + "' and " +
-                    std::string(to_text(record::to_dtype(destination.scalar_type()))) + " " +
-                    text_of(destination.sizes().vec()) + " here");
+                    shape_text(tensor.shape) + " in the checkpoint '" + folder_.string() +
+                    "' and " + std::string(to_text(record::to_dtype(destination.scalar_type()))) +
+                    " " + shape_text(destination.sizes().vec()) + " here");
   }
   for (const Slice& slice : tensor.slices) {
-    const at::Tensor rows = rows_of(destination, slice);
+    const at::Tensor rows = rows_of(destination, slice.begin, slice.end);
     void* data = const_cast<std::byte*>(stored(key, tensor, slice).bytes.data());  // read only
     rows.copy_(at::from_blob(data, rows.sizes(), rows.options()));
   }
@@ -118,6 +108,8 @@ void Reader::read(const std::string& key, const at::Tensor& destination) {
 
 at::Tensor Reader::read(const std::string& key) {
   const TensorEntry& tensor = entry(key);
+  for (const Slice& slice : tensor.slices)
+    stored(key, tensor, slice);  // before memory is asked for
   const at::Tensor result = at::empty(tensor.shape, record::to_scalar_type(tensor.dtype));
   read(key, result);
   return result;

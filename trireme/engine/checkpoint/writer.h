@@ -16,13 +16,19 @@ struct Item {
   at::Tensor tensor;  ///< On CPU, any strides.
 };
 
-/// Writes one writer's share of `items` into `folder` / `name`, a safetensors file: part `part` of
-/// `parts` (split.h). Whoever has the same items calls it with another part. Syncs the file.
+/// Which part of a list a writer writes.
+struct Share {
+  int part = 0;
+  int parts = 1;
+};
+
+/// Writes one writer's share of `items` (split.h) as a safetensors file, and syncs it. Whoever has
+/// the same items calls it with another part and file.
 ///
 /// Returns  what it wrote; empty, and no file, where the share is empty.
 /// Errors   those of safetensors::write.
 /// Memory   dense copies of those of its tensors that are not.
-Contents write_share(const std::filesystem::path& folder, const std::string& name,
-                     const std::vector<Item>& items, int part, int parts);
+Contents write_share(const std::filesystem::path& path, const std::vector<Item>& items,
+                     const Share& share);
 
 }  // namespace trireme::checkpoint

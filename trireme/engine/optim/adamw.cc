@@ -28,8 +28,9 @@ class Adamw : public Optimizer {
   }
 
  private:
-  std::map<std::string, std::int64_t> kinds() const override {
-    return {{"exp_avg", 0}, {"exp_avg_sq", 0}, {"step", 1}};
+  std::map<std::string, Kept> kinds() const override {
+    return {
+        {"exp_avg", Kept::kLikeValue}, {"exp_avg_sq", Kept::kLikeValue}, {"step", Kept::kCount}};
   }
 
   kernels::AdamwOptions options_;

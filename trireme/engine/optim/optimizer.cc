@@ -33,12 +33,14 @@ double square_norm(const at::Tensor& flat) {
 }  // namespace
 
 void Optimizer::restore(const std::string& parameter, std::map<std::string, at::Tensor> state,
-                        std::int64_t num_elements) {
+                        const at::Tensor& value) {
   bool fits = state.size() == kinds().size();
-  for (const auto& [kind, elements] : kinds()) {
+  for (const auto& [kind, kept] : kinds()) {
+    const bool is_count = kept == Kept::kCount;
     const auto found = state.find(kind);
     fits = fits && found != state.end() &&
-           found->second.numel() == (elements == 0 ? num_elements : elements);
+           found->second.numel() == (is_count ? 1 : value.numel()) &&
+           found->second.scalar_type() == (is_count ? at::kLong : value.scalar_type());
   }
   if (!fits) {
     throw Error(ErrorKind::kCorruptData,

@@ -34,15 +34,16 @@ class Optimizer {
   using State = std::map<std::string, std::map<std::string, at::Tensor>>;
   const State& state() const { return state_; }
 
-  /// Puts back what `state` had for a parameter of so many elements.
+  /// Puts back what `state` had for a parameter with this value.
   ///
   /// Errors   kCorruptData where that is not the state that this optimizer keeps.
   void restore(const std::string& parameter, std::map<std::string, at::Tensor> state,
-               std::int64_t num_elements);
+               const at::Tensor& value);
 
  protected:
-  /// By kind the elements that it keeps of a parameter; 0: as many as the parameter has.
-  virtual std::map<std::string, std::int64_t> kinds() const = 0;
+  /// What is kept of a parameter, by kind.
+  enum class Kept { kLikeValue, kCount };  ///< Elements and dtype of the value; one i64.
+  virtual std::map<std::string, Kept> kinds() const = 0;
 
   State state_;
 };

@@ -27,9 +27,9 @@ class Sgd : public Optimizer {
   }
 
  private:
-  std::map<std::string, std::int64_t> kinds() const override {
+  std::map<std::string, Kept> kinds() const override {
     if (options_.momentum == 0) return {};
-    return {{"momentum_buffer", 0}};
+    return {{"momentum_buffer", Kept::kLikeValue}};
   }
 
   kernels::SgdOptions options_;

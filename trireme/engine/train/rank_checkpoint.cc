@@ -48,21 +48,27 @@ void publish(const RankSession& session, const checkpoint::Folder& folder,
   folder.publish(partial, step);
 }
 
+/// This rank's part of it.
+void write_and_publish(const World& world, RankSession& session, const checkpoint::Folder& folder,
+                       const checkpoint::Facts& facts) {
+  std::string begun;
+  if (world.rank() == 0) begun = folder.begin(session.next_step()).string();
+  const std::filesystem::path partial = from_first(world, begun, "begin checkpoint");
+  const int replicas = layout::train_role(session.plan()).mesh.data;
+  const checkpoint::Contents mine = checkpoint::write_share(
+      partial / ("rank-" + std::to_string(world.rank()) + ".safetensors"),
+      checkpoint_items(session.state(), session.stage()), {session.replica(), replicas});
+  const auto texts = gather(world, compact_text(to_json(mine)), "write checkpoint");
+  if (world.rank() == 0) publish(session, folder, partial, facts, merged(texts));
+  gather(world, "", "publish checkpoint");
+}
+
 }  // namespace
 
 void save_checkpoint(const World& world, RankSession& session, const checkpoint::Folder& folder,
                      const checkpoint::Facts& facts) {
-  std::string begun;
-  if (world.rank() == 0) begun = folder.begin(session.next_step()).string();
-  const std::filesystem::path partial = from_first(world, begun, "begin checkpoint");
-  const auto items = checkpoint_items(session.state(), session.stage());
-  const std::string name = "rank-" + std::to_string(world.rank()) + ".safetensors";
-  const int replicas = layout::train_role(session.plan()).mesh.data;
-  const checkpoint::Contents mine =
-      checkpoint::write_share(partial, name, items, session.replica(), replicas);
-  const auto texts = gather(world, compact_text(to_json(mine)), "write checkpoint");
-  if (world.rank() == 0) publish(session, folder, partial, facts, merged(texts));
-  gather(world, "", "publish checkpoint");
+  telling_others(world, session.next_step(),
+                 [&] { write_and_publish(world, session, folder, facts); });
 }
 
 }  // namespace trireme::train

@@ -151,27 +151,21 @@ StepReport RankSession::run(std::int64_t step) {
 
 void RankSession::resume(checkpoint::Reader& reader) {
   const checkpoint::Index& index = reader.index();
-  if (index.position != index.step * plan_.batch.global_batch) {
-    throw Error(ErrorKind::kCorruptData, "the checkpoint stands at sample " +
-                                             std::to_string(index.position) + " after " +
-                                             std::to_string(index.step) + " steps of " +
-                                             std::to_string(plan_.batch.global_batch) + " samples");
+  const std::int64_t batch = plan_.batch.global_batch;
+  if (index.position % batch != 0 || index.position / batch != index.step) {
+    throw Error(ErrorKind::kCorruptData,
+                "the checkpoint stands at sample " + std::to_string(index.position) + " after " +
+                    std::to_string(index.step) + " steps of " + std::to_string(batch) + " samples");
   }
   restore(state(), reader);
-  next_step_ = reader.index().step;
+  next_step_ = index.step;
 }
 
 StepReport RankSession::step() {
-  try {
-    StepReport report = run(next_step_);
-    ++next_step_;
-    return report;
-  } catch (const std::exception& failure) {
-    Error error = error_of(failure);
-    error.add({.rank = world_.endpoint.rank(), .step = next_step_});
-    world_.endpoint.poison(error);
-    throw error;
-  }
+  StepReport report;
+  telling_others(world_, next_step_, [&] { report = run(next_step_); });
+  ++next_step_;
+  return report;
 }
 
 }  // namespace trireme::train

@@ -45,6 +45,12 @@ void add_optimizer_state(const TrainingState& state, const std::string& name,
   }
 }
 
+[[noreturn]] void fail_key(const std::string& key) {
+  throw Error(ErrorKind::kCorruptData,
+              "the checkpoint has '" + key +
+                  "', which is the state of no parameter; resume from another checkpoint");
+}
+
 /// By parameter and kind, the keys of optimizer state in a checkpoint.
 std::map<std::string, std::map<std::string, std::string>> optimizer_keys(
     const checkpoint::Index& index) {
@@ -52,7 +58,7 @@ std::map<std::string, std::map<std::string, std::string>> optimizer_keys(
   for (const auto& [key, tensor] : index.contents.tensors) {
     if (!key.starts_with(kOptimizer)) continue;
     const std::size_t slash = key.find('/', kOptimizer.size());
-    if (slash == std::string::npos) continue;
+    if (slash == std::string::npos) fail_key(key);
     const std::string kind = key.substr(kOptimizer.size(), slash - kOptimizer.size());
     result[key.substr(slash + 1)][kind] = key;
   }
@@ -61,6 +67,9 @@ std::map<std::string, std::map<std::string, std::string>> optimizer_keys(
 
 void restore_optimizer(const TrainingState& state, checkpoint::Reader& reader) {
   const auto keys = optimizer_keys(reader.index());
+  for (const auto& [name, kinds] : keys) {
+    if (!reader.has(key_of(kParameters, name))) fail_key(kinds.begin()->second);
+  }
   for (const std::string& name : state.store.names()) {
     const auto found = keys.find(name);
     if (found == keys.end()) continue;
@@ -76,7 +85,7 @@ void restore_optimizer(const TrainingState& state, checkpoint::Reader& reader) {
       reader.read(key, shaped(flat, value));
       kinds[kind] = std::move(flat);
     }
-    state.optimizer.restore(name, std::move(kinds), state.store.value(name).numel());
+    state.optimizer.restore(name, std::move(kinds), state.store.value(name));
   }
 }
 
@@ -137,13 +146,17 @@ checkpoint::Facts training_facts(const Workload& workload, const record::Recordi
 }
 
 std::vector<std::string> check_facts(const checkpoint::Facts& saved, const checkpoint::Facts& now) {
+  const auto said = [](const checkpoint::Facts& facts, const std::string& name) {
+    const auto found = facts.find(name);
+    return found == facts.end() ? "nothing" : "'" + found->second + "'";
+  };
+  checkpoint::Facts all = now;
+  all.insert(saved.begin(), saved.end());
   std::vector<std::string> warnings;
-  for (const auto& [name, value] : now) {
-    const auto found = saved.find(name);
-    const std::string before = found == saved.end() ? "nothing" : "'" + found->second + "'";
-    if (found != saved.end() && found->second == value) continue;
-    const std::string text =
-        name + ": the checkpoint says " + before + ", this run says '" + value + "'";
+  for (const auto& [name, value] : all) {
+    const std::string before = said(saved, name), after = said(now, name);
+    if (before == after) continue;
+    const std::string text = name + ": the checkpoint says " + before + ", this run says " + after;
     if (!name.starts_with(kMachine)) {
       throw Error(ErrorKind::kInvalidArgument,
                   "this run would not go on as the one that wrote the checkpoint; " + text +

@@ -92,4 +92,15 @@ Error error_of(const std::exception& failure) {
   return Error(ErrorKind::kIo, std::string("a rank failed: ") + failure.what());
 }
 
+void telling_others(const World& world, std::int64_t step, const std::function<void()>& part) {
+  try {
+    part();
+  } catch (const std::exception& failure) {
+    Error error = error_of(failure);
+    error.add({.rank = world.rank(), .step = step});
+    world.endpoint.poison(error);
+    throw error;
+  }
+}
+
 }  // namespace trireme::train

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,6 +38,10 @@ std::string from_first(const World& world, const std::string& text, const std::s
 /// what   `plan`, `options`, ...: what the text is. Of several lines, the first that differs is
 ///        named too.
 void require_same(const World& world, const std::string& text, const std::string& what);
+
+/// Does a rank's part of what all do together. Where it fails, the others are told, so that none
+/// waits for this one, and the Error that leaves says rank and step.
+void telling_others(const World& world, std::int64_t step, const std::function<void()>& part);
 
 /// What a rank that fails with `failure` tells the others: an Error itself; torch's in one line.
 Error error_of(const std::exception& failure);

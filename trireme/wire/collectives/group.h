@@ -29,8 +29,9 @@ struct GroupOptions {
 /// kernels::tree_merges over group ranks, whatever size, chunk or timing.
 ///
 /// Errors   an operation beyond the deadline poisons the world with kTimeout, naming who is
-/// missing. Threads  calls from one thread at a time, `missing` from any; a thread of the group's
-/// own works.
+/// missing.
+///
+/// Threads  calls from one thread at a time, `missing` from any; a thread of the group's own works.
 class Group {
  public:
   /// endpoint   outlives the group. ranks: world ranks in group order; this rank among them.

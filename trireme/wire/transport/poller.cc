@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "trireme/base/system_error.h"
+
 namespace trireme::transport {
 namespace {
 

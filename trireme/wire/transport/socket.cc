@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "trireme/base/error.h"
+#include "trireme/base/system_error.h"
 
 namespace trireme::transport {
 namespace {
@@ -107,18 +108,6 @@ Address parse_address(const std::string& text) {
     host = host.substr(1, host.size() - 2);
   }
   return {host, port};
-}
-
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  if (this != &other) {
-    reset();
-    number_ = std::exchange(other.number_, -1);
-  }
-  return *this;
-}
-
-void Descriptor::reset() {
-  if (is_open()) ::close(std::exchange(number_, -1));
 }
 
 Descriptor listen_on(const Address& address) {
@@ -246,13 +235,6 @@ int poll_timeout(Deadline deadline) {
   using std::chrono::milliseconds;
   const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
   return static_cast<int>(std::clamp(left, milliseconds(0), milliseconds(3'600'000)).count());
-}
-
-void throw_system_error(const std::string& action, int code) {
-  const bool is_out_of_something =
-      code == EMFILE || code == ENFILE || code == ENOMEM || code == ENOBUFS;
-  throw Error(is_out_of_something ? ErrorKind::kResourceExhausted : ErrorKind::kIo,
-              "cannot " + action + ": " + std::generic_category().message(code));
 }
 
 }  // namespace trireme::transport

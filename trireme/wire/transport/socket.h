@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "trireme/base/descriptor.h"
+
 namespace trireme::transport {
 
 /// A TCP address; the host as a name or in numbers.
@@ -21,23 +23,6 @@ std::string to_text(const Address& address);
 
 /// Inverse of `to_text`; kInvalidArgument, naming the text, where it is none.
 Address parse_address(const std::string& text);
-
-/// Owns a file descriptor.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() { reset(); }
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept;
-
-  int number() const { return number_; }
-  bool is_open() const { return number_ >= 0; }
-  void reset();
-
- private:
-  int number_ = -1;
-};
 
 using Deadline = std::chrono::steady_clock::time_point;
 
@@ -91,9 +76,5 @@ bool wait_writable(const Descriptor& socket, Deadline deadline);
 
 /// Milliseconds until `deadline` for poll and epoll: rounded up, at least 0.
 int poll_timeout(Deadline deadline);
-
-/// The system's reason for `action`, with the number `code`: kResourceExhausted where it is out of
-/// something, else kIo.
-[[noreturn]] void throw_system_error(const std::string& action, int code);
 
 }  // namespace trireme::transport

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "trireme/base/safetensors.h"
+
+namespace trireme::checkpoint {
+
+/// Tensors that are to be written as one safetensors file.
+class TensorFile {
+ public:
+  /// tensor   on CPU, any strides; a dense copy is kept where it is not dense.
+  void add(std::string name, const at::Tensor& tensor);
+
+  bool is_empty() const { return tensors_.empty(); }
+
+  /// Those of safetensors::write; leaves nothing to write again.
+  safetensors::Written write(const std::filesystem::path& path);
+
+ private:
+  std::vector<at::Tensor> dense_;  ///< What the spans of `tensors_` look at.
+  std::vector<safetensors::Tensor> tensors_;
+};
+
+/// Rows [begin, end) along the first dimension, as a view; all of one without dimensions.
+at::Tensor rows_of(const at::Tensor& whole, std::int64_t begin, std::int64_t end);
+
+}  // namespace trireme::checkpoint
