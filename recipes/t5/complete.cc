@@ -24,10 +24,10 @@ class EvaluationMode {
   bool was_training_;
 };
 
-/// The most likely token of the last position, [B, 1] i32.
-torch::Tensor likeliest(const torch::Tensor& logits_BTV) {
+/// The most likely token below `vocabulary` of the last position, [B, 1] i32.
+torch::Tensor likeliest(const torch::Tensor& logits_BTV, std::int64_t vocabulary) {
   static_assert(kPad == 0);  // left out below
-  return (logits_BTV.select(1, -1).slice(1, 1).argmax(1, true) + 1).to(torch::kInt);
+  return (logits_BTV.select(1, -1).slice(1, 1, vocabulary).argmax(1, true) + 1).to(torch::kInt);
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ std::vector<std::vector<data::Token>> complete(T5 model, const torch::Tensor& in
   auto tokens_BT = torch::full({B, 1}, kPad, torch::kInt);
   auto has_ended = torch::zeros({B, 1}, torch::kBool);
   for (std::int64_t t = 0; t < limits.max_tokens && !has_ended.all().item<bool>(); ++t) {
-    const auto next = likeliest(model->decode(tokens_BT, memory_BSC, inputs_BS));
+    const auto next = likeliest(model->decode(tokens_BT, memory_BSC, inputs_BS), limits.vocabulary);
     has_ended |= next == limits.end;
     tokens_BT = torch::cat({tokens_BT, next}, 1);
   }

@@ -26,8 +26,9 @@ struct Config {
   std::int64_t max_distance = 128;  ///< From here on all positions share a bucket.
   double norm_epsilon = 1e-6;
   double dropout = 0;  ///< 0 in pre-training on data seen once.
-  bool masks_padding =
-      false;  ///< Token 0 of the inputs is not attended to; else there must be none.
+  /// Token 0 of the inputs is not attended to; else there must be none. For callers whose inputs
+  /// differ in length: the recipe's do not.
+  bool masks_padding = false;
 
   bool operator==(const Config&) const = default;
 };

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A T5 that does not fit into the memory of one rank: planned, trained on real text, killed half-way,
 # resumed on two ranks and again on four, and compared with a run that nobody disturbed.
-# Usage: demo.sh PROGRAM [FOLDER]
+# Usage: demo.sh PROGRAM [FOLDER]; without FOLDER it makes a temporary one. Either stays.
 set -euo pipefail
 program=$(realpath "$1")
 folder=${2:-$(mktemp -d)}
@@ -16,13 +16,13 @@ done
 steps=120 # x 16 samples x 141 tokens
 kill_at=61
 resumed=70  # on two ranks up to here
-compared=90 # 29 steps after the kill
+compared=90 # 29 steps after the kill; one of the last 4 checkpoints of both runs
 # Parameters, gradients and AdamW's state of its 6.6 million parameters take 101 MiB.
 options=(
   --model t5 --t5-size demo --t5-cache cache --batch 16 --microbatch 1 --lanes 2
   --stages 2 --device-memory 96MiB
   --learning-rate 0.003 --warmup-steps 100 --decay inverse_sqrt
-  --checkpoint-every 10 --keep-last 100 --log-every 10
+  --checkpoint-every 10 --keep-last 4 --log-every 10
 )
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
@@ -68,6 +68,7 @@ if ! cmp run/step-$compared.safetensors undisturbed/step-$compared.safetensors; 
   exit 1
 fi
 echo "the same bits: $(sha256sum <run/step-$compared.safetensors | cut -c1-16)..."
+rm -r {run,undisturbed}/step-$compared.safetensors undisturbed/checkpoints
 
 say "6. What it came to"
 "$program" show run/run.json
@@ -84,4 +85,5 @@ checkpoint  $folder/run/checkpoints/step-$steps
 timeline    $folder/run/timeline-3.json (predicted and measured; open it in a trace viewer)
 report      $folder/run/report.html
 examples    $folder/run/examples.txt
+all of it   $folder ($(du -sh . | cut -f1)); remove it when you have seen it
 TEXT

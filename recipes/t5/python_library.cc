@@ -27,12 +27,14 @@ std::filesystem::path python_library(const std::filesystem::path& under) {
   fs::path newest;
   int version = -1;
   std::error_code problem;
-  for (const fs::directory_entry& entry : fs::directory_iterator(under, problem)) {
-    const int found = minor_version(entry.path().filename().string());
+  fs::directory_iterator entry(under, problem);
+  for (; !problem && entry != fs::directory_iterator(); entry.increment(problem)) {
+    const int found = minor_version(entry->path().filename().string());
     // A folder may be left without the library: packages of other versions put things there.
-    if (found > version && fs::exists(entry.path() / "abc.py", problem)) {
+    std::error_code unreadable;
+    if (found > version && fs::exists(entry->path() / "abc.py", unreadable)) {
       version = found;
-      newest = entry.path();
+      newest = entry->path();
     }
   }
   if (version < 0) {

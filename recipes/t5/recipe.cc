@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <limits>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,7 +29,7 @@ constexpr std::int64_t kExamples = 4;
 /// What the command line says; numbers that it does not name are those of the size.
 struct Options {
   std::string size = "demo";
-  Variant variant = Variant::kV10;
+  std::string variant = "1.0";
   std::optional<std::int64_t> layers, decoder_layers, d_model, d_ff, heads, d_kv;
   double dropout = 0;
 
@@ -52,7 +51,8 @@ TextSize text_size(const std::string& size) {
 }
 
 Config config_of(const Options& options, std::int64_t vocabulary) {
-  Config config = make_config(options.size, options.variant);
+  Config config =
+      make_config(options.size, options.variant == "1.1" ? Variant::kV11 : Variant::kV10);
   // Padded as the published models are, 32,100 tokens to 32,128: rows of the matrix stay aligned.
   config.vocabulary = (vocabulary + 127) / 128 * 128;
   config.encoder_layers = options.layers.value_or(config.encoder_layers);
@@ -79,9 +79,19 @@ text::Prepared prepare(const Options& options) {
   return text::prepare(prepare, Logger(read_environment().log_level, "t5"));
 }
 
-/// The longest samples whose inputs are at most so long: all of them full, so nothing is padded.
-std::int64_t inputs_of(const Options& options) {
-  return data::longest_span_lengths(options.inputs.value_or(text_size(options.size).inputs)).inputs;
+/// The samples of a split. kInvalidArgument, naming it and the `remedy`, where it has none.
+std::shared_ptr<const text::DenoisingSource> samples_of(const text::TokenShards& tokens,
+                                                        const text::DenoisingOptions& denoising,
+                                                        const std::string& split,
+                                                        const std::string& remedy) {
+  const auto lengths = data::longest_span_lengths(denoising.inputs, denoising.spans);
+  if (tokens.num_tokens() < lengths.tokens) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "the " + split + " text has " + std::to_string(tokens.num_tokens()) +
+                    " tokens, and a sample takes " + std::to_string(lengths.tokens) + "; " +
+                    remedy + ", or ask for shorter inputs with --t5-inputs");
+  }
+  return std::make_shared<text::DenoisingSource>(tokens, denoising);
 }
 
 Workload make_workload(const Options& options, const text::Prepared& text) {
@@ -98,12 +108,15 @@ Workload make_workload(const Options& options, const text::Prepared& text) {
     return sum_loss(loss.sum, loss.weight);
   });
   const text::DenoisingOptions denoising{
-      .inputs = inputs_of(options),
+      .inputs = options.inputs.value_or(text_size(options.size).inputs),
       .special = text.tokenizer.special(),
       .seed = static_cast<std::uint64_t>(seed.item<std::int64_t>())};
-  const auto held_out = std::make_shared<text::DenoisingSource>(text.held_out, denoising);
+  const auto training =
+      samples_of(text.training, denoising, "training", "name more of it with --t5-text");
+  const auto held_out =
+      samples_of(text.held_out, denoising, "held-out", "hold out more with --t5-held-out");
   return {.model = std::move(model),
-          .training = std::make_shared<text::DenoisingSource>(text.training, denoising),
+          .training = training,
           .evaluation = held_out,
           .examples = [net, held_out, tokenizer = text.tokenizer] {
             return show_completions(net, *held_out, tokenizer, kExamples);
@@ -111,13 +124,12 @@ Workload make_workload(const Options& options, const text::Prepared& text) {
 }
 
 void add_model_options(CLI::App& app, Options& options) {
-  const std::map<std::string, Variant> variants = {{"1.0", Variant::kV10}, {"1.1", Variant::kV11}};
   app.add_option("--t5-size", options.size, "Numbers of the model")
       ->check(CLI::IsMember(size_names()))
       ->capture_default_str();
   app.add_option("--t5-variant", options.variant, "1.0: ReLU, tied; 1.1: gated GELU, untied")
-      ->transform(CLI::CheckedTransformer(variants))
-      ->default_str("1.0");
+      ->check(CLI::IsMember({"1.0", "1.1"}))
+      ->capture_default_str();
   app.add_option("--t5-layers", options.layers, "Of the encoder, and of the decoder");
   app.add_option("--t5-decoder-layers", options.decoder_layers, "Of the decoder, if others");
   app.add_option("--t5-d-model", options.d_model, "Channels");
@@ -130,7 +142,8 @@ void add_model_options(CLI::App& app, Options& options) {
 void add_text_options(CLI::App& app, Options& options) {
   app.add_option("--t5-text", options.text.inputs,
                  "Files and folders of text; else the Python library of this machine");
-  app.add_option("--t5-suffix", options.text.suffixes, "Of the files in folders, `.py`; else all")
+  app.add_option("--t5-suffix", options.text.suffixes,
+                 "Ends of names of the files in folders, `.py`; else all")
       ->delimiter(',');
   app.add_option("--t5-cache", options.text.cache, "Folder for tokens and tokenizers")
       ->capture_default_str();

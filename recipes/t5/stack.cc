@@ -31,7 +31,7 @@ DecoderLayerImpl::DecoderLayerImpl(const Config& config) : dropout_(config.dropo
 torch::Tensor DecoderLayerImpl::forward(torch::Tensor x_BTC, const Shared& shared) {
   const auto dropped = [&](const torch::Tensor& y) { return drop(y, dropout_, is_training()); };
   x_BTC = x_BTC + dropped(attention_(attention_norm_(x_BTC), shared.bias));
-  x_BTC = x_BTC + dropped(cross_(cross_norm_(x_BTC), shared.memory, shared.memory_bias));
+  x_BTC = x_BTC + dropped(cross_(cross_norm_(x_BTC), shared.memory, shared.pad_bias));
   return x_BTC + dropped(feed_forward_(feed_forward_norm_(x_BTC)));
 }
 

@@ -37,9 +37,9 @@ class DecoderLayerImpl : public torch::nn::Module {
 
   /// What the layers of a decoder have in common.
   struct Shared {
-    torch::Tensor memory;       ///< The encoder's output, [B, S, C].
-    torch::Tensor bias;         ///< Of the attention among targets.
-    torch::Tensor memory_bias;  ///< Of the attention to the memory; may be undefined.
+    torch::Tensor memory;    ///< The encoder's output, [B, S, C].
+    torch::Tensor bias;      ///< Of the attention among targets.
+    torch::Tensor pad_bias;  ///< Of the attention to the memory; may be undefined.
   };
 
   /// x_BTC -> [B, T, C].
@@ -60,7 +60,7 @@ class EncoderImpl : public torch::nn::Module {
   explicit EncoderImpl(const Config& config);
 
   /// x_BSC      embedded inputs -> [B, S, C].
-  /// pad_bias   as `padding_bias` makes it; may be undefined.
+  /// pad_bias   of the inputs, as T5Impl makes it; may be undefined.
   torch::Tensor forward(torch::Tensor x_BSC, const torch::Tensor& pad_bias);
 
  private:
@@ -78,7 +78,7 @@ class DecoderImpl : public torch::nn::Module {
 
   /// x_BTC        embedded targets, shifted -> [B, T, C].
   /// memory_BSC   the encoder's output.
-  /// pad_bias     of the inputs; may be undefined.
+  /// pad_bias     of the inputs, as T5Impl makes it; may be undefined.
   torch::Tensor forward(torch::Tensor x_BTC, const torch::Tensor& memory_BSC,
                         const torch::Tensor& pad_bias);
 

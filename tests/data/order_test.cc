@@ -58,6 +58,11 @@ TEST(SampleOrder, EpochsAndSeedsDiffer) {
   EXPECT_EQ(orders.size(), 100U);
 }
 
+TEST(SampleOrder, EpochsBeginWhereAllSamplesWereMet) {
+  const SampleOrder order(3, 9);
+  for (std::int64_t index = 0; index < 12; ++index) EXPECT_EQ(order.epoch_at(index), index / 3);
+}
+
 TEST(SampleOrder, SequentialGoesInOrder) {
   const SampleOrder order(3, 9, OrderKind::kSequential);
   EXPECT_EQ(epoch_of(order, 0), (std::vector<std::int64_t>{0, 1, 2}));

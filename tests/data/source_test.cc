@@ -5,6 +5,7 @@
 
 #include <array>
 #include <functional>
+#include <set>
 
 #include "trireme/base/error.h"
 
@@ -44,6 +45,29 @@ TEST(InMemorySource, ReadsSamplesByIndex) {
     EXPECT_EQ(x, (std::array<float, 2>{10.0F * index, 10.0F * index + 1}));
     EXPECT_EQ(label[0], 7 + index);
   }
+}
+
+/// Each source differs in one thing from the first, often with the same bytes.
+TEST(InMemorySource, IdentityTellsAllThatReadersSee) {
+  const auto data = share(std::vector<std::uint8_t>{'b', 'c', 3, 4, 5, 6, 7, 8});
+  const auto identity = [&](std::int64_t n, const Field& field, int offset = 0) {
+    const std::shared_ptr<const void> begin(data,
+                                            static_cast<const std::uint8_t*>(data.get()) + offset);
+    return InMemorySource(n, {{field, begin}}).identity();
+  };
+  const std::string base = identity(1, {"a", Dtype::kU8, {4}});
+  EXPECT_EQ(base, identity(1, {"a", Dtype::kU8, {4}}));
+  std::set<std::string> all = {base};
+  all.insert(identity(1, {"ab", Dtype::kU8, {3}}, 1));  // the same name and bytes in a row
+  all.insert(identity(1, {"b", Dtype::kU8, {4}}));
+  all.insert(identity(1, {"a", Dtype::kI8, {4}}));
+  all.insert(identity(1, {"a", Dtype::kU8, {2, 2}}));
+  all.insert(identity(1, {"a", Dtype::kU8, {4}}, 1));
+  all.insert(identity(2, {"a", Dtype::kU8, {2}}));
+  all.insert(identity(4, {"a", Dtype::kU8, {}}));
+  all.insert(InMemorySource(1, {{{"a", Dtype::kU8, {2}}, data}, {{"b", Dtype::kU8, {2}}, data}})
+                 .identity());
+  EXPECT_EQ(all.size(), 9U);
 }
 
 TEST(InMemorySource, KeepsItsDataAlive) {

@@ -31,6 +31,25 @@ TEST(SpanLengths, AreThoseOfThePaper) {
   EXPECT_GT(span_lengths(569).inputs, 512);
 }
 
+/// tf.round and Python's round give 10 of the 10.5 noise tokens of 70.
+TEST(SpanLengths, HalvesAreRoundedToEven) {
+  EXPECT_EQ(longest_span_lengths(64), (SpanLengths{70, 10, 3, 64, 14}));
+  EXPECT_EQ(span_lengths(10, {.noise_density = 0.25, .mean_span = 1}).noise_tokens, 2);
+  EXPECT_EQ(span_lengths(14, {.noise_density = 0.25, .mean_span = 1}).noise_tokens, 4);
+}
+
+TEST(SpanLengths, TheLongestIsFoundForAnyInputs) {
+  for (const SpanOptions options : {SpanOptions{}, SpanOptions{0.5, 1}, SpanOptions{0.9, 20}}) {
+    for (std::int64_t inputs = 3; inputs < 600; ++inputs) {
+      const SpanLengths lengths = longest_span_lengths(inputs, options);
+      EXPECT_LE(lengths.inputs, inputs);
+      EXPECT_GT(span_lengths(lengths.tokens + 1, options).inputs, inputs);
+    }
+  }
+  const std::int64_t huge = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(longest_span_lengths(huge).tokens, std::int64_t{1} << 52);
+}
+
 TEST(SpanLengths, AddUpForAnySize) {
   for (std::int64_t tokens = 2; tokens < 700; ++tokens) {
     const SpanLengths lengths = span_lengths(tokens);
@@ -43,6 +62,7 @@ TEST(SpanLengths, AddUpForAnySize) {
 
 TEST(SpanLengths, NonsenseIsRefused) {
   EXPECT_THROW(span_lengths(1), Error);
+  EXPECT_THROW(span_lengths((std::int64_t{1} << 52) + 1), Error);
   EXPECT_THROW(longest_span_lengths(2), Error);
   for (const double density : {0.0, 1.0, -1.0, std::numeric_limits<double>::quiet_NaN()}) {
     EXPECT_THROW(span_lengths(10, {.noise_density = density}), Error) << density;
@@ -112,6 +132,28 @@ TEST(CorruptSpans, SentinelsMustBeEnough) {
   }
 }
 
+TEST(RestoreSpans, EndTokensWithinTheTextAreText) {
+  for (const std::int64_t size : {2, 5, 31, 100}) {
+    std::vector<Token> tokens = counted(size);
+    for (std::int64_t t = 0; t < size; t += 2) tokens[t] = kSpecial.end;
+    for (std::uint64_t stream = 0; stream < 50; ++stream) {
+      EXPECT_EQ(restore_spans(corrupt_spans(tokens, kSpecial, {}, stream), kSpecial), tokens);
+    }
+  }
+}
+
+TEST(HiddenSpans, AreWhatFollowsEachSentinel) {
+  const Token first = kSpecial.first_sentinel, end = kSpecial.end;
+  using Spans = std::map<Token, std::vector<Token>>;
+  const auto spans = [](const std::vector<Token>& targets) {
+    return hidden_spans(targets, kSpecial);
+  };
+  EXPECT_EQ(spans({}), Spans{});
+  EXPECT_EQ(spans({first, 5, end, 6, first - 1, 7, end}), (Spans{{0, {5, end, 6}}, {1, {7}}}));
+  EXPECT_EQ(spans({first, 5, first - 1}), (Spans{{0, {5}}, {1, {}}})) << "a completion cut off";
+  EXPECT_EQ(spans({4, first - 99, 5, first - 99, 6, first - 100}), (Spans{{99, {6, first - 100}}}));
+}
+
 TEST(RestoreSpans, RefusesWhatDoesNotFit) {
   const CorruptedText good = corrupt_spans(counted(30), kSpecial, {}, 3);
   CorruptedText other = good;
@@ -120,6 +162,14 @@ TEST(RestoreSpans, RefusesWhatDoesNotFit) {
   other = good;
   other.inputs.erase(std::find(other.inputs.begin(), other.inputs.end(), kSpecial.first_sentinel));
   EXPECT_THROW(restore_spans(other, kSpecial), Error);
+  for (std::vector<Token> CorruptedText::* part :
+       {&CorruptedText::inputs, &CorruptedText::targets}) {
+    other = good;
+    (other.*part).pop_back();
+    EXPECT_THROW(restore_spans(other, kSpecial), Error) << "no end token";
+    (other.*part).clear();
+    EXPECT_THROW(restore_spans(other, kSpecial), Error);
+  }
 }
 
 }  // namespace

@@ -175,7 +175,7 @@ def segment(index: int, steps: tuple[int, int], mesh: tuple[int, int], is_done: 
         "stages": stages,
         "replicas": replicas,
         "schedule": "interleaved",
-        "plan": f"plan-{stages * replicas}.json",
+        "plan": f"plan-{index + 1}.json",
         "predicted_step_ms": predicted,
         "predicted_peak_bytes": peaks(stages, replicas),
         "ended": "done" if is_done else "unknown",
@@ -186,7 +186,7 @@ def segment(index: int, steps: tuple[int, int], mesh: tuple[int, int], is_done: 
         result["peak_bytes"] = [int(1.06 * total) for total in totals]
         result["resident_peak_bytes"] = [total + 420 * MIB for total in totals]
         result["data_wait_fraction"] = 0.001
-        result["timeline"] = f"timeline-{index}.json"
+        result["timeline"] = f"timeline-{index + 1}.json"
     return result
 
 

@@ -13,6 +13,14 @@ namespace {
   throw Error(ErrorKind::kInvalidArgument, "data source: " + problem);
 }
 
+/// A field in words that no other field has; the name may hold anything.
+std::string description(const Field& field) {
+  std::string text = std::to_string(field.name.size()) + " " + field.name + " ";
+  text += to_text(field.dtype);
+  for (const std::int64_t dim : field.shape) text += " " + std::to_string(dim);
+  return text + "\n";
+}
+
 }  // namespace
 
 std::int64_t Field::num_bytes() const {
@@ -46,8 +54,10 @@ InMemorySource::InMemorySource(std::int64_t num_samples, std::vector<Column> col
 
 std::string InMemorySource::identity() const {
   Sha256 hash;
+  const auto add_text = [&](const std::string& text) { hash.add(std::as_bytes(std::span(text))); };
+  add_text(std::to_string(num_samples_) + "\n");
   for (std::size_t f = 0; f < fields_.size(); ++f) {
-    hash.add(std::as_bytes(std::span(fields_[f].name)));
+    add_text(description(fields_[f]));
     const auto* begin = static_cast<const std::byte*>(data_[f].get());
     hash.add({begin, static_cast<std::size_t>(bytes_[f] * num_samples_)});
   }

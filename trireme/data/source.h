@@ -66,7 +66,7 @@ class InMemorySource : public Source {
   const std::vector<Field>& fields() const override { return fields_; }
   void read(Sample sample, std::span<const std::span<std::byte>> destinations) const override;
 
-  /// SHA-256 of all columns. Cost: a pass over them.
+  /// SHA-256 of the number of samples, all fields and their data. Cost: a pass over the data.
   std::string identity() const override;
 
  private:

@@ -15,6 +15,9 @@ namespace {
   throw Error(ErrorKind::kInvalidArgument, problem);
 }
 
+/// Of more tokens the lengths would not be exact: they are computed in f64.
+constexpr std::int64_t kMaxTokens = std::int64_t{1} << 52;
+
 void check(const SpanOptions& options) {
   if (!(options.noise_density > 0 && options.noise_density < 1)) {
     refuse("the noise density must be between 0 and 1, got " +
@@ -60,19 +63,24 @@ std::vector<std::int64_t> random_composition(std::int64_t total, std::int64_t pa
   return result;
 }
 
-bool is_sentinel(Token token, const SpecialTokens& special) {
-  return token <= special.first_sentinel && token > special.first_sentinel - special.num_sentinels;
+/// All but the last of `tokens`, which must be the end token.
+std::span<const Token> without_end(std::span<const Token> tokens, const SpecialTokens& special) {
+  if (tokens.empty() || tokens.back() != special.end) {
+    refuse("inputs and targets end with token " + std::to_string(special.end) +
+           (tokens.empty() ? ", got none" : ", got " + std::to_string(tokens.back())));
+  }
+  return tokens.first(tokens.size() - 1);
 }
 
 }  // namespace
 
 SpanLengths span_lengths(std::int64_t tokens, const SpanOptions& options) {
   check(options);
-  if (tokens < 2) {
-    refuse("spans are hidden in at least 2 tokens, got " + std::to_string(tokens));
+  if (tokens < 2 || tokens > kMaxTokens) {
+    refuse("spans are hidden in 2 to 2^52 tokens, got " + std::to_string(tokens));
   }
   const auto rounded = [](double number) {
-    return static_cast<std::int64_t>(std::llround(number));
+    return static_cast<std::int64_t>(std::nearbyint(number));
   };
   SpanLengths lengths{.tokens = tokens};
   lengths.noise_tokens = std::clamp<std::int64_t>(
@@ -87,16 +95,25 @@ SpanLengths span_lengths(std::int64_t tokens, const SpanOptions& options) {
 }
 
 SpanLengths longest_span_lengths(std::int64_t inputs, const SpanOptions& options) {
-  SpanLengths best = span_lengths(2, options);
-  if (best.inputs > inputs) {
+  const SpanLengths shortest = span_lengths(2, options);
+  if (shortest.inputs > inputs) {
     refuse("inputs of " + std::to_string(inputs) + " tokens hold no text; at least " +
-           std::to_string(best.inputs) + " do");
+           std::to_string(shortest.inputs) + " do");
   }
-  for (SpanLengths next = best; next.inputs <= inputs;
-       next = span_lengths(next.tokens + 1, options)) {
-    best = next;
+  // Another token of text makes inputs as long or one longer.
+  std::int64_t fits = 2, exceeds = kMaxTokens + 1;
+  while (exceeds - fits > 1) {
+    const std::int64_t middle = fits + (exceeds - fits) / 2;
+    (span_lengths(middle, options).inputs <= inputs ? fits : exceeds) = middle;
   }
-  return best;
+  return span_lengths(fits, options);
+}
+
+std::optional<Token> sentinel_index(Token token, const SpecialTokens& special) {
+  if (token > special.first_sentinel || token <= special.first_sentinel - special.num_sentinels) {
+    return std::nullopt;
+  }
+  return special.first_sentinel - token;
 }
 
 CorruptedText corrupt_spans(std::span<const Token> tokens, const SpecialTokens& special,
@@ -126,25 +143,38 @@ CorruptedText corrupt_spans(std::span<const Token> tokens, const SpecialTokens& 
   return text;
 }
 
+std::map<Token, std::vector<Token>> hidden_spans(std::span<const Token> targets,
+                                                 const SpecialTokens& special) {
+  if (!targets.empty() && targets.back() == special.end) targets = without_end(targets, special);
+  std::map<Token, std::vector<Token>> spans;
+  std::vector<Token>* current = nullptr;
+  for (const Token token : targets) {
+    if (const auto index = sentinel_index(token, special)) {
+      current = &(spans[*index] = {});
+    } else if (current != nullptr) {
+      current->push_back(token);
+    }
+  }
+  return spans;
+}
+
 std::vector<Token> restore_spans(const CorruptedText& text, const SpecialTokens& special) {
-  const std::vector<Token>& targets = text.targets;
+  const auto targets = without_end(text.targets, special);
   std::vector<Token> tokens;
   auto hidden = targets.begin();
-  const auto is_over = [&] { return hidden == targets.end() || *hidden == special.end; };
-  for (const Token token : text.inputs) {
-    if (token == special.end) break;
-    if (!is_sentinel(token, special)) {
+  for (const Token token : without_end(text.inputs, special)) {
+    if (!sentinel_index(token, special)) {
       tokens.push_back(token);
       continue;
     }
-    if (is_over() || *hidden != token) {
+    if (hidden == targets.end() || *hidden != token) {
       refuse("the targets do not say what sentinel " + std::to_string(token) + " hides");
     }
-    for (++hidden; !is_over() && !is_sentinel(*hidden, special); ++hidden) {
+    for (++hidden; hidden != targets.end() && !sentinel_index(*hidden, special); ++hidden) {
       tokens.push_back(*hidden);
     }
   }
-  if (!is_over()) refuse("the targets say more than the inputs hide");
+  if (hidden != targets.end()) refuse("the targets say more than the inputs hide");
   return tokens;
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from pathlib import Path
 
@@ -12,7 +13,15 @@ def _fail(text: str, code: int) -> int:
     return code
 
 
+def _print_any_name() -> None:
+    """Names of files and texts of documents may hold what has no UTF-8: print it as `?`."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
 def main() -> int:
+    _print_any_name()
     parser = argparse.ArgumentParser(prog="trireme report", description="A page about a run.")
     parser.add_argument("run", type=Path, help="folder of the run")
     parser.add_argument("--out", type=Path, help="the page; default: report.html in the folder")

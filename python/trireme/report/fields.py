@@ -31,6 +31,13 @@ def as_number(value: object) -> float | None:
     return _REALS.get(value) if isinstance(value, str) else None
 
 
+def as_whole(value: object) -> int | None:
+    """A whole number of 64 bits."""
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63:
+        return value
+    return None
+
+
 class Fields:
     """An object of a document. An absent or null field is None, one of a wrong type also a note."""
 
@@ -69,13 +76,12 @@ class Fields:
         return None
 
     def whole(self, name: str) -> int | None:
-        value = self._values.get(name)
-        if value is None:
+        if name not in self:
             return None
-        if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63:
-            return value
-        self._wrong(name, "whole number")
-        return None
+        number = as_whole(self._values[name])
+        if number is None:
+            self._wrong(name, "whole number")
+        return number
 
     def text(self, name: str) -> str | None:
         value = self._values.get(name)
@@ -101,6 +107,15 @@ class Fields:
         if len(good) == len(numbers):
             return good
         self._wrong(name, "list of numbers")
+        return []
+
+    def whole_numbers(self, name: str) -> list[int]:
+        """As `numbers`, of whole ones."""
+        numbers = [as_whole(value) for value in self._list(name)]
+        good = [number for number in numbers if number is not None]
+        if len(good) == len(numbers):
+            return good
+        self._wrong(name, "list of whole numbers")
         return []
 
     def texts(self, name: str) -> list[str]:

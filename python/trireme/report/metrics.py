@@ -46,9 +46,13 @@ class Metrics:
         for step in self.steps():
             if step.step in first:
                 again += 1
-                same += first[step.step] == step.loss
+                same += _is_same(first[step.step], step.loss)
             first.setdefault(step.step, step.loss)
         return again, same
+
+
+def _is_same(a: float, b: float) -> bool:
+    return a == b or (math.isnan(a) and math.isnan(b))
 
 
 def _finite(number: float | None) -> float:

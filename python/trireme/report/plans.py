@@ -38,7 +38,7 @@ def _ranks_of(role: Fields, stage: int) -> list[int]:
     pipeline = max(mesh.whole("pipeline") or 1, 1)
     each = max((mesh.whole("data") or 1) * (mesh.whole("shard") or 1), 1)
     begin = stage % pipeline * each
-    return [int(rank) for rank in role.numbers("placement")[begin : begin + each]]
+    return role.whole_numbers("placement")[begin : begin + each]
 
 
 def read_plan(path: Path, notes: Notes) -> Plan:

@@ -43,9 +43,9 @@ class Segment:
 
     def end(self) -> int | None:
         """One past its last step: as planned, or as far as it got if it did not end well."""
-        if self.is_done or not self.steps:
+        if self.is_done:
             return self.end_step
-        return self.steps[-1].step + 1
+        return self.steps[-1].step + 1 if self.steps else self.first_step
 
     def name(self) -> str:
         """What it is called on the page."""

@@ -47,7 +47,7 @@ TEST_F(Denoising, SamplesRestoreTheRunsOfTokens) {
   std::set<std::vector<Token>> inputs;
   for (std::int64_t i = 0; i < source.num_samples(); ++i) {
     for (const std::int64_t visit : {0, 1, 2}) {
-      const data::CorruptedText text = read(source, {i, visit});
+      const data::CorruptedText text = source.text_of({i, visit});
       EXPECT_EQ(text, read(source, {i, visit}));
       const std::vector<Token> tokens = data::restore_spans(text, kSpecial);
       ASSERT_EQ(static_cast<std::int64_t>(tokens.size()), length);
@@ -101,7 +101,7 @@ TEST_F(Denoising, RefusesWhatDoesNotFit) {
   const DenoisingSource source(tokens, {.inputs = 64, .special = kSpecial});
   EXPECT_EQ(error_from([&] { read(source, {source.num_samples(), 0}); }).kind(),
             ErrorKind::kInvalidArgument);
-  EXPECT_EQ(error_from([&] { read(source, {-1, 0}); }).kind(), ErrorKind::kInvalidArgument);
+  EXPECT_EQ(error_from([&] { source.text_of({-1, 0}); }).kind(), ErrorKind::kInvalidArgument);
   EXPECT_EQ(error_from([&] { source.read({0, 0}, {}); }).kind(), ErrorKind::kInvalidArgument);
   std::vector<std::byte> small(3);
   const std::span<std::byte> two[] = {small, small};

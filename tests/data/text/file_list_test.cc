@@ -69,6 +69,9 @@ TEST_F(FileLists, SuffixesChooseInFoldersOnly) {
   EXPECT_THAT(names(list({".py"})), ElementsAre("a.py"));
   EXPECT_EQ(list({".py"}).report.filtered, 1);
   EXPECT_THAT(names(list({".py", ".txt"})), ElementsAre("a.py", "b.txt"));
+  write("c.d.ts", "text");
+  EXPECT_THAT(names(list({".d.ts"})), ElementsAre("c.d.ts"));
+  EXPECT_THAT(names(list({".ts"})), ElementsAre("c.d.ts"));
   const fs::path inputs[] = {folder / "b.txt", folder, folder / "b.txt"};
   const std::string suffixes[] = {".py"};
   EXPECT_THAT(names(list_files(inputs, suffixes)), ElementsAre("b.txt", "a.py"));

@@ -57,6 +57,15 @@ TEST_F(LongLine, WithoutABlankIsCut) {
   EXPECT_LT(peak_mib(), 1024);
 }
 
+TEST_F(LongLine, OfJsonHasALimit) {
+  const std::filesystem::path path = write("line.jsonl", "");
+  std::filesystem::resize_file(path, (std::uintmax_t{256} << 20U) + 1);
+  TextReader reader({{.path = path}}, kMaxDocumentBytes);
+  const Error error = error_from([&] { reader.next(); });
+  EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
+  EXPECT_THAT(error.message(), testing::HasSubstr("line 1 is longer than 256 MiB"));
+}
+
 TEST_F(LongLine, OfJsonIsCut) {
   const Prepared prepared = prepare_line(
       write_line("line.jsonl", " words of one very long line", "{\"text\": \"", "\"}"));

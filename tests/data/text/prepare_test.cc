@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "tests/data/text/text_folder.h"
+#include "trireme/base/random.h"
 #include "trireme/data/text/denoising_source.h"
 #include "trireme/data/text/text_sample.h"
 
@@ -109,12 +110,9 @@ TEST_F(Prepare, FeedsTheDenoisingSource) {
   std::vector<data::CorruptedText> visits;
   for (const std::int64_t visit : {0, 1}) {
     for (std::int64_t i = 0; i < source.num_samples(); ++i) {
-      data::CorruptedText text{.inputs = std::vector<Token>(lengths.inputs),
-                               .targets = std::vector<Token>(lengths.targets)};
-      const std::span<std::byte> destinations[] = {std::as_writable_bytes(std::span(text.inputs)),
-                                                   std::as_writable_bytes(std::span(text.targets))};
-      source.read({i, visit}, destinations);
-      visits.push_back(text);
+      visits.push_back(source.text_of({i, visit}));
+      EXPECT_THAT(data::restore_spans(visits.back(), denoising.special),
+                  testing::ElementsAreArray(tokens.data() + i * lengths.tokens, lengths.tokens));
     }
   }
   EXPECT_NE(visits[0], visits[source.num_samples()]) << "a second visit hides other spans";
@@ -152,6 +150,23 @@ TEST_F(Prepare, AfterAnErrorNothingIsPublished) {
   }
 }
 
+TEST_F(Prepare, ACacheThatCannotBeReadIsAnError) {
+  PrepareOptions one = options();
+  one.cache = folder / std::string(300, 'x');  // longer than a name may be
+  EXPECT_EQ(error_from([&] { prepare(one, logger); }).kind(), ErrorKind::kIo);
+}
+
+TEST_F(Prepare, WhatCannotBeRemovedIsNotPublished) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may remove everything";
+  const Prepared first = prepare(options(), logger);
+  fs::remove(first.folder / "tokens.json");
+  fs::permissions(first.folder, fs::perms::owner_read | fs::perms::owner_exec);
+  const Error error = error_from([&] { prepare(options(), logger); });
+  fs::permissions(first.folder, fs::perms::owner_all);
+  EXPECT_EQ(error.kind(), ErrorKind::kIo);
+  EXPECT_THAT(error.message(), HasSubstr("cannot remove"));
+}
+
 TEST_F(Prepare, AGivenTokenizerIsUsed) {
   const Prepared first = prepare(options(), logger);
   PrepareOptions given = options();
@@ -185,6 +200,24 @@ TEST(TextSample, KeepsARandomPartInOrder) {
   EXPECT_EQ(sample_of(1'000'000, 0).size(), 1000U);
   EXPECT_EQ(sample_of(1, 0).size(), 1U);
   EXPECT_TRUE(TextSample(1, 0).finish().empty());
+}
+
+/// Of draws in order, 6, 6 and 3 long: the third would fit once the second did not.
+TEST(TextSample, AShortDocumentDoesNotOvertakeALongerOne) {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    std::vector<std::uint64_t> draws;
+    for (std::uint64_t index = 0; index < 3; ++index) draws.push_back(stream_seed(seed, {index}));
+    TextSample sample(10, seed);
+    std::string lowest;
+    for (const std::uint64_t draw : draws) {
+      const auto rank = std::count_if(draws.begin(), draws.end(),
+                                      [&](std::uint64_t other) { return other < draw; });
+      const std::string text(rank == 2 ? 3 : 6, static_cast<char>('a' + rank));
+      if (rank == 0) lowest = text;
+      sample.add(text);
+    }
+    EXPECT_THAT(sample.finish(), testing::ElementsAre(lowest)) << "seed " << seed;
+  }
 }
 
 TEST(TextReport, SaysWhatIsNotZero) {

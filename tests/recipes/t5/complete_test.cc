@@ -9,6 +9,7 @@ namespace {
 using Tokens = std::vector<data::Token>;
 
 constexpr data::Token kEnd = 1;
+constexpr data::Token kVocabulary = 12;
 
 /// Trained until it gives rows of inputs back, in reverse.
 class Complete : public testing::Test {
@@ -16,8 +17,8 @@ class Complete : public testing::Test {
   Complete() {
     torch::manual_seed(1);
     Config config = make_config("tiny", Variant::kV10);
-    config.vocabulary = 12;
-    config.dropout = 0.05;  // so that training and evaluation mode differ
+    config.vocabulary = 16;  // padded
+    config.dropout = 0.05;   // so that training and evaluation mode differ
     model_ = T5(config);
     torch::optim::Adam adam(model_->parameters(), torch::optim::AdamOptions(3e-3));
     for (int i = 0; i < 200; ++i) {
@@ -43,6 +44,21 @@ TEST_F(Complete, NoRowIsLongerThanTheLimit) {
             (std::vector<Tokens>{{4}, {7}, {10}}));
   EXPECT_EQ(complete(model_, inputs_, {.end = kEnd, .max_tokens = 0}),
             (std::vector<Tokens>{{}, {}, {}}));
+}
+
+/// Rows of the matrix beyond the tokenizer's tokens are never targets, so they may win.
+TEST_F(Complete, TokensAreOfTheVocabulary) {
+  {
+    const torch::NoGradGuard no_grad;
+    auto rows = model_->named_parameters()["embedding.weight"];
+    rows[kVocabulary].fill_(100);  // one of them is the largest whatever the channels add up to
+    rows[kVocabulary + 1].fill_(-100);
+  }
+  for (const Tokens& row : complete(model_, inputs_, {.end = kEnd, .max_tokens = 1})) {
+    EXPECT_GE(row.at(0), kVocabulary);
+  }
+  EXPECT_EQ(complete(model_, inputs_, {.end = kEnd, .vocabulary = kVocabulary, .max_tokens = 10}),
+            (std::vector<Tokens>{{4, 3, 2}, {7}, {10, 9}}));
 }
 
 TEST_F(Complete, TheModeIsLeftAsItWas) {

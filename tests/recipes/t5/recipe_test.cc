@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -30,12 +31,17 @@ class RecipeTest : public testing::Test {
   }
   ~RecipeTest() override { fs::remove_all(folder_); }
 
-  /// The tiny model over a few sources of this repository, with more options.
+  /// The tiny model over a few sources of this repository, with more options or other values.
   std::vector<std::string> words(const std::vector<std::string>& more) const {
-    std::vector<std::string> all = {
-        "trireme",      "--model",     "t5",     "--t5-size",     "tiny",        "--t5-text",
-        "trireme/base", "--t5-suffix", ".h,.cc", "--t5-cache",    path("cache"), "--t5-vocabulary",
-        "600",          "--t5-inputs", "32",     "--t5-held-out", "0.2"};
+    const std::vector<std::pair<std::string, std::string>> usual = {
+        {"--t5-size", "tiny"},         {"--t5-text", "trireme/base"}, {"--t5-suffix", ".h,.cc"},
+        {"--t5-cache", path("cache")}, {"--t5-vocabulary", "600"},    {"--t5-inputs", "32"},
+        {"--t5-held-out", "0.2"}};
+    std::vector<std::string> all = {"trireme", "--model", "t5"};
+    for (const auto& [name, value] : usual) {
+      if (std::find(more.begin(), more.end(), name) != more.end()) continue;
+      all.insert(all.end(), {name, value});
+    }
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
@@ -120,6 +126,30 @@ TEST_F(RecipeTest, MisuseIsNamed) {
   EXPECT_EQ(run({"train", "--t5-size", "huge"}), 2);
   EXPECT_EQ(run({"train", "--t5-d-model", "0"}), 2);
   EXPECT_EQ(run({"train", "--t5-text", path("nothing")}), 2);
+  EXPECT_EQ(run({"train", "--t5-variant", "1"}), 2) << "not the number of an enumerator";
+}
+
+TEST_F(RecipeTest, TheSplitWithTooLittleTextIsNamed) {
+  for (int i = 0; i < 60; ++i) {
+    std::ofstream(folder_ / (std::to_string(i) + ".txt"))
+        << "line " << i << " of " << i * i << " is about " << i * 7919 % 1000 << "\n";
+  }
+  const auto complaint = [&](const std::string& inputs) {
+    try {
+      workload({"--t5-text", folder_.string(), "--t5-suffix", ".txt", "--t5-inputs", inputs});
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+      return error.message();
+    }
+    return std::string();
+  };
+  EXPECT_EQ(complaint("32"), "");
+  EXPECT_THAT(complaint("500"),
+              testing::AllOf(HasSubstr("the held-out text has"), HasSubstr("a sample takes 554"),
+                             HasSubstr("--t5-held-out")));
+  EXPECT_THAT(complaint("1000000000000"),
+              testing::AllOf(HasSubstr("the training text has"), HasSubstr("--t5-text")));
+  EXPECT_THAT(complaint("1"), HasSubstr("hold no text"));
 }
 
 TEST_F(RecipeTest, TheNewestPythonLibraryIsFound) {

@@ -46,21 +46,25 @@ DenoisingSource::DenoisingSource(TokenShards shards, const DenoisingOptions& opt
              {"targets", Dtype::kI32, {lengths_.targets}}};
 }
 
-void DenoisingSource::read(data::Sample sample,
-                           std::span<const std::span<std::byte>> destinations) const {
+data::CorruptedText DenoisingSource::text_of(data::Sample sample) const {
   if (sample.index < 0 || sample.index >= num_samples()) {
     refuse("there is no sample " + std::to_string(sample.index) + " among " +
            std::to_string(num_samples()));
-  }
-  if (destinations.size() != fields_.size()) {
-    refuse("expected 2 destinations, got " + std::to_string(destinations.size()));
   }
   std::vector<Token> tokens(static_cast<std::size_t>(lengths_.tokens));
   shards_.read(sample.index * lengths_.tokens, tokens);
   const std::uint64_t stream = stream_seed(
       options_.seed,
       {static_cast<std::uint64_t>(sample.index), static_cast<std::uint64_t>(sample.visit)});
-  const auto text = data::corrupt_spans(tokens, options_.special, options_.spans, stream);
+  return data::corrupt_spans(tokens, options_.special, options_.spans, stream);
+}
+
+void DenoisingSource::read(data::Sample sample,
+                           std::span<const std::span<std::byte>> destinations) const {
+  if (destinations.size() != fields_.size()) {
+    refuse("expected 2 destinations, got " + std::to_string(destinations.size()));
+  }
+  const data::CorruptedText text = text_of(sample);
   copy(text.inputs, destinations[0]);
   copy(text.targets, destinations[1]);
 }

@@ -33,6 +33,9 @@ class DenoisingSource : public data::Source {
   const std::vector<data::Field>& fields() const override { return fields_; }
   void read(data::Sample sample, std::span<const std::span<std::byte>> destinations) const override;
 
+  /// What `read` copies out. Errors as there.
+  data::CorruptedText text_of(data::Sample sample) const;
+
   /// A hash of the tokens and the options.
   std::string identity() const override;
 

@@ -17,7 +17,7 @@ namespace trireme::text {
 namespace {
 
 constexpr std::size_t kBlockBytes = 256 * 1024;
-constexpr std::size_t kMaxLineBytes = std::size_t{1} << 30;
+constexpr std::size_t kMaxLineBytes = std::size_t{256} << 20U;
 constexpr char32_t kReplacement = 0xFFFD;
 constexpr std::string_view kReplacementBytes = "\xEF\xBF\xBD";
 constexpr std::string_view kWhiteSpace = " \n\t\r\f\v";
@@ -128,7 +128,7 @@ bool TextReader::next_line(RawText& raw) {
       if (searched > kMaxLineBytes) {
         throw Error(ErrorKind::kCorruptData, "'" + path_.string() + "' line " +
                                                  std::to_string(line_) +
-                                                 " is longer than 1 GiB; is it JSON lines?");
+                                                 " is longer than 256 MiB; is it JSON lines?");
       }
       if (fill(searched + 1)) continue;
       if (buffer_.empty()) return false;

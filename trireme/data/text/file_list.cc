@@ -95,8 +95,10 @@ class Walk {
   }
 
   bool is_wanted(const fs::path& path) const {
-    return suffixes_.empty() || std::find(suffixes_.begin(), suffixes_.end(),
-                                          path.extension().string()) != suffixes_.end();
+    const std::string name = path.filename().string();
+    return suffixes_.empty() ||
+           std::any_of(suffixes_.begin(), suffixes_.end(),
+                       [&](const std::string& suffix) { return name.ends_with(suffix); });
   }
 
   std::span<const std::string> suffixes_;

@@ -27,9 +27,9 @@ struct FileList {
 /// that links in a circle end. What a folder holds is left out and counted where it is hidden,
 /// unreadable, or has none of `suffixes`.
 ///
-/// suffixes   with their point, `.py`; none: all files.
+/// suffixes   ends of names, `.py` or `.d.ts`; none: all files.
 /// Errors     kInvalidArgument where there is no input, an input does not exist or may not be
-///            read, or no file is left.
+///            read, or no file is left; kIo for a folder that cannot be listed.
 /// Blocking; a system call or two a file.
 FileList list_files(std::span<const std::filesystem::path> inputs,
                     std::span<const std::string> suffixes = {});

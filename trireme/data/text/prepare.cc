@@ -1,6 +1,7 @@
 #include "trireme/data/text/prepare.h"
 
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "trireme/base/error.h"
@@ -60,9 +61,19 @@ std::string key_of(const PrepareOptions& options, const FileList& list) {
   return sha256(compact_text(key)).substr(0, 32);
 }
 
+/// kIo where the system had a problem with `path`.
+void check_done(const std::error_code& problem, const std::string& action, const fs::path& path) {
+  if (!problem) return;
+  throw Error(ErrorKind::kIo,
+              "cannot " + action + " '" + path.string() + "': " + problem.message());
+}
+
 /// What is there under its final name; nothing where it is not.
 std::optional<Prepared> open_prepared(const fs::path& folder) {
-  if (!fs::exists(folder / kIndexName)) return std::nullopt;
+  std::error_code problem;
+  const bool is_there = fs::exists(folder / kIndexName, problem);
+  check_done(problem, "look for", folder / kIndexName);
+  if (!is_there) return std::nullopt;
   const TokenIndex index = load_token_index(folder / kIndexName);
   Tokenizer tokenizer = Tokenizer::load(folder / kModelName);
   if (tokenizer.sha256() != index.tokenizer_sha256) {
@@ -117,6 +128,13 @@ void fill(const fs::path& partial, const PrepareOptions& options, const FileList
               std::to_string(index.held_out.num_tokens()) + " held out");
 }
 
+/// What must not be beside the new files.
+void remove_old(const fs::path& folder) {
+  std::error_code problem;
+  fs::remove_all(folder, problem);
+  check_done(problem, "remove", folder);
+}
+
 }  // namespace
 
 Prepared prepare(const PrepareOptions& options, const Logger& logger) {
@@ -134,9 +152,8 @@ Prepared prepare(const PrepareOptions& options, const Logger& logger) {
   });
   if (auto prepared = open_prepared(folder)) return std::move(*prepared);
   const fs::path partial = options.cache / (key + ".partial");
-  std::error_code problem;
-  fs::remove_all(partial, problem);  // of a process that ended early
-  fs::remove_all(folder, problem);   // without an index: nobody can have opened it
+  remove_old(partial);  // of a process that ended early
+  remove_old(folder);   // without an index: nobody can have opened it
   make_folder(partial);
   fill(partial, options, list, logger);
   rename_durably(partial, folder);

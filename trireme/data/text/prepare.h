@@ -46,7 +46,8 @@ struct Prepared {
 /// logger   is told what is made, waited for and found.
 /// Errors   those of list_files, Tokenizer, write_shards; kInvalidArgument where the held-out
 ///          fraction is not in (0, 1); kCorruptData where what the cache holds was damaged;
-///          kIo where files change meanwhile; kTimeout. Nothing stays under the final name then.
+///          kIo where files change meanwhile or the cache cannot be read or cleared; kTimeout.
+///          Nothing stays under the final name then.
 /// Blocking. Threads  safe from any thread and process.
 Prepared prepare(const PrepareOptions& options, const Logger& logger);
 

@@ -10,7 +10,9 @@
 namespace trireme::text {
 
 ShardWriter::ShardWriter(std::filesystem::path folder, std::string name, std::size_t shard_tokens)
-    : folder_(std::move(folder)), name_(std::move(name)), shard_tokens_(shard_tokens) {}
+    : folder_(std::move(folder)), name_(std::move(name)), shard_tokens_(shard_tokens) {
+  tokens_.reserve(shard_tokens_);
+}
 
 void ShardWriter::append(std::span<const data::Token> tokens, std::int64_t documents) {
   split_.documents += documents;

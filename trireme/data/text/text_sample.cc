@@ -9,12 +9,15 @@ namespace trireme::text {
 
 void TextSample::add(std::string document) {
   const std::int64_t index = num_documents_++;
-  const std::uint64_t draw = stream_seed(seed_, {static_cast<std::uint64_t>(index)});
+  const Place place(stream_seed(seed_, {static_cast<std::uint64_t>(index)}), index);
+  // Else a short one could take the room that a longer one with a lower draw did not find.
+  if (lowest_evicted_ && place > *lowest_evicted_) return;
   bytes_ += document.size();
-  kept_.emplace(std::pair(draw, index), std::move(document));
+  kept_.emplace(place, std::move(document));
   // One stays, however long it is.
   while (bytes_ > max_bytes_ && kept_.size() > 1) {
     const auto last = std::prev(kept_.end());
+    lowest_evicted_ = last->first;
     bytes_ -= last->second.size();
     kept_.erase(last);
   }

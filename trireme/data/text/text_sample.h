@@ -3,14 +3,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace trireme::text {
 
-/// A random part of a stream of documents, at most `max_bytes` long: those whose draws are lowest.
-/// Whether one is kept depends on the seed, its place and how much there is, on nothing else.
+/// A random part of a stream of documents, at most `max_bytes` long: as many as fit of those in
+/// order of their draws, at least one. A draw depends on the seed and the document's place alone.
 /// Caller-synchronised.
 class TextSample {
  public:
@@ -23,11 +24,14 @@ class TextSample {
   std::vector<std::string> finish();
 
  private:
+  using Place = std::pair<std::uint64_t, std::int64_t>;  ///< Draw and index.
+
   std::size_t max_bytes_;
   std::uint64_t seed_;
   std::int64_t num_documents_ = 0;
   std::size_t bytes_ = 0;
-  std::map<std::pair<std::uint64_t, std::int64_t>, std::string> kept_;  ///< By draw and index.
+  std::map<Place, std::string> kept_;
+  std::optional<Place> lowest_evicted_;
 };
 
 }  // namespace trireme::text

@@ -1,12 +1,16 @@
 #include "trireme/data/text/tokenize.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -53,6 +57,19 @@ Encoded encode(RawText raw, const Tokenizer& tokenizer, const ShardOptions& opti
   return encoded;
 }
 
+/// A named thread that does `work`.
+std::jthread start_thread(std::size_t number, std::function<void()> work) {
+  try {
+    return std::jthread([name = "tokenize " + std::to_string(number), work = std::move(work)] {
+      pthread_setname_np(pthread_self(), name.c_str());
+      work();
+    });
+  } catch (const std::system_error& error) {
+    throw Error(ErrorKind::kResourceExhausted,
+                "cannot start thread " + std::to_string(number) + " of those that tokenize", error);
+  }
+}
+
 std::vector<Encoded> encode_all(std::vector<RawText> batch, const Tokenizer& tokenizer,
                                 const ShardOptions& options) {
   std::vector<Encoded> results(batch.size());
@@ -65,7 +82,7 @@ std::vector<Encoded> encode_all(std::vector<RawText> batch, const Tokenizer& tok
   {
     std::vector<std::jthread> others;
     const auto count = std::min<std::size_t>(options.num_threads, batch.size());
-    for (std::size_t i = 1; i < count; ++i) others.emplace_back(work);
+    for (std::size_t i = 1; i < count; ++i) others.push_back(start_thread(i, work));
     work();
   }
   return results;

@@ -32,7 +32,7 @@ std::vector<std::string> sample_documents(const FileList& files, const ShardOpti
 ///
 /// Returns  the index, not yet written; its report has all counts.
 /// Errors   those of TextReader, documents_of and ShardWriter; kInvalidArgument where one of the
-///          two splits is empty.
+///          two splits is empty; kResourceExhausted where threads cannot be started.
 /// Order    the result is the same for every number of threads.
 /// Cost     SentencePiece's own time over the threads; memory for 4 MB of text a thread with its
 ///          tokens, and for the shards being filled.

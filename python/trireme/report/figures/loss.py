@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 
 import plotly.graph_objects as go
 
@@ -52,8 +53,9 @@ def loss_figure(run: Run) -> Figure | None:
     figure = new_figure("step", "loss", 380)
     for steps in metrics.attempts:
         _add_line(figure, steps, [step.loss for step in steps], Line("training", MEASURED, 1.5))
-        for (name, losses), color in zip(_by_name(steps).items(), SERIES[1:], strict=False):
-            _add_line(figure, steps, losses, Line(name, color, 1))
+        colors = cycle(SERIES[1:])
+        for name, losses in _by_name(steps).items():
+            _add_line(figure, steps, losses, Line(name, next(colors), 1))
     if metrics.evaluations:
         figure.add_scatter(
             x=[one.step for one in metrics.evaluations],
