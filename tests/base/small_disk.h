@@ -41,7 +41,7 @@ class SmallDisk {
   /// Looks first: in a chroot the process would leave its mounts and could not make its own
   /// private.
   static bool has_own_mounts() {
-    struct statx root {};
+    struct statx root{};
     return ::statx(AT_FDCWD, "/", 0, 0, &root) == 0 &&
            (root.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0 && ::unshare(CLONE_NEWNS) == 0 &&
            ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;

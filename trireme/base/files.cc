@@ -38,7 +38,7 @@ Content read_whole(const std::filesystem::path& path) {
   // Non-blocking, so that opening a pipe nobody writes to cannot hang.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.is_open()) fail("open", path);
-  struct stat status {};
+  struct stat status{};
   if (::fstat(file.number(), &status) != 0) fail("inspect", path);
   if (!S_ISREG(status.st_mode)) {
     throw Error(ErrorKind::kInvalidArgument,

@@ -15,7 +15,7 @@ namespace trireme {
 namespace {
 
 std::span<const std::byte> map(int file, const std::filesystem::path& path) {
-  struct stat status {};
+  struct stat status{};
   if (::fstat(file, &status) != 0) throw_system_error("inspect", path, errno);
   if (!S_ISREG(status.st_mode)) {
     throw Error(ErrorKind::kInvalidArgument,
