@@ -27,7 +27,7 @@ TEST_F(Resume, OnlyAsTheRunThatItWas) {
   EXPECT_THAT(run(words, 2)->error(), HasSubstr("learning_rate: the checkpoint says '0.001'"));
   words = training(path("run"), 2, 6);
   *std::find(words.begin(), words.end(), "transformer") = "mlp";
-  EXPECT_THAT(run(words, 2)->error(), HasSubstr("graph: the checkpoint says"));
+  EXPECT_THAT(error_after(words, 2), HasSubstr("data: the checkpoint says"));
   EXPECT_FALSE(std::filesystem::exists(path("run") + "/profile-2.json")) << "measured in vain";
   EXPECT_EQ(expect_whole("run"), 3);
 }

@@ -144,7 +144,7 @@ TEST(TrainingFacts, AnotherRunIsRefused) {
   EXPECT_THAT(refusal({.model = "mlp", .stages = 2, .lanes = 2}, kOptions),
               HasSubstr("lanes: the checkpoint says '4', this run says '2'"));
   EXPECT_THAT(refusal({.model = models::names().back(), .stages = 2}, kOptions),
-              HasSubstr("graph: the checkpoint says"));
+              HasSubstr("data: the checkpoint says"));
 }
 
 TEST(TrainingFacts, AnotherMachineIsAWarning) {
