@@ -1,16 +1,20 @@
 #pragma once
 
 // How kernels get their fast form: a loop is written once, as a function that is forced inline, and
-// compiled twice, for any x86-64 and for AVX2 with FMA; `has_avx2` picks at run time. Both give the
-// same bits: elements do not depend on each other, a fused multiply-add is written as one (`fma`),
-// and the compiler may make no others (-ffp-contract=off).
+// compiled for any x86-64, for AVX2 with FMA and, where that pays, for AVX-512; `has_avx2` and
+// `has_avx512` pick at run time. All give the same bits: elements do not depend on each other, a
+// fused multiply-add is written as one (`fma`), and the compiler may make no others
+// (-ffp-contract=off).
 
 #define TRIREME_INLINE_LOOP __attribute__((always_inline)) inline
 
 #if defined(__x86_64__)
 #define TRIREME_AVX2 __attribute__((target("avx2,fma")))
+#define TRIREME_AVX512 \
+  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
 #else
 #define TRIREME_AVX2
+#define TRIREME_AVX512
 #endif
 
 namespace trireme::kernels {
@@ -19,6 +23,16 @@ namespace trireme::kernels {
 inline bool has_avx2() {
 #if defined(__x86_64__)
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#else
+  return false;
+#endif
+}
+
+/// Whether this processor has what TRIREME_AVX512 code needs.
+inline bool has_avx512() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 #else
   return false;
 #endif

@@ -79,9 +79,9 @@ TEST_P(GroupFailureTest, RanksThatCallDifferentThings) {
                   "all_reduce of 100 f64");
   expect_mismatch(backend, reduce(100'000), barrier, "all_reduce of 100000 f32", "barrier");
   expect_mismatch(backend, barrier, broadcast(1), "barrier",
-                  "broadcast of 100 bytes from group rank 1");
-  expect_mismatch(backend, broadcast(0), broadcast(1), "broadcast of 100 bytes from group rank 0",
-                  "broadcast of 100 bytes from group rank 1");
+                  "broadcast of 100 u8 from group rank 1");
+  expect_mismatch(backend, broadcast(0), broadcast(1), "broadcast of 100 u8 from group rank 0",
+                  "broadcast of 100 u8 from group rank 1");
 }
 
 TEST_P(GroupFailureTest, ARankThatDoesNotComeIsNamed) {
@@ -135,10 +135,8 @@ TEST(GroupDeadlineTest, OfAllHopsTogether) {
   EXPECT_FALSE(work->wait_for(1500ms));
   // Rank 1 agrees late, and then sends nothing.
   constexpr transport::Tag kDescriptions = transport::Tag{1} << 63 | 1U << 2;
-  const auto bytes = to_bytes({.operation = Operation::kAllReduce,
-                               .type = ElementType::kF32,
-                               .count = 100,
-                               .group_size = 2});
+  const auto bytes = to_bytes(
+      {.operation = Operation::kAllReduce, .dtype = Dtype::kF32, .count = 100, .group_size = 2});
   std::vector<std::byte> memory;
   wait_for(endpoints[1]->recv(0, kDescriptions, transport::test::into(memory)));
   wait_for(endpoints[1]->send(0, kDescriptions, bytes));
@@ -205,13 +203,13 @@ TEST_P(GroupFailureTest, RefusesBadArguments) {
 TEST(Description, RoundTripAndRefusal) {
   const Description description{.sequence = 5,
                                 .operation = Operation::kBroadcast,
-                                .type = ElementType::kByte,
+                                .dtype = Dtype::kU8,
                                 .count = 1LL << 40,
                                 .root = 2,
                                 .group_size = 3};
   EXPECT_EQ(parse_description(to_bytes(description)), description);
   EXPECT_EQ(to_text(description),
-            "operation 5: broadcast of 1099511627776 bytes from group rank 2 among 3 ranks");
+            "operation 5: broadcast of 1099511627776 u8 from group rank 2 among 3 ranks");
   for (const std::size_t i : {0, 12, 13, 14}) {
     auto bytes = to_bytes(description);
     bytes[i] ^= std::byte{0x40};

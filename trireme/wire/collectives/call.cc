@@ -61,10 +61,9 @@ void Call::compare(const std::vector<Description>& descriptions) const {
   for (int i = 1; i < members_.size(); ++i) {
     if (descriptions[i] == descriptions[0]) continue;
     throw Error(ErrorKind::kInvalidArgument,
-                "group " + members_.name + ": the ranks call different operations: rank " +
-                    std::to_string(members_.ranks[0]) + " " + to_text(descriptions[0]) + ", rank " +
-                    std::to_string(members_.ranks[i]) + " " + to_text(descriptions[i]) +
-                    "; all must make the same calls in the same order");
+                "group " + members_.name + ": " +
+                    difference_text(members_.ranks[0], descriptions[0], members_.ranks[i],
+                                    descriptions[i]));
   }
 }
 

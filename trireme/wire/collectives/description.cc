@@ -11,7 +11,6 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kOperations = {"all_reduce", "reduce_scatter",
                                                          "all_gather", "broadcast", "barrier"};
-constexpr std::array<std::string_view, 3> kTypes = {"f32", "f64", "bytes"};
 constexpr std::uint32_t kMagic = 0x43'4c'52'54;  // `TRLC`
 
 }  // namespace
@@ -20,14 +19,15 @@ std::string_view to_text(Operation operation) {
   return kOperations.at(static_cast<std::size_t>(operation));
 }
 
-std::string_view to_text(ElementType type) { return kTypes.at(static_cast<std::size_t>(type)); }
-
 std::string to_text(const Description& description) {
   std::string text = "operation " + std::to_string(description.sequence) + ": " +
                      std::string(to_text(description.operation));
   if (description.operation != Operation::kBarrier) {
-    text +=
-        " of " + std::to_string(description.count) + " " + std::string(to_text(description.type));
+    text += " of " + std::to_string(description.count) + " " +
+            std::string(trireme::to_text(description.dtype));
+  }
+  if (description.reduce != kernels::ReduceOp::kSum) {
+    text += " by " + std::string(kernels::to_text(description.reduce));
   }
   if (description.operation == Operation::kBroadcast) {
     text += " from group rank " + std::to_string(description.root);
@@ -35,13 +35,21 @@ std::string to_text(const Description& description) {
   return text + " among " + std::to_string(description.group_size) + " ranks";
 }
 
+std::string difference_text(int rank, const Description& description, int other_rank,
+                            const Description& other) {
+  return "the ranks call different operations: rank " + std::to_string(rank) + " " +
+         to_text(description) + ", rank " + std::to_string(other_rank) + " " + to_text(other) +
+         "; all must make the same calls in the same order";
+}
+
 std::array<std::byte, kDescriptionBytes> to_bytes(const Description& description) {
   transport::ByteWriter writer;
   writer.integer(kMagic)
       .integer(description.sequence)
       .integer(static_cast<std::uint8_t>(description.operation))
-      .integer(static_cast<std::uint8_t>(description.type))
-      .integer(std::uint16_t{0})
+      .integer(static_cast<std::uint8_t>(description.dtype))
+      .integer(static_cast<std::uint8_t>(description.reduce))
+      .integer(std::uint8_t{0})
       .integer(description.count)
       .integer(description.root)
       .integer(description.group_size);
@@ -57,18 +65,21 @@ Description parse_description(std::span<const std::byte> bytes) {
   Description description;
   description.sequence = reader.integer<std::int64_t>();
   const auto operation = reader.integer<std::uint8_t>();
-  const auto type = reader.integer<std::uint8_t>();
-  const auto reserved = reader.integer<std::uint16_t>();
+  const auto dtype = reader.integer<std::uint8_t>();
+  const auto reduce = reader.integer<std::uint8_t>();
+  const auto reserved = reader.integer<std::uint8_t>();
   description.count = reader.integer<std::int64_t>();
   description.root = reader.integer<std::int32_t>();
   description.group_size = reader.integer<std::uint32_t>();
   reader.finish();
-  if (magic != kMagic || operation >= kOperations.size() || type >= kTypes.size() ||
-      reserved != 0) {
+  if (magic != kMagic || operation >= kOperations.size() || reserved != 0 ||
+      dtype > static_cast<std::uint8_t>(Dtype::kC128) ||
+      reduce > static_cast<std::uint8_t>(kernels::ReduceOp::kXor)) {
     throw Error(ErrorKind::kCorruptData, "a message is no description of a collective");
   }
   description.operation = static_cast<Operation>(operation);
-  description.type = static_cast<ElementType>(type);
+  description.dtype = static_cast<Dtype>(dtype);
+  description.reduce = static_cast<kernels::ReduceOp>(reduce);
   return description;
 }
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "trireme/kernels/reduce/combine.h"
+
 namespace trireme::collectives {
 
 enum class Operation : std::uint8_t {
@@ -17,16 +19,14 @@ enum class Operation : std::uint8_t {
   kBarrier
 };
 
-enum class ElementType : std::uint8_t { kF32, kF64, kByte };
-
 std::string_view to_text(Operation operation);
-std::string_view to_text(ElementType type);
 
 /// What a rank is about to do; the same on all ranks of a group, or it is an error.
 struct Description {
   std::int64_t sequence = 0;  ///< Operations of the group before this one.
   Operation operation = Operation::kBarrier;
-  ElementType type = ElementType::kByte;
+  Dtype dtype = Dtype::kU8;
+  kernels::ReduceOp reduce = kernels::ReduceOp::kSum;  ///< Of operations that reduce.
   std::int64_t count = 0;  ///< Elements of the buffer; of an all_gather, of one rank's part.
   std::int32_t root = 0;
   std::uint32_t group_size = 0;
@@ -34,8 +34,13 @@ struct Description {
   bool operator==(const Description&) const = default;
 };
 
-/// `operation 5: all_reduce of 100 f32`; the root where there is one.
+/// `operation 5: all_reduce of 100 f32 among 4 ranks`; the root and, if no sum, the reduction where
+/// there are such.
 std::string to_text(const Description& description);
+
+/// For an error: two ranks and what they are about to do.
+std::string difference_text(int rank, const Description& description, int other_rank,
+                            const Description& other);
 
 inline constexpr std::size_t kDescriptionBytes = 32;
 

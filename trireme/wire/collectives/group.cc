@@ -172,11 +172,11 @@ namespace {
 template <typename T>
 Description describe(Operation operation, std::span<T> data, int root = 0) {
   using Element = std::remove_const_t<T>;
-  constexpr ElementType kType = std::is_same_v<Element, float>    ? ElementType::kF32
-                                : std::is_same_v<Element, double> ? ElementType::kF64
-                                                                  : ElementType::kByte;
+  constexpr Dtype kDtype = std::is_same_v<Element, float>    ? Dtype::kF32
+                           : std::is_same_v<Element, double> ? Dtype::kF64
+                                                             : Dtype::kU8;
   return {.operation = operation,
-          .type = kType,
+          .dtype = kDtype,
           .count = static_cast<std::int64_t>(data.size()),
           .root = root};
 }

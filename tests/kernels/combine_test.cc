@@ -1,0 +1,166 @@
+#include "trireme/kernels/reduce/combine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "tests/kernels/random_numbers.h"
+#include "trireme/base/error.h"
+#include "trireme/kernels/reference/combine.h"
+
+namespace trireme::kernels {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+constexpr std::array kDtypes = {Dtype::kF64, Dtype::kF32, Dtype::kF16, Dtype::kBf16,
+                                Dtype::kI64, Dtype::kI32, Dtype::kU8,  Dtype::kBool};
+constexpr std::array kOps = {ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kProduct,
+                             ReduceOp::kMin, ReduceOp::kMax,     ReduceOp::kAnd,
+                             ReduceOp::kOr,  ReduceOp::kXor};
+
+template <typename T>
+Bytes bytes_of(const std::vector<T>& numbers) {
+  Bytes bytes(numbers.size() * sizeof(T));
+  if (!bytes.empty()) std::memcpy(bytes.data(), numbers.data(), bytes.size());
+  return bytes;
+}
+
+/// Numbers of the type whose sums round, or any bits of a whole number.
+Bytes numbers(Dtype dtype, std::int64_t count, unsigned seed) {
+  switch (dtype) {
+    case Dtype::kF64:
+      return bytes_of(random_numbers<double>(count, seed));
+    case Dtype::kF32:
+      return bytes_of(random_numbers<float>(count, seed));
+    case Dtype::kF16:
+      return bytes_of(random_numbers<F16>(count, seed, 3));
+    case Dtype::kBf16:
+      return bytes_of(random_numbers<Bf16>(count, seed));
+    default:
+      break;
+  }
+  std::mt19937 random(seed);
+  Bytes bytes(static_cast<std::size_t>(count) * size_bytes(dtype));
+  for (std::byte& byte : bytes) {
+    byte = static_cast<std::byte>(dtype == Dtype::kBool ? random() % 2 : random());
+  }
+  return bytes;
+}
+
+/// What several ranks give.
+struct Given {
+  std::vector<Bytes> buffers;
+  std::vector<const std::byte*> sources;
+
+  Given(Dtype dtype, int num_sources, std::int64_t count) {
+    for (int s = 0; s < num_sources; ++s) buffers.push_back(numbers(dtype, count, s + 1));
+    for (const Bytes& buffer : buffers) sources.push_back(buffer.data());
+  }
+};
+
+Bytes expected_of(const Reduction& reduction, const Given& given, std::int64_t count) {
+  Bytes result(given.buffers[0].size());
+  reference::combine(reduction, given.sources, result.data(), count);
+  return result;
+}
+
+TEST(Combine, IsTheTreeElementByElement) {
+  for (const Dtype dtype : kDtypes) {
+    for (const ReduceOp op : kOps) {
+      if (!is_reducible(dtype, op)) continue;
+      for (const int num_sources : {1, 2, 3, 4, 5, 7, 8, 13}) {
+        for (const std::int64_t count : {0, 1, 7, 65, 1025}) {
+          const Given given(dtype, num_sources, count);
+          Bytes result(given.buffers[0].size());
+          std::byte* target = result.data();
+          combine({dtype, op}, given.sources, {&target, 1}, count);
+          ASSERT_EQ(result, expected_of({dtype, op}, given, count))
+              << trireme::to_text(dtype) << " " << to_text(op) << " of " << num_sources << " x "
+              << count;
+        }
+      }
+    }
+  }
+}
+
+TEST(Combine, WritesAllTargetsAlsoInPlaceOfSources) {
+  for (const Dtype dtype : {Dtype::kF32, Dtype::kBf16}) {
+    for (const Stores stores : {Stores::kCached, Stores::kStreaming}) {
+      for (const int num_sources : {2, 4, 6}) {
+        constexpr std::int64_t kCount = 5001;
+        Given given(dtype, num_sources, kCount);
+        const Bytes expected = expected_of({dtype, ReduceOp::kSum}, given, kCount);
+        Bytes other(expected.size());
+        std::vector<std::byte*> targets = {other.data()};
+        for (Bytes& buffer : given.buffers) targets.push_back(buffer.data());
+        combine({dtype, ReduceOp::kSum}, given.sources, targets, kCount, stores);
+        EXPECT_EQ(other, expected);
+        for (const Bytes& buffer : given.buffers) EXPECT_EQ(buffer, expected);
+      }
+    }
+  }
+}
+
+TEST(Combine, InPlaceOfAnyOneSource) {
+  for (int place = 0; place < 4; ++place) {
+    constexpr std::int64_t kCount = 3000;
+    Given given(Dtype::kF32, 4, kCount);
+    const Bytes expected = expected_of({}, given, kCount);
+    std::byte* target = given.buffers[place].data();
+    combine({}, given.sources, {&target, 1}, kCount);
+    EXPECT_EQ(given.buffers[place], expected);
+  }
+}
+
+TEST(Combine, UnalignedToTheVector) {
+  constexpr std::int64_t kCount = 2049;
+  const Given given(Dtype::kF32, 3, kCount + 3);
+  for (std::size_t shift : {4U, 8U, 12U}) {
+    std::vector<const std::byte*> sources;
+    for (const std::byte* source : given.sources) sources.push_back(source + shift);
+    Bytes result((kCount + 8) * 4, std::byte{9}), expected((kCount + 8) * 4, std::byte{9});
+    reference::combine({}, sources, expected.data() + shift, kCount);
+    std::byte* target = result.data() + shift;
+    combine({}, sources, {&target, 1}, kCount, Stores::kStreaming);
+    EXPECT_EQ(result, expected) << "shifted by " << shift;
+  }
+}
+
+TEST(Combine, NanWinsInMinAndMax) {
+  const float nan = std::nanf("");
+  for (const ReduceOp op : {ReduceOp::kMin, ReduceOp::kMax}) {
+    for (const auto& [a, b] : {std::pair{nan, 1.0F}, {1.0F, nan}}) {
+      float result = 0;
+      auto* target = reinterpret_cast<std::byte*>(&result);
+      const std::array sources = {reinterpret_cast<const std::byte*>(&a),
+                                  reinterpret_cast<const std::byte*>(&b)};
+      combine({Dtype::kF32, op}, sources, {&target, 1}, 1);
+      EXPECT_TRUE(std::isnan(result));
+    }
+  }
+}
+
+TEST(Combine, RefusesWhatHasNoMeaning) {
+  const std::byte* source = nullptr;
+  std::byte* target = nullptr;
+  const auto refusal = [&](const Reduction& reduction) {
+    try {
+      combine(reduction, {&source, 1}, {&target, 1}, 0);
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return std::string("none");
+  };
+  EXPECT_THAT(refusal({Dtype::kF32, ReduceOp::kXor}), testing::HasSubstr("of f32 by xor"));
+  EXPECT_THAT(refusal({Dtype::kI64, ReduceOp::kAverage}), testing::HasSubstr("i64 by average"));
+  EXPECT_THAT(refusal({Dtype::kC64, ReduceOp::kSum}), testing::HasSubstr("of c64"));
+  EXPECT_THROW(combine({}, {}, {&target, 1}, 0), Error);
+  EXPECT_THROW(combine({}, {&source, 1}, {}, 0), Error);
+}
+
+}  // namespace
+}  // namespace trireme::kernels

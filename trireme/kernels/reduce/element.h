@@ -1,0 +1,68 @@
+#pragma once
+
+// What `combine` does with one element, for each type and operation.
+
+#include <concepts>
+#include <cstdint>
+#include <type_traits>
+
+#include "trireme/kernels/half.h"
+#include "trireme/kernels/reduce/combine.h"
+#include "trireme/kernels/simd.h"
+
+namespace trireme::kernels {
+
+/// One byte, 0 or not.
+struct Bool {
+  std::uint8_t bits;
+};
+
+TRIREME_INLINE_LOOP float widened(float x) { return x; }
+TRIREME_INLINE_LOOP double widened(double x) { return x; }
+TRIREME_INLINE_LOOP float widened(F16 x) { return to_f32(x); }
+TRIREME_INLINE_LOOP float widened(Bf16 x) { return to_f32(x); }
+TRIREME_INLINE_LOOP std::int64_t widened(std::int64_t x) { return x; }
+TRIREME_INLINE_LOOP std::int32_t widened(std::int32_t x) { return x; }
+TRIREME_INLINE_LOOP std::uint8_t widened(std::uint8_t x) { return x; }
+TRIREME_INLINE_LOOP std::uint8_t widened(Bool x) { return x.bits != 0 ? 1 : 0; }
+
+/// The type in which elements are combined.
+template <typename Element>
+using Wide = decltype(widened(Element{}));
+
+template <typename Element>
+TRIREME_INLINE_LOOP Element narrowed(Wide<Element> x) {
+  if constexpr (std::same_as<Element, F16>) {
+    return to_f16(x);
+  } else if constexpr (std::same_as<Element, Bf16>) {
+    return to_bf16(x);
+  } else {
+    return Element{x};
+  }
+}
+
+/// One merge of the tree. kAverage merges as kSum.
+template <ReduceOp op, typename T>
+TRIREME_INLINE_LOOP T merged(T a, T b) {
+  using enum ReduceOp;
+  if constexpr (op == kMin || op == kMax) {
+    const bool takes_a = op == kMin ? !(b < a) : !(a < b);
+    if constexpr (std::floating_point<T>) {
+      return (takes_a && b == b) || a != a ? a : b;
+    } else {
+      return takes_a ? a : b;
+    }
+  } else if constexpr (std::floating_point<T>) {
+    return op == kProduct ? a * b : a + b;
+  } else {
+    const auto x = static_cast<std::make_unsigned_t<T>>(a);
+    const auto y = static_cast<std::make_unsigned_t<T>>(b);
+    if constexpr (op == kProduct) return static_cast<T>(std::uint64_t{x} * y);
+    if constexpr (op == kAnd) return static_cast<T>(x & y);
+    if constexpr (op == kOr) return static_cast<T>(x | y);
+    if constexpr (op == kXor) return static_cast<T>(x ^ y);
+    return static_cast<T>(x + y);
+  }
+}
+
+}  // namespace trireme::kernels

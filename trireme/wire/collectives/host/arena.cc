@@ -1,0 +1,49 @@
+#include "trireme/wire/collectives/host/arena.h"
+
+#include "trireme/base/error.h"
+
+namespace trireme::collectives {
+namespace {
+
+constexpr std::size_t kLine = 128;  // two cache lines: processors fetch them in pairs
+constexpr std::size_t kSlot = Arena::kHeaderBytes + Arena::kSlotBytes;
+constexpr std::size_t kPage = 4096;
+
+constexpr std::size_t rounded(std::size_t bytes, std::size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+constexpr std::size_t kStaging = rounded(kLine + 2 * kSlot, kPage);
+constexpr std::size_t kRank = kStaging + 2 * Arena::kPieceBytes;
+
+static_assert(sizeof(transport::Signal) <= kLine);
+
+}  // namespace
+
+std::size_t Arena::bytes_for(int num_ranks) { return kRank * static_cast<std::size_t>(num_ranks); }
+
+Arena::Arena(std::span<std::byte> memory, int num_ranks) : memory_(memory), num_ranks_(num_ranks) {
+  TRIREME_CHECK(memory.size() == bytes_for(num_ranks), "an arena of another size");
+}
+
+std::byte* Arena::of_rank(int rank) const {
+  return memory_.data() + kRank * static_cast<std::size_t>(rank);
+}
+
+transport::Signal& Arena::progress(int rank) const {
+  return *reinterpret_cast<transport::Signal*>(of_rank(rank));
+}
+
+std::span<std::byte> Arena::header(int rank, int turn) const {
+  return {of_rank(rank) + kLine + kSlot * static_cast<std::size_t>(turn), kHeaderBytes};
+}
+
+std::span<std::byte> Arena::payload(int rank, int turn) const {
+  return {header(rank, turn).data() + kHeaderBytes, kSlotBytes};
+}
+
+std::span<std::byte> Arena::piece(int rank, int turn) const {
+  return {of_rank(rank) + kStaging + kPieceBytes * static_cast<std::size_t>(turn), kPieceBytes};
+}
+
+}  // namespace trireme::collectives

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "trireme/wire/transport/shm/signal.h"
+
+namespace trireme::collectives {
+
+/// The memory that the ranks of a group share where all are on one host. For each rank, written by
+/// it and read by all:
+///
+///     progress        a Signal: steps of operations that the rank has done
+///     slots           two, used in turn: what it is about to do, and its data where that is little
+///     staging         two halves, used in turn: its data, a piece after the other
+///
+/// Views; the memory outlives them. All zeros is an arena that nobody has used.
+class Arena {
+ public:
+  static constexpr std::size_t kSlotBytes = 4096;
+  static constexpr std::size_t kHeaderBytes = 64;
+  static constexpr std::size_t kPieceBytes = 256 * 1024;  // two of each rank stay in its L2 cache
+
+  /// Bytes that an arena of so many ranks takes.
+  static std::size_t bytes_for(int num_ranks);
+
+  /// memory   of bytes_for(num_ranks), aligned to a page.
+  Arena(std::span<std::byte> memory, int num_ranks);
+
+  int num_ranks() const { return num_ranks_; }
+  transport::Signal& progress(int rank) const;
+
+  /// The first kHeaderBytes of slot `turn`, and the kSlotBytes behind them. turn: 0 or 1.
+  std::span<std::byte> header(int rank, int turn) const;
+  std::span<std::byte> payload(int rank, int turn) const;
+
+  /// A half of the staging area, kPieceBytes.
+  std::span<std::byte> piece(int rank, int turn) const;
+
+ private:
+  std::byte* of_rank(int rank) const;
+
+  std::span<std::byte> memory_;
+  int num_ranks_;
+};
+
+}  // namespace trireme::collectives

@@ -1,0 +1,65 @@
+#include "trireme/wire/transport/shm/shared_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "trireme/base/error.h"
+#include "trireme/base/system_error.h"
+
+namespace trireme::transport {
+namespace {
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+std::string what(std::size_t bytes) { return std::to_string(bytes) + " bytes of shared memory"; }
+
+}  // namespace
+
+SharedMemory SharedMemory::create(const std::string& name, std::size_t bytes) {
+  Descriptor file(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file.is_open()) throw_system_error("make " + what(bytes), errno);
+  const auto size = static_cast<off_t>(bytes);
+  // Asks for all pages: where there are too few, the error comes now.
+  if (::ftruncate(file.number(), size) != 0 || ::fallocate(file.number(), 0, 0, size) != 0 ||
+      ::fcntl(file.number(), F_ADD_SEALS, kSeals) != 0) {
+    throw_system_error("make " + what(bytes), errno);
+  }
+  return {std::move(file), bytes};
+}
+
+SharedMemory SharedMemory::open(Descriptor file, std::size_t bytes) {
+  struct stat status{};
+  if (::fstat(file.number(), &status) != 0) throw_system_error("look at shared memory", errno);
+  const int seals = ::fcntl(file.number(), F_GET_SEALS);
+  if (status.st_size != static_cast<off_t>(bytes) || seals < 0 || (seals & kSeals) != kSeals) {
+    throw Error(ErrorKind::kCorruptData, "expected " + what(bytes) + " that are sealed, got " +
+                                             std::to_string(status.st_size) + " bytes");
+  }
+  return {std::move(file), bytes};
+}
+
+SharedMemory::SharedMemory(Descriptor file, std::size_t bytes) : file_(std::move(file)) {
+  void* begin =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file_.number(), 0);
+  if (begin == MAP_FAILED) throw_system_error("map " + what(bytes), errno);
+  bytes_ = {static_cast<std::byte*>(begin), bytes};
+}
+
+SharedMemory::SharedMemory(SharedMemory&& other) noexcept
+    : file_(std::move(other.file_)), bytes_(std::exchange(other.bytes_, {})) {}
+
+SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
+  std::swap(file_, other.file_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+void SharedMemory::unmap() {
+  if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
+}
+
+}  // namespace trireme::transport

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace trireme::transport {
+
+/// How long a waiter looks before it sleeps. Looking keeps a core busy, so it pays only while every
+/// rank has one.
+struct Patience {
+  std::chrono::microseconds spin{20};   ///< Looking again and again.
+  std::chrono::microseconds yield{50};  ///< Then, letting others run in between.
+
+  /// For so many ranks of this host: where they are more than the cores that this process may use,
+  /// nobody spins.
+  static Patience for_ranks(int ranks_of_host);
+};
+
+/// A number in shared memory that only grows and that others wait for: one writer, any number of
+/// waiters, in any processes. Zeros are a signal at 0. Wraps around: no waiter may lag by 2^31.
+///
+/// What was written before `set` is seen after `wait_for` has returned true.
+class Signal {
+ public:
+  std::uint32_t value() const { return value_.load(std::memory_order_acquire); }
+  bool has_reached(std::uint32_t wanted) const { return reached(value(), wanted); }
+
+  /// Writer only. Wakes who sleeps.
+  void set(std::uint32_t value);
+
+  /// Whether the value was reached before `time` has passed.
+  bool wait_for(std::uint32_t wanted, const Patience& patience, std::chrono::microseconds time);
+
+ private:
+  static bool reached(std::uint32_t value, std::uint32_t wanted) {
+    return static_cast<std::int32_t>(value - wanted) >= 0;
+  }
+  bool sleep(std::uint32_t wanted, std::chrono::microseconds time);
+
+  std::atomic<std::uint32_t> value_{0};
+  std::atomic<std::uint32_t> num_sleepers_{0};
+};
+
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
+
+}  // namespace trireme::transport
