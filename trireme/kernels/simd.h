@@ -10,11 +10,17 @@
 
 #if defined(__x86_64__)
 #define TRIREME_AVX2 __attribute__((target("avx2,fma")))
-#define TRIREME_AVX512 \
-  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
+#define TRIREME_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
 #else
 #define TRIREME_AVX2
 #define TRIREME_AVX512
+#endif
+
+/// Before a loop: its iterations do not depend on each other, though its pointers may be equal.
+#if defined(__clang__)
+#define TRIREME_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define TRIREME_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
 namespace trireme::kernels {

@@ -86,45 +86,45 @@ TEST(SharedMemory, HasNoName) {
 /// A signal in memory of several processes.
 class Signals : public testing::Test {
  protected:
-  SharedMemory memory_ = SharedMemory::create("signal", 4096);
-  Signal& signal_ = *new (memory_.bytes().data()) Signal;
-  const Patience sleeping_{.spin = 0us, .yield = 0us};
+  SharedMemory memory = SharedMemory::create("signal", 4096);
+  Signal& signal = *new (memory.bytes().data()) Signal;
+  const Patience sleeping{.spin = 0us, .yield = 0us};
 };
 
 TEST_F(Signals, AreReachedOrNot) {
-  EXPECT_TRUE(signal_.has_reached(0));
-  EXPECT_FALSE(signal_.has_reached(1));
-  EXPECT_FALSE(signal_.wait_for(1, {}, 1ms));
-  EXPECT_FALSE(signal_.wait_for(1, sleeping_, 1ms));
-  signal_.set(2);
-  EXPECT_TRUE(signal_.wait_for(1, {}, 0us));
-  EXPECT_TRUE(signal_.wait_for(2, sleeping_, 0us));
+  EXPECT_TRUE(signal.has_reached(0));
+  EXPECT_FALSE(signal.has_reached(1));
+  EXPECT_FALSE(signal.wait_for(1, {}, 1ms));
+  EXPECT_FALSE(signal.wait_for(1, sleeping, 1ms));
+  signal.set(2);
+  EXPECT_TRUE(signal.wait_for(1, {}, 0us));
+  EXPECT_TRUE(signal.wait_for(2, sleeping, 0us));
 }
 
 TEST_F(Signals, WrapAround) {
-  signal_.set(0xFFFF'FFFF);
-  EXPECT_TRUE(signal_.has_reached(0xFFFF'FFFF));
-  EXPECT_FALSE(signal_.has_reached(1));
-  signal_.set(2);
-  EXPECT_TRUE(signal_.has_reached(0xFFFF'FFFF));
+  signal.set(0xFFFF'FFFF);
+  EXPECT_TRUE(signal.has_reached(0xFFFF'FFFF));
+  EXPECT_FALSE(signal.has_reached(1));
+  signal.set(2);
+  EXPECT_TRUE(signal.has_reached(0xFFFF'FFFF));
 }
 
 // No wake-up is lost: each of many steps would else last until the patience of the test ends.
 TEST_F(Signals, WakeAnotherProcess) {
-  Signal& answer = *new (memory_.bytes().data() + 128) Signal;
+  Signal& answer = *new (memory.bytes().data() + 128) Signal;
   constexpr std::uint32_t kSteps = 5000;
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
     for (std::uint32_t step = 1; step <= kSteps; ++step) {
-      if (!signal_.wait_for(step, sleeping_, 20s)) ::_exit(1);
+      if (!signal.wait_for(step, sleeping, 20s)) ::_exit(1);
       answer.set(step);
     }
     ::_exit(0);
   }
   for (std::uint32_t step = 1; step <= kSteps; ++step) {
-    signal_.set(step);
-    ASSERT_TRUE(answer.wait_for(step, step % 2 == 0 ? sleeping_ : Patience(), 20s)) << step;
+    signal.set(step);
+    ASSERT_TRUE(answer.wait_for(step, step % 2 == 0 ? sleeping : Patience(), 20s)) << step;
   }
   int status = -1;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
@@ -134,7 +134,7 @@ TEST_F(Signals, WakeAnotherProcess) {
 TEST_F(Signals, WaitersSleep) {
   timespec before{}, after{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
-  EXPECT_FALSE(signal_.wait_for(1, Patience(), 200ms));
+  EXPECT_FALSE(signal.wait_for(1, Patience(), 200ms));
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
   const double used = static_cast<double>(after.tv_sec - before.tv_sec) +
                       1e-9 * static_cast<double>(after.tv_nsec - before.tv_nsec);

@@ -23,11 +23,11 @@ constexpr std::array<std::string_view, 8> kOps = {"sum", "average", "product", "
 constexpr std::int64_t kBlock = 1024;  // elements: the blocks of all levels stay in the L1 cache
 
 /// THE tree over sources for one element type and operation, a block after the other.
-template <typename Element, ReduceOp op>
+template <typename Element, ReduceOp Op>
 class Combiner {
  public:
   Combiner(std::span<const std::byte* const> sources, std::int64_t average_of)
-      : loops_(loops_here<Element, op>()), sources_(sources), average_of_(average_of) {}
+      : loops_(loops_here<Element, Op>()), sources_(sources), average_of_(average_of) {}
 
   void run(std::span<std::byte* const> targets, std::int64_t count, Stores stores) {
     for (std::int64_t begin = 0; begin < count; begin += kBlock) {
@@ -109,9 +109,9 @@ struct Task {
   Stores stores;
 };
 
-template <typename Element, ReduceOp op>
+template <typename Element, ReduceOp Op>
 void run(const Task& task, std::int64_t average_of = 1) {
-  Combiner<Element, op>(task.sources, average_of).run(task.targets, task.count, task.stores);
+  Combiner<Element, Op>(task.sources, average_of).run(task.targets, task.count, task.stores);
 }
 
 template <typename Element>

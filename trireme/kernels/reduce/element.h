@@ -42,25 +42,25 @@ TRIREME_INLINE_LOOP Element narrowed(Wide<Element> x) {
 }
 
 /// One merge of the tree. kAverage merges as kSum.
-template <ReduceOp op, typename T>
+template <ReduceOp Op, typename T>
 TRIREME_INLINE_LOOP T merged(T a, T b) {
   using enum ReduceOp;
-  if constexpr (op == kMin || op == kMax) {
-    const bool takes_a = op == kMin ? !(b < a) : !(a < b);
+  if constexpr (Op == kMin || Op == kMax) {
+    const bool takes_a = Op == kMin ? !(b < a) : !(a < b);
     if constexpr (std::floating_point<T>) {
       return (takes_a && b == b) || a != a ? a : b;
     } else {
       return takes_a ? a : b;
     }
   } else if constexpr (std::floating_point<T>) {
-    return op == kProduct ? a * b : a + b;
+    return Op == kProduct ? a * b : a + b;
   } else {
     const auto x = static_cast<std::make_unsigned_t<T>>(a);
     const auto y = static_cast<std::make_unsigned_t<T>>(b);
-    if constexpr (op == kProduct) return static_cast<T>(std::uint64_t{x} * y);
-    if constexpr (op == kAnd) return static_cast<T>(x & y);
-    if constexpr (op == kOr) return static_cast<T>(x | y);
-    if constexpr (op == kXor) return static_cast<T>(x ^ y);
+    if constexpr (Op == kProduct) return static_cast<T>(std::uint64_t{x} * y);
+    if constexpr (Op == kAnd) return static_cast<T>(x & y);
+    if constexpr (Op == kOr) return static_cast<T>(x | y);
+    if constexpr (Op == kXor) return static_cast<T>(x ^ y);
     return static_cast<T>(x + y);
   }
 }

@@ -15,31 +15,31 @@ namespace trireme::kernels {
 /// Sources that one loop reads: more are combined from the results of several.
 inline constexpr int kMaxSources = 4;
 
-/// THE tree over sources[begin ... begin + count), of one element.
-template <ReduceOp op, int begin, int count, typename Sources>
+/// THE tree over sources[Begin ... Begin + Count), of one element.
+template <ReduceOp Op, int Begin, int Count, typename Sources>
 TRIREME_INLINE_LOOP auto tree_of(const Sources& sources, std::int64_t i) {
-  if constexpr (count == 1) {
-    return widened(sources[begin][i]);
+  if constexpr (Count == 1) {
+    return widened(sources[Begin][i]);
   } else {
-    constexpr int kLeft = static_cast<int>(std::bit_floor(static_cast<unsigned>(count) - 1));
-    return merged<op>(tree_of<op, begin, kLeft>(sources, i),
-                      tree_of<op, begin + kLeft, count - kLeft>(sources, i));
+    constexpr int kLeft = static_cast<int>(std::bit_floor(static_cast<unsigned>(Count) - 1));
+    return merged<Op>(tree_of<Op, Begin, kLeft>(sources, i),
+                      tree_of<Op, Begin + kLeft, Count - kLeft>(sources, i));
   }
 }
 
 /// target   may be one of the sources: each element is read before it is written.
-template <typename Element, ReduceOp op, int count>
+template <typename Element, ReduceOp Op, int Count>
 TRIREME_INLINE_LOOP void tree_loop(const Element* const* given, Wide<Element>* target,
                                    std::int64_t n) {
-  std::array<const Element*, count> sources;
-  for (int s = 0; s < count; ++s) sources[s] = given[s];
-#pragma GCC ivdep
-  for (std::int64_t i = 0; i < n; ++i) target[i] = tree_of<op, 0, count>(sources, i);
+  std::array<const Element*, Count> sources;
+  for (int s = 0; s < Count; ++s) sources[s] = given[s];
+  TRIREME_INDEPENDENT
+  for (std::int64_t i = 0; i < n; ++i) target[i] = tree_of<Op, 0, Count>(sources, i);
 }
 
-template <typename T, ReduceOp op>
+template <typename T, ReduceOp Op>
 TRIREME_INLINE_LOOP void merge_loop(T* __restrict left, const T* __restrict right, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) left[i] = merged<op>(left[i], right[i]);
+  for (std::int64_t i = 0; i < n; ++i) left[i] = merged<Op>(left[i], right[i]);
 }
 
 template <typename Element>
@@ -57,42 +57,71 @@ struct MergeLoops {
   void (*narrow)(const Wide<Element>*, Element*, std::int64_t);
 };
 
-// The same three functions for each instruction set: a lambda would not take the attribute.
-#define TRIREME_MERGE_LOOPS(set, attribute)                                                      \
-  template <typename Element, ReduceOp op, int count>                                            \
-  attribute void tree_##set(const Element* const* sources, Wide<Element>* target,                \
-                            std::int64_t n) {                                                    \
-    tree_loop<Element, op, count>(sources, target, n);                                           \
-  }                                                                                              \
-  template <typename T, ReduceOp op>                                                             \
-  attribute void merge_##set(T* left, const T* right, std::int64_t n) {                          \
-    merge_loop<T, op>(left, right, n);                                                           \
-  }                                                                                              \
-  template <typename Element>                                                                    \
-  attribute void narrow_##set(const Wide<Element>* source, Element* target, std::int64_t n) {    \
-    narrow_loop(source, target, n);                                                              \
-  }                                                                                              \
-  template <typename Element, ReduceOp op>                                                       \
-  constexpr MergeLoops<Element> loops_##set() {                                                  \
-    return {{tree_##set<Element, op, 1>, tree_##set<Element, op, 2>, tree_##set<Element, op, 3>, \
-             tree_##set<Element, op, 4>},                                                        \
-            merge_##set<Wide<Element>, op>,                                                      \
-            narrow_##set<Element>};                                                              \
-  }
+// The loops for each instruction set.
 
-TRIREME_MERGE_LOOPS(portable, )
-TRIREME_MERGE_LOOPS(avx2, TRIREME_AVX2)
-TRIREME_MERGE_LOOPS(avx512, TRIREME_AVX512)
-#undef TRIREME_MERGE_LOOPS
+struct Portable {
+  template <typename Element, ReduceOp Op, int Count>
+  static void tree(const Element* const* sources, Wide<Element>* target, std::int64_t n) {
+    tree_loop<Element, Op, Count>(sources, target, n);
+  }
+  template <typename T, ReduceOp Op>
+  static void merge(T* left, const T* right, std::int64_t n) {
+    merge_loop<T, Op>(left, right, n);
+  }
+  template <typename Element>
+  static void narrow(const Wide<Element>* source, Element* target, std::int64_t n) {
+    narrow_loop(source, target, n);
+  }
+};
+
+struct Avx2 {
+  template <typename Element, ReduceOp Op, int Count>
+  TRIREME_AVX2 static void tree(const Element* const* sources, Wide<Element>* target,
+                                std::int64_t n) {
+    tree_loop<Element, Op, Count>(sources, target, n);
+  }
+  template <typename T, ReduceOp Op>
+  TRIREME_AVX2 static void merge(T* left, const T* right, std::int64_t n) {
+    merge_loop<T, Op>(left, right, n);
+  }
+  template <typename Element>
+  TRIREME_AVX2 static void narrow(const Wide<Element>* source, Element* target, std::int64_t n) {
+    narrow_loop(source, target, n);
+  }
+};
+
+struct Avx512 {
+  template <typename Element, ReduceOp Op, int Count>
+  TRIREME_AVX512 static void tree(const Element* const* sources, Wide<Element>* target,
+                                  std::int64_t n) {
+    tree_loop<Element, Op, Count>(sources, target, n);
+  }
+  template <typename T, ReduceOp Op>
+  TRIREME_AVX512 static void merge(T* left, const T* right, std::int64_t n) {
+    merge_loop<T, Op>(left, right, n);
+  }
+  template <typename Element>
+  TRIREME_AVX512 static void narrow(const Wide<Element>* source, Element* target, std::int64_t n) {
+    narrow_loop(source, target, n);
+  }
+};
+
+template <typename Set, typename Element, ReduceOp Op>
+MergeLoops<Element> loops_of() {
+  return {{&Set::template tree<Element, Op, 1>, &Set::template tree<Element, Op, 2>,
+           &Set::template tree<Element, Op, 3>, &Set::template tree<Element, Op, 4>},
+          &Set::template merge<Wide<Element>, Op>,
+          &Set::template narrow<Element>};
+}
 
 /// Sums, which gradients are, have a form for each instruction set; others are compiled once.
-template <typename Element, ReduceOp op>
+template <typename Element, ReduceOp Op>
 MergeLoops<Element> loops_here() {
-  if constexpr (op == ReduceOp::kSum) {
-    if (has_avx512()) return loops_avx512<Element, op>();
-    if (has_avx2()) return loops_avx2<Element, op>();
+  if constexpr (Op == ReduceOp::kSum) {
+    if (has_avx512()) return loops_of<Avx512, Element, Op>();
+    if (has_avx2()) return loops_of<Avx2, Element, Op>();
   }
-  return loops_portable<Element, op>();
+  return loops_of<Portable, Element, Op>();
 }
 
 }  // namespace trireme::kernels
