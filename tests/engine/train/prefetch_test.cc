@@ -51,7 +51,7 @@ TEST(Prefetch, GivesWhatTheReaderReads) {
   const Setting setting;
   for (const std::vector<std::int64_t>& order :
        {std::vector<std::int64_t>{2, 3}, {2, 3, 2, 3}, {0}}) {
-    Prefetch prefetch(setting.reader, order);
+    Prefetch prefetch(setting.reader, order, 2);
     for (std::int64_t step = 3; step < 9; ++step) {  // beyond the epoch
       for (const std::int64_t m : order) setting.expect_taken(prefetch, step, m);
     }
@@ -64,7 +64,7 @@ TEST(Prefetch, GivesWhatTheReaderReads) {
 TEST(Prefetch, ReadsAheadOfWhoTakes) {
   Setting setting;
   setting.source->delay = 2ms;
-  Prefetch prefetch(setting.reader, {0, 1, 2, 3});
+  Prefetch prefetch(setting.reader, {0, 1, 2, 3}, 1);
   prefetch.take(0, 0);
   EXPECT_GT(prefetch.take_waited_seconds(), 0.003);
   for (int i = 1; i < 20; ++i) {
@@ -78,7 +78,7 @@ TEST(Prefetch, ReadsAheadOfWhoTakes) {
 TEST(Prefetch, AnErrorComesToWhoTakesTheSample) {
   Setting setting;
   setting.source->bad = setting.reader.read(1, 2)["number"][1].item<std::int64_t>();
-  Prefetch prefetch(setting.reader, {0, 1, 2, 3});
+  Prefetch prefetch(setting.reader, {0, 1, 2, 3}, 1);
   for (int m = 0; m < 4; ++m) EXPECT_NO_THROW(prefetch.take(0, m));
   EXPECT_NO_THROW(prefetch.take(1, 0));
   EXPECT_NO_THROW(prefetch.take(1, 1));
@@ -90,7 +90,7 @@ TEST(Prefetch, EndsWhileItReads) {
   Setting setting;
   setting.source->delay = 5ms;
   for (int i = 0; i < 20; ++i) {
-    Prefetch prefetch(setting.reader, {0, 1});
+    Prefetch prefetch(setting.reader, {0, 1}, 3);
     if (i % 2 == 1) prefetch.take(0, 0);
   }
 }

@@ -6,8 +6,8 @@
 
 namespace trireme::train {
 
-Prefetch::Prefetch(const StepReader& reader, std::vector<std::int64_t> order)
-    : reader_(reader), order_(std::move(order)) {
+Prefetch::Prefetch(const StepReader& reader, std::vector<std::int64_t> order, int depth)
+    : reader_(reader), order_(std::move(order)), depth_(static_cast<std::size_t>(depth)) {
   if (order_.empty()) return;
   thread_ = std::make_unique<transport::LibraryThread>("prefetch", [this] { run(); });
 }
@@ -38,7 +38,7 @@ Prefetch::Ready Prefetch::read(Place place) const {
 void Prefetch::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return ends_ || (is_started_ && ready_.size() < kDepth); });
+    changed_.wait(lock, [this] { return ends_ || (is_started_ && ready_.size() < depth_); });
     if (ends_) return;
     const int round = round_;
     const Place place = wanted_;

@@ -20,7 +20,8 @@ class Prefetch {
  public:
   /// reader   outlives this.
   /// order    global microbatches in the order in which every step takes them; may be empty.
-  Prefetch(const StepReader& reader, std::vector<std::int64_t> order);
+  /// depth    microbatches that are read ahead, at least 1.
+  Prefetch(const StepReader& reader, std::vector<std::int64_t> order, int depth);
   ~Prefetch();
   Prefetch(const Prefetch&) = delete;
   Prefetch& operator=(const Prefetch&) = delete;
@@ -47,8 +48,6 @@ class Prefetch {
     std::exception_ptr failure;
   };
 
-  static constexpr std::size_t kDepth = 1;  ///< Microbatches read ahead: the predicted memory.
-
   Place after(Place place) const;
   void run();
   Ready read(Place place) const;
@@ -56,6 +55,7 @@ class Prefetch {
 
   const StepReader& reader_;
   std::vector<std::int64_t> order_;
+  std::size_t depth_;
   Place next_;  ///< That is taken next, in order.
   double waited_seconds_ = 0;
 

@@ -12,6 +12,7 @@
 #include "trireme/plan/schedule/check_program.h"
 #include "trireme/plan/schedule/schedules.h"
 #include "trireme/plan/schedule/step_facts.h"
+#include "trireme/plan/simulate/memory.h"
 
 namespace trireme::train {
 namespace {
@@ -92,7 +93,9 @@ RankSession::RankSession(const World& world, const Workload& workload,
       stage_program_(recording_, plan_, stage_, sites_),
       worker_(recording_, stage_program_),
       groups_(make_groups(program_, world.endpoint, world.watch)),
-      prefetch_(reader_, reading_order()) {
+      prefetch_(reader_, reading_order(),
+                simulate::batches_ahead(
+                    simulate::batch_bytes(recording_.graph, plan_.batch.microbatch))) {
   const int rank = world.endpoint.rank();
   operations_ = std::make_unique<RankOperations>(
       RankParts{rank, recording_, plan_, program_, store_, sums_, worker_, groups_, world_.watch},

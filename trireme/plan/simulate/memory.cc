@@ -107,6 +107,18 @@ std::int64_t batch_bytes(const graph::Graph& planned, std::int64_t microbatch) {
   return bytes;
 }
 
+int batches_ahead(std::int64_t batch_bytes) {
+  constexpr std::int64_t kSmall = std::int64_t{4} << 20;
+  constexpr std::int64_t kMost = 8;
+  return static_cast<int>(
+      std::clamp<std::int64_t>(kSmall / std::max<std::int64_t>(batch_bytes, 1), 1, kMost));
+}
+
+std::int64_t held_batch_bytes(const graph::Graph& planned, std::int64_t microbatch) {
+  const std::int64_t bytes = batch_bytes(planned, microbatch);
+  return bytes * (1 + batches_ahead(bytes));
+}
+
 std::int64_t fixed_bytes(const graph::Graph& planned) {
   std::int64_t bytes = 0;
   for (const graph::Parameter& parameter : planned.parameters) {
@@ -141,7 +153,7 @@ std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::P
     stage.activations = in_flight[s] * tensors[s].kept;
     stage.transient = std::max(tensors[s].forward_peak, tensors[s].backward_peak) - tensors[s].kept;
     stage.messages = messages[s] + ties[s];
-    stage.batch = 2 * batch_bytes(planned, plan.batch.microbatch);
+    stage.batch = held_batch_bytes(planned, plan.batch.microbatch);
     stage.fixed = fixed_bytes(planned);
     for (int r = 0; r < role.mesh.data; ++r) ranks[role.placement[s * role.mesh.data + r]] = stage;
   }

@@ -21,7 +21,7 @@ struct RankMemory {
   std::int64_t activations = 0;  ///< Kept for backwards, of the most microbatches in flight.
   std::int64_t transient = 0;    ///< Beyond those, inside one forward or backward.
   std::int64_t messages = 0;     ///< Boundary values and gradients, and sums of shared parameters.
-  std::int64_t batch = 0;        ///< Samples of the microbatch that runs and of the one read ahead.
+  std::int64_t batch = 0;        ///< Samples of the microbatch that runs and of those read ahead.
   std::int64_t fixed = 0;        ///< Frozen parameters, buffers and constants.
 
   std::int64_t total() const;
@@ -45,6 +45,13 @@ std::int64_t gradient_bytes_per_element(Dtype dtype);
 
 /// Samples of one microbatch: read for its forward, dropped after it but for what nodes save.
 std::int64_t batch_bytes(const graph::Graph& planned, std::int64_t microbatch);
+
+/// Microbatches of that size that a rank reads ahead: one, and up to 8 where those are 4 MiB
+/// together. Small ones are run so fast that a thread that reads one ahead may come too late.
+int batches_ahead(std::int64_t batch_bytes);
+
+/// Samples that a rank holds: of the microbatch that runs and of those read ahead.
+std::int64_t held_batch_bytes(const graph::Graph& planned, std::int64_t microbatch);
 
 /// Frozen parameters, buffers and constants, which every rank holds.
 std::int64_t fixed_bytes(const graph::Graph& planned);
