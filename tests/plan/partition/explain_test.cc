@@ -29,8 +29,8 @@ stages, for one microbatch
 
 peak memory of a rank of the stage
   stage  parameters  gradients  optimizer  activations  transient  messages  batch  fixed  together
-      0     3.9 KiB    3.9 KiB    7.9 KiB        800 B    3.9 KiB     800 B   36 B    0 B  21.3 KiB
-      1     4.0 KiB    4.0 KiB    8.0 KiB        800 B    2.7 KiB     800 B   36 B    0 B  20.3 KiB
+      0     3.9 KiB    3.9 KiB    7.9 KiB        800 B    3.9 KiB     800 B   68 B    0 B  21.3 KiB
+      1     4.0 KiB    4.0 KiB    8.0 KiB        800 B    2.7 KiB     800 B   68 B    0 B  20.4 KiB
 
 what limits a stage
   stage 0: its work: busy 87 % of the step

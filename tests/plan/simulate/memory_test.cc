@@ -39,18 +39,18 @@ TEST(Memory, EachKindByItself) {
   EXPECT_EQ(ranks[0].optimizer, 128);
   EXPECT_EQ(ranks[0].activations, 2 * 40);  // Its output, which it sends; two in flight.
   EXPECT_EQ(ranks[0].messages, 80);         // A value out, a gradient in.
-  EXPECT_EQ(ranks[0].batch, 9 * 4);         // eight are read ahead
+  EXPECT_EQ(ranks[0].batch, 17 * 4);        // 16 are read ahead
   EXPECT_EQ(ranks[0].fixed, 0);
   EXPECT_EQ(ranks[1].parameters, 128);
   EXPECT_EQ(ranks[1].activations, 40);
-  EXPECT_EQ(ranks[1].total(), 128 + 256 + 256 + 40 + ranks[1].transient + 80 + 9 * 4);
+  EXPECT_EQ(ranks[1].total(), 128 + 256 + 256 + 40 + ranks[1].transient + 80 + 17 * 4);
   EXPECT_EQ(memory_of(model, plan, {0})[1].optimizer, 0);
   EXPECT_EQ(ranks[0].by_kind().at("optimizer"), 128);
   EXPECT_FALSE(ranks[0].by_kind().contains("fixed"));
 }
 
 TEST(Memory, FewerLargeBatchesAreReadAhead) {
-  EXPECT_EQ(batches_ahead(0), 8);
+  EXPECT_EQ(batches_ahead(0), 16);
   EXPECT_EQ(batches_ahead(1 << 19), 8);
   EXPECT_EQ(batches_ahead(1 << 20), 4);
   EXPECT_EQ(batches_ahead(3 << 20), 1);

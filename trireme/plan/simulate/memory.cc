@@ -109,7 +109,7 @@ std::int64_t batch_bytes(const graph::Graph& planned, std::int64_t microbatch) {
 
 int batches_ahead(std::int64_t batch_bytes) {
   constexpr std::int64_t kSmall = std::int64_t{4} << 20;
-  constexpr std::int64_t kMost = 8;
+  constexpr std::int64_t kMost = 16;
   return static_cast<int>(
       std::clamp<std::int64_t>(kSmall / std::max<std::int64_t>(batch_bytes, 1), 1, kMost));
 }

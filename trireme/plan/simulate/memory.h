@@ -46,7 +46,7 @@ std::int64_t gradient_bytes_per_element(Dtype dtype);
 /// Samples of one microbatch: read for its forward, dropped after it but for what nodes save.
 std::int64_t batch_bytes(const graph::Graph& planned, std::int64_t microbatch);
 
-/// Microbatches of that size that a rank reads ahead: one, and up to 8 where those are 4 MiB
+/// Microbatches of that size that a rank reads ahead: one, and up to 16 where those are 4 MiB
 /// together. Small ones are run so fast that a thread that reads one ahead may come too late.
 int batches_ahead(std::int64_t batch_bytes);
 
