@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "tests/base/error_of.h"
 #include "tests/engine/train/layouts.h"
 #include "trireme/base/error.h"
 #include "trireme/engine/train/gather_state.h"
@@ -13,16 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
-
-Error error_of(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "no error";
-  return Error(ErrorKind::kIo, "none");
-}
+using trireme::test::error_of;
 
 const SessionOptions kOptions{
     .seed = 3,

@@ -12,6 +12,7 @@
 #include <new>
 #include <thread>
 
+#include "tests/base/error_of.h"
 #include "trireme/base/error.h"
 #include "trireme/wire/transport/shm/shared_memory.h"
 #include "trireme/wire/transport/shm/signal.h"
@@ -21,18 +22,9 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::HasSubstr;
+using trireme::test::error_of;
 
 constexpr std::size_t kBytes = 3 * 4096;
-
-Error error_of(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "no error";
-  return Error(ErrorKind::kIo, "none");
-}
 
 TEST(SharedMemory, IsSeenThroughAnotherMapping) {
   const SharedMemory one = SharedMemory::create("test", kBytes);
