@@ -73,11 +73,13 @@ Batch Prefetch::take(std::int64_t step, std::int64_t microbatch) {
   changed_.wait(lock, [this] { return !ready_.empty(); });
   Ready ready = std::move(ready_.front());
   ready_.pop_front();
+  const bool is_half_empty = ready_.size() <= depth_ / 2;
   lock.unlock();
-  changed_.notify_all();
-  next_ = after(next_);
   waited_seconds_ +=
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  // Rarely: where cores are few, the thread that is woken takes the core of this one.
+  if (is_half_empty) changed_.notify_all();
+  next_ = after(next_);
   if (ready.failure) std::rethrow_exception(ready.failure);
   return std::move(ready.batch);
 }

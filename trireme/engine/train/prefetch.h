@@ -32,7 +32,7 @@ class Prefetch {
   /// Errors   of the source.
   Batch take(std::int64_t step, std::int64_t microbatch);
 
-  /// Seconds waited since the last call.
+  /// Seconds that microbatches were waited for since the last call.
   double take_waited_seconds();
 
  private:
