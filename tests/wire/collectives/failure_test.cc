@@ -79,9 +79,9 @@ TEST_P(GroupFailureTest, RanksThatCallDifferentThings) {
                   "all_reduce of 100 f64");
   expect_mismatch(backend, reduce(100'000), barrier, "all_reduce of 100000 f32", "barrier");
   expect_mismatch(backend, barrier, broadcast(1), "barrier",
-                  "broadcast of 100 u8 from group rank 1");
-  expect_mismatch(backend, broadcast(0), broadcast(1), "broadcast of 100 u8 from group rank 0",
-                  "broadcast of 100 u8 from group rank 1");
+                  "broadcast of 100 u8 with root 1");
+  expect_mismatch(backend, broadcast(0), broadcast(1), "broadcast of 100 u8 with root 0",
+                  "broadcast of 100 u8 with root 1");
 }
 
 TEST_P(GroupFailureTest, ARankThatDoesNotComeIsNamed) {
@@ -209,7 +209,7 @@ TEST(Description, RoundTripAndRefusal) {
                                 .group_size = 3};
   EXPECT_EQ(parse_description(to_bytes(description)), description);
   EXPECT_EQ(to_text(description),
-            "operation 5: broadcast of 1099511627776 u8 from group rank 2 among 3 ranks");
+            "operation 5: broadcast of 1099511627776 u8 with root 2 among 3 ranks");
   for (const std::size_t i : {0, 12, 13, 14}) {
     auto bytes = to_bytes(description);
     bytes[i] ^= std::byte{0x40};

@@ -9,14 +9,20 @@
 namespace trireme::collectives {
 namespace {
 
-constexpr std::array<std::string_view, 5> kOperations = {"all_reduce", "reduce_scatter",
-                                                         "all_gather", "broadcast", "barrier"};
+constexpr std::array<std::string_view, 9> kOperations = {
+    "all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier",
+    "reduce",     "gather",         "scatter",    "all_to_all"};
 constexpr std::uint32_t kMagic = 0x43'4c'52'54;  // `TRLC`
 
 }  // namespace
 
 std::string_view to_text(Operation operation) {
   return kOperations.at(static_cast<std::size_t>(operation));
+}
+
+bool has_root(Operation operation) {
+  return operation == Operation::kBroadcast || operation == Operation::kReduce ||
+         operation == Operation::kGather || operation == Operation::kScatter;
 }
 
 std::string to_text(const Description& description) {
@@ -29,8 +35,8 @@ std::string to_text(const Description& description) {
   if (description.reduce != kernels::ReduceOp::kSum) {
     text += " by " + std::string(kernels::to_text(description.reduce));
   }
-  if (description.operation == Operation::kBroadcast) {
-    text += " from group rank " + std::to_string(description.root);
+  if (has_root(description.operation)) {
+    text += " with root " + std::to_string(description.root);
   }
   return text + " among " + std::to_string(description.group_size) + " ranks";
 }

@@ -16,10 +16,17 @@ enum class Operation : std::uint8_t {
   kReduceScatter,
   kAllGather,
   kBroadcast,
-  kBarrier
+  kBarrier,
+  kReduce,
+  kGather,
+  kScatter,
+  kAllToAll,
 };
 
 std::string_view to_text(Operation operation);
+
+/// Whether one group rank is apart from the others.
+bool has_root(Operation operation);
 
 /// What a rank is about to do; the same on all ranks of a group, or it is an error.
 struct Description {
@@ -27,7 +34,8 @@ struct Description {
   Operation operation = Operation::kBarrier;
   Dtype dtype = Dtype::kU8;
   kernels::ReduceOp reduce = kernels::ReduceOp::kSum;  ///< Of operations that reduce.
-  std::int64_t count = 0;  ///< Elements of the buffer; of an all_gather, of one rank's part.
+  /// Elements of the buffer; of an all_gather, of one rank's part; 0 where parts are of any size.
+  std::int64_t count = 0;
   std::int32_t root = 0;
   std::uint32_t group_size = 0;
 
