@@ -64,7 +64,8 @@ class FakePeer : public testing::Test {
   FakePeer() : store(server.address(), 1) {
     auto rank_0 = std::async(std::launch::async, [this] {
       StoreClient own_store(server.address(), 0);
-      auto result = connect_tcp_world({.store = own_store, .rank = 0, .world_size = 2});
+      auto result = connect_tcp_world(
+          {.store = own_store, .rank = 0, .world_size = 2, .shares_memory = false});
       own_store.shutdown();
       return result;
     });
@@ -342,7 +343,7 @@ TEST(TcpConnection, ErrorsNameThePeer) {
 
 TEST(TcpAbandon, IsCalledWhereNobodyAsks) {
   std::promise<std::string> told;
-  Endpoints endpoints = make_tcp_world(2, 0, [&, rank = 0](const Error& error) mutable {
+  Endpoints endpoints = make_tcp_world(2, {}, [&, rank = 0](const Error& error) mutable {
     if (rank++ == 0) told.set_value(error.what());
   });
   const Clock::time_point start = Clock::now();
@@ -355,7 +356,7 @@ TEST(TcpAbandon, IsCalledWhereNobodyAsks) {
 
 TEST(TcpAbandon, IsNotCalledWhereTheOwnerKnows) {
   std::atomic<int> num_calls = 0;
-  Endpoints endpoints = make_tcp_world(3, 0, [&](const Error&) { ++num_calls; });
+  Endpoints endpoints = make_tcp_world(3, {}, [&](const Error&) { ++num_calls; });
   std::vector<std::byte> memory;
   const WorkPtr work = endpoints[0]->recv(1, 1, into(memory));
   endpoints[1]->poison(Error(ErrorKind::kIo, "stop"));  // knows: it says so

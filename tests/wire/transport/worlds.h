@@ -16,15 +16,21 @@
 
 namespace trireme::transport::test {
 
-enum class Backend { kSim, kSimDelays, kTcp, kTcpTinyBuffers };
+enum class Backend { kSim, kSimDelays, kTcp, kTcpTinyBuffers, kSimShared, kLocal };
 
-inline constexpr std::array kBackends = {Backend::kSim, Backend::kSimDelays, Backend::kTcp,
-                                         Backend::kTcpTinyBuffers};
+inline constexpr std::array kBackends = {Backend::kSim,       Backend::kSimDelays,
+                                         Backend::kTcp,       Backend::kTcpTinyBuffers,
+                                         Backend::kSimShared, Backend::kLocal};
 
 inline std::string_view to_text(Backend backend) {
-  constexpr std::array<std::string_view, 4> kNames = {"sim", "sim_delays", "tcp",
-                                                      "tcp_tiny_buffers"};
+  constexpr std::array<std::string_view, 6> kNames = {
+      "sim", "sim_delays", "tcp", "tcp_tiny_buffers", "sim_shared", "local"};
   return kNames.at(static_cast<std::size_t>(backend));
+}
+
+/// Whether all ranks of its worlds can share memory.
+constexpr bool shares_memory(Backend backend) {
+  return backend == Backend::kSimShared || backend == Backend::kLocal;
 }
 
 // The name under which GoogleTest finds it.
@@ -34,7 +40,13 @@ inline void PrintTo(Backend backend, std::ostream* out) {  // NOLINT(readability
 
 using OnAbandon = std::function<void(const Error&)>;
 
-inline Endpoints make_tcp_world(int num_ranks, int socket_buffer_bytes = 0,
+/// Beyond the ranks: how they are connected.
+struct TcpWorld {
+  bool shares_memory = false;
+  int socket_buffer_bytes = 0;
+};
+
+inline Endpoints make_tcp_world(int num_ranks, const TcpWorld& how = {},
                                 const OnAbandon& on_abandon = nullptr) {
   const StoreServer server;
   Endpoints endpoints(num_ranks);
@@ -45,7 +57,8 @@ inline Endpoints make_tcp_world(int num_ranks, int socket_buffer_bytes = 0,
                                          .world_size = num_ranks,
                                          .deadline = std::chrono::seconds(20),
                                          .on_abandon = on_abandon,
-                                         .socket_buffer_bytes = socket_buffer_bytes});
+                                         .shares_memory = how.shares_memory,
+                                         .socket_buffer_bytes = how.socket_buffer_bytes});
     store.shutdown();
   }));
   return endpoints;
@@ -60,7 +73,11 @@ inline Endpoints make_world(Backend backend, int num_ranks) {
     case Backend::kTcp:
       return make_tcp_world(num_ranks);
     case Backend::kTcpTinyBuffers:
-      return make_tcp_world(num_ranks, 16 * 1024);
+      return make_tcp_world(num_ranks, {.socket_buffer_bytes = 16 * 1024});
+    case Backend::kSimShared:
+      return make_sim_world(num_ranks, {.shares_memory = true});
+    case Backend::kLocal:
+      return make_tcp_world(num_ranks, {.shares_memory = true});
   }
   return {};
 }

@@ -26,11 +26,6 @@ std::vector<int> Call::peers() const {
   return result;
 }
 
-transport::Tag Call::tag(Hop hop) const {
-  constexpr transport::Tag kGroups = transport::Tag{1} << 63;  // apart from other users' tags
-  return kGroups | members_.id << 2 | static_cast<transport::Tag>(hop);
-}
-
 void Call::add(Transfer transfer) {
   const std::lock_guard lock(mutex_);
   transfers_.push_back(std::move(transfer));
@@ -38,13 +33,14 @@ void Call::add(Transfer transfer) {
 
 void Call::send(int peer, Hop hop, std::span<const std::byte> data) {
   if (data.empty()) return;
-  add({peer, hop, false, members_.endpoint.send(members_.ranks[peer], tag(hop), data)});
+  add({peer, hop, false, members_.endpoint.send(members_.ranks[peer], members_.tag(hop), data)});
 }
 
 void Call::recv(int peer, Hop hop, std::span<std::byte> memory) {
   if (memory.empty()) return;
   transport::Placement place = [memory](std::size_t) { return memory; };
-  add({peer, hop, true, members_.endpoint.recv(members_.ranks[peer], tag(hop), std::move(place))});
+  add({peer, hop, true,
+       members_.endpoint.recv(members_.ranks[peer], members_.tag(hop), std::move(place))});
 }
 
 void Call::agree() {
@@ -54,17 +50,7 @@ void Call::agree() {
   peer_bytes_[members_.group_rank] = own_bytes_;
   std::vector<Description> descriptions;
   for (const auto& bytes : peer_bytes_) descriptions.push_back(parse_description(bytes));
-  compare(descriptions);
-}
-
-void Call::compare(const std::vector<Description>& descriptions) const {
-  for (int i = 1; i < members_.size(); ++i) {
-    if (descriptions[i] == descriptions[0]) continue;
-    throw Error(ErrorKind::kInvalidArgument,
-                "group " + members_.name + ": " +
-                    difference_text(members_.ranks[0], descriptions[0], members_.ranks[i],
-                                    descriptions[i]));
-  }
+  check_same(members_, descriptions);
 }
 
 void Call::wait_recvs(int peer, Hop hop) {
@@ -91,16 +77,9 @@ void Call::wait_where(Predicate is_meant) {
       late.insert(members_.ranks[transfer.peer]);
     }
   }
-  if (!late.empty()) throw late_error({late.begin(), late.end()});
+  if (!late.empty()) throw late_error(std::vector(late.begin(), late.end()), members_.deadline);
   const std::lock_guard lock(mutex_);
   std::erase_if(transfers_, [](const Transfer& transfer) { return transfer.is_awaited; });
-}
-
-Error Call::late_error(const std::vector<int>& ranks) const {
-  Error error(ErrorKind::kTimeout, "waited " + std::to_string(members_.deadline.count()) +
-                                       " ms for " + transport::ranks_text(ranks) +
-                                       "; have they failed, or do they call something else?");
-  return error.add({.peer = ranks.front()});
 }
 
 std::vector<int> Call::missing() const {

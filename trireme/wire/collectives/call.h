@@ -10,25 +10,13 @@
 #include <vector>
 
 #include "trireme/wire/collectives/description.h"
+#include "trireme/wire/collectives/members.h"
 #include "trireme/wire/collectives/scratch.h"
 #include "trireme/wire/transport/endpoint.h"
 
 namespace trireme::collectives {
 
-/// Which messages of an operation: each has its own tag, in which messages stay in order.
-enum class Hop : std::uint8_t { kDescription, kFirst, kSecond };
-
-/// What the operations of a group have in common. Immutable.
-struct Members {
-  transport::Endpoint& endpoint;
-  std::vector<int> ranks;  ///< World ranks by group rank.
-  int group_rank;
-  std::string name;
-  std::uint64_t id;
-  std::chrono::milliseconds deadline;  ///< Of an operation.
-
-  int size() const { return static_cast<int>(ranks.size()); }
-};
+using Hop = Use;
 
 /// One operation under way: its messages, what it still waits for, and its scratch memory. All
 /// peers are group ranks. Messages without bytes are left out, on both sides.
@@ -84,12 +72,9 @@ class Call {
     bool is_awaited = false;
   };
 
-  transport::Tag tag(Hop hop) const;
   void add(Transfer transfer);
   template <typename Predicate>
   void wait_where(Predicate is_meant);
-  Error late_error(const std::vector<int>& ranks) const;
-  void compare(const std::vector<Description>& descriptions) const;
 
   const Members& members_;
   const Description description_;

@@ -1,17 +1,13 @@
 #include "trireme/wire/collectives/group.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <deque>
-#include <functional>
-#include <mutex>
-#include <optional>
+#include <cstring>
+#include <numeric>
 #include <utility>
 
-#include "trireme/wire/collectives/call.h"
-#include "trireme/wire/collectives/hops.h"
-#include "trireme/wire/transport/pending_work.h"
-#include "trireme/wire/transport/thread.h"
+#include "trireme/wire/collectives/host/host_backend.h"
+#include "trireme/wire/collectives/members.h"
+#include "trireme/wire/collectives/network_backend.h"
 
 namespace trireme::collectives {
 namespace {
@@ -24,8 +20,8 @@ namespace {
 
 Members checked_members(transport::Endpoint& endpoint, std::vector<int> ranks,
                         GroupOptions options) {
-  constexpr std::uint64_t kMaxId = (std::uint64_t{1} << 61) - 1;
-  if (options.id > kMaxId) refuse(options.name, "the id of a group is below 2^61");
+  constexpr std::uint64_t kMaxId = (std::uint64_t{1} << 60) - 1;
+  if (options.id > kMaxId) refuse(options.name, "the id of a group is below 2^60");
   std::vector<int> sorted = ranks;
   std::sort(sorted.begin(), sorted.end());
   const auto own = std::find(ranks.begin(), ranks.end(), endpoint.rank());
@@ -40,193 +36,224 @@ Members checked_members(transport::Endpoint& endpoint, std::vector<int> ranks,
           options.id, options.deadline};
 }
 
+std::unique_ptr<Backend> make_backend(const Members& members) {
+  if (members.share_memory()) return std::make_unique<HostBackend>(members);
+  return std::make_unique<NetworkBackend>(members);
+}
+
+Elements as_elements(std::span<std::byte> bytes) { return {bytes, Dtype::kU8}; }
+
+/// Parts of so many elements each, one behind the other.
+std::vector<Chunk> parts_of(std::span<const std::int64_t> counts) {
+  std::vector<Chunk> parts;
+  std::int64_t begin = 0;
+  for (const std::int64_t count : counts) {
+    parts.push_back({begin, begin + count});
+    begin += count;
+  }
+  return parts;
+}
+
 }  // namespace
 
-/// The queue of operations and the thread that runs them.
-class Group::Engine {
- public:
-  explicit Engine(Members members)
-      : members_(std::move(members)), thread_("group " + members_.name, [this] { serve(); }) {}
+/// What a group is made of.
+struct Group::State {
+  explicit State(Members of) : members(std::move(of)), backend(make_backend(members)) {}
 
-  ~Engine() {
-    if (stop()) {
-      Error closed(ErrorKind::kCancelled, "the group was closed with operations under way");
-      members_.endpoint.poison(closed.add({.group = members_.name}));
-    }
-    thread_.join();
+  void check_root(int root) const {
+    if (root >= 0 && root < members.size()) return;
+    refuse(members.name, "there is no group rank " + std::to_string(root) + " among " +
+                             std::to_string(members.size()));
   }
 
-  const Members& members() const { return members_; }
-
-  std::vector<int> missing() const {
-    const std::lock_guard lock(mutex_);
-    return call_ == nullptr ? std::vector<int>() : call_->missing();
+  void check_reducible(const Elements& data, kernels::ReduceOp op) const {
+    if (kernels::is_reducible(data.dtype, op)) return;
+    refuse(members.name, "there is no " + std::string(kernels::to_text(op)) + " of " +
+                             std::string(to_text(data.dtype)));
   }
 
-  /// description   without sequence and group size, which are filled in.
-  transport::WorkPtr submit(Description description, std::function<void(Call&)> run) {
-    auto work = std::make_shared<transport::PendingWork>(members_.endpoint.shared_failure());
-    const std::lock_guard lock(mutex_);
-    description.sequence = num_submitted_++;
-    description.group_size = static_cast<std::uint32_t>(members_.size());
-    jobs_.push_back({description, std::move(run), work});
-    changed_.notify_all();
-    return work;
+  void check_parts(std::span<const std::int64_t> counts, std::int64_t total,
+                   std::string_view of) const {
+    const bool is_whole = static_cast<int>(counts.size()) == members.size() &&
+                          std::all_of(counts.begin(), counts.end(), [](auto n) { return n >= 0; });
+    const std::int64_t sum = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+    if (is_whole && sum == total) return;
+    refuse(members.name, "the " + std::to_string(counts.size()) + " parts of " + std::string(of) +
+                             " have " + std::to_string(sum) + " elements; expected " +
+                             std::to_string(members.size()) + " parts with " +
+                             std::to_string(total));
   }
 
- private:
-  struct Job {
-    Description description;
-    std::function<void(Call&)> run;
-    transport::PendingWorkPtr work;
-  };
-
-  /// Returns whether operations are under way.
-  bool stop() {
-    const std::lock_guard lock(mutex_);
-    is_stopping_ = true;
-    changed_.notify_all();
-    return is_busy_ || !jobs_.empty();
-  }
-
-  /// The next job; nothing once stopping and out of jobs.
-  std::optional<Job> next_job() {
-    std::unique_lock lock(mutex_);
-    is_busy_ = false;
-    changed_.wait(lock, [this] { return is_stopping_ || !jobs_.empty(); });
-    if (jobs_.empty()) return std::nullopt;
-    Job job = std::move(jobs_.front());
-    jobs_.pop_front();
-    is_busy_ = true;
-    return job;
-  }
-
-  void serve() {
-    while (const std::optional<Job> job = next_job()) {
-      if (!failure_) run(*job);
-      finish(*job);
-    }
-  }
-
-  void run(const Job& job) {
-    Call call(members_, job.description, scratch_);
-    show(&call);
-    try {
-      job.run(call);
-    } catch (const Error& error) {
-      fail(call, error);
-    } catch (const std::exception& error) {
-      fail(call, Error(ErrorKind::kResourceExhausted, "no memory for a collective", error));
-    }
-    show(nullptr);
-  }
-
-  void show(const Call* call) {
-    const std::lock_guard lock(mutex_);
-    call_ = call;
-  }
-
-  /// Tells everyone, and returns when nothing of the call is under way.
-  void fail(Call& call, Error error) {
-    failure_ = error.add(call.context());
-    members_.endpoint.poison(error);
-    call.drain();
-  }
-
-  void finish(const Job& job) {
-    {
-      const std::lock_guard lock(mutex_);  // a waiter may close the group as soon as it wakes
-      is_busy_ = false;
-    }
-    failure_ ? job.work->fail(*failure_) : job.work->complete();
-  }
-
-  const Members members_;
-  Scratch scratch_;               // confined to the thread
-  std::optional<Error> failure_;  // confined to the thread
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Job> jobs_;
-  std::int64_t num_submitted_ = 0;
-  const Call* call_ = nullptr;  ///< Under way.
-  bool is_busy_ = false;
-  bool is_stopping_ = false;
-  transport::LibraryThread thread_;  // last: it uses the others
+  const Members members;
+  const std::unique_ptr<Backend> backend;
 };
 
 Group::Group(transport::Endpoint& endpoint, std::vector<int> ranks, GroupOptions options)
-    : engine_(std::make_unique<Engine>(
+    : state_(std::make_unique<State>(
           checked_members(endpoint, std::move(ranks), std::move(options)))) {}
 
 Group::~Group() = default;
 
-int Group::size() const { return engine_->members().size(); }
-int Group::group_rank() const { return engine_->members().group_rank; }
-const std::vector<int>& Group::ranks() const { return engine_->members().ranks; }
-transport::Endpoint& Group::endpoint() const { return engine_->members().endpoint; }
-std::chrono::milliseconds Group::deadline() const { return engine_->members().deadline; }
-std::vector<int> Group::missing() const { return engine_->missing(); }
+int Group::size() const { return state_->members.size(); }
+int Group::group_rank() const { return state_->members.group_rank; }
+const std::vector<int>& Group::ranks() const { return state_->members.ranks; }
+transport::Endpoint& Group::endpoint() const { return state_->members.endpoint; }
+std::chrono::milliseconds Group::deadline() const { return state_->members.deadline; }
+std::vector<int> Group::missing() const { return state_->backend->missing(); }
+std::span<std::byte> Group::allocate(std::size_t bytes) { return state_->backend->allocate(bytes); }
 
-namespace {
+// ---- Reductions
 
-template <typename T>
-Description describe(Operation operation, std::span<T> data, int root = 0) {
-  using Element = std::remove_const_t<T>;
-  constexpr Dtype kDtype = std::is_same_v<Element, float>    ? Dtype::kF32
-                           : std::is_same_v<Element, double> ? Dtype::kF64
-                                                             : Dtype::kU8;
-  return {.operation = operation,
-          .dtype = kDtype,
-          .count = static_cast<std::int64_t>(data.size()),
-          .root = root};
+transport::WorkPtr Group::all_reduce(Elements data, kernels::ReduceOp op) {
+  state_->check_reducible(data, op);
+  return state_->backend->submit({.description = {.operation = Operation::kAllReduce,
+                                                  .dtype = data.dtype,
+                                                  .reduce = op,
+                                                  .count = data.count()},
+                                  .data = data});
 }
 
-}  // namespace
-
-transport::WorkPtr Group::all_reduce(std::span<float> data) {
-  return engine_->submit(describe(Operation::kAllReduce, data),
-                         [data](Call& call) { collectives::all_reduce(call, data); });
+transport::WorkPtr Group::reduce(Elements data, int root, kernels::ReduceOp op) {
+  state_->check_reducible(data, op);
+  state_->check_root(root);
+  return state_->backend->submit({.description = {.operation = Operation::kReduce,
+                                                  .dtype = data.dtype,
+                                                  .reduce = op,
+                                                  .count = data.count(),
+                                                  .root = root},
+                                  .data = data});
 }
 
-transport::WorkPtr Group::all_reduce(std::span<double> data) {
-  return engine_->submit(describe(Operation::kAllReduce, data),
-                         [data](Call& call) { collectives::all_reduce(call, data); });
+transport::WorkPtr Group::reduce_scatter(Elements data, kernels::ReduceOp op) {
+  std::vector<std::int64_t> counts;
+  for (int i = 0; i < size(); ++i) counts.push_back(chunk_of(data.count(), size(), i).size());
+  return reduce_scatter(data, counts, op);
 }
 
-transport::WorkPtr Group::reduce_scatter(std::span<float> data) {
-  return engine_->submit(describe(Operation::kReduceScatter, data),
-                         [data](Call& call) { collectives::reduce_scatter(call, data); });
+transport::WorkPtr Group::reduce_scatter(Elements data, std::span<const std::int64_t> counts,
+                                         kernels::ReduceOp op) {
+  state_->check_reducible(data, op);
+  state_->check_parts(counts, data.count(), "a reduce_scatter");
+  return state_->backend->submit({.description = {.operation = Operation::kReduceScatter,
+                                                  .dtype = data.dtype,
+                                                  .reduce = op,
+                                                  .count = data.count()},
+                                  .data = data,
+                                  .parts = parts_of(counts)});
 }
 
-transport::WorkPtr Group::reduce_scatter(std::span<double> data) {
-  return engine_->submit(describe(Operation::kReduceScatter, data),
-                         [data](Call& call) { collectives::reduce_scatter(call, data); });
-}
+// ---- Moves
 
 transport::WorkPtr Group::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
-  if (all.size() != mine.size() * ranks().size()) {
-    refuse(engine_->members().name, "all_gather of " + std::to_string(mine.size()) +
-                                        " bytes among " + std::to_string(size()) +
-                                        " ranks needs memory for the product, got " +
-                                        std::to_string(all.size()));
+  const std::vector<std::int64_t> counts(size(), static_cast<std::int64_t>(mine.size()));
+  return all_gather(mine, all, counts);
+}
+
+transport::WorkPtr Group::all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
+                                     std::span<const std::int64_t> counts) {
+  state_->check_parts(counts, static_cast<std::int64_t>(all.size()), "an all_gather");
+  std::vector<Chunk> parts = parts_of(counts);
+  const std::span<std::byte> own = as_elements(all).part(parts[group_rank()]).bytes;
+  if (own.size() != mine.size()) {
+    refuse(state_->members.name, "this rank gives " + std::to_string(mine.size()) +
+                                     " bytes to an all_gather in which its part has " +
+                                     std::to_string(own.size()));
   }
-  return engine_->submit(describe(Operation::kAllGather, mine),
-                         [mine, all](Call& call) { collectives::all_gather(call, mine, all); });
+  if (own.data() != mine.data() && !mine.empty()) {
+    std::memmove(own.data(), mine.data(), mine.size());
+  }
+  return state_->backend->submit({.description = {.operation = Operation::kAllGather,
+                                                  .count = static_cast<std::int64_t>(all.size())},
+                                  .data = as_elements(all),
+                                  .parts = std::move(parts)});
 }
 
 transport::WorkPtr Group::broadcast(std::span<std::byte> data, int root_group_rank) {
-  if (root_group_rank < 0 || root_group_rank >= size()) {
-    refuse(engine_->members().name, "there is no group rank " + std::to_string(root_group_rank) +
-                                        " among " + std::to_string(size()));
+  state_->check_root(root_group_rank);
+  return state_->backend->submit({.description = {.operation = Operation::kBroadcast,
+                                                  .count = static_cast<std::int64_t>(data.size()),
+                                                  .root = root_group_rank},
+                                  .data = as_elements(data)});
+}
+
+transport::WorkPtr Group::gather(std::span<const std::byte> mine, Receives all, int root) {
+  state_->check_root(root);
+  const bool is_root = root == group_rank();
+  Request request{.description = {.operation = Operation::kGather, .root = root}};
+  request.sends.resize(size());
+  request.sends[root] = mine;
+  request.recvs.resize(size());
+  if (is_root) request.recvs = std::move(all);
+  return exchange(std::move(request));
+}
+
+transport::WorkPtr Group::scatter(Sends all, std::span<std::byte> mine, int root) {
+  state_->check_root(root);
+  const bool is_root = root == group_rank();
+  Request request{.description = {.operation = Operation::kScatter, .root = root}};
+  request.recvs.resize(size());
+  request.recvs[root] = mine;
+  request.sends.resize(size());
+  if (is_root) request.sends = std::move(all);
+  return exchange(std::move(request));
+}
+
+transport::WorkPtr Group::all_to_all(std::span<const std::byte> send, std::span<std::byte> recv) {
+  const auto n = static_cast<std::size_t>(size());
+  if (send.size() != recv.size() || send.size() % n != 0) {
+    refuse(state_->members.name, "an all_to_all among " + std::to_string(n) +
+                                     " ranks needs two buffers of one size that it divides, got " +
+                                     std::to_string(send.size()) + " and " +
+                                     std::to_string(recv.size()) + " bytes");
   }
-  return engine_->submit(
-      describe(Operation::kBroadcast, data, root_group_rank),
-      [data, root_group_rank](Call& call) { collectives::broadcast(call, data, root_group_rank); });
+  const std::size_t part = send.size() / n;
+  Request request{
+      .description = {.operation = Operation::kAllToAll, .count = static_cast<std::int64_t>(part)}};
+  for (std::size_t i = 0; i < n; ++i) {
+    request.sends.push_back(send.subspan(i * part, part));
+    request.recvs.push_back(recv.subspan(i * part, part));
+  }
+  return exchange(std::move(request));
+}
+
+transport::WorkPtr Group::all_to_all(Sends sends, Receives recvs) {
+  return exchange({.description = {.operation = Operation::kAllToAll},
+                   .sends = std::move(sends),
+                   .recvs = std::move(recvs)});
+}
+
+transport::WorkPtr Group::exchange(Request request) {
+  const auto n = static_cast<std::size_t>(size());
+  const auto own = static_cast<std::size_t>(group_rank());
+  if (request.sends.size() != n || request.recvs.size() != n) {
+    refuse(state_->members.name, "expected a part for each of " + std::to_string(n) +
+                                     " ranks, got " + std::to_string(request.sends.size()) +
+                                     " to send and " + std::to_string(request.recvs.size()) +
+                                     " to receive");
+  }
+  if (request.sends[own].size() != request.recvs[own].size()) {
+    refuse(state_->members.name,
+           "this rank sends itself " + std::to_string(request.sends[own].size()) +
+               " bytes and expects " + std::to_string(request.recvs[own].size()));
+  }
+  return state_->backend->submit(std::move(request));
 }
 
 transport::WorkPtr Group::barrier() {
-  return engine_->submit({.operation = Operation::kBarrier},
-                         [](Call& call) { collectives::barrier(call); });
+  return state_->backend->submit({.description = {.operation = Operation::kBarrier}});
+}
+
+// ---- Between two ranks
+
+transport::WorkPtr Group::send(int peer_group_rank, std::span<const std::byte> data) {
+  state_->check_root(peer_group_rank);
+  return endpoint().send(ranks()[peer_group_rank], state_->members.tag(Use::kPointToPoint), data);
+}
+
+transport::WorkPtr Group::recv(int peer_group_rank, std::span<std::byte> data) {
+  state_->check_root(peer_group_rank);
+  return endpoint().recv(ranks()[peer_group_rank], state_->members.tag(Use::kPointToPoint),
+                         [data](std::size_t) { return data; });
 }
 
 transport::Awaited group_work(transport::Work& work, const Group& group) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "trireme/wire/collectives/chunk.h"
+#include "trireme/wire/collectives/request.h"
 #include "trireme/wire/transport/endpoint.h"
 #include "trireme/wire/transport/watch.h"
 
@@ -17,21 +17,28 @@ namespace trireme::collectives {
 struct GroupOptions {
   std::string name;      ///< For messages: `data 1`.
   std::uint64_t id = 0;  ///< Differs between the groups of a world; part of the tags.
-  /// Of an operation: from its call, or from the end of the one before where that is later.
+  /// Of an operation, from where those before it have ended.
   std::chrono::milliseconds deadline{300'000};
 };
+
+/// What goes to each rank of a group, or comes from it; empty where nothing does.
+using Sends = std::vector<std::span<const std::byte>>;
+using Receives = std::vector<std::span<std::byte>>;
 
 /// Ranks of a world that run collectives together.
 ///
 /// Operations of a group run one after another, in the order of the calls, which must be the same
-/// on all its ranks; each message says which operation it is of, and one of another kind, dtype or
-/// count fails with kInvalidArgument on both sides, naming both. Sums are combined in one order: by
-/// kernels::tree_merges over group ranks, whatever size, chunk or timing.
+/// on all its ranks; where they differ in kind, dtype, count or the like, all ranks get the same
+/// kInvalidArgument, which names both. Reductions are combined in one order, by
+/// kernels::tree_merges over group ranks, whatever size, algorithm or timing.
+///
+/// Where all ranks are on one host and may share memory, nothing is sent: they read and write the
+/// same memory. A small operation is then often done when its call returns.
 ///
 /// Errors   an operation beyond the deadline poisons the world with kTimeout, naming who is
 /// missing.
 ///
-/// Threads  calls from one thread at a time, `missing` from any; a thread of the group's own works.
+/// Threads  calls from one thread at a time, `missing` from any; works may be waited for anywhere.
 class Group {
  public:
   /// endpoint   outlives the group. ranks: world ranks in group order; this rank among them.
@@ -49,26 +56,58 @@ class Group {
   /// World ranks for which the operation under way waits at the moment, in order.
   std::vector<int> missing() const;
 
-  /// data = sum over ranks of data, in place. Two hops; each rank sends 2(n-1)/n of the buffer and
-  /// holds (n-1)/n of it as scratch.
-  transport::WorkPtr all_reduce(std::span<float> data);
-  transport::WorkPtr all_reduce(std::span<double> data);
+  /// Memory for buffers of this group, zeros, until the group ends: where its ranks share memory,
+  /// operations on it need no copy. All ranks call it with the same number, in the order of the
+  /// other calls. Blocks; errors are thrown.
+  std::span<std::byte> allocate(std::size_t bytes);
 
-  /// As the first hop of all_reduce: this rank's chunk_of `data` becomes the sum, the rest is left.
-  transport::WorkPtr reduce_scatter(std::span<float> data);
-  transport::WorkPtr reduce_scatter(std::span<double> data);
+  /// data = the reduction over ranks of data, in place.
+  transport::WorkPtr all_reduce(Elements data, kernels::ReduceOp op = kernels::ReduceOp::kSum);
 
-  /// all[i * mine.size() ...] = what rank i gave. all: size() x mine.size() bytes, equal on all.
+  /// The same for the root alone; the others' data stays.
+  transport::WorkPtr reduce(Elements data, int root_group_rank,
+                            kernels::ReduceOp op = kernels::ReduceOp::kSum);
+
+  /// This rank's part of `data` becomes the reduction, the rest is left. Parts are chunk_of, or of
+  /// `counts` elements, one behind the other.
+  transport::WorkPtr reduce_scatter(Elements data, kernels::ReduceOp op = kernels::ReduceOp::kSum);
+  transport::WorkPtr reduce_scatter(Elements data, std::span<const std::int64_t> counts,
+                                    kernels::ReduceOp op = kernels::ReduceOp::kSum);
+
+  /// all = what the ranks gave, one behind the other: mine.size() bytes each, or counts[i].
+  ///
+  /// mine   read in the call; may be its part of `all`.
   transport::WorkPtr all_gather(std::span<const std::byte> mine, std::span<std::byte> all);
+  transport::WorkPtr all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
+                                std::span<const std::int64_t> counts);
 
   /// data = the root's data.
   transport::WorkPtr broadcast(std::span<std::byte> data, int root_group_rank);
 
+  /// The root receives all[i] from rank i; all[i] goes from the root to rank i. Of any sizes; what
+  /// does not match is kInvalidArgument. all: of the root only.
+  transport::WorkPtr gather(std::span<const std::byte> mine, Receives all, int root_group_rank);
+  transport::WorkPtr scatter(Sends all, std::span<std::byte> mine, int root_group_rank);
+
+  /// Part i of `send` goes to rank i, part i of `recv` comes from it: size() equal parts. No
+  /// overlap.
+  transport::WorkPtr all_to_all(std::span<const std::byte> send, std::span<std::byte> recv);
+
+  /// The same with parts of any sizes anywhere.
+  transport::WorkPtr all_to_all(Sends sends, Receives recvs);
+
   transport::WorkPtr barrier();
 
+  /// Messages between two ranks of the group, in order, apart from its operations. data: of one
+  /// size on both sides.
+  transport::WorkPtr send(int peer_group_rank, std::span<const std::byte> data);
+  transport::WorkPtr recv(int peer_group_rank, std::span<std::byte> data);
+
  private:
-  class Engine;
-  std::unique_ptr<Engine> engine_;
+  struct State;
+  transport::WorkPtr exchange(Request request);
+
+  std::unique_ptr<State> state_;
 };
 
 /// An operation of `group`, for whoever waits for it: with a second beyond the deadline, so that

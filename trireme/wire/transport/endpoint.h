@@ -9,6 +9,7 @@
 
 #include "trireme/base/error.h"
 #include "trireme/wire/transport/failure.h"
+#include "trireme/wire/transport/shm/local_peers.h"
 #include "trireme/wire/transport/work.h"
 
 namespace trireme::transport {
@@ -49,6 +50,9 @@ class Endpoint {
   /// The caller has failed: every rank's works fail with `error`. The first poison stays. When it
   /// returns, all works of this rank have ended and the peers have been written to.
   virtual void poison(const Error& error) = 0;
+
+  /// Those with whom this rank can share memory; none where that was not wanted.
+  virtual LocalPeers& local_peers() = 0;
 
   /// The error that ended this world, for works that may outlive the endpoint.
   virtual std::shared_ptr<Failure> shared_failure() const = 0;

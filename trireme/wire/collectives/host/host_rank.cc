@@ -1,6 +1,7 @@
 #include "trireme/wire/collectives/host/host_rank.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -9,57 +10,223 @@
 namespace trireme::collectives {
 namespace {
 
-using std::chrono::milliseconds;
+using std::chrono::microseconds;
 
-constexpr milliseconds kLook{50};  // between two calls of on_wait
+/// From so many ranks on, each combines a part for all (two-shot) instead of everything for itself,
+/// where there is more than a little.
+constexpr int kTwoShotRanks = 3;
+constexpr std::size_t kOneShotBytes = 16 * 1024;
+
+constexpr int kFewRanks = 16;  // for whose pointers the stack has room
+
+static_assert(kDescriptionBytes + sizeof(Location) <= Arena::kHeaderBytes);
 
 }  // namespace
 
-HostRank::HostRank(Arena arena, int rank, transport::Patience patience, OnWait on_wait)
-    : arena_(arena), rank_(rank), patience_(patience), on_wait_(std::move(on_wait)) {}
+/// Suspends until the other ranks have arrived; not at all where they have.
+struct HostRank::Meet {
+  const HostRank& host;
 
-void HostRank::arrive() { arena_.progress(rank_).set(++steps_); }
+  bool await_ready() const { return host.has_all(); }
+  void await_suspend(std::coroutine_handle<>) const {}
+  void await_resume() const {}
+};
 
-void HostRank::wait_for_all() {
-  for (int i = 1; i < size(); ++i) {
-    const int peer = (rank_ + i) % size();
-    while (!arena_.progress(peer).wait_for(steps_, patience_, kLook)) {
-      std::vector<int> late;
-      for (int other = 0; other < size(); ++other) {
-        if (!arena_.progress(other).has_reached(steps_)) late.push_back(other);
-      }
-      on_wait_(late);
-    }
-  }
+HostRank::Meet HostRank::others() { return Meet{*this}; }
+
+HostRank::Meet HostRank::meet() {
+  arrive();
+  return others();
 }
 
-void HostRank::compare() const {
-  const int turn = static_cast<int>(sequence_ % 2);
-  const auto said = [&](int rank) { return arena_.header(rank, turn).first(kDescriptionBytes); };
+bool HostRank::wait_for_all(microseconds time) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  microseconds left = time;
   for (int i = 1; i < size(); ++i) {
-    if (std::memcmp(said(i).data(), said(0).data(), kDescriptionBytes) == 0) continue;
-    throw Error(ErrorKind::kInvalidArgument,
-                difference_text(0, parse_description(said(0)), i, parse_description(said(i))));
+    transport::Signal& progress = meeting_.arena.progress((rank() + i) % size());
+    if (progress.has_reached(steps_)) continue;
+    if (!progress.wait_for(steps_, patience_, left)) return false;
+    left = std::chrono::ceil<microseconds>(end - std::chrono::steady_clock::now());
   }
+  return true;
 }
 
-void HostRank::begin(Description description) {
+bool HostRank::has_all() const {
+  for (int i = 1; i < size(); ++i) {
+    if (!meeting_.arena.progress((rank() + i) % size()).has_reached(steps_)) return false;
+  }
+  return true;
+}
+
+std::vector<int> HostRank::late() const {
+  std::vector<int> ranks;
+  for (int i = 0; i < size(); ++i) {
+    if (!meeting_.arena.progress(i).has_reached(steps_)) ranks.push_back(i);
+  }
+  return ranks;
+}
+
+void HostRank::say(const Request& request, const Location& location) {
+  Description description = request.description;
   description.sequence = sequence_;
   description.group_size = static_cast<std::uint32_t>(size());
   const auto bytes = to_bytes(description);
-  const std::span<std::byte> header = arena_.header(rank_, static_cast<int>(sequence_ % 2));
+  const std::span<std::byte> header = meeting_.arena.header(rank(), turn());
   std::memcpy(header.data(), bytes.data(), bytes.size());
+  std::memcpy(header.data() + bytes.size(), &location, sizeof location);
 }
 
-void HostRank::meet() {
+Location HostRank::said_location(int rank) const {
+  Location location;
+  const std::span<std::byte> header = meeting_.arena.header(rank, turn());
+  std::memcpy(&location, header.data() + kDescriptionBytes, sizeof location);
+  return location;
+}
+
+void HostRank::compare() const {
+  const auto said = [&](int rank) {
+    return meeting_.arena.header(rank, turn()).first(kDescriptionBytes);
+  };
+  const auto differs = [&](int rank) {
+    return std::memcmp(said(rank).data(), said(0).data(), kDescriptionBytes) != 0;
+  };
+  bool is_same = true;
+  for (int i = 1; i < size(); ++i) is_same = is_same && !differs(i);
+  if (is_same) return;
+  std::vector<Description> descriptions;
+  for (int i = 0; i < size(); ++i) descriptions.push_back(parse_description(said(i)));
+  check_same(members_, descriptions);
+}
+
+// ---- Small operations
+
+bool HostRank::is_small(const Request& request) {
+  const Operation operation = request.description.operation;
+  return operation == Operation::kBarrier ||
+         (operation == Operation::kAllReduce && request.data.bytes.size() <= Arena::kSlotBytes);
+}
+
+void HostRank::begin_small(const Request& request) {
+  say(request, {});
+  const std::span<std::byte> data = request.data.bytes;
+  if (!data.empty()) {
+    std::memcpy(meeting_.arena.payload(rank(), turn()).data(), data.data(), data.size());
+  }
   arrive();
-  wait_for_all();
 }
 
-void HostRank::barrier() {
-  begin({.operation = Operation::kBarrier});
-  meet();
+void HostRank::end_small(const Request& request) {
   compare();
+  if (!request.data.bytes.empty()) {
+    std::array<const std::byte*, kFewRanks> few;
+    std::vector<const std::byte*> many(size() > kFewRanks ? size() : 0);
+    const std::span<const std::byte*> sources =
+        many.empty() ? std::span(few).first(size()) : std::span(many);
+    for (int i = 0; i < size(); ++i) sources[i] = meeting_.arena.payload(i, turn()).data();
+    std::byte* target = request.data.bytes.data();
+    kernels::combine({request.data.dtype, request.description.reduce}, sources, {&target, 1},
+                     request.data.count());
+  }
+  ++sequence_;
+}
+
+// ---- All others
+
+std::unique_ptr<Exchange> HostRank::make_exchange(const Request& request) const {
+  switch (request.description.operation) {
+    case Operation::kAllReduce:
+    case Operation::kReduce:
+      return size() < kTwoShotRanks || request.data.bytes.size() <= kOneShotBytes
+                 ? make_one_shot(meeting_, request)
+                 : make_two_shot(meeting_, request);
+    case Operation::kReduceScatter:
+      return make_reduce_scatter(meeting_, request);
+    case Operation::kAllGather:
+      return make_all_gather(meeting_, request);
+    case Operation::kBroadcast:
+      return make_broadcast(meeting_, request);
+    case Operation::kGather:
+    case Operation::kScatter:
+    case Operation::kAllToAll:
+      return make_all_to_all(meeting_, request);
+    case Operation::kBarrier:
+      break;
+  }
+  TRIREME_CHECK(false, "an operation without an exchange");
+  return nullptr;
+}
+
+std::vector<std::span<std::byte>> HostRank::shared_memory(std::size_t bytes) const {
+  std::vector<std::span<std::byte>> by_rank;
+  for (int i = 0; i < size(); ++i) {
+    const Location location = said_location(i);
+    if (!location.is_shared()) return {};
+    by_rank.push_back(registry_.at(i, location, bytes));
+  }
+  return by_rank;
+}
+
+bool HostRank::all_staged_first(const Exchange& exchange) const {
+  if (exchange.hears_first()) return false;
+  for (int i = 0; i < size(); ++i) {
+    if (said_location(i).is_shared()) return false;
+  }
+  return true;
+}
+
+Task HostRank::run(Request request) {
+  owes_steps_ = true;
+  if (is_small(request)) {
+    begin_small(request);
+    owes_steps_ = false;
+    co_await others();
+    end_small(request);
+    co_return;
+  }
+  const std::unique_ptr<Exchange> exchange = make_exchange(request);
+  const std::span<const std::byte> sharable = exchange->sharable();
+  const Location location = registry_.find(rank(), sharable);
+  say(request, location);
+  exchange->announce(turn());
+  const bool stages_first =
+      !location.is_shared() && !exchange->hears_first() && exchange->num_pieces() > 0;
+  if (stages_first) exchange->stage(0, next_half());
+  co_await meet();
+  compare();
+  exchange->hear(turn());
+  const auto by_rank = shared_memory(sharable.size());
+  if (!by_rank.empty()) {
+    exchange->share(by_rank);
+    owes_steps_ = false;
+    co_await meet();
+    ++sequence_;
+    co_return;
+  }
+  const std::int64_t num_pieces = exchange->num_pieces();
+  if (num_pieces > 0 && !all_staged_first(*exchange)) {
+    if (!stages_first) exchange->stage(0, next_half());
+    co_await meet();
+  }
+  for (std::int64_t piece = 0; piece < num_pieces; ++piece) {
+    const int half = next_half();
+    ++num_pieces_;
+    const bool is_last = piece + 1 == num_pieces;
+    if (exchange->combines_for_all()) {
+      exchange->combine(piece, half);
+      owes_steps_ = !is_last;
+      arrive();
+      // While others still combine this one.
+      if (!is_last) exchange->stage(piece + 1, next_half());
+      co_await others();
+      exchange->take(piece, half);
+    } else {
+      exchange->take(piece, half);
+      if (!is_last) exchange->stage(piece + 1, next_half());
+      owes_steps_ = piece + 2 < num_pieces;
+    }
+    if (!is_last) co_await meet();
+  }
+  owes_steps_ = false;
   ++sequence_;
 }
 

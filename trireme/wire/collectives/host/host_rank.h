@@ -2,13 +2,14 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "trireme/kernels/reduce/combine.h"
-#include "trireme/wire/collectives/description.h"
-#include "trireme/wire/collectives/host/arena.h"
+#include "trireme/wire/collectives/host/exchange.h"
+#include "trireme/wire/collectives/host/task.h"
+#include "trireme/wire/collectives/members.h"
 
 namespace trireme::collectives {
 
@@ -16,55 +17,66 @@ namespace trireme::collectives {
 /// writes to its part of the arena, says so by its progress, and reads the others'. All ranks go
 /// through the same steps; a step is over when every rank's progress has reached its number.
 ///
-/// Caller-synchronised. Blocking.
+/// Caller-synchronised.
 class HostRank {
  public:
-  /// Called while others are late, some 20 times a second, with the group ranks that are: throws
-  /// where waiting is of no use any more.
-  using OnWait = std::function<void(const std::vector<int>& late)>;
+  /// members   outlives it.
+  HostRank(const Members& members, Arena arena, transport::Patience patience)
+      : members_(members),
+        meeting_{arena, members.group_rank},
+        patience_(patience),
+        registry_(arena.num_ranks()) {}
 
-  HostRank(Arena arena, int rank, transport::Patience patience, OnWait on_wait);
+  int rank() const { return meeting_.rank; }
+  int size() const { return meeting_.size(); }
+  std::int64_t sequence() const { return sequence_; }  ///< Operations before the next one.
+  Registry& registry() { return registry_; }
 
-  int rank() const { return rank_; }
-  int size() const { return arena_.num_ranks(); }
-
-  /// data[i] = the reduction over the ranks' data[i]. Bits do not depend on the algorithm.
+  /// The next operation. Between two calls of `resume`, all ranks must have arrived.
   ///
-  /// Errors   kInvalidArgument, with the same text on all ranks, where they call different
-  ///          operations; what `on_wait` throws.
-  void all_reduce(const kernels::Reduction& reduction, std::span<std::byte> data);
+  /// Errors (of resume)   kInvalidArgument, with the same text on all ranks, where they call
+  ///                      different operations.
+  Task run(Request request);
 
-  /// The same over buffers that all ranks see, without a copy: rank i combines part i of all of
-  /// them and writes it into each.
-  ///
-  /// buffers   by rank, of one size; the same memory on all ranks.
-  void all_reduce_shared(const kernels::Reduction& reduction,
-                         std::span<const std::span<std::byte>> buffers);
+  /// Whether every rank has done the step that this rank is at, within `time`.
+  bool wait_for_all(std::chrono::microseconds time);
+  bool has_all() const;
 
-  void barrier();
+  /// Group ranks that have not.
+  std::vector<int> late() const;
+
+  /// Whether the others wait, now or later, for more of what this rank does in its operation.
+  bool owes_steps() const { return owes_steps_; }
+
+  // An all_reduce of at most Arena::kSlotBytes, or a barrier, in two halves: all that the others
+  // need of this rank; when all have arrived, the rest.
+  static bool is_small(const Request& request);
+  void begin_small(const Request& request);
+  void end_small(const Request& request);
 
  private:
-  /// What it is about to do, into the slot of this turn. description: without sequence and size.
-  void begin(Description description);
-  /// A step: says that this rank has done its part; waits until all have.
-  void meet();
-  void arrive();
-  void wait_for_all();
-  /// Throws where ranks are about to do different things.
+  struct Meet;
+
+  void say(const Request& request, const Location& location);
+  Location said_location(int rank) const;
   void compare() const;
+  std::vector<std::span<std::byte>> shared_memory(std::size_t bytes) const;
+  bool all_staged_first(const Exchange& exchange) const;
+  std::unique_ptr<Exchange> make_exchange(const Request& request) const;
+  int turn() const { return static_cast<int>(sequence_ % 2); }
+  int next_half() const { return static_cast<int>(num_pieces_ % 2); }
+  Meet meet();
+  Meet others();
+  void arrive() { meeting_.arena.progress(rank()).set(++steps_); }
 
-  void begin_all_reduce(const kernels::Reduction& reduction, std::size_t bytes);
-  void reduce_in_slots(const kernels::Reduction& reduction, std::span<std::byte> data);
-  void reduce_one_shot(const kernels::Reduction& reduction, std::span<std::byte> data);
-  void reduce_two_shot(const kernels::Reduction& reduction, std::span<std::byte> data);
-
-  Arena arena_;
-  int rank_;
+  const Members& members_;
+  Meeting meeting_;
   transport::Patience patience_;
-  OnWait on_wait_;
+  Registry registry_;
+  bool owes_steps_ = false;
   std::uint32_t steps_ = 0;      ///< That this rank has done.
   std::int64_t sequence_ = 0;    ///< Operations before this one.
-  std::int64_t num_pieces_ = 0;  ///< Staged, in all operations: which half comes next.
+  std::int64_t num_pieces_ = 0;  ///< Staged and taken, in all operations: which half comes next.
 };
 
 }  // namespace trireme::collectives

@@ -1,14 +1,46 @@
 #include "trireme/wire/transport/sim/network.h"
 
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
 #include <string>
 
+#include "trireme/base/system_error.h"
+
 namespace trireme::transport::internal {
+namespace {
+
+/// By rank, a socket to each other one; none where memory is not shared.
+std::vector<std::map<int, Descriptor>> connected_pairs(int num_ranks, bool shares_memory) {
+  std::vector<std::map<int, Descriptor>> sockets(num_ranks);
+  if (!shares_memory) return sockets;
+  for (int i = 0; i < num_ranks; ++i) {
+    for (int j = 0; j < i; ++j) {
+      std::array<int, 2> pair{};
+      if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()) != 0) {
+        throw_system_error("make a pair of sockets", errno);
+      }
+      sockets[i][j] = Descriptor(pair[0]);
+      sockets[j][i] = Descriptor(pair[1]);
+    }
+  }
+  return sockets;
+}
+
+}  // namespace
 
 SimNetwork::SimNetwork(int num_ranks, SimOptions options)
     : num_ranks_(num_ranks),
       options_(options),
       failure_(std::make_shared<Failure>()),
-      random_(options.seed) {}
+      random_(options.seed) {
+  local_sockets_ = connected_pairs(num_ranks, options.shares_memory);
+}
+
+std::map<int, Descriptor> SimNetwork::take_local_sockets(int rank) {
+  return std::move(local_sockets_.at(rank));
+}
 
 WorkPtr SimNetwork::send(const Route& route, std::span<const std::byte> data) {
   auto work = std::make_shared<PendingWork>(failure_);

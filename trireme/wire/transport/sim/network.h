@@ -36,6 +36,9 @@ class SimNetwork {
   WorkPtr send(const Route& route, std::span<const std::byte> data);
   WorkPtr recv(const Route& route, Placement place);
 
+  /// Of a rank, once; none where memory is not shared.
+  std::map<int, Descriptor> take_local_sockets(int rank);
+
   /// Ends the world for all; returns when all works have ended.
   void fail(const Error& error);
 
@@ -61,6 +64,7 @@ class SimNetwork {
   void give_up_goodbye(int rank, const PendingWorkPtr& work, std::chrono::milliseconds deadline);
 
   const int num_ranks_;
+  std::vector<std::map<int, Descriptor>> local_sockets_;  ///< By rank, until taken.
   const SimOptions options_;
   const std::shared_ptr<Failure> failure_;  // shared with the works
   std::mt19937_64 random_;

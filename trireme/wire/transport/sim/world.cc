@@ -12,7 +12,9 @@ namespace {
 class SimEndpoint final : public Endpoint {
  public:
   SimEndpoint(std::shared_ptr<internal::SimNetwork> network, int rank)
-      : network_(std::move(network)), rank_(rank) {}
+      : network_(std::move(network)),
+        rank_(rank),
+        local_peers_(network_->take_local_sockets(rank)) {}
   ~SimEndpoint() override { network_->close(rank_); }
 
   int rank() const override { return rank_; }
@@ -28,6 +30,8 @@ class SimEndpoint final : public Endpoint {
     return network_->recv({peer, rank_, tag}, std::move(place));
   }
 
+  LocalPeers& local_peers() override { return local_peers_; }
+
   void poison(const Error& error) override {
     Error named = flattened(error);
     network_->fail(named.add({.rank = rank_}));
@@ -42,6 +46,7 @@ class SimEndpoint final : public Endpoint {
  private:
   const std::shared_ptr<internal::SimNetwork> network_;  // shared by the endpoints of the world
   const int rank_;
+  LocalPeers local_peers_;
 };
 
 }  // namespace

@@ -16,6 +16,7 @@ class SimNetwork;
 struct SimOptions {
   std::uint64_t seed = 0;                  ///< Of the delays.
   std::chrono::microseconds max_delay{0};  ///< Each message takes a random time up to this.
+  bool shares_memory = false;              ///< The ranks, which are of one process.
 };
 
 /// A world inside one process: the ranks are threads of a test. Messages are copied by a thread of

@@ -20,7 +20,8 @@ class TcpEndpoint final : public Endpoint {
   using OnAbandon = std::function<void(const Error&)>;
 
   /// sockets   by rank; the own one is not used.
-  TcpEndpoint(int rank, std::vector<Descriptor> sockets, OnAbandon on_abandon);
+  TcpEndpoint(int rank, std::vector<Descriptor> sockets, std::map<int, Descriptor> local_sockets,
+              OnAbandon on_abandon);
 
   /// Without shutdown before, the other ranks lose this one.
   ~TcpEndpoint() override;
@@ -30,6 +31,7 @@ class TcpEndpoint final : public Endpoint {
   WorkPtr send(int peer, Tag tag, std::span<const std::byte> data) override;
   WorkPtr recv(int peer, Tag tag, Placement place) override;
   void poison(const Error& error) override;
+  LocalPeers& local_peers() override { return local_peers_; }
   std::shared_ptr<Failure> shared_failure() const override { return failure_; }
   void shutdown(std::chrono::milliseconds deadline) override;
 
@@ -65,6 +67,7 @@ class TcpEndpoint final : public Endpoint {
   const int rank_;
   const int world_size_;
   const std::shared_ptr<Failure> failure_;  // shared with the works
+  LocalPeers local_peers_;
   Poller poller_;
   std::map<int, Peer> peers_;
   std::map<Tag, Stream> to_self_;

@@ -7,6 +7,7 @@
 
 #include "trireme/base/error.h"
 #include "trireme/wire/transport/error_form.h"
+#include "trireme/wire/transport/shm/local_mesh.h"
 #include "trireme/wire/transport/tcp/frame_writer.h"
 
 namespace trireme::transport::internal {
@@ -28,16 +29,26 @@ std::uint64_t random_id() {
 Mesh::Mesh(const TcpOptions& options)
     : options_(options), deadline_(Clock::now() + options.deadline), sockets_(options.world_size) {}
 
-std::vector<Descriptor> Mesh::connect() {
+void Mesh::connect() {
   try {
     publish();
     for (int peer = 0; peer < options_.rank; ++peer) connect_to_rank(peer);
     accept_others();
+    connect_locally();
   } catch (const Error& error) {
     tell_connected(error);
     throw;
   }
-  return std::move(sockets_);
+}
+
+void Mesh::connect_locally() {
+  local_sockets_ = connect_local_ranks({.store = options_.store,
+                                        .rank = options_.rank,
+                                        .world_size = options_.world_size,
+                                        .name = options_.name,
+                                        .world_id = world_id_,
+                                        .deadline = deadline_,
+                                        .shares_memory = options_.shares_memory});
 }
 
 void Mesh::publish() {

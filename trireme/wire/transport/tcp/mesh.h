@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trireme/wire/transport/poller.h"
@@ -23,8 +24,11 @@ class Mesh {
  public:
   explicit Mesh(const TcpOptions& options);
 
-  /// The connections, by rank.
-  std::vector<Descriptor> connect();
+  void connect();
+
+  /// After `connect`: the connections by rank, and those to ranks of this host for memory.
+  std::vector<Descriptor> take_sockets() { return std::move(sockets_); }
+  std::map<int, Descriptor> take_local_sockets() { return std::move(local_sockets_); }
 
  private:
   /// A connection that has not said who it is; may be anybody's.
@@ -41,6 +45,7 @@ class Mesh {
   Descriptor open_connection(int peer);
   Hello read_answer(int peer, const Descriptor& socket);
   void accept_others();
+  void connect_locally();
   void accept_strangers();
   bool hear(Stranger& stranger);
   void answer(Stranger& stranger, const Hello& hello);
@@ -60,6 +65,7 @@ class Mesh {
   std::map<std::uint64_t, Stranger> strangers_;
   std::uint64_t last_id_ = 0;
   std::vector<Descriptor> sockets_;
+  std::map<int, Descriptor> local_sockets_;
 };
 
 }  // namespace trireme::transport::internal

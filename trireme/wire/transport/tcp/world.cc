@@ -13,8 +13,10 @@ std::unique_ptr<Endpoint> connect_tcp_world(const TcpOptions& options) {
                                                  " in a world of " +
                                                  std::to_string(options.world_size) + " ranks");
   }
-  return std::make_unique<internal::TcpEndpoint>(options.rank, internal::Mesh(options).connect(),
-                                                 options.on_abandon);
+  internal::Mesh mesh(options);
+  mesh.connect();
+  return std::make_unique<internal::TcpEndpoint>(options.rank, mesh.take_sockets(),
+                                                 mesh.take_local_sockets(), options.on_abandon);
 }
 
 }  // namespace trireme::transport

@@ -22,6 +22,7 @@ struct TcpOptions {
   std::function<void(const Error&)> on_abandon;
 
   // Changes speed only.
+  bool shares_memory = true;    ///< With ranks of this host.
   int socket_buffer_bytes = 0;  ///< Per direction; 0: the system's default.
 };
 

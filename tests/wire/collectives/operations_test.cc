@@ -1,0 +1,370 @@
+// Every operation, over types, reductions, sizes and kinds of memory.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "tests/wire/collectives/group_world.h"
+#include "trireme/kernels/reference/combine.h"
+
+namespace trireme::collectives::test {
+namespace {
+
+using kernels::ReduceOp;
+using kernels::Reduction;
+using transport::test::expect_no_errors;
+using transport::test::random_bytes;
+using transport::test::wait_for;
+using Bytes = std::vector<std::byte>;
+
+/// What a rank gives: numbers of very different sizes, or bytes that are numbers of any type.
+Bytes numbers(const Reduction& reduction, std::int64_t count, int seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  Bytes bytes(static_cast<std::size_t>(count) * size_bytes(reduction.dtype));
+  if (reduction.dtype == Dtype::kF32) {
+    for (std::size_t i = 0; i < bytes.size(); i += 4) {
+      const float x = std::ldexp(normal(random), static_cast<int>(random() % 20));
+      std::memcpy(bytes.data() + i, &x, 4);
+    }
+  } else {
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random() % 64);
+  }
+  return bytes;
+}
+
+Bytes expected_of(const Reduction& reduction, std::int64_t count, int num_ranks, int seed) {
+  std::vector<Bytes> given;
+  std::vector<const std::byte*> sources;
+  for (int i = 0; i < num_ranks; ++i) given.push_back(numbers(reduction, count, seed + i));
+  for (const Bytes& bytes : given) sources.push_back(bytes.data());
+  Bytes result(given[0].size());
+  kernels::reference::combine(reduction, sources, result.data(), count);
+  return result;
+}
+
+struct Reduced {
+  Reduction reduction;
+  std::int64_t count;
+};
+
+/// Below and above what fits a slot and a piece, and several pieces.
+std::vector<Reduced> reduced_cases() {
+  std::vector<Reduced> result;
+  for (const std::int64_t count : {0, 1, 5, 1023, 1024, 1025, 65'536, 65'537, 300'001}) {
+    result.push_back({{}, count});
+  }
+  for (const Dtype dtype : {Dtype::kF64, Dtype::kBf16, Dtype::kF16, Dtype::kI64, Dtype::kBool}) {
+    result.push_back({{dtype, ReduceOp::kSum}, 70'003});
+    result.push_back({{dtype, ReduceOp::kMax}, 33});
+  }
+  result.push_back({{Dtype::kI32, ReduceOp::kXor}, 200'000});
+  result.push_back({{Dtype::kF32, ReduceOp::kAverage}, 100'000});
+  return result;
+}
+
+/// A rank's buffer: its own, or memory of the group.
+class Buffer {
+ public:
+  Buffer(Group& group, bool is_shared, const Bytes& content)
+      : own_(is_shared ? 0 : content.size()),
+        bytes_(is_shared ? group.allocate(content.size()) : std::span(own_)) {
+    std::copy(content.begin(), content.end(), bytes_.begin());
+  }
+
+  std::span<std::byte> bytes() const { return bytes_; }
+  Bytes content() const { return {bytes_.begin(), bytes_.end()}; }
+
+ private:
+  Bytes own_;
+  std::span<std::byte> bytes_;
+};
+
+/// Which ranks have shared buffers.
+enum class Shared { kNone, kAll, kSome };
+
+bool is_shared(Shared shared, int rank) {
+  return shared == Shared::kAll || (shared == Shared::kSome && rank % 2 == 1);
+}
+
+/// allocate is called by all or none.
+Buffer make_buffer(Group& group, Shared shared, const Bytes& content) {
+  if (shared == Shared::kSome && !is_shared(shared, group.group_rank())) {
+    group.allocate(content.size());
+  }
+  return {group, is_shared(shared, group.group_rank()), content};
+}
+
+class Operations : public testing::TestWithParam<Backend> {
+ protected:
+  static void run(int num_ranks, const std::function<void(Group&)>& body) {
+    SCOPED_TRACE(std::to_string(num_ranks) + " ranks");
+    expect_no_errors(run_group(GetParam(), num_ranks, body));
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, Operations, testing::ValuesIn(transport::test::kBackends),
+                         testing::PrintToStringParamName());
+
+TEST_P(Operations, AllReduceIsTheTreeOverRanks) {
+  for (const int num_ranks : {1, 2, 3, 4, 6}) {
+    run(num_ranks, [&](Group& group) {
+      int seed = 0;
+      for (const auto& [reduction, count] : reduced_cases()) {
+        seed += 100;
+        Bytes data = numbers(reduction, count, seed + group.group_rank());
+        wait_for(group.all_reduce({data, reduction.dtype}, reduction.op));
+        EXPECT_TRUE(data == expected_of(reduction, count, num_ranks, seed)) << count;
+        if (count % 2 == 1) wait_for(group.barrier());
+      }
+    });
+  }
+}
+
+TEST_P(Operations, AllReduceOverMemoryOfTheGroup) {
+  for (const Shared shared : {Shared::kAll, Shared::kSome}) {
+    for (const int num_ranks : {1, 2, 4, 5}) {
+      run(num_ranks, [&](Group& group) {
+        for (const std::int64_t count : {0, 1, 1025, 70'000, 300'001}) {
+          const Bytes mine = numbers({}, count, 9 + group.group_rank());
+          const Buffer buffer = make_buffer(group, shared, mine);
+          wait_for(group.all_reduce({buffer.bytes(), Dtype::kF32}));
+          EXPECT_TRUE(buffer.content() == expected_of({}, count, num_ranks, 9)) << count;
+        }
+      });
+    }
+  }
+}
+
+TEST_P(Operations, ReduceLeavesTheOthersAlone) {
+  for (const Shared shared : {Shared::kNone, Shared::kAll}) {
+    for (const int num_ranks : {1, 2, 3, 5}) {
+      run(num_ranks, [&](Group& group) {
+        for (const std::int64_t count : {0, 1, 3000, 70'000, 200'001}) {
+          const int root = static_cast<int>(count) % num_ranks;
+          const Bytes mine = numbers({}, count, 3 + group.group_rank());
+          const Buffer buffer = make_buffer(group, shared, mine);
+          wait_for(group.reduce({buffer.bytes(), Dtype::kF32}, root));
+          const bool is_root = group.group_rank() == root;
+          EXPECT_TRUE(buffer.content() == (is_root ? expected_of({}, count, num_ranks, 3) : mine));
+        }
+      });
+    }
+  }
+}
+
+/// Parts of very different sizes that make `total`.
+std::vector<std::int64_t> uneven_counts(std::int64_t total, int num_ranks) {
+  std::vector<std::int64_t> counts(num_ranks, 0);
+  std::int64_t left = total;
+  for (int i = num_ranks - 1; i > 0; --i) left -= counts[i] = left / (i % 2 == 0 ? 2 : 5);
+  counts[0] = left;
+  return counts;
+}
+
+TEST_P(Operations, ReduceScatterOfAnyParts) {
+  for (const Shared shared : {Shared::kNone, Shared::kAll, Shared::kSome}) {
+    for (const int num_ranks : {1, 2, 3, 5}) {
+      run(num_ranks, [&](Group& group) {
+        for (const std::int64_t count : {0, 1, 3001, 400'003}) {
+          const auto counts = uneven_counts(count, num_ranks);
+          const Bytes mine = numbers({}, count, 3 + group.group_rank());
+          const Buffer buffer = make_buffer(group, shared, mine);
+          const Elements data{buffer.bytes(), Dtype::kF32};
+          wait_for(group.reduce_scatter(data, counts));
+          Bytes expected = mine;
+          const Bytes sum = expected_of({}, count, num_ranks, 3);
+          std::int64_t begin = 0;
+          for (int i = 0; i < group.group_rank(); ++i) begin += counts[i];
+          const std::int64_t end = begin + counts[group.group_rank()];
+          std::copy(sum.begin() + begin * 4, sum.begin() + end * 4, expected.begin() + begin * 4);
+          EXPECT_TRUE(buffer.content() == expected) << count;
+        }
+      });
+    }
+  }
+}
+
+TEST_P(Operations, AllGatherOfAnyParts) {
+  for (const Shared shared : {Shared::kNone, Shared::kAll, Shared::kSome}) {
+    for (const int num_ranks : {1, 2, 3, 5}) {
+      run(num_ranks, [&](Group& group) {
+        for (const std::int64_t count : {0, 1, 3001, 1'200'003}) {
+          const auto counts = uneven_counts(count, num_ranks);
+          Bytes all;
+          for (int i = 0; i < num_ranks; ++i) {
+            const Bytes part = random_bytes(i, counts[i]);
+            all.insert(all.end(), part.begin(), part.end());
+          }
+          const Bytes mine = random_bytes(group.group_rank(), counts[group.group_rank()]);
+          const Buffer buffer = make_buffer(group, shared, Bytes(count));
+          wait_for(group.all_gather(mine, buffer.bytes(), counts));
+          EXPECT_TRUE(buffer.content() == all) << count;
+        }
+      });
+    }
+  }
+}
+
+TEST_P(Operations, BroadcastFromEveryRootOverMemoryOfTheGroup) {
+  for (const Shared shared : {Shared::kAll, Shared::kSome}) {
+    run(3, [&](Group& group) {
+      for (const int root : {0, 1, 2}) {
+        const Bytes sent = random_bytes(root, 700'001);
+        const bool is_root = group.group_rank() == root;
+        const Buffer buffer = make_buffer(group, shared, is_root ? sent : Bytes(sent.size()));
+        wait_for(group.broadcast(buffer.bytes(), root));
+        EXPECT_TRUE(buffer.content() == sent);
+      }
+    });
+  }
+}
+
+/// What rank `from` has for rank `to`.
+Bytes letter(int from, int to, std::size_t bytes) { return random_bytes(from * 100 + to, bytes); }
+
+TEST_P(Operations, AllToAll) {
+  for (const Shared shared : {Shared::kNone, Shared::kAll, Shared::kSome}) {
+    for (const int num_ranks : {1, 2, 3, 5}) {
+      run(num_ranks, [&](Group& group) {
+        for (const std::size_t part : {0, 1, 1000, 300'001}) {
+          Bytes out, in;
+          for (int i = 0; i < num_ranks; ++i) {
+            const Bytes to = letter(group.group_rank(), i, part);
+            const Bytes from = letter(i, group.group_rank(), part);
+            out.insert(out.end(), to.begin(), to.end());
+            in.insert(in.end(), from.begin(), from.end());
+          }
+          const Buffer send = make_buffer(group, shared, out);
+          Bytes received(in.size());
+          wait_for(group.all_to_all(send.bytes(), received));
+          EXPECT_TRUE(received == in) << part;
+        }
+      });
+    }
+  }
+}
+
+TEST_P(Operations, AllToAllOfAnySizes) {
+  for (const int num_ranks : {1, 2, 4}) {
+    run(num_ranks, [&](Group& group) {
+      const int own = group.group_rank();
+      const auto size = [](int from, int to) {
+        return static_cast<std::size_t>(from == to ? 7 : (from * 5 + to) % 3 * 90'001);
+      };
+      std::vector<Bytes> out(num_ranks), in(num_ranks);
+      Sends sends;
+      Receives recvs;
+      for (int i = 0; i < num_ranks; ++i) {
+        out[i] = letter(own, i, size(own, i));
+        in[i].resize(size(i, own));
+        sends.emplace_back(out[i]);
+        recvs.emplace_back(in[i]);
+      }
+      wait_for(group.all_to_all(sends, recvs));
+      for (int i = 0; i < num_ranks; ++i) EXPECT_TRUE(in[i] == letter(i, own, size(i, own)));
+    });
+  }
+}
+
+TEST_P(Operations, GatherAndScatter) {
+  run(3, [&](Group& group) {
+    const int own = group.group_rank();
+    for (const int root : {0, 2}) {
+      std::vector<Bytes> all(3);
+      Receives recvs;
+      Sends sends;
+      for (int i = 0; i < 3; ++i) {
+        all[i].resize(1000 * i);
+        recvs.emplace_back(all[i]);
+      }
+      const Bytes mine = random_bytes(own, 1000 * own);
+      wait_for(group.gather(mine, recvs, root));
+      for (int i = 0; i < 3 && own == root; ++i) EXPECT_EQ(all[i], random_bytes(i, 1000 * i));
+      for (const Bytes& bytes : all) sends.emplace_back(bytes);
+      Bytes back(1000 * own);
+      wait_for(group.scatter(sends, back, root));
+      EXPECT_EQ(back, mine);
+    }
+  });
+}
+
+TEST_P(Operations, SendAndRecvBesideThem) {
+  run(3, [&](Group& group) {
+    const int own = group.group_rank();
+    const Bytes mine = random_bytes(own, 10'000);
+    Bytes got(10'000);
+    std::vector<float> data(100, 1);
+    const WorkPtr works[] = {group.send((own + 1) % 3, mine), group.all_reduce(std::span(data)),
+                             group.recv((own + 2) % 3, got)};
+    for (const WorkPtr& work : works) wait_for(work);
+    EXPECT_EQ(got, random_bytes((own + 2) % 3, 10'000));
+    EXPECT_EQ(data, std::vector<float>(100, 3));
+  });
+}
+
+TEST_P(Operations, ManyInARowOfAnySize) {
+  run(3, [&](Group& group) {
+    std::mt19937 sizes(5), delays(group.group_rank());
+    const std::span<std::byte> shared = group.allocate(1 << 19);
+    for (int i = 0; i < 500; ++i) {
+      const std::size_t count = std::size_t{1} << (sizes() % 18);
+      std::vector<float> own(count);
+      const bool is_shared = sizes() % 3 == 0;
+      const std::span<float> data =
+          is_shared ? std::span(reinterpret_cast<float*>(shared.data()), count) : std::span(own);
+      std::fill(data.begin(), data.end(), static_cast<float>(i + group.group_rank()));
+      if (delays() % 50 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
+      wait_for(group.all_reduce(data));
+      const float expected = static_cast<float>(3 * i + 3);
+      ASSERT_EQ(data.front(), expected);
+      ASSERT_EQ(data.back(), expected);
+    }
+  });
+}
+
+TEST_P(Operations, GoOnWhileTheirCallerIsElsewhere) {
+  run(3, [&](Group& group) {
+    std::vector<float> large(3'000'000, 1);
+    const WorkPtr work = group.all_reduce(std::span(large));
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    // Rank 0 waits; the others only look.
+    while (group.group_rank() > 0 && !work->is_done()) {
+      ASSERT_LT(std::chrono::steady_clock::now(), end);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    wait_for(work);
+    EXPECT_EQ(large.back(), 3);
+  });
+}
+
+TEST_P(Operations, WhatCannotBeIsRefused) {
+  run(2, [&](Group& group) {
+    Bytes data(16);
+    const auto message = [](const std::function<void()>& call) {
+      return transport::test::error_of_call(call).message();
+    };
+    const std::vector<std::int64_t> wrong = {1, 2};
+    EXPECT_EQ(message([&] { group.all_reduce({data, Dtype::kF32}, ReduceOp::kXor); }),
+              "there is no xor of f32");
+    EXPECT_EQ(message([&] { group.reduce({data, Dtype::kF32}, 2); }),
+              "there is no group rank 2 among 2");
+    EXPECT_EQ(message([&] { group.reduce_scatter({data, Dtype::kF32}, wrong); }),
+              "the 2 parts of a reduce_scatter have 3 elements; expected 2 parts with 4");
+    EXPECT_EQ(message([&] { group.all_gather(data, data); }),
+              "the 2 parts of an all_gather have 32 elements; expected 2 parts with 16");
+    EXPECT_THAT(message([&] { group.all_to_all(Sends(1), Receives(2)); }),
+                testing::HasSubstr("expected a part for each of 2 ranks, got 1 to send"));
+    Bytes odd(15);
+    EXPECT_THAT(message([&] { group.all_to_all(odd, std::span(odd)); }),
+                testing::HasSubstr("of one size that it divides, got 15 and 15 bytes"));
+  });
+}
+
+}  // namespace
+}  // namespace trireme::collectives::test

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "trireme/wire/collectives/host/arena.h"
+#include "trireme/wire/collectives/host/registry.h"
+#include "trireme/wire/collectives/request.h"
+
+namespace trireme::collectives {
+
+/// What a rank does with the others in an operation: a piece after the other. HostRank drives it:
+///
+///     stage(0)   all meet   [combine(0)   all meet]   take(0)   stage(1)   all meet   ...
+///
+/// Where the memory of all ranks is shared, `share` stands in place of all that, between two
+/// meetings.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+
+  /// Whether the ranks have to tell each other sizes before the first piece is staged: `announce`
+  /// before the first meeting, `hear` after it, `num_pieces` after that. turn: of the slots.
+  virtual bool hears_first() const { return false; }
+  virtual void announce(int) {}
+  virtual void hear(int) {}
+
+  virtual std::int64_t num_pieces() const = 0;
+
+  /// Writes what others need of a piece to this rank's half of the staging area.
+  virtual void stage(std::int64_t piece, int half) = 0;
+
+  /// Whether there is a step between: each rank combines its part for all.
+  virtual bool combines_for_all() const { return false; }
+  virtual void combine(std::int64_t, int) {}
+
+  /// Takes from the others' halves what this rank needs of a piece.
+  virtual void take(std::int64_t piece, int half) = 0;
+
+  /// This rank's memory that the others could read or write; empty where there is none such.
+  virtual std::span<const std::byte> sharable() const { return {}; }
+
+  /// The whole operation over memory that all see. by_rank: where each rank's `sharable` lies.
+  virtual void share(std::span<const std::span<std::byte>> by_rank) = 0;
+};
+
+/// Where an exchange takes place.
+struct Meeting {
+  Arena arena;
+  int rank;
+
+  int size() const { return arena.num_ranks(); }
+};
+
+// Each for one request, which outlives it.
+std::unique_ptr<Exchange> make_one_shot(const Meeting& meeting, const Request& request);
+std::unique_ptr<Exchange> make_two_shot(const Meeting& meeting, const Request& request);
+std::unique_ptr<Exchange> make_reduce_scatter(const Meeting& meeting, const Request& request);
+std::unique_ptr<Exchange> make_all_gather(const Meeting& meeting, const Request& request);
+std::unique_ptr<Exchange> make_broadcast(const Meeting& meeting, const Request& request);
+std::unique_ptr<Exchange> make_all_to_all(const Meeting& meeting, const Request& request);
+
+}  // namespace trireme::collectives

@@ -1,0 +1,212 @@
+// Operations that move bytes between ranks and change none.
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "trireme/base/error.h"
+#include "trireme/wire/collectives/host/exchange.h"
+#include "trireme/wire/collectives/host/slices.h"
+
+namespace trireme::collectives {
+namespace {
+
+constexpr std::size_t kPiece = Arena::kPieceBytes;
+
+/// Every rank stages its part; all take the others'.
+class AllGather final : public Exchange {
+ public:
+  AllGather(const Meeting& meeting, const Request& request)
+      : meeting_(meeting), data_(request.data.bytes) {
+    for (const Chunk& part : request.parts) parts_.push_back(request.data.part(part).bytes);
+    for (const Bytes part : parts_) longest_ = std::max(longest_, part.size());
+  }
+
+  std::int64_t num_pieces() const override { return num_slices(longest_, kPiece); }
+
+  void stage(std::int64_t piece, int half) override {
+    copy(slice_of(parts_[meeting_.rank], piece, kPiece), meeting_.arena.piece(meeting_.rank, half));
+  }
+
+  void take(std::int64_t piece, int half) override {
+    for_others([&](int i) {
+      const Bytes slice = slice_of(parts_[i], piece, kPiece);
+      copy(meeting_.arena.piece(i, half).first(slice.size()), slice);
+    });
+  }
+
+  std::span<const std::byte> sharable() const override { return data_; }
+
+  void share(std::span<const Bytes> by_rank) override {
+    for_others([&](int i) {
+      const auto offset = static_cast<std::size_t>(parts_[i].data() - data_.data());
+      copy(by_rank[i].subspan(offset, parts_[i].size()), parts_[i]);
+    });
+  }
+
+ private:
+  /// The next rank first, so that not all read from the same one at once.
+  template <typename Do>
+  void for_others(Do act) const {
+    for (int i = 1; i < meeting_.size(); ++i) act((meeting_.rank + i) % meeting_.size());
+  }
+
+  Meeting meeting_;
+  Bytes data_;
+  std::vector<Bytes> parts_;
+  std::size_t longest_ = 0;
+};
+
+/// The root stages, the others take.
+class Broadcast final : public Exchange {
+ public:
+  Broadcast(const Meeting& meeting, const Request& request)
+      : meeting_(meeting), data_(request.data.bytes), root_(request.description.root) {}
+
+  std::int64_t num_pieces() const override { return num_slices(data_.size(), kPiece); }
+
+  void stage(std::int64_t piece, int half) override {
+    if (is_root()) copy(slice_of(data_, piece, kPiece), meeting_.arena.piece(root_, half));
+  }
+
+  void take(std::int64_t piece, int half) override {
+    if (is_root()) return;
+    const Bytes slice = slice_of(data_, piece, kPiece);
+    copy(meeting_.arena.piece(root_, half).first(slice.size()), slice);
+  }
+
+  std::span<const std::byte> sharable() const override { return data_; }
+
+  void share(std::span<const Bytes> by_rank) override {
+    if (!is_root()) copy(by_rank[root_], data_);
+  }
+
+ private:
+  bool is_root() const { return meeting_.rank == root_; }
+
+  Meeting meeting_;
+  Bytes data_;
+  int root_;
+};
+
+/// Every rank stages a slice of what it has for each other; each takes what is for it. Sizes that
+/// differ are told first: a row per rank, in its slot.
+class AllToAll final : public Exchange {
+ public:
+  AllToAll(const Meeting& meeting, const Request& request)
+      : meeting_(meeting),
+        sends_(request.sends),
+        recvs_(request.recvs),
+        is_uniform_(request.description.operation == Operation::kAllToAll &&
+                    request.description.count > 0) {
+    slice_ = Arena::kPieceBytes / static_cast<std::size_t>(size()) / kLine * kLine;
+    if (is_uniform_) longest_ = sends_[0].size();
+    const auto own = static_cast<std::size_t>(meeting_.rank);
+    copy(sends_[own], recvs_[own]);
+  }
+
+  bool hears_first() const override { return !is_uniform_; }
+
+  void announce(int turn) override {
+    if (is_uniform_) return;
+    for (int i = 0; i < size(); ++i) size_said(meeting_.rank, turn, i, sends_[i].size());
+  }
+
+  void hear(int turn) override {
+    if (is_uniform_) return;
+    for (int from = 0; from < size(); ++from) {
+      for (int to = 0; to < size(); ++to) {
+        const std::size_t bytes = size_heard(from, turn, to);
+        longest_ = std::max(longest_, bytes);
+        if (to != meeting_.rank || bytes == recvs_[from].size()) continue;
+        throw Error(ErrorKind::kInvalidArgument,
+                    "group rank " + std::to_string(from) + " sends " + std::to_string(bytes) +
+                        " bytes to group rank " + std::to_string(to) + ", which expects " +
+                        std::to_string(recvs_[from].size()) +
+                        "; what a rank sends must be what the other expects");
+      }
+    }
+  }
+
+  std::int64_t num_pieces() const override { return num_slices(longest_, slice_); }
+
+  void stage(std::int64_t piece, int half) override {
+    for (int i = 0; i < size(); ++i) {
+      if (i != meeting_.rank) {
+        copy(slice_of(sends_[i], piece, slice_), place(meeting_.rank, half, i));
+      }
+    }
+  }
+
+  void take(std::int64_t piece, int half) override {
+    for (int step = 1; step < size(); ++step) {
+      const int i = (meeting_.rank + step) % size();
+      const Bytes slice = slice_of(recvs_[i], piece, slice_);
+      copy(place(i, half, meeting_.rank).first(slice.size()), slice);
+    }
+  }
+
+  /// What goes to all, where it is one buffer with equal parts in rank order.
+  std::span<const std::byte> sharable() const override {
+    if (!is_uniform_) return {};
+    for (int i = 0; i < size(); ++i) {
+      if (sends_[i].data() != sends_[0].data() + sends_[0].size() * i) return {};
+    }
+    return {sends_[0].data(), sends_[0].size() * static_cast<std::size_t>(size())};
+  }
+
+  void share(std::span<const Bytes> by_rank) override {
+    for (int step = 1; step < size(); ++step) {
+      const int i = (meeting_.rank + step) % size();
+      const std::size_t bytes = recvs_[i].size();
+      copy(by_rank[i].subspan(bytes * static_cast<std::size_t>(meeting_.rank), bytes), recvs_[i]);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kLine = 64;
+
+  int size() const { return meeting_.size(); }
+
+  Bytes place(int of_rank, int half, int index) const {
+    return meeting_.arena.piece(of_rank, half)
+        .subspan(slice_ * static_cast<std::size_t>(index), slice_);
+  }
+
+  Bytes cell(int from, int turn, int to) const {
+    return meeting_.arena.payload(from, turn)
+        .subspan(sizeof(std::uint64_t) * static_cast<std::size_t>(to), sizeof(std::uint64_t));
+  }
+  void size_said(int from, int turn, int to, std::uint64_t bytes) const {
+    std::memcpy(cell(from, turn, to).data(), &bytes, sizeof bytes);
+  }
+  std::size_t size_heard(int from, int turn, int to) const {
+    std::uint64_t bytes = 0;
+    std::memcpy(&bytes, cell(from, turn, to).data(), sizeof bytes);
+    return bytes;
+  }
+
+  Meeting meeting_;
+  std::vector<std::span<const std::byte>> sends_;
+  std::vector<Bytes> recvs_;
+  bool is_uniform_;
+  std::size_t longest_ = 0;
+  std::size_t slice_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Exchange> make_all_gather(const Meeting& meeting, const Request& request) {
+  return std::make_unique<AllGather>(meeting, request);
+}
+
+std::unique_ptr<Exchange> make_broadcast(const Meeting& meeting, const Request& request) {
+  return std::make_unique<Broadcast>(meeting, request);
+}
+
+std::unique_ptr<Exchange> make_all_to_all(const Meeting& meeting, const Request& request) {
+  return std::make_unique<AllToAll>(meeting, request);
+}
+
+}  // namespace trireme::collectives

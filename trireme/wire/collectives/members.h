@@ -1,0 +1,56 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trireme/wire/collectives/description.h"
+#include "trireme/wire/transport/endpoint.h"
+
+namespace trireme::collectives {
+
+/// kTimeout: waited for `ranks` of the world until the deadline of an operation.
+Error late_error(const std::vector<int>& ranks, std::chrono::milliseconds deadline);
+
+/// What members send each other: each has its own tag.
+enum class Use : std::uint8_t {
+  kDescription,
+  kFirst,  ///< Hop of an operation.
+  kSecond,
+  kPointToPoint,
+  kArena,   ///< Shared memory in which they meet.
+  kRegion,  ///< Shared memory for buffers.
+};
+
+/// The ranks of a group, and this one among them. Immutable.
+struct Members {
+  transport::Endpoint& endpoint;
+  std::vector<int> ranks;  ///< World ranks by group rank.
+  int group_rank;
+  std::string name;
+  std::uint64_t id;
+  std::chrono::milliseconds deadline;  ///< Of an operation.
+
+  int size() const { return static_cast<int>(ranks.size()); }
+
+  /// Apart from other groups' and other users'.
+  transport::Tag tag(Use use) const {
+    constexpr transport::Tag kGroups = transport::Tag{1} << 63;
+    return kGroups | id << 3 | static_cast<transport::Tag>(use);
+  }
+
+  /// Whether all of them can share memory with this rank.
+  bool share_memory() const {
+    for (const int rank : ranks) {
+      if (rank != endpoint.rank() && !endpoint.local_peers().contains(rank)) return false;
+    }
+    return true;
+  }
+};
+
+/// Throws kInvalidArgument, with the same text on all ranks, where the ranks are about to do
+/// different things. descriptions: by group rank.
+void check_same(const Members& members, const std::vector<Description>& descriptions);
+
+}  // namespace trireme::collectives

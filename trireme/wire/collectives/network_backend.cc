@@ -1,0 +1,173 @@
+#include "trireme/wire/collectives/network_backend.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "trireme/wire/collectives/call.h"
+#include "trireme/wire/collectives/hops.h"
+#include "trireme/wire/transport/pending_work.h"
+#include "trireme/wire/transport/thread.h"
+
+namespace trireme::collectives {
+namespace {
+
+template <typename T>
+std::span<T> as(const Elements& data) {
+  return {reinterpret_cast<T*>(data.bytes.data()), static_cast<std::size_t>(data.count())};
+}
+
+void run_over_network(Call& call, const Request& request) {
+  const bool is_double = request.data.dtype == Dtype::kF64;
+  switch (request.description.operation) {
+    case Operation::kAllReduce:
+      return is_double ? all_reduce(call, as<double>(request.data))
+                       : all_reduce(call, as<float>(request.data));
+    case Operation::kReduceScatter:
+      return is_double ? reduce_scatter(call, as<double>(request.data))
+                       : reduce_scatter(call, as<float>(request.data));
+    case Operation::kAllGather: {
+      const auto own = static_cast<std::size_t>(call.members().group_rank);
+      return all_gather(call, request.data.part(request.parts[own]).bytes, request.data.bytes);
+    }
+    case Operation::kBroadcast:
+      return broadcast(call, request.data.bytes, request.description.root);
+    default:
+      return barrier(call);
+  }
+}
+
+}  // namespace
+
+/// The queue of operations and the thread that runs them.
+class NetworkBackend::Queue {
+ public:
+  explicit Queue(Members members)
+      : members_(std::move(members)), thread_("group " + members_.name, [this] { serve(); }) {}
+
+  ~Queue() {
+    if (stop()) {
+      Error closed(ErrorKind::kCancelled, "the group was closed with operations under way");
+      members_.endpoint.poison(closed.add({.group = members_.name}));
+    }
+    thread_.join();
+  }
+
+  std::span<std::byte> allocate(std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    const std::span<std::byte> memory = allocated_.emplace_back().at_least(bytes);
+    std::fill(memory.begin(), memory.end(), std::byte{0});
+    return memory;
+  }
+
+  std::vector<int> missing() const {
+    const std::lock_guard lock(mutex_);
+    return call_ == nullptr ? std::vector<int>() : call_->missing();
+  }
+
+  transport::WorkPtr submit(Request request) {
+    auto work = std::make_shared<transport::PendingWork>(members_.endpoint.shared_failure());
+    const std::lock_guard lock(mutex_);
+    request.description.sequence = num_submitted_++;
+    request.description.group_size = static_cast<std::uint32_t>(members_.size());
+    jobs_.push_back({std::move(request), work});
+    changed_.notify_all();
+    return work;
+  }
+
+ private:
+  struct Job {
+    Request request;
+    transport::PendingWorkPtr work;
+  };
+
+  /// Returns whether operations are under way.
+  bool stop() {
+    const std::lock_guard lock(mutex_);
+    is_stopping_ = true;
+    changed_.notify_all();
+    return is_busy_ || !jobs_.empty();
+  }
+
+  /// The next job; nothing once stopping and out of jobs.
+  std::optional<Job> next_job() {
+    std::unique_lock lock(mutex_);
+    is_busy_ = false;
+    changed_.wait(lock, [this] { return is_stopping_ || !jobs_.empty(); });
+    if (jobs_.empty()) return std::nullopt;
+    Job job = std::move(jobs_.front());
+    jobs_.pop_front();
+    is_busy_ = true;
+    return job;
+  }
+
+  void serve() {
+    while (const std::optional<Job> job = next_job()) {
+      if (!failure_) run(*job);
+      finish(*job);
+    }
+  }
+
+  void run(const Job& job) {
+    Call call(members_, job.request.description, scratch_);
+    show(&call);
+    try {
+      run_over_network(call, job.request);
+    } catch (const Error& error) {
+      fail(call, error);
+    } catch (const std::exception& error) {
+      fail(call, Error(ErrorKind::kResourceExhausted, "no memory for a collective", error));
+    }
+    show(nullptr);
+  }
+
+  void show(const Call* call) {
+    const std::lock_guard lock(mutex_);
+    call_ = call;
+  }
+
+  /// Tells everyone, and returns when nothing of the call is under way.
+  void fail(Call& call, Error error) {
+    failure_ = error.add(call.context());
+    members_.endpoint.poison(error);
+    call.drain();
+  }
+
+  void finish(const Job& job) {
+    {
+      const std::lock_guard lock(mutex_);  // a waiter may close the group as soon as it wakes
+      is_busy_ = false;
+    }
+    failure_ ? job.work->fail(*failure_) : job.work->complete();
+  }
+
+  const Members members_;
+  Scratch scratch_;  // confined to the thread
+  std::deque<Scratch> allocated_;
+  std::optional<Error> failure_;  // confined to the thread
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Job> jobs_;
+  std::int64_t num_submitted_ = 0;
+  const Call* call_ = nullptr;  ///< Under way.
+  bool is_busy_ = false;
+  bool is_stopping_ = false;
+  transport::LibraryThread thread_;  // last: it uses the others
+};
+
+NetworkBackend::NetworkBackend(const Members& members) : queue_(std::make_unique<Queue>(members)) {}
+
+NetworkBackend::~NetworkBackend() = default;
+
+transport::WorkPtr NetworkBackend::submit(Request request) {
+  return queue_->submit(std::move(request));
+}
+
+std::span<std::byte> NetworkBackend::allocate(std::size_t bytes) { return queue_->allocate(bytes); }
+
+std::vector<int> NetworkBackend::missing() const { return queue_->missing(); }
+
+}  // namespace trireme::collectives

@@ -1,0 +1,132 @@
+#include "trireme/wire/transport/shm/local_peers.h"
+
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "trireme/base/error.h"
+#include "trireme/base/system_error.h"
+#include "trireme/wire/transport/failure.h"
+#include "trireme/wire/transport/socket.h"
+
+namespace trireme::transport {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// What travels beside the descriptor.
+struct Label {
+  std::uint64_t tag;
+  std::uint64_t bytes;
+};
+
+/// A message of one label and one descriptor, for sendmsg and recvmsg.
+class Envelope {
+ public:
+  Envelope() {
+    message_.msg_iov = &part_;
+    message_.msg_iovlen = 1;
+    message_.msg_control = control_.data();
+    message_.msg_controllen = control_.size();
+  }
+  Envelope(const Envelope&) = delete;
+  Envelope& operator=(const Envelope&) = delete;
+
+  Label& label() { return label_; }
+  msghdr& message() { return message_; }
+
+  void attach(const Descriptor& file) {
+    cmsghdr* header = CMSG_FIRSTHDR(&message_);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    const int number = file.number();
+    std::memcpy(CMSG_DATA(header), &number, sizeof number);
+  }
+
+  /// What came; closed where there is none.
+  Descriptor take_attached() {
+    const cmsghdr* header = CMSG_FIRSTHDR(&message_);
+    if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
+      return {};
+    }
+    int number = -1;
+    std::memcpy(&number, CMSG_DATA(header), sizeof number);
+    return Descriptor(number);
+  }
+
+ private:
+  Label label_{};
+  iovec part_{&label_, sizeof label_};
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control_{};
+  msghdr message_{};
+};
+
+Error lost_local(int peer) { return lost_rank(peer, "its connection closed"); }
+
+}  // namespace
+
+void LocalPeers::give(int peer, Tag tag, const SharedMemory& memory) {
+  const Descriptor& socket = sockets_.at(peer);
+  Envelope envelope;
+  envelope.label() = {tag, memory.bytes().size()};
+  envelope.attach(memory.file());
+  const Deadline deadline = Clock::now() + std::chrono::seconds(5);
+  while (::sendmsg(socket.number(), &envelope.message(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+    const int code = errno;
+    if (is_end_of_connection(code)) throw lost_local(peer);
+    if (code != EAGAIN && code != EINTR) throw_system_error("hand over shared memory", code);
+    if (!wait_writable(socket, deadline)) {
+      Error late(ErrorKind::kTimeout, "rank " + std::to_string(peer) +
+                                          " has taken no shared memory for 5 s; is it stopped?");
+      throw Error(late.add({.peer = peer}));
+    }
+  }
+}
+
+std::optional<SharedMemory> LocalPeers::take(int peer, Tag tag, std::chrono::milliseconds time) {
+  const Deadline deadline = Clock::now() + time;
+  while (true) {
+    read_parcels(peer);
+    if (std::optional<Parcel> parcel = find({peer, tag})) {
+      return SharedMemory::open(std::move(parcel->file), parcel->bytes);
+    }
+    // Another thread may find it first and put it away for this one.
+    const Deadline look = std::min(deadline, Clock::now() + std::chrono::milliseconds(10));
+    wait_readable(sockets_.at(peer), look);
+    if (Clock::now() >= deadline) return std::nullopt;
+  }
+}
+
+void LocalPeers::read_parcels(int peer) {
+  const std::lock_guard lock(mutex_);
+  const Descriptor& socket = sockets_.at(peer);
+  while (true) {
+    Envelope envelope;
+    const ssize_t count =
+        ::recvmsg(socket.number(), &envelope.message(), MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (count == 0 || (count < 0 && is_end_of_connection(errno))) throw lost_local(peer);
+    if (count < 0) throw_system_error("receive shared memory", errno);
+    Descriptor file = envelope.take_attached();
+    if (count != sizeof(Label) || !file.is_open()) {
+      throw Error(ErrorKind::kCorruptData,
+                  "rank " + std::to_string(peer) + " sent no shared memory where it should have");
+    }
+    arrived_[{peer, envelope.label().tag}].push_back({std::move(file), envelope.label().bytes});
+  }
+}
+
+std::optional<LocalPeers::Parcel> LocalPeers::find(const Stream& stream) {
+  const std::lock_guard lock(mutex_);
+  const auto found = arrived_.find(stream);
+  if (found == arrived_.end()) return std::nullopt;
+  Parcel parcel = std::move(found->second.front());
+  found->second.pop_front();
+  if (found->second.empty()) arrived_.erase(found);
+  return parcel;
+}
+
+}  // namespace trireme::transport
