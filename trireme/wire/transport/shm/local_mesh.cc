@@ -92,6 +92,7 @@ class LocalMesh {
 
   std::map<int, Descriptor> connect() {
     publish();
+    if (!options_.shares_memory) return {};
     find_others();
     for (const auto& [rank, name] : names_) {
       if (rank < options_.rank) connect_to_rank(rank, name);
@@ -117,9 +118,7 @@ class LocalMesh {
       const std::string text = options_.store.get(key(rank), std::max(left, milliseconds(0)));
       const std::size_t space = text.find(' ');
       const std::string name = text.substr(std::min(space + 1, text.size()));
-      if (listener_.is_open() && text.substr(0, space) == host_ && !name.empty()) {
-        names_[rank] = name;
-      }
+      if (text.substr(0, space) == host_ && !name.empty()) names_[rank] = name;
     }
   }
 
