@@ -1,129 +1,144 @@
 #include "trireme/wire/collectives/call.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "trireme/wire/transport/watch.h"
 
 namespace trireme::collectives {
+namespace {
 
-using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kPatience{200};  // before the others are asked what they do
+constexpr std::chrono::milliseconds kHearEvery{50};
+
+}  // namespace
 
 Call::Call(const Members& members, const Description& description, Scratch& scratch)
     : members_(members),
       description_(description),
-      deadline_(Clock::now() + members.deadline),
       own_bytes_(to_bytes(description)),
-      peer_bytes_(members.size()),
+      deadline_(Clock::now() + members.deadline),
+      completions_(std::make_shared<transport::Completions>()),
       scratch_(scratch) {}
 
-std::vector<int> Call::peers() const {
-  std::vector<int> result;
-  for (int i = 1; i < members_.size(); ++i) {
-    result.push_back((members_.group_rank + i) % members_.size());
-  }
-  return result;
-}
-
-transport::Tag Call::tag(Hop hop) const {
+transport::Tag Call::tag() const {
   constexpr transport::Tag kGroups = transport::Tag{1} << 63;  // apart from other users' tags
-  return kGroups | members_.id << 2 | static_cast<transport::Tag>(hop);
+  return kGroups | members_.id;
 }
 
-void Call::add(Transfer transfer) {
-  const std::lock_guard lock(mutex_);
-  transfers_.push_back(std::move(transfer));
+void Call::start(transport::WorkPtr work, std::size_t id) {
+  transport::Work& started = *work;
+  works_.emplace(id, std::move(work));
+  started.tell_end(completions_, id);
 }
 
-void Call::send(int peer, Hop hop, std::span<const std::byte> data) {
-  if (data.empty()) return;
-  add({peer, hop, false, members_.endpoint.send(members_.ranks[peer], tag(hop), data)});
+void Call::send(int peer, std::span<const std::byte> data, std::size_t id) {
+  start(members_.endpoint.send(members_.ranks[peer], tag(), data, own_bytes_), id);
 }
 
-void Call::recv(int peer, Hop hop, std::span<std::byte> memory) {
-  if (memory.empty()) return;
+void Call::recv(int peer, std::span<std::byte> memory, std::size_t id) {
   transport::Placement place = [memory](std::size_t) { return memory; };
-  add({peer, hop, true, members_.endpoint.recv(members_.ranks[peer], tag(hop), std::move(place))});
+  transport::Inspection inspect = [this, peer](const transport::Envelope& envelope) {
+    this->inspect(peer, envelope);
+  };
+  start(members_.endpoint.recv(members_.ranks[peer], tag(), std::move(place), std::move(inspect)),
+        id);
 }
 
-void Call::agree() {
-  for (const int peer : peers()) recv(peer, Hop::kDescription, peer_bytes_[peer]);
-  for (const int peer : peers()) send(peer, Hop::kDescription, own_bytes_);
-  wait_where([](const Transfer& transfer) { return transfer.hop == Hop::kDescription; });
-  peer_bytes_[members_.group_rank] = own_bytes_;
-  std::vector<Description> descriptions;
-  for (const auto& bytes : peer_bytes_) descriptions.push_back(parse_description(bytes));
-  compare(descriptions);
+void Call::inspect(int peer, const transport::Envelope& envelope) const {
+  if (envelope != own_bytes_) refuse(peer, parse_description(envelope));
 }
 
-void Call::compare(const std::vector<Description>& descriptions) const {
-  for (int i = 1; i < members_.size(); ++i) {
-    if (descriptions[i] == descriptions[0]) continue;
-    throw Error(ErrorKind::kInvalidArgument,
-                "group " + members_.name + ": " +
-                    difference_text(members_.ranks[0], descriptions[0], members_.ranks[i],
-                                    descriptions[i]));
-  }
+void Call::refuse(int peer, const Description& other) const {
+  const int own_rank = members_.ranks[members_.group_rank];
+  const int peer_rank = members_.ranks[peer];
+  Error error(ErrorKind::kInvalidArgument,
+              "group " + members_.name + ": " +
+                  (members_.group_rank < peer
+                       ? difference_text(own_rank, description_, peer_rank, other)
+                       : difference_text(peer_rank, other, own_rank, description_)));
+  throw Error(error.add(context()));
 }
 
-void Call::wait_recvs(int peer, Hop hop) {
-  wait_where([&](const Transfer& transfer) {
-    return transfer.is_recv && transfer.peer == peer && transfer.hop == hop;
-  });
+std::vector<std::size_t> Call::take_ended() {
+  std::vector<std::size_t> ids = completions_->take(Clock::time_point::min());
+  finish(ids);
+  return ids;
 }
 
-void Call::wait_all() {
-  wait_where([](const Transfer&) { return true; });
-}
-
-template <typename Predicate>
-void Call::wait_where(Predicate is_meant) {
-  {
-    const std::lock_guard lock(mutex_);
-    for (Transfer& transfer : transfers_) transfer.is_awaited = is_meant(transfer);
-  }
-  std::set<int> late;
-  for (const Transfer& transfer : transfers_) {
-    if (!transfer.is_awaited) continue;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now());
-    if (!transfer.work->wait_for(std::max(left, std::chrono::milliseconds(0)))) {
-      late.insert(members_.ranks[transfer.peer]);
+std::vector<std::size_t> Call::wait(const std::vector<int>& awaited) {
+  set_awaited(awaited);
+  auto hear_at = Clock::now() + kPatience;
+  for (;;) {
+    std::vector<std::size_t> ids = completions_->take(std::min(hear_at, deadline_));
+    if (!ids.empty()) {
+      finish(ids);
+      set_awaited({});
+      return ids;
     }
+    if (Clock::now() >= deadline_) throw late_error();
+    if (Clock::now() < hear_at) continue;
+    tell_and_hear();
+    hear_at = Clock::now() + kHearEvery;
   }
-  if (!late.empty()) throw late_error({late.begin(), late.end()});
-  const std::lock_guard lock(mutex_);
-  std::erase_if(transfers_, [](const Transfer& transfer) { return transfer.is_awaited; });
 }
 
-Error Call::late_error(const std::vector<int>& ranks) const {
+/// A work that failed throws.
+void Call::finish(const std::vector<std::size_t>& ids) {
+  for (const std::size_t id : ids) {
+    const auto found = works_.find(id);
+    found->second->wait_for(std::chrono::milliseconds(0));
+    works_.erase(found);
+  }
+}
+
+/// A rank that is in an earlier or later operation says nothing about this one.
+void Call::tell_and_hear() {
+  transport::Notes& notes = members_.endpoint.notes();
+  for (int peer = 0; peer < members_.size(); ++peer) {
+    if (peer == members_.group_rank) continue;
+    if (!has_told_) notes.tell(members_.ranks[peer], tag(), own_bytes_);
+    const auto heard = notes.heard(members_.ranks[peer], tag());
+    if (!heard || *heard == own_bytes_) continue;
+    const Description other = parse_description(*heard);
+    if (other.sequence == description_.sequence) refuse(peer, other);
+  }
+  has_told_ = true;
+}
+
+void Call::set_awaited(const std::vector<int>& peers) {
+  std::vector<int> ranks;
+  for (const int peer : peers) ranks.push_back(members_.ranks[peer]);
+  std::ranges::sort(ranks);
+  const auto repeated = std::ranges::unique(ranks);
+  ranks.erase(repeated.begin(), repeated.end());
+  const std::lock_guard lock(mutex_);
+  awaited_ = std::move(ranks);
+}
+
+Error Call::late_error() const {
+  const std::vector<int> ranks = missing();
   Error error(ErrorKind::kTimeout, "waited " + std::to_string(members_.deadline.count()) +
                                        " ms for " + transport::ranks_text(ranks) +
                                        "; have they failed, or do they call something else?");
-  return error.add({.peer = ranks.front()});
+  if (!ranks.empty()) error.add({.peer = ranks.front()});
+  return error;
 }
 
 std::vector<int> Call::missing() const {
   const std::lock_guard lock(mutex_);
-  std::set<int> ranks;
-  for (const Transfer& transfer : transfers_) {
-    if (transfer.is_awaited && !transfer.work->is_done()) {
-      ranks.insert(members_.ranks[transfer.peer]);
-    }
-  }
-  return {ranks.begin(), ranks.end()};
+  return awaited_;
 }
 
 void Call::drain() noexcept {
-  for (const Transfer& transfer : transfers_) {
+  for (const auto& [id, work] : works_) {
     try {
-      transfer.work->wait_for(std::chrono::milliseconds::max());
+      work->wait_for(std::chrono::milliseconds::max());
     } catch (const Error&) {  // the group has the first error already
       continue;
     }
   }
-  const std::lock_guard lock(mutex_);
-  transfers_.clear();
+  works_.clear();
 }
 
 ErrorContext Call::context() const {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "trireme/wire/collectives/call.h"
-#include "trireme/wire/collectives/hops.h"
+#include "trireme/wire/collectives/network.h"
 #include "trireme/wire/transport/pending_work.h"
 #include "trireme/wire/transport/thread.h"
 
@@ -169,6 +169,30 @@ std::vector<int> Group::missing() const { return engine_->missing(); }
 
 namespace {
 
+constexpr kernels::ReduceOp kSum = kernels::ReduceOp::kSum;
+
+std::vector<Chunk> chunks(const Call& call, std::int64_t count) {
+  std::vector<Chunk> result;
+  for (int i = 0; i < call.members().size(); ++i) {
+    result.push_back(chunk_of(count, call.members().size(), i));
+  }
+  return result;
+}
+
+void reduce_scatter(Call& call, Elements data) {
+  network_reduce_scatter(call, data, kSum, chunks(call, data.count()));
+}
+
+void all_gather(Call& call, std::span<const std::byte> mine, std::span<std::byte> all) {
+  std::vector<Chunk> parts;
+  for (int i = 0; i < call.members().size(); ++i) {
+    parts.push_back({i * std::ssize(mine), (i + 1) * std::ssize(mine)});
+  }
+  const auto own = all.subspan(call.members().group_rank * mine.size(), mine.size());
+  if (own.data() != mine.data()) std::copy(mine.begin(), mine.end(), own.begin());
+  network_all_gather(call, all, parts);
+}
+
 template <typename T>
 Description describe(Operation operation, std::span<T> data, int root = 0) {
   using Element = std::remove_const_t<T>;
@@ -185,12 +209,12 @@ Description describe(Operation operation, std::span<T> data, int root = 0) {
 
 transport::WorkPtr Group::all_reduce(std::span<float> data) {
   return engine_->submit(describe(Operation::kAllReduce, data),
-                         [data](Call& call) { collectives::all_reduce(call, data); });
+                         [data](Call& call) { network_all_reduce(call, data, kSum, Algorithm::kTwoHop); });
 }
 
 transport::WorkPtr Group::all_reduce(std::span<double> data) {
   return engine_->submit(describe(Operation::kAllReduce, data),
-                         [data](Call& call) { collectives::all_reduce(call, data); });
+                         [data](Call& call) { network_all_reduce(call, data, kSum, Algorithm::kTwoHop); });
 }
 
 transport::WorkPtr Group::reduce_scatter(std::span<float> data) {
@@ -221,12 +245,12 @@ transport::WorkPtr Group::broadcast(std::span<std::byte> data, int root_group_ra
   }
   return engine_->submit(
       describe(Operation::kBroadcast, data, root_group_rank),
-      [data, root_group_rank](Call& call) { collectives::broadcast(call, data, root_group_rank); });
+      [data, root_group_rank](Call& call) { network_broadcast(call, data, root_group_rank); });
 }
 
 transport::WorkPtr Group::barrier() {
   return engine_->submit({.operation = Operation::kBarrier},
-                         [](Call& call) { collectives::barrier(call); });
+                         [](Call& call) { network_barrier(call); });
 }
 
 transport::Awaited group_work(transport::Work& work, const Group& group) {
