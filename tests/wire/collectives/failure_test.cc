@@ -13,7 +13,6 @@ namespace trireme::collectives::test {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::AnyOf;
 using testing::HasSubstr;
 using transport::test::error_of;
 using transport::test::error_of_call;
@@ -28,14 +27,12 @@ INSTANTIATE_TEST_SUITE_P(Backends, GroupFailureTest, testing::ValuesIn(transport
 
 using GroupCall = std::function<WorkPtr(Group&)>;
 
-/// After two barriers ranks 0 and 1 call `most`, rank 2 calls `other`: whichever of them meets it
-/// first says so, for all.
+/// After two barriers ranks 0 and 1 call `most`, rank 2 calls `other`.
 void expect_mismatch(Backend backend, const GroupCall& most, const GroupCall& other,
                      const std::string& most_text, const std::string& other_text) {
-  const std::string start_text = "group data: the ranks call different operations: rank ";
-  const std::string end_text = " operation 2: " + most_text +
-                               " among 3 ranks, rank 2 operation 2: " + other_text +
-                               " among 3 ranks;";
+  const std::string text =
+      "group data: the ranks call different operations: rank 0 operation 2: " + most_text +
+      " among 3 ranks, rank 2 operation 2: " + other_text + " among 3 ranks;";
   const auto start = Clock::now();
   const Errors errors = run_group(backend, 3, [&](Group& group) {
     wait_for(group.barrier());
@@ -46,9 +43,7 @@ void expect_mismatch(Backend backend, const GroupCall& most, const GroupCall& ot
   for (const auto& error : errors) {
     ASSERT_TRUE(error.has_value());
     EXPECT_EQ(error->kind(), ErrorKind::kInvalidArgument) << error->what();
-    EXPECT_THAT(error->message(), AnyOf(HasSubstr(start_text + "0" + end_text),
-                                        HasSubstr(start_text + "1" + end_text)));
-    EXPECT_EQ(error->message(), errors[0]->message());
+    EXPECT_THAT(error->message(), HasSubstr(text));
     EXPECT_EQ(error->context().group, "data");
     EXPECT_EQ(error->context().sequence, 2);
     EXPECT_TRUE(error->context().rank.has_value());

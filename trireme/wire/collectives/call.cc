@@ -1,6 +1,8 @@
 #include "trireme/wire/collectives/call.h"
 
 #include <algorithm>
+#include <optional>
+#include <thread>
 #include <utility>
 
 #include "trireme/wire/transport/watch.h"
@@ -10,6 +12,11 @@ namespace {
 
 constexpr std::chrono::milliseconds kPatience{200};  // before the others are asked what they do
 constexpr std::chrono::milliseconds kHearEvery{50};
+
+// Once a difference is known: how long a rank waits to hear from all, and how much longer the next.
+constexpr std::chrono::milliseconds kResolution{400};
+constexpr std::chrono::milliseconds kStagger{20};
+constexpr std::chrono::milliseconds kResolutionStep{5};
 
 }  // namespace
 
@@ -37,27 +44,30 @@ void Call::send(int peer, std::span<const std::byte> data, std::size_t id) {
 }
 
 void Call::recv(int peer, std::span<std::byte> memory, std::size_t id) {
-  transport::Placement place = [memory](std::size_t) { return memory; };
-  transport::Inspection inspect = [this, peer](const transport::Envelope& envelope) {
-    this->inspect(peer, envelope);
+  const auto is_own = std::make_shared<bool>();  // shared by two functions that the endpoint has
+  transport::Inspection inspect = [this, peer, is_own](const transport::Envelope& envelope) {
+    *is_own = this->inspect(peer, envelope);
+  };
+  transport::Placement place = [this, memory, is_own](std::size_t bytes) {
+    return *is_own ? memory : foreign_memory(bytes);
   };
   start(members_.endpoint.recv(members_.ranks[peer], tag(), std::move(place), std::move(inspect)),
         id);
 }
 
-void Call::inspect(int peer, const transport::Envelope& envelope) const {
-  if (envelope != own_bytes_) refuse(peer, parse_description(envelope));
+/// On the endpoint's thread. Whether the message is of this operation.
+bool Call::inspect(int peer, const transport::Envelope& envelope) {
+  if (envelope == own_bytes_) return true;
+  const Description other = parse_description(envelope);
+  const std::lock_guard lock(mutex_);
+  heard_.emplace(peer, other);
+  return false;
 }
 
-void Call::refuse(int peer, const Description& other) const {
-  const int own_rank = members_.ranks[members_.group_rank];
-  const int peer_rank = members_.ranks[peer];
-  Error error(ErrorKind::kInvalidArgument,
-              "group " + members_.name + ": " +
-                  (members_.group_rank < peer
-                       ? difference_text(own_rank, description_, peer_rank, other)
-                       : difference_text(peer_rank, other, own_rank, description_)));
-  throw Error(error.add(context()));
+/// On the endpoint's thread.
+std::span<std::byte> Call::foreign_memory(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  return foreign_.emplace_back(bytes);
 }
 
 std::vector<std::size_t> Call::take_ended() {
@@ -78,7 +88,9 @@ std::vector<std::size_t> Call::wait(const std::vector<int>& awaited) {
     }
     if (Clock::now() >= deadline_) throw late_error();
     if (Clock::now() < hear_at) continue;
-    tell_and_hear();
+    tell();
+    hear();
+    refuse_if_different();
     hear_at = Clock::now() + kHearEvery;
   }
 }
@@ -90,20 +102,63 @@ void Call::finish(const std::vector<std::size_t>& ids) {
     found->second->wait_for(std::chrono::milliseconds(0));
     works_.erase(found);
   }
+  refuse_if_different();
 }
 
-/// A rank that is in an earlier or later operation says nothing about this one.
-void Call::tell_and_hear() {
-  transport::Notes& notes = members_.endpoint.notes();
+bool Call::has_difference() const {
+  const std::lock_guard lock(mutex_);
+  return !heard_.empty();
+}
+
+void Call::tell() {
+  if (std::exchange(has_told_, true)) return;
   for (int peer = 0; peer < members_.size(); ++peer) {
     if (peer == members_.group_rank) continue;
-    if (!has_told_) notes.tell(members_.ranks[peer], tag(), own_bytes_);
-    const auto heard = notes.heard(members_.ranks[peer], tag());
-    if (!heard || *heard == own_bytes_) continue;
-    const Description other = parse_description(*heard);
-    if (other.sequence == description_.sequence) refuse(peer, other);
+    members_.endpoint.notes().tell(members_.ranks[peer], tag(), own_bytes_);
   }
-  has_told_ = true;
+}
+
+/// Adds to `heard_` what differs; returns whether all members have told what they do. A rank that
+/// is in an earlier or later operation says nothing about this one.
+bool Call::hear() {
+  bool is_complete = true;
+  for (int peer = 0; peer < members_.size(); ++peer) {
+    if (peer == members_.group_rank) continue;
+    const auto told = members_.endpoint.notes().heard(members_.ranks[peer], tag());
+    if (told && *told == own_bytes_) continue;
+    const auto other = told ? std::optional(parse_description(*told)) : std::nullopt;
+    const std::lock_guard lock(mutex_);
+    if (other && other->sequence == description_.sequence) heard_.emplace(peer, *other);
+    is_complete = is_complete && heard_.contains(peer);
+  }
+  return is_complete;
+}
+
+/// Lower ranks lose patience first: then they are the only ones to speak.
+void Call::refuse_if_different() {
+  if (!has_difference()) return;
+  tell();
+  const auto limit = Clock::now() + kResolution + kStagger * std::min(members_.group_rank, 25);
+  while (!hear() && Clock::now() < limit) {
+    if (const auto error = members_.endpoint.shared_failure()->error()) throw Error(*error);
+    std::this_thread::sleep_for(kResolutionStep);
+  }
+  refuse();
+}
+
+/// The first member and the first one that does something else: the same on all ranks.
+void Call::refuse() const {
+  const auto of_rank = [this](int peer) {
+    const auto found = heard_.find(peer);
+    return found == heard_.end() ? description_ : found->second;
+  };
+  const std::lock_guard lock(mutex_);
+  int other = 1;
+  while (of_rank(other) == of_rank(0)) ++other;
+  throw Error(ErrorKind::kInvalidArgument,
+              "group " + members_.name + ": " +
+                  difference_text(members_.ranks[0], of_rank(0), members_.ranks[other],
+                                  of_rank(other)));
 }
 
 void Call::set_awaited(const std::vector<int>& peers) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -34,8 +35,9 @@ struct Members {
 ///
 /// Every message says which operation it is of; the receiver compares before it takes the data. A
 /// call that has waited for 200 ms tells all members what it does, and compares what those have
-/// told that wait as well. So ranks that call different things get kInvalidArgument, all with the
-/// same text, also where they would not talk to each other.
+/// told that wait as well. So ranks that call different things get kInvalidArgument, also where
+/// they would not talk to each other. Whoever notices a difference first hears what all members do,
+/// for half a second or so, so that all say the same.
 ///
 /// All waits together last until the deadline, which counts from the construction.
 ///
@@ -79,9 +81,13 @@ class Call {
   transport::Tag tag() const;
   void start(transport::WorkPtr work, std::size_t id);
   void finish(const std::vector<std::size_t>& ids);
-  void inspect(int peer, const transport::Envelope& envelope) const;
-  [[noreturn]] void refuse(int peer, const Description& other) const;
-  void tell_and_hear();
+  bool inspect(int peer, const transport::Envelope& envelope);
+  std::span<std::byte> foreign_memory(std::size_t bytes);
+  void tell();
+  bool hear();
+  void refuse_if_different();
+  [[noreturn]] void refuse() const;
+  bool has_difference() const;
   Error late_error() const;
   void set_awaited(const std::vector<int>& peers);
 
@@ -92,8 +98,11 @@ class Call {
   const std::shared_ptr<transport::Completions> completions_;  // shared with the works
   std::map<std::size_t, transport::WorkPtr> works_;            ///< Under way.
   bool has_told_ = false;
-  mutable std::mutex mutex_;  // for awaited_
+  mutable std::mutex mutex_;  // for what follows
   std::vector<int> awaited_;  ///< World ranks.
+  /// What other members do, by group rank, as far as it is known and not known to be the same.
+  std::map<int, Description> heard_;
+  std::list<std::vector<std::byte>> foreign_;  ///< Messages of other operations.
   Scratch& scratch_;
 };
 
