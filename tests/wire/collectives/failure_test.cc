@@ -78,8 +78,7 @@ TEST_P(GroupFailureTest, RanksThatCallDifferentThings) {
   expect_mismatch(backend, reduce(100), reduce_f64, "all_reduce of 100 f32",
                   "all_reduce of 100 f64");
   expect_mismatch(backend, reduce(100'000), barrier, "all_reduce of 100000 f32", "barrier");
-  expect_mismatch(backend, barrier, broadcast(1), "barrier",
-                  "broadcast of 100 u8 with root 1");
+  expect_mismatch(backend, barrier, broadcast(1), "barrier", "broadcast of 100 u8 with root 1");
   expect_mismatch(backend, broadcast(0), broadcast(1), "broadcast of 100 u8 with root 0",
                   "broadcast of 100 u8 with root 1");
 }

@@ -120,15 +120,14 @@ TEST_P(NetworkTest, ReduceGivesOnlyTheRootTheResult) {
         const int root = num_ranks / 2;
         const NetworkBytes before = elements_of(rank.rank(), kCount, Dtype::kBf16);
         NetworkBytes data = before;
-        rank.call({.operation = Operation::kReduce,
-                   .dtype = Dtype::kBf16,
-                   .reduce = ReduceOp::kMax,
-                   .count = kCount,
-                   .root = root,
-                   .algorithm = algorithm},
-                  [&](Call& call) {
-                    network_reduce(call, {data, Dtype::kBf16}, ReduceOp::kMax, root);
-                  });
+        rank.call(
+            {.operation = Operation::kReduce,
+             .dtype = Dtype::kBf16,
+             .reduce = ReduceOp::kMax,
+             .count = kCount,
+             .root = root,
+             .algorithm = algorithm},
+            [&](Call& call) { network_reduce(call, {data, Dtype::kBf16}, ReduceOp::kMax, root); });
         EXPECT_EQ(data, rank.rank() == root ? expected : before);
       }
     }));
@@ -218,8 +217,8 @@ TEST_P(NetworkTest, AllToAllTakesAnyParts) {
 
 /// Rank 2 of four calls `other`, the rest call `most`: all are told within 2 s.
 void expect_difference(Backend backend, const std::function<void(NetworkRank&)>& most,
-                       const std::function<void(NetworkRank&)>& other,
-                       const std::string& most_text, const std::string& other_text) {
+                       const std::function<void(NetworkRank&)>& other, const std::string& most_text,
+                       const std::string& other_text) {
   const auto start = std::chrono::steady_clock::now();
   const Errors errors = run_network(backend, 4, [&](NetworkRank& rank) {
     rank.barrier();
@@ -234,7 +233,8 @@ void expect_difference(Backend backend, const std::function<void(NetworkRank&)>&
     EXPECT_EQ(error->message(), errors[0]->message());
     EXPECT_THAT(error->message(), testing::HasSubstr("the ranks call different operations"));
     EXPECT_THAT(error->message(), testing::HasSubstr("operation 1: " + most_text + " among"));
-    EXPECT_THAT(error->message(), testing::HasSubstr("rank 2 operation 1: " + other_text + " among"));
+    EXPECT_THAT(error->message(),
+                testing::HasSubstr("rank 2 operation 1: " + other_text + " among"));
     EXPECT_EQ(error->context().group, "net");
   }
 }
@@ -249,11 +249,9 @@ std::function<void(NetworkRank&)> reduce_f32(std::int64_t count, const Descripti
 std::function<void(NetworkRank&)> broadcast_from(int root, Algorithm algorithm) {
   return [root, algorithm](NetworkRank& rank) {
     NetworkBytes data(100);
-    rank.call({.operation = Operation::kBroadcast,
-               .count = 100,
-               .root = root,
-               .algorithm = algorithm},
-              [&](Call& call) { network_broadcast(call, data, root); });
+    rank.call(
+        {.operation = Operation::kBroadcast, .count = 100, .root = root, .algorithm = algorithm},
+        [&](Call& call) { network_broadcast(call, data, root); });
   };
 }
 
@@ -278,10 +276,9 @@ TEST_P(NetworkTest, RanksThatDifferInAnythingAreTold) {
 
 // Each waits for a message that nobody will send, and no message goes between them.
 TEST_P(NetworkTest, RanksThatWouldNotMeetAreToldToo) {
-  expect_difference(GetParam(), broadcast_from(0, Algorithm::kOneShot),
-                    broadcast_from(3, Algorithm::kOneShot),
-                    "broadcast of 100 u8 with root 0 by one_shot",
-                    "broadcast of 100 u8 with root 3 by one_shot");
+  expect_difference(
+      GetParam(), broadcast_from(0, Algorithm::kOneShot), broadcast_from(3, Algorithm::kOneShot),
+      "broadcast of 100 u8 with root 0 by one_shot", "broadcast of 100 u8 with root 3 by one_shot");
   expect_difference(GetParam(), reduce_f32(100, {}), reduce_f32(0, {}), "all_reduce of 100 f32",
                     "all_reduce of 0 f32");
 }
@@ -351,8 +348,8 @@ TEST_P(NetworkTest, APartOfAnotherSizeIsTold) {
 TEST(Network, RefusesWhatContradictsTheCall) {
   const auto error_of_body = [](const Description& description,
                                 const std::function<void(Call&)>& body) {
-    const Errors errors = run_network(
-        Backend::kSim, 1, [&](NetworkRank& rank) { rank.call(description, body); });
+    const Errors errors =
+        run_network(Backend::kSim, 1, [&](NetworkRank& rank) { rank.call(description, body); });
     EXPECT_TRUE(errors[0].has_value());
     return errors[0] ? errors[0]->message() : "no error";
   };

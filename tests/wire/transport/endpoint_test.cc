@@ -183,7 +183,7 @@ Envelope envelope_of(unsigned char first) {
 TEST_P(EndpointTest, EnvelopesComeBeforeTheirMessages) {
   Endpoints endpoints = world(2);
   expect_no_errors(run_ranks(endpoints, [](Endpoint& endpoint) {
-    for (int peer = 0; peer < 2; ++peer) {  // the own rank too
+    for (int peer = 0; peer < 2; ++peer) {                           // the own rank too
       const std::vector<std::byte> sent = random_bytes(1, 700'000);  // several frames
       std::vector<std::byte> received;
       Envelope seen{};

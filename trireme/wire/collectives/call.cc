@@ -155,10 +155,10 @@ void Call::refuse() const {
   const std::lock_guard lock(mutex_);
   int other = 1;
   while (of_rank(other) == of_rank(0)) ++other;
-  throw Error(ErrorKind::kInvalidArgument,
-              "group " + members_.name + ": " +
-                  difference_text(members_.ranks[0], of_rank(0), members_.ranks[other],
-                                  of_rank(other)));
+  throw Error(
+      ErrorKind::kInvalidArgument,
+      "group " + members_.name + ": " +
+          difference_text(members_.ranks[0], of_rank(0), members_.ranks[other], of_rank(other)));
 }
 
 void Call::set_awaited(const std::vector<int>& peers) {

@@ -87,8 +87,7 @@ Description parse_description(std::span<const std::byte> bytes) {
   description.group_size = reader.integer<std::uint32_t>();
   reader.finish();
   if (magic != kMagic || operation >= kOperations.size() || way % 16 >= kNumAlgorithms ||
-      way / 16 > static_cast<int>(Order::kAny) ||
-      dtype > static_cast<std::uint8_t>(Dtype::kC128) ||
+      way / 16 > static_cast<int>(Order::kAny) || dtype > static_cast<std::uint8_t>(Dtype::kC128) ||
       reduce > static_cast<std::uint8_t>(kernels::ReduceOp::kXor)) {
     throw Error(ErrorKind::kCorruptData, "a message is no description of a collective");
   }

@@ -14,15 +14,13 @@ using kernels::ReduceOp;
 
 bool is_half(Dtype dtype) { return dtype == Dtype::kF16 || dtype == Dtype::kBf16; }
 
-bool is_real(Dtype dtype) {
-  return is_half(dtype) || dtype == Dtype::kF32 || dtype == Dtype::kF64;
-}
+bool is_real(Dtype dtype) { return is_half(dtype) || dtype == Dtype::kF32 || dtype == Dtype::kF64; }
 
 /// Whether partial results may be combined further with the bits of THE tree. Not where each is
 /// rounded; not averages, whose division comes last.
 bool has_exact_partials(const Description& task) {
-  const bool is_rounded = is_half(task.dtype) && task.reduce != ReduceOp::kMin &&
-                          task.reduce != ReduceOp::kMax;
+  const bool is_rounded =
+      is_half(task.dtype) && task.reduce != ReduceOp::kMin && task.reduce != ReduceOp::kMax;
   return !is_rounded || task.order == Order::kAny;
 }
 
@@ -53,9 +51,8 @@ bool is_eligible(Algorithm algorithm, const Description& task, int ranks_per_hos
              (algorithm == kOneShot || algorithm == kTwoHop);
     case Operation::kReduceScatter:
       return kernels::is_reducible(task.dtype, task.reduce) &&
-             (algorithm == kTwoHop ||
-              (algorithm == kRing && task.reduce != ReduceOp::kAverage &&
-               has_exact_partials(task) && is_order_free(task)));
+             (algorithm == kTwoHop || (algorithm == kRing && task.reduce != ReduceOp::kAverage &&
+                                       has_exact_partials(task) && is_order_free(task)));
     case Operation::kAllGather:
       return algorithm == kTwoHop || algorithm == kRing;
     case Operation::kBroadcast:

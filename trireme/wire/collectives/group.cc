@@ -208,13 +208,15 @@ Description describe(Operation operation, std::span<T> data, int root = 0) {
 }  // namespace
 
 transport::WorkPtr Group::all_reduce(std::span<float> data) {
-  return engine_->submit(describe(Operation::kAllReduce, data),
-                         [data](Call& call) { network_all_reduce(call, data, kSum, Algorithm::kTwoHop); });
+  return engine_->submit(describe(Operation::kAllReduce, data), [data](Call& call) {
+    network_all_reduce(call, data, kSum, Algorithm::kTwoHop);
+  });
 }
 
 transport::WorkPtr Group::all_reduce(std::span<double> data) {
-  return engine_->submit(describe(Operation::kAllReduce, data),
-                         [data](Call& call) { network_all_reduce(call, data, kSum, Algorithm::kTwoHop); });
+  return engine_->submit(describe(Operation::kAllReduce, data), [data](Call& call) {
+    network_all_reduce(call, data, kSum, Algorithm::kTwoHop);
+  });
 }
 
 transport::WorkPtr Group::reduce_scatter(std::span<float> data) {

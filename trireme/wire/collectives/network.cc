@@ -24,8 +24,7 @@ void require(bool is_so, const std::string& otherwise) {
 void check_call(const Call& call, Operation operation, const Elements& data) {
   const Description& description = call.description();
   require(description.operation == operation && description.dtype == data.dtype &&
-              description.count == data.count() &&
-              data.bytes.size() % size_bytes(data.dtype) == 0,
+              description.count == data.count() && data.bytes.size() % size_bytes(data.dtype) == 0,
           std::string(to_text(operation)) + " of " + std::to_string(data.bytes.size()) +
               " bytes of " + std::string(to_text(data.dtype)) + " in a call of " +
               to_text(description));

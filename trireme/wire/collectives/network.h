@@ -41,9 +41,9 @@ void network_all_gather(Call& call, std::span<std::byte> all, std::span<const Ch
 /// data = the root's data.
 void network_broadcast(Call& call, std::span<std::byte> data, int root);
 
-/// Part i goes to group rank i, and what it has for this rank to recv_parts[i]. Empty parts are left
-/// out on both sides: a gather gives only to the root, a scatter takes only from it. kInvalidArgument
-/// on both ranks where a part is not as large as its receiver expects.
+/// Part i goes to group rank i, and what it has for this rank to recv_parts[i]. Empty parts are
+/// left out on both sides: a gather gives only to the root, a scatter takes only from it.
+/// kInvalidArgument on both ranks where a part is not as large as its receiver expects.
 void network_all_to_all(Call& call, std::span<const std::span<const std::byte>> send_parts,
                         std::span<const std::span<std::byte>> recv_parts);
 

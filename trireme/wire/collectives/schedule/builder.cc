@@ -1,5 +1,6 @@
 // For each place the builder keeps which steps have written and read each element since it was last
-// written. A step that reads is after the writer; one that writes, after the writer and the readers.
+// written. A step that reads is after the writer; one that writes, after the writer and the
+// readers.
 
 #include "trireme/wire/collectives/schedule/builder.h"
 
@@ -58,8 +59,7 @@ void ScheduleBuilder::read(const Range& range, Step& step) {
   std::int64_t at = range.begin;  // elements before are covered by cells
   for (auto cell = cells.lower_bound(range.begin); at < range.end; ++cell) {
     if (cell == cells.end() || cell->first > at) {
-      const std::int64_t end =
-          cell == cells.end() ? range.end : std::min(range.end, cell->first);
+      const std::int64_t end = cell == cells.end() ? range.end : std::min(range.end, cell->first);
       cell = cells.emplace(at, Cell{end, -1, {}}).first;
     }
     if (cell->second.writer >= 0) step.after.push_back(cell->second.writer);

@@ -71,17 +71,16 @@ bool overlap(const Range& a, const Range& b) {
 bool writes_what_other_uses(const Step& writer, const Step& other) {
   if (writer.kind == StepKind::kSend) return false;
   if (other.kind != StepKind::kSend && overlap(writer.target, other.target)) return true;
-  return std::ranges::any_of(other.sources, [&](const Range& source) {
-    return overlap(writer.target, source);
-  });
+  return std::ranges::any_of(other.sources,
+                             [&](const Range& source) { return overlap(writer.target, source); });
 }
 
 /// A target is one of the sources or overlaps none, as combine wants it.
 void check_target(const Schedule& schedule, int index, int rank) {
   const Step& step = schedule.steps[index];
   for (const Range& source : step.sources) {
-    const bool is_fit = !overlap(source, step.target) ||
-                        (step.kind == StepKind::kReduce && source == step.target);
+    const bool is_fit =
+        !overlap(source, step.target) || (step.kind == StepKind::kReduce && source == step.target);
     if (!is_fit) refuse(rank, named(schedule, index) + " writes a part of what it reads");
   }
 }
@@ -256,7 +255,8 @@ class Simulation {
     }
     if (goal_.bits == Bits::kAny) return is_any_reduction(found, index);
     std::vector<Id> leaves;
-    for (int r = 0; r < num_ranks(); ++r) leaves.push_back(expressions_.leaf(r, Place::kData, index));
+    for (int r = 0; r < num_ranks(); ++r)
+      leaves.push_back(expressions_.leaf(r, Place::kData, index));
     return found == (num_ranks() == 1 ? leaves.front() : combined(leaves));
   }
 

@@ -179,8 +179,8 @@ class Run {
   std::vector<std::size_t> num_before_;              ///< Steps not ended that a step is after.
   std::vector<bool> is_started_;
   std::vector<bool> has_ended_;
-  std::size_t num_left_;           ///< Steps not ended.
-  std::size_t first_ = 0;          ///< All before it have started.
+  std::size_t num_left_;              ///< Steps not ended.
+  std::size_t first_ = 0;             ///< All before it have started.
   std::set<std::size_t> computable_;  ///< Ready reduces and copies.
   Queues sends_;
   Queues recvs_;

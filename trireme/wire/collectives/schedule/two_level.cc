@@ -29,7 +29,8 @@ class TwoLevel {
     const std::vector<Range> slots = slots_for(piece(host_, local_), num_hosts_, host_);
     sum_inside();
     for (const int host : other_hosts()) {
-      for (const Range& segment : segments(slots[host])) builder_.recv(rank_at(host, local_), segment);
+      for (const Range& segment : segments(slots[host]))
+        builder_.recv(rank_at(host, local_), segment);
     }
     sum_between(slots);
     collect_between();

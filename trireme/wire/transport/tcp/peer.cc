@@ -112,7 +112,8 @@ void Peer::begin_message(const Frame& frame) {
   }
   Stream& stream = found->second;
   try {
-    const std::span<std::byte> memory = place_message(stream.recvs.front(), frame.message_bytes, frame.envelope);
+    const std::span<std::byte> memory =
+        place_message(stream.recvs.front(), frame.message_bytes, frame.envelope);
     incoming_ = {frame.tag, memory, std::move(stream.recvs.front().work), 0};
   } catch (Error& error) {
     error.add({.peer = rank_});
