@@ -6,8 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <random>
+#include <chrono>
+#include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/wire/collectives/network_world.h"
@@ -95,6 +97,45 @@ TEST_P(NetworkTest, EveryAlgorithmHasTheBitsOfTheTree) {
       {4, 2, 0, Dtype::kF32, ReduceOp::kSum},       {1, 1, 100, Dtype::kF32, ReduceOp::kSum},
       {8, 2, 1, Dtype::kF32, ReduceOp::kSum}};
   for (const AllReduceCase& c : cases) check_all_reduces(GetParam(), c);
+}
+
+// Rank 1 is the test: it gives one segment at a time, and has each reduced before the next.
+TEST_P(NetworkTest, ReducedSegmentsLeaveWhileOthersArrive) {
+  constexpr std::int64_t kSegments = 4;
+  constexpr std::int64_t kSegmentElements = 64 * 1024;
+  constexpr transport::Tag kTag = transport::Tag{1} << 63 | 9U;
+  const Description description{.operation = Operation::kAllReduce,
+                                .dtype = Dtype::kF32,
+                                .count = 2 * kSegments * kSegmentElements,
+                                .group_size = 2};
+  Endpoints endpoints = transport::test::make_world(GetParam(), 2);
+  expect_no_errors(transport::test::run_ranks(endpoints, [&](Endpoint& endpoint) {
+    std::vector<float> data(description.count, 1);
+    if (endpoint.rank() == 0) {
+      NetworkRank rank(endpoint, {0, 1}, std::chrono::seconds(20), 1);
+      rank.all_reduce(std::span(data), {});
+      EXPECT_EQ(data, std::vector<float>(data.size(), 3));
+      return;
+    }
+    const auto recv = [&](float expected) {
+      NetworkBytes received;
+      transport::test::wait_for(endpoint.recv(0, kTag, transport::test::into(received)));
+      std::vector<float> numbers(received.size() / sizeof(float));
+      std::memcpy(numbers.data(), received.data(), received.size());
+      EXPECT_EQ(numbers, std::vector<float>(kSegmentElements, expected));
+    };
+    const auto send = [&](float value) {
+      const std::vector<float> numbers(kSegmentElements, value);
+      transport::test::wait_for(
+          endpoint.send(0, kTag, std::as_bytes(std::span(numbers)), to_bytes(description)));
+    };
+    for (int i = 0; i < kSegments; ++i) recv(1);
+    for (int i = 0; i < kSegments; ++i) {
+      send(2);
+      recv(3);
+    }
+    for (int i = 0; i < kSegments; ++i) send(3);
+  }));
 }
 
 TEST_P(NetworkTest, AnyOrderHasTheSameBitsOnAllRanks) {

@@ -6,7 +6,7 @@
 
 namespace trireme::collectives {
 
-/// How an operation moves its data (schedule/README.md says which steps each takes).
+/// How an operation moves its data (docs/algorithms.md has the steps of each).
 enum class Algorithm : std::uint8_t {
   kOneShot,          ///< Everybody sends everything to everybody who needs it.
   kTwoHop,           ///< Each rank owns a chunk: everybody to the owner, the owner to everybody.

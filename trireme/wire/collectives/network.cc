@@ -13,8 +13,16 @@
 namespace trireme::collectives {
 namespace {
 
-/// Long enough to hide the cost of a message, short enough that reducing overlaps receiving.
-constexpr std::size_t kSegmentBytes = 256 * 1024;
+/// A quarter of a chunk, so that reducing overlaps receiving, unless messages would become so short
+/// that they cost more than they carry.
+std::int64_t segment_elements(const Call& call, std::int64_t count, Dtype dtype) {
+  constexpr std::int64_t kMinBytes = 256 * 1024;
+  constexpr std::int64_t kMaxBytes = 4096 * 1024;
+  constexpr std::int64_t kAlignment = 64;
+  const auto element_bytes = static_cast<std::int64_t>(size_bytes(dtype));
+  const std::int64_t quarter = count * element_bytes / call.members().size() / 4;
+  return std::clamp(quarter / kAlignment * kAlignment, kMinBytes, kMaxBytes) / element_bytes;
+}
 
 void require(bool is_so, const std::string& otherwise) {
   if (!is_so) throw Error(ErrorKind::kInvalidArgument, otherwise);
@@ -59,7 +67,7 @@ Setting setting_of(const Call& call, std::int64_t count, Dtype dtype) {
   return {.num_ranks = call.members().size(),
           .rank = call.members().group_rank,
           .count = count,
-          .segment = static_cast<std::int64_t>(kSegmentBytes / size_bytes(dtype))};
+          .segment = segment_elements(call, count, dtype)};
 }
 
 void run_barrier(Call& call) {
