@@ -26,12 +26,13 @@ inline std::vector<int> first_ranks(int count) {
 
 /// Runs `body` on all ranks of a world, each with its part of one group; what each threw.
 inline Errors run_group(Backend backend, int num_ranks, const std::function<void(Group&)>& body,
-                        std::chrono::milliseconds deadline = std::chrono::seconds(20)) {
+                        GroupOptions options = {.deadline = std::chrono::seconds(20)}) {
+  options.name = "data";
+  options.id = 1;
   Endpoints endpoints = transport::test::make_world(backend, num_ranks);
   return transport::test::run_ranks(endpoints, [&](Endpoint& endpoint) {
     {
-      Group group(endpoint, first_ranks(num_ranks),
-                  {.name = "data", .id = 1, .deadline = deadline});
+      Group group(endpoint, first_ranks(num_ranks), options);
       body(group);
     }
     endpoint.shutdown(std::chrono::seconds(20));

@@ -160,6 +160,19 @@ TEST_P(EndpointFailureTest, APlacementMayThrow) {
   }
 }
 
+TEST_P(EndpointFailureTest, AnInspectionMayThrow) {
+  Endpoints endpoints = world(2);
+  std::vector<std::byte> memory;
+  const WorkPtr recv = endpoints[0]->recv(1, 1, into(memory), [](const Envelope&) {
+    throw Error(ErrorKind::kInvalidArgument, "not mine");
+  });
+  const std::vector<std::byte> message(10);
+  const WorkPtr send = endpoints[1]->send(0, 1, message);
+  EXPECT_EQ(error_of(recv).message(), "not mine");
+  EXPECT_EQ(error_of_waiting(*endpoints[1], 0).message(), "not mine");
+  EXPECT_TRUE(memory.empty());
+}
+
 TEST_P(EndpointFailureTest, ShutdownNamesWhoIsMissing) {
   Endpoints endpoints = world(4);
   const Errors errors = run_threads(2, [&](int rank) { endpoints[rank]->shutdown(100ms); });

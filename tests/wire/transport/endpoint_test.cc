@@ -173,6 +173,73 @@ TEST_P(EndpointTest, RefusesARankThatIsNotThere) {
   shut_down(endpoints);
 }
 
+Envelope envelope_of(unsigned char first) {
+  Envelope envelope{};
+  envelope.front() = std::byte{first};
+  envelope.back() = std::byte{0xff};
+  return envelope;
+}
+
+TEST_P(EndpointTest, EnvelopesComeBeforeTheirMessages) {
+  Endpoints endpoints = world(2);
+  expect_no_errors(run_ranks(endpoints, [](Endpoint& endpoint) {
+    for (int peer = 0; peer < 2; ++peer) {                           // the own rank too
+      const std::vector<std::byte> sent = random_bytes(1, 700'000);  // several frames
+      std::vector<std::byte> received;
+      Envelope seen{};
+      const WorkPtr recv = endpoint.recv(peer, 1, into(received), [&](const Envelope& envelope) {
+        EXPECT_TRUE(received.empty());
+        seen = envelope;
+      });
+      wait_for(endpoint.send(peer, 1, sent, envelope_of(endpoint.rank())));
+      wait_for(recv);
+      EXPECT_EQ(seen, envelope_of(peer));
+      EXPECT_EQ(received, sent);
+    }
+  }));
+  shut_down(endpoints);
+}
+
+TEST_P(EndpointTest, NotesNeedNoRecvAndTheLastCounts) {
+  Endpoints endpoints = world(3);
+  Notes& notes = endpoints[2]->notes();
+  EXPECT_FALSE(notes.heard(0, 5).has_value());
+  endpoints[0]->notes().tell(2, 5, envelope_of(1));
+  endpoints[0]->notes().tell(2, 5, envelope_of(2));
+  endpoints[1]->notes().tell(2, 5, envelope_of(3));
+  notes.tell(2, 5, envelope_of(4));
+  const auto has_heard = [&](int peer, unsigned char first) {
+    for (int i = 0; i < 1000 && notes.heard(peer, 5) != envelope_of(first); ++i) {
+      std::this_thread::sleep_for(1ms);
+    }
+    return notes.heard(peer, 5) == envelope_of(first);
+  };
+  EXPECT_TRUE(has_heard(0, 2));
+  EXPECT_TRUE(has_heard(1, 3));
+  EXPECT_TRUE(has_heard(2, 4));
+  EXPECT_FALSE(notes.heard(0, 6).has_value());
+  EXPECT_THROW(notes.tell(3, 5, {}), Error);
+  shut_down(endpoints);
+}
+
+TEST_P(EndpointTest, WorksTellTheirEnd) {
+  Endpoints endpoints = world(2);
+  const auto ended = std::make_shared<Completions>();
+  EXPECT_TRUE(ended->take(std::chrono::steady_clock::now()).empty());
+  std::vector<std::byte> received;
+  const std::vector<std::byte> sent = random_bytes(1, 1000);
+  const WorkPtr recv = endpoints[1]->recv(0, 1, into(received));
+  recv->tell_end(ended, 7);
+  wait_for(endpoints[0]->send(1, 1, sent));
+  EXPECT_EQ(ended->take(std::chrono::steady_clock::now() + 20s), std::vector<std::size_t>{7});
+  recv->tell_end(ended, 8);  // it has ended already
+  const WorkPtr never = endpoints[1]->recv(0, 2, into(received));
+  never->tell_end(ended, 9);
+  endpoints[0]->poison(Error(ErrorKind::kIo, "stop"));
+  error_of(never);
+  EXPECT_EQ(ended->take(std::chrono::steady_clock::now()), (std::vector<std::size_t>{8, 9}));
+}
+
 TEST_P(EndpointTest, WaitingTooLongSaysForWhom) {
   Endpoints endpoints = world(2);
   std::vector<std::byte> memory;

@@ -326,7 +326,8 @@ TEST(TcpConnection, NoticesADeadHostWithin25Seconds) {
 }
 
 TEST(TcpConnection, ErrorsNameThePeer) {
-  internal::Peer peer(3, Descriptor(::open("/dev/null", O_RDWR | O_CLOEXEC)));
+  NoteBoard notes;
+  internal::Peer peer(3, Descriptor(::open("/dev/null", O_RDWR | O_CLOEXEC)), notes);
   peer.say_goodbye();
   for (const bool is_reading : {true, false}) {
     const Error error = error_of_call([&] { is_reading ? peer.read() : peer.write(); });

@@ -1,108 +1,181 @@
 #include "trireme/wire/collectives/call.h"
 
 #include <algorithm>
-#include <set>
+#include <optional>
+#include <thread>
 #include <utility>
 
 #include "trireme/wire/transport/watch.h"
 
 namespace trireme::collectives {
+namespace {
 
-using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kPatience{200};  // before the others are asked what they do
+constexpr std::chrono::milliseconds kHearEvery{50};
+
+// Once a difference is known: how long a rank waits to hear from all, and how much longer the next.
+constexpr std::chrono::milliseconds kResolution{400};
+constexpr std::chrono::milliseconds kStagger{20};
+constexpr std::chrono::milliseconds kResolutionStep{5};
+
+}  // namespace
 
 Call::Call(const Members& members, const Description& description, Scratch& scratch)
     : members_(members),
       description_(description),
-      deadline_(Clock::now() + members.deadline),
       own_bytes_(to_bytes(description)),
-      peer_bytes_(members.size()),
+      deadline_(Clock::now() + members.deadline),
+      completions_(std::make_shared<transport::Completions>()),
       scratch_(scratch) {}
 
-std::vector<int> Call::peers() const {
-  std::vector<int> result;
-  for (int i = 1; i < members_.size(); ++i) {
-    result.push_back((members_.group_rank + i) % members_.size());
-  }
-  return result;
+void Call::start(transport::WorkPtr work, std::size_t id) {
+  transport::Work& started = *work;
+  works_.emplace(id, std::move(work));
+  started.tell_end(completions_, id);
 }
 
-void Call::add(Transfer transfer) {
+void Call::send(int peer, std::span<const std::byte> data, std::size_t id) {
+  start(
+      members_.endpoint.send(members_.ranks[peer], members_.tag(Use::kOperation), data, own_bytes_),
+      id);
+}
+
+void Call::recv(int peer, std::span<std::byte> memory, std::size_t id) {
+  const auto is_own = std::make_shared<bool>();  // shared by two functions that the endpoint has
+  transport::Inspection inspect = [this, peer, is_own](const transport::Envelope& envelope) {
+    *is_own = this->inspect(peer, envelope);
+  };
+  transport::Placement place = [this, memory, is_own](std::size_t bytes) {
+    return *is_own ? memory : foreign_memory(bytes);
+  };
+  start(members_.endpoint.recv(members_.ranks[peer], members_.tag(Use::kOperation),
+                               std::move(place), std::move(inspect)),
+        id);
+}
+
+/// On the endpoint's thread. Whether the message is of this operation.
+bool Call::inspect(int peer, const transport::Envelope& envelope) {
+  if (envelope == own_bytes_) return true;
+  const Description other = parse_description(envelope);
   const std::lock_guard lock(mutex_);
-  transfers_.push_back(std::move(transfer));
+  heard_.emplace(peer, other);
+  return false;
 }
 
-void Call::send(int peer, Hop hop, std::span<const std::byte> data) {
-  if (data.empty()) return;
-  add({peer, hop, false, members_.endpoint.send(members_.ranks[peer], members_.tag(hop), data)});
+/// On the endpoint's thread.
+std::span<std::byte> Call::foreign_memory(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  return foreign_.emplace_back(bytes);
 }
 
-void Call::recv(int peer, Hop hop, std::span<std::byte> memory) {
-  if (memory.empty()) return;
-  transport::Placement place = [memory](std::size_t) { return memory; };
-  add({peer, hop, true,
-       members_.endpoint.recv(members_.ranks[peer], members_.tag(hop), std::move(place))});
+std::vector<std::size_t> Call::take_ended() {
+  std::vector<std::size_t> ids = completions_->take(Clock::time_point::min());
+  finish(ids);
+  return ids;
 }
 
-void Call::agree() {
-  for (const int peer : peers()) recv(peer, Hop::kDescription, peer_bytes_[peer]);
-  for (const int peer : peers()) send(peer, Hop::kDescription, own_bytes_);
-  wait_where([](const Transfer& transfer) { return transfer.hop == Hop::kDescription; });
-  peer_bytes_[members_.group_rank] = own_bytes_;
-  std::vector<Description> descriptions;
-  for (const auto& bytes : peer_bytes_) descriptions.push_back(parse_description(bytes));
+std::vector<std::size_t> Call::wait(const std::vector<int>& awaited) {
+  set_awaited(awaited);
+  auto hear_at = Clock::now() + kPatience;
+  for (;;) {
+    std::vector<std::size_t> ids = completions_->take(std::min(hear_at, deadline_));
+    if (!ids.empty()) {
+      finish(ids);
+      set_awaited({});
+      return ids;
+    }
+    if (Clock::now() >= deadline_) throw late_error(missing(), members_.deadline);
+    if (Clock::now() < hear_at) continue;
+    tell();
+    hear();
+    refuse_if_different();
+    hear_at = Clock::now() + kHearEvery;
+  }
+}
+
+/// A work that failed throws.
+void Call::finish(const std::vector<std::size_t>& ids) {
+  for (const std::size_t id : ids) {
+    const auto found = works_.find(id);
+    found->second->wait_for(std::chrono::milliseconds(0));
+    works_.erase(found);
+  }
+  refuse_if_different();
+}
+
+bool Call::has_difference() const {
+  const std::lock_guard lock(mutex_);
+  return !heard_.empty();
+}
+
+void Call::tell() {
+  if (std::exchange(has_told_, true)) return;
+  for (int peer = 0; peer < members_.size(); ++peer) {
+    if (peer == members_.group_rank) continue;
+    members_.endpoint.notes().tell(members_.ranks[peer], members_.tag(Use::kOperation), own_bytes_);
+  }
+}
+
+/// Adds to `heard_` what differs; returns whether all members have told what they do. A rank that
+/// is in an earlier or later operation says nothing about this one.
+bool Call::hear() {
+  bool is_complete = true;
+  for (int peer = 0; peer < members_.size(); ++peer) {
+    if (peer == members_.group_rank) continue;
+    const auto told =
+        members_.endpoint.notes().heard(members_.ranks[peer], members_.tag(Use::kOperation));
+    if (told && *told == own_bytes_) continue;
+    const auto other = told ? std::optional(parse_description(*told)) : std::nullopt;
+    const std::lock_guard lock(mutex_);
+    if (other && other->sequence == description_.sequence) heard_.emplace(peer, *other);
+    is_complete = is_complete && heard_.contains(peer);
+  }
+  return is_complete;
+}
+
+/// Lower ranks lose patience first: then they are the only ones to speak.
+void Call::refuse_if_different() {
+  if (!has_difference()) return;
+  tell();
+  const auto limit = Clock::now() + kResolution + kStagger * std::min(members_.group_rank, 25);
+  while (!hear() && Clock::now() < limit) {
+    if (const auto error = members_.endpoint.shared_failure()->error()) throw Error(*error);
+    std::this_thread::sleep_for(kResolutionStep);
+  }
+  refuse();
+}
+
+void Call::refuse() const {
+  std::vector<Description> descriptions(members_.size(), description_);
+  const std::lock_guard lock(mutex_);
+  for (const auto& [peer, description] : heard_) descriptions[peer] = description;
   check_same(members_, descriptions);
 }
 
-void Call::wait_recvs(int peer, Hop hop) {
-  wait_where([&](const Transfer& transfer) {
-    return transfer.is_recv && transfer.peer == peer && transfer.hop == hop;
-  });
-}
-
-void Call::wait_all() {
-  wait_where([](const Transfer&) { return true; });
-}
-
-template <typename Predicate>
-void Call::wait_where(Predicate is_meant) {
-  {
-    const std::lock_guard lock(mutex_);
-    for (Transfer& transfer : transfers_) transfer.is_awaited = is_meant(transfer);
-  }
-  std::set<int> late;
-  for (const Transfer& transfer : transfers_) {
-    if (!transfer.is_awaited) continue;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now());
-    if (!transfer.work->wait_for(std::max(left, std::chrono::milliseconds(0)))) {
-      late.insert(members_.ranks[transfer.peer]);
-    }
-  }
-  if (!late.empty()) throw late_error(std::vector(late.begin(), late.end()), members_.deadline);
+void Call::set_awaited(const std::vector<int>& peers) {
+  std::vector<int> ranks;
+  for (const int peer : peers) ranks.push_back(members_.ranks[peer]);
+  std::ranges::sort(ranks);
+  const auto repeated = std::ranges::unique(ranks);
+  ranks.erase(repeated.begin(), repeated.end());
   const std::lock_guard lock(mutex_);
-  std::erase_if(transfers_, [](const Transfer& transfer) { return transfer.is_awaited; });
+  awaited_ = std::move(ranks);
 }
 
 std::vector<int> Call::missing() const {
   const std::lock_guard lock(mutex_);
-  std::set<int> ranks;
-  for (const Transfer& transfer : transfers_) {
-    if (transfer.is_awaited && !transfer.work->is_done()) {
-      ranks.insert(members_.ranks[transfer.peer]);
-    }
-  }
-  return {ranks.begin(), ranks.end()};
+  return awaited_;
 }
 
 void Call::drain() noexcept {
-  for (const Transfer& transfer : transfers_) {
+  for (const auto& [id, work] : works_) {
     try {
-      transfer.work->wait_for(std::chrono::milliseconds::max());
+      work->wait_for(std::chrono::milliseconds::max());
     } catch (const Error&) {  // the group has the first error already
       continue;
     }
   }
-  const std::lock_guard lock(mutex_);
-  transfers_.clear();
+  works_.clear();
 }
 
 ErrorContext Call::context() const {

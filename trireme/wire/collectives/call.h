@@ -1,25 +1,30 @@
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "trireme/wire/collectives/description.h"
 #include "trireme/wire/collectives/members.h"
 #include "trireme/wire/collectives/scratch.h"
 #include "trireme/wire/transport/endpoint.h"
 
 namespace trireme::collectives {
 
-using Hop = Use;
-
 /// One operation under way: its messages, what it still waits for, and its scratch memory. All
-/// peers are group ranks. Messages without bytes are left out, on both sides.
+/// peers are group ranks, all messages between two ranks in one direction are in order.
+///
+/// Every message says which operation it is of; the receiver compares before it takes the data. A
+/// call that has waited for 200 ms tells all members what it does, and compares what those have
+/// told that wait as well. So ranks that call different things get kInvalidArgument, also where
+/// they would not talk to each other. Whoever notices a difference first hears what all members do,
+/// for half a second or so, so that all say the same.
 ///
 /// All waits together last until the deadline, which counts from the construction.
 ///
@@ -30,28 +35,22 @@ class Call {
   Call(const Members& members, const Description& description, Scratch& scratch);
 
   const Members& members() const { return members_; }
-
-  /// The other ranks, starting behind this one, so that not all send to the same rank at once.
-  std::vector<int> peers() const;
-
-  void send(int peer, Hop hop, std::span<const std::byte> data);
-  void recv(int peer, Hop hop, std::span<std::byte> memory);
-
-  /// Tells the others what this rank is about to do and hears the same from them. Afterwards all
-  /// ranks of the group are in this operation. kInvalidArgument, with the same text on all ranks,
-  /// where they differ.
-  ///
-  /// What is sent before arrives although the sizes may differ: send after it, recv before or
-  /// after.
-  void agree();
-
-  /// Until all recvs of `hop` from `peer` have ended. Errors: kTimeout, or those of the endpoint.
-  void wait_recvs(int peer, Hop hop);
-
-  /// Until everything has ended.
-  void wait_all();
-
+  const Description& description() const { return description_; }
   Scratch& scratch() { return scratch_; }
+
+  /// Start a message. id: differs between those under way; `wait` gives it back.
+  void send(int peer, std::span<const std::byte> data, std::size_t id);
+  void recv(int peer, std::span<std::byte> memory, std::size_t id);
+
+  /// Messages that have ended since the last call, and do not wait.
+  std::vector<std::size_t> take_ended();
+
+  /// Blocks until one at least has ended.
+  ///
+  /// awaited   group ranks that the operation waits for, for `missing`.
+  /// Errors    kTimeout, naming those; what ended the world; kInvalidArgument for ranks that call
+  ///           something else.
+  std::vector<std::size_t> wait(const std::vector<int>& awaited);
 
   /// Waits for the end of what is under way, whatever it is. Only after the endpoint has failed,
   /// when works end at once.
@@ -64,25 +63,31 @@ class Call {
   ErrorContext context() const;
 
  private:
-  struct Transfer {
-    int peer;
-    Hop hop;
-    bool is_recv;
-    transport::WorkPtr work;
-    bool is_awaited = false;
-  };
+  using Clock = std::chrono::steady_clock;
 
-  void add(Transfer transfer);
-  template <typename Predicate>
-  void wait_where(Predicate is_meant);
+  void start(transport::WorkPtr work, std::size_t id);
+  void finish(const std::vector<std::size_t>& ids);
+  bool inspect(int peer, const transport::Envelope& envelope);
+  std::span<std::byte> foreign_memory(std::size_t bytes);
+  void tell();
+  bool hear();
+  void refuse_if_different();
+  void refuse() const;
+  bool has_difference() const;
+  void set_awaited(const std::vector<int>& peers);
 
   const Members& members_;
   const Description description_;
-  const std::chrono::steady_clock::time_point deadline_;
-  const std::array<std::byte, kDescriptionBytes> own_bytes_;
-  std::vector<std::array<std::byte, kDescriptionBytes>> peer_bytes_;
-  mutable std::mutex mutex_;  // for changes of transfers_, which only the group's thread makes
-  std::vector<Transfer> transfers_;
+  const transport::Envelope own_bytes_;
+  const Clock::time_point deadline_;
+  const std::shared_ptr<transport::Completions> completions_;  // shared with the works
+  std::map<std::size_t, transport::WorkPtr> works_;            ///< Under way.
+  bool has_told_ = false;
+  mutable std::mutex mutex_;  // for what follows
+  std::vector<int> awaited_;  ///< World ranks.
+  /// What other members do, by group rank, as far as it is known and not known to be the same.
+  std::map<int, Description> heard_;
+  std::list<std::vector<std::byte>> foreign_;  ///< Messages of other operations.
   Scratch& scratch_;
 };
 

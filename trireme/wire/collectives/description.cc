@@ -1,6 +1,7 @@
 #include "trireme/wire/collectives/description.h"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "trireme/base/error.h"
@@ -38,6 +39,12 @@ std::string to_text(const Description& description) {
   if (has_root(description.operation)) {
     text += " with root " + std::to_string(description.root);
   }
+  if (description.algorithm != Algorithm::kTwoHop) {
+    text += " by " + std::string(to_text(description.algorithm));
+  }
+  if (description.order != Order::kCanonical) {
+    text += " in " + std::string(to_text(description.order)) + " order";
+  }
   return text + " among " + std::to_string(description.group_size) + " ranks";
 }
 
@@ -48,19 +55,20 @@ std::string difference_text(int rank, const Description& description, int other_
          "; all must make the same calls in the same order";
 }
 
-std::array<std::byte, kDescriptionBytes> to_bytes(const Description& description) {
+transport::Envelope to_bytes(const Description& description) {
   transport::ByteWriter writer;
   writer.integer(kMagic)
       .integer(description.sequence)
       .integer(static_cast<std::uint8_t>(description.operation))
       .integer(static_cast<std::uint8_t>(description.dtype))
       .integer(static_cast<std::uint8_t>(description.reduce))
-      .integer(std::uint8_t{0})
+      .integer(static_cast<std::uint8_t>(static_cast<int>(description.order) * 16 +
+                                         static_cast<int>(description.algorithm)))
       .integer(description.count)
       .integer(description.root)
       .integer(description.group_size);
   const std::vector<std::byte> written = writer.take();
-  std::array<std::byte, kDescriptionBytes> bytes{};
+  transport::Envelope bytes{};
   std::copy(written.begin(), written.end(), bytes.begin());
   return bytes;
 }
@@ -73,19 +81,21 @@ Description parse_description(std::span<const std::byte> bytes) {
   const auto operation = reader.integer<std::uint8_t>();
   const auto dtype = reader.integer<std::uint8_t>();
   const auto reduce = reader.integer<std::uint8_t>();
-  const auto reserved = reader.integer<std::uint8_t>();
+  const auto way = reader.integer<std::uint8_t>();
   description.count = reader.integer<std::int64_t>();
   description.root = reader.integer<std::int32_t>();
   description.group_size = reader.integer<std::uint32_t>();
   reader.finish();
-  if (magic != kMagic || operation >= kOperations.size() || reserved != 0 ||
-      dtype > static_cast<std::uint8_t>(Dtype::kC128) ||
+  if (magic != kMagic || operation >= kOperations.size() || way % 16 >= kNumAlgorithms ||
+      way / 16 > static_cast<int>(Order::kAny) || dtype > static_cast<std::uint8_t>(Dtype::kC128) ||
       reduce > static_cast<std::uint8_t>(kernels::ReduceOp::kXor)) {
     throw Error(ErrorKind::kCorruptData, "a message is no description of a collective");
   }
   description.operation = static_cast<Operation>(operation);
   description.dtype = static_cast<Dtype>(dtype);
   description.reduce = static_cast<kernels::ReduceOp>(reduce);
+  description.algorithm = static_cast<Algorithm>(way % 16);
+  description.order = static_cast<Order>(way / 16);
   return description;
 }
 

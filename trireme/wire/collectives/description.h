@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -8,6 +7,8 @@
 #include <string_view>
 
 #include "trireme/kernels/reduce/combine.h"
+#include "trireme/wire/collectives/algorithm.h"
+#include "trireme/wire/transport/envelope.h"
 
 namespace trireme::collectives {
 
@@ -38,22 +39,24 @@ struct Description {
   std::int64_t count = 0;
   std::int32_t root = 0;
   std::uint32_t group_size = 0;
+  Algorithm algorithm = Algorithm::kTwoHop;
+  Order order = Order::kCanonical;
 
   bool operator==(const Description&) const = default;
 };
 
-/// `operation 5: all_reduce of 100 f32 among 4 ranks`; the root and, if no sum, the reduction where
-/// there are such.
+/// `operation 5: all_reduce of 100 f32 among 4 ranks`; with what is not the default: `operation 5:
+/// reduce of 100 f32 by max with root 1 by ring in any order among 4 ranks`.
 std::string to_text(const Description& description);
 
 /// For an error: two ranks and what they are about to do.
 std::string difference_text(int rank, const Description& description, int other_rank,
                             const Description& other);
 
-inline constexpr std::size_t kDescriptionBytes = 32;
+inline constexpr std::size_t kDescriptionBytes = sizeof(transport::Envelope);
 
-/// The form in which ranks send it to each other.
-std::array<std::byte, kDescriptionBytes> to_bytes(const Description& description);
+/// The form in which ranks send it to each other, with every message.
+transport::Envelope to_bytes(const Description& description);
 
 /// Inverse of `to_bytes`. kCorruptData where `bytes` are not of that form.
 Description parse_description(std::span<const std::byte> bytes);

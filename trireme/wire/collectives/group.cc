@@ -32,8 +32,15 @@ Members checked_members(transport::Endpoint& endpoint, std::vector<int> ranks,
                              std::to_string(endpoint.world_size()) + ") among them");
   }
   const int group_rank = static_cast<int>(own - ranks.begin());
-  return {endpoint,   std::move(ranks), group_rank, std::move(options.name),
-          options.id, options.deadline};
+  return {.endpoint = endpoint,
+          .ranks = std::move(ranks),
+          .group_rank = group_rank,
+          .name = std::move(options.name),
+          .id = options.id,
+          .deadline = options.deadline,
+          .order = options.order,
+          .algorithm = options.algorithm,
+          .costs = options.costs};
 }
 
 std::unique_ptr<Backend> make_backend(const Members& members) {

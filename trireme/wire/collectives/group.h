@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "trireme/wire/collectives/request.h"
+#include "trireme/wire/collectives/tuner.h"
 #include "trireme/wire/transport/endpoint.h"
 #include "trireme/wire/transport/watch.h"
 
@@ -19,6 +21,11 @@ struct GroupOptions {
   std::uint64_t id = 0;  ///< Differs between the groups of a world; part of the tags.
   /// Of an operation, from where those before it have ended.
   std::chrono::milliseconds deadline{300'000};
+  Order order = Order::kCanonical;  ///< Of reductions.
+
+  // Changes speed only. What costs least is chosen for each operation.
+  Costs costs = kUsualCosts;           ///< Of messages; `measure_costs` measures them.
+  std::optional<Algorithm> algorithm;  ///< To be taken wherever it can be.
 };
 
 /// What goes to each rank of a group, or comes from it; empty where nothing does.

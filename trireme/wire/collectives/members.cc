@@ -8,7 +8,8 @@ Error late_error(const std::vector<int>& ranks, std::chrono::milliseconds deadli
   Error error(ErrorKind::kTimeout, "waited " + std::to_string(deadline.count()) + " ms for " +
                                        transport::ranks_text(ranks) +
                                        "; have they failed, or do they call something else?");
-  return error.add({.peer = ranks.front()});
+  if (!ranks.empty()) error.add({.peer = ranks.front()});
+  return error;
 }
 
 void check_same(const Members& members, const std::vector<Description>& descriptions) {

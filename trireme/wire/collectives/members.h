@@ -2,10 +2,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "trireme/wire/collectives/description.h"
+#include "trireme/wire/collectives/tuner.h"
 #include "trireme/wire/transport/endpoint.h"
 
 namespace trireme::collectives {
@@ -15,9 +17,7 @@ Error late_error(const std::vector<int>& ranks, std::chrono::milliseconds deadli
 
 /// What members send each other: each has its own tag.
 enum class Use : std::uint8_t {
-  kDescription,
-  kFirst,  ///< Hop of an operation.
-  kSecond,
+  kOperation,
   kPointToPoint,
   kArena,   ///< Shared memory in which they meet.
   kRegion,  ///< Shared memory for buffers.
@@ -31,6 +31,10 @@ struct Members {
   std::string name;
   std::uint64_t id;
   std::chrono::milliseconds deadline;  ///< Of an operation.
+  Order order = Order::kCanonical;
+  std::optional<Algorithm> algorithm;  ///< Where it is eligible; else what costs least.
+  Costs costs;
+  int ranks_per_host = 1;  ///< As eligible.h has it.
 
   int size() const { return static_cast<int>(ranks.size()); }
 

@@ -8,35 +8,40 @@
 #include <utility>
 
 #include "trireme/wire/collectives/call.h"
-#include "trireme/wire/collectives/hops.h"
+#include "trireme/wire/collectives/eligible.h"
+#include "trireme/wire/collectives/network.h"
 #include "trireme/wire/transport/pending_work.h"
 #include "trireme/wire/transport/thread.h"
 
 namespace trireme::collectives {
 namespace {
 
-template <typename T>
-std::span<T> as(const Elements& data) {
-  return {reinterpret_cast<T*>(data.bytes.data()), static_cast<std::size_t>(data.count())};
+Algorithm algorithm_for(const Members& members, const Description& description) {
+  if (members.algorithm && is_eligible(*members.algorithm, description, members.ranks_per_host)) {
+    return *members.algorithm;
+  }
+  return cheapest({description, members.ranks_per_host}, members.costs);
 }
 
 void run_over_network(Call& call, const Request& request) {
-  const bool is_double = request.data.dtype == Dtype::kF64;
-  switch (request.description.operation) {
+  const Description& description = call.description();
+  switch (description.operation) {
     case Operation::kAllReduce:
-      return is_double ? all_reduce(call, as<double>(request.data))
-                       : all_reduce(call, as<float>(request.data));
+      return network_all_reduce(call, request.data, description.reduce, description.algorithm);
+    case Operation::kReduce:
+      return network_reduce(call, request.data, description.reduce, description.root);
     case Operation::kReduceScatter:
-      return is_double ? reduce_scatter(call, as<double>(request.data))
-                       : reduce_scatter(call, as<float>(request.data));
-    case Operation::kAllGather: {
-      const auto own = static_cast<std::size_t>(call.members().group_rank);
-      return all_gather(call, request.data.part(request.parts[own]).bytes, request.data.bytes);
-    }
+      return network_reduce_scatter(call, request.data, description.reduce, request.parts);
+    case Operation::kAllGather:
+      return network_all_gather(call, request.data.bytes, request.parts);
     case Operation::kBroadcast:
-      return broadcast(call, request.data.bytes, request.description.root);
-    default:
-      return barrier(call);
+      return network_broadcast(call, request.data.bytes, description.root);
+    case Operation::kGather:
+    case Operation::kScatter:
+    case Operation::kAllToAll:
+      return network_all_to_all(call, request.sends, request.recvs);
+    case Operation::kBarrier:
+      return network_barrier(call);
   }
 }
 
@@ -73,6 +78,8 @@ class NetworkBackend::Queue {
     const std::lock_guard lock(mutex_);
     request.description.sequence = num_submitted_++;
     request.description.group_size = static_cast<std::uint32_t>(members_.size());
+    request.description.order = members_.order;
+    request.description.algorithm = algorithm_for(members_, request.description);
     jobs_.push_back({std::move(request), work});
     changed_.notify_all();
     return work;

@@ -6,17 +6,16 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "trireme/base/error.h"
+#include "trireme/wire/transport/envelope.h"
 #include "trireme/wire/transport/failure.h"
+#include "trireme/wire/transport/notes.h"
 #include "trireme/wire/transport/shm/local_peers.h"
 #include "trireme/wire/transport/work.h"
 
 namespace trireme::transport {
-
-/// Names a stream of messages between two ranks; both compute it from what they both know. Those
-/// with the highest bit set belong to wire/collectives.
-using Tag = std::uint64_t;
 
 /// Gives memory for a message of that many bytes, lent to the endpoint until the work ends. Called
 /// once, on a thread of the endpoint; must not call the endpoint.
@@ -42,10 +41,21 @@ class Endpoint {
 
   /// data   lent until the work ends. Done once the receiver's side has taken it off this memory.
   /// peer   another rank or this one; kInvalidArgument if there is none such.
-  virtual WorkPtr send(int peer, Tag tag, std::span<const std::byte> data) = 0;
+  virtual WorkPtr send(int peer, Tag tag, std::span<const std::byte> data,
+                       const Envelope& envelope) = 0;
+  WorkPtr send(int peer, Tag tag, std::span<const std::byte> data) {
+    return send(peer, tag, data, Envelope{});
+  }
 
   /// Takes the next message of (peer, tag), of any size.
-  virtual WorkPtr recv(int peer, Tag tag, Placement place) = 0;
+  ///
+  /// inspect   sees its envelope first; may be none.
+  virtual WorkPtr recv(int peer, Tag tag, Placement place, Inspection inspect) = 0;
+  WorkPtr recv(int peer, Tag tag, Placement place) {
+    return recv(peer, tag, std::move(place), nullptr);
+  }
+
+  virtual Notes& notes() = 0;
 
   /// The caller has failed: every rank's works fail with `error`. The first poison stays. When it
   /// returns, all works of this rank have ended and the peers have been written to.

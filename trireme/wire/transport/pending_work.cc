@@ -19,18 +19,29 @@ bool PendingWork::wait_for(std::chrono::milliseconds time) {
   throw Error(*error_);  // constant from now on
 }
 
-void PendingWork::complete() {
+void PendingWork::tell_end(std::shared_ptr<Completions> completions, std::size_t id) {
   const std::lock_guard lock(mutex_);
+  if (is_done_) return completions->push(id);
+  completions_ = std::move(completions);
+  id_ = id;
+}
+
+void PendingWork::end() {
   is_done_ = true;
   ended_.notify_all();
+  if (completions_) completions_->push(id_);
+}
+
+void PendingWork::complete() {
+  const std::lock_guard lock(mutex_);
+  if (!is_done_) end();
 }
 
 void PendingWork::fail(const Error& error) {
   const std::lock_guard lock(mutex_);
   if (is_done_) return;
   error_ = error;
-  is_done_ = true;
-  ended_.notify_all();
+  end();
 }
 
 }  // namespace trireme::transport

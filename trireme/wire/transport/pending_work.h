@@ -20,16 +20,21 @@ class PendingWork final : public Work {
 
   bool is_done() const override;
   bool wait_for(std::chrono::milliseconds time) override;
+  void tell_end(std::shared_ptr<Completions> completions, std::size_t id) override;
 
   void complete();
   void fail(const Error& error);
 
  private:
+  void end();  // under the mutex
+
   const std::shared_ptr<Failure> failure_;  // shared with the endpoint, which may end before
   mutable std::mutex mutex_;
   std::condition_variable ended_;
   bool is_done_ = false;
   std::optional<Error> error_;
+  std::shared_ptr<Completions> completions_;  // shared with its waiter, which may give up before
+  std::size_t id_ = 0;                        ///< Of this work in `completions_`.
 };
 
 using PendingWorkPtr = std::shared_ptr<PendingWork>;  // shared as WorkPtr is

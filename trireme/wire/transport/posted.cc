@@ -25,9 +25,11 @@ Error missing_goodbyes(int rank, const std::vector<int>& missing,
   return error;
 }
 
-std::span<std::byte> place_message(const PostedRecv& recv, std::size_t bytes) {
+std::span<std::byte> place_message(const PostedRecv& recv, std::size_t bytes,
+                                   const Envelope& envelope) {
   std::span<std::byte> memory;
   try {
+    if (recv.inspect) recv.inspect(envelope);
     memory = recv.place(bytes);
   } catch (const Error&) {
     throw;
@@ -44,7 +46,7 @@ std::span<std::byte> place_message(const PostedRecv& recv, std::size_t bytes) {
 }
 
 void deliver(const PostedSend& send, const PostedRecv& recv) {
-  const std::span<std::byte> memory = place_message(recv, send.data.size());
+  const std::span<std::byte> memory = place_message(recv, send.data.size(), send.envelope);
   std::copy(send.data.begin(), send.data.end(), memory.begin());
   send.work->complete();
   recv.work->complete();

@@ -13,11 +13,13 @@ namespace trireme::transport {
 
 struct PostedSend {
   std::span<const std::byte> data;
+  Envelope envelope;
   PendingWorkPtr work;
 };
 
 struct PostedRecv {
   Placement place;
+  Inspection inspect;  ///< May be none.
   PendingWorkPtr work;
 };
 
@@ -37,9 +39,11 @@ void check_peer(int peer, const Endpoint& endpoint);
 Error missing_goodbyes(int rank, const std::vector<int>& missing,
                        std::chrono::milliseconds deadline);
 
-/// Memory for a message of `bytes`, from the receiver. Throws what `place` throws; kInvalidArgument
-/// where it gives another size; kResourceExhausted for an exception that is no Error.
-std::span<std::byte> place_message(const PostedRecv& recv, std::size_t bytes);
+/// Memory for a message of `bytes`, from the receiver. Throws what `inspect` and `place` throw;
+/// kInvalidArgument where it gives another size; kResourceExhausted for an exception that is no
+/// Error.
+std::span<std::byte> place_message(const PostedRecv& recv, std::size_t bytes,
+                                   const Envelope& envelope);
 
 /// Moves a message within the process and ends both works; errors of `place_message`.
 void deliver(const PostedSend& send, const PostedRecv& recv);

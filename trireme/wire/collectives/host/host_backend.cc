@@ -32,12 +32,6 @@ Time after(Time time, milliseconds by) {
   return by > std::chrono::hours(24 * 365) ? Time::max() : time + by;  // no overflow
 }
 
-class DoneWork final : public transport::Work {
- public:
-  bool is_done() const override { return true; }
-  bool wait_for(milliseconds) override { return true; }
-};
-
 }  // namespace
 
 /// The queue and the thread that goes on with it when nobody else does.
@@ -51,6 +45,12 @@ class HostBackend::Queue : public std::enable_shared_from_this<Queue> {
   void close();
 
  private:
+  /// Who is told of an operation's end.
+  struct Listener {
+    std::shared_ptr<transport::Completions> completions;  // shared with its thread
+    std::size_t id;
+  };
+
   /// One operation; its fields are the queue's.
   struct Operation final : transport::Work {
     Operation(std::shared_ptr<Queue> owner, std::string_view called, std::int64_t number)
@@ -58,6 +58,9 @@ class HostBackend::Queue : public std::enable_shared_from_this<Queue> {
 
     bool is_done() const override { return queue->is_done(*this); }
     bool wait_for(milliseconds time) override { return queue->wait_for(*this, time); }
+    void tell_end(std::shared_ptr<transport::Completions> completions, std::size_t id) override {
+      queue->tell_end(*this, {std::move(completions), id});
+    }
 
     const std::shared_ptr<Queue> queue;
     const std::string_view name;
@@ -68,12 +71,14 @@ class HostBackend::Queue : public std::enable_shared_from_this<Queue> {
     std::optional<Time> deadline;  ///< Since it is the first of the queue.
     bool has_ended = false;
     std::optional<Error> error;
+    std::optional<Listener> listener;
   };
   using OperationPtr = std::shared_ptr<Operation>;  // shared by the queue and whoever waits
   using Lock = std::unique_lock<std::mutex>;
 
   bool is_done(const Operation& operation);
   bool wait_for(const Operation& operation, milliseconds time);
+  void tell_end(Operation& operation, Listener listener);
   void serve();
   void drive(Lock& lock, const Operation* wanted, Time until);
   bool advance(Operation& operation, Time until);
@@ -81,13 +86,13 @@ class HostBackend::Queue : public std::enable_shared_from_this<Queue> {
   bool attach(Operation& operation, Time until);
   void add_region(Operation& operation, std::size_t bytes);
   void check(Operation& operation, const std::vector<int>& late);
+  void end(Operation& operation);
   void fail_all(const Error& error);
   bool wants_thread() const;
 
   const Members members_;
   const std::shared_ptr<transport::Failure> world_failure_;  // shared with the endpoint
   const transport::Patience patience_;
-  const transport::WorkPtr done_ = std::make_shared<DoneWork>();
 
   // Of whoever drives, or holds the mutex while nobody does.
   transport::SharedMemory memory_;
@@ -187,6 +192,12 @@ bool HostBackend::Queue::wait_for(const Operation& operation, milliseconds time)
   throw Error(error);
 }
 
+void HostBackend::Queue::tell_end(Operation& operation, Listener listener) {
+  const Lock lock(mutex_);
+  operation.listener = std::move(listener);
+  if (operation.has_ended) operation.listener->completions->push(operation.listener->id);
+}
+
 // ---- Whoever drives
 
 void HostBackend::Queue::serve() {
@@ -233,8 +244,8 @@ void HostBackend::Queue::drive(Lock& lock, const Operation* wanted, Time until) 
     if (error) {
       fail_all(*error);
     } else {
-      first->has_ended = true;
       operations_.pop_front();
+      end(*first);
     }
   }
   is_driven_ = false;
@@ -303,11 +314,16 @@ void HostBackend::Queue::check(Operation& operation, const std::vector<int>& lat
   throw late_error(ranks, members_.deadline);
 }
 
+void HostBackend::Queue::end(Operation& operation) {
+  operation.has_ended = true;
+  if (operation.listener) operation.listener->completions->push(operation.listener->id);
+}
+
 void HostBackend::Queue::fail_all(const Error& error) {
   if (!failure_) failure_ = error;
   for (const OperationPtr& operation : operations_) {
     operation->error = failure_;
-    operation->has_ended = true;
+    end(*operation);
   }
   operations_.clear();
   changed_.notify_all();

@@ -70,6 +70,7 @@ void HostRank::say(const Request& request, const Location& location) {
   Description description = request.description;
   description.sequence = sequence_;
   description.group_size = static_cast<std::uint32_t>(size());
+  description.order = members_.order;
   const auto bytes = to_bytes(description);
   const std::span<std::byte> header = meeting_.arena.header(rank(), turn());
   std::memcpy(header.data(), bytes.data(), bytes.size());

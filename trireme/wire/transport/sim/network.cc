@@ -34,7 +34,8 @@ SimNetwork::SimNetwork(int num_ranks, SimOptions options)
     : num_ranks_(num_ranks),
       options_(options),
       failure_(std::make_shared<Failure>()),
-      random_(options.seed) {
+      random_(options.seed),
+      notes_(num_ranks) {
   local_sockets_ = connected_pairs(num_ranks, options.shares_memory);
 }
 
@@ -42,21 +43,22 @@ std::map<int, Descriptor> SimNetwork::take_local_sockets(int rank) {
   return std::move(local_sockets_.at(rank));
 }
 
-WorkPtr SimNetwork::send(const Route& route, std::span<const std::byte> data) {
+WorkPtr SimNetwork::send(const Route& route, std::span<const std::byte> data,
+                         const Envelope& envelope) {
   auto work = std::make_shared<PendingWork>(failure_);
-  loop_.post([this, route, data, work] {
+  loop_.post([this, route, data, envelope, work] {
     if (!admit(route, work)) return;
-    traffic_[route].posted.sends.push_back({data, work});
+    traffic_[route].posted.sends.push_back({data, envelope, work});
     match(route);
   });
   return work;
 }
 
-WorkPtr SimNetwork::recv(const Route& route, Placement place) {
+WorkPtr SimNetwork::recv(const Route& route, Placement place, Inspection inspect) {
   auto work = std::make_shared<PendingWork>(failure_);
-  loop_.post([this, route, place = std::move(place), work] {
+  loop_.post([this, route, place = std::move(place), inspect = std::move(inspect), work] {
     if (!admit(route, work)) return;
-    traffic_[route].posted.recvs.push_back({place, work});
+    traffic_[route].posted.recvs.push_back({place, inspect, work});
     match(route);
   });
   return work;

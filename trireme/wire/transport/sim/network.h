@@ -33,8 +33,11 @@ class SimNetwork {
   int num_ranks() const { return num_ranks_; }
   const std::shared_ptr<Failure>& failure() const { return failure_; }
 
-  WorkPtr send(const Route& route, std::span<const std::byte> data);
-  WorkPtr recv(const Route& route, Placement place);
+  WorkPtr send(const Route& route, std::span<const std::byte> data, const Envelope& envelope);
+  WorkPtr recv(const Route& route, Placement place, Inspection inspect);
+
+  /// What `rank` has heard.
+  NoteBoard& notes(int rank) { return notes_[rank]; }
 
   /// Of a rank, once; none where memory is not shared.
   std::map<int, Descriptor> take_local_sockets(int rank);
@@ -68,6 +71,7 @@ class SimNetwork {
   const SimOptions options_;
   const std::shared_ptr<Failure> failure_;  // shared with the works
   std::mt19937_64 random_;
+  std::vector<NoteBoard> notes_;  ///< By rank.
   std::map<Route, Traffic> traffic_;
   std::set<int> gone_;                    ///< Ranks that said goodbye.
   std::vector<PendingWorkPtr> goodbyes_;  ///< Works that wait for the other ranks' goodbye.

@@ -9,7 +9,7 @@
 namespace trireme::transport {
 namespace {
 
-class SimEndpoint final : public Endpoint {
+class SimEndpoint final : public Endpoint, private Notes {
  public:
   SimEndpoint(std::shared_ptr<internal::SimNetwork> network, int rank)
       : network_(std::move(network)),
@@ -20,17 +20,19 @@ class SimEndpoint final : public Endpoint {
   int rank() const override { return rank_; }
   int world_size() const override { return network_->num_ranks(); }
 
-  WorkPtr send(int peer, Tag tag, std::span<const std::byte> data) override {
+  WorkPtr send(int peer, Tag tag, std::span<const std::byte> data,
+               const Envelope& envelope) override {
     check_peer(peer, *this);
-    return network_->send({rank_, peer, tag}, data);
+    return network_->send({rank_, peer, tag}, data, envelope);
   }
 
-  WorkPtr recv(int peer, Tag tag, Placement place) override {
+  WorkPtr recv(int peer, Tag tag, Placement place, Inspection inspect) override {
     check_peer(peer, *this);
-    return network_->recv({peer, rank_, tag}, std::move(place));
+    return network_->recv({peer, rank_, tag}, std::move(place), std::move(inspect));
   }
 
   LocalPeers& local_peers() override { return local_peers_; }
+  Notes& notes() override { return *this; }
 
   void poison(const Error& error) override {
     Error named = flattened(error);
@@ -44,6 +46,15 @@ class SimEndpoint final : public Endpoint {
   }
 
  private:
+  void tell(int peer, Tag tag, const Envelope& note) override {
+    check_peer(peer, *this);
+    network_->notes(peer).put(rank_, tag, note);
+  }
+
+  std::optional<Envelope> heard(int peer, Tag tag) const override {
+    return network_->notes(rank_).get(peer, tag);
+  }
+
   const std::shared_ptr<internal::SimNetwork> network_;  // shared by the endpoints of the world
   const int rank_;
   LocalPeers local_peers_;

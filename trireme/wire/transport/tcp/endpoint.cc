@@ -29,27 +29,35 @@ TcpEndpoint::TcpEndpoint(int rank, std::vector<Descriptor> sockets,
   for (int peer = 0; peer < world_size_; ++peer) {
     if (peer == rank_) continue;
     poller_.add(sockets[peer], static_cast<std::uint64_t>(peer));
-    peers_.try_emplace(peer, peer, std::move(sockets[peer]));
+    peers_.try_emplace(peer, peer, std::move(sockets[peer]), board_);
   }
   thread_.emplace("tcp rank " + std::to_string(rank_), [this] { serve(); });
 }
 
 // ---- Any thread
 
-WorkPtr TcpEndpoint::send(int peer, Tag tag, std::span<const std::byte> data) {
-  return post_work(peer, [this, peer, tag, data](const PendingWorkPtr& work) {
-    if (peer != rank_) return peers_.at(peer).post_send(tag, {data, work});
-    to_self_[tag].sends.push_back({data, work});
+WorkPtr TcpEndpoint::send(int peer, Tag tag, std::span<const std::byte> data,
+                          const Envelope& envelope) {
+  return post_work(peer, [this, peer, tag, data, envelope](const PendingWorkPtr& work) {
+    if (peer != rank_) return peers_.at(peer).post_send(tag, {data, envelope, work});
+    to_self_[tag].sends.push_back({data, envelope, work});
     send_to_self(tag);
   });
 }
 
-WorkPtr TcpEndpoint::recv(int peer, Tag tag, Placement place) {
-  return post_work(peer, [this, peer, tag, place = std::move(place)](const PendingWorkPtr& work) {
-    if (peer != rank_) return peers_.at(peer).post_recv(tag, {place, work});
-    to_self_[tag].recvs.push_back({place, work});
+WorkPtr TcpEndpoint::recv(int peer, Tag tag, Placement place, Inspection inspect) {
+  return post_work(peer, [this, peer, tag, place = std::move(place),
+                          inspect = std::move(inspect)](const PendingWorkPtr& work) {
+    if (peer != rank_) return peers_.at(peer).post_recv(tag, {place, inspect, work});
+    to_self_[tag].recvs.push_back({place, inspect, work});
     send_to_self(tag);
   });
+}
+
+void TcpEndpoint::tell(int peer, Tag tag, const Envelope& note) {
+  check_peer(peer, *this);
+  if (peer == rank_) return board_.put(peer, tag, note);
+  poller_.post([this, peer, tag, note] { attempt([&] { peers_.at(peer).tell(tag, note); }); });
 }
 
 WorkPtr TcpEndpoint::post_work(int peer, std::function<void(const PendingWorkPtr&)> start) {

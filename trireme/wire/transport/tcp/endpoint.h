@@ -15,7 +15,7 @@ namespace trireme::transport::internal {
 /// Endpoint over one connection to each other rank, all served by one thread.
 ///
 /// Public functions post to that thread; the rest is confined to it.
-class TcpEndpoint final : public Endpoint {
+class TcpEndpoint final : public Endpoint, private Notes {
  public:
   using OnAbandon = std::function<void(const Error&)>;
 
@@ -28,8 +28,10 @@ class TcpEndpoint final : public Endpoint {
 
   int rank() const override { return rank_; }
   int world_size() const override { return world_size_; }
-  WorkPtr send(int peer, Tag tag, std::span<const std::byte> data) override;
-  WorkPtr recv(int peer, Tag tag, Placement place) override;
+  WorkPtr send(int peer, Tag tag, std::span<const std::byte> data,
+               const Envelope& envelope) override;
+  WorkPtr recv(int peer, Tag tag, Placement place, Inspection inspect) override;
+  Notes& notes() override { return *this; }
   void poison(const Error& error) override;
   LocalPeers& local_peers() override { return local_peers_; }
   std::shared_ptr<Failure> shared_failure() const override { return failure_; }
@@ -43,6 +45,9 @@ class TcpEndpoint final : public Endpoint {
     Deadline start;
     std::optional<Error> error;
   };
+
+  void tell(int peer, Tag tag, const Envelope& note) override;
+  std::optional<Envelope> heard(int peer, Tag tag) const override { return board_.get(peer, tag); }
 
   WorkPtr post_work(int peer, std::function<void(const PendingWorkPtr&)> start);
 
@@ -68,6 +73,7 @@ class TcpEndpoint final : public Endpoint {
   const int world_size_;
   const std::shared_ptr<Failure> failure_;  // shared with the works
   LocalPeers local_peers_;
+  NoteBoard board_;
   Poller poller_;
   std::map<int, Peer> peers_;
   std::map<Tag, Stream> to_self_;

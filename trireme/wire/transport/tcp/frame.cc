@@ -10,12 +10,18 @@ namespace trireme::transport::internal {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x4d'45'52'54;  // `TREM`
-constexpr std::uint16_t kVersion = 1;
+constexpr std::uint16_t kVersion = 2;
+
+bool may_have_envelope(const Frame& frame) {
+  return frame.kind == FrameKind::kNote || (frame.kind == FrameKind::kData && frame.offset == 0);
+}
 
 bool is_consistent(const Frame& frame) {
+  if (frame.envelope != Envelope{} && !may_have_envelope(frame)) return false;
   switch (frame.kind) {
     case FrameKind::kCredit:
     case FrameKind::kGoodbye:
+    case FrameKind::kNote:
       return frame.payload_bytes == 0 && frame.message_bytes == 0 && frame.offset == 0;
     case FrameKind::kPoison:
       return frame.payload_bytes <= kMaxPoison && frame.message_bytes == 0 && frame.offset == 0;
@@ -42,7 +48,8 @@ FrameHeader to_bytes(const Frame& frame) {
       .integer(frame.offset);
   const std::vector<std::byte> written = writer.take();
   FrameHeader header{};
-  std::copy(written.begin(), written.end(), header.begin());
+  const auto rest = std::copy(written.begin(), written.end(), header.begin());
+  std::copy(frame.envelope.begin(), frame.envelope.end(), rest);
   return header;
 }
 
@@ -57,9 +64,9 @@ Frame parse_frame(const FrameHeader& header) {
   frame.payload_bytes = reader.integer<std::uint64_t>();
   frame.message_bytes = reader.integer<std::uint64_t>();
   frame.offset = reader.integer<std::uint64_t>();
-  const auto zeros = reader.integer<std::uint64_t>() | reader.integer<std::uint64_t>();
+  for (std::byte& byte : frame.envelope) byte = std::byte{reader.integer<std::uint8_t>()};
   reader.finish();
-  if (magic != kMagic || version != kVersion || zeros != 0 || !is_consistent(frame)) {
+  if (magic != kMagic || version != kVersion || !is_consistent(frame)) {
     throw Error(ErrorKind::kCorruptData, "bytes that are no frame of this version");
   }
   return frame;

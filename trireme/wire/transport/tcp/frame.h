@@ -14,12 +14,13 @@ enum class FrameKind : std::uint16_t {
   kData,        ///< A segment of a message, sent against a credit.
   kPoison,      ///< The world has failed; payload = the error (error_form.h).
   kGoodbye,     ///< Orderly end: nothing but poison follows.
+  kNote,        ///< The envelope is all there is to say (notes.h).
 };
 
 /// What precedes a payload on a connection.
 ///
-/// On the wire, 64 bytes, little-endian: magic 4, version 2, kind 2, tag 8, sequence 8,
-/// payload_bytes 8, message_bytes 8, offset 8, zeros 16.
+/// On the wire, 80 bytes, little-endian: magic 4, version 2, kind 2, tag 8, sequence 8,
+/// payload_bytes 8, message_bytes 8, offset 8, envelope 32.
 struct Frame {
   FrameKind kind = FrameKind::kCredit;
   Tag tag = 0;
@@ -27,11 +28,12 @@ struct Frame {
   std::uint64_t payload_bytes = 0;  ///< That follow the header.
   std::uint64_t message_bytes = 0;  ///< Data: size of the whole message.
   std::uint64_t offset = 0;         ///< Data: where in the message the payload belongs.
+  Envelope envelope{};              ///< Of a note, and of a message's first segment; else zeros.
 
   bool operator==(const Frame&) const = default;
 };
 
-inline constexpr std::size_t kHeaderBytes = 64;
+inline constexpr std::size_t kHeaderBytes = 80;
 using FrameHeader = std::array<std::byte, kHeaderBytes>;
 
 /// Longest payload of data: between segments control frames get their turn. Messages do not: one

@@ -56,7 +56,8 @@ bool FrameWriter::start_next() {
   start({.kind = FrameKind::kData,
          .tag = message.tag,
          .message_bytes = message.send.data.size(),
-         .offset = message.offset},
+         .offset = message.offset,
+         .envelope = message.offset == 0 ? message.send.envelope : Envelope{}},
         segment);
   message.offset += segment.size();
   return true;

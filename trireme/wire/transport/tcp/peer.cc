@@ -23,6 +23,11 @@ void Peer::post_recv(Tag tag, PostedRecv recv) {
   writer_.queue_control({.kind = FrameKind::kCredit, .tag = tag});
 }
 
+void Peer::tell(Tag tag, const Envelope& note) {
+  if (has_said_goodbye_ || is_abandoned_) return;
+  writer_.queue_control({.kind = FrameKind::kNote, .tag = tag, .envelope = note});
+}
+
 void Peer::take_credit(Tag tag) {
   const auto found = streams_.try_emplace(tag).first;
   Stream& stream = found->second;
@@ -77,6 +82,8 @@ void Peer::end_frame(const Frame& frame) {
     case FrameKind::kData:
       if (!is_abandoned_) end_data(frame);
       return;
+    case FrameKind::kNote:
+      return notes_.put(rank_, frame.tag, frame.envelope);
     case FrameKind::kPoison: {
       const Error error = error_from_bytes(poison_);
       has_poisoned_ = true;
@@ -105,7 +112,8 @@ void Peer::begin_message(const Frame& frame) {
   }
   Stream& stream = found->second;
   try {
-    const std::span<std::byte> memory = place_message(stream.recvs.front(), frame.message_bytes);
+    const std::span<std::byte> memory =
+        place_message(stream.recvs.front(), frame.message_bytes, frame.envelope);
     incoming_ = {frame.tag, memory, std::move(stream.recvs.front().work), 0};
   } catch (Error& error) {
     error.add({.peer = rank_});

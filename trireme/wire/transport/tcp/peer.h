@@ -26,11 +26,15 @@ namespace trireme::transport::internal {
 // clang-format on
 class Peer final : private FrameHandler {
  public:
-  Peer(int rank, Descriptor socket) : rank_(rank), socket_(std::move(socket)) {}
+  /// notes   outlives it.
+  Peer(int rank, Descriptor socket, NoteBoard& notes)
+      : rank_(rank), socket_(std::move(socket)), notes_(notes) {}
 
   // Throw kPeerLost where the peer has said goodbye.
   void post_send(Tag tag, PostedSend send);
   void post_recv(Tag tag, PostedRecv recv);
+
+  void tell(Tag tag, const Envelope& note);
 
   void say_goodbye() { writer_.queue_control({.kind = FrameKind::kGoodbye}); }
 
@@ -74,6 +78,7 @@ class Peer final : private FrameHandler {
 
   const int rank_;
   Descriptor socket_;
+  NoteBoard& notes_;
   FrameReader reader_;
   FrameWriter writer_;
   std::map<Tag, Stream> streams_;  ///< None of them empty.

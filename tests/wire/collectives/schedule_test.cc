@@ -1,0 +1,320 @@
+// Every generator makes schedules that check_schedules accepts, for every rank count and size, and
+// it refuses those that are broken.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/wire/transport/ranks.h"
+#include "trireme/wire/collectives/eligible.h"
+#include "trireme/wire/collectives/schedule/builder.h"
+#include "trireme/wire/collectives/schedule/check.h"
+#include "trireme/wire/collectives/schedule/generators.h"
+
+namespace trireme::collectives::test {
+namespace {
+
+using testing::HasSubstr;
+using transport::test::error_of_call;
+using Make = std::function<Schedule(const Setting&)>;
+
+constexpr int kMaxRanks = 17;
+constexpr std::int64_t kCounts[] = {0, 1, 15, 16, 17, 100, 515};
+
+std::vector<Schedule> schedules_of(int num_ranks, std::int64_t count, const Make& make) {
+  std::vector<Schedule> schedules;
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    schedules.push_back(
+        make({.num_ranks = num_ranks, .rank = rank, .count = count, .segment = 24}));
+  }
+  return schedules;
+}
+
+void expect_right(const std::vector<Schedule>& schedules, const Goal& goal) {
+  EXPECT_NO_THROW(check_schedules(schedules, goal)) << schedules.size() << " ranks";
+}
+
+void expect_all_reduce(const Make& make, Bits bits) {
+  for (int n = 1; n <= kMaxRanks; ++n) {
+    for (const std::int64_t count : kCounts) {
+      SCOPED_TRACE(std::to_string(count) + " elements");
+      expect_right(schedules_of(n, count, make), all_reduce_goal(n, count, bits));
+    }
+  }
+}
+
+/// Parts of random sizes, some of them empty, some elements in none, in no order.
+std::vector<Chunk> random_parts(int num_ranks, std::int64_t count, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<Chunk> parts(num_ranks);
+  std::int64_t at = 0;
+  for (int i = 0; i < num_ranks; ++i) {
+    const auto gap = static_cast<std::int64_t>(random() % 3);
+    const auto size = static_cast<std::int64_t>(random() % (2 * count / num_ranks + 1));
+    const std::int64_t begin = std::min(count, at + gap);
+    parts[(i * 5 + 3) % num_ranks].begin = begin;
+    at = std::min(count, begin + size);
+    parts[(i * 5 + 3) % num_ranks].end = at;
+  }
+  return parts;
+}
+
+TEST(Schedules, OneShotAndTwoHopRoundOnce) {
+  expect_all_reduce(one_shot_all_reduce, Bits::kRoundedOnce);
+  expect_all_reduce(two_hop_all_reduce, Bits::kRoundedOnce);
+}
+
+TEST(Schedules, HalvingDoublingIsTheTreeForEveryRankCount) {
+  expect_all_reduce(halving_doubling_all_reduce, Bits::kTree);
+}
+
+TEST(Schedules, ARingHasOneOrderPerElement) {
+  expect_all_reduce(ring_all_reduce, Bits::kAny);
+  const Goal canonical = all_reduce_goal(4, 100, Bits::kTree);
+  const std::vector<Schedule> ring = schedules_of(4, 100, ring_all_reduce);
+  EXPECT_THAT(error_of_call([&] { check_schedules(ring, canonical); }).message(),
+              HasSubstr("ends as (((1:0+2:0)+3:0)+0:0)"));
+}
+
+TEST(Schedules, TwoLevelIsTheTreeWhereHostsAreSubtrees) {
+  for (int n = 1; n <= kMaxRanks; ++n) {
+    for (int per_host = 1; per_host <= n; ++per_host) {
+      if (n % per_host != 0) continue;
+      const bool is_subtree = std::has_single_bit(static_cast<unsigned>(per_host)) || per_host == n;
+      const Make make = [&](const Setting& setting) {
+        return two_level_all_reduce(setting, per_host);
+      };
+      for (const std::int64_t count : kCounts) {
+        SCOPED_TRACE(std::to_string(per_host) + " per host, count " + std::to_string(count));
+        expect_right(schedules_of(n, count, make),
+                     all_reduce_goal(n, count, is_subtree ? Bits::kTree : Bits::kAny));
+      }
+    }
+  }
+}
+
+TEST(Schedules, RootedOnesForEveryRoot) {
+  for (int n = 1; n <= kMaxRanks; ++n) {
+    for (const std::int64_t count : kCounts) {
+      for (const int root : {0, n / 2, n - 1}) {
+        SCOPED_TRACE(std::to_string(count) + " elements, root " + std::to_string(root));
+        const auto expect = [&](auto make, const Goal& goal) {
+          const Make bound = [&](const Setting& setting) { return make(setting, root); };
+          expect_right(schedules_of(n, count, bound), goal);
+        };
+        expect(one_shot_reduce, reduce_goal(n, count, root));
+        expect(two_hop_reduce, reduce_goal(n, count, root));
+        expect(one_shot_broadcast, broadcast_goal(n, count, root));
+        expect(two_hop_broadcast, broadcast_goal(n, count, root));
+      }
+    }
+  }
+}
+
+TEST(Schedules, PartsOfAnySize) {
+  for (int n = 1; n <= kMaxRanks; ++n) {
+    for (const std::int64_t count : kCounts) {
+      for (const std::uint64_t seed : {1, 2, 3}) {
+        const std::vector<Chunk> parts = random_parts(n, count, seed * 1000 + n);
+        SCOPED_TRACE(std::to_string(count) + " elements, seed " + std::to_string(seed));
+        const auto expect = [&](auto make, const Goal& goal) {
+          const Make bound = [&](const Setting& setting) { return make(setting, parts); };
+          expect_right(schedules_of(n, count, bound), goal);
+        };
+        expect(direct_reduce_scatter, reduce_scatter_goal(count, parts, Bits::kRoundedOnce));
+        expect(ring_reduce_scatter, reduce_scatter_goal(count, parts, Bits::kAny));
+        expect(direct_all_gather, all_gather_goal(count, parts));
+        expect(ring_all_gather, all_gather_goal(count, parts));
+      }
+    }
+  }
+}
+
+TEST(Schedules, AllToAllOfAnySizes) {
+  std::mt19937_64 random(7);
+  for (int n = 1; n <= kMaxRanks; ++n) {
+    std::vector<std::vector<std::int64_t>> elements(n, std::vector<std::int64_t>(n));
+    for (auto& row : elements) {
+      for (std::int64_t& size : row) size = random() % 3 == 0 ? 0 : random() % 40;
+    }
+    const Make make = [&](const Setting& setting) {
+      Exchange exchange{.send_elements = elements[setting.rank]};
+      for (const auto& row : elements) exchange.recv_elements.push_back(row[setting.rank]);
+      return all_to_all_schedule(setting, exchange);
+    };
+    expect_right(schedules_of(n, 0, make), all_to_all_goal(elements));
+  }
+}
+
+TEST(Schedules, BarriersHearOfEveryRank) {
+  for (int n = 1; n <= kMaxRanks; ++n) {
+    expect_right(schedules_of(n, 1, barrier_schedule), barrier_goal(n));
+  }
+}
+
+TEST(Schedules, HaveATextForm) {
+  const Setting setting{.num_ranks = 2, .rank = 0, .count = 40, .segment = 16};
+  EXPECT_EQ(to_text(two_hop_all_reduce(setting)),
+            "0: send data[16, 32) to 1\n"
+            "1: send data[32, 40) to 1\n"
+            "2: recv scratch[0, 16) from 1\n"
+            "3: reduce data[0, 16) = data[0, 16), scratch[0, 16) after 2\n"
+            "4: send data[0, 16) to 1 after 3\n"
+            "5: recv data[16, 32) from 1 after 0\n"
+            "6: recv data[32, 40) from 1 after 1\n");
+}
+
+// ---- Broken ones
+
+class BrokenSchedule : public testing::Test {
+ protected:
+  void expect_refused(const std::string& problem) {
+    const Error error = error_of_call([&] { check_schedules(schedules, goal); });
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+    EXPECT_THAT(error.message(), HasSubstr(problem));
+  }
+
+  std::vector<Step>& steps(int rank) { return schedules[rank].steps; }
+
+  std::vector<Schedule> schedules = schedules_of(2, 40, two_hop_all_reduce);
+  Goal goal = all_reduce_goal(2, 40, Bits::kRoundedOnce);
+};
+
+TEST_F(BrokenSchedule, IsRightBefore) { expect_right(schedules, goal); }
+
+TEST_F(BrokenSchedule, ReceivesIntoWhatIsBeingSent) {
+  ASSERT_EQ(steps(0)[4].kind, StepKind::kRecv);
+  steps(0)[4].after.clear();
+  expect_refused("rank 0 is wrong: step 4 (recv data[16, 40) from 1) may run while step 0 (send");
+}
+
+TEST_F(BrokenSchedule, SendsBeforeTheReduce) {
+  ASSERT_EQ(steps(0)[3].kind, StepKind::kSend);
+  steps(0)[3].after.clear();
+  expect_refused("step 3 (send data[0, 16) to 1) may run while step 2 (reduce");
+}
+
+TEST_F(BrokenSchedule, LacksARecv) {
+  steps(1).pop_back();
+  expect_refused("rank 0 is wrong: step 3 (send data[0, 16) to 1 after 2) never ends");
+}
+
+TEST_F(BrokenSchedule, HasOtherSizes) {
+  steps(1).back().target.end -= 1;
+  expect_refused("meets step 4 (recv data[0, 15) from 0");
+}
+
+TEST_F(BrokenSchedule, WaitsInACircle) {
+  for (const int rank : {0, 1}) {
+    ScheduleBuilder builder;
+    const Range data{Place::kData, 0, 40};
+    const Range other = builder.scratch(40);
+    builder.recv(1 - rank, other);
+    builder.copy(data, other);
+    builder.send(1 - rank, data);
+    schedules[rank] = builder.take();
+  }
+  expect_refused("never ends: a deadlock");
+}
+
+TEST_F(BrokenSchedule, SwapsSources) {
+  std::swap(steps(1)[2].sources[0], steps(1)[2].sources[1]);
+  expect_refused("rank 0 is wrong: element 16 ends as round(1:16+0:16)");
+}
+
+TEST_F(BrokenSchedule, ReadsUnwrittenScratch) {
+  schedules[0].scratch_elements += 16;
+  steps(0)[2].sources[1] = {Place::kScratch, 16, 32};
+  expect_refused("reads what nothing has written");
+}
+
+TEST_F(BrokenSchedule, NamesWhatIsNotThere) {
+  const std::vector<Schedule> right = schedules;
+  const auto expect = [&](const std::function<void(Step&)>& damage, const std::string& problem) {
+    schedules = right;
+    damage(steps(0)[2]);
+    expect_refused(problem);
+  };
+  expect([](Step& step) { step.sources.clear(); }, "too many sources, or too few");
+  expect([](Step& step) { step.target.end = 41; }, "memory that is not there or of other sizes");
+  expect([](Step& step) { step.target = {Place::kData, 2, 18}; }, "writes a part of what it reads");
+  expect([](Step& step) { step.after = {2}; }, "is after a later step");
+  schedules = right;
+  steps(0)[0].peer = 2;
+  expect_refused("has no such peer");
+}
+
+TEST_F(BrokenSchedule, ForgetsARank) {
+  schedules = schedules_of(3, 1, barrier_schedule);
+  goal = barrier_goal(3);
+  expect_right(schedules, goal);
+  for (Schedule& schedule : schedules) schedule.steps.resize(3);  // one round of two
+  expect_refused("element 0 ends as (0:0+2:0)");
+}
+
+// ---- What is eligible
+
+TEST(Eligible, FollowsFromOrderAndType) {
+  using enum Algorithm;
+  const auto names = [](const Description& task, int ranks_per_host = 1) {
+    std::string text;
+    for (const Algorithm algorithm : eligible_algorithms(task, ranks_per_host)) {
+      text += std::string(to_text(algorithm)) + " ";
+    }
+    return text;
+  };
+  Description task{.operation = Operation::kAllReduce, .dtype = Dtype::kF32, .group_size = 8};
+  EXPECT_EQ(names(task), "one_shot two_hop halving_doubling ");
+  EXPECT_EQ(names(task, 4), "one_shot two_hop halving_doubling two_level ");
+  EXPECT_EQ(names(task, 8), "one_shot two_hop halving_doubling ");
+  task.group_size = 12;
+  EXPECT_EQ(names(task, 3), "one_shot two_hop halving_doubling ");
+  task.order = Order::kAny;
+  EXPECT_EQ(names(task, 3), "one_shot two_hop halving_doubling ring two_level ");
+  task.dtype = Dtype::kBf16;
+  EXPECT_EQ(names(task), "one_shot two_hop halving_doubling ring ");
+  task.order = Order::kCanonical;
+  EXPECT_EQ(names(task), "one_shot two_hop ");
+  task.reduce = kernels::ReduceOp::kMax;
+  EXPECT_EQ(names(task), "one_shot two_hop halving_doubling ");
+  task.reduce = kernels::ReduceOp::kAverage;
+  task.dtype = Dtype::kF64;
+  EXPECT_EQ(names(task), "one_shot two_hop ");
+  task.dtype = Dtype::kI32;
+  EXPECT_EQ(names(task), "");
+  task.reduce = kernels::ReduceOp::kSum;
+  EXPECT_EQ(names(task), "one_shot two_hop halving_doubling ring ");
+  task.operation = Operation::kReduceScatter;
+  EXPECT_EQ(names(task), "two_hop ring ");
+  EXPECT_THAT(error_of_call([&] { check_eligible(kOneShot, task); }).message(),
+              HasSubstr("one_shot cannot do operation 0: reduce_scatter of 0 i32 among 12 ranks in "
+                        "canonical order; these can: two_hop, ring"));
+}
+
+TEST(Eligible, NamesReadBack) {
+  for (int i = 0; i < kNumAlgorithms; ++i) {
+    const auto algorithm = static_cast<Algorithm>(i);
+    EXPECT_EQ(parse_algorithm(to_text(algorithm)), algorithm);
+  }
+  EXPECT_EQ(parse_order(to_text(Order::kAny)), Order::kAny);
+  EXPECT_FALSE(parse_algorithm("two hops").has_value());
+  EXPECT_FALSE(parse_order("").has_value());
+}
+
+TEST(Eligible, HostsOfEqualSizeInARow) {
+  EXPECT_EQ(common_ranks_per_host({0, 0, 1, 1, 5, 5}), 2);
+  EXPECT_EQ(common_ranks_per_host({0, 0, 0}), 3);
+  EXPECT_EQ(common_ranks_per_host({0, 0, 1}), 1);
+  EXPECT_EQ(common_ranks_per_host({0, 1, 0, 1}), 1);
+  EXPECT_EQ(common_ranks_per_host({0, 0, 1, 1, 0, 0}), 1);
+  EXPECT_EQ(common_ranks_per_host({0, 0, 1, 2}), 1);
+  EXPECT_EQ(common_ranks_per_host({}), 1);
+}
+
+}  // namespace
+}  // namespace trireme::collectives::test

@@ -1,0 +1,156 @@
+// Neighbours first: at distance d = 1, 2, 4, ... the ranks r and r + d, which have the same part of
+// the data, each combined over its d neighbours, exchange halves: one keeps the lower half, the
+// other the upper one, combined over 2d ranks. Afterwards the way back spreads the results. Four
+// ranks, data `abcd`; (01) is combined over ranks 0 and 1:
+//
+//     rank 0   ab(01)   a(0123)   ab   abcd
+//     rank 1   cd(01)   c(0123)   cd   abcd
+//     rank 2   ab(23)   b(0123)   ab   abcd
+//     rank 3   cd(23)   d(0123)   cd   abcd
+//
+// This is THE tree. Where it has a left side of L ranks and a shorter right one, each rank on the
+// right gives its part to those on the left who have the same elements, and gets the results back
+// from them. Three ranks: 0 and 1 exchange halves; 2 gives one half to 0, the other to 1.
+
+#include <algorithm>
+#include <bit>
+
+#include "trireme/wire/collectives/schedule/builder.h"
+#include "trireme/wire/collectives/schedule/generators.h"
+
+namespace trireme::collectives {
+namespace {
+
+/// Ranks [first, first + count): a subtree.
+struct Block {
+  int first;
+  int count;
+
+  bool has(int rank) const { return rank >= first && rank < first + count; }
+  Block left() const {
+    return {first, static_cast<int>(std::bit_floor(static_cast<unsigned>(count) - 1))};
+  }
+  Block right() const { return {first + left().count, count - left().count}; }
+  bool is_even() const { return left().count == right().count; }
+  Block side_of(int rank) const { return left().has(rank) ? left() : right(); }
+};
+
+constexpr std::int64_t kUnit = 16;  // elements: halves keep the alignment of chunks
+
+Chunk half_of(const Chunk& chunk, bool is_upper) {
+  const std::int64_t middle =
+      std::min(chunk.end, chunk.begin + (chunk.size() / 2 + kUnit - 1) / kUnit * kUnit);
+  return is_upper ? Chunk{middle, chunk.end} : Chunk{chunk.begin, middle};
+}
+
+Chunk common_part(const Chunk& a, const Chunk& b) {
+  const std::int64_t begin = std::max(a.begin, b.begin);
+  return {begin, std::max(begin, std::min(a.end, b.end))};
+}
+
+class HalvingDoubling {
+ public:
+  explicit HalvingDoubling(const Setting& setting) : setting_(setting) {}
+
+  Schedule make() {
+    const Block all{0, setting_.num_ranks};
+    gather_in(all);
+    spread_out(all);
+    return builder_.take();
+  }
+
+ private:
+  /// The elements of which `rank` has the combination over `block` after its merge.
+  Chunk owned(const Block& block, int rank) const {
+    if (block.count == 1) return {0, setting_.count};
+    const Chunk before = owned(block.side_of(rank), rank);
+    if (block.is_even()) return half_of(before, block.right().has(rank));
+    return block.left().has(rank) ? before : Chunk{before.begin, before.begin};
+  }
+
+  void gather_in(const Block& block) {
+    if (block.count == 1) return;
+    const Block side = block.side_of(setting_.rank);
+    gather_in(side);
+    if (block.is_even()) {
+      exchange_halves(block);
+    } else {
+      give_to_left(block);
+    }
+  }
+
+  int partner(const Block& block) const {
+    const int distance = block.left().count;
+    return block.left().has(setting_.rank) ? setting_.rank + distance : setting_.rank - distance;
+  }
+
+  void exchange_halves(const Block& block) {
+    const bool is_upper = block.right().has(setting_.rank);
+    const Chunk before = owned(block.side_of(setting_.rank), setting_.rank);
+    send(partner(block), half_of(before, !is_upper));
+    recv_and_merge(partner(block), half_of(before, is_upper));
+  }
+
+  void give_to_left(const Block& block) {
+    for_pairs(block, [&](int peer, const Chunk& part) {
+      block.right().has(setting_.rank) ? send(peer, part) : recv_and_merge(peer, part);
+    });
+  }
+
+  void spread_out(const Block& block) {
+    if (block.count == 1) return;
+    if (block.is_even()) {
+      send(partner(block), owned(block, setting_.rank));
+      recv(partner(block), owned(block, partner(block)));
+    } else {
+      for_pairs(block, [&](int peer, const Chunk& part) {
+        block.right().has(setting_.rank) ? recv(peer, part) : send(peer, part);
+      });
+    }
+    spread_out(block.side_of(setting_.rank));
+  }
+
+  /// Ranks of the other side of an uneven block and the elements that both have.
+  template <typename Act>
+  void for_pairs(const Block& block, Act act) const {
+    const Block own = block.side_of(setting_.rank);
+    const Block other = own.first == block.first ? block.right() : block.left();
+    for (int i = 0; i < other.count; ++i) {
+      const int peer = other.first + (setting_.rank + i) % other.count;
+      act(peer, common_part(owned(own, setting_.rank), owned(other, peer)));
+    }
+  }
+
+  void send(int peer, const Chunk& part) {
+    for (const Range& segment : segments_of(internal::data_range(part), setting_.segment)) {
+      builder_.send(peer, segment);
+    }
+  }
+
+  void recv(int peer, const Chunk& part) {
+    for (const Range& segment : segments_of(internal::data_range(part), setting_.segment)) {
+      builder_.recv(peer, segment);
+    }
+  }
+
+  void recv_and_merge(int peer, const Chunk& part) {
+    const std::vector<Range> own = segments_of(internal::data_range(part), setting_.segment);
+    const std::vector<Range> others = segments_of(builder_.scratch(part.size()), setting_.segment);
+    for (const Range& segment : others) builder_.recv(peer, segment);
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      const bool is_left = setting_.rank < peer;
+      builder_.reduce(own[i], {is_left ? own[i] : others[i], is_left ? others[i] : own[i]});
+    }
+  }
+
+  const Setting setting_;
+  ScheduleBuilder builder_;
+};
+
+}  // namespace
+
+Schedule halving_doubling_all_reduce(const Setting& setting) {
+  return HalvingDoubling(setting).make();
+}
+
+}  // namespace trireme::collectives

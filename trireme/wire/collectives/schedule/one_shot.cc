@@ -1,0 +1,69 @@
+// Everybody sends its data to everybody who needs it, each combines for itself. Three ranks:
+//
+//     rank 0 has a          sends a to 1 and 2     combines a, b, c by the tree
+//     rank 1 has b          sends b to 2 and 0     likewise
+//     rank 2 has c          sends c to 0 and 1     likewise
+
+#include "trireme/wire/collectives/schedule/builder.h"
+#include "trireme/wire/collectives/schedule/generators.h"
+
+namespace trireme::collectives {
+namespace {
+
+/// Receives the data of all others and combines it with the own.
+void collect(ScheduleBuilder& builder, const Setting& setting) {
+  const Range data = internal::data_range({0, setting.count});
+  std::vector<Range> slots(setting.num_ranks, data);
+  for (const int peer : internal::peers_of(setting)) slots[peer] = builder.scratch(setting.count);
+  for (const Range& segment : segments_of(data, setting.segment)) {
+    for (const int peer : internal::peers_of(setting)) {
+      builder.recv(peer, part_of(slots[peer], segment.begin, segment.end));
+    }
+  }
+  for (const Range& segment : segments_of(data, setting.segment)) {
+    std::vector<Range> sources;
+    for (const Range& slot : slots) sources.push_back(part_of(slot, segment.begin, segment.end));
+    builder.reduce(segment, sources);
+  }
+}
+
+void send_data(ScheduleBuilder& builder, const Setting& setting, const std::vector<int>& peers) {
+  const Range data = internal::data_range({0, setting.count});
+  for (const Range& segment : segments_of(data, setting.segment)) {
+    for (const int peer : peers) builder.send(peer, segment);
+  }
+}
+
+}  // namespace
+
+Schedule one_shot_all_reduce(const Setting& setting) {
+  ScheduleBuilder builder;
+  if (setting.num_ranks == 1) return builder.take();
+  send_data(builder, setting, internal::peers_of(setting));
+  collect(builder, setting);
+  return builder.take();
+}
+
+Schedule one_shot_reduce(const Setting& setting, int root) {
+  ScheduleBuilder builder;
+  if (setting.num_ranks == 1) return builder.take();
+  if (setting.rank == root) {
+    collect(builder, setting);
+  } else {
+    send_data(builder, setting, {root});
+  }
+  return builder.take();
+}
+
+Schedule one_shot_broadcast(const Setting& setting, int root) {
+  ScheduleBuilder builder;
+  if (setting.rank == root) {
+    send_data(builder, setting, internal::peers_of(setting));
+    return builder.take();
+  }
+  const Range data = internal::data_range({0, setting.count});
+  for (const Range& segment : segments_of(data, setting.segment)) builder.recv(root, segment);
+  return builder.take();
+}
+
+}  // namespace trireme::collectives

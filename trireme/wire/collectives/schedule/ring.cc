@@ -1,0 +1,87 @@
+// Each rank takes from the rank before it and gives to the one behind it. Chunk c starts on rank
+// c + 1 and is complete on rank c; then it goes round once more. Three ranks, data `abc`:
+//
+//     rank 0   sends c0     gets b2, sends b20     gets a: a120
+//     rank 1   sends a1     gets c0, sends c01     gets b: b201
+//     rank 2   sends b2     gets a1, sends a12     gets c: c012
+//
+// The order of a sum is that of the way, which differs between chunks.
+
+#include "trireme/wire/collectives/schedule/builder.h"
+#include "trireme/wire/collectives/schedule/generators.h"
+
+namespace trireme::collectives {
+namespace {
+
+using internal::data_range;
+
+class Ring {
+ public:
+  Ring(const Setting& setting, std::span<const Chunk> parts) : setting_(setting), parts_(parts) {}
+
+  void reduce_scatter() {
+    std::vector<Range> leaving = segments_of(part(-1), setting_.segment);
+    for (int step = 0; step < setting_.num_ranks - 1; ++step) {
+      const std::vector<Range> own = segments_of(part(-2 - step), setting_.segment);
+      const bool is_last = step == setting_.num_ranks - 2;
+      const std::vector<Range> arriving =
+          segments_of(builder_.scratch(part(-2 - step).size()), setting_.segment);
+      for (const Range& segment : leaving) builder_.send(at(1), segment);
+      for (const Range& segment : arriving) builder_.recv(at(-1), segment);
+      for (std::size_t i = 0; i < own.size(); ++i) {
+        builder_.reduce(is_last ? own[i] : arriving[i], {arriving[i], own[i]});
+      }
+      leaving = arriving;
+    }
+  }
+
+  void all_gather() {
+    for (int step = 0; step < setting_.num_ranks - 1; ++step) {
+      for (const Range& segment : segments_of(part(-step), setting_.segment)) {
+        builder_.send(at(1), segment);
+      }
+      for (const Range& segment : segments_of(part(-1 - step), setting_.segment)) {
+        builder_.recv(at(-1), segment);
+      }
+    }
+  }
+
+  Schedule take() { return builder_.take(); }
+
+ private:
+  /// The rank `distance` behind this one.
+  int at(int distance) const {
+    const int size = setting_.num_ranks;
+    return ((setting_.rank + distance) % size + size) % size;
+  }
+
+  Range part(int distance) const { return data_range(parts_[at(distance)]); }
+
+  const Setting setting_;
+  const std::span<const Chunk> parts_;
+  ScheduleBuilder builder_;
+};
+
+}  // namespace
+
+Schedule ring_all_reduce(const Setting& setting) {
+  const std::vector<Chunk> chunks = chunks_of(setting);
+  Ring ring(setting, chunks);
+  ring.reduce_scatter();
+  ring.all_gather();
+  return ring.take();
+}
+
+Schedule ring_reduce_scatter(const Setting& setting, std::span<const Chunk> parts) {
+  Ring ring(setting, parts);
+  ring.reduce_scatter();
+  return ring.take();
+}
+
+Schedule ring_all_gather(const Setting& setting, std::span<const Chunk> parts) {
+  Ring ring(setting, parts);
+  ring.all_gather();
+  return ring.take();
+}
+
+}  // namespace trireme::collectives

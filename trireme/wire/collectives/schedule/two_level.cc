@@ -1,0 +1,168 @@
+// Hosts of g ranks. Rank j of a host owns chunk j there and does two hops over it with the ranks j
+// of the other hosts (its rail), for which chunk j is cut once more, a piece per host. Two hosts of
+// two ranks, data `abcd`, chunk 0 = ab, chunk 1 = cd:
+//
+//     inside the hosts      rank 0 sums ab(01)   rank 1 sums cd(01)   2: ab(23)   3: cd(23)
+//     between them          rank 0 sums a, gets b from 2; rank 1 sums c, gets d from 3; ...
+//     inside the hosts      rank 0 gives ab to 1 and gets cd from it; ...
+//
+// If g is a power of two, the sums over the ranks of a host are subtrees of THE tree, and the hosts
+// are combined by the tree of what is above.
+
+#include "trireme/wire/collectives/schedule/builder.h"
+#include "trireme/wire/collectives/schedule/generators.h"
+
+namespace trireme::collectives {
+namespace {
+
+class TwoLevel {
+ public:
+  TwoLevel(const Setting& setting, int ranks_per_host)
+      : setting_(setting),
+        ranks_per_host_(ranks_per_host),
+        num_hosts_(setting.num_ranks / ranks_per_host),
+        host_(setting.rank / ranks_per_host),
+        local_(setting.rank % ranks_per_host) {}
+
+  Schedule make() {
+    send_inside();
+    const std::vector<Range> slots = slots_for(piece(host_, local_), num_hosts_, host_);
+    sum_inside();
+    for (const int host : other_hosts()) {
+      for (const Range& segment : segments(slots[host]))
+        builder_.recv(rank_at(host, local_), segment);
+    }
+    sum_between(slots);
+    collect_between();
+    recv_inside();
+    return builder_.take();
+  }
+
+ private:
+  int rank_at(int host, int local) const { return host * ranks_per_host_ + local; }
+
+  /// The piece of host `host` in chunk `local`.
+  Range piece(int host, int local) const {
+    const Chunk chunk = chunk_of(setting_.count, ranks_per_host_, local);
+    const Chunk part = chunk_of(chunk.size(), num_hosts_, host);
+    return {Place::kData, chunk.begin + part.begin, chunk.begin + part.end};
+  }
+
+  std::vector<Range> segments(const Range& range) const {
+    return segments_of(range, setting_.segment);
+  }
+
+  std::vector<int> other_hosts() const {
+    std::vector<int> result;
+    for (int i = 1; i < num_hosts_; ++i) result.push_back((host_ + i) % num_hosts_);
+    return result;
+  }
+
+  std::vector<int> other_locals() const {
+    std::vector<int> result;
+    for (int i = 1; i < ranks_per_host_; ++i) result.push_back((local_ + i) % ranks_per_host_);
+    return result;
+  }
+
+  /// The order in which pieces are summed inside: those that leave the host first.
+  std::vector<int> hosts_own_last() const {
+    std::vector<int> result = other_hosts();
+    result.push_back(host_);
+    return result;
+  }
+
+  /// Scratch for `range` from each of `count` sources, `range` itself for the own.
+  std::vector<Range> slots_for(const Range& range, int count, int own) {
+    std::vector<Range> slots(count, range);
+    for (int i = 0; i < count; ++i) {
+      if (i != own) slots[i] = builder_.scratch(range.size());
+    }
+    return slots;
+  }
+
+  void send_inside() {
+    for (const int host : hosts_own_last()) {
+      for (const int local : other_locals()) {
+        for (const Range& segment : segments(piece(host, local))) {
+          builder_.send(rank_at(host_, local), segment);
+        }
+      }
+    }
+  }
+
+  void reduce_segments(const Range& range, const std::vector<Range>& slots) {
+    std::int64_t begin = 0;
+    for (const Range& segment : segments(range)) {
+      std::vector<Range> sources;
+      for (const Range& slot : slots) {
+        sources.push_back(part_of(slot, begin, begin + segment.size()));
+      }
+      builder_.reduce(segment, sources);
+      begin += segment.size();
+    }
+  }
+
+  /// Sums chunk `local_` over the ranks of the host; pieces of other hosts leave.
+  void sum_inside() {
+    for (const int host : hosts_own_last()) {
+      const Range range = piece(host, local_);
+      const std::vector<Range> slots = slots_for(range, ranks_per_host_, local_);
+      for (const int local : other_locals()) {
+        for (const Range& segment : segments(slots[local])) {
+          builder_.recv(rank_at(host_, local), segment);
+        }
+      }
+      reduce_segments(range, slots);
+      if (host == host_) continue;
+      for (const Range& segment : segments(range)) builder_.send(rank_at(host, local_), segment);
+    }
+  }
+
+  void sum_between(const std::vector<Range>& slots) {
+    const Range own = piece(host_, local_);
+    reduce_segments(own, slots);
+    for (const Range& segment : segments(own)) {
+      for (const int host : other_hosts()) builder_.send(rank_at(host, local_), segment);
+      spread_inside(segment);
+    }
+  }
+
+  void spread_inside(const Range& segment) {
+    for (const int local : other_locals()) builder_.send(rank_at(host_, local), segment);
+  }
+
+  void collect_between() {
+    for (const int host : other_hosts()) {
+      for (const Range& segment : segments(piece(host, local_))) {
+        builder_.recv(rank_at(host, local_), segment);
+        spread_inside(segment);
+      }
+    }
+  }
+
+  /// In the order in which `sum_between` and `collect_between` send.
+  void recv_inside() {
+    for (const int local : other_locals()) {
+      const int peer = rank_at(host_, local);
+      for (const Range& segment : segments(piece(host_, local))) builder_.recv(peer, segment);
+      for (const int host : other_hosts()) {
+        for (const Range& segment : segments(piece(host, local))) builder_.recv(peer, segment);
+      }
+    }
+  }
+
+  const Setting setting_;
+  const int ranks_per_host_;
+  const int num_hosts_;
+  const int host_;
+  const int local_;  ///< Rank on the host.
+  ScheduleBuilder builder_;
+};
+
+}  // namespace
+
+Schedule two_level_all_reduce(const Setting& setting, int ranks_per_host) {
+  return TwoLevel(setting, ranks_per_host).make();
+}
+
+}  // namespace trireme::collectives
