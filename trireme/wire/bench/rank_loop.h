@@ -1,0 +1,15 @@
+#pragma once
+
+#include <filesystem>
+
+#include "trireme/wire/bench/contender.h"
+
+namespace trireme::bench {
+
+/// What a rank of a contestant does: reads orders from its pipe in `folder`, runs them, answers.
+/// Waits for orders asleep. Returns when who orders has closed the pipe.
+///
+/// Errors   kIo of the pipes; those of `measure`.
+void take_orders(const std::filesystem::path& folder, Contender& contender);
+
+}  // namespace trireme::bench
