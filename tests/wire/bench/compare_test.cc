@@ -68,7 +68,7 @@ class ScriptedContestant : public testing::Test {
   /// Answers every order with the number of iterations as times, and notes who ran.
   std::string answering() const {
     const std::string answer = to_text(Answer{.times_us = {7}});
-    return R"(exec 3>$0/answers.$1; while read -r line; do echo "$NAME $line" >>)" +
+    return R"(exec 3>$0/answers.$1; while read -r line && [ "$line" != end ]; do echo "$NAME $line" >>)" +
            folder_.string() + R"(/log; echo ')" + answer + R"(' >&3; done <$0/orders.$1)";
   }
 
@@ -111,7 +111,7 @@ TEST_F(ScriptedContestant, AProcessThatEndsIsNamed) {
 }
 
 TEST_F(ScriptedContestant, ABadEndIsNamed) {
-  const auto contestant = start("bad", "while read -r line; do :; done <$0/orders.$1; exit 4", 1);
+  const auto contestant = start("bad", "read -r line <$0/orders.$1; exit 4", 1);
   const Error error = error_of([&] { contestant->stop(); });
   EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);
   EXPECT_THAT(error.what(), HasSubstr("exit code 4"));

@@ -65,7 +65,7 @@ TEST(BenchMeasure, OurResultsAreRight) {
     for (const Operation operation :
          {Operation::kAllReduce, Operation::kReduceScatter, Operation::kAllGather,
           Operation::kBroadcast, Operation::kBarrier}) {
-      for (const std::int64_t bytes : {12, 2400}) {
+      for (const std::int64_t bytes : {24, 2400}) {
         const bool has_data = operation != Operation::kBarrier;
         const auto answers = answers_of(num_ranks, order_of(operation, has_data ? bytes : 0), make);
         Result result;

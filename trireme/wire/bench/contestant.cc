@@ -164,7 +164,8 @@ void Contestant::wait_readable(const std::vector<bool>& has_answered, Clock::tim
 }
 
 void Contestant::stop() {
-  orders_.clear();
+  // Not the pipe's end, which a rank would miss that has not opened it yet.
+  for (const Descriptor& pipe : orders_) write_line(pipe, kEnd);
   const Clock::time_point until = Clock::now() + kTimeToEnd;
   while (!processes_.empty()) {
     Process process = std::move(processes_.back());

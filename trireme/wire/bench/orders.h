@@ -21,6 +21,9 @@ struct Order {
 /// registered.
 std::string to_text(const Order& order);
 
+/// The line that ends a contestant.
+inline constexpr std::string_view kEnd = "end";
+
 /// Inverse of `to_text`. kCorruptData, with the line, where it is none.
 Order parse_order(std::string_view line);
 

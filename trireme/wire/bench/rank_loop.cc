@@ -13,6 +13,7 @@ void take_orders(const std::filesystem::path& folder, Contender& contender) {
   Memory memory;
   for (;;) {
     const auto line = orders.read_line();
+    if (line == kEnd) return;
     if (line) {
       write_line(answers, to_text(measure(contender, parse_order(*line), memory)));
     } else if (orders.has_ended()) {
