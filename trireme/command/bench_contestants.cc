@@ -20,7 +20,7 @@ constexpr std::string_view kPeerFolder = TRIREME_PEER_FOLDER;
 constexpr std::string_view kMpirun = TRIREME_MPIRUN;
 
 std::string program_of(const std::string& peer) {
-  return std::string(kPeerFolder) + "/" + peer + "_peer";
+  return std::filesystem::path(kPeerFolder) / (peer + "_peer");
 }
 
 bool is_oversubscribed(const RankStart& start) {

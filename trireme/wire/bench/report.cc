@@ -16,6 +16,14 @@ std::string number(double value, int digits) {
   return std::isnan(value) ? "-" : fmt::format("{:.{}f}", value, digits);
 }
 
+/// Of three digits that count: ratios span thousandths to hundreds.
+std::string ratio_text(double value) {
+  if (std::isnan(value)) return "-";
+  return number(value, value < 0.1 ? 4 : value < 10 ? 2 : 1);
+}
+
+std::string time_text(double us) { return number(us, us < 100 ? 2 : 1); }
+
 Json json_number(double value) { return std::isnan(value) ? Json() : Json(value); }
 
 /// Elements and ranks that are not as they should be, in one column.
@@ -93,12 +101,12 @@ std::string line(const Setting& setting, const Row& row) {
   std::string text = fmt::format(
       "{:<14} {:>8} {:>10} {:>11} {:>11} {:>8} {:>8} {:>6} {:>9}",
       collectives::to_text(row.what.operation), size_text(row.what.bytes), row.what.count(),
-      number(ours.p50_us(), 1), number(ours.p95_us(), 1), number(algorithm_gb_per_s(row), 3),
+      time_text(ours.p50_us()), time_text(ours.p95_us()), number(algorithm_gb_per_s(row), 3),
       number(bus_gb_per_s(row, setting.num_ranks), 3), wrong_text(ours),
       number(cpu_s_per_byte(row) * 1e9, 3));
   for (std::size_t i = 0; i < setting.peers.size(); ++i) {
-    text += fmt::format("  {:>11} {:>6}", number(row.results[i + 1].p50_us(), 1),
-                        number(ratio(row, i), 2));
+    text += fmt::format("  {:>11} {:>6}", time_text(row.results[i + 1].p50_us()),
+                        ratio_text(ratio(row, i)));
   }
   return text + "\n";
 }
@@ -111,7 +119,7 @@ std::string summary(const Setting& setting, std::span<const Row> rows) {
       if (const double one = ratio(row, i); !std::isnan(one)) ratios.push_back(one);
     }
     text += fmt::format("{} / ours: geometric mean {} of {} cases\n", setting.peers[i],
-                        number(geometric_mean(ratios), 2), ratios.size());
+                        ratio_text(geometric_mean(ratios)), ratios.size());
   }
   for (const Row& row : rows) {
     for (std::size_t i = 0; i < row.results.size(); ++i) {
