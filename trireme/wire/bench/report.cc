@@ -16,7 +16,7 @@ std::string number(double value, int digits) {
   return std::isnan(value) ? "-" : fmt::format("{:.{}f}", value, digits);
 }
 
-/// Of three digits that count: ratios span thousandths to hundreds.
+/// Ratios span thousandths to hundreds: digits by size.
 std::string ratio_text(double value) {
   if (std::isnan(value)) return "-";
   return number(value, value < 0.1 ? 4 : value < 10 ? 2 : 1);
