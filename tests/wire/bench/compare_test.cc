@@ -49,30 +49,29 @@ TEST(BenchAnswers, ABarrierIsLeftAfterTheLastHasEntered) {
 class ScriptedContestant : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ =
-        std::filesystem::temp_directory_path() / ("trireme-bench-" + std::to_string(getpid()));
-    std::filesystem::remove_all(folder_);
+    folder = std::filesystem::temp_directory_path() / ("trireme-bench-" + std::to_string(getpid()));
+    std::filesystem::remove_all(folder);
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder); }
 
   std::unique_ptr<Contestant> start(const std::string& name, const std::string& script,
                                     int num_ranks) const {
     std::vector<Command> commands;
     for (int rank = 0; rank < num_ranks; ++rank) {
-      commands.push_back({{"sh", "-c", script, (folder_ / name).string(), std::to_string(rank)},
-                          {"NAME=" + name}});
+      commands.push_back(
+          {{"sh", "-c", script, (folder / name).string(), std::to_string(rank)}, {"NAME=" + name}});
     }
-    return std::make_unique<Contestant>(name, folder_ / name, num_ranks, commands);
+    return std::make_unique<Contestant>(name, folder / name, num_ranks, commands);
   }
 
   /// Answers every order with the number of iterations as times, and notes who ran.
   std::string answering() const {
     const std::string answer = to_text(Answer{.times_us = {7}});
     return R"(exec 3>$0/answers.$1; while read -r line && [ "$line" != end ]; do echo "$NAME $line" >>)" +
-           folder_.string() + R"(/log; echo ')" + answer + R"(' >&3; done <$0/orders.$1)";
+           folder.string() + R"(/log; echo ')" + answer + R"(' >&3; done <$0/orders.$1)";
   }
 
-  std::filesystem::path folder_;
+  std::filesystem::path folder;
 };
 
 constexpr Case kCase{.operation = Operation::kAllReduce, .bytes = 256 << 20};
@@ -89,7 +88,7 @@ TEST_F(ScriptedContestant, RoundsBeginWithAnother) {
   std::string expected;
   for (const char* name : {"a", "b", "b", "a", "a", "b"}) expected += name + order;
   std::string log;
-  std::ifstream file(folder_ / "log");
+  std::ifstream file(folder / "log");
   log.assign(std::istreambuf_iterator<char>(file), {});
   EXPECT_EQ(log, expected);
 }
@@ -118,8 +117,8 @@ TEST_F(ScriptedContestant, ABadEndIsNamed) {
 }
 
 TEST_F(ScriptedContestant, AMissingProgramIsNamed) {
-  const std::vector<Command> commands = {{{folder_ / "nothing"}, {}}};
-  Contestant contestant("none", folder_ / "none", 1, commands);
+  const std::vector<Command> commands = {{{folder / "nothing"}, {}}};
+  Contestant contestant("none", folder / "none", 1, commands);
   const Error error = error_of([&] { contestant.run({.what = kCase}, std::chrono::seconds(20)); });
   EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);
   EXPECT_THAT(error.what(), HasSubstr("contestant none has ended with exit code 127"));

@@ -127,7 +127,8 @@ std::vector<Answer> Contestant::run(const Order& order, std::chrono::millisecond
     try {
       wait_readable(has_answered, until);
     } catch (Error& error) {
-      throw error.add({.operation = name_ + ": " + to_text(order)});
+      error.add({.operation = name_ + ": " + to_text(order)});
+      throw;
     }
     for (std::size_t rank = 0; rank < answers_.size(); ++rank) {
       if (has_answered[rank]) continue;
