@@ -1,6 +1,7 @@
 #include "trireme/wire/bench/group_contender.h"
 
 #include "trireme/base/error.h"
+#include "trireme/wire/collectives/chunk.h"
 
 namespace trireme::bench {
 namespace {
