@@ -59,6 +59,16 @@ install_browser() {
     echo "dev: no browser: the test report/browser will be skipped" >&2
 }
 
+# What `bench wire` and `bench network` compare with. Whether something was installed; where nothing
+# can be, those peers are left out.
+install_peers() {
+  local packages=(openmpi-bin=mpirun libopenmpi-dev libgloo-dev iproute2=ip)
+  [[ -n $(missing_packages "${packages[@]}") ]] || return 1
+  (install_packages "Open MPI and Gloo's headers, to compare with" "${packages[@]}") && return 0
+  echo "dev: without them there are fewer peers to compare with" >&2
+  return 1
+}
+
 install_fuzz_tools() { install_packages "libFuzzer, for the preset fuzz" "${fuzz_packages[@]}"; }
 
 # Fills .venv with what requirements.txt pins. A stamp holds the hash of that file.

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# ./dev bench network [OPTION..]: collectives between hosts made on this machine, beside Gloo.
+# TRIREME_HOSTS and TRIREME_RATE say how many hosts and how fast; options are those of
+# `trireme bench wire`, but --ranks, which is the number of hosts.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+build=$1
+shift
+given=" $* "
+hosts=${TRIREME_HOSTS:-4}
+options=(--ranks "$hosts")
+
+# add_default NAME VALUE: unless the option is given.
+add_default() { [[ $given == *" $1"[\ =]* ]] || options+=("$1" "$2"); }
+
+add_default --bytes 4KiB..16MiB
+add_default --rounds 3
+[[ ! -x $build/benchmarks/peers/gloo_peer ]] || add_default --against gloo
+OMP_NUM_THREADS=1 exec bash "$here/hosts.sh" --hosts "$hosts" --rate "${TRIREME_RATE:-1gbit}" --once -- \
+  "$build/cli/trireme" bench wire --enter "ip netns exec {prefix}{rank}" --store-host "{host0}" \
+  "${options[@]}" "$@"

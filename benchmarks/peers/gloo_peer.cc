@@ -1,0 +1,101 @@
+// One rank of Gloo as torch ships it (c10d::ProcessGroupGloo), for `trireme bench wire`.
+//
+//   gloo_peer FOLDER RANK RANKS      FOLDER: pipes of the ranks, and the file where they meet
+//
+// The network is the interface that GLOO_SOCKET_IFNAME names, else the loopback.
+
+#include <ATen/ATen.h>
+
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <utility>
+#include <vector>
+
+#include "trireme/wire/bench/rank_loop.h"
+
+namespace trireme::bench {
+namespace {
+
+at::Tensor view(std::span<std::byte> bytes, Dtype dtype) {
+  const auto type = dtype == Dtype::kF32 ? at::kFloat : at::kDouble;
+  return at::from_blob(bytes.data(), {static_cast<std::int64_t>(bytes.size() / size_bytes(dtype))},
+                       at::TensorOptions(type));
+}
+
+class GlooContender final : public Contender {
+ public:
+  GlooContender(const std::string& folder, int rank, int num_ranks)
+      : rank_(rank), num_ranks_(num_ranks) {
+    const auto options = c10d::ProcessGroupGloo::Options::create(std::chrono::minutes(5));
+    const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
+    options->devices.push_back(interface != nullptr
+                                   ? c10d::ProcessGroupGloo::createDeviceForInterface(interface)
+                                   : c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
+    const auto store = c10::make_intrusive<c10d::FileStore>(folder + "/gloo_store", num_ranks);
+    group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, num_ranks, options);
+  }
+
+  int rank() const override { return rank_; }
+  int num_ranks() const override { return num_ranks_; }
+
+  std::optional<Prepared> prepare(const Case& one, const Buffers& buffers) override {
+    if (one.dtype != Dtype::kF32 && one.dtype != Dtype::kF64) return std::nullopt;
+    const bool is_in_place = buffers.recv.empty();
+    return Prepared{
+        .run = runner(one, view(buffers.send, one.dtype), view(buffers.recv, one.dtype)),
+        .result = is_in_place ? buffers.send : buffers.recv,
+        .first = one.operation == Operation::kReduceScatter ? one.count() / num_ranks_ * rank_ : 0};
+  }
+
+  std::optional<std::span<std::byte>> registered(std::size_t) override { return std::nullopt; }
+
+  void barrier() override { group().barrier({})->wait(); }
+
+ private:
+  c10d::Backend& group() { return *group_; }
+
+  std::function<void()> runner(const Case& one, at::Tensor send, at::Tensor recv) {
+    using Tensors = std::vector<at::Tensor>;
+    switch (one.operation) {
+      case Operation::kAllReduce:
+        return [this, tensors = Tensors{send}]() mutable { group().allreduce(tensors)->wait(); };
+      case Operation::kReduceScatter:
+        return [this, send, recv]() mutable { group()._reduce_scatter_base(recv, send)->wait(); };
+      case Operation::kAllGather:
+        return [this, send, recv]() mutable { group()._allgather_base(recv, send)->wait(); };
+      case Operation::kAllToAll:
+        return [this, send, recv, even = std::vector<std::int64_t>()]() mutable {
+          group().alltoall_base(recv, send, even, even)->wait();
+        };
+      case Operation::kBroadcast:
+        return [this, tensors = Tensors{send}]() mutable { group().broadcast(tensors)->wait(); };
+      default:
+        return [this] { barrier(); };
+    }
+  }
+
+  int rank_;
+  int num_ranks_;
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
+};
+
+}  // namespace
+}  // namespace trireme::bench
+
+int main(int argc, char** argv) {
+  if (argc != 4) {
+    std::fprintf(stderr, "usage: %s FOLDER RANK RANKS; `trireme bench wire` starts it\n", argv[0]);
+    return 2;
+  }
+  try {
+    trireme::bench::GlooContender contender(argv[1], std::stoi(argv[2]), std::stoi(argv[3]));
+    trireme::bench::take_orders(argv[1], contender);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "gloo_peer: rank %s: %s\n", argv[2], error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,102 @@
+#include "trireme/wire/bench/measure.h"
+
+#include <gmock/gmock.h>
+
+#include <mutex>
+
+#include "tests/wire/collectives/group_world.h"
+#include "trireme/wire/bench/compare.h"
+#include "trireme/wire/bench/group_contender.h"
+
+namespace trireme::bench {
+namespace {
+
+using collectives::Group;
+using collectives::test::Backend;
+
+/// Ours, but its results are damaged on one rank.
+class Damaged final : public Contender {
+ public:
+  Damaged(Group& group, int bad_rank) : right_(group), bad_rank_(bad_rank) {}
+
+  int rank() const override { return right_.rank(); }
+  int num_ranks() const override { return right_.num_ranks(); }
+  std::optional<std::span<std::byte>> registered(std::size_t) override { return std::nullopt; }
+  void barrier() override { right_.barrier(); }
+
+  std::optional<Prepared> prepare(const Case& one, const Buffers& buffers) override {
+    auto prepared = right_.prepare(one, buffers);
+    if (!prepared || rank() != bad_rank_) return prepared;
+    const auto run = prepared->run;
+    const auto send = buffers.send;
+    // One bit, the last of the mantissa of element 1.
+    prepared->run = [run, send] {
+      run();
+      if (send.size() >= 8) send[4] ^= std::byte{1};
+    };
+    return prepared;
+  }
+
+ private:
+  GroupContender right_;
+  int bad_rank_;
+};
+
+/// Runs an order on threads as ranks; their answers by rank.
+template <typename MakeContender>
+std::vector<Answer> answers_of(int num_ranks, const Order& order, const MakeContender& make) {
+  std::vector<Answer> answers(static_cast<std::size_t>(num_ranks));
+  const auto errors = collectives::test::run_group(Backend::kSim, num_ranks, [&](Group& group) {
+    auto contender = make(group);
+    Memory memory;
+    answers[static_cast<std::size_t>(group.group_rank())] = measure(contender, order, memory);
+  });
+  for (const auto& error : errors) EXPECT_FALSE(error) << error->what();
+  return answers;
+}
+
+Order order_of(Operation operation, std::int64_t bytes) {
+  return {.what = {.operation = operation, .bytes = bytes}, .iterations = 3, .warmups = 1};
+}
+
+TEST(BenchMeasure, OurResultsAreRight) {
+  const auto make = [](Group& group) { return GroupContender(group); };
+  for (const int num_ranks : {2, 3}) {
+    for (const Operation operation :
+         {Operation::kAllReduce, Operation::kReduceScatter, Operation::kAllGather,
+          Operation::kBroadcast, Operation::kBarrier}) {
+      for (const std::int64_t bytes : {24, 2400}) {
+        const bool has_data = operation != Operation::kBarrier;
+        const auto answers = answers_of(num_ranks, order_of(operation, has_data ? bytes : 0), make);
+        Result result;
+        add_answers(result, operation, answers);
+        EXPECT_EQ(result.unavailable, "") << collectives::to_text(operation);
+        EXPECT_TRUE(result.is_right()) << collectives::to_text(operation) << " " << bytes;
+        EXPECT_EQ(result.times_us.size(), 3);
+        EXPECT_EQ(answers[0].digest.empty(), !is_same_everywhere(operation));
+      }
+    }
+  }
+}
+
+TEST(BenchMeasure, ADamagedResultIsCounted) {
+  const auto answers = answers_of(3, order_of(Operation::kAllReduce, 400),
+                                  [](Group& group) { return Damaged(group, 2); });
+  EXPECT_EQ(answers[0].wrong, 0);
+  EXPECT_EQ(answers[2].wrong, 1);
+  Result result;
+  add_answers(result, Operation::kAllReduce, answers);
+  EXPECT_EQ(result.wrong, 1);
+  EXPECT_EQ(result.differing_ranks, 1);
+  EXPECT_FALSE(result.is_right());
+}
+
+TEST(BenchMeasure, AnUnknownOperationIsSaid) {
+  const auto answers = answers_of(2, order_of(Operation::kGather, 400),
+                                  [](Group& group) { return GroupContender(group); });
+  EXPECT_EQ(answers[0].unavailable, "no gather of f32");
+  EXPECT_TRUE(answers[0].times_us.empty());
+}
+
+}  // namespace
+}  // namespace trireme::bench

@@ -1,0 +1,134 @@
+#include "trireme/command/bench_contestants.h"
+
+#include <unistd.h>
+
+#include <sstream>
+#include <string_view>
+#include <thread>
+
+#include "trireme/base/error.h"
+#include "trireme/wire/transport/socket.h"
+
+namespace trireme::command {
+namespace {
+
+using bench::Command;
+using Words = std::vector<std::string>;
+
+/// Where the build puts the peers, and the mpirun that it found (empty: none).
+constexpr std::string_view kPeerFolder = TRIREME_PEER_FOLDER;
+constexpr std::string_view kMpirun = TRIREME_MPIRUN;
+
+std::string program_of(const std::string& peer) {
+  return std::filesystem::path(kPeerFolder) / (peer + "_peer");
+}
+
+bool is_oversubscribed(const RankStart& start) {
+  return static_cast<unsigned>(start.num_ranks) > std::thread::hardware_concurrency();
+}
+
+/// `words` behind those that lead to the host of `rank`.
+Words entered(const RankStart& start, int rank, const Words& words) {
+  Words all;
+  std::istringstream prefix(start.enter);
+  for (std::string word; prefix >> word;) {
+    const std::size_t place = word.find("{rank}");
+    if (place != std::string::npos) word.replace(place, 6, std::to_string(rank));
+    all.push_back(word);
+  }
+  all.insert(all.end(), words.begin(), words.end());
+  return all;
+}
+
+Words own_words(const std::string& folder, const RankStart& start) {
+  return {std::filesystem::read_symlink("/proc/self/exe"),
+          "--timeout",
+          std::to_string(start.timeout_s),
+          "bench",
+          "wire",
+          "--take-orders",
+          folder,
+          "--ranks",
+          std::to_string(start.num_ranks),
+          "--transport",
+          start.transport,
+          "--algorithm",
+          start.algorithm};
+}
+
+/// A port that nobody used a moment ago. On another host than this one it is as good a guess as
+/// any.
+int free_port() {
+  return transport::local_address(transport::listen_on({.host = "127.0.0.1", .port = 0})).port;
+}
+
+/// One process, which starts the ranks; behind `enter` one a rank, as another launcher starts them.
+std::vector<Command> own_commands(const std::string& folder, const RankStart& start) {
+  const Words words = own_words(folder, start);
+  if (start.enter.empty()) return {{words, {}}};
+  const std::string port = std::to_string(free_port());
+  std::vector<Command> commands;
+  for (int rank = 0; rank < start.num_ranks; ++rank) {
+    commands.push_back(
+        {entered(start, rank, words),
+         {"RANK=" + std::to_string(rank), "WORLD_SIZE=" + std::to_string(start.num_ranks),
+          "MASTER_ADDR=" + start.store_host, "MASTER_PORT=" + port}});
+  }
+  return commands;
+}
+
+std::vector<Command> gloo_commands(const std::string& folder, const RankStart& start) {
+  std::vector<Command> commands;
+  for (int rank = 0; rank < start.num_ranks; ++rank) {
+    const Words words = {program_of("gloo"), folder, std::to_string(rank),
+                         std::to_string(start.num_ranks)};
+    commands.push_back({entered(start, rank, words), {}});
+  }
+  return commands;
+}
+
+std::vector<Command> mpi_commands(const std::string& folder, const RankStart& start) {
+  Words words = {std::string(kMpirun), "--allow-run-as-root", "--oversubscribe", "-n",
+                 std::to_string(start.num_ranks)};
+  if (is_oversubscribed(start)) words.insert(words.end(), {"--mca", "mpi_yield_when_idle", "1"});
+  words.insert(words.end(), {program_of("mpi"), folder});
+  return {{words, {}}};
+}
+
+}  // namespace
+
+void check_peer(const std::string& peer, const RankStart& start) {
+  if (peer != "gloo" && peer != "mpi") {
+    throw Error(ErrorKind::kInvalidArgument, "--against knows gloo and mpi, not '" + peer + "'");
+  }
+  if (peer == "mpi" && !start.enter.empty()) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "mpi cannot be started behind --enter, only on one host; leave one of both out");
+  }
+  const bool is_there = access(program_of(peer).c_str(), X_OK) == 0;
+  if (is_there && (peer != "mpi" || access(std::string(kMpirun).c_str(), X_OK) == 0)) return;
+  const std::string packages = peer == "gloo" ? "libgloo-dev" : "openmpi-bin libopenmpi-dev";
+  throw Error(ErrorKind::kUnavailable,
+              "no " + program_of(peer) + (peer == "mpi" ? " with its mpirun" : "") +
+                  ": install the Debian packages " + packages +
+                  ", then `./dev bench wire` configures anew and builds it");
+}
+
+std::unique_ptr<bench::Contestant> start_contestant(const std::string& name,
+                                                    const std::filesystem::path& folder,
+                                                    const RankStart& start) {
+  const std::filesystem::path own = folder / name;
+  const auto make = name == "ours" ? own_commands : name == "gloo" ? gloo_commands : mpi_commands;
+  return std::make_unique<bench::Contestant>(name, own, start.num_ranks, make(own, start));
+}
+
+std::string describe_contestant(const std::string& name, const RankStart& start) {
+  if (name == "gloo") return "gloo: torch's ProcessGroupGloo over TCP, 2 threads a rank";
+  if (name == "mpi") {
+    return std::string("mpi: Open MPI with its defaults for ranks of one host") +
+           (is_oversubscribed(start) ? "; more ranks than cores, so mpi_yield_when_idle is 1" : "");
+  }
+  return "ours: transport " + start.transport + ", algorithm " + start.algorithm;
+}
+
+}  // namespace trireme::command

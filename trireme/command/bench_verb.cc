@@ -1,0 +1,202 @@
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trireme/base/error.h"
+#include "trireme/base/file_lock.h"
+#include "trireme/base/files.h"
+#include "trireme/base/json.h"
+#include "trireme/base/system_error.h"
+#include "trireme/command/bench_contestants.h"
+#include "trireme/command/verbs.h"
+#include "trireme/wire/bench/compare.h"
+#include "trireme/wire/bench/group_contender.h"
+#include "trireme/wire/bench/rank_loop.h"
+#include "trireme/wire/bench/report.h"
+#include "trireme/wire/collectives/group.h"
+
+namespace trireme::command {
+namespace {
+
+constexpr const char* kLock = "/tmp/trireme_benchmark.lock";  // that of benchmarks/machine.h
+
+struct Options {
+  std::string operations = "all_reduce,reduce_scatter,all_gather,all_to_all,broadcast,barrier";
+  std::string bytes = "4..256MiB";
+  std::string dtype = "f32";
+  bool is_registered = false;
+  bool is_unlocked = false;
+  std::vector<std::string> peers;
+  int rounds = 5;
+  std::string json_file;
+  std::string orders;  ///< Folder of the pipes, in a rank; else empty.
+  RankStart start;
+};
+
+/// A fresh folder that is removed with all it holds.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = std::filesystem::temp_directory_path() / "trireme-bench-XXXXXX";
+    if (mkdtemp(name.data()) == nullptr) throw_system_error("make the folder", name, errno);
+    path_ = name;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// The ranks of our own contestant.
+int take_orders_as_rank(const Options& options, const Context& context) {
+  return run_ranks(context, options.start.num_ranks, [&](ConnectedWorld* world) {
+    std::vector<int> ranks(static_cast<std::size_t>(options.start.num_ranks));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    collectives::Group group(
+        world->world().endpoint, ranks,
+        {.name = "bench", .deadline = std::chrono::seconds(context.timeout_s)});
+    bench::GroupContender contender(group);
+    bench::take_orders(options.orders, contender);
+    return 0;
+  });
+}
+
+void check(const Options& options, const Context& context) {
+  if (context.environment.ranks) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "this process is one of several ranks, and bench wire starts its ranks itself; "
+                "behind --enter they run on other hosts");
+  }
+  if (options.start.transport == "shm") {
+    throw Error(ErrorKind::kUnavailable,
+                "the groups of this build send by tcp only; leave --transport out");
+  }
+  if (options.is_registered) {
+    throw Error(ErrorKind::kUnavailable,
+                "the groups of this build have no registered memory; leave --registered out");
+  }
+  if (!options.json_file.empty()) check_writable(options.json_file);
+  for (const std::string& peer : options.peers) check_peer(peer, options.start);
+}
+
+bench::Contestants start_all(const Options& options, const std::filesystem::path& folder) {
+  bench::Contestants contestants;
+  std::vector<std::string> names = options.peers;
+  names.insert(names.begin(), "ours");
+  for (const std::string& name : names) {
+    std::printf("%s\n", describe_contestant(name, options.start).c_str());
+    contestants.push_back(start_contestant(name, folder, options.start));
+  }
+  return contestants;
+}
+
+/// What else the machine does.
+void print_load(const Options& options) {
+  double load[3] = {-1, -1, -1};
+  if (getloadavg(load, 3) != 3) load[0] = load[1] = load[2] = -1;
+  std::printf("%d ranks, %d rounds; load before: %.2f %.2f %.2f\n", options.start.num_ranks,
+              options.rounds, load[0], load[1], load[2]);
+}
+
+std::optional<FileLock> lock_machine(const Options& options) {
+  constexpr std::chrono::hours kMaxWait{1};
+  if (options.is_unlocked) return std::nullopt;
+  return FileLock(kLock, kMaxWait, [] { std::fprintf(stderr, "waiting for another benchmark\n"); });
+}
+
+int bench_wire(const Options& options, const Context& context) {
+  if (!options.orders.empty()) return take_orders_as_rank(options, context);
+  check(options, context);
+  const std::vector<bench::Case> cases =
+      bench::make_cases({.operations = bench::parse_operations(options.operations),
+                         .sizes = bench::parse_sizes(options.bytes),
+                         .dtype = parse_dtype(options.dtype).value(),
+                         .is_registered = options.is_registered,
+                         .num_ranks = options.start.num_ranks});
+  const auto lock = lock_machine(options);
+  print_load(options);
+  const bench::Setting setting{.num_ranks = options.start.num_ranks,
+                               .transport = options.start.transport,
+                               .algorithm = options.start.algorithm,
+                               .peers = options.peers};
+  const TemporaryFolder folder;
+  const bench::Contestants contestants = start_all(options, folder.path());
+  const bench::CompareOptions compared{.rounds = options.rounds,
+                                       .deadline = std::chrono::seconds(context.timeout_s)};
+  std::fputs(bench::heading(setting).c_str(), stdout);
+  std::vector<bench::Row> rows;
+  bool is_right = true;
+  for (const bench::Case& one : cases) {
+    rows.push_back({one, bench::compare(one, contestants, compared)});
+    is_right &= rows.back().ours().is_right();
+    std::fputs(bench::line(setting, rows.back()).c_str(), stdout);
+    std::fflush(stdout);
+  }
+  for (const auto& contestant : contestants) contestant->stop();
+  std::fputs(bench::summary(setting, rows).c_str(), stdout);
+  if (!options.json_file.empty()) {
+    write_file_atomically(options.json_file, bench::to_json(setting, rows).dump(2) + "\n");
+  }
+  return is_right ? 0 : 1;
+}
+
+void add_wire_options(CLI::App& app, Options& options) {
+  app.add_option("--operations", options.operations, "Which, in this order")->capture_default_str();
+  app.add_option("--bytes", options.bytes, "Sizes: FIRST..LAST by factors of 4, or a list")
+      ->capture_default_str();
+  app.add_option("--dtype", options.dtype, "Of the elements")
+      ->check(CLI::IsMember({"f32", "f64"}))
+      ->capture_default_str();
+  app.add_option("--ranks", options.start.num_ranks, "Processes of each contestant")
+      ->check(CLI::Range(2, 64))
+      ->capture_default_str();
+  app.add_option("--transport", options.start.transport, "Of ours")
+      ->check(CLI::IsMember({"auto", "tcp", "shm"}))
+      ->capture_default_str();
+  app.add_option("--algorithm", options.start.algorithm, "Of ours")
+      ->check(CLI::IsMember({"auto"}))
+      ->capture_default_str();
+  app.add_flag("--registered", options.is_registered, "Ours in memory told of beforehand");
+  app.add_option("--against", options.peers, "Peers to run in turn with ours: gloo, mpi")
+      ->delimiter(',');
+  app.add_option("--rounds", options.rounds, "Turns of each contestant at each case")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--json", options.json_file, "Also write the rows to this file");
+  app.add_option("--enter", options.start.enter,
+                 "Words before each rank's program, {rank} replaced: ip netns exec host{rank}");
+  app.add_option("--store-host", options.start.store_host, "With --enter: address of rank 0's host")
+      ->capture_default_str();
+  app.add_flag("--unlocked", options.is_unlocked, "Do not wait for other benchmarks to end");
+  app.add_option("--take-orders", options.orders)->group("");
+}
+
+}  // namespace
+
+Body add_bench(CLI::App& app, Context& context) {
+  app.require_subcommand(1);
+  auto options = std::make_shared<Options>();
+  CLI::App* wire = app.add_subcommand("wire", "Collectives, beside those of other libraries");
+  add_wire_options(*wire, *options);
+  wire->footer(
+      "Example: trireme bench wire --operations all_reduce --bytes 4..16MiB --against gloo");
+  return [options, &context] {
+    options->start.timeout_s = context.timeout_s;
+    return bench_wire(*options, context);
+  };
+}
+
+}  // namespace trireme::command

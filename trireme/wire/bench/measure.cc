@@ -1,0 +1,130 @@
+#include "trireme/wire/bench/measure.h"
+
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include "trireme/base/error.h"
+#include "trireme/base/sha256.h"
+#include "trireme/wire/bench/pattern.h"
+
+namespace trireme::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Microseconds = std::chrono::duration<double, std::micro>;
+
+constexpr std::size_t kAlignment = 4096;
+
+double now_us() { return Microseconds(Clock::now().time_since_epoch()).count(); }
+
+/// Of all threads of this process, in user and system mode.
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+void fill_with_zeros(std::span<std::byte> buffer) {
+  if (!buffer.empty()) std::memset(buffer.data(), 0, buffer.size());
+}
+
+void run_timed(const Prepared& prepared, int iterations, Answer& answer) {
+  answer.times_us.reserve(static_cast<std::size_t>(iterations));
+  const double cpu_before = cpu_seconds();
+  for (int i = 0; i < iterations; ++i) {
+    const Clock::time_point begin = Clock::now();
+    prepared.run();
+    answer.times_us.push_back(Microseconds(Clock::now() - begin).count());
+  }
+  answer.cpu_s = cpu_seconds() - cpu_before;
+}
+
+/// One call over what the ranks give by `pattern`. Of a broadcast, only the root gives something.
+void run_over(Pattern pattern, const Prepared& prepared, const Case& one, const Buffers& buffers,
+              int rank) {
+  fill_with_wrong(buffers.recv);
+  if (one.operation == Operation::kBroadcast && rank != 0) {
+    fill_with_wrong(buffers.send);
+  } else {
+    fill(buffers.send, one.dtype, pattern, rank);
+  }
+  prepared.run();
+}
+
+void run_late(const Prepared& prepared, int rank, Answer& answer) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(rank));
+  answer.entered_us = now_us();
+  prepared.run();
+  answer.left_us = now_us();
+}
+
+}  // namespace
+
+std::span<std::byte> Memory::Piece::at_least(std::size_t wanted) {
+  if (wanted > bytes) {
+    const std::size_t rounded = (wanted + kAlignment - 1) / kAlignment * kAlignment;
+    memory = {nullptr, nullptr};
+    bytes = 0;
+    memory = {static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded)), std::free};
+    if (!memory) {
+      throw Error(ErrorKind::kResourceExhausted,
+                  "no memory for a buffer of " + std::to_string(wanted) + " bytes");
+    }
+    bytes = rounded;
+  }
+  return {memory.get(), wanted};
+}
+
+Buffers Memory::buffers(const Case& one, Contender& contender) {
+  const auto all = static_cast<std::size_t>(one.bytes);
+  const std::size_t part = all / static_cast<std::size_t>(contender.num_ranks());
+  const bool is_gather = one.operation == Operation::kAllGather;
+  const std::size_t send = is_gather ? part : all;
+  std::size_t recv = 0;
+  if (has_parts(one.operation)) recv = one.operation == Operation::kReduceScatter ? part : all;
+  if (one.is_registered) {
+    const auto memory = contender.registered(send + recv);
+    if (memory) return {memory->first(send), memory->subspan(send, recv)};
+  }
+  return {send_.at_least(send), recv_.at_least(recv)};
+}
+
+Answer measure(Contender& contender, const Order& order, Memory& memory) {
+  const Case& one = order.what;
+  const Buffers buffers = memory.buffers(one, contender);
+  const auto prepared = contender.prepare(one, buffers);
+  Answer answer;
+  if (!prepared) {
+    answer.unavailable = "no " + std::string(collectives::to_text(one.operation)) + " of " +
+                         std::string(to_text(one.dtype));
+    return answer;
+  }
+  fill_with_zeros(buffers.send);
+  fill_with_zeros(buffers.recv);
+  for (int i = 0; i < order.warmups; ++i) prepared->run();
+  contender.barrier();
+  run_timed(*prepared, order.iterations, answer);
+  if (one.operation == Operation::kBarrier) {
+    run_late(*prepared, contender.rank(), answer);
+    return answer;
+  }
+  const int rank = contender.rank();
+  run_over(Pattern::kWhole, *prepared, one, buffers, rank);
+  const Checker checker{.what = one, .rank = rank, .num_ranks = contender.num_ranks()};
+  answer.wrong = checker.count_wrong(prepared->result, prepared->first);
+  if (is_same_everywhere(one.operation)) {
+    run_over(Pattern::kReal, *prepared, one, buffers, rank);
+    answer.digest = sha256(prepared->result);
+  }
+  return answer;
+}
+
+}  // namespace trireme::bench
