@@ -107,7 +107,8 @@ void Call::finish(const std::vector<std::size_t>& ids) {
 
 bool Call::has_difference() const {
   const std::lock_guard lock(mutex_);
-  return !heard_.empty();
+  return std::ranges::any_of(heard_,
+                             [this](const auto& entry) { return entry.second != description_; });
 }
 
 void Call::tell() {
@@ -118,20 +119,19 @@ void Call::tell() {
   }
 }
 
-/// Adds to `heard_` what differs; returns whether all members have told what they do. A rank that
-/// is in an earlier or later operation says nothing about this one.
+/// Adds what members have told to `heard_`; returns whether it is all of them. A rank that is in an
+/// earlier or later operation says nothing about this one.
 bool Call::hear() {
-  bool is_complete = true;
+  const std::lock_guard lock(mutex_);
+  heard_.emplace(members_.group_rank, description_);
   for (int peer = 0; peer < members_.size(); ++peer) {
-    if (peer == members_.group_rank) continue;
+    if (heard_.contains(peer)) continue;
     const auto told = members_.endpoint.notes().heard(members_.ranks[peer], tag());
-    if (told && *told == own_bytes_) continue;
-    const auto other = told ? std::optional(parse_description(*told)) : std::nullopt;
-    const std::lock_guard lock(mutex_);
-    if (other && other->sequence == description_.sequence) heard_.emplace(peer, *other);
-    is_complete = is_complete && heard_.contains(peer);
+    if (!told) continue;
+    const Description other = parse_description(*told);
+    if (other.sequence == description_.sequence) heard_.emplace(peer, other);
   }
-  return is_complete;
+  return std::ssize(heard_) == members_.size();
 }
 
 /// Lower ranks lose patience first: then they are the only ones to speak.
@@ -146,19 +146,17 @@ void Call::refuse_if_different() {
   refuse();
 }
 
-/// The first member and the first one that does something else: the same on all ranks.
+/// The first member that is known and the first one that does something else: the same on all ranks
+/// that have heard the same.
 void Call::refuse() const {
-  const auto of_rank = [this](int peer) {
-    const auto found = heard_.find(peer);
-    return found == heard_.end() ? description_ : found->second;
-  };
   const std::lock_guard lock(mutex_);
-  int other = 1;
-  while (of_rank(other) == of_rank(0)) ++other;
-  throw Error(
-      ErrorKind::kInvalidArgument,
-      "group " + members_.name + ": " +
-          difference_text(members_.ranks[0], of_rank(0), members_.ranks[other], of_rank(other)));
+  const auto& [rank, description] = *heard_.begin();
+  auto other = heard_.begin();
+  while (other->second == description) ++other;
+  throw Error(ErrorKind::kInvalidArgument,
+              "group " + members_.name + ": " +
+                  difference_text(members_.ranks[rank], description, members_.ranks[other->first],
+                                  other->second));
 }
 
 void Call::set_awaited(const std::vector<int>& peers) {
