@@ -70,6 +70,12 @@ RankEnvironment read_ranks(const VariableLookup& lookup, const std::string& pref
                   "; ranks count from 0");
 }
 
+/// Whether ranks may share memory.
+bool parse_transport(const std::string& text) {
+  if (text == "auto" || text == "tcp") return text == "auto";
+  throw Error(ErrorKind::kInvalidArgument, "'" + text + "' is neither auto nor tcp");
+}
+
 bool is_set(const VariableLookup& lookup, const std::string& name) {
   const std::optional<std::string> value = lookup(name);
   return value && !value->empty();
@@ -93,6 +99,9 @@ Environment read_environment(const VariableLookup& lookup) {
     const auto agent = lookup("TORCHELASTIC_USE_AGENT_STORE");
     if (agent == "True") environment.ranks->launcher = Launcher::kTorchrun;
     environment.ranks->generation = lookup("TORCHELASTIC_RESTART_COUNT").value_or("0");
+  }
+  if (environment.ranks) {
+    read(lookup, "TRIREME_TRANSPORT", environment.ranks->shares_memory, parse_transport);
   }
   return environment;
 }

@@ -23,8 +23,9 @@ struct RankEnvironment {
   int world_size = 1;
   std::string store_host;
   int store_port = 0;
-  std::string generation;  ///< Sets the attempts of one torchrun apart.
-  int launcher_pid = 0;    ///< Of `kTrireme`: the process that started this one.
+  std::string generation;     ///< Sets the attempts of one torchrun apart.
+  int launcher_pid = 0;       ///< Of `kTrireme`: the process that started this one.
+  bool shares_memory = true;  ///< With the ranks of its host: unless TRIREME_TRANSPORT is tcp.
 };
 
 /// What the environment variables say; docs/environment.md lists them. A program reads it once, at

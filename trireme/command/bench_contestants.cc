@@ -50,8 +50,6 @@ Words own_words(const std::string& folder, const RankStart& start) {
           folder,
           "--ranks",
           std::to_string(start.num_ranks),
-          "--transport",
-          start.transport,
           "--algorithm",
           start.algorithm};
 }
@@ -65,14 +63,16 @@ int free_port() {
 /// One process, which starts the ranks; behind `enter` one a rank, as another launcher starts them.
 std::vector<Command> own_commands(const std::string& folder, const RankStart& start) {
   const Words words = own_words(folder, start);
-  if (start.enter.empty()) return {{words, {}}};
+  const std::string transport =
+      "TRIREME_TRANSPORT=" + std::string(start.transport == "tcp" ? "tcp" : "auto");
+  if (start.enter.empty()) return {{words, {transport}}};
   const std::string port = std::to_string(free_port());
   std::vector<Command> commands;
   for (int rank = 0; rank < start.num_ranks; ++rank) {
     commands.push_back(
         {entered(start, rank, words),
          {"RANK=" + std::to_string(rank), "WORLD_SIZE=" + std::to_string(start.num_ranks),
-          "MASTER_ADDR=" + start.store_host, "MASTER_PORT=" + port}});
+          "MASTER_ADDR=" + start.store_host, "MASTER_PORT=" + port, transport}});
   }
   return commands;
 }

@@ -31,6 +31,7 @@ struct Options {
   std::string bytes = "4..256MiB";
   std::string dtype = "f32";
   bool is_registered = false;
+  bool is_any_order = false;
   bool is_unlocked = false;
   std::vector<std::string> peers;
   int rounds = 5;
@@ -67,7 +68,10 @@ int take_orders_as_rank(const Options& options, const Context& context) {
     std::iota(ranks.begin(), ranks.end(), 0);
     collectives::Group group(
         world->world().endpoint, ranks,
-        {.name = "bench", .deadline = std::chrono::seconds(context.timeout_s)});
+        {.name = "bench",
+         .deadline = std::chrono::seconds(context.timeout_s),
+         .order = options.is_any_order ? collectives::Order::kAny : collectives::Order::kCanonical,
+         .algorithm = collectives::parse_algorithm(options.start.algorithm)});
     bench::GroupContender contender(group);
     bench::take_orders(options.orders, contender);
     return 0;
@@ -80,13 +84,10 @@ void check(const Options& options, const Context& context) {
                 "this process is one of several ranks, and bench wire starts its ranks itself; "
                 "behind --enter they run on other hosts");
   }
-  if (options.start.transport == "shm") {
-    throw Error(ErrorKind::kUnavailable,
-                "the groups of this build send by tcp only; leave --transport out");
-  }
-  if (options.is_registered) {
-    throw Error(ErrorKind::kUnavailable,
-                "the groups of this build have no registered memory; leave --registered out");
+  if (options.start.transport == "shm" && !options.start.enter.empty()) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "ranks behind --enter are on other hosts, which share no memory; leave one of "
+                "--transport shm and --enter out");
   }
   if (!options.json_file.empty()) check_writable(options.json_file);
   for (const std::string& peer : options.peers) check_peer(peer, options.start);
@@ -167,8 +168,11 @@ void add_wire_options(CLI::App& app, Options& options) {
       ->check(CLI::IsMember({"auto", "tcp", "shm"}))
       ->capture_default_str();
   app.add_option("--algorithm", options.start.algorithm, "Of ours")
-      ->check(CLI::IsMember({"auto"}))
+      ->check(
+          CLI::IsMember({"auto", "one_shot", "two_hop", "halving_doubling", "ring", "two_level"}))
       ->capture_default_str();
+  app.add_flag("--any-order", options.is_any_order,
+               "Of ours: reductions in any order, not the canonical one");
   app.add_flag("--registered", options.is_registered, "Ours in memory told of beforehand");
   app.add_option("--against", options.peers, "Peers to run in turn with ours: gloo, mpi")
       ->delimiter(',');

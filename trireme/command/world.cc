@@ -81,7 +81,8 @@ ConnectedWorld::ConnectedWorld(const RankEnvironment& environment, const Logger&
        .rank = rank,
        .world_size = environment.world_size,
        .deadline = deadline,
-       .on_abandon = [rank](const Error& error) { abandon(rank, error); }});
+       .on_abandon = [rank](const Error& error) { abandon(rank, error); },
+       .shares_memory = environment.shares_memory});
   if (environment.launcher == Launcher::kTrireme) pin_to_core(rank, environment.world_size);
 }
 

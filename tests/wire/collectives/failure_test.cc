@@ -36,11 +36,13 @@ void expect_mismatch(Backend backend, const GroupCall& most, const GroupCall& ot
       "group data: the ranks call different operations: rank 0 operation 2: " + most_text +
       " among 3 ranks, rank 2 operation 2: " + other_text + " among 3 ranks;";
   const auto start = Clock::now();
-  const Errors errors = run_group(backend, 3, [&](Group& group) {
+  const auto body = [&](Group& group) {
     wait_for(group.barrier());
     wait_for(group.barrier());
     wait_for(group.group_rank() == 2 ? other(group) : most(group));
-  });
+  };
+  const Errors errors =
+      run_group(backend, 3, body, {.deadline = 20s, .algorithm = Algorithm::kTwoHop});
   EXPECT_LT(Clock::now() - start, 2s);
   for (const auto& error : errors) {
     ASSERT_TRUE(error.has_value());
@@ -134,7 +136,8 @@ TEST_P(GroupFailureTest, AGroupSaysForWhomItWaits) {
 // Each hop had a deadline of its own, so that an operation could take three.
 TEST(GroupDeadlineTest, OfAllHopsTogether) {
   Endpoints endpoints = make_world(Backend::kSim, 2);
-  Group group(*endpoints[0], {0, 1}, {.name = "data", .id = 1, .deadline = 2s});
+  Group group(*endpoints[0], {0, 1},
+              {.name = "data", .id = 1, .deadline = 2s, .algorithm = Algorithm::kTwoHop});
   std::vector<float> data(100);
   const auto start = Clock::now();
   const WorkPtr work = group.all_reduce(std::span(data));

@@ -3,13 +3,11 @@
 
 #include "trireme/wire/collectives/network.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <cstring>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tests/wire/collectives/network_world.h"
@@ -252,169 +250,6 @@ TEST_P(NetworkTest, AllToAllTakesAnyParts) {
       for (int i = 0; i < num_ranks; ++i) EXPECT_EQ(received[i], letter(i, rank.rank()));
     }));
   }
-}
-
-// ---- Ranks that differ
-
-/// Rank 2 of four calls `other`, the rest call `most`: all are told within 2 s.
-void expect_difference(Backend backend, const std::function<void(NetworkRank&)>& most,
-                       const std::function<void(NetworkRank&)>& other, const std::string& most_text,
-                       const std::string& other_text) {
-  const auto start = std::chrono::steady_clock::now();
-  const Errors errors = run_network(backend, 4, [&](NetworkRank& rank) {
-    rank.barrier();
-    rank.rank() == 2 ? other(rank) : most(rank);
-    // A rank may have been done before the others met the odd one.
-    rank.barrier();
-  });
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
-  for (const auto& error : errors) {
-    ASSERT_TRUE(error.has_value());
-    EXPECT_EQ(error->kind(), ErrorKind::kInvalidArgument) << error->what();
-    EXPECT_EQ(error->message(), errors[0]->message());
-    EXPECT_THAT(error->message(), testing::HasSubstr("the ranks call different operations"));
-    EXPECT_THAT(error->message(), testing::HasSubstr("operation 1: " + most_text + " among"));
-    EXPECT_THAT(error->message(),
-                testing::HasSubstr("rank 2 operation 1: " + other_text + " among"));
-    EXPECT_EQ(error->context().group, "net");
-  }
-}
-
-std::function<void(NetworkRank&)> reduce_f32(std::int64_t count, const Description& description) {
-  return [count, description](NetworkRank& rank) {
-    std::vector<float> data(count, 1);
-    rank.all_reduce(std::span(data), description);
-  };
-}
-
-std::function<void(NetworkRank&)> broadcast_from(int root, Algorithm algorithm) {
-  return [root, algorithm](NetworkRank& rank) {
-    NetworkBytes data(100);
-    rank.call(
-        {.operation = Operation::kBroadcast, .count = 100, .root = root, .algorithm = algorithm},
-        [&](Call& call) { network_broadcast(call, data, root); });
-  };
-}
-
-TEST_P(NetworkTest, RanksThatDifferInAnythingAreTold) {
-  const auto expect = [&](const auto&... all) { expect_difference(GetParam(), all...); };
-  const Description ring{.algorithm = Algorithm::kRing, .order = Order::kAny};
-  const Description halves{.algorithm = Algorithm::kHalvingDoubling};
-  expect(reduce_f32(100, {}), reduce_f32(101, {}), "all_reduce of 100 f32",
-         "all_reduce of 101 f32");
-  expect(reduce_f32(100, {}), reduce_f32(100, {.reduce = ReduceOp::kMax}), "all_reduce of 100 f32",
-         "all_reduce of 100 f32 by max");
-  expect(reduce_f32(100, {}), reduce_f32(100, {.order = Order::kAny}), "all_reduce of 100 f32",
-         "all_reduce of 100 f32 in any order");
-  expect(reduce_f32(5, halves), reduce_f32(5, ring), "all_reduce of 5 f32 by halving_doubling",
-         "all_reduce of 5 f32 by ring in any order");
-  const auto reduce_i32 = [](NetworkRank& rank) {
-    NetworkBytes data(400);
-    rank.all_reduce({data, Dtype::kI32}, {});
-  };
-  expect(reduce_f32(100, {}), reduce_i32, "all_reduce of 100 f32", "all_reduce of 100 i32");
-}
-
-// Each waits for a message that nobody will send, and no message goes between them.
-TEST_P(NetworkTest, RanksThatWouldNotMeetAreToldToo) {
-  expect_difference(
-      GetParam(), broadcast_from(0, Algorithm::kOneShot), broadcast_from(3, Algorithm::kOneShot),
-      "broadcast of 100 u8 with root 0 by one_shot", "broadcast of 100 u8 with root 3 by one_shot");
-  expect_difference(GetParam(), reduce_f32(100, {}), reduce_f32(0, {}), "all_reduce of 100 f32",
-                    "all_reduce of 0 f32");
-}
-
-TEST_P(NetworkTest, ASkippedCallIsTold) {
-  const auto start = std::chrono::steady_clock::now();
-  const Errors errors = run_network(GetParam(), 3, [&](NetworkRank& rank) {
-    std::vector<double> data(1000, 1);
-    if (rank.rank() != 1) rank.all_reduce(std::span(data), {});
-    rank.barrier();
-  });
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
-  for (const auto& error : errors) {
-    ASSERT_TRUE(error.has_value());
-    EXPECT_EQ(error->kind(), ErrorKind::kInvalidArgument) << error->what();
-    EXPECT_THAT(error->message(), testing::HasSubstr("operation 0: all_reduce of 1000 f64 among"));
-    EXPECT_THAT(error->message(), testing::HasSubstr("rank 1 operation 0: barrier among"));
-  }
-}
-
-TEST_P(NetworkTest, ARankThatLeavesEarlyIsLost) {
-  const auto start = std::chrono::steady_clock::now();
-  const Errors errors = run_network(GetParam(), 3, [&](NetworkRank& rank) {
-    rank.barrier();
-    std::vector<double> data(1000, 1);
-    if (rank.rank() != 1) rank.all_reduce(std::span(data), {});
-  });
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
-  for (const auto& error : errors) {
-    ASSERT_TRUE(error.has_value());
-    EXPECT_EQ(error->kind(), ErrorKind::kPeerLost) << error->what();
-    EXPECT_THAT(error->message(), testing::HasSubstr("rank 1 is lost"));
-  }
-}
-
-// A rank that is merely late is waited for, however often the others tell what they do.
-TEST_P(NetworkTest, ALateRankIsNoDifference) {
-  expect_no_errors(run_network(GetParam(), 3, [&](NetworkRank& rank) {
-    std::vector<double> data(1000, 1);
-    for (int round = 0; round < 3; ++round) {
-      if (rank.rank() == round) std::this_thread::sleep_for(std::chrono::milliseconds(300));
-      rank.all_reduce(std::span(data), {});
-      rank.barrier();
-    }
-  }));
-}
-
-TEST_P(NetworkTest, APartOfAnotherSizeIsTold) {
-  const Errors errors = run_network(GetParam(), 2, [&](NetworkRank& rank) {
-    NetworkBytes mine(rank.rank() == 0 ? 10 : 12);
-    NetworkBytes other(11);
-    const int own = rank.rank();
-    std::vector<std::span<const std::byte>> send_parts(2);
-    std::vector<std::span<std::byte>> recv_parts(2);
-    send_parts[1 - own] = mine;
-    recv_parts[1 - own] = other;
-    rank.call({.operation = Operation::kAllToAll},
-              [&](Call& call) { network_all_to_all(call, send_parts, recv_parts); });
-  });
-  for (const auto& error : errors) {
-    ASSERT_TRUE(error.has_value());
-    EXPECT_EQ(error->kind(), ErrorKind::kInvalidArgument);
-    EXPECT_THAT(error->message(), testing::HasSubstr("its recv gave memory for 11"));
-  }
-}
-
-TEST(Network, RefusesWhatContradictsTheCall) {
-  const auto error_of_body = [](const Description& description,
-                                const std::function<void(Call&)>& body) {
-    const Errors errors =
-        run_network(Backend::kSim, 1, [&](NetworkRank& rank) { rank.call(description, body); });
-    EXPECT_TRUE(errors[0].has_value());
-    return errors[0] ? errors[0]->message() : "no error";
-  };
-  std::vector<float> data(10);
-  const Elements elements = std::span(data);
-  const auto reduce = [&](Algorithm algorithm, ReduceOp op) {
-    return [&, algorithm, op](Call& call) { network_all_reduce(call, elements, op, algorithm); };
-  };
-  Description task{.operation = Operation::kAllReduce, .dtype = Dtype::kF32, .count = 10};
-  using testing::HasSubstr;
-  EXPECT_THAT(error_of_body(task, reduce(Algorithm::kRing, ReduceOp::kSum)),
-              HasSubstr("ring in a call of"));
-  EXPECT_THAT(error_of_body(task, reduce(Algorithm::kTwoHop, ReduceOp::kMin)),
-              HasSubstr("reduction by min in a call of"));
-  task.algorithm = Algorithm::kRing;
-  EXPECT_THAT(error_of_body(task, reduce(Algorithm::kRing, ReduceOp::kSum)),
-              HasSubstr("ring cannot do"));
-  task.count = 11;
-  EXPECT_THAT(error_of_body(task, reduce(Algorithm::kRing, ReduceOp::kSum)),
-              HasSubstr("all_reduce of 40 bytes of f32 in a call of"));
-  const std::vector<Chunk> parts = {{0, 41}};
-  EXPECT_THAT(error_of_body({.operation = Operation::kAllGather, .count = 40},
-                            [&](Call& call) { network_all_gather(call, elements.bytes, parts); }),
-              HasSubstr("are one per rank"));
 }
 
 }  // namespace

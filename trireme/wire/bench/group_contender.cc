@@ -4,15 +4,6 @@
 #include "trireme/wire/collectives/chunk.h"
 
 namespace trireme::bench {
-namespace {
-
-template <typename T>
-std::span<T> as(std::span<std::byte> bytes) {
-  return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
-}
-
-}  // namespace
-
 std::optional<Prepared> GroupContender::prepare(const Case& one, const Buffers& buffers) {
   Prepared prepared{.run = runner(one, buffers), .result = buffers.recv};
   if (!prepared.run) return std::nullopt;
@@ -30,15 +21,14 @@ std::optional<Prepared> GroupContender::prepare(const Case& one, const Buffers& 
 
 std::function<void()> GroupContender::runner(const Case& one, const Buffers& buffers) {
   const std::span<std::byte> send = buffers.send, recv = buffers.recv;
-  const bool is_f32 = one.dtype == Dtype::kF32;
-  if (!is_f32 && one.dtype != Dtype::kF64) return nullptr;
+  const collectives::Elements elements(send, one.dtype);
   switch (one.operation) {
     case Operation::kAllReduce:
-      if (is_f32) return [this, send] { wait(group_.all_reduce(as<float>(send))); };
-      return [this, send] { wait(group_.all_reduce(as<double>(send))); };
+      return [this, elements] { wait(group_.all_reduce(elements)); };
     case Operation::kReduceScatter:
-      if (is_f32) return [this, send] { wait(group_.reduce_scatter(as<float>(send))); };
-      return [this, send] { wait(group_.reduce_scatter(as<double>(send))); };
+      return [this, elements] { wait(group_.reduce_scatter(elements)); };
+    case Operation::kAllToAll:
+      return [this, send, recv] { wait(group_.all_to_all(send, recv)); };
     case Operation::kAllGather:
       return [this, send, recv] { wait(group_.all_gather(send, recv)); };
     case Operation::kBroadcast:
@@ -50,7 +40,12 @@ std::function<void()> GroupContender::runner(const Case& one, const Buffers& buf
   }
 }
 
-std::optional<std::span<std::byte>> GroupContender::registered(std::size_t) { return std::nullopt; }
+std::optional<std::span<std::byte>> GroupContender::registered(std::size_t bytes) {
+  if (bytes == 0) return std::nullopt;
+  const auto found = registered_.find(bytes);
+  if (found != registered_.end()) return found->second;
+  return registered_[bytes] = group_.allocate(bytes);
+}
 
 void GroupContender::barrier() { wait(group_.barrier()); }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <map>
+
 #include "trireme/wire/bench/contender.h"
 #include "trireme/wire/collectives/group.h"
 
@@ -22,6 +24,7 @@ class GroupContender final : public Contender {
   void wait(const transport::WorkPtr& work) const;
 
   collectives::Group& group_;
+  std::map<std::size_t, std::span<std::byte>> registered_;  ///< By size; kept until the group ends.
 };
 
 }  // namespace trireme::bench

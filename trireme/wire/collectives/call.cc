@@ -105,7 +105,8 @@ void Call::finish(const std::vector<std::size_t>& ids) {
 
 bool Call::has_difference() const {
   const std::lock_guard lock(mutex_);
-  return !heard_.empty();
+  return std::ranges::any_of(heard_,
+                             [this](const auto& entry) { return entry.second != description_; });
 }
 
 void Call::tell() {
@@ -116,21 +117,20 @@ void Call::tell() {
   }
 }
 
-/// Adds to `heard_` what differs; returns whether all members have told what they do. A rank that
-/// is in an earlier or later operation says nothing about this one.
+/// Adds what members have told to `heard_`; returns whether it is all of them. A rank that is in an
+/// earlier or later operation says nothing about this one.
 bool Call::hear() {
-  bool is_complete = true;
+  const std::lock_guard lock(mutex_);
+  heard_.emplace(members_.group_rank, description_);
   for (int peer = 0; peer < members_.size(); ++peer) {
-    if (peer == members_.group_rank) continue;
+    if (heard_.contains(peer)) continue;
     const auto told =
         members_.endpoint.notes().heard(members_.ranks[peer], members_.tag(Use::kOperation));
-    if (told && *told == own_bytes_) continue;
-    const auto other = told ? std::optional(parse_description(*told)) : std::nullopt;
-    const std::lock_guard lock(mutex_);
-    if (other && other->sequence == description_.sequence) heard_.emplace(peer, *other);
-    is_complete = is_complete && heard_.contains(peer);
+    if (!told) continue;
+    const Description other = parse_description(*told);
+    if (other.sequence == description_.sequence) heard_.emplace(peer, other);
   }
-  return is_complete;
+  return std::ssize(heard_) == members_.size();
 }
 
 /// Lower ranks lose patience first: then they are the only ones to speak.
@@ -146,10 +146,8 @@ void Call::refuse_if_different() {
 }
 
 void Call::refuse() const {
-  std::vector<Description> descriptions(members_.size(), description_);
   const std::lock_guard lock(mutex_);
-  for (const auto& [peer, description] : heard_) descriptions[peer] = description;
-  check_same(members_, descriptions);
+  check_same(members_, heard_);
 }
 
 void Call::set_awaited(const std::vector<int>& peers) {

@@ -85,7 +85,7 @@ class Call {
   bool has_told_ = false;
   mutable std::mutex mutex_;  // for what follows
   std::vector<int> awaited_;  ///< World ranks.
-  /// What other members do, by group rank, as far as it is known and not known to be the same.
+  /// What members do, by group rank, as far as it is known.
   std::map<int, Description> heard_;
   std::list<std::vector<std::byte>> foreign_;  ///< Messages of other operations.
   Scratch& scratch_;

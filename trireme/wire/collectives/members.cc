@@ -12,13 +12,13 @@ Error late_error(const std::vector<int>& ranks, std::chrono::milliseconds deadli
   return error;
 }
 
-void check_same(const Members& members, const std::vector<Description>& descriptions) {
-  for (int i = 1; i < members.size(); ++i) {
-    if (descriptions[i] == descriptions[0]) continue;
-    throw Error(
-        ErrorKind::kInvalidArgument,
-        "group " + members.name + ": " +
-            difference_text(members.ranks[0], descriptions[0], members.ranks[i], descriptions[i]));
+void check_same(const Members& members, const std::map<int, Description>& descriptions) {
+  const auto& [first, expected] = *descriptions.begin();
+  for (const auto& [rank, description] : descriptions) {
+    if (description == expected) continue;
+    throw Error(ErrorKind::kInvalidArgument, "group " + members.name + ": " +
+                                                 difference_text(members.ranks[first], expected,
+                                                                 members.ranks[rank], description));
   }
 }
 

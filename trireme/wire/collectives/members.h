@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -54,7 +55,7 @@ struct Members {
 };
 
 /// Throws kInvalidArgument, with the same text on all ranks, where the ranks are about to do
-/// different things. descriptions: by group rank.
-void check_same(const Members& members, const std::vector<Description>& descriptions);
+/// different things. descriptions: by group rank, of one at least.
+void check_same(const Members& members, const std::map<int, Description>& descriptions);
 
 }  // namespace trireme::collectives

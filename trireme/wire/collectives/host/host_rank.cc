@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include "trireme/base/error.h"
@@ -94,8 +95,8 @@ void HostRank::compare() const {
   bool is_same = true;
   for (int i = 1; i < size(); ++i) is_same = is_same && !differs(i);
   if (is_same) return;
-  std::vector<Description> descriptions;
-  for (int i = 0; i < size(); ++i) descriptions.push_back(parse_description(said(i)));
+  std::map<int, Description> descriptions;
+  for (int i = 0; i < size(); ++i) descriptions[i] = parse_description(said(i));
   check_same(members_, descriptions);
 }
 
