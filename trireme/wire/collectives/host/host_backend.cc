@@ -15,7 +15,12 @@ using Time = Clock::time_point;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLook{50};                 // how often a waiter looks for a failure
+constexpr milliseconds kLook{50};  // how often a waiter looks for a failure
+// To be woken for every operation would cost more than a small one, and most callers wait at once:
+// so, while operations come, the thread looks after short naps whether one is left alone.
+constexpr microseconds kNap{1000};
+constexpr milliseconds kNapping{20};
+
 constexpr std::size_t kPromptBytes = 256 * 1024;  // begun in the call
 
 void give(const Members& members, Use use, const transport::SharedMemory& memory) {
@@ -31,6 +36,16 @@ std::optional<transport::SharedMemory> take(const Members& members, Use use, mil
 Time after(Time time, milliseconds by) {
   return by > std::chrono::hours(24 * 365) ? Time::max() : time + by;  // no overflow
 }
+
+/// Of an operation that was done in the call.
+class DoneWork final : public transport::Work {
+ public:
+  bool is_done() const override { return true; }
+  bool wait_for(milliseconds) override { return true; }
+  void tell_end(std::shared_ptr<transport::Completions> completions, std::size_t id) override {
+    completions->push(id);
+  }
+};
 
 }  // namespace
 
@@ -93,17 +108,21 @@ class HostBackend::Queue : public std::enable_shared_from_this<Queue> {
   const Members members_;
   const std::shared_ptr<transport::Failure> world_failure_;  // shared with the endpoint
   const transport::Patience patience_;
+  const transport::WorkPtr done_ = std::make_shared<DoneWork>();
 
   // Of whoever drives, or holds the mutex while nobody does.
   transport::SharedMemory memory_;
   std::optional<HostRank> host_;
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable changed_;  ///< An operation has ended, or nobody drives any more.
+  std::condition_variable wanted_;   ///< The thread is; apart, or every operation would wake it.
   std::deque<OperationPtr> operations_;
   std::int64_t num_submitted_ = 0;
   bool is_driven_ = false;
   bool is_closing_ = false;
+  bool is_napping_ = false;  ///< The thread will look by itself.
+  Time last_submit_;
   std::optional<Error> failure_;
   std::vector<int> late_;  ///< World ranks that the first operation waits for.
   std::optional<transport::LibraryThread> thread_;
@@ -126,6 +145,16 @@ HostBackend::Queue::Queue(const Members& members)
 
 transport::WorkPtr HostBackend::Queue::submit(Request request) {
   Lock lock(mutex_);
+  const bool is_free = operations_.empty() && !is_driven_ && !failure_ && host_;
+  const bool is_small = HostRank::is_small(request);
+  if (is_free && is_small) {
+    host_->begin_small(request);
+    if (host_->has_met_quickly()) {
+      host_->end_small(request);
+      ++num_submitted_;
+      return done_;
+    }
+  }
   const auto operation = std::make_shared<Operation>(
       shared_from_this(), to_text(request.description.operation), num_submitted_++);
   if (failure_) {
@@ -133,13 +162,20 @@ transport::WorkPtr HostBackend::Queue::submit(Request request) {
     operation->has_ended = true;
     return operation;
   }
+  if (is_free && is_small) {
+    operation->task = host_->finish_small(std::move(request));
+    operation->has_started = true;
+    operations_.push_back(operation);
+    return operation;
+  }
   const bool is_prompt = request.data.bytes.size() <= kPromptBytes;
   operation->request = std::move(request);
   operations_.push_back(operation);
+  last_submit_ = Clock::now();
   if (is_prompt && !is_driven_) {
-    drive(lock, operation.get(), Clock::now() + patience_.spin + patience_.yield);
+    drive(lock, operation.get(), last_submit_ + patience_.spin + patience_.yield);
   }
-  if (wants_thread()) changed_.notify_all();
+  if (wants_thread() && !is_napping_) wanted_.notify_one();
   return operation;
 }
 
@@ -154,7 +190,7 @@ void HostBackend::Queue::close() {
   is_closing_ = true;
   const bool is_busy = !operations_.empty();
   lock.unlock();
-  changed_.notify_all();
+  wanted_.notify_one();
   Error closed(ErrorKind::kCancelled, "the group was closed with operations under way");
   closed.add({.group = members_.name});
   if (is_busy) members_.endpoint.poison(closed);
@@ -203,9 +239,16 @@ void HostBackend::Queue::tell_end(Operation& operation, Listener listener) {
 void HostBackend::Queue::serve() {
   Lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return is_closing_ || wants_thread(); });
     if (is_closing_) return;
-    drive(lock, nullptr, Time::max());
+    if (wants_thread()) {
+      drive(lock, nullptr, Time::max());
+    } else if (Clock::now() < last_submit_ + kNapping) {
+      is_napping_ = true;
+      wanted_.wait_for(lock, kNap);
+      is_napping_ = false;
+    } else {
+      wanted_.wait(lock);
+    }
   }
 }
 
@@ -250,6 +293,7 @@ void HostBackend::Queue::drive(Lock& lock, const Operation* wanted, Time until) 
   }
   is_driven_ = false;
   changed_.notify_all();
+  if (wants_thread() && !is_napping_) wanted_.notify_one();
 }
 
 /// Returns whether the operation has ended.
@@ -259,8 +303,10 @@ bool HostBackend::Queue::advance(Operation& operation, Time until) {
   if (!operation.has_started) {
     operation.task = host_->run(std::move(operation.request));
     operation.has_started = true;
-    operation.task.resume();
+  } else if (!wait_for_ranks(operation, until)) {
+    return false;
   }
+  operation.task.resume();
   while (!operation.task.is_done()) {
     if (!wait_for_ranks(operation, until)) return false;
     operation.task.resume();

@@ -85,18 +85,21 @@ Location HostRank::said_location(int rank) const {
   return location;
 }
 
+bool HostRank::is_same() const {
+  const std::byte* first = meeting_.arena.header(0, turn()).data();
+  for (int i = 1; i < size(); ++i) {
+    const std::byte* other = meeting_.arena.header(i, turn()).data();
+    if (std::memcmp(other, first, kDescriptionBytes) != 0) return false;
+  }
+  return true;
+}
+
 void HostRank::compare() const {
-  const auto said = [&](int rank) {
-    return meeting_.arena.header(rank, turn()).first(kDescriptionBytes);
-  };
-  const auto differs = [&](int rank) {
-    return std::memcmp(said(rank).data(), said(0).data(), kDescriptionBytes) != 0;
-  };
-  bool is_same = true;
-  for (int i = 1; i < size(); ++i) is_same = is_same && !differs(i);
-  if (is_same) return;
+  if (is_same()) return;
   std::map<int, Description> descriptions;
-  for (int i = 0; i < size(); ++i) descriptions[i] = parse_description(said(i));
+  for (int i = 0; i < size(); ++i) {
+    descriptions[i] = parse_description(meeting_.arena.header(i, turn()).first(kDescriptionBytes));
+  }
   check_same(members_, descriptions);
 }
 
@@ -117,8 +120,22 @@ void HostRank::begin_small(const Request& request) {
   arrive();
 }
 
-void HostRank::end_small(const Request& request) {
+bool HostRank::has_met_quickly() {
+  for (int i = 1; i < size(); ++i) {
+    transport::Signal& progress = meeting_.arena.progress((rank() + i) % size());
+    if (!progress.wait_for(steps_, patience_, microseconds(0))) return false;
+  }
+  return is_same();
+}
+
+Task HostRank::finish_small(Request request) {
+  owes_steps_ = false;
+  co_await others();
   compare();
+  end_small(request);
+}
+
+void HostRank::end_small(const Request& request) {
   if (!request.data.bytes.empty()) {
     std::array<const std::byte*, kFewRanks> few;
     std::vector<const std::byte*> many(size() > kFewRanks ? size() : 0);
@@ -177,14 +194,15 @@ bool HostRank::all_staged_first(const Exchange& exchange) const {
 }
 
 Task HostRank::run(Request request) {
-  owes_steps_ = true;
   if (is_small(request)) {
     begin_small(request);
     owes_steps_ = false;
     co_await others();
+    compare();
     end_small(request);
     co_return;
   }
+  owes_steps_ = true;
   const std::unique_ptr<Exchange> exchange = make_exchange(request);
   const std::span<const std::byte> sharable = exchange->sharable();
   const Location location = registry_.find(rank(), sharable);

@@ -52,13 +52,16 @@ class HostRank {
   // need of this rank; when all have arrived, the rest.
   static bool is_small(const Request& request);
   void begin_small(const Request& request);
+  bool has_met_quickly();  ///< Whether all are there, in the same operation: within its patience.
   void end_small(const Request& request);
+  Task finish_small(Request request);  ///< Where they were not.
 
  private:
   struct Meet;
 
   void say(const Request& request, const Location& location);
   Location said_location(int rank) const;
+  bool is_same() const;
   void compare() const;
   std::vector<std::span<std::byte>> shared_memory(std::size_t bytes) const;
   bool all_staged_first(const Exchange& exchange) const;
