@@ -19,7 +19,8 @@ class Arena {
  public:
   static constexpr std::size_t kSlotBytes = 4096;
   static constexpr std::size_t kHeaderBytes = 64;
-  static constexpr std::size_t kPieceBytes = 512 * 1024;  // of all sizes the fastest from 256 KiB on
+  static constexpr std::size_t kPieceBytes =
+      512 * 1024;  // of all sizes the fastest from 256 KiB on
 
   /// Bytes that an arena of so many ranks takes.
   static std::size_t bytes_for(int num_ranks);

@@ -1,19 +1,14 @@
 #pragma once
 
-#include <condition_variable>
-#include <deque>
-#include <exception>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <vector>
 
 #include "trireme/wire/collectives/backend.h"
-#include "trireme/wire/collectives/host/host_rank.h"
 #include "trireme/wire/collectives/members.h"
-#include "trireme/wire/transport/thread.h"
 
 namespace trireme::collectives {
+
+class HostQueue;
 
 /// The operations of a group whose ranks are all on one host.
 ///
@@ -34,8 +29,7 @@ class HostBackend final : public Backend {
   std::vector<int> missing() const override;
 
  private:
-  class Queue;
-  const std::shared_ptr<Queue> queue_;  // shared with works, which may outlive the group
+  const std::shared_ptr<HostQueue> queue_;  // shared with works, which may outlive the group
 };
 
 }  // namespace trireme::collectives

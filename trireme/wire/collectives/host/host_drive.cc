@@ -1,0 +1,163 @@
+// Going on with the first operation of the queue, by whoever has time.
+
+#include <algorithm>
+#include <utility>
+
+#include "trireme/base/error.h"
+#include "trireme/wire/collectives/host/handover.h"
+#include "trireme/wire/collectives/host/host_queue.h"
+
+namespace trireme::collectives {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+// To be woken for every operation would cost more than a small one, and most callers wait at once:
+// so, while operations come, the thread looks after short naps whether one is left alone.
+constexpr microseconds kNap{1000};
+constexpr milliseconds kNapping{20};
+
+}  // namespace
+
+void HostQueue::serve() {
+  Lock lock(mutex_);
+  while (true) {
+    if (is_closing_) return;
+    if (wants_thread()) {
+      drive(lock, nullptr, Time::max());
+    } else if (Clock::now() < last_submit_ + kNapping) {
+      is_napping_ = true;
+      wanted_.wait_for(lock, kNap);
+      is_napping_ = false;
+    } else {
+      wanted_.wait(lock);
+    }
+  }
+}
+
+/// Whether the others cannot go on without this rank, and nobody here does.
+bool HostQueue::wants_thread() const {
+  if (operations_.empty() || is_driven_) return false;
+  return operations_.size() > 1 || !operations_.front()->has_started || host_->owes_steps();
+}
+
+/// Goes on with the first operations until `wanted` (all, where there is none) has ended or `until`
+/// has come. Nobody else may be driving.
+void HostQueue::drive(Lock& lock, const Operation* wanted, Time until) {
+  is_driven_ = true;
+  while (!operations_.empty() && (wanted == nullptr || !wanted->has_ended)) {
+    const OperationPtr first = operations_.front();
+    lock.unlock();
+    bool has_ended = true;
+    std::optional<Error> error;
+    try {
+      has_ended = advance(*first, until);
+    } catch (const Error& failure) {
+      error = failure;
+    } catch (const std::exception& failure) {
+      error = Error(ErrorKind::kResourceExhausted, "no memory for a collective", failure);
+    }
+    if (error) {
+      error->add({.rank = members_.endpoint.rank(),
+                  .group = members_.name,
+                  .operation = std::string(first->name),
+                  .sequence = first->sequence});
+      members_.endpoint.poison(*error);
+    }
+    lock.lock();
+    if (!has_ended) break;
+    late_.clear();
+    if (error) {
+      fail_all(*error);
+    } else {
+      operations_.pop_front();
+      end(*first);
+    }
+  }
+  is_driven_ = false;
+  changed_.notify_all();
+  if (wants_thread() && !is_napping_) wanted_.notify_one();
+}
+
+/// Returns whether the operation has ended.
+bool HostQueue::advance(Operation& operation, Time until) {
+  if (!operation.deadline) operation.deadline = later(members_.deadline);
+  if (!host_ && !attach(operation, until)) return false;
+  if (!operation.has_started) {
+    operation.task = host_->run(std::move(operation.request));
+    operation.has_started = true;
+  } else if (!wait_for_ranks(operation, until)) {
+    return false;
+  }
+  operation.task.resume();
+  while (!operation.task.is_done()) {
+    if (!wait_for_ranks(operation, until)) return false;
+    operation.task.resume();
+  }
+  return true;
+}
+
+bool HostQueue::wait_for_ranks(Operation& operation, Time until) {
+  while (!host_->has_all()) {
+    const Time now = Clock::now();
+    if (now >= until) return false;
+    const auto left = std::min({until, *operation.deadline, now + kLook}) - now;
+    if (host_->wait_for_all(std::chrono::ceil<microseconds>(left))) return true;
+    check(operation, host_->late());
+  }
+  return true;
+}
+
+/// Takes the arena that the leader has made.
+bool HostQueue::attach(Operation& operation, Time until) {
+  while (true) {
+    const Time now = Clock::now();
+    const auto left = std::max(std::min({until, *operation.deadline, now + kLook}) - now, {});
+    auto memory = take(members_, Use::kArena, std::chrono::ceil<milliseconds>(left));
+    if (memory) {
+      memory_ = std::move(*memory);
+      break;
+    }
+    check(operation, {0});
+    if (Clock::now() >= until) return false;
+  }
+  if (memory_.bytes().size() != Arena::bytes_for(members_.size())) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "group rank 0 of '" + members_.name + "' has made it for another number of ranks");
+  }
+  host_.emplace(members_, Arena(memory_.bytes(), members_.size()), patience_);
+  return true;
+}
+
+/// While others are late, some 20 times a second. Throws where waiting is of no use any more.
+void HostQueue::check(Operation& operation, const std::vector<int>& late) {
+  std::vector<int> ranks;
+  for (const int rank : late) ranks.push_back(members_.ranks[rank]);
+  std::sort(ranks.begin(), ranks.end());
+  {
+    const Lock lock(mutex_);
+    late_ = ranks;
+  }
+  if (const auto failure = world_failure_->error()) throw Error(*failure);
+  if (Clock::now() < *operation.deadline || ranks.empty()) return;
+  throw late_error(ranks, members_.deadline);
+}
+
+void HostQueue::end(Operation& operation) {
+  operation.has_ended = true;
+  if (operation.listener) operation.listener->completions->push(operation.listener->id);
+}
+
+void HostQueue::fail_all(const Error& error) {
+  if (!failure_) failure_ = error;
+  for (const OperationPtr& operation : operations_) {
+    operation->error = failure_;
+    end(*operation);
+  }
+  operations_.clear();
+  changed_.notify_all();
+}
+
+}  // namespace trireme::collectives

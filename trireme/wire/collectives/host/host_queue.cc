@@ -1,0 +1,185 @@
+// What the group and whoever waits see; host_drive.cc has the rest.
+
+#include "trireme/wire/collectives/host/host_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "trireme/base/error.h"
+#include "trireme/wire/collectives/host/handover.h"
+
+namespace trireme::collectives {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr std::size_t kPromptBytes = 256 * 1024;  // begun in the call
+
+}  // namespace
+
+// ---- The group's side
+
+HostQueue::HostQueue(const Members& members)
+    : members_(members),
+      world_failure_(members.endpoint.shared_failure()),
+      patience_(transport::Patience::for_ranks(members.endpoint.local_peers().count() + 1)) {
+  if (members_.group_rank == 0) {
+    memory_ = transport::SharedMemory::create("trireme " + members_.name,
+                                              Arena::bytes_for(members_.size()));
+    host_.emplace(members_, Arena(memory_.bytes(), members_.size()), patience_);
+    give(members_, Use::kArena, memory_);
+  }
+  thread_.emplace("group " + members_.name, [this] { serve(); });
+}
+
+transport::WorkPtr HostQueue::submit(Request request) {
+  Lock lock(mutex_);
+  const bool is_free = operations_.empty() && !is_driven_ && !failure_ && host_;
+  const bool is_small = HostRank::is_small(request);
+  if (is_free && is_small) {
+    host_->begin_small(request);
+    if (host_->has_met_quickly()) {
+      host_->end_small(request);
+      ++num_submitted_;
+      return done_;
+    }
+  }
+  const auto operation = std::make_shared<Operation>(
+      shared_from_this(), to_text(request.description.operation), num_submitted_++);
+  if (failure_) {
+    operation->error = failure_;
+    operation->has_ended = true;
+    return operation;
+  }
+  if (is_free && is_small) {
+    operation->task = host_->finish_small(std::move(request));
+    operation->has_started = true;
+    operations_.push_back(operation);
+    return operation;
+  }
+  const bool is_prompt = request.data.bytes.size() <= kPromptBytes;
+  operation->request = std::move(request);
+  operations_.push_back(operation);
+  last_submit_ = Clock::now();
+  if (is_prompt && !is_driven_) {
+    drive(lock, operation.get(), last_submit_ + patience_.spin + patience_.yield);
+  }
+  if (wants_thread() && !is_napping_) wanted_.notify_one();
+  return operation;
+}
+
+std::vector<int> HostQueue::missing() const {
+  const Lock lock(mutex_);
+  return late_;
+}
+
+void HostQueue::close() {
+  Lock lock(mutex_);
+  if (!is_driven_) drive(lock, nullptr, Clock::now());  // what waits for nobody
+  is_closing_ = true;
+  const bool is_busy = !operations_.empty();
+  lock.unlock();
+  wanted_.notify_one();
+  Error closed(ErrorKind::kCancelled, "the group was closed with operations under way");
+  closed.add({.group = members_.name});
+  if (is_busy) members_.endpoint.poison(closed);
+  thread_->join();
+  lock.lock();
+  changed_.wait(lock, [this] { return !is_driven_; });
+  fail_all(closed);
+}
+
+// ---- Whoever waits
+
+bool HostQueue::is_done(const Operation& operation) {
+  Lock lock(mutex_);
+  if (!operation.has_ended && !is_driven_) drive(lock, &operation, Clock::now());
+  return operation.has_ended;
+}
+
+bool HostQueue::wait_for(const Operation& operation, milliseconds time) {
+  const Time until = later(time);
+  Lock lock(mutex_);
+  while (!operation.has_ended) {
+    if (!is_driven_) {
+      drive(lock, &operation, until);
+    } else if (until == Time::max()) {
+      changed_.wait(lock);
+    } else {
+      changed_.wait_until(lock, until);
+    }
+    if (!operation.has_ended && Clock::now() >= until) return false;
+  }
+  if (!operation.error) return true;
+  const Error error = *operation.error;
+  lock.unlock();
+  world_failure_->mark_given();
+  throw Error(error);
+}
+
+void HostQueue::tell_end(Operation& operation, Listener listener) {
+  const Lock lock(mutex_);
+  operation.listener = std::move(listener);
+  if (operation.has_ended) operation.listener->completions->push(operation.listener->id);
+}
+
+// ---- Shared memory for buffers
+
+std::span<std::byte> HostQueue::allocate(std::size_t bytes) {
+  // After the operations before it, as one of its own: nobody drives meanwhile.
+  const auto operation = std::make_shared<Operation>(shared_from_this(), "allocate", -1);
+  Lock lock(mutex_);
+  while (!operations_.empty() || is_driven_) {
+    if (!is_driven_) {
+      drive(lock, nullptr, Time::max());
+    } else {
+      changed_.wait(lock);
+    }
+  }
+  if (failure_) throw Error(*failure_);
+  is_driven_ = true;
+  lock.unlock();
+  std::optional<Error> error;
+  try {
+    operation->deadline = later(members_.deadline);
+    if (!host_) attach(*operation, Time::max());
+    add_region(*operation, bytes);
+  } catch (const Error& failure) {
+    error = failure;
+    error->add({.rank = members_.endpoint.rank(), .group = members_.name, .operation = "allocate"});
+    members_.endpoint.poison(*error);
+  }
+  lock.lock();
+  is_driven_ = false;
+  changed_.notify_all();
+  if (error) {
+    fail_all(*error);
+    throw Error(*error);
+  }
+  return host_->registry().part(host_->registry().num_regions(), members_.group_rank).first(bytes);
+}
+
+/// The leader makes a region and hands it over; the others take it.
+void HostQueue::add_region(Operation& operation, std::size_t bytes) {
+  constexpr std::size_t kPage = 4096;
+  const std::size_t part = std::max<std::size_t>((bytes + kPage - 1) / kPage * kPage, kPage);
+  const std::size_t all = part * static_cast<std::size_t>(members_.size());
+  if (members_.group_rank == 0) {
+    auto memory = transport::SharedMemory::create("trireme " + members_.name, all);
+    give(members_, Use::kRegion, memory);
+    return host_->registry().add(std::move(memory));
+  }
+  std::optional<transport::SharedMemory> memory;
+  while (!(memory = take(members_, Use::kRegion, kLook))) check(operation, {0});
+  if (memory->bytes().size() != all) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "ranks of '" + members_.name + "' allocate different numbers of bytes: this one " +
+                    std::to_string(bytes) + ", group rank 0 about " +
+                    std::to_string(memory->bytes().size() / members_.ranks.size()));
+  }
+  host_->registry().add(std::move(*memory));
+}
+
+}  // namespace trireme::collectives
