@@ -24,6 +24,9 @@ struct RankEnvironment {
   std::string store_host;
   int store_port = 0;
   std::string generation;     ///< Sets the attempts of one torchrun apart.
+  std::string job_id;         ///< That the launcher gives; empty where it gives none.
+  std::string token;          ///< TRIREME_TOKEN: who knows it may join.
+  std::string token_file;     ///< TRIREME_TOKEN_FILE: holds it.
   int launcher_pid = 0;       ///< Of `kTrireme`: the process that started this one.
   bool shares_memory = true;  ///< With the ranks of its host: unless TRIREME_TRANSPORT is tcp.
 };

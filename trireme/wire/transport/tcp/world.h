@@ -11,7 +11,7 @@
 namespace trireme::transport {
 
 struct TcpOptions {
-  StoreClient& store;  ///< Used during the call only.
+  StoreClient& store;  ///< Used during the call only; its token is that of all connections.
   int rank = 0;
   int world_size = 1;
   std::string name = "world";  ///< Worlds that meet in the same store have different names.
@@ -21,6 +21,8 @@ struct TcpOptions {
   /// been given the error until then: it is stuck elsewhere. May end the process.
   std::function<void(const Error&)> on_abandon;
 
+  Logger logger{LogLevel::kWarning};  ///< Of who is turned away during the start.
+
   // Changes speed only.
   bool shares_memory = true;    ///< With ranks of this host.
   int socket_buffer_bytes = 0;  ///< Per direction; 0: the system's default.
@@ -28,7 +30,8 @@ struct TcpOptions {
 
 /// Meets the other ranks in the store and connects to all of them. Blocks until that is done.
 ///
-/// Errors   kInvalidArgument where the ranks do not agree on the world's size; kPeerLost where one
+/// Errors   kInvalidArgument where the ranks do not agree on the world's size or token; kPeerLost
+/// where one
 ///          is lost; kTimeout, naming who is missing.
 /// Cost     world_size - 1 connections per rank, one thread.
 std::unique_ptr<Endpoint> connect_tcp_world(const TcpOptions& options);
