@@ -49,7 +49,7 @@ struct Outcome {
 };
 
 /// One who connects with `token` to one who listens with "secret" at the door "store".
-Outcome meet(const Token& token, const std::string& door) {
+Outcome connect_with(const Token& token, const std::string& door) {
   Pair pair = make_pair_of_sockets();
   auto connector = std::async(std::launch::async, [&]() -> std::optional<Error> {
     try {
@@ -72,7 +72,7 @@ std::vector<std::byte> read_available(const Descriptor& socket) {
 }
 
 TEST(Admission, TheSameTokenIsAdmitted) {
-  const Outcome outcome = meet(Token("secret"), "store");
+  const Outcome outcome = connect_with(Token("secret"), "store");
   EXPECT_EQ(outcome.listener, State::kAdmitted);
   EXPECT_FALSE(outcome.connector.has_value());
 }
@@ -80,7 +80,7 @@ TEST(Admission, TheSameTokenIsAdmitted) {
 TEST(Admission, AnotherTokenOrDoorIsRefused) {
   for (const auto& [token, door] :
        {std::pair{"other", "store"}, std::pair{"", "store"}, std::pair{"secret", "rank"}}) {
-    const Outcome outcome = meet(Token(token), door);
+    const Outcome outcome = connect_with(Token(token), door);
     EXPECT_EQ(outcome.listener, State::kRefused) << token << door;
     ASSERT_TRUE(outcome.connector.has_value());
     EXPECT_EQ(outcome.connector->kind(), ErrorKind::kInvalidArgument);

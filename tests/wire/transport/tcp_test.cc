@@ -337,14 +337,14 @@ int option_of(const Descriptor& socket, int option) {
 }
 
 // Whether it is idle or in the middle of sending.
-TEST(TcpConnection, NoticesADeadHostWithin25Seconds) {
+TEST(TcpConnection, NoticesADeadHostWithin10Seconds) {
   const Descriptor listener = listen_on({});
   const Descriptor socket = connect_to(local_address(listener), {});
   set_options_of_connection(socket);
-  EXPECT_EQ(option_of(socket, TCP_USER_TIMEOUT), 25'000);
+  EXPECT_EQ(option_of(socket, TCP_USER_TIMEOUT), 8'000);
   EXPECT_EQ(option_of(socket, TCP_KEEPIDLE) +
                 option_of(socket, TCP_KEEPINTVL) * option_of(socket, TCP_KEEPCNT),
-            25);
+            8);
 }
 
 TEST(TcpConnection, ErrorsNameThePeer) {

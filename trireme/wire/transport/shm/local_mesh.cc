@@ -1,7 +1,6 @@
 #include "trireme/wire/transport/shm/local_mesh.h"
 
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include "trireme/base/system_error.h"
 #include "trireme/wire/transport/failure.h"
 #include "trireme/wire/transport/gate.h"
+#include "trireme/wire/transport/shm/local_socket.h"
 
 namespace trireme::transport::internal {
 namespace {
@@ -38,55 +38,6 @@ std::string this_host() {
   const ssize_t count = ::readlink("/proc/self/ns/net", space.data(), space.size() - 1);
   if (boot.empty() || count <= 0) return "unknown";
   return boot + "/" + space.data();
-}
-
-Descriptor open_local_socket() {
-  Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!socket.is_open()) throw_system_error("open a Unix socket", errno);
-  return socket;
-}
-
-/// Listens under a name that the system chooses.
-Descriptor listen_locally() {
-  Descriptor socket = open_local_socket();
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const auto* generic = reinterpret_cast<const sockaddr*>(&address);
-  if (::bind(socket.number(), generic, sizeof(sa_family_t)) != 0 ||
-      ::listen(socket.number(), SOMAXCONN) != 0) {
-    throw_system_error("listen on a Unix socket", errno);
-  }
-  return socket;
-}
-
-/// The abstract name, without the zero before it: five digits.
-std::string name_of(const Descriptor& listener) {
-  sockaddr_un address{};
-  socklen_t size = sizeof address;
-  if (::getsockname(listener.number(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    throw_system_error("find the name of a Unix socket", errno);
-  }
-  return {address.sun_path + 1, size - sizeof(sa_family_t) - 1};
-}
-
-/// Whether it succeeded; not where too many wait to be accepted.
-bool try_connect(const Descriptor& socket, const std::string& name) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path + 1, name.data(),
-              std::min(name.size(), sizeof address.sun_path - 1));
-  const auto size = static_cast<socklen_t>(sizeof(sa_family_t) + 1 + name.size());
-  if (::connect(socket.number(), reinterpret_cast<const sockaddr*>(&address), size) == 0)
-    return true;
-  if (errno == EAGAIN || errno == EINTR) return false;
-  throw_system_error("connect to a rank of this host", errno);
-}
-
-bool is_of_this_user(const Descriptor& socket) {
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  return ::getsockopt(socket.number(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-         peer.uid == ::getuid();
 }
 
 }  // namespace
@@ -123,10 +74,11 @@ void LocalMesh::find_others(std::span<const std::string> publications) {
 Descriptor LocalMesh::open_connection(int rank, const std::string& name) const {
   constexpr int kTries = 3;  // a rank to which too many strangers have come closes a connection
   for (int i = 0; i < kTries; ++i) {
-    Descriptor socket = open_local_socket();
-    while (!try_connect(socket, name)) {
+    Descriptor socket = try_connect_locally(name);
+    while (!socket.is_open()) {
       check_in_time();
       std::this_thread::sleep_for(milliseconds(1));
+      socket = try_connect_locally(name);
     }
     if (enter(socket, options_.store.token(), "memory",
               "rank " + std::to_string(rank) + " of this host",

@@ -8,6 +8,7 @@
 #include "trireme/base/error.h"
 #include "trireme/wire/transport/admission.h"
 #include "trireme/wire/transport/error_form.h"
+#include "trireme/wire/transport/interfaces.h"
 #include "trireme/wire/transport/tcp/frame_writer.h"
 
 namespace trireme::transport::internal {
@@ -62,7 +63,8 @@ void Mesh::agree_on_size() {
 }
 
 void Mesh::publish() {
-  listener_ = listen_on({options_.store.local_host(), 0});
+  const std::string& host = options_.host;
+  listener_ = listen_on({host.empty() ? options_.store.local_host() : host, 0});
   const std::string rank = std::to_string(options_.rank);
   std::vector<std::pair<std::string, std::string>> entries = {
       {key("address/" + rank), to_text(local_address(listener_))},
@@ -83,7 +85,7 @@ void Mesh::meet() {
     world_id_ = std::stoull(values.front());
     for (int rank = 0; rank < size; ++rank) addresses_.push_back(parse_address(values[1 + rank]));
     hosts_.assign(values.begin() + 1 + size, values.end());
-    return;
+    return check_reachable();
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kTimeout) throw;
   }
@@ -92,6 +94,26 @@ void Mesh::meet() {
     if (!options_.store.missing(std::span(keys).subspan(1 + rank, 1)).empty()) late.push_back(rank);
   }
   fail_late(late);
+}
+
+/// A loopback address is of use only where all ranks have one.
+void Mesh::check_reachable() const {
+  const Address& mine = addresses_[options_.rank];
+  for (int rank = 0; rank < options_.world_size; ++rank) {
+    const Address& theirs = addresses_[rank];
+    if (is_loopback(theirs.host) == is_loopback(mine.host)) continue;
+    const bool is_mine = is_loopback(mine.host);
+    const int local = is_mine ? options_.rank : rank;
+    Error error(ErrorKind::kInvalidArgument,
+                "rank " + std::to_string(local) + " listens on " +
+                    to_text(is_mine ? mine : theirs) +
+                    (is_mine ? " (" + interface_of_host(mine.host) + ")" : "") +
+                    ", which other hosts cannot reach, and rank " +
+                    std::to_string(is_mine ? rank : options_.rank) + " on " +
+                    to_text(is_mine ? theirs : mine) + "; set TRIREME_INTERFACE or TRIREME_HOST " +
+                    "for rank " + std::to_string(local));
+    throw Error(error.add({.rank = options_.rank, .peer = rank, .operation = "start"}));
+  }
 }
 
 // ---- Ranks below

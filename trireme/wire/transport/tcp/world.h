@@ -17,6 +17,9 @@ struct TcpOptions {
   std::string name = "world";  ///< Worlds that meet in the same store have different names.
   std::chrono::milliseconds deadline{60'000};  ///< For all ranks to be connected.
 
+  /// Where others reach this rank; empty: by the address that routes to the store.
+  std::string host;
+
   /// Called on a thread of the endpoint 1 s after the world has failed, if none of the owner's has
   /// been given the error until then: it is stuck elsewhere. May end the process.
   std::function<void(const Error&)> on_abandon;
@@ -32,7 +35,9 @@ struct TcpOptions {
 ///
 /// Errors   kInvalidArgument where the ranks do not agree on the world's size or token; kPeerLost
 /// where one
-///          is lost; kTimeout, naming who is missing.
+///          is lost; kTimeout, naming who is missing;
+///          kInvalidArgument, naming interface and variable, where some ranks can be reached from
+///          their own host only and others are elsewhere.
 /// Cost     world_size - 1 connections per rank, one thread.
 std::unique_ptr<Endpoint> connect_tcp_world(const TcpOptions& options);
 
