@@ -1,6 +1,7 @@
 #include "trireme/command/launch/launcher.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
