@@ -35,7 +35,7 @@ std::string this_host() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   std::array<char, 64> space{};
-  const ssize_t count = ::readlink("/proc/self/ns/net", space.data(), space.size() - 1);
+  const ssize_t count = ::readlink("/proc/thread-self/ns/net", space.data(), space.size() - 1);
   if (boot.empty() || count <= 0) return "unknown";
   return boot + "/" + space.data();
 }
