@@ -28,6 +28,25 @@ TEST(Sha256, PiecesGiveTheDigestOfTheWhole) {
   }
 }
 
+// RFC 4231, test cases 2 and 6.
+TEST(Sha256, HmacAgreesWithThePublishedExamples) {
+  const auto hmac = [](std::string_view key, std::string_view text) {
+    return hmac_sha256(std::as_bytes(std::span(key)), std::as_bytes(std::span(text)));
+  };
+  const Sha256Digest short_key = hmac("Jefe", "what do ya want for nothing?");
+  EXPECT_EQ(short_key[0], std::byte{0x5b});
+  EXPECT_EQ(short_key[1], std::byte{0xdc});
+  EXPECT_EQ(short_key[31], std::byte{0x43});
+  const Sha256Digest long_key =
+      hmac(std::string(131, '\xaa'), "Test Using Larger Than Block-Size Key - Hash Key First");
+  EXPECT_EQ(long_key[0], std::byte{0x60});
+  EXPECT_EQ(long_key[31], std::byte{0x54});
+  EXPECT_TRUE(is_same_digest(short_key, short_key));
+  Sha256Digest other = short_key;
+  other[31] ^= std::byte{1};
+  EXPECT_FALSE(is_same_digest(short_key, other));
+}
+
 TEST(Sha256, KnowsTheFormOfADigest) {
   EXPECT_TRUE(is_sha256(kAbc));
   EXPECT_FALSE(is_sha256(""));

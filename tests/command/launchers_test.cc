@@ -87,8 +87,9 @@ TEST(LocalRanks, DISABLED_BodyOfARank) {
   const auto environment = read_environment().ranks;
   ASSERT_TRUE(environment.has_value());
   if (environment->rank == 1) return;
+  const transport::Token token = transport::token_of_job(*environment, Logger(LogLevel::kWarning));
   transport::StoreClient store({environment->store_host, environment->store_port},
-                               environment->rank);
+                               environment->rank, {}, token);
   try {
     store.get("key of rank 1", 60s);
     ADD_FAILURE() << "nobody sets it";

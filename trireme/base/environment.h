@@ -11,9 +11,13 @@ namespace trireme {
 
 /// Who started this process as one of several ranks.
 enum class Launcher : std::uint8_t {
-  kTrireme,   ///< `--ranks N`: serves the store.
-  kTorchrun,  ///< Serves a store of its own kind at MASTER_ADDR:MASTER_PORT.
-  kOther,     ///< RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT: rank 0 serves the store there.
+  kTrireme,     ///< `--ranks N`: serves the store.
+  kTorchrun,    ///< Serves a store of its own kind at MASTER_ADDR:MASTER_PORT.
+  kOther,       ///< RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT: rank 0 serves the store there.
+  kOpenMpi,     ///< mpirun of Open MPI
+  kMpich,       ///< mpiexec of MPICH and others that speak PMI
+  kSlurm,       ///< srun
+  kKubernetes,  ///< A training operator (PET_*) or an indexed job
 };
 
 /// This process among the ranks of a run.
@@ -21,9 +25,14 @@ struct RankEnvironment {
   Launcher launcher = Launcher::kOther;
   int rank = 0;
   int world_size = 1;
-  std::string store_host;
+  std::string store_host;  ///< Empty: all ranks are on this host and meet by `job_id`.
   int store_port = 0;
   std::string generation;     ///< Sets the attempts of one torchrun apart.
+  std::string job_id;         ///< That the launcher gives; empty where it gives none.
+  std::string host;           ///< TRIREME_HOST: where others reach this rank.
+  std::string interface;      ///< TRIREME_INTERFACE: or at the address of this one.
+  std::string token;          ///< TRIREME_TOKEN: who knows it may join.
+  std::string token_file;     ///< TRIREME_TOKEN_FILE: holds it.
   int launcher_pid = 0;       ///< Of `kTrireme`: the process that started this one.
   bool shares_memory = true;  ///< With the ranks of its host: unless TRIREME_TRANSPORT is tcp.
 };
@@ -43,5 +52,18 @@ using VariableLookup = std::function<std::optional<std::string>(const std::strin
 ///          is as good as none.
 Environment read_environment();
 Environment read_environment(const VariableLookup& lookup);
+
+/// The rank that the variables of whichever launcher say; nothing for a process on its own. A
+/// function of the variables alone.
+///
+/// Errors   kInvalidArgument, naming the variables, where some are missing, contradict each other
+/// or
+///          have no meaning.
+std::optional<RankEnvironment> read_ranks(const VariableLookup& lookup);
+
+/// The first host of a list as Slurm writes it: `rack[03-05,09]-a,login` -> `rack03-a`.
+///
+/// Errors   kInvalidArgument where it is none.
+std::string first_host(const std::string& list);
 
 }  // namespace trireme

@@ -1,6 +1,8 @@
 #include "trireme/base/sha256.h"
 
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 
 #include <algorithm>
 #include <array>
@@ -58,6 +60,20 @@ std::string sha256(std::span<const std::byte> bytes) {
 
 std::string sha256(std::string_view text) {
   return sha256(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+Sha256Digest hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> message) {
+  Sha256Digest digest{};
+  unsigned int length = 0;
+  const auto* result = HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+                            reinterpret_cast<const unsigned char*>(message.data()), message.size(),
+                            reinterpret_cast<unsigned char*>(digest.data()), &length);
+  require(result != nullptr && length == digest.size(), "HMAC");
+  return digest;
+}
+
+bool is_same_digest(std::span<const std::byte, 32> a, std::span<const std::byte, 32> b) {
+  return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 bool is_sha256(std::string_view text) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -31,6 +32,16 @@ class Sha256 {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+using Sha256Digest = std::array<std::byte, 32>;
+
+/// HMAC-SHA256 (RFC 2104) of `message` under `key`, which may have any length.
+///
+/// Errors   kUnavailable where the cryptographic library refuses.
+Sha256Digest hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> message);
+
+/// Whether both are the same, in a time that does not depend on where they differ.
+bool is_same_digest(std::span<const std::byte, 32> a, std::span<const std::byte, 32> b);
 
 /// Whether `text` has the form of a digest: 64 lower-case hexadecimal digits.
 bool is_sha256(std::string_view text);

@@ -87,6 +87,7 @@ int run_command_line(int argc, const char* const* argv,
       command::add_verify);
   add("report", "Make a page about a run", command::add_report);
   add("show", "Print any of these files for people", command::add_show);
+  add("launch", "Start a program of your own as several ranks on this host", command::add_launch);
   add("bench", "Time parts of the library beside others", command::add_bench);
   try {
     app.parse(argc, argv);

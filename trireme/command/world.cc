@@ -22,19 +22,25 @@ std::string host_towards(const transport::Address& peer, std::chrono::millisecon
 }
 
 /// Where the store is; rank 0 serves it, unless the launcher does.
-transport::Address meet(const RankEnvironment& environment, std::chrono::milliseconds deadline,
-                        std::unique_ptr<transport::StoreServer>& server) {
-  const transport::Address given{environment.store_host, environment.store_port};
-  const bool serves = environment.rank == 0 && environment.launcher != Launcher::kTrireme;
-  if (environment.launcher == Launcher::kTorchrun) {
-    if (!serves) return find_store(given, environment.generation, deadline);
-    server = std::make_unique<transport::StoreServer>(
-        transport::Address{host_towards(given, deadline), 0});
-    publish_store(given, environment.generation, server->address());
-    return server->address();
+transport::Meeting meet(const RankEnvironment& environment, std::chrono::milliseconds deadline,
+                        const Logger& logger) {
+  if (environment.launcher != Launcher::kTorchrun) {
+    return transport::meet(environment, std::chrono::steady_clock::now() + deadline, logger);
   }
-  if (serves) server = std::make_unique<transport::StoreServer>(given);
-  return given;
+  const transport::Address agent{environment.store_host, environment.store_port};
+  transport::Meeting meeting{.store = {},
+                             .token = transport::token_of_job(environment, logger),
+                             .server = nullptr,
+                             .announcement = nullptr};
+  if (environment.rank != 0) {
+    meeting.store = find_store(agent, environment.generation, deadline);
+    return meeting;
+  }
+  meeting.server = std::make_unique<transport::StoreServer>(
+      transport::Address{host_towards(agent, deadline), 0}, meeting.token, logger);
+  meeting.store = meeting.server->address();
+  publish_store(agent, environment.generation, meeting.store);
+  return meeting;
 }
 
 /// Gives this thread a core of its own among those of the process, if there is one for each local
@@ -72,16 +78,18 @@ ConnectedWorld::ConnectedWorld(const RankEnvironment& environment, const Logger&
                                std::chrono::milliseconds deadline)
     : watch_{.deadline = deadline, .logger = logger} {
   if (environment.launcher == Launcher::kTrireme) end_with(environment.launcher_pid);
-  const transport::Address address = meet(environment, deadline, server_);
+  meeting_ = meet(environment, deadline, logger);
   const int rank = environment.rank;
-  store_ = std::make_unique<transport::StoreClient>(address, rank,
-                                                    transport::ConnectPolicy{.deadline = deadline});
+  store_ = std::make_unique<transport::StoreClient>(
+      meeting_.store, rank, transport::ConnectPolicy{.deadline = deadline}, meeting_.token);
   endpoint_ = transport::connect_tcp_world(
       {.store = *store_,
        .rank = rank,
        .world_size = environment.world_size,
        .deadline = deadline,
+       .host = transport::host_of(environment),
        .on_abandon = [rank](const Error& error) { abandon(rank, error); },
+       .logger = logger,
        .shares_memory = environment.shares_memory});
   if (environment.launcher == Launcher::kTrireme) pin_to_core(rank, environment.world_size);
 }

@@ -5,6 +5,7 @@
 
 #include "trireme/base/environment.h"
 #include "trireme/engine/train/rank_session.h"
+#include "trireme/wire/transport/meeting.h"
 #include "trireme/wire/transport/store.h"
 
 namespace trireme::command {
@@ -27,7 +28,7 @@ class ConnectedWorld {
  private:
   transport::WatchOptions watch_;
   bool has_left_ = false;
-  std::unique_ptr<transport::StoreServer> server_;  ///< Where this rank serves the store.
+  transport::Meeting meeting_;
   std::unique_ptr<transport::StoreClient> store_;
   std::unique_ptr<transport::Endpoint> endpoint_;
 };

@@ -35,6 +35,7 @@ TEST(Kill, BeforeItAccepts) {
     StoreClient store(address, rank);
     if (rank == kVictim) {
       store.set("world/address/2", "127.0.0.1:1");
+      store.set("world/host/2", "none ");
       ready();
       wait_to_be_killed();
     }

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "tests/wire/transport/ranks.h"
+#include "trireme/wire/transport/admission.h"
 
 namespace trireme::transport::test {
 namespace {
@@ -213,9 +214,16 @@ TEST(Store, ConnectingHasALimit) {
   EXPECT_THAT(error.message(), HasSubstr("Connection refused"));
 }
 
+/// A connection that has proved to belong to the job and not said its rank.
+Descriptor enter_store(const Address& address) {
+  Descriptor socket = connect_to(address, {});
+  EXPECT_TRUE(enter(socket, Token(), "store", "it", wait_until(Clock::now() + 5s, "it")));
+  return socket;
+}
+
 /// Sends `bytes` on a connection of its own; whether the server closes it.
 bool is_closed_after(const Address& address, std::span<const std::byte> bytes) {
-  const Descriptor socket = connect_to(address, {});
+  const Descriptor socket = enter_store(address);
   write_some(socket, bytes);
   std::array<std::byte, 1000> answer;
   const Deadline deadline = Clock::now() + 5s;
@@ -261,7 +269,7 @@ TEST(Store, GarbageFromARankIsItsLoss) {
 /// A rank that waits for `key`, of whose connection the server's end is no socket any more:
 /// whatever the server does with it fails.
 Descriptor broken_waiting_rank(StoreClient& other, const Address& address, int rank) {
-  Descriptor client = connect_to(address, {});
+  Descriptor client = enter_store(address);
   write_some(client, to_bytes({.verb = StoreVerb::kHello, .number = rank}));
   std::array<std::byte, 1000> answer;
   EXPECT_TRUE(wait_readable(client, Clock::now() + 5s));

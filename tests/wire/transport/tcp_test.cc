@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tests/wire/transport/worlds.h"
+#include "trireme/wire/transport/admission.h"
 #include "trireme/wire/transport/error_form.h"
 #include "trireme/wire/transport/socket.h"
 #include "trireme/wire/transport/tcp/frame.h"
@@ -44,8 +45,22 @@ std::vector<std::byte> read_bytes(const Descriptor& socket, std::size_t count) {
   return bytes;
 }
 
-Descriptor connect_to_rank_0(StoreClient& store) {
+/// A connection that has proved nothing.
+Descriptor knock_at_rank_0(StoreClient& store) {
   return connect_to(parse_address(store.get("world/address/0", 20s)), {});
+}
+
+/// A connection of the job that has not said which rank it is.
+Descriptor connect_to_rank_0(StoreClient& store) {
+  Descriptor socket = knock_at_rank_0(store);
+  EXPECT_TRUE(enter(socket, store.token(), "rank", "rank 0", wait_until(Clock::now() + 5s, "it")));
+  return socket;
+}
+
+/// What `rank` would publish, for a fake one.
+void publish(StoreClient& store, int rank) {
+  store.set("world/address/" + std::to_string(rank), "127.0.0.1:1");
+  store.set("world/host/" + std::to_string(rank), "none ");
 }
 
 /// Says hello to rank 0 as `hello`, whose world id is filled in; the answer.
@@ -69,6 +84,7 @@ class FakePeer : public testing::Test {
       own_store.shutdown();
       return result;
     });
+    publish(store, 1);
     socket = connect_to_rank_0(store);
     EXPECT_EQ(say_hello(store, socket, {.rank = 1, .world_size = 2}).welcome,
               internal::Welcome::kYes);
@@ -179,7 +195,8 @@ TEST(TcpStart, StrangersAreTurnedAway) {
   const auto done = strangers_are_done.get_future().share();
   auto strangers = std::async(std::launch::async, [&] {
     StoreClient store(server.address(), 7);
-    const Descriptor silent = connect_to_rank_0(store);
+    publish(store, 1);
+    const Descriptor silent = knock_at_rank_0(store);
     const Descriptor garbage = connect_to_rank_0(store);
     write_some(garbage, random_bytes(3, 1000));
     EXPECT_TRUE(read_bytes(garbage, 1).empty());
@@ -195,7 +212,8 @@ TEST(TcpStart, StrangersAreTurnedAway) {
   expect_no_errors(run_threads(2, [&](int rank) {
     StoreClient store(server.address(), rank);
     if (rank == 1) done.wait();
-    endpoints[rank] = connect_tcp_world({.store = store, .rank = rank, .world_size = 2});
+    endpoints[rank] =
+        connect_tcp_world({.store = store, .rank = rank, .world_size = 2, .shares_memory = false});
     endpoints[rank]->shutdown(20s);
     store.shutdown();
   }));
@@ -224,6 +242,8 @@ TEST(TcpStart, ARankStartedTwiceIsRefused) {
       connect_tcp_world({.store = own_store, .rank = 0, .world_size = 3, .deadline = 300ms});
     });
   });
+  publish(store, 1);
+  publish(store, 2);
   const Descriptor first = connect_to_rank_0(store);
   EXPECT_EQ(say_hello(store, first, {.rank = 1, .world_size = 3}).welcome, internal::Welcome::kYes);
   const Error error =
@@ -245,6 +265,8 @@ TEST(TcpStart, WhoIsConnectedLearnsWhyAnotherFails) {
       connect_tcp_world({.store = own_store, .rank = 0, .world_size = 3, .deadline = 300ms});
     });
   });
+  publish(store, 1);
+  publish(store, 2);
   const Descriptor socket = connect_to_rank_0(store);
   EXPECT_EQ(say_hello(store, socket, {.rank = 1, .world_size = 3}).welcome,
             internal::Welcome::kYes);
@@ -315,14 +337,14 @@ int option_of(const Descriptor& socket, int option) {
 }
 
 // Whether it is idle or in the middle of sending.
-TEST(TcpConnection, NoticesADeadHostWithin25Seconds) {
+TEST(TcpConnection, NoticesADeadHostWithin10Seconds) {
   const Descriptor listener = listen_on({});
   const Descriptor socket = connect_to(local_address(listener), {});
   set_options_of_connection(socket);
-  EXPECT_EQ(option_of(socket, TCP_USER_TIMEOUT), 25'000);
+  EXPECT_EQ(option_of(socket, TCP_USER_TIMEOUT), 8'000);
   EXPECT_EQ(option_of(socket, TCP_KEEPIDLE) +
                 option_of(socket, TCP_KEEPINTVL) * option_of(socket, TCP_KEEPCNT),
-            25);
+            8);
 }
 
 TEST(TcpConnection, ErrorsNameThePeer) {

@@ -181,12 +181,12 @@ Address local_address(const Descriptor& socket) {
 void set_options_of_connection(const Descriptor& socket) {
   set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, 10);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, 5);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, 3);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, 1);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, 5);
   // Keepalive is silent while bytes wait for their acknowledgement; alone they wait for a quarter
   // of an hour.
-  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, 25'000);
+  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, 8'000);
 }
 
 void set_buffer_size(const Descriptor& socket, int bytes) {

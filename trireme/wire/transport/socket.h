@@ -50,9 +50,10 @@ Descriptor connect_to(const Address& address, const ConnectPolicy& policy);
 /// Local side of a connection or listener, in numbers.
 Address local_address(const Descriptor& socket);
 
-/// Small messages leave at once; a host that vanishes without a word is noticed within about 25 s,
-/// whether bytes are under way to it or not. So is one that takes nothing of them for as long: a
-/// process that was stopped.
+/// Small messages leave at once; a host that vanishes without a word is noticed within 10 s (8 s
+/// and what the kernel's timers add), whether bytes are under way to it or not. So is one that
+/// takes nothing of them for as long: a process that was stopped in the middle of messages. One
+/// that was stopped for 5 s is not lost.
 void set_options_of_connection(const Descriptor& socket);
 
 /// Size of the kernel's buffers for each direction.

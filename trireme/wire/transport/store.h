@@ -5,23 +5,31 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "trireme/base/error.h"
+#include "trireme/base/log.h"
 #include "trireme/wire/transport/socket.h"
 #include "trireme/wire/transport/store_message.h"
+#include "trireme/wire/transport/token.h"
 
 namespace trireme::transport {
 
 /// Where ranks find each other: a map from keys to values (any bytes), which one process serves.
 ///
 /// Once a rank is lost - its client's connection ended without goodbye or failed, or the owner said
-/// so -
-/// every get and check fails with kPeerLost naming that rank, now and later. The first loss stays.
+/// so - every get and check fails with kPeerLost naming that rank, now and later; so it does with
+/// the error that a client gave to `fail`. The first stays.
+///
+/// Who has another token, or says nothing, is turned away (gate.h).
 ///
 /// Threads  safe from any thread; the work is done on one of its own.
 class StoreServer {
  public:
   /// Errors   those of `listen_on`.
-  explicit StoreServer(const Address& address = {});
+  explicit StoreServer(const Address& address = {}, const Token& token = {},
+                       const Logger& logger = Logger(LogLevel::kWarning, "store"));
   ~StoreServer();
 
   int port() const { return address().port; }
@@ -44,9 +52,9 @@ class StoreServer {
 /// Threads  caller-synchronised. All calls block.
 class StoreClient {
  public:
-  /// policy   its deadline is also that of each call but `get`.
-  /// Errors   those of `connect_to`.
-  StoreClient(const Address& address, int rank, const ConnectPolicy& policy = {});
+  /// policy   its deadline is also that of each call but `get` and `get_many`.
+  /// Errors   those of `connect_to`; kInvalidArgument where the server has another token.
+  StoreClient(const Address& address, int rank, const ConnectPolicy& policy = {}, Token token = {});
 
   /// Without `shutdown` before, the rank counts as lost.
   ~StoreClient() = default;
@@ -55,6 +63,24 @@ class StoreClient {
 
   /// key   at most kMaxStoreKey bytes; value at most kMaxStoreValue; else kInvalidArgument.
   void set(std::string_view key, std::string_view value);
+
+  /// Sets the key unless it is set; the value that it has then.
+  std::string set_once(std::string_view key, std::string_view value);
+
+  /// Sets all of (key, value) in one request; no get comes between. kInvalidArgument where they are
+  /// too many or too large for one (`pack`).
+  void set_many(std::span<const std::pair<std::string, std::string>> entries);
+
+  /// Waits until all are set, in one request: their values in the same order. kTimeout, naming some
+  /// that are missing, after `deadline`; kInvalidArgument as above.
+  std::vector<std::string> get_many(std::span<const std::string> keys,
+                                    std::chrono::milliseconds deadline);
+
+  /// Those of `keys` that are not set, at once, also when a rank is lost.
+  std::vector<std::string> missing(std::span<const std::string> keys);
+
+  /// From now on every get and check of all ranks fails with `error`, as told by this rank.
+  void fail(const Error& error);
 
   /// Waits until the key is set; kTimeout, naming it, after `deadline`.
   std::string get(std::string_view key, std::chrono::milliseconds deadline);
@@ -69,10 +95,13 @@ class StoreClient {
   /// Says goodbye. Not an error where the store has ended before. No call may follow.
   void shutdown();
 
+  const Token& token() const { return token_; }
+
   /// Host by which this process reaches the store: one at which other ranks can reach it.
   std::string local_host() const { return local_address(socket_).host; }
 
  private:
+  void connect();
   std::string request(StoreMessage message, Deadline deadline);
   void send(const StoreMessage& message, Deadline deadline);
   StoreMessage receive(Deadline deadline);
@@ -82,6 +111,7 @@ class StoreClient {
   const Address address_;
   const int rank_;
   const ConnectPolicy policy_;
+  const Token token_;
   Descriptor socket_;
   std::uint64_t last_id_ = 0;
   std::vector<std::byte> received_;

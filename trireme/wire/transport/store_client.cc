@@ -2,6 +2,7 @@
 #include <charconv>
 
 #include "trireme/base/error.h"
+#include "trireme/wire/transport/admission.h"
 #include "trireme/wire/transport/error_form.h"
 #include "trireme/wire/transport/store.h"
 
@@ -23,10 +24,24 @@ Error error_of(const StoreMessage& answer) {
 
 }  // namespace
 
-StoreClient::StoreClient(const Address& address, int rank, const ConnectPolicy& policy)
-    : address_(address), rank_(rank), policy_(policy), socket_(connect_to(address, policy)) {
-  set_options_of_connection(socket_);
+StoreClient::StoreClient(const Address& address, int rank, const ConnectPolicy& policy, Token token)
+    : address_(address), rank_(rank), policy_(policy), token_(std::move(token)) {
+  connect();
   request({.verb = StoreVerb::kHello, .number = rank}, usual_deadline());
+}
+
+void StoreClient::connect() {
+  constexpr int kTries = 3;  // a server that is ending, or full of strangers, closes a connection
+  const Deadline deadline = usual_deadline();
+  const std::string server = "the store at " + to_text(address_);
+  for (int i = 0; i < kTries; ++i) {
+    ConnectPolicy rest = policy_;
+    rest.deadline = std::chrono::milliseconds(poll_timeout(deadline));
+    socket_ = connect_to(address_, rest);
+    set_options_of_connection(socket_);
+    if (enter(socket_, token_, "store", server, wait_until(deadline, server))) return;
+  }
+  fail_store_lost();
 }
 
 Deadline StoreClient::usual_deadline() const { return Clock::now() + policy_.deadline; }
@@ -34,6 +49,52 @@ Deadline StoreClient::usual_deadline() const { return Clock::now() + policy_.dea
 void StoreClient::set(std::string_view key, std::string_view value) {
   check_size("value", value.size(), kMaxStoreValue);
   request({.verb = StoreVerb::kSet, .key = std::string(key), .value = std::string(value)},
+          usual_deadline());
+}
+
+std::string StoreClient::set_once(std::string_view key, std::string_view value) {
+  check_size("value", value.size(), kMaxStoreValue);
+  return request(
+      {.verb = StoreVerb::kSetOnce, .key = std::string(key), .value = std::string(value)},
+      usual_deadline());
+}
+
+void StoreClient::set_many(std::span<const std::pair<std::string, std::string>> entries) {
+  std::vector<std::string> texts;
+  for (const auto& [key, value] : entries) {
+    check_size("key", key.size(), kMaxStoreKey);
+    texts.insert(texts.end(), {key, value});
+  }
+  request({.verb = StoreVerb::kSetMany, .value = pack(texts)}, usual_deadline());
+}
+
+std::vector<std::string> StoreClient::get_many(std::span<const std::string> keys,
+                                               std::chrono::milliseconds deadline) {
+  for (const std::string& key : keys) check_size("key", key.size(), kMaxStoreKey);
+  try {
+    return unpack(
+        request({.verb = StoreVerb::kGetMany, .value = pack(keys)}, Clock::now() + deadline));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kTimeout) throw;
+  }
+  const std::vector<std::string> absent = missing(keys);
+  Error late(ErrorKind::kTimeout,
+             "nobody has set " + std::to_string(absent.size()) + " of " +
+                 std::to_string(keys.size()) + " keys" +
+                 (absent.empty() ? "" : ", '" + absent.front() + "' the first,") +
+                 " in the store at " + to_text(address_) + " within " +
+                 std::to_string(deadline.count()) + " ms");
+  throw Error(late.add({.rank = rank_}));
+}
+
+std::vector<std::string> StoreClient::missing(std::span<const std::string> keys) {
+  return unpack(request({.verb = StoreVerb::kMissing, .value = pack(keys)}, usual_deadline()));
+}
+
+void StoreClient::fail(const Error& error) {
+  const std::vector<std::byte> bytes = error_to_bytes(error);
+  request({.verb = StoreVerb::kFail,
+           .value = {reinterpret_cast<const char*>(bytes.data()), bytes.size()}},
           usual_deadline());
 }
 

@@ -22,6 +22,35 @@ std::vector<std::byte> to_bytes(const StoreMessage& message) {
   return writer.take();
 }
 
+std::string pack(std::span<const std::string> texts) {
+  ByteWriter writer;
+  writer.integer(static_cast<std::uint32_t>(texts.size()));
+  std::size_t size = 4;
+  for (const std::string& text : texts) size += 4 + text.size();
+  if (texts.size() > kMaxStoreBatch || size > kMaxStoreValue) {
+    throw Error(ErrorKind::kInvalidArgument, "one request of the store carries at most " +
+                                                 std::to_string(kMaxStoreBatch) + " texts and " +
+                                                 std::to_string(kMaxStoreValue) + " bytes, got " +
+                                                 std::to_string(texts.size()) + " and " +
+                                                 std::to_string(size) + "; ask for fewer at once");
+  }
+  for (const std::string& text : texts) writer.text(text);
+  const std::vector<std::byte> bytes = writer.take();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::vector<std::string> unpack(std::string_view packed) {
+  ByteReader reader(std::as_bytes(std::span(packed)));
+  const auto count = reader.integer<std::uint32_t>();
+  if (count > kMaxStoreBatch) {
+    throw Error(ErrorKind::kCorruptData, "no pack has " + std::to_string(count) + " texts");
+  }
+  std::vector<std::string> texts;
+  for (std::uint32_t i = 0; i < count; ++i) texts.push_back(reader.text());
+  reader.finish();
+  return texts;
+}
+
 std::size_t store_message_length(std::span<const std::byte> length) {
   const auto result = ByteReader(length).integer<std::uint32_t>();
   if (result < kFixedBytes || result > kFixedBytes + kMaxStoreKey + kMaxStoreValue) {

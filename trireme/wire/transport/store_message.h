@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace trireme::transport {
@@ -16,6 +17,11 @@ enum class StoreVerb : std::uint8_t {
   kGet,      ///< client: key. Answered when it is set.
   kAdd,      ///< client: key, number. Answered with the sum, as text.
   kCheck,    ///< client: nothing. Answered at once.
+  kSetOnce,  ///< client: key, value. Answered with the value that the key has then.
+  kSetMany,  ///< client: value = pack of key, value, key, value ...
+  kGetMany,  ///< client: value = pack of keys. Answered when all are set, with a pack of values.
+  kMissing,  ///< client: value = pack of keys. Answered with a pack of those that are not set.
+  kFail,     ///< client: value = an error (error_form.h) that ends the start of all
   kGoodbye,  ///< client: it ends in good order
   kValue,    ///< server: done; value
   kError,    ///< server: failed; value = an error (error_form.h)
@@ -33,9 +39,17 @@ struct StoreMessage {
 
 inline constexpr std::size_t kMaxStoreKey = 4096;
 inline constexpr std::size_t kMaxStoreValue = std::size_t{16} << 20;
+inline constexpr std::size_t kMaxStoreBatch = std::size_t{1} << 17;  ///< Texts in a pack.
 inline constexpr std::size_t kStoreLengthBytes = 4;
 
 std::vector<std::byte> to_bytes(const StoreMessage& message);
+
+/// Several texts as one value: 4 bytes their number, each with 4 bytes length. kInvalidArgument
+/// where they are more than kMaxStoreBatch or have more than kMaxStoreValue bytes.
+std::string pack(std::span<const std::string> texts);
+
+/// Inverse of `pack`; kCorruptData where it is none.
+std::vector<std::string> unpack(std::string_view packed);
 
 /// Bytes that follow the first `kStoreLengthBytes`. kCorruptData where no message is that long.
 std::size_t store_message_length(std::span<const std::byte> length);

@@ -11,6 +11,7 @@
 #include "trireme/base/error.h"
 #include "trireme/wire/transport/error_form.h"
 #include "trireme/wire/transport/failure.h"
+#include "trireme/wire/transport/gate.h"
 #include "trireme/wire/transport/poller.h"
 #include "trireme/wire/transport/store.h"
 #include "trireme/wire/transport/thread.h"
@@ -20,7 +21,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint64_t kListenerId = 0;
+/// A get that cannot be answered yet.
+struct Waiting {
+  StoreMessage request;
+  std::vector<std::string> keys;
+  std::set<std::string> missing;
+};
 
 struct Client {
   Descriptor socket;
@@ -28,7 +34,7 @@ struct Client {
   std::vector<std::byte> to_send;
   std::optional<int> rank;  ///< Since its hello.
   bool has_said_goodbye = false;
-  std::optional<StoreMessage> waiting_get;
+  std::optional<Waiting> waiting;
   Poller::Interest interest;
   std::optional<std::string> why_broken;  ///< Its connection is to be ended.
 };
@@ -45,9 +51,10 @@ struct Client {
 /// who wait. So a connection that breaks is marked, and ended when nobody is being served.
 class StoreServer::Service {
  public:
-  explicit Service(const Address& address)
-      : listener_(listen_on(address)), address_(local_address(listener_)) {
-    poller_.add(listener_, kListenerId);
+  Service(const Address& address, const Token& token, const Logger& logger)
+      : gate_(std::in_place, listen_on(address), poller_,
+              GateOptions{.token = token, .door = "store", .logger = logger}),
+        address_(local_address(gate_->listener())) {
     thread_.emplace("store", [this] { serve(); });
   }
 
@@ -70,38 +77,34 @@ class StoreServer::Service {
       while (!is_stopping_) serve_events();
     } catch (const std::exception&) {  // of waiting itself: to the ranks, the store is lost
       clients_.clear();
-      listener_.reset();
+      gate_.reset();
     }
   }
 
   void serve_events() {
-    const std::chrono::milliseconds pause(is_full_ ? 100 : 3'600'000);
-    const std::vector<Poller::Event> events = poller_.wait(Clock::now() + pause);
+    const std::vector<Poller::Event> events = poller_.wait(gate_->next_deadline());
     end_broken();  // those of posted functions
     for (const Poller::Event& event : events) {
       const auto client = clients_.find(event.id);
-      if (event.id == kListenerId) {
-        accept_clients();
+      if (Gate::is_id(event.id)) {
+        if (std::optional<Descriptor> socket = gate_->serve(event)) add_client(std::move(*socket));
       } else if (client != clients_.end() && !client->second.why_broken) {
         serve_client(event.id, client->second, event);
       }
       end_broken();
     }
-    if (std::exchange(is_full_, false)) poller_.change(listener_, kListenerId, {});
+    gate_->expire();
   }
 
-  void accept_clients() {
+  void add_client(Descriptor socket) {
+    const std::uint64_t id = ++last_id_;
     try {
-      while (std::optional<Descriptor> socket = accept_from(listener_)) {
-        set_options_of_connection(*socket);
-        const std::uint64_t id = ++last_id_;
-        poller_.add(*socket, id);
-        clients_[id].socket = std::move(*socket);
-      }
-    } catch (const std::exception&) {  // out of descriptors: those who wait get in later
-      poller_.change(listener_, kListenerId, {.in_reading = false});
-      is_full_ = true;
+      set_options_of_connection(socket);
+      poller_.add(socket, id);
+    } catch (const Error&) {  // broken already, or no room: it may come again
+      return;
     }
+    clients_[id].socket = std::move(socket);
   }
 
   void serve_client(std::uint64_t id, Client& client, const Poller::Event& event) {
@@ -172,16 +175,27 @@ class StoreServer::Service {
     if (client.rank.has_value() == (message.verb == StoreVerb::kHello)) {
       refuse_bytes("a client says hello first, and once");
     }
-    client.waiting_get.reset();  // it has given up
+    client.waiting.reset();  // it has given up
     switch (message.verb) {
       case StoreVerb::kHello:
         return hello(client, message);
       case StoreVerb::kSet:
         set(message.key, message.value);
         return answer(client, message, "");
+      case StoreVerb::kSetOnce:
+        if (!values_.contains(message.key)) set(message.key, message.value);
+        return answer(client, message, values_[message.key]);
+      case StoreVerb::kSetMany:
+        return set_many(client, message);
       case StoreVerb::kGet:
-        client.waiting_get = message;
-        return answer_get(client);
+        return get(client, message, {message.key});
+      case StoreVerb::kGetMany:
+        return get(client, message, unpack(message.value));
+      case StoreVerb::kMissing:
+        return answer(client, message, pack(absent(unpack(message.value))));
+      case StoreVerb::kFail:
+        end_start(error_from_bytes(std::as_bytes(std::span(message.value))));
+        return answer(client, message, "");
       case StoreVerb::kAdd:
         return add(client, message);
       case StoreVerb::kCheck:
@@ -207,8 +221,32 @@ class StoreServer::Service {
   void set(const std::string& key, const std::string& value) {
     values_[key] = value;
     for (auto& [id, client] : clients_) {
-      if (client.waiting_get && client.waiting_get->key == key) answer_waiting(id, client);
+      if (client.waiting && client.waiting->missing.erase(key) > 0) answer_waiting(id, client);
     }
+  }
+
+  void set_many(Client& client, const StoreMessage& message) {
+    const std::vector<std::string> texts = unpack(message.value);
+    if (texts.size() % 2 != 0) refuse_bytes("a key without a value");
+    for (std::size_t i = 0; i < texts.size(); i += 2) set(texts[i], texts[i + 1]);
+    answer(client, message, "");
+  }
+
+  /// Those that are not set, in the order of `keys`.
+  std::vector<std::string> absent(const std::vector<std::string>& keys) const {
+    std::vector<std::string> result;
+    for (const std::string& key : keys) {
+      if (!values_.contains(key)) result.push_back(key);
+    }
+    return result;
+  }
+
+  void get(Client& client, const StoreMessage& message, std::vector<std::string> keys) {
+    const std::vector<std::string> missing = absent(keys);
+    client.waiting = {{.verb = message.verb, .id = message.id},
+                      std::move(keys),
+                      {missing.begin(), missing.end()}};
+    answer_get(client);
   }
 
   void add(Client& client, const StoreMessage& message) {
@@ -228,11 +266,13 @@ class StoreServer::Service {
     answer(client, message, values_[message.key]);
   }
 
-  void lose(int rank, const std::string& why) {
+  void lose(int rank, const std::string& why) { end_start(lost_rank(rank, why)); }
+
+  void end_start(const Error& error) {
     if (lost_) return;
-    lost_ = lost_rank(rank, why);
+    lost_ = error;
     for (auto& [id, client] : clients_) {
-      if (client.waiting_get) answer_waiting(id, client);
+      if (client.waiting) answer_waiting(id, client);
     }
   }
 
@@ -245,10 +285,19 @@ class StoreServer::Service {
 
   /// Answers a client's get if that can be done now.
   void answer_get(Client& client) {
-    const auto found = values_.find(client.waiting_get->key);
-    if (!lost_ && found == values_.end()) return;
-    const StoreMessage get = *std::exchange(client.waiting_get, std::nullopt);
-    lost_ ? answer(client, get, *lost_) : answer(client, get, found->second);
+    if (!lost_ && !client.waiting->missing.empty()) return;
+    const Waiting get = *std::exchange(client.waiting, std::nullopt);
+    if (lost_) return answer(client, get.request, *lost_);
+    if (get.request.verb == StoreVerb::kGet) {
+      return answer(client, get.request, values_.at(get.keys.front()));
+    }
+    std::vector<std::string> values;
+    for (const std::string& key : get.keys) values.push_back(values_.at(key));
+    try {
+      answer(client, get.request, pack(values));
+    } catch (const Error& too_large) {
+      answer(client, get.request, too_large);
+    }
   }
 
   void answer(Client& client, const StoreMessage& to, const Error& error) {
@@ -267,12 +316,11 @@ class StoreServer::Service {
     write(client);
   }
 
-  Descriptor listener_;
-  const Address address_;
   Poller poller_;
+  std::optional<Gate> gate_;
+  const Address address_;
   bool is_stopping_ = false;
-  bool is_full_ = false;
-  std::uint64_t last_id_ = kListenerId;
+  std::uint64_t last_id_ = 0;
   std::map<std::uint64_t, Client> clients_;
   std::map<std::string, std::string> values_;
   std::set<int> ended_well_;  ///< Ranks that said goodbye.
@@ -280,7 +328,8 @@ class StoreServer::Service {
   std::optional<LibraryThread> thread_;
 };
 
-StoreServer::StoreServer(const Address& address) : service_(std::make_unique<Service>(address)) {}
+StoreServer::StoreServer(const Address& address, const Token& token, const Logger& logger)
+    : service_(std::make_unique<Service>(address, token, logger)) {}
 
 StoreServer::~StoreServer() = default;
 

@@ -6,8 +6,9 @@
 #include <utility>
 
 #include "trireme/base/error.h"
+#include "trireme/wire/transport/admission.h"
 #include "trireme/wire/transport/error_form.h"
-#include "trireme/wire/transport/shm/local_mesh.h"
+#include "trireme/wire/transport/interfaces.h"
 #include "trireme/wire/transport/tcp/frame_writer.h"
 
 namespace trireme::transport::internal {
@@ -16,7 +17,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr std::uint64_t kListenerId = 0;
 constexpr milliseconds kCheckEvery{50};  // how often the store is asked who is lost
 
 std::uint64_t random_id() {
@@ -27,36 +27,93 @@ std::uint64_t random_id() {
 }  // namespace
 
 Mesh::Mesh(const TcpOptions& options)
-    : options_(options), deadline_(Clock::now() + options.deadline), sockets_(options.world_size) {}
+    : options_(options),
+      deadline_(Clock::now() + options.deadline),
+      local_mesh_({.store = options.store,
+                   .rank = options.rank,
+                   .deadline = deadline_,
+                   .shares_memory = options.shares_memory,
+                   .logger = options.logger}),
+      sockets_(options.world_size) {}
 
 void Mesh::connect() {
   try {
+    agree_on_size();
     publish();
+    meet();
     for (int peer = 0; peer < options_.rank; ++peer) connect_to_rank(peer);
     accept_others();
-    connect_locally();
+    local_sockets_ = local_mesh_.connect(world_id_, hosts_);
   } catch (const Error& error) {
     tell_connected(error);
     throw;
   }
 }
 
-void Mesh::connect_locally() {
-  local_sockets_ = connect_local_ranks({.store = options_.store,
-                                        .rank = options_.rank,
-                                        .world_size = options_.world_size,
-                                        .name = options_.name,
-                                        .world_id = world_id_,
-                                        .deadline = deadline_,
-                                        .shares_memory = options_.shares_memory});
+/// The first rank says how many they are. Who disagrees ends the start of all, with the same text.
+void Mesh::agree_on_size() {
+  const std::string mine =
+      std::to_string(options_.world_size) + " " + std::to_string(options_.rank);
+  const std::string first = options_.store.set_once(key("size"), mine);
+  if (first.substr(0, first.find(' ')) == mine.substr(0, mine.find(' '))) return;
+  const int peer = std::stoi(first.substr(first.find(' ') + 1));
+  Error wrong = wrong_size(peer, std::stoi(first));
+  options_.store.fail(wrong);
+  throw Error(wrong.add({.rank = options_.rank}));
 }
 
 void Mesh::publish() {
-  listener_ = listen_on({options_.store.local_host(), 0});
-  if (options_.rank == 0) options_.store.set(key("id"), std::to_string(random_id()));
-  options_.store.set(key("address/" + std::to_string(options_.rank)),
-                     to_text(local_address(listener_)));
-  world_id_ = std::stoull(options_.store.get(key("id"), time_left()));
+  const std::string& host = options_.host;
+  listener_ = listen_on({host.empty() ? options_.store.local_host() : host, 0});
+  const std::string rank = std::to_string(options_.rank);
+  std::vector<std::pair<std::string, std::string>> entries = {
+      {key("address/" + rank), to_text(local_address(listener_))},
+      {key("host/" + rank), local_mesh_.publication()}};
+  if (options_.rank == 0) entries.emplace_back(key("id"), std::to_string(random_id()));
+  options_.store.set_many(entries);
+}
+
+/// Learns where all ranks are.
+void Mesh::meet() {
+  const int size = options_.world_size;
+  std::vector<std::string> keys = {key("id")};
+  for (const char* what : {"address/", "host/"}) {
+    for (int rank = 0; rank < size; ++rank) keys.push_back(key(what + std::to_string(rank)));
+  }
+  try {
+    const std::vector<std::string> values = options_.store.get_many(keys, time_left());
+    world_id_ = std::stoull(values.front());
+    for (int rank = 0; rank < size; ++rank) addresses_.push_back(parse_address(values[1 + rank]));
+    hosts_.assign(values.begin() + 1 + size, values.end());
+    return check_reachable();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kTimeout) throw;
+  }
+  std::vector<int> late;
+  for (int rank = 0; rank < size; ++rank) {
+    if (!options_.store.missing(std::span(keys).subspan(1 + rank, 1)).empty()) late.push_back(rank);
+  }
+  fail_late(late);
+}
+
+/// A loopback address is of use only where all ranks have one.
+void Mesh::check_reachable() const {
+  const Address& mine = addresses_[options_.rank];
+  for (int rank = 0; rank < options_.world_size; ++rank) {
+    const Address& theirs = addresses_[rank];
+    if (is_loopback(theirs.host) == is_loopback(mine.host)) continue;
+    const bool is_mine = is_loopback(mine.host);
+    const int local = is_mine ? options_.rank : rank;
+    Error error(ErrorKind::kInvalidArgument,
+                "rank " + std::to_string(local) + " listens on " +
+                    to_text(is_mine ? mine : theirs) +
+                    (is_mine ? " (" + interface_of_host(mine.host) + ")" : "") +
+                    ", which other hosts cannot reach, and rank " +
+                    std::to_string(is_mine ? rank : options_.rank) + " on " +
+                    to_text(is_mine ? theirs : mine) + "; set TRIREME_INTERFACE or TRIREME_HOST " +
+                    "for rank " + std::to_string(local));
+    throw Error(error.add({.rank = options_.rank, .peer = rank, .operation = "start"}));
+  }
 }
 
 // ---- Ranks below
@@ -67,7 +124,7 @@ void Mesh::connect_to_rank(int peer) {
       Hello{.world_id = world_id_, .rank = options_.rank, .world_size = options_.world_size});
   if (write_some(socket, hello) != hello.size()) fail_lost(peer);
   const Hello theirs = read_answer(peer, socket);
-  if (theirs.world_size != options_.world_size) fail_wrong_size(peer, theirs.world_size);
+  if (theirs.world_size != options_.world_size) throw wrong_size(peer, theirs.world_size);
   if (theirs.welcome != Welcome::kYes || theirs.rank != peer || theirs.world_id != world_id_) {
     Error refused(ErrorKind::kInvalidArgument,
                   "rank " + std::to_string(peer) + " does not take this process for rank " +
@@ -77,9 +134,25 @@ void Mesh::connect_to_rank(int peer) {
   adopt(peer, std::move(socket));
 }
 
+/// A connection on which both sides have proved that they belong to the job.
 Descriptor Mesh::open_connection(int peer) {
-  const Address address =
-      parse_address(options_.store.get(key("address/" + std::to_string(peer)), time_left()));
+  constexpr int kTries = 3;  // a rank to which too many strangers have come closes a connection
+  for (int i = 0; i < kTries; ++i) {
+    Descriptor socket = connect_once(peer);
+    if (enter(socket, options_.store.token(), "rank", "rank " + std::to_string(peer),
+              [this](const Descriptor& waiting) { wait_for_answer(waiting); })) {
+      return socket;
+    }
+  }
+  fail_lost(peer);
+}
+
+void Mesh::wait_for_answer(const Descriptor& socket) {
+  while (!wait_readable(socket, Clock::now() + kCheckEvery)) check_in_time();
+}
+
+Descriptor Mesh::connect_once(int peer) {
+  const Address& address = addresses_[peer];
   while (true) {
     check_in_time();
     try {
@@ -94,10 +167,7 @@ Hello Mesh::read_answer(int peer, const Descriptor& socket) {
   HelloBytes bytes{};
   std::span<std::byte> rest(bytes);
   while (!rest.empty()) {
-    if (!wait_readable(socket, Clock::now() + kCheckEvery)) {
-      check_in_time();
-      continue;
-    }
+    wait_for_answer(socket);
     const auto count = read_some(socket, rest);
     if (!count) fail_lost(peer);
     rest = rest.subspan(*count);
@@ -108,55 +178,56 @@ Hello Mesh::read_answer(int peer, const Descriptor& socket) {
 // ---- Ranks above
 
 void Mesh::accept_others() {
-  poller_.add(listener_, kListenerId);
+  Gate gate(std::move(listener_), poller_,
+            {.token = options_.store.token(), .door = "rank", .logger = options_.logger});
   while (!missing().empty()) {
-    for (const Poller::Event& event : poller_.wait(Clock::now() + kCheckEvery)) {
-      if (event.id == kListenerId) {
-        accept_strangers();
-      } else if (!hear(strangers_.at(event.id))) {
-        strangers_.erase(event.id);
+    const Deadline next = std::min(Clock::now() + kCheckEvery, gate.next_deadline());
+    for (const Poller::Event& event : poller_.wait(next)) {
+      if (Gate::is_id(event.id)) {
+        if (std::optional<Descriptor> socket = gate.serve(event)) welcome(std::move(*socket));
+      } else if (!hear(newcomers_.at(event.id))) {
+        newcomers_.erase(event.id);
       }
     }
+    gate.expire();
     check_in_time();
   }
 }
 
-void Mesh::accept_strangers() {
-  while (std::optional<Descriptor> socket = accept_from(listener_)) {
-    const std::uint64_t id = ++last_id_;
-    poller_.add(*socket, id);
-    strangers_[id].socket = std::move(*socket);
-  }
+void Mesh::welcome(Descriptor socket) {
+  const std::uint64_t id = ++last_id_;
+  poller_.add(socket, id);
+  newcomers_[id].socket = std::move(socket);
 }
 
-/// Reads on; whether to keep the stranger.
-bool Mesh::hear(Stranger& stranger) {
+/// Reads on; whether to keep the newcomer.
+bool Mesh::hear(Newcomer& newcomer) {
   const auto count =
-      read_some(stranger.socket, std::span(stranger.bytes).subspan(stranger.num_bytes));
+      read_some(newcomer.socket, std::span(newcomer.bytes).subspan(newcomer.num_bytes));
   if (!count) return false;
-  stranger.num_bytes += *count;
-  if (stranger.num_bytes < stranger.bytes.size()) return true;
+  newcomer.num_bytes += *count;
+  if (newcomer.num_bytes < newcomer.bytes.size()) return true;
   Hello hello;
   try {
-    hello = parse_hello(stranger.bytes);
+    hello = parse_hello(newcomer.bytes);
   } catch (const Error&) {  // not one of us: nobody is waiting for an answer
     return false;
   }
-  answer(stranger, hello);
+  answer(newcomer, hello);
   return false;
 }
 
-void Mesh::answer(Stranger& stranger, const Hello& hello) {
+void Mesh::answer(Newcomer& newcomer, const Hello& hello) {
   const Welcome welcome = judge(hello);
   const HelloBytes bytes = to_bytes(Hello{.welcome = welcome,
                                           .world_id = world_id_,
                                           .rank = options_.rank,
                                           .world_size = options_.world_size});
-  const auto count = write_some(stranger.socket, bytes);
-  if (welcome == Welcome::kWrongSize) fail_wrong_size(hello.rank, hello.world_size);
+  const auto count = write_some(newcomer.socket, bytes);
+  if (welcome == Welcome::kWrongSize) throw wrong_size(hello.rank, hello.world_size);
   if (welcome != Welcome::kYes || count != bytes.size()) return;
-  poller_.remove(stranger.socket);
-  adopt(hello.rank, std::move(stranger.socket));
+  poller_.remove(newcomer.socket);
+  adopt(hello.rank, std::move(newcomer.socket));
 }
 
 Welcome Mesh::judge(const Hello& hello) const {
@@ -192,10 +263,13 @@ milliseconds Mesh::time_left() const {
 void Mesh::check_in_time() {
   options_.store.check();
   if (Clock::now() < deadline_) return;
-  std::string ranks;
-  for (const int peer : missing()) ranks += (ranks.empty() ? "" : ", ") + std::to_string(peer);
-  if (ranks.empty()) return;
-  Error late(ErrorKind::kTimeout, "not connected to rank " + ranks + " within " +
+  if (const std::vector<int> ranks = missing(); !ranks.empty()) fail_late(ranks);
+}
+
+void Mesh::fail_late(const std::vector<int>& ranks) const {
+  std::string text;
+  for (const int rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
+  Error late(ErrorKind::kTimeout, "not connected to rank " + text + " within " +
                                       std::to_string(options_.deadline.count()) +
                                       " ms; were all ranks started?");
   throw Error(late.add({.rank = options_.rank, .operation = "start"}));
@@ -226,12 +300,13 @@ void Mesh::fail_lost(int peer) {
   throw lost_rank(peer, "its connection closed");
 }
 
-void Mesh::fail_wrong_size(int peer, int size) const {
+Error Mesh::wrong_size(int peer, int size) const {
   Error wrong(ErrorKind::kInvalidArgument,
               "rank " + std::to_string(peer) + " was started for a world of " +
-                  std::to_string(size) + " ranks, this rank for one of " +
-                  std::to_string(options_.world_size) + "; start all with the same number");
-  throw Error(wrong.add({.rank = options_.rank, .peer = peer}));
+                  std::to_string(size) + " ranks, rank " + std::to_string(options_.rank) +
+                  " for a world of " + std::to_string(options_.world_size) +
+                  " ranks; start all with the same number");
+  return wrong;
 }
 
 }  // namespace trireme::transport::internal

@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "trireme/wire/transport/gate.h"
 #include "trireme/wire/transport/poller.h"
+#include "trireme/wire/transport/shm/local_mesh.h"
 #include "trireme/wire/transport/tcp/hello.h"
 #include "trireme/wire/transport/tcp/world.h"
 
@@ -15,7 +17,11 @@ namespace trireme::transport::internal {
 /// The start of a world: rank i connects to all ranks below it, in order, then waits for all above
 /// it. Rank 0 waits for nobody, rank 1 for rank 0 only, and so on: no cycle.
 ///
-///     store:  world/id = random, from rank 0     world/address/0 = 127.0.0.1:4001   ...
+///     store:  world/id = random, from rank 0     world/size = what the first said
+///             world/address/0 = 127.0.0.1:4001   world/host/0 = see local_mesh.h      ...
+///
+/// A rank publishes its part in one request and gets all in one. Every connection proves that it
+/// belongs to the job (gate.h) before it says which rank it is.
 ///
 /// While it waits it asks the store whether a rank is lost, so that all ranks name the same one.
 ///
@@ -31,8 +37,8 @@ class Mesh {
   std::map<int, Descriptor> take_local_sockets() { return std::move(local_sockets_); }
 
  private:
-  /// A connection that has not said who it is; may be anybody's.
-  struct Stranger {
+  /// A connection of the job that has not said which rank it is.
+  struct Newcomer {
     Descriptor socket;
     HelloBytes bytes{};
     std::size_t num_bytes = 0;
@@ -40,29 +46,37 @@ class Mesh {
 
   std::string key(const std::string& name) const { return options_.name + "/" + name; }
   std::chrono::milliseconds time_left() const;
+  void agree_on_size();
   void publish();
+  void meet();
+  void check_reachable() const;
   void connect_to_rank(int peer);
   Descriptor open_connection(int peer);
+  Descriptor connect_once(int peer);
+  void wait_for_answer(const Descriptor& socket);
   Hello read_answer(int peer, const Descriptor& socket);
   void accept_others();
-  void connect_locally();
-  void accept_strangers();
-  bool hear(Stranger& stranger);
-  void answer(Stranger& stranger, const Hello& hello);
+  void welcome(Descriptor socket);
+  bool hear(Newcomer& newcomer);
+  void answer(Newcomer& newcomer, const Hello& hello);
   Welcome judge(const Hello& hello) const;
   void adopt(int peer, Descriptor socket);
   std::vector<int> missing() const;
   void check_in_time();
+  [[noreturn]] void fail_late(const std::vector<int>& ranks) const;
   void tell_connected(const Error& error);
   [[noreturn]] void fail_lost(int peer);
-  [[noreturn]] void fail_wrong_size(int peer, int size) const;
+  Error wrong_size(int peer, int size) const;
 
   const TcpOptions& options_;
   const Deadline deadline_;
   std::uint64_t world_id_ = 0;
   Descriptor listener_;
   Poller poller_;
-  std::map<std::uint64_t, Stranger> strangers_;
+  LocalMesh local_mesh_;
+  std::vector<Address> addresses_;  ///< By rank.
+  std::vector<std::string> hosts_;  ///< By rank, as local_mesh.h has them.
+  std::map<std::uint64_t, Newcomer> newcomers_;
   std::uint64_t last_id_ = 0;
   std::vector<Descriptor> sockets_;
   std::map<int, Descriptor> local_sockets_;

@@ -1,0 +1,123 @@
+// How ranks find the store, and the addresses at which they can be reached.
+
+#include "trireme/wire/transport/meeting.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <future>
+#include <string>
+
+#include "tests/wire/transport/ranks.h"
+#include "trireme/wire/transport/interfaces.h"
+#include "trireme/wire/transport/tcp/world.h"
+
+namespace trireme::transport::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+
+std::string own_job(const std::string& name) { return name + std::to_string(::getpid()); }
+
+TEST(Announcement, IsFoundByTheJobsId) {
+  auto text = std::async(std::launch::async,
+                         [] { return find_announcement(own_job("a"), Clock::now() + 10s); });
+  const Announcement other(own_job("b"), "127.0.0.1:2");
+  EXPECT_EQ(text.wait_for(30ms), std::future_status::timeout);
+  const Announcement announcement(own_job("a"), "127.0.0.1:1");
+  EXPECT_EQ(text.get(), "127.0.0.1:1");
+  EXPECT_EQ(find_announcement(own_job("a"), Clock::now() + 10s), "127.0.0.1:1");
+}
+
+TEST(Announcement, ASecondOneIsRefused) {
+  const Announcement announcement(own_job("a"), "x");
+  const Error error = error_of_call([] { const Announcement second(own_job("a"), "y"); });
+  EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+  EXPECT_THAT(error.message(), HasSubstr("rank 0 started twice?"));
+}
+
+TEST(Announcement, ItsAbsenceIsNamed) {
+  const Error error =
+      error_of_call([] { find_announcement(own_job("none"), Clock::now() + 50ms); });
+  EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
+  EXPECT_THAT(error.message(), HasSubstr(own_job("none")));
+  EXPECT_THAT(error.message(), HasSubstr("TRIREME_STORE=HOST:PORT"));
+}
+
+/// Ranks that meet as `environment` says and are connected.
+Errors connect_ranks(int num_ranks, const RankEnvironment& environment,
+                     const std::function<void(int, TcpOptions&)>& change = nullptr) {
+  std::vector<std::unique_ptr<Endpoint>> endpoints(num_ranks);
+  return run_threads(num_ranks, [&](int rank) {
+    RankEnvironment own = environment;
+    own.rank = rank;
+    own.world_size = num_ranks;
+    const Logger logger(LogLevel::kOff);
+    const Meeting meeting = meet(own, Clock::now() + 10s, logger);
+    StoreClient store(meeting.store, rank, {}, meeting.token);
+    TcpOptions options{.store = store, .rank = rank, .world_size = num_ranks, .host = host_of(own)};
+    if (change) change(rank, options);
+    endpoints[rank] = connect_tcp_world(options);
+    endpoints[rank]->shutdown(10s);
+    store.shutdown();
+    // Rank 0 serves the others until all have said goodbye.
+    if (rank == 0) std::this_thread::sleep_for(100ms);
+  });
+}
+
+TEST(Meeting, ByTheJobsIdOnOneHost) {
+  expect_no_errors(connect_ranks(3, {.launcher = Launcher::kOpenMpi, .job_id = own_job("mpi")}));
+}
+
+TEST(Meeting, AtAnAddressWithAToken) {
+  const int port = [] {
+    return local_address(listen_on({})).port;  // free again
+  }();
+  expect_no_errors(connect_ranks(2, {.launcher = Launcher::kSlurm,
+                                     .store_host = "localhost",
+                                     .store_port = port,
+                                     .interface = "lo",
+                                     .token = "0123456789abcdef"}));
+}
+
+TEST(Interfaces, AreKnownByNameAndAddress) {
+  EXPECT_EQ(host_of_interface("lo"), "127.0.0.1");
+  EXPECT_EQ(interface_of_host("127.0.0.1"), "interface lo");
+  EXPECT_EQ(interface_of_host("192.0.2.77"), "no interface");
+  EXPECT_TRUE(is_loopback("127.0.1.1"));
+  EXPECT_TRUE(is_loopback("::1"));
+  EXPECT_FALSE(is_loopback("10.0.0.1"));
+  const Error error = error_of_call([] { host_of_interface("no such"); });
+  EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+  EXPECT_THAT(error.message(), HasSubstr("TRIREME_INTERFACE may be: "));
+  EXPECT_THAT(error.message(), HasSubstr("lo"));
+}
+
+TEST(Interfaces, HostOfARankIsWhatItsVariablesSay) {
+  EXPECT_EQ(host_of({}), "");
+  EXPECT_EQ(host_of({.host = "10.1.2.3"}), "10.1.2.3");
+  EXPECT_EQ(host_of({.interface = "lo"}), "127.0.0.1");
+}
+
+// Rank 1 stands for one on another host: it has published an address that is no loopback.
+TEST(Interfaces, ALoopbackAddressBesideOthersIsRefused) {
+  const StoreServer server;
+  StoreClient far(server.address(), 1);
+  far.set("world/address/1", "10.9.8.7:4000");
+  far.set("world/host/1", "none ");
+  const Error error = error_of_call([&] {
+    StoreClient store(server.address(), 0);
+    connect_tcp_world({.store = store, .rank = 0, .world_size = 2});
+  });
+  EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+  EXPECT_THAT(error.message(), HasSubstr("rank 0 listens on 127.0.0.1:"));
+  EXPECT_THAT(error.message(), HasSubstr("(interface lo)"));
+  EXPECT_THAT(error.message(), HasSubstr("rank 1 on 10.9.8.7:4000"));
+  EXPECT_THAT(error.message(), HasSubstr("set TRIREME_INTERFACE or TRIREME_HOST for rank 0"));
+}
+
+}  // namespace
+}  // namespace trireme::transport::test

@@ -1,0 +1,121 @@
+// Many keys of the store in one request.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <string>
+
+#include "tests/wire/transport/ranks.h"
+#include "trireme/wire/transport/store.h"
+
+namespace trireme::transport::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Strings = std::vector<std::string>;
+using Entries = std::vector<std::pair<std::string, std::string>>;
+
+TEST(StoreBatch, GetReturnsWhatWasSetInItsOrder) {
+  const StoreServer server;
+  StoreClient client(server.address(), 0);
+  const std::string odd("\0\n", 2);
+  client.set_many(Entries{{"a", "1"}, {"b", odd}, {"c", ""}});
+  EXPECT_THAT(client.get_many(Strings{"c", "a", "b", "a"}, 20s), ElementsAre("", "1", odd, "1"));
+  EXPECT_THAT(client.get_many(Strings{}, 20s), ElementsAre());
+}
+
+TEST(StoreBatch, WaitsForTheLastKey) {
+  const StoreServer server;
+  StoreClient a(server.address(), 0);
+  StoreClient b(server.address(), 1);
+  auto values =
+      std::async(std::launch::async, [&] { return a.get_many(Strings{"x", "y", "z"}, 20s); });
+  b.set("y", "2");
+  b.set("x", "old");
+  b.set("x", "1");
+  EXPECT_EQ(values.wait_for(50ms), std::future_status::timeout);
+  EXPECT_THAT(b.missing(Strings{"x", "z", "y", "w"}), ElementsAre("z", "w"));
+  b.set_many(Entries{{"z", "3"}});
+  EXPECT_THAT(values.get(), ElementsAre("1", "2", "3"));
+}
+
+TEST(StoreBatch, ADeadlineNamesWhatIsMissing) {
+  const StoreServer server;
+  StoreClient client(server.address(), 4);
+  client.set("here", "");
+  const Error error =
+      error_of_call([&] { client.get_many(Strings{"here", "there", "nowhere"}, 30ms); });
+  EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
+  EXPECT_THAT(error.message(), HasSubstr("2 of 3 keys, 'there' the first,"));
+  EXPECT_EQ(error.context().rank, 4);
+  client.set("there", "x");
+  EXPECT_EQ(client.get("there", 20s), "x");
+}
+
+TEST(StoreBatch, ALossEndsIt) {
+  const StoreServer server;
+  StoreClient a(server.address(), 0);
+  auto lost = std::make_unique<StoreClient>(server.address(), 2);
+  auto waiting = std::async(std::launch::async, [&] {
+    return error_of_call([&] { a.get_many(Strings{"never"}, 20s); });
+  });
+  EXPECT_EQ(waiting.wait_for(20ms), std::future_status::timeout);
+  lost.reset();
+  EXPECT_EQ(waiting.get().message(), "rank 2 is lost: its connection closed");
+  EXPECT_THAT(a.missing(Strings{"never"}), ElementsAre("never"));
+}
+
+TEST(StoreBatch, MessagesAreBounded) {
+  const StoreServer server;
+  StoreClient client(server.address(), 0);
+  const std::string half(kMaxStoreValue / 2, 'x');
+  EXPECT_EQ(error_of_call([&] { client.set_many(Entries{{"a", half}, {"b", half}}); }).kind(),
+            ErrorKind::kInvalidArgument);
+  client.set("a", half);
+  client.set("b", half);
+  const Error error = error_of_call([&] { client.get_many(Strings{"a", "b"}, 20s); });
+  EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+  EXPECT_THAT(error.message(), HasSubstr("ask for fewer at once"));
+  EXPECT_EQ(error_of_call([&] { pack(Strings(kMaxStoreBatch + 1)); }).kind(),
+            ErrorKind::kInvalidArgument);
+  client.check();
+}
+
+TEST(StoreBatch, PacksAreReadBack) {
+  const Strings texts = {"", "a", std::string(300, 'b')};
+  EXPECT_EQ(unpack(pack(texts)), texts);
+  const std::string packed = pack(texts);
+  for (std::size_t length = 0; length < packed.size(); ++length) {
+    EXPECT_EQ(error_of_call([&] { unpack(packed.substr(0, length)); }).kind(),
+              ErrorKind::kCorruptData);
+  }
+  EXPECT_EQ(error_of_call([&] { unpack(packed + "x"); }).kind(), ErrorKind::kCorruptData);
+}
+
+TEST(StoreBatch, OnlyTheFirstSetsOnce) {
+  const StoreServer server;
+  StoreClient a(server.address(), 0);
+  StoreClient b(server.address(), 1);
+  EXPECT_EQ(a.set_once("key", "a"), "a");
+  EXPECT_EQ(b.set_once("key", "b"), "a");
+  EXPECT_EQ(b.get("key", 20s), "a");
+}
+
+TEST(StoreBatch, AFailureEndsTheStartOfAll) {
+  const StoreServer server;
+  StoreClient a(server.address(), 0);
+  StoreClient b(server.address(), 1);
+  b.fail(Error(ErrorKind::kInvalidArgument, "no such plan"));
+  b.fail(Error(ErrorKind::kIo, "later"));
+  for (const Error& error :
+       {error_of_call([&] { a.check(); }), error_of_call([&] { a.get("key", 20s); })}) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+    EXPECT_EQ(error.message(), "no such plan");
+  }
+}
+
+}  // namespace
+}  // namespace trireme::transport::test

@@ -1,0 +1,189 @@
+#include "trireme/command/launch/launcher.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "trireme/base/error.h"
+#include "trireme/command/launch/orphans.h"
+#include "trireme/command/launch/rank_outputs.h"
+#include "trireme/command/launch/rank_process.h"
+#include "trireme/command/launch/signals.h"
+#include "trireme/wire/transport/poller.h"
+#include "trireme/wire/transport/store.h"
+
+namespace trireme::launch {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using transport::Deadline;
+using transport::Poller;
+
+constexpr int kMaxRanks = 4096;
+constexpr std::chrono::milliseconds kLook{500};          // for orphans that have ended
+constexpr std::chrono::milliseconds kUnkillable{5'000};  // after SIGKILL: the system holds it
+
+/// Ids of the poller: a rank's end, its two outputs; and the signals.
+constexpr std::uint64_t kSignals = 0;
+constexpr std::uint64_t kEnd = 1;
+constexpr std::uint64_t kOutput = 2;
+constexpr std::uint64_t kErrors = 3;
+constexpr std::uint64_t id_of(int rank, std::uint64_t what) {
+  return static_cast<std::uint64_t>(rank) * 4 + what;
+}
+
+class Launcher {
+ public:
+  explicit Launcher(const LaunchOptions& options)
+      : options_(options), orphans_(options.adopts_orphans) {
+    poller_.add(signals_.descriptor(), kSignals);
+  }
+
+  /// Ranks that are left, by an exception, do not survive.
+  ~Launcher() { signal_all(SIGKILL), wait_for_killed(); }
+
+  LaunchResult run() {
+    for (int rank = 0; rank < options_.num_ranks; ++rank) start(rank);
+    while (!running_.empty()) {
+      serve(std::min(next_step_at_.value_or(Deadline::max()), Clock::now() + kLook));
+      if (next_step_at_ && Clock::now() >= *next_step_at_) take_next_step();
+      orphans_.reap(running_);
+    }
+    orphans_.end_all(groups_);
+    outputs_.finish();
+    return result_;
+  }
+
+ private:
+  void start(int rank) {
+    const transport::Address store = store_.address();
+    std::vector<std::string> own = {"TRIREME_RANK=" + std::to_string(rank),
+                                    "TRIREME_WORLD_SIZE=" + std::to_string(options_.num_ranks),
+                                    "TRIREME_STORE_HOST=" + store.host,
+                                    "TRIREME_STORE_PORT=" + std::to_string(store.port),
+                                    "TRIREME_LAUNCHER_PID=" + std::to_string(::getpid())};
+    own.push_back(options_.token_file.empty() ? "TRIREME_TOKEN=" + secret_
+                                              : "TRIREME_TOKEN_FILE=" + options_.token_file);
+    RankProcess process = start_process(
+        rank, {.program = options_.program,
+               .words = options_.words,
+               .variables = environment_with(own, {"TRIREME_TOKEN", "TRIREME_TOKEN_FILE"}),
+               .captures_output = options_.prefixes_lines});
+    poller_.add(process.ended, id_of(rank, kEnd));
+    if (options_.prefixes_lines) {
+      poller_.add(process.output, id_of(rank, kOutput));
+      poller_.add(process.errors, id_of(rank, kErrors));
+      outputs_.add(rank, std::move(process.output), std::move(process.errors));
+    }
+    groups_.push_back(process.pid);
+    running_.push_back(std::move(process));
+  }
+
+  void serve(Deadline until) {
+    std::vector<int> ended;
+    for (const Poller::Event& event : poller_.wait(until)) {
+      const int rank = static_cast<int>(event.id / 4);
+      if (event.id == kSignals) {
+        forward(signals_.take());
+      } else if (event.id % 4 == kEnd) {
+        ended.push_back(rank);
+      } else {
+        outputs_.read(rank, event.id % 4 == kErrors);
+      }
+    }
+    take_ends(ended);
+  }
+
+  void take_ends(const std::vector<int>& ranks) {
+    std::vector<ProcessEnd> ends;
+    for (const int rank : ranks) {
+      const auto found = std::find_if(running_.begin(), running_.end(),
+                                      [rank](const auto& entry) { return entry.rank == rank; });
+      ends.push_back(take_end(*found));
+      outputs_.drain(rank);
+      running_.erase(found);
+    }
+    // The others may have failed only because they lost those.
+    std::stable_partition(ends.begin(), ends.end(),
+                          [](const ProcessEnd& end) { return end.signal.has_value(); });
+    for (const ProcessEnd& end : ends) judge(end);
+  }
+
+  void judge(const ProcessEnd& end) {
+    // The store knows who has said goodbye.
+    store_.mark_lost(end.rank, end.text() + (end.code == 0 ? " before its goodbye" : ""));
+    if (end.code == 0 || result_.exit_code != 0) return;
+    result_ = {end.code, end.signal};
+    std::fprintf(stderr, "trireme: rank %d failed: %s\n", end.rank, end.text().c_str());
+    std::fflush(stderr);
+    end_with(SIGTERM, options_.grace);
+  }
+
+  void forward(const std::vector<int>& signals) {
+    for (const int signal : signals) {
+      signal_all(signal);
+      if (signal != SIGUSR1 && signal != SIGUSR2) end_with(SIGKILL, options_.signal_grace);
+    }
+  }
+
+  /// What is sent to those that still run, and when; the first decision stays.
+  void end_with(int signal, std::chrono::milliseconds after) {
+    if (next_step_at_) return;
+    next_signal_ = signal;
+    next_step_at_ = Clock::now() + after;
+  }
+
+  void take_next_step() {
+    if (next_signal_ == 0) {
+      throw Error(ErrorKind::kTimeout,
+                  "rank " + std::to_string(running_.front().rank) + " does not end after SIGKILL");
+    }
+    signal_all(next_signal_);
+    const bool was_kill = next_signal_ == SIGKILL;
+    next_signal_ = was_kill ? 0 : SIGKILL;
+    next_step_at_ = Clock::now() + (was_kill ? kUnkillable : options_.kill_after);
+  }
+
+  void signal_all(int signal) const {
+    for (const RankProcess& process : running_) ::kill(-process.pid, signal);
+  }
+
+  void wait_for_killed() {
+    const Deadline deadline = Clock::now() + kUnkillable;
+    for (const RankProcess& process : running_) {
+      if (transport::wait_readable(process.ended, deadline)) take_end(process);
+    }
+  }
+
+  const LaunchOptions& options_;
+  BlockedSignals signals_;  // before threads are made, which inherit it
+  const std::string secret_ = transport::make_secret();
+  transport::StoreServer store_{
+      {.host = "127.0.0.1", .port = 0},
+      options_.token_file.empty()
+          ? transport::Token(secret_)
+          : transport::Token(transport::read_token_file(options_.token_file))};
+  Poller poller_;
+  RankOutputs outputs_;
+  Orphans orphans_;
+  std::vector<RankProcess> running_;
+  std::vector<pid_t> groups_;
+  LaunchResult result_;
+  int next_signal_ = 0;
+  std::optional<Deadline> next_step_at_;
+};
+
+}  // namespace
+
+LaunchResult launch(const LaunchOptions& options) {
+  if (options.num_ranks < 1 || options.num_ranks > kMaxRanks) {
+    throw Error(ErrorKind::kInvalidArgument, "a launch has 1 to " + std::to_string(kMaxRanks) +
+                                                 " ranks on a host, not " +
+                                                 std::to_string(options.num_ranks));
+  }
+  return Launcher(options).run();
+}
+
+}  // namespace trireme::launch

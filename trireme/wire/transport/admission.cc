@@ -1,0 +1,132 @@
+#include "trireme/wire/transport/admission.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "trireme/base/error.h"
+
+namespace trireme::transport {
+namespace {
+
+constexpr std::size_t kMagicBytes = 8;
+constexpr std::size_t kNonceBytes = 32;
+constexpr std::string_view kChallengeMagic = "TRIREME?";
+constexpr std::string_view kProofMagic = "TRIREME!";
+constexpr std::string_view kYes = "TRIREME+";
+constexpr std::string_view kNo = "TRIREME-";
+
+using Bytes = std::span<const std::byte>;
+
+void put(std::span<std::byte> target, Bytes bytes) {
+  std::copy(bytes.begin(), bytes.end(), target.begin());
+}
+
+void put(std::span<std::byte> target, std::string_view text) {
+  put(target, std::as_bytes(std::span(text)));
+}
+
+bool begins_with(Bytes bytes, std::string_view text) {
+  const Bytes expected = std::as_bytes(std::span(text));
+  return std::equal(expected.begin(), expected.end(), bytes.begin());
+}
+
+/// Signed by the side that `role` names.
+Sha256Digest sign(const Token& token, const std::string& role, Bytes listener_nonce,
+                  Bytes connector_nonce) {
+  std::vector<std::byte> text(role.size() + 1 + 2 * kNonceBytes);  // a zero ends the role
+  put(text, role);
+  put(std::span(text).subspan(role.size() + 1), listener_nonce);
+  put(std::span(text).subspan(role.size() + 1 + kNonceBytes), connector_nonce);
+  return token.sign(text);
+}
+
+template <std::size_t kSize>
+std::span<const std::byte, kNonceBytes> nonce_of(const std::array<std::byte, kSize>& message) {
+  return std::span(message).template subspan<kMagicBytes, kNonceBytes>();
+}
+
+/// Whether all has come before the connection's end.
+bool read_all(const Descriptor& socket, std::span<std::byte> rest, const WaitReadable& wait) {
+  while (!rest.empty()) {
+    wait(socket);
+    const auto count = read_some(socket, rest);
+    if (!count) return false;
+    rest = rest.subspan(*count);
+  }
+  return true;
+}
+
+[[noreturn]] void refuse_listener(const std::string& listener, const std::string& why) {
+  throw Error(ErrorKind::kInvalidArgument, listener + " " + why);
+}
+
+constexpr const char* kOtherToken =
+    "belongs to another job or has another token; give all ranks the same TRIREME_TOKEN or "
+    "TRIREME_TOKEN_FILE, and each job a port of its own";
+
+}  // namespace
+
+Admission::Admission(Descriptor socket, const Token& token, std::string door)
+    : socket_(std::move(socket)), token_(token), door_(std::move(door)) {
+  put(challenge_, kChallengeMagic);
+  fill_randomly(std::span(challenge_).subspan(kMagicBytes));
+  // The first bytes of a connection: there is room. Reading tells where it has ended.
+  write_some(socket_, challenge_);
+}
+
+Admission::State Admission::hear() {
+  const auto count = read_some(socket_, std::span(proof_).subspan(num_bytes_));
+  if (!count) return State::kClosed;
+  num_bytes_ += *count;
+  const std::size_t num_magic = std::min(num_bytes_, kMagicBytes);
+  if (!begins_with(proof_, kProofMagic.substr(0, num_magic))) return State::kGarbage;
+  return num_bytes_ < proof_.size() ? State::kHearing : judge();
+}
+
+Admission::State Admission::judge() {
+  const auto given = std::span(proof_).last<kVerdictBytes - kMagicBytes>();
+  const Sha256Digest expected =
+      sign(token_, "connects " + door_, nonce_of(challenge_), nonce_of(proof_));
+  const bool is_ours = is_same_digest(given, expected);
+  std::array<std::byte, kVerdictBytes> verdict{};  // no proof for who has none
+  put(verdict, is_ours ? kYes : kNo);
+  if (is_ours) {
+    put(std::span(verdict).subspan(kMagicBytes),
+        sign(token_, "listens " + door_, nonce_of(challenge_), nonce_of(proof_)));
+  }
+  const bool is_told = write_some(socket_, verdict) == verdict.size();
+  if (!is_ours) return State::kRefused;
+  return is_told ? State::kAdmitted : State::kClosed;
+}
+
+bool enter(const Descriptor& socket, const Token& token, const std::string& door,
+           const std::string& listener, const WaitReadable& wait) {
+  std::array<std::byte, kChallengeBytes> challenge{};
+  if (!read_all(socket, challenge, wait)) return false;
+  if (!begins_with(challenge, kChallengeMagic)) {
+    refuse_listener(listener, "is served by another program; check the address");
+  }
+  std::array<std::byte, kProofBytes> proof{};
+  put(proof, kProofMagic);
+  fill_randomly(std::span(proof).subspan(kMagicBytes, kNonceBytes));
+  put(std::span(proof).subspan(kMagicBytes + kNonceBytes),
+      sign(token, "connects " + door, nonce_of(challenge), nonce_of(proof)));
+  if (write_some(socket, proof) != proof.size()) return false;
+  std::array<std::byte, kVerdictBytes> verdict{};
+  if (!read_all(socket, verdict, wait)) return false;
+  const Sha256Digest expected =
+      sign(token, "listens " + door, nonce_of(challenge), nonce_of(proof));
+  if (!begins_with(verdict, kYes) || !is_same_digest(nonce_of(verdict), expected)) {
+    refuse_listener(listener, kOtherToken);
+  }
+  return true;
+}
+
+WaitReadable wait_until(Deadline deadline, const std::string& listener) {
+  return [deadline, listener](const Descriptor& socket) {
+    if (wait_readable(socket, deadline)) return;
+    throw Error(ErrorKind::kTimeout, listener + " does not answer; does another program use it?");
+  };
+}
+
+}  // namespace trireme::transport

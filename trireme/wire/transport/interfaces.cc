@@ -1,0 +1,81 @@
+#include "trireme/wire/transport/interfaces.h"
+
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "trireme/base/error.h"
+#include "trireme/base/system_error.h"
+
+namespace trireme::transport {
+namespace {
+
+struct Interface {
+  std::string name;
+  std::string host;
+  bool is_v6 = false;
+};
+
+std::string host_text(const sockaddr* address) {
+  const std::size_t size =
+      address->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  char host[NI_MAXHOST];
+  if (getnameinfo(address, static_cast<socklen_t>(size), host, sizeof host, nullptr, 0,
+                  NI_NUMERICHOST) != 0) {
+    return "";
+  }
+  return host;
+}
+
+/// One entry for each address; without a host for interfaces that have none. IPv4 first.
+std::vector<Interface> list_interfaces() {
+  ifaddrs* first = nullptr;
+  if (getifaddrs(&first) != 0) throw_system_error("list network interfaces", errno);
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> list(first, &freeifaddrs);
+  std::vector<Interface> result;
+  for (const ifaddrs* entry = first; entry != nullptr; entry = entry->ifa_next) {
+    const int family = entry->ifa_addr == nullptr ? AF_UNSPEC : entry->ifa_addr->sa_family;
+    const bool is_ip = family == AF_INET || family == AF_INET6;
+    result.push_back(
+        {entry->ifa_name, is_ip ? host_text(entry->ifa_addr) : "", family == AF_INET6});
+  }
+  std::stable_partition(result.begin(), result.end(),
+                        [](const Interface& entry) { return !entry.is_v6; });
+  return result;
+}
+
+}  // namespace
+
+std::string host_of_interface(const std::string& name) {
+  std::set<std::string> with_address;
+  for (const Interface& entry : list_interfaces()) {
+    if (entry.host.empty()) continue;
+    if (entry.name == name) return entry.host;
+    with_address.insert(entry.name);
+  }
+  std::string names;
+  for (const std::string& known : with_address) names += (names.empty() ? "" : ", ") + known;
+  throw Error(
+      ErrorKind::kInvalidArgument,
+      "no network interface '" + name + "' with an address; TRIREME_INTERFACE may be: " + names);
+}
+
+std::string interface_of_host(const std::string& host) {
+  for (const Interface& entry : list_interfaces()) {
+    if (entry.host == host) return "interface " + entry.name;
+  }
+  return is_loopback(host) ? "interface lo" : "no interface";
+}
+
+bool is_loopback(const std::string& host) {
+  return host.starts_with("127.") || host == "::1" || host.starts_with("::ffff:127.");
+}
+
+}  // namespace trireme::transport

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+namespace trireme::transport {
+
+/// First address of a network interface, in numbers; IPv4 before IPv6.
+///
+/// Errors   kInvalidArgument, naming those that there are, where none has that name or it has no
+///          address.
+std::string host_of_interface(const std::string& name);
+
+/// Name of the interface that has the address `host`, in numbers; `no interface` where none has.
+std::string interface_of_host(const std::string& host);
+
+/// Whether an address in numbers leads to the host that uses it: 127.x.x.x, ::1.
+bool is_loopback(const std::string& host);
+
+}  // namespace trireme::transport

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+
+#include "trireme/base/environment.h"
+#include "trireme/wire/transport/announcement.h"
+#include "trireme/wire/transport/store.h"
+
+namespace trireme::transport {
+
+/// Where the ranks of a job meet, and what this one serves there.
+struct Meeting {
+  Address store;
+  Token token;
+  std::unique_ptr<StoreServer> server;         ///< Of rank 0, unless the launcher serves the store.
+  std::unique_ptr<Announcement> announcement;  ///< Of rank 0, where ranks meet by the job's id.
+};
+
+/// As the environment says. Not for torchrun, which has a store of its own. Rank 0 serves; the
+/// others may have to wait until it does.
+///
+/// Errors   those of StoreServer, Announcement, `find_announcement` and `token_of_job`.
+Meeting meet(const RankEnvironment& environment, Deadline deadline, const Logger& logger);
+
+/// Host at which others reach this rank: TRIREME_HOST, the address of TRIREME_INTERFACE, or empty:
+/// the one that routes to the store.
+///
+/// Errors   kInvalidArgument, naming those that there are, where no interface has that name or it
+///          has no address.
+std::string host_of(const RankEnvironment& environment);
+
+}  // namespace trireme::transport

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "trireme/base/environment.h"
+#include "trireme/base/sha256.h"
+
+namespace trireme::transport {
+
+/// The secret that the processes of a job share; who has it may join. Immutable.
+///
+/// It never crosses the wire: a connection proves that it has it (admission.h).
+class Token {
+ public:
+  /// Known to all: for tests, and worlds inside one process.
+  Token() = default;
+
+  /// secret   any bytes.
+  explicit Token(std::string secret) : secret_(std::move(secret)) {}
+
+  /// HMAC-SHA256 of `message` under the secret.
+  Sha256Digest sign(std::span<const std::byte> message) const;
+
+ private:
+  std::string secret_ = "no token";
+};
+
+/// 32 bytes that nobody can guess, as 64 hexadecimal digits: the token of a new job.
+///
+/// Errors   kIo where the system gives no random bytes.
+std::string make_secret();
+
+/// Fills `bytes` with what nobody can guess. Errors as above.
+void fill_randomly(std::span<std::byte> bytes);
+
+/// The secret in a file, without white space at its end.
+///
+/// Errors   kInvalidArgument, saying what to do, unless it is a regular file of this user that
+///          nobody else may read or write (mode 0600 or less) and holds 16 to 4096 bytes; kIo.
+std::string read_token_file(const std::string& path);
+
+/// The token of the job that this process belongs to: of TRIREME_TOKEN or the file of
+/// TRIREME_TOKEN_FILE; else derived from what all ranks of the job know and others may guess: that
+/// keeps jobs apart that meet by accident, of which rank 0 warns `logger`, and nothing more.
+///
+/// Errors   those of `read_token_file`.
+Token token_of_job(const RankEnvironment& environment, const Logger& logger);
+
+}  // namespace trireme::transport
