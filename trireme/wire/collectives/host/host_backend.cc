@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "trireme/base/error.h"
+#include "trireme/wire/collectives/host/hand_over.h"
 #include "trireme/wire/transport/failure.h"
 #include "trireme/wire/transport/watch.h"
 
@@ -17,16 +18,6 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kLook{50};                 // how often a waiter looks for a failure
 constexpr std::size_t kPromptBytes = 256 * 1024;  // begun in the call
-
-void give(const Members& members, Use use, const transport::SharedMemory& memory) {
-  for (int i = 1; i < members.size(); ++i) {
-    members.endpoint.local_peers().give(members.ranks[i], members.tag(use), memory);
-  }
-}
-
-std::optional<transport::SharedMemory> take(const Members& members, Use use, milliseconds time) {
-  return members.endpoint.local_peers().take(members.ranks[0], members.tag(use), time);
-}
 
 Time after(Time time, milliseconds by) {
   return by > std::chrono::hours(24 * 365) ? Time::max() : time + by;  // no overflow
@@ -128,6 +119,7 @@ transport::WorkPtr HostBackend::Queue::submit(Request request) {
   Lock lock(mutex_);
   const auto operation = std::make_shared<Operation>(
       shared_from_this(), to_text(request.description.operation), num_submitted_++);
+  if (!failure_ && world_failure_->is_set()) failure_ = world_failure_->error();
   if (failure_) {
     operation->error = failure_;
     operation->has_ended = true;
