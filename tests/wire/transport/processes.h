@@ -65,6 +65,8 @@ class RankProcesses {
     }
   }
 
+  pid_t process(int rank) const { return ranks_[rank].process; }
+
   void kill(int rank) {
     ASSERT_GT(ranks_[rank].process, 1);
     ASSERT_EQ(::kill(ranks_[rank].process, SIGKILL), 0);

@@ -5,100 +5,20 @@
 
 #include "trireme/base/error.h"
 #include "trireme/wire/collectives/host/hand_over.h"
+#include "trireme/wire/collectives/host/host_queue.h"
 #include "trireme/wire/transport/failure.h"
 #include "trireme/wire/transport/watch.h"
 
 namespace trireme::collectives {
-namespace {
 
-using Clock = std::chrono::steady_clock;
-using Time = Clock::time_point;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLook{50};                 // how often a waiter looks for a failure
+namespace {
+
 constexpr std::size_t kPromptBytes = 256 * 1024;  // begun in the call
 
-Time after(Time time, milliseconds by) {
-  return by > std::chrono::hours(24 * 365) ? Time::max() : time + by;  // no overflow
-}
-
 }  // namespace
-
-/// The queue and the thread that goes on with it when nobody else does.
-class HostBackend::Queue : public std::enable_shared_from_this<Queue> {
- public:
-  explicit Queue(const Members& members);
-
-  transport::WorkPtr submit(Request request);
-  std::span<std::byte> allocate(std::size_t bytes);
-  std::vector<int> missing() const;
-  void close();
-
- private:
-  /// Who is told of an operation's end.
-  struct Listener {
-    std::shared_ptr<transport::Completions> completions;  // shared with its thread
-    std::size_t id;
-  };
-
-  /// One operation; its fields are the queue's.
-  struct Operation final : transport::Work {
-    Operation(std::shared_ptr<Queue> owner, std::string_view called, std::int64_t number)
-        : queue(std::move(owner)), name(called), sequence(number) {}
-
-    bool is_done() const override { return queue->is_done(*this); }
-    bool wait_for(milliseconds time) override { return queue->wait_for(*this, time); }
-    void tell_end(std::shared_ptr<transport::Completions> completions, std::size_t id) override {
-      queue->tell_end(*this, {std::move(completions), id});
-    }
-
-    const std::shared_ptr<Queue> queue;
-    const std::string_view name;
-    const std::int64_t sequence;
-    Request request;  ///< Until it has started.
-    Task task;
-    bool has_started = false;
-    std::optional<Time> deadline;  ///< Since it is the first of the queue.
-    bool has_ended = false;
-    std::optional<Error> error;
-    std::optional<Listener> listener;
-  };
-  using OperationPtr = std::shared_ptr<Operation>;  // shared by the queue and whoever waits
-  using Lock = std::unique_lock<std::mutex>;
-
-  bool is_done(const Operation& operation);
-  bool wait_for(const Operation& operation, milliseconds time);
-  void tell_end(Operation& operation, Listener listener);
-  void serve();
-  void drive(Lock& lock, const Operation* wanted, Time until);
-  bool advance(Operation& operation, Time until);
-  bool wait_for_ranks(Operation& operation, Time until);
-  bool attach(Operation& operation, Time until);
-  void add_region(Operation& operation, std::size_t bytes);
-  void check(Operation& operation, const std::vector<int>& late);
-  void end(Operation& operation);
-  void fail_all(const Error& error);
-  bool wants_thread() const;
-
-  const Members members_;
-  const std::shared_ptr<transport::Failure> world_failure_;  // shared with the endpoint
-  const transport::Patience patience_;
-
-  // Of whoever drives, or holds the mutex while nobody does.
-  transport::SharedMemory memory_;
-  std::optional<HostRank> host_;
-
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<OperationPtr> operations_;
-  std::int64_t num_submitted_ = 0;
-  bool is_driven_ = false;
-  bool is_closing_ = false;
-  std::optional<Error> failure_;
-  std::vector<int> late_;  ///< World ranks that the first operation waits for.
-  std::optional<transport::LibraryThread> thread_;
-};
 
 // ---- The group's side
 
@@ -125,11 +45,14 @@ transport::WorkPtr HostBackend::Queue::submit(Request request) {
     operation->has_ended = true;
     return operation;
   }
+  const Time now = Clock::now();
+  if (members_.flight) members_.flight->call(operation->sequence, request, now);
   const bool is_prompt = request.data.bytes.size() <= kPromptBytes;
+  operation->is_small = HostRank::is_small(request);
   operation->request = std::move(request);
   operations_.push_back(operation);
   if (is_prompt && !is_driven_) {
-    drive(lock, operation.get(), Clock::now() + patience_.spin + patience_.yield);
+    drive(lock, operation.get(), now + patience_.spin + patience_.yield);
   }
   if (wants_thread()) changed_.notify_all();
   return operation;
@@ -246,7 +169,11 @@ void HostBackend::Queue::drive(Lock& lock, const Operation* wanted, Time until) 
 
 /// Returns whether the operation has ended.
 bool HostBackend::Queue::advance(Operation& operation, Time until) {
-  if (!operation.deadline) operation.deadline = after(Clock::now(), members_.deadline);
+  if (!operation.deadline) {
+    const Time now = Clock::now();
+    operation.deadline = after(now, members_.deadline);
+    if (members_.flight) members_.flight->start(operation.sequence, now);
+  }
   if (!host_ && !attach(operation, until)) return false;
   if (!operation.has_started) {
     operation.task = host_->run(std::move(operation.request));
@@ -263,33 +190,26 @@ bool HostBackend::Queue::advance(Operation& operation, Time until) {
 bool HostBackend::Queue::wait_for_ranks(Operation& operation, Time until) {
   while (!host_->has_all()) {
     const Time now = Clock::now();
+    if (!operation.waiting_since) operation.waiting_since = now;
     if (now >= until) return false;
     const auto left = std::min({until, *operation.deadline, now + kLook}) - now;
-    if (host_->wait_for_all(std::chrono::ceil<microseconds>(left))) return true;
+    if (host_->wait_for_all(std::chrono::ceil<microseconds>(left))) {
+      note_wait(operation, host_->last_waited());
+      return true;
+    }
     check(operation, host_->late());
   }
+  if (operation.waiting_since) note_wait(operation, -1);  // they came while nobody looked
   return true;
 }
 
-/// Takes the arena that the leader has made.
-bool HostBackend::Queue::attach(Operation& operation, Time until) {
-  while (true) {
-    const Time now = Clock::now();
-    const auto left = std::max(std::min({until, *operation.deadline, now + kLook}) - now, {});
-    auto memory = take(members_, Use::kArena, std::chrono::ceil<milliseconds>(left));
-    if (memory) {
-      memory_ = std::move(*memory);
-      break;
-    }
-    check(operation, {0});
-    if (Clock::now() >= until) return false;
-  }
-  if (memory_.bytes().size() != Arena::bytes_for(members_.size())) {
-    throw Error(ErrorKind::kInvalidArgument,
-                "group rank 0 of '" + members_.name + "' has made it for another number of ranks");
-  }
-  host_.emplace(members_, Arena(memory_.bytes(), members_.size()), patience_);
-  return true;
+void HostBackend::Queue::note_wait(Operation& operation, int rank) {
+  const Time now = Clock::now();
+  const auto time = std::chrono::duration_cast<microseconds>(now - *operation.waiting_since);
+  operation.waiting_since.reset();
+  operation.has_waited = true;
+  if (operation.is_small) operation.small_end = now;
+  if (time >= operation.wait.time) operation.wait = {rank, time};
 }
 
 /// While others are late, some 20 times a second. Throws where waiting is of no use any more.
@@ -308,6 +228,11 @@ void HostBackend::Queue::check(Operation& operation, const std::vector<int>& lat
 
 void HostBackend::Queue::end(Operation& operation) {
   operation.has_ended = true;
+  if (members_.flight && !operation.error) {
+    const Time time = operation.small_end ? *operation.small_end : Clock::now();
+    const LongestWait nobody{.group_rank = members_.group_rank};
+    members_.flight->end(operation.sequence, time, operation.has_waited ? operation.wait : nobody);
+  }
   if (operation.listener) operation.listener->completions->push(operation.listener->id);
 }
 
@@ -315,67 +240,12 @@ void HostBackend::Queue::fail_all(const Error& error) {
   if (!failure_) failure_ = error;
   for (const OperationPtr& operation : operations_) {
     operation->error = failure_;
+    if (members_.flight) members_.flight->fail(operation->sequence, Clock::now());
     end(*operation);
   }
+  if (!operations_.empty()) members_.log_flight();
   operations_.clear();
   changed_.notify_all();
-}
-
-// ---- Shared memory for buffers
-
-std::span<std::byte> HostBackend::Queue::allocate(std::size_t bytes) {
-  // After the operations before it, as one of its own: nobody drives meanwhile.
-  const auto operation = std::make_shared<Operation>(shared_from_this(), "allocate", -1);
-  Lock lock(mutex_);
-  while (!operations_.empty() || is_driven_) {
-    if (!is_driven_) {
-      drive(lock, nullptr, Time::max());
-    } else {
-      changed_.wait(lock);
-    }
-  }
-  if (failure_) throw Error(*failure_);
-  is_driven_ = true;
-  lock.unlock();
-  std::optional<Error> error;
-  try {
-    operation->deadline = after(Clock::now(), members_.deadline);
-    if (!host_) attach(*operation, Time::max());
-    add_region(*operation, bytes);
-  } catch (const Error& failure) {
-    error = failure;
-    error->add({.rank = members_.endpoint.rank(), .group = members_.name, .operation = "allocate"});
-    members_.endpoint.poison(*error);
-  }
-  lock.lock();
-  is_driven_ = false;
-  changed_.notify_all();
-  if (error) {
-    fail_all(*error);
-    throw Error(*error);
-  }
-  return host_->registry().part(host_->registry().num_regions(), members_.group_rank).first(bytes);
-}
-
-/// The leader makes a region and hands it over; the others take it.
-void HostBackend::Queue::add_region(Operation& operation, std::size_t bytes) {
-  constexpr std::size_t kPage = 4096;
-  const std::size_t part = std::max<std::size_t>((bytes + kPage - 1) / kPage * kPage, kPage);
-  const std::size_t all = part * static_cast<std::size_t>(members_.size());
-  if (members_.group_rank == 0) {
-    auto memory = transport::SharedMemory::create("trireme " + members_.name, all);
-    give(members_, Use::kRegion, memory);
-    return host_->registry().add(std::move(memory));
-  }
-  std::optional<transport::SharedMemory> memory;
-  while (!(memory = take(members_, Use::kRegion, kLook))) check(operation, {0});
-  if (memory->bytes().size() != all) {
-    throw Error(ErrorKind::kInvalidArgument,
-                "ranks of '" + members_.name + "' allocate different numbers of bytes: this one " +
-                    std::to_string(bytes) + ", group rank 0 about " +
-                    std::to_string(memory->bytes().size() / members_.ranks.size()));
-  }
-  host_->registry().add(std::move(*memory));
 }
 
 HostBackend::HostBackend(const Members& members) : queue_(std::make_shared<Queue>(members)) {}

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "trireme/wire/collectives/host/host_backend.h"
+#include "trireme/wire/transport/failure.h"
+
+namespace trireme::collectives {
+
+/// The queue and the thread that goes on with it when nobody else does.
+class HostBackend::Queue : public std::enable_shared_from_this<Queue> {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Time = Clock::time_point;
+
+  explicit Queue(const Members& members);
+
+  transport::WorkPtr submit(Request request);
+  std::span<std::byte> allocate(std::size_t bytes);
+  std::vector<int> missing() const;
+  void close();
+
+ private:
+  /// Who is told of an operation's end.
+  struct Listener {
+    std::shared_ptr<transport::Completions> completions;  // shared with its thread
+    std::size_t id;
+  };
+
+  /// One operation; its fields are the queue's.
+  struct Operation final : transport::Work {
+    Operation(std::shared_ptr<Queue> owner, std::string_view called, std::int64_t number)
+        : queue(std::move(owner)), name(called), sequence(number) {}
+
+    bool is_done() const override { return queue->is_done(*this); }
+    bool wait_for(std::chrono::milliseconds time) override { return queue->wait_for(*this, time); }
+    void tell_end(std::shared_ptr<transport::Completions> completions, std::size_t id) override {
+      queue->tell_end(*this, {std::move(completions), id});
+    }
+
+    const std::shared_ptr<Queue> queue;
+    const std::string_view name;
+    const std::int64_t sequence;
+    Request request;  ///< Until it has started.
+    Task task;
+    bool has_started = false;
+    bool is_small = false;
+    std::optional<Time> deadline;  ///< Since it is the first of the queue.
+    bool has_ended = false;
+    std::optional<Error> error;
+    std::optional<Listener> listener;
+
+    // For the flight record.
+    bool has_waited = false;
+    LongestWait wait;
+    std::optional<Time> waiting_since;
+    std::optional<Time> small_end;  ///< Of a small operation: its only wait's.
+  };
+  using OperationPtr = std::shared_ptr<Operation>;  // shared by the queue and whoever waits
+  using Lock = std::unique_lock<std::mutex>;
+
+  bool is_done(const Operation& operation);
+  bool wait_for(const Operation& operation, std::chrono::milliseconds time);
+  void tell_end(Operation& operation, Listener listener);
+  void serve();
+  void drive(Lock& lock, const Operation* wanted, Time until);
+  bool advance(Operation& operation, Time until);
+  bool wait_for_ranks(Operation& operation, Time until);
+  bool attach(Operation& operation, Time until);
+  void add_region(Operation& operation, std::size_t bytes);
+  void check(Operation& operation, const std::vector<int>& late);
+  void note_wait(Operation& operation, int rank);
+  void end(Operation& operation);
+  void fail_all(const Error& error);
+  bool wants_thread() const;
+
+  static Time after(Time time, std::chrono::milliseconds by) {
+    return by > std::chrono::hours(24 * 365) ? Time::max() : time + by;  // no overflow
+  }
+
+  static constexpr std::chrono::milliseconds kLook{
+      50};  ///< How often a waiter looks for a failure.
+
+  const Members members_;
+  const std::shared_ptr<transport::Failure> world_failure_;  // shared with the endpoint
+  const transport::Patience patience_;
+
+  // Of whoever drives, or holds the mutex while nobody does.
+  transport::SharedMemory memory_;
+  std::optional<HostRank> host_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<OperationPtr> operations_;
+  std::int64_t num_submitted_ = 0;
+  bool is_driven_ = false;
+  bool is_closing_ = false;
+  std::optional<Error> failure_;
+  std::vector<int> late_;  ///< World ranks that the first operation waits for.
+  std::optional<transport::LibraryThread> thread_;
+};
+
+}  // namespace trireme::collectives
