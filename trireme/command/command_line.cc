@@ -88,6 +88,9 @@ int run_command_line(int argc, const char* const* argv,
   add("report", "Make a page about a run", command::add_report);
   add("show", "Print any of these files for people", command::add_show);
   add("bench", "Time parts of the library beside others", command::add_bench);
+  add("doctor",
+      "Say what is wrong with this host, a store, a running rank, or the ways between ranks",
+      command::add_doctor);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

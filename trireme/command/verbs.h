@@ -60,6 +60,7 @@ Body add_verify(CLI::App& app, Context& context);
 Body add_report(CLI::App& app, Context& context);
 Body add_show(CLI::App& app, Context& context);
 Body add_bench(CLI::App& app, Context& context);
+Body add_doctor(CLI::App& app, Context& context);
 
 /// --plan FILE, or --batch, --microbatch, --lanes, --cut-at and their like in its place.
 struct PlanOptions {

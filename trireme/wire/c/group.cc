@@ -36,7 +36,7 @@ void wait_to_the_end(TriremeWork& work) {
                                          ? transport::message_work(*work.work, endpoint, *work.peer)
                                          : collectives::group_work(*work.work, group);
   transport::await(
-      awaited, {.deadline = group.deadline()},
+      awaited, {.deadline = group.deadline(), .logger = work.named->world->logger},
       {.rank = endpoint.rank(), .group = work.named->name, .operation = work.operation});
 }
 
@@ -83,7 +83,8 @@ TriremeStatus trireme_group_create(TriremeWorld* world, const int32_t* ranks, in
         trireme::collectives::GroupOptions{
             .name = group_name,
             .id = trireme::c::id_of(group_name),
-            .deadline = deadline_ms > 0 ? std::chrono::milliseconds(deadline_ms) : of->deadline})};
+            .deadline = deadline_ms > 0 ? std::chrono::milliseconds(deadline_ms) : of->deadline,
+            .logger = of->logger})};
   });
 }
 

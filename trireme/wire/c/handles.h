@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "trireme/base/log.h"
 #include "trireme/wire/c/trireme_wire.h"
 #include "trireme/wire/collectives/group.h"
 #include "trireme/wire/transport/store.h"
@@ -20,6 +21,7 @@ struct World {
   std::unique_ptr<transport::StoreClient> store;
   std::unique_ptr<transport::Endpoint> endpoint;
   std::chrono::milliseconds deadline{0};
+  Logger logger{LogLevel::kOff};
   bool has_left = false;
   std::mutex mutex;
   std::set<std::string> group_names;  ///< Of groups that are not freed; under the mutex.

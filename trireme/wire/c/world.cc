@@ -47,6 +47,7 @@ std::shared_ptr<World> connect(const TriremeWorldOptions& options) {
   check(options);
   auto world = std::make_shared<World>();
   world->deadline = std::chrono::milliseconds(options.deadline_ms);
+  world->logger = Logger(read_environment().log_level, "rank " + std::to_string(options.rank));
   transport::Address address{options.store_host, options.store_port};
   if (options.rank == 0 && options.serves_store != 0) {
     world->server = std::make_unique<transport::StoreServer>(address);
