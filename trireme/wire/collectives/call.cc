@@ -28,16 +28,17 @@ Call::Call(const Members& members, const Description& description, Scratch& scra
       completions_(std::make_shared<transport::Completions>()),
       scratch_(scratch) {}
 
-void Call::start(transport::WorkPtr work, std::size_t id) {
-  transport::Work& started = *work;
-  works_.emplace(id, std::move(work));
+void Call::start(Message message, std::size_t id) {
+  transport::Work& started = *message.work;
+  works_.emplace(id, std::move(message));
   started.tell_end(completions_, id);
 }
 
 void Call::send(int peer, std::span<const std::byte> data, std::size_t id) {
-  start(
-      members_.endpoint.send(members_.ranks[peer], members_.tag(Use::kOperation), data, own_bytes_),
-      id);
+  start({members_.endpoint.send(members_.ranks[peer], members_.tag(Use::kOperation), data,
+                                own_bytes_),
+         peer},
+        id);
 }
 
 void Call::recv(int peer, std::span<std::byte> memory, std::size_t id) {
@@ -48,8 +49,9 @@ void Call::recv(int peer, std::span<std::byte> memory, std::size_t id) {
   transport::Placement place = [this, memory, is_own](std::size_t bytes) {
     return *is_own ? memory : foreign_memory(bytes);
   };
-  start(members_.endpoint.recv(members_.ranks[peer], members_.tag(Use::kOperation),
-                               std::move(place), std::move(inspect)),
+  start({members_.endpoint.recv(members_.ranks[peer], members_.tag(Use::kOperation),
+                                std::move(place), std::move(inspect)),
+         peer},
         id);
 }
 
@@ -76,10 +78,12 @@ std::vector<std::size_t> Call::take_ended() {
 
 std::vector<std::size_t> Call::wait(const std::vector<int>& awaited) {
   set_awaited(awaited);
-  auto hear_at = Clock::now() + kPatience;
+  const Clock::time_point begin = Clock::now();
+  auto hear_at = begin + kPatience;
   for (;;) {
     std::vector<std::size_t> ids = completions_->take(std::min(hear_at, deadline_));
     if (!ids.empty()) {
+      note_wait(begin, works_.at(ids.back()).peer);
       finish(ids);
       set_awaited({});
       return ids;
@@ -93,11 +97,16 @@ std::vector<std::size_t> Call::wait(const std::vector<int>& awaited) {
   }
 }
 
+void Call::note_wait(Clock::time_point begin, int peer) {
+  const auto time = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin);
+  if (longest_wait_.group_rank < 0 || time > longest_wait_.time) longest_wait_ = {peer, time};
+}
+
 /// A work that failed throws.
 void Call::finish(const std::vector<std::size_t>& ids) {
   for (const std::size_t id : ids) {
     const auto found = works_.find(id);
-    found->second->wait_for(std::chrono::milliseconds(0));
+    found->second.work->wait_for(std::chrono::milliseconds(0));
     works_.erase(found);
   }
   refuse_if_different();
@@ -166,9 +175,9 @@ std::vector<int> Call::missing() const {
 }
 
 void Call::drain() noexcept {
-  for (const auto& [id, work] : works_) {
+  for (const auto& [id, message] : works_) {
     try {
-      work->wait_for(std::chrono::milliseconds::max());
+      message.work->wait_for(std::chrono::milliseconds::max());
     } catch (const Error&) {  // the group has the first error already
       continue;
     }

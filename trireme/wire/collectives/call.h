@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "trireme/wire/collectives/flight/recorder.h"
 #include "trireme/wire/collectives/members.h"
 #include "trireme/wire/collectives/scratch.h"
 #include "trireme/wire/transport/endpoint.h"
@@ -59,13 +60,23 @@ class Call {
   /// World ranks that the wait under way is for; empty where there is none. Any thread.
   std::vector<int> missing() const;
 
+  /// For the peer whose message ended it.
+  const LongestWait& longest_wait() const { return longest_wait_; }
+
   /// For errors: this rank, group, operation and sequence.
   ErrorContext context() const;
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  void start(transport::WorkPtr work, std::size_t id);
+  /// A message under way.
+  struct Message {
+    transport::WorkPtr work;
+    int peer;
+  };
+
+  void start(Message message, std::size_t id);
+  void note_wait(Clock::time_point begin, int peer);
   void finish(const std::vector<std::size_t>& ids);
   bool inspect(int peer, const transport::Envelope& envelope);
   std::span<std::byte> foreign_memory(std::size_t bytes);
@@ -81,7 +92,8 @@ class Call {
   const transport::Envelope own_bytes_;
   const Clock::time_point deadline_;
   const std::shared_ptr<transport::Completions> completions_;  // shared with the works
-  std::map<std::size_t, transport::WorkPtr> works_;            ///< Under way.
+  std::map<std::size_t, Message> works_;                       ///< Under way.
+  LongestWait longest_wait_;
   bool has_told_ = false;
   mutable std::mutex mutex_;  // for what follows
   std::vector<int> awaited_;  ///< World ranks.

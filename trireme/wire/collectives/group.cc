@@ -32,6 +32,12 @@ Members checked_members(transport::Endpoint& endpoint, std::vector<int> ranks,
                              std::to_string(endpoint.world_size()) + ") among them");
   }
   const int group_rank = static_cast<int>(own - ranks.begin());
+  auto flight =
+      std::make_shared<FlightRecorder>(FlightOwner{.world_rank = endpoint.rank(),
+                                                   .world_size = endpoint.world_size(),
+                                                   .group_rank = group_rank,
+                                                   .group_size = static_cast<int>(ranks.size()),
+                                                   .group = options.name});
   return {.endpoint = endpoint,
           .ranks = std::move(ranks),
           .group_rank = group_rank,
@@ -40,7 +46,9 @@ Members checked_members(transport::Endpoint& endpoint, std::vector<int> ranks,
           .deadline = options.deadline,
           .order = options.order,
           .algorithm = options.algorithm,
-          .costs = options.costs};
+          .costs = options.costs,
+          .flight = std::move(flight),
+          .logger = options.logger};
 }
 
 std::unique_ptr<Backend> make_backend(const Members& members) {
@@ -107,6 +115,7 @@ const std::vector<int>& Group::ranks() const { return state_->members.ranks; }
 transport::Endpoint& Group::endpoint() const { return state_->members.endpoint; }
 std::chrono::milliseconds Group::deadline() const { return state_->members.deadline; }
 std::vector<int> Group::missing() const { return state_->backend->missing(); }
+FlightRecord Group::flight() const { return parse_flight(state_->members.flight->copy()); }
 std::span<std::byte> Group::allocate(std::size_t bytes) { return state_->backend->allocate(bytes); }
 
 // ---- Reductions

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "trireme/base/log.h"
+#include "trireme/wire/collectives/flight/record.h"
 #include "trireme/wire/collectives/request.h"
 #include "trireme/wire/collectives/tuner.h"
 #include "trireme/wire/transport/endpoint.h"
@@ -22,6 +24,7 @@ struct GroupOptions {
   /// Of an operation, from where those before it have ended.
   std::chrono::milliseconds deadline{300'000};
   Order order = Order::kCanonical;  ///< Of reductions.
+  Logger logger{LogLevel::kOff};    ///< The last operations, at debug level, after a failure.
 
   // Changes speed only. What costs least is chosen for each operation.
   Costs costs = kUsualCosts;           ///< Of messages; `measure_costs` measures them.
@@ -62,6 +65,9 @@ class Group {
 
   /// World ranks for which the operation under way waits at the moment, in order.
   std::vector<int> missing() const;
+
+  /// This rank's last operations, and who was late how often. Any thread.
+  FlightRecord flight() const;
 
   /// Memory for buffers of this group, zeros, until the group ends: where its ranks share memory,
   /// operations on it need no copy. All ranks call it with the same number, in the order of the

@@ -3,11 +3,14 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "trireme/base/log.h"
 #include "trireme/wire/collectives/description.h"
+#include "trireme/wire/collectives/flight/recorder.h"
 #include "trireme/wire/collectives/tuner.h"
 #include "trireme/wire/transport/endpoint.h"
 
@@ -36,6 +39,12 @@ struct Members {
   std::optional<Algorithm> algorithm;  ///< Where it is eligible; else what costs least.
   Costs costs;
   int ranks_per_host = 1;  ///< As eligible.h has it.
+  /// Of the group, shared with works that outlive it.
+  std::shared_ptr<FlightRecorder> flight;
+  Logger logger{LogLevel::kOff};
+
+  /// The group has failed.
+  void log_flight() const { log_last_operations(*flight, logger); }
 
   int size() const { return static_cast<int>(ranks.size()); }
 

@@ -16,6 +16,8 @@
 namespace trireme::collectives {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 Algorithm algorithm_for(const Members& members, const Description& description) {
   if (members.algorithm && is_eligible(*members.algorithm, description, members.ranks_per_host)) {
     return *members.algorithm;
@@ -80,6 +82,9 @@ class NetworkBackend::Queue {
     request.description.group_size = static_cast<std::uint32_t>(members_.size());
     request.description.order = members_.order;
     request.description.algorithm = algorithm_for(members_, request.description);
+    if (members_.flight) {
+      members_.flight->call(request.description.sequence, request, Clock::now());
+    }
     jobs_.push_back({std::move(request), work});
     changed_.notify_all();
     return work;
@@ -119,10 +124,13 @@ class NetworkBackend::Queue {
   }
 
   void run(const Job& job) {
+    const std::int64_t sequence = job.request.description.sequence;
+    if (members_.flight) members_.flight->start(sequence, Clock::now());
     Call call(members_, job.request.description, scratch_);
     show(&call);
     try {
       run_over_network(call, job.request);
+      if (members_.flight) members_.flight->end(sequence, Clock::now(), call.longest_wait());
     } catch (const Error& error) {
       fail(call, error);
     } catch (const std::exception& error) {
@@ -141,12 +149,17 @@ class NetworkBackend::Queue {
     failure_ = error.add(call.context());
     members_.endpoint.poison(error);
     call.drain();
+    if (members_.flight) members_.flight->fail(call.description().sequence, Clock::now());
+    members_.log_flight();
   }
 
   void finish(const Job& job) {
     {
       const std::lock_guard lock(mutex_);  // a waiter may close the group as soon as it wakes
       is_busy_ = false;
+    }
+    if (failure_ && members_.flight) {
+      members_.flight->fail(job.request.description.sequence, Clock::now());
     }
     failure_ ? job.work->fail(*failure_) : job.work->complete();
   }

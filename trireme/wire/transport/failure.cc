@@ -14,6 +14,7 @@ bool Failure::set(const Error& error) {
   const std::lock_guard lock(mutex_);
   if (error_) return false;
   error_ = error;
+  is_set_.store(true, std::memory_order_release);
   return true;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -20,6 +21,9 @@ class Failure {
   /// Returns whether it was the first.
   bool set(const Error& error);
 
+  /// Whether there is an error, at the cost of one load.
+  bool is_set() const { return is_set_.load(std::memory_order_acquire); }
+
   /// Nothing while all is well.
   std::optional<Error> error() const;
 
@@ -30,6 +34,7 @@ class Failure {
   bool is_given() const;
 
  private:
+  std::atomic<bool> is_set_{false};
   mutable std::mutex mutex_;
   std::optional<Error> error_;
   bool is_given_ = false;

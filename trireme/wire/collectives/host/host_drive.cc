@@ -83,7 +83,10 @@ void HostQueue::drive(Lock& lock, const Operation* wanted, Time until) {
 
 /// Returns whether the operation has ended.
 bool HostQueue::advance(Operation& operation, Time until) {
-  if (!operation.deadline) operation.deadline = later(members_.deadline);
+  if (!operation.deadline) {
+    operation.deadline = later(members_.deadline);
+    members_.flight->start(operation.sequence, Clock::now());
+  }
   if (!host_ && !attach(operation, until)) return false;
   if (!operation.has_started) {
     operation.task = host_->run(std::move(operation.request));
@@ -102,12 +105,25 @@ bool HostQueue::advance(Operation& operation, Time until) {
 bool HostQueue::wait_for_ranks(Operation& operation, Time until) {
   while (!host_->has_all()) {
     const Time now = Clock::now();
+    if (!operation.waiting_since) operation.waiting_since = now;
     if (now >= until) return false;
     const auto left = std::min({until, *operation.deadline, now + kLook}) - now;
-    if (host_->wait_for_all(std::chrono::ceil<microseconds>(left))) return true;
+    if (host_->wait_for_all(std::chrono::ceil<microseconds>(left))) {
+      note_wait(operation, host_->last_waited());
+      return true;
+    }
     check(operation, host_->late());
   }
+  if (operation.waiting_since) note_wait(operation, -1);  // they came while nobody looked
   return true;
+}
+
+void HostQueue::note_wait(Operation& operation, int rank) {
+  const auto time =
+      std::chrono::duration_cast<microseconds>(Clock::now() - *operation.waiting_since);
+  operation.waiting_since.reset();
+  operation.has_waited = true;
+  if (time >= operation.wait.time) operation.wait = {rank, time};
 }
 
 /// Takes the arena that the leader has made.
@@ -147,6 +163,13 @@ void HostQueue::check(Operation& operation, const std::vector<int>& late) {
 
 void HostQueue::end(Operation& operation) {
   operation.has_ended = true;
+  if (operation.error) {
+    members_.flight->fail(operation.sequence, Clock::now());
+  } else {
+    const LongestWait nobody{.group_rank = members_.group_rank};
+    members_.flight->end(operation.sequence, Clock::now(),
+                         operation.has_waited ? operation.wait : nobody);
+  }
   if (operation.listener) operation.listener->completions->push(operation.listener->id);
 }
 
@@ -156,6 +179,7 @@ void HostQueue::fail_all(const Error& error) {
     operation->error = failure_;
     end(*operation);
   }
+  if (!operations_.empty()) members_.log_flight();
   operations_.clear();
   changed_.notify_all();
 }

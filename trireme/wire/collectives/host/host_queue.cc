@@ -34,17 +34,28 @@ HostQueue::HostQueue(const Members& members)
   thread_.emplace("group " + members_.name, [this] { serve(); });
 }
 
+/// Does a small operation in the call, where all ranks are quick. Else its first half is done.
+transport::WorkPtr HostQueue::try_now(const Request& request) {
+  const Time begin = Clock::now();
+  members_.flight->call(num_submitted_, request, begin);
+  members_.flight->start(num_submitted_, begin);
+  host_->begin_small(request);
+  if (!host_->has_met_quickly()) return nullptr;
+  host_->end_small(request);
+  const Time end = Clock::now();
+  members_.flight->end(
+      num_submitted_++, end,
+      {host_->last_waited(), std::chrono::duration_cast<microseconds>(end - begin)});
+  return done_;
+}
+
 transport::WorkPtr HostQueue::submit(Request request) {
   Lock lock(mutex_);
-  const bool is_free = operations_.empty() && !is_driven_ && !failure_ && host_;
-  const bool is_small = HostRank::is_small(request);
-  if (is_free && is_small) {
-    host_->begin_small(request);
-    if (host_->has_met_quickly()) {
-      host_->end_small(request);
-      ++num_submitted_;
-      return done_;
-    }
+  if (!failure_ && world_failure_->is_set()) failure_ = world_failure_->error();
+  const bool is_begun =
+      operations_.empty() && !is_driven_ && !failure_ && host_ && HostRank::is_small(request);
+  if (is_begun) {
+    if (transport::WorkPtr done = try_now(request)) return done;
   }
   const auto operation = std::make_shared<Operation>(
       shared_from_this(), to_text(request.description.operation), num_submitted_++);
@@ -53,16 +64,16 @@ transport::WorkPtr HostQueue::submit(Request request) {
     operation->has_ended = true;
     return operation;
   }
-  if (is_free && is_small) {
+  operations_.push_back(operation);
+  if (is_begun) {
     operation->task = host_->finish_small(std::move(request));
     operation->has_started = true;
-    operations_.push_back(operation);
     return operation;
   }
   const bool is_prompt = request.data.bytes.size() <= kPromptBytes;
-  operation->request = std::move(request);
-  operations_.push_back(operation);
   last_submit_ = Clock::now();
+  members_.flight->call(operation->sequence, request, last_submit_);
+  operation->request = std::move(request);
   if (is_prompt && !is_driven_) {
     drive(lock, operation.get(), last_submit_ + patience_.spin + patience_.yield);
   }

@@ -77,6 +77,11 @@ class HostQueue final : public std::enable_shared_from_this<HostQueue> {
     bool has_ended = false;
     std::optional<Error> error;
     std::optional<Listener> listener;
+
+    // For the flight record.
+    bool has_waited = false;
+    LongestWait wait;
+    std::optional<Time> waiting_since;
   };
   using OperationPtr = std::shared_ptr<Operation>;  // shared by the queue and whoever waits
   using Lock = std::unique_lock<std::mutex>;
@@ -91,6 +96,8 @@ class HostQueue final : public std::enable_shared_from_this<HostQueue> {
   bool attach(Operation& operation, Time until);
   void add_region(Operation& operation, std::size_t bytes);
   void check(Operation& operation, const std::vector<int>& late);
+  void note_wait(Operation& operation, int rank);
+  transport::WorkPtr try_now(const Request& request);
   void end(Operation& operation);
   void fail_all(const Error& error);
   bool wants_thread() const;

@@ -46,6 +46,7 @@ bool HostRank::wait_for_all(microseconds time) {
   for (int i = 1; i < size(); ++i) {
     transport::Signal& progress = meeting_.arena.progress((rank() + i) % size());
     if (progress.has_reached(steps_)) continue;
+    last_waited_ = (rank() + i) % size();
     if (!progress.wait_for(steps_, patience_, left)) return false;
     left = std::chrono::ceil<microseconds>(end - std::chrono::steady_clock::now());
   }
@@ -121,8 +122,11 @@ void HostRank::begin_small(const Request& request) {
 }
 
 bool HostRank::has_met_quickly() {
+  last_waited_ = rank();
   for (int i = 1; i < size(); ++i) {
     transport::Signal& progress = meeting_.arena.progress((rank() + i) % size());
+    if (progress.has_reached(steps_)) continue;
+    last_waited_ = (rank() + i) % size();
     if (!progress.wait_for(steps_, patience_, microseconds(0))) return false;
   }
   return is_same();

@@ -42,6 +42,9 @@ class HostRank {
   bool wait_for_all(std::chrono::microseconds time);
   bool has_all() const;
 
+  /// The one that the last `wait_for_all` was still waiting for when the others had done it.
+  int last_waited() const { return last_waited_; }
+
   /// Group ranks that have not.
   std::vector<int> late() const;
 
@@ -77,6 +80,7 @@ class HostRank {
   transport::Patience patience_;
   Registry registry_;
   bool owes_steps_ = false;
+  int last_waited_ = -1;
   std::uint32_t steps_ = 0;      ///< That this rank has done.
   std::int64_t sequence_ = 0;    ///< Operations before this one.
   std::int64_t num_pieces_ = 0;  ///< Staged and taken, in all operations: which half comes next.

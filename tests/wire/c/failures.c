@@ -1,0 +1,204 @@
+/* What goes wrong: mistakes of the caller, ranks that differ, are late, give up or die. */
+
+#define _POSIX_C_SOURCE 200809L
+
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/wire/c/ranks.h"
+
+static void expect_refused(TriremeStatus status, const char* part) {
+  TRIREME_EXPECT(status == kTriremeInvalidArgument);
+  expect_error(part);
+  TRIREME_EXPECT(trireme_last_error_peer() == -1);
+}
+
+static void world_mistakes(void) {
+  TriremeWorldOptions options;
+  TriremeWorld* world = NULL;
+  expect_refused(trireme_world_options(NULL), "'options' is null");
+  TRIREME_EXPECT_OK(trireme_world_options(&options));
+  expect_refused(trireme_connect(NULL, &world), "'options' is null");
+  expect_refused(trireme_connect(&options, NULL), "'world' is null");
+  options.struct_bytes = 8;
+  expect_refused(trireme_connect(&options, &world), "'struct_bytes' is 8");
+  TRIREME_EXPECT_OK(trireme_world_options(&options));
+  options.world_size = 2;
+  expect_refused(trireme_connect(&options, &world), "'store_port' is 0");
+  options.rank = 2;
+  expect_refused(trireme_connect(&options, &world), "no rank 2 in a world of 2");
+  TRIREME_EXPECT_OK(trireme_world_options(&options));
+  options.deadline_ms = 0;
+  expect_refused(trireme_connect(&options, &world), "'deadline_ms'");
+  TRIREME_EXPECT_OK(trireme_world_options(&options));
+  options.store_host = NULL;
+  expect_refused(trireme_connect(&options, &world), "'store_host' is null");
+  TRIREME_EXPECT(world == NULL);
+  TriremeStore* store = NULL;
+  expect_refused(trireme_store_serve("127.0.0.1", 70000, &store), "no port 70000");
+  expect_refused(trireme_store_serve(NULL, 0, &store), "'host' is null");
+}
+
+static void null_handles(void) {
+  int32_t number = 0;
+  TriremeGroup* group = NULL;
+  expect_refused(trireme_rank(NULL, &number), "'world' is null");
+  expect_refused(trireme_shutdown(NULL), "'world' is null");
+  expect_refused(trireme_abort(NULL, "reason"), "'world' is null");
+  expect_refused(trireme_group_create(NULL, NULL, 0, "g", 0, &group), "'world' is null");
+  expect_refused(trireme_group_rank(NULL, &number), "'group' is null");
+  expect_refused(trireme_barrier(NULL, NULL), "'group' is null");
+  expect_refused(trireme_send(NULL, 0, &number, 4, NULL), "'group' is null");
+  expect_refused(trireme_wait(NULL, 0), "'work' is null");
+  trireme_store_free(NULL);
+  trireme_world_free(NULL);
+  trireme_group_free(NULL);
+  trireme_work_free(NULL);
+}
+
+static void operation_mistakes(TriremeGroup* group, const Place* place) {
+  double data[4] = {0};
+  const int64_t counts[16] = {-1};
+  const int64_t ones[16] = {1, 1, 1, 1};
+  void* memory = NULL;
+  TriremeWork* work = NULL;
+  expect_refused(trireme_all_reduce(group, NULL, 4, kTriremeF64, kTriremeSum, NULL),
+                 "'data' is null");
+  expect_refused(trireme_all_reduce(group, data, -1, kTriremeF64, kTriremeSum, NULL), "below 0");
+  expect_refused(trireme_all_reduce(group, data, INT64_MAX, kTriremeF64, kTriremeSum, NULL),
+                 "more than there is memory");
+  expect_refused(trireme_all_reduce(group, data, 4, 99, kTriremeSum, NULL), "no dtype 99");
+  expect_refused(trireme_all_reduce(group, data, 4, kTriremeF64, -3, NULL), "no reduction -3");
+  expect_refused(trireme_all_reduce(group, data, 4, kTriremeF64, kTriremeXor, NULL),
+                 "there is no xor of f64");
+  expect_refused(trireme_all_reduce(group, (char*)data + 1, 1, kTriremeF64, kTriremeSum, &work),
+                 "aligned");
+  expect_refused(trireme_broadcast(group, data, 8, place->ranks.count, NULL), "no group rank");
+  expect_refused(trireme_reduce_scatter(group, data, counts, kTriremeF64, kTriremeSum, NULL),
+                 "'counts' is below 0");
+  expect_refused(trireme_all_gather(group, NULL, data, ones, NULL), "'mine' is null");
+  expect_refused(trireme_all_to_all(group, data, ones, data, NULL, NULL), "'recv_bytes' is null");
+  expect_refused(trireme_gather(group, data, -8, data, 0, NULL), "below 0");
+  expect_refused(trireme_recv(group, -1, data, 8, NULL), "no group rank -1");
+  expect_refused(trireme_allocate(group, 0, &memory), "'bytes' is 0");
+  expect_refused(trireme_allocate(group, 8, NULL), "'memory' is null");
+  TRIREME_EXPECT(work == NULL && memory == NULL);
+}
+
+static void group_mistakes(TriremeWorld* world, const Place* place) {
+  const int32_t twice[] = {place->rank, place->rank};
+  TriremeGroup* group = NULL;
+  expect_refused(trireme_group_create(world, NULL, 0, "all", 0, &group), "'all' already");
+  expect_refused(trireme_group_create(world, NULL, 0, NULL, 0, &group), "'name' is null");
+  expect_refused(trireme_group_create(world, NULL, 0, "", 0, &group), "empty");
+  expect_refused(trireme_group_create(world, twice, 2, "twice", 0, &group), "different ranks");
+  expect_refused(trireme_group_create(world, twice, 0, "none", 0, &group), "'num_ranks' is 0");
+  expect_refused(trireme_group_create(world, NULL, 0, "late", -1, &group), "'deadline_ms'");
+  expect_refused(trireme_shutdown(world), "group 'all' is to be freed");
+  TRIREME_EXPECT(group == NULL);
+}
+
+static void* see_no_error(void* unused) {
+  TRIREME_EXPECT(strcmp(trireme_last_error(), "") == 0);
+  return unused;
+}
+
+/* Errors of one call do no harm to the next. */
+void run_mistakes(const Place* place) {
+  TRIREME_EXPECT(trireme_wire_version() == kTriremeWireVersion);
+  TRIREME_EXPECT(strcmp(trireme_last_error(), "") == 0);
+  TRIREME_EXPECT(strcmp(trireme_status_text(kTriremePeerLost), "peer lost") == 0);
+  TRIREME_EXPECT(strcmp(trireme_status_text(-1), "no such status") == 0);
+  world_mistakes();
+  null_handles();
+  TriremeWorld* world = connect_rank(place, 20000);
+  TriremeGroup* group = group_of_all(world);
+  operation_mistakes(group, place);
+  group_mistakes(world, place);
+  pthread_t thread;
+  TRIREME_EXPECT(pthread_create(&thread, NULL, see_no_error, NULL) == 0);
+  TRIREME_EXPECT(pthread_join(thread, NULL) == 0);
+  TRIREME_EXPECT_OK(trireme_barrier(group, NULL));
+  leave(world, group);
+}
+
+/* Ranks that call different things are told so, all of them. */
+void run_mismatch(const Place* place) {
+  TriremeWorld* world = connect_rank(place, 20000);
+  TriremeGroup* group = group_of_all(world);
+  float data[8] = {0};
+  const int64_t count = place->rank == 1 ? 8 : 4;
+  TRIREME_EXPECT(trireme_all_reduce(group, data, count, kTriremeF32, kTriremeSum, NULL) ==
+                 kTriremeInvalidArgument);
+  expect_error("all_reduce of 4 f32");
+  expect_error("all_reduce of 8 f32");
+  TRIREME_EXPECT(trireme_barrier(group, NULL) ==
+                 kTriremeInvalidArgument); /* the first error stays */
+  trireme_group_free(group);
+  TRIREME_EXPECT(trireme_shutdown(world) == kTriremeInvalidArgument);
+  trireme_world_free(world);
+}
+
+/* Rank 0 gives up while the others wait. */
+void run_abort(const Place* place) {
+  TriremeWorld* world = connect_rank(place, 20000);
+  TriremeGroup* group = group_of_all(world);
+  TRIREME_EXPECT_OK(trireme_barrier(group, NULL));
+  if (place->rank == 0) TRIREME_EXPECT_OK(trireme_abort(world, "the disk is full"));
+  TriremeWork* work = NULL;
+  TriremeStatus status = trireme_barrier(group, &work);
+  if (status == kTriremeOk) status = trireme_wait(work, 10000);
+  TRIREME_EXPECT(status == kTriremeCancelled);
+  expect_error("the disk is full");
+  trireme_work_free(work);
+  trireme_group_free(group);
+  trireme_world_free(world);
+}
+
+/* The last rank does not come: the deadline names it. */
+void run_late(const Place* place) {
+  TriremeWorld* world = connect_rank(place, 20000);
+  TriremeGroup* group = NULL;
+  TRIREME_EXPECT_OK(trireme_group_create(world, NULL, 0, "all", 300, &group));
+  TRIREME_EXPECT_OK(trireme_barrier(group, NULL));
+  const int32_t last = place->ranks.count - 1;
+  if (place->rank == last) {
+    float word = 0;
+    TriremeStatus status = kTriremePending; /* of a message that nobody sends */
+    TriremeWork* work = NULL;
+    TRIREME_EXPECT_OK(trireme_recv(group, 0, &word, 4, &work));
+    TRIREME_EXPECT(trireme_wait(work, 0) == kTriremePending);
+    for (int i = 0; i < 200 && status == kTriremePending; ++i) status = trireme_wait(work, 50);
+    TRIREME_EXPECT(status == kTriremeTimeout);
+    trireme_work_free(work);
+  } else {
+    TRIREME_EXPECT(trireme_barrier(group, NULL) == kTriremeTimeout);
+    TRIREME_EXPECT(trireme_last_error_peer() == last);
+  }
+  expect_error("waited 300 ms for rank");
+  trireme_group_free(group);
+  trireme_world_free(world);
+}
+
+/* The last rank is killed in the middle of sums. */
+void run_loss(const Place* place) {
+  enum { kCount = 100000 };
+  static float data[kCount];
+  TriremeWorld* world = connect_rank(place, 20000);
+  TriremeGroup* group = group_of_all(world);
+  const int32_t last = place->ranks.count - 1;
+  TriremeStatus status = kTriremeOk;
+  for (int round = 0; status == kTriremeOk; ++round) {
+    if (round == 5 && place->rank == last) kill(getpid(), SIGKILL);
+    status = trireme_all_reduce(group, data, kCount, kTriremeF32, kTriremeSum, NULL);
+  }
+  TRIREME_EXPECT(status == kTriremePeerLost);
+  TRIREME_EXPECT(trireme_last_error_peer() == last);
+  expect_error("is lost");
+  trireme_group_free(group);
+  TRIREME_EXPECT(trireme_shutdown(world) == kTriremePeerLost);
+  trireme_world_free(world);
+}

@@ -1,0 +1,102 @@
+// What `trireme doctor` finds, where this process can make it so.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+
+#include "tests/wire/transport/worlds.h"
+#include "trireme/wire/doctor/host.h"
+#include "trireme/wire/doctor/peers.h"
+#include "trireme/wire/doctor/store.h"
+#include "trireme/wire/transport/store.h"
+
+namespace trireme::doctor::test {
+namespace {
+
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+
+Finding found(const std::string& topic, int local_ranks = 0) {
+  const auto findings = examine_host(local_ranks);
+  const auto match = std::ranges::find(findings, topic, &Finding::topic);
+  EXPECT_NE(match, findings.end()) << topic;
+  return match == findings.end() ? Finding{} : *match;
+}
+
+TEST(Doctor, SeesWhatThisHostHas) {
+  EXPECT_THAT(found("addresses").found, HasSubstr("127.0.0.1 (lo)"));
+  EXPECT_EQ(found("shared memory").verdict, Verdict::kGood);
+  EXPECT_EQ(found("futex").verdict, Verdict::kGood);
+  EXPECT_EQ(found("cores", 1).verdict, Verdict::kGood);
+  const Finding crowded = found("cores", 100'000);
+  EXPECT_EQ(crowded.verdict, Verdict::kSlow);
+  EXPECT_THAT(crowded.advice, HasSubstr("one rank per core"));
+}
+
+TEST(Doctor, SeesTooFewDescriptors) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{.rlim_cur = 100, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  const Finding finding = found("descriptors");
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(finding.verdict, Verdict::kSlow);
+  EXPECT_THAT(finding.found, HasSubstr("100 (at most"));
+  const std::string text = to_text(std::vector{finding});
+  EXPECT_THAT(text, HasSubstr("what to do\n  descriptors: ulimit -n 65536"));
+}
+
+TEST(Doctor, SaysWhyAStoreIsNotReached) {
+  transport::Address nobody;
+  {
+    const transport::StoreServer server;
+    nobody = server.address();
+    const Finding good = examine_store(server.address(), 5s);
+    EXPECT_EQ(good.verdict, Verdict::kGood) << good.found;
+    EXPECT_THAT(good.found, HasSubstr("this host is 127.0.0.1 to it"));
+  }
+  const Finding finding = examine_store(nobody, 300ms);
+  EXPECT_EQ(finding.verdict, Verdict::kBroken);
+  EXPECT_THAT(finding.found, HasSubstr("timeout"));
+  EXPECT_THAT(finding.advice, HasSubstr("firewall"));
+}
+
+TEST(Doctor, SeesThatARankIsLost) {
+  transport::StoreServer server;
+  server.mark_lost(3, "it was killed");
+  const Finding finding = examine_store(server.address(), 5s);
+  EXPECT_EQ(finding.verdict, Verdict::kBroken);
+  EXPECT_THAT(finding.found, HasSubstr("rank 3 is lost: it was killed"));
+}
+
+class DoctorOfPeers : public testing::TestWithParam<transport::test::Backend> {};
+
+TEST_P(DoctorOfPeers, MeasuresFromRank0) {
+  auto endpoints = transport::test::make_world(GetParam(), 3);
+  std::vector<PeerPath> paths;
+  transport::test::expect_no_errors(
+      transport::test::run_ranks(endpoints, [&](transport::Endpoint& endpoint) {
+        const auto measured = measure_peers(endpoint, 20s);
+        EXPECT_EQ(measured.size(), endpoint.rank() == 0 ? 2 : 0);
+        if (endpoint.rank() == 0) paths = measured;
+        endpoint.shutdown(20s);
+      }));
+  ASSERT_EQ(paths.size(), 2);
+  for (const PeerPath& path : paths) {
+    EXPECT_EQ(path.shares_memory, transport::test::shares_memory(GetParam()));
+    EXPECT_GT(path.round_trip.count(), 0);
+    EXPECT_GT(path.gb_per_s, 0);
+    EXPECT_FALSE(path.host.empty());
+  }
+  EXPECT_THAT(to_text(paths), HasSubstr(paths[1].shares_memory ? "shared memory" : "tcp"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, DoctorOfPeers,
+                         testing::Values(transport::test::Backend::kTcp,
+                                         transport::test::Backend::kLocal),
+                         testing::PrintToStringParamName());
+
+}  // namespace
+}  // namespace trireme::doctor::test

@@ -1,0 +1,114 @@
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+#include "trireme/command/verbs.h"
+#include "trireme/wire/collectives/flight/record.h"
+#include "trireme/wire/doctor/host.h"
+#include "trireme/wire/doctor/peers.h"
+#include "trireme/wire/doctor/store.h"
+
+namespace trireme::command {
+namespace {
+
+constexpr int kFailed = 1;
+
+struct Options {
+  std::string store;  ///< HOST:PORT; empty: not asked for.
+  int process = 0;    ///< 0: not asked for.
+  int ranks = 1;
+};
+
+Json to_json(const doctor::Finding& finding) {
+  return {{"topic", finding.topic},
+          {"verdict", doctor::to_text(finding.verdict)},
+          {"found", finding.found},
+          {"advice", finding.advice}};
+}
+
+Json to_json(const doctor::PeerPath& path) {
+  return {{"rank", path.rank},
+          {"host", path.host},
+          {"shares_memory", path.shares_memory},
+          {"round_trip_us", path.round_trip.count()},
+          {"gb_per_s", path.gb_per_s}};
+}
+
+Json to_json(const collectives::FlightRecord& record) {
+  Json operations = Json::array();
+  for (const collectives::FlightOperation& operation : record.operations) {
+    operations.push_back({{"sequence", operation.sequence},
+                          {"operation", collectives::to_text(operation.operation)},
+                          {"state", collectives::to_text(operation.state)},
+                          {"count", operation.count},
+                          {"bytes", operation.bytes},
+                          {"text", collectives::to_text(operation)}});
+  }
+  return {{"rank", record.world_rank}, {"world_size", record.world_size},
+          {"group", record.group},     {"group_rank", record.group_rank},
+          {"process", record.process}, {"host", record.host},
+          {"operations", operations}};
+}
+
+int show_flights(int process, const Context& context) {
+  Json json = Json::array();
+  std::string text;
+  for (const collectives::FlightRecord& record : collectives::read_flights(process)) {
+    json.push_back(to_json(record));
+    text += (text.empty() ? "" : "\n") + collectives::to_text(record);
+  }
+  print(context, json, text);
+  return 0;
+}
+
+int show_findings(const std::vector<doctor::Finding>& findings, const Context& context) {
+  Json json = Json::array();
+  for (const doctor::Finding& finding : findings) json.push_back(to_json(finding));
+  print(context, json, doctor::to_text(findings));
+  const bool is_broken = std::ranges::any_of(findings, [](const doctor::Finding& finding) {
+    return finding.verdict == doctor::Verdict::kBroken;
+  });
+  return is_broken ? kFailed : 0;
+}
+
+int examine_world(ConnectedWorld& world, const Context& context) {
+  const std::vector<doctor::PeerPath> paths =
+      doctor::measure_peers(world.world().endpoint, std::chrono::seconds(context.timeout_s));
+  if (world.rank() != 0) return 0;
+  Json json = Json::array();
+  for (const doctor::PeerPath& path : paths) json.push_back(to_json(path));
+  print(context, json, doctor::to_text(paths));
+  return 0;
+}
+
+int examine(const Options& options, const Context& context) {
+  if (options.process > 0) return show_flights(options.process, context);
+  return run_ranks(context, options.ranks, [&](ConnectedWorld* world) {
+    if (world != nullptr) return examine_world(*world, context);
+    std::vector<doctor::Finding> findings = doctor::examine_host();
+    if (!options.store.empty()) {
+      findings.push_back(
+          doctor::examine_store(transport::parse_address(options.store), std::chrono::seconds(5)));
+    }
+    return show_findings(findings, context);
+  });
+}
+
+}  // namespace
+
+Body add_doctor(CLI::App& app, Context& context) {
+  auto options = std::make_shared<Options>();
+  CLI::Option* store =
+      app.add_option("--store", options->store, "HOST:PORT of a store that ranks do not reach");
+  CLI::Option* process =
+      app.add_option("--pid", options->process, "Show the last operations of this rank's process")
+          ->check(CLI::PositiveNumber);
+  CLI::Option* ranks =
+      app.add_option("--ranks", options->ranks, "Start so many and measure the ways between them")
+          ->check(CLI::PositiveNumber);
+  process->excludes(store)->excludes(ranks);
+  app.footer("Example: trireme doctor --ranks 4; under a launcher its ranks are measured");
+  return [options, &context] { return examine(*options, context); };
+}
+
+}  // namespace trireme::command

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "trireme/base/log.h"
+#include "trireme/wire/c/trireme_wire.h"
+#include "trireme/wire/collectives/group.h"
+#include "trireme/wire/transport/store.h"
+#include "trireme/wire/transport/watch.h"
+
+namespace trireme::c {
+
+/// What a world's handle, its groups and their works share: the last one frees it.
+struct World {
+  std::unique_ptr<transport::StoreServer> server;  ///< Where this rank serves the store.
+  std::unique_ptr<transport::StoreClient> store;
+  std::unique_ptr<transport::Endpoint> endpoint;
+  std::chrono::milliseconds deadline{0};
+  Logger logger{LogLevel::kOff};
+  bool has_left = false;
+  std::mutex mutex;
+  std::set<std::string> group_names;  ///< Of groups that are not freed; under the mutex.
+};
+
+/// A group under the name that it has taken in its world.
+struct NamedGroup {
+  NamedGroup(std::shared_ptr<World> of, std::vector<int> ranks,
+             const collectives::GroupOptions& options);
+  ~NamedGroup();
+  NamedGroup(const NamedGroup&) = delete;
+  NamedGroup& operator=(const NamedGroup&) = delete;
+
+  const std::shared_ptr<World> world;  // shared with the world's handle and other groups
+  const std::string name;
+  std::optional<collectives::Group> group;
+};
+
+}  // namespace trireme::c
+
+// The handles. A work's group stays until the work is freed: it may be asked who is missing.
+
+struct TriremeStore {
+  trireme::transport::StoreServer server;
+};
+
+struct TriremeWorld {
+  std::shared_ptr<trireme::c::World> world;  // shared with its groups
+};
+
+struct TriremeGroup {
+  std::shared_ptr<trireme::c::NamedGroup> named;  // shared with its works
+};
+
+struct TriremeWork {
+  std::shared_ptr<trireme::c::NamedGroup> named;  // shared with the group's handle
+  trireme::transport::WorkPtr work;
+  std::string operation;
+  std::optional<int> peer;  ///< World rank; of a message.
+};

@@ -1,0 +1,243 @@
+#pragma once
+
+/* Trireme's collectives for C and for every language that calls C: libtrireme_wire.so, without
+ * torch. It compiles as C11 and as C++.
+ *
+ * Calls return kTriremeOk or what went wrong; no C++ exception leaves the library.
+ * trireme_last_error() says more. A null handle or buffer, a size below 0 and a value that names
+ * nothing are kTriremeInvalidArgument, before anything has happened. Results that a call returns
+ * through pointers are written only where it returns kTriremeOk.
+ *
+ * Operations take `work`, the last argument. Null: the call blocks until the operation has ended
+ * and returns how. Else the call returns at once; the handle is waited for with trireme_wait and
+ * freed with trireme_work_free, and buffers are lent to the library until the operation has ended.
+ *
+ * All ranks of a group call the same operations in the same order; where they differ, all ranks get
+ * kTriremeInvalidArgument. After a failure the world is of no use: all calls return its first
+ * error, on every rank.
+ *
+ * Threads: the calls on one group, and those on one world, come from one thread at a time;
+ * different groups and worlds are independent. trireme_wait, trireme_abort and the error functions
+ * may be called from any thread; a handle must not be used while or after it is freed. No call from
+ * a child that was forked after trireme_connect. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define TRIREME_API __attribute__((visibility("default")))
+#else
+#define TRIREME_API
+#endif
+
+/* ---- What calls return */
+
+typedef int32_t TriremeStatus;
+
+enum TriremeStatusCode {
+  kTriremeOk = 0,
+  kTriremeInvalidArgument = 1,   /* The caller passed something wrong. */
+  kTriremeTimeout = 2,           /* A deadline passed. */
+  kTriremePeerLost = 3,          /* Another rank went away. */
+  kTriremeIo = 4,                /* The operating system refused or failed. */
+  kTriremeCorruptData = 5,       /* A message is not what it claims to be. */
+  kTriremeResourceExhausted = 6, /* Out of memory or descriptors. */
+  kTriremeUnavailable = 7,       /* This build or machine lacks what was asked for. */
+  kTriremeCancelled = 8,         /* Somebody asked to stop. */
+  kTriremePending = 9            /* trireme_wait: its time has passed, the operation goes on. */
+};
+
+/* Name of a status: `ok`, `invalid argument`, ... Never null. */
+TRIREME_API const char* trireme_status_text(TriremeStatus status);
+
+/* Text of this thread's last call that failed, in one line; "" before the first. Valid until the
+ * thread's next failure. */
+TRIREME_API const char* trireme_last_error(void);
+
+/* World rank that the same error is about, lost or late; -1 where it is about none. */
+TRIREME_API int32_t trireme_last_error_peer(void);
+
+/* Grows when a function's arguments or meaning change. */
+enum { kTriremeWireVersion = 1 };
+
+/* kTriremeWireVersion of the library that is loaded. */
+TRIREME_API int32_t trireme_wire_version(void);
+
+/* ---- The store, where ranks find each other */
+
+typedef struct TriremeStore TriremeStore;
+
+/* Serves a store from this process, on a thread of its own, until it is freed: for programs that
+ * start ranks. host: an address of this host. port: 0 for any free one. */
+TRIREME_API TriremeStatus trireme_store_serve(const char* host, int32_t port, TriremeStore** store);
+TRIREME_API TriremeStatus trireme_store_port(const TriremeStore* store, int32_t* port);
+TRIREME_API void trireme_store_free(TriremeStore* store); /* Null is allowed. */
+
+/* ---- The world of all ranks */
+
+typedef struct TriremeWorld TriremeWorld;
+
+typedef struct TriremeWorldOptions {
+  size_t struct_bytes; /* Set by trireme_world_options: later versions add fields at the end. */
+  int32_t rank;
+  int32_t world_size;
+  const char* store_host;
+  int32_t store_port;
+  int32_t serves_store; /* Not 0: rank 0 serves the store there; else somebody else does. */
+  const char* name;     /* Worlds that meet in the same store have different names. */
+  int64_t deadline_ms;  /* Of the start, and of every operation that names none. */
+
+  /* Changes speed only. */
+  int32_t shares_memory; /* Not 0: with the ranks of the same host. */
+} TriremeWorldOptions;
+
+/* The defaults: one rank, a store at 127.0.0.1 that rank 0 serves, 300 s. The port is to be set
+ * where there is more than one rank. */
+TRIREME_API TriremeStatus trireme_world_options(TriremeWorldOptions* options);
+
+/* Meets the other ranks and connects to them. Blocks until all are there or the deadline passes. */
+TRIREME_API TriremeStatus trireme_connect(const TriremeWorldOptions* options, TriremeWorld** world);
+
+/* The same with what a launcher has set: TRIREME_RANK or RANK and those that go with them, as
+ * docs/environment.md lists them; a world of one rank where none is set. kTriremeUnavailable where
+ * torchrun serves a store of torch's kind, which only torch can ask. */
+TRIREME_API TriremeStatus trireme_connect_from_environment(TriremeWorld** world);
+
+TRIREME_API TriremeStatus trireme_rank(const TriremeWorld* world, int32_t* rank);
+TRIREME_API TriremeStatus trireme_world_size(const TriremeWorld* world, int32_t* world_size);
+
+/* Orderly end: says goodbye, waits until all ranks have. Its groups have been freed before. Then
+ * only trireme_world_free may follow. */
+TRIREME_API TriremeStatus trireme_shutdown(TriremeWorld* world);
+
+/* This rank gives up: every operation, on every rank, fails with kTriremeCancelled and `reason`,
+ * unless the world has failed before. Any thread. */
+TRIREME_API TriremeStatus trireme_abort(TriremeWorld* world, const char* reason);
+
+/* Without trireme_shutdown before, the others see a lost rank. What groups and works still need
+ * stays until they are freed. Null is allowed. */
+TRIREME_API void trireme_world_free(TriremeWorld* world);
+
+/* ---- Groups */
+
+typedef struct TriremeGroup TriremeGroup;
+
+/* Ranks of a world that run operations together, those of this list; group rank i is ranks[i].
+ *
+ * ranks         world ranks, this one among them; null: all, in order; num_ranks is not read then.
+ * name          the same on all members, and no other's of the world: it tells groups apart.
+ * deadline_ms   of an operation; 0: that of the world. */
+TRIREME_API TriremeStatus trireme_group_create(TriremeWorld* world, const int32_t* ranks,
+                                               int32_t num_ranks, const char* name,
+                                               int64_t deadline_ms, TriremeGroup** group);
+TRIREME_API TriremeStatus trireme_group_rank(const TriremeGroup* group, int32_t* group_rank);
+TRIREME_API TriremeStatus trireme_group_size(const TriremeGroup* group, int32_t* size);
+
+/* A group with operations under way fails, and the world with it. Null is allowed. */
+TRIREME_API void trireme_group_free(TriremeGroup* group);
+
+/* Memory for buffers, zeros, until the group is freed: where its ranks share memory, operations on
+ * it need no copy. All members call it with the same number, in the order of the operations.
+ * Blocks. bytes: at least 1. */
+TRIREME_API TriremeStatus trireme_allocate(TriremeGroup* group, int64_t bytes, void** memory);
+
+/* ---- Operations. Ranks, roots and peers are group ranks. Buffers of 0 elements may be null. */
+
+typedef struct TriremeWork TriremeWork;
+
+typedef int32_t TriremeDtype;
+
+enum TriremeDtypeCode {
+  kTriremeF64 = 0,
+  kTriremeF32 = 1,
+  kTriremeF16 = 2,
+  kTriremeBf16 = 3,
+  kTriremeI64 = 4,
+  kTriremeI32 = 5,
+  kTriremeU8 = 8,
+  kTriremeBool = 9
+};
+
+typedef int32_t TriremeReduction;
+
+enum TriremeReductionCode {
+  kTriremeSum = 0,
+  kTriremeAverage = 1, /* Of floating-point types. */
+  kTriremeProduct = 2,
+  kTriremeMin = 3,
+  kTriremeMax = 4,
+  kTriremeAnd = 5, /* Bitwise, of whole numbers. */
+  kTriremeOr = 6,
+  kTriremeXor = 7
+};
+
+/* data = the reduction over ranks of data, in place. Ranks are combined in one fixed order: the
+ * same bits on all ranks and in every call.
+ *
+ * data   [count] elements, aligned to the element. */
+TRIREME_API TriremeStatus trireme_all_reduce(TriremeGroup* group, void* data, int64_t count,
+                                             TriremeDtype dtype, TriremeReduction reduction,
+                                             TriremeWork** work);
+
+/* The same for the root alone; the others' data stays. */
+TRIREME_API TriremeStatus trireme_reduce(TriremeGroup* group, void* data, int64_t count,
+                                         TriremeDtype dtype, TriremeReduction reduction,
+                                         int32_t root, TriremeWork** work);
+
+/* This rank's part of `data` becomes the reduction, the rest is left.
+ *
+ * counts   [size] elements of each rank's part, one behind the other. */
+TRIREME_API TriremeStatus trireme_reduce_scatter(TriremeGroup* group, void* data,
+                                                 const int64_t* counts, TriremeDtype dtype,
+                                                 TriremeReduction reduction, TriremeWork** work);
+
+/* all = what the ranks gave, one behind the other.
+ *
+ * mine           [bytes_by_rank[own]], read in the call; may be its part of `all`.
+ * bytes_by_rank  [size] */
+TRIREME_API TriremeStatus trireme_all_gather(TriremeGroup* group, const void* mine, void* all,
+                                             const int64_t* bytes_by_rank, TriremeWork** work);
+
+/* data = the root's data. */
+TRIREME_API TriremeStatus trireme_broadcast(TriremeGroup* group, void* data, int64_t bytes,
+                                            int32_t root, TriremeWork** work);
+
+/* Part i of `send` goes to rank i, part i of `recv` comes from it: parts of any sizes, one behind
+ * the other. No overlap.
+ *
+ * send_bytes, recv_bytes   [size] bytes of each part. */
+TRIREME_API TriremeStatus trireme_all_to_all(TriremeGroup* group, const void* send,
+                                             const int64_t* send_bytes, void* recv,
+                                             const int64_t* recv_bytes, TriremeWork** work);
+
+/* The root receives `bytes` from every rank, one behind the other (gather), or gives them out
+ * (scatter). all: [size * bytes], of the root only. */
+TRIREME_API TriremeStatus trireme_gather(TriremeGroup* group, const void* mine, int64_t bytes,
+                                         void* all, int32_t root, TriremeWork** work);
+TRIREME_API TriremeStatus trireme_scatter(TriremeGroup* group, const void* all, void* mine,
+                                          int64_t bytes, int32_t root, TriremeWork** work);
+
+/* Ends once all ranks have called it. */
+TRIREME_API TriremeStatus trireme_barrier(TriremeGroup* group, TriremeWork** work);
+
+/* Messages between two ranks, in order, apart from the group's operations; of one size on both
+ * sides. A send ends once the receiver has it. */
+TRIREME_API TriremeStatus trireme_send(TriremeGroup* group, int32_t peer, const void* data,
+                                       int64_t bytes, TriremeWork** work);
+TRIREME_API TriremeStatus trireme_recv(TriremeGroup* group, int32_t peer, void* data, int64_t bytes,
+                                       TriremeWork** work);
+
+/* Blocks until the operation has ended; returns how. timeout_ms: below 0, until its deadline, after
+ * which the world fails; else kTriremePending after so long. May be called again. */
+TRIREME_API TriremeStatus trireme_wait(TriremeWork* work, int64_t timeout_ms);
+
+/* Does not wait: an operation under way goes on, its buffers stay lent. Null is allowed. */
+TRIREME_API void trireme_work_free(TriremeWork* work);
+
+#ifdef __cplusplus
+}
+#endif

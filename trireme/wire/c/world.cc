@@ -1,0 +1,167 @@
+#include "trireme/wire/transport/tcp/world.h"
+
+#include <utility>
+
+#include "trireme/base/environment.h"
+#include "trireme/wire/c/handles.h"
+#include "trireme/wire/c/status.h"
+
+namespace trireme::c {
+namespace {
+
+constexpr std::int64_t kUsualDeadlineMs = 300'000;
+
+TriremeWorldOptions usual_options() {
+  return {.struct_bytes = sizeof(TriremeWorldOptions),
+          .rank = 0,
+          .world_size = 1,
+          .store_host = "127.0.0.1",
+          .store_port = 0,
+          .serves_store = 1,
+          .name = "world",
+          .deadline_ms = kUsualDeadlineMs,
+          .shares_memory = 1};
+}
+
+void check(const TriremeWorldOptions& options) {
+  if (options.struct_bytes != sizeof(TriremeWorldOptions)) {
+    refuse("'struct_bytes' is " + std::to_string(options.struct_bytes) + ", expected " +
+           std::to_string(sizeof(TriremeWorldOptions)) +
+           "; call trireme_world_options first, from a header of the library's version");
+  }
+  needed(options.store_host, "store_host");
+  needed(options.name, "name");
+  if (options.deadline_ms <= 0) refuse("'deadline_ms' must be above 0");
+  if (options.world_size < 1 || options.rank < 0 || options.rank >= options.world_size) {
+    refuse("there is no rank " + std::to_string(options.rank) + " in a world of " +
+           std::to_string(options.world_size) + " ranks");
+  }
+  const bool picks_port = options.world_size == 1 && options.serves_store != 0;
+  if (options.store_port > 65535 || options.store_port < (picks_port ? 0 : 1)) {
+    refuse("'store_port' is " + std::to_string(options.store_port) +
+           "; expected the port at which ranks meet, 1 to 65535");
+  }
+}
+
+std::shared_ptr<World> connect(const TriremeWorldOptions& options) {
+  check(options);
+  auto world = std::make_shared<World>();
+  world->deadline = std::chrono::milliseconds(options.deadline_ms);
+  world->logger = Logger(read_environment().log_level, "rank " + std::to_string(options.rank));
+  transport::Address address{options.store_host, options.store_port};
+  if (options.rank == 0 && options.serves_store != 0) {
+    world->server = std::make_unique<transport::StoreServer>(address);
+    address.port = world->server->port();
+  }
+  world->store = std::make_unique<transport::StoreClient>(
+      address, options.rank, transport::ConnectPolicy{.deadline = world->deadline});
+  world->endpoint = transport::connect_tcp_world({.store = *world->store,
+                                                  .rank = options.rank,
+                                                  .world_size = options.world_size,
+                                                  .name = options.name,
+                                                  .deadline = world->deadline,
+                                                  .on_abandon = nullptr,
+                                                  .shares_memory = options.shares_memory != 0});
+  return world;
+}
+
+std::shared_ptr<World> connect_from_environment() {
+  const std::optional<RankEnvironment> ranks = read_environment().ranks;
+  TriremeWorldOptions options = usual_options();
+  if (!ranks) return connect(options);
+  if (ranks->launcher == Launcher::kTorchrun) {
+    throw Error(ErrorKind::kUnavailable,
+                "torchrun serves a store of torch's kind at " + ranks->store_host + ":" +
+                    std::to_string(ranks->store_port) +
+                    ", and this library has no torch; call trireme_connect with the rank, the "
+                    "world's size and a port that is free on the host of rank 0");
+  }
+  options.rank = ranks->rank;
+  options.world_size = ranks->world_size;
+  options.store_host = ranks->store_host.c_str();
+  options.store_port = ranks->store_port;
+  options.serves_store = ranks->launcher == Launcher::kTrireme ? 0 : 1;
+  options.shares_memory = ranks->shares_memory ? 1 : 0;
+  const std::string name = "world" + ranks->generation;
+  options.name = name.c_str();
+  return connect(options);
+}
+
+}  // namespace
+}  // namespace trireme::c
+
+using trireme::c::guarded;
+using trireme::c::needed;
+
+extern "C" {
+
+TriremeStatus trireme_store_serve(const char* host, int32_t port, TriremeStore** store) {
+  return guarded([&] {
+    TriremeStore*& result = needed(store, "store");
+    needed(host, "host");
+    if (port < 0 || port > 65535) trireme::c::refuse("there is no port " + std::to_string(port));
+    result = new TriremeStore{trireme::transport::StoreServer({host, port})};
+  });
+}
+
+TriremeStatus trireme_store_port(const TriremeStore* store, int32_t* port) {
+  return guarded([&] { needed(port, "port") = needed(store, "store").server.port(); });
+}
+
+void trireme_store_free(TriremeStore* store) { delete store; }
+
+TriremeStatus trireme_world_options(TriremeWorldOptions* options) {
+  return guarded([&] { needed(options, "options") = trireme::c::usual_options(); });
+}
+
+TriremeStatus trireme_connect(const TriremeWorldOptions* options, TriremeWorld** world) {
+  return guarded([&] {
+    TriremeWorld*& result = needed(world, "world");
+    result = new TriremeWorld{trireme::c::connect(needed(options, "options"))};
+  });
+}
+
+TriremeStatus trireme_connect_from_environment(TriremeWorld** world) {
+  return guarded([&] {
+    TriremeWorld*& result = needed(world, "world");
+    result = new TriremeWorld{trireme::c::connect_from_environment()};
+  });
+}
+
+TriremeStatus trireme_rank(const TriremeWorld* world, int32_t* rank) {
+  return guarded([&] { needed(rank, "rank") = needed(world, "world").world->endpoint->rank(); });
+}
+
+TriremeStatus trireme_world_size(const TriremeWorld* world, int32_t* world_size) {
+  return guarded([&] {
+    needed(world_size, "world_size") = needed(world, "world").world->endpoint->world_size();
+  });
+}
+
+TriremeStatus trireme_shutdown(TriremeWorld* world) {
+  return guarded([&] {
+    trireme::c::World& state = *needed(world, "world").world;
+    {
+      const std::lock_guard lock(state.mutex);
+      if (!state.group_names.empty()) {
+        trireme::c::refuse("group '" + *state.group_names.begin() +
+                           "' is to be freed, with its works, before the shutdown");
+      }
+    }
+    if (std::exchange(state.has_left, true)) trireme::c::refuse("the world has been shut down");
+    state.endpoint->shutdown(state.deadline);
+    state.store->shutdown();
+  });
+}
+
+TriremeStatus trireme_abort(TriremeWorld* world, const char* reason) {
+  return guarded([&] {
+    trireme::c::World& state = *needed(world, "world").world;
+    trireme::Error error(trireme::ErrorKind::kCancelled, &needed(reason, "reason"));
+    state.endpoint->poison(error.add({.rank = state.endpoint->rank()}));
+  });
+}
+
+void trireme_world_free(TriremeWorld* world) { delete world; }
+
+}  // extern "C"

@@ -1,0 +1,35 @@
+#include "trireme/wire/doctor/store.h"
+
+#include <limits>
+
+#include "trireme/base/error.h"
+#include "trireme/wire/transport/store.h"
+
+namespace trireme::doctor {
+
+Finding examine_store(const transport::Address& address, std::chrono::milliseconds patience) {
+  constexpr int kNobody = std::numeric_limits<int>::max();  // a rank that no world has
+  const std::string topic = "store " + to_text(address);
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    transport::StoreClient client(address, kNobody, {.deadline = patience});
+    const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - begin;
+    const std::string found = "answered after " + std::to_string(time.count()) +
+                              " ms; this host is " + client.local_host() + " to it";
+    std::string lost;
+    try {
+      client.check();
+    } catch (const Error& error) {
+      lost = error.message();
+    }
+    client.shutdown();
+    if (lost.empty()) return {topic, Verdict::kGood, found, ""};
+    return {topic, Verdict::kBroken, found + "; " + lost, "start the world anew"};
+  } catch (const Error& error) {
+    return {topic, Verdict::kBroken, error.what(),
+            "is the rank or launcher that serves it running, at that address, and does a firewall "
+            "let this host through?"};
+  }
+}
+
+}  // namespace trireme::doctor

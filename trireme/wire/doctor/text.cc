@@ -1,0 +1,53 @@
+#include <cstdio>
+
+#include "trireme/wire/doctor/finding.h"
+#include "trireme/wire/doctor/peers.h"
+
+namespace trireme::doctor {
+namespace {
+
+template <typename... Values>
+std::string line(const char* format, const Values&... values) {
+  char text[1024];
+  std::snprintf(text, sizeof text, format, values...);
+  return text;
+}
+
+}  // namespace
+
+std::string_view to_text(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kGood:
+      return "good";
+    case Verdict::kSlow:
+      return "slow";
+    case Verdict::kBroken:
+      return "broken";
+  }
+  return "unknown";
+}
+
+std::string to_text(std::span<const Finding> findings) {
+  std::string table;
+  std::string advice;
+  for (const Finding& finding : findings) {
+    const std::string verdict(to_text(finding.verdict));
+    table +=
+        line("%-20s  %-6s  %s\n", finding.topic.c_str(), verdict.c_str(), finding.found.c_str());
+    if (!finding.advice.empty()) advice += "  " + finding.topic + ": " + finding.advice + "\n";
+  }
+  return advice.empty() ? table : table + "what to do\n" + advice;
+}
+
+std::string to_text(const std::vector<PeerPath>& paths) {
+  std::string table =
+      line("%6s  %-24s  %-13s  %13s  %8s\n", "rank", "host", "path", "round trip us", "GB/s");
+  for (const PeerPath& path : paths) {
+    table +=
+        line("%6d  %-24s  %-13s  %13.1f  %8.2f\n", path.rank, path.host.c_str(),
+             path.shares_memory ? "shared memory" : "tcp", path.round_trip.count(), path.gb_per_s);
+  }
+  return table;
+}
+
+}  // namespace trireme::doctor
