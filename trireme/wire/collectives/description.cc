@@ -56,7 +56,7 @@ std::string difference_text(int rank, const Description& description, int other_
 }
 
 transport::Envelope to_bytes(const Description& description) {
-  transport::ByteWriter writer;
+  transport::FixedWriter<kDescriptionBytes> writer;
   writer.integer(kMagic)
       .integer(description.sequence)
       .integer(static_cast<std::uint8_t>(description.operation))
@@ -67,10 +67,7 @@ transport::Envelope to_bytes(const Description& description) {
       .integer(description.count)
       .integer(description.root)
       .integer(description.group_size);
-  const std::vector<std::byte> written = writer.take();
-  transport::Envelope bytes{};
-  std::copy(written.begin(), written.end(), bytes.begin());
-  return bytes;
+  return writer.written();
 }
 
 Description parse_description(std::span<const std::byte> bytes) {

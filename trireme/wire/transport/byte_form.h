@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -8,16 +10,50 @@
 #include <string_view>
 #include <vector>
 
+#include "trireme/base/error.h"
+
 namespace trireme::transport {
+
+template <std::integral T>
+constexpr std::array<std::byte, sizeof(T)> little_endian(T value) {
+  std::array<std::byte, sizeof(T)> bytes{};
+  for (std::size_t i = 0; i < sizeof(T); ++i) {
+    bytes[i] = static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i));
+  }
+  return bytes;
+}
+
+/// Writes integers, little-endian, into a form of N bytes; what is not written is zero. Allocates
+/// nothing.
+template <std::size_t N>
+class FixedWriter {
+ public:
+  /// Behind the last one; there must be room.
+  template <std::integral T>
+  FixedWriter& integer(T value) {
+    return bytes(little_endian(value));
+  }
+  FixedWriter& bytes(std::span<const std::byte> piece) {
+    TRIREME_CHECK(piece.size() <= N - num_written_, "a form has no room for a field");
+    std::copy(piece.begin(), piece.end(), bytes_.begin() + num_written_);
+    num_written_ += piece.size();
+    return *this;
+  }
+
+  const std::array<std::byte, N>& written() const { return bytes_; }
+
+ private:
+  std::array<std::byte, N> bytes_{};
+  std::size_t num_written_ = 0;
+};
 
 /// Appends values to bytes: integers little-endian, texts as a 4-byte length and the bytes.
 class ByteWriter {
  public:
   template <std::integral T>
   ByteWriter& integer(T value) {
-    for (std::size_t i = 0; i < sizeof(T); ++i) {
-      bytes_.push_back(static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i)));
-    }
+    const auto bytes = little_endian(value);
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
     return *this;
   }
   ByteWriter& text(std::string_view text);

@@ -37,7 +37,7 @@ bool is_consistent(const Frame& frame) {
 }  // namespace
 
 FrameHeader to_bytes(const Frame& frame) {
-  ByteWriter writer;
+  FixedWriter<kHeaderBytes> writer;
   writer.integer(kMagic)
       .integer(kVersion)
       .integer(static_cast<std::uint16_t>(frame.kind))
@@ -45,12 +45,9 @@ FrameHeader to_bytes(const Frame& frame) {
       .integer(frame.sequence)
       .integer(frame.payload_bytes)
       .integer(frame.message_bytes)
-      .integer(frame.offset);
-  const std::vector<std::byte> written = writer.take();
-  FrameHeader header{};
-  const auto rest = std::copy(written.begin(), written.end(), header.begin());
-  std::copy(frame.envelope.begin(), frame.envelope.end(), rest);
-  return header;
+      .integer(frame.offset)
+      .bytes(frame.envelope);
+  return writer.written();
 }
 
 Frame parse_frame(const FrameHeader& header) {

@@ -15,17 +15,14 @@ constexpr std::uint16_t kVersion = 1;
 }  // namespace
 
 HelloBytes to_bytes(const Hello& hello) {
-  ByteWriter writer;
+  FixedWriter<std::tuple_size_v<HelloBytes>> writer;
   writer.integer(kMagic)
       .integer(kVersion)
       .integer(static_cast<std::uint16_t>(hello.welcome))
       .integer(hello.world_id)
       .integer(hello.rank)
       .integer(hello.world_size);
-  const std::vector<std::byte> written = writer.take();
-  HelloBytes bytes{};
-  std::copy(written.begin(), written.end(), bytes.begin());
-  return bytes;
+  return writer.written();
 }
 
 Hello parse_hello(const HelloBytes& bytes) {
