@@ -4,10 +4,10 @@
 
 #include <sstream>
 #include <string_view>
-#include <thread>
 
 #include "trireme/base/error.h"
 #include "trireme/wire/transport/socket.h"
+#include "trireme/wire/transport/thread.h"
 
 namespace trireme::command {
 namespace {
@@ -24,7 +24,7 @@ std::string program_of(const std::string& peer) {
 }
 
 bool is_oversubscribed(const RankStart& start) {
-  return static_cast<unsigned>(start.num_ranks) > std::thread::hardware_concurrency();
+  return start.num_ranks > transport::count_cores();
 }
 
 /// `words` behind those that lead to the host of `rank`.

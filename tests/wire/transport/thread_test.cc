@@ -5,6 +5,8 @@
 
 #include <thread>
 
+#include "trireme/wire/transport/shm/signal.h"
+
 namespace trireme::transport {
 namespace {
 
@@ -53,6 +55,17 @@ TEST(LibraryThread, OtherwiseRunsWhereItsMakerMay) {
     ASSERT_EQ(sched_setaffinity(0, sizeof own, &own), 0);
     const cpu_set_t found = cores_of_library_thread();
     EXPECT_TRUE(CPU_EQUAL(&found, &own));
+  }).join();
+}
+
+// A rank on a core of its own took itself for one that has to share it, and did not spin.
+TEST(CountCores, AreThoseOfTheProcessAlsoWhereTheThreadIsBound) {
+  std::thread([] {
+    const int before = count_cores();
+    bind_to_core(first_of(own_cores()));
+    EXPECT_EQ(count_cores(), before);
+    EXPECT_EQ(Patience::for_ranks(before).spin, Patience().spin);
+    EXPECT_EQ(Patience::for_ranks(before + 1).spin.count(), 0);
   }).join();
 }
 

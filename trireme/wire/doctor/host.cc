@@ -5,7 +5,6 @@
 #include <linux/futex.h>
 #include <net/if.h>
 #include <netdb.h>
-#include <sched.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -20,6 +19,7 @@
 #include "trireme/base/descriptor.h"
 #include "trireme/base/error.h"
 #include "trireme/wire/transport/shm/shared_memory.h"
+#include "trireme/wire/transport/thread.h"
 
 namespace trireme::doctor {
 namespace {
@@ -134,11 +134,7 @@ Finding examine_futex() {
 }
 
 Finding examine_cores(int local_ranks) {
-  cpu_set_t allowed;
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) {
-    return {"cores", Verdict::kSlow, std::string("unknown: ") + std::strerror(errno), ""};
-  }
-  const int cores = CPU_COUNT(&allowed);
+  const int cores = transport::count_cores();
   std::string found = std::to_string(cores) + " that this process may use";
   if (local_ranks > 0) found += ", " + std::to_string(local_ranks) + " ranks";
   if (local_ranks <= cores) return {"cores", Verdict::kGood, found, ""};

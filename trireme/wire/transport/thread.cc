@@ -45,4 +45,11 @@ void bind_to_core(int core) {
   if (!cores_before()) cores_before() = before;
 }
 
+int count_cores() {
+  if (cores_before()) return CPU_COUNT(&*cores_before());
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return CPU_COUNT(&allowed);
+  return static_cast<int>(std::thread::hardware_concurrency());
+}
+
 }  // namespace trireme::transport

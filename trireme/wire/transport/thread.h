@@ -33,4 +33,7 @@ class LibraryThread {
 /// nothing where the system refuses: only speed depends on it.
 void bind_to_core(int core);
 
+/// Cores on which the calling thread may run, or might before `bind_to_core`: those of the process.
+int count_cores();
+
 }  // namespace trireme::transport

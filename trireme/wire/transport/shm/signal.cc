@@ -7,7 +7,8 @@
 
 #include <climits>
 #include <ctime>
-#include <thread>
+
+#include "trireme/wire/transport/thread.h"
 
 namespace trireme::transport {
 namespace {
@@ -57,11 +58,7 @@ bool look_for(microseconds time, Look look, Pause pause) {
 }  // namespace
 
 Patience Patience::for_ranks(int ranks_of_host) {
-  cpu_set_t allowed;
-  const int cores = sched_getaffinity(0, sizeof allowed, &allowed) == 0
-                        ? CPU_COUNT(&allowed)
-                        : static_cast<int>(std::thread::hardware_concurrency());
-  if (ranks_of_host <= cores) return {};
+  if (ranks_of_host <= count_cores()) return {};
   return {.spin = microseconds(0)};
 }
 
