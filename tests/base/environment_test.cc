@@ -33,6 +33,18 @@ TEST(Environment, ReadsWhichPythonToUse) {
   EXPECT_EQ(read({{"TRIREME_PYTHON", "/usr/bin/python3"}}).python, "/usr/bin/python3");
 }
 
+// Who looks at a job's store from outside.
+TEST(Environment, ReadsTheTokenAlsoWhereThereIsNoRank) {
+  EXPECT_EQ(read({{"TRIREME_TOKEN", "secret"}}).token.text, "secret");
+  EXPECT_EQ(read({{"TRIREME_TOKEN_FILE", "/a/file"}}).token.file, "/a/file");
+  try {
+    read({{"TRIREME_TOKEN", "secret"}, {"TRIREME_TOKEN_FILE", "/a/file"}});
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+  }
+}
+
 TEST(Environment, NamesTheVariableThatMakesNoSense) {
   try {
     read({{"TRIREME_LOG", "loud"}});

@@ -240,6 +240,12 @@ void check_one_of(const Variables& variables, const std::string& one, const std:
 
 }  // namespace
 
+TokenEnvironment read_token(const VariableLookup& lookup) {
+  const Variables variables(lookup);
+  check_one_of(variables, "TRIREME_TOKEN", "TRIREME_TOKEN_FILE");
+  return {.text = variables.text("TRIREME_TOKEN"), .file = variables.text("TRIREME_TOKEN_FILE")};
+}
+
 std::optional<RankEnvironment> read_ranks(const VariableLookup& lookup) {
   const Variables variables(lookup);
   std::optional<RankEnvironment> ranks = read_first(variables);
@@ -250,10 +256,10 @@ std::optional<RankEnvironment> read_ranks(const VariableLookup& lookup) {
   if (variables.has("TRIREME_TRANSPORT")) {
     ranks->shares_memory = parse_transport(variables.text("TRIREME_TRANSPORT"));
   }
-  check_one_of(variables, "TRIREME_TOKEN", "TRIREME_TOKEN_FILE");
   check_one_of(variables, "TRIREME_HOST", "TRIREME_INTERFACE");
-  ranks->token = variables.text("TRIREME_TOKEN");
-  ranks->token_file = variables.text("TRIREME_TOKEN_FILE");
+  const TokenEnvironment token = read_token(lookup);
+  ranks->token = token.text;
+  ranks->token_file = token.file;
   ranks->host = variables.text("TRIREME_HOST");
   ranks->interface = variables.text("TRIREME_INTERFACE");
   return ranks;

@@ -21,9 +21,20 @@ std::string host_towards(const transport::Address& peer, std::chrono::millisecon
   return transport::local_address(transport::connect_to(peer, {.deadline = deadline})).host;
 }
 
-/// Where the store is; rank 0 serves it, unless the launcher does.
+/// From here on this process is killed when its launcher ends; at once where that has ended
+/// already.
+void end_with(pid_t launcher) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != launcher) {
+    throw Error(ErrorKind::kPeerLost, "the process " + std::to_string(launcher) +
+                                          " that started this one as a rank has ended");
+  }
+}
+
+/// Where the store is; rank 0 serves it, unless the launcher does. Does not outlive our launcher.
 transport::Meeting meet(const RankEnvironment& environment, std::chrono::milliseconds deadline,
                         const Logger& logger) {
+  if (environment.launcher == Launcher::kTrireme) end_with(environment.launcher_pid);
   if (environment.launcher != Launcher::kTorchrun) {
     return transport::meet(environment, std::chrono::steady_clock::now() + deadline, logger);
   }
@@ -62,23 +73,12 @@ void abandon(int rank, const Error& error) {
   _exit(1);
 }
 
-/// From here on this process is killed when its launcher ends; at once where that has ended
-/// already.
-void end_with(pid_t launcher) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != launcher) {
-    throw Error(ErrorKind::kPeerLost, "the process " + std::to_string(launcher) +
-                                          " that started this one as a rank has ended");
-  }
-}
-
 }  // namespace
 
 ConnectedWorld::ConnectedWorld(const RankEnvironment& environment, const Logger& logger,
                                std::chrono::milliseconds deadline)
-    : watch_{.deadline = deadline, .logger = logger} {
-  if (environment.launcher == Launcher::kTrireme) end_with(environment.launcher_pid);
-  meeting_ = meet(environment, deadline, logger);
+    : watch_{.deadline = deadline, .logger = logger},
+      meeting_(meet(environment, deadline, logger)) {
   const int rank = environment.rank;
   store_ = std::make_unique<transport::StoreClient>(
       meeting_.store, rank, transport::ConnectPolicy{.deadline = deadline}, meeting_.token);

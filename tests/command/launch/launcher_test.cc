@@ -269,7 +269,8 @@ TEST(Launch, DISABLED_BodyOfARank) {
                                environment->rank, {}, token);
   store.set(std::to_string(environment->rank), "here");
   EXPECT_EQ(store.get(std::to_string(1 - environment->rank), 20s), "here");
-  EXPECT_THROW(transport::StoreClient({environment->store_host, environment->store_port}, 5),
+  EXPECT_THROW(transport::StoreClient({environment->store_host, environment->store_port}, 5, {},
+                                      transport::Token::for_tests()),
                Error);
   for (const char* key : {"a", "b"}) store.set(key + std::to_string(environment->rank), "");
   store.get("b" + std::to_string(1 - environment->rank), 20s);

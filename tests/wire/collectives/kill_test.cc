@@ -6,6 +6,7 @@
 
 #include "tests/wire/transport/processes.h"
 #include "tests/wire/transport/ranks.h"
+#include "tests/wire/transport/stores.h"
 #include "trireme/wire/collectives/group.h"
 #include "trireme/wire/transport/tcp/world.h"
 
@@ -15,7 +16,7 @@ namespace {
 TEST(Kill, InTheMiddleOfACollective) {
   transport::test::expect_rank_2_named(
       [](int rank, const transport::Address& address, const auto& ready) {
-        transport::StoreClient store(address, rank);
+        transport::test::TestClient store(address, rank);
         const auto endpoint =
             transport::connect_tcp_world({.store = store, .rank = rank, .world_size = 4});
         Group group(*endpoint, {0, 1, 2, 3}, {.name = "data", .id = 1});
@@ -30,7 +31,7 @@ TEST(Kill, InTheMiddleOfACollective) {
 TEST(Kill, WhileTheOthersWaitInABarrier) {
   transport::test::expect_rank_2_named(
       [](int rank, const transport::Address& address, const auto& ready) {
-        transport::StoreClient store(address, rank);
+        transport::test::TestClient store(address, rank);
         const auto endpoint =
             transport::connect_tcp_world({.store = store, .rank = rank, .world_size = 4});
         Group group(*endpoint, {0, 1, 2, 3}, {.name = "data", .id = 1});

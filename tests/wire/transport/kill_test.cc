@@ -7,6 +7,7 @@
 
 #include "tests/wire/transport/processes.h"
 #include "tests/wire/transport/ranks.h"
+#include "tests/wire/transport/stores.h"
 #include "trireme/wire/transport/tcp/world.h"
 #include "trireme/wire/transport/watch.h"
 
@@ -22,7 +23,7 @@ std::unique_ptr<Endpoint> connect(StoreClient& store) {
 
 TEST(Kill, BeforeItIsReachable) {
   expect_rank_2_named([](int rank, const Address& address, const auto& ready) {
-    StoreClient store(address, rank);
+    TestClient store(address, rank);
     ready();
     if (rank == kVictim) wait_to_be_killed();
     connect(store);
@@ -32,7 +33,7 @@ TEST(Kill, BeforeItIsReachable) {
 // Killed in the middle of the start, after the address is known: whoever connects finds nobody.
 TEST(Kill, BeforeItAccepts) {
   expect_rank_2_named([](int rank, const Address& address, const auto& ready) {
-    StoreClient store(address, rank);
+    TestClient store(address, rank);
     if (rank == kVictim) {
       store.set("world/address/2", "127.0.0.1:1");
       store.set("world/host/2", "none ");
@@ -46,7 +47,7 @@ TEST(Kill, BeforeItAccepts) {
 
 TEST(Kill, WhileNothingMoves) {
   expect_rank_2_named([](int rank, const Address& address, const auto& ready) {
-    StoreClient store(address, rank);
+    TestClient store(address, rank);
     const auto endpoint = connect(store);
     std::vector<std::byte> memory;
     // From a rank that lives, so that only the world's failure can end it.
@@ -59,7 +60,7 @@ TEST(Kill, WhileNothingMoves) {
 
 TEST(Kill, InTheMiddleOfMessages) {
   expect_rank_2_named([](int rank, const Address& address, const auto& ready) {
-    StoreClient store(address, rank);
+    TestClient store(address, rank);
     const auto endpoint = connect(store);
     const std::vector<std::byte> message(4 << 20);
     std::vector<std::vector<std::byte>> received(kRanks);
@@ -79,7 +80,7 @@ TEST(Kill, InTheMiddleOfMessages) {
 
 TEST(Kill, BetweenTwoMessages) {
   expect_rank_2_named([](int rank, const Address& address, const auto& ready) {
-    StoreClient store(address, rank);
+    TestClient store(address, rank);
     const auto endpoint = connect(store);
     std::vector<std::byte> memory;
     const std::vector<std::byte> message(1000);
@@ -98,7 +99,7 @@ TEST(Kill, BetweenTwoMessages) {
 
 TEST(Kill, DuringShutdown) {
   expect_rank_2_named([](int rank, const Address& address, const auto& ready) {
-    StoreClient store(address, rank);
+    TestClient store(address, rank);
     const auto endpoint = connect(store);
     ready();
     if (rank == kVictim) wait_to_be_killed();

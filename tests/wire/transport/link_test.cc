@@ -26,6 +26,7 @@
 
 #include "tests/wire/transport/processes.h"
 #include "tests/wire/transport/ranks.h"
+#include "tests/wire/transport/stores.h"
 #include "trireme/wire/transport/store.h"
 #include "trireme/wire/transport/tcp/world.h"
 
@@ -82,7 +83,7 @@ void enter_far_network() {
 /// A rank exchanges messages with the other until that fails: what it says.
 std::string exchange_messages(const Address& address, int rank,
                               const std::function<void()>& ready) {
-  StoreClient store(address, rank);
+  TestClient store(address, rank);
   const auto endpoint = connect_tcp_world({.store = store, .rank = rank, .world_size = 2});
   const std::vector<std::byte> message(4 << 20);
   std::vector<std::byte> received;
@@ -102,7 +103,7 @@ std::string exchange_messages(const Address& address, int rank,
 
 /// A rank that waits for a message which never comes, so that nothing is under way to it.
 std::string wait_idly(const Address& address, int rank, const std::function<void()>& ready) {
-  StoreClient store(address, rank);
+  TestClient store(address, rank);
   const auto endpoint = connect_tcp_world({.store = store, .rank = rank, .world_size = 2});
   std::vector<std::byte> received;
   try {
@@ -135,7 +136,7 @@ std::string messages_of_ranks(RankPart part) {
   is_linked.get_future().get();
   run_ip("address add 10.77.0.1/24 dev near");
   run_ip("link set near up");
-  const StoreServer server({"10.77.0.1", 0});
+  const TestStore server({"10.77.0.1", 0});
   store_address.set_value(server.address());
   auto near = std::async(std::launch::async, [&] {
     bool is_ready = false;
@@ -198,7 +199,7 @@ TEST(Link, ThatGoesDownIsALossOnBothSides) {
 // A debugger, or a machine that swaps: its kernel answers for it.
 TEST(Link, AProcessThatIsStoppedFor5SecondsIsNotLost) {
   RankProcesses processes(2, [](int rank, const Address& address, const auto& ready) {
-    StoreClient store(address, rank);
+    TestClient store(address, rank);
     const auto endpoint =
         connect_tcp_world({.store = store, .rank = rank, .world_size = 2, .shares_memory = false});
     const std::vector<std::byte> message(16 << 20);
@@ -219,7 +220,7 @@ TEST(Link, AProcessThatIsStoppedFor5SecondsIsNotLost) {
     endpoint->shutdown(20s);
     store.shutdown();
   });
-  const StoreServer server;
+  const TestStore server;
   processes.meet_at(server.address());
   ASSERT_EQ(processes.line_from(0), "ready");
   ASSERT_EQ(processes.line_from(1), "ready");

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "tests/wire/transport/ranks.h"
+#include "tests/wire/transport/stores.h"
 #include "trireme/wire/transport/interfaces.h"
 #include "trireme/wire/transport/tcp/world.h"
 
@@ -104,12 +105,12 @@ TEST(Interfaces, HostOfARankIsWhatItsVariablesSay) {
 
 // Rank 1 stands for one on another host: it has published an address that is no loopback.
 TEST(Interfaces, ALoopbackAddressBesideOthersIsRefused) {
-  const StoreServer server;
-  StoreClient far(server.address(), 1);
+  const TestStore server;
+  TestClient far(server.address(), 1);
   far.set("world/address/1", "10.9.8.7:4000");
   far.set("world/host/1", "none ");
   const Error error = error_of_call([&] {
-    StoreClient store(server.address(), 0);
+    TestClient store(server.address(), 0);
     connect_tcp_world({.store = store, .rank = 0, .world_size = 2});
   });
   EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);

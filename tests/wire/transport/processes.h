@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/wire/transport/stores.h"
 #include "trireme/base/error.h"
 #include "trireme/wire/transport/store.h"
 
@@ -129,7 +130,7 @@ inline void expect_rank_2_named(const RankBody& body) {
   constexpr int kRanks = 4;
   constexpr int kVictim = 2;
   RankProcesses processes(kRanks, body);
-  const StoreServer server;
+  const TestStore server;
   processes.meet_at(server.address());
   for (int rank = 0; rank < kRanks; ++rank) ASSERT_EQ(processes.line_from(rank), "ready");
   const auto start = std::chrono::steady_clock::now();

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tests/wire/transport/ranks.h"
+#include "tests/wire/transport/stores.h"
 #include "trireme/wire/transport/store.h"
 
 namespace trireme::transport::test {
@@ -19,8 +20,8 @@ using Strings = std::vector<std::string>;
 using Entries = std::vector<std::pair<std::string, std::string>>;
 
 TEST(StoreBatch, GetReturnsWhatWasSetInItsOrder) {
-  const StoreServer server;
-  StoreClient client(server.address(), 0);
+  const TestStore server;
+  TestClient client(server.address(), 0);
   const std::string odd("\0\n", 2);
   client.set_many(Entries{{"a", "1"}, {"b", odd}, {"c", ""}});
   EXPECT_THAT(client.get_many(Strings{"c", "a", "b", "a"}, 20s), ElementsAre("", "1", odd, "1"));
@@ -28,9 +29,9 @@ TEST(StoreBatch, GetReturnsWhatWasSetInItsOrder) {
 }
 
 TEST(StoreBatch, WaitsForTheLastKey) {
-  const StoreServer server;
-  StoreClient a(server.address(), 0);
-  StoreClient b(server.address(), 1);
+  const TestStore server;
+  TestClient a(server.address(), 0);
+  TestClient b(server.address(), 1);
   auto values =
       std::async(std::launch::async, [&] { return a.get_many(Strings{"x", "y", "z"}, 20s); });
   b.set("y", "2");
@@ -43,8 +44,8 @@ TEST(StoreBatch, WaitsForTheLastKey) {
 }
 
 TEST(StoreBatch, ADeadlineNamesWhatIsMissing) {
-  const StoreServer server;
-  StoreClient client(server.address(), 4);
+  const TestStore server;
+  TestClient client(server.address(), 4);
   client.set("here", "");
   const Error error =
       error_of_call([&] { client.get_many(Strings{"here", "there", "nowhere"}, 30ms); });
@@ -56,9 +57,9 @@ TEST(StoreBatch, ADeadlineNamesWhatIsMissing) {
 }
 
 TEST(StoreBatch, ALossEndsIt) {
-  const StoreServer server;
-  StoreClient a(server.address(), 0);
-  auto lost = std::make_unique<StoreClient>(server.address(), 2);
+  const TestStore server;
+  TestClient a(server.address(), 0);
+  auto lost = std::make_unique<TestClient>(server.address(), 2);
   auto waiting = std::async(std::launch::async, [&] {
     return error_of_call([&] { a.get_many(Strings{"never"}, 20s); });
   });
@@ -69,8 +70,8 @@ TEST(StoreBatch, ALossEndsIt) {
 }
 
 TEST(StoreBatch, MessagesAreBounded) {
-  const StoreServer server;
-  StoreClient client(server.address(), 0);
+  const TestStore server;
+  TestClient client(server.address(), 0);
   const std::string half(kMaxStoreValue / 2, 'x');
   EXPECT_EQ(error_of_call([&] { client.set_many(Entries{{"a", half}, {"b", half}}); }).kind(),
             ErrorKind::kInvalidArgument);
@@ -96,18 +97,18 @@ TEST(StoreBatch, PacksAreReadBack) {
 }
 
 TEST(StoreBatch, OnlyTheFirstSetsOnce) {
-  const StoreServer server;
-  StoreClient a(server.address(), 0);
-  StoreClient b(server.address(), 1);
+  const TestStore server;
+  TestClient a(server.address(), 0);
+  TestClient b(server.address(), 1);
   EXPECT_EQ(a.set_once("key", "a"), "a");
   EXPECT_EQ(b.set_once("key", "b"), "a");
   EXPECT_EQ(b.get("key", 20s), "a");
 }
 
 TEST(StoreBatch, AFailureEndsTheStartOfAll) {
-  const StoreServer server;
-  StoreClient a(server.address(), 0);
-  StoreClient b(server.address(), 1);
+  const TestStore server;
+  TestClient a(server.address(), 0);
+  TestClient b(server.address(), 1);
   b.fail(Error(ErrorKind::kInvalidArgument, "no such plan"));
   b.fail(Error(ErrorKind::kIo, "later"));
   for (const Error& error :

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/wire/transport/stores.h"
 #include "tests/wire/transport/worlds.h"
 #include "trireme/wire/transport/admission.h"
 #include "trireme/wire/transport/error_form.h"
@@ -78,7 +79,7 @@ class FakePeer : public testing::Test {
  protected:
   FakePeer() : store(server.address(), 1) {
     auto rank_0 = std::async(std::launch::async, [this] {
-      StoreClient own_store(server.address(), 0);
+      TestClient own_store(server.address(), 0);
       auto result = connect_tcp_world(
           {.store = own_store, .rank = 0, .world_size = 2, .shares_memory = false});
       own_store.shutdown();
@@ -109,8 +110,8 @@ class FakePeer : public testing::Test {
     EXPECT_LT(read_bytes(socket, 100'000).size(), 100'000U);
   }
 
-  const StoreServer server;
-  StoreClient store;
+  const TestStore server;
+  TestClient store;
   Descriptor socket;
   std::unique_ptr<Endpoint> endpoint;
   std::vector<std::byte> memory;
@@ -189,12 +190,12 @@ TEST_F(FakePeer, EndsInTheMiddleOfAFrame) {
 // ---- The start
 
 TEST(TcpStart, StrangersAreTurnedAway) {
-  const StoreServer server;
+  const TestStore server;
   std::vector<std::unique_ptr<Endpoint>> endpoints(2);
   std::promise<void> strangers_are_done;
   const auto done = strangers_are_done.get_future().share();
   auto strangers = std::async(std::launch::async, [&] {
-    StoreClient store(server.address(), 7);
+    TestClient store(server.address(), 7);
     publish(store, 1);
     const Descriptor silent = knock_at_rank_0(store);
     const Descriptor garbage = connect_to_rank_0(store);
@@ -210,7 +211,7 @@ TEST(TcpStart, StrangersAreTurnedAway) {
     strangers_are_done.set_value();
   });
   expect_no_errors(run_threads(2, [&](int rank) {
-    StoreClient store(server.address(), rank);
+    TestClient store(server.address(), rank);
     if (rank == 1) done.wait();
     endpoints[rank] =
         connect_tcp_world({.store = store, .rank = rank, .world_size = 2, .shares_memory = false});
@@ -221,9 +222,9 @@ TEST(TcpStart, StrangersAreTurnedAway) {
 }
 
 TEST(TcpStart, RanksMustAgreeOnTheSize) {
-  const StoreServer server;
+  const TestStore server;
   const Errors errors = run_threads(2, [&](int rank) {
-    StoreClient store(server.address(), rank);
+    TestClient store(server.address(), rank);
     connect_tcp_world({.store = store, .rank = rank, .world_size = 2 + rank});
   });
   for (const int rank : {0, 1}) {
@@ -234,10 +235,10 @@ TEST(TcpStart, RanksMustAgreeOnTheSize) {
 }
 
 TEST(TcpStart, ARankStartedTwiceIsRefused) {
-  const StoreServer server;
-  StoreClient store(server.address(), 1);
+  const TestStore server;
+  TestClient store(server.address(), 1);
   auto rank_0 = std::async(std::launch::async, [&] {
-    StoreClient own_store(server.address(), 0);
+    TestClient own_store(server.address(), 0);
     return error_of_call([&] {
       connect_tcp_world({.store = own_store, .rank = 0, .world_size = 3, .deadline = 300ms});
     });
@@ -257,10 +258,10 @@ TEST(TcpStart, ARankStartedTwiceIsRefused) {
 
 // Rank 1, connected to all, once named rank 0 as the lost one: rank 0 had only learnt of rank 2.
 TEST(TcpStart, WhoIsConnectedLearnsWhyAnotherFails) {
-  const StoreServer server;
-  StoreClient store(server.address(), 1);
+  const TestStore server;
+  TestClient store(server.address(), 1);
   auto rank_0 = std::async(std::launch::async, [&] {
-    StoreClient own_store(server.address(), 0);
+    TestClient own_store(server.address(), 0);
     return error_of_call([&] {
       connect_tcp_world({.store = own_store, .rank = 0, .world_size = 3, .deadline = 300ms});
     });
@@ -280,15 +281,15 @@ TEST(TcpStart, WhoIsConnectedLearnsWhyAnotherFails) {
 }
 
 TEST(TcpStart, ALostRankIsNamed) {
-  StoreServer server;
-  auto lost = std::make_unique<StoreClient>(server.address(), 2);
+  TestStore server;
+  auto lost = std::make_unique<TestClient>(server.address(), 2);
   const Clock::time_point start = Clock::now();
   auto end = std::async(std::launch::async, [&] {
     std::this_thread::sleep_for(100ms);  // the others are waiting by then, most likely
     lost.reset();
   });
   const Errors errors = run_threads(2, [&](int rank) {
-    StoreClient store(server.address(), rank);
+    TestClient store(server.address(), rank);
     connect_tcp_world({.store = store, .rank = rank, .world_size = 3});
   });
   for (const int rank : {0, 1}) {
@@ -300,9 +301,9 @@ TEST(TcpStart, ALostRankIsNamed) {
 }
 
 TEST(TcpStart, SeveralWorldsInOneStore) {
-  const StoreServer server;
+  const TestStore server;
   expect_no_errors(run_threads(2, [&](int rank) {
-    StoreClient store(server.address(), rank);
+    TestClient store(server.address(), rank);
     auto a = connect_tcp_world({.store = store, .rank = rank, .world_size = 2, .name = "a"});
     auto b = connect_tcp_world({.store = store, .rank = 1 - rank, .world_size = 2, .name = "b"});
     std::vector<std::byte> memory;

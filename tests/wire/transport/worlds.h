@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "tests/wire/transport/ranks.h"
+#include "tests/wire/transport/stores.h"
 #include "trireme/wire/transport/sim/world.h"
 #include "trireme/wire/transport/store.h"
 #include "trireme/wire/transport/tcp/world.h"
@@ -48,10 +49,10 @@ struct TcpWorld {
 
 inline Endpoints make_tcp_world(int num_ranks, const TcpWorld& how = {},
                                 const OnAbandon& on_abandon = nullptr) {
-  const StoreServer server;
+  const TestStore server;
   Endpoints endpoints(num_ranks);
   expect_no_errors(run_threads(num_ranks, [&](int rank) {
-    StoreClient store(server.address(), rank);
+    TestClient store(server.address(), rank);
     endpoints[rank] = connect_tcp_world({.store = store,
                                          .rank = rank,
                                          .world_size = num_ranks,

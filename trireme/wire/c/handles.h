@@ -10,14 +10,16 @@
 #include "trireme/base/log.h"
 #include "trireme/wire/c/trireme_wire.h"
 #include "trireme/wire/collectives/group.h"
-#include "trireme/wire/transport/store.h"
+#include "trireme/wire/transport/meeting.h"
 #include "trireme/wire/transport/watch.h"
 
 namespace trireme::c {
 
 /// What a world's handle, its groups and their works share: the last one frees it.
 struct World {
-  std::unique_ptr<transport::StoreServer> server;  ///< Where this rank serves the store.
+  explicit World(transport::Meeting place) : meeting(std::move(place)) {}
+
+  transport::Meeting meeting;
   std::unique_ptr<transport::StoreClient> store;
   std::unique_ptr<transport::Endpoint> endpoint;
   std::chrono::milliseconds deadline{0};

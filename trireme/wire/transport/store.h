@@ -28,8 +28,12 @@ namespace trireme::transport {
 class StoreServer {
  public:
   /// Errors   those of `listen_on`.
-  explicit StoreServer(const Address& address = {}, const Token& token = {},
-                       const Logger& logger = Logger(LogLevel::kWarning, "store"));
+  StoreServer(const Address& address, const Token& token,
+              const Logger& logger = Logger(LogLevel::kWarning, "store"));
+
+  /// listener   of `listen_on`.
+  StoreServer(const Token& token, Descriptor listener,
+              const Logger& logger = Logger(LogLevel::kWarning, "store"));
   ~StoreServer();
 
   int port() const { return address().port; }
@@ -54,7 +58,7 @@ class StoreClient {
  public:
   /// policy   its deadline is also that of each call but `get` and `get_many`.
   /// Errors   those of `connect_to`; kInvalidArgument where the server has another token.
-  StoreClient(const Address& address, int rank, const ConnectPolicy& policy = {}, Token token = {});
+  StoreClient(const Address& address, int rank, const ConnectPolicy& policy, Token token);
 
   /// Without `shutdown` before, the rank counts as lost.
   ~StoreClient() = default;

@@ -51,8 +51,8 @@ struct Client {
 /// who wait. So a connection that breaks is marked, and ended when nobody is being served.
 class StoreServer::Service {
  public:
-  Service(const Address& address, const Token& token, const Logger& logger)
-      : gate_(std::in_place, listen_on(address), poller_,
+  Service(Descriptor listener, const Token& token, const Logger& logger)
+      : gate_(std::in_place, std::move(listener), poller_,
               GateOptions{.token = token, .door = "store", .logger = logger}),
         address_(local_address(gate_->listener())) {
     thread_.emplace("store", [this] { serve(); });
@@ -329,7 +329,10 @@ class StoreServer::Service {
 };
 
 StoreServer::StoreServer(const Address& address, const Token& token, const Logger& logger)
-    : service_(std::make_unique<Service>(address, token, logger)) {}
+    : StoreServer(token, listen_on(address), logger) {}
+
+StoreServer::StoreServer(const Token& token, Descriptor listener, const Logger& logger)
+    : service_(std::make_unique<Service>(std::move(listener), token, logger)) {}
 
 StoreServer::~StoreServer() = default;
 
