@@ -43,14 +43,18 @@ LaunchOptions shell(int num_ranks, const std::string& script) {
 /// A launcher in a process of its own.
 class Launched {
  public:
-  explicit Launched(const LaunchOptions& options) {
+  /// prepare   run in that process before.
+  explicit Launched(const LaunchOptions& options, const std::function<void()>& prepare = [] {}) {
     std::array<int, 2> out{};
     std::array<int, 2> err{};
     EXPECT_EQ(::pipe2(out.data(), O_CLOEXEC), 0);
     EXPECT_EQ(::pipe2(err.data(), O_CLOEXEC), 0);
     std::fflush(nullptr);
     pid_ = ::fork();
-    if (pid_ == 0) run(options, out[1], err[1]);
+    if (pid_ == 0) {
+      prepare();
+      run(options, out[1], err[1]);
+    }
     ::close(out[1]);
     ::close(err[1]);
     out_.pipe = Descriptor(out[0]);
@@ -184,6 +188,15 @@ TEST(Launch, TheFirstFailureIsTheExitCode) {
   EXPECT_EQ(launched.wait(), 7);
   EXPECT_LT(Clock::now() - start, 5s);
   EXPECT_EQ(launched.err(), "trireme: rank 1 failed: its process ended with exit code 7\n");
+}
+
+// `nobody cares` is inherited through exec: the system then forgets how children ended.
+TEST(Launch, AFailureCountsWhereSigchldIsIgnored) {
+  Launched launched(shell(2, "exit 7"), [] { ::signal(SIGCHLD, SIG_IGN); });
+  EXPECT_EQ(launched.wait(), 7);
+  ::signal(SIGCHLD, SIG_IGN);
+  EXPECT_NO_THROW(launch({.program = "true", .words = {"true"}}));
+  EXPECT_EQ(::signal(SIGCHLD, SIG_DFL), SIG_IGN);
 }
 
 TEST(Launch, ASignalIsNamed) {

@@ -153,11 +153,15 @@ class Launcher {
   void wait_for_killed() {
     const Deadline deadline = Clock::now() + kUnkillable;
     for (const RankProcess& process : running_) {
-      if (transport::wait_readable(process.ended, deadline)) take_end(process);
+      try {
+        if (transport::wait_readable(process.ended, deadline)) take_end(process);
+      } catch (const Error&) {  // on the way out of a first error
+      }
     }
   }
 
   const LaunchOptions& options_;
+  AwaitedChildren children_;
   BlockedSignals signals_;  // before threads are made, which inherit it
   const std::string secret_ = transport::make_secret();
   transport::StoreServer store_{

@@ -133,7 +133,13 @@ RankProcess start_process(int rank, const ProcessOptions& options) {
 
 ProcessEnd take_end(const RankProcess& process) {
   int status = 0;
-  ::waitpid(process.pid, &status, 0);
+  pid_t ended = 0;
+  do {
+    ended = ::waitpid(process.pid, &status, 0);
+  } while (ended < 0 && errno == EINTR);
+  if (ended != process.pid) {
+    throw_system_error("ask how rank " + std::to_string(process.rank) + " ended", errno);
+  }
   if (WIFSIGNALED(status)) return {process.rank, 128 + WTERMSIG(status), WTERMSIG(status)};
   return {process.rank, WEXITSTATUS(status), std::nullopt};
 }

@@ -43,6 +43,8 @@ struct ProcessEnd {
 };
 
 /// Takes the exit status of a process that has ended.
+///
+/// Errors   kIo where the system does not tell it.
 ProcessEnd take_end(const RankProcess& process);
 
 /// This process's environment with `own` in place of what has the same names, and without those of

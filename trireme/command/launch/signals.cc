@@ -29,4 +29,12 @@ std::vector<int> BlockedSignals::take() {
   return signals;
 }
 
+AwaitedChildren::AwaitedChildren() {
+  struct sigaction usual{};
+  usual.sa_handler = SIG_DFL;
+  ::sigaction(SIGCHLD, &usual, &before_);
+}
+
+AwaitedChildren::~AwaitedChildren() { ::sigaction(SIGCHLD, &before_, nullptr); }
+
 }  // namespace trireme::launch

@@ -31,4 +31,17 @@ class BlockedSignals {
   Descriptor descriptor_;
 };
 
+/// While one lives, a child's end waits to be asked for, also where this process was started with
+/// SIGCHLD ignored: the system would then forget how it ended. Process-wide.
+class AwaitedChildren {
+ public:
+  AwaitedChildren();
+  ~AwaitedChildren();
+  AwaitedChildren(const AwaitedChildren&) = delete;
+  AwaitedChildren& operator=(const AwaitedChildren&) = delete;
+
+ private:
+  struct sigaction before_{};
+};
+
 }  // namespace trireme::launch
