@@ -239,6 +239,17 @@ TEST(Launch, WhoIgnoresAForwardedSignalIsKilled) {
   EXPECT_EQ(launched.wait(), 128 + SIGKILL);
 }
 
+// As under nohup, when the terminal closes.
+TEST(Launch, IgnoredSignalsEndNothing) {
+  LaunchOptions options = shell(1, "echo ready; sleep 0.5; echo done");
+  options.signal_grace = 100ms;
+  Launched launched(options, [] { ::signal(SIGHUP, SIG_IGN); });
+  launched.wait_for("ready");
+  ASSERT_EQ(::kill(launched.pid(), SIGHUP), 0);
+  EXPECT_EQ(launched.wait(), 0);
+  EXPECT_THAT(launched.out(), HasSubstr("done"));
+}
+
 // One in the rank's group, one in a session of its own; both have the outputs still.
 TEST(Launch, GrandchildrenDoNotOutliveIt) {
   Launched launched(shell(1,

@@ -9,7 +9,8 @@
 namespace trireme::launch {
 
 /// SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 as something to read, in place of what they do
-/// otherwise; what was before comes back at the end.
+/// otherwise; what was before comes back at the end. Those that were ignored before, as nohup has
+/// it, stay ignored.
 ///
 /// For the calling thread and those that it makes later.
 class BlockedSignals {
