@@ -263,6 +263,18 @@ TEST(Launch, GrandchildrenDoNotOutliveIt) {
   EXPECT_TRUE(is_gone(number_after(launched.out(), "far ")));
 }
 
+// Later its group's number may belong to others.
+TEST(Launch, WhatARankLeavesInItsGroupEndsWithIt) {
+  Launched launched(shell(2,
+                          "if [ $TRIREME_RANK = 0 ]; then sleep 61 & echo near $!; exit 0; fi; "
+                          "trap 'exit 0' USR1; echo ready; while :; do sleep 0.02; done"));
+  launched.wait_for("near ");
+  launched.wait_for("[1] ready");
+  EXPECT_TRUE(is_gone(number_after(launched.out(), "near ")));
+  ASSERT_EQ(::kill(launched.pid(), SIGUSR1), 0);
+  EXPECT_EQ(launched.wait(), 0);
+}
+
 TEST(Launch, RanksDieWithTheLauncher) {
   Launched launched(shell(2, "echo pid $$; while :; do sleep 0.05; done"));
   launched.wait_for("[0] pid ");

@@ -51,7 +51,7 @@ class Launcher {
       if (next_step_at_ && Clock::now() >= *next_step_at_) take_next_step();
       orphans_.reap(running_);
     }
-    orphans_.end_all(groups_);
+    orphans_.end_all();
     outputs_.finish();
     return result_;
   }
@@ -77,7 +77,6 @@ class Launcher {
       poller_.add(process.errors, id_of(rank, kErrors));
       outputs_.add(rank, std::move(process.output), std::move(process.errors));
     }
-    groups_.push_back(process.pid);
     running_.push_back(std::move(process));
   }
 
@@ -173,7 +172,6 @@ class Launcher {
   RankOutputs outputs_;
   Orphans orphans_;
   std::vector<RankProcess> running_;
-  std::vector<pid_t> groups_;
   LaunchResult result_;
   int next_signal_ = 0;
   std::optional<Deadline> next_step_at_;

@@ -132,6 +132,8 @@ RankProcess start_process(int rank, const ProcessOptions& options) {
 }
 
 ProcessEnd take_end(const RankProcess& process) {
+  // Before it is reaped: from then on the group's number may be another's.
+  ::kill(-process.pid, SIGKILL);
   int status = 0;
   pid_t ended = 0;
   do {

@@ -42,7 +42,7 @@ struct ProcessEnd {
   std::string text() const;
 };
 
-/// Takes the exit status of a process that has ended.
+/// Takes the exit status of a process that has ended, and kills what it has left in its group.
 ///
 /// Errors   kIo where the system does not tell it.
 ProcessEnd take_end(const RankProcess& process);
