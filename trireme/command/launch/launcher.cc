@@ -38,6 +38,7 @@ class Launcher {
  public:
   explicit Launcher(const LaunchOptions& options)
       : options_(options), orphans_(options.adopts_orphans) {
+    running_.reserve(static_cast<std::size_t>(options.num_ranks));
     poller_.add(signals_.descriptor(), kSignals);
   }
 
@@ -66,18 +67,19 @@ class Launcher {
                                     "TRIREME_LAUNCHER_PID=" + std::to_string(::getpid())};
     own.push_back(options_.token_file.empty() ? "TRIREME_TOKEN=" + secret_
                                               : "TRIREME_TOKEN_FILE=" + options_.token_file);
-    RankProcess process = start_process(
+    // At once among those that are ended, whatever fails from here on.
+    running_.push_back(start_process(
         rank, {.program = options_.program,
                .words = options_.words,
                .variables = environment_with(own, {"TRIREME_TOKEN", "TRIREME_TOKEN_FILE"}),
-               .captures_output = options_.prefixes_lines});
+               .captures_output = options_.prefixes_lines}));
+    RankProcess& process = running_.back();
     poller_.add(process.ended, id_of(rank, kEnd));
     if (options_.prefixes_lines) {
       poller_.add(process.output, id_of(rank, kOutput));
       poller_.add(process.errors, id_of(rank, kErrors));
       outputs_.add(rank, std::move(process.output), std::move(process.errors));
     }
-    running_.push_back(std::move(process));
   }
 
   void serve(Deadline until) {

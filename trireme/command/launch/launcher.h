@@ -42,7 +42,8 @@ struct LaunchResult {
 /// counts as first. Ranks die with the calling thread.
 ///
 /// Errors   kInvalidArgument where the program cannot be executed or a number is out of range; kIo,
-///          kResourceExhausted. No rank runs then.
+///          kResourceExhausted. No rank runs then. kTimeout where the system does not end one that
+///          was killed.
 /// Threads  one call in a process at a time: it takes the process's signals.
 LaunchResult launch(const LaunchOptions& options);
 

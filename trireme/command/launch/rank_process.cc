@@ -107,6 +107,7 @@ RankProcess start_process(int rank, const ProcessOptions& options) {
     output = make_pipe();
     errors = make_pipe();
     null = Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!null.is_open()) throw_system_error("open", "/dev/null", errno);
     set_nonblocking(output.reading);
     set_nonblocking(errors.reading);
   }
