@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -75,6 +76,19 @@ class Launched {
     read_until([] { return false; });
     int status = 0;
     ::waitpid(std::exchange(pid_, 0), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+
+  /// Exit code, as above, of one whose outputs nobody takes; nothing where it does not end within
+  /// `time`.
+  std::optional<int> wait_without_reading(std::chrono::milliseconds time) {
+    const auto deadline = Clock::now() + time;
+    int status = 0;
+    while (::waitpid(pid_, &status, WNOHANG) == 0) {
+      if (Clock::now() >= deadline) return std::nullopt;
+      ::usleep(5'000);
+    }
+    pid_ = 0;
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
 
@@ -197,6 +211,30 @@ TEST(Launch, AFailureCountsWhereSigchldIsIgnored) {
   ::signal(SIGCHLD, SIG_IGN);
   EXPECT_NO_THROW(launch({.program = "true", .words = {"true"}}));
   EXPECT_EQ(::signal(SIGCHLD, SIG_DFL), SIG_IGN);
+}
+
+TEST(Launch, ARanksLastWordsComeBeforeItsFailure) {
+  Launched launched(shell(1, "echo broken >&2; exit 3"));
+  EXPECT_EQ(launched.wait(), 3);
+  EXPECT_EQ(launched.err(),
+            "[0] broken\ntrireme: rank 0 failed: its process ended with exit code 3\n");
+}
+
+// As under `less`, whose user reads on later.
+TEST(Launch, HearsSignalsWhileNobodyTakesItsOutput) {
+  Launched launched(shell(2, "echo ready $TRIREME_RANK; exec yes 'to nobody'"));
+  launched.wait_for("ready 0");
+  launched.wait_for("ready 1");
+  ::usleep(200'000);  // all pipes are full
+  ASSERT_EQ(::kill(launched.pid(), SIGTERM), 0);
+  EXPECT_EQ(launched.wait_without_reading(3s), 128 + SIGTERM);
+}
+
+TEST(Launch, WaitsForWhoTakesItsOutputLate) {
+  Launched launched(shell(1, "yes 'all of it' | head -n 100000"));
+  EXPECT_EQ(launched.wait_without_reading(500ms), std::nullopt);
+  EXPECT_EQ(launched.wait(), 0);
+  EXPECT_EQ(std::count(launched.out().begin(), launched.out().end(), '\n'), 100'000);
 }
 
 TEST(Launch, ASignalIsNamed) {

@@ -41,6 +41,9 @@ struct LaunchResult {
 /// run on after `grace` are ended. Of several that are found ended at once, one that a signal ended
 /// counts as first. Ranks die with the calling thread.
 ///
+/// Returns once somebody has taken the ranks' captured outputs; after a signal to end it waits for
+/// no reader that takes nothing.
+///
 /// Errors   kInvalidArgument where the program cannot be executed or a number is out of range; kIo,
 ///          kResourceExhausted. No rank runs then. kTimeout where the system does not end one that
 ///          was killed.
