@@ -144,9 +144,11 @@ TEST(Environment, NumbersOfRanksAreNumbers) {
               "environment variable WORLD_SIZE: '" + text + "' is no number from 0 to 1048576");
   }
   EXPECT_EQ(refusal(with(variables_by_hand(), "MASTER_PORT", "65536")),
-            "environment variable MASTER_PORT: '65536' is no number from 0 to 65535");
+            "environment variable MASTER_PORT: '65536' is no number from 1 to 65535");
   EXPECT_EQ(refusal(with(own_variables(), "TRIREME_STORE_PORT", "http")),
-            "environment variable TRIREME_STORE_PORT: 'http' is no number from 0 to 65535");
+            "environment variable TRIREME_STORE_PORT: 'http' is no number from 1 to 65535");
+  EXPECT_EQ(refusal(with(own_variables(), "TRIREME_STORE_PORT", "0")),
+            "environment variable TRIREME_STORE_PORT: '0' is no number from 1 to 65535");
 }
 
 TEST(Environment, RanksCountFromZero) {

@@ -150,9 +150,12 @@ TEST(Launchers, ContradictionsAreNamed) {
               HasSubstr("TRIREME_TOKEN and TRIREME_TOKEN_FILE are both set"));
   EXPECT_THAT(refusal_of(plus(kIndexed, {{"TRIREME_HOST", "a"}, {"TRIREME_INTERFACE", "b"}})),
               HasSubstr("TRIREME_HOST and TRIREME_INTERFACE are both set"));
-  EXPECT_THAT(refusal_of(plus(kSrun, {{"TRIREME_STORE", "host"}})), HasSubstr("no HOST:PORT"));
-  EXPECT_THAT(refusal_of(plus(kSrun, {{"TRIREME_STORE", "host:99999"}})),
-              HasSubstr("'99999' is no number from 0 to 65535"));
+  for (const char* text : {"host", "host:99999", "host:0", "[::1:4000"}) {
+    EXPECT_THAT(refusal_of(plus(kSrun, {{"TRIREME_STORE", text}})),
+                HasSubstr("TRIREME_STORE: '" + std::string(text) + "' is no address"));
+  }
+  EXPECT_THAT(refusal_of(plus(kPod, {{"PET_MASTER_PORT", "0"}})),
+              HasSubstr("'0' is no number from 1 to 65535"));
 }
 
 TEST(Launchers, ReadsListsOfHosts) {

@@ -318,16 +318,5 @@ TEST(Store, ALossIsToldToWhoCanHearIt) {
             "rank 2 is lost: its connection closed");
 }
 
-TEST(Address, TextForm) {
-  for (const char* text : {"127.0.0.1:4000", "[::1]:1", "host.example:0"}) {
-    EXPECT_EQ(to_text(parse_address(text)), text);
-  }
-  EXPECT_EQ(parse_address("[::1]:1").host, "::1");
-  for (const char* text : {"", "host", "host:", ":1", "host:70000", "host:-1", "host:1x"}) {
-    EXPECT_EQ(error_of_call([&] { parse_address(text); }).kind(), ErrorKind::kInvalidArgument)
-        << text;
-  }
-}
-
 }  // namespace
 }  // namespace trireme::transport::test

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <memory>
 #include <system_error>
@@ -84,31 +83,6 @@ std::optional<std::size_t> transferred(ssize_t count, const std::string& action)
 }
 
 }  // namespace
-
-std::string to_text(const Address& address) {
-  const bool is_v6 = address.host.find(':') != std::string::npos;
-  const std::string host = is_v6 ? "[" + address.host + "]" : address.host;
-  return host + ":" + std::to_string(address.port);
-}
-
-Address parse_address(const std::string& text) {
-  const std::size_t colon = text.rfind(':');
-  int port = -1;
-  if (colon != std::string::npos) {
-    const char* end = text.data() + text.size();
-    const auto [stop, code] = std::from_chars(text.data() + colon + 1, end, port);
-    if (code != std::errc() || stop != end) port = -1;
-  }
-  if (colon == 0 || port < 0 || port > 65'535) {
-    throw Error(ErrorKind::kInvalidArgument,
-                "'" + text + "' is no address; write HOST:PORT, as 127.0.0.1:4000");
-  }
-  std::string host = text.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
-    host = host.substr(1, host.size() - 2);
-  }
-  return {host, port};
-}
 
 Descriptor listen_on(const Address& address) {
   const AddressList list = resolve(address, AI_PASSIVE);

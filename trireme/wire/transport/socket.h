@@ -8,21 +8,14 @@
 #include <string>
 #include <utility>
 
+#include "trireme/base/address.h"
 #include "trireme/base/descriptor.h"
 
 namespace trireme::transport {
 
-/// A TCP address; the host as a name or in numbers.
-struct Address {
-  std::string host = "127.0.0.1";
-  int port = 0;  ///< 0: to listen on any free one.
-};
-
-/// `127.0.0.1:4000`, `[::1]:4000`.
-std::string to_text(const Address& address);
-
-/// Inverse of `to_text`; kInvalidArgument, naming the text, where it is none.
-Address parse_address(const std::string& text);
+using trireme::Address;
+using trireme::parse_address;
+using trireme::to_text;
 
 using Deadline = std::chrono::steady_clock::time_point;
 
