@@ -133,6 +133,21 @@ TEST(Store, GoodbyeIsNoLoss) {
   EXPECT_EQ(a.get("key", 20s), "value");
 }
 
+// As trireme doctor does, which somebody may interrupt.
+TEST(Store, AnObserverThatGoesAwayIsNoLoss) {
+  const TestStore server;
+  TestClient a(server.address(), 0);
+  {
+    TestClient observer(server.address(), kObserver);
+    observer.check();
+    const Error error = error_of_call([&] { observer.get("nothing", 5ms); });
+    EXPECT_FALSE(error.context().rank.has_value());
+  }
+  TestClient(server.address(), kObserver).shutdown();
+  EXPECT_EQ(error_of_call([&] { a.get("key", 50ms); }).kind(), ErrorKind::kTimeout);
+  a.check();
+}
+
 TEST(Store, TheOwnerMaySayWhoIsLost) {
   TestStore server;
   TestClient a(server.address(), 0);
@@ -250,7 +265,7 @@ TEST(Store, GarbageEndsItsConnectionOnly) {
       is_closed_after(server.address(), std::as_bytes(std::span("GET / HTTP/1.1\r\n\r\n"))));
   EXPECT_TRUE(is_closed_after(server.address(), to_bytes({.verb = StoreVerb::kGet, .key = "key"})));
   EXPECT_TRUE(
-      is_closed_after(server.address(), to_bytes({.verb = StoreVerb::kHello, .number = -1})));
+      is_closed_after(server.address(), to_bytes({.verb = StoreVerb::kHello, .number = -2})));
   client.check();
   client.set("key", "value");
   EXPECT_EQ(client.get("key", 20s), "value");

@@ -56,6 +56,7 @@ class StoreServer {
 /// Threads  caller-synchronised. All calls block.
 class StoreClient {
  public:
+  /// rank     or kObserver.
   /// policy   its deadline is also that of each call but `get` and `get_many`.
   /// Errors   those of `connect_to`; kInvalidArgument where the server has another token.
   StoreClient(const Address& address, int rank, const ConnectPolicy& policy, Token token);
@@ -111,6 +112,7 @@ class StoreClient {
   StoreMessage receive(Deadline deadline);
   [[noreturn]] void fail_store_lost();
   Deadline usual_deadline() const;
+  ErrorContext place() const;
 
   const Address address_;
   const int rank_;

@@ -46,6 +46,11 @@ void StoreClient::connect() {
 
 Deadline StoreClient::usual_deadline() const { return Clock::now() + policy_.deadline; }
 
+/// Of errors.
+ErrorContext StoreClient::place() const {
+  return rank_ == kObserver ? ErrorContext{} : ErrorContext{.rank = rank_};
+}
+
 void StoreClient::set(std::string_view key, std::string_view value) {
   check_size("value", value.size(), kMaxStoreValue);
   request({.verb = StoreVerb::kSet, .key = std::string(key), .value = std::string(value)},
@@ -84,7 +89,7 @@ std::vector<std::string> StoreClient::get_many(std::span<const std::string> keys
                  (absent.empty() ? "" : ", '" + absent.front() + "' the first,") +
                  " in the store at " + to_text(address_) + " within " +
                  std::to_string(deadline.count()) + " ms");
-  throw Error(late.add({.rank = rank_}));
+  throw Error(late.add(place()));
 }
 
 std::vector<std::string> StoreClient::missing(std::span<const std::string> keys) {
@@ -107,7 +112,7 @@ std::string StoreClient::get(std::string_view key, std::chrono::milliseconds dea
   Error late(ErrorKind::kTimeout, "nobody has set '" + std::string(key) + "' in the store at " +
                                       to_text(address_) + " within " +
                                       std::to_string(deadline.count()) + " ms");
-  throw Error(late.add({.rank = rank_}));
+  throw Error(late.add(place()));
 }
 
 std::int64_t StoreClient::add(std::string_view key, std::int64_t number) {
@@ -137,7 +142,7 @@ std::string StoreClient::request(StoreMessage message, Deadline deadline) {
   while (answer.id != message.id) answer = receive(deadline);  // of a get that timed out
   if (answer.verb == StoreVerb::kValue) return std::move(answer.value);
   Error error = error_of(answer);
-  throw Error(error.add({.rank = rank_}));
+  throw Error(error.add(place()));
 }
 
 void StoreClient::send(const StoreMessage& message, Deadline deadline) {
@@ -156,7 +161,7 @@ StoreMessage StoreClient::receive(Deadline deadline) {
     if (auto message = take_store_message(received_)) return std::move(*message);
     if (!wait_readable(socket_, deadline)) {
       Error late(ErrorKind::kTimeout, "the store at " + to_text(address_) + " does not answer");
-      throw Error(late.add({.rank = rank_}));
+      throw Error(late.add(place()));
     }
     std::array<std::byte, 64 * 1024> buffer;
     const auto count = read_some(socket_, buffer);
@@ -171,7 +176,7 @@ void StoreClient::fail_store_lost() {
   Error lost(ErrorKind::kPeerLost,
              "the store at " + to_text(address_) +
                  " is lost: the process that serves it (rank 0 or the launcher) has ended");
-  throw Error(lost.add({.rank = rank_}));
+  throw Error(lost.add(place()));
 }
 
 }  // namespace trireme::transport

@@ -32,7 +32,7 @@ struct Client {
   Descriptor socket;
   std::vector<std::byte> received;
   std::vector<std::byte> to_send;
-  std::optional<int> rank;  ///< Since its hello.
+  std::optional<int> rank;  ///< Since its hello; or kObserver.
   bool has_said_goodbye = false;
   std::optional<Waiting> waiting;
   Poller::Interest interest;
@@ -165,7 +165,8 @@ class StoreServer::Service {
     while (found != clients_.end()) {
       auto node = clients_.extract(found);
       Client& client = node.mapped();
-      if (client.rank && !client.has_said_goodbye) lose(*client.rank, *client.why_broken);
+      const bool is_rank = client.rank && *client.rank != kObserver;
+      if (is_rank && !client.has_said_goodbye) lose(*client.rank, *client.why_broken);
       attempt(client, [&] { poller_.remove(client.socket); });
       found = std::find_if(clients_.begin(), clients_.end(), is_broken);
     }
@@ -211,7 +212,7 @@ class StoreServer::Service {
   }
 
   void hello(Client& client, const StoreMessage& message) {
-    if (message.number < 0 || message.number > std::numeric_limits<int>::max()) {
+    if (message.number < kObserver || message.number > std::numeric_limits<int>::max()) {
       refuse_bytes("there is no rank " + std::to_string(message.number));
     }
     client.rank = static_cast<int>(message.number);
