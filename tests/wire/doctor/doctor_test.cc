@@ -84,6 +84,15 @@ TEST(Doctor, SeesThatARankIsLost) {
   EXPECT_THAT(finding.found, HasSubstr("rank 3 is lost: it was killed"));
 }
 
+TEST(Doctor, PrintsAllOfALongFinding) {
+  const std::string text = to_text(std::vector<Finding>{
+      {"addresses", Verdict::kGood, std::string(3000, 'x'), ""},
+      {"a topic of more than twenty letters", Verdict::kBroken, "no", "repair it"}});
+  EXPECT_EQ(text, "addresses             good    " + std::string(3000, 'x') +
+                      "\na topic of more than twenty letters  broken  no\nwhat to do\n"
+                      "  a topic of more than twenty letters: repair it\n");
+}
+
 class DoctorOfPeers : public testing::TestWithParam<transport::test::Backend> {};
 
 TEST_P(DoctorOfPeers, MeasuresFromRank0) {
