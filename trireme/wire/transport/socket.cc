@@ -62,16 +62,31 @@ bool wait_for_events(const Descriptor& socket, short events, Deadline deadline) 
   }
 }
 
+sockaddr_storage name_of(const Descriptor& socket, decltype(&getsockname) ask) {
+  sockaddr_storage name{};
+  socklen_t size = sizeof(name);
+  ask(socket.number(), reinterpret_cast<sockaddr*>(&name), &size);
+  return name;
+}
+
+/// Who tries again and again to connect to a free port of its own host is once given that port for
+/// its own side: TCP then connects the two sides of one socket.
+bool is_connected_to_itself(const Descriptor& socket) {
+  const sockaddr_storage own = name_of(socket, getsockname);
+  const sockaddr_storage other = name_of(socket, getpeername);
+  return std::memcmp(&own, &other, sizeof(own)) == 0;
+}
+
 /// One try; the error code, 0 where it is connected.
 int try_connect(Descriptor& socket, const addrinfo& info, Deadline deadline) {
   socket = open_socket(info);
-  if (::connect(socket.number(), info.ai_addr, info.ai_addrlen) == 0) return 0;
-  if (errno != EINPROGRESS) return errno;
-  if (!wait_writable(socket, deadline)) return ETIMEDOUT;
-  int code = 0;
-  socklen_t size = sizeof(code);
-  getsockopt(socket.number(), SOL_SOCKET, SO_ERROR, &code, &size);
-  return code;
+  int code = ::connect(socket.number(), info.ai_addr, info.ai_addrlen) == 0 ? 0 : errno;
+  if (code == EINPROGRESS) {
+    if (!wait_writable(socket, deadline)) return ETIMEDOUT;
+    socklen_t size = sizeof(code);
+    getsockopt(socket.number(), SOL_SOCKET, SO_ERROR, &code, &size);
+  }
+  return code == 0 && is_connected_to_itself(socket) ? ECONNREFUSED : code;
 }
 
 /// What read and write have in common.
