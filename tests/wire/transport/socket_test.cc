@@ -4,9 +4,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <future>
 #include <string>
+#include <vector>
 
 #include "tests/wire/transport/ranks.h"
 
@@ -37,6 +39,44 @@ TEST(Connect, NobodyConnectsToItself) {
       error_of_call([&] { connect_to({"127.0.0.1", free_port()}, without_pauses); });
   EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
   EXPECT_THAT(error.message(), HasSubstr("Connection refused"));
+}
+
+// Asked for again until the deadline. No server of names is asked: a part is too long for one.
+TEST(Connect, AHostMayBeKnownLater) {
+  const std::string host(70, 'x');
+  const auto start = Clock::now();
+  const Error error = error_of_call([&] { connect_to({host, 1}, {.deadline = 100ms}); });
+  EXPECT_GE(Clock::now() - start, 50ms);
+  EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
+  EXPECT_THAT(error.message(), HasSubstr("within 100 ms: no host is called '" + host + "'"));
+}
+
+/// A listener that takes no more connections: a further one is neither accepted nor refused.
+struct FullListener {
+  explicit FullListener(const Address& address) : listener(listen_on(address)) {
+    ::listen(listener.number(), 0);
+    for (int i = 0; i < 2; ++i) {
+      try {
+        waiting.push_back(connect_to(local_address(listener), {.deadline = 50ms}));
+      } catch (const Error&) {  // it is full
+      }
+    }
+  }
+
+  Descriptor listener;
+  std::vector<Descriptor> waiting;
+};
+
+// Else a first address that swallows everything takes the time of the others.
+TEST(Connect, ATryIsBounded) {
+  const FullListener silent({});
+  const Address address = local_address(silent.listener);
+  const ConnectPolicy policy{.deadline = 5s, .longest_try = 50ms};
+  auto connected = std::async(std::launch::async, [&] { return connect_to(address, policy); });
+  EXPECT_EQ(connected.wait_for(200ms), std::future_status::timeout);
+  while (accept_from(silent.listener)) continue;  // the next try gets in
+  EXPECT_EQ(connected.wait_for(600ms), std::future_status::ready);
+  EXPECT_TRUE(connected.get().is_open());
 }
 
 }  // namespace

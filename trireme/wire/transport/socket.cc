@@ -25,18 +25,35 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
-AddressList resolve(const Address& address, int flags) {
+/// The addresses of a host; none, and the code of getaddrinfo, where nobody knows it.
+struct Resolved {
+  AddressList list;
+  int code;
+};
+
+Resolved try_resolve(const Address& address, int flags) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = flags | AI_NUMERICSERV;
   addrinfo* found = nullptr;
   const int code =
       getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
-  if (code != 0) {
-    throw Error(ErrorKind::kInvalidArgument,
-                "no host is called '" + address.host + "': " + gai_strerror(code));
-  }
-  return {found, &freeaddrinfo};
+  return {{found, &freeaddrinfo}, code};
+}
+
+std::string unknown_host(const Address& address, int code) {
+  return "no host is called '" + address.host + "': " + gai_strerror(code);
+}
+
+AddressList resolve(const Address& address, int flags) {
+  Resolved resolved = try_resolve(address, flags);
+  if (resolved.code == 0) return std::move(resolved.list);
+  throw Error(ErrorKind::kInvalidArgument, unknown_host(address, resolved.code));
+}
+
+/// A cluster may start a process before it has published the name of another.
+bool may_be_known_later(int code) {
+  return code == EAI_AGAIN || code == EAI_NONAME || code == EAI_NODATA;
 }
 
 Descriptor open_socket(const addrinfo& info) {
@@ -132,19 +149,25 @@ std::optional<Descriptor> accept_from(const Descriptor& listener) {
 
 Descriptor connect_to(const Address& address, const ConnectPolicy& policy) {
   const Deadline deadline = Clock::now() + policy.deadline;
-  const AddressList list = resolve(address, 0);
   std::chrono::milliseconds pause = policy.first_pause;
   while (true) {
-    int code = 0;
-    for (const addrinfo* info = list.get(); info != nullptr; info = info->ai_next) {
+    std::string problem;
+    const Resolved host = try_resolve(address, 0);  // anew: its address may change
+    if (host.code != 0) {
+      problem = unknown_host(address, host.code);
+      if (!may_be_known_later(host.code)) throw Error(ErrorKind::kInvalidArgument, problem);
+    }
+    for (const addrinfo* info = host.list.get(); info != nullptr; info = info->ai_next) {
       Descriptor socket;
-      code = try_connect(socket, *info, deadline);
+      const Deadline end = std::min(deadline, Clock::now() + policy.longest_try);
+      const int code = try_connect(socket, *info, end);
       if (code == 0) return socket;
+      problem = std::generic_category().message(code);
     }
     if (Clock::now() + pause >= deadline) {
       throw Error(ErrorKind::kTimeout, "cannot connect to " + to_text(address) + " within " +
                                            std::to_string(policy.deadline.count()) +
-                                           " ms: " + std::generic_category().message(code));
+                                           " ms: " + problem);
     }
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, policy.longest_pause);

@@ -19,9 +19,11 @@ using trireme::to_text;
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-/// When a connection is tried again that was refused or timed out: after pauses that double.
+/// When a connection is tried again that was refused or timed out, or whose host nobody knows yet:
+/// after pauses that double.
 struct ConnectPolicy {
-  std::chrono::milliseconds deadline{30'000};  ///< No try after that: kTimeout.
+  std::chrono::milliseconds deadline{30'000};    ///< No try after that: kTimeout.
+  std::chrono::milliseconds longest_try{2'000};  ///< With one of the host's addresses.
   std::chrono::milliseconds first_pause{5};
   std::chrono::milliseconds longest_pause{200};
 };
@@ -37,7 +39,8 @@ Descriptor listen_on(const Address& address);
 /// or system is out of descriptors.
 std::optional<Descriptor> accept_from(const Descriptor& listener);
 
-/// Errors   kTimeout; kInvalidArgument for a host that nobody knows.
+/// Errors   kTimeout, also where nobody knew the host until then; kInvalidArgument where its name
+///          cannot be one.
 Descriptor connect_to(const Address& address, const ConnectPolicy& policy);
 
 /// Local side of a connection or listener, in numbers.
