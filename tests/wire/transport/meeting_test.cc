@@ -84,6 +84,32 @@ TEST(Meeting, AtAnAddressWithAToken) {
                                      .token = "0123456789abcdef"}));
 }
 
+// As on hosts whose own name is 127.0.1.1 to them. This one has many addresses too: 127.x.x.x.
+TEST(Meeting, Rank0ListensOnAllAddressesOfItsHost) {
+  const std::string name(70, 'x');  // which it does not know at all
+  const int port = local_address(listen_on({})).port;
+  const Meeting meeting = meet({.launcher = Launcher::kSlurm,
+                                .rank = 0,
+                                .world_size = 2,
+                                .store_host = name,
+                                .store_port = port,
+                                .token = "0123456789abcdef"},
+                               Clock::now() + 10s, Logger(LogLevel::kOff));
+  EXPECT_EQ(meeting.store.host, name);
+  for (const char* host : {"127.0.0.1", "127.0.0.2"}) {
+    StoreClient client({host, port}, 1, {.deadline = 2s}, meeting.token);
+    client.shutdown();
+  }
+}
+
+TEST(Meeting, OnOneHostNobodyElseIsHeard) {
+  const int port = local_address(listen_on({})).port;
+  const Meeting meeting =
+      meet({.launcher = Launcher::kSlurm, .store_host = "localhost", .store_port = port},
+           Clock::now() + 10s, Logger(LogLevel::kOff));
+  EXPECT_TRUE(is_loopback(meeting.server->address().host));
+}
+
 TEST(Interfaces, AreKnownByNameAndAddress) {
   EXPECT_EQ(host_of_interface("lo"), "127.0.0.1");
   EXPECT_EQ(interface_of_host("127.0.0.1"), "interface lo");

@@ -69,6 +69,25 @@ void set_option(const Descriptor& socket, int level, int option, int value) {
   }
 }
 
+void bind_and_listen(const Descriptor& socket, const addrinfo& info, const Address& address) {
+  set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1);  // a port of a program that has just ended
+  if (::bind(socket.number(), info.ai_addr, info.ai_addrlen) == 0 &&
+      ::listen(socket.number(), SOMAXCONN) == 0) {
+    return;
+  }
+  const int code = errno;
+  if (code == EADDRINUSE) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "cannot listen on " + to_text(address) +
+                    ": another program uses this port; give another one, or 0 for any");
+  }
+  if (code == EADDRNOTAVAIL) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "cannot listen on " + to_text(address) + ": not an address of this host");
+  }
+  throw_system_error("listen on " + to_text(address), code);
+}
+
 bool wait_for_events(const Descriptor& socket, short events, Deadline deadline) {
   pollfd entry{.fd = socket.number(), .events = events, .revents = 0};
   while (true) {
@@ -119,21 +138,17 @@ std::optional<std::size_t> transferred(ssize_t count, const std::string& action)
 Descriptor listen_on(const Address& address) {
   const AddressList list = resolve(address, AI_PASSIVE);
   Descriptor socket = open_socket(*list);
-  set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1);  // a port of a program that has just ended
-  if (::bind(socket.number(), list->ai_addr, list->ai_addrlen) != 0 ||
-      ::listen(socket.number(), SOMAXCONN) != 0) {
-    const int code = errno;
-    if (code == EADDRINUSE) {
-      throw Error(ErrorKind::kInvalidArgument,
-                  "cannot listen on " + to_text(address) +
-                      ": another program uses this port; give another one, or 0 for any");
-    }
-    if (code == EADDRNOTAVAIL) {
-      throw Error(ErrorKind::kInvalidArgument,
-                  "cannot listen on " + to_text(address) + ": not an address of this host");
-    }
-    throw_system_error("listen on " + to_text(address), code);
-  }
+  bind_and_listen(socket, *list, address);
+  return socket;
+}
+
+Descriptor listen_on_all(int port) {
+  const Address any{.host = "::", .port = port};
+  const AddressList list = resolve(any, AI_PASSIVE | AI_NUMERICHOST);
+  Descriptor socket(::socket(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket.is_open()) return listen_on({.host = "0.0.0.0", .port = port});  // without IPv6
+  set_option(socket, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  bind_and_listen(socket, *list, any);
   return socket;
 }
 

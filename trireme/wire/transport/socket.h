@@ -35,6 +35,9 @@ struct ConnectPolicy {
 ///          is not of this host.
 Descriptor listen_on(const Address& address);
 
+/// On all addresses of this host, IPv4 and IPv6. Errors as above.
+Descriptor listen_on_all(int port);
+
 /// The next waiting connection; nothing where there is none. kResourceExhausted where the process
 /// or system is out of descriptors.
 std::optional<Descriptor> accept_from(const Descriptor& listener);
