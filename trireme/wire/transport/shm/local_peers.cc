@@ -111,6 +111,12 @@ void LocalPeers::read_parcels(int peer) {
     if (count == 0 || (count < 0 && is_end_of_connection(errno))) throw lost_local(peer);
     if (count < 0) throw_system_error("receive shared memory", errno);
     Descriptor file = envelope.take_attached();
+    if (!file.is_open() && (envelope.message().msg_flags & MSG_CTRUNC) != 0) {
+      Error full(ErrorKind::kResourceExhausted, "no descriptor is left for shared memory of rank " +
+                                                    std::to_string(peer) +
+                                                    "; raise the limit (ulimit -n)");
+      throw Error(full.add({.peer = peer}));
+    }
     if (count != sizeof(Label) || !file.is_open()) {
       throw Error(ErrorKind::kCorruptData,
                   "rank " + std::to_string(peer) + " sent no shared memory where it should have");

@@ -37,7 +37,9 @@ class LocalPeers {
 
   /// The next memory of that tag from the peer; nothing where none has come within `time`.
   ///
-  /// Errors   kPeerLost where it has ended, kCorruptData, and those of SharedMemory::open.
+  /// Errors   kPeerLost where it has ended; kResourceExhausted where this process has no descriptor
+  ///          left: what was handed over is lost then; kCorruptData, and those of
+  ///          SharedMemory::open.
   std::optional<SharedMemory> take(int peer, Tag tag, std::chrono::milliseconds time);
 
  private:
