@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <future>
@@ -12,6 +13,7 @@
 #include "tests/wire/transport/ranks.h"
 #include "tests/wire/transport/stores.h"
 #include "trireme/wire/transport/interfaces.h"
+#include "trireme/wire/transport/shm/local_socket.h"
 #include "trireme/wire/transport/tcp/world.h"
 
 namespace trireme::transport::test {
@@ -38,6 +40,22 @@ TEST(Announcement, ASecondOneIsRefused) {
   const Error error = error_of_call([] { const Announcement second(own_job("a"), "y"); });
   EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
   EXPECT_THAT(error.message(), HasSubstr("rank 0 started twice?"));
+}
+
+// With the last descriptor somebody asks; when there are some again, it is told.
+TEST(Announcement, OutlivesAWantOfDescriptors) {
+  const Announcement announcement(own_job("a"), "127.0.0.1:1");
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const auto next = static_cast<rlim_t>(Descriptor(::dup(0)).number());
+  const rlimit one_more{.rlim_cur = next + 1, .rlim_max = limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &one_more), 0);
+  const Descriptor asking =
+      internal::try_connect_locally("trireme/" + std::to_string(::getuid()) + "/" + own_job("a"));
+  EXPECT_FALSE(wait_readable(asking, Clock::now() + 100ms));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_TRUE(wait_readable(asking, Clock::now() + 5s));
+  EXPECT_EQ(find_announcement(own_job("a"), Clock::now() + 5s), "127.0.0.1:1");
 }
 
 TEST(Announcement, ItsAbsenceIsNamed) {
