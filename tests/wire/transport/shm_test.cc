@@ -16,9 +16,12 @@
 #include <new>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "tests/base/error_of.h"
+#include "tests/wire/transport/stores.h"
 #include "trireme/base/error.h"
+#include "trireme/wire/transport/shm/local_mesh.h"
 #include "trireme/wire/transport/shm/local_peers.h"
 #include "trireme/wire/transport/shm/shared_memory.h"
 #include "trireme/wire/transport/shm/signal.h"
@@ -94,6 +97,21 @@ TEST(SharedMemory, IsMadeUnderATimersSignals) {
   ::setitimer(ITIMER_REAL, &none, nullptr);
   ::sigaction(SIGALRM, &old_action, nullptr);
   EXPECT_FALSE(error.has_value()) << error->what();
+}
+
+// As of two containers that share the host's network: they could not hand each other memory.
+TEST(LocalMesh, ARankOfAnotherUserIsOnAnotherHost) {
+  const test::TestStore server;
+  test::TestClient store(server.address(), 0);
+  internal::LocalMesh mesh(
+      {.store = store, .rank = 0, .deadline = std::chrono::steady_clock::now() + 300ms});
+  const std::string own = mesh.publication();
+  const std::string user = "/" + std::to_string(::getuid()) + " ";
+  const std::size_t place = own.find(user);
+  ASSERT_NE(place, std::string::npos) << own;
+  std::string other = own;
+  other.replace(place, user.size(), "/" + std::to_string(::getuid() + 1) + " ");
+  EXPECT_EQ(mesh.connect(1, std::vector{own, other, std::string("unknown name")}).size(), 0U);
 }
 
 // The bytes come without the descriptor then.

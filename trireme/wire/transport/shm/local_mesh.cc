@@ -22,6 +22,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
+constexpr std::string_view kUnknownHost = "unknown";
+
 constexpr milliseconds kLook{50};  // how often the store is asked who is lost
 
 /// What a rank says first on a connection.
@@ -30,21 +32,30 @@ struct Introduction {
   std::int64_t rank;
 };
 
-/// The same text in all processes that reach each other's abstract sockets, and in no others.
+/// As the system names it; empty where it does not.
+std::string namespace_of(const std::string& kind) {
+  std::array<char, 64> name{};
+  const std::string path = "/proc/thread-self/ns/" + kind;
+  return ::readlink(path.c_str(), name.data(), name.size() - 1) > 0 ? name.data() : "";
+}
+
+/// The same text in all processes that reach each other's abstract sockets and are let in there,
+/// which is for one user only, and in no others.
 std::string this_host() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  std::array<char, 64> space{};
-  const ssize_t count = ::readlink("/proc/thread-self/ns/net", space.data(), space.size() - 1);
-  if (boot.empty() || count <= 0) return "unknown";
-  return boot + "/" + space.data();
+  const std::string network = namespace_of("net");
+  const std::string users = namespace_of("user");
+  if (boot.empty() || network.empty() || users.empty()) return std::string(kUnknownHost);
+  return boot + "/" + network + "/" + users + "/" + std::to_string(::getuid());
 }
 
 }  // namespace
 
 LocalMesh::LocalMesh(const LocalMeshOptions& options) : options_(options) {
   if (options_.shares_memory) listener_ = listen_locally();
-  publication_ = listener_.is_open() ? this_host() + " " + name_of(listener_) : "none ";
+  publication_ = listener_.is_open() ? this_host() + " " + name_of(listener_)
+                                     : std::string(kUnknownHost) + " ";
 }
 
 std::map<int, Descriptor> LocalMesh::connect(std::uint64_t world_id,
@@ -61,6 +72,7 @@ std::map<int, Descriptor> LocalMesh::connect(std::uint64_t world_id,
 
 void LocalMesh::find_others(std::span<const std::string> publications) {
   const std::string host = publication_.substr(0, publication_.find(' '));
+  if (host == kUnknownHost) return;
   for (std::size_t rank = 0; rank < publications.size(); ++rank) {
     const std::string& text = publications[rank];
     const std::size_t space = text.find(' ');

@@ -23,9 +23,9 @@ struct LocalMeshOptions {
 ///
 ///     publication of a rank:  <host> <name of an abstract Unix socket>
 ///
-/// Two ranks are on one host where they say the same host, which holds the boot's id and the
-/// network namespace. Whoever connects must be of the same user, prove that it belongs to the job
-/// (gate.h) and know the world's id; others are turned away.
+/// Two ranks are on one host where they say the same host, which holds the boot's id, the network
+/// namespace and the user; `unknown` is no host. Whoever connects must be of the same user, prove
+/// that it belongs to the job (gate.h) and know the world's id; others are turned away.
 ///
 /// Threads  caller-synchronised.
 class LocalMesh {
