@@ -31,17 +31,19 @@ StoreClient::StoreClient(const Address& address, int rank, const ConnectPolicy& 
 }
 
 void StoreClient::connect() {
-  constexpr int kTries = 3;  // a server that is ending, or full of strangers, closes a connection
   const Deadline deadline = usual_deadline();
   const std::string server = "the store at " + to_text(address_);
-  for (int i = 0; i < kTries; ++i) {
+  const auto connect_once = [&] {
     ConnectPolicy rest = policy_;
     rest.deadline = std::chrono::milliseconds(poll_timeout(deadline));
-    socket_ = connect_to(address_, rest);
-    set_options_of_connection(socket_);
-    if (enter(socket_, token_, "store", server, wait_until(deadline, server))) return;
-  }
-  fail_store_lost();
+    Descriptor socket = connect_to(address_, rest);
+    set_options_of_connection(socket);
+    return socket;
+  };
+  std::optional<Descriptor> socket =
+      enter_with_retries(connect_once, token_, "store", server, wait_until(deadline, server));
+  if (!socket) fail_store_lost();
+  socket_ = std::move(*socket);
 }
 
 Deadline StoreClient::usual_deadline() const { return Clock::now() + policy_.deadline; }

@@ -15,6 +15,7 @@
 #include "trireme/wire/transport/failure.h"
 #include "trireme/wire/transport/gate.h"
 #include "trireme/wire/transport/shm/local_socket.h"
+#include "trireme/wire/transport/watch.h"
 
 namespace trireme::transport::internal {
 namespace {
@@ -84,22 +85,21 @@ void LocalMesh::find_others(std::span<const std::string> publications) {
 }
 
 Descriptor LocalMesh::open_connection(int rank, const std::string& name) const {
-  constexpr int kTries = 3;  // a rank to which too many strangers have come closes a connection
-  for (int i = 0; i < kTries; ++i) {
-    Descriptor socket = try_connect_locally(name);
-    while (!socket.is_open()) {
-      check_in_time();
-      std::this_thread::sleep_for(milliseconds(1));
-      socket = try_connect_locally(name);
-    }
-    if (enter(socket, options_.store.token(), "memory",
-              "rank " + std::to_string(rank) + " of this host",
-              [this](const Descriptor& waiting) { wait_for_answer(waiting); })) {
-      return socket;
-    }
-  }
+  std::optional<Descriptor> socket =
+      enter_with_retries([&] { return connect_once(name); }, options_.store.token(), "memory",
+                         "rank " + std::to_string(rank) + " of this host",
+                         [this](const Descriptor& waiting) { wait_for_answer(waiting); });
+  if (socket) return std::move(*socket);
   check_in_time();  // the store may know more
   throw lost_rank(rank, "its connection closed");
+}
+
+Descriptor LocalMesh::connect_once(const std::string& name) const {
+  while (true) {
+    if (Descriptor socket = try_connect_locally(name); socket.is_open()) return socket;
+    check_in_time();
+    std::this_thread::sleep_for(milliseconds(1));
+  }
 }
 
 void LocalMesh::connect_to_rank(int rank, const std::string& name) {
@@ -156,12 +156,12 @@ void LocalMesh::wait_for_answer(const Descriptor& socket) const {
 void LocalMesh::check_in_time() const {
   options_.store.check();
   if (Clock::now() < options_.deadline) return;
-  std::string missing;
+  std::vector<int> missing;
   for (const auto& [rank, name] : names_) {
-    if (!sockets_.contains(rank)) missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
+    if (!sockets_.contains(rank)) missing.push_back(rank);
   }
-  Error late(ErrorKind::kTimeout,
-             "rank " + missing + " of this host has not opened its Unix socket in time");
+  Error late(ErrorKind::kTimeout, "no connection in time to the Unix socket of " +
+                                      ranks_text(missing) + " of this host");
   throw Error(late.add({.rank = options_.rank, .operation = "start"}));
 }
 

@@ -49,6 +49,7 @@ class LocalMesh {
   void find_others(std::span<const std::string> publications);
   void connect_to_rank(int rank, const std::string& name);
   Descriptor open_connection(int rank, const std::string& name) const;
+  Descriptor connect_once(const std::string& name) const;
   void accept_others();
   void hear(Descriptor socket);
   void wait_for_answer(const Descriptor& socket) const;

@@ -10,6 +10,7 @@
 #include "trireme/wire/transport/error_form.h"
 #include "trireme/wire/transport/interfaces.h"
 #include "trireme/wire/transport/tcp/frame_writer.h"
+#include "trireme/wire/transport/watch.h"
 
 namespace trireme::transport::internal {
 namespace {
@@ -136,15 +137,12 @@ void Mesh::connect_to_rank(int peer) {
 
 /// A connection on which both sides have proved that they belong to the job.
 Descriptor Mesh::open_connection(int peer) {
-  constexpr int kTries = 3;  // a rank to which too many strangers have come closes a connection
-  for (int i = 0; i < kTries; ++i) {
-    Descriptor socket = connect_once(peer);
-    if (enter(socket, options_.store.token(), "rank", "rank " + std::to_string(peer),
-              [this](const Descriptor& waiting) { wait_for_answer(waiting); })) {
-      return socket;
-    }
-  }
-  fail_lost(peer);
+  std::optional<Descriptor> socket =
+      enter_with_retries([&] { return connect_once(peer); }, options_.store.token(), "rank",
+                         "rank " + std::to_string(peer),
+                         [this](const Descriptor& waiting) { wait_for_answer(waiting); });
+  if (!socket) fail_lost(peer);
+  return std::move(*socket);
 }
 
 void Mesh::wait_for_answer(const Descriptor& socket) {
@@ -267,9 +265,7 @@ void Mesh::check_in_time() {
 }
 
 void Mesh::fail_late(const std::vector<int>& ranks) const {
-  std::string text;
-  for (const int rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
-  Error late(ErrorKind::kTimeout, "not connected to rank " + text + " within " +
+  Error late(ErrorKind::kTimeout, "not connected to " + ranks_text(ranks) + " within " +
                                       std::to_string(options_.deadline.count()) +
                                       " ms; were all ranks started?");
   throw Error(late.add({.rank = options_.rank, .operation = "start"}));
