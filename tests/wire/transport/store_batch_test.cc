@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 #include <string>
+#include <thread>
 
 #include "tests/wire/transport/ranks.h"
 #include "tests/wire/transport/stores.h"
+#include "trireme/wire/transport/gate.h"
 #include "trireme/wire/transport/store.h"
 
 namespace trireme::transport::test {
@@ -116,6 +119,44 @@ TEST(StoreBatch, AFailureEndsTheStartOfAll) {
     EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
     EXPECT_EQ(error.message(), "no such plan");
   }
+}
+
+// It has the kind of a wait that was too long, and is none of this client's.
+TEST(StoreBatch, ATimeoutThatARankToldIsToldOn) {
+  const TestStore server;
+  TestClient a(server.address(), 0);
+  a.fail(Error(ErrorKind::kTimeout, "rank 3 does not come"));
+  EXPECT_EQ(error_of_call([&] { a.get("key", 20s); }).message(), "rank 3 does not come");
+  EXPECT_EQ(error_of_call([&] { a.get_many(Strings{"key"}, 20s); }).message(),
+            "rank 3 does not come");
+}
+
+/// Lets one client in, answers its hello and takes nothing more; until `is_over`.
+void serve_hello_only(Descriptor listener, const std::atomic<bool>& is_over) {
+  Poller poller;
+  Gate gate(std::move(listener), poller, {.token = Token::for_tests(), .door = "store"});
+  std::optional<Descriptor> client;
+  while (!client) {
+    for (const Poller::Event& event : poller.wait(std::chrono::steady_clock::now() + 5s)) {
+      if (auto socket = gate.serve(event)) client = std::move(socket);
+    }
+  }
+  write_some(*client, to_bytes({.verb = StoreVerb::kValue, .id = 1}));
+  while (!is_over) std::this_thread::sleep_for(5ms);
+}
+
+// Its process has not ended.
+TEST(StoreBatch, AServerThatTakesNothingIsLate) {
+  Descriptor listener = listen_on({});
+  const Address address = local_address(listener);
+  std::atomic<bool> is_over = false;
+  auto server =
+      std::async(std::launch::async, [&] { serve_hello_only(std::move(listener), is_over); });
+  TestClient client(address, 0, {.deadline = 300ms});
+  const Error error = error_of_call([&] { client.set("key", std::string(kMaxStoreValue, 'x')); });
+  is_over = true;
+  EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
+  EXPECT_THAT(error.message(), HasSubstr("does not answer"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -108,9 +109,11 @@ class StoreClient {
  private:
   void connect();
   std::string request(StoreMessage message, Deadline deadline);
+  std::optional<std::string> try_request(StoreMessage message, Deadline deadline);
   void send(const StoreMessage& message, Deadline deadline);
-  StoreMessage receive(Deadline deadline);
+  std::optional<StoreMessage> receive(Deadline deadline);
   [[noreturn]] void fail_store_lost();
+  [[noreturn]] void fail_late() const;
   Deadline usual_deadline() const;
   ErrorContext place() const;
 

@@ -86,15 +86,27 @@ void Mesh::meet() {
     world_id_ = std::stoull(values.front());
     for (int rank = 0; rank < size; ++rank) addresses_.push_back(parse_address(values[1 + rank]));
     hosts_.assign(values.begin() + 1 + size, values.end());
-    return check_reachable();
+    check_reachable();
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kTimeout) throw;
+    options_.store.check();  // it may be the error of another rank
+    const std::vector<int> late = not_published();
+    if (late.empty()) throw;
+    fail_late(late);
   }
-  std::vector<int> late;
-  for (int rank = 0; rank < size; ++rank) {
-    if (!options_.store.missing(std::span(keys).subspan(1 + rank, 1)).empty()) late.push_back(rank);
+}
+
+std::vector<int> Mesh::not_published() const {
+  std::vector<std::string> keys;
+  for (int rank = 0; rank < options_.world_size; ++rank) {
+    keys.push_back(key("address/" + std::to_string(rank)));
   }
-  fail_late(late);
+  const std::vector<std::string> absent = options_.store.missing(keys);
+  std::vector<int> ranks;
+  for (int rank = 0; rank < options_.world_size; ++rank) {
+    if (std::find(absent.begin(), absent.end(), keys[rank]) != absent.end()) ranks.push_back(rank);
+  }
+  return ranks;
 }
 
 /// A loopback address is of use only where all ranks have one.

@@ -49,6 +49,7 @@ class Mesh {
   void agree_on_size();
   void publish();
   void meet();
+  std::vector<int> not_published() const;
   void check_reachable() const;
   void connect_to_rank(int peer);
   Descriptor open_connection(int peer);
