@@ -14,6 +14,7 @@
 
 #include "tests/base/error_of.h"
 #include "trireme/base/error.h"
+#include "trireme/wire/transport/shm/local_mesh.h"
 #include "trireme/wire/transport/shm/shared_memory.h"
 #include "trireme/wire/transport/shm/signal.h"
 
@@ -25,6 +26,12 @@ using testing::HasSubstr;
 using trireme::test::error_of;
 
 constexpr std::size_t kBytes = 3 * 4096;
+
+TEST(LocalHosts, AreNumberedByTheirLowestRank) {
+  const std::vector<std::string> said = {"a/1 x", "b/1 y",    "unknown ",
+                                         "a/1 z", "unknown ", "b/1 w"};
+  EXPECT_THAT(internal::hosts_of(said), testing::ElementsAre(0, 1, 2, 0, 4, 1));
+}
 
 TEST(SharedMemory, IsSeenThroughAnotherMapping) {
   const SharedMemory one = SharedMemory::create("test", kBytes);

@@ -22,6 +22,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
+constexpr std::string_view kUnknownHost = "unknown";
+
 constexpr milliseconds kLook{50};  // how often the store is asked who is lost
 
 /// What a rank says first on a connection.
@@ -36,15 +38,27 @@ std::string this_host() {
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   std::array<char, 64> space{};
   const ssize_t count = ::readlink("/proc/thread-self/ns/net", space.data(), space.size() - 1);
-  if (boot.empty() || count <= 0) return "unknown";
+  if (boot.empty() || count <= 0) return std::string(kUnknownHost);
   return boot + "/" + space.data();
 }
 
 }  // namespace
 
+std::vector<int> hosts_of(std::span<const std::string> publications) {
+  std::map<std::string, int> first;
+  std::vector<int> hosts;
+  for (const std::string& publication : publications) {
+    const auto rank = static_cast<int>(hosts.size());
+    const std::string host = publication.substr(0, publication.find(' '));
+    hosts.push_back(host == kUnknownHost ? rank : first.try_emplace(host, rank).first->second);
+  }
+  return hosts;
+}
+
 LocalMesh::LocalMesh(const LocalMeshOptions& options) : options_(options) {
   if (options_.shares_memory) listener_ = listen_locally();
-  publication_ = listener_.is_open() ? this_host() + " " + name_of(listener_) : "none ";
+  publication_ = listener_.is_open() ? this_host() + " " + name_of(listener_)
+                                     : std::string(kUnknownHost) + " ";
 }
 
 std::map<int, Descriptor> LocalMesh::connect(std::uint64_t world_id,
