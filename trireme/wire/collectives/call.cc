@@ -106,11 +106,12 @@ std::vector<std::size_t> Call::wait(const std::vector<int>& awaited) {
 }
 
 /// Of a process that was stopped the deadline is long over, and others have said why it ends.
-Error Call::late() {
-  constexpr std::chrono::milliseconds kNews{20};
-  const std::vector<std::size_t> ids = completions_->take(Clock::now() + kNews);
-  if (const auto failure = members_.endpoint.shared_failure()->error()) return Error(*failure);
-  finish(ids);
+Error Call::late() const {
+  constexpr std::chrono::milliseconds kNews{100};
+  for (const auto limit = Clock::now() + kNews; Clock::now() < limit;) {
+    if (const auto failure = members_.endpoint.shared_failure()->error()) return Error(*failure);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   return late_error(missing(), members_.deadline);
 }
 

@@ -83,7 +83,7 @@ class Call {
   };
 
   void start(Message message, std::size_t id);
-  Error late();
+  Error late() const;
   void note_wait(Clock::time_point begin, int peer);
   void finish(const std::vector<std::size_t>& ids);
   bool inspect(int peer, const transport::Envelope& envelope);
