@@ -1,6 +1,5 @@
 #include "trireme/command/world.h"
 
-#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 
 #include "trireme/base/error.h"
 #include "trireme/command/torchrun_store.h"
+#include "trireme/wire/collectives/measure.h"
 #include "trireme/wire/transport/tcp/world.h"
 #include "trireme/wire/transport/thread.h"
 
@@ -54,18 +54,6 @@ transport::Meeting meet(const RankEnvironment& environment, std::chrono::millise
   return meeting;
 }
 
-/// Gives this thread a core of its own among those of the process, if there is one for each local
-/// rank. Two busy ranks that meet on one core while another idles wait for milliseconds; threads
-/// that move messages and sum gradients stay free to run on any.
-void pin_to_core(int rank, int num_ranks) {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-  if (CPU_COUNT(&allowed) < num_ranks) return;
-  int core = -1;
-  for (int seen = -1; seen < rank;) seen += CPU_ISSET(++core, &allowed) ? 1 : 0;
-  transport::bind_to_core(core);
-}
-
 /// This process is stuck in an operator while the world has failed: says why and ends.
 void abandon(int rank, const Error& error) {
   std::fprintf(stderr, "trireme: rank %d: %s\n", rank, error.what());
@@ -91,7 +79,9 @@ ConnectedWorld::ConnectedWorld(const RankEnvironment& environment, const Logger&
        .on_abandon = [rank](const Error& error) { abandon(rank, error); },
        .logger = logger,
        .shares_memory = environment.shares_memory});
-  if (environment.launcher == Launcher::kTrireme) pin_to_core(rank, environment.world_size);
+  if (environment.launcher == Launcher::kTrireme)
+    transport::take_core(rank, environment.world_size);
+  costs_ = collectives::measure_world_costs(*endpoint_, deadline);
 }
 
 ConnectedWorld::~ConnectedWorld() = default;

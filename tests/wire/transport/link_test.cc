@@ -44,18 +44,21 @@ struct NotPermitted : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-void run_ip(const std::string& text) {
-  std::istringstream stream("ip " + text);
+void run(const std::string& text) {
+  std::istringstream stream(text);
   std::vector<std::string> words(std::istream_iterator<std::string>(stream), {});
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   pid_t process = -1;
   int status = -1;
-  const int failed = ::posix_spawnp(&process, "ip", nullptr, nullptr, pointers.data(), environ);
+  const int failed =
+      ::posix_spawnp(&process, pointers[0], nullptr, nullptr, pointers.data(), environ);
   if (failed == 0) ::waitpid(process, &status, 0);
-  if (status != 0) throw NotPermitted("'ip " + text + "' fails");
+  if (status != 0) throw NotPermitted("'" + text + "' fails");
 }
+
+void run_ip(const std::string& text) { run("ip " + text); }
 
 void enter_new_namespaces(int flags) {
   if (::unshare(flags) != 0) {
@@ -116,10 +119,31 @@ std::string wait_idly(const Address& address, int rank, const std::function<void
   }
 }
 
+/// A rank exchanges ten messages with the other; the link may be as slow as it likes.
+std::string exchange_ten_messages(const Address& address, int rank,
+                                  const std::function<void()>& ready) {
+  TestClient store(address, rank);
+  const auto endpoint = connect_tcp_world({.store = store, .rank = rank, .world_size = 2});
+  std::vector<std::byte> received;
+  for (int round = 0; round < 10; ++round) {
+    const std::vector<std::byte> message = random_bytes(static_cast<std::uint64_t>(round), 1 << 20);
+    const WorkPtr recv = endpoint->recv(1 - rank, 1, into(received));
+    wait_for(endpoint->send(1 - rank, 1, message));
+    wait_for(recv);
+    if (received != message) return "other bytes than were sent";
+    if (round == 3) ready();
+  }
+  endpoint->shutdown(20s);
+  store.shutdown();
+  return "ten messages";
+}
+
 using RankPart = std::string (*)(const Address&, int, const std::function<void()>&);
 
-/// The child's part: what both ranks say, a line each.
-std::string messages_of_ranks(RankPart part) {
+/// The child's part: what both ranks say, a line each. The link is spoilt when rank 0 is ready.
+std::string messages_of_ranks(
+    RankPart part, const std::function<void()>& spoil_link,
+    const std::function<void()>& prepare_link = [] {}) {
   enter_own_network();
   std::promise<void> is_linked, is_up, is_moving;
   std::promise<Address> store_address;
@@ -136,6 +160,7 @@ std::string messages_of_ranks(RankPart part) {
   is_linked.get_future().get();
   run_ip("address add 10.77.0.1/24 dev near");
   run_ip("link set near up");
+  prepare_link();
   const TestStore server({"10.77.0.1", 0});
   store_address.set_value(server.address());
   auto near = std::async(std::launch::async, [&] {
@@ -151,7 +176,7 @@ std::string messages_of_ranks(RankPart part) {
     }
   });
   is_moving.get_future().get();
-  run_ip("link set near down");
+  spoil_link();
   return near.get() + "\n" + far.get() + "\n";
 }
 
@@ -186,7 +211,8 @@ std::string text_of_child(const std::function<std::string()>& body) {
 TEST(Link, ThatGoesDownIsALossOnBothSides) {
   for (const RankPart part : {exchange_messages, wait_idly}) {
     const auto start = Clock::now();
-    const std::string text = text_of_child([part] { return messages_of_ranks(part); });
+    const std::string text = text_of_child(
+        [part] { return messages_of_ranks(part, [] { run_ip("link set near down"); }); });
     if (text.starts_with("skipped: ")) GTEST_SKIP() << text;
     EXPECT_EQ(text,
               "rank 1 is lost: its connection closed\n"
@@ -194,6 +220,21 @@ TEST(Link, ThatGoesDownIsALossOnBothSides) {
     EXPECT_LT(Clock::now() - start, kNoticed + kMachine);
     RecordProperty("noticed_ms", static_cast<int>((Clock::now() - start) / 1ms));
   }
+}
+
+// To a tenth of what it was, in one direction.
+TEST(Link, ThatBecomesSlowIsNoLoss) {
+  const auto start = Clock::now();
+  const std::string text = text_of_child([] {
+    const auto limit = [](const std::string& rate) {
+      run("tc qdisc replace dev near root tbf burst 65536 latency 50ms rate " + rate);
+    };
+    return messages_of_ranks(
+        exchange_ten_messages, [&] { limit("20mbit"); }, [&] { limit("200mbit"); });
+  });
+  if (text.starts_with("skipped: ")) GTEST_SKIP() << text;
+  EXPECT_EQ(text, "ten messages\nten messages\n");
+  EXPECT_GT(Clock::now() - start, 2s);  // six MiB at 2.5 MB/s
 }
 
 // A debugger, or a machine that swaps: its kernel answers for it.

@@ -35,6 +35,12 @@ using trireme::test::error_of;
 
 constexpr std::size_t kBytes = 3 * 4096;
 
+TEST(LocalHosts, AreNumberedByTheirLowestRank) {
+  const std::vector<std::string> said = {"a/1 x", "b/1 y",    "unknown ",
+                                         "a/1 z", "unknown ", "b/1 w"};
+  EXPECT_THAT(internal::hosts_of(said), testing::ElementsAre(0, 1, 2, 0, 4, 1));
+}
+
 TEST(SharedMemory, IsSeenThroughAnotherMapping) {
   const SharedMemory one = SharedMemory::create("test", kBytes);
   const SharedMemory other = SharedMemory::open(Descriptor(::dup(one.file().number())), kBytes);

@@ -187,6 +187,12 @@ TEST_F(FakePeer, EndsInTheMiddleOfAFrame) {
   EXPECT_EQ(error_of(work).message(), "rank 1 is lost: its connection closed");
 }
 
+// It could still be written to, for ever.
+TEST_F(FakePeer, ClosesOneDirectionOnly) {
+  ASSERT_EQ(::shutdown(socket.number(), SHUT_WR), 0);
+  EXPECT_EQ(error_of(work).message(), "rank 1 is lost: its connection closed");
+}
+
 // ---- The start
 
 TEST(TcpStart, StrangersAreTurnedAway) {

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <utility>
 
+#include "trireme/wire/collectives/eligible.h"
+#include "trireme/wire/collectives/host/arena.h"
 #include "trireme/wire/collectives/host/host_backend.h"
 #include "trireme/wire/collectives/members.h"
 #include "trireme/wire/collectives/network_backend.h"
@@ -32,31 +35,45 @@ Members checked_members(transport::Endpoint& endpoint, std::vector<int> ranks,
                              std::to_string(endpoint.world_size()) + ") among them");
   }
   const int group_rank = static_cast<int>(own - ranks.begin());
+  const std::uint64_t use = endpoint.count_use(message_id(options.id, ranks, 0));
+  std::vector<int> hosts;
+  for (const int rank : ranks) hosts.push_back(endpoint.local_peers().host_of(rank));
   auto flight =
       std::make_shared<FlightRecorder>(FlightOwner{.world_rank = endpoint.rank(),
                                                    .world_size = endpoint.world_size(),
                                                    .group_rank = group_rank,
                                                    .group_size = static_cast<int>(ranks.size()),
                                                    .group = options.name});
+  const std::uint64_t id = message_id(options.id, ranks, use);
   return {.endpoint = endpoint,
           .ranks = std::move(ranks),
           .group_rank = group_rank,
           .name = std::move(options.name),
-          .id = options.id,
+          .id = id,
           .deadline = options.deadline,
           .order = options.order,
           .algorithm = options.algorithm,
           .costs = options.costs,
+          .ranks_per_host = common_ranks_per_host(hosts),
           .flight = std::move(flight),
           .logger = options.logger};
 }
 
 std::unique_ptr<Backend> make_backend(const Members& members) {
-  if (members.share_memory()) return std::make_unique<HostBackend>(members);
+  const bool has_room = members.size() <= Arena::kMaxRanks;
+  if (has_room && members.share_memory()) return std::make_unique<HostBackend>(members);
   return std::make_unique<NetworkBackend>(members);
 }
 
 Elements as_elements(std::span<std::byte> bytes) { return {bytes, Dtype::kU8}; }
+
+/// For the description: not 0 where parts are not all of one size.
+std::int32_t mark_of(std::span<const std::int64_t> counts) {
+  if (std::ranges::adjacent_find(counts, std::not_equal_to<>()) == counts.end()) return 0;
+  std::uint64_t hash = 1;
+  for (const std::int64_t count : counts) hash = mixed(hash, count);
+  return static_cast<std::int32_t>(hash >> 33 | 1);
+}
 
 /// Parts of so many elements each, one behind the other.
 std::vector<Chunk> parts_of(std::span<const std::int64_t> counts) {
@@ -82,6 +99,15 @@ struct Group::State {
   }
 
   void check_reducible(const Elements& data, kernels::ReduceOp op) const {
+    const std::size_t element = size_bytes(data.dtype);
+    if (data.bytes.size() % element != 0 ||
+        reinterpret_cast<std::uintptr_t>(data.bytes.data()) % std::min<std::size_t>(element, 8) !=
+            0) {
+      refuse(members.name, "a buffer of " + std::string(to_text(data.dtype)) + " has " +
+                               std::to_string(data.bytes.size()) +
+                               " bytes, or does not begin where an element can; expected whole, "
+                               "aligned elements");
+    }
     if (kernels::is_reducible(data.dtype, op)) return;
     refuse(members.name, "there is no " + std::string(kernels::to_text(op)) + " of " +
                              std::string(to_text(data.dtype)));
@@ -153,7 +179,8 @@ transport::WorkPtr Group::reduce_scatter(Elements data, std::span<const std::int
   return state_->backend->submit({.description = {.operation = Operation::kReduceScatter,
                                                   .dtype = data.dtype,
                                                   .reduce = op,
-                                                  .count = data.count()},
+                                                  .count = data.count(),
+                                                  .root = mark_of(counts)},
                                   .data = data,
                                   .parts = parts_of(counts)});
 }
@@ -179,7 +206,8 @@ transport::WorkPtr Group::all_gather(std::span<const std::byte> mine, std::span<
     std::memmove(own.data(), mine.data(), mine.size());
   }
   return state_->backend->submit({.description = {.operation = Operation::kAllGather,
-                                                  .count = static_cast<std::int64_t>(all.size())},
+                                                  .count = static_cast<std::int64_t>(all.size()),
+                                                  .root = mark_of(counts)},
                                   .data = as_elements(all),
                                   .parts = std::move(parts)});
 }
@@ -276,7 +304,7 @@ transport::Awaited group_work(transport::Work& work, const Group& group) {
   return {.work = work,
           .endpoint = group.endpoint(),
           .missing = [&group] { return group.missing(); },
-          .grace = std::chrono::seconds(1)};
+          .has_deadline = true};
 }
 
 }  // namespace trireme::collectives

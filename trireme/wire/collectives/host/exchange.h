@@ -53,7 +53,7 @@ struct Meeting {
   int size() const { return arena.num_ranks(); }
 };
 
-// Each for one request, which outlives it.
+// Each for one request, whose memory outlives it.
 std::unique_ptr<Exchange> make_one_shot(const Meeting& meeting, const Request& request);
 std::unique_ptr<Exchange> make_two_shot(const Meeting& meeting, const Request& request);
 std::unique_ptr<Exchange> make_reduce_scatter(const Meeting& meeting, const Request& request);

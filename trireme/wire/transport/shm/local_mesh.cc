@@ -53,6 +53,17 @@ std::string this_host() {
 
 }  // namespace
 
+std::vector<int> hosts_of(std::span<const std::string> publications) {
+  std::map<std::string, int> first;
+  std::vector<int> hosts;
+  for (const std::string& publication : publications) {
+    const auto rank = static_cast<int>(hosts.size());
+    const std::string host = publication.substr(0, publication.find(' '));
+    hosts.push_back(host == kUnknownHost ? rank : first.try_emplace(host, rank).first->second);
+  }
+  return hosts;
+}
+
 LocalMesh::LocalMesh(const LocalMeshOptions& options) : options_(options) {
   if (options_.shares_memory) listener_ = listen_locally();
   publication_ = listener_.is_open() ? this_host() + " " + name_of(listener_)

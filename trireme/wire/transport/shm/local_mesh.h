@@ -4,6 +4,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "trireme/base/descriptor.h"
 #include "trireme/wire/transport/store.h"
@@ -17,6 +18,10 @@ struct LocalMeshOptions {
   bool shares_memory = true;
   Logger logger{LogLevel::kWarning};
 };
+
+/// A number for each rank's host, the lowest rank on it, by what the ranks publish. Who shares no
+/// memory is on one of its own.
+std::vector<int> hosts_of(std::span<const std::string> publications);
 
 /// Finds the ranks of this host and connects to each of them: a rank to those below it. Every rank
 /// of the world takes part.

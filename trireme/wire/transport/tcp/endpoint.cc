@@ -19,12 +19,12 @@ Error closed_error() { return Error(ErrorKind::kCancelled, "the endpoint was clo
 
 }  // namespace
 
-TcpEndpoint::TcpEndpoint(int rank, std::vector<Descriptor> sockets,
-                         std::map<int, Descriptor> local_sockets, OnAbandon on_abandon)
+TcpEndpoint::TcpEndpoint(int rank, std::vector<Descriptor> sockets, Local local,
+                         OnAbandon on_abandon)
     : rank_(rank),
       world_size_(static_cast<int>(sockets.size())),
       failure_(std::make_shared<Failure>()),
-      local_peers_(std::move(local_sockets)),
+      local_peers_(std::move(local.sockets), std::move(local.hosts)),
       on_abandon_(std::move(on_abandon)) {
   for (int peer = 0; peer < world_size_; ++peer) {
     if (peer == rank_) continue;

@@ -19,9 +19,14 @@ class TcpEndpoint final : public Endpoint, private Notes {
  public:
   using OnAbandon = std::function<void(const Error&)>;
 
+  /// What LocalPeers are made of.
+  struct Local {
+    std::map<int, Descriptor> sockets;
+    std::vector<int> hosts;
+  };
+
   /// sockets   by rank; the own one is not used.
-  TcpEndpoint(int rank, std::vector<Descriptor> sockets, std::map<int, Descriptor> local_sockets,
-              OnAbandon on_abandon);
+  TcpEndpoint(int rank, std::vector<Descriptor> sockets, Local local, OnAbandon on_abandon);
 
   /// Without shutdown before, the other ranks lose this one.
   ~TcpEndpoint() override;

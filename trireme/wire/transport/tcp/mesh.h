@@ -36,6 +36,9 @@ class Mesh {
   std::vector<Descriptor> take_sockets() { return std::move(sockets_); }
   std::map<int, Descriptor> take_local_sockets() { return std::move(local_sockets_); }
 
+  /// Of all ranks, as local_mesh.h numbers them.
+  std::vector<int> hosts() const { return hosts_of(hosts_); }
+
  private:
   /// A connection of the job that has not said which rank it is.
   struct Newcomer {

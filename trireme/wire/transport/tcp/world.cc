@@ -15,8 +15,9 @@ std::unique_ptr<Endpoint> connect_tcp_world(const TcpOptions& options) {
   }
   internal::Mesh mesh(options);
   mesh.connect();
-  return std::make_unique<internal::TcpEndpoint>(options.rank, mesh.take_sockets(),
-                                                 mesh.take_local_sockets(), options.on_abandon);
+  return std::make_unique<internal::TcpEndpoint>(
+      options.rank, mesh.take_sockets(),
+      internal::TcpEndpoint::Local{mesh.take_local_sockets(), mesh.hosts()}, options.on_abandon);
 }
 
 }  // namespace trireme::transport
