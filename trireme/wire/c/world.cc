@@ -1,5 +1,7 @@
-#include "trireme/wire/transport/tcp/world.h"
+#include "trireme/wire/transport/ofi/world.h"
 
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "trireme/base/environment.h"
@@ -20,7 +22,8 @@ TriremeWorldOptions usual_options() {
           .serves_store = 1,
           .name = "world",
           .deadline_ms = kUsualDeadlineMs,
-          .shares_memory = 1};
+          .shares_memory = 1,
+          .ofi_provider = nullptr};
 }
 
 void check(const TriremeWorldOptions& options) {
@@ -55,13 +58,16 @@ std::shared_ptr<World> connect(const TriremeWorldOptions& options) {
   }
   world->store = std::make_unique<transport::StoreClient>(
       address, options.rank, transport::ConnectPolicy{.deadline = world->deadline});
-  world->endpoint = transport::connect_tcp_world({.store = *world->store,
-                                                  .rank = options.rank,
-                                                  .world_size = options.world_size,
-                                                  .name = options.name,
-                                                  .deadline = world->deadline,
-                                                  .on_abandon = nullptr,
-                                                  .shares_memory = options.shares_memory != 0});
+  const transport::TcpOptions tcp{.store = *world->store,
+                                  .rank = options.rank,
+                                  .world_size = options.world_size,
+                                  .name = options.name,
+                                  .deadline = world->deadline,
+                                  .on_abandon = nullptr,
+                                  .shares_memory = options.shares_memory != 0};
+  std::optional<std::string> provider;
+  if (options.ofi_provider != nullptr) provider = options.ofi_provider;
+  world->endpoint = transport::connect_world(tcp, provider);
   return world;
 }
 
@@ -82,6 +88,7 @@ std::shared_ptr<World> connect_from_environment() {
   options.store_port = ranks->store_port;
   options.serves_store = ranks->launcher == Launcher::kTrireme ? 0 : 1;
   options.shares_memory = ranks->shares_memory ? 1 : 0;
+  if (ranks->ofi_provider) options.ofi_provider = ranks->ofi_provider->c_str();
   const std::string name = "world" + ranks->generation;
   options.name = name.c_str();
   return connect(options);
