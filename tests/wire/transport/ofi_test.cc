@@ -86,7 +86,8 @@ class FakeOfiPeer : public FakePeer {
       : FakePeer(
             [](const TcpOptions& tcp) {
               if (why_no_ofi()) return connect_tcp_world(tcp);
-              return connect_ofi_world({.tcp = tcp, .provider = kProvider, .min_bytes = 1000});
+              return connect_ofi_world(
+                  {.tcp = tcp, .provider = kProvider, .patience = 300ms, .min_bytes = 1000});
             },
             why_no_ofi() ? "" : dead_fabric()) {}
 
@@ -165,8 +166,8 @@ TEST_F(FakeOfiPeer, CannotBeReachedByTheFabric) {
   send({.kind = FrameKind::kAccept, .sequence = 1, .offset = 77});
   const Error error = error_of(sent);
   EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);
-  EXPECT_THAT(error.message(), HasSubstr("rank 1 is lost: libfabric cannot"));
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 10s);
+  EXPECT_THAT(error.message(), HasSubstr("rank 1 is lost: libfabric "));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 2s);
 }
 
 }  // namespace

@@ -38,8 +38,8 @@ std::span<Byte> piece_of(std::span<Byte> payload, std::size_t index, std::size_t
 
 }  // namespace
 
-OfiCarrier::OfiCarrier(std::unique_ptr<Fabric> fabric, const PayloadSizes& sizes)
-    : fabric_(std::move(fabric)), sizes_(sizes), last_move_(Clock::now()) {}
+OfiCarrier::OfiCarrier(std::unique_ptr<Fabric> fabric, const CarrierOptions& options)
+    : fabric_(std::move(fabric)), options_(options), last_move_(Clock::now()) {}
 
 std::uint64_t OfiCarrier::receive(int peer, std::span<std::byte> memory, PendingWorkPtr work) {
   const std::uint64_t key = random_key();
@@ -54,19 +54,31 @@ void OfiCarrier::send(int peer, std::uint64_t key, std::span<const std::byte> da
 
 void OfiCarrier::start(Transfer transfer) {
   const std::size_t size = transfer.sent.size() + transfer.received.size();
-  transfer.num_pieces = (size + sizes_.max_piece_bytes - 1) / sizes_.max_piece_bytes;
-  last_move_ = Clock::now();
+  transfer.num_pieces = (size + options_.max_piece_bytes - 1) / options_.max_piece_bytes;
+  transfer.last_posted = last_move_ = Clock::now();
   transfers_.push_back(std::move(transfer));
   post(transfers_.back());
 }
 
 void OfiCarrier::post(Transfer& transfer) {
   try {
-    while (transfer.num_posted < transfer.num_pieces && post_piece(transfer)) ++transfer.num_posted;
+    while (transfer.num_posted < transfer.num_pieces) {
+      if (!post_piece(transfer)) break;
+      ++transfer.num_posted;
+      transfer.last_posted = Clock::now();
+    }
   } catch (const Error& error) {
-    transfer.num_posted = transfer.num_pieces;  // not tried again; it never ends
-    note_trouble(lost_rank(transfer.peer, error.message()));
+    return give_up(transfer, error.message());
   }
+  if (transfer.num_posted == transfer.num_pieces) return;
+  if (Clock::now() < transfer.last_posted + options_.patience) return;
+  give_up(transfer, "libfabric has taken nothing for it for " +
+                        std::to_string(options_.patience.count()) + " ms");
+}
+
+void OfiCarrier::give_up(Transfer& transfer, const std::string& why) {
+  transfer.num_posted = transfer.num_pieces;  // not tried again; it never ends
+  note_trouble(lost_rank(transfer.peer, why));
 }
 
 /// Whether the provider has taken it.
@@ -74,10 +86,10 @@ bool OfiCarrier::post_piece(Transfer& transfer) {
   const std::size_t index = transfer.num_posted;
   const std::uint64_t tag = transfer.key + index;
   if (transfer.sent.empty()) {
-    const auto piece = piece_of(transfer.received, index, sizes_.max_piece_bytes);
+    const auto piece = piece_of(transfer.received, index, options_.max_piece_bytes);
     return fabric_->post_recv(tag, piece, &transfer);
   }
-  const auto piece = piece_of(transfer.sent, index, sizes_.max_piece_bytes);
+  const auto piece = piece_of(transfer.sent, index, options_.max_piece_bytes);
   return fabric_->post_send(transfer.peer, tag, piece, &transfer);
 }
 

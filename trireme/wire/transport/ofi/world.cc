@@ -57,13 +57,14 @@ std::unique_ptr<Endpoint> connect_ofi_world(const OfiOptions& options) {
   internal::Mesh mesh(options.tcp, open.provider + " " + open.fabric->address());
   mesh.connect();
   open.fabric->add_ranks(mesh.take_fabric_addresses());
-  const internal::PayloadSizes sizes{
+  const internal::CarrierOptions carrier{
       .min_bytes = options.min_bytes,
-      .max_piece_bytes = std::min(options.max_piece_bytes, open.fabric->max_bytes())};
+      .max_piece_bytes = std::min(options.max_piece_bytes, open.fabric->max_bytes()),
+      .patience = options.patience};
   internal::Links links{
       .sockets = mesh.take_sockets(),
       .local_sockets = mesh.take_local_sockets(),
-      .carrier = std::make_unique<internal::OfiCarrier>(std::move(open.fabric), sizes)};
+      .carrier = std::make_unique<internal::OfiCarrier>(std::move(open.fabric), carrier)};
   return std::make_unique<internal::TcpEndpoint>(options.tcp.rank, std::move(links),
                                                  options.tcp.on_abandon);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -15,6 +16,9 @@ struct OfiOptions {
   /// Of libfabric, the same on all ranks: `efa`, `verbs;ofi_rxm`, `tcp;ofi_rxm`. Empty: the first
   /// of these that there is.
   std::string provider;
+
+  /// How long libfabric may take nothing for a rank: then that is lost. As for a host that is gone.
+  std::chrono::milliseconds patience{8'000};
 
   // Changes speed only; the same on all ranks.
   std::size_t min_bytes = 16 * 1024;        ///< Messages from here on take libfabric, others tcp.
