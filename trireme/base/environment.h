@@ -34,7 +34,11 @@ struct RankEnvironment {
   std::string token;          ///< TRIREME_TOKEN: who knows it may join.
   std::string token_file;     ///< TRIREME_TOKEN_FILE: holds it.
   int launcher_pid = 0;       ///< Of `kTrireme`: the process that started this one.
-  bool shares_memory = true;  ///< With the ranks of its host: unless TRIREME_TRANSPORT is tcp.
+  bool shares_memory = true;  ///< With the ranks of its host: TRIREME_TRANSPORT is auto.
+
+  /// TRIREME_OFI_PROVIDER: of libfabric, which moves large messages; empty: the first that there
+  /// is. Nothing: tcp moves them.
+  std::optional<std::string> ofi_provider;
 };
 
 /// The secret of a job: who knows it may join. Both empty: none is set.

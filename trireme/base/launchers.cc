@@ -236,10 +236,24 @@ std::optional<RankEnvironment> read_first(const Variables& variables) {
   return std::nullopt;
 }
 
-/// Whether ranks may share memory.
-bool parse_transport(const std::string& text) {
-  if (text == "auto" || text == "tcp") return text == "auto";
-  refuse("TRIREME_TRANSPORT: '" + text + "' is neither auto nor tcp");
+std::string read_provider(const Variables& variables) {
+  const std::string provider = variables.text("TRIREME_OFI_PROVIDER");
+  for (const char* known : {"", "efa", "verbs;ofi_rxm", "tcp;ofi_rxm"}) {
+    if (provider == known) return provider;
+  }
+  refuse("TRIREME_OFI_PROVIDER: '" + provider + "' is none of efa, verbs;ofi_rxm and tcp;ofi_rxm");
+}
+
+/// How messages move.
+void read_transport(const Variables& variables, RankEnvironment& ranks) {
+  const std::string provider = read_provider(variables);
+  const std::string text = variables.has("TRIREME_TRANSPORT") ? variables.text("TRIREME_TRANSPORT")
+                                                              : std::string("auto");
+  if (text != "auto" && text != "tcp" && text != "ofi") {
+    refuse("TRIREME_TRANSPORT: '" + text + "' is none of auto, tcp and ofi");
+  }
+  ranks.shares_memory = text == "auto";
+  if (text == "ofi" || (text == "auto" && !provider.empty())) ranks.ofi_provider = provider;
 }
 
 void check_one_of(const Variables& variables, const std::string& one, const std::string& other) {
@@ -262,9 +276,7 @@ std::optional<RankEnvironment> read_ranks(const VariableLookup& lookup) {
       ranks && (ranks->launcher == Launcher::kTrireme || ranks->launcher == Launcher::kOther ||
                 ranks->launcher == Launcher::kTorchrun);
   if (!ranks || (ranks->world_size == 1 && !is_given)) return std::nullopt;
-  if (variables.has("TRIREME_TRANSPORT")) {
-    ranks->shares_memory = parse_transport(variables.text("TRIREME_TRANSPORT"));
-  }
+  read_transport(variables, *ranks);
   check_one_of(variables, "TRIREME_HOST", "TRIREME_INTERFACE");
   const TokenEnvironment token = read_token(lookup);
   ranks->token = token.text;

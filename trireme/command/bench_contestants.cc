@@ -74,7 +74,7 @@ bool is_algorithm(const std::string& name) {
 std::vector<Command> own_commands(const std::string& folder, const RankStart& start) {
   const Words words = own_words(folder, start);
   const std::string transport =
-      "TRIREME_TRANSPORT=" + std::string(start.transport == "tcp" ? "tcp" : "auto");
+      "TRIREME_TRANSPORT=" + (start.transport == "shm" ? "auto" : start.transport);
   if (start.enter.empty()) return {{words, {transport}}};
   const std::string port = std::to_string(free_port());
   std::vector<Command> commands;

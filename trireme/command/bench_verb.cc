@@ -194,8 +194,9 @@ void add_wire_options(CLI::App& app, Options& options) {
   app.add_option("--ranks", options.start.num_ranks, "Processes of each contestant")
       ->check(CLI::Range(2, 64))
       ->capture_default_str();
-  app.add_option("--transport", options.start.transport, "Of ours")
-      ->check(CLI::IsMember({"auto", "tcp", "shm"}))
+  app.add_option("--transport", options.start.transport,
+                 "Of ours; ofi: libfabric, TRIREME_OFI_PROVIDER")
+      ->check(CLI::IsMember({"auto", "tcp", "shm", "ofi"}))
       ->capture_default_str();
   app.add_option("--algorithm", options.start.algorithm, "Of ours")
       ->check(

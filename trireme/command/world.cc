@@ -10,7 +10,7 @@
 #include "trireme/base/error.h"
 #include "trireme/command/torchrun_store.h"
 #include "trireme/wire/collectives/measure.h"
-#include "trireme/wire/transport/tcp/world.h"
+#include "trireme/wire/transport/ofi/world.h"
 #include "trireme/wire/transport/thread.h"
 
 namespace trireme::command {
@@ -70,17 +70,19 @@ ConnectedWorld::ConnectedWorld(const RankEnvironment& environment, const Logger&
   const int rank = environment.rank;
   store_ = std::make_unique<transport::StoreClient>(
       meeting_.store, rank, transport::ConnectPolicy{.deadline = deadline}, meeting_.token);
-  endpoint_ = transport::connect_tcp_world(
-      {.store = *store_,
-       .rank = rank,
-       .world_size = environment.world_size,
-       .deadline = deadline,
-       .host = transport::host_of(environment),
-       .on_abandon = [rank](const Error& error) { abandon(rank, error); },
-       .logger = logger,
-       .shares_memory = environment.shares_memory});
-  if (environment.launcher == Launcher::kTrireme)
+  const transport::TcpOptions options{
+      .store = *store_,
+      .rank = rank,
+      .world_size = environment.world_size,
+      .deadline = deadline,
+      .host = transport::host_of(environment),
+      .on_abandon = [rank](const Error& error) { abandon(rank, error); },
+      .logger = logger,
+      .shares_memory = environment.shares_memory};
+  endpoint_ = transport::connect_world(options, environment.ofi_provider);
+  if (environment.launcher == Launcher::kTrireme) {
     transport::take_core(rank, environment.world_size);
+  }
   costs_ = collectives::measure_world_costs(*endpoint_, deadline);
 }
 

@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "tests/wire/transport/processes.h"
 #include "tests/wire/transport/ranks.h"
 #include "tests/wire/transport/stores.h"
+#include "trireme/wire/transport/ofi/world.h"
 #include "trireme/wire/transport/tcp/world.h"
 #include "trireme/wire/transport/watch.h"
 
@@ -58,23 +60,37 @@ TEST(Kill, WhileNothingMoves) {
   });
 }
 
+/// Large messages between all ranks, for ever.
+void exchange_messages(Endpoint& endpoint, const std::function<void()>& ready) {
+  const std::vector<std::byte> message(4 << 20);
+  std::vector<std::vector<std::byte>> received(kRanks);
+  for (int round = 0;; ++round) {
+    std::vector<WorkPtr> works;
+    for (int peer = 0; peer < kRanks; ++peer) {
+      works.push_back(endpoint.recv(peer, 1, into(received[peer])));
+      works.push_back(endpoint.send(peer, 1, message));
+    }
+    for (const WorkPtr& work : works) {
+      await(message_work(*work, endpoint, kVictim), {}, {.rank = endpoint.rank()});
+    }
+    if (round == 0) ready();
+  }
+}
+
 TEST(Kill, InTheMiddleOfMessages) {
   expect_rank_2_named([](int rank, const Address& address, const auto& ready) {
     TestClient store(address, rank);
-    const auto endpoint = connect(store);
-    const std::vector<std::byte> message(4 << 20);
-    std::vector<std::vector<std::byte>> received(kRanks);
-    for (int round = 0;; ++round) {
-      std::vector<WorkPtr> works;
-      for (int peer = 0; peer < kRanks; ++peer) {
-        works.push_back(endpoint->recv(peer, 1, into(received[peer])));
-        works.push_back(endpoint->send(peer, 1, message));
-      }
-      for (const WorkPtr& work : works) {
-        await(message_work(*work, *endpoint, kVictim), {}, {.rank = rank});
-      }
-      if (round == 0) ready();
-    }
+    exchange_messages(*connect(store), ready);
+  });
+}
+
+TEST(Kill, InTheMiddleOfMessagesOverLibfabric) {
+  if (const auto reason = why_no_ofi()) GTEST_SKIP() << reason->message();
+  expect_rank_2_named([](int rank, const Address& address, const auto& ready) {
+    TestClient store(address, rank);
+    const auto endpoint = connect_ofi_world(
+        {.tcp = {.store = store, .rank = rank, .world_size = kRanks}, .provider = "tcp;ofi_rxm"});
+    exchange_messages(*endpoint, ready);
   });
 }
 

@@ -100,6 +100,10 @@ typedef struct TriremeWorldOptions {
   int32_t shares_memory; /* Not 0: with the ranks of the same host. */
 
   const char* token; /* That the store has, as for trireme_store_serve. */
+
+  /* Changes speed only. */
+  const char* ofi_provider; /* Of libfabric, for large messages: "efa", "verbs;ofi_rxm",
+                               "tcp;ofi_rxm", "" for the first that there is. Null: tcp. */
 } TriremeWorldOptions;
 
 /* The defaults: one rank, a store at 127.0.0.1 that rank 0 serves, 300 s. The port is to be set

@@ -1,5 +1,7 @@
-#include "trireme/wire/transport/tcp/world.h"
+#include "trireme/wire/transport/ofi/world.h"
 
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "trireme/base/environment.h"
@@ -21,7 +23,8 @@ TriremeWorldOptions usual_options() {
           .name = "world",
           .deadline_ms = kUsualDeadlineMs,
           .shares_memory = 1,
-          .token = nullptr};
+          .token = nullptr,
+          .ofi_provider = nullptr};
 }
 
 void check(const TriremeWorldOptions& options) {
@@ -60,14 +63,17 @@ std::shared_ptr<World> connect(transport::Meeting meeting, const TriremeWorldOpt
   world->store = std::make_unique<transport::StoreClient>(
       world->meeting.store, options.rank, transport::ConnectPolicy{.deadline = world->deadline},
       world->meeting.token);
-  world->endpoint = transport::connect_tcp_world({.store = *world->store,
-                                                  .rank = options.rank,
-                                                  .world_size = options.world_size,
-                                                  .name = options.name,
-                                                  .deadline = world->deadline,
-                                                  .host = host,
-                                                  .on_abandon = nullptr,
-                                                  .shares_memory = options.shares_memory != 0});
+  const transport::TcpOptions tcp{.store = *world->store,
+                                  .rank = options.rank,
+                                  .world_size = options.world_size,
+                                  .name = options.name,
+                                  .deadline = world->deadline,
+                                  .host = host,
+                                  .on_abandon = nullptr,
+                                  .shares_memory = options.shares_memory != 0};
+  std::optional<std::string> provider;
+  if (options.ofi_provider != nullptr) provider = options.ofi_provider;
+  world->endpoint = transport::connect_world(tcp, provider);
   return world;
 }
 
@@ -99,6 +105,7 @@ std::shared_ptr<World> connect_from_environment() {
   options.rank = ranks.rank;
   options.world_size = ranks.world_size;
   options.shares_memory = ranks.shares_memory ? 1 : 0;
+  if (ranks.ofi_provider) options.ofi_provider = ranks.ofi_provider->c_str();
   const auto deadline =
       std::chrono::steady_clock::now() + std::chrono::milliseconds(options.deadline_ms);
   const Logger logger(environment.log_level, "rank " + std::to_string(ranks.rank));

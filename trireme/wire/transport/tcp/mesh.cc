@@ -27,7 +27,7 @@ std::uint64_t random_id() {
 
 }  // namespace
 
-Mesh::Mesh(const TcpOptions& options)
+Mesh::Mesh(const TcpOptions& options, std::string fabric)
     : options_(options),
       deadline_(Clock::now() + options.deadline),
       local_mesh_({.store = options.store,
@@ -35,6 +35,7 @@ Mesh::Mesh(const TcpOptions& options)
                    .deadline = deadline_,
                    .shares_memory = options.shares_memory,
                    .logger = options.logger}),
+      fabric_(std::move(fabric)),
       sockets_(options.world_size) {}
 
 void Mesh::connect() {
@@ -68,7 +69,8 @@ void Mesh::publish() {
   listener_ = listen_on({host.empty() ? options_.store.local_host() : host, 0});
   const std::string rank = std::to_string(options_.rank);
   std::vector<std::pair<std::string, std::string>> entries = {
-      {key("address/" + rank), to_text(local_address(listener_))},
+      {key("address/" + rank),
+       to_text(local_address(listener_)) + (fabric_.empty() ? "" : " " + fabric_)},
       {key("host/" + rank), local_mesh_.publication()}};
   if (options_.rank == 0) entries.emplace_back(key("id"), std::to_string(random_id()));
   options_.store.set_many(entries);
@@ -84,8 +86,9 @@ void Mesh::meet() {
   try {
     const std::vector<std::string> values = options_.store.get_many(keys, time_left());
     world_id_ = std::stoull(values.front());
-    for (int rank = 0; rank < size; ++rank) addresses_.push_back(parse_address(values[1 + rank]));
+    for (int rank = 0; rank < size; ++rank) take_address(values[1 + rank]);
     hosts_.assign(values.begin() + 1 + size, values.end());
+    check_same_fabric();
     check_reachable();
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kTimeout) throw;
@@ -107,6 +110,27 @@ std::vector<int> Mesh::not_published() const {
     if (std::find(absent.begin(), absent.end(), keys[rank]) != absent.end()) ranks.push_back(rank);
   }
   return ranks;
+}
+
+void Mesh::take_address(const std::string& published) {
+  const std::size_t end = std::min(published.find(' '), published.size());
+  addresses_.push_back(parse_address(published.substr(0, end)));
+  const std::string fabric = end == published.size() ? "tcp " : published.substr(end + 1);
+  const std::size_t split = std::min(fabric.find(' '), fabric.size() - 1);
+  fabrics_.push_back(fabric.substr(0, split));
+  fabric_addresses_.push_back(fabric.substr(split + 1));
+}
+
+/// All ranks find the same, since all see the same.
+void Mesh::check_same_fabric() const {
+  for (int rank = 1; rank < options_.world_size; ++rank) {
+    if (fabrics_[rank] == fabrics_[0]) continue;
+    Error error(ErrorKind::kInvalidArgument,
+                "rank 0 moves messages by " + fabrics_[0] + ", rank " + std::to_string(rank) +
+                    " by " + fabrics_[rank] +
+                    "; set TRIREME_TRANSPORT and TRIREME_OFI_PROVIDER to the same on all ranks");
+    throw Error(error.add({.rank = options_.rank, .operation = "start"}));
+  }
 }
 
 /// A loopback address is of use only where all ranks have one.
