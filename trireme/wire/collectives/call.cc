@@ -33,6 +33,7 @@ Call::~Call() {
   try {
     tell_all({});
   } catch (const std::exception&) {  // they name one rank more than they need
+    has_told_ = false;
   }
 }
 

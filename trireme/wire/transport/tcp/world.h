@@ -27,8 +27,10 @@ struct TcpOptions {
   Logger logger{LogLevel::kWarning};  ///< Of who is turned away during the start.
 
   // Changes speed only.
-  bool shares_memory = true;    ///< With ranks of this host.
-  int socket_buffer_bytes = 0;  ///< Per direction; 0: the system's default.
+  bool shares_memory = true;  ///< With ranks of this host.
+  /// Per direction and connection; 0: the system's default on a host, between hosts a share of 256
+  /// KiB, and at least 64 KiB, so that many that send to one do not fill its link's queue.
+  int socket_buffer_bytes = 0;
 };
 
 /// Meets the other ranks in the store and connects to all of them. Blocks until that is done.
