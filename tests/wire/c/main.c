@@ -25,7 +25,8 @@ int main(int argc, char** argv) {
                         {"mismatch", run_mismatch, 0},
                         {"abort", run_abort, 0},
                         {"late", run_late, 0},
-                        {"loss", run_loss, 1}};
+                        {"loss", run_loss, 1},
+                        {"regroup", run_regroup, 1}};
   int num_failed = 0;
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
     const int32_t dies = cases[i].dies > 0 ? ranks.count - cases[i].dies : -1;

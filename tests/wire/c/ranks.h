@@ -47,3 +47,4 @@ void run_mismatch(const Place* place);
 void run_abort(const Place* place);
 void run_late(const Place* place);
 void run_loss(const Place* place);
+void run_regroup(const Place* place);

@@ -111,6 +111,10 @@ class Group {
 
   transport::WorkPtr barrier();
 
+  /// Ends the world, and so this group, on purpose: every operation of every rank fails with
+  /// kCancelled, the reason and this rank. Any thread.
+  void abort(const std::string& reason) { endpoint().abort(reason); }
+
   /// Messages between two ranks of the group, in order, apart from its operations. data: of one
   /// size on both sides.
   transport::WorkPtr send(int peer_group_rank, std::span<const std::byte> data);
