@@ -142,6 +142,22 @@ void run_mismatch(const Place* place) {
   trireme_world_free(world);
 }
 
+/* The last rank's state differs from the others': all are told which. */
+void run_hash(const Place* place) {
+  TriremeWorld* world = connect_rank(place, 20000);
+  TriremeGroup* group = group_of_all(world);
+  const int32_t last = place->ranks.count - 1;
+  expect_refused(trireme_attach_hash(NULL, 1), "'group' is null");
+  TRIREME_EXPECT_OK(trireme_attach_hash(group, 5));
+  TRIREME_EXPECT_OK(trireme_barrier(group, NULL));
+  TRIREME_EXPECT_OK(trireme_attach_hash(group, place->rank == last ? 6 : 5));
+  TRIREME_EXPECT(trireme_barrier(group, NULL) == kTriremeCorruptData);
+  if (place->ranks.count > 2) TRIREME_EXPECT(trireme_last_error_peer() == last);
+  expect_error("in the hash of their state");
+  trireme_group_free(group);
+  trireme_world_free(world);
+}
+
 /* Rank 0 gives up while the others wait. */
 void run_abort(const Place* place) {
   TriremeWorld* world = connect_rank(place, 20000);

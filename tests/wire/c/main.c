@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
   const Case cases[] = {{"operations", run_operations, 0},
                         {"mistakes", run_mistakes, 0},
                         {"mismatch", run_mismatch, 0},
+                        {"hash", run_hash, 0},
                         {"abort", run_abort, 0},
                         {"late", run_late, 0},
                         {"loss", run_loss, 1},

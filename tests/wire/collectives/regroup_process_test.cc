@@ -86,7 +86,8 @@ struct Held {
 void expect_as_before(const Held& before) {
   Held now;
   // The kernel may show a thread for a moment after it was joined.
-  for (const auto limit = Clock::now() + 2s; now.threads > before.threads && Clock::now() < limit;) {
+  for (const auto limit = Clock::now() + 2s;
+       now.threads > before.threads && Clock::now() < limit;) {
     std::this_thread::sleep_for(1ms);
     now = {};
   }

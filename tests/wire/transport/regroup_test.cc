@@ -106,7 +106,8 @@ TEST(Regroup, GivenMembersAreWaitedFor) {
   const StoreServer server;
   Clients clients = clients_of(server, 4);
   const RegroupOptions options{.members = {0, 3}, .window = 20s};
-  auto first = std::async(std::launch::async, [&] { return clients[0]->regroup("next", 4, options); });
+  auto first =
+      std::async(std::launch::async, [&] { return clients[0]->regroup("next", 4, options); });
   EXPECT_EQ(first.wait_for(30ms), std::future_status::timeout);
   EXPECT_EQ(clients[3]->regroup("next", 4, options).rank, 1);
   EXPECT_THAT(first.get().members, ElementsAre(0, 3));

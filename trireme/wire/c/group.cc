@@ -109,6 +109,10 @@ TriremeStatus trireme_allocate(TriremeGroup* group, int64_t bytes, void** memory
   });
 }
 
+TriremeStatus trireme_attach_hash(TriremeGroup* group, uint64_t hash) {
+  return guarded([&] { needed(group, "group").named->group->attach_hash(hash); });
+}
+
 TriremeStatus trireme_wait(TriremeWork* work, int64_t timeout_ms) {
   return guarded([&]() -> TriremeStatus {
     TriremeWork& awaited = needed(work, "work");

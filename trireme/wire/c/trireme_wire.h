@@ -122,11 +122,11 @@ TRIREME_API TriremeStatus trireme_abort(TriremeWorld* world, const char* reason)
  * the order of the old ones. Groups and works have been freed before. A world that is well ends
  * first, on all ranks, as by trireme_abort. Blocks until the new ranks are connected.
  *
- * members    ranks that are to go on, the same list on all; null: those that call within `window_ms`
- *            of the first; num_members is not read then. Over at once where nobody else could come.
- * Returns    kTriremeTimeout where a member, or this rank itself, is too late; kTriremePeerLost where
- *            a member has ended, or the store with the process that served it: so serve it from one
- *            that is no rank. But for the store's loss it may be called again. */
+ * members    ranks that are to go on, the same list on all; null: those that call within
+ * `window_ms` of the first; num_members is not read then. Over at once where nobody else could
+ * come. Returns    kTriremeTimeout where a member, or this rank itself, is too late;
+ * kTriremePeerLost where a member has ended, or the store with the process that served it: so serve
+ * it from one that is no rank. But for the store's loss it may be called again. */
 TRIREME_API TriremeStatus trireme_regroup(TriremeWorld* world, const int32_t* members,
                                           int32_t num_members, int64_t window_ms);
 
@@ -160,6 +160,11 @@ TRIREME_API void trireme_group_free(TriremeGroup* group);
  * it need no copy. All members call it with the same number, in the order of the operations.
  * Blocks. bytes: at least 1. */
 TRIREME_API TriremeStatus trireme_allocate(TriremeGroup* group, int64_t bytes, void** memory);
+
+/* The next all_reduce, reduce_scatter, all_gather or barrier carries this number, a hash
+ * of what all ranks should hold alike. Where it differs, all ranks get kTriremeCorruptData, which
+ * names those that differ from the most; kTriremeInvalidArgument where a rank has given none. */
+TRIREME_API TriremeStatus trireme_attach_hash(TriremeGroup* group, uint64_t hash);
 
 /* ---- Operations. Ranks, roots and peers are group ranks. Buffers of 0 elements may be null. */
 
@@ -210,6 +215,19 @@ TRIREME_API TriremeStatus trireme_reduce(TriremeGroup* group, void* data, int64_
 TRIREME_API TriremeStatus trireme_reduce_scatter(TriremeGroup* group, void* data,
                                                  const int64_t* counts, TriremeDtype dtype,
                                                  TriremeReduction reduction, TriremeWork** work);
+
+/* The same with each rank's elements multiplied by its own `scale` before the sum: a weighted
+ * average where the scales are each rank's share. Of floating-point types; f16 and bf16 are scaled
+ * and summed in f32. scale: finite. */
+TRIREME_API TriremeStatus trireme_all_reduce_scaled(TriremeGroup* group, void* data, int64_t count,
+                                                    TriremeDtype dtype, double scale,
+                                                    TriremeWork** work);
+TRIREME_API TriremeStatus trireme_reduce_scaled(TriremeGroup* group, void* data, int64_t count,
+                                                TriremeDtype dtype, double scale, int32_t root,
+                                                TriremeWork** work);
+TRIREME_API TriremeStatus trireme_reduce_scatter_scaled(TriremeGroup* group, void* data,
+                                                        const int64_t* counts, TriremeDtype dtype,
+                                                        double scale, TriremeWork** work);
 
 /* all = what the ranks gave, one behind the other.
  *

@@ -142,9 +142,8 @@ TriremeStatus trireme_rank(const TriremeWorld* world, int32_t* rank) {
 }
 
 TriremeStatus trireme_world_size(const TriremeWorld* world, int32_t* world_size) {
-  return guarded([&] {
-    needed(world_size, "world_size") = needed(world, "world").world->ranks.world_size();
-  });
+  return guarded(
+      [&] { needed(world_size, "world_size") = needed(world, "world").world->ranks.world_size(); });
 }
 
 TriremeStatus trireme_shutdown(TriremeWorld* world) {
@@ -157,8 +156,7 @@ TriremeStatus trireme_shutdown(TriremeWorld* world) {
 }
 
 TriremeStatus trireme_abort(TriremeWorld* world, const char* reason) {
-  return guarded(
-      [&] { needed(world, "world").world->ranks.abort(&needed(reason, "reason")); });
+  return guarded([&] { needed(world, "world").world->ranks.abort(&needed(reason, "reason")); });
 }
 
 TriremeStatus trireme_regroup(TriremeWorld* world, const int32_t* members, int32_t num_members,

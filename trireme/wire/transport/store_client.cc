@@ -100,11 +100,11 @@ void StoreClient::fail(const Error& error) {
 
 Generation StoreClient::regroup(const std::string& generation, int world_size,
                                 const RegroupOptions& options) {
-  const std::string members = request(
-      {.verb = StoreVerb::kRegroup,
-       .key = generation,
-       .value = internal::to_bytes(internal::RegroupCall{world_size, options})},
-      usual_deadline() + options.window);
+  const std::string members =
+      request({.verb = StoreVerb::kRegroup,
+               .key = generation,
+               .value = internal::to_bytes(internal::RegroupCall{world_size, options})},
+              usual_deadline() + options.window);
   Generation begun;
   for (const std::string& rank : unpack(members)) {
     const int old_rank = std::stoi(rank);

@@ -77,7 +77,8 @@ void StoreServer::Service::add_client(Descriptor socket) {
   clients_[id].socket = std::move(socket);
 }
 
-void StoreServer::Service::serve_client(std::uint64_t id, Client& client, const Poller::Event& event) {
+void StoreServer::Service::serve_client(std::uint64_t id, Client& client,
+                                        const Poller::Event& event) {
   attempt(client, [&] {
     if (event.is_writable) write(client);
     if (event.is_readable && !read(client)) {
@@ -221,11 +222,11 @@ std::vector<std::string> StoreServer::Service::absent(const std::vector<std::str
   return result;
 }
 
-void StoreServer::Service::get(Client& client, const StoreMessage& message, std::vector<std::string> keys) {
+void StoreServer::Service::get(Client& client, const StoreMessage& message,
+                               std::vector<std::string> keys) {
   const std::vector<std::string> missing = absent(keys);
-  client.waiting = {{.verb = message.verb, .id = message.id},
-                    std::move(keys),
-                    {missing.begin(), missing.end()}};
+  client.waiting = {
+      {.verb = message.verb, .id = message.id}, std::move(keys), {missing.begin(), missing.end()}};
   answer_get(client);
 }
 
@@ -240,8 +241,7 @@ void StoreServer::Service::add(Client& client, const StoreMessage& message) {
                                                          "another key"));
   }
   // Unsigned: an overflow wraps around.
-  const auto sum =
-      static_cast<std::uint64_t>(number) + static_cast<std::uint64_t>(message.number);
+  const auto sum = static_cast<std::uint64_t>(number) + static_cast<std::uint64_t>(message.number);
   set(message.key, std::to_string(static_cast<std::int64_t>(sum)));
   answer(client, message, values_[message.key]);
 }
@@ -291,7 +291,8 @@ void StoreServer::Service::answer(Client& client, const StoreMessage& to, const 
                 .value = {reinterpret_cast<const char*>(bytes.data()), bytes.size()}});
 }
 
-void StoreServer::Service::answer(Client& client, const StoreMessage& to, const std::string& value) {
+void StoreServer::Service::answer(Client& client, const StoreMessage& to,
+                                  const std::string& value) {
   send(client, {.verb = StoreVerb::kValue, .id = to.id, .value = value});
 }
 

@@ -102,11 +102,11 @@ class StoreServer::Service {
   std::uint64_t last_id_ = 0;
   std::map<std::uint64_t, Client> clients_;
   std::map<std::string, std::string> values_;
-  std::set<int> ended_well_;     ///< Processes that said goodbye.
-  std::map<int, Seat> seats_;    ///< Of processes that have regrouped.
-  std::map<std::string, Error> failures_;  ///< By generation.
-  std::map<std::string, internal::Gathering> gatherings_;      ///< By the generation to come.
-  std::map<std::string, std::vector<int>> generations_;        ///< Members of those that began.
+  std::set<int> ended_well_;                               ///< Processes that said goodbye.
+  std::map<int, Seat> seats_;                              ///< Of processes that have regrouped.
+  std::map<std::string, Error> failures_;                  ///< By generation.
+  std::map<std::string, internal::Gathering> gatherings_;  ///< By the generation to come.
+  std::map<std::string, std::vector<int>> generations_;    ///< Members of those that began.
   std::optional<LibraryThread> thread_;
 };
 

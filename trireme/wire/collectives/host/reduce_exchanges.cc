@@ -27,9 +27,15 @@ class Reducing : public Exchange {
  public:
   Reducing(const Meeting& meeting, const Request& request)
       : meeting_(meeting),
+        request_(request),
         data_(request.data),
         reduction_{request.data.dtype, request.description.reduce},
         root_(request.description.operation == Operation::kReduce ? request.description.root : -1) {
+  }
+
+  void hear(int turn) override {
+    scales_ = scales_of(meeting_, request_, turn);
+    reduction_.scales = scales_;
   }
 
   std::span<const std::byte> sharable() const override { return data_.bytes; }
@@ -58,8 +64,10 @@ class Reducing : public Exchange {
 
  private:
   Meeting meeting_;
+  const Request& request_;
   Elements data_;
   kernels::Reduction reduction_;
+  std::vector<double> scales_;
   int root_;
 };
 
@@ -195,6 +203,14 @@ class ReduceScatter final : public Reducing {
 };
 
 }  // namespace
+
+std::vector<double> scales_of(const Meeting& meeting, const Request& request, int turn) {
+  std::vector<double> scales;
+  if (request.description.reduce != kernels::ReduceOp::kScaledSum) return scales;
+  for (int i = 0; i < meeting.size(); ++i)
+    scales.push_back(scale_in(meeting.arena.header(i, turn)));
+  return scales;
+}
 
 std::unique_ptr<Exchange> make_one_shot(const Meeting& meeting, const Request& request) {
   return std::make_unique<OneShot>(meeting, request);
