@@ -48,7 +48,8 @@ std::vector<int> all_of(const World& world) {
 
 /// The sum over the first ranks of those that are left; throws where it is something else.
 void check_sum(World& world, std::size_t count) {
-  Group group(world.endpoint(), all_of(world), {.name = "data", .id = 1, .deadline = 20s});
+  Group group(world.endpoint(), all_of(world),
+              {.name = "sums of " + std::to_string(count), .id = count, .deadline = 20s});
   std::vector<float> data(count, static_cast<float>(world.origins()[world.rank()] + 1));
   group.all_reduce(std::span(data))->wait_for(20s);
   float expected = 0;
@@ -138,9 +139,9 @@ TEST_P(RegroupTest, AfterAnAbortAllGoOn) {
     World world = connect(rank, store, GetParam());
     {
       Group group(world.endpoint(), all_of(world), {.name = "data", .id = 1, .deadline = 20s});
-      group.barrier()->wait_for(20s);
-      if (rank == 1) group.abort("the loss is no number");
       try {
+        group.barrier()->wait_for(20s);
+        if (rank == 1) group.abort("the loss is no number");
         group.barrier()->wait_for(20s);
       } catch (const Error& error) {
         if (error.message() != "rank 1 has ended the world: the loss is no number") throw;

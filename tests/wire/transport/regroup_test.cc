@@ -214,7 +214,8 @@ TEST(World, RegroupsWithoutAFailure) {
 TEST(World, RefusesMembersThatMakeNoSense) {
   const StoreServer server;
   Worlds worlds = make_worlds(server, 2);
-  for (const std::vector<int>& members : {std::vector{0, 0}, {0, 2}, {-1, 0}, {1}}) {
+  const std::vector<std::vector<int>> bad = {{0, 0}, {0, 2}, {-1, 0}, {1}};
+  for (const std::vector<int>& members : bad) {
     const Error error = error_of_call([&] { worlds[0]->regroup({.members = members}); });
     EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
   }

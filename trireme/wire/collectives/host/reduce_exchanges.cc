@@ -207,8 +207,9 @@ class ReduceScatter final : public Reducing {
 std::vector<double> scales_of(const Meeting& meeting, const Request& request, int turn) {
   std::vector<double> scales;
   if (request.description.reduce != kernels::ReduceOp::kScaledSum) return scales;
-  for (int i = 0; i < meeting.size(); ++i)
+  for (int i = 0; i < meeting.size(); ++i) {
     scales.push_back(scale_in(meeting.arena.header(i, turn)));
+  }
   return scales;
 }
 
