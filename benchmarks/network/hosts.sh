@@ -12,7 +12,7 @@ usage: hosts.sh [OPTION..] -- COMMAND [ARGUMENT..]
   --hosts N      how many (default 2, at most 64)
   --rate RATE    of each host's interface, as tc writes it (default 1gbit)
   --burst BYTES  of the rate limit, at most 65536 (default 65536)
-  --gso BYTES    largest packet that a host hands to its interface (default 8000)
+  --gso BYTES    largest packet that a host hands to its interface (default 32000)
   --once         run COMMAND once, outside, instead of once in each host
 
 Each run of COMMAND gets RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT (rank 0 serves the store there)
@@ -31,7 +31,7 @@ fail() {
   exit "${2:-2}"
 }
 
-hosts=2 rate=1gbit burst=65536 gso=8000 once=
+hosts=2 rate=1gbit burst=65536 gso=32000 once=
 while (($#)); do
   case $1 in
     --hosts) hosts=${2:-} && shift 2 ;;

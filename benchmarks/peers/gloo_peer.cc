@@ -9,12 +9,14 @@
 #include <cstdlib>
 #include <exception>
 #include <string>
+#include <thread>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <utility>
 #include <vector>
 
 #include "trireme/wire/bench/rank_loop.h"
+#include "trireme/wire/transport/thread.h"
 
 namespace trireme::bench {
 namespace {
@@ -44,8 +46,15 @@ class GlooContender final : public Contender {
   std::optional<Prepared> prepare(const Case& one, const Buffers& buffers) override {
     if (one.dtype != Dtype::kF32 && one.dtype != Dtype::kF64) return std::nullopt;
     const bool is_in_place = buffers.recv.empty();
+    const auto start = starter(one, view(buffers.send, one.dtype), view(buffers.recv, one.dtype));
     return Prepared{
-        .run = runner(one, view(buffers.send, one.dtype), view(buffers.recv, one.dtype)),
+        .run = [start] { start()->wait(); },
+        .run_beside_sleep =
+            [start](std::chrono::microseconds sleep) {
+              const auto work = start();
+              std::this_thread::sleep_for(sleep);
+              work->wait();
+            },
         .result = is_in_place ? buffers.send : buffers.recv,
         .first = one.operation == Operation::kReduceScatter ? one.count() / num_ranks_ * rank_ : 0};
   }
@@ -57,23 +66,25 @@ class GlooContender final : public Contender {
  private:
   c10d::Backend& group() { return *group_; }
 
-  std::function<void()> runner(const Case& one, at::Tensor send, at::Tensor recv) {
+  using Start = std::function<c10::intrusive_ptr<c10d::Work>()>;
+
+  Start starter(const Case& one, at::Tensor send, at::Tensor recv) {
     using Tensors = std::vector<at::Tensor>;
     switch (one.operation) {
       case Operation::kAllReduce:
-        return [this, tensors = Tensors{send}]() mutable { group().allreduce(tensors)->wait(); };
+        return [this, tensors = Tensors{send}]() mutable { return group().allreduce(tensors); };
       case Operation::kReduceScatter:
-        return [this, send, recv]() mutable { group()._reduce_scatter_base(recv, send)->wait(); };
+        return [this, send, recv]() mutable { return group()._reduce_scatter_base(recv, send); };
       case Operation::kAllGather:
-        return [this, send, recv]() mutable { group()._allgather_base(recv, send)->wait(); };
+        return [this, send, recv]() mutable { return group()._allgather_base(recv, send); };
       case Operation::kAllToAll:
         return [this, send, recv, even = std::vector<std::int64_t>()]() mutable {
-          group().alltoall_base(recv, send, even, even)->wait();
+          return group().alltoall_base(recv, send, even, even);
         };
       case Operation::kBroadcast:
-        return [this, tensors = Tensors{send}]() mutable { group().broadcast(tensors)->wait(); };
+        return [this, tensors = Tensors{send}]() mutable { return group().broadcast(tensors); };
       default:
-        return [this] { barrier(); };
+        return [this] { return group().barrier({}); };
     }
   }
 
@@ -91,7 +102,12 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    trireme::bench::GlooContender contender(argv[1], std::stoi(argv[2]), std::stoi(argv[3]));
+    const int rank = std::stoi(argv[2]);
+    const int num_ranks = std::stoi(argv[3]);
+    if (std::getenv("GLOO_SOCKET_IFNAME") == nullptr) {  // all on this host, as ours
+      trireme::transport::take_core(rank, num_ranks);
+    }
+    trireme::bench::GlooContender contender(argv[1], rank, num_ranks);
     trireme::bench::take_orders(argv[1], contender);
     return 0;
   } catch (const std::exception& error) {

@@ -24,13 +24,15 @@ class MpiContender final : public Contender {
 
   std::optional<Prepared> prepare(const Case& one, const Buffers& buffers) override {
     if (one.dtype != Dtype::kF32 && one.dtype != Dtype::kF64) return std::nullopt;
-    const bool is_in_place = buffers.recv.empty();
+    // Ours reduces in place too.
+    const bool reduces_part = one.operation == Operation::kReduceScatter;
+    const bool is_in_place = buffers.recv.empty() || reduces_part;
     const int all = static_cast<int>(one.count());
     return Prepared{.run = runner(one, buffers, all),
-                    .result = is_in_place ? buffers.send : buffers.recv,
-                    .first = one.operation == Operation::kReduceScatter
-                                 ? std::int64_t{all / num_ranks_} * rank_
-                                 : 0};
+                    .result = reduces_part  ? buffers.send.first(buffers.recv.size())
+                              : is_in_place ? buffers.send
+                                            : buffers.recv,
+                    .first = reduces_part ? std::int64_t{all / num_ranks_} * rank_ : 0};
   }
 
   std::optional<std::span<std::byte>> registered(std::size_t) override { return std::nullopt; }
@@ -48,7 +50,9 @@ class MpiContender final : public Contender {
       case Operation::kAllReduce:
         return [=] { MPI_Allreduce(MPI_IN_PLACE, send, all, type, MPI_SUM, MPI_COMM_WORLD); };
       case Operation::kReduceScatter:
-        return [=] { MPI_Reduce_scatter_block(send, recv, part, type, MPI_SUM, MPI_COMM_WORLD); };
+        return [=] {
+          MPI_Reduce_scatter_block(MPI_IN_PLACE, send, part, type, MPI_SUM, MPI_COMM_WORLD);
+        };
       case Operation::kAllGather:
         return [=] { MPI_Allgather(send, part, type, recv, part, type, MPI_COMM_WORLD); };
       case Operation::kAllToAll:

@@ -62,7 +62,7 @@ int main(void) {
   }
   TriremeStore* store = NULL;
   int32_t port = 0;
-  check(trireme_store_serve("127.0.0.1", 0, &store));
+  check(trireme_store_serve("127.0.0.1", 0, NULL, &store));
   check(trireme_store_port(store, &port));
   for (int rank = 0; rank < kNumRanks; ++rank) {
     if (write(ports[1], &port, sizeof port) != (ssize_t)sizeof port) return 1;

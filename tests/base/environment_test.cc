@@ -33,6 +33,18 @@ TEST(Environment, ReadsWhichPythonToUse) {
   EXPECT_EQ(read({{"TRIREME_PYTHON", "/usr/bin/python3"}}).python, "/usr/bin/python3");
 }
 
+// Who looks at a job's store from outside.
+TEST(Environment, ReadsTheTokenAlsoWhereThereIsNoRank) {
+  EXPECT_EQ(read({{"TRIREME_TOKEN", "secret"}}).token.text, "secret");
+  EXPECT_EQ(read({{"TRIREME_TOKEN_FILE", "/a/file"}}).token.file, "/a/file");
+  try {
+    read({{"TRIREME_TOKEN", "secret"}, {"TRIREME_TOKEN_FILE", "/a/file"}});
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+  }
+}
+
 TEST(Environment, NamesTheVariableThatMakesNoSense) {
   try {
     read({{"TRIREME_LOG", "loud"}});
@@ -132,9 +144,11 @@ TEST(Environment, NumbersOfRanksAreNumbers) {
               "environment variable WORLD_SIZE: '" + text + "' is no number from 0 to 1048576");
   }
   EXPECT_EQ(refusal(with(variables_by_hand(), "MASTER_PORT", "65536")),
-            "environment variable MASTER_PORT: '65536' is no number from 0 to 65535");
+            "environment variable MASTER_PORT: '65536' is no number from 1 to 65535");
   EXPECT_EQ(refusal(with(own_variables(), "TRIREME_STORE_PORT", "http")),
-            "environment variable TRIREME_STORE_PORT: 'http' is no number from 0 to 65535");
+            "environment variable TRIREME_STORE_PORT: 'http' is no number from 1 to 65535");
+  EXPECT_EQ(refusal(with(own_variables(), "TRIREME_STORE_PORT", "0")),
+            "environment variable TRIREME_STORE_PORT: '0' is no number from 1 to 65535");
 }
 
 TEST(Environment, RanksCountFromZero) {

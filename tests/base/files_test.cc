@@ -136,7 +136,7 @@ TEST_F(Files, AFailedWriteLeavesTheOldFile) {
       error_of([&] { write_file_atomically(folder / "x", std::string(10'000, 'n')); });
   ::setrlimit(RLIMIT_FSIZE, &old_limit);
   std::signal(SIGXFSZ, old_handler);
-  EXPECT_EQ(error.kind(), ErrorKind::kIo);
+  EXPECT_EQ(error.kind(), ErrorKind::kResourceExhausted);
   EXPECT_THAT(error.message(), HasSubstr("cannot write"));
   EXPECT_EQ(read_file(folder / "x"), "old");
   EXPECT_EQ(num_entries(), 1U) << "a temporary file was left";

@@ -150,9 +150,41 @@ TEST(Launchers, ContradictionsAreNamed) {
               HasSubstr("TRIREME_TOKEN and TRIREME_TOKEN_FILE are both set"));
   EXPECT_THAT(refusal_of(plus(kIndexed, {{"TRIREME_HOST", "a"}, {"TRIREME_INTERFACE", "b"}})),
               HasSubstr("TRIREME_HOST and TRIREME_INTERFACE are both set"));
-  EXPECT_THAT(refusal_of(plus(kSrun, {{"TRIREME_STORE", "host"}})), HasSubstr("no HOST:PORT"));
-  EXPECT_THAT(refusal_of(plus(kSrun, {{"TRIREME_STORE", "host:99999"}})),
-              HasSubstr("'99999' is no number from 0 to 65535"));
+  for (const char* text : {"host", "host:99999", "host:0", "[::1:4000"}) {
+    EXPECT_THAT(refusal_of(plus(kSrun, {{"TRIREME_STORE", text}})),
+                HasSubstr("TRIREME_STORE: '" + std::string(text) + "' is no address"));
+  }
+  EXPECT_THAT(refusal_of(plus(kPod, {{"PET_MASTER_PORT", "0"}})),
+              HasSubstr("'0' is no number from 1 to 65535"));
+}
+
+TEST(Launchers, TransportAndProviderSayHowMessagesMove) {
+  struct Expected {
+    Settings settings;
+    bool shares_memory;
+    std::optional<std::string> ofi_provider;
+  };
+  const std::string transport = "TRIREME_TRANSPORT";
+  const std::string provider = "TRIREME_OFI_PROVIDER";
+  const Expected cases[] = {
+      {{}, true, std::nullopt},
+      {{{provider, "efa"}}, true, "efa"},
+      {{{transport, "auto"}, {provider, "verbs;ofi_rxm"}}, true, "verbs;ofi_rxm"},
+      {{{transport, "tcp"}}, false, std::nullopt},
+      {{{transport, "tcp"}, {provider, "efa"}}, false, std::nullopt},
+      {{{transport, "ofi"}}, false, ""},
+      {{{transport, "ofi"}, {provider, "tcp;ofi_rxm"}}, false, "tcp;ofi_rxm"},
+  };
+  for (const Expected& expected : cases) {
+    const auto ranks = ranks_of(plus(kSrun, expected.settings));
+    ASSERT_TRUE(ranks.has_value());
+    EXPECT_EQ(ranks->shares_memory, expected.shares_memory);
+    EXPECT_EQ(ranks->ofi_provider, expected.ofi_provider);
+  }
+  EXPECT_THAT(refusal_of(plus(kSrun, {{transport, "shm"}})),
+              HasSubstr("TRIREME_TRANSPORT: 'shm' is none of auto, tcp and ofi"));
+  EXPECT_THAT(refusal_of(plus(kSrun, {{provider, "sockets"}})),
+              HasSubstr("TRIREME_OFI_PROVIDER: 'sockets' is none of efa, verbs;ofi_rxm and"));
 }
 
 TEST(Launchers, ReadsListsOfHosts) {

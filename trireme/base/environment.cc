@@ -38,6 +38,7 @@ Environment read_environment(const VariableLookup& lookup) {
   Environment environment;
   read(lookup, "TRIREME_LOG", environment.log_level, parse_log_level);
   if (is_set(lookup, "TRIREME_PYTHON")) environment.python = lookup("TRIREME_PYTHON");
+  environment.token = read_token(lookup);
   environment.ranks = read_ranks(lookup);
   return environment;
 }

@@ -34,7 +34,17 @@ struct RankEnvironment {
   std::string token;          ///< TRIREME_TOKEN: who knows it may join.
   std::string token_file;     ///< TRIREME_TOKEN_FILE: holds it.
   int launcher_pid = 0;       ///< Of `kTrireme`: the process that started this one.
-  bool shares_memory = true;  ///< With the ranks of its host: unless TRIREME_TRANSPORT is tcp.
+  bool shares_memory = true;  ///< With the ranks of its host: TRIREME_TRANSPORT is auto.
+
+  /// TRIREME_OFI_PROVIDER: of libfabric, which moves large messages; empty: the first that there
+  /// is. Nothing: tcp moves them.
+  std::optional<std::string> ofi_provider;
+};
+
+/// The secret of a job: who knows it may join. Both empty: none is set.
+struct TokenEnvironment {
+  std::string text;  ///< TRIREME_TOKEN
+  std::string file;  ///< TRIREME_TOKEN_FILE: holds it.
 };
 
 /// What the environment variables say; docs/environment.md lists them. A program reads it once, at
@@ -42,6 +52,7 @@ struct RankEnvironment {
 struct Environment {
   LogLevel log_level = LogLevel::kInfo;  ///< TRIREME_LOG
   std::optional<std::string> python;     ///< TRIREME_PYTHON: runs what is written in Python.
+  TokenEnvironment token;                ///< Also where this process is no rank.
   std::optional<RankEnvironment> ranks;  ///< TRIREME_RANK, RANK and those that go with them.
 };
 
@@ -60,6 +71,9 @@ Environment read_environment(const VariableLookup& lookup);
 /// or
 ///          have no meaning.
 std::optional<RankEnvironment> read_ranks(const VariableLookup& lookup);
+
+/// Errors   kInvalidArgument where both variables are set.
+TokenEnvironment read_token(const VariableLookup& lookup);
 
 /// The first host of a list as Slurm writes it: `rack[03-05,09]-a,login` -> `rack03-a`.
 ///

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstdint>
 
+#include "trireme/base/address.h"
 #include "trireme/base/environment.h"
 #include "trireme/base/error.h"
 
@@ -17,19 +18,28 @@ namespace {
 
 constexpr int kMaxRanks = 1 << 20;
 constexpr int kMaxPid = 1 << 22;  // of Linux
-constexpr int kMaxPort = 65'535;
 
 [[noreturn]] void refuse(const std::string& text) {
   throw Error(ErrorKind::kInvalidArgument, "environment variable " + text);
 }
 
-int parse_number(const std::string& name, const std::string& text, int max) {
+/// Least and most.
+struct Range {
+  int min = 0;
+  int max = 0;
+};
+
+constexpr Range kPorts{1, kMaxPort};
+
+int parse_number(const std::string& name, const std::string& text, Range range) {
   int number = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (status == std::errc{} && end == text.data() + text.size() && number >= 0 && number <= max) {
+  if (status == std::errc{} && end == text.data() + text.size() && number >= range.min &&
+      number <= range.max) {
     return number;
   }
-  refuse(name + ": '" + text + "' is no number from 0 to " + std::to_string(max));
+  refuse(name + ": '" + text + "' is no number from " + std::to_string(range.min) + " to " +
+         std::to_string(range.max));
 }
 
 /// The variables; an empty one is as good as none.
@@ -53,11 +63,11 @@ class Variables {
     refuse(name + " is not set, though " + because + " is; a launcher sets both");
   }
 
-  int number(const std::string& name, const std::string& because, int max) const {
-    return parse_number(name, required(name, because), max);
+  int number(const std::string& name, const std::string& because, Range range) const {
+    return parse_number(name, required(name, because), range);
   }
 
-  int number(const std::string& name, int max) const { return number(name, name, max); }
+  int number(const std::string& name, Range range) const { return number(name, name, range); }
 
  private:
   const VariableLookup& lookup_;
@@ -67,8 +77,8 @@ class Variables {
 RankEnvironment read_place(const Variables& variables, Launcher launcher, const std::string& rank,
                            const std::string& size) {
   RankEnvironment result{.launcher = launcher,
-                         .rank = variables.number(rank, kMaxRanks - 1),
-                         .world_size = variables.number(size, rank, kMaxRanks)};
+                         .rank = variables.number(rank, {0, kMaxRanks - 1}),
+                         .world_size = variables.number(size, rank, {0, kMaxRanks})};
   if (result.rank < result.world_size) return result;
   refuse(rank + " is " + std::to_string(result.rank) + ", " + size + " is " +
          std::to_string(result.world_size) + "; ranks count from 0");
@@ -78,22 +88,20 @@ RankEnvironment read_place(const Variables& variables, Launcher launcher, const 
 void read_store(const Variables& variables, const std::string& host, const std::string& port,
                 const std::string& because, RankEnvironment& ranks) {
   ranks.store_host = variables.required(host, because);
-  ranks.store_port = variables.number(port, because, kMaxPort);
+  ranks.store_port = variables.number(port, because, kPorts);
 }
 
 /// Where TRIREME_STORE says, if it is set.
 bool read_given_store(const Variables& variables, RankEnvironment& ranks) {
   const std::string text = variables.text("TRIREME_STORE");
   if (text.empty()) return false;
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string::npos || colon == 0) {
-    refuse("TRIREME_STORE: '" + text + "' is no HOST:PORT, as 10.0.0.1:4000");
+  try {
+    const Address address = parse_address(text);
+    ranks.store_host = address.host;
+    ranks.store_port = address.port;
+  } catch (const Error& error) {
+    refuse("TRIREME_STORE: " + error.message());
   }
-  ranks.store_host = text.substr(0, colon);
-  if (ranks.store_host.size() > 2 && ranks.store_host.starts_with('[')) {
-    ranks.store_host = ranks.store_host.substr(1, colon - 2);  // IPv6
-  }
-  ranks.store_port = parse_number("TRIREME_STORE", text.substr(colon + 1), kMaxPort);
   return true;
 }
 
@@ -105,7 +113,7 @@ void read_store_of_mpi(const Variables& variables, const std::string& local_size
   ranks.job_id = job_id;
   if (read_given_store(variables, ranks)) return;
   const bool is_one_host =
-      variables.has(local_size) && variables.number(local_size, kMaxRanks) == ranks.world_size;
+      variables.has(local_size) && variables.number(local_size, {0, kMaxRanks}) == ranks.world_size;
   if (is_one_host && !job_id.empty()) return;
   refuse("TRIREME_STORE is not set: this launcher does not say where rank 0 is" +
          std::string(is_one_host ? ", nor which job this is" : " and ranks are on several hosts") +
@@ -116,7 +124,7 @@ RankEnvironment read_own(const Variables& variables) {
   const std::string rank = "TRIREME_RANK";
   RankEnvironment ranks = read_place(variables, Launcher::kTrireme, rank, "TRIREME_WORLD_SIZE");
   read_store(variables, "TRIREME_STORE_HOST", "TRIREME_STORE_PORT", rank, ranks);
-  ranks.launcher_pid = variables.number("TRIREME_LAUNCHER_PID", rank, kMaxPid);
+  ranks.launcher_pid = variables.number("TRIREME_LAUNCHER_PID", rank, {0, kMaxPid});
   return ranks;
 }
 
@@ -164,8 +172,9 @@ RankEnvironment read_mpich(const Variables& variables) {
 int port_of_job(const std::string& job, const std::string& step) {
   constexpr int kFirst = 20'000;
   constexpr int kCount = 12'000;
-  return kFirst + (parse_number("SLURM_JOB_ID", job, 2'000'000'000) % kCount * 31 +
-                   parse_number("SLURM_STEP_ID", step, 2'000'000'000) % kCount) %
+  constexpr Range kIds{0, 2'000'000'000};
+  return kFirst + (parse_number("SLURM_JOB_ID", job, kIds) % kCount * 31 +
+                   parse_number("SLURM_STEP_ID", step, kIds) % kCount) %
                       kCount;
 }
 
@@ -227,10 +236,24 @@ std::optional<RankEnvironment> read_first(const Variables& variables) {
   return std::nullopt;
 }
 
-/// Whether ranks may share memory.
-bool parse_transport(const std::string& text) {
-  if (text == "auto" || text == "tcp") return text == "auto";
-  refuse("TRIREME_TRANSPORT: '" + text + "' is neither auto nor tcp");
+std::string read_provider(const Variables& variables) {
+  const std::string provider = variables.text("TRIREME_OFI_PROVIDER");
+  for (const char* known : {"", "efa", "verbs;ofi_rxm", "tcp;ofi_rxm"}) {
+    if (provider == known) return provider;
+  }
+  refuse("TRIREME_OFI_PROVIDER: '" + provider + "' is none of efa, verbs;ofi_rxm and tcp;ofi_rxm");
+}
+
+/// How messages move.
+void read_transport(const Variables& variables, RankEnvironment& ranks) {
+  const std::string provider = read_provider(variables);
+  const std::string text = variables.has("TRIREME_TRANSPORT") ? variables.text("TRIREME_TRANSPORT")
+                                                              : std::string("auto");
+  if (text != "auto" && text != "tcp" && text != "ofi") {
+    refuse("TRIREME_TRANSPORT: '" + text + "' is none of auto, tcp and ofi");
+  }
+  ranks.shares_memory = text == "auto";
+  if (text == "ofi" || (text == "auto" && !provider.empty())) ranks.ofi_provider = provider;
 }
 
 void check_one_of(const Variables& variables, const std::string& one, const std::string& other) {
@@ -240,6 +263,12 @@ void check_one_of(const Variables& variables, const std::string& one, const std:
 
 }  // namespace
 
+TokenEnvironment read_token(const VariableLookup& lookup) {
+  const Variables variables(lookup);
+  check_one_of(variables, "TRIREME_TOKEN", "TRIREME_TOKEN_FILE");
+  return {.text = variables.text("TRIREME_TOKEN"), .file = variables.text("TRIREME_TOKEN_FILE")};
+}
+
 std::optional<RankEnvironment> read_ranks(const VariableLookup& lookup) {
   const Variables variables(lookup);
   std::optional<RankEnvironment> ranks = read_first(variables);
@@ -247,13 +276,11 @@ std::optional<RankEnvironment> read_ranks(const VariableLookup& lookup) {
       ranks && (ranks->launcher == Launcher::kTrireme || ranks->launcher == Launcher::kOther ||
                 ranks->launcher == Launcher::kTorchrun);
   if (!ranks || (ranks->world_size == 1 && !is_given)) return std::nullopt;
-  if (variables.has("TRIREME_TRANSPORT")) {
-    ranks->shares_memory = parse_transport(variables.text("TRIREME_TRANSPORT"));
-  }
-  check_one_of(variables, "TRIREME_TOKEN", "TRIREME_TOKEN_FILE");
+  read_transport(variables, *ranks);
   check_one_of(variables, "TRIREME_HOST", "TRIREME_INTERFACE");
-  ranks->token = variables.text("TRIREME_TOKEN");
-  ranks->token_file = variables.text("TRIREME_TOKEN_FILE");
+  const TokenEnvironment token = read_token(lookup);
+  ranks->token = token.text;
+  ranks->token_file = token.file;
   ranks->host = variables.text("TRIREME_HOST");
   ranks->interface = variables.text("TRIREME_INTERFACE");
   return ranks;

@@ -8,8 +8,8 @@ namespace trireme {
 namespace {
 
 bool has_run_out(int code) {
-  return code == ENOSPC || code == EDQUOT || code == ENOMEM || code == ENOBUFS || code == EMFILE ||
-         code == ENFILE;
+  return code == ENOSPC || code == EDQUOT || code == EFBIG || code == ENOMEM || code == ENOBUFS ||
+         code == EMFILE || code == ENFILE;
 }
 
 std::string named(const std::string& action, const std::filesystem::path& path) {

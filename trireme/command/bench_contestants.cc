@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "trireme/base/error.h"
+#include "trireme/wire/collectives/algorithm.h"
 #include "trireme/wire/transport/socket.h"
 #include "trireme/wire/transport/thread.h"
 
@@ -41,17 +42,21 @@ Words entered(const RankStart& start, int rank, const Words& words) {
 }
 
 Words own_words(const std::string& folder, const RankStart& start) {
-  return {std::filesystem::read_symlink("/proc/self/exe"),
-          "--timeout",
-          std::to_string(start.timeout_s),
-          "bench",
-          "wire",
-          "--take-orders",
-          folder,
-          "--ranks",
-          std::to_string(start.num_ranks),
-          "--algorithm",
-          start.algorithm};
+  Words words = {std::filesystem::read_symlink("/proc/self/exe"),
+                 "--timeout",
+                 std::to_string(start.timeout_s),
+                 "bench",
+                 "wire",
+                 "--take-orders",
+                 folder,
+                 "--ranks",
+                 std::to_string(start.num_ranks),
+                 "--transport",
+                 start.transport,
+                 "--algorithm",
+                 start.algorithm};
+  if (start.is_any_order) words.push_back("--any-order");
+  return words;
 }
 
 /// A port that nobody used a moment ago. On another host than this one it is as good a guess as
@@ -60,11 +65,16 @@ int free_port() {
   return transport::local_address(transport::listen_on({.host = "127.0.0.1", .port = 0})).port;
 }
 
+/// Whether a contestant is ours with an algorithm forced.
+bool is_algorithm(const std::string& name) {
+  return collectives::parse_algorithm(name).has_value();
+}
+
 /// One process, which starts the ranks; behind `enter` one a rank, as another launcher starts them.
 std::vector<Command> own_commands(const std::string& folder, const RankStart& start) {
   const Words words = own_words(folder, start);
   const std::string transport =
-      "TRIREME_TRANSPORT=" + std::string(start.transport == "tcp" ? "tcp" : "auto");
+      "TRIREME_TRANSPORT=" + (start.transport == "shm" ? "auto" : start.transport);
   if (start.enter.empty()) return {{words, {transport}}};
   const std::string port = std::to_string(free_port());
   std::vector<Command> commands;
@@ -98,8 +108,10 @@ std::vector<Command> mpi_commands(const std::string& folder, const RankStart& st
 }  // namespace
 
 void check_peer(const std::string& peer, const RankStart& start) {
+  if (is_algorithm(peer)) return;
   if (peer != "gloo" && peer != "mpi") {
-    throw Error(ErrorKind::kInvalidArgument, "--against knows gloo and mpi, not '" + peer + "'");
+    throw Error(ErrorKind::kInvalidArgument,
+                "--against knows gloo, mpi and our own algorithms, not '" + peer + "'");
   }
   if (peer == "mpi" && !start.enter.empty()) {
     throw Error(ErrorKind::kInvalidArgument,
@@ -118,6 +130,12 @@ std::unique_ptr<bench::Contestant> start_contestant(const std::string& name,
                                                     const std::filesystem::path& folder,
                                                     const RankStart& start) {
   const std::filesystem::path own = folder / name;
+  if (is_algorithm(name)) {
+    RankStart forced = start;
+    forced.algorithm = name;
+    return std::make_unique<bench::Contestant>(name, own, start.num_ranks,
+                                               own_commands(own, forced));
+  }
   const auto make = name == "ours" ? own_commands : name == "gloo" ? gloo_commands : mpi_commands;
   return std::make_unique<bench::Contestant>(name, own, start.num_ranks, make(own, start));
 }
@@ -128,6 +146,7 @@ std::string describe_contestant(const std::string& name, const RankStart& start)
     return std::string("mpi: Open MPI with its defaults for ranks of one host") +
            (is_oversubscribed(start) ? "; more ranks than cores, so mpi_yield_when_idle is 1" : "");
   }
+  if (is_algorithm(name)) return name + ": ours with this algorithm wherever it can be taken";
   return "ours: transport " + start.transport + ", algorithm " + start.algorithm;
 }
 

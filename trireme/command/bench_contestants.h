@@ -13,6 +13,7 @@ struct RankStart {
   int num_ranks = 2;
   std::string transport = "auto";  ///< Of ours.
   std::string algorithm = "auto";  ///< Of ours.
+  bool is_any_order = false;       ///< Of ours.
   int timeout_s = 300;
   /// Words before each rank's program, `{rank}` replaced: `ip netns exec host{rank}`. Empty: all
   /// ranks run where this process does.
@@ -24,7 +25,8 @@ struct RankStart {
 /// where there is no such peer.
 void check_peer(const std::string& peer, const RankStart& start);
 
-/// Starts our ranks, or a peer's (`gloo`, `mpi`), in a folder of their own below `folder`.
+/// Starts our ranks, or a peer's (`gloo`, `mpi`, ours with an algorithm forced: `ring`), in a
+/// folder of their own below `folder`.
 ///
 /// name     `ours` or a peer that was checked.
 /// Errors   those of Contestant.

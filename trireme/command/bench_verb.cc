@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -31,8 +32,8 @@ struct Options {
   std::string bytes = "4..256MiB";
   std::string dtype = "f32";
   bool is_registered = false;
-  bool is_any_order = false;
   bool is_unlocked = false;
+  bool is_overlapped = false;
   std::vector<std::string> peers;
   int rounds = 5;
   std::string json_file;
@@ -61,24 +62,51 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
+void require_shared_memory(transport::Endpoint& endpoint) {
+  if (endpoint.local_peers().count() + 1 == endpoint.world_size()) return;
+  throw Error(ErrorKind::kUnavailable,
+              "rank " + std::to_string(endpoint.rank()) +
+                  " shares no memory with all others, as --transport shm wants; `trireme doctor` "
+                  "says why, --transport auto goes on over tcp");
+}
+
 /// The ranks of our own contestant.
 int take_orders_as_rank(const Options& options, const Context& context) {
   return run_ranks(context, options.start.num_ranks, [&](ConnectedWorld* world) {
+    const train::World all = world->world();
+    if (options.start.transport == "shm") require_shared_memory(all.endpoint);
     std::vector<int> ranks(static_cast<std::size_t>(options.start.num_ranks));
     std::iota(ranks.begin(), ranks.end(), 0);
-    collectives::Group group(
-        world->world().endpoint, ranks,
-        {.name = "bench",
-         .deadline = std::chrono::seconds(context.timeout_s),
-         .order = options.is_any_order ? collectives::Order::kAny : collectives::Order::kCanonical,
-         .algorithm = collectives::parse_algorithm(options.start.algorithm)});
-    bench::GroupContender contender(group);
+    const auto order =
+        options.start.is_any_order ? collectives::Order::kAny : collectives::Order::kCanonical;
+    const auto algorithm = collectives::parse_algorithm(options.start.algorithm);
+    collectives::Group group(all.endpoint, ranks,
+                             {.name = "bench",
+                              .deadline = std::chrono::seconds(context.timeout_s),
+                              .order = order,
+                              .costs = all.costs,
+                              .algorithm = algorithm});
+    std::optional<bench::Forced> forced;
+    if (algorithm) forced = {*algorithm, order};
+    bench::GroupContender contender(group, forced);
     bench::take_orders(options.orders, contender);
     return 0;
   });
 }
 
+/// Algorithms are of messages; ranks that share memory send none.
+void check_algorithms(const Options& options) {
+  const bool is_forced = options.start.algorithm != "auto" ||
+                         std::ranges::any_of(options.peers, [](const std::string& peer) {
+                           return collectives::parse_algorithm(peer).has_value();
+                         });
+  if (!is_forced || options.start.transport == "tcp" || !options.start.enter.empty()) return;
+  throw Error(ErrorKind::kInvalidArgument,
+              "ranks of one host share memory and need no algorithm; add --transport tcp");
+}
+
 void check(const Options& options, const Context& context) {
+  check_algorithms(options);
   if (context.environment.ranks) {
     throw Error(ErrorKind::kInvalidArgument,
                 "this process is one of several ranks, and bench wire starts its ranks itself; "
@@ -132,10 +160,12 @@ int bench_wire(const Options& options, const Context& context) {
   const bench::Setting setting{.num_ranks = options.start.num_ranks,
                                .transport = options.start.transport,
                                .algorithm = options.start.algorithm,
-                               .peers = options.peers};
+                               .peers = options.peers,
+                               .is_overlapped = options.is_overlapped};
   const TemporaryFolder folder;
   const bench::Contestants contestants = start_all(options, folder.path());
   const bench::CompareOptions compared{.rounds = options.rounds,
+                                       .is_overlapped = options.is_overlapped,
                                        .deadline = std::chrono::seconds(context.timeout_s)};
   std::fputs(bench::heading(setting).c_str(), stdout);
   std::vector<bench::Row> rows;
@@ -164,21 +194,25 @@ void add_wire_options(CLI::App& app, Options& options) {
   app.add_option("--ranks", options.start.num_ranks, "Processes of each contestant")
       ->check(CLI::Range(2, 64))
       ->capture_default_str();
-  app.add_option("--transport", options.start.transport, "Of ours")
-      ->check(CLI::IsMember({"auto", "tcp", "shm"}))
+  app.add_option("--transport", options.start.transport,
+                 "Of ours; ofi: libfabric, TRIREME_OFI_PROVIDER")
+      ->check(CLI::IsMember({"auto", "tcp", "shm", "ofi"}))
       ->capture_default_str();
   app.add_option("--algorithm", options.start.algorithm, "Of ours")
       ->check(
           CLI::IsMember({"auto", "one_shot", "two_hop", "halving_doubling", "ring", "two_level"}))
       ->capture_default_str();
-  app.add_flag("--any-order", options.is_any_order,
+  app.add_flag("--any-order", options.start.is_any_order,
                "Of ours: reductions in any order, not the canonical one");
   app.add_flag("--registered", options.is_registered, "Ours in memory told of beforehand");
-  app.add_option("--against", options.peers, "Peers to run in turn with ours: gloo, mpi")
+  app.add_option("--against", options.peers,
+                 "Peers to run in turn with ours: gloo, mpi, ours with an algorithm forced")
       ->delimiter(',');
   app.add_option("--rounds", options.rounds, "Turns of each contestant at each case")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  app.add_flag("--overlap", options.is_overlapped,
+               "Also what a call adds to a sleep of twice its time");
   app.add_option("--json", options.json_file, "Also write the rows to this file");
   app.add_option("--enter", options.start.enter,
                  "Words before each rank's program, {rank} replaced: ip netns exec host{rank}");

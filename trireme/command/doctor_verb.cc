@@ -14,8 +14,9 @@ namespace {
 constexpr int kFailed = 1;
 
 struct Options {
-  std::string store;  ///< HOST:PORT; empty: not asked for.
-  int process = 0;    ///< 0: not asked for.
+  std::string store;       ///< HOST:PORT; empty: not asked for.
+  std::string token_file;  ///< Of the store's job; empty: as the environment says.
+  int process = 0;         ///< 0: not asked for.
   int ranks = 1;
 };
 
@@ -81,15 +82,20 @@ int examine_world(ConnectedWorld& world, const Context& context) {
   return 0;
 }
 
+doctor::Finding examine_store(const Options& options, const Context& context) {
+  const transport::Address address = transport::parse_address(options.store);
+  const transport::Token token =
+      options.token_file.empty() ? transport::token_of_store(context.environment, address.port)
+                                 : transport::Token(transport::read_token_file(options.token_file));
+  return doctor::examine_store(address, token, std::chrono::seconds(5));
+}
+
 int examine(const Options& options, const Context& context) {
   if (options.process > 0) return show_flights(options.process, context);
   return run_ranks(context, options.ranks, [&](ConnectedWorld* world) {
     if (world != nullptr) return examine_world(*world, context);
     std::vector<doctor::Finding> findings = doctor::examine_host();
-    if (!options.store.empty()) {
-      findings.push_back(
-          doctor::examine_store(transport::parse_address(options.store), std::chrono::seconds(5)));
-    }
+    if (!options.store.empty()) findings.push_back(examine_store(options, context));
     return show_findings(findings, context);
   });
 }
@@ -100,6 +106,9 @@ Body add_doctor(CLI::App& app, Context& context) {
   auto options = std::make_shared<Options>();
   CLI::Option* store =
       app.add_option("--store", options->store, "HOST:PORT of a store that ranks do not reach");
+  app.add_option("--token-file", options->token_file,
+                 "Holds the token of the store's job; default: TRIREME_TOKEN or TRIREME_TOKEN_FILE")
+      ->needs(store);
   CLI::Option* process =
       app.add_option("--pid", options->process, "Show the last operations of this rank's process")
           ->check(CLI::PositiveNumber);

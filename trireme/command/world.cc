@@ -1,6 +1,5 @@
 #include "trireme/command/world.h"
 
-#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -10,7 +9,8 @@
 
 #include "trireme/base/error.h"
 #include "trireme/command/torchrun_store.h"
-#include "trireme/wire/transport/tcp/world.h"
+#include "trireme/wire/collectives/measure.h"
+#include "trireme/wire/transport/ofi/world.h"
 #include "trireme/wire/transport/thread.h"
 
 namespace trireme::command {
@@ -21,9 +21,20 @@ std::string host_towards(const transport::Address& peer, std::chrono::millisecon
   return transport::local_address(transport::connect_to(peer, {.deadline = deadline})).host;
 }
 
-/// Where the store is; rank 0 serves it, unless the launcher does.
+/// From here on this process is killed when its launcher ends; at once where that has ended
+/// already.
+void end_with(pid_t launcher) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != launcher) {
+    throw Error(ErrorKind::kPeerLost, "the process " + std::to_string(launcher) +
+                                          " that started this one as a rank has ended");
+  }
+}
+
+/// Where the store is; rank 0 serves it, unless the launcher does. Does not outlive our launcher.
 transport::Meeting meet(const RankEnvironment& environment, std::chrono::milliseconds deadline,
                         const Logger& logger) {
+  if (environment.launcher == Launcher::kTrireme) end_with(environment.launcher_pid);
   if (environment.launcher != Launcher::kTorchrun) {
     return transport::meet(environment, std::chrono::steady_clock::now() + deadline, logger);
   }
@@ -43,18 +54,6 @@ transport::Meeting meet(const RankEnvironment& environment, std::chrono::millise
   return meeting;
 }
 
-/// Gives this thread a core of its own among those of the process, if there is one for each local
-/// rank. Two busy ranks that meet on one core while another idles wait for milliseconds; threads
-/// that move messages and sum gradients stay free to run on any.
-void pin_to_core(int rank, int num_ranks) {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-  if (CPU_COUNT(&allowed) < num_ranks) return;
-  int core = -1;
-  for (int seen = -1; seen < rank;) seen += CPU_ISSET(++core, &allowed) ? 1 : 0;
-  transport::bind_to_core(core);
-}
-
 /// This process is stuck in an operator while the world has failed: says why and ends.
 void abandon(int rank, const Error& error) {
   std::fprintf(stderr, "trireme: rank %d: %s\n", rank, error.what());
@@ -62,36 +61,29 @@ void abandon(int rank, const Error& error) {
   _exit(1);
 }
 
-/// From here on this process is killed when its launcher ends; at once where that has ended
-/// already.
-void end_with(pid_t launcher) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != launcher) {
-    throw Error(ErrorKind::kPeerLost, "the process " + std::to_string(launcher) +
-                                          " that started this one as a rank has ended");
-  }
-}
-
 }  // namespace
 
 ConnectedWorld::ConnectedWorld(const RankEnvironment& environment, const Logger& logger,
                                std::chrono::milliseconds deadline)
-    : watch_{.deadline = deadline, .logger = logger} {
-  if (environment.launcher == Launcher::kTrireme) end_with(environment.launcher_pid);
-  meeting_ = meet(environment, deadline, logger);
+    : watch_{.deadline = deadline, .logger = logger},
+      meeting_(meet(environment, deadline, logger)) {
   const int rank = environment.rank;
   store_ = std::make_unique<transport::StoreClient>(
       meeting_.store, rank, transport::ConnectPolicy{.deadline = deadline}, meeting_.token);
-  endpoint_ = transport::connect_tcp_world(
-      {.store = *store_,
-       .rank = rank,
-       .world_size = environment.world_size,
-       .deadline = deadline,
-       .host = transport::host_of(environment),
-       .on_abandon = [rank](const Error& error) { abandon(rank, error); },
-       .logger = logger,
-       .shares_memory = environment.shares_memory});
-  if (environment.launcher == Launcher::kTrireme) pin_to_core(rank, environment.world_size);
+  const transport::TcpOptions options{
+      .store = *store_,
+      .rank = rank,
+      .world_size = environment.world_size,
+      .deadline = deadline,
+      .host = transport::host_of(environment),
+      .on_abandon = [rank](const Error& error) { abandon(rank, error); },
+      .logger = logger,
+      .shares_memory = environment.shares_memory};
+  endpoint_ = transport::connect_world(options, environment.ofi_provider);
+  if (environment.launcher == Launcher::kTrireme) {
+    transport::take_core(rank, environment.world_size);
+  }
+  costs_ = collectives::measure_world_costs(*endpoint_, deadline);
 }
 
 ConnectedWorld::~ConnectedWorld() = default;

@@ -19,7 +19,7 @@ class ConnectedWorld {
                  std::chrono::milliseconds deadline);
   ~ConnectedWorld();
 
-  train::World world() const { return {*endpoint_, watch_}; }
+  train::World world() const { return {*endpoint_, watch_, costs_}; }
   int rank() const { return endpoint_->rank(); }
 
   /// Orderly end, which every rank calls; the second time it does nothing.
@@ -31,6 +31,7 @@ class ConnectedWorld {
   transport::Meeting meeting_;
   std::unique_ptr<transport::StoreClient> store_;
   std::unique_ptr<transport::Endpoint> endpoint_;
+  collectives::Costs costs_;
 };
 
 }  // namespace trireme::command

@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -43,14 +44,18 @@ LaunchOptions shell(int num_ranks, const std::string& script) {
 /// A launcher in a process of its own.
 class Launched {
  public:
-  explicit Launched(const LaunchOptions& options) {
+  /// prepare   run in that process before.
+  explicit Launched(const LaunchOptions& options, const std::function<void()>& prepare = [] {}) {
     std::array<int, 2> out{};
     std::array<int, 2> err{};
     EXPECT_EQ(::pipe2(out.data(), O_CLOEXEC), 0);
     EXPECT_EQ(::pipe2(err.data(), O_CLOEXEC), 0);
     std::fflush(nullptr);
     pid_ = ::fork();
-    if (pid_ == 0) run(options, out[1], err[1]);
+    if (pid_ == 0) {
+      prepare();
+      run(options, out[1], err[1]);
+    }
     ::close(out[1]);
     ::close(err[1]);
     out_.pipe = Descriptor(out[0]);
@@ -71,6 +76,19 @@ class Launched {
     read_until([] { return false; });
     int status = 0;
     ::waitpid(std::exchange(pid_, 0), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+
+  /// Exit code, as above, of one whose outputs nobody takes; nothing where it does not end within
+  /// `time`.
+  std::optional<int> wait_without_reading(std::chrono::milliseconds time) {
+    const auto deadline = Clock::now() + time;
+    int status = 0;
+    while (::waitpid(pid_, &status, WNOHANG) == 0) {
+      if (Clock::now() >= deadline) return std::nullopt;
+      ::usleep(5'000);
+    }
+    pid_ = 0;
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
 
@@ -186,6 +204,39 @@ TEST(Launch, TheFirstFailureIsTheExitCode) {
   EXPECT_EQ(launched.err(), "trireme: rank 1 failed: its process ended with exit code 7\n");
 }
 
+// `nobody cares` is inherited through exec: the system then forgets how children ended.
+TEST(Launch, AFailureCountsWhereSigchldIsIgnored) {
+  Launched launched(shell(2, "exit 7"), [] { ::signal(SIGCHLD, SIG_IGN); });
+  EXPECT_EQ(launched.wait(), 7);
+  ::signal(SIGCHLD, SIG_IGN);
+  EXPECT_NO_THROW(launch({.program = "true", .words = {"true"}}));
+  EXPECT_EQ(::signal(SIGCHLD, SIG_DFL), SIG_IGN);
+}
+
+TEST(Launch, ARanksLastWordsComeBeforeItsFailure) {
+  Launched launched(shell(1, "echo broken >&2; exit 3"));
+  EXPECT_EQ(launched.wait(), 3);
+  EXPECT_EQ(launched.err(),
+            "[0] broken\ntrireme: rank 0 failed: its process ended with exit code 3\n");
+}
+
+// As under `less`, whose user reads on later.
+TEST(Launch, HearsSignalsWhileNobodyTakesItsOutput) {
+  Launched launched(shell(2, "echo ready $TRIREME_RANK; exec yes 'to nobody'"));
+  launched.wait_for("ready 0");
+  launched.wait_for("ready 1");
+  ::usleep(200'000);  // all pipes are full
+  ASSERT_EQ(::kill(launched.pid(), SIGTERM), 0);
+  EXPECT_EQ(launched.wait_without_reading(3s), 128 + SIGTERM);
+}
+
+TEST(Launch, WaitsForWhoTakesItsOutputLate) {
+  Launched launched(shell(1, "yes 'all of it' | head -n 100000"));
+  EXPECT_EQ(launched.wait_without_reading(500ms), std::nullopt);
+  EXPECT_EQ(launched.wait(), 0);
+  EXPECT_EQ(std::count(launched.out().begin(), launched.out().end(), '\n'), 100'000);
+}
+
 TEST(Launch, ASignalIsNamed) {
   Launched launched(shell(2, "if [ $TRIREME_RANK = 0 ]; then kill -SEGV $$; fi; sleep 60"));
   EXPECT_EQ(launched.wait(), 128 + SIGSEGV);
@@ -226,6 +277,17 @@ TEST(Launch, WhoIgnoresAForwardedSignalIsKilled) {
   EXPECT_EQ(launched.wait(), 128 + SIGKILL);
 }
 
+// As under nohup, when the terminal closes.
+TEST(Launch, IgnoredSignalsEndNothing) {
+  LaunchOptions options = shell(1, "echo ready; sleep 0.5; echo done");
+  options.signal_grace = 100ms;
+  Launched launched(options, [] { ::signal(SIGHUP, SIG_IGN); });
+  launched.wait_for("ready");
+  ASSERT_EQ(::kill(launched.pid(), SIGHUP), 0);
+  EXPECT_EQ(launched.wait(), 0);
+  EXPECT_THAT(launched.out(), HasSubstr("done"));
+}
+
 // One in the rank's group, one in a session of its own; both have the outputs still.
 TEST(Launch, GrandchildrenDoNotOutliveIt) {
   Launched launched(shell(1,
@@ -237,6 +299,18 @@ TEST(Launch, GrandchildrenDoNotOutliveIt) {
   EXPECT_THAT(launched.out(), HasSubstr("done"));
   EXPECT_TRUE(is_gone(number_after(launched.out(), "near ")));
   EXPECT_TRUE(is_gone(number_after(launched.out(), "far ")));
+}
+
+// Later its group's number may belong to others.
+TEST(Launch, WhatARankLeavesInItsGroupEndsWithIt) {
+  Launched launched(shell(2,
+                          "if [ $TRIREME_RANK = 0 ]; then sleep 61 & echo near $!; exit 0; fi; "
+                          "trap 'exit 0' USR1; echo ready; while :; do sleep 0.02; done"));
+  launched.wait_for("near ");
+  launched.wait_for("[1] ready");
+  EXPECT_TRUE(is_gone(number_after(launched.out(), "near ")));
+  ASSERT_EQ(::kill(launched.pid(), SIGUSR1), 0);
+  EXPECT_EQ(launched.wait(), 0);
 }
 
 TEST(Launch, RanksDieWithTheLauncher) {
@@ -269,7 +343,8 @@ TEST(Launch, DISABLED_BodyOfARank) {
                                environment->rank, {}, token);
   store.set(std::to_string(environment->rank), "here");
   EXPECT_EQ(store.get(std::to_string(1 - environment->rank), 20s), "here");
-  EXPECT_THROW(transport::StoreClient({environment->store_host, environment->store_port}, 5),
+  EXPECT_THROW(transport::StoreClient({environment->store_host, environment->store_port}, 5, {},
+                                      transport::Token::for_tests()),
                Error);
   for (const char* key : {"a", "b"}) store.set(key + std::to_string(environment->rank), "");
   store.get("b" + std::to_string(1 - environment->rank), 20s);

@@ -65,8 +65,8 @@ class ScriptedContestant : public testing::Test {
   }
 
   /// Answers every order with the number of iterations as times, and notes who ran.
-  std::string answering() const {
-    const std::string answer = to_text(Answer{.times_us = {7}});
+  std::string answering(double time_us = 7) const {
+    const std::string answer = to_text(Answer{.times_us = {time_us}});
     return R"(exec 3>$0/answers.$1; while read -r line && [ "$line" != end ]; do echo "$NAME $line" >>)" +
            folder.string() + R"(/log; echo ')" + answer + R"(' >&3; done <$0/orders.$1)";
   }
@@ -76,6 +76,17 @@ class ScriptedContestant : public testing::Test {
 
 constexpr Case kCase{.operation = Operation::kAllReduce, .bytes = 256 << 20};
 
+TEST_F(ScriptedContestant, CallsBesideASleepOfTwiceTheirTime) {
+  Contestants contestants;
+  contestants.push_back(start("a", answering(1500), 1));
+  const auto results = compare(kCase, contestants, {.rounds = 1, .is_overlapped = true});
+  contestants[0]->stop();
+  EXPECT_THAT(results[0].exposed_us, ElementsAre(1500));
+  std::ifstream file(folder / "log");
+  const std::string log{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(log, "a all_reduce 268435456 f32 4 2 0 0\na all_reduce 268435456 f32 4 1 0 3000\n");
+}
+
 TEST_F(ScriptedContestant, RoundsBeginWithAnother) {
   Contestants contestants;
   contestants.push_back(start("a", answering(), 1));
@@ -84,7 +95,7 @@ TEST_F(ScriptedContestant, RoundsBeginWithAnother) {
   for (const auto& contestant : contestants) contestant->stop();
   EXPECT_THAT(results[0].times_us, ElementsAre(7, 7, 7));
   EXPECT_THAT(results[1].times_us, ElementsAre(7, 7, 7));
-  const std::string order = " all_reduce 268435456 f32 4 2 0\n";
+  const std::string order = " all_reduce 268435456 f32 4 2 0 0\n";
   std::string expected;
   for (const char* name : {"a", "b", "b", "a", "a", "b"}) expected += name + order;
   std::string log;

@@ -64,7 +64,7 @@ TEST(BenchMeasure, OurResultsAreRight) {
   for (const int num_ranks : {2, 3}) {
     for (const Operation operation :
          {Operation::kAllReduce, Operation::kReduceScatter, Operation::kAllGather,
-          Operation::kBroadcast, Operation::kBarrier}) {
+          Operation::kAllToAll, Operation::kBroadcast, Operation::kBarrier}) {
       for (const std::int64_t bytes : {24, 2400}) {
         const bool has_data = operation != Operation::kBarrier;
         const auto answers = answers_of(num_ranks, order_of(operation, has_data ? bytes : 0), make);
@@ -91,10 +91,42 @@ TEST(BenchMeasure, ADamagedResultIsCounted) {
   EXPECT_FALSE(result.is_right());
 }
 
+/// Ours, but what runs beside a sleep takes 30 ms more than that.
+class Late final : public Contender {
+ public:
+  explicit Late(Group& group) : right_(group) {}
+
+  int rank() const override { return right_.rank(); }
+  int num_ranks() const override { return right_.num_ranks(); }
+  std::optional<std::span<std::byte>> registered(std::size_t) override { return std::nullopt; }
+  void barrier() override { right_.barrier(); }
+
+  std::optional<Prepared> prepare(const Case& one, const Buffers& buffers) override {
+    auto prepared = right_.prepare(one, buffers);
+    prepared->run_beside_sleep = [run =
+                                      prepared->run_beside_sleep](std::chrono::microseconds sleep) {
+      run(sleep + std::chrono::milliseconds(30));
+    };
+    return prepared;
+  }
+
+ private:
+  GroupContender right_;
+};
+
+TEST(BenchMeasure, WhatACallAddsToASleep) {
+  Order order = order_of(Operation::kAllReduce, 400);
+  order.sleep_us = 5'000;
+  const auto answers = answers_of(2, order, [](Group& group) { return Late(group); });
+  ASSERT_EQ(answers[0].times_us.size(), 3);
+  for (const double time : answers[0].times_us) EXPECT_GT(time, 20'000);
+  EXPECT_EQ(answers[0].wrong, 0);
+}
+
 TEST(BenchMeasure, AnUnknownOperationIsSaid) {
   const auto answers = answers_of(2, order_of(Operation::kGather, 400),
                                   [](Group& group) { return GroupContender(group); });
-  EXPECT_EQ(answers[0].unavailable, "no gather of f32");
+  EXPECT_EQ(answers[0].unavailable, "no gather of f32 here");
   EXPECT_TRUE(answers[0].times_us.empty());
 }
 

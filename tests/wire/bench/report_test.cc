@@ -24,6 +24,7 @@ Row row_of(double gloo_us, double mpi_us) {
   Row row{.what = {.operation = Operation::kAllReduce, .bytes = 1'000'000}, .results = {}};
   row.results = {result_of({400, 500, 900}), result_of({gloo_us}), result_of({mpi_us})};
   row.results[0].cpu_s = 0.003;
+  row.results[1].cpu_s = 0.0025;
   return row;
 }
 
@@ -39,9 +40,25 @@ TEST(BenchReport, Figures) {
 TEST(BenchReport, TheTable) {
   EXPECT_EQ(
       heading(setting()) + line(setting(), row_of(2000, 250)),
-      R"(operation          size      count      p50 us      p95 us    algbw    busbw  wrong  cpu s/GB     gloo p50  /ours      mpi p50  /ours
-all_reduce     1000000 B     250000       500.0       900.0    2.000    3.000      0     1.000       2000.0   4.00        250.0   0.50
+      R"(operation          size      count      p50 us      p95 us    algbw    busbw  wrong  cpu s/GB     gloo p50  /ours  cpu s/GB      mpi p50  /ours  cpu s/GB
+all_reduce     1000000 B     250000       500.0       900.0    2.000    3.000      0     1.000       2000.0   4.00     2.500        250.0   0.50     0.000
 )");
+}
+
+TEST(BenchReport, WhatACallAddsToASleep) {
+  Setting overlapped = setting();
+  overlapped.is_overlapped = true;
+  Row row = row_of(2000, 250);
+  row.results[0].exposed_us = {40, 50, 900};
+  row.results[1].exposed_us = {1000};
+  EXPECT_DOUBLE_EQ(exposed_share(row), 0.1);
+  EXPECT_DOUBLE_EQ(exposed_share(row, 1), 0.5);
+  EXPECT_TRUE(std::isnan(exposed_share(row, 2)));
+  EXPECT_THAT(heading(overlapped), HasSubstr("exposed %"));
+  EXPECT_THAT(line(overlapped, row), HasSubstr(" 10.0 "));
+  const Json json = to_json(overlapped, {{row}});
+  EXPECT_EQ(json[0]["exposed_share"], 0.1);
+  EXPECT_EQ(json[0]["peer_exposed_share"], 0.5);
 }
 
 TEST(BenchReport, TheSummary) {

@@ -38,8 +38,9 @@ static void world_mistakes(void) {
   expect_refused(trireme_connect(&options, &world), "'store_host' is null");
   TRIREME_EXPECT(world == NULL);
   TriremeStore* store = NULL;
-  expect_refused(trireme_store_serve("127.0.0.1", 70000, &store), "no port 70000");
-  expect_refused(trireme_store_serve(NULL, 0, &store), "'host' is null");
+  expect_refused(trireme_store_serve("127.0.0.1", 70000, NULL, &store), "no port 70000");
+  expect_refused(trireme_store_serve(NULL, 0, NULL, &store), "'host' is null");
+  expect_refused(trireme_store_serve("127.0.0.1", 0, "", &store), "'token' is empty");
 }
 
 static void null_handles(void) {

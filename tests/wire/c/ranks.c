@@ -34,6 +34,7 @@ TriremeWorld* connect_rank(const Place* place, int64_t deadline_ms) {
   options.serves_store = 0;
   options.deadline_ms = deadline_ms;
   options.shares_memory = place->ranks.shares_memory;
+  options.token = place->ranks.token;
   TriremeWorld* world = NULL;
   TRIREME_EXPECT_OK(trireme_connect(&options, &world));
   return world;
@@ -76,7 +77,7 @@ int run_ranks(const Ranks* ranks, RankBody body, int32_t dies) {
   }
   TriremeStore* store = NULL;
   int32_t port = 0;
-  TRIREME_EXPECT_OK(trireme_store_serve("127.0.0.1", 0, &store));
+  TRIREME_EXPECT_OK(trireme_store_serve("127.0.0.1", 0, ranks->token, &store));
   TRIREME_EXPECT_OK(trireme_store_port(store, &port));
   for (int32_t rank = 0; rank < ranks->count; ++rank) {
     expect(write(ports[1], &port, sizeof port) == (ssize_t)sizeof port, "write", __FILE__,

@@ -9,6 +9,7 @@
 typedef struct Ranks {
   int32_t count;
   int shares_memory;
+  const char* token; /* Of the store; null: the usual one. */
 } Ranks;
 
 /* One rank's place, as its process sees it. */
@@ -49,3 +50,5 @@ void run_abort(const Place* place);
 void run_late(const Place* place);
 void run_loss(const Place* place);
 void run_regroup(const Place* place);
+void run_launched(const Place* place);
+void run_by_job_id(const Place* place);

@@ -9,6 +9,7 @@
 
 #include "tests/wire/collectives/group_world.h"
 #include "trireme/wire/collectives/description.h"
+#include "trireme/wire/collectives/members.h"
 
 namespace trireme::collectives::test {
 namespace {
@@ -76,6 +77,15 @@ TEST_P(GroupFailureTest, RanksThatCallDifferentThings) {
     };
   };
   const GroupCall barrier = [](Group& group) { return group.barrier(); };
+  const auto gather = [](std::vector<std::int64_t> counts) {
+    return [counts](Group& group) {
+      thread_local std::vector<std::byte> all;
+      all.resize(300);
+      const auto own = static_cast<std::size_t>(counts[group.group_rank()]);
+      std::vector<std::byte> mine(own);
+      return group.all_gather(mine, all, counts);
+    };
+  };
   const Backend backend = GetParam();
   expect_mismatch(backend, reduce(100), reduce(101), "all_reduce of 100 f32",
                   "all_reduce of 101 f32");
@@ -83,6 +93,9 @@ TEST_P(GroupFailureTest, RanksThatCallDifferentThings) {
                   "all_reduce of 100 f64");
   expect_mismatch(backend, reduce(100'000), barrier, "all_reduce of 100000 f32", "barrier");
   expect_mismatch(backend, barrier, broadcast(1), "barrier", "broadcast of 100 u8 with root 1");
+  constexpr int kSizes = 681680293;  // a hash, as of 50, 150 and 100
+  expect_mismatch(backend, gather({100, 100, 100}), gather({50, 150, 100}), "all_gather of 300 u8",
+                  "all_gather of 300 u8 in parts of sizes no. " + std::to_string(kSizes));
   expect_mismatch(backend, broadcast(0), broadcast(1), "broadcast of 100 u8 with root 0",
                   "broadcast of 100 u8 with root 1");
 }
@@ -143,13 +156,13 @@ TEST(GroupDeadlineTest, OfAllHopsTogether) {
   const WorkPtr work = group.all_reduce(std::span(data));
   EXPECT_FALSE(work->wait_for(1500ms));
   // Rank 1's part comes late, and then nothing.
-  constexpr transport::Tag kTag = transport::Tag{1} << 63 | 1U << 3;
+  const transport::Tag tag = transport::Tag{1} << 63 | message_id(1, {0, 1}, 0) << 3;
   const auto envelope = to_bytes(
       {.operation = Operation::kAllReduce, .dtype = Dtype::kF32, .count = 100, .group_size = 2});
   std::vector<std::byte> memory;
-  wait_for(endpoints[1]->recv(0, kTag, transport::test::into(memory)));
+  wait_for(endpoints[1]->recv(0, tag, transport::test::into(memory)));
   const std::vector<std::byte> part(chunk_of(100, 2, 0).size() * sizeof(float));
-  wait_for(endpoints[1]->send(0, kTag, part, envelope));
+  wait_for(endpoints[1]->send(0, tag, part, envelope));
   const Error error = error_of(work);
   EXPECT_LT(Clock::now() - start, 3s);
   EXPECT_THAT(error.message(), HasSubstr("waited 2000 ms for rank 1;"));

@@ -6,6 +6,7 @@
 
 #include "tests/wire/transport/processes.h"
 #include "tests/wire/transport/ranks.h"
+#include "tests/wire/transport/stores.h"
 #include "trireme/wire/collectives/flight/record.h"
 #include "trireme/wire/collectives/group.h"
 #include "trireme/wire/transport/tcp/world.h"
@@ -18,7 +19,7 @@ using testing::HasSubstr;
 TEST(FlightOfProcess, SaysWhatARankHangsIn) {
   transport::test::RankProcesses processes(
       2, [](int rank, const transport::Address& address, const auto& ready) {
-        transport::StoreClient store(address, rank);
+        transport::test::TestClient store(address, rank);
         const auto endpoint =
             transport::connect_tcp_world({.store = store, .rank = rank, .world_size = 2});
         Group group(*endpoint, {0, 1}, {.name = "data", .id = 1});
@@ -28,7 +29,7 @@ TEST(FlightOfProcess, SaysWhatARankHangsIn) {
         ready();
         transport::test::wait_to_be_killed();
       });
-  const transport::StoreServer server;
+  const transport::test::TestStore server;
   processes.meet_at(server.address());
   for (int rank = 0; rank < 2; ++rank) ASSERT_EQ(processes.line_from(rank), "ready");
   const std::vector<FlightRecord> records = read_flights(processes.process(0));

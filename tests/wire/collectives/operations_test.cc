@@ -335,16 +335,68 @@ TEST_P(Operations, ManyInARowOfAnySize) {
 TEST_P(Operations, GoOnWhileTheirCallerIsElsewhere) {
   run(3, [&](Group& group) {
     std::vector<float> large(3'000'000, 1);
+    wait_for(group.barrier());
+    const auto start = std::chrono::steady_clock::now();
     const WorkPtr work = group.all_reduce(std::span(large));
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    // Rank 0 waits; the others only look.
-    while (group.group_rank() > 0 && !work->is_done()) {
-      ASSERT_LT(std::chrono::steady_clock::now(), end);
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    // Rank 0 waits; the others neither wait nor look.
+    if (group.group_rank() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
     wait_for(work);
+    if (group.group_rank() == 0) {
+      EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+    }
     EXPECT_EQ(large.back(), 3);
   });
+}
+
+// The group's thread is still busy with the second one then.
+TEST_P(Operations, TheFirstEndsBeforeTheSecond) {
+  run(2, [&](Group& group) {
+    std::vector<float> first(300'000, 1), second(300'000, 1);
+    std::byte ready{};
+    if (group.group_rank() == 1) {
+      wait_for(group.all_reduce(std::span(first)));
+      wait_for(group.recv(0, {&ready, 1}));
+      wait_for(group.all_reduce(std::span(second)));
+    } else {
+      const WorkPtr one = group.all_reduce(std::span(first));
+      const WorkPtr two = group.all_reduce(std::span(second));
+      wait_for(one);
+      wait_for(group.send(1, {&ready, 1}));
+      wait_for(two);
+    }
+    EXPECT_EQ(second.back(), 2);
+  });
+}
+
+// Who listens does not wait; the group has to tell.
+TEST_P(Operations, TellTheirEnd) {
+  run(2, [&](Group& group) {
+    if (group.group_rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const auto completions = std::make_shared<transport::Completions>();
+    const WorkPtr work = group.barrier();
+    work->tell_end(completions, 7);
+    EXPECT_THAT(completions->take(std::chrono::steady_clock::now() + std::chrono::seconds(20)),
+                testing::ElementsAre(7));
+  });
+}
+
+TEST_P(Operations, OfGroupsThatComeAfterEachOther) {
+  Endpoints endpoints = transport::test::make_world(GetParam(), 2);
+  transport::test::expect_no_errors(transport::test::run_ranks(endpoints, [](Endpoint& endpoint) {
+    for (int round = 0; round < 3; ++round) {
+      Group group(endpoint, {0, 1}, {.name = "again", .id = 4});
+      std::byte word{};
+      const int other = 1 - group.group_rank();
+      // Of the first group only messages, so that memory which was handed over stays where it is.
+      const WorkPtr send = group.send(other, {&word, 1});
+      wait_for(group.recv(other, {&word, 1}));
+      wait_for(send);
+      if (round == 0) continue;
+      std::vector<float> data(10, 1);
+      wait_for(group.all_reduce(std::span(data)));
+      EXPECT_EQ(data[9], 2);
+    }
+  }));
 }
 
 TEST_P(Operations, WhatCannotBeIsRefused) {
@@ -354,6 +406,10 @@ TEST_P(Operations, WhatCannotBeIsRefused) {
       return transport::test::error_of_call(call).message();
     };
     const std::vector<std::int64_t> wrong = {1, 2};
+    EXPECT_THAT(message([&] { group.all_reduce({std::span(data).first(15), Dtype::kF32}); }),
+                testing::HasSubstr("a buffer of f32 has 15 bytes"));
+    EXPECT_THAT(message([&] { group.all_reduce({std::span(data).subspan(1, 4), Dtype::kF32}); }),
+                testing::HasSubstr("expected whole, aligned elements"));
     EXPECT_EQ(message([&] { group.all_reduce({data, Dtype::kF32}, ReduceOp::kXor); }),
               "there is no xor of f32");
     EXPECT_EQ(message([&] { group.reduce({data, Dtype::kF32}, 2); }),

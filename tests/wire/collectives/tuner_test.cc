@@ -136,5 +136,28 @@ TEST(Measure, RefusesHostsThatDoNotDivideTheGroup) {
       Backend::kSim, 3, [](Group& group) { EXPECT_THROW(measure_costs(group, 2), Error); }));
 }
 
+// Two hosts of two ranks: what leaves a host is what counts.
+TEST(Measure, OfAWorldAndItsHosts) {
+  Endpoints endpoints = transport::make_sim_world(4, {.ranks_per_host = 2});
+  std::vector<Costs> measured(4);
+  transport::test::expect_no_errors(transport::test::run_ranks(endpoints, [&](Endpoint& endpoint) {
+    measured[endpoint.rank()] = measure_world_costs(endpoint, std::chrono::seconds(20));
+    Group group(endpoint, first_ranks(4), {.name = "data", .algorithm = kTwoLevel});
+    std::vector<float> data(1000, static_cast<float>(endpoint.rank() + 1));
+    transport::test::wait_for(group.all_reduce(std::span(data)));
+    EXPECT_EQ(data, std::vector<float>(1000, 10));
+    EXPECT_EQ(group.flight().operations.at(0).algorithm, kTwoLevel);
+  }));
+  for (const Costs& costs : measured) {
+    EXPECT_EQ(costs, measured[0]);
+    EXPECT_GT(costs.local.alpha_s, 0);
+  }
+}
+
+TEST(Measure, SendsNothingWhereAllShareMemory) {
+  Endpoints endpoints = transport::test::make_world(Backend::kSimShared, 2);
+  EXPECT_EQ(measure_world_costs(*endpoints[0], std::chrono::seconds(1)), kUsualCosts);
+}
+
 }  // namespace
 }  // namespace trireme::collectives::test

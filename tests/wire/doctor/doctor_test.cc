@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "tests/wire/transport/stores.h"
 #include "tests/wire/transport/worlds.h"
 #include "trireme/wire/doctor/host.h"
 #include "trireme/wire/doctor/peers.h"
@@ -16,6 +17,8 @@ namespace trireme::doctor::test {
 namespace {
 
 using testing::HasSubstr;
+using transport::Token;
+using transport::test::TestStore;
 using namespace std::chrono_literals;
 
 Finding found(const std::string& topic, int local_ranks = 0) {
@@ -51,24 +54,43 @@ TEST(Doctor, SeesTooFewDescriptors) {
 TEST(Doctor, SaysWhyAStoreIsNotReached) {
   transport::Address nobody;
   {
-    const transport::StoreServer server;
+    const TestStore server;
     nobody = server.address();
-    const Finding good = examine_store(server.address(), 5s);
+    const Finding good = examine_store(server.address(), Token::for_tests(), 5s);
     EXPECT_EQ(good.verdict, Verdict::kGood) << good.found;
     EXPECT_THAT(good.found, HasSubstr("this host is 127.0.0.1 to it"));
   }
-  const Finding finding = examine_store(nobody, 300ms);
+  const Finding finding = examine_store(nobody, Token::for_tests(), 300ms);
   EXPECT_EQ(finding.verdict, Verdict::kBroken);
   EXPECT_THAT(finding.found, HasSubstr("timeout"));
   EXPECT_THAT(finding.advice, HasSubstr("firewall"));
 }
 
+// As every job's store has one.
+TEST(Doctor, NeedsTheTokenOfTheStore) {
+  const transport::StoreServer server({}, Token("secret"), Logger(LogLevel::kOff));
+  const Finding good = examine_store(server.address(), Token("secret"), 5s);
+  EXPECT_EQ(good.verdict, Verdict::kGood) << good.found;
+  const Finding other = examine_store(server.address(), Token("other"), 5s);
+  EXPECT_EQ(other.verdict, Verdict::kBroken);
+  EXPECT_THAT(other.found, HasSubstr("TRIREME_TOKEN"));
+}
+
 TEST(Doctor, SeesThatARankIsLost) {
-  transport::StoreServer server;
+  TestStore server;
   server.mark_lost(3, "it was killed");
-  const Finding finding = examine_store(server.address(), 5s);
+  const Finding finding = examine_store(server.address(), Token::for_tests(), 5s);
   EXPECT_EQ(finding.verdict, Verdict::kBroken);
   EXPECT_THAT(finding.found, HasSubstr("rank 3 is lost: it was killed"));
+}
+
+TEST(Doctor, PrintsAllOfALongFinding) {
+  const std::string text = to_text(std::vector<Finding>{
+      {"addresses", Verdict::kGood, std::string(3000, 'x'), ""},
+      {"a topic of more than twenty letters", Verdict::kBroken, "no", "repair it"}});
+  EXPECT_EQ(text, "addresses             good    " + std::string(3000, 'x') +
+                      "\na topic of more than twenty letters  broken  no\nwhat to do\n"
+                      "  a topic of more than twenty letters: repair it\n");
 }
 
 class DoctorOfPeers : public testing::TestWithParam<transport::test::Backend> {};

@@ -179,7 +179,7 @@ TEST_P(EndpointFailureTest, ShutdownNamesWhoIsMissing) {
   for (const int rank : {0, 1}) {
     ASSERT_TRUE(errors[rank].has_value());
     EXPECT_EQ(errors[rank]->kind(), ErrorKind::kTimeout);
-    EXPECT_THAT(errors[rank]->message(), HasSubstr("no goodbye from rank 2, 3 within 100 ms"));
+    EXPECT_THAT(errors[rank]->message(), HasSubstr("no goodbye from ranks 2, 3 within 100 ms"));
     EXPECT_EQ(errors[rank]->context().rank, rank);
   }
 }

@@ -100,6 +100,8 @@ TEST(Frame, RoundTrip) {
       {.kind = FrameKind::kCredit, .tag = ~0ULL, .sequence = 3},
       {.kind = FrameKind::kData, .tag = 1, .payload_bytes = 5, .message_bytes = 9, .offset = 4},
       {.kind = FrameKind::kData, .tag = 1},
+      {.kind = FrameKind::kOffer, .tag = 1, .message_bytes = internal::kMaxMessage},
+      {.kind = FrameKind::kAccept, .offset = ~0ULL},
       {.kind = FrameKind::kPoison, .payload_bytes = internal::kMaxPoison},
       {.kind = FrameKind::kGoodbye}};
   for (const Frame& frame : frames) EXPECT_EQ(internal::parse_frame(to_bytes(frame)), frame);
@@ -116,6 +118,10 @@ TEST(Frame, RefusesWhatContradictsItself) {
       {.kind = FrameKind::kData,
        .payload_bytes = internal::kMaxSegment + 1,
        .message_bytes = internal::kMaxSegment + 1},
+      {.kind = FrameKind::kOffer, .tag = 1},
+      {.kind = FrameKind::kOffer, .payload_bytes = 1, .message_bytes = 1},
+      {.kind = FrameKind::kOffer, .message_bytes = internal::kMaxMessage + 1},
+      {.kind = FrameKind::kAccept, .message_bytes = 1},
       {.kind = static_cast<FrameKind>(9)}};
   for (const Frame& frame : frames) expect_corrupt([&] { internal::parse_frame(to_bytes(frame)); });
 }

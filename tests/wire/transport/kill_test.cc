@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "tests/wire/transport/processes.h"
 #include "tests/wire/transport/ranks.h"
+#include "tests/wire/transport/stores.h"
+#include "trireme/wire/transport/ofi/world.h"
 #include "trireme/wire/transport/tcp/world.h"
 #include "trireme/wire/transport/watch.h"
 
@@ -22,7 +25,7 @@ std::unique_ptr<Endpoint> connect(StoreClient& store) {
 
 TEST(Kill, BeforeItIsReachable) {
   expect_rank_2_named([](int rank, const Address& address, const auto& ready) {
-    StoreClient store(address, rank);
+    TestClient store(address, rank);
     ready();
     if (rank == kVictim) wait_to_be_killed();
     connect(store);
@@ -32,7 +35,7 @@ TEST(Kill, BeforeItIsReachable) {
 // Killed in the middle of the start, after the address is known: whoever connects finds nobody.
 TEST(Kill, BeforeItAccepts) {
   expect_rank_2_named([](int rank, const Address& address, const auto& ready) {
-    StoreClient store(address, rank);
+    TestClient store(address, rank);
     if (rank == kVictim) {
       store.set("world/address/2", "127.0.0.1:1");
       store.set("world/host/2", "none ");
@@ -46,7 +49,7 @@ TEST(Kill, BeforeItAccepts) {
 
 TEST(Kill, WhileNothingMoves) {
   expect_rank_2_named([](int rank, const Address& address, const auto& ready) {
-    StoreClient store(address, rank);
+    TestClient store(address, rank);
     const auto endpoint = connect(store);
     std::vector<std::byte> memory;
     // From a rank that lives, so that only the world's failure can end it.
@@ -57,29 +60,43 @@ TEST(Kill, WhileNothingMoves) {
   });
 }
 
+/// Large messages between all ranks, for ever.
+void exchange_messages(Endpoint& endpoint, const std::function<void()>& ready) {
+  const std::vector<std::byte> message(4 << 20);
+  std::vector<std::vector<std::byte>> received(kRanks);
+  for (int round = 0;; ++round) {
+    std::vector<WorkPtr> works;
+    for (int peer = 0; peer < kRanks; ++peer) {
+      works.push_back(endpoint.recv(peer, 1, into(received[peer])));
+      works.push_back(endpoint.send(peer, 1, message));
+    }
+    for (const WorkPtr& work : works) {
+      await(message_work(*work, endpoint, kVictim), {}, {.rank = endpoint.rank()});
+    }
+    if (round == 0) ready();
+  }
+}
+
 TEST(Kill, InTheMiddleOfMessages) {
   expect_rank_2_named([](int rank, const Address& address, const auto& ready) {
-    StoreClient store(address, rank);
-    const auto endpoint = connect(store);
-    const std::vector<std::byte> message(4 << 20);
-    std::vector<std::vector<std::byte>> received(kRanks);
-    for (int round = 0;; ++round) {
-      std::vector<WorkPtr> works;
-      for (int peer = 0; peer < kRanks; ++peer) {
-        works.push_back(endpoint->recv(peer, 1, into(received[peer])));
-        works.push_back(endpoint->send(peer, 1, message));
-      }
-      for (const WorkPtr& work : works) {
-        await(message_work(*work, *endpoint, kVictim), {}, {.rank = rank});
-      }
-      if (round == 0) ready();
-    }
+    TestClient store(address, rank);
+    exchange_messages(*connect(store), ready);
+  });
+}
+
+TEST(Kill, InTheMiddleOfMessagesOverLibfabric) {
+  if (const auto reason = why_no_ofi()) GTEST_SKIP() << reason->message();
+  expect_rank_2_named([](int rank, const Address& address, const auto& ready) {
+    TestClient store(address, rank);
+    const auto endpoint = connect_ofi_world(
+        {.tcp = {.store = store, .rank = rank, .world_size = kRanks}, .provider = "tcp;ofi_rxm"});
+    exchange_messages(*endpoint, ready);
   });
 }
 
 TEST(Kill, BetweenTwoMessages) {
   expect_rank_2_named([](int rank, const Address& address, const auto& ready) {
-    StoreClient store(address, rank);
+    TestClient store(address, rank);
     const auto endpoint = connect(store);
     std::vector<std::byte> memory;
     const std::vector<std::byte> message(1000);
@@ -98,7 +115,7 @@ TEST(Kill, BetweenTwoMessages) {
 
 TEST(Kill, DuringShutdown) {
   expect_rank_2_named([](int rank, const Address& address, const auto& ready) {
-    StoreClient store(address, rank);
+    TestClient store(address, rank);
     const auto endpoint = connect(store);
     ready();
     if (rank == kVictim) wait_to_be_killed();

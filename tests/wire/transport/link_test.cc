@@ -26,6 +26,7 @@
 
 #include "tests/wire/transport/processes.h"
 #include "tests/wire/transport/ranks.h"
+#include "tests/wire/transport/stores.h"
 #include "trireme/wire/transport/store.h"
 #include "trireme/wire/transport/tcp/world.h"
 
@@ -43,18 +44,21 @@ struct NotPermitted : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-void run_ip(const std::string& text) {
-  std::istringstream stream("ip " + text);
+void run(const std::string& text) {
+  std::istringstream stream(text);
   std::vector<std::string> words(std::istream_iterator<std::string>(stream), {});
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   pid_t process = -1;
   int status = -1;
-  const int failed = ::posix_spawnp(&process, "ip", nullptr, nullptr, pointers.data(), environ);
+  const int failed =
+      ::posix_spawnp(&process, pointers[0], nullptr, nullptr, pointers.data(), environ);
   if (failed == 0) ::waitpid(process, &status, 0);
-  if (status != 0) throw NotPermitted("'ip " + text + "' fails");
+  if (status != 0) throw NotPermitted("'" + text + "' fails");
 }
+
+void run_ip(const std::string& text) { run("ip " + text); }
 
 void enter_new_namespaces(int flags) {
   if (::unshare(flags) != 0) {
@@ -82,7 +86,7 @@ void enter_far_network() {
 /// A rank exchanges messages with the other until that fails: what it says.
 std::string exchange_messages(const Address& address, int rank,
                               const std::function<void()>& ready) {
-  StoreClient store(address, rank);
+  TestClient store(address, rank);
   const auto endpoint = connect_tcp_world({.store = store, .rank = rank, .world_size = 2});
   const std::vector<std::byte> message(4 << 20);
   std::vector<std::byte> received;
@@ -102,7 +106,7 @@ std::string exchange_messages(const Address& address, int rank,
 
 /// A rank that waits for a message which never comes, so that nothing is under way to it.
 std::string wait_idly(const Address& address, int rank, const std::function<void()>& ready) {
-  StoreClient store(address, rank);
+  TestClient store(address, rank);
   const auto endpoint = connect_tcp_world({.store = store, .rank = rank, .world_size = 2});
   std::vector<std::byte> received;
   try {
@@ -115,10 +119,31 @@ std::string wait_idly(const Address& address, int rank, const std::function<void
   }
 }
 
+/// A rank exchanges ten messages with the other; the link may be as slow as it likes.
+std::string exchange_ten_messages(const Address& address, int rank,
+                                  const std::function<void()>& ready) {
+  TestClient store(address, rank);
+  const auto endpoint = connect_tcp_world({.store = store, .rank = rank, .world_size = 2});
+  std::vector<std::byte> received;
+  for (int round = 0; round < 10; ++round) {
+    const std::vector<std::byte> message = random_bytes(static_cast<std::uint64_t>(round), 1 << 20);
+    const WorkPtr recv = endpoint->recv(1 - rank, 1, into(received));
+    wait_for(endpoint->send(1 - rank, 1, message));
+    wait_for(recv);
+    if (received != message) return "other bytes than were sent";
+    if (round == 3) ready();
+  }
+  endpoint->shutdown(20s);
+  store.shutdown();
+  return "ten messages";
+}
+
 using RankPart = std::string (*)(const Address&, int, const std::function<void()>&);
 
-/// The child's part: what both ranks say, a line each.
-std::string messages_of_ranks(RankPart part) {
+/// The child's part: what both ranks say, a line each. The link is spoilt when rank 0 is ready.
+std::string messages_of_ranks(
+    RankPart part, const std::function<void()>& spoil_link,
+    const std::function<void()>& prepare_link = [] {}) {
   enter_own_network();
   std::promise<void> is_linked, is_up, is_moving;
   std::promise<Address> store_address;
@@ -135,7 +160,8 @@ std::string messages_of_ranks(RankPart part) {
   is_linked.get_future().get();
   run_ip("address add 10.77.0.1/24 dev near");
   run_ip("link set near up");
-  const StoreServer server({"10.77.0.1", 0});
+  prepare_link();
+  const TestStore server({"10.77.0.1", 0});
   store_address.set_value(server.address());
   auto near = std::async(std::launch::async, [&] {
     bool is_ready = false;
@@ -150,7 +176,7 @@ std::string messages_of_ranks(RankPart part) {
     }
   });
   is_moving.get_future().get();
-  run_ip("link set near down");
+  spoil_link();
   return near.get() + "\n" + far.get() + "\n";
 }
 
@@ -185,7 +211,8 @@ std::string text_of_child(const std::function<std::string()>& body) {
 TEST(Link, ThatGoesDownIsALossOnBothSides) {
   for (const RankPart part : {exchange_messages, wait_idly}) {
     const auto start = Clock::now();
-    const std::string text = text_of_child([part] { return messages_of_ranks(part); });
+    const std::string text = text_of_child(
+        [part] { return messages_of_ranks(part, [] { run_ip("link set near down"); }); });
     if (text.starts_with("skipped: ")) GTEST_SKIP() << text;
     EXPECT_EQ(text,
               "rank 1 is lost: its connection closed\n"
@@ -195,10 +222,25 @@ TEST(Link, ThatGoesDownIsALossOnBothSides) {
   }
 }
 
+// To a tenth of what it was, in one direction.
+TEST(Link, ThatBecomesSlowIsNoLoss) {
+  const auto start = Clock::now();
+  const std::string text = text_of_child([] {
+    const auto limit = [](const std::string& rate) {
+      run("tc qdisc replace dev near root tbf burst 65536 latency 50ms rate " + rate);
+    };
+    return messages_of_ranks(
+        exchange_ten_messages, [&] { limit("20mbit"); }, [&] { limit("200mbit"); });
+  });
+  if (text.starts_with("skipped: ")) GTEST_SKIP() << text;
+  EXPECT_EQ(text, "ten messages\nten messages\n");
+  EXPECT_GT(Clock::now() - start, 2s);  // six MiB at 2.5 MB/s
+}
+
 // A debugger, or a machine that swaps: its kernel answers for it.
 TEST(Link, AProcessThatIsStoppedFor5SecondsIsNotLost) {
   RankProcesses processes(2, [](int rank, const Address& address, const auto& ready) {
-    StoreClient store(address, rank);
+    TestClient store(address, rank);
     const auto endpoint =
         connect_tcp_world({.store = store, .rank = rank, .world_size = 2, .shares_memory = false});
     const std::vector<std::byte> message(16 << 20);
@@ -219,7 +261,7 @@ TEST(Link, AProcessThatIsStoppedFor5SecondsIsNotLost) {
     endpoint->shutdown(20s);
     store.shutdown();
   });
-  const StoreServer server;
+  const TestStore server;
   processes.meet_at(server.address());
   ASSERT_EQ(processes.line_from(0), "ready");
   ASSERT_EQ(processes.line_from(1), "ready");

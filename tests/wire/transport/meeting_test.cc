@@ -4,13 +4,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <future>
 #include <string>
 
 #include "tests/wire/transport/ranks.h"
+#include "tests/wire/transport/stores.h"
 #include "trireme/wire/transport/interfaces.h"
+#include "trireme/wire/transport/shm/local_socket.h"
 #include "trireme/wire/transport/tcp/world.h"
 
 namespace trireme::transport::test {
@@ -37,6 +40,22 @@ TEST(Announcement, ASecondOneIsRefused) {
   const Error error = error_of_call([] { const Announcement second(own_job("a"), "y"); });
   EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
   EXPECT_THAT(error.message(), HasSubstr("rank 0 started twice?"));
+}
+
+// With the last descriptor somebody asks; when there are some again, it is told.
+TEST(Announcement, OutlivesAWantOfDescriptors) {
+  const Announcement announcement(own_job("a"), "127.0.0.1:1");
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const auto next = static_cast<rlim_t>(Descriptor(::dup(0)).number());
+  const rlimit one_more{.rlim_cur = next + 1, .rlim_max = limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &one_more), 0);
+  const Descriptor asking =
+      internal::try_connect_locally("trireme/" + std::to_string(::getuid()) + "/" + own_job("a"));
+  EXPECT_FALSE(wait_readable(asking, Clock::now() + 100ms));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_TRUE(wait_readable(asking, Clock::now() + 5s));
+  EXPECT_EQ(find_announcement(own_job("a"), Clock::now() + 5s), "127.0.0.1:1");
 }
 
 TEST(Announcement, ItsAbsenceIsNamed) {
@@ -83,6 +102,32 @@ TEST(Meeting, AtAnAddressWithAToken) {
                                      .token = "0123456789abcdef"}));
 }
 
+// As on hosts whose own name is 127.0.1.1 to them. This one has many addresses too: 127.x.x.x.
+TEST(Meeting, Rank0ListensOnAllAddressesOfItsHost) {
+  const std::string name(70, 'x');  // which it does not know at all
+  const int port = local_address(listen_on({})).port;
+  const Meeting meeting = meet({.launcher = Launcher::kSlurm,
+                                .rank = 0,
+                                .world_size = 2,
+                                .store_host = name,
+                                .store_port = port,
+                                .token = "0123456789abcdef"},
+                               Clock::now() + 10s, Logger(LogLevel::kOff));
+  EXPECT_EQ(meeting.store.host, name);
+  for (const char* host : {"127.0.0.1", "127.0.0.2"}) {
+    StoreClient client({host, port}, 1, {.deadline = 2s}, meeting.token);
+    client.shutdown();
+  }
+}
+
+TEST(Meeting, OnOneHostNobodyElseIsHeard) {
+  const int port = local_address(listen_on({})).port;
+  const Meeting meeting =
+      meet({.launcher = Launcher::kSlurm, .store_host = "localhost", .store_port = port},
+           Clock::now() + 10s, Logger(LogLevel::kOff));
+  EXPECT_TRUE(is_loopback(meeting.server->address().host));
+}
+
 TEST(Interfaces, AreKnownByNameAndAddress) {
   EXPECT_EQ(host_of_interface("lo"), "127.0.0.1");
   EXPECT_EQ(interface_of_host("127.0.0.1"), "interface lo");
@@ -104,12 +149,12 @@ TEST(Interfaces, HostOfARankIsWhatItsVariablesSay) {
 
 // Rank 1 stands for one on another host: it has published an address that is no loopback.
 TEST(Interfaces, ALoopbackAddressBesideOthersIsRefused) {
-  const StoreServer server;
-  StoreClient far(server.address(), 1);
+  const TestStore server;
+  TestClient far(server.address(), 1);
   far.set("world/address/1", "10.9.8.7:4000");
   far.set("world/host/1", "none ");
   const Error error = error_of_call([&] {
-    StoreClient store(server.address(), 0);
+    TestClient store(server.address(), 0);
     connect_tcp_world({.store = store, .rank = 0, .world_size = 2});
   });
   EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);

@@ -14,8 +14,10 @@
 #include <cstdio>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "tests/wire/transport/stores.h"
 #include "trireme/base/error.h"
 #include "trireme/wire/transport/store.h"
 
@@ -123,15 +125,16 @@ class RankProcesses {
   for (;;) ::pause();
 }
 
-/// Rank 2 of four is killed where all of them have said `ready`: the others end within 2 s, with an
-/// error that names it.
-inline void expect_rank_2_named(const RankBody& body) {
+/// Rank 2 of four is killed `delay` after all of them have said `ready`: the others end within 2 s,
+/// with an error that names it.
+inline void expect_rank_2_named(const RankBody& body, std::chrono::milliseconds delay = {}) {
   constexpr int kRanks = 4;
   constexpr int kVictim = 2;
   RankProcesses processes(kRanks, body);
-  const StoreServer server;
+  const TestStore server;
   processes.meet_at(server.address());
   for (int rank = 0; rank < kRanks; ++rank) ASSERT_EQ(processes.line_from(rank), "ready");
+  std::this_thread::sleep_for(delay);
   const auto start = std::chrono::steady_clock::now();
   processes.kill(kVictim);
   for (int rank = 0; rank < kRanks; ++rank) {

@@ -3,10 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 #include <string>
+#include <thread>
 
 #include "tests/wire/transport/ranks.h"
+#include "tests/wire/transport/stores.h"
+#include "trireme/wire/transport/gate.h"
 #include "trireme/wire/transport/store.h"
 
 namespace trireme::transport::test {
@@ -19,8 +23,8 @@ using Strings = std::vector<std::string>;
 using Entries = std::vector<std::pair<std::string, std::string>>;
 
 TEST(StoreBatch, GetReturnsWhatWasSetInItsOrder) {
-  const StoreServer server;
-  StoreClient client(server.address(), 0);
+  const TestStore server;
+  TestClient client(server.address(), 0);
   const std::string odd("\0\n", 2);
   client.set_many(Entries{{"a", "1"}, {"b", odd}, {"c", ""}});
   EXPECT_THAT(client.get_many(Strings{"c", "a", "b", "a"}, 20s), ElementsAre("", "1", odd, "1"));
@@ -28,9 +32,9 @@ TEST(StoreBatch, GetReturnsWhatWasSetInItsOrder) {
 }
 
 TEST(StoreBatch, WaitsForTheLastKey) {
-  const StoreServer server;
-  StoreClient a(server.address(), 0);
-  StoreClient b(server.address(), 1);
+  const TestStore server;
+  TestClient a(server.address(), 0);
+  TestClient b(server.address(), 1);
   auto values =
       std::async(std::launch::async, [&] { return a.get_many(Strings{"x", "y", "z"}, 20s); });
   b.set("y", "2");
@@ -43,8 +47,8 @@ TEST(StoreBatch, WaitsForTheLastKey) {
 }
 
 TEST(StoreBatch, ADeadlineNamesWhatIsMissing) {
-  const StoreServer server;
-  StoreClient client(server.address(), 4);
+  const TestStore server;
+  TestClient client(server.address(), 4);
   client.set("here", "");
   const Error error =
       error_of_call([&] { client.get_many(Strings{"here", "there", "nowhere"}, 30ms); });
@@ -56,9 +60,9 @@ TEST(StoreBatch, ADeadlineNamesWhatIsMissing) {
 }
 
 TEST(StoreBatch, ALossEndsIt) {
-  const StoreServer server;
-  StoreClient a(server.address(), 0);
-  auto lost = std::make_unique<StoreClient>(server.address(), 2);
+  const TestStore server;
+  TestClient a(server.address(), 0);
+  auto lost = std::make_unique<TestClient>(server.address(), 2);
   auto waiting = std::async(std::launch::async, [&] {
     return error_of_call([&] { a.get_many(Strings{"never"}, 20s); });
   });
@@ -69,8 +73,8 @@ TEST(StoreBatch, ALossEndsIt) {
 }
 
 TEST(StoreBatch, MessagesAreBounded) {
-  const StoreServer server;
-  StoreClient client(server.address(), 0);
+  const TestStore server;
+  TestClient client(server.address(), 0);
   const std::string half(kMaxStoreValue / 2, 'x');
   EXPECT_EQ(error_of_call([&] { client.set_many(Entries{{"a", half}, {"b", half}}); }).kind(),
             ErrorKind::kInvalidArgument);
@@ -96,18 +100,18 @@ TEST(StoreBatch, PacksAreReadBack) {
 }
 
 TEST(StoreBatch, OnlyTheFirstSetsOnce) {
-  const StoreServer server;
-  StoreClient a(server.address(), 0);
-  StoreClient b(server.address(), 1);
+  const TestStore server;
+  TestClient a(server.address(), 0);
+  TestClient b(server.address(), 1);
   EXPECT_EQ(a.set_once("key", "a"), "a");
   EXPECT_EQ(b.set_once("key", "b"), "a");
   EXPECT_EQ(b.get("key", 20s), "a");
 }
 
 TEST(StoreBatch, AFailureEndsTheStartOfAll) {
-  const StoreServer server;
-  StoreClient a(server.address(), 0);
-  StoreClient b(server.address(), 1);
+  const TestStore server;
+  TestClient a(server.address(), 0);
+  TestClient b(server.address(), 1);
   b.fail(Error(ErrorKind::kInvalidArgument, "no such plan"));
   b.fail(Error(ErrorKind::kIo, "later"));
   for (const Error& error :
@@ -115,6 +119,44 @@ TEST(StoreBatch, AFailureEndsTheStartOfAll) {
     EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
     EXPECT_EQ(error.message(), "no such plan");
   }
+}
+
+// It has the kind of a wait that was too long, and is none of this client's.
+TEST(StoreBatch, ATimeoutThatARankToldIsToldOn) {
+  const TestStore server;
+  TestClient a(server.address(), 0);
+  a.fail(Error(ErrorKind::kTimeout, "rank 3 does not come"));
+  EXPECT_EQ(error_of_call([&] { a.get("key", 20s); }).message(), "rank 3 does not come");
+  EXPECT_EQ(error_of_call([&] { a.get_many(Strings{"key"}, 20s); }).message(),
+            "rank 3 does not come");
+}
+
+/// Lets one client in, answers its hello and takes nothing more; until `is_over`.
+void serve_hello_only(Descriptor listener, const std::atomic<bool>& is_over) {
+  Poller poller;
+  Gate gate(std::move(listener), poller, {.token = Token::for_tests(), .door = "store"});
+  std::optional<Descriptor> client;
+  while (!client) {
+    for (const Poller::Event& event : poller.wait(std::chrono::steady_clock::now() + 5s)) {
+      if (auto socket = gate.serve(event)) client = std::move(socket);
+    }
+  }
+  write_some(*client, to_bytes({.verb = StoreVerb::kValue, .id = 1}));
+  while (!is_over) std::this_thread::sleep_for(5ms);
+}
+
+// Its process has not ended.
+TEST(StoreBatch, AServerThatTakesNothingIsLate) {
+  Descriptor listener = listen_on({});
+  const Address address = local_address(listener);
+  std::atomic<bool> is_over = false;
+  auto server =
+      std::async(std::launch::async, [&] { serve_hello_only(std::move(listener), is_over); });
+  TestClient client(address, 0, {.deadline = 300ms});
+  const Error error = error_of_call([&] { client.set("key", std::string(kMaxStoreValue, 'x')); });
+  is_over = true;
+  EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
+  EXPECT_THAT(error.message(), HasSubstr("does not answer"));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "tests/wire/transport/ranks.h"
+#include "tests/wire/transport/stores.h"
 #include "trireme/wire/transport/admission.h"
 
 namespace trireme::transport::test {
@@ -22,9 +23,9 @@ using testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 
 TEST(Store, GetReturnsWhatWasSet) {
-  const StoreServer server;
-  StoreClient a(server.address(), 0);
-  StoreClient b(server.address(), 1);
+  const TestStore server;
+  TestClient a(server.address(), 0);
+  TestClient b(server.address(), 1);
   const std::string large(kMaxStoreValue, 'x');
   const std::string odd("\0\xff\n", 3);
   a.set("large", large);
@@ -38,19 +39,19 @@ TEST(Store, GetReturnsWhatWasSet) {
 }
 
 TEST(Store, GetWaits) {
-  const StoreServer server;
-  StoreClient a(server.address(), 0);
+  const TestStore server;
+  TestClient a(server.address(), 0);
   auto value = std::async(std::launch::async, [&] { return a.get("key", 20s); });
   EXPECT_EQ(value.wait_for(20ms), std::future_status::timeout);
-  StoreClient b(server.address(), 1);
+  TestClient b(server.address(), 1);
   b.set("other", "no");
   b.set("key", "yes");
   EXPECT_EQ(value.get(), "yes");
 }
 
 TEST(Store, GetGivesUpAndGoesOn) {
-  const StoreServer server;
-  StoreClient client(server.address(), 3);
+  const TestStore server;
+  TestClient client(server.address(), 3);
   const Error error = error_of_call([&] { client.get("nothing", 20ms); });
   EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
   EXPECT_THAT(error.message(), HasSubstr("nobody has set 'nothing'"));
@@ -62,9 +63,9 @@ TEST(Store, GetGivesUpAndGoesOn) {
 }
 
 TEST(Store, AddsFromManyRanks) {
-  const StoreServer server;
+  const TestStore server;
   expect_no_errors(run_threads(8, [&](int rank) {
-    StoreClient client(server.address(), rank);
+    TestClient client(server.address(), rank);
     for (int i = 0; i < 50; ++i) client.add("sum", rank);
     client.add("arrived", 1);
     while (client.add("arrived", 0) < 8) {
@@ -75,8 +76,8 @@ TEST(Store, AddsFromManyRanks) {
 }
 
 TEST(Store, AddNeedsANumber) {
-  const StoreServer server;
-  StoreClient client(server.address(), 0);
+  const TestStore server;
+  TestClient client(server.address(), 0);
   client.set("key", "twelve");
   const Error error = error_of_call([&] { client.add("key", 1); });
   EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
@@ -86,8 +87,8 @@ TEST(Store, AddNeedsANumber) {
 }
 
 TEST(Store, RefusesWhatIsTooLarge) {
-  const StoreServer server;
-  StoreClient client(server.address(), 0);
+  const TestStore server;
+  TestClient client(server.address(), 0);
   for (const auto& [key, value] :
        {std::pair<std::size_t, std::size_t>{kMaxStoreKey + 1, 0}, {1, kMaxStoreValue + 1}}) {
     const Error error =
@@ -98,9 +99,9 @@ TEST(Store, RefusesWhatIsTooLarge) {
 }
 
 TEST(Store, ARankThatGoesAwayIsLost) {
-  const StoreServer server;
-  StoreClient a(server.address(), 0);
-  auto b = std::make_unique<StoreClient>(server.address(), 2);
+  const TestStore server;
+  TestClient a(server.address(), 0);
+  auto b = std::make_unique<TestClient>(server.address(), 2);
   a.set("key", "value");
   auto waiting =
       std::async(std::launch::async, [&] { return error_of_call([&] { a.get("never", 20s); }); });
@@ -116,15 +117,15 @@ TEST(Store, ARankThatGoesAwayIsLost) {
   // Later too, also for what is set.
   EXPECT_EQ(error_of_call([&] { a.get("key", 20s); }).message(), first.message());
   EXPECT_EQ(error_of_call([&] { a.check(); }).message(), first.message());
-  StoreClient c(server.address(), 5);
+  TestClient c(server.address(), 5);
   EXPECT_EQ(error_of_call([&] { c.get("key", 20s); }).message(), first.message());
 }
 
 TEST(Store, GoodbyeIsNoLoss) {
-  const StoreServer server;
-  StoreClient a(server.address(), 0);
+  const TestStore server;
+  TestClient a(server.address(), 0);
   {
-    StoreClient b(server.address(), 1);
+    TestClient b(server.address(), 1);
     b.shutdown();
   }
   a.check();
@@ -132,10 +133,25 @@ TEST(Store, GoodbyeIsNoLoss) {
   EXPECT_EQ(a.get("key", 20s), "value");
 }
 
+// As trireme doctor does, which somebody may interrupt.
+TEST(Store, AnObserverThatGoesAwayIsNoLoss) {
+  const TestStore server;
+  TestClient a(server.address(), 0);
+  {
+    TestClient observer(server.address(), kObserver);
+    observer.check();
+    const Error error = error_of_call([&] { observer.get("nothing", 5ms); });
+    EXPECT_FALSE(error.context().rank.has_value());
+  }
+  TestClient(server.address(), kObserver).shutdown();
+  EXPECT_EQ(error_of_call([&] { a.get("key", 50ms); }).kind(), ErrorKind::kTimeout);
+  a.check();
+}
+
 TEST(Store, TheOwnerMaySayWhoIsLost) {
-  StoreServer server;
-  StoreClient a(server.address(), 0);
-  auto b = std::make_unique<StoreClient>(server.address(), 1);
+  TestStore server;
+  TestClient a(server.address(), 0);
+  auto b = std::make_unique<TestClient>(server.address(), 1);
   server.mark_lost(1, "killed by signal 9");
   const std::string text = "rank 1 is lost: killed by signal 9";
   EXPECT_EQ(error_of_call([&] { a.get("key", 20s); }).message(), text);
@@ -145,9 +161,9 @@ TEST(Store, TheOwnerMaySayWhoIsLost) {
 }
 
 TEST(Store, WhoHasSaidGoodbyeIsNotLostByItsEnd) {
-  StoreServer server;
-  StoreClient a(server.address(), 0);
-  StoreClient(server.address(), 1).shutdown();
+  TestStore server;
+  TestClient a(server.address(), 0);
+  TestClient(server.address(), 1).shutdown();
   server.mark_lost(1, "its process ended");
   a.check();
   server.mark_lost(2, "it never came");
@@ -155,8 +171,8 @@ TEST(Store, WhoHasSaidGoodbyeIsNotLostByItsEnd) {
 }
 
 TEST(Store, ItsEndIsALoss) {
-  auto server = std::make_unique<StoreServer>();
-  StoreClient client(server->address(), 0);
+  auto server = std::make_unique<TestStore>();
+  TestClient client(server->address(), 0);
   auto waiting = std::async(std::launch::async,
                             [&] { return error_of_call([&] { client.get("never", 20s); }); });
   const std::string text =
@@ -172,30 +188,30 @@ TEST(Store, ItsEndIsALoss) {
 }
 
 TEST(Store, APortInUseIsNamed) {
-  const StoreServer server;
-  const Error error = error_of_call([&] { const StoreServer second(server.address()); });
+  const TestStore server;
+  const Error error = error_of_call([&] { const TestStore second(server.address()); });
   EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
   EXPECT_THAT(error.message(), HasSubstr(to_text(server.address())));
   EXPECT_THAT(error.message(), HasSubstr("another program uses this port"));
 }
 
 TEST(Store, AnAddressOfAnotherHostIsNamed) {
-  const Error error = error_of_call([] { const StoreServer server({"192.0.2.1", 0}); });
+  const Error error = error_of_call([] { const TestStore server({"192.0.2.1", 0}); });
   EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
   EXPECT_THAT(error.message(), HasSubstr("192.0.2.1"));
 }
 
 TEST(Store, ClientsMayComeFirst) {
-  std::optional<StoreServer> server(std::in_place);
+  std::optional<TestStore> server(std::in_place);
   const Address address = server->address();
   server.reset();
   auto value = std::async(std::launch::async, [&] {
-    StoreClient client(address, 0);
+    TestClient client(address, 0);
     return client.get("key", 20s);
   });
   EXPECT_EQ(value.wait_for(30ms), std::future_status::timeout);
   server.emplace(address);
-  StoreClient(address, 1).set("key", "value");
+  TestClient(address, 1).set("key", "value");
   // Rank 1 went away without a word: that may be noticed before or after the get.
   try {
     EXPECT_EQ(value.get(), "value");
@@ -205,10 +221,10 @@ TEST(Store, ClientsMayComeFirst) {
 }
 
 TEST(Store, ConnectingHasALimit) {
-  std::optional<StoreServer> server(std::in_place);
+  std::optional<TestStore> server(std::in_place);
   const Address address = server->address();
   server.reset();
-  const Error error = error_of_call([&] { StoreClient client(address, 0, {.deadline = 50ms}); });
+  const Error error = error_of_call([&] { TestClient client(address, 0, {.deadline = 50ms}); });
   EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
   EXPECT_THAT(error.message(), HasSubstr("cannot connect to " + to_text(address)));
   EXPECT_THAT(error.message(), HasSubstr("Connection refused"));
@@ -217,7 +233,8 @@ TEST(Store, ConnectingHasALimit) {
 /// A connection that has proved to belong to the job and not said its rank.
 Descriptor enter_store(const Address& address) {
   Descriptor socket = connect_to(address, {});
-  EXPECT_TRUE(enter(socket, Token(), "store", "it", wait_until(Clock::now() + 5s, "it")));
+  EXPECT_TRUE(
+      enter(socket, Token::for_tests(), "store", "it", wait_until(Clock::now() + 5s, "it")));
   return socket;
 }
 
@@ -241,14 +258,14 @@ std::vector<std::byte> with_hello(const StoreMessage& message) {
 }
 
 TEST(Store, GarbageEndsItsConnectionOnly) {
-  const StoreServer server;
-  StoreClient client(server.address(), 0);
+  const TestStore server;
+  TestClient client(server.address(), 0);
   EXPECT_TRUE(is_closed_after(server.address(), random_bytes(1, 5000)));
   EXPECT_TRUE(
       is_closed_after(server.address(), std::as_bytes(std::span("GET / HTTP/1.1\r\n\r\n"))));
   EXPECT_TRUE(is_closed_after(server.address(), to_bytes({.verb = StoreVerb::kGet, .key = "key"})));
   EXPECT_TRUE(
-      is_closed_after(server.address(), to_bytes({.verb = StoreVerb::kHello, .number = -1})));
+      is_closed_after(server.address(), to_bytes({.verb = StoreVerb::kHello, .number = -2})));
   client.check();
   client.set("key", "value");
   EXPECT_EQ(client.get("key", 20s), "value");
@@ -257,8 +274,8 @@ TEST(Store, GarbageEndsItsConnectionOnly) {
 TEST(Store, GarbageFromARankIsItsLoss) {
   for (const StoreMessage& bad : {StoreMessage{.verb = StoreVerb::kHello, .number = 7},
                                   StoreMessage{.verb = StoreVerb::kValue}}) {
-    const StoreServer server;
-    StoreClient client(server.address(), 0);
+    const TestStore server;
+    TestClient client(server.address(), 0);
     EXPECT_TRUE(is_closed_after(server.address(), with_hello(bad)));
     const Error error = error_of_call([&] { client.get("key", 20s); });
     EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);
@@ -289,8 +306,8 @@ Descriptor broken_waiting_rank(StoreClient& other, const Address& address, int r
 
 // The one that set the key was.
 TEST(Store, WhoCannotBeAnsweredIsTheLostOne) {
-  const StoreServer server;
-  StoreClient setter(server.address(), 0);
+  const TestStore server;
+  TestClient setter(server.address(), 0);
   const Descriptor waiting = broken_waiting_rank(setter, server.address(), 7);
   setter.set("key", "value");
   const Error error = error_of_call([&] { setter.check(); });
@@ -301,30 +318,19 @@ TEST(Store, WhoCannotBeAnsweredIsTheLostOne) {
 
 // The process ended, by an exception out of the store's thread.
 TEST(Store, ALossIsToldToWhoCanHearIt) {
-  const StoreServer server;
-  StoreClient client(server.address(), 0);
-  auto lost = std::make_unique<StoreClient>(server.address(), 2);
+  const TestStore server;
+  TestClient client(server.address(), 0);
+  auto lost = std::make_unique<TestClient>(server.address(), 2);
   const Descriptor deaf = broken_waiting_rank(client, server.address(), 7);
   auto waiting = std::async(std::launch::async,
                             [&] { return error_of_call([&] { client.get("never", 20s); }); });
   EXPECT_EQ(waiting.wait_for(20ms), std::future_status::timeout);
   lost.reset();
   EXPECT_EQ(waiting.get().message(), "rank 2 is lost: its connection closed");
-  StoreClient late(server.address(), 5);
+  TestClient late(server.address(), 5);
   late.set("key", "value");
   EXPECT_EQ(error_of_call([&] { late.check(); }).message(),
             "rank 2 is lost: its connection closed");
-}
-
-TEST(Address, TextForm) {
-  for (const char* text : {"127.0.0.1:4000", "[::1]:1", "host.example:0"}) {
-    EXPECT_EQ(to_text(parse_address(text)), text);
-  }
-  EXPECT_EQ(parse_address("[::1]:1").host, "::1");
-  for (const char* text : {"", "host", "host:", ":1", "host:70000", "host:-1", "host:1x"}) {
-    EXPECT_EQ(error_of_call([&] { parse_address(text); }).kind(), ErrorKind::kInvalidArgument)
-        << text;
-  }
 }
 
 }  // namespace

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/wire/transport/stores.h"
+#include "tests/wire/transport/fake_peer.h"
 #include "tests/wire/transport/worlds.h"
 #include "trireme/wire/transport/admission.h"
 #include "trireme/wire/transport/error_form.h"
@@ -31,91 +33,6 @@ using internal::FrameKind;
 using internal::Hello;
 using testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
-
-/// Everything until the connection's end or `count` bytes.
-std::vector<std::byte> read_bytes(const Descriptor& socket, std::size_t count) {
-  std::vector<std::byte> bytes(count);
-  std::size_t done = 0;
-  while (done < count && wait_readable(socket, Clock::now() + 5s)) {
-    const auto more = read_some(socket, std::span(bytes).subspan(done));
-    if (!more) break;
-    done += *more;
-  }
-  bytes.resize(done);
-  return bytes;
-}
-
-/// A connection that has proved nothing.
-Descriptor knock_at_rank_0(StoreClient& store) {
-  return connect_to(parse_address(store.get("world/address/0", 20s)), {});
-}
-
-/// A connection of the job that has not said which rank it is.
-Descriptor connect_to_rank_0(StoreClient& store) {
-  Descriptor socket = knock_at_rank_0(store);
-  EXPECT_TRUE(enter(socket, store.token(), "rank", "rank 0", wait_until(Clock::now() + 5s, "it")));
-  return socket;
-}
-
-/// What `rank` would publish, for a fake one.
-void publish(StoreClient& store, int rank) {
-  store.set("world/address/" + std::to_string(rank), "127.0.0.1:1");
-  store.set("world/host/" + std::to_string(rank), "none ");
-}
-
-/// Says hello to rank 0 as `hello`, whose world id is filled in; the answer.
-Hello say_hello(StoreClient& store, const Descriptor& socket, Hello hello) {
-  hello.world_id = std::stoull(store.get("world/id", 20s));
-  write_some(socket, to_bytes(hello));
-  const std::vector<std::byte> answer = read_bytes(socket, sizeof(internal::HelloBytes));
-  internal::HelloBytes bytes{};
-  std::copy(answer.begin(), answer.end(), bytes.begin());
-  return internal::parse_hello(bytes);
-}
-
-/// Rank 0 of a world of two, whose rank 1 is the test itself.
-class FakePeer : public testing::Test {
- protected:
-  FakePeer() : store(server.address(), 1) {
-    auto rank_0 = std::async(std::launch::async, [this] {
-      StoreClient own_store(server.address(), 0);
-      auto result = connect_tcp_world(
-          {.store = own_store, .rank = 0, .world_size = 2, .shares_memory = false});
-      own_store.shutdown();
-      return result;
-    });
-    publish(store, 1);
-    socket = connect_to_rank_0(store);
-    EXPECT_EQ(say_hello(store, socket, {.rank = 1, .world_size = 2}).welcome,
-              internal::Welcome::kYes);
-    endpoint = rank_0.get();
-    work = endpoint->recv(1, 5, into(memory));
-    read_bytes(socket, internal::kHeaderBytes);  // its credit
-  }
-
-  void send(Frame frame, std::span<const std::byte> payload = {}) {
-    frame.payload_bytes = payload.size();
-    write_some(socket, internal::to_bytes(frame));
-    write_some(socket, payload);
-  }
-
-  /// The endpoint calls rank 1 corrupt, tells it so and ends the connection.
-  void expect_corrupt(const std::string& problem) {
-    const Error error = error_of(work);
-    EXPECT_EQ(error.kind(), ErrorKind::kCorruptData) << error.what();
-    EXPECT_THAT(error.message(), HasSubstr("rank 1 sent what cannot be read"));
-    EXPECT_THAT(error.message(), HasSubstr(problem));
-    EXPECT_EQ(error.context().peer, 1);
-    EXPECT_LT(read_bytes(socket, 100'000).size(), 100'000U);
-  }
-
-  const StoreServer server;
-  StoreClient store;
-  Descriptor socket;
-  std::unique_ptr<Endpoint> endpoint;
-  std::vector<std::byte> memory;
-  WorkPtr work;
-};
 
 TEST_F(FakePeer, MaySpeakTheProtocol) {
   const std::vector<std::byte> message = random_bytes(1, 10);
@@ -147,6 +64,17 @@ TEST_F(FakePeer, SendsAMessageInWrongPieces) {
   send({.kind = FrameKind::kData, .tag = 5, .sequence = 1, .message_bytes = 10, .offset = 5},
        piece);
   expect_corrupt("not under way");
+}
+
+// Without a carrier there are no offers.
+TEST_F(FakePeer, OffersAMessage) {
+  send({.kind = FrameKind::kOffer, .tag = 5, .message_bytes = 10});
+  expect_corrupt("an offer, and there is no carrier");
+}
+
+TEST_F(FakePeer, AcceptsWhatWasNotOffered) {
+  send({.kind = FrameKind::kAccept, .offset = 1});
+  expect_corrupt("an accept of what was not offered");
 }
 
 TEST_F(FakePeer, PoisonsWithGarbage) {
@@ -186,15 +114,21 @@ TEST_F(FakePeer, EndsInTheMiddleOfAFrame) {
   EXPECT_EQ(error_of(work).message(), "rank 1 is lost: its connection closed");
 }
 
+// It could still be written to, for ever.
+TEST_F(FakePeer, ClosesOneDirectionOnly) {
+  ASSERT_EQ(::shutdown(socket.number(), SHUT_WR), 0);
+  EXPECT_EQ(error_of(work).message(), "rank 1 is lost: its connection closed");
+}
+
 // ---- The start
 
 TEST(TcpStart, StrangersAreTurnedAway) {
-  const StoreServer server;
+  const TestStore server;
   std::vector<std::unique_ptr<Endpoint>> endpoints(2);
   std::promise<void> strangers_are_done;
   const auto done = strangers_are_done.get_future().share();
   auto strangers = std::async(std::launch::async, [&] {
-    StoreClient store(server.address(), 7);
+    TestClient store(server.address(), 7);
     publish(store, 1);
     const Descriptor silent = knock_at_rank_0(store);
     const Descriptor garbage = connect_to_rank_0(store);
@@ -210,7 +144,7 @@ TEST(TcpStart, StrangersAreTurnedAway) {
     strangers_are_done.set_value();
   });
   expect_no_errors(run_threads(2, [&](int rank) {
-    StoreClient store(server.address(), rank);
+    TestClient store(server.address(), rank);
     if (rank == 1) done.wait();
     endpoints[rank] =
         connect_tcp_world({.store = store, .rank = rank, .world_size = 2, .shares_memory = false});
@@ -221,9 +155,9 @@ TEST(TcpStart, StrangersAreTurnedAway) {
 }
 
 TEST(TcpStart, RanksMustAgreeOnTheSize) {
-  const StoreServer server;
+  const TestStore server;
   const Errors errors = run_threads(2, [&](int rank) {
-    StoreClient store(server.address(), rank);
+    TestClient store(server.address(), rank);
     connect_tcp_world({.store = store, .rank = rank, .world_size = 2 + rank});
   });
   for (const int rank : {0, 1}) {
@@ -234,10 +168,10 @@ TEST(TcpStart, RanksMustAgreeOnTheSize) {
 }
 
 TEST(TcpStart, ARankStartedTwiceIsRefused) {
-  const StoreServer server;
-  StoreClient store(server.address(), 1);
+  const TestStore server;
+  TestClient store(server.address(), 1);
   auto rank_0 = std::async(std::launch::async, [&] {
-    StoreClient own_store(server.address(), 0);
+    TestClient own_store(server.address(), 0);
     return error_of_call([&] {
       connect_tcp_world({.store = own_store, .rank = 0, .world_size = 3, .deadline = 300ms});
     });
@@ -257,10 +191,10 @@ TEST(TcpStart, ARankStartedTwiceIsRefused) {
 
 // Rank 1, connected to all, once named rank 0 as the lost one: rank 0 had only learnt of rank 2.
 TEST(TcpStart, WhoIsConnectedLearnsWhyAnotherFails) {
-  const StoreServer server;
-  StoreClient store(server.address(), 1);
+  const TestStore server;
+  TestClient store(server.address(), 1);
   auto rank_0 = std::async(std::launch::async, [&] {
-    StoreClient own_store(server.address(), 0);
+    TestClient own_store(server.address(), 0);
     return error_of_call([&] {
       connect_tcp_world({.store = own_store, .rank = 0, .world_size = 3, .deadline = 300ms});
     });
@@ -280,15 +214,15 @@ TEST(TcpStart, WhoIsConnectedLearnsWhyAnotherFails) {
 }
 
 TEST(TcpStart, ALostRankIsNamed) {
-  StoreServer server;
-  auto lost = std::make_unique<StoreClient>(server.address(), 2);
+  TestStore server;
+  auto lost = std::make_unique<TestClient>(server.address(), 2);
   const Clock::time_point start = Clock::now();
   auto end = std::async(std::launch::async, [&] {
     std::this_thread::sleep_for(100ms);  // the others are waiting by then, most likely
     lost.reset();
   });
   const Errors errors = run_threads(2, [&](int rank) {
-    StoreClient store(server.address(), rank);
+    TestClient store(server.address(), rank);
     connect_tcp_world({.store = store, .rank = rank, .world_size = 3});
   });
   for (const int rank : {0, 1}) {
@@ -300,9 +234,9 @@ TEST(TcpStart, ALostRankIsNamed) {
 }
 
 TEST(TcpStart, SeveralWorldsInOneStore) {
-  const StoreServer server;
+  const TestStore server;
   expect_no_errors(run_threads(2, [&](int rank) {
-    StoreClient store(server.address(), rank);
+    TestClient store(server.address(), rank);
     auto a = connect_tcp_world({.store = store, .rank = rank, .world_size = 2, .name = "a"});
     auto b = connect_tcp_world({.store = store, .rank = 1 - rank, .world_size = 2, .name = "b"});
     std::vector<std::byte> memory;
@@ -349,7 +283,7 @@ TEST(TcpConnection, NoticesADeadHostWithin10Seconds) {
 
 TEST(TcpConnection, ErrorsNameThePeer) {
   NoteBoard notes;
-  internal::Peer peer(3, Descriptor(::open("/dev/null", O_RDWR | O_CLOEXEC)), notes);
+  internal::Peer peer(3, Descriptor(::open("/dev/null", O_RDWR | O_CLOEXEC)), notes, nullptr);
   peer.say_goodbye();
   for (const bool is_reading : {true, false}) {
     const Error error = error_of_call([&] { is_reading ? peer.read() : peer.write(); });

@@ -4,27 +4,49 @@
 // here, and the tests of transport and collectives run over it.
 
 #include <array>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <ostream>
 #include <string_view>
+#include <vector>
 
 #include "tests/wire/transport/ranks.h"
+#include "tests/wire/transport/stores.h"
+#include "trireme/wire/transport/ofi/world.h"
 #include "trireme/wire/transport/sim/world.h"
 #include "trireme/wire/transport/store.h"
 #include "trireme/wire/transport/tcp/world.h"
 
 namespace trireme::transport::test {
 
-enum class Backend { kSim, kSimDelays, kTcp, kTcpTinyBuffers, kSimShared, kLocal };
+enum class Backend : std::uint8_t {
+  kSim,
+  kSimDelays,
+  kTcp,
+  kTcpTinyBuffers,
+  kSimShared,
+  kLocal,
+  kOfi,
+  kOfiTinyPieces
+};
 
-inline constexpr std::array kBackends = {Backend::kSim,       Backend::kSimDelays,
-                                         Backend::kTcp,       Backend::kTcpTinyBuffers,
-                                         Backend::kSimShared, Backend::kLocal};
+/// Without those over libfabric where it is absent; ofi_test.cc says so.
+inline std::vector<Backend> backends_here() {
+  std::vector<Backend> backends = {Backend::kSim,       Backend::kSimDelays,
+                                   Backend::kTcp,       Backend::kTcpTinyBuffers,
+                                   Backend::kSimShared, Backend::kLocal};
+  if (why_no_ofi()) return backends;
+  backends.insert(backends.end(), {Backend::kOfi, Backend::kOfiTinyPieces});
+  return backends;
+}
+
+inline const std::vector<Backend> kBackends = backends_here();
 
 inline std::string_view to_text(Backend backend) {
-  constexpr std::array<std::string_view, 6> kNames = {
-      "sim", "sim_delays", "tcp", "tcp_tiny_buffers", "sim_shared", "local"};
+  constexpr std::array<std::string_view, 8> kNames = {
+      "sim",        "sim_delays", "tcp", "tcp_tiny_buffers",
+      "sim_shared", "local",      "ofi", "ofi_tiny_pieces"};
   return kNames.at(static_cast<std::size_t>(backend));
 }
 
@@ -48,10 +70,10 @@ struct TcpWorld {
 
 inline Endpoints make_tcp_world(int num_ranks, const TcpWorld& how = {},
                                 const OnAbandon& on_abandon = nullptr) {
-  const StoreServer server;
+  const TestStore server;
   Endpoints endpoints(num_ranks);
   expect_no_errors(run_threads(num_ranks, [&](int rank) {
-    StoreClient store(server.address(), rank);
+    TestClient store(server.address(), rank);
     endpoints[rank] = connect_tcp_world({.store = store,
                                          .rank = rank,
                                          .world_size = num_ranks,
@@ -59,6 +81,25 @@ inline Endpoints make_tcp_world(int num_ranks, const TcpWorld& how = {},
                                          .on_abandon = on_abandon,
                                          .shares_memory = how.shares_memory,
                                          .socket_buffer_bytes = how.socket_buffer_bytes});
+    store.shutdown();
+  }));
+  return endpoints;
+}
+
+/// Over libfabric's tcp, which needs no hardware.
+inline Endpoints make_ofi_world(int num_ranks, std::size_t min_bytes, std::size_t max_piece_bytes) {
+  const TestStore server;
+  Endpoints endpoints(num_ranks);
+  expect_no_errors(run_threads(num_ranks, [&](int rank) {
+    TestClient store(server.address(), rank);
+    endpoints[rank] = connect_ofi_world({.tcp = {.store = store,
+                                                 .rank = rank,
+                                                 .world_size = num_ranks,
+                                                 .deadline = std::chrono::seconds(20),
+                                                 .shares_memory = false},
+                                         .provider = "tcp;ofi_rxm",
+                                         .min_bytes = min_bytes,
+                                         .max_piece_bytes = max_piece_bytes});
     store.shutdown();
   }));
   return endpoints;
@@ -78,6 +119,10 @@ inline Endpoints make_world(Backend backend, int num_ranks) {
       return make_sim_world(num_ranks, {.shares_memory = true});
     case Backend::kLocal:
       return make_tcp_world(num_ranks, {.shares_memory = true});
+    case Backend::kOfi:
+      return make_ofi_world(num_ranks, 16 * 1024, 128 << 20);
+    case Backend::kOfiTinyPieces:  // of all messages, so that every size has several
+      return make_ofi_world(num_ranks, 1, 60 * 1000);
   }
   return {};
 }

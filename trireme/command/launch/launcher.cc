@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <exception>
 
 #include "trireme/base/error.h"
 #include "trireme/command/launch/orphans.h"
@@ -25,19 +25,15 @@ constexpr int kMaxRanks = 4096;
 constexpr std::chrono::milliseconds kLook{500};          // for orphans that have ended
 constexpr std::chrono::milliseconds kUnkillable{5'000};  // after SIGKILL: the system holds it
 
-/// Ids of the poller: a rank's end, its two outputs; and the signals.
+/// Ids of the poller: the signals, and the ends of ranks.
 constexpr std::uint64_t kSignals = 0;
-constexpr std::uint64_t kEnd = 1;
-constexpr std::uint64_t kOutput = 2;
-constexpr std::uint64_t kErrors = 3;
-constexpr std::uint64_t id_of(int rank, std::uint64_t what) {
-  return static_cast<std::uint64_t>(rank) * 4 + what;
-}
+constexpr std::uint64_t id_of_end(int rank) { return static_cast<std::uint64_t>(rank) + 1; }
 
 class Launcher {
  public:
   explicit Launcher(const LaunchOptions& options)
       : options_(options), orphans_(options.adopts_orphans) {
+    running_.reserve(static_cast<std::size_t>(options.num_ranks));
     poller_.add(signals_.descriptor(), kSignals);
   }
 
@@ -51,8 +47,9 @@ class Launcher {
       if (next_step_at_ && Clock::now() >= *next_step_at_) take_next_step();
       orphans_.reap(running_);
     }
-    orphans_.end_all(groups_);
+    orphans_.end_all();
     outputs_.finish();
+    while (!have_outputs_ended_) serve(Clock::now() + kLook);
     return result_;
   }
 
@@ -66,31 +63,26 @@ class Launcher {
                                     "TRIREME_LAUNCHER_PID=" + std::to_string(::getpid())};
     own.push_back(options_.token_file.empty() ? "TRIREME_TOKEN=" + secret_
                                               : "TRIREME_TOKEN_FILE=" + options_.token_file);
-    RankProcess process = start_process(
+    // At once among those that are ended, whatever fails from here on.
+    running_.push_back(start_process(
         rank, {.program = options_.program,
                .words = options_.words,
                .variables = environment_with(own, {"TRIREME_TOKEN", "TRIREME_TOKEN_FILE"}),
-               .captures_output = options_.prefixes_lines});
-    poller_.add(process.ended, id_of(rank, kEnd));
+               .captures_output = options_.prefixes_lines}));
+    RankProcess& process = running_.back();
+    poller_.add(process.ended, id_of_end(rank));
     if (options_.prefixes_lines) {
-      poller_.add(process.output, id_of(rank, kOutput));
-      poller_.add(process.errors, id_of(rank, kErrors));
       outputs_.add(rank, std::move(process.output), std::move(process.errors));
     }
-    groups_.push_back(process.pid);
-    running_.push_back(std::move(process));
   }
 
   void serve(Deadline until) {
     std::vector<int> ended;
     for (const Poller::Event& event : poller_.wait(until)) {
-      const int rank = static_cast<int>(event.id / 4);
       if (event.id == kSignals) {
         forward(signals_.take());
-      } else if (event.id % 4 == kEnd) {
-        ended.push_back(rank);
       } else {
-        outputs_.read(rank, event.id % 4 == kErrors);
+        ended.push_back(static_cast<int>(event.id - 1));
       }
     }
     take_ends(ended);
@@ -116,16 +108,22 @@ class Launcher {
     store_.mark_lost(end.rank, end.text() + (end.code == 0 ? " before its goodbye" : ""));
     if (end.code == 0 || result_.exit_code != 0) return;
     result_ = {end.code, end.signal};
-    std::fprintf(stderr, "trireme: rank %d failed: %s\n", end.rank, end.text().c_str());
-    std::fflush(stderr);
+    outputs_.say("trireme: rank " + std::to_string(end.rank) + " failed: " + end.text());
     end_with(SIGTERM, options_.grace);
   }
 
   void forward(const std::vector<int>& signals) {
     for (const int signal : signals) {
       signal_all(signal);
-      if (signal != SIGUSR1 && signal != SIGUSR2) end_with(SIGKILL, options_.signal_grace);
+      if (signal == SIGUSR1 || signal == SIGUSR2) continue;
+      end_with(SIGKILL, options_.signal_grace);
+      outputs_.hurry();
     }
+  }
+
+  void end_outputs(const std::exception_ptr& failure) {
+    if (failure) std::rethrow_exception(failure);
+    have_outputs_ended_ = true;
   }
 
   /// What is sent to those that still run, and when; the first decision stays.
@@ -153,11 +151,15 @@ class Launcher {
   void wait_for_killed() {
     const Deadline deadline = Clock::now() + kUnkillable;
     for (const RankProcess& process : running_) {
-      if (transport::wait_readable(process.ended, deadline)) take_end(process);
+      try {
+        if (transport::wait_readable(process.ended, deadline)) take_end(process);
+      } catch (const Error&) {  // on the way out of a first error
+      }
     }
   }
 
   const LaunchOptions& options_;
+  AwaitedChildren children_;
   BlockedSignals signals_;  // before threads are made, which inherit it
   const std::string secret_ = transport::make_secret();
   transport::StoreServer store_{
@@ -166,10 +168,12 @@ class Launcher {
           ? transport::Token(secret_)
           : transport::Token(transport::read_token_file(options_.token_file))};
   Poller poller_;
-  RankOutputs outputs_;
+  RankOutputs outputs_{[this](const std::exception_ptr& failure) {
+    poller_.post([this, failure] { end_outputs(failure); });
+  }};
   Orphans orphans_;
   std::vector<RankProcess> running_;
-  std::vector<pid_t> groups_;
+  bool have_outputs_ended_ = false;
   LaunchResult result_;
   int next_signal_ = 0;
   std::optional<Deadline> next_step_at_;

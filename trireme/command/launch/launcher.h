@@ -36,13 +36,17 @@ struct LaunchResult {
 ///
 /// Each rank gets TRIREME_RANK, TRIREME_WORLD_SIZE, TRIREME_STORE_HOST, TRIREME_STORE_PORT,
 /// TRIREME_LAUNCHER_PID and the job's token. SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 go to
-/// all. A rank that fails, or ends before its goodbye, is named to the others by the store; the
-/// first failure is one line on standard error; those that run on after `grace` are ended. Of
-/// several that are found ended at once, one that a signal ended counts as first. Ranks die with
-/// the calling thread.
+/// all, but for those that this process ignores. A rank that fails, or ends before its goodbye, is
+/// named to the others by the store; the first failure is one line on standard error; those that
+/// run on after `grace` are ended. Of several that are found ended at once, one that a signal ended
+/// counts as first. Ranks die with the calling thread.
+///
+/// Returns once somebody has taken the ranks' captured outputs; after a signal to end it waits for
+/// no reader that takes nothing.
 ///
 /// Errors   kInvalidArgument where the program cannot be executed or a number is out of range; kIo,
-///          kResourceExhausted. No rank runs then.
+///          kResourceExhausted. No rank runs then. kTimeout where the system does not end one that
+///          was killed.
 /// Threads  one call in a process at a time: it takes the process's signals.
 LaunchResult launch(const LaunchOptions& options);
 

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace trireme::launch {
 namespace {
@@ -45,8 +46,7 @@ void Orphans::reap(std::span<const RankProcess> ranks) {
   }
 }
 
-void Orphans::end_all(std::span<const pid_t> groups) {
-  for (const pid_t group : groups) ::kill(-group, SIGKILL);
+void Orphans::end_all() {
   if (!is_active_) return;
   const auto deadline = Clock::now() + std::chrono::seconds(5);
   // Each that ends may leave others.

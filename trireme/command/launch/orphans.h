@@ -1,21 +1,18 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <span>
-#include <vector>
 
 #include "trireme/command/launch/rank_process.h"
 
 namespace trireme::launch {
 
-/// What ranks started and left behind: it becomes this process's children, is reaped when it ends
-/// and killed at the end.
+/// What ranks started and left behind, outside their process groups: it becomes this process's
+/// children, is reaped when it ends and killed at the end.
 ///
 /// Caller-synchronised. Process-wide: this process is the subreaper while one lives.
 class Orphans {
  public:
-  /// is_active   else it does nothing but end the ranks' process groups.
+  /// is_active   else it does nothing.
   explicit Orphans(bool is_active);
   ~Orphans();
   Orphans(const Orphans&) = delete;
@@ -24,8 +21,8 @@ class Orphans {
   /// Takes the exit statuses of those that have ended; those of `ranks` are left.
   void reap(std::span<const RankProcess> ranks);
 
-  /// Kills all that is left, of the process groups of `groups` too. Blocks up to 5 s.
-  void end_all(std::span<const pid_t> groups);
+  /// Kills all that is left. Blocks up to 5 s.
+  void end_all();
 
  private:
   const bool is_active_;

@@ -107,6 +107,7 @@ RankProcess start_process(int rank, const ProcessOptions& options) {
     output = make_pipe();
     errors = make_pipe();
     null = Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!null.is_open()) throw_system_error("open", "/dev/null", errno);
     set_nonblocking(output.reading);
     set_nonblocking(errors.reading);
   }
@@ -132,8 +133,16 @@ RankProcess start_process(int rank, const ProcessOptions& options) {
 }
 
 ProcessEnd take_end(const RankProcess& process) {
+  // Before it is reaped: from then on the group's number may be another's.
+  ::kill(-process.pid, SIGKILL);
   int status = 0;
-  ::waitpid(process.pid, &status, 0);
+  pid_t ended = 0;
+  do {
+    ended = ::waitpid(process.pid, &status, 0);
+  } while (ended < 0 && errno == EINTR);
+  if (ended != process.pid) {
+    throw_system_error("ask how rank " + std::to_string(process.rank) + " ended", errno);
+  }
   if (WIFSIGNALED(status)) return {process.rank, 128 + WTERMSIG(status), WTERMSIG(status)};
   return {process.rank, WEXITSTATUS(status), std::nullopt};
 }

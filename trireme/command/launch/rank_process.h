@@ -42,7 +42,9 @@ struct ProcessEnd {
   std::string text() const;
 };
 
-/// Takes the exit status of a process that has ended.
+/// Takes the exit status of a process that has ended, and kills what it has left in its group.
+///
+/// Errors   kIo where the system does not tell it.
 ProcessEnd take_end(const RankProcess& process);
 
 /// This process's environment with `own` in place of what has the same names, and without those of

@@ -9,7 +9,8 @@
 namespace trireme::launch {
 
 /// SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 as something to read, in place of what they do
-/// otherwise; what was before comes back at the end.
+/// otherwise; what was before comes back at the end. Those that were ignored before, as nohup has
+/// it, stay ignored.
 ///
 /// For the calling thread and those that it makes later.
 class BlockedSignals {
@@ -29,6 +30,19 @@ class BlockedSignals {
  private:
   sigset_t before_{};
   Descriptor descriptor_;
+};
+
+/// While one lives, a child's end waits to be asked for, also where this process was started with
+/// SIGCHLD ignored: the system would then forget how it ended. Process-wide.
+class AwaitedChildren {
+ public:
+  AwaitedChildren();
+  ~AwaitedChildren();
+  AwaitedChildren(const AwaitedChildren&) = delete;
+  AwaitedChildren& operator=(const AwaitedChildren&) = delete;
+
+ private:
+  struct sigaction before_{};
 };
 
 }  // namespace trireme::launch

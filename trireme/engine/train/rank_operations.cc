@@ -48,16 +48,19 @@ std::string name_of(const schedule::Group& group) {
 
 }  // namespace
 
-Groups make_groups(const schedule::StepProgram& program, transport::Endpoint& endpoint,
-                   const transport::WatchOptions& watch) {
+Groups make_groups(const schedule::StepProgram& program, const World& world) {
   Groups groups;
   for (std::size_t g = 0; g < program.groups.size(); ++g) {
     const schedule::Group& group = program.groups[g];
     const auto& ranks = group.ranks;
-    if (std::find(ranks.begin(), ranks.end(), endpoint.rank()) == ranks.end()) continue;
+    if (std::find(ranks.begin(), ranks.end(), world.rank()) == ranks.end()) continue;
     groups[static_cast<int>(g)] = std::make_unique<collectives::Group>(
-        endpoint, ranks,
-        collectives::GroupOptions{.name = name_of(group), .id = g, .deadline = watch.deadline});
+        world.endpoint, ranks,
+        collectives::GroupOptions{.name = name_of(group),
+                                  .id = g,
+                                  .deadline = world.watch.deadline,
+                                  .logger = world.watch.logger,
+                                  .costs = world.costs});
   }
   return groups;
 }

@@ -12,6 +12,7 @@
 #include "trireme/engine/pipeline/operations.h"
 #include "trireme/engine/pipeline/stage_worker.h"
 #include "trireme/engine/train/training_options.h"
+#include "trireme/engine/train/world.h"
 #include "trireme/plan/layout/plan.h"
 #include "trireme/plan/schedule/step_program.h"
 #include "trireme/wire/collectives/group.h"
@@ -21,9 +22,8 @@ namespace trireme::train {
 /// This rank's groups by their index in the step program.
 using Groups = std::map<int, std::unique_ptr<collectives::Group>>;
 
-/// Makes them: those of `program` that `rank` is in.
-Groups make_groups(const schedule::StepProgram& program, transport::Endpoint& endpoint,
-                   const transport::WatchOptions& watch);
+/// Makes them: those of `program` that this rank is in.
+Groups make_groups(const schedule::StepProgram& program, const World& world);
 
 /// What a rank works on; everything outlives whoever uses it.
 struct RankParts {

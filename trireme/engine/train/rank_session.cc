@@ -92,7 +92,7 @@ RankSession::RankSession(const World& world, const Workload& workload,
       weights_(recording_),
       stage_program_(recording_, plan_, stage_, sites_),
       worker_(recording_, stage_program_),
-      groups_(make_groups(program_, world.endpoint, world.watch)),
+      groups_(make_groups(program_, world)),
       prefetch_(reader_, reading_order(),
                 simulate::batches_ahead(
                     simulate::batch_bytes(recording_.graph, plan_.batch.microbatch))) {

@@ -40,7 +40,11 @@ std::unique_ptr<collectives::Group> make_world_group(const World& world, const s
   std::iota(ranks.begin(), ranks.end(), 0);
   return std::make_unique<collectives::Group>(
       world.endpoint, std::move(ranks),
-      collectives::GroupOptions{.name = name, .id = id_of(name), .deadline = world.watch.deadline});
+      collectives::GroupOptions{.name = name,
+                                .id = id_of(name),
+                                .deadline = world.watch.deadline,
+                                .logger = world.watch.logger,
+                                .costs = world.costs});
 }
 
 std::vector<std::string> gather(const World& world, const std::string& text,

@@ -17,6 +17,7 @@ namespace trireme::train {
 struct World {
   transport::Endpoint& endpoint;
   transport::WatchOptions watch;
+  collectives::Costs costs = collectives::kUsualCosts;  ///< Of messages; the same on all ranks.
 
   int rank() const { return endpoint.rank(); }
   int size() const { return endpoint.world_size(); }

@@ -1,6 +1,7 @@
 #include "trireme/wire/bench/compare.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "trireme/wire/bench/statistics.h"
 
@@ -12,6 +13,25 @@ std::int64_t ranks_that_left_early(std::span<const Answer> answers) {
   for (const Answer& answer : answers) last_entered = std::max(last_entered, answer.entered_us);
   return std::ranges::count_if(answers,
                                [&](const Answer& answer) { return answer.left_us < last_entered; });
+}
+
+/// A round beside sleeps, after the contestant's times are known. Not of what is so short that
+/// sleeps are not exact enough.
+void measure_overlap(Result& result, const Case& one, Contestant& contestant,
+                     const CompareOptions& options) {
+  constexpr int kMaxIterations = 10;
+  constexpr double kMinUs = 1000;
+  if (!result.unavailable.empty() || result.p50_us() < kMinUs) return;
+  const Order order{.what = one,
+                    .iterations = std::min(iterations_for(one.bytes), kMaxIterations),
+                    .warmups = 1,
+                    .sleep_us = std::llround(2 * result.p50_us())};
+  Result beside;
+  add_answers(beside, one.operation, contestant.run(order, options.deadline));
+  result.wrong += beside.wrong;
+  result.differing_ranks += beside.differing_ranks;
+  if (!beside.unavailable.empty()) return;
+  result.exposed_us.insert(result.exposed_us.end(), beside.times_us.begin(), beside.times_us.end());
 }
 
 }  // namespace
@@ -46,6 +66,11 @@ std::vector<Result> compare(const Case& one, const Contestants& contestants,
       const std::size_t turn = (i + static_cast<std::size_t>(round)) % contestants.size();
       if (!results[turn].unavailable.empty()) continue;
       add_answers(results[turn], one.operation, contestants[turn]->run(order, options.deadline));
+    }
+  }
+  for (int round = 0; options.is_overlapped && round < options.rounds; ++round) {
+    for (std::size_t i = 0; i < contestants.size(); ++i) {
+      measure_overlap(results[i], one, *contestants[i], options);
     }
   }
   return results;

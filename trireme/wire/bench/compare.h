@@ -18,6 +18,8 @@ struct Result {
   std::int64_t wrong = 0;        ///< Elements of results, over ranks and rounds; see `add_answers`.
   int differing_ranks = 0;       ///< Whose result had other bits than rank 0's, over rounds.
 
+  std::vector<double> exposed_us;  ///< Of each iteration beside a sleep, what it added to that.
+
   double p50_us() const;
   double p95_us() const;
 
@@ -31,6 +33,8 @@ void add_answers(Result& result, Operation operation, std::span<const Answer> an
 
 struct CompareOptions {
   int rounds = 5;
+  /// Also measures what a call adds to a sleep of twice its own median time.
+  bool is_overlapped = false;
   std::chrono::milliseconds deadline{300'000};  ///< Of an order.
 };
 

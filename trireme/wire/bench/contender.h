@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -25,7 +26,9 @@ struct Buffers {
 
 /// An operation that is ready to run, again and again.
 struct Prepared {
-  std::function<void()> run;          ///< Blocks until the result is there.
+  std::function<void()> run;  ///< Blocks until the result is there.
+  /// Starts it, sleeps for that long, then waits for the result. None where the library cannot.
+  std::function<void(std::chrono::microseconds)> run_beside_sleep;
   std::span<const std::byte> result;  ///< Where it is.
   std::int64_t first = 0;  ///< Its position in the larger buffer, where it is a part of that.
 };

@@ -1,12 +1,24 @@
 #include "trireme/wire/bench/group_contender.h"
 
+#include <thread>
+
 #include "trireme/base/error.h"
 #include "trireme/wire/collectives/chunk.h"
+#include "trireme/wire/collectives/eligible.h"
 
 namespace trireme::bench {
+
 std::optional<Prepared> GroupContender::prepare(const Case& one, const Buffers& buffers) {
-  Prepared prepared{.run = runner(one, buffers), .result = buffers.recv};
-  if (!prepared.run) return std::nullopt;
+  const std::function<transport::WorkPtr()> start = starter(one, buffers);
+  if (!start || !can(one)) return std::nullopt;
+  Prepared prepared{.run = [this, start] { wait(start()); },
+                    .run_beside_sleep =
+                        [this, start](std::chrono::microseconds sleep) {
+                          const transport::WorkPtr work = start();
+                          std::this_thread::sleep_for(sleep);
+                          wait(work);
+                        },
+                    .result = buffers.recv};
   if (one.operation == Operation::kReduceScatter) {
     const auto part = collectives::chunk_of(one.count(), num_ranks(), rank());
     const std::size_t element = size_bytes(one.dtype);
@@ -19,22 +31,33 @@ std::optional<Prepared> GroupContender::prepare(const Case& one, const Buffers& 
   return prepared;
 }
 
-std::function<void()> GroupContender::runner(const Case& one, const Buffers& buffers) {
+bool GroupContender::can(const Case& one) const {
+  if (!forced_) return true;
+  return collectives::is_eligible(forced_->algorithm,
+                                  {.operation = one.operation,
+                                   .dtype = one.dtype,
+                                   .count = one.count(),
+                                   .group_size = static_cast<std::uint32_t>(num_ranks()),
+                                   .order = forced_->order});
+}
+
+std::function<transport::WorkPtr()> GroupContender::starter(const Case& one,
+                                                            const Buffers& buffers) {
   const std::span<std::byte> send = buffers.send, recv = buffers.recv;
   const collectives::Elements elements(send, one.dtype);
   switch (one.operation) {
     case Operation::kAllReduce:
-      return [this, elements] { wait(group_.all_reduce(elements)); };
+      return [this, elements] { return group_.all_reduce(elements); };
     case Operation::kReduceScatter:
-      return [this, elements] { wait(group_.reduce_scatter(elements)); };
+      return [this, elements] { return group_.reduce_scatter(elements); };
     case Operation::kAllToAll:
-      return [this, send, recv] { wait(group_.all_to_all(send, recv)); };
+      return [this, send, recv] { return group_.all_to_all(send, recv); };
     case Operation::kAllGather:
-      return [this, send, recv] { wait(group_.all_gather(send, recv)); };
+      return [this, send, recv] { return group_.all_gather(send, recv); };
     case Operation::kBroadcast:
-      return [this, send] { wait(group_.broadcast(send, 0)); };
+      return [this, send] { return group_.broadcast(send, 0); };
     case Operation::kBarrier:
-      return [this] { barrier(); };
+      return [this] { return group_.barrier(); };
     default:
       return nullptr;
   }

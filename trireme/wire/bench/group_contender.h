@@ -1,17 +1,26 @@
 #pragma once
 
 #include <map>
+#include <optional>
 
 #include "trireme/wire/bench/contender.h"
 #include "trireme/wire/collectives/group.h"
 
 namespace trireme::bench {
 
+/// An algorithm that a group was told to take wherever it can.
+struct Forced {
+  collectives::Algorithm algorithm;
+  collectives::Order order;
+};
+
 /// Our own collectives.
 class GroupContender final : public Contender {
  public:
-  /// group   outlives this.
-  explicit GroupContender(collectives::Group& group) : group_(group) {}
+  /// group    outlives this.
+  /// forced   what it cannot do is not run.
+  explicit GroupContender(collectives::Group& group, std::optional<Forced> forced = std::nullopt)
+      : group_(group), forced_(forced) {}
 
   int rank() const override { return group_.group_rank(); }
   int num_ranks() const override { return group_.size(); }
@@ -20,10 +29,12 @@ class GroupContender final : public Contender {
   void barrier() override;
 
  private:
-  std::function<void()> runner(const Case& one, const Buffers& buffers);
+  std::function<transport::WorkPtr()> starter(const Case& one, const Buffers& buffers);
+  bool can(const Case& one) const;
   void wait(const transport::WorkPtr& work) const;
 
   collectives::Group& group_;
+  std::optional<Forced> forced_;
   std::map<std::size_t, std::span<std::byte>> registered_;  ///< By size; kept until the group ends.
 };
 

@@ -36,13 +36,26 @@ void fill_with_zeros(std::span<std::byte> buffer) {
   if (!buffer.empty()) std::memset(buffer.data(), 0, buffer.size());
 }
 
-void run_timed(const Prepared& prepared, int iterations, Answer& answer) {
-  answer.times_us.reserve(static_cast<std::size_t>(iterations));
+double time_us(const std::function<void()>& act) {
+  const Clock::time_point begin = Clock::now();
+  act();
+  return Microseconds(Clock::now() - begin).count();
+}
+
+/// What the call adds to the sleep. Ranks sleep together only if they begin together.
+double exposed_us(const Prepared& prepared, std::chrono::microseconds sleep, Contender& contender) {
+  const double alone = time_us([&] { std::this_thread::sleep_for(sleep); });
+  contender.barrier();
+  return time_us([&] { prepared.run_beside_sleep(sleep); }) - alone;
+}
+
+void run_timed(const Prepared& prepared, const Order& order, Contender& contender, Answer& answer) {
+  answer.times_us.reserve(static_cast<std::size_t>(order.iterations));
+  const std::chrono::microseconds sleep(order.sleep_us);
   const double cpu_before = cpu_seconds();
-  for (int i = 0; i < iterations; ++i) {
-    const Clock::time_point begin = Clock::now();
-    prepared.run();
-    answer.times_us.push_back(Microseconds(Clock::now() - begin).count());
+  for (int i = 0; i < order.iterations; ++i) {
+    answer.times_us.push_back(order.sleep_us == 0 ? time_us(prepared.run)
+                                                  : exposed_us(prepared, sleep, contender));
   }
   answer.cpu_s = cpu_seconds() - cpu_before;
 }
@@ -104,14 +117,18 @@ Answer measure(Contender& contender, const Order& order, Memory& memory) {
   Answer answer;
   if (!prepared) {
     answer.unavailable = "no " + std::string(collectives::to_text(one.operation)) + " of " +
-                         std::string(to_text(one.dtype));
+                         std::string(to_text(one.dtype)) + " here";
+    return answer;
+  }
+  if (order.sleep_us > 0 && !prepared->run_beside_sleep) {
+    answer.unavailable = "nothing beside a sleep";
     return answer;
   }
   fill_with_zeros(buffers.send);
   fill_with_zeros(buffers.recv);
   for (int i = 0; i < order.warmups; ++i) prepared->run();
   contender.barrier();
-  run_timed(*prepared, order.iterations, answer);
+  run_timed(*prepared, order, contender, answer);
   if (one.operation == Operation::kBarrier) {
     run_late(*prepared, contender.rank(), answer);
     return answer;

@@ -12,7 +12,7 @@ std::string to_text(const Order& order) {
   std::ostringstream line;
   line << collectives::to_text(order.what.operation) << ' ' << order.what.bytes << ' '
        << to_text(order.what.dtype) << ' ' << order.iterations << ' ' << order.warmups << ' '
-       << (order.what.is_registered ? 1 : 0);
+       << (order.what.is_registered ? 1 : 0) << ' ' << order.sleep_us;
   return line.str();
 }
 
@@ -22,10 +22,10 @@ Order parse_order(std::string_view line) {
   int registered = 0;
   Order order;
   words >> operation >> order.what.bytes >> dtype >> order.iterations >> order.warmups >>
-      registered;
+      registered >> order.sleep_us;
   const auto parsed = parse_dtype(dtype);
   if (!words || words >> rest || !parsed || order.what.bytes < 0 || order.iterations < 1 ||
-      order.warmups < 0 || (registered != 0 && registered != 1)) {
+      order.warmups < 0 || order.sleep_us < 0 || (registered != 0 && registered != 1)) {
     throw Error(ErrorKind::kCorruptData, "'" + std::string(line) + "' is no order");
   }
   order.what.operation = parse_operations(operation).front();

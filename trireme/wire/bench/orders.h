@@ -13,12 +13,14 @@ struct Order {
   Case what;
   int iterations = 1;
   int warmups = 0;
+  /// If above 0, the times are what a call adds to a sleep of that long that it runs beside.
+  std::int64_t sleep_us = 0;
 
   bool operator==(const Order&) const = default;
 };
 
-/// One line: `all_reduce 65536 f32 200 20 0`: operation, bytes, dtype, iterations, warm-ups,
-/// registered.
+/// One line: `all_reduce 65536 f32 200 20 0 0`: operation, bytes, dtype, iterations, warm-ups,
+/// registered, sleep.
 std::string to_text(const Order& order);
 
 /// The line that ends a contestant.

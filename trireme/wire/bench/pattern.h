@@ -30,7 +30,8 @@ struct Checker {
   /// What the result of the operation has at `index` of the larger buffer.
   double expected(std::int64_t index) const;
 
-  /// Elements of `result` that are not as expected.
+  /// Elements of `result` that are not as expected, or that it should have and has not; a
+  /// reduce_scatter has as many as it says.
   ///
   /// first   position of result's begin in the larger buffer.
   std::int64_t count_wrong(std::span<const std::byte> result, std::int64_t first) const;

@@ -58,10 +58,13 @@ Json json_of(const Setting& setting, const Row& row) {
           {"wrong", ours.unavailable.empty() ? Json(ours.wrong) : Json()},
           {"differing_ranks", ours.unavailable.empty() ? Json(ours.differing_ranks) : Json()},
           {"cpu_s_per_byte", json_number(cpu_s_per_byte(row))},
+          {"exposed_share", json_number(exposed_share(row))},
           {"peer", nullptr},
           {"peer_p50_us", nullptr},
           {"peer_p95_us", nullptr},
           {"peer_wrong", nullptr},
+          {"peer_cpu_s_per_byte", nullptr},
+          {"peer_exposed_share", nullptr},
           {"ratio", nullptr}};
 }
 
@@ -76,10 +79,16 @@ double bus_gb_per_s(const Row& row, int num_ranks) {
   return algorithm_gb_per_s(row) * bus_factor(row.what.operation, num_ranks);
 }
 
-double cpu_s_per_byte(const Row& row) {
-  const auto calls = static_cast<double>(row.ours().times_us.size());
+double cpu_s_per_byte(const Row& row, std::size_t contestant) {
+  const Result& result = row.results.at(contestant);
+  const auto calls = static_cast<double>(result.times_us.size());
   if (row.what.bytes == 0 || calls == 0) return kNone;
-  return row.ours().cpu_s / calls / static_cast<double>(row.what.bytes);
+  return result.cpu_s / calls / static_cast<double>(row.what.bytes);
+}
+
+double exposed_share(const Row& row, std::size_t contestant) {
+  const Result& result = row.results.at(contestant);
+  return quantile(result.exposed_us, 0.5) / result.p50_us();
 }
 
 double ratio(const Row& row, std::size_t peer_index) {
@@ -90,8 +99,10 @@ std::string heading(const Setting& setting) {
   std::string text =
       fmt::format("{:<14} {:>8} {:>10} {:>11} {:>11} {:>8} {:>8} {:>6} {:>9}", "operation", "size",
                   "count", "p50 us", "p95 us", "algbw", "busbw", "wrong", "cpu s/GB");
+  if (setting.is_overlapped) text += fmt::format(" {:>9}", "exposed %");
   for (const std::string& peer : setting.peers) {
-    text += fmt::format("  {:>11} {:>6}", peer + " p50", "/ours");
+    text += fmt::format("  {:>11} {:>6} {:>9}", peer + " p50", "/ours", "cpu s/GB");
+    if (setting.is_overlapped) text += fmt::format(" {:>9}", "exposed %");
   }
   return text + "\n";
 }
@@ -104,9 +115,15 @@ std::string line(const Setting& setting, const Row& row) {
       time_text(ours.p50_us()), time_text(ours.p95_us()), number(algorithm_gb_per_s(row), 3),
       number(bus_gb_per_s(row, setting.num_ranks), 3), wrong_text(ours),
       number(cpu_s_per_byte(row) * 1e9, 3));
+  const auto exposed = [&](std::size_t contestant) {
+    if (!setting.is_overlapped) return std::string();
+    return fmt::format(" {:>9}", number(exposed_share(row, contestant) * 100, 1));
+  };
+  text += exposed(0);
   for (std::size_t i = 0; i < setting.peers.size(); ++i) {
-    text += fmt::format("  {:>11} {:>6}", time_text(row.results[i + 1].p50_us()),
-                        ratio_text(ratio(row, i)));
+    text += fmt::format("  {:>11} {:>6} {:>9}", time_text(row.results[i + 1].p50_us()),
+                        ratio_text(ratio(row, i)), number(cpu_s_per_byte(row, i + 1) * 1e9, 3));
+    text += exposed(i + 1);
   }
   return text + "\n";
 }
@@ -142,6 +159,8 @@ Json to_json(const Setting& setting, std::span<const Row> rows) {
       one["peer_p50_us"] = json_number(peer.p50_us());
       one["peer_p95_us"] = json_number(peer.p95_us());
       if (peer.unavailable.empty()) one["peer_wrong"] = peer.wrong + peer.differing_ranks;
+      one["peer_cpu_s_per_byte"] = json_number(cpu_s_per_byte(row, i + 1));
+      one["peer_exposed_share"] = json_number(exposed_share(row, i + 1));
       one["ratio"] = json_number(ratio(row, i));
       result.push_back(one);
     }

@@ -15,6 +15,7 @@ struct Setting {
   std::string transport;
   std::string algorithm;
   std::vector<std::string> peers;  ///< Names of the other contestants.
+  bool is_overlapped = false;      ///< What a call adds to a sleep is measured too.
 };
 
 /// A case and what came of it: ours first, then the peers' in the setting's order.
@@ -31,7 +32,13 @@ double algorithm_gb_per_s(const Row& row);
 double bus_gb_per_s(const Row& row, int num_ranks);
 
 /// Seconds of all ranks' cores for each byte of the buffer; NaN as above.
-double cpu_s_per_byte(const Row& row);
+///
+/// contestant   0: ours; peers from 1 on.
+double cpu_s_per_byte(const Row& row, std::size_t contestant = 0);
+
+/// Share of its median time that a call adds to a sleep of twice that, at the median; NaN where it
+/// was not measured.
+double exposed_share(const Row& row, std::size_t contestant = 0);
 
 /// The peer's median time over ours; NaN where one of both has none.
 double ratio(const Row& row, std::size_t peer_index);

@@ -62,7 +62,7 @@ TRIREME_API const char* trireme_last_error(void);
 TRIREME_API int32_t trireme_last_error_peer(void);
 
 /* Grows when a function's arguments or meaning change. */
-enum { kTriremeWireVersion = 1 };
+enum { kTriremeWireVersion = 2 };
 
 /* kTriremeWireVersion of the library that is loaded. */
 TRIREME_API int32_t trireme_wire_version(void);
@@ -72,8 +72,13 @@ TRIREME_API int32_t trireme_wire_version(void);
 typedef struct TriremeStore TriremeStore;
 
 /* Serves a store from this process, on a thread of its own, until it is freed: for programs that
- * start ranks. host: an address of this host. port: 0 for any free one. */
-TRIREME_API TriremeStatus trireme_store_serve(const char* host, int32_t port, TriremeStore** store);
+ * start ranks.
+ *
+ * host    an address of this host. port: 0 for any free one.
+ * token   secret of the job: who has it may join. Null: of TRIREME_TOKEN or the file of
+ *         TRIREME_TOKEN_FILE; else one that follows from the port and keeps out accidents only. */
+TRIREME_API TriremeStatus trireme_store_serve(const char* host, int32_t port, const char* token,
+                                              TriremeStore** store);
 TRIREME_API TriremeStatus trireme_store_port(const TriremeStore* store, int32_t* port);
 TRIREME_API void trireme_store_free(TriremeStore* store); /* Null is allowed. */
 
@@ -93,6 +98,12 @@ typedef struct TriremeWorldOptions {
 
   /* Changes speed only. */
   int32_t shares_memory; /* Not 0: with the ranks of the same host. */
+
+  const char* token; /* That the store has, as for trireme_store_serve. */
+
+  /* Changes speed only. */
+  const char* ofi_provider; /* Of libfabric, for large messages: "efa", "verbs;ofi_rxm",
+                               "tcp;ofi_rxm", "" for the first that there is. Null: tcp. */
 } TriremeWorldOptions;
 
 /* The defaults: one rank, a store at 127.0.0.1 that rank 0 serves, 300 s. The port is to be set
@@ -102,9 +113,9 @@ TRIREME_API TriremeStatus trireme_world_options(TriremeWorldOptions* options);
 /* Meets the other ranks and connects to them. Blocks until all are there or the deadline passes. */
 TRIREME_API TriremeStatus trireme_connect(const TriremeWorldOptions* options, TriremeWorld** world);
 
-/* The same with what a launcher has set: TRIREME_RANK or RANK and those that go with them, as
- * docs/environment.md lists them; a world of one rank where none is set. kTriremeUnavailable where
- * torchrun serves a store of torch's kind, which only torch can ask. */
+/* The same with what a launcher has set: TRIREME_RANK or RANK and those that go with them, the
+ * job's token among them, as docs/environment.md lists them; a world of one rank where none is set.
+ * kTriremeUnavailable where torchrun serves a store of torch's kind, which only torch can ask. */
 TRIREME_API TriremeStatus trireme_connect_from_environment(TriremeWorld** world);
 
 TRIREME_API TriremeStatus trireme_rank(const TriremeWorld* world, int32_t* rank);

@@ -1,5 +1,7 @@
-#include "trireme/wire/transport/tcp/world.h"
+#include "trireme/wire/transport/ofi/world.h"
 
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "trireme/base/environment.h"
@@ -20,7 +22,9 @@ TriremeWorldOptions usual_options() {
           .serves_store = 1,
           .name = "world",
           .deadline_ms = kUsualDeadlineMs,
-          .shares_memory = 1};
+          .shares_memory = 1,
+          .token = nullptr,
+          .ofi_provider = nullptr};
 }
 
 void check(const TriremeWorldOptions& options) {
@@ -43,27 +47,41 @@ void check(const TriremeWorldOptions& options) {
   }
 }
 
-std::shared_ptr<World> connect(const TriremeWorldOptions& options) {
-  check(options);
-  transport::Meeting meeting{.store = {options.store_host, options.store_port},
-                             .token = {},
-                             .server = nullptr,
-                             .announcement = nullptr};
-  if (options.rank == 0 && options.serves_store != 0) {
-    meeting.server = std::make_unique<transport::StoreServer>(meeting.store);
-    meeting.store.port = meeting.server->port();
-  }
-  auto world = std::make_shared<World>(
-      std::move(meeting),
-      transport::WorldOptions{.rank = options.rank,
+/// As given, else as the environment says.
+transport::Token token_of(const char* given, int store_port) {
+  if (given == nullptr) return transport::token_of_store(read_environment(), store_port);
+  if (*given == '\0') refuse("'token' is empty; null is for that of the environment");
+  return transport::Token(given);
+}
+
+/// host   of this rank, see TcpOptions.
+std::shared_ptr<World> connect(transport::Meeting meeting, const TriremeWorldOptions& options,
+                               const std::string& host) {
+  transport::WorldOptions own{.rank = options.rank,
                               .world_size = options.world_size,
                               .name = options.name,
                               .deadline = std::chrono::milliseconds(options.deadline_ms),
-                              .host = {},
+                              .host = host,
                               .on_abandon = nullptr,
-                              .shares_memory = options.shares_memory != 0});
+                              .shares_memory = options.shares_memory != 0,
+                              .ofi_provider = std::nullopt};
+  if (options.ofi_provider != nullptr) own.ofi_provider = options.ofi_provider;
+  auto world = std::make_shared<World>(std::move(meeting), std::move(own));
   world->logger = Logger(read_environment().log_level, "rank " + std::to_string(options.rank));
   return world;
+}
+
+std::shared_ptr<World> connect(const TriremeWorldOptions& options) {
+  check(options);
+  transport::Meeting meeting{.store = {options.store_host, options.store_port},
+                             .token = token_of(options.token, options.store_port),
+                             .server = nullptr,
+                             .announcement = nullptr};
+  if (options.rank == 0 && options.serves_store != 0) {
+    meeting.server = std::make_unique<transport::StoreServer>(meeting.store, meeting.token);
+    meeting.store.port = meeting.server->port();
+  }
+  return connect(std::move(meeting), options, "");
 }
 
 /// Whoever would still use its endpoint.
@@ -75,25 +93,25 @@ void check_no_groups(World& world, const std::string& before) {
 }
 
 std::shared_ptr<World> connect_from_environment() {
-  const std::optional<RankEnvironment> ranks = read_environment().ranks;
+  const Environment environment = read_environment();
   TriremeWorldOptions options = usual_options();
-  if (!ranks) return connect(options);
-  if (ranks->launcher == Launcher::kTorchrun) {
+  if (!environment.ranks) return connect(options);
+  const RankEnvironment& ranks = *environment.ranks;
+  if (ranks.launcher == Launcher::kTorchrun) {
     throw Error(ErrorKind::kUnavailable,
-                "torchrun serves a store of torch's kind at " + ranks->store_host + ":" +
-                    std::to_string(ranks->store_port) +
+                "torchrun serves a store of torch's kind at " + ranks.store_host + ":" +
+                    std::to_string(ranks.store_port) +
                     ", and this library has no torch; call trireme_connect with the rank, the "
                     "world's size and a port that is free on the host of rank 0");
   }
-  options.rank = ranks->rank;
-  options.world_size = ranks->world_size;
-  options.store_host = ranks->store_host.c_str();
-  options.store_port = ranks->store_port;
-  options.serves_store = ranks->launcher == Launcher::kTrireme ? 0 : 1;
-  options.shares_memory = ranks->shares_memory ? 1 : 0;
-  const std::string name = "world" + ranks->generation;
-  options.name = name.c_str();
-  return connect(options);
+  options.rank = ranks.rank;
+  options.world_size = ranks.world_size;
+  options.shares_memory = ranks.shares_memory ? 1 : 0;
+  if (ranks.ofi_provider) options.ofi_provider = ranks.ofi_provider->c_str();
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(options.deadline_ms);
+  const Logger logger(environment.log_level, "rank " + std::to_string(ranks.rank));
+  return connect(transport::meet(ranks, deadline, logger), options, transport::host_of(ranks));
 }
 
 }  // namespace
@@ -104,12 +122,16 @@ using trireme::c::needed;
 
 extern "C" {
 
-TriremeStatus trireme_store_serve(const char* host, int32_t port, TriremeStore** store) {
+TriremeStatus trireme_store_serve(const char* host, int32_t port, const char* token,
+                                  TriremeStore** store) {
   return guarded([&] {
     TriremeStore*& result = needed(store, "store");
     needed(host, "host");
     if (port < 0 || port > 65535) trireme::c::refuse("there is no port " + std::to_string(port));
-    result = new TriremeStore{trireme::transport::StoreServer({host, port})};
+    trireme::Descriptor listener = trireme::transport::listen_on({host, port});
+    const int own_port = trireme::transport::local_address(listener).port;
+    const trireme::transport::Token own_token = trireme::c::token_of(token, own_port);
+    result = new TriremeStore{trireme::transport::StoreServer(own_token, std::move(listener))};
   });
 }
 

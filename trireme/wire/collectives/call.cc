@@ -24,11 +24,19 @@ Call::Call(const Members& members, const Description& description, Scratch& scra
     : members_(members),
       description_(description),
       own_bytes_(to_bytes(description, scale)),
-      deadline_(Clock::now() + members.deadline),
+      deadline_(transport::later(members.deadline)),
       completions_(std::make_shared<transport::Completions>()),
       scales_(description.reduce == kernels::ReduceOp::kScaledSum ? members.ranks.size() : 0),
       scratch_(scratch) {
   if (!scales_.empty()) scales_[members.group_rank] = scale;
+}
+
+Call::~Call() {
+  if (!has_told_) return;
+  try {
+    tell_all({});
+  } catch (const std::exception&) {  // they name one rank more than they need
+  }
 }
 
 void Call::start(Message message, std::size_t id) {
@@ -102,13 +110,23 @@ std::vector<std::size_t> Call::wait(const std::vector<int>& awaited) {
       set_awaited({});
       return ids;
     }
-    if (Clock::now() >= deadline_) throw late_error(missing(), members_.deadline);
+    if (Clock::now() >= deadline_) throw late();
     if (Clock::now() < hear_at) continue;
     tell();
     hear();
     refuse_if_different();
     hear_at = Clock::now() + kHearEvery;
   }
+}
+
+/// Of a process that was stopped the deadline is long over, and others have said why it ends.
+Error Call::late() const {
+  constexpr std::chrono::milliseconds kNews{100};
+  for (const auto limit = Clock::now() + kNews; Clock::now() < limit;) {
+    if (const auto failure = members_.endpoint.shared_failure()->error()) return Error(*failure);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return late_error(missing(), members_.deadline);
 }
 
 void Call::note_wait(Clock::time_point begin, int peer) {
@@ -133,11 +151,21 @@ bool Call::has_difference() const {
 }
 
 void Call::tell() {
-  if (std::exchange(has_told_, true)) return;
+  if (!std::exchange(has_told_, true)) tell_all(own_bytes_);
+}
+
+void Call::tell_all(const transport::Envelope& note) const {
   for (int peer = 0; peer < members_.size(); ++peer) {
     if (peer == members_.group_rank) continue;
-    members_.endpoint.notes().tell(members_.ranks[peer], members_.tag(Use::kOperation), own_bytes_);
+    members_.endpoint.notes().tell(members_.ranks[peer], members_.tag(Use::kOperation), note);
   }
+}
+
+/// What a rank has told that it waits in; nothing where it does not wait any more.
+std::optional<Description> Call::told_by(int world_rank) const {
+  const auto note = members_.endpoint.notes().heard(world_rank, members_.tag(Use::kOperation));
+  if (!note || *note == transport::Envelope{}) return std::nullopt;
+  return parse_description(*note);
 }
 
 /// Adds what members have told to `heard_`; returns whether it is all of them. A rank that is in an
@@ -147,11 +175,8 @@ bool Call::hear() {
   heard_.emplace(members_.group_rank, description_);
   for (int peer = 0; peer < members_.size(); ++peer) {
     if (heard_.contains(peer)) continue;
-    const auto told =
-        members_.endpoint.notes().heard(members_.ranks[peer], members_.tag(Use::kOperation));
-    if (!told) continue;
-    const Description other = parse_description(*told);
-    if (other.sequence == description_.sequence) heard_.emplace(peer, other);
+    const auto told = told_by(members_.ranks[peer]);
+    if (told && told->sequence == description_.sequence) heard_.emplace(peer, *told);
   }
   return std::ssize(heard_) == members_.size();
 }
@@ -183,9 +208,17 @@ void Call::set_awaited(const std::vector<int>& peers) {
   awaited_ = std::move(ranks);
 }
 
+/// Whether a rank has told that it waits for others, in this operation or one before.
+bool Call::is_waiting(int world_rank) const {
+  const auto told = told_by(world_rank);
+  return told && told->sequence <= description_.sequence;
+}
+
 std::vector<int> Call::missing() const {
   const std::lock_guard lock(mutex_);
-  return awaited_;
+  std::vector<int> silent = awaited_;
+  std::erase_if(silent, [this](int rank) { return is_waiting(rank); });
+  return silent.empty() ? awaited_ : silent;
 }
 
 void Call::drain() noexcept {

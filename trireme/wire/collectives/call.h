@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,6 +37,11 @@ class Call {
   /// scale   of a scaled sum, of this rank's elements.
   Call(const Members& members, const Description& description, Scratch& scratch, double scale = 1);
 
+  /// Those that were told that it waits hear that it does no more.
+  ~Call();
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
   const Members& members() const { return members_; }
   const Description& description() const { return description_; }
   Scratch& scratch() { return scratch_; }
@@ -61,7 +67,8 @@ class Call {
   /// when works end at once.
   void drain() noexcept;
 
-  /// World ranks that the wait under way is for; empty where there is none. Any thread.
+  /// World ranks that the wait under way is for, but for those that wait for others in turn; empty
+  /// where there is none. Any thread.
   std::vector<int> missing() const;
 
   /// For the peer whose message ended it.
@@ -80,11 +87,15 @@ class Call {
   };
 
   void start(Message message, std::size_t id);
+  Error late() const;
   void note_wait(Clock::time_point begin, int peer);
   void finish(const std::vector<std::size_t>& ids);
   bool inspect(int peer, const transport::Envelope& envelope);
   std::span<std::byte> foreign_memory(std::size_t bytes);
   void tell();
+  void tell_all(const transport::Envelope& note) const;
+  std::optional<Description> told_by(int world_rank) const;
+  bool is_waiting(int world_rank) const;
   bool hear();
   void refuse_if_different();
   void refuse() const;

@@ -41,6 +41,8 @@ std::string to_text(const Description& description) {
   }
   if (has_root(description.operation)) {
     text += " with root " + std::to_string(description.root);
+  } else if (description.root != 0) {
+    text += " in parts of sizes no. " + std::to_string(description.root);
   }
   if (description.algorithm != Algorithm::kTwoHop) {
     text += " by " + std::string(to_text(description.algorithm));

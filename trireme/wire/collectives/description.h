@@ -36,8 +36,10 @@ struct Description {
   Operation operation = Operation::kBarrier;
   Dtype dtype = Dtype::kU8;
   kernels::ReduceOp reduce = kernels::ReduceOp::kSum;  ///< Of operations that reduce.
-  /// Elements of the buffer; of an all_gather, of one rank's part; 0 where parts are of any size.
+  /// Elements of the buffer; of an all_to_all of equal parts, of one; 0 where they are of any size.
   std::int64_t count = 0;
+  /// Of those that have one; of those with parts, not 0 where those are of several sizes, and then
+  /// another number for other sizes.
   std::int32_t root = 0;
   std::uint32_t group_size = 0;
   Algorithm algorithm = Algorithm::kTwoHop;

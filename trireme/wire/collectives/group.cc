@@ -1,12 +1,14 @@
 #include "trireme/wire/collectives/group.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <utility>
 
+#include "trireme/wire/collectives/eligible.h"
+#include "trireme/wire/collectives/host/arena.h"
 #include "trireme/wire/collectives/host/host_backend.h"
 #include "trireme/wire/collectives/members.h"
 #include "trireme/wire/collectives/network_backend.h"
@@ -34,31 +36,45 @@ Members checked_members(transport::Endpoint& endpoint, std::vector<int> ranks,
                              std::to_string(endpoint.world_size()) + ") among them");
   }
   const int group_rank = static_cast<int>(own - ranks.begin());
+  const std::uint64_t use = endpoint.count_use(message_id(options.id, ranks, 0));
+  std::vector<int> hosts;
+  for (const int rank : ranks) hosts.push_back(endpoint.local_peers().host_of(rank));
   auto flight =
       std::make_shared<FlightRecorder>(FlightOwner{.world_rank = endpoint.rank(),
                                                    .world_size = endpoint.world_size(),
                                                    .group_rank = group_rank,
                                                    .group_size = static_cast<int>(ranks.size()),
                                                    .group = options.name});
+  const std::uint64_t id = message_id(options.id, ranks, use);
   return {.endpoint = endpoint,
           .ranks = std::move(ranks),
           .group_rank = group_rank,
           .name = std::move(options.name),
-          .id = options.id,
+          .id = id,
           .deadline = options.deadline,
           .order = options.order,
           .algorithm = options.algorithm,
           .costs = options.costs,
+          .ranks_per_host = common_ranks_per_host(hosts),
           .flight = std::move(flight),
           .logger = options.logger};
 }
 
 std::unique_ptr<Backend> make_backend(const Members& members) {
-  if (members.share_memory()) return std::make_unique<HostBackend>(members);
+  const bool has_room = members.size() <= Arena::kMaxRanks;
+  if (has_room && members.share_memory()) return std::make_unique<HostBackend>(members);
   return std::make_unique<NetworkBackend>(members);
 }
 
 Elements as_elements(std::span<std::byte> bytes) { return {bytes, Dtype::kU8}; }
+
+/// For the description: not 0 where parts are not all of one size.
+std::int32_t mark_of(std::span<const std::int64_t> counts) {
+  if (std::ranges::adjacent_find(counts, std::not_equal_to<>()) == counts.end()) return 0;
+  std::uint64_t hash = 1;
+  for (const std::int64_t count : counts) hash = mixed(hash, count);
+  return static_cast<std::int32_t>(hash >> 33 | 1);
+}
 
 /// Parts of so many elements each, one behind the other.
 std::vector<Chunk> parts_of(std::span<const std::int64_t> counts) {
@@ -78,11 +94,6 @@ bool compares_all(Operation operation) {
          operation == Operation::kAllGather || operation == Operation::kBarrier;
 }
 
-/// Of two numbers in their order.
-std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
-  return (std::rotl(a, 23) ^ b) * 0x9e3779b97f4a7c15;
-}
-
 }  // namespace
 
 /// What a group is made of.
@@ -96,11 +107,19 @@ struct Group::State {
   }
 
   void check_reducible(const Elements& data, const Reduce& by) const {
-    if (!kernels::is_reducible(data.dtype, by.op)) {
-      refuse(members.name, "there is no " + std::string(kernels::to_text(by.op)) + " of " +
-                               std::string(to_text(data.dtype)));
+    const std::size_t element = size_bytes(data.dtype);
+    if (data.bytes.size() % element != 0 ||
+        reinterpret_cast<std::uintptr_t>(data.bytes.data()) % std::min<std::size_t>(element, 8) !=
+            0) {
+      refuse(members.name, "a buffer of " + std::string(to_text(data.dtype)) + " has " +
+                               std::to_string(data.bytes.size()) +
+                               " bytes, or does not begin where an element can; expected whole, "
+                               "aligned elements");
     }
     if (!std::isfinite(by.scale)) refuse(members.name, "the scale of a sum is no finite number");
+    if (kernels::is_reducible(data.dtype, by.op)) return;
+    refuse(members.name, "there is no " + std::string(kernels::to_text(by.op)) + " of " +
+                             std::string(to_text(data.dtype)));
   }
 
   void check_parts(std::span<const std::int64_t> counts, std::int64_t total,
@@ -141,7 +160,9 @@ std::chrono::milliseconds Group::deadline() const { return state_->members.deadl
 std::vector<int> Group::missing() const { return state_->backend->missing(); }
 FlightRecord Group::flight() const { return parse_flight(state_->members.flight->copy()); }
 void Group::attach_hash(std::uint64_t hash) {
-  state_->hash = state_->hash ? mixed(*state_->hash, hash) : hash;
+  std::optional<std::uint64_t>& all = state_->hash;
+  all = all ? mixed(mixed(1, static_cast<std::int64_t>(*all)), static_cast<std::int64_t>(hash))
+            : hash;
 }
 
 std::span<std::byte> Group::allocate(std::size_t bytes) { return state_->backend->allocate(bytes); }
@@ -183,7 +204,8 @@ transport::WorkPtr Group::reduce_scatter(Elements data, std::span<const std::int
   return state_->submit({.description = {.operation = Operation::kReduceScatter,
                                          .dtype = data.dtype,
                                          .reduce = by.op,
-                                         .count = data.count()},
+                                         .count = data.count(),
+                                         .root = mark_of(counts)},
                          .scale = by.scale,
                          .data = data,
                          .parts = parts_of(counts)});
@@ -210,7 +232,8 @@ transport::WorkPtr Group::all_gather(std::span<const std::byte> mine, std::span<
     std::memmove(own.data(), mine.data(), mine.size());
   }
   return state_->submit({.description = {.operation = Operation::kAllGather,
-                                         .count = static_cast<std::int64_t>(all.size())},
+                                         .count = static_cast<std::int64_t>(all.size()),
+                                         .root = mark_of(counts)},
                          .data = as_elements(all),
                          .parts = std::move(parts)});
 }
@@ -307,7 +330,7 @@ transport::Awaited group_work(transport::Work& work, const Group& group) {
   return {.work = work,
           .endpoint = group.endpoint(),
           .missing = [&group] { return group.missing(); },
-          .grace = std::chrono::seconds(1)};
+          .has_deadline = true};
 }
 
 }  // namespace trireme::collectives

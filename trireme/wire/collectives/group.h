@@ -70,8 +70,8 @@ class Group {
   FlightRecord flight() const;
 
   /// Memory for buffers of this group, zeros, until the group ends: where its ranks share memory,
-  /// operations on it need no copy. All ranks call it with the same number, in the order of the
-  /// other calls. Blocks; errors are thrown.
+  /// operations on it need no copy, but those whose parts are of any size. All ranks call it with
+  /// the same number, in the order of the other calls. Blocks; errors are thrown.
   std::span<std::byte> allocate(std::size_t bytes);
 
   /// The next all_reduce, reduce_scatter, all_gather or barrier carries this number, which is to be
@@ -136,8 +136,8 @@ class Group {
   std::unique_ptr<State> state_;
 };
 
-/// An operation of `group`, for whoever waits for it: with a second beyond the deadline, so that
-/// the group, which knows who is missing, is the first to say so.
+/// An operation of `group`, for whoever waits for it: the group, which knows who is missing, ends
+/// it at its deadline.
 transport::Awaited group_work(transport::Work& work, const Group& group);
 
 }  // namespace trireme::collectives

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "trireme/base/error.h"
 #include "trireme/kernels/reduce/combine.h"
+#include "trireme/wire/collectives/eligible.h"
 #include "trireme/wire/transport/watch.h"
 
 namespace trireme::collectives {
@@ -131,6 +133,17 @@ Costs measure_costs(Group& group, int ranks_per_host) {
   return {.network = {agreed[0], agreed[1]},
           .local = {agreed[2], agreed[3]},
           .gamma_s_per_byte = agreed[4]};
+}
+
+Costs measure_world_costs(transport::Endpoint& endpoint, std::chrono::milliseconds deadline) {
+  constexpr std::uint64_t kId = (std::uint64_t{1} << 60) - 1;  // of no other group
+  if (endpoint.local_peers().count() + 1 == endpoint.world_size()) return kUsualCosts;
+  std::vector<int> ranks(static_cast<std::size_t>(endpoint.world_size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::vector<int> hosts;
+  for (const int rank : ranks) hosts.push_back(endpoint.local_peers().host_of(rank));
+  Group group(endpoint, ranks, {.name = "costs", .id = kId, .deadline = deadline});
+  return measure_costs(group, common_ranks_per_host(hosts));
 }
 
 }  // namespace trireme::collectives

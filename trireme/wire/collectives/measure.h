@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+
 #include "trireme/wire/collectives/group.h"
 #include "trireme/wire/collectives/tuner.h"
 
@@ -15,5 +17,9 @@ namespace trireme::collectives {
 /// Cost     about 30 small messages and 3 of 256 KiB per rank and kind of link: below 100 ms where
 ///          a small message takes below 1 ms and a link has 1 Gb/s.
 Costs measure_costs(Group& group, int ranks_per_host = 1);
+
+/// The same for the groups of a world that has just started: all its ranks call this. Where no
+/// message would be sent, as all ranks share memory, nothing is measured.
+Costs measure_world_costs(transport::Endpoint& endpoint, std::chrono::milliseconds deadline);
 
 }  // namespace trireme::collectives

@@ -6,6 +6,18 @@
 
 namespace trireme::collectives {
 
+std::uint64_t mixed(std::uint64_t hash, std::int64_t value) {
+  hash = (hash ^ static_cast<std::uint64_t>(value)) * 0x9E3779B97F4A7C15ULL;
+  return hash ^ (hash >> 29);
+}
+
+std::uint64_t message_id(std::uint64_t id, const std::vector<int>& ranks, std::uint64_t use) {
+  std::uint64_t hash =
+      mixed(mixed(1, static_cast<std::int64_t>(id)), static_cast<std::int64_t>(use));
+  for (const int rank : ranks) hash = mixed(hash, rank);
+  return hash >> 4;
+}
+
 Error late_error(const std::vector<int>& ranks, std::chrono::milliseconds deadline) {
   Error error(ErrorKind::kTimeout, "waited " + std::to_string(deadline.count()) + " ms for " +
                                        transport::ranks_text(ranks) +

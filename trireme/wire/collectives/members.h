@@ -19,6 +19,14 @@ namespace trireme::collectives {
 /// kTimeout: waited for `ranks` of the world until the deadline of an operation.
 Error late_error(const std::vector<int>& ranks, std::chrono::milliseconds deadline);
 
+/// A hash of `hash` and `value`.
+std::uint64_t mixed(std::uint64_t hash, std::int64_t value);
+
+/// Tells a group's messages apart from those of others, beside it and before it: below 2^60.
+///
+/// use   groups of that id and those ranks before this one, which all members count alike.
+std::uint64_t message_id(std::uint64_t id, const std::vector<int>& ranks, std::uint64_t use);
+
 /// What members send each other: each has its own tag.
 enum class Use : std::uint8_t {
   kOperation,
@@ -33,7 +41,7 @@ struct Members {
   std::vector<int> ranks;  ///< World ranks by group rank.
   int group_rank;
   std::string name;
-  std::uint64_t id;
+  std::uint64_t id;                    ///< Of its messages.
   std::chrono::milliseconds deadline;  ///< Of an operation.
   Order order = Order::kCanonical;
   std::optional<Algorithm> algorithm;  ///< Where it is eligible; else what costs least.

@@ -14,7 +14,8 @@
 ///
 /// The call's description says the same as the arguments, on all ranks: operation, dtype, count,
 /// reduction, root; and the order. Where a function has no argument for it, it is also where the
-/// algorithm comes from. An operation of no elements at all waits for all ranks, as a barrier does.
+/// algorithm comes from. An operation of no elements at all, other than one whose parts are of any
+/// size, waits for all ranks, as a barrier does.
 ///
 /// Errors   kInvalidArgument, before anything is sent, where the algorithm is not eligible or the
 ///          arguments contradict the description or each other; those of `Call::wait`.

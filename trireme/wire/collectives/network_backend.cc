@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -82,9 +83,7 @@ class NetworkBackend::Queue {
     request.description.group_size = static_cast<std::uint32_t>(members_.size());
     request.description.order = members_.order;
     request.description.algorithm = algorithm_for(members_, request.description);
-    if (members_.flight) {
-      members_.flight->call(request.description.sequence, request, Clock::now());
-    }
+    members_.flight->call(request.description.sequence, request, Clock::now());
     jobs_.push_back({std::move(request), work});
     changed_.notify_all();
     return work;
@@ -125,18 +124,25 @@ class NetworkBackend::Queue {
 
   void run(const Job& job) {
     const std::int64_t sequence = job.request.description.sequence;
-    if (members_.flight) members_.flight->start(sequence, Clock::now());
+    record([&](FlightRecorder& flight) { flight.start(sequence, Clock::now()); });
     Call call(members_, job.request.description, scratch_, job.request.scale);
     show(&call);
     try {
       run_over_network(call, job.request);
-      if (members_.flight) members_.flight->end(sequence, Clock::now(), call.longest_wait());
+      record(
+          [&](FlightRecorder& flight) { flight.end(sequence, Clock::now(), call.longest_wait()); });
     } catch (const Error& error) {
       fail(call, error);
     } catch (const std::exception& error) {
       fail(call, Error(ErrorKind::kResourceExhausted, "no memory for a collective", error));
     }
     show(nullptr);
+  }
+
+  /// Callers write to the record too.
+  void record(const std::function<void(FlightRecorder&)>& write) {
+    const std::lock_guard lock(mutex_);
+    write(*members_.flight);
   }
 
   void show(const Call* call) {
@@ -149,7 +155,7 @@ class NetworkBackend::Queue {
     failure_ = error.add(call.context());
     members_.endpoint.poison(error);
     call.drain();
-    if (members_.flight) members_.flight->fail(call.description().sequence, Clock::now());
+    record([&](FlightRecorder& flight) { flight.fail(call.description().sequence, Clock::now()); });
     members_.log_flight();
   }
 
@@ -158,8 +164,10 @@ class NetworkBackend::Queue {
       const std::lock_guard lock(mutex_);  // a waiter may close the group as soon as it wakes
       is_busy_ = false;
     }
-    if (failure_ && members_.flight) {
-      members_.flight->fail(job.request.description.sequence, Clock::now());
+    if (failure_) {
+      record([&](FlightRecorder& flight) {
+        flight.fail(job.request.description.sequence, Clock::now());
+      });
     }
     failure_ ? job.work->fail(*failure_) : job.work->complete();
   }

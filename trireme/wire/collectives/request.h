@@ -43,6 +43,13 @@ struct Request {
   /// By rank: what goes to it and what comes from it (all_to_all, gather, scatter).
   std::vector<std::span<const std::byte>> sends;
   std::vector<std::span<std::byte>> recvs;
+
+  /// Of this rank's buffers, one direction.
+  std::size_t bytes() const {
+    std::size_t bytes = data.bytes.size();
+    for (const auto& part : sends) bytes += part.size();
+    return bytes;
+  }
 };
 
 }  // namespace trireme::collectives

@@ -143,12 +143,15 @@ Algorithm cheapest(const TunerTask& task, const Costs& costs) {
   const std::vector<Algorithm> eligible =
       eligible_algorithms(task.description, task.ranks_per_host);
   const double chunk_bytes = bytes_of(task.description) / std::max(1U, task.description.group_size);
+  // One-shot sends everything to everyone: that is no way out of small chunks where n is large.
+  const bool has_other = std::ranges::any_of(eligible, [](Algorithm algorithm) {
+    return algorithm != Algorithm::kTwoHop && algorithm != Algorithm::kOneShot;
+  });
+  const bool is_too_fine = has_other && task.description.operation == Operation::kAllReduce &&
+                           chunk_bytes < kMinTwoHopChunkBytes;
   std::vector<Algorithm> candidates;
   for (const Algorithm algorithm : eligible) {
-    const bool is_too_fine = algorithm == Algorithm::kTwoHop && eligible.size() > 1 &&
-                             task.description.operation == Operation::kAllReduce &&
-                             chunk_bytes < kMinTwoHopChunkBytes;
-    if (!is_too_fine) candidates.push_back(algorithm);
+    if (algorithm != Algorithm::kTwoHop || !is_too_fine) candidates.push_back(algorithm);
   }
   if (candidates.empty()) check_eligible(Algorithm::kTwoHop, task.description);  // throws
   return *std::ranges::min_element(candidates, {}, [&](Algorithm algorithm) {

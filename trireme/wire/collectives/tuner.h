@@ -37,8 +37,8 @@ struct TunerTask {
   int ranks_per_host = 1;  ///< As eligible.h has it.
 };
 
-/// A two-hop all_reduce of chunks below this is not chosen where something else can be: what its
-/// messages cost by themselves is then more than what they carry.
+/// A two-hop all_reduce of chunks below this is not chosen where halving-doubling, ring or
+/// two-level can be: what its messages cost by themselves is then more than what they carry.
 inline constexpr std::int64_t kMinTwoHopChunkBytes = 128 * 1024;
 
 /// By the formulas of docs/algorithms.md, of the ranks' largest share. kInvalidArgument where the

@@ -1,10 +1,7 @@
 #include "trireme/wire/doctor/host.h"
 
 #include <arpa/inet.h>
-#include <ifaddrs.h>
 #include <linux/futex.h>
-#include <net/if.h>
-#include <netdb.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -13,12 +10,13 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <memory>
 #include <optional>
 
 #include "trireme/base/descriptor.h"
 #include "trireme/base/error.h"
+#include "trireme/wire/transport/interfaces.h"
 #include "trireme/wire/transport/shm/shared_memory.h"
+#include "trireme/wire/transport/socket.h"
 #include "trireme/wire/transport/thread.h"
 
 namespace trireme::doctor {
@@ -32,58 +30,42 @@ std::optional<std::string> word_of(const std::string& path) {
   return word;
 }
 
-/// Numbers of an address; nothing where it is not of the internet.
-std::optional<std::string> host_text(const sockaddr* address) {
-  if (address == nullptr) return std::nullopt;
-  const bool is_v4 = address->sa_family == AF_INET;
-  if (!is_v4 && address->sa_family != AF_INET6) return std::nullopt;
-  char text[NI_MAXHOST] = "";
-  const socklen_t size = is_v4 ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-  if (::getnameinfo(address, size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) {
-    return std::nullopt;
-  }
-  return text;
-}
-
 /// The address that this host uses towards others. Nothing is sent: a datagram socket that is
-/// connected only looks the route up (192.0.2.1 is for documents, RFC 5737).
-std::optional<std::string> default_address() {
+/// connected only looks the route up (192.0.2.1 is for documents, RFC 5737). Empty where there is
+/// none.
+std::string default_address() {
   const Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_in far{};
   far.sin_family = AF_INET;
   far.sin_port = htons(9);
   ::inet_pton(AF_INET, "192.0.2.1", &far.sin_addr);
-  sockaddr_storage own{};
-  socklen_t size = sizeof own;
-  if (!socket.is_open() ||
-      ::connect(socket.number(), reinterpret_cast<sockaddr*>(&far), sizeof far) != 0 ||
-      ::getsockname(socket.number(), reinterpret_cast<sockaddr*>(&own), &size) != 0) {
-    return std::nullopt;
-  }
-  return host_text(reinterpret_cast<sockaddr*>(&own));
+  const bool has_route =
+      socket.is_open() &&
+      ::connect(socket.number(), reinterpret_cast<sockaddr*>(&far), sizeof far) == 0;
+  return has_route ? transport::local_address(socket).host : "";
 }
 
 Finding examine_addresses() {
-  ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) {
-    return {"addresses", Verdict::kBroken, "cannot be listed",
+  std::vector<transport::Interface> interfaces;
+  try {
+    interfaces = transport::list_interfaces();
+  } catch (const Error& error) {
+    return {"addresses", Verdict::kBroken, error.message(),
             "allow netlink sockets in this container"};
   }
-  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, ::freeifaddrs);
   std::string found;
   bool is_reachable = false;
-  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    const auto host = host_text(entry->ifa_addr);
-    if (!host || (entry->ifa_flags & IFF_UP) == 0) continue;
-    found += (found.empty() ? "" : ", ") + *host + " (" + entry->ifa_name + ")";
-    is_reachable = is_reachable || (entry->ifa_flags & IFF_LOOPBACK) == 0;
+  for (const transport::Interface& entry : interfaces) {
+    if (entry.host.empty() || !entry.is_up) continue;
+    found += (found.empty() ? "" : ", ") + entry.host + " (" + entry.name + ")";
+    is_reachable = is_reachable || !entry.is_loopback;
   }
   if (!is_reachable) {
     return {"addresses", Verdict::kSlow, found.empty() ? "none" : found,
             "only ranks of this host can meet: there is no address but the loopback"};
   }
-  const auto chosen = default_address();
-  found += chosen ? "; towards others: " + *chosen : "; no route to others";
+  const std::string chosen = default_address();
+  found += chosen.empty() ? "; no route to others" : "; towards others: " + chosen;
   return {"addresses", Verdict::kGood, found, ""};
 }
 

@@ -1,18 +1,16 @@
 #include "trireme/wire/doctor/store.h"
 
-#include <limits>
-
 #include "trireme/base/error.h"
 #include "trireme/wire/transport/store.h"
 
 namespace trireme::doctor {
 
-Finding examine_store(const transport::Address& address, std::chrono::milliseconds patience) {
-  constexpr int kNobody = std::numeric_limits<int>::max();  // a rank that no world has
+Finding examine_store(const transport::Address& address, const transport::Token& token,
+                      std::chrono::milliseconds patience) {
   const std::string topic = "store " + to_text(address);
   const auto begin = std::chrono::steady_clock::now();
   try {
-    transport::StoreClient client(address, kNobody, {.deadline = patience});
+    transport::StoreClient client(address, transport::kObserver, {.deadline = patience}, token);
     const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - begin;
     const std::string found = "answered after " + std::to_string(time.count()) +
                               " ms; this host is " + client.local_host() + " to it";

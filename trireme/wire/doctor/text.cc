@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 
 #include "trireme/wire/doctor/finding.h"
@@ -6,10 +7,17 @@
 namespace trireme::doctor {
 namespace {
 
+/// Of at most 1023 bytes.
 template <typename... Values>
 std::string line(const char* format, const Values&... values) {
   char text[1024];
   std::snprintf(text, sizeof text, format, values...);
+  return text;
+}
+
+/// At least `width` characters.
+std::string padded(std::string text, std::size_t width) {
+  text.resize(std::max(text.size(), width), ' ');
   return text;
 }
 
@@ -31,9 +39,8 @@ std::string to_text(std::span<const Finding> findings) {
   std::string table;
   std::string advice;
   for (const Finding& finding : findings) {
-    const std::string verdict(to_text(finding.verdict));
-    table +=
-        line("%-20s  %-6s  %s\n", finding.topic.c_str(), verdict.c_str(), finding.found.c_str());
+    table += padded(finding.topic, 20) + "  " + padded(std::string(to_text(finding.verdict)), 6) +
+             "  " + finding.found + "\n";
     if (!finding.advice.empty()) advice += "  " + finding.topic + ": " + finding.advice + "\n";
   }
   return advice.empty() ? table : table + "what to do\n" + advice;

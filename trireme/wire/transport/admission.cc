@@ -122,6 +122,18 @@ bool enter(const Descriptor& socket, const Token& token, const std::string& door
   return true;
 }
 
+std::optional<Descriptor> enter_with_retries(const std::function<Descriptor()>& connect,
+                                             const Token& token, const std::string& door,
+                                             const std::string& listener,
+                                             const WaitReadable& wait) {
+  constexpr int kTries = 3;
+  for (int i = 0; i < kTries; ++i) {
+    Descriptor socket = connect();
+    if (enter(socket, token, door, listener, wait)) return socket;
+  }
+  return std::nullopt;
+}
+
 WaitReadable wait_until(Deadline deadline, const std::string& listener) {
   return [deadline, listener](const Descriptor& socket) {
     if (wait_readable(socket, deadline)) return;

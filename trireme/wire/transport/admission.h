@@ -69,7 +69,16 @@ using WaitReadable = std::function<void(const Descriptor& socket)>;
 bool enter(const Descriptor& socket, const Token& token, const std::string& door,
            const std::string& listener, const WaitReadable& wait);
 
-/// As above where both may take no longer than until `deadline`: kTimeout.
+/// Connects and enters; where the other side closes the connection before it has judged, because it
+/// ends or too many strangers have come to it, again, three times in all. Nothing where it did so
+/// each time.
+///
+/// Errors   those of `connect` and `enter`.
+std::optional<Descriptor> enter_with_retries(const std::function<Descriptor()>& connect,
+                                             const Token& token, const std::string& door,
+                                             const std::string& listener, const WaitReadable& wait);
+
+/// For `enter`: kTimeout where it takes longer than until `deadline`.
 WaitReadable wait_until(Deadline deadline, const std::string& listener);
 
 }  // namespace trireme::transport

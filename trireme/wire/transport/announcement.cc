@@ -57,11 +57,12 @@ class Announcement::Service {
   }
 
   void tell() {
-    const auto socket = accept_from(listener_);
-    if (!socket || !internal::is_of_this_user(*socket)) return;
     try {
+      const auto socket = accept_from(listener_);
+      if (!socket || !internal::is_of_this_user(*socket)) return;
       write_some(*socket, std::as_bytes(std::span(text_)));
-    } catch (const Error&) {  // it has gone
+    } catch (const Error&) {  // it has gone, or there is no descriptor for it: it asks again
+      std::this_thread::sleep_for(milliseconds(20));
     }
   }
 

@@ -3,7 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -58,6 +60,13 @@ class Endpoint {
 
   virtual Notes& notes() = 0;
 
+  /// How often it was called with `key` before: tells users of the same thing apart that come after
+  /// each other.
+  std::uint64_t count_use(std::uint64_t key) {
+    const std::lock_guard lock(uses_mutex_);
+    return uses_[key]++;
+  }
+
   /// The caller has failed: every rank's works fail with `error`. The first poison stays. When it
   /// returns, all works of this rank have ended and the peers have been written to.
   virtual void poison(const Error& error) = 0;
@@ -85,6 +94,10 @@ class Endpoint {
   /// A peer that goes away without goodbye is lost; so is one that says it with works under way, or
   /// that a later work still needs.
   virtual void shutdown(std::chrono::milliseconds deadline) = 0;
+
+ private:
+  std::mutex uses_mutex_;
+  std::map<std::uint64_t, std::uint64_t> uses_;
 };
 
 }  // namespace trireme::transport

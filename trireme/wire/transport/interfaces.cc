@@ -1,6 +1,7 @@
 #include "trireme/wire/transport/interfaces.h"
 
 #include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -9,19 +10,12 @@
 #include <cerrno>
 #include <memory>
 #include <set>
-#include <vector>
 
 #include "trireme/base/error.h"
 #include "trireme/base/system_error.h"
 
 namespace trireme::transport {
 namespace {
-
-struct Interface {
-  std::string name;
-  std::string host;
-  bool is_v6 = false;
-};
 
 std::string host_text(const sockaddr* address) {
   const std::size_t size =
@@ -34,7 +28,8 @@ std::string host_text(const sockaddr* address) {
   return host;
 }
 
-/// One entry for each address; without a host for interfaces that have none. IPv4 first.
+}  // namespace
+
 std::vector<Interface> list_interfaces() {
   ifaddrs* first = nullptr;
   if (getifaddrs(&first) != 0) throw_system_error("list network interfaces", errno);
@@ -43,15 +38,16 @@ std::vector<Interface> list_interfaces() {
   for (const ifaddrs* entry = first; entry != nullptr; entry = entry->ifa_next) {
     const int family = entry->ifa_addr == nullptr ? AF_UNSPEC : entry->ifa_addr->sa_family;
     const bool is_ip = family == AF_INET || family == AF_INET6;
-    result.push_back(
-        {entry->ifa_name, is_ip ? host_text(entry->ifa_addr) : "", family == AF_INET6});
+    result.push_back({.name = entry->ifa_name,
+                      .host = is_ip ? host_text(entry->ifa_addr) : "",
+                      .is_v6 = family == AF_INET6,
+                      .is_up = (entry->ifa_flags & IFF_UP) != 0,
+                      .is_loopback = (entry->ifa_flags & IFF_LOOPBACK) != 0});
   }
   std::stable_partition(result.begin(), result.end(),
                         [](const Interface& entry) { return !entry.is_v6; });
   return result;
 }
-
-}  // namespace
 
 std::string host_of_interface(const std::string& name) {
   std::set<std::string> with_address;

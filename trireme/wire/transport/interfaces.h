@@ -1,8 +1,23 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace trireme::transport {
+
+/// An address of a network interface.
+struct Interface {
+  std::string name;
+  std::string host;  ///< In numbers; empty for an interface that has no address.
+  bool is_v6 = false;
+  bool is_up = false;
+  bool is_loopback = false;
+};
+
+/// All of this host, IPv4 first.
+///
+/// Errors   kIo.
+std::vector<Interface> list_interfaces();
 
 /// First address of a network interface, in numbers; IPv4 before IPv6.
 ///

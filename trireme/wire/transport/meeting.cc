@@ -3,6 +3,17 @@
 #include "trireme/wire/transport/interfaces.h"
 
 namespace trireme::transport {
+namespace {
+
+/// Where rank 0 listens. At a name that other hosts use on all addresses: this host may have
+/// another one for it, 127.0.1.1 or none. Who gets in has the job's token.
+Descriptor listen_for_ranks(const Address& store) {
+  if (store.host.empty()) return listen_on({});
+  const bool is_local = store.host == "localhost" || is_loopback(store.host);
+  return is_local ? listen_on(store) : listen_on_all(store.port);
+}
+
+}  // namespace
 
 Meeting meet(const RankEnvironment& environment, Deadline deadline, const Logger& logger) {
   Meeting meeting{.store = {environment.store_host, environment.store_port},
@@ -12,11 +23,11 @@ Meeting meet(const RankEnvironment& environment, Deadline deadline, const Logger
   const bool serves = environment.rank == 0 && environment.launcher != Launcher::kTrireme;
   const bool by_job_id = environment.store_host.empty();
   if (serves) {
-    const Address address = by_job_id ? Address{} : meeting.store;
-    meeting.server = std::make_unique<StoreServer>(address, meeting.token, logger);
-    meeting.store = meeting.server->address();
+    meeting.server =
+        std::make_unique<StoreServer>(meeting.token, listen_for_ranks(meeting.store), logger);
   }
   if (by_job_id && serves) {
+    meeting.store = meeting.server->address();
     meeting.announcement =
         std::make_unique<Announcement>(environment.job_id, to_text(meeting.store));
   } else if (by_job_id) {

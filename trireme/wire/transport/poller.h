@@ -33,6 +33,9 @@ class Poller {
   void change(const Descriptor& socket, std::uint64_t id, Interest interest);
   void remove(const Descriptor& socket);
 
+  /// Readable where `wait` has something to do: for who waits for other things too.
+  const Descriptor& descriptor() const { return epoll_; }
+
   /// `function` will be run by `wait` or `close`. False after `close`: it will not.
   bool post(std::function<void()> function);
 

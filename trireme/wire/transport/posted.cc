@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "trireme/wire/transport/watch.h"
+
 namespace trireme::transport {
 
 void check_peer(int peer, const Endpoint& endpoint) {
@@ -16,9 +18,7 @@ void check_peer(int peer, const Endpoint& endpoint) {
 
 Error missing_goodbyes(int rank, const std::vector<int>& missing,
                        std::chrono::milliseconds deadline) {
-  std::string ranks;
-  for (const int peer : missing) ranks += (ranks.empty() ? "" : ", ") + std::to_string(peer);
-  Error error(ErrorKind::kTimeout, "no goodbye from rank " + ranks + " within " +
+  Error error(ErrorKind::kTimeout, "no goodbye from " + ranks_text(missing) + " within " +
                                        std::to_string(deadline.count()) +
                                        " ms; are they still at work?");
   error.add({.rank = rank, .operation = "shutdown"});

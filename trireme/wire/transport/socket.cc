@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <memory>
 #include <system_error>
@@ -26,18 +25,35 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
-AddressList resolve(const Address& address, int flags) {
+/// The addresses of a host; none, and the code of getaddrinfo, where nobody knows it.
+struct Resolved {
+  AddressList list;
+  int code;
+};
+
+Resolved try_resolve(const Address& address, int flags) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = flags | AI_NUMERICSERV;
   addrinfo* found = nullptr;
   const int code =
       getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
-  if (code != 0) {
-    throw Error(ErrorKind::kInvalidArgument,
-                "no host is called '" + address.host + "': " + gai_strerror(code));
-  }
-  return {found, &freeaddrinfo};
+  return {{found, &freeaddrinfo}, code};
+}
+
+std::string unknown_host(const Address& address, int code) {
+  return "no host is called '" + address.host + "': " + gai_strerror(code);
+}
+
+AddressList resolve(const Address& address, int flags) {
+  Resolved resolved = try_resolve(address, flags);
+  if (resolved.code == 0) return std::move(resolved.list);
+  throw Error(ErrorKind::kInvalidArgument, unknown_host(address, resolved.code));
+}
+
+/// A cluster may start a process before it has published the name of another.
+bool may_be_known_later(int code) {
+  return code == EAI_AGAIN || code == EAI_NONAME || code == EAI_NODATA;
 }
 
 Descriptor open_socket(const addrinfo& info) {
@@ -53,6 +69,25 @@ void set_option(const Descriptor& socket, int level, int option, int value) {
   }
 }
 
+void bind_and_listen(const Descriptor& socket, const addrinfo& info, const Address& address) {
+  set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1);  // a port of a program that has just ended
+  if (::bind(socket.number(), info.ai_addr, info.ai_addrlen) == 0 &&
+      ::listen(socket.number(), SOMAXCONN) == 0) {
+    return;
+  }
+  const int code = errno;
+  if (code == EADDRINUSE) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "cannot listen on " + to_text(address) +
+                    ": another program uses this port; give another one, or 0 for any");
+  }
+  if (code == EADDRNOTAVAIL) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "cannot listen on " + to_text(address) + ": not an address of this host");
+  }
+  throw_system_error("listen on " + to_text(address), code);
+}
+
 bool wait_for_events(const Descriptor& socket, short events, Deadline deadline) {
   pollfd entry{.fd = socket.number(), .events = events, .revents = 0};
   while (true) {
@@ -63,16 +98,31 @@ bool wait_for_events(const Descriptor& socket, short events, Deadline deadline) 
   }
 }
 
+sockaddr_storage name_of(const Descriptor& socket, decltype(&getsockname) ask) {
+  sockaddr_storage name{};
+  socklen_t size = sizeof(name);
+  ask(socket.number(), reinterpret_cast<sockaddr*>(&name), &size);
+  return name;
+}
+
+/// Who tries again and again to connect to a free port of its own host is once given that port for
+/// its own side: TCP then connects the two sides of one socket.
+bool is_connected_to_itself(const Descriptor& socket) {
+  const sockaddr_storage own = name_of(socket, getsockname);
+  const sockaddr_storage other = name_of(socket, getpeername);
+  return std::memcmp(&own, &other, sizeof(own)) == 0;
+}
+
 /// One try; the error code, 0 where it is connected.
 int try_connect(Descriptor& socket, const addrinfo& info, Deadline deadline) {
   socket = open_socket(info);
-  if (::connect(socket.number(), info.ai_addr, info.ai_addrlen) == 0) return 0;
-  if (errno != EINPROGRESS) return errno;
-  if (!wait_writable(socket, deadline)) return ETIMEDOUT;
-  int code = 0;
-  socklen_t size = sizeof(code);
-  getsockopt(socket.number(), SOL_SOCKET, SO_ERROR, &code, &size);
-  return code;
+  int code = ::connect(socket.number(), info.ai_addr, info.ai_addrlen) == 0 ? 0 : errno;
+  if (code == EINPROGRESS) {
+    if (!wait_writable(socket, deadline)) return ETIMEDOUT;
+    socklen_t size = sizeof(code);
+    getsockopt(socket.number(), SOL_SOCKET, SO_ERROR, &code, &size);
+  }
+  return code == 0 && is_connected_to_itself(socket) ? ECONNREFUSED : code;
 }
 
 /// What read and write have in common.
@@ -85,49 +135,20 @@ std::optional<std::size_t> transferred(ssize_t count, const std::string& action)
 
 }  // namespace
 
-std::string to_text(const Address& address) {
-  const bool is_v6 = address.host.find(':') != std::string::npos;
-  const std::string host = is_v6 ? "[" + address.host + "]" : address.host;
-  return host + ":" + std::to_string(address.port);
-}
-
-Address parse_address(const std::string& text) {
-  const std::size_t colon = text.rfind(':');
-  int port = -1;
-  if (colon != std::string::npos) {
-    const char* end = text.data() + text.size();
-    const auto [stop, code] = std::from_chars(text.data() + colon + 1, end, port);
-    if (code != std::errc() || stop != end) port = -1;
-  }
-  if (colon == 0 || port < 0 || port > 65'535) {
-    throw Error(ErrorKind::kInvalidArgument,
-                "'" + text + "' is no address; write HOST:PORT, as 127.0.0.1:4000");
-  }
-  std::string host = text.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
-    host = host.substr(1, host.size() - 2);
-  }
-  return {host, port};
-}
-
 Descriptor listen_on(const Address& address) {
   const AddressList list = resolve(address, AI_PASSIVE);
   Descriptor socket = open_socket(*list);
-  set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1);  // a port of a program that has just ended
-  if (::bind(socket.number(), list->ai_addr, list->ai_addrlen) != 0 ||
-      ::listen(socket.number(), SOMAXCONN) != 0) {
-    const int code = errno;
-    if (code == EADDRINUSE) {
-      throw Error(ErrorKind::kInvalidArgument,
-                  "cannot listen on " + to_text(address) +
-                      ": another program uses this port; give another one, or 0 for any");
-    }
-    if (code == EADDRNOTAVAIL) {
-      throw Error(ErrorKind::kInvalidArgument,
-                  "cannot listen on " + to_text(address) + ": not an address of this host");
-    }
-    throw_system_error("listen on " + to_text(address), code);
-  }
+  bind_and_listen(socket, *list, address);
+  return socket;
+}
+
+Descriptor listen_on_all(int port) {
+  const Address any{.host = "::", .port = port};
+  const AddressList list = resolve(any, AI_PASSIVE | AI_NUMERICHOST);
+  Descriptor socket(::socket(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket.is_open()) return listen_on({.host = "0.0.0.0", .port = port});  // without IPv6
+  set_option(socket, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  bind_and_listen(socket, *list, any);
   return socket;
 }
 
@@ -143,19 +164,25 @@ std::optional<Descriptor> accept_from(const Descriptor& listener) {
 
 Descriptor connect_to(const Address& address, const ConnectPolicy& policy) {
   const Deadline deadline = Clock::now() + policy.deadline;
-  const AddressList list = resolve(address, 0);
   std::chrono::milliseconds pause = policy.first_pause;
   while (true) {
-    int code = 0;
-    for (const addrinfo* info = list.get(); info != nullptr; info = info->ai_next) {
+    std::string problem;
+    const Resolved host = try_resolve(address, 0);  // anew: its address may change
+    if (host.code != 0) {
+      problem = unknown_host(address, host.code);
+      if (!may_be_known_later(host.code)) throw Error(ErrorKind::kInvalidArgument, problem);
+    }
+    for (const addrinfo* info = host.list.get(); info != nullptr; info = info->ai_next) {
       Descriptor socket;
-      code = try_connect(socket, *info, deadline);
+      const Deadline end = std::min(deadline, Clock::now() + policy.longest_try);
+      const int code = try_connect(socket, *info, end);
       if (code == 0) return socket;
+      problem = std::generic_category().message(code);
     }
     if (Clock::now() + pause >= deadline) {
       throw Error(ErrorKind::kTimeout, "cannot connect to " + to_text(address) + " within " +
                                            std::to_string(policy.deadline.count()) +
-                                           " ms: " + std::generic_category().message(code));
+                                           " ms: " + problem);
     }
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, policy.longest_pause);

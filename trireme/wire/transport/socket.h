@@ -8,27 +8,22 @@
 #include <string>
 #include <utility>
 
+#include "trireme/base/address.h"
 #include "trireme/base/descriptor.h"
 
 namespace trireme::transport {
 
-/// A TCP address; the host as a name or in numbers.
-struct Address {
-  std::string host = "127.0.0.1";
-  int port = 0;  ///< 0: to listen on any free one.
-};
-
-/// `127.0.0.1:4000`, `[::1]:4000`.
-std::string to_text(const Address& address);
-
-/// Inverse of `to_text`; kInvalidArgument, naming the text, where it is none.
-Address parse_address(const std::string& text);
+using trireme::Address;
+using trireme::parse_address;
+using trireme::to_text;
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-/// When a connection is tried again that was refused or timed out: after pauses that double.
+/// When a connection is tried again that was refused or timed out, or whose host nobody knows yet:
+/// after pauses that double.
 struct ConnectPolicy {
-  std::chrono::milliseconds deadline{30'000};  ///< No try after that: kTimeout.
+  std::chrono::milliseconds deadline{30'000};    ///< No try after that: kTimeout.
+  std::chrono::milliseconds longest_try{2'000};  ///< With one of the host's addresses.
   std::chrono::milliseconds first_pause{5};
   std::chrono::milliseconds longest_pause{200};
 };
@@ -40,11 +35,15 @@ struct ConnectPolicy {
 ///          is not of this host.
 Descriptor listen_on(const Address& address);
 
+/// On all addresses of this host, IPv4 and IPv6. Errors as above.
+Descriptor listen_on_all(int port);
+
 /// The next waiting connection; nothing where there is none. kResourceExhausted where the process
 /// or system is out of descriptors.
 std::optional<Descriptor> accept_from(const Descriptor& listener);
 
-/// Errors   kTimeout; kInvalidArgument for a host that nobody knows.
+/// Errors   kTimeout, also where nobody knew the host until then; kInvalidArgument where its name
+///          cannot be one.
 Descriptor connect_to(const Address& address, const ConnectPolicy& policy);
 
 /// Local side of a connection or listener, in numbers.

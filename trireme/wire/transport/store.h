@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,8 +31,12 @@ namespace trireme::transport {
 class StoreServer {
  public:
   /// Errors   those of `listen_on`.
-  explicit StoreServer(const Address& address = {}, const Token& token = {},
-                       const Logger& logger = Logger(LogLevel::kWarning, "store"));
+  StoreServer(const Address& address, const Token& token,
+              const Logger& logger = Logger(LogLevel::kWarning, "store"));
+
+  /// listener   of `listen_on`.
+  StoreServer(const Token& token, Descriptor listener,
+              const Logger& logger = Logger(LogLevel::kWarning, "store"));
   ~StoreServer();
 
   int port() const { return address().port; }
@@ -54,9 +59,10 @@ class StoreServer {
 /// Threads  caller-synchronised. All calls block.
 class StoreClient {
  public:
+  /// rank     or kObserver.
   /// policy   its deadline is also that of each call but `get` and `get_many`.
   /// Errors   those of `connect_to`; kInvalidArgument where the server has another token.
-  StoreClient(const Address& address, int rank, const ConnectPolicy& policy = {}, Token token = {});
+  StoreClient(const Address& address, int rank, const ConnectPolicy& policy, Token token);
 
   /// Without `shutdown` before, the rank counts as lost.
   ~StoreClient() = default;
@@ -119,10 +125,13 @@ class StoreClient {
  private:
   void connect();
   std::string request(StoreMessage message, Deadline deadline);
+  std::optional<std::string> try_request(StoreMessage message, Deadline deadline);
   void send(const StoreMessage& message, Deadline deadline);
-  StoreMessage receive(Deadline deadline);
+  std::optional<StoreMessage> receive(Deadline deadline);
   [[noreturn]] void fail_store_lost();
+  [[noreturn]] void fail_late() const;
   Deadline usual_deadline() const;
+  ErrorContext place() const;
 
   const Address address_;
   int rank_;

@@ -31,20 +31,27 @@ StoreClient::StoreClient(const Address& address, int rank, const ConnectPolicy& 
 }
 
 void StoreClient::connect() {
-  constexpr int kTries = 3;  // a server that is ending, or full of strangers, closes a connection
   const Deadline deadline = usual_deadline();
   const std::string server = "the store at " + to_text(address_);
-  for (int i = 0; i < kTries; ++i) {
+  const auto connect_once = [&] {
     ConnectPolicy rest = policy_;
     rest.deadline = std::chrono::milliseconds(poll_timeout(deadline));
-    socket_ = connect_to(address_, rest);
-    set_options_of_connection(socket_);
-    if (enter(socket_, token_, "store", server, wait_until(deadline, server))) return;
-  }
-  fail_store_lost();
+    Descriptor socket = connect_to(address_, rest);
+    set_options_of_connection(socket);
+    return socket;
+  };
+  std::optional<Descriptor> socket =
+      enter_with_retries(connect_once, token_, "store", server, wait_until(deadline, server));
+  if (!socket) fail_store_lost();
+  socket_ = std::move(*socket);
 }
 
 Deadline StoreClient::usual_deadline() const { return Clock::now() + policy_.deadline; }
+
+/// Of errors.
+ErrorContext StoreClient::place() const {
+  return rank_ == kObserver ? ErrorContext{} : ErrorContext{.rank = rank_};
+}
 
 void StoreClient::set(std::string_view key, std::string_view value) {
   check_size("value", value.size(), kMaxStoreValue);
@@ -71,20 +78,16 @@ void StoreClient::set_many(std::span<const std::pair<std::string, std::string>> 
 std::vector<std::string> StoreClient::get_many(std::span<const std::string> keys,
                                                std::chrono::milliseconds deadline) {
   for (const std::string& key : keys) check_size("key", key.size(), kMaxStoreKey);
-  try {
-    return unpack(
-        request({.verb = StoreVerb::kGetMany, .value = pack(keys)}, Clock::now() + deadline));
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kTimeout) throw;
-  }
+  const StoreMessage get{.verb = StoreVerb::kGetMany, .value = pack(keys)};
+  const auto values = try_request(get, Clock::now() + deadline);
+  if (values) return unpack(*values);
   const std::vector<std::string> absent = missing(keys);
-  Error late(ErrorKind::kTimeout,
-             "nobody has set " + std::to_string(absent.size()) + " of " +
-                 std::to_string(keys.size()) + " keys" +
-                 (absent.empty() ? "" : ", '" + absent.front() + "' the first,") +
-                 " in the store at " + to_text(address_) + " within " +
-                 std::to_string(deadline.count()) + " ms");
-  throw Error(late.add({.rank = rank_}));
+  if (absent.empty()) return unpack(request(get, usual_deadline()));  // the last came just now
+  Error late(ErrorKind::kTimeout, "nobody has set " + std::to_string(absent.size()) + " of " +
+                                      std::to_string(keys.size()) + " keys, '" + absent.front() +
+                                      "' the first, in the store at " + to_text(address_) +
+                                      " within " + std::to_string(deadline.count()) + " ms");
+  throw Error(late.add(place()));
 }
 
 std::vector<std::string> StoreClient::missing(std::span<const std::string> keys) {
@@ -116,15 +119,12 @@ Generation StoreClient::regroup(const std::string& generation, int world_size,
 }
 
 std::string StoreClient::get(std::string_view key, std::chrono::milliseconds deadline) {
-  try {
-    return request({.verb = StoreVerb::kGet, .key = std::string(key)}, Clock::now() + deadline);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kTimeout) throw;
-  }
+  const StoreMessage get{.verb = StoreVerb::kGet, .key = std::string(key)};
+  if (auto value = try_request(get, Clock::now() + deadline)) return std::move(*value);
   Error late(ErrorKind::kTimeout, "nobody has set '" + std::string(key) + "' in the store at " +
                                       to_text(address_) + " within " +
                                       std::to_string(deadline.count()) + " ms");
-  throw Error(late.add({.rank = rank_}));
+  throw Error(late.add(place()));
 }
 
 std::int64_t StoreClient::add(std::string_view key, std::int64_t number) {
@@ -147,34 +147,43 @@ void StoreClient::shutdown() {
 }
 
 std::string StoreClient::request(StoreMessage message, Deadline deadline) {
+  auto value = try_request(std::move(message), deadline);
+  if (!value) fail_late();
+  return std::move(*value);
+}
+
+/// Nothing where the answer has not come at the deadline.
+std::optional<std::string> StoreClient::try_request(StoreMessage message, Deadline deadline) {
   check_size("key", message.key.size(), kMaxStoreKey);
   message.id = ++last_id_;
   send(message, deadline);
-  StoreMessage answer = receive(deadline);
-  while (answer.id != message.id) answer = receive(deadline);  // of a get that timed out
-  if (answer.verb == StoreVerb::kValue) return std::move(answer.value);
-  Error error = error_of(answer);
-  throw Error(error.add({.rank = rank_}));
+  std::optional<StoreMessage> answer = receive(deadline);
+  while (answer && answer->id != message.id) answer = receive(deadline);  // of a get before
+  if (!answer) return std::nullopt;
+  if (answer->verb == StoreVerb::kValue) return std::move(answer->value);
+  Error error = error_of(*answer);
+  throw Error(error.add(place()));
 }
 
 void StoreClient::send(const StoreMessage& message, Deadline deadline) {
   const std::vector<std::byte> bytes = to_bytes(message);
   std::span<const std::byte> rest(bytes);
   while (!rest.empty()) {
-    if (!socket_.is_open() || !wait_writable(socket_, deadline)) fail_store_lost();
+    if (!socket_.is_open()) fail_store_lost();
+    if (!wait_writable(socket_, deadline)) {
+      socket_.reset();  // with half a message
+      fail_late();
+    }
     const auto count = write_some(socket_, rest);
     if (!count) fail_store_lost();
     rest = rest.subspan(*count);
   }
 }
 
-StoreMessage StoreClient::receive(Deadline deadline) {
+std::optional<StoreMessage> StoreClient::receive(Deadline deadline) {
   while (true) {
-    if (auto message = take_store_message(received_)) return std::move(*message);
-    if (!wait_readable(socket_, deadline)) {
-      Error late(ErrorKind::kTimeout, "the store at " + to_text(address_) + " does not answer");
-      throw Error(late.add({.rank = rank_}));
-    }
+    if (auto message = take_store_message(received_)) return message;
+    if (!wait_readable(socket_, deadline)) return std::nullopt;
     std::array<std::byte, 64 * 1024> buffer;
     const auto count = read_some(socket_, buffer);
     if (!count) fail_store_lost();
@@ -183,12 +192,17 @@ StoreMessage StoreClient::receive(Deadline deadline) {
   }
 }
 
+void StoreClient::fail_late() const {
+  Error late(ErrorKind::kTimeout, "the store at " + to_text(address_) + " does not answer");
+  throw Error(late.add(place()));
+}
+
 void StoreClient::fail_store_lost() {
   socket_.reset();
   Error lost(ErrorKind::kPeerLost,
              "the store at " + to_text(address_) +
                  " is lost: the process that serves it (rank 0 or the launcher) has ended");
-  throw Error(lost.add({.rank = rank_}));
+  throw Error(lost.add(place()));
 }
 
 }  // namespace trireme::transport

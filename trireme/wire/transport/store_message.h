@@ -12,7 +12,7 @@ namespace trireme::transport {
 
 /// What clients and server of the store say to each other.
 enum class StoreVerb : std::uint8_t {
-  kHello,    ///< client: number = its rank. First, and only once.
+  kHello,    ///< client: number = its rank, or kObserver. First, and only once.
   kSet,      ///< client: key, value
   kGet,      ///< client: key. Answered when it is set.
   kAdd,      ///< client: key, number. Answered with the sum, as text.
@@ -38,6 +38,9 @@ struct StoreMessage {
   std::string key;
   std::string value;
 };
+
+/// In place of a rank: who only looks. Its end, however it comes, is nobody's loss.
+inline constexpr int kObserver = -1;
 
 inline constexpr std::size_t kMaxStoreKey = 4096;
 inline constexpr std::size_t kMaxStoreValue = std::size_t{16} << 20;

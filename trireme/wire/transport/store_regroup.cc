@@ -52,7 +52,7 @@ void StoreServer::Service::settle(const internal::Gathering& gathering) {
   }
   std::set<int> present;
   for (const auto& [id, client] : clients_) {
-    const bool is_member = client.process && client.seat.generation == before &&
+    const bool is_member = client.is_rank() && client.seat.generation == before &&
                            client.seat.rank < gathering.call.world_size;
     if (is_member && !client.has_said_goodbye) present.insert(client.seat.rank);
   }

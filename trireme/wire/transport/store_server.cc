@@ -20,8 +20,8 @@ using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
-StoreServer::Service::Service(const Address& address, const Token& token, const Logger& logger)
-    : gate_(std::in_place, listen_on(address), poller_,
+StoreServer::Service::Service(Descriptor listener, const Token& token, const Logger& logger)
+    : gate_(std::in_place, std::move(listener), poller_,
             GateOptions{.token = token, .door = "store", .logger = logger}),
       address_(local_address(gate_->listener())) {
   thread_.emplace("store", [this] { serve(); });
@@ -136,7 +136,7 @@ void StoreServer::Service::end_broken() {
   while (found != clients_.end()) {
     auto node = clients_.extract(found);
     Client& client = node.mapped();
-    if (client.process && !client.has_said_goodbye) lose(client.seat, *client.why_broken);
+    if (client.is_rank() && !client.has_said_goodbye) lose(client.seat, *client.why_broken);
     attempt(client, [&] { poller_.remove(client.socket); });
     found = std::find_if(clients_.begin(), clients_.end(), is_broken);
   }
@@ -185,7 +185,7 @@ void StoreServer::Service::handle(Client& client, const StoreMessage& message) {
 }
 
 void StoreServer::Service::hello(Client& client, const StoreMessage& message) {
-  if (message.number < 0 || message.number > std::numeric_limits<int>::max()) {
+  if (message.number < kObserver || message.number > std::numeric_limits<int>::max()) {
     refuse_bytes("there is no rank " + std::to_string(message.number));
   }
   client.process = static_cast<int>(message.number);
@@ -302,7 +302,10 @@ void StoreServer::Service::send(Client& client, const StoreMessage& message) {
 }
 
 StoreServer::StoreServer(const Address& address, const Token& token, const Logger& logger)
-    : service_(std::make_unique<Service>(address, token, logger)) {}
+    : StoreServer(token, listen_on(address), logger) {}
+
+StoreServer::StoreServer(const Token& token, Descriptor listener, const Logger& logger)
+    : service_(std::make_unique<Service>(std::move(listener), token, logger)) {}
 
 StoreServer::~StoreServer() = default;
 

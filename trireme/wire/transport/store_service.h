@@ -35,13 +35,15 @@ struct StoreClientState {
   Descriptor socket;
   std::vector<std::byte> received;
   std::vector<std::byte> to_send;
-  std::optional<int> process;  ///< Its rank of the first generation, since its hello.
+  std::optional<int> process;  ///< Since its hello: its first rank, or kObserver.
   Seat seat;
   bool has_said_goodbye = false;
   std::optional<WaitingGet> waiting;
   std::optional<StoreMessage> regrouping;  ///< A call that waits for others.
   Poller::Interest interest;
   std::optional<std::string> why_broken;  ///< Its connection is to be ended.
+
+  bool is_rank() const { return process && *process != kObserver; }
 };
 
 }  // namespace internal
@@ -52,7 +54,7 @@ struct StoreClientState {
 /// who wait. So a connection that breaks is marked, and ended when nobody is being served.
 class StoreServer::Service {
  public:
-  Service(const Address& address, const Token& token, const Logger& logger);
+  Service(Descriptor listener, const Token& token, const Logger& logger);
   ~Service();
   const Address& address() const { return address_; }
   void mark_lost(int rank, const std::string& why);

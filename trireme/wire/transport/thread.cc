@@ -52,4 +52,13 @@ int count_cores() {
   return static_cast<int>(std::thread::hardware_concurrency());
 }
 
+void take_core(int rank, int num_ranks) {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  if (CPU_COUNT(&allowed) < num_ranks) return;
+  int core = -1;
+  for (int seen = -1; seen < rank;) seen += CPU_ISSET(++core, &allowed) ? 1 : 0;
+  bind_to_core(core);
+}
+
 }  // namespace trireme::transport

@@ -33,6 +33,11 @@ class LibraryThread {
 /// nothing where the system refuses: only speed depends on it.
 void bind_to_core(int core);
 
+/// Gives this thread a core of its own among those of the process, if there is one for each local
+/// rank. Two busy ranks that meet on one core while another idles wait for milliseconds; threads
+/// that move messages and sum gradients stay free to run on any.
+void take_core(int rank, int num_ranks);
+
 /// Cores on which the calling thread may run, or might before `bind_to_core`: those of the process.
 int count_cores();
 

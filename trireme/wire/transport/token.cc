@@ -88,9 +88,16 @@ Token token_of_job(const RankEnvironment& environment, const Logger& logger) {
         "no job token: jobs are kept apart only by what others can guess; set TRIREME_TOKEN or "
         "TRIREME_TOKEN_FILE on all ranks to keep strangers out");
   }
+  const std::string generation = environment.generation.empty() ? "0" : environment.generation;
   // Without the store's host: launchers spell it differently for different ranks.
-  return Token("world\n" + environment.job_id + "\n" + environment.generation + "\n" +
+  return Token("world\n" + environment.job_id + "\n" + generation + "\n" +
                std::to_string(environment.store_port));
+}
+
+Token token_of_store(const Environment& environment, int port) {
+  return token_of_job(
+      {.store_port = port, .token = environment.token.text, .token_file = environment.token.file},
+      Logger(LogLevel::kOff));
 }
 
 }  // namespace trireme::transport

@@ -14,17 +14,17 @@ namespace trireme::transport {
 /// It never crosses the wire: a connection proves that it has it (admission.h).
 class Token {
  public:
-  /// Known to all: for tests, and worlds inside one process.
-  Token() = default;
-
   /// secret   any bytes.
   explicit Token(std::string secret) : secret_(std::move(secret)) {}
+
+  /// One that is known to all.
+  static Token for_tests() { return Token("no token"); }
 
   /// HMAC-SHA256 of `message` under the secret.
   Sha256Digest sign(std::span<const std::byte> message) const;
 
  private:
-  std::string secret_ = "no token";
+  std::string secret_;
 };
 
 /// 32 bytes that nobody can guess, as 64 hexadecimal digits: the token of a new job.
@@ -47,5 +47,9 @@ std::string read_token_file(const std::string& path);
 ///
 /// Errors   those of `read_token_file`.
 Token token_of_job(const RankEnvironment& environment, const Logger& logger);
+
+/// As above for who is no rank of a launcher's job and knows only the port of its store: that of a
+/// job without an id, where no variable is set.
+Token token_of_store(const Environment& environment, int port);
 
 }  // namespace trireme::transport

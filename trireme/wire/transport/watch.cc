@@ -47,7 +47,7 @@ Awaited message_work(Work& work, Endpoint& endpoint, int peer) {
 }
 
 void await(const Awaited& awaited, const WatchOptions& watch, const ErrorContext& place) {
-  const milliseconds deadline = watch.deadline + awaited.grace;
+  const milliseconds deadline = awaited.has_deadline ? milliseconds::max() : watch.deadline;
   const auto next = [&](milliseconds waited) {
     return std::min(watch.warn_after, deadline - waited);
   };

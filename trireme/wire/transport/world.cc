@@ -4,7 +4,7 @@
 #include <numeric>
 #include <utility>
 
-#include "trireme/wire/transport/tcp/world.h"
+#include "trireme/wire/transport/ofi/world.h"
 
 namespace trireme::transport {
 namespace {
@@ -80,15 +80,16 @@ void World::regroup(const RegroupOptions& options) {
 }
 
 void World::connect() {
-  auto endpoint = connect_tcp_world({.store = store_,
-                                     .rank = rank_,
-                                     .world_size = world_size(),
-                                     .name = name_of(generation_),
-                                     .deadline = options_.deadline,
-                                     .host = options_.host,
-                                     .on_abandon = options_.on_abandon,
-                                     .logger = options_.logger,
-                                     .shares_memory = options_.shares_memory});
+  const TcpOptions tcp{.store = store_,
+                       .rank = rank_,
+                       .world_size = world_size(),
+                       .name = name_of(generation_),
+                       .deadline = options_.deadline,
+                       .host = options_.host,
+                       .on_abandon = options_.on_abandon,
+                       .logger = options_.logger,
+                       .shares_memory = options_.shares_memory};
+  std::unique_ptr<Endpoint> endpoint = connect_world(tcp, options_.ofi_provider);
   const std::lock_guard lock(mutex_);
   endpoint_ = std::move(endpoint);
   if (abort_reason_) endpoint_->abort(*std::exchange(abort_reason_, std::nullopt));

@@ -26,6 +26,7 @@ struct WorldOptions {
   std::function<void(const Error&)> on_abandon;
   Logger logger{LogLevel::kWarning};
   bool shares_memory = true;
+  std::optional<std::string> ofi_provider;  ///< As `connect_world` has it.
 };
 
 /// A rank's part in a world that can go on after the loss of ranks: an Endpoint, and the client of
@@ -43,7 +44,7 @@ class World {
  public:
   /// Connects to all ranks. Blocks.
   ///
-  /// Errors   those of StoreClient and `connect_tcp_world`.
+  /// Errors   those of StoreClient and `connect_world`.
   World(Meeting meeting, WorldOptions options);
 
   /// Without `shutdown` before, the other ranks lose this one.

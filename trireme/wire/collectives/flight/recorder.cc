@@ -29,13 +29,6 @@ std::uint64_t kinds_of(const Description& description) {
          static_cast<std::uint64_t>(description.algorithm) << 24;
 }
 
-/// Of this rank's buffers, one direction.
-std::size_t bytes_of(const Request& request) {
-  std::size_t bytes = request.data.bytes.size();
-  for (const auto& part : request.sends) bytes += part.size();
-  return bytes;
-}
-
 /// One writer: no read-modify-write is needed.
 void add(std::atomic<std::uint64_t>& number, std::uint64_t by) {
   number.store(number.load(kRelaxed) + by, kRelaxed);
@@ -121,7 +114,7 @@ void FlightRecorder::call(std::int64_t sequence, const Request& request, Time ti
   entry.sequence.store(-1, kRelaxed);
   std::atomic_thread_fence(std::memory_order_release);  // spoilt before anything is written
   entry.count.store(request.description.count, kRelaxed);
-  entry.bytes.store(bytes_of(request), kRelaxed);
+  entry.bytes.store(request.bytes(), kRelaxed);
   entry.called_us.store(since_start(time), kRelaxed);
   entry.started_us.store(-1, kRelaxed);
   entry.ended_us.store(-1, kRelaxed);

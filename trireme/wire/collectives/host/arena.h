@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "trireme/wire/transport/shm/signal.h"
@@ -19,8 +20,10 @@ class Arena {
  public:
   static constexpr std::size_t kSlotBytes = 4096;
   static constexpr std::size_t kHeaderBytes = 64;
-  static constexpr std::size_t kPieceBytes =
-      512 * 1024;  // of all sizes the fastest from 256 KiB on
+  static constexpr std::size_t kPieceBytes = 512 * 1024;  // the fastest from 256 KiB on
+
+  /// For the sizes of whose parts a slot has room.
+  static constexpr int kMaxRanks = kSlotBytes / sizeof(std::uint64_t);
 
   /// Bytes that an arena of so many ranks takes.
   static std::size_t bytes_for(int num_ranks);

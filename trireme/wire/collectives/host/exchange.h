@@ -58,7 +58,7 @@ struct Meeting {
 /// scaled sum.
 std::vector<double> scales_of(const Meeting& meeting, const Request& request, int turn);
 
-// Each for one request, which outlives it.
+// Each for one request, whose memory outlives it.
 std::unique_ptr<Exchange> make_one_shot(const Meeting& meeting, const Request& request);
 std::unique_ptr<Exchange> make_two_shot(const Meeting& meeting, const Request& request);
 std::unique_ptr<Exchange> make_reduce_scatter(const Meeting& meeting, const Request& request);

@@ -37,10 +37,11 @@ void HostQueue::serve() {
   }
 }
 
-/// Whether the others cannot go on without this rank, and nobody here does.
+/// Whether somebody counts on this rank to go on, and nobody here does.
 bool HostQueue::wants_thread() const {
   if (operations_.empty() || is_driven_) return false;
-  return operations_.size() > 1 || !operations_.front()->has_started || host_->owes_steps();
+  return operations_.size() > 1 || !operations_.front()->has_started ||
+         operations_.front()->listener || host_->owes_steps();
 }
 
 /// Goes on with the first operations until `wanted` (all, where there is none) has ended or `until`
@@ -49,6 +50,7 @@ void HostQueue::drive(Lock& lock, const Operation* wanted, Time until) {
   is_driven_ = true;
   while (!operations_.empty() && (wanted == nullptr || !wanted->has_ended)) {
     const OperationPtr first = operations_.front();
+    if (!first->deadline) begin_waiting(*first);
     lock.unlock();
     bool has_ended = true;
     std::optional<Error> error;
@@ -74,6 +76,7 @@ void HostQueue::drive(Lock& lock, const Operation* wanted, Time until) {
     } else {
       operations_.pop_front();
       end(*first);
+      changed_.notify_all();  // who waits for it need not wait for those behind it
     }
   }
   is_driven_ = false;
@@ -81,22 +84,25 @@ void HostQueue::drive(Lock& lock, const Operation* wanted, Time until) {
   if (wants_thread() && !is_napping_) wanted_.notify_one();
 }
 
-/// Returns whether the operation has ended.
+/// It is the first of the queue now.
+void HostQueue::begin_waiting(Operation& operation) {
+  operation.deadline = transport::later(members_.deadline);
+  members_.flight->start(operation.sequence, Clock::now());
+}
+
+/// Returns whether the operation has ended. Does one step at least where that is possible.
 bool HostQueue::advance(Operation& operation, Time until) {
-  if (!operation.deadline) {
-    operation.deadline = later(members_.deadline);
-    members_.flight->start(operation.sequence, Clock::now());
-  }
   if (!host_ && !attach(operation, until)) return false;
   if (!operation.has_started) {
-    operation.task = host_->run(std::move(operation.request));
+    host_->begin(operation.request);
+    operation.task = host_->finish(std::move(operation.request));
     operation.has_started = true;
   } else if (!wait_for_ranks(operation, until)) {
     return false;
   }
   operation.task.resume();
   while (!operation.task.is_done()) {
-    if (!wait_for_ranks(operation, until)) return false;
+    if (Clock::now() >= until || !wait_for_ranks(operation, until)) return false;
     operation.task.resume();
   }
   return true;

@@ -34,26 +34,29 @@ HostQueue::HostQueue(const Members& members)
   thread_.emplace("group " + members_.name, [this] { serve(); });
 }
 
-/// Does a small operation in the call, where all ranks are quick. Else its first half is done.
+/// Begins an operation; ends it too, where all ranks are quick. Else nothing is returned.
 transport::WorkPtr HostQueue::try_now(const Request& request) {
-  const Time begin = Clock::now();
-  members_.flight->call(num_submitted_, request, begin);
-  members_.flight->start(num_submitted_, begin);
-  host_->begin_small(request);
-  if (!host_->has_met_quickly()) return nullptr;
-  host_->end_small(request);
+  last_submit_ = Clock::now();
+  members_.flight->call(num_submitted_, request, last_submit_);
+  members_.flight->start(num_submitted_, last_submit_);
+  host_->begin(request);
+  if (!host_->has_met_quickly() || !host_->end_now(request)) return nullptr;
   const Time end = Clock::now();
   members_.flight->end(
       num_submitted_++, end,
-      {host_->last_waited(), std::chrono::duration_cast<microseconds>(end - begin)});
+      {host_->last_waited(), std::chrono::duration_cast<microseconds>(end - last_submit_)});
   return done_;
 }
 
 transport::WorkPtr HostQueue::submit(Request request) {
   Lock lock(mutex_);
-  if (!failure_ && world_failure_->is_set()) failure_ = world_failure_->error();
-  const bool is_begun =
-      operations_.empty() && !is_driven_ && !failure_ && host_ && HostRank::is_small(request);
+  if (!failure_ && world_failure_->is_set()) {
+    failure_ = world_failure_->error();
+    failure_->add({.rank = members_.endpoint.rank(), .group = members_.name});
+  }
+  const bool is_prompt =
+      operations_.empty() && !is_driven_ && !failure_ && request.bytes() <= kPromptBytes;
+  const bool is_begun = is_prompt && host_;
   if (is_begun) {
     if (transport::WorkPtr done = try_now(request)) return done;
   }
@@ -66,17 +69,15 @@ transport::WorkPtr HostQueue::submit(Request request) {
   }
   operations_.push_back(operation);
   if (is_begun) {
-    operation->task = host_->finish_small(std::move(request));
+    operation->task = host_->finish(std::move(request));
     operation->has_started = true;
-    return operation;
+    operation->deadline = transport::later(members_.deadline);
+  } else {
+    last_submit_ = Clock::now();
+    members_.flight->call(operation->sequence, request, last_submit_);
+    operation->request = std::move(request);
   }
-  const bool is_prompt = request.data.bytes.size() <= kPromptBytes;
-  last_submit_ = Clock::now();
-  members_.flight->call(operation->sequence, request, last_submit_);
-  operation->request = std::move(request);
-  if (is_prompt && !is_driven_) {
-    drive(lock, operation.get(), last_submit_ + patience_.spin + patience_.yield);
-  }
+  if (is_prompt) drive(lock, operation.get(), last_submit_ + patience_.spin + patience_.yield);
   if (wants_thread() && !is_napping_) wanted_.notify_one();
   return operation;
 }
@@ -111,7 +112,7 @@ bool HostQueue::is_done(const Operation& operation) {
 }
 
 bool HostQueue::wait_for(const Operation& operation, milliseconds time) {
-  const Time until = later(time);
+  const Time until = transport::later(time);
   Lock lock(mutex_);
   while (!operation.has_ended) {
     if (!is_driven_) {
@@ -134,12 +135,19 @@ void HostQueue::tell_end(Operation& operation, Listener listener) {
   const Lock lock(mutex_);
   operation.listener = std::move(listener);
   if (operation.has_ended) operation.listener->completions->push(operation.listener->id);
+  if (wants_thread() && !is_napping_) wanted_.notify_one();
 }
 
 // ---- Shared memory for buffers
 
 std::span<std::byte> HostQueue::allocate(std::size_t bytes) {
   // After the operations before it, as one of its own: nobody drives meanwhile.
+  constexpr std::size_t kMostBytes = std::size_t{1} << 46;  // what a process can map
+  if (bytes > kMostBytes / static_cast<std::size_t>(members_.size())) {
+    throw Error(ErrorKind::kInvalidArgument, "no " + std::to_string(bytes) +
+                                                 " bytes of memory for each of " +
+                                                 std::to_string(members_.size()) + " ranks");
+  }
   const auto operation = std::make_shared<Operation>(shared_from_this(), "allocate", -1);
   Lock lock(mutex_);
   while (!operations_.empty() || is_driven_) {
@@ -154,16 +162,21 @@ std::span<std::byte> HostQueue::allocate(std::size_t bytes) {
   lock.unlock();
   std::optional<Error> error;
   try {
-    operation->deadline = later(members_.deadline);
+    operation->deadline = transport::later(members_.deadline);
     if (!host_) attach(*operation, Time::max());
     add_region(*operation, bytes);
   } catch (const Error& failure) {
     error = failure;
+  } catch (const std::exception& failure) {
+    error = Error(ErrorKind::kResourceExhausted, "no memory for a collective", failure);
+  }
+  if (error) {
     error->add({.rank = members_.endpoint.rank(), .group = members_.name, .operation = "allocate"});
     members_.endpoint.poison(*error);
   }
   lock.lock();
   is_driven_ = false;
+  late_.clear();
   changed_.notify_all();
   if (error) {
     fail_all(*error);

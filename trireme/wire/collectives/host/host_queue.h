@@ -14,15 +14,9 @@
 #include "trireme/wire/collectives/members.h"
 #include "trireme/wire/transport/failure.h"
 #include "trireme/wire/transport/thread.h"
+#include "trireme/wire/transport/watch.h"
 
 namespace trireme::collectives {
-
-/// That long from now.
-inline std::chrono::steady_clock::time_point later(std::chrono::milliseconds time) {
-  using Time = std::chrono::steady_clock::time_point;
-  if (time > std::chrono::hours(24 * 365)) return Time::max();  // no overflow
-  return std::chrono::steady_clock::now() + time;
-}
 
 /// How often a waiter looks for a failure.
 inline constexpr std::chrono::milliseconds kLook{50};
@@ -91,6 +85,7 @@ class HostQueue final : public std::enable_shared_from_this<HostQueue> {
   void tell_end(Operation& operation, Listener listener);
   void serve();
   void drive(Lock& lock, const Operation* wanted, Time until);
+  void begin_waiting(Operation& operation);
   bool advance(Operation& operation, Time until);
   bool wait_for_ranks(Operation& operation, Time until);
   bool attach(Operation& operation, Time until);

@@ -18,6 +18,13 @@ using std::chrono::microseconds;
 constexpr int kTwoShotRanks = 3;
 constexpr std::size_t kOneShotBytes = 16 * 1024;
 
+/// Whether the slots have room for all of it: an all_reduce of little, or a barrier.
+bool is_small(const Request& request) {
+  const Operation operation = request.description.operation;
+  return operation == Operation::kBarrier ||
+         (operation == Operation::kAllReduce && request.data.bytes.size() <= Arena::kSlotBytes);
+}
+
 constexpr int kFewRanks = 16;  // for whose pointers the stack has room
 
 static_assert(kDescriptionBytes + sizeof(Location) <= Arena::kHeaderBytes);
@@ -103,21 +110,10 @@ void HostRank::compare() const {
   check_same(members_, descriptions);
 }
 
-// ---- Small operations
+// ---- Two halves
 
-bool HostRank::is_small(const Request& request) {
-  const Operation operation = request.description.operation;
-  return operation == Operation::kBarrier ||
-         (operation == Operation::kAllReduce && request.data.bytes.size() <= Arena::kSlotBytes);
-}
-
-void HostRank::begin_small(const Request& request) {
-  say(request, {});
-  const std::span<std::byte> data = request.data.bytes;
-  if (!data.empty()) {
-    std::memcpy(meeting_.arena.payload(rank(), turn()).data(), data.data(), data.size());
-  }
-  arrive();
+void HostRank::begin(const Request& request) {
+  is_small(request) ? begin_small(request) : begin_exchange(request);
 }
 
 bool HostRank::has_met_quickly() {
@@ -131,8 +127,39 @@ bool HostRank::has_met_quickly() {
   return is_same();
 }
 
-Task HostRank::finish_small(Request request) {
+bool HostRank::end_now(const Request& request) {
+  if (!begun_) {
+    end_small(request);
+    return true;
+  }
+  if (!all_stage_first(*begun_) || begun_->num_pieces() > 1 || begun_->combines_for_all()) {
+    return false;
+  }
+  begun_->take(0, next_half());
+  ++num_pieces_;
+  ++sequence_;
   owes_steps_ = false;
+  begun_.reset();
+  return true;
+}
+
+Task HostRank::finish(Request request) {
+  return begun_ ? finish_exchange(std::move(begun_)) : finish_small(std::move(request));
+}
+
+// ---- Small operations
+
+void HostRank::begin_small(const Request& request) {
+  say(request, {});
+  const std::span<std::byte> data = request.data.bytes;
+  if (!data.empty()) {
+    std::memcpy(meeting_.arena.payload(rank(), turn()).data(), data.data(), data.size());
+  }
+  owes_steps_ = false;
+  arrive();
+}
+
+Task HostRank::finish_small(Request request) {
   co_await others();
   compare();
   end_small(request);
@@ -189,36 +216,33 @@ std::vector<std::span<std::byte>> HostRank::shared_memory(std::size_t bytes) con
   return by_rank;
 }
 
-bool HostRank::all_staged_first(const Exchange& exchange) const {
-  if (exchange.hears_first()) return false;
+bool HostRank::stages_first(const Exchange& exchange) const {
+  return !said_location(rank()).is_shared() && !exchange.hears_first() && exchange.num_pieces() > 0;
+}
+
+/// After the first meeting.
+bool HostRank::all_stage_first(const Exchange& exchange) const {
+  if (!stages_first(exchange)) return false;
   for (int i = 0; i < size(); ++i) {
     if (said_location(i).is_shared()) return false;
   }
   return true;
 }
 
-Task HostRank::run(Request request) {
-  if (is_small(request)) {
-    begin_small(request);
-    owes_steps_ = false;
-    co_await others();
-    compare();
-    end_small(request);
-    co_return;
-  }
+void HostRank::begin_exchange(const Request& request) {
+  begun_ = make_exchange(request);
+  say(request, registry_.find(rank(), begun_->sharable()));
+  begun_->announce(turn());
+  if (stages_first(*begun_)) begun_->stage(0, next_half());
   owes_steps_ = true;
-  const std::unique_ptr<Exchange> exchange = make_exchange(request);
-  const std::span<const std::byte> sharable = exchange->sharable();
-  const Location location = registry_.find(rank(), sharable);
-  say(request, location);
-  exchange->announce(turn());
-  const bool stages_first =
-      !location.is_shared() && !exchange->hears_first() && exchange->num_pieces() > 0;
-  if (stages_first) exchange->stage(0, next_half());
-  co_await meet();
+  arrive();
+}
+
+Task HostRank::finish_exchange(std::unique_ptr<Exchange> exchange) {
+  co_await others();
   compare();
   exchange->hear(turn());
-  const auto by_rank = shared_memory(sharable.size());
+  const auto by_rank = shared_memory(exchange->sharable().size());
   if (!by_rank.empty()) {
     exchange->share(by_rank);
     owes_steps_ = false;
@@ -227,8 +251,8 @@ Task HostRank::run(Request request) {
     co_return;
   }
   const std::int64_t num_pieces = exchange->num_pieces();
-  if (num_pieces > 0 && !all_staged_first(*exchange)) {
-    if (!stages_first) exchange->stage(0, next_half());
+  if (num_pieces > 0 && !all_stage_first(*exchange)) {
+    if (!stages_first(*exchange)) exchange->stage(0, next_half());
     co_await meet();
   }
   for (std::int64_t piece = 0; piece < num_pieces; ++piece) {

@@ -32,11 +32,20 @@ class HostRank {
   std::int64_t sequence() const { return sequence_; }  ///< Operations before the next one.
   Registry& registry() { return registry_; }
 
-  /// The next operation. Between two calls of `resume`, all ranks must have arrived.
+  /// The next operation, in two halves. The first does what the others wait for and waits for
+  /// nobody.
   ///
-  /// Errors (of resume)   kInvalidArgument, with the same text on all ranks, where they call
-  ///                      different operations.
-  Task run(Request request);
+  /// request   the same in both; its memory is lent until the second half has ended.
+  void begin(const Request& request);
+
+  // The second half: at once, where all ranks are as quick and there is little to do; else step by
+  // step. Between two calls of `resume`, all ranks must have arrived.
+  //
+  // Errors (of resume)   kInvalidArgument, with the same text on all ranks, where they call
+  //                      different operations.
+  bool has_met_quickly();  ///< Whether all are there, in the same operation: within its patience.
+  bool end_now(const Request& request);  ///< After that. Whether the operation has ended.
+  Task finish(Request request);
 
   /// Whether every rank has done the step that this rank is at, within `time`.
   bool wait_for_all(std::chrono::microseconds time);
@@ -51,14 +60,6 @@ class HostRank {
   /// Whether the others wait, now or later, for more of what this rank does in its operation.
   bool owes_steps() const { return owes_steps_; }
 
-  // An all_reduce of at most Arena::kSlotBytes, or a barrier, in two halves: all that the others
-  // need of this rank; when all have arrived, the rest.
-  static bool is_small(const Request& request);
-  void begin_small(const Request& request);
-  bool has_met_quickly();  ///< Whether all are there, in the same operation: within its patience.
-  void end_small(const Request& request);
-  Task finish_small(Request request);  ///< Where they were not.
-
  private:
   struct Meet;
 
@@ -67,7 +68,13 @@ class HostRank {
   bool is_same() const;
   void compare() const;
   std::vector<std::span<std::byte>> shared_memory(std::size_t bytes) const;
-  bool all_staged_first(const Exchange& exchange) const;
+  void begin_small(const Request& request);
+  void end_small(const Request& request);
+  void begin_exchange(const Request& request);
+  Task finish_small(Request request);
+  Task finish_exchange(std::unique_ptr<Exchange> exchange);
+  bool stages_first(const Exchange& exchange) const;
+  bool all_stage_first(const Exchange& exchange) const;
   std::unique_ptr<Exchange> make_exchange(const Request& request) const;
   int turn() const { return static_cast<int>(sequence_ % 2); }
   int next_half() const { return static_cast<int>(num_pieces_ % 2); }
@@ -79,6 +86,7 @@ class HostRank {
   Meeting meeting_;
   transport::Patience patience_;
   Registry registry_;
+  std::unique_ptr<Exchange> begun_;  ///< Of the operation that has begun; none where it is small.
   bool owes_steps_ = false;
   int last_waited_ = -1;
   std::uint32_t steps_ = 0;      ///< That this rank has done.

@@ -32,7 +32,7 @@ class AllGather final : public Exchange {
   void take(std::int64_t piece, int half) override {
     for_others([&](int i) {
       const Bytes slice = slice_of(parts_[i], piece, kPiece);
-      copy(meeting_.arena.piece(i, half).first(slice.size()), slice);
+      copy_out(meeting_.arena.piece(i, half).first(slice.size()), slice, data_.size());
     });
   }
 
@@ -41,7 +41,7 @@ class AllGather final : public Exchange {
   void share(std::span<const Bytes> by_rank) override {
     for_others([&](int i) {
       const auto offset = static_cast<std::size_t>(parts_[i].data() - data_.data());
-      copy(by_rank[i].subspan(offset, parts_[i].size()), parts_[i]);
+      copy_out(by_rank[i].subspan(offset, parts_[i].size()), parts_[i], data_.size());
     });
   }
 
@@ -73,13 +73,13 @@ class Broadcast final : public Exchange {
   void take(std::int64_t piece, int half) override {
     if (is_root()) return;
     const Bytes slice = slice_of(data_, piece, kPiece);
-    copy(meeting_.arena.piece(root_, half).first(slice.size()), slice);
+    copy_out(meeting_.arena.piece(root_, half).first(slice.size()), slice, data_.size());
   }
 
   std::span<const std::byte> sharable() const override { return data_; }
 
   void share(std::span<const Bytes> by_rank) override {
-    if (!is_root()) copy(by_rank[root_], data_);
+    if (!is_root()) copy_out(by_rank[root_], data_, data_.size());
   }
 
  private:
@@ -96,14 +96,13 @@ class AllToAll final : public Exchange {
  public:
   AllToAll(const Meeting& meeting, const Request& request)
       : meeting_(meeting),
+        staging_(meeting.arena),
         sends_(request.sends),
         recvs_(request.recvs),
         is_uniform_(request.description.operation == Operation::kAllToAll &&
                     request.description.count > 0) {
-    slice_ = Arena::kPieceBytes / static_cast<std::size_t>(size()) / kLine * kLine;
     if (is_uniform_) longest_ = sends_[0].size();
-    const auto own = static_cast<std::size_t>(meeting_.rank);
-    copy(sends_[own], recvs_[own]);
+    for (const Bytes part : recvs_) received_bytes_ += part.size();
   }
 
   bool hears_first() const override { return !is_uniform_; }
@@ -129,21 +128,24 @@ class AllToAll final : public Exchange {
     }
   }
 
-  std::int64_t num_pieces() const override { return num_slices(longest_, slice_); }
+  std::int64_t num_pieces() const override { return num_slices(longest_, staging_.slice()); }
 
   void stage(std::int64_t piece, int half) override {
     for (int i = 0; i < size(); ++i) {
       if (i != meeting_.rank) {
-        copy(slice_of(sends_[i], piece, slice_), place(meeting_.rank, half, i));
+        copy(slice_of(sends_[i], piece, staging_.slice()), staging_.place(meeting_.rank, half, i));
       }
     }
   }
 
   void take(std::int64_t piece, int half) override {
+    const auto own = static_cast<std::size_t>(meeting_.rank);
+    copy_out(slice_of(sends_[own], piece, staging_.slice()),
+             slice_of(recvs_[own], piece, staging_.slice()), received_bytes_);
     for (int step = 1; step < size(); ++step) {
       const int i = (meeting_.rank + step) % size();
-      const Bytes slice = slice_of(recvs_[i], piece, slice_);
-      copy(place(i, half, meeting_.rank).first(slice.size()), slice);
+      const Bytes slice = slice_of(recvs_[i], piece, staging_.slice());
+      copy_out(staging_.place(i, half, meeting_.rank).first(slice.size()), slice, received_bytes_);
     }
   }
 
@@ -157,22 +159,16 @@ class AllToAll final : public Exchange {
   }
 
   void share(std::span<const Bytes> by_rank) override {
-    for (int step = 1; step < size(); ++step) {
+    for (int step = 0; step < size(); ++step) {
       const int i = (meeting_.rank + step) % size();
       const std::size_t bytes = recvs_[i].size();
-      copy(by_rank[i].subspan(bytes * static_cast<std::size_t>(meeting_.rank), bytes), recvs_[i]);
+      copy_out(by_rank[i].subspan(bytes * static_cast<std::size_t>(meeting_.rank), bytes),
+               recvs_[i], received_bytes_);
     }
   }
 
  private:
-  static constexpr std::size_t kLine = 64;
-
   int size() const { return meeting_.size(); }
-
-  Bytes place(int of_rank, int half, int index) const {
-    return meeting_.arena.piece(of_rank, half)
-        .subspan(slice_ * static_cast<std::size_t>(index), slice_);
-  }
 
   Bytes cell(int from, int turn, int to) const {
     return meeting_.arena.payload(from, turn)
@@ -188,11 +184,12 @@ class AllToAll final : public Exchange {
   }
 
   Meeting meeting_;
+  SlicedStaging staging_;
   std::vector<std::span<const std::byte>> sends_;
   std::vector<Bytes> recvs_;
   bool is_uniform_;
   std::size_t longest_ = 0;
-  std::size_t slice_ = 0;
+  std::size_t received_bytes_ = 0;
 };
 
 }  // namespace

@@ -1,13 +1,13 @@
+// clang-format off
 // Reductions over staged or shared memory. The same bits, whichever way:
 //
-//     one-shot        all stage a piece, all combine all of it: least waiting (few ranks, few
-//     bytes) two-shot        all stage a piece, rank i combines part i for all, all take the other
-//     parts:
+//     one-shot        all stage a piece, all combine all of it: least waiting (few ranks, few bytes)
+//     two-shot        all stage a piece, rank i combines part i for all, all take the other parts:
 //                     less to read for each
 //     reduce_scatter  all stage a slice of each rank's part, each combines its own
-//     shared          nothing is staged: rank i combines part i of all buffers, where they are,
-//     into
+//     shared          nothing is staged: rank i combines part i of all buffers, where they are, into
 //                     all of them
+// clang-format on
 
 #include <algorithm>
 #include <array>
@@ -144,7 +144,8 @@ class TwoShot final : public AllReducing {
     if (!wants_all()) return;
     const Bytes slice = slice_of(data(), piece, kPiece);
     for (int i = 0; i < size(); ++i) {
-      if (i != rank()) copy(staged_part(i, half, slice.size(), i), part_of(slice, i));
+      if (i == rank()) continue;
+      copy_out(staged_part(i, half, slice.size(), i), part_of(slice, i), data().size());
     }
   }
 
@@ -156,26 +157,27 @@ class TwoShot final : public AllReducing {
 
 class ReduceScatter final : public Reducing {
  public:
-  ReduceScatter(const Meeting& meeting, const Request& request) : Reducing(meeting, request) {
+  ReduceScatter(const Meeting& meeting, const Request& request)
+      : Reducing(meeting, request), staging_(meeting.arena) {
     for (const Chunk& part : request.parts) parts_.push_back(request.data.part(part).bytes);
     for (const Bytes part : parts_) longest_ = std::max(longest_, part.size());
-    slice_ = Arena::kPieceBytes / static_cast<std::size_t>(size()) / kLine * kLine;
   }
 
-  std::int64_t num_pieces() const override { return num_slices(longest_, slice_); }
+  std::int64_t num_pieces() const override { return num_slices(longest_, staging_.slice()); }
 
   void stage(std::int64_t piece, int half) override {
     for (int i = 0; i < size(); ++i) {
-      if (i != rank()) copy(slice_of(parts_[i], piece, slice_), place(rank(), half, i));
+      if (i != rank())
+        copy(slice_of(parts_[i], piece, staging_.slice()), staging_.place(rank(), half, i));
     }
   }
 
   void take(std::int64_t piece, int half) override {
-    const Bytes own = slice_of(parts_[rank()], piece, slice_);
+    const Bytes own = slice_of(parts_[rank()], piece, staging_.slice());
     if (own.empty()) return;
     std::vector<const std::byte*> sources;
     for (int i = 0; i < size(); ++i) {
-      sources.push_back(i == rank() ? own.data() : place(i, half, rank()).data());
+      sources.push_back(i == rank() ? own.data() : staging_.place(i, half, rank()).data());
     }
     combine_into(std::array{own.data()}, sources, own.size());
   }
@@ -190,16 +192,9 @@ class ReduceScatter final : public Reducing {
   }
 
  private:
-  static constexpr std::size_t kLine = 64;
-
-  /// Where a rank stages what is for rank `index`.
-  Bytes place(int of_rank, int half, int index) const {
-    return half_of(of_rank, half).subspan(slice_ * static_cast<std::size_t>(index), slice_);
-  }
-
+  SlicedStaging staging_;
   std::vector<Bytes> parts_;
   std::size_t longest_ = 0;
-  std::size_t slice_ = 0;
 };
 
 }  // namespace

@@ -6,6 +6,9 @@
 #include <cstring>
 #include <span>
 
+#include "trireme/kernels/reduce/combine.h"
+#include "trireme/wire/collectives/host/arena.h"
+
 namespace trireme::collectives {
 
 using Bytes = std::span<std::byte>;
@@ -22,9 +25,37 @@ std::span<T> slice_of(std::span<T> bytes, std::int64_t index, std::size_t slice)
   return bytes.subspan(begin, std::min(slice, bytes.size() - begin));
 }
 
+/// Where ranks stage what they have for each other: of each half of the arena, a slice per rank.
+class SlicedStaging {
+ public:
+  explicit SlicedStaging(const Arena& arena) : arena_(arena) {
+    constexpr std::size_t kLine = 64;
+    slice_ = Arena::kPieceBytes / static_cast<std::size_t>(arena.num_ranks()) / kLine * kLine;
+  }
+
+  std::size_t slice() const { return slice_; }  ///< Bytes.
+
+  /// What rank `from` stages for rank `to`.
+  Bytes place(int from, int half, int to) const {
+    return arena_.piece(from, half).subspan(slice_ * static_cast<std::size_t>(to), slice_);
+  }
+
+ private:
+  Arena arena_;
+  std::size_t slice_;
+};
+
 /// to: at least as long.
 inline void copy(std::span<const std::byte> from, Bytes to) {
   if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
+}
+
+/// Of an operation from which this rank takes `total` bytes: past the caches where they would not
+/// hold them anyway, which spares the fetch of every line that is written.
+inline void copy_out(std::span<const std::byte> from, Bytes to, std::size_t total) {
+  constexpr std::size_t kBeyondCaches = std::size_t{4} << 20;
+  if (total < kBeyondCaches) return copy(from, to);
+  if (!from.empty()) kernels::copy_streaming(from.data(), to.data(), from.size());
 }
 
 }  // namespace trireme::collectives

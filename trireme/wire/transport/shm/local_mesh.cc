@@ -15,12 +15,15 @@
 #include "trireme/wire/transport/failure.h"
 #include "trireme/wire/transport/gate.h"
 #include "trireme/wire/transport/shm/local_socket.h"
+#include "trireme/wire/transport/watch.h"
 
 namespace trireme::transport::internal {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
+
+constexpr std::string_view kUnknownHost = "unknown";
 
 constexpr milliseconds kLook{50};  // how often the store is asked who is lost
 
@@ -30,21 +33,41 @@ struct Introduction {
   std::int64_t rank;
 };
 
-/// The same text in all processes that reach each other's abstract sockets, and in no others.
+/// As the system names it; empty where it does not.
+std::string namespace_of(const std::string& kind) {
+  std::array<char, 64> name{};
+  const std::string path = "/proc/thread-self/ns/" + kind;
+  return ::readlink(path.c_str(), name.data(), name.size() - 1) > 0 ? name.data() : "";
+}
+
+/// The same text in all processes that reach each other's abstract sockets and are let in there,
+/// which is for one user only, and in no others.
 std::string this_host() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  std::array<char, 64> space{};
-  const ssize_t count = ::readlink("/proc/thread-self/ns/net", space.data(), space.size() - 1);
-  if (boot.empty() || count <= 0) return "unknown";
-  return boot + "/" + space.data();
+  const std::string network = namespace_of("net");
+  const std::string users = namespace_of("user");
+  if (boot.empty() || network.empty() || users.empty()) return std::string(kUnknownHost);
+  return boot + "/" + network + "/" + users + "/" + std::to_string(::getuid());
 }
 
 }  // namespace
 
+std::vector<int> hosts_of(std::span<const std::string> publications) {
+  std::map<std::string, int> first;
+  std::vector<int> hosts;
+  for (const std::string& publication : publications) {
+    const auto rank = static_cast<int>(hosts.size());
+    const std::string host = publication.substr(0, publication.find(' '));
+    hosts.push_back(host == kUnknownHost ? rank : first.try_emplace(host, rank).first->second);
+  }
+  return hosts;
+}
+
 LocalMesh::LocalMesh(const LocalMeshOptions& options) : options_(options) {
   if (options_.shares_memory) listener_ = listen_locally();
-  publication_ = listener_.is_open() ? this_host() + " " + name_of(listener_) : "none ";
+  publication_ = listener_.is_open() ? this_host() + " " + name_of(listener_)
+                                     : std::string(kUnknownHost) + " ";
 }
 
 std::map<int, Descriptor> LocalMesh::connect(std::uint64_t world_id,
@@ -61,6 +84,7 @@ std::map<int, Descriptor> LocalMesh::connect(std::uint64_t world_id,
 
 void LocalMesh::find_others(std::span<const std::string> publications) {
   const std::string host = publication_.substr(0, publication_.find(' '));
+  if (host == kUnknownHost) return;
   for (std::size_t rank = 0; rank < publications.size(); ++rank) {
     const std::string& text = publications[rank];
     const std::size_t space = text.find(' ');
@@ -72,22 +96,21 @@ void LocalMesh::find_others(std::span<const std::string> publications) {
 }
 
 Descriptor LocalMesh::open_connection(int rank, const std::string& name) const {
-  constexpr int kTries = 3;  // a rank to which too many strangers have come closes a connection
-  for (int i = 0; i < kTries; ++i) {
-    Descriptor socket = try_connect_locally(name);
-    while (!socket.is_open()) {
-      check_in_time();
-      std::this_thread::sleep_for(milliseconds(1));
-      socket = try_connect_locally(name);
-    }
-    if (enter(socket, options_.store.token(), "memory",
-              "rank " + std::to_string(rank) + " of this host",
-              [this](const Descriptor& waiting) { wait_for_answer(waiting); })) {
-      return socket;
-    }
-  }
+  std::optional<Descriptor> socket =
+      enter_with_retries([&] { return connect_once(name); }, options_.store.token(), "memory",
+                         "rank " + std::to_string(rank) + " of this host",
+                         [this](const Descriptor& waiting) { wait_for_answer(waiting); });
+  if (socket) return std::move(*socket);
   check_in_time();  // the store may know more
   throw lost_rank(rank, "its connection closed");
+}
+
+Descriptor LocalMesh::connect_once(const std::string& name) const {
+  while (true) {
+    if (Descriptor socket = try_connect_locally(name); socket.is_open()) return socket;
+    check_in_time();
+    std::this_thread::sleep_for(milliseconds(1));
+  }
 }
 
 void LocalMesh::connect_to_rank(int rank, const std::string& name) {
@@ -144,12 +167,12 @@ void LocalMesh::wait_for_answer(const Descriptor& socket) const {
 void LocalMesh::check_in_time() const {
   options_.store.check();
   if (Clock::now() < options_.deadline) return;
-  std::string missing;
+  std::vector<int> missing;
   for (const auto& [rank, name] : names_) {
-    if (!sockets_.contains(rank)) missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
+    if (!sockets_.contains(rank)) missing.push_back(rank);
   }
-  Error late(ErrorKind::kTimeout,
-             "rank " + missing + " of this host has not opened its Unix socket in time");
+  Error late(ErrorKind::kTimeout, "no connection in time to the Unix socket of " +
+                                      ranks_text(missing) + " of this host");
   throw Error(late.add({.rank = options_.rank, .operation = "start"}));
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "trireme/base/descriptor.h"
 #include "trireme/wire/transport/store.h"
@@ -18,14 +19,18 @@ struct LocalMeshOptions {
   Logger logger{LogLevel::kWarning};
 };
 
+/// A number for each rank's host, the lowest rank on it, by what the ranks publish. Who shares no
+/// memory is on one of its own.
+std::vector<int> hosts_of(std::span<const std::string> publications);
+
 /// Finds the ranks of this host and connects to each of them: a rank to those below it. Every rank
 /// of the world takes part.
 ///
 ///     publication of a rank:  <host> <name of an abstract Unix socket>
 ///
-/// Two ranks are on one host where they say the same host, which holds the boot's id and the
-/// network namespace. Whoever connects must be of the same user, prove that it belongs to the job
-/// (gate.h) and know the world's id; others are turned away.
+/// Two ranks are on one host where they say the same host, which holds the boot's id, the network
+/// namespace and the user; `unknown` is no host. Whoever connects must be of the same user, prove
+/// that it belongs to the job (gate.h) and know the world's id; others are turned away.
 ///
 /// Threads  caller-synchronised.
 class LocalMesh {
@@ -49,6 +54,7 @@ class LocalMesh {
   void find_others(std::span<const std::string> publications);
   void connect_to_rank(int rank, const std::string& name);
   Descriptor open_connection(int rank, const std::string& name) const;
+  Descriptor connect_once(const std::string& name) const;
   void accept_others();
   void hear(Descriptor socket);
   void wait_for_answer(const Descriptor& socket) const;

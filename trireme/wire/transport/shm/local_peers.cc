@@ -22,17 +22,17 @@ struct Label {
   std::uint64_t bytes;
 };
 
-/// A message of one label and one descriptor, for sendmsg and recvmsg.
-class Envelope {
+/// Memory on its way, one label and one descriptor, for sendmsg and recvmsg.
+class ParcelMessage {
  public:
-  Envelope() {
+  ParcelMessage() {
     message_.msg_iov = &part_;
     message_.msg_iovlen = 1;
     message_.msg_control = control_.data();
     message_.msg_controllen = control_.size();
   }
-  Envelope(const Envelope&) = delete;
-  Envelope& operator=(const Envelope&) = delete;
+  ParcelMessage(const ParcelMessage&) = delete;
+  ParcelMessage& operator=(const ParcelMessage&) = delete;
 
   Label& label() { return label_; }
   msghdr& message() { return message_; }
@@ -70,11 +70,11 @@ Error lost_local(int peer) { return lost_rank(peer, "its connection closed"); }
 
 void LocalPeers::give(int peer, Tag tag, const SharedMemory& memory) {
   const Descriptor& socket = sockets_.at(peer);
-  Envelope envelope;
-  envelope.label() = {tag, memory.bytes().size()};
-  envelope.attach(memory.file());
+  ParcelMessage parcel;
+  parcel.label() = {tag, memory.bytes().size()};
+  parcel.attach(memory.file());
   const Deadline deadline = Clock::now() + std::chrono::seconds(5);
-  while (::sendmsg(socket.number(), &envelope.message(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+  while (::sendmsg(socket.number(), &parcel.message(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
     const int code = errno;
     if (is_end_of_connection(code)) throw lost_local(peer);
     if (code != EAGAIN && code != EINTR) throw_system_error("hand over shared memory", code);
@@ -104,18 +104,24 @@ void LocalPeers::read_parcels(int peer) {
   const std::lock_guard lock(mutex_);
   const Descriptor& socket = sockets_.at(peer);
   while (true) {
-    Envelope envelope;
+    ParcelMessage parcel;
     const ssize_t count =
-        ::recvmsg(socket.number(), &envelope.message(), MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        ::recvmsg(socket.number(), &parcel.message(), MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (count == 0 || (count < 0 && is_end_of_connection(errno))) throw lost_local(peer);
     if (count < 0) throw_system_error("receive shared memory", errno);
-    Descriptor file = envelope.take_attached();
+    Descriptor file = parcel.take_attached();
+    if (!file.is_open() && (parcel.message().msg_flags & MSG_CTRUNC) != 0) {
+      Error full(ErrorKind::kResourceExhausted, "no descriptor is left for shared memory of rank " +
+                                                    std::to_string(peer) +
+                                                    "; raise the limit (ulimit -n)");
+      throw Error(full.add({.peer = peer}));
+    }
     if (count != sizeof(Label) || !file.is_open()) {
       throw Error(ErrorKind::kCorruptData,
                   "rank " + std::to_string(peer) + " sent no shared memory where it should have");
     }
-    arrived_[{peer, envelope.label().tag}].push_back({std::move(file), envelope.label().bytes});
+    arrived_[{peer, parcel.label().tag}].push_back({std::move(file), parcel.label().bytes});
   }
 }
 

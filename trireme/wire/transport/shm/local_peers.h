@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "trireme/wire/transport/shm/shared_memory.h"
 
@@ -25,10 +26,15 @@ class LocalPeers {
   LocalPeers() = default;
 
   /// sockets   by world rank, connected.
-  explicit LocalPeers(std::map<int, Descriptor> sockets) : sockets_(std::move(sockets)) {}
+  /// hosts     of all ranks, by rank: a number per host. Empty: each rank is on one of its own.
+  explicit LocalPeers(std::map<int, Descriptor> sockets, std::vector<int> hosts = {})
+      : sockets_(std::move(sockets)), hosts_(std::move(hosts)) {}
 
   bool contains(int rank) const { return sockets_.contains(rank); }
   int count() const { return static_cast<int>(sockets_.size()); }
+
+  /// The number of any rank's host: the same for ranks that share memory, and on all ranks.
+  int host_of(int rank) const { return hosts_.empty() ? rank : hosts_.at(rank); }
 
   /// Hands memory to a peer, which both have from then on. Does not wait for it.
   ///
@@ -37,7 +43,9 @@ class LocalPeers {
 
   /// The next memory of that tag from the peer; nothing where none has come within `time`.
   ///
-  /// Errors   kPeerLost where it has ended, kCorruptData, and those of SharedMemory::open.
+  /// Errors   kPeerLost where it has ended; kResourceExhausted where this process has no descriptor
+  ///          left: what was handed over is lost then; kCorruptData, and those of
+  ///          SharedMemory::open.
   std::optional<SharedMemory> take(int peer, Tag tag, std::chrono::milliseconds time);
 
  private:
@@ -51,6 +59,7 @@ class LocalPeers {
   std::optional<Parcel> find(const Stream& stream);
 
   std::map<int, Descriptor> sockets_;  ///< Constant.
+  std::vector<int> hosts_;             ///< Constant.
   std::mutex mutex_;
   std::map<Stream, std::deque<Parcel>> arrived_;
 };

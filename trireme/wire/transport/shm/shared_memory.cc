@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -17,17 +18,30 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 std::string what(std::size_t bytes) { return std::to_string(bytes) + " bytes of shared memory"; }
 
+/// Asks for all pages: where there are too few, the error, which errno has, comes now.
+///
+/// Many kernels undo the work of a call at a signal, so that one for all of it might never get
+/// through under a profiler's timer: pieces of a fraction of a millisecond each.
+bool allocate(const Descriptor& file, off_t size) {
+  constexpr off_t kPiece = off_t{2} << 20;
+  for (off_t begin = 0; begin < size; begin += kPiece) {
+    const off_t piece = std::min(kPiece, size - begin);
+    while (::fallocate(file.number(), 0, begin, piece) != 0) {
+      if (errno != EINTR) return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 SharedMemory SharedMemory::create(const std::string& name, std::size_t bytes) {
   Descriptor file(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!file.is_open()) throw_system_error("make " + what(bytes), errno);
   const auto size = static_cast<off_t>(bytes);
-  // Asks for all pages: where there are too few, the error comes now.
-  if (::ftruncate(file.number(), size) != 0 || ::fallocate(file.number(), 0, 0, size) != 0 ||
-      ::fcntl(file.number(), F_ADD_SEALS, kSeals) != 0) {
-    throw_system_error("make " + what(bytes), errno);
-  }
+  const bool is_made = ::ftruncate(file.number(), size) == 0 && allocate(file, size) &&
+                       ::fcntl(file.number(), F_ADD_SEALS, kSeals) == 0;
+  if (!is_made) throw_system_error("make " + what(bytes), errno);
   return {std::move(file), bytes};
 }
 

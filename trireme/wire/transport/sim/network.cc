@@ -43,6 +43,14 @@ std::map<int, Descriptor> SimNetwork::take_local_sockets(int rank) {
   return std::move(local_sockets_.at(rank));
 }
 
+std::vector<int> SimNetwork::hosts() const {
+  std::vector<int> hosts;
+  for (int rank = 0; rank < num_ranks_; ++rank) {
+    hosts.push_back(rank - rank % options_.ranks_per_host);
+  }
+  return hosts;
+}
+
 WorkPtr SimNetwork::send(const Route& route, std::span<const std::byte> data,
                          const Envelope& envelope) {
   auto work = std::make_shared<PendingWork>(failure_);

@@ -41,6 +41,7 @@ class SimNetwork {
 
   /// Of a rank, once; none where memory is not shared.
   std::map<int, Descriptor> take_local_sockets(int rank);
+  std::vector<int> hosts() const;
 
   /// Ends the world for all; returns when all works have ended.
   void fail(const Error& error);

@@ -14,7 +14,7 @@ class SimEndpoint final : public Endpoint, private Notes {
   SimEndpoint(std::shared_ptr<internal::SimNetwork> network, int rank)
       : network_(std::move(network)),
         rank_(rank),
-        local_peers_(network_->take_local_sockets(rank)) {}
+        local_peers_(network_->take_local_sockets(rank), network_->hosts()) {}
   ~SimEndpoint() override { network_->close(rank_); }
 
   int rank() const override { return rank_; }

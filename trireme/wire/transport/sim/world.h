@@ -17,6 +17,7 @@ struct SimOptions {
   std::uint64_t seed = 0;                  ///< Of the delays.
   std::chrono::microseconds max_delay{0};  ///< Each message takes a random time up to this.
   bool shares_memory = false;              ///< The ranks, which are of one process.
+  int ranks_per_host = 1;                  ///< As LocalPeers numbers hosts.
 };
 
 /// A world inside one process: the ranks are threads of a test. Messages are copied by a thread of

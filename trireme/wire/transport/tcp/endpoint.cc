@@ -14,22 +14,26 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kAbandonedAfter{1000};
 constexpr milliseconds kFailedPatience{1000};  // for the others to learn the cause of a failure
+constexpr std::uint64_t kCarrierId = std::uint64_t{1} << 32;  // no rank
 
 Error closed_error() { return Error(ErrorKind::kCancelled, "the endpoint was closed"); }
 
 }  // namespace
 
-TcpEndpoint::TcpEndpoint(int rank, std::vector<Descriptor> sockets,
-                         std::map<int, Descriptor> local_sockets, OnAbandon on_abandon)
+TcpEndpoint::TcpEndpoint(int rank, Links links, OnAbandon on_abandon)
     : rank_(rank),
-      world_size_(static_cast<int>(sockets.size())),
+      world_size_(static_cast<int>(links.sockets.size())),
       failure_(std::make_shared<Failure>()),
-      local_peers_(std::move(local_sockets)),
+      local_peers_(std::move(links.local_sockets), std::move(links.hosts)),
+      carrier_(std::move(links.carrier)),
       on_abandon_(std::move(on_abandon)) {
+  if (carrier_ && carrier_->descriptor().is_open()) {
+    poller_.add(carrier_->descriptor(), kCarrierId);
+  }
   for (int peer = 0; peer < world_size_; ++peer) {
     if (peer == rank_) continue;
-    poller_.add(sockets[peer], static_cast<std::uint64_t>(peer));
-    peers_.try_emplace(peer, peer, std::move(sockets[peer]), board_);
+    poller_.add(links.sockets[peer], static_cast<std::uint64_t>(peer));
+    peers_.try_emplace(peer, peer, std::move(links.sockets[peer]), board_, carrier_.get());
   }
   thread_.emplace("tcp rank " + std::to_string(rank_), [this] { serve(); });
 }
@@ -101,6 +105,7 @@ TcpEndpoint::~TcpEndpoint() {
 void TcpEndpoint::serve() {
   while (!has_ended()) {
     for (const Poller::Event& event : poller_.wait(next_deadline())) serve_peer(event);
+    progress_carrier();
     write_to_peers();
     report_if_abandoned();
   }
@@ -108,11 +113,16 @@ void TcpEndpoint::serve() {
 }
 
 void TcpEndpoint::serve_peer(const Poller::Event& event) {
+  if (event.id == kCarrierId) return;
   Peer& peer = peers_.at(static_cast<int>(event.id));
   attempt([&] {
     if (event.is_readable) peer.read();
     if (event.is_writable) peer.write();
   });
+}
+
+void TcpEndpoint::progress_carrier() {
+  if (carrier_ && !over_) attempt([&] { carrier_->progress(); });
 }
 
 void TcpEndpoint::write_to_peers() {
@@ -164,9 +174,15 @@ void TcpEndpoint::abandon_works(const Error& error) {
   std::vector<PendingWorkPtr> works;
   // The others are written to before the works end: then the owner may end the process.
   for (auto& [rank, peer] : peers_) peer.abandon(poison, works);
+  if (carrier_) abandon_carrier(works);
   for (auto& [tag, stream] : to_self_) take_works(stream, works);
   to_self_.clear();
   for (const PendingWorkPtr& work : works) work->fail(error);
+}
+
+void TcpEndpoint::abandon_carrier(std::vector<PendingWorkPtr>& works) {
+  if (carrier_->descriptor().is_open()) poller_.remove(carrier_->descriptor());
+  carrier_->abandon(works);
 }
 
 void TcpEndpoint::report_if_abandoned() {
@@ -221,8 +237,9 @@ Deadline TcpEndpoint::ending_deadline() const {
   return std::min(deadline, std::max(ending_->start, *failed_at_) + kFailedPatience);
 }
 
-Deadline TcpEndpoint::next_deadline() const {
+Deadline TcpEndpoint::next_deadline() {
   Deadline next = Clock::now() + std::chrono::hours(1);
+  if (carrier_ && !over_) next = std::min(next, carrier_->next_progress());
   if (ending_) next = std::min(next, ending_deadline());
   if (failed_at_ && on_abandon_) next = std::min(next, *failed_at_ + kAbandonedAfter);
   return next;

@@ -12,6 +12,14 @@
 
 namespace trireme::transport::internal {
 
+/// What links a rank to the others.
+struct Links {
+  std::vector<Descriptor> sockets;             ///< By rank; the own one is not used.
+  std::map<int, Descriptor> local_sockets;     ///< To ranks of this host, for memory.
+  std::vector<int> hosts = {};                 ///< As LocalPeers has them.
+  std::unique_ptr<Carrier> carrier = nullptr;  ///< Of large payloads; none: the sockets are.
+};
+
 /// Endpoint over one connection to each other rank, all served by one thread.
 ///
 /// Public functions post to that thread; the rest is confined to it.
@@ -19,9 +27,7 @@ class TcpEndpoint final : public Endpoint, private Notes {
  public:
   using OnAbandon = std::function<void(const Error&)>;
 
-  /// sockets   by rank; the own one is not used.
-  TcpEndpoint(int rank, std::vector<Descriptor> sockets, std::map<int, Descriptor> local_sockets,
-              OnAbandon on_abandon);
+  TcpEndpoint(int rank, Links links, OnAbandon on_abandon);
 
   /// Without shutdown before, the other ranks lose this one.
   ~TcpEndpoint() override;
@@ -54,6 +60,7 @@ class TcpEndpoint final : public Endpoint, private Notes {
   // The progress thread.
   void serve();
   void serve_peer(const Poller::Event& event);
+  void progress_carrier();
   void write_to_peers();
   void update_interest(int rank, Peer& peer);
   void send_to_self(Tag tag);
@@ -63,11 +70,12 @@ class TcpEndpoint final : public Endpoint, private Notes {
   void attempt(const std::function<void()>& step);
   void fail(const Error& error);
   void abandon_works(const Error& error);
+  void abandon_carrier(std::vector<PendingWorkPtr>& works);
   void report_if_abandoned();
   bool has_ended();
   void close();
   Deadline ending_deadline() const;
-  Deadline next_deadline() const;
+  Deadline next_deadline();
 
   const int rank_;
   const int world_size_;
@@ -75,6 +83,7 @@ class TcpEndpoint final : public Endpoint, private Notes {
   LocalPeers local_peers_;
   NoteBoard board_;
   Poller poller_;
+  const std::unique_ptr<Carrier> carrier_;  ///< May be null.
   std::map<int, Peer> peers_;
   std::map<Tag, Stream> to_self_;
   OnAbandon on_abandon_;       ///< Until called, or not needed any more.

@@ -13,7 +13,8 @@ constexpr std::uint32_t kMagic = 0x4d'45'52'54;  // `TREM`
 constexpr std::uint16_t kVersion = 3;
 
 bool may_have_envelope(const Frame& frame) {
-  return frame.kind == FrameKind::kNote || (frame.kind == FrameKind::kData && frame.offset == 0);
+  return frame.kind == FrameKind::kNote || frame.kind == FrameKind::kOffer ||
+         (frame.kind == FrameKind::kData && frame.offset == 0);
 }
 
 bool is_consistent(const Frame& frame) {
@@ -25,6 +26,11 @@ bool is_consistent(const Frame& frame) {
       return frame.payload_bytes == 0 && frame.message_bytes == 0 && frame.offset == 0;
     case FrameKind::kPoison:
       return frame.payload_bytes <= kMaxPoison && frame.message_bytes == 0 && frame.offset == 0;
+    case FrameKind::kOffer:
+      return frame.payload_bytes == 0 && frame.message_bytes > 0 &&
+             frame.message_bytes <= kMaxMessage && frame.offset == 0;
+    case FrameKind::kAccept:
+      return frame.payload_bytes == 0 && frame.message_bytes == 0;
     case FrameKind::kData:
       return frame.payload_bytes <= kMaxSegment && frame.message_bytes <= kMaxMessage &&
              frame.offset <= frame.message_bytes &&

@@ -15,6 +15,8 @@ enum class FrameKind : std::uint16_t {
   kPoison,      ///< The world has failed; payload = the error (error_form.h).
   kGoodbye,     ///< Orderly end: nothing but poison follows.
   kNote,        ///< The envelope is all there is to say (notes.h).
+  kOffer,       ///< A message, sent against a credit, whose payload the carrier will bring.
+  kAccept,      ///< The receiver has memory for the oldest offer.
 };
 
 /// What precedes a payload on a connection.
@@ -26,9 +28,10 @@ struct Frame {
   Tag tag = 0;
   std::uint64_t sequence = 0;       ///< Frames of the connection before this one.
   std::uint64_t payload_bytes = 0;  ///< That follow the header.
-  std::uint64_t message_bytes = 0;  ///< Data: size of the whole message.
-  std::uint64_t offset = 0;         ///< Data: where in the message the payload belongs.
-  Envelope envelope{};              ///< Of a note, and of a message's first segment; else zeros.
+  std::uint64_t message_bytes = 0;  ///< Data, offer: size of the whole message.
+  /// Data: where in the message the payload belongs. Accept: the key for the carrier.
+  std::uint64_t offset = 0;
+  Envelope envelope{};  ///< Of a note, an offer, and of a message's first segment; else zeros.
 
   bool operator==(const Frame&) const = default;
 };

@@ -16,7 +16,18 @@ void FrameWriter::queue_control(const Frame& frame, std::vector<std::byte> paylo
 }
 
 void FrameWriter::queue_message(Tag tag, PostedSend send) {
-  messages_.push_back({tag, std::move(send), 0});
+  messages_.push_back({tag, std::move(send), 0, false});
+}
+
+void FrameWriter::queue_offer(Tag tag, PostedSend send) {
+  messages_.push_back({tag, std::move(send), 0, true});
+}
+
+std::optional<PostedSend> FrameWriter::take_offered() {
+  if (offered_.empty()) return std::nullopt;
+  PostedSend send = std::move(offered_.front());
+  offered_.pop_front();
+  return send;
 }
 
 void FrameWriter::write(const Descriptor& socket) {
@@ -50,6 +61,20 @@ bool FrameWriter::start_next() {
   }
   if (messages_.empty()) return false;
   Message& message = messages_.front();
+  message.is_offer ? start_offer(message) : start_segment(message);
+  return true;
+}
+
+void FrameWriter::start_offer(const Message& message) {
+  ends_message_ = true;
+  start({.kind = FrameKind::kOffer,
+         .tag = message.tag,
+         .message_bytes = message.send.data.size(),
+         .envelope = message.send.envelope},
+        {});
+}
+
+void FrameWriter::start_segment(Message& message) {
   const std::span<const std::byte> rest = message.send.data.subspan(message.offset);
   const std::span<const std::byte> segment = rest.first(std::min(rest.size(), kMaxSegment));
   ends_message_ = segment.size() == rest.size();
@@ -60,7 +85,6 @@ bool FrameWriter::start_next() {
          .envelope = message.offset == 0 ? message.send.envelope : Envelope{}},
         segment);
   message.offset += segment.size();
-  return true;
 }
 
 void FrameWriter::start(Frame frame, std::span<const std::byte> payload) {
@@ -75,14 +99,20 @@ void FrameWriter::start(Frame frame, std::span<const std::byte> payload) {
 void FrameWriter::finish_current() {
   has_current_ = false;
   if (!std::exchange(ends_message_, false)) return;
-  const PendingWorkPtr work = std::move(messages_.front().send.work);
+  Message message = std::move(messages_.front());
   messages_.pop_front();
-  work->complete();
+  if (message.is_offer) {
+    offered_.push_back(std::move(message.send));
+  } else {
+    message.send.work->complete();
+  }
 }
 
 void FrameWriter::abandon(std::vector<PendingWorkPtr>& works) {
   for (Message& message : messages_) works.push_back(std::move(message.send.work));
+  for (PostedSend& send : offered_) works.push_back(std::move(send.work));
   messages_.clear();
+  offered_.clear();
   ends_message_ = false;
   if (has_current_ && payload_.data() != owned_.data()) {
     owned_.assign(payload_.begin(), payload_.end());

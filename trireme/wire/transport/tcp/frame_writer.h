@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "trireme/wire/transport/posted.h"
@@ -11,20 +12,25 @@
 namespace trireme::transport::internal {
 
 /// What leaves through one connection: control frames first, then messages one after another, in
-/// segments. A send's work is completed when its last byte is written.
+/// segments, or as an offer. A send's work is completed when its last byte is written; one that is
+/// offered stays until it is taken.
 ///
 /// Threads  confined to the progress thread.
 class FrameWriter {
  public:
   void queue_control(const Frame& frame, std::vector<std::byte> payload = {});
   void queue_message(Tag tag, PostedSend send);
+  void queue_offer(Tag tag, PostedSend send);
+
+  /// The oldest send whose offer is written; nothing where there is none.
+  std::optional<PostedSend> take_offered();
 
   /// Writes until all is written, the socket is full, or it is the turn of others. A broken
   /// connection swallows everything: its reader will find the reason.
   void write(const Descriptor& socket);
 
   bool is_idle() const { return !has_current_ && controls_.empty() && messages_.empty(); }
-  bool has_messages() const { return !messages_.empty(); }
+  bool has_messages() const { return !messages_.empty() || !offered_.empty(); }
 
   /// Lets go of all memory that is lent; `works` gets the works. A frame that is half written will
   /// be finished from a copy.
@@ -39,14 +45,18 @@ class FrameWriter {
     Tag tag;
     PostedSend send;
     std::size_t offset;
+    bool is_offer;
   };
 
   bool start_next();
+  void start_offer(const Message& message);
+  void start_segment(Message& message);
   void start(Frame frame, std::span<const std::byte> payload);
   void finish_current();
 
   std::deque<Control> controls_;
   std::deque<Message> messages_;
+  std::deque<PostedSend> offered_;
   std::uint64_t sequence_ = 0;
 
   // The frame that is being written.

@@ -10,6 +10,7 @@
 #include "trireme/wire/transport/error_form.h"
 #include "trireme/wire/transport/interfaces.h"
 #include "trireme/wire/transport/tcp/frame_writer.h"
+#include "trireme/wire/transport/watch.h"
 
 namespace trireme::transport::internal {
 namespace {
@@ -26,7 +27,7 @@ std::uint64_t random_id() {
 
 }  // namespace
 
-Mesh::Mesh(const TcpOptions& options)
+Mesh::Mesh(const TcpOptions& options, std::string fabric)
     : options_(options),
       deadline_(Clock::now() + options.deadline),
       local_mesh_({.store = options.store,
@@ -34,6 +35,7 @@ Mesh::Mesh(const TcpOptions& options)
                    .deadline = deadline_,
                    .shares_memory = options.shares_memory,
                    .logger = options.logger}),
+      fabric_(std::move(fabric)),
       sockets_(options.world_size) {}
 
 void Mesh::connect() {
@@ -67,7 +69,8 @@ void Mesh::publish() {
   listener_ = listen_on({host.empty() ? options_.store.local_host() : host, 0});
   const std::string rank = std::to_string(options_.rank);
   std::vector<std::pair<std::string, std::string>> entries = {
-      {key("address/" + rank), to_text(local_address(listener_))},
+      {key("address/" + rank),
+       to_text(local_address(listener_)) + (fabric_.empty() ? "" : " " + fabric_)},
       {key("host/" + rank), local_mesh_.publication()}};
   if (options_.rank == 0) entries.emplace_back(key("id"), std::to_string(random_id()));
   options_.store.set_many(entries);
@@ -83,17 +86,51 @@ void Mesh::meet() {
   try {
     const std::vector<std::string> values = options_.store.get_many(keys, time_left());
     world_id_ = std::stoull(values.front());
-    for (int rank = 0; rank < size; ++rank) addresses_.push_back(parse_address(values[1 + rank]));
+    for (int rank = 0; rank < size; ++rank) take_address(values[1 + rank]);
     hosts_.assign(values.begin() + 1 + size, values.end());
-    return check_reachable();
+    check_same_fabric();
+    check_reachable();
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kTimeout) throw;
+    options_.store.check();  // it may be the error of another rank
+    const std::vector<int> late = not_published();
+    if (late.empty()) throw;
+    fail_late(late);
   }
-  std::vector<int> late;
-  for (int rank = 0; rank < size; ++rank) {
-    if (!options_.store.missing(std::span(keys).subspan(1 + rank, 1)).empty()) late.push_back(rank);
+}
+
+std::vector<int> Mesh::not_published() const {
+  std::vector<std::string> keys;
+  for (int rank = 0; rank < options_.world_size; ++rank) {
+    keys.push_back(key("address/" + std::to_string(rank)));
   }
-  fail_late(late);
+  const std::vector<std::string> absent = options_.store.missing(keys);
+  std::vector<int> ranks;
+  for (int rank = 0; rank < options_.world_size; ++rank) {
+    if (std::find(absent.begin(), absent.end(), keys[rank]) != absent.end()) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+void Mesh::take_address(const std::string& published) {
+  const std::size_t end = std::min(published.find(' '), published.size());
+  addresses_.push_back(parse_address(published.substr(0, end)));
+  const std::string fabric = end == published.size() ? "tcp " : published.substr(end + 1);
+  const std::size_t split = std::min(fabric.find(' '), fabric.size() - 1);
+  fabrics_.push_back(fabric.substr(0, split));
+  fabric_addresses_.push_back(fabric.substr(split + 1));
+}
+
+/// All ranks find the same, since all see the same.
+void Mesh::check_same_fabric() const {
+  for (int rank = 1; rank < options_.world_size; ++rank) {
+    if (fabrics_[rank] == fabrics_[0]) continue;
+    Error error(ErrorKind::kInvalidArgument,
+                "rank 0 moves messages by " + fabrics_[0] + ", rank " + std::to_string(rank) +
+                    " by " + fabrics_[rank] +
+                    "; set TRIREME_TRANSPORT and TRIREME_OFI_PROVIDER to the same on all ranks");
+    throw Error(error.add({.rank = options_.rank, .operation = "start"}));
+  }
 }
 
 /// A loopback address is of use only where all ranks have one.
@@ -136,15 +173,12 @@ void Mesh::connect_to_rank(int peer) {
 
 /// A connection on which both sides have proved that they belong to the job.
 Descriptor Mesh::open_connection(int peer) {
-  constexpr int kTries = 3;  // a rank to which too many strangers have come closes a connection
-  for (int i = 0; i < kTries; ++i) {
-    Descriptor socket = connect_once(peer);
-    if (enter(socket, options_.store.token(), "rank", "rank " + std::to_string(peer),
-              [this](const Descriptor& waiting) { wait_for_answer(waiting); })) {
-      return socket;
-    }
-  }
-  fail_lost(peer);
+  std::optional<Descriptor> socket =
+      enter_with_retries([&] { return connect_once(peer); }, options_.store.token(), "rank",
+                         "rank " + std::to_string(peer),
+                         [this](const Descriptor& waiting) { wait_for_answer(waiting); });
+  if (!socket) fail_lost(peer);
+  return std::move(*socket);
 }
 
 void Mesh::wait_for_answer(const Descriptor& socket) {
@@ -267,9 +301,7 @@ void Mesh::check_in_time() {
 }
 
 void Mesh::fail_late(const std::vector<int>& ranks) const {
-  std::string text;
-  for (const int rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
-  Error late(ErrorKind::kTimeout, "not connected to rank " + text + " within " +
+  Error late(ErrorKind::kTimeout, "not connected to " + ranks_text(ranks) + " within " +
                                       std::to_string(options_.deadline.count()) +
                                       " ms; were all ranks started?");
   throw Error(late.add({.rank = options_.rank, .operation = "start"}));

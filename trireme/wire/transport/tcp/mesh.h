@@ -19,6 +19,7 @@ namespace trireme::transport::internal {
 ///
 ///     store:  world/id = random, from rank 0     world/size = what the first said
 ///             world/address/0 = 127.0.0.1:4001   world/host/0 = see local_mesh.h      ...
+///             world/address/0 = 127.0.0.1:4001 efa <bytes>     with a fabric beside tcp
 ///
 /// A rank publishes its part in one request and gets all in one. Every connection proves that it
 /// belongs to the job (gate.h) before it says which rank it is.
@@ -28,13 +29,19 @@ namespace trireme::transport::internal {
 /// Threads  caller-synchronised.
 class Mesh {
  public:
-  explicit Mesh(const TcpOptions& options);
+  /// fabric   `<provider> <address in it>` of this rank; empty: tcp only.
+  explicit Mesh(const TcpOptions& options, std::string fabric = "");
 
   void connect();
 
   /// After `connect`: the connections by rank, and those to ranks of this host for memory.
   std::vector<Descriptor> take_sockets() { return std::move(sockets_); }
   std::map<int, Descriptor> take_local_sockets() { return std::move(local_sockets_); }
+
+  /// Of all ranks, as local_mesh.h numbers them.
+  std::vector<int> hosts() const { return hosts_of(hosts_); }
+  /// After `connect`: addresses in the fabric, by rank, all of one provider; empty for tcp.
+  std::vector<std::string> take_fabric_addresses() { return std::move(fabric_addresses_); }
 
  private:
   /// A connection of the job that has not said which rank it is.
@@ -49,6 +56,9 @@ class Mesh {
   void agree_on_size();
   void publish();
   void meet();
+  std::vector<int> not_published() const;
+  void take_address(const std::string& published);
+  void check_same_fabric() const;
   void check_reachable() const;
   void connect_to_rank(int peer);
   Descriptor open_connection(int peer);
@@ -76,6 +86,9 @@ class Mesh {
   LocalMesh local_mesh_;
   std::vector<Address> addresses_;  ///< By rank.
   std::vector<std::string> hosts_;  ///< By rank, as local_mesh.h has them.
+  const std::string fabric_;
+  std::vector<std::string> fabrics_;           ///< By rank: the providers, `tcp` for none.
+  std::vector<std::string> fabric_addresses_;  ///< By rank.
   std::map<std::uint64_t, Newcomer> newcomers_;
   std::uint64_t last_id_ = 0;
   std::vector<Descriptor> sockets_;

@@ -35,8 +35,13 @@ void Peer::take_credit(Tag tag) {
     ++stream.num_credits;
     return;
   }
-  writer_.queue_message(tag, std::move(stream.sends.front()));
+  PostedSend send = std::move(stream.sends.front());
   stream.sends.pop_front();
+  if (carrier_ != nullptr && carrier_->takes(send.data.size())) {
+    writer_.queue_offer(tag, std::move(send));
+  } else {
+    writer_.queue_message(tag, std::move(send));
+  }
   if (stream.is_empty()) streams_.erase(found);
 }
 
@@ -53,7 +58,7 @@ void Peer::read() {
     throw Error(named.add({.peer = rank_}));
   }
   close();
-  if (!has_said_goodbye_) throw lost_rank(rank_, "its connection closed");
+  if (!has_said_goodbye_ || has_work()) throw lost_rank(rank_, "its connection closed");
 }
 
 void Peer::write() {
@@ -82,6 +87,12 @@ void Peer::end_frame(const Frame& frame) {
     case FrameKind::kData:
       if (!is_abandoned_) end_data(frame);
       return;
+    case FrameKind::kOffer:
+      if (!is_abandoned_) take_offer(frame);
+      return;
+    case FrameKind::kAccept:
+      if (!is_abandoned_) send_accepted(frame.offset);
+      return;
     case FrameKind::kNote:
       return notes_.put(rank_, frame.tag, frame.envelope);
     case FrameKind::kPoison: {
@@ -91,13 +102,14 @@ void Peer::end_frame(const Frame& frame) {
     }
     case FrameKind::kGoodbye:
       has_said_goodbye_ = true;
-      if (has_work()) throw lost_rank(rank_, "it said goodbye with messages under way");
+      // It has ended its part of what the carrier has under way, and waits for this rank.
+      if (has_unmatched()) throw lost_rank(rank_, "it said goodbye with messages under way");
       return;
   }
 }
 
 std::span<std::byte> Peer::begin_data(const Frame& frame) {
-  if (frame.offset == 0) begin_message(frame);
+  if (frame.offset == 0) incoming_ = match(frame);
   if (!incoming_ || incoming_->tag != frame.tag || incoming_->num_received != frame.offset ||
       incoming_->memory.size() != frame.message_bytes) {
     refuse("a segment of a message that is not under way");
@@ -105,22 +117,37 @@ std::span<std::byte> Peer::begin_data(const Frame& frame) {
   return incoming_->memory.subspan(frame.offset, frame.payload_bytes);
 }
 
-void Peer::begin_message(const Frame& frame) {
+/// Takes the oldest recv for the message that `frame` begins, and memory from it.
+Peer::Incoming Peer::match(const Frame& frame) {
   const auto found = streams_.find(frame.tag);
   if (incoming_ || found == streams_.end() || found->second.recvs.empty()) {
     refuse("a message that nobody asked for");
   }
   Stream& stream = found->second;
+  Incoming incoming{.tag = frame.tag, .memory = {}, .work = nullptr, .num_received = 0};
   try {
-    const std::span<std::byte> memory =
-        place_message(stream.recvs.front(), frame.message_bytes, frame.envelope);
-    incoming_ = {frame.tag, memory, std::move(stream.recvs.front().work), 0};
+    incoming.memory = place_message(stream.recvs.front(), frame.message_bytes, frame.envelope);
   } catch (Error& error) {
     error.add({.peer = rank_});
     throw;
   }
+  incoming.work = std::move(stream.recvs.front().work);
   stream.recvs.pop_front();
   if (stream.is_empty()) streams_.erase(found);
+  return incoming;
+}
+
+void Peer::take_offer(const Frame& frame) {
+  if (carrier_ == nullptr) refuse("an offer, and there is no carrier for its payload");
+  Incoming incoming = match(frame);
+  const std::uint64_t key = carrier_->receive(rank_, incoming.memory, std::move(incoming.work));
+  writer_.queue_control({.kind = FrameKind::kAccept, .offset = key});
+}
+
+void Peer::send_accepted(std::uint64_t key) {
+  std::optional<PostedSend> send = writer_.take_offered();
+  if (!send) refuse("an accept of what was not offered");
+  carrier_->send(rank_, key, send->data, std::move(send->work));
 }
 
 void Peer::end_data(const Frame& frame) {
@@ -150,6 +177,11 @@ void Peer::abandon(const std::vector<std::byte>& poison, std::vector<PendingWork
 }
 
 bool Peer::has_work() const {
+  return has_unmatched() || (carrier_ != nullptr && carrier_->has_work(rank_));
+}
+
+/// Messages of which the peer has not done its part.
+bool Peer::has_unmatched() const {
   const bool is_posted = std::any_of(streams_.begin(), streams_.end(), [](const auto& entry) {
     return !entry.second.sends.empty() || !entry.second.recvs.empty();
   });

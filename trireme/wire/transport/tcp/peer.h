@@ -6,6 +6,7 @@
 
 #include "trireme/wire/transport/poller.h"
 #include "trireme/wire/transport/posted.h"
+#include "trireme/wire/transport/tcp/carrier.h"
 #include "trireme/wire/transport/tcp/frame_reader.h"
 #include "trireme/wire/transport/tcp/frame_writer.h"
 
@@ -20,15 +21,21 @@ namespace trireme::transport::internal {
 ///     ...
 ///     work done          <-- data(tag, k) --   last segment; work done when it is written
 ///
+/// and of a message that the carrier takes (carrier.h), after the credit:
+///
+///     placement called   <-- offer(tag) --     envelope and size; in the order of the messages
+///     expects the payload -- accept(key) -->   of the oldest offer
+///     work done          <== payload(key) ==   by the carrier; work done when it says so
+///
 /// Whatever ends the world is thrown as an Error; `abandon` must follow, on all peers.
 ///
 /// Threads  confined to the progress thread.
 // clang-format on
 class Peer final : private FrameHandler {
  public:
-  /// notes   outlives it.
-  Peer(int rank, Descriptor socket, NoteBoard& notes)
-      : rank_(rank), socket_(std::move(socket)), notes_(notes) {}
+  /// notes, carrier   outlive it. carrier: may be null.
+  Peer(int rank, Descriptor socket, NoteBoard& notes, Carrier* carrier)
+      : rank_(rank), socket_(std::move(socket)), notes_(notes), carrier_(carrier) {}
 
   // Throw kPeerLost where the peer has said goodbye.
   void post_send(Tag tag, PostedSend send);
@@ -70,8 +77,11 @@ class Peer final : private FrameHandler {
   std::span<std::byte> begin_frame(const Frame& frame) override;
   void end_frame(const Frame& frame) override;
   std::span<std::byte> begin_data(const Frame& frame);
-  void begin_message(const Frame& frame);
+  Incoming match(const Frame& frame);
   void end_data(const Frame& frame);
+  void take_offer(const Frame& frame);
+  void send_accepted(std::uint64_t key);
+  bool has_unmatched() const;
   void take_credit(Tag tag);
   void check_present() const;
   [[noreturn]] static void refuse(const std::string& problem);
@@ -79,6 +89,7 @@ class Peer final : private FrameHandler {
   const int rank_;
   Descriptor socket_;
   NoteBoard& notes_;
+  Carrier* const carrier_;
   FrameReader reader_;
   FrameWriter writer_;
   std::map<Tag, Stream> streams_;  ///< None of them empty.

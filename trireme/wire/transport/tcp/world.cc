@@ -1,22 +1,29 @@
 #include "trireme/wire/transport/tcp/world.h"
 
 #include <string>
+#include <utility>
 
 #include "trireme/wire/transport/tcp/endpoint.h"
 #include "trireme/wire/transport/tcp/mesh.h"
 
 namespace trireme::transport {
 
-std::unique_ptr<Endpoint> connect_tcp_world(const TcpOptions& options) {
+void internal::check_rank(const TcpOptions& options) {
   if (options.world_size < 1 || options.rank < 0 || options.rank >= options.world_size) {
     throw Error(ErrorKind::kInvalidArgument, "there is no rank " + std::to_string(options.rank) +
                                                  " in a world of " +
                                                  std::to_string(options.world_size) + " ranks");
   }
+}
+
+std::unique_ptr<Endpoint> connect_tcp_world(const TcpOptions& options) {
+  internal::check_rank(options);
   internal::Mesh mesh(options);
   mesh.connect();
-  return std::make_unique<internal::TcpEndpoint>(options.rank, mesh.take_sockets(),
-                                                 mesh.take_local_sockets(), options.on_abandon);
+  internal::Links links{.sockets = mesh.take_sockets(), .local_sockets = mesh.take_local_sockets(),
+                        .hosts = mesh.hosts()};
+  return std::make_unique<internal::TcpEndpoint>(options.rank, std::move(links),
+                                                 options.on_abandon);
 }
 
 }  // namespace trireme::transport

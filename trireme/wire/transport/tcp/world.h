@@ -41,4 +41,9 @@ struct TcpOptions {
 /// Cost     world_size - 1 connections per rank, one thread.
 std::unique_ptr<Endpoint> connect_tcp_world(const TcpOptions& options);
 
+namespace internal {
+/// kInvalidArgument where the rank is none of the world's.
+void check_rank(const TcpOptions& options);
+}  // namespace internal
+
 }  // namespace trireme::transport

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trireme/base/descriptor.h"
+#include "trireme/wire/transport/ofi/library.h"
+
+namespace trireme::transport::internal {
+
+/// One endpoint of libfabric that sends to and receives from all ranks (FI_EP_RDM), by tagged
+/// messages, the one path that every provider has. Memory needs no registration by us.
+///
+/// Errors   kIo with libfabric's reason.
+/// Threads  caller-synchronised (FI_THREAD_DOMAIN).
+class Fabric {
+ public:
+  /// The end of what was posted with `context`, well if `problem` is empty.
+  struct Completion {
+    void* context;  ///< Null where the provider does not know whose problem it is.
+    std::size_t num_bytes;
+    std::string problem;
+  };
+
+  /// provider   `efa`, `verbs;ofi_rxm`, `tcp;ofi_rxm`.
+  /// host       local address to use, where the provider is one for addresses of IP.
+  /// Errors     kUnavailable where there is no such provider here.
+  Fabric(const std::string& provider, const std::string& host, int world_size);
+
+  /// Memory that is lent is not touched afterwards.
+  ~Fabric();
+
+  /// What others need to reach it; bytes.
+  std::string address() const;
+
+  /// addresses   of all ranks, by rank.
+  void add_ranks(std::span<const std::string> addresses);
+
+  /// Longest message.
+  std::size_t max_bytes() const { return info_->ep_attr->max_msg_size; }
+
+  // Posts a message of at most `max_bytes`; false: not now, later. Its memory is lent until the
+  // completion.
+  bool post_send(int rank, std::uint64_t tag, std::span<const std::byte> data, void* context);
+  bool post_recv(std::uint64_t tag, std::span<std::byte> memory, void* context);
+
+  /// Goes on; `handle` gets what has ended since.
+  void progress(const std::function<void(const Completion&)>& handle);
+
+  /// Readable where `progress` has something to do; not open where the provider (efa) cannot tell.
+  const Descriptor& descriptor() const { return descriptor_; }
+
+  /// Asked right before waiting for the descriptor: whether that is not in vain.
+  bool may_wait();
+
+ private:
+  struct FreeInfo {
+    decltype(&::fi_freeinfo) free;
+    void operator()(fi_info* info) const { free(info); }
+  };
+  using Info = std::unique_ptr<fi_info, FreeInfo>;
+
+  Info make_hints(const std::string& provider) const;
+  void choose(const std::string& provider, const std::string& host);
+  void open_queue(int world_size);
+  bool is_posted(const std::string& what, ssize_t code) const;
+  Completion failed_one();
+
+  const Library library_;
+  Info info_;
+
+  // Closed in the reverse order, as libfabric demands.
+  Owned<fid_fabric> fabric_;
+  Owned<fid_domain> domain_;
+  Owned<fid_av> addresses_;
+  Owned<fid_cq> queue_;
+  Owned<fid_ep> endpoint_;
+
+  Descriptor descriptor_;
+  std::vector<fi_addr_t> ranks_;
+};
+
+}  // namespace trireme::transport::internal
