@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/wire/transport/processes.h"
+#include "tests/wire/transport/stores.h"
 #include "trireme/wire/collectives/group.h"
 #include "trireme/wire/transport/world.h"
 
@@ -21,6 +22,7 @@ using testing::HasSubstr;
 using transport::Address;
 using transport::World;
 using transport::test::RankProcesses;
+using transport::test::TestStore;
 using transport::test::wait_to_be_killed;
 using Clock = std::chrono::steady_clock;
 using Ready = std::function<void()>;
@@ -33,11 +35,12 @@ INSTANTIATE_TEST_SUITE_P(Transports, RegroupTest, testing::Values(true, false),
                          [](const auto& info) { return info.param ? "shm" : "tcp"; });
 
 World connect(int rank, const Address& store, bool shares_memory) {
-  return World({.store = store}, {.rank = rank,
-                                  .world_size = kRanks,
-                                  .host = {},
-                                  .on_abandon = nullptr,
-                                  .shares_memory = shares_memory});
+  return World({.store = store, .token = transport::Token::for_tests()},
+               {.rank = rank,
+                .world_size = kRanks,
+                .host = {},
+                .on_abandon = nullptr,
+                .shares_memory = shares_memory});
 }
 
 std::vector<int> all_of(const World& world) {
@@ -116,7 +119,7 @@ void expect_survival(bool shares_memory, const std::vector<int>& victims) {
     }
     expect_as_before(before);
   });
-  const transport::StoreServer server;
+  const TestStore server;
   processes.meet_at(server.address());
   std::vector<int> left = {0, 1, 2, 3};
   for (const int victim : victims) {
@@ -153,7 +156,7 @@ TEST_P(RegroupTest, AfterAnAbortAllGoOn) {
     check_sum(world, 1000);
     world.shutdown();
   });
-  const transport::StoreServer server;
+  const TestStore server;
   const auto start = Clock::now();
   processes.meet_at(server.address());
   for (int rank = 0; rank < kRanks; ++rank) EXPECT_EQ(processes.line_from(rank), "ready");
@@ -173,7 +176,7 @@ TEST(Regroup, AStragglerIsToldThatItIsLate) {
     check_sum(world, 1000);
     world.shutdown();
   });
-  const transport::StoreServer server;
+  const TestStore server;
   processes.meet_at(server.address());
   for (int rank = 0; rank < kRanks; ++rank) ASSERT_EQ(processes.line_from(rank), "ready");
   processes.kill(2);
@@ -187,15 +190,15 @@ TEST(Regroup, AStragglerIsToldThatItIsLate) {
 // Rank 0 serves the store and dies: no way on, and it is said why.
 TEST(Regroup, WithoutTheStoreThereIsNoWayOn) {
   RankProcesses processes(kRanks, [](int rank, const Address& store, const Ready& ready) {
-    transport::Meeting meeting{.store = store};
-    if (rank == 0) meeting.server = std::make_unique<transport::StoreServer>(store);
+    transport::Meeting meeting{.store = store, .token = transport::Token::for_tests()};
+    if (rank == 0) meeting.server = std::make_unique<TestStore>(store);
     World world(std::move(meeting), {.rank = rank, .world_size = kRanks});
     sum_until_failure(world, ready);
     world.regroup();
   });
   Address store;
   {
-    const transport::StoreServer free_port;
+    const TestStore free_port;
     store = free_port.address();
   }
   processes.meet_at(store);

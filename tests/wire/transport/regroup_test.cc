@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/wire/transport/ranks.h"
+#include "tests/wire/transport/stores.h"
 #include "trireme/wire/transport/store.h"
 #include "trireme/wire/transport/world.h"
 
@@ -20,12 +21,12 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
-using Clients = std::vector<std::unique_ptr<StoreClient>>;
+using Clients = std::vector<std::unique_ptr<TestClient>>;
 
 Clients clients_of(const StoreServer& server, int count) {
   Clients clients;
   for (int rank = 0; rank < count; ++rank) {
-    clients.push_back(std::make_unique<StoreClient>(server.address(), rank));
+    clients.push_back(std::make_unique<TestClient>(server.address(), rank));
   }
   return clients;
 }
@@ -47,7 +48,7 @@ std::vector<Generation> regroup(Clients& clients, const std::vector<int>& ranks,
 }
 
 TEST(Regroup, ThoseThatAreLeftGetNewRanksInOrder) {
-  const StoreServer server;
+  const TestStore server;
   Clients clients = clients_of(server, 4);
   clients[1].reset();
   const auto begin = Clock::now();
@@ -64,7 +65,7 @@ TEST(Regroup, ThoseThatAreLeftGetNewRanksInOrder) {
 
 // A loss ended the store for all.
 TEST(Regroup, ALossIsOneGenerations) {
-  StoreServer server;
+  TestStore server;
   Clients clients = clients_of(server, 4);
   clients[1].reset();
   while (true) {
@@ -82,13 +83,13 @@ TEST(Regroup, ALossIsOneGenerations) {
   server.mark_lost(2, "killed by signal 9");
   EXPECT_EQ(error_of_call([&] { clients[3]->get("key", 20s); }).message(),
             "rank 1 is lost: killed by signal 9");
-  StoreClient newcomer(server.address(), 5);  // of the first generation
+  TestClient newcomer(server.address(), 5);  // of the first generation
   EXPECT_EQ(error_of_call([&] { newcomer.check(); }).message(),
             "rank 1 is lost: its connection closed");
 }
 
 TEST(Regroup, WhoIsSilentIsLeftBehind) {
-  const StoreServer server;
+  const TestStore server;
   Clients clients = clients_of(server, 3);
   const auto begin = Clock::now();
   const std::vector<Generation> begun = regroup(clients, {0, 1}, {.window = 100ms});
@@ -103,7 +104,7 @@ TEST(Regroup, WhoIsSilentIsLeftBehind) {
 }
 
 TEST(Regroup, GivenMembersAreWaitedFor) {
-  const StoreServer server;
+  const TestStore server;
   Clients clients = clients_of(server, 4);
   const RegroupOptions options{.members = {0, 3}, .window = 20s};
   auto first =
@@ -114,7 +115,7 @@ TEST(Regroup, GivenMembersAreWaitedFor) {
 }
 
 TEST(Regroup, AMemberThatHasEndedIsNamed) {
-  const StoreServer server;
+  const TestStore server;
   Clients clients = clients_of(server, 3);
   auto waiting = std::async(std::launch::async, [&] {
     return error_of_call([&] { clients[0]->regroup("next", 3, {.members = {0, 1}}); });
@@ -129,7 +130,7 @@ TEST(Regroup, AMemberThatHasEndedIsNamed) {
 }
 
 TEST(Regroup, TooFewDoNotGoOn) {
-  const StoreServer server;
+  const TestStore server;
   Clients clients = clients_of(server, 3);
   Errors errors;
   regroup(clients, {0, 1}, {.window = 50ms, .at_least = 3}, &errors);
@@ -142,7 +143,7 @@ TEST(Regroup, TooFewDoNotGoOn) {
 }
 
 TEST(Regroup, RanksThatWantOtherMembersAreTold) {
-  const StoreServer server;
+  const TestStore server;
   Clients clients = clients_of(server, 3);
   const Errors errors = run_threads(2, [&](int rank) {
     clients[rank]->regroup("next", 3,
@@ -170,14 +171,15 @@ using Worlds = std::vector<std::unique_ptr<World>>;
 Worlds make_worlds(const StoreServer& server, int count) {
   Worlds worlds(count);
   expect_no_errors(run_threads(count, [&](int rank) {
-    worlds[rank] = std::make_unique<World>(Meeting{.store = server.address()},
-                                           WorldOptions{.rank = rank, .world_size = count});
+    worlds[rank] =
+        std::make_unique<World>(Meeting{.store = server.address(), .token = Token::for_tests()},
+                                WorldOptions{.rank = rank, .world_size = count});
   }));
   return worlds;
 }
 
 TEST(World, AbortNamesRankAndReasonOnAllRanks) {
-  const StoreServer server;
+  const TestStore server;
   Worlds worlds = make_worlds(server, 4);
   const auto begin = Clock::now();
   const Errors errors = run_threads(4, [&](int rank) {
@@ -197,7 +199,7 @@ TEST(World, AbortNamesRankAndReasonOnAllRanks) {
 
 // One that is well ends first, so that the others come.
 TEST(World, RegroupsWithoutAFailure) {
-  const StoreServer server;
+  const TestStore server;
   Worlds worlds = make_worlds(server, 3);
   expect_no_errors(run_threads(3, [&](int rank) {
     std::vector<std::byte> memory;
@@ -212,7 +214,7 @@ TEST(World, RegroupsWithoutAFailure) {
 }
 
 TEST(World, RefusesMembersThatMakeNoSense) {
-  const StoreServer server;
+  const TestStore server;
   Worlds worlds = make_worlds(server, 2);
   const std::vector<std::vector<int>> bad = {{0, 0}, {0, 2}, {-1, 0}, {1}};
   for (const std::vector<int>& members : bad) {

@@ -54,9 +54,9 @@ struct Meeting {
   int size() const { return arena.num_ranks(); }
 };
 
-/// What the ranks, which have announced `request`, multiply their elements by; empty but for a
-/// scaled sum.
-std::vector<double> scales_of(const Meeting& meeting, const Request& request, int turn);
+/// What the ranks, which have announced a reduction by `op`, multiply their elements by; empty but
+/// for a scaled sum.
+std::vector<double> scales_of(const Meeting& meeting, kernels::ReduceOp op, int turn);
 
 // Each for one request, whose memory outlives it.
 std::unique_ptr<Exchange> make_one_shot(const Meeting& meeting, const Request& request);

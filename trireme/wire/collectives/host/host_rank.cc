@@ -135,6 +135,7 @@ bool HostRank::end_now(const Request& request) {
   if (!all_stage_first(*begun_) || begun_->num_pieces() > 1 || begun_->combines_for_all()) {
     return false;
   }
+  begun_->hear(turn());
   begun_->take(0, next_half());
   ++num_pieces_;
   ++sequence_;
@@ -172,7 +173,7 @@ void HostRank::end_small(const Request& request) {
     const std::span<const std::byte*> sources =
         many.empty() ? std::span(few).first(size()) : std::span(many);
     for (int i = 0; i < size(); ++i) sources[i] = meeting_.arena.payload(i, turn()).data();
-    const std::vector<double> scales = scales_of(meeting_, request, turn());
+    const std::vector<double> scales = scales_of(meeting_, request.description.reduce, turn());
     std::byte* target = request.data.bytes.data();
     kernels::combine({request.data.dtype, request.description.reduce, scales}, sources,
                      {&target, 1}, request.data.count());

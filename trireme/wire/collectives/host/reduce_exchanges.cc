@@ -27,14 +27,13 @@ class Reducing : public Exchange {
  public:
   Reducing(const Meeting& meeting, const Request& request)
       : meeting_(meeting),
-        request_(request),
         data_(request.data),
         reduction_{request.data.dtype, request.description.reduce},
         root_(request.description.operation == Operation::kReduce ? request.description.root : -1) {
   }
 
   void hear(int turn) override {
-    scales_ = scales_of(meeting_, request_, turn);
+    scales_ = scales_of(meeting_, reduction_.op, turn);
     reduction_.scales = scales_;
   }
 
@@ -64,7 +63,6 @@ class Reducing : public Exchange {
 
  private:
   Meeting meeting_;
-  const Request& request_;
   Elements data_;
   kernels::Reduction reduction_;
   std::vector<double> scales_;
@@ -199,9 +197,9 @@ class ReduceScatter final : public Reducing {
 
 }  // namespace
 
-std::vector<double> scales_of(const Meeting& meeting, const Request& request, int turn) {
+std::vector<double> scales_of(const Meeting& meeting, kernels::ReduceOp op, int turn) {
   std::vector<double> scales;
-  if (request.description.reduce != kernels::ReduceOp::kScaledSum) return scales;
+  if (op != kernels::ReduceOp::kScaledSum) return scales;
   for (int i = 0; i < meeting.size(); ++i) {
     scales.push_back(scale_in(meeting.arena.header(i, turn)));
   }
