@@ -134,7 +134,7 @@ TEST_P(HashTest, EqualOnesDoNoHarm) {
       group.attach_hash(step);
       group.attach_hash(step + 1);
       wait_for(group.all_reduce(std::span(data)));
-      if (!data.empty()) EXPECT_EQ(data.back(), 3);
+      EXPECT_TRUE(data.empty() || data.back() == 3);
       wait_for(group.all_reduce(std::span(data)));
     }
   }));

@@ -27,7 +27,7 @@ using transport::test::wait_to_be_killed;
 using Clock = std::chrono::steady_clock;
 using Ready = std::function<void()>;
 
-constexpr int kRanks = 4;
+constexpr int kWorldSize = 4;
 
 class RegroupTest : public testing::TestWithParam<bool> {};
 
@@ -37,7 +37,7 @@ INSTANTIATE_TEST_SUITE_P(Transports, RegroupTest, testing::Values(true, false),
 World connect(int rank, const Address& store, bool shares_memory) {
   return World({.store = store, .token = transport::Token::for_tests()},
                {.rank = rank,
-                .world_size = kRanks,
+                .world_size = kWorldSize,
                 .host = {},
                 .on_abandon = nullptr,
                 .shares_memory = shares_memory});
@@ -104,7 +104,7 @@ void expect_as_before(const Held& before) {
 
 /// Victims die one after another, in the middle of sums; each time the others go on.
 void expect_survival(bool shares_memory, const std::vector<int>& victims) {
-  RankProcesses processes(kRanks, [&](int rank, const Address& store, const Ready& ready) {
+  RankProcesses processes(kWorldSize, [&](int rank, const Address& store, const Ready& ready) {
     const Held before;
     {
       World world = connect(rank, store, shares_memory);
@@ -138,7 +138,7 @@ TEST_P(RegroupTest, ThreeGoOnAfterALoss) { expect_survival(GetParam(), {2}); }
 TEST_P(RegroupTest, TwiceInARow) { expect_survival(GetParam(), {0, 3}); }
 
 TEST_P(RegroupTest, AfterAnAbortAllGoOn) {
-  RankProcesses processes(kRanks, [&](int rank, const Address& store, const Ready& ready) {
+  RankProcesses processes(kWorldSize, [&](int rank, const Address& store, const Ready& ready) {
     World world = connect(rank, store, GetParam());
     {
       Group group(world.endpoint(), all_of(world), {.name = "data", .id = 1, .deadline = 20s});
@@ -159,13 +159,13 @@ TEST_P(RegroupTest, AfterAnAbortAllGoOn) {
   const TestStore server;
   const auto start = Clock::now();
   processes.meet_at(server.address());
-  for (int rank = 0; rank < kRanks; ++rank) EXPECT_EQ(processes.line_from(rank), "ready");
-  for (int rank = 0; rank < kRanks; ++rank) EXPECT_EQ(processes.line_from(rank), "ended well");
+  for (int rank = 0; rank < kWorldSize; ++rank) EXPECT_EQ(processes.line_from(rank), "ready");
+  for (int rank = 0; rank < kWorldSize; ++rank) EXPECT_EQ(processes.line_from(rank), "ended well");
   EXPECT_LT(Clock::now() - start, 2s);
 }
 
 TEST(Regroup, AStragglerIsToldThatItIsLate) {
-  RankProcesses processes(kRanks, [](int rank, const Address& store, const Ready& ready) {
+  RankProcesses processes(kWorldSize, [](int rank, const Address& store, const Ready& ready) {
     World world = connect(rank, store, true);
     ready();
     if (rank == 2) wait_to_be_killed();
@@ -178,7 +178,7 @@ TEST(Regroup, AStragglerIsToldThatItIsLate) {
   });
   const TestStore server;
   processes.meet_at(server.address());
-  for (int rank = 0; rank < kRanks; ++rank) ASSERT_EQ(processes.line_from(rank), "ready");
+  for (int rank = 0; rank < kWorldSize; ++rank) ASSERT_EQ(processes.line_from(rank), "ready");
   processes.kill(2);
   EXPECT_EQ(processes.line_from(0), "ended well");
   EXPECT_EQ(processes.line_from(3), "ended well");
@@ -189,10 +189,10 @@ TEST(Regroup, AStragglerIsToldThatItIsLate) {
 
 // Rank 0 serves the store and dies: no way on, and it is said why.
 TEST(Regroup, WithoutTheStoreThereIsNoWayOn) {
-  RankProcesses processes(kRanks, [](int rank, const Address& store, const Ready& ready) {
+  RankProcesses processes(kWorldSize, [](int rank, const Address& store, const Ready& ready) {
     transport::Meeting meeting{.store = store, .token = transport::Token::for_tests()};
     if (rank == 0) meeting.server = std::make_unique<TestStore>(store);
-    World world(std::move(meeting), {.rank = rank, .world_size = kRanks});
+    World world(std::move(meeting), {.rank = rank, .world_size = kWorldSize});
     sum_until_failure(world, ready);
     world.regroup();
   });
@@ -202,10 +202,10 @@ TEST(Regroup, WithoutTheStoreThereIsNoWayOn) {
     store = free_port.address();
   }
   processes.meet_at(store);
-  for (int rank = 0; rank < kRanks; ++rank) ASSERT_EQ(processes.line_from(rank), "ready");
+  for (int rank = 0; rank < kWorldSize; ++rank) ASSERT_EQ(processes.line_from(rank), "ready");
   const auto start = Clock::now();
   processes.kill(0);
-  for (int rank = 1; rank < kRanks; ++rank) {
+  for (int rank = 1; rank < kWorldSize; ++rank) {
     const std::string line = processes.line_from(rank);
     EXPECT_THAT(line, HasSubstr("this world cannot regroup: the store at"));
     EXPECT_THAT(line, HasSubstr("serve it from a process that is none"));

@@ -204,7 +204,9 @@ TEST(World, RegroupsWithoutAFailure) {
   expect_no_errors(run_threads(3, [&](int rank) {
     std::vector<std::byte> memory;
     const WorkPtr work = worlds[rank]->endpoint().recv(rank, 1, into(memory));
-    if (rank != 1) EXPECT_THAT(error_of(work).message(), HasSubstr("rank 1 has ended the world"));
+    if (rank != 1) {
+      EXPECT_THAT(error_of(work).message(), HasSubstr("rank 1 has ended the world"));
+    }
     worlds[rank]->regroup();
     EXPECT_EQ(worlds[rank]->rank(), rank);
     EXPECT_EQ(worlds[rank]->generation(), 1);
