@@ -153,7 +153,8 @@ class Launcher {
     for (const RankProcess& process : running_) {
       try {
         if (transport::wait_readable(process.ended, deadline)) take_end(process);
-      } catch (const Error&) {  // on the way out of a first error
+      } catch (const Error&) {
+        continue;  // on the way out of a first error
       }
     }
   }

@@ -36,6 +36,7 @@ Call::~Call() {
   try {
     tell_all({});
   } catch (const std::exception&) {  // they name one rank more than they need
+    has_told_ = false;
   }
 }
 
