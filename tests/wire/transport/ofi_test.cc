@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/wire/transport/stores.h"
 #include "tests/wire/transport/fake_peer.h"
+#include "tests/wire/transport/stores.h"
 #include "tests/wire/transport/worlds.h"
 
 namespace trireme::transport::test {
@@ -34,11 +34,12 @@ class Ofi : public testing::Test {
     const TestStore server;
     return run_threads(static_cast<int>(providers.size()), [&](int rank) {
       TestClient store(server.address(), rank);
-      connect_world({.store = store,
-                     .rank = rank,
-                     .world_size = static_cast<int>(providers.size()),
-                     .deadline = 20s},
-                    providers[rank]);
+      const auto endpoint = connect_world({.store = store,
+                                           .rank = rank,
+                                           .world_size = static_cast<int>(providers.size()),
+                                           .deadline = 20s},
+                                          providers[rank]);
+      endpoint->shutdown(20s);  // or who is still connecting would lose this rank
     });
   }
 };
