@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/wire/transport/fake_peer.h"
 #include "tests/wire/transport/stores.h"
+#include "tests/wire/transport/fake_peer.h"
 #include "tests/wire/transport/worlds.h"
 #include "trireme/wire/transport/admission.h"
 #include "trireme/wire/transport/error_form.h"
@@ -75,17 +75,6 @@ TEST_F(FakePeer, OffersAMessage) {
 TEST_F(FakePeer, AcceptsWhatWasNotOffered) {
   send({.kind = FrameKind::kAccept, .offset = 1});
   expect_corrupt("an accept of what was not offered");
-}
-
-TEST_F(FakePeer, SendsMoreThanItWasGranted) {
-  const std::vector<std::byte> much(internal::kFirstGrant + 1);
-  send({.kind = FrameKind::kData, .tag = 5, .message_bytes = 1 << 20}, much);
-  expect_corrupt("more data than it was granted");
-}
-
-TEST_F(FakePeer, GrantsWhatItGrantedBefore) {
-  send({.kind = FrameKind::kGrant, .offset = 100});
-  expect_corrupt("a grant of what was granted before");
 }
 
 TEST_F(FakePeer, PoisonsWithGarbage) {
@@ -294,9 +283,7 @@ TEST(TcpConnection, NoticesADeadHostWithin10Seconds) {
 
 TEST(TcpConnection, ErrorsNameThePeer) {
   NoteBoard notes;
-  internal::Window window;
-  internal::Peer peer(3, Descriptor(::open("/dev/null", O_RDWR | O_CLOEXEC)),
-                      internal::Peer::Shared{notes, window, nullptr});
+  internal::Peer peer(3, Descriptor(::open("/dev/null", O_RDWR | O_CLOEXEC)), notes, nullptr);
   peer.say_goodbye();
   for (const bool is_reading : {true, false}) {
     const Error error = error_of_call([&] { is_reading ? peer.read() : peer.write(); });

@@ -36,7 +36,6 @@ Call::~Call() {
   try {
     tell_all({});
   } catch (const std::exception&) {  // they name one rank more than they need
-    has_told_ = false;
   }
 }
 

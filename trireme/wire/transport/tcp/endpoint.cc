@@ -33,8 +33,7 @@ TcpEndpoint::TcpEndpoint(int rank, Links links, OnAbandon on_abandon)
   for (int peer = 0; peer < world_size_; ++peer) {
     if (peer == rank_) continue;
     poller_.add(links.sockets[peer], static_cast<std::uint64_t>(peer));
-    peers_.try_emplace(peer, peer, std::move(links.sockets[peer]),
-                       Peer::Shared{board_, window_, carrier_.get()});
+    peers_.try_emplace(peer, peer, std::move(links.sockets[peer]), board_, carrier_.get());
   }
   thread_.emplace("tcp rank " + std::to_string(rank_), [this] { serve(); });
 }

@@ -84,7 +84,6 @@ class TcpEndpoint final : public Endpoint, private Notes {
   NoteBoard board_;
   Poller poller_;
   const std::unique_ptr<Carrier> carrier_;  ///< May be null.
-  Window window_;
   std::map<int, Peer> peers_;
   std::map<Tag, Stream> to_self_;
   OnAbandon on_abandon_;       ///< Until called, or not needed any more.

@@ -30,7 +30,6 @@ bool is_consistent(const Frame& frame) {
       return frame.payload_bytes == 0 && frame.message_bytes > 0 &&
              frame.message_bytes <= kMaxMessage && frame.offset == 0;
     case FrameKind::kAccept:
-    case FrameKind::kGrant:
       return frame.payload_bytes == 0 && frame.message_bytes == 0;
     case FrameKind::kData:
       return frame.payload_bytes <= kMaxSegment && frame.message_bytes <= kMaxMessage &&

@@ -17,7 +17,6 @@ enum class FrameKind : std::uint16_t {
   kNote,        ///< The envelope is all there is to say (notes.h).
   kOffer,       ///< A message, sent against a credit, whose payload the carrier will bring.
   kAccept,      ///< The receiver has memory for the oldest offer.
-  kGrant,       ///< The receiver takes that much data in all (window.h).
 };
 
 /// What precedes a payload on a connection.
@@ -30,8 +29,7 @@ struct Frame {
   std::uint64_t sequence = 0;       ///< Frames of the connection before this one.
   std::uint64_t payload_bytes = 0;  ///< That follow the header.
   std::uint64_t message_bytes = 0;  ///< Data, offer: size of the whole message.
-  /// Data: where in the message the payload belongs. Accept: the key for the carrier. Grant: bytes
-  /// of data since the connection's start.
+  /// Data: where in the message the payload belongs. Accept: the key for the carrier.
   std::uint64_t offset = 0;
   Envelope envelope{};  ///< Of a note, an offer, and of a message's first segment; else zeros.
 

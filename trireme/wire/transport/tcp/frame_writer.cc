@@ -50,17 +50,6 @@ void FrameWriter::write(const Descriptor& socket) {
   }
 }
 
-bool FrameWriter::allow(std::uint64_t bytes) {
-  if (bytes <= allowed_) return false;
-  allowed_ = bytes;
-  return true;
-}
-
-bool FrameWriter::has_next_message() const {
-  if (messages_.empty()) return false;
-  return messages_.front().is_offer || messages_.front().send.data.empty() || begun_ < allowed_;
-}
-
 bool FrameWriter::start_next() {
   if (!controls_.empty()) {
     Control control = std::move(controls_.front());
@@ -70,7 +59,7 @@ bool FrameWriter::start_next() {
     start(control.frame, owned_);
     return true;
   }
-  if (!has_next_message()) return false;
+  if (messages_.empty()) return false;
   Message& message = messages_.front();
   message.is_offer ? start_offer(message) : start_segment(message);
   return true;
@@ -87,9 +76,7 @@ void FrameWriter::start_offer(const Message& message) {
 
 void FrameWriter::start_segment(Message& message) {
   const std::span<const std::byte> rest = message.send.data.subspan(message.offset);
-  const std::span<const std::byte> segment =
-      rest.first(std::min<std::size_t>({rest.size(), kMaxSegment, allowed_ - begun_}));
-  begun_ += segment.size();
+  const std::span<const std::byte> segment = rest.first(std::min(rest.size(), kMaxSegment));
   ends_message_ = segment.size() == rest.size();
   start({.kind = FrameKind::kData,
          .tag = message.tag,

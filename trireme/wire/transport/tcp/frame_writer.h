@@ -8,13 +8,12 @@
 #include "trireme/wire/transport/posted.h"
 #include "trireme/wire/transport/socket.h"
 #include "trireme/wire/transport/tcp/frame.h"
-#include "trireme/wire/transport/tcp/window.h"
 
 namespace trireme::transport::internal {
 
 /// What leaves through one connection: control frames first, then messages one after another, in
-/// segments as far as the receiver allows, or as an offer. A send's work is completed when its last
-/// byte is written; one that is offered stays until it is taken.
+/// segments, or as an offer. A send's work is completed when its last byte is written; one that is
+/// offered stays until it is taken.
 ///
 /// Threads  confined to the progress thread.
 class FrameWriter {
@@ -23,9 +22,6 @@ class FrameWriter {
   void queue_message(Tag tag, PostedSend send);
   void queue_offer(Tag tag, PostedSend send);
 
-  /// That many bytes of messages may be written in all. Returns whether that is more than before.
-  bool allow(std::uint64_t bytes);
-
   /// The oldest send whose offer is written; nothing where there is none.
   std::optional<PostedSend> take_offered();
 
@@ -33,8 +29,7 @@ class FrameWriter {
   /// connection swallows everything: its reader will find the reason.
   void write(const Descriptor& socket);
 
-  /// Nothing is left that may be written.
-  bool is_idle() const { return !has_current_ && controls_.empty() && !has_next_message(); }
+  bool is_idle() const { return !has_current_ && controls_.empty() && messages_.empty(); }
   bool has_messages() const { return !messages_.empty() || !offered_.empty(); }
 
   /// Lets go of all memory that is lent; `works` gets the works. A frame that is half written will
@@ -53,7 +48,6 @@ class FrameWriter {
     bool is_offer;
   };
 
-  bool has_next_message() const;
   bool start_next();
   void start_offer(const Message& message);
   void start_segment(Message& message);
@@ -64,8 +58,6 @@ class FrameWriter {
   std::deque<Message> messages_;
   std::deque<PostedSend> offered_;
   std::uint64_t sequence_ = 0;
-  std::uint64_t allowed_ = kFirstGrant;  ///< Bytes of segments, of all messages.
-  std::uint64_t begun_ = 0;              ///< Of these.
 
   // The frame that is being written.
   bool has_current_ = false;

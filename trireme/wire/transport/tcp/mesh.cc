@@ -129,7 +129,6 @@ void Mesh::check_same_fabric() const {
                 "rank 0 moves messages by " + fabrics_[0] + ", rank " + std::to_string(rank) +
                     " by " + fabrics_[rank] +
                     "; set TRIREME_TRANSPORT and TRIREME_OFI_PROVIDER to the same on all ranks");
-    options_.store.fail(error);  // or those that ask later hear of a lost rank only
     throw Error(error.add({.rank = options_.rank, .operation = "start"}));
   }
 }

@@ -93,9 +93,6 @@ void Peer::end_frame(const Frame& frame) {
     case FrameKind::kAccept:
       if (!is_abandoned_) send_accepted(frame.offset);
       return;
-    case FrameKind::kGrant:
-      if (!writer_.allow(frame.offset)) refuse("a grant of what was granted before");
-      return;
     case FrameKind::kNote:
       return notes_.put(rank_, frame.tag, frame.envelope);
     case FrameKind::kPoison: {
@@ -112,15 +109,11 @@ void Peer::end_frame(const Frame& frame) {
 }
 
 std::span<std::byte> Peer::begin_data(const Frame& frame) {
-  if (frame.offset == 0) {
-    incoming_ = match(frame);
-    window_.begin_message();
-  }
+  if (frame.offset == 0) incoming_ = match(frame);
   if (!incoming_ || incoming_->tag != frame.tag || incoming_->num_received != frame.offset ||
       incoming_->memory.size() != frame.message_bytes) {
     refuse("a segment of a message that is not under way");
   }
-  if (!grant_.take(frame.payload_bytes)) refuse("more data than it was granted");
   return incoming_->memory.subspan(frame.offset, frame.payload_bytes);
 }
 
@@ -159,26 +152,17 @@ void Peer::send_accepted(std::uint64_t key) {
 
 void Peer::end_data(const Frame& frame) {
   incoming_->num_received += frame.payload_bytes;
-  PendingWorkPtr work;
-  if (incoming_->num_received == frame.message_bytes) {
-    work = std::move(incoming_->work);
-    incoming_.reset();
-    window_.end_message();
-  }
-  if (grant_.renew(incoming_ ? window_.share() : kFirstGrant)) {
-    writer_.queue_control({.kind = FrameKind::kGrant, .offset = grant_.granted()});
-  }
-  if (work) work->complete();
+  if (incoming_->num_received < frame.message_bytes) return;
+  const PendingWorkPtr work = std::move(incoming_->work);
+  incoming_.reset();
+  work->complete();
 }
 
 void Peer::abandon(const std::vector<std::byte>& poison, std::vector<PendingWorkPtr>& works) {
   is_abandoned_ = true;
   for (auto& [tag, stream] : streams_) take_works(stream, works);
   streams_.clear();
-  if (incoming_) {
-    works.push_back(std::move(incoming_->work));
-    window_.end_message();
-  }
+  if (incoming_) works.push_back(std::move(incoming_->work));
   incoming_.reset();
   reader_.drop_frame();
   writer_.abandon(works);

@@ -9,7 +9,6 @@
 #include "trireme/wire/transport/tcp/carrier.h"
 #include "trireme/wire/transport/tcp/frame_reader.h"
 #include "trireme/wire/transport/tcp/frame_writer.h"
-#include "trireme/wire/transport/tcp/window.h"
 
 namespace trireme::transport::internal {
 
@@ -20,7 +19,6 @@ namespace trireme::transport::internal {
 ///     recv posted        -- credit(tag) -->    takes the oldest send of this tag, or the next
 ///     placement called   <-- data(tag, 0) --   first segment
 ///     ...
-///                        -- grant(bytes) -->  how much more; the first segments need none
 ///     work done          <-- data(tag, k) --   last segment; work done when it is written
 ///
 /// and of a message that the carrier takes (carrier.h), after the credit:
@@ -35,19 +33,9 @@ namespace trireme::transport::internal {
 // clang-format on
 class Peer final : private FrameHandler {
  public:
-  /// What all peers of an endpoint share; outlives them.
-  struct Shared {
-    NoteBoard& notes;
-    Window& window;
-    Carrier* carrier;  ///< May be null.
-  };
-
-  Peer(int rank, Descriptor socket, const Shared& shared)
-      : rank_(rank),
-        socket_(std::move(socket)),
-        notes_(shared.notes),
-        window_(shared.window),
-        carrier_(shared.carrier) {}
+  /// notes, carrier   outlive it. carrier: may be null.
+  Peer(int rank, Descriptor socket, NoteBoard& notes, Carrier* carrier)
+      : rank_(rank), socket_(std::move(socket)), notes_(notes), carrier_(carrier) {}
 
   // Throw kPeerLost where the peer has said goodbye.
   void post_send(Tag tag, PostedSend send);
@@ -101,8 +89,6 @@ class Peer final : private FrameHandler {
   const int rank_;
   Descriptor socket_;
   NoteBoard& notes_;
-  Window& window_;
-  Grant grant_;
   Carrier* const carrier_;
   FrameReader reader_;
   FrameWriter writer_;
