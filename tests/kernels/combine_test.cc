@@ -20,7 +20,7 @@ constexpr std::array kDtypes = {Dtype::kF64, Dtype::kF32, Dtype::kF16, Dtype::kB
                                 Dtype::kI64, Dtype::kI32, Dtype::kU8,  Dtype::kBool};
 constexpr std::array kOps = {ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kProduct,
                              ReduceOp::kMin, ReduceOp::kMax,     ReduceOp::kAnd,
-                             ReduceOp::kOr,  ReduceOp::kXor};
+                             ReduceOp::kOr,  ReduceOp::kXor,     ReduceOp::kScaledSum};
 
 template <typename T>
 Bytes bytes_of(const std::vector<T>& numbers) {
@@ -55,10 +55,12 @@ Bytes numbers(Dtype dtype, std::int64_t count, unsigned seed) {
 struct Given {
   std::vector<Bytes> buffers;
   std::vector<const std::byte*> sources;
+  std::vector<double> scales;  ///< Some that no f32 has.
 
   Given(Dtype dtype, int num_sources, std::int64_t count) {
     for (int s = 0; s < num_sources; ++s) buffers.push_back(numbers(dtype, count, s + 1));
     for (const Bytes& buffer : buffers) sources.push_back(buffer.data());
+    for (int s = 0; s < num_sources; ++s) scales.push_back(1.0 / (s + 3) - 0.2);
   }
 };
 
@@ -77,8 +79,9 @@ TEST(Combine, IsTheTreeElementByElement) {
           const Given given(dtype, num_sources, count);
           Bytes result(given.buffers[0].size());
           std::byte* target = result.data();
-          combine({dtype, op}, given.sources, {&target, 1}, count);
-          ASSERT_EQ(result, expected_of({dtype, op}, given, count))
+          const Reduction reduction{dtype, op, given.scales};
+          combine(reduction, given.sources, {&target, 1}, count);
+          ASSERT_EQ(result, expected_of(reduction, given, count))
               << trireme::to_text(dtype) << " " << to_text(op) << " of " << num_sources << " x "
               << count;
         }
@@ -103,6 +106,35 @@ TEST(Combine, WritesAllTargetsAlsoInPlaceOfSources) {
       }
     }
   }
+}
+
+// What is promised, in plain words: each source times its scale, rounded; then the tree.
+TEST(Combine, AScaledSumIsTheSumOfProducts) {
+  constexpr std::int64_t kCount = 1003;
+  for (const int num_sources : {1, 3, 6}) {
+    Given given(Dtype::kF32, num_sources, kCount);
+    Bytes result(given.buffers[0].size());
+    std::byte* target = result.data();
+    combine({Dtype::kF32, ReduceOp::kScaledSum, given.scales}, given.sources, {&target, 1}, kCount);
+    for (int s = 0; s < num_sources; ++s) {
+      auto* numbers = reinterpret_cast<float*>(given.buffers[s].data());
+      const auto scale = static_cast<float>(given.scales[s]);
+      for (std::int64_t i = 0; i < kCount; ++i) numbers[i] = scale * numbers[i];
+    }
+    EXPECT_EQ(result, expected_of({Dtype::kF32, ReduceOp::kSum}, given, kCount));
+  }
+}
+
+// The double is rounded once; bf16 is scaled in f32, not in bf16.
+TEST(Combine, ScalesInTheTypeOfTheSum) {
+  const Bf16 x = to_bf16(1.0F + 0x1p-7F);
+  const auto* source = reinterpret_cast<const std::byte*>(&x);
+  const std::array sources = {source, source};
+  const std::array scales = {1.0 + 0x1p-7, -1.0};
+  Bf16 result{};
+  auto* target = reinterpret_cast<std::byte*>(&result);
+  combine({Dtype::kBf16, ReduceOp::kScaledSum, scales}, sources, {&target, 1}, 1);
+  EXPECT_EQ(to_f32(result), 0x1p-7F + 0x1p-14F);
 }
 
 TEST(Combine, InPlaceOfAnyOneSource) {
@@ -158,6 +190,8 @@ TEST(Combine, RefusesWhatHasNoMeaning) {
   EXPECT_THAT(refusal({Dtype::kF32, ReduceOp::kXor}), testing::HasSubstr("of f32 by xor"));
   EXPECT_THAT(refusal({Dtype::kI64, ReduceOp::kAverage}), testing::HasSubstr("i64 by average"));
   EXPECT_THAT(refusal({Dtype::kC64, ReduceOp::kSum}), testing::HasSubstr("of c64"));
+  EXPECT_THAT(refusal({Dtype::kI64, ReduceOp::kScaledSum}), testing::HasSubstr("by scaled_sum"));
+  EXPECT_THAT(refusal({Dtype::kF32, ReduceOp::kScaledSum}), testing::HasSubstr("as many scales"));
   EXPECT_THROW(combine({}, {}, {&target, 1}, 0), Error);
   EXPECT_THROW(combine({}, {&source, 1}, {}, 0), Error);
 }

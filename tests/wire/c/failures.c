@@ -143,6 +143,22 @@ void run_mismatch(const Place* place) {
   trireme_world_free(world);
 }
 
+/* The last rank's state differs from the others': all are told which. */
+void run_hash(const Place* place) {
+  TriremeWorld* world = connect_rank(place, 20000);
+  TriremeGroup* group = group_of_all(world);
+  const int32_t last = place->ranks.count - 1;
+  expect_refused(trireme_attach_hash(NULL, 1), "'group' is null");
+  TRIREME_EXPECT_OK(trireme_attach_hash(group, 5));
+  TRIREME_EXPECT_OK(trireme_barrier(group, NULL));
+  TRIREME_EXPECT_OK(trireme_attach_hash(group, place->rank == last ? 6 : 5));
+  TRIREME_EXPECT(trireme_barrier(group, NULL) == kTriremeCorruptData);
+  if (place->ranks.count > 2) TRIREME_EXPECT(trireme_last_error_peer() == last);
+  expect_error("in the hash of their state");
+  trireme_group_free(group);
+  trireme_world_free(world);
+}
+
 /* Rank 0 gives up while the others wait. */
 void run_abort(const Place* place) {
   TriremeWorld* world = connect_rank(place, 20000);
@@ -153,7 +169,8 @@ void run_abort(const Place* place) {
   TriremeStatus status = trireme_barrier(group, &work);
   if (status == kTriremeOk) status = trireme_wait(work, 10000);
   TRIREME_EXPECT(status == kTriremeCancelled);
-  expect_error("the disk is full");
+  expect_error("rank 0 has ended the world: the disk is full");
+  TRIREME_EXPECT(trireme_last_error_peer() == 0);
   trireme_work_free(work);
   trireme_group_free(group);
   trireme_world_free(world);
@@ -181,6 +198,38 @@ void run_late(const Place* place) {
   }
   expect_error("waited 300 ms for rank");
   trireme_group_free(group);
+  trireme_world_free(world);
+}
+
+/* The last rank is killed; the others go on, and regroup once more without a loss. */
+void run_regroup(const Place* place) {
+  TriremeWorld* world = connect_rank(place, 20000);
+  TriremeGroup* group = group_of_all(world);
+  const int32_t last = place->ranks.count - 1;
+  TRIREME_EXPECT_OK(trireme_barrier(group, NULL));
+  expect_refused(trireme_regroup(world, NULL, 0, 1000), "group 'all' is to be freed");
+  if (place->rank == last) kill(getpid(), SIGKILL);
+  TRIREME_EXPECT(trireme_barrier(group, NULL) == kTriremePeerLost);
+  trireme_group_free(group);
+  expect_refused(trireme_regroup(world, &last, 1, 1000), "is none of the members");
+  expect_refused(trireme_regroup(world, NULL, 0, -1), "'window_ms' is -1");
+  for (int round = 0; round < 2; ++round) {
+    TRIREME_EXPECT_OK(trireme_regroup(world, NULL, 0, 10000));
+    int32_t rank = -1;
+    int32_t size = -1;
+    int32_t first = -1;
+    TRIREME_EXPECT_OK(trireme_rank(world, &rank));
+    TRIREME_EXPECT_OK(trireme_world_size(world, &size));
+    TRIREME_EXPECT_OK(trireme_first_rank(world, rank, &first));
+    TRIREME_EXPECT(rank == place->rank && size == last && first == rank);
+    expect_refused(trireme_first_rank(world, size, &first), "no rank");
+    group = group_of_all(world);
+    int64_t sum = place->rank + 1;
+    TRIREME_EXPECT_OK(trireme_all_reduce(group, &sum, 1, kTriremeI64, kTriremeSum, NULL));
+    TRIREME_EXPECT(sum == (int64_t)size * (size + 1) / 2);
+    trireme_group_free(group);
+  }
+  TRIREME_EXPECT_OK(trireme_shutdown(world));
   trireme_world_free(world);
 }
 

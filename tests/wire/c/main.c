@@ -24,9 +24,11 @@ int main(int argc, char** argv) {
   const Case cases[] = {{"operations", run_operations, 0, "secret"},
                         {"mistakes", run_mistakes, 0, NULL},
                         {"mismatch", run_mismatch, 0, NULL},
+                        {"hash", run_hash, 0, NULL},
                         {"abort", run_abort, 0, NULL},
                         {"late", run_late, 0, NULL},
                         {"loss", run_loss, 1, NULL},
+                        {"regroup", run_regroup, 1, NULL},
                         {"launched", run_launched, 0, "secret"},
                         {"by job id", run_by_job_id, 0, NULL}};
   int num_failed = 0;

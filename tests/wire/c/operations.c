@@ -179,6 +179,28 @@ static void reductions_and_types(TriremeGroup* group, const Place* place) {
   TRIREME_EXPECT(brain == (place->ranks.count == 2 ? 0x4000 : 0x4080));
 }
 
+/* Rank i counts i + 1 times, as a share of all. */
+static void weighted_averages(TriremeGroup* group, const Place* place) {
+  const int32_t size = place->ranks.count;
+  const double share = (place->rank + 1) / (size * (size + 1) / 2.0);
+  double expected = 0;
+  for (int32_t i = 0; i < size; ++i) expected += (i + 1) / (size * (size + 1) / 2.0) * i;
+  double data[16];
+  int64_t counts[kMaxRanks];
+  for (int32_t i = 0; i < kMaxRanks; ++i) counts[i] = i < size ? 1 : 0;
+  for (int32_t i = 0; i < 16; ++i) data[i] = place->rank;
+  TRIREME_EXPECT_OK(trireme_all_reduce_scaled(group, data, 16, kTriremeF64, share, NULL));
+  TRIREME_EXPECT(data[0] > expected - 1e-12 && data[15] < expected + 1e-12);
+  for (int32_t i = 0; i < 16; ++i) data[i] = place->rank;
+  TRIREME_EXPECT_OK(trireme_reduce_scaled(group, data, 16, kTriremeF64, share, 0, NULL));
+  const double root = place->rank == 0 ? expected : place->rank;
+  TRIREME_EXPECT(data[0] > root - 1e-12 && data[15] < root + 1e-12);
+  for (int32_t i = 0; i < 16; ++i) data[i] = place->rank;
+  TRIREME_EXPECT_OK(
+      trireme_reduce_scatter_scaled(group, data, counts, kTriremeF64, share, NULL));
+  TRIREME_EXPECT(data[place->rank] > expected - 1e-12 && data[place->rank] < expected + 1e-12);
+}
+
 /* A group of the last two ranks, in reverse order. */
 static void smaller_group(TriremeWorld* world, const Place* place) {
   const int32_t last = place->ranks.count - 1;
@@ -217,6 +239,7 @@ void run_operations(const Place* place) {
   }
   registered_memory(group, place);
   reductions_and_types(group, place);
+  weighted_averages(group, place);
   smaller_group(world, place);
   leave(world, group);
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "tests/wire/transport/ofi_permit.h"
 #include "tests/wire/transport/processes.h"
 #include "tests/wire/transport/ranks.h"
 #include "tests/wire/transport/stores.h"
@@ -85,7 +86,7 @@ TEST(Kill, InTheMiddleOfMessages) {
 }
 
 TEST(Kill, InTheMiddleOfMessagesOverLibfabric) {
-  if (const auto reason = why_no_ofi()) GTEST_SKIP() << reason->message();
+  if (const auto reason = why_no_ofi_test()) GTEST_SKIP() << reason->message();
   expect_rank_2_named([](int rank, const Address& address, const auto& ready) {
     TestClient store(address, rank);
     const auto endpoint = connect_ofi_world(

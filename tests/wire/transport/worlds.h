@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/wire/transport/ofi_permit.h"
 #include "tests/wire/transport/ranks.h"
 #include "tests/wire/transport/stores.h"
 #include "trireme/wire/transport/ofi/world.h"
@@ -36,7 +37,7 @@ inline std::vector<Backend> backends_here() {
   std::vector<Backend> backends = {Backend::kSim,       Backend::kSimDelays,
                                    Backend::kTcp,       Backend::kTcpTinyBuffers,
                                    Backend::kSimShared, Backend::kLocal};
-  if (why_no_ofi()) return backends;
+  if (why_no_ofi_test()) return backends;
   backends.insert(backends.end(), {Backend::kOfi, Backend::kOfiTinyPieces});
   return backends;
 }

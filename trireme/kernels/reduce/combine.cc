@@ -17,8 +17,8 @@
 namespace trireme::kernels {
 namespace {
 
-constexpr std::array<std::string_view, 8> kOps = {"sum", "average", "product", "min",
-                                                  "max", "and",     "or",      "xor"};
+constexpr std::array<std::string_view, 9> kOps = {"sum", "average", "product", "min",       "max",
+                                                  "and", "or",      "xor",     "scaled_sum"};
 
 constexpr std::int64_t kBlock = 1024;  // elements: the blocks of all levels stay in the L1 cache
 
@@ -26,8 +26,12 @@ constexpr std::int64_t kBlock = 1024;  // elements: the blocks of all levels sta
 template <typename Element, ReduceOp Op>
 class Combiner {
  public:
-  Combiner(std::span<const std::byte* const> sources, std::int64_t average_of)
-      : loops_(loops_here<Element, Op>()), sources_(sources), average_of_(average_of) {}
+  Combiner(std::span<const std::byte* const> sources, std::span<const double> scales,
+           std::int64_t average_of)
+      : loops_(loops_here<Element, Op>()),
+        sources_(sources),
+        scales_(scales),
+        average_of_(average_of) {}
 
   void run(std::span<std::byte* const> targets, std::int64_t count, Stores stores) {
     for (std::int64_t begin = 0; begin < count; begin += kBlock) {
@@ -56,11 +60,14 @@ class Combiner {
 
   void tree_into(int first, int count, Sum* target) {
     if (count <= kMaxSources) {
-      std::array<const Element*, kMaxSources> part{};
+      Sources<Element, kMaxSources> part{};
       for (int s = 0; s < count; ++s) {
-        part[s] = reinterpret_cast<const Element*>(sources_[first + s]) + begin_;
+        part.elements[s] = reinterpret_cast<const Element*>(sources_[first + s]) + begin_;
+        if constexpr (Op == ReduceOp::kScaledSum) {
+          part.scales[s] = static_cast<Sum>(scales_[first + s]);
+        }
       }
-      loops_.tree[count - 1](part.data(), target, length_);
+      loops_.tree[count - 1](part, target, length_);
       return;
     }
     const int left = static_cast<int>(std::bit_floor(static_cast<unsigned>(count) - 1));
@@ -95,6 +102,7 @@ class Combiner {
 
   MergeLoops<Element> loops_;
   std::span<const std::byte* const> sources_;
+  std::span<const double> scales_;
   std::int64_t average_of_;
   std::int64_t begin_ = 0;   ///< Of the block under way.
   std::int64_t length_ = 0;  ///< Likewise.
@@ -103,6 +111,7 @@ class Combiner {
 /// Everything that `combine` is told but for the type.
 struct Task {
   ReduceOp op;
+  std::span<const double> scales;
   std::span<const std::byte* const> sources;
   std::span<std::byte* const> targets;
   std::int64_t count;
@@ -111,11 +120,15 @@ struct Task {
 
 template <typename Element, ReduceOp Op>
 void run(const Task& task, std::int64_t average_of = 1) {
-  Combiner<Element, Op>(task.sources, average_of).run(task.targets, task.count, task.stores);
+  Combiner<Element, Op> combiner(task.sources, task.scales, average_of);
+  combiner.run(task.targets, task.count, task.stores);
 }
 
 template <typename Element>
 void run_arithmetic(const Task& task) {
+  if constexpr (std::is_floating_point_v<Wide<Element>>) {
+    if (task.op == ReduceOp::kScaledSum) return run<Element, ReduceOp::kScaledSum>(task);
+  }
   switch (task.op) {
     case ReduceOp::kProduct:
       return run<Element, ReduceOp::kProduct>(task);
@@ -172,7 +185,7 @@ bool is_reducible(Dtype dtype, ReduceOp op) {
     case Dtype::kI32:
     case Dtype::kU8:
     case Dtype::kBool:
-      return op != ReduceOp::kAverage;
+      return op != ReduceOp::kAverage && op != ReduceOp::kScaledSum;
     default:
       return false;
   }
@@ -187,7 +200,12 @@ void combine(const Reduction& reduction, std::span<const std::byte* const> sourc
                     std::string(to_text(reduction.op)) + " into " + std::to_string(targets.size()) +
                     " targets");
   }
-  const Task task{reduction.op, sources, targets, count, stores};
+  if (reduction.op == ReduceOp::kScaledSum && reduction.scales.size() != sources.size()) {
+    throw Error(ErrorKind::kInvalidArgument, "a scaled sum of " + std::to_string(sources.size()) +
+                                                 " sources needs as many scales, got " +
+                                                 std::to_string(reduction.scales.size()));
+  }
+  const Task task{reduction.op, reduction.scales, sources, targets, count, stores};
   switch (reduction.dtype) {
     case Dtype::kF64:
       return run_arithmetic<double>(task);

@@ -10,18 +10,33 @@
 namespace trireme::kernels {
 
 /// How the elements of several ranks become one.
-enum class ReduceOp : std::uint8_t { kSum, kAverage, kProduct, kMin, kMax, kAnd, kOr, kXor };
+enum class ReduceOp : std::uint8_t {
+  kSum,
+  kAverage,
+  kProduct,
+  kMin,
+  kMax,
+  kAnd,
+  kOr,
+  kXor,
+  kScaledSum,  ///< Of each source times its scale.
+};
+inline constexpr ReduceOp kLastReduceOp = ReduceOp::kScaledSum;
 
 /// `sum`, `average`, ...
 std::string_view to_text(ReduceOp op);
 
 /// Whether `combine` knows the operation for the type: f64 f32 f16 bf16 all but the bitwise ones,
-/// i64 i32 u8 all but the average, bool likewise; no other type.
+/// i64 i32 u8 all but the average and the scaled sum, bool likewise; no other type.
 bool is_reducible(Dtype dtype, ReduceOp op);
 
 struct Reduction {
   Dtype dtype = Dtype::kF32;
   ReduceOp op = ReduceOp::kSum;
+
+  /// kScaledSum: one per source, rounded to the type in which elements are combined (f32, or f64
+  /// for f64). Each product is rounded before it is summed. Not read by other operations.
+  std::span<const double> scales = {};
 };
 
 /// How results are written. Streaming stores go past the caches: right for what is larger than they
@@ -37,7 +52,7 @@ enum class Stores : std::uint8_t { kCached, kStreaming };
 ///
 /// sources   at least one, `count` elements each, aligned to the element.
 /// targets   at least one; each is one of the sources or overlaps none of them.
-/// Errors    kInvalidArgument where !is_reducible, or a list is empty.
+/// Errors    kInvalidArgument where !is_reducible, a list is empty, or a scale is missing.
 /// Cost      reads every source and writes every target once.
 void combine(const Reduction& reduction, std::span<const std::byte* const> sources,
              std::span<std::byte* const> targets, std::int64_t count,

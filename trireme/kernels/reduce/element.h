@@ -41,7 +41,7 @@ TRIREME_INLINE_LOOP Element narrowed(Wide<Element> x) {
   }
 }
 
-/// One merge of the tree. kAverage merges as kSum.
+/// One merge of the tree. kAverage and kScaledSum merge as kSum.
 template <ReduceOp Op, typename T>
 TRIREME_INLINE_LOOP T merged(T a, T b) {
   using enum ReduceOp;

@@ -15,11 +15,23 @@ namespace trireme::kernels {
 /// Sources that one loop reads: more are combined from the results of several.
 inline constexpr int kMaxSources = 4;
 
-/// THE tree over sources[Begin ... Begin + Count), of one element.
-template <ReduceOp Op, int Begin, int Count, typename Sources>
-TRIREME_INLINE_LOOP auto tree_of(const Sources& sources, std::int64_t i) {
+/// What one loop reads: elements, and for a scaled sum what each source is multiplied by.
+template <typename Element, int Count>
+struct Sources {
+  std::array<const Element*, Count> elements;
+  std::array<Wide<Element>, Count> scales;
+};
+
+/// THE tree over sources [Begin, Begin + Count), of one element.
+template <ReduceOp Op, int Begin, int Count, typename Given>
+TRIREME_INLINE_LOOP auto tree_of(const Given& sources, std::int64_t i) {
   if constexpr (Count == 1) {
-    return widened(sources[Begin][i]);
+    const auto x = widened(sources.elements[Begin][i]);
+    if constexpr (Op == ReduceOp::kScaledSum) {
+      return sources.scales[Begin] * x;
+    } else {
+      return x;
+    }
   } else {
     constexpr int kLeft = static_cast<int>(std::bit_floor(static_cast<unsigned>(Count) - 1));
     return merged<Op>(tree_of<Op, Begin, kLeft>(sources, i),
@@ -29,10 +41,13 @@ TRIREME_INLINE_LOOP auto tree_of(const Sources& sources, std::int64_t i) {
 
 /// target   may be one of the sources: each element is read before it is written.
 template <typename Element, ReduceOp Op, int Count>
-TRIREME_INLINE_LOOP void tree_loop(const Element* const* given, Wide<Element>* target,
-                                   std::int64_t n) {
-  std::array<const Element*, Count> sources;
-  for (int s = 0; s < Count; ++s) sources[s] = given[s];
+TRIREME_INLINE_LOOP void tree_loop(const Sources<Element, kMaxSources>& given,
+                                   Wide<Element>* target, std::int64_t n) {
+  Sources<Element, Count> sources;
+  for (int s = 0; s < Count; ++s) {
+    sources.elements[s] = given.elements[s];
+    sources.scales[s] = given.scales[s];
+  }
   TRIREME_INDEPENDENT
   for (std::int64_t i = 0; i < n; ++i) target[i] = tree_of<Op, 0, Count>(sources, i);
 }
@@ -51,7 +66,7 @@ TRIREME_INLINE_LOOP void narrow_loop(const Wide<Element>* __restrict source,
 /// The loops in the form of one instruction set.
 template <typename Element>
 struct MergeLoops {
-  using Tree = void (*)(const Element* const*, Wide<Element>*, std::int64_t);
+  using Tree = void (*)(const Sources<Element, kMaxSources>&, Wide<Element>*, std::int64_t);
   std::array<Tree, kMaxSources> tree;  ///< By number of sources, from 1.
   void (*merge)(Wide<Element>*, const Wide<Element>*, std::int64_t);
   void (*narrow)(const Wide<Element>*, Element*, std::int64_t);
@@ -61,7 +76,8 @@ struct MergeLoops {
 
 struct Portable {
   template <typename Element, ReduceOp Op, int Count>
-  static void tree(const Element* const* sources, Wide<Element>* target, std::int64_t n) {
+  static void tree(const Sources<Element, kMaxSources>& sources, Wide<Element>* target,
+                   std::int64_t n) {
     tree_loop<Element, Op, Count>(sources, target, n);
   }
   template <typename T, ReduceOp Op>
@@ -76,7 +92,7 @@ struct Portable {
 
 struct Avx2 {
   template <typename Element, ReduceOp Op, int Count>
-  TRIREME_AVX2 static void tree(const Element* const* sources, Wide<Element>* target,
+  TRIREME_AVX2 static void tree(const Sources<Element, kMaxSources>& sources, Wide<Element>* target,
                                 std::int64_t n) {
     tree_loop<Element, Op, Count>(sources, target, n);
   }
@@ -92,8 +108,8 @@ struct Avx2 {
 
 struct Avx512 {
   template <typename Element, ReduceOp Op, int Count>
-  TRIREME_AVX512 static void tree(const Element* const* sources, Wide<Element>* target,
-                                  std::int64_t n) {
+  TRIREME_AVX512 static void tree(const Sources<Element, kMaxSources>& sources,
+                                  Wide<Element>* target, std::int64_t n) {
     tree_loop<Element, Op, Count>(sources, target, n);
   }
   template <typename T, ReduceOp Op>
@@ -117,7 +133,7 @@ MergeLoops<Element> loops_of() {
 /// Sums, which gradients are, have a form for each instruction set; others are compiled once.
 template <typename Element, ReduceOp Op>
 MergeLoops<Element> loops_here() {
-  if constexpr (Op == ReduceOp::kSum) {
+  if constexpr (Op == ReduceOp::kSum || Op == ReduceOp::kScaledSum) {
     if (has_avx512()) return loops_of<Avx512, Element, Op>();
     if (has_avx2()) return loops_of<Avx2, Element, Op>();
   }

@@ -61,16 +61,18 @@ template <typename Stored, typename T, typename Load, typename Store>
 struct Element {
   Load load;
   Store store;
+  std::span<const double> scales = {};  ///< Of the sources, if there are any.
 
   template <typename Function>
   void combine(std::span<const std::byte* const> sources, std::byte* target, std::int64_t count,
                Function function) const {
     for (std::int64_t i = 0; i < count; ++i) {
       std::vector<T> values;
-      for (const std::byte* source : sources) {
+      for (std::size_t s = 0; s < sources.size(); ++s) {
         Stored stored;
-        std::memcpy(&stored, source + i * sizeof(Stored), sizeof(Stored));
+        std::memcpy(&stored, sources[s] + i * sizeof(Stored), sizeof(Stored));
         values.push_back(load(stored));
+        if (!scales.empty()) values.back() = static_cast<T>(scales[s]) * values.back();
       }
       const Stored result = store(over_tree(std::move(values), function));
       std::memcpy(target + i * sizeof(Stored), &result, sizeof(Stored));
@@ -79,8 +81,9 @@ struct Element {
 };
 
 template <typename Stored, typename T, typename Load, typename Store>
-Element<Stored, T, Load, Store> element(Load load, Store store) {
-  return {load, store};
+Element<Stored, T, Load, Store> element(Load load, Store store,
+                                        std::span<const double> scales = {}) {
+  return {load, store, scales};
 }
 
 }  // namespace
@@ -91,7 +94,8 @@ void combine(const Reduction& reduction, std::span<const std::byte* const> sourc
   const int divisor = op == ReduceOp::kAverage ? static_cast<int>(sources.size()) : 1;
   const auto real = [&]<typename Stored, typename T>(auto load, auto round) {
     const auto store = [&](T x) { return round(x / static_cast<T>(divisor)); };
-    element<Stored, T>(load, store).combine(sources, target, count, [op](T a, T b) {
+    const auto scales = op == ReduceOp::kScaledSum ? reduction.scales : std::span<const double>();
+    element<Stored, T>(load, store, scales).combine(sources, target, count, [op](T a, T b) {
       return merged_real(op, a, b);
     });
   };

@@ -20,7 +20,7 @@ std::uint64_t id_of(const std::string& name) {
 
 std::vector<int> ranks_of(const World& world, const std::int32_t* ranks, std::int32_t num_ranks) {
   if (ranks == nullptr) {
-    std::vector<int> all(world.endpoint->world_size());
+    std::vector<int> all(world.ranks.world_size());
     std::iota(all.begin(), all.end(), 0);
     return all;
   }
@@ -31,7 +31,7 @@ std::vector<int> ranks_of(const World& world, const std::int32_t* ranks, std::in
 /// Until the operation's own end; the world fails at the deadline.
 void wait_to_the_end(TriremeWork& work) {
   collectives::Group& group = *work.named->group;
-  transport::Endpoint& endpoint = *work.named->world->endpoint;
+  transport::Endpoint& endpoint = work.named->world->ranks.endpoint();
   const transport::Awaited awaited = work.peer
                                          ? transport::message_work(*work.work, endpoint, *work.peer)
                                          : collectives::group_work(*work.work, group);
@@ -45,7 +45,7 @@ void wait_to_the_end(TriremeWork& work) {
 NamedGroup::NamedGroup(std::shared_ptr<World> of, std::vector<int> ranks,
                        const collectives::GroupOptions& options)
     : world(std::move(of)), name(options.name) {
-  group.emplace(*world->endpoint, std::move(ranks), options);
+  group.emplace(world->ranks.endpoint(), std::move(ranks), options);
   const std::lock_guard lock(world->mutex);
   world->group_names.insert(name);
 }
@@ -107,6 +107,10 @@ TriremeStatus trireme_allocate(TriremeGroup* group, int64_t bytes, void** memory
       trireme::c::refuse("'bytes' is " + std::to_string(bytes) + ", expected 1 or more");
     result = needed(group, "group").named->group->allocate(static_cast<std::size_t>(bytes)).data();
   });
+}
+
+TriremeStatus trireme_attach_hash(TriremeGroup* group, uint64_t hash) {
+  return guarded([&] { needed(group, "group").named->group->attach_hash(hash); });
 }
 
 TriremeStatus trireme_wait(TriremeWork* work, int64_t timeout_ms) {

@@ -10,20 +10,19 @@
 #include "trireme/base/log.h"
 #include "trireme/wire/c/trireme_wire.h"
 #include "trireme/wire/collectives/group.h"
-#include "trireme/wire/transport/meeting.h"
 #include "trireme/wire/transport/watch.h"
+#include "trireme/wire/transport/world.h"
 
 namespace trireme::c {
 
 /// What a world's handle, its groups and their works share: the last one frees it.
 struct World {
-  explicit World(transport::Meeting place) : meeting(std::move(place)) {}
+  World(transport::Meeting meeting, transport::WorldOptions options)
+      : deadline(options.deadline), ranks(std::move(meeting), std::move(options)) {}
 
-  transport::Meeting meeting;
-  std::unique_ptr<transport::StoreClient> store;
-  std::unique_ptr<transport::Endpoint> endpoint;
-  std::chrono::milliseconds deadline{0};
+  const std::chrono::milliseconds deadline;
   Logger logger{LogLevel::kOff};
+  transport::World ranks;
   bool has_left = false;
   std::mutex mutex;
   std::set<std::string> group_names;  ///< Of groups that are not freed; under the mutex.

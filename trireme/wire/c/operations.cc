@@ -14,6 +14,7 @@ namespace {
 
 using collectives::Elements;
 using collectives::Group;
+using collectives::scaled_sum;
 using transport::WorkPtr;
 
 std::span<std::byte> memory(void* data, std::int64_t bytes, const char* name) {
@@ -180,6 +181,30 @@ TriremeStatus trireme_reduce_scatter(TriremeGroup* group, void* data, const int6
     const auto by_rank = c::sizes(ranks, counts, "counts");
     return ranks.reduce_scatter(c::elements(data, c::sum_of(by_rank), dtype), by_rank,
                                 c::reduction_of(reduction));
+  });
+}
+
+TriremeStatus trireme_all_reduce_scaled(TriremeGroup* group, void* data, int64_t count,
+                                        TriremeDtype dtype, double scale, TriremeWork** work) {
+  return c::start({group, "all_reduce", work}, [&](c::Group& ranks) {
+    return ranks.all_reduce(c::elements(data, count, dtype), c::scaled_sum(scale));
+  });
+}
+
+TriremeStatus trireme_reduce_scaled(TriremeGroup* group, void* data, int64_t count,
+                                    TriremeDtype dtype, double scale, int32_t root,
+                                    TriremeWork** work) {
+  return c::start({group, "reduce", work}, [&](c::Group& ranks) {
+    return ranks.reduce(c::elements(data, count, dtype), root, c::scaled_sum(scale));
+  });
+}
+
+TriremeStatus trireme_reduce_scatter_scaled(TriremeGroup* group, void* data, const int64_t* counts,
+                                            TriremeDtype dtype, double scale, TriremeWork** work) {
+  return c::start({group, "reduce_scatter", work}, [&](c::Group& ranks) {
+    const auto by_rank = c::sizes(ranks, counts, "counts");
+    return ranks.reduce_scatter(c::elements(data, c::sum_of(by_rank), dtype), by_rank,
+                                c::scaled_sum(scale));
   });
 }
 

@@ -13,8 +13,8 @@
  * freed with trireme_work_free, and buffers are lent to the library until the operation has ended.
  *
  * All ranks of a group call the same operations in the same order; where they differ, all ranks get
- * kTriremeInvalidArgument. After a failure the world is of no use: all calls return its first
- * error, on every rank.
+ * kTriremeInvalidArgument. After a failure all calls return the world's first error, on
+ * every rank, until trireme_regroup.
  *
  * Threads: the calls on one group, and those on one world, come from one thread at a time;
  * different groups and worlds are independent. trireme_wait, trireme_abort and the error functions
@@ -58,7 +58,7 @@ TRIREME_API const char* trireme_status_text(TriremeStatus status);
  * thread's next failure. */
 TRIREME_API const char* trireme_last_error(void);
 
-/* World rank that the same error is about, lost or late; -1 where it is about none. */
+/* World rank that the same error is about: lost, late, or it gave up; -1 where it is about none. */
 TRIREME_API int32_t trireme_last_error_peer(void);
 
 /* Grows when a function's arguments or meaning change. */
@@ -125,9 +125,25 @@ TRIREME_API TriremeStatus trireme_world_size(const TriremeWorld* world, int32_t*
  * only trireme_world_free may follow. */
 TRIREME_API TriremeStatus trireme_shutdown(TriremeWorld* world);
 
-/* This rank gives up: every operation, on every rank, fails with kTriremeCancelled and `reason`,
- * unless the world has failed before. Any thread. */
+/* Ends the world on purpose: every operation, on every rank, fails with kTriremeCancelled, `reason`
+ * and this rank (trireme_last_error_peer), unless the world has failed before. Any thread. */
 TRIREME_API TriremeStatus trireme_abort(TriremeWorld* world, const char* reason);
+
+/* Goes on, after a failure, with the ranks that are left: those that call this too get new ranks in
+ * the order of the old ones. Groups and works have been freed before. A world that is well ends
+ * first, on all ranks, as by trireme_abort. Blocks until the new ranks are connected.
+ *
+ * members    ranks that are to go on, the same list on all; null: those that call within
+ * `window_ms` of the first; num_members is not read then. Over at once where nobody else could
+ * come. Returns    kTriremeTimeout where a member, or this rank itself, is too late;
+ * kTriremePeerLost where a member has ended, or the store with the process that served it: so serve
+ * it from one that is no rank. But for the store's loss it may be called again. */
+TRIREME_API TriremeStatus trireme_regroup(TriremeWorld* world, const int32_t* members,
+                                          int32_t num_members, int64_t window_ms);
+
+/* The rank that `rank` had when the world was made. */
+TRIREME_API TriremeStatus trireme_first_rank(const TriremeWorld* world, int32_t rank,
+                                             int32_t* first_rank);
 
 /* Without trireme_shutdown before, the others see a lost rank. What groups and works still need
  * stays until they are freed. Null is allowed. */
@@ -155,6 +171,11 @@ TRIREME_API void trireme_group_free(TriremeGroup* group);
  * it need no copy. All members call it with the same number, in the order of the operations.
  * Blocks. bytes: at least 1. */
 TRIREME_API TriremeStatus trireme_allocate(TriremeGroup* group, int64_t bytes, void** memory);
+
+/* The next all_reduce, reduce_scatter, all_gather or barrier carries this number, a hash
+ * of what all ranks should hold alike. Where it differs, all ranks get kTriremeCorruptData, which
+ * names those that differ from the most; kTriremeInvalidArgument where a rank has given none. */
+TRIREME_API TriremeStatus trireme_attach_hash(TriremeGroup* group, uint64_t hash);
 
 /* ---- Operations. Ranks, roots and peers are group ranks. Buffers of 0 elements may be null. */
 
@@ -205,6 +226,19 @@ TRIREME_API TriremeStatus trireme_reduce(TriremeGroup* group, void* data, int64_
 TRIREME_API TriremeStatus trireme_reduce_scatter(TriremeGroup* group, void* data,
                                                  const int64_t* counts, TriremeDtype dtype,
                                                  TriremeReduction reduction, TriremeWork** work);
+
+/* The same with each rank's elements multiplied by its own `scale` before the sum: a weighted
+ * average where the scales are each rank's share. Of floating-point types; f16 and bf16 are scaled
+ * and summed in f32. scale: finite. */
+TRIREME_API TriremeStatus trireme_all_reduce_scaled(TriremeGroup* group, void* data, int64_t count,
+                                                    TriremeDtype dtype, double scale,
+                                                    TriremeWork** work);
+TRIREME_API TriremeStatus trireme_reduce_scaled(TriremeGroup* group, void* data, int64_t count,
+                                                TriremeDtype dtype, double scale, int32_t root,
+                                                TriremeWork** work);
+TRIREME_API TriremeStatus trireme_reduce_scatter_scaled(TriremeGroup* group, void* data,
+                                                        const int64_t* counts, TriremeDtype dtype,
+                                                        double scale, TriremeWork** work);
 
 /* all = what the ranks gave, one behind the other.
  *

@@ -57,23 +57,17 @@ transport::Token token_of(const char* given, int store_port) {
 /// host   of this rank, see TcpOptions.
 std::shared_ptr<World> connect(transport::Meeting meeting, const TriremeWorldOptions& options,
                                const std::string& host) {
-  auto world = std::make_shared<World>(std::move(meeting));
-  world->deadline = std::chrono::milliseconds(options.deadline_ms);
+  transport::WorldOptions own{.rank = options.rank,
+                              .world_size = options.world_size,
+                              .name = options.name,
+                              .deadline = std::chrono::milliseconds(options.deadline_ms),
+                              .host = host,
+                              .on_abandon = nullptr,
+                              .shares_memory = options.shares_memory != 0,
+                              .ofi_provider = std::nullopt};
+  if (options.ofi_provider != nullptr) own.ofi_provider = options.ofi_provider;
+  auto world = std::make_shared<World>(std::move(meeting), std::move(own));
   world->logger = Logger(read_environment().log_level, "rank " + std::to_string(options.rank));
-  world->store = std::make_unique<transport::StoreClient>(
-      world->meeting.store, options.rank, transport::ConnectPolicy{.deadline = world->deadline},
-      world->meeting.token);
-  const transport::TcpOptions tcp{.store = *world->store,
-                                  .rank = options.rank,
-                                  .world_size = options.world_size,
-                                  .name = options.name,
-                                  .deadline = world->deadline,
-                                  .host = host,
-                                  .on_abandon = nullptr,
-                                  .shares_memory = options.shares_memory != 0};
-  std::optional<std::string> provider;
-  if (options.ofi_provider != nullptr) provider = options.ofi_provider;
-  world->endpoint = transport::connect_world(tcp, provider);
   return world;
 }
 
@@ -88,6 +82,14 @@ std::shared_ptr<World> connect(const TriremeWorldOptions& options) {
     meeting.store.port = meeting.server->port();
   }
   return connect(std::move(meeting), options, "");
+}
+
+/// Whoever would still use its endpoint.
+void check_no_groups(World& world, const std::string& before) {
+  const std::lock_guard lock(world.mutex);
+  if (world.group_names.empty()) return;
+  refuse("group '" + *world.group_names.begin() + "' is to be freed, with its works, before the " +
+         before);
 }
 
 std::shared_ptr<World> connect_from_environment() {
@@ -158,36 +160,58 @@ TriremeStatus trireme_connect_from_environment(TriremeWorld** world) {
 }
 
 TriremeStatus trireme_rank(const TriremeWorld* world, int32_t* rank) {
-  return guarded([&] { needed(rank, "rank") = needed(world, "world").world->endpoint->rank(); });
+  return guarded([&] { needed(rank, "rank") = needed(world, "world").world->ranks.rank(); });
 }
 
 TriremeStatus trireme_world_size(const TriremeWorld* world, int32_t* world_size) {
-  return guarded([&] {
-    needed(world_size, "world_size") = needed(world, "world").world->endpoint->world_size();
-  });
+  return guarded(
+      [&] { needed(world_size, "world_size") = needed(world, "world").world->ranks.world_size(); });
 }
 
 TriremeStatus trireme_shutdown(TriremeWorld* world) {
   return guarded([&] {
     trireme::c::World& state = *needed(world, "world").world;
-    {
-      const std::lock_guard lock(state.mutex);
-      if (!state.group_names.empty()) {
-        trireme::c::refuse("group '" + *state.group_names.begin() +
-                           "' is to be freed, with its works, before the shutdown");
-      }
-    }
+    trireme::c::check_no_groups(state, "shutdown");
     if (std::exchange(state.has_left, true)) trireme::c::refuse("the world has been shut down");
-    state.endpoint->shutdown(state.deadline);
-    state.store->shutdown();
+    state.ranks.shutdown();
   });
 }
 
 TriremeStatus trireme_abort(TriremeWorld* world, const char* reason) {
+  return guarded([&] { needed(world, "world").world->ranks.abort(&needed(reason, "reason")); });
+}
+
+TriremeStatus trireme_regroup(TriremeWorld* world, const int32_t* members, int32_t num_members,
+                              int64_t window_ms) {
   return guarded([&] {
     trireme::c::World& state = *needed(world, "world").world;
-    trireme::Error error(trireme::ErrorKind::kCancelled, &needed(reason, "reason"));
-    state.endpoint->poison(error.add({.rank = state.endpoint->rank()}));
+    constexpr std::int64_t kMaxMs = std::int64_t{1000} * 3600 * 24 * 365;
+    if (window_ms < 0 || window_ms > kMaxMs) {
+      trireme::c::refuse("'window_ms' is " + std::to_string(window_ms) +
+                         ", expected 0 to a year of milliseconds");
+    }
+    if (members != nullptr && num_members < 1) {
+      trireme::c::refuse("'num_members' is " + std::to_string(num_members) +
+                         ", expected 1 or more");
+    }
+    trireme::c::check_no_groups(state, "regroup");
+    if (state.has_left) trireme::c::refuse("the world has been shut down");
+    trireme::transport::RegroupOptions options{.members = {},
+                                               .window = std::chrono::milliseconds(window_ms)};
+    if (members != nullptr) options.members.assign(members, members + num_members);
+    state.ranks.regroup(options);
+  });
+}
+
+TriremeStatus trireme_first_rank(const TriremeWorld* world, int32_t rank, int32_t* first_rank) {
+  return guarded([&] {
+    const std::vector<int>& origins = needed(world, "world").world->ranks.origins();
+    std::int32_t& result = needed(first_rank, "first_rank");
+    if (rank < 0 || rank >= std::ssize(origins)) {
+      trireme::c::refuse("there is no rank " + std::to_string(rank) + " in a world of " +
+                         std::to_string(origins.size()) + " ranks");
+    }
+    result = origins[static_cast<std::size_t>(rank)];
   });
 }
 

@@ -20,13 +20,16 @@ constexpr std::chrono::milliseconds kResolutionStep{5};
 
 }  // namespace
 
-Call::Call(const Members& members, const Description& description, Scratch& scratch)
+Call::Call(const Members& members, const Description& description, Scratch& scratch, double scale)
     : members_(members),
       description_(description),
-      own_bytes_(to_bytes(description)),
+      own_bytes_(to_bytes(description, scale)),
       deadline_(transport::later(members.deadline)),
       completions_(std::make_shared<transport::Completions>()),
-      scratch_(scratch) {}
+      scales_(description.reduce == kernels::ReduceOp::kScaledSum ? members.ranks.size() : 0),
+      scratch_(scratch) {
+  if (!scales_.empty()) scales_[members.group_rank] = scale;
+}
 
 Call::~Call() {
   if (!has_told_) return;
@@ -66,7 +69,13 @@ void Call::recv(int peer, std::span<std::byte> memory, std::size_t id) {
 
 /// On the endpoint's thread. Whether the message is of this operation.
 bool Call::inspect(int peer, const transport::Envelope& envelope) {
-  if (envelope == own_bytes_) return true;
+  if (is_same_call(envelope, own_bytes_)) {
+    if (!scales_.empty()) {
+      const std::lock_guard lock(mutex_);
+      scales_[peer] = scale_in(envelope);
+    }
+    return true;
+  }
   const Description other = parse_description(envelope);
   const std::lock_guard lock(mutex_);
   heard_.emplace(peer, other);
@@ -77,6 +86,11 @@ bool Call::inspect(int peer, const transport::Envelope& envelope) {
 std::span<std::byte> Call::foreign_memory(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   return foreign_.emplace_back(bytes);
+}
+
+std::vector<double> Call::scales() const {
+  const std::lock_guard lock(mutex_);
+  return scales_;
 }
 
 std::vector<std::size_t> Call::take_ended() {

@@ -34,7 +34,8 @@ namespace trireme::collectives {
 class Call {
  public:
   /// members, scratch   outlive the call.
-  Call(const Members& members, const Description& description, Scratch& scratch);
+  /// scale   of a scaled sum, of this rank's elements.
+  Call(const Members& members, const Description& description, Scratch& scratch, double scale = 1);
 
   /// Those that were told that it waits hear that it does no more.
   ~Call();
@@ -44,6 +45,9 @@ class Call {
   const Members& members() const { return members_; }
   const Description& description() const { return description_; }
   Scratch& scratch() { return scratch_; }
+
+  /// By group rank, of those of whom a message has come: what their elements are multiplied by.
+  std::vector<double> scales() const;
 
   /// Start a message. id: differs between those under way; `wait` gives it back.
   void send(int peer, std::span<const std::byte> data, std::size_t id);
@@ -108,6 +112,7 @@ class Call {
   bool has_told_ = false;
   mutable std::mutex mutex_;  // for what follows
   std::vector<int> awaited_;  ///< World ranks.
+  std::vector<double> scales_;
   /// What members do, by group rank, as far as it is known.
   std::map<int, Description> heard_;
   std::list<std::vector<std::byte>> foreign_;  ///< Messages of other operations.

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,6 +44,7 @@ struct Description {
   std::uint32_t group_size = 0;
   Algorithm algorithm = Algorithm::kTwoHop;
   Order order = Order::kCanonical;
+  std::optional<std::uint64_t> hash;  ///< Of the replicas' state, for comparison.
 
   bool operator==(const Description&) const = default;
 };
@@ -51,16 +53,26 @@ struct Description {
 /// reduce of 100 f32 by max with root 1 by ring in any order among 4 ranks`.
 std::string to_text(const Description& description);
 
+/// `0x` and 16 digits.
+std::string hash_text(std::uint64_t hash);
+
 /// For an error: two ranks and what they are about to do.
 std::string difference_text(int rank, const Description& description, int other_rank,
                             const Description& other);
 
 inline constexpr std::size_t kDescriptionBytes = sizeof(transport::Envelope);
 
-/// The form in which ranks send it to each other, with every message.
-transport::Envelope to_bytes(const Description& description);
+/// The form in which ranks send it to each other, with every message. scale: of a scaled sum, of
+/// this rank's elements; the only part that may differ between ranks.
+transport::Envelope to_bytes(const Description& description, double scale = 1);
 
 /// Inverse of `to_bytes`. kCorruptData where `bytes` are not of that form.
 Description parse_description(std::span<const std::byte> bytes);
+
+/// Of two such forms: whether they say the same but for the scale.
+bool is_same_call(std::span<const std::byte> a, std::span<const std::byte> b);
+
+/// The scale in such a form.
+double scale_in(std::span<const std::byte> bytes);
 
 }  // namespace trireme::collectives

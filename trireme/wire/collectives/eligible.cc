@@ -17,11 +17,17 @@ bool is_half(Dtype dtype) { return dtype == Dtype::kF16 || dtype == Dtype::kBf16
 bool is_real(Dtype dtype) { return is_half(dtype) || dtype == Dtype::kF32 || dtype == Dtype::kF64; }
 
 /// Whether partial results may be combined further with the bits of THE tree. Not where each is
-/// rounded; not averages, whose division comes last.
+/// rounded.
 bool has_exact_partials(const Description& task) {
   const bool is_rounded =
       is_half(task.dtype) && task.reduce != ReduceOp::kMin && task.reduce != ReduceOp::kMax;
   return !is_rounded || task.order == Order::kAny;
+}
+
+/// Whether the sources of each step must be those of all ranks, in order: what is done to the sum
+/// or to each source comes once.
+bool needs_all_at_once(const Description& task) {
+  return task.reduce == ReduceOp::kAverage || task.reduce == ReduceOp::kScaledSum;
 }
 
 /// Whether every order has the same bits, or none is asked for. Whole numbers wrap around.
@@ -31,7 +37,7 @@ bool is_order_free(const Description& task) {
 
 bool can_all_reduce(Algorithm algorithm, const Description& task, int ranks_per_host) {
   if (algorithm == kOneShot || algorithm == kTwoHop) return true;
-  if (task.reduce == ReduceOp::kAverage || !has_exact_partials(task)) return false;
+  if (needs_all_at_once(task) || !has_exact_partials(task)) return false;
   if (algorithm == kHalvingDoubling) return true;
   if (algorithm == kRing) return is_order_free(task);
   const int num_ranks = static_cast<int>(task.group_size);
@@ -51,7 +57,7 @@ bool is_eligible(Algorithm algorithm, const Description& task, int ranks_per_hos
              (algorithm == kOneShot || algorithm == kTwoHop);
     case Operation::kReduceScatter:
       return kernels::is_reducible(task.dtype, task.reduce) &&
-             (algorithm == kTwoHop || (algorithm == kRing && task.reduce != ReduceOp::kAverage &&
+             (algorithm == kTwoHop || (algorithm == kRing && !needs_all_at_once(task) &&
                                        has_exact_partials(task) && is_order_free(task)));
     case Operation::kAllGather:
       return algorithm == kTwoHop || algorithm == kRing;

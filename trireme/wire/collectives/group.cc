@@ -1,6 +1,7 @@
 #include "trireme/wire/collectives/group.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <numeric>
@@ -86,6 +87,13 @@ std::vector<Chunk> parts_of(std::span<const std::int64_t> counts) {
   return parts;
 }
 
+/// Whether a difference between any two ranks is noticed in the operation, also where some ranks
+/// have no elements.
+bool compares_all(Operation operation) {
+  return operation == Operation::kAllReduce || operation == Operation::kReduceScatter ||
+         operation == Operation::kAllGather || operation == Operation::kBarrier;
+}
+
 }  // namespace
 
 /// What a group is made of.
@@ -98,7 +106,7 @@ struct Group::State {
                              std::to_string(members.size()));
   }
 
-  void check_reducible(const Elements& data, kernels::ReduceOp op) const {
+  void check_reducible(const Elements& data, const Reduce& by) const {
     const std::size_t element = size_bytes(data.dtype);
     if (data.bytes.size() % element != 0 ||
         reinterpret_cast<std::uintptr_t>(data.bytes.data()) % std::min<std::size_t>(element, 8) !=
@@ -108,8 +116,9 @@ struct Group::State {
                                " bytes, or does not begin where an element can; expected whole, "
                                "aligned elements");
     }
-    if (kernels::is_reducible(data.dtype, op)) return;
-    refuse(members.name, "there is no " + std::string(kernels::to_text(op)) + " of " +
+    if (!std::isfinite(by.scale)) refuse(members.name, "the scale of a sum is no finite number");
+    if (kernels::is_reducible(data.dtype, by.op)) return;
+    refuse(members.name, "there is no " + std::string(kernels::to_text(by.op)) + " of " +
                              std::string(to_text(data.dtype)));
   }
 
@@ -125,8 +134,16 @@ struct Group::State {
                              std::to_string(total));
   }
 
+  transport::WorkPtr submit(Request request) {
+    if (compares_all(request.description.operation)) {
+      request.description.hash = std::exchange(hash, std::nullopt);
+    }
+    return backend->submit(std::move(request));
+  }
+
   const Members members;
   const std::unique_ptr<Backend> backend;
+  std::optional<std::uint64_t> hash;  ///< For the next operation that can carry one.
 };
 
 Group::Group(transport::Endpoint& endpoint, std::vector<int> ranks, GroupOptions options)
@@ -142,47 +159,56 @@ transport::Endpoint& Group::endpoint() const { return state_->members.endpoint; 
 std::chrono::milliseconds Group::deadline() const { return state_->members.deadline; }
 std::vector<int> Group::missing() const { return state_->backend->missing(); }
 FlightRecord Group::flight() const { return parse_flight(state_->members.flight->copy()); }
+void Group::attach_hash(std::uint64_t hash) {
+  std::optional<std::uint64_t>& all = state_->hash;
+  all = all ? mixed(mixed(1, static_cast<std::int64_t>(*all)), static_cast<std::int64_t>(hash))
+            : hash;
+}
+
 std::span<std::byte> Group::allocate(std::size_t bytes) { return state_->backend->allocate(bytes); }
 
 // ---- Reductions
 
-transport::WorkPtr Group::all_reduce(Elements data, kernels::ReduceOp op) {
-  state_->check_reducible(data, op);
-  return state_->backend->submit({.description = {.operation = Operation::kAllReduce,
-                                                  .dtype = data.dtype,
-                                                  .reduce = op,
-                                                  .count = data.count()},
-                                  .data = data});
+transport::WorkPtr Group::all_reduce(Elements data, Reduce by) {
+  state_->check_reducible(data, by);
+  return state_->submit({.description = {.operation = Operation::kAllReduce,
+                                         .dtype = data.dtype,
+                                         .reduce = by.op,
+                                         .count = data.count()},
+                         .scale = by.scale,
+                         .data = data});
 }
 
-transport::WorkPtr Group::reduce(Elements data, int root, kernels::ReduceOp op) {
-  state_->check_reducible(data, op);
+transport::WorkPtr Group::reduce(Elements data, int root, Reduce by) {
+  state_->check_reducible(data, by);
   state_->check_root(root);
-  return state_->backend->submit({.description = {.operation = Operation::kReduce,
-                                                  .dtype = data.dtype,
-                                                  .reduce = op,
-                                                  .count = data.count(),
-                                                  .root = root},
-                                  .data = data});
+  return state_->submit({.description = {.operation = Operation::kReduce,
+                                         .dtype = data.dtype,
+                                         .reduce = by.op,
+                                         .count = data.count(),
+                                         .root = root},
+                         .scale = by.scale,
+                         .data = data});
 }
 
-transport::WorkPtr Group::reduce_scatter(Elements data, kernels::ReduceOp op) {
+transport::WorkPtr Group::reduce_scatter(Elements data, Reduce by) {
   std::vector<std::int64_t> counts;
   for (int i = 0; i < size(); ++i) counts.push_back(chunk_of(data.count(), size(), i).size());
-  return reduce_scatter(data, counts, op);
+  return reduce_scatter(data, counts, by);
 }
 
 transport::WorkPtr Group::reduce_scatter(Elements data, std::span<const std::int64_t> counts,
-                                         kernels::ReduceOp op) {
-  state_->check_reducible(data, op);
+                                         Reduce by) {
+  state_->check_reducible(data, by);
   state_->check_parts(counts, data.count(), "a reduce_scatter");
-  return state_->backend->submit({.description = {.operation = Operation::kReduceScatter,
-                                                  .dtype = data.dtype,
-                                                  .reduce = op,
-                                                  .count = data.count(),
-                                                  .root = mark_of(counts)},
-                                  .data = data,
-                                  .parts = parts_of(counts)});
+  return state_->submit({.description = {.operation = Operation::kReduceScatter,
+                                         .dtype = data.dtype,
+                                         .reduce = by.op,
+                                         .count = data.count(),
+                                         .root = mark_of(counts)},
+                         .scale = by.scale,
+                         .data = data,
+                         .parts = parts_of(counts)});
 }
 
 // ---- Moves
@@ -205,19 +231,19 @@ transport::WorkPtr Group::all_gather(std::span<const std::byte> mine, std::span<
   if (own.data() != mine.data() && !mine.empty()) {
     std::memmove(own.data(), mine.data(), mine.size());
   }
-  return state_->backend->submit({.description = {.operation = Operation::kAllGather,
-                                                  .count = static_cast<std::int64_t>(all.size()),
-                                                  .root = mark_of(counts)},
-                                  .data = as_elements(all),
-                                  .parts = std::move(parts)});
+  return state_->submit({.description = {.operation = Operation::kAllGather,
+                                         .count = static_cast<std::int64_t>(all.size()),
+                                         .root = mark_of(counts)},
+                         .data = as_elements(all),
+                         .parts = std::move(parts)});
 }
 
 transport::WorkPtr Group::broadcast(std::span<std::byte> data, int root_group_rank) {
   state_->check_root(root_group_rank);
-  return state_->backend->submit({.description = {.operation = Operation::kBroadcast,
-                                                  .count = static_cast<std::int64_t>(data.size()),
-                                                  .root = root_group_rank},
-                                  .data = as_elements(data)});
+  return state_->submit({.description = {.operation = Operation::kBroadcast,
+                                         .count = static_cast<std::int64_t>(data.size()),
+                                         .root = root_group_rank},
+                         .data = as_elements(data)});
 }
 
 transport::WorkPtr Group::gather(std::span<const std::byte> mine, Receives all, int root) {
@@ -280,11 +306,11 @@ transport::WorkPtr Group::exchange(Request request) {
            "this rank sends itself " + std::to_string(request.sends[own].size()) +
                " bytes and expects " + std::to_string(request.recvs[own].size()));
   }
-  return state_->backend->submit(std::move(request));
+  return state_->submit(std::move(request));
 }
 
 transport::WorkPtr Group::barrier() {
-  return state_->backend->submit({.description = {.operation = Operation::kBarrier}});
+  return state_->submit({.description = {.operation = Operation::kBarrier}});
 }
 
 // ---- Between two ranks

@@ -74,18 +74,27 @@ class Group {
   /// the same number, in the order of the other calls. Blocks; errors are thrown.
   std::span<std::byte> allocate(std::size_t bytes);
 
+  /// The next all_reduce, reduce_scatter, all_gather or barrier carries this number, which is to be
+  /// the same on all ranks: a hash of what they should hold alike. Where it is not, all ranks get
+  /// kCorruptData that names those that differ from the most; kInvalidArgument where a rank has
+  /// given none. Several before one operation are mixed in the order of the calls.
+  ///
+  /// Cost   none but the hash's own: it travels with what is sent anyway.
+  void attach_hash(std::uint64_t hash);
+
   /// data = the reduction over ranks of data, in place.
-  transport::WorkPtr all_reduce(Elements data, kernels::ReduceOp op = kernels::ReduceOp::kSum);
+  ///
+  /// by   an operation, or `scaled_sum`, whose scale may differ between ranks.
+  transport::WorkPtr all_reduce(Elements data, Reduce by = {});
 
   /// The same for the root alone; the others' data stays.
-  transport::WorkPtr reduce(Elements data, int root_group_rank,
-                            kernels::ReduceOp op = kernels::ReduceOp::kSum);
+  transport::WorkPtr reduce(Elements data, int root_group_rank, Reduce by = {});
 
   /// This rank's part of `data` becomes the reduction, the rest is left. Parts are chunk_of, or of
   /// `counts` elements, one behind the other.
-  transport::WorkPtr reduce_scatter(Elements data, kernels::ReduceOp op = kernels::ReduceOp::kSum);
+  transport::WorkPtr reduce_scatter(Elements data, Reduce by = {});
   transport::WorkPtr reduce_scatter(Elements data, std::span<const std::int64_t> counts,
-                                    kernels::ReduceOp op = kernels::ReduceOp::kSum);
+                                    Reduce by = {});
 
   /// all = what the ranks gave, one behind the other: mine.size() bytes each, or counts[i].
   ///
@@ -110,6 +119,10 @@ class Group {
   transport::WorkPtr all_to_all(Sends sends, Receives recvs);
 
   transport::WorkPtr barrier();
+
+  /// Ends the world, and so this group, on purpose: every operation of every rank fails with
+  /// kCancelled, the reason and this rank. Any thread.
+  void abort(const std::string& reason) { endpoint().abort(reason); }
 
   /// Messages between two ranks of the group, in order, apart from its operations. data: of one
   /// size on both sides.

@@ -1,5 +1,7 @@
 #include "trireme/wire/collectives/members.h"
 
+#include <algorithm>
+
 #include "trireme/wire/transport/watch.h"
 
 namespace trireme::collectives {
@@ -24,14 +26,67 @@ Error late_error(const std::vector<int>& ranks, std::chrono::milliseconds deadli
   return error;
 }
 
+namespace {
+
+/// World ranks by the hash that they gave.
+using ByHash = std::map<std::optional<std::uint64_t>, std::vector<int>>;
+
+std::string hashes_text(const ByHash& by_hash) {
+  std::string text;
+  for (const auto& [hash, ranks] : by_hash) {
+    text += (text.empty() ? "" : "; ") + transport::ranks_text(ranks) + ": " +
+            (hash ? hash_text(*hash) : "none");
+  }
+  return text;
+}
+
+/// The ranks make the same call, and their hashes differ. Who has not been heard may agree with
+/// any.
+[[noreturn]] void refuse_hashes(const Members& members, const ByHash& by_hash,
+                                const Description& call) {
+  const auto most =
+      std::ranges::max_element(by_hash, {}, [](const auto& entry) { return entry.second.size(); });
+  std::vector<int> others;
+  std::size_t num_next = 0;  // ranks that agree on another hash
+  for (const auto& [hash, ranks] : by_hash) {
+    if (hash == most->first) continue;
+    num_next = std::max(num_next, ranks.size());
+    others.insert(others.end(), ranks.begin(), ranks.end());
+  }
+  const std::size_t num_silent = members.ranks.size() - others.size() - most->second.size();
+  const bool is_tie = num_next + num_silent >= most->second.size();
+  std::ranges::sort(others);
+  Description plain = call;
+  plain.hash.reset();
+  const bool is_missing = by_hash.contains(std::nullopt);
+  const std::string who = is_tie ? "the ranks differ, and most agree on none"
+                                 : transport::ranks_text(others) +
+                                       (others.size() == 1 ? " differs" : " differ") +
+                                       " from the others";
+  Error error(is_missing ? ErrorKind::kInvalidArgument : ErrorKind::kCorruptData,
+              "group " + members.name + ": " + who + " in the hash of their state before " +
+                  to_text(plain) + " (" + hashes_text(by_hash) + ")");
+  if (!is_tie) error.add({.peer = others.front()});
+  throw error;
+}
+
+}  // namespace
+
 void check_same(const Members& members, const std::map<int, Description>& descriptions) {
   const auto& [first, expected] = *descriptions.begin();
   for (const auto& [rank, description] : descriptions) {
-    if (description == expected) continue;
+    Description same = description;
+    same.hash = expected.hash;
+    if (same == expected) continue;
     throw Error(ErrorKind::kInvalidArgument, "group " + members.name + ": " +
                                                  difference_text(members.ranks[first], expected,
                                                                  members.ranks[rank], description));
   }
+  ByHash by_hash;
+  for (const auto& [rank, description] : descriptions) {
+    by_hash[description.hash].push_back(members.ranks[rank]);
+  }
+  if (by_hash.size() > 1) refuse_hashes(members, by_hash, expected);
 }
 
 }  // namespace trireme::collectives

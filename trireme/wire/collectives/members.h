@@ -71,8 +71,9 @@ struct Members {
   }
 };
 
-/// Throws kInvalidArgument, with the same text on all ranks, where the ranks are about to do
-/// different things. descriptions: by group rank, of one at least.
+/// Throws, with the same text on all ranks: kInvalidArgument where the ranks are about to do
+/// different things; where only their hashes differ, as Group::attach_hash says. descriptions: by
+/// group rank, of one at least.
 void check_same(const Members& members, const std::map<int, Description>& descriptions);
 
 }  // namespace trireme::collectives

@@ -76,8 +76,19 @@ void run_barrier(Call& call) {
                {.dtype = Dtype::kU8, .op = kernels::ReduceOp::kOr});
 }
 
+/// One rank alone: nothing moves, and only a scaled sum changes anything.
+void reduce_alone(Call& call, const Elements& data) {
+  if (call.description().reduce != kernels::ReduceOp::kScaledSum) return;
+  const std::vector<double> scales = call.scales();
+  const std::array<std::byte*, 1> target = {data.bytes.data()};
+  const std::array<const std::byte*, 1> source = {data.bytes.data()};
+  kernels::combine({data.dtype, kernels::ReduceOp::kScaledSum, scales}, source, target,
+                   data.count());
+}
+
 void run_on(Call& call, const Schedule& schedule, const Elements& data) {
   if (data.bytes.empty()) return run_barrier(call);
+  if (call.members().size() == 1) return reduce_alone(call, data);
   run_schedule(call, schedule, {.data = {data.bytes}},
                {.dtype = data.dtype, .op = call.description().reduce});
 }

@@ -125,7 +125,7 @@ class NetworkBackend::Queue {
   void run(const Job& job) {
     const std::int64_t sequence = job.request.description.sequence;
     record([&](FlightRecorder& flight) { flight.start(sequence, Clock::now()); });
-    Call call(members_, job.request.description, scratch_);
+    Call call(members_, job.request.description, scratch_, job.request.scale);
     show(&call);
     try {
       run_over_network(call, job.request);

@@ -10,10 +10,28 @@
 
 namespace trireme::collectives {
 
+/// How the elements of the ranks become one, as one rank calls it.
+struct Reduce {
+  kernels::ReduceOp op = kernels::ReduceOp::kSum;
+  double scale = 1;
+
+  Reduce() = default;
+  Reduce(kernels::ReduceOp of) : op(of) {}
+  Reduce(kernels::ReduceOp of, double own_scale) : op(of), scale(own_scale) {}
+};
+
+/// Each rank's elements times its own scale, then the sum: a weighted average where the scales are
+/// each rank's share. Of f64, f32, f16 and bf16.
+///
+/// scale   finite; rounded to the type in which elements are combined (f32, or f64 for f64).
+inline Reduce scaled_sum(double scale) { return {kernels::ReduceOp::kScaledSum, scale}; }
+
 /// A call of an operation: what, and on which memory of this rank. Memory is lent until the work
 /// ends.
 struct Request {
   Description description;  ///< Without sequence and group size, which are filled in.
+
+  double scale = 1;  ///< Of a scaled sum, of this rank's elements.
 
   /// The buffer of operations that reduce; the bytes of a broadcast; all ranks' bytes of an
   /// all_gather, this rank's in their place.

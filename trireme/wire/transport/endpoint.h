@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "trireme/base/error.h"
@@ -69,6 +70,9 @@ class Endpoint {
   /// The caller has failed: every rank's works fail with `error`. The first poison stays. When it
   /// returns, all works of this rank have ended and the peers have been written to.
   virtual void poison(const Error& error) = 0;
+
+  /// This rank ends the world on purpose: `poison` with kCancelled, this rank and the reason.
+  void abort(const std::string& reason) { poison(aborted_by(rank(), reason)); }
 
   /// Those with whom this rank can share memory; none where that was not wanted.
   virtual LocalPeers& local_peers() = 0;

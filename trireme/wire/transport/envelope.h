@@ -13,7 +13,7 @@ using Tag = std::uint64_t;
 
 /// What travels with a message, before its bytes: sender and receiver give it a meaning, zeros have
 /// none.
-using Envelope = std::array<std::byte, 32>;
+using Envelope = std::array<std::byte, 48>;
 
 /// Looks at the envelope of a message before its memory is asked for. Called once, on a thread of
 /// the endpoint; must not call the endpoint. What it throws ends the world.

@@ -10,6 +10,13 @@ Error lost_rank(int rank, const std::string& why) {
   return error;
 }
 
+Error aborted_by(int rank, const std::string& reason) {
+  Error error(ErrorKind::kCancelled,
+              "rank " + std::to_string(rank) + " has ended the world: " + reason);
+  error.add({.peer = rank});
+  return error;
+}
+
 bool Failure::set(const Error& error) {
   const std::lock_guard lock(mutex_);
   if (error_) return false;

@@ -12,6 +12,9 @@ namespace trireme::transport {
 /// kPeerLost `rank 2 is lost: <why>`: the same text on whichever rank notices.
 Error lost_rank(int rank, const std::string& why);
 
+/// kCancelled `rank 2 has ended the world: <reason>`.
+Error aborted_by(int rank, const std::string& reason);
+
 /// What ended a world, as one rank sees it. The first error stays.
 ///
 /// Shared by an endpoint and its works, which may outlive it.

@@ -11,6 +11,7 @@
 
 #include "trireme/base/error.h"
 #include "trireme/base/log.h"
+#include "trireme/wire/transport/regroup.h"
 #include "trireme/wire/transport/socket.h"
 #include "trireme/wire/transport/store_message.h"
 #include "trireme/wire/transport/token.h"
@@ -20,8 +21,9 @@ namespace trireme::transport {
 /// Where ranks find each other: a map from keys to values (any bytes), which one process serves.
 ///
 /// Once a rank is lost - its client's connection ended without goodbye or failed, or the owner said
-/// so - every get and check fails with kPeerLost naming that rank, now and later; so it does with
-/// the error that a client gave to `fail`. The first stays.
+/// so - every get and check of its generation fails with kPeerLost naming that rank, now and later;
+/// so it does with the error that a client gave to `fail`. The first stays. Clients that `regroup`
+/// begin a new generation, with new ranks; the store, its values and other clients are as before.
 ///
 /// Who has another token, or says nothing, is turned away (gate.h).
 ///
@@ -43,7 +45,7 @@ class StoreServer {
   const Address& address() const;
 
   /// For who started the ranks and sees one end: `rank 2 is lost: <why>`, unless it has said
-  /// goodbye.
+  /// goodbye. rank: of the first generation; those that know it by another get that.
   void mark_lost(int rank, const std::string& why);
 
  private:
@@ -65,7 +67,13 @@ class StoreClient {
   /// Without `shutdown` before, the rank counts as lost.
   ~StoreClient() = default;
 
+  /// In its generation.
   int rank() const { return rank_; }
+
+  /// Whether the store is there, as far as this client knows.
+  bool is_connected() const { return socket_.is_open(); }
+
+  const Address& address() const { return address_; }
 
   /// key   at most kMaxStoreKey bytes; value at most kMaxStoreValue; else kInvalidArgument.
   void set(std::string_view key, std::string_view value);
@@ -85,8 +93,16 @@ class StoreClient {
   /// Those of `keys` that are not set, at once, also when a rank is lost.
   std::vector<std::string> missing(std::span<const std::string> keys);
 
-  /// From now on every get and check of all ranks fails with `error`, as told by this rank.
+  /// From now on every get and check of its generation fails with `error`, as told by this rank.
   void fail(const Error& error);
+
+  /// The generation of this rank has ended: goes on in the next one with those that call this too,
+  /// under new ranks in the order of the old ones. Blocks until it begins.
+  ///
+  /// generation   its name, the same on all. world_size: of the one that has ended.
+  /// Errors       kTimeout where too few came, or this rank came too late; kPeerLost where one of
+  ///              options.members has ended; kInvalidArgument where ranks want other members.
+  Generation regroup(const std::string& generation, int world_size, const RegroupOptions& options);
 
   /// Waits until the key is set; kTimeout, naming it, after `deadline`.
   std::string get(std::string_view key, std::chrono::milliseconds deadline);
@@ -118,7 +134,7 @@ class StoreClient {
   ErrorContext place() const;
 
   const Address address_;
-  const int rank_;
+  int rank_;
   const ConnectPolicy policy_;
   const Token token_;
   Descriptor socket_;

@@ -101,6 +101,23 @@ void StoreClient::fail(const Error& error) {
           usual_deadline());
 }
 
+Generation StoreClient::regroup(const std::string& generation, int world_size,
+                                const RegroupOptions& options) {
+  const std::string members =
+      request({.verb = StoreVerb::kRegroup,
+               .key = generation,
+               .value = internal::to_bytes(internal::RegroupCall{world_size, options})},
+              usual_deadline() + options.window);
+  Generation begun;
+  for (const std::string& rank : unpack(members)) {
+    const int old_rank = std::stoi(rank);
+    if (old_rank == rank_) begun.rank = static_cast<int>(begun.members.size());
+    begun.members.push_back(old_rank);
+  }
+  rank_ = begun.rank;
+  return begun;
+}
+
 std::string StoreClient::get(std::string_view key, std::chrono::milliseconds deadline) {
   const StoreMessage get{.verb = StoreVerb::kGet, .key = std::string(key)};
   if (auto value = try_request(get, Clock::now() + deadline)) return std::move(*value);

@@ -22,6 +22,8 @@ enum class StoreVerb : std::uint8_t {
   kGetMany,  ///< client: value = pack of keys. Answered when all are set, with a pack of values.
   kMissing,  ///< client: value = pack of keys. Answered with a pack of those that are not set.
   kFail,     ///< client: value = an error (error_form.h) that ends the start of all
+  kRegroup,  ///< client: key = the next generation, value = a RegroupCall (regroup.h). Answered
+             ///< with a pack of its members, by new rank, when it begins.
   kGoodbye,  ///< client: it ends in good order
   kValue,    ///< server: done; value
   kError,    ///< server: failed; value = an error (error_form.h)

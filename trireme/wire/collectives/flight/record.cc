@@ -58,7 +58,7 @@ std::optional<microseconds> time_of(std::int64_t us) {
 std::optional<FlightOperation> operation_of(const RawEntry& raw, std::uint32_t group_size) {
   const auto operation = kind_at(raw.kinds, 0, Operation::kAllToAll);
   const auto dtype = kind_at(raw.kinds, 1, Dtype::kC128);
-  const auto reduce = kind_at(raw.kinds, 2, kernels::ReduceOp::kXor);
+  const auto reduce = kind_at(raw.kinds, 2, kernels::kLastReduceOp);
   const auto algorithm = kind_at(raw.kinds, 3, Algorithm::kTwoLevel);
   const bool is_whole = raw.sequence == raw.check && raw.sequence >= 0 && raw.called_us >= 0 &&
                         raw.state <= static_cast<std::uint32_t>(FlightState::kFailed);

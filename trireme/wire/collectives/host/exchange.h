@@ -21,7 +21,8 @@ class Exchange {
   virtual ~Exchange() = default;
 
   /// Whether the ranks have to tell each other sizes before the first piece is staged: `announce`
-  /// before the first meeting, `hear` after it, `num_pieces` after that. turn: of the slots.
+  /// before the first meeting, `num_pieces` after it. `hear` comes after it in any case, before
+  /// anything is combined. turn: of the slots.
   virtual bool hears_first() const { return false; }
   virtual void announce(int) {}
   virtual void hear(int) {}
@@ -52,6 +53,10 @@ struct Meeting {
 
   int size() const { return arena.num_ranks(); }
 };
+
+/// What the ranks, which have announced a reduction by `op`, multiply their elements by; empty but
+/// for a scaled sum.
+std::vector<double> scales_of(const Meeting& meeting, kernels::ReduceOp op, int turn);
 
 // Each for one request, whose memory outlives it.
 std::unique_ptr<Exchange> make_one_shot(const Meeting& meeting, const Request& request);

@@ -80,7 +80,7 @@ void HostRank::say(const Request& request, const Location& location) {
   description.sequence = sequence_;
   description.group_size = static_cast<std::uint32_t>(size());
   description.order = members_.order;
-  const auto bytes = to_bytes(description);
+  const auto bytes = to_bytes(description, request.scale);
   const std::span<std::byte> header = meeting_.arena.header(rank(), turn());
   std::memcpy(header.data(), bytes.data(), bytes.size());
   std::memcpy(header.data() + bytes.size(), &location, sizeof location);
@@ -94,10 +94,9 @@ Location HostRank::said_location(int rank) const {
 }
 
 bool HostRank::is_same() const {
-  const std::byte* first = meeting_.arena.header(0, turn()).data();
+  const std::span<const std::byte> first = meeting_.arena.header(0, turn());
   for (int i = 1; i < size(); ++i) {
-    const std::byte* other = meeting_.arena.header(i, turn()).data();
-    if (std::memcmp(other, first, kDescriptionBytes) != 0) return false;
+    if (!is_same_call(meeting_.arena.header(i, turn()), first)) return false;
   }
   return true;
 }
@@ -136,6 +135,7 @@ bool HostRank::end_now(const Request& request) {
   if (!all_stage_first(*begun_) || begun_->num_pieces() > 1 || begun_->combines_for_all()) {
     return false;
   }
+  begun_->hear(turn());
   begun_->take(0, next_half());
   ++num_pieces_;
   ++sequence_;
@@ -173,9 +173,10 @@ void HostRank::end_small(const Request& request) {
     const std::span<const std::byte*> sources =
         many.empty() ? std::span(few).first(size()) : std::span(many);
     for (int i = 0; i < size(); ++i) sources[i] = meeting_.arena.payload(i, turn()).data();
+    const std::vector<double> scales = scales_of(meeting_, request.description.reduce, turn());
     std::byte* target = request.data.bytes.data();
-    kernels::combine({request.data.dtype, request.description.reduce}, sources, {&target, 1},
-                     request.data.count());
+    kernels::combine({request.data.dtype, request.description.reduce, scales}, sources,
+                     {&target, 1}, request.data.count());
   }
   ++sequence_;
 }

@@ -32,6 +32,11 @@ class Reducing : public Exchange {
         root_(request.description.operation == Operation::kReduce ? request.description.root : -1) {
   }
 
+  void hear(int turn) override {
+    scales_ = scales_of(meeting_, reduction_.op, turn);
+    reduction_.scales = scales_;
+  }
+
   std::span<const std::byte> sharable() const override { return data_.bytes; }
 
  protected:
@@ -60,6 +65,7 @@ class Reducing : public Exchange {
   Meeting meeting_;
   Elements data_;
   kernels::Reduction reduction_;
+  std::vector<double> scales_;
   int root_;
 };
 
@@ -190,6 +196,15 @@ class ReduceScatter final : public Reducing {
 };
 
 }  // namespace
+
+std::vector<double> scales_of(const Meeting& meeting, kernels::ReduceOp op, int turn) {
+  std::vector<double> scales;
+  if (op != kernels::ReduceOp::kScaledSum) return scales;
+  for (int i = 0; i < meeting.size(); ++i) {
+    scales.push_back(scale_in(meeting.arena.header(i, turn)));
+  }
+  return scales;
+}
 
 std::unique_ptr<Exchange> make_one_shot(const Meeting& meeting, const Request& request) {
   return std::make_unique<OneShot>(meeting, request);

@@ -139,7 +139,13 @@ class Run {
       std::vector<const std::byte*> sources;
       for (const Range& range : step.sources) sources.push_back(source(range).data());
       const std::array<std::byte*, 1> targets = {to.data()};
-      kernels::combine(reduction_, sources, targets, step.target.size());
+      kernels::Reduction reduction = reduction_;
+      std::vector<double> scales;
+      if (reduction.op == kernels::ReduceOp::kScaledSum) {
+        scales = call_.scales();  // eligible.cc: source i is that of rank i
+        reduction.scales = scales;
+      }
+      kernels::combine(reduction, sources, targets, step.target.size());
     }
     end(index);
   }

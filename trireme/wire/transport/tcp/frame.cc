@@ -10,7 +10,7 @@ namespace trireme::transport::internal {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x4d'45'52'54;  // `TREM`
-constexpr std::uint16_t kVersion = 2;
+constexpr std::uint16_t kVersion = 3;
 
 bool may_have_envelope(const Frame& frame) {
   return frame.kind == FrameKind::kNote || frame.kind == FrameKind::kOffer ||

@@ -21,8 +21,8 @@ enum class FrameKind : std::uint16_t {
 
 /// What precedes a payload on a connection.
 ///
-/// On the wire, 80 bytes, little-endian: magic 4, version 2, kind 2, tag 8, sequence 8,
-/// payload_bytes 8, message_bytes 8, offset 8, envelope 32.
+/// On the wire, 96 bytes, little-endian: magic 4, version 2, kind 2, tag 8, sequence 8,
+/// payload_bytes 8, message_bytes 8, offset 8, envelope 48.
 struct Frame {
   FrameKind kind = FrameKind::kCredit;
   Tag tag = 0;
@@ -36,7 +36,7 @@ struct Frame {
   bool operator==(const Frame&) const = default;
 };
 
-inline constexpr std::size_t kHeaderBytes = 80;
+inline constexpr std::size_t kHeaderBytes = 96;
 using FrameHeader = std::array<std::byte, kHeaderBytes>;
 
 /// Longest payload of data: between segments control frames get their turn. Messages do not: one
