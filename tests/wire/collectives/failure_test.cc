@@ -25,7 +25,8 @@ using Clock = std::chrono::steady_clock;
 
 class GroupFailureTest : public testing::TestWithParam<Backend> {};
 
-INSTANTIATE_TEST_SUITE_P(Backends, GroupFailureTest, testing::ValuesIn(transport::test::kBackends),
+INSTANTIATE_TEST_SUITE_P(Backends, GroupFailureTest,
+                         testing::ValuesIn(transport::test::backends_here()),
                          testing::PrintToStringParamName());
 
 using GroupCall = std::function<WorkPtr(Group&)>;

@@ -174,7 +174,8 @@ TEST_P(FlightOfGroup, ShowsWhatFailed) {
       options);
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, FlightOfGroup, testing::ValuesIn(transport::test::kBackends),
+INSTANTIATE_TEST_SUITE_P(Backends, FlightOfGroup,
+                         testing::ValuesIn(transport::test::backends_here()),
                          testing::PrintToStringParamName());
 
 }  // namespace

@@ -80,7 +80,7 @@ void check_all_reduces(Backend backend, const AllReduceCase& c) {
 
 class NetworkTest : public testing::TestWithParam<Backend> {};
 
-INSTANTIATE_TEST_SUITE_P(Backends, NetworkTest, testing::ValuesIn(transport::test::kBackends),
+INSTANTIATE_TEST_SUITE_P(Backends, NetworkTest, testing::ValuesIn(transport::test::backends_here()),
                          testing::PrintToStringParamName());
 
 TEST_P(NetworkTest, EveryAlgorithmHasTheBitsOfTheTree) {

@@ -112,7 +112,7 @@ TEST(Tuner, CostsReadBack) {
 
 class MeasureTest : public testing::TestWithParam<Backend> {};
 
-INSTANTIATE_TEST_SUITE_P(Backends, MeasureTest, testing::ValuesIn(transport::test::kBackends),
+INSTANTIATE_TEST_SUITE_P(Backends, MeasureTest, testing::ValuesIn(transport::test::backends_here()),
                          testing::PrintToStringParamName());
 
 TEST_P(MeasureTest, AllRanksHaveTheSameNumbers) {

@@ -20,7 +20,7 @@ class EndpointFailureTest : public testing::TestWithParam<Backend> {
   static Endpoints world(int num_ranks) { return make_world(GetParam(), num_ranks); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Backends, EndpointFailureTest, testing::ValuesIn(kBackends),
+INSTANTIATE_TEST_SUITE_P(Backends, EndpointFailureTest, testing::ValuesIn(backends_here()),
                          testing::PrintToStringParamName());
 
 /// The rank waits for a message that nobody sends: the error that ends the wait.

@@ -27,7 +27,7 @@ class EndpointTest : public testing::TestWithParam<Backend> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Backends, EndpointTest, testing::ValuesIn(kBackends),
+INSTANTIATE_TEST_SUITE_P(Backends, EndpointTest, testing::ValuesIn(backends_here()),
                          testing::PrintToStringParamName());
 
 TEST_P(EndpointTest, KnowsItsRank) {

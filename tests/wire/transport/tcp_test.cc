@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/wire/transport/stores.h"
 #include "tests/wire/transport/fake_peer.h"
+#include "tests/wire/transport/stores.h"
 #include "tests/wire/transport/worlds.h"
 #include "trireme/wire/transport/admission.h"
 #include "trireme/wire/transport/error_form.h"

@@ -42,8 +42,6 @@ inline std::vector<Backend> backends_here() {
   return backends;
 }
 
-inline const std::vector<Backend> kBackends = backends_here();
-
 inline std::string_view to_text(Backend backend) {
   constexpr std::array<std::string_view, 8> kNames = {
       "sim",        "sim_delays", "tcp", "tcp_tiny_buffers",

@@ -20,7 +20,8 @@ std::unique_ptr<Endpoint> connect_tcp_world(const TcpOptions& options) {
   internal::check_rank(options);
   internal::Mesh mesh(options);
   mesh.connect();
-  internal::Links links{.sockets = mesh.take_sockets(), .local_sockets = mesh.take_local_sockets(),
+  internal::Links links{.sockets = mesh.take_sockets(),
+                        .local_sockets = mesh.take_local_sockets(),
                         .hosts = mesh.hosts()};
   return std::make_unique<internal::TcpEndpoint>(options.rank, std::move(links),
                                                  options.on_abandon);

@@ -18,11 +18,11 @@ struct TcpOptions {
   std::chrono::milliseconds deadline{60'000};  ///< For all ranks to be connected.
 
   /// Where others reach this rank; empty: by the address that routes to the store.
-  std::string host;
+  std::string host = {};
 
   /// Called on a thread of the endpoint 1 s after the world has failed, if none of the owner's has
   /// been given the error until then: it is stuck elsewhere. May end the process.
-  std::function<void(const Error&)> on_abandon;
+  std::function<void(const Error&)> on_abandon = nullptr;
 
   Logger logger{LogLevel::kWarning};  ///< Of who is turned away during the start.
 
