@@ -45,7 +45,8 @@ void run_one(Group& group, std::mt19937_64& random, int round) {
   const std::size_t count = 1 + random() % 16;
   const int root = static_cast<int>(random() % static_cast<std::uint64_t>(size));
   std::vector<float> data(count, static_cast<float>(group.group_rank() + round % 100));
-  const auto sum = static_cast<float>(size * (size - 1) / 2 + size * (round % 100));
+  const int of_ranks = size * (size - 1) / 2;
+  const auto sum = static_cast<float>(of_ranks + size * (round % 100));
   std::vector<float> all(count * static_cast<std::size_t>(size));
   switch (random() % 4) {
     case 0:
