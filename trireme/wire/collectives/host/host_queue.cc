@@ -56,7 +56,9 @@ transport::WorkPtr HostQueue::submit(Request request) {
   }
   const bool is_prompt =
       operations_.empty() && !is_driven_ && !failure_ && request.bytes() <= kPromptBytes;
-  const bool is_begun = is_prompt && host_;
+  // Ranks that share cores are seldom quick, unless there is next to nothing to do.
+  const bool is_quick = patience_.spin.count() > 0 || request.bytes() <= Arena::kSlotBytes;
+  const bool is_begun = is_prompt && is_quick && host_;
   if (is_begun) {
     if (transport::WorkPtr done = try_now(request)) return done;
   }

@@ -142,8 +142,7 @@ class TwoShot final : public AllReducing {
     if (!wants_all()) return;
     const Bytes slice = slice_of(data(), piece, kPiece);
     for (int i = 0; i < size(); ++i) {
-      if (i == rank()) continue;
-      copy_out(staged_part(i, half, slice.size(), i), part_of(slice, i), data().size());
+      if (i != rank()) copy(staged_part(i, half, slice.size(), i), part_of(slice, i));
     }
   }
 
