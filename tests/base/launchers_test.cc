@@ -39,29 +39,42 @@ Settings plus(Settings settings, const Settings& more) {
   return settings;
 }
 
-const Settings kMpirun = {{"OMPI_COMM_WORLD_RANK", "1"},
-                          {"OMPI_COMM_WORLD_SIZE", "4"},
-                          {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
-                          {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
-                          {"PMIX_RANK", "1"},
-                          {"PMIX_NAMESPACE", "486539265"}};
-const Settings kSrun = {{"SLURM_PROCID", "3"},
-                        {"SLURM_NTASKS", "8"},
-                        {"SLURM_STEP_ID", "2"},
-                        {"SLURM_JOB_ID", "123456"},
-                        {"SLURM_NODELIST", "gpu[07-10],cpu3"}};
-const Settings kMpich = {
-    {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALNRANKS", "2"}, {"PMI_JOBID", "kvs_77"}};
-const Settings kPod = {{"PET_NODE_RANK", "1"},
-                       {"PET_NNODES", "3"},
-                       {"PET_NPROC_PER_NODE", "1"},
-                       {"PET_MASTER_ADDR", "job-0.job"},
-                       {"PET_MASTER_PORT", "29500"}};
-const Settings kIndexed = {{"JOB_COMPLETION_INDEX", "2"},
-                           {"JOBSET_NAME", "mine"},
-                           {"WORLD_SIZE", "4"},
-                           {"MASTER_ADDR", "mine-0.mine"},
-                           {"MASTER_PORT", "29400"}};
+Settings mpirun() {
+  return {{"OMPI_COMM_WORLD_RANK", "1"},
+          {"OMPI_COMM_WORLD_SIZE", "4"},
+          {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+          {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
+          {"PMIX_RANK", "1"},
+          {"PMIX_NAMESPACE", "486539265"}};
+}
+
+Settings srun() {
+  return {{"SLURM_PROCID", "3"},
+          {"SLURM_NTASKS", "8"},
+          {"SLURM_STEP_ID", "2"},
+          {"SLURM_JOB_ID", "123456"},
+          {"SLURM_NODELIST", "gpu[07-10],cpu3"}};
+}
+
+Settings mpich() {
+  return {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALNRANKS", "2"}, {"PMI_JOBID", "kvs_77"}};
+}
+
+Settings pod() {
+  return {{"PET_NODE_RANK", "1"},
+          {"PET_NNODES", "3"},
+          {"PET_NPROC_PER_NODE", "1"},
+          {"PET_MASTER_ADDR", "job-0.job"},
+          {"PET_MASTER_PORT", "29500"}};
+}
+
+Settings indexed() {
+  return {{"JOB_COMPLETION_INDEX", "2"},
+          {"JOBSET_NAME", "mine"},
+          {"WORLD_SIZE", "4"},
+          {"MASTER_ADDR", "mine-0.mine"},
+          {"MASTER_PORT", "29400"}};
+}
 
 struct Case {
   Settings settings;
@@ -76,24 +89,24 @@ struct Case {
 TEST(Launchers, EachSaysRankSizeAndStore) {
   const Settings store = {{"TRIREME_STORE", "10.0.0.7:4000"}};
   const std::vector<Case> cases = {
-      {kMpirun, Launcher::kOpenMpi, 1, 4, "", 0, "486539265"},
-      {plus(kMpirun, store), Launcher::kOpenMpi, 1, 4, "10.0.0.7", 4000, "486539265"},
-      {plus(kMpirun, {{"PMIX_NAMESPACE", ""}, {"OMPI_MCA_ess_base_jobid", "9"}}),
+      {mpirun(), Launcher::kOpenMpi, 1, 4, "", 0, "486539265"},
+      {plus(mpirun(), store), Launcher::kOpenMpi, 1, 4, "10.0.0.7", 4000, "486539265"},
+      {plus(mpirun(), {{"PMIX_NAMESPACE", ""}, {"OMPI_MCA_ess_base_jobid", "9"}}),
        Launcher::kOpenMpi, 1, 4, "", 0, "9"},
-      {plus(kMpirun, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}, {"TRIREME_STORE", "[::1]:5"}}),
+      {plus(mpirun(), {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}, {"TRIREME_STORE", "[::1]:5"}}),
        Launcher::kOpenMpi, 1, 4, "::1", 5, "486539265"},
-      {kMpich, Launcher::kMpich, 1, 2, "", 0, "kvs_77"},
-      {plus(kMpich, plus(store, {{"PMI_JOBID", ""}})), Launcher::kMpich, 1, 2, "10.0.0.7", 4000,
+      {mpich(), Launcher::kMpich, 1, 2, "", 0, "kvs_77"},
+      {plus(mpich(), plus(store, {{"PMI_JOBID", ""}})), Launcher::kMpich, 1, 2, "10.0.0.7", 4000,
        ""},
-      {kSrun, Launcher::kSlurm, 3, 8, "gpu07", 20'000 + (3456 * 31 + 2) % 12'000, "123456.2"},
-      {plus(kSrun, store), Launcher::kSlurm, 3, 8, "10.0.0.7", 4000, "123456.2"},
-      {plus(kSrun, {{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_STEP_NODELIST", "b9"}}),
+      {srun(), Launcher::kSlurm, 3, 8, "gpu07", 20'000 + (3456 * 31 + 2) % 12'000, "123456.2"},
+      {plus(srun(), store), Launcher::kSlurm, 3, 8, "10.0.0.7", 4000, "123456.2"},
+      {plus(srun(), {{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_STEP_NODELIST", "b9"}}),
        Launcher::kSlurm, 3, 4, "b9", 20'000 + (3456 * 31 + 2) % 12'000, "123456.2"},
-      {kPod, Launcher::kKubernetes, 1, 3, "job-0.job", 29'500, ""},
-      {kIndexed, Launcher::kKubernetes, 2, 4, "mine-0.mine", 29'400, "mine"},
+      {pod(), Launcher::kKubernetes, 1, 3, "job-0.job", 29'500, ""},
+      {indexed(), Launcher::kKubernetes, 2, 4, "mine-0.mine", 29'400, "mine"},
       // The one that was started last counts.
-      {plus(kSrun, kMpirun), Launcher::kOpenMpi, 1, 4, "", 0, "486539265"},
-      {plus(kSrun,
+      {plus(srun(), mpirun()), Launcher::kOpenMpi, 1, 4, "", 0, "486539265"},
+      {plus(srun(),
             {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}}),
        Launcher::kOther, 0, 2, "a", 1, ""},
       {plus(store, {{"RANK", "0"}, {"WORLD_SIZE", "2"}}), Launcher::kOther, 0, 2, "10.0.0.7", 4000,
@@ -113,16 +126,16 @@ TEST(Launchers, EachSaysRankSizeAndStore) {
 }
 
 TEST(Launchers, OneProcessIsNoRank) {
-  Settings batch_script = kSrun;
+  Settings batch_script = srun();
   batch_script.erase("SLURM_STEP_ID");
   EXPECT_FALSE(ranks_of(batch_script));
   EXPECT_FALSE(ranks_of({{"JOB_COMPLETION_INDEX", "3"}}));
   EXPECT_FALSE(ranks_of({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}}));
-  EXPECT_FALSE(ranks_of(plus(kSrun, {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}})));
+  EXPECT_FALSE(ranks_of(plus(srun(), {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}})));
 }
 
 TEST(Launchers, WhatIsMissingIsNamed) {
-  for (const Settings& all : {kMpirun, kMpich, kSrun, kPod, kIndexed}) {
+  for (const Settings& all : {mpirun(), mpich(), srun(), pod(), indexed()}) {
     int num_refused = 0;
     for (const auto& [name, value] : all) {
       const std::string text = refusal_of(plus(all, {{name, ""}}));
@@ -133,28 +146,28 @@ TEST(Launchers, WhatIsMissingIsNamed) {
     }
     EXPECT_GE(num_refused, 2);
   }
-  EXPECT_THAT(refusal_of(plus(kMpirun, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}})),
+  EXPECT_THAT(refusal_of(plus(mpirun(), {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}})),
               HasSubstr("ranks are on several hosts; set it on all ranks to HOST:PORT"));
-  EXPECT_THAT(refusal_of(plus(kMpich, {{"PMI_JOBID", ""}})), HasSubstr("nor which job this is"));
+  EXPECT_THAT(refusal_of(plus(mpich(), {{"PMI_JOBID", ""}})), HasSubstr("nor which job this is"));
 }
 
 TEST(Launchers, ContradictionsAreNamed) {
-  EXPECT_THAT(refusal_of(plus(kMpirun, {{"RANK", "0"}, {"WORLD_SIZE", "2"}})),
+  EXPECT_THAT(refusal_of(plus(mpirun(), {{"RANK", "0"}, {"WORLD_SIZE", "2"}})),
               HasSubstr("RANK is 0 and OMPI_COMM_WORLD_RANK is 1"));
-  EXPECT_THAT(refusal_of(plus(kMpirun, {{"PMI_RANK", "2"}})),
+  EXPECT_THAT(refusal_of(plus(mpirun(), {{"PMI_RANK", "2"}})),
               HasSubstr("OMPI_COMM_WORLD_RANK is 1 and PMI_RANK is 2"));
-  EXPECT_THAT(refusal_of(plus(kSrun, {{"SLURM_PROCID", "8"}})),
+  EXPECT_THAT(refusal_of(plus(srun(), {{"SLURM_PROCID", "8"}})),
               HasSubstr("SLURM_PROCID is 8, SLURM_NTASKS is 8; ranks count from 0"));
-  EXPECT_THAT(refusal_of(plus(kPod, {{"PET_NPROC_PER_NODE", "4"}})), HasSubstr("by torchrun"));
-  EXPECT_THAT(refusal_of(plus(kIndexed, {{"TRIREME_TOKEN", "a"}, {"TRIREME_TOKEN_FILE", "b"}})),
+  EXPECT_THAT(refusal_of(plus(pod(), {{"PET_NPROC_PER_NODE", "4"}})), HasSubstr("by torchrun"));
+  EXPECT_THAT(refusal_of(plus(indexed(), {{"TRIREME_TOKEN", "a"}, {"TRIREME_TOKEN_FILE", "b"}})),
               HasSubstr("TRIREME_TOKEN and TRIREME_TOKEN_FILE are both set"));
-  EXPECT_THAT(refusal_of(plus(kIndexed, {{"TRIREME_HOST", "a"}, {"TRIREME_INTERFACE", "b"}})),
+  EXPECT_THAT(refusal_of(plus(indexed(), {{"TRIREME_HOST", "a"}, {"TRIREME_INTERFACE", "b"}})),
               HasSubstr("TRIREME_HOST and TRIREME_INTERFACE are both set"));
   for (const char* text : {"host", "host:99999", "host:0", "[::1:4000"}) {
-    EXPECT_THAT(refusal_of(plus(kSrun, {{"TRIREME_STORE", text}})),
+    EXPECT_THAT(refusal_of(plus(srun(), {{"TRIREME_STORE", text}})),
                 HasSubstr("TRIREME_STORE: '" + std::string(text) + "' is no address"));
   }
-  EXPECT_THAT(refusal_of(plus(kPod, {{"PET_MASTER_PORT", "0"}})),
+  EXPECT_THAT(refusal_of(plus(pod(), {{"PET_MASTER_PORT", "0"}})),
               HasSubstr("'0' is no number from 1 to 65535"));
 }
 
@@ -176,14 +189,14 @@ TEST(Launchers, TransportAndProviderSayHowMessagesMove) {
       {{{transport, "ofi"}, {provider, "tcp;ofi_rxm"}}, false, "tcp;ofi_rxm"},
   };
   for (const Expected& expected : cases) {
-    const auto ranks = ranks_of(plus(kSrun, expected.settings));
+    const auto ranks = ranks_of(plus(srun(), expected.settings));
     ASSERT_TRUE(ranks.has_value());
     EXPECT_EQ(ranks->shares_memory, expected.shares_memory);
     EXPECT_EQ(ranks->ofi_provider, expected.ofi_provider);
   }
-  EXPECT_THAT(refusal_of(plus(kSrun, {{transport, "shm"}})),
+  EXPECT_THAT(refusal_of(plus(srun(), {{transport, "shm"}})),
               HasSubstr("TRIREME_TRANSPORT: 'shm' is none of auto, tcp and ofi"));
-  EXPECT_THAT(refusal_of(plus(kSrun, {{provider, "sockets"}})),
+  EXPECT_THAT(refusal_of(plus(srun(), {{provider, "sockets"}})),
               HasSubstr("TRIREME_OFI_PROVIDER: 'sockets' is none of efa, verbs;ofi_rxm and"));
 }
 

@@ -150,23 +150,23 @@ TEST(Admission, OtherBytesAreGarbageAtOnce) {
 
 class TokenFile : public testing::Test {
  protected:
-  TokenFile() { std::filesystem::create_directories(folder_); }
-  ~TokenFile() override { std::filesystem::remove_all(folder_); }
+  TokenFile() { std::filesystem::create_directories(folder); }
+  ~TokenFile() override { std::filesystem::remove_all(folder); }
 
   std::string make(const std::string& text, mode_t mode) const {
-    const std::string path = folder_ + "/token";
+    const std::string path = folder + "/token";
     std::ofstream(path) << text;
     EXPECT_EQ(::chmod(path.c_str(), mode), 0);
     return path;
   }
 
-  const std::string folder_ = testing::TempDir() + "/token" + std::to_string(::getpid());
+  const std::string folder = testing::TempDir() + "/token" + std::to_string(::getpid());
 };
 
 TEST_F(TokenFile, IsReadWhereOnlyTheOwnerMay) {
   for (const mode_t mode : {0600U, 0400U}) {
     EXPECT_EQ(read_token_file(make("0123456789abcdef\n", mode)), "0123456789abcdef");
-    std::filesystem::remove(folder_ + "/token");
+    std::filesystem::remove(folder + "/token");
   }
 }
 
@@ -174,7 +174,7 @@ TEST_F(TokenFile, IsRefusedWhereOthersMay) {
   for (const mode_t mode : {0644U, 0640U, 0602U, 0700U}) {
     const Error error = error_of_call([&] { read_token_file(make("0123456789abcdef", mode)); });
     EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
-    EXPECT_THAT(error.message(), HasSubstr("chmod 600 " + folder_ + "/token"));
+    EXPECT_THAT(error.message(), HasSubstr("chmod 600 " + folder + "/token"));
   }
 }
 
@@ -183,9 +183,9 @@ TEST_F(TokenFile, IsRefusedWhereItHoldsNoSecret) {
               HasSubstr("openssl rand"));
   EXPECT_THAT(error_of_call([&] { read_token_file(make(std::string(5000, 'x'), 0600)); }).message(),
               HasSubstr("more than 4096 bytes"));
-  EXPECT_THAT(error_of_call([&] { read_token_file(folder_); }).message(),
+  EXPECT_THAT(error_of_call([&] { read_token_file(folder); }).message(),
               HasSubstr("no regular file"));
-  EXPECT_EQ(error_of_call([&] { read_token_file(folder_ + "/none"); }).kind(), ErrorKind::kIo);
+  EXPECT_EQ(error_of_call([&] { read_token_file(folder + "/none"); }).kind(), ErrorKind::kIo);
 }
 
 TEST(Token, IsDerivedFromTheJobWhereNoneIsGiven) {

@@ -58,7 +58,8 @@ struct FullListener {
     for (int i = 0; i < 2; ++i) {
       try {
         waiting.push_back(connect_to(local_address(listener), {.deadline = 50ms}));
-      } catch (const Error&) {  // it is full
+      } catch (const Error&) {
+        return;  // it is full
       }
     }
   }

@@ -155,6 +155,7 @@ TEST(StoreBatch, AServerThatTakesNothingIsLate) {
   TestClient client(address, 0, {.deadline = 300ms});
   const Error error = error_of_call([&] { client.set("key", std::string(kMaxStoreValue, 'x')); });
   is_over = true;
+  server.wait();
   EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
   EXPECT_THAT(error.message(), HasSubstr("does not answer"));
 }

@@ -40,8 +40,8 @@ Sha256Digest sign(const Token& token, const std::string& role, Bytes listener_no
   return token.sign(text);
 }
 
-template <std::size_t kSize>
-std::span<const std::byte, kNonceBytes> nonce_of(const std::array<std::byte, kSize>& message) {
+template <std::size_t N>
+std::span<const std::byte, kNonceBytes> nonce_of(const std::array<std::byte, N>& message) {
   return std::span(message).template subspan<kMagicBytes, kNonceBytes>();
 }
 
