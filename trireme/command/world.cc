@@ -10,7 +10,6 @@
 #include "trireme/base/error.h"
 #include "trireme/command/torchrun_store.h"
 #include "trireme/wire/collectives/measure.h"
-#include "trireme/wire/transport/ofi/world.h"
 #include "trireme/wire/transport/thread.h"
 
 namespace trireme::command {
@@ -61,37 +60,33 @@ void abandon(int rank, const Error& error) {
   _exit(1);
 }
 
+transport::WorldOptions options_of(const RankEnvironment& environment, const Logger& logger,
+                                   std::chrono::milliseconds deadline) {
+  const int rank = environment.rank;
+  return {.rank = rank,
+          .world_size = environment.world_size,
+          .deadline = deadline,
+          .host = transport::host_of(environment),
+          .on_abandon = [rank](const Error& error) { abandon(rank, error); },
+          .logger = logger,
+          .shares_memory = environment.shares_memory,
+          .ofi_provider = environment.ofi_provider};
+}
+
 }  // namespace
 
 ConnectedWorld::ConnectedWorld(const RankEnvironment& environment, const Logger& logger,
                                std::chrono::milliseconds deadline)
     : watch_{.deadline = deadline, .logger = logger},
-      meeting_(meet(environment, deadline, logger)) {
-  const int rank = environment.rank;
-  store_ = std::make_unique<transport::StoreClient>(
-      meeting_.store, rank, transport::ConnectPolicy{.deadline = deadline}, meeting_.token);
-  const transport::TcpOptions options{
-      .store = *store_,
-      .rank = rank,
-      .world_size = environment.world_size,
-      .deadline = deadline,
-      .host = transport::host_of(environment),
-      .on_abandon = [rank](const Error& error) { abandon(rank, error); },
-      .logger = logger,
-      .shares_memory = environment.shares_memory};
-  endpoint_ = transport::connect_world(options, environment.ofi_provider);
+      ranks_(meet(environment, deadline, logger), options_of(environment, logger, deadline)) {
   if (environment.launcher == Launcher::kTrireme) {
-    transport::take_core(rank, environment.world_size);
+    transport::take_core(environment.rank, environment.world_size);
   }
-  costs_ = collectives::measure_world_costs(*endpoint_, deadline);
+  costs_ = collectives::measure_world_costs(ranks_.endpoint(), deadline);
 }
 
-ConnectedWorld::~ConnectedWorld() = default;
-
 void ConnectedWorld::shutdown() {
-  if (std::exchange(has_left_, true)) return;
-  endpoint_->shutdown(watch_.deadline);
-  store_->shutdown();
+  if (!std::exchange(has_left_, true)) ranks_.shutdown();
 }
 
 }  // namespace trireme::command

@@ -1,12 +1,10 @@
 #pragma once
 
 #include <chrono>
-#include <memory>
 
 #include "trireme/base/environment.h"
 #include "trireme/engine/train/rank_session.h"
-#include "trireme/wire/transport/meeting.h"
-#include "trireme/wire/transport/store.h"
+#include "trireme/wire/transport/world.h"
 
 namespace trireme::command {
 
@@ -17,10 +15,9 @@ class ConnectedWorld {
   /// Errors     kTimeout, kPeerLost, kIo of the store and the connections, naming rank and address.
   ConnectedWorld(const RankEnvironment& environment, const Logger& logger,
                  std::chrono::milliseconds deadline);
-  ~ConnectedWorld();
 
-  train::World world() const { return {*endpoint_, watch_, costs_}; }
-  int rank() const { return endpoint_->rank(); }
+  train::World world() const { return {ranks_.endpoint(), watch_, costs_}; }
+  int rank() const { return ranks_.rank(); }
 
   /// Orderly end, which every rank calls; the second time it does nothing.
   void shutdown();
@@ -28,9 +25,7 @@ class ConnectedWorld {
  private:
   transport::WatchOptions watch_;
   bool has_left_ = false;
-  transport::Meeting meeting_;
-  std::unique_ptr<transport::StoreClient> store_;
-  std::unique_ptr<transport::Endpoint> endpoint_;
+  transport::World ranks_;
   collectives::Costs costs_;
 };
 

@@ -14,15 +14,24 @@ namespace {
 using collectives::Group;
 using collectives::test::Backend;
 
-/// Ours, but its results are damaged on one rank.
-class Damaged final : public Contender {
+/// Ours, but for what it prepares.
+class Changed : public Contender {
  public:
-  Damaged(Group& group, int bad_rank) : right_(group), bad_rank_(bad_rank) {}
+  explicit Changed(Group& group) : right_(group) {}
 
   int rank() const override { return right_.rank(); }
   int num_ranks() const override { return right_.num_ranks(); }
   std::optional<std::span<std::byte>> registered(std::size_t) override { return std::nullopt; }
   void barrier() override { right_.barrier(); }
+
+ protected:
+  GroupContender right_;
+};
+
+/// Its results are damaged on one rank.
+class Damaged final : public Changed {
+ public:
+  Damaged(Group& group, int bad_rank) : Changed(group), bad_rank_(bad_rank) {}
 
   std::optional<Prepared> prepare(const Case& one, const Buffers& buffers) override {
     auto prepared = right_.prepare(one, buffers);
@@ -38,8 +47,21 @@ class Damaged final : public Contender {
   }
 
  private:
-  GroupContender right_;
   int bad_rank_;
+};
+
+/// What runs beside a sleep takes 30 ms more than that.
+class Late final : public Changed {
+ public:
+  using Changed::Changed;
+
+  std::optional<Prepared> prepare(const Case& one, const Buffers& buffers) override {
+    auto prepared = right_.prepare(one, buffers);
+    prepared->run_beside_sleep = [run = prepared->run_beside_sleep](auto sleep) {
+      run(sleep + std::chrono::milliseconds(30));
+    };
+    return prepared;
+  }
 };
 
 /// Runs an order on threads as ranks; their answers by rank.
@@ -90,29 +112,6 @@ TEST(BenchMeasure, ADamagedResultIsCounted) {
   EXPECT_EQ(result.differing_ranks, 1);
   EXPECT_FALSE(result.is_right());
 }
-
-/// Ours, but what runs beside a sleep takes 30 ms more than that.
-class Late final : public Contender {
- public:
-  explicit Late(Group& group) : right_(group) {}
-
-  int rank() const override { return right_.rank(); }
-  int num_ranks() const override { return right_.num_ranks(); }
-  std::optional<std::span<std::byte>> registered(std::size_t) override { return std::nullopt; }
-  void barrier() override { right_.barrier(); }
-
-  std::optional<Prepared> prepare(const Case& one, const Buffers& buffers) override {
-    auto prepared = right_.prepare(one, buffers);
-    prepared->run_beside_sleep = [run =
-                                      prepared->run_beside_sleep](std::chrono::microseconds sleep) {
-      run(sleep + std::chrono::milliseconds(30));
-    };
-    return prepared;
-  }
-
- private:
-  GroupContender right_;
-};
 
 TEST(BenchMeasure, WhatACallAddsToASleep) {
   Order order = order_of(Operation::kAllReduce, 400);

@@ -164,7 +164,7 @@ TEST_P(EndpointFailureTest, AnInspectionMayThrow) {
   Endpoints endpoints = world(2);
   std::vector<std::byte> memory;
   const WorkPtr recv = endpoints[0]->recv(1, 1, into(memory), [](const Envelope&) {
-    throw Error(ErrorKind::kInvalidArgument, "not mine");
+    throw Error(ErrorKind::kCorruptData, "not mine");  // not the connection's fault
   });
   const std::vector<std::byte> message(10);
   const WorkPtr send = endpoints[1]->send(0, 1, message);

@@ -83,8 +83,9 @@ TriremeStatus trireme_group_create(TriremeWorld* world, const int32_t* ranks, in
         trireme::collectives::GroupOptions{
             .name = group_name,
             .id = trireme::c::id_of(group_name),
-            .deadline = deadline_ms > 0 ? std::chrono::milliseconds(deadline_ms) : of->deadline,
-            .logger = of->logger})};
+            .deadline = deadline_ms > 0 ? trireme::c::milliseconds_of(deadline_ms) : of->deadline,
+            .logger = of->logger,
+            .costs = of->costs})};
   });
 }
 

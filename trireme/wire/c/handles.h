@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -10,19 +12,33 @@
 #include "trireme/base/log.h"
 #include "trireme/wire/c/trireme_wire.h"
 #include "trireme/wire/collectives/group.h"
+#include "trireme/wire/collectives/measure.h"
 #include "trireme/wire/transport/watch.h"
 #include "trireme/wire/transport/world.h"
 
 namespace trireme::c {
 
+/// Longer times are as good as none, and must not overflow.
+inline constexpr std::int64_t kYearMs = std::int64_t{1000} * 3600 * 24 * 365;
+
+inline std::chrono::milliseconds milliseconds_of(std::int64_t count) {
+  return std::chrono::milliseconds(std::min(count, kYearMs));
+}
+
 /// What a world's handle, its groups and their works share: the last one frees it.
 struct World {
   World(transport::Meeting meeting, transport::WorldOptions options)
-      : deadline(options.deadline), ranks(std::move(meeting), std::move(options)) {}
+      : deadline(options.deadline), ranks(std::move(meeting), std::move(options)) {
+    measure();
+  }
+
+  /// For the groups of a generation; all ranks do it.
+  void measure() { costs = collectives::measure_world_costs(ranks.endpoint(), deadline); }
 
   const std::chrono::milliseconds deadline;
   Logger logger{LogLevel::kOff};
   transport::World ranks;
+  collectives::Costs costs;  ///< Of messages.
   bool has_left = false;
   std::mutex mutex;
   std::set<std::string> group_names;  ///< Of groups that are not freed; under the mutex.

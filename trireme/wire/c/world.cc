@@ -60,7 +60,7 @@ std::shared_ptr<World> connect(transport::Meeting meeting, const TriremeWorldOpt
   transport::WorldOptions own{.rank = options.rank,
                               .world_size = options.world_size,
                               .name = options.name,
-                              .deadline = std::chrono::milliseconds(options.deadline_ms),
+                              .deadline = milliseconds_of(options.deadline_ms),
                               .host = host,
                               .on_abandon = nullptr,
                               .shares_memory = options.shares_memory != 0,
@@ -108,8 +108,7 @@ std::shared_ptr<World> connect_from_environment() {
   options.world_size = ranks.world_size;
   options.shares_memory = ranks.shares_memory ? 1 : 0;
   if (ranks.ofi_provider) options.ofi_provider = ranks.ofi_provider->c_str();
-  const auto deadline =
-      std::chrono::steady_clock::now() + std::chrono::milliseconds(options.deadline_ms);
+  const auto deadline = std::chrono::steady_clock::now() + milliseconds_of(options.deadline_ms);
   const Logger logger(environment.log_level, "rank " + std::to_string(ranks.rank));
   return connect(transport::meet(ranks, deadline, logger), options, transport::host_of(ranks));
 }
@@ -185,10 +184,8 @@ TriremeStatus trireme_regroup(TriremeWorld* world, const int32_t* members, int32
                               int64_t window_ms) {
   return guarded([&] {
     trireme::c::World& state = *needed(world, "world").world;
-    constexpr std::int64_t kMaxMs = std::int64_t{1000} * 3600 * 24 * 365;
-    if (window_ms < 0 || window_ms > kMaxMs) {
-      trireme::c::refuse("'window_ms' is " + std::to_string(window_ms) +
-                         ", expected 0 to a year of milliseconds");
+    if (window_ms < 0) {
+      trireme::c::refuse("'window_ms' is " + std::to_string(window_ms) + ", expected 0 or more");
     }
     if (members != nullptr && num_members < 1) {
       trireme::c::refuse("'num_members' is " + std::to_string(num_members) +
@@ -197,9 +194,10 @@ TriremeStatus trireme_regroup(TriremeWorld* world, const int32_t* members, int32
     trireme::c::check_no_groups(state, "regroup");
     if (state.has_left) trireme::c::refuse("the world has been shut down");
     trireme::transport::RegroupOptions options{.members = {},
-                                               .window = std::chrono::milliseconds(window_ms)};
+                                               .window = trireme::c::milliseconds_of(window_ms)};
     if (members != nullptr) options.members.assign(members, members + num_members);
     state.ranks.regroup(options);
+    state.measure();
   });
 }
 

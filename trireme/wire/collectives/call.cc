@@ -31,13 +31,8 @@ Call::Call(const Members& members, const Description& description, Scratch& scra
   if (!scales_.empty()) scales_[members.group_rank] = scale;
 }
 
-Call::~Call() {
-  if (!has_told_) return;
-  try {
-    tell_all({});
-  } catch (const std::exception&) {  // they name one rank more than they need
-    has_told_ = false;
-  }
+void Call::retract() {
+  if (std::exchange(has_told_, false)) tell_all({});
 }
 
 void Call::start(Message message, std::size_t id) {

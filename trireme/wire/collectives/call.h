@@ -37,10 +37,8 @@ class Call {
   /// scale   of a scaled sum, of this rank's elements.
   Call(const Members& members, const Description& description, Scratch& scratch, double scale = 1);
 
-  /// Those that were told that it waits hear that it does no more.
-  ~Call();
-  Call(const Call&) = delete;
-  Call& operator=(const Call&) = delete;
+  /// The operation has ended: members that were told that it waits hear that it does no more.
+  void retract();
 
   const Members& members() const { return members_; }
   const Description& description() const { return description_; }

@@ -129,6 +129,7 @@ class NetworkBackend::Queue {
     show(&call);
     try {
       run_over_network(call, job.request);
+      call.retract();
       record(
           [&](FlightRecorder& flight) { flight.end(sequence, Clock::now(), call.longest_wait()); });
     } catch (const Error& error) {

@@ -117,7 +117,7 @@ void TcpEndpoint::serve_peer(const Poller::Event& event) {
   Peer& peer = peers_.at(static_cast<int>(event.id));
   attempt([&] {
     if (event.is_readable) peer.read();
-    if (event.is_writable) peer.write();
+    if (event.is_writable && peer.wants_to_write()) peer.write();
   });
 }
 

@@ -50,7 +50,8 @@ void Peer::read() {
   try {
     if (reader_.read(socket_, *this)) return;
   } catch (Error& error) {
-    if (has_poisoned_) throw;  // its cause, as all ranks print it
+    if (has_poisoned_ || has_owner_failed_) throw;  // the cause, as all ranks print it
+    if (is_abandoned_) return close();              // a later error: nothing more is to be read
     if (error.kind() != ErrorKind::kCorruptData) throw Error(error.add({.peer = rank_}));
     is_garbage_ = true;
     Error named(ErrorKind::kCorruptData,
@@ -128,6 +129,7 @@ Peer::Incoming Peer::match(const Frame& frame) {
   try {
     incoming.memory = place_message(stream.recvs.front(), frame.message_bytes, frame.envelope);
   } catch (Error& error) {
+    has_owner_failed_ = true;
     error.add({.peer = rank_});
     throw;
   }

@@ -97,7 +97,8 @@ class Peer final : private FrameHandler {
   std::vector<std::byte> poison_;
   bool has_said_goodbye_ = false;
   bool has_poisoned_ = false;
-  bool is_garbage_ = false;  ///< What it sends cannot be read any further.
+  bool has_owner_failed_ = false;  ///< In a placement or inspection; the connection is well.
+  bool is_garbage_ = false;        ///< What it sends cannot be read any further.
   bool is_abandoned_ = false;
 };
 
