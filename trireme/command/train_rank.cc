@@ -110,6 +110,7 @@ class RankTraining {
 
   void end(const std::function<void()>& leave) {
     if (run_) run_->save_last(*session_);  // before all that may fail
+    session_->check_replicas();
     const Segment::Measured measured = measure_run();
     Ending ending;
     ending.add_peak(largest(measured.peak_bytes), largest(measured.resident_peak_bytes), plan_);

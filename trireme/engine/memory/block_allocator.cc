@@ -56,6 +56,12 @@ class BlockAllocator : public c10::Allocator {
     use_.peak_bytes = std::max(use_.live_bytes, bytes);
   }
 
+  void add_live(std::int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    use_.live_bytes += bytes;
+    use_.peak_bytes = std::max(use_.peak_bytes, use_.live_bytes);
+  }
+
   void release_cached() {
     const std::lock_guard lock(mutex_);
     for (auto& [capacity, blocks] : kept_) {
@@ -78,9 +84,7 @@ class BlockAllocator : public c10::Allocator {
     }
     if (header == nullptr) throw std::bad_alloc();
     *header = {bytes, capacity};
-    const std::lock_guard lock(mutex_);
-    use_.live_bytes += static_cast<std::int64_t>(bytes);
-    use_.peak_bytes = std::max(use_.peak_bytes, use_.live_bytes);
+    add_live(static_cast<std::int64_t>(bytes));
     return header + 1;
   }
 
@@ -141,6 +145,12 @@ void reset_peak() { allocator().reset_peak(0); }
 PeakPause::PeakPause() : peak_bytes_(memory_use().peak_bytes) {}
 
 PeakPause::~PeakPause() { allocator().reset_peak(peak_bytes_); }
+
+OtherMemory::OtherMemory(std::int64_t bytes) : bytes_(is_block_allocator_installed() ? bytes : 0) {
+  allocator().add_live(bytes_);
+}
+
+OtherMemory::~OtherMemory() { allocator().add_live(-bytes_); }
 
 void release_cached_blocks() { allocator().release_cached(); }
 

@@ -40,6 +40,18 @@ class PeakPause {
   std::int64_t peak_bytes_;
 };
 
+/// Tensors' memory that is not torch's own counts as live while this lives.
+class OtherMemory {
+ public:
+  explicit OtherMemory(std::int64_t bytes);
+  ~OtherMemory();
+  OtherMemory(const OtherMemory&) = delete;
+  OtherMemory& operator=(const OtherMemory&) = delete;
+
+ private:
+  std::int64_t bytes_;
+};
+
 /// Gives the kept blocks back to the system.
 void release_cached_blocks();
 

@@ -59,10 +59,11 @@ void add_flat(const at::Tensor& left, const at::Tensor& right) {
 }  // namespace
 
 LaneAccumulator::LaneAccumulator(const ParameterStore& store, const graph::Graph& graph,
-                                 int num_lanes)
+                                 int num_lanes, const FlatMemory& sums_memory)
     : store_(store), sites_in_(store.map().buckets.size()), num_lanes_(num_lanes) {
   for (int i = 0; i < kernels::LaneTree::num_buffers(num_lanes); ++i) {
-    buffers_.push_back(store.make_gradients());
+    buffers_.push_back(i == 0 && sums_memory ? store.make_gradients(sums_memory)
+                                             : store.make_gradients());
   }
   for (const graph::UseSite& site : graph::use_sites(graph)) {
     const int index = num_sites();

@@ -19,8 +19,10 @@ namespace trireme::parameters {
 /// Confined to the thread that runs the step.
 class LaneAccumulator {
  public:
-  /// num_lanes   that are folded here: all of them, or a replica's.
-  LaneAccumulator(const ParameterStore& store, const graph::Graph& graph, int num_lanes);
+  /// num_lanes     that are folded here: all of them, or a replica's.
+  /// sums_memory   of `gradients()`; the store's where there is none.
+  LaneAccumulator(const ParameterStore& store, const graph::Graph& graph, int num_lanes,
+                  const FlatMemory& sums_memory = nullptr);
 
   void begin_step();
 

@@ -99,7 +99,9 @@ class ParameterStore {
   /// Places of all the sites of a parameter, in node order, held here or not.
   const std::vector<SlotPlace>& sites(const std::string& parameter) const;
 
-  GradientBuffers make_gradients() const { return {map_, stages_, memory_}; }
+  /// memory   of the buffers.
+  GradientBuffers make_gradients(const FlatMemory& memory) const { return {map_, stages_, memory}; }
+  GradientBuffers make_gradients() const { return make_gradients(memory_); }
 
   /// The site's part of `gradients`, shaped as the parameter.
   at::Tensor gradient_view(const GradientBuffers& gradients, const std::string& parameter,

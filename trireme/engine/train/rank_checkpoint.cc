@@ -67,6 +67,7 @@ void write_and_publish(const World& world, RankSession& session, const checkpoin
 
 void save_checkpoint(const World& world, RankSession& session, const checkpoint::Folder& folder,
                      const checkpoint::Facts& facts) {
+  session.check_replicas();
   telling_others(world, session.next_step(),
                  [&] { write_and_publish(world, session, folder, facts); });
 }

@@ -14,8 +14,8 @@ namespace trireme::train {
 ///
 /// folder   on a file system that all ranks share.
 /// facts    of training_facts.
-/// Errors   kIo, kResourceExhausted, naming rank and path, on every rank; what was published before
-///          stays.
+/// Errors   kIo, kResourceExhausted, naming rank and path, on every rank; those of check_replicas.
+///          What was published before stays.
 void save_checkpoint(const World& world, RankSession& session, const checkpoint::Folder& folder,
                      const checkpoint::Facts& facts);
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "trireme/base/error.h"
+#include "trireme/engine/data_parallel/replica_check.h"
 #include "trireme/engine/program/buffer_commit.h"
 #include "trireme/engine/train/norm_messages.h"
 #include "trireme/engine/train/world.h"
@@ -65,6 +66,14 @@ Groups make_groups(const schedule::StepProgram& program, const World& world) {
   return groups;
 }
 
+collectives::Group& group_of(const schedule::StepProgram& program, const Groups& groups,
+                             GroupKind kind) {
+  for (const auto& [index, group] : groups) {
+    if (program.groups[index].kind == kind) return *group;
+  }
+  TRIREME_CHECK(false, "the rank is in no group of the kind");
+}
+
 RankOperations::RankOperations(const RankParts& parts, const OptimizerOptions& options)
     : parts_(parts),
       options_(options),
@@ -77,10 +86,7 @@ RankOperations::RankOperations(const RankParts& parts, const OptimizerOptions& o
 }
 
 collectives::Group& RankOperations::group(GroupKind kind) const {
-  for (const auto& [index, group] : parts_.groups) {
-    if (parts_.program.groups[index].kind == kind) return *group;
-  }
-  TRIREME_CHECK(false, "the rank is in no group of the kind");
+  return group_of(parts_.program, parts_.groups, kind);
 }
 
 void RankOperations::wait(transport::Work& work, const collectives::Group& group,
@@ -265,6 +271,13 @@ void RankOperations::update() {
       *optimizer_, parts_.store, parts_.sums.gradients(),
       [this](const std::string& name) { return has_gradient(name); },
       learning_rate_at(options_, input_->step));
+  if (reducer_) data_parallel::attach_value_hashes(parts_.store, group(GroupKind::kData));
+}
+
+void RankOperations::check_replicas() {
+  collectives::Group& replicas = group(GroupKind::kData);
+  transport::await(collectives::group_work(*replicas.barrier(), replicas), parts_.watch,
+                   {.rank = parts_.rank, .operation = "compare replicas"});
 }
 
 }  // namespace trireme::train

@@ -25,6 +25,10 @@ using Groups = std::map<int, std::unique_ptr<collectives::Group>>;
 /// Makes them: those of `program` that this rank is in.
 Groups make_groups(const schedule::StepProgram& program, const World& world);
 
+/// This rank's group of the kind.
+collectives::Group& group_of(const schedule::StepProgram& program, const Groups& groups,
+                             schedule::GroupKind kind);
+
 /// What a rank works on; everything outlives whoever uses it.
 struct RankParts {
   int rank;
@@ -58,6 +62,12 @@ class RankOperations : public pipeline::Operations {
 
   /// Of the last step, the same on all ranks.
   const program::StepLosses& losses() const { return losses_; }
+
+  /// Compares the values with those of the other replicas, as the next step would. Every rank calls
+  /// it; blocks.
+  ///
+  /// Errors   kCorruptData on all ranks, naming the replica that differs.
+  void check_replicas();
 
   optim::Optimizer& optimizer() const { return *optimizer_; }
   double gradient_norm() const { return norm_; }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "trireme/base/error.h"
+#include "trireme/engine/data_parallel/shared_memory.h"
 #include "trireme/engine/train/drift_check.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/check.h"
@@ -59,6 +60,13 @@ schedule::StepProgram checked_program(const graph::Graph& planned, const layout:
   return program;
 }
 
+/// Where the replicas' sums are made, if there are others.
+parameters::FlatMemory memory_of_sums(const layout::Plan& plan,
+                                      const schedule::StepProgram& program, const Groups& groups) {
+  if (layout::train_role(plan).mesh.data == 1) return nullptr;
+  return data_parallel::memory_of(group_of(program, groups, schedule::GroupKind::kData));
+}
+
 }  // namespace
 
 class RankSession::Sink : public program::GradientSink {
@@ -85,14 +93,15 @@ RankSession::RankSession(const World& world, const Workload& workload,
       store_(parameters::make_parameter_map(recording_.graph, plan), recording_.graph,
              recording_.tensors, {.stages = parameters::Stages{stage_}}),
       program_(checked_program(recording_.graph, plan_, store_.map(), options)),
+      groups_(make_groups(program_, world)),
       sums_(store_, recording_.graph,
-            static_cast<int>(plan.batch.lanes / layout::train_role(plan).mesh.data)),
+            static_cast<int>(plan.batch.lanes / layout::train_role(plan).mesh.data),
+            memory_of_sums(plan_, program_, groups_)),
       sink_(std::make_unique<Sink>(sums_)),
       sites_(recording_, *sink_),
       weights_(recording_),
       stage_program_(recording_, plan_, stage_, sites_),
       worker_(recording_, stage_program_),
-      groups_(make_groups(program_, world)),
       prefetch_(reader_, reading_order(),
                 simulate::batches_ahead(
                     simulate::batch_bytes(recording_.graph, plan_.batch.microbatch))) {
@@ -169,6 +178,11 @@ StepReport RankSession::step() {
   telling_others(world_, next_step_, [&] { report = run(next_step_); });
   ++next_step_;
   return report;
+}
+
+void RankSession::check_replicas() {
+  if (layout::train_role(plan_).mesh.data == 1) return;
+  telling_others(world_, next_step_ - 1, [&] { operations_->check_replicas(); });
 }
 
 }  // namespace trireme::train

@@ -43,6 +43,10 @@ class RankSession {
   /// Errors   those of restore. Every rank calls it, before its first step.
   void resume(checkpoint::Reader& reader);
 
+  /// Throws kCorruptData, on every rank, where replicas of a stage hold other values than most; a
+  /// step does it for the step before. Every rank calls it, after a step; blocks.
+  void check_replicas();
+
   std::int64_t next_step() const { return next_step_; }
   TrainingState state() { return {recording_, plan_, store_, operations_->optimizer()}; }
   const layout::Plan& plan() const { return plan_; }
@@ -79,13 +83,13 @@ class RankSession {
   int replica_ = 0;
   parameters::ParameterStore store_;
   schedule::StepProgram program_;
-  parameters::LaneAccumulator sums_;
+  Groups groups_;
+  parameters::LaneAccumulator sums_;  ///< In memory of the group of replicas.
   std::unique_ptr<Sink> sink_;
   program::SiteTable sites_;
   program::WeightProgram weights_;
   program::StageProgram stage_program_;
   pipeline::StageWorker worker_;
-  Groups groups_;
   Prefetch prefetch_;
   std::unique_ptr<RankOperations> operations_;
   std::unique_ptr<pipeline::Mailbox> mailbox_;
