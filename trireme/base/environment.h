@@ -39,6 +39,8 @@ struct RankEnvironment {
   /// TRIREME_OFI_PROVIDER: of libfabric, which moves large messages; empty: the first that there
   /// is. Nothing: tcp moves them.
   std::optional<std::string> ofi_provider;
+
+  int tcp_flows = 0;  ///< TRIREME_TCP_FLOWS: connections to each rank that share large messages.
 };
 
 /// The secret of a job: who knows it may join. Both empty: none is set.

@@ -244,6 +244,8 @@ std::string read_provider(const Variables& variables) {
   refuse("TRIREME_OFI_PROVIDER: '" + provider + "' is none of efa, verbs;ofi_rxm and tcp;ofi_rxm");
 }
 
+constexpr int kMaxTcpFlows = 64;
+
 /// How messages move.
 void read_transport(const Variables& variables, RankEnvironment& ranks) {
   const std::string provider = read_provider(variables);
@@ -253,6 +255,9 @@ void read_transport(const Variables& variables, RankEnvironment& ranks) {
     refuse("TRIREME_TRANSPORT: '" + text + "' is none of auto, tcp and ofi");
   }
   ranks.shares_memory = text == "auto";
+  if (variables.has("TRIREME_TCP_FLOWS")) {
+    ranks.tcp_flows = variables.number("TRIREME_TCP_FLOWS", {0, kMaxTcpFlows});
+  }
   if (text == "ofi" || (text == "auto" && !provider.empty())) ranks.ofi_provider = provider;
 }
 

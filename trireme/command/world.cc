@@ -70,7 +70,8 @@ transport::WorldOptions options_of(const RankEnvironment& environment, const Log
           .on_abandon = [rank](const Error& error) { abandon(rank, error); },
           .logger = logger,
           .shares_memory = environment.shares_memory,
-          .ofi_provider = environment.ofi_provider};
+          .ofi_provider = environment.ofi_provider,
+          .num_flows = environment.tcp_flows};
 }
 
 }  // namespace

@@ -28,24 +28,25 @@ enum class Backend : std::uint8_t {
   kTcpTinyBuffers,
   kSimShared,
   kLocal,
+  kTcpFlows,
   kOfi,
   kOfiTinyPieces
 };
 
 /// Without those over libfabric where it is absent; ofi_test.cc says so.
 inline std::vector<Backend> backends_here() {
-  std::vector<Backend> backends = {Backend::kSim,       Backend::kSimDelays,
-                                   Backend::kTcp,       Backend::kTcpTinyBuffers,
-                                   Backend::kSimShared, Backend::kLocal};
+  std::vector<Backend> backends = {
+      Backend::kSim,       Backend::kSimDelays, Backend::kTcp,     Backend::kTcpTinyBuffers,
+      Backend::kSimShared, Backend::kLocal,     Backend::kTcpFlows};
   if (why_no_ofi_test()) return backends;
   backends.insert(backends.end(), {Backend::kOfi, Backend::kOfiTinyPieces});
   return backends;
 }
 
 inline std::string_view to_text(Backend backend) {
-  constexpr std::array<std::string_view, 8> kNames = {
-      "sim",        "sim_delays", "tcp", "tcp_tiny_buffers",
-      "sim_shared", "local",      "ofi", "ofi_tiny_pieces"};
+  constexpr std::array<std::string_view, 9> kNames = {
+      "sim",   "sim_delays", "tcp", "tcp_tiny_buffers", "sim_shared",
+      "local", "tcp_flows",  "ofi", "ofi_tiny_pieces"};
   return kNames.at(static_cast<std::size_t>(backend));
 }
 
@@ -65,6 +66,7 @@ using OnAbandon = std::function<void(const Error&)>;
 struct TcpWorld {
   bool shares_memory = false;
   int socket_buffer_bytes = 0;
+  int num_flows = 0;  ///< That take all messages.
 };
 
 inline Endpoints make_tcp_world(int num_ranks, const TcpWorld& how = {},
@@ -79,7 +81,9 @@ inline Endpoints make_tcp_world(int num_ranks, const TcpWorld& how = {},
                                          .deadline = std::chrono::seconds(20),
                                          .on_abandon = on_abandon,
                                          .shares_memory = how.shares_memory,
-                                         .socket_buffer_bytes = how.socket_buffer_bytes});
+                                         .socket_buffer_bytes = how.socket_buffer_bytes,
+                                         .num_flows = how.num_flows,
+                                         .min_flow_bytes = 1});
     store.shutdown();
   }));
   return endpoints;
@@ -118,6 +122,8 @@ inline Endpoints make_world(Backend backend, int num_ranks) {
       return make_sim_world(num_ranks, {.shares_memory = true});
     case Backend::kLocal:
       return make_tcp_world(num_ranks, {.shares_memory = true});
+    case Backend::kTcpFlows:
+      return make_tcp_world(num_ranks, {.num_flows = 2});
     case Backend::kOfi:
       return make_ofi_world(num_ranks, 16 * 1024, 128 << 20);
     case Backend::kOfiTinyPieces:  // of all messages, so that every size has several

@@ -5,7 +5,7 @@
 namespace trireme::transport {
 
 std::unique_ptr<Endpoint> connect_ofi_world(const OfiOptions& options) {
-  internal::check_rank(options.tcp);
+  internal::check_options(options.tcp);
   const Error error = *why_no_ofi();
   options.tcp.store.fail(error);
   throw Error(error);

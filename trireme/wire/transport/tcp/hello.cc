@@ -10,7 +10,7 @@ namespace trireme::transport::internal {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x49'48'52'54;  // `TRHI`
-constexpr std::uint16_t kVersion = 1;
+constexpr std::uint16_t kVersion = 2;
 
 }  // namespace
 
@@ -21,7 +21,8 @@ HelloBytes to_bytes(const Hello& hello) {
       .integer(static_cast<std::uint16_t>(hello.welcome))
       .integer(hello.world_id)
       .integer(hello.rank)
-      .integer(hello.world_size);
+      .integer(hello.world_size)
+      .integer(hello.flow);
   return writer.written();
 }
 
@@ -34,7 +35,8 @@ Hello parse_hello(const HelloBytes& bytes) {
   hello.world_id = reader.integer<std::uint64_t>();
   hello.rank = reader.integer<std::int32_t>();
   hello.world_size = reader.integer<std::int32_t>();
-  const auto zeros = reader.integer<std::uint64_t>();
+  hello.flow = reader.integer<std::int32_t>();
+  const auto zeros = reader.integer<std::uint32_t>();
   if (magic != kMagic || version != kVersion || zeros != 0 ||
       welcome > static_cast<std::uint16_t>(Welcome::kWrongRank)) {
     throw Error(ErrorKind::kCorruptData, "bytes that are no hello of this version");
