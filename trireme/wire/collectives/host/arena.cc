@@ -13,10 +13,11 @@ constexpr std::size_t rounded(std::size_t bytes, std::size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-constexpr std::size_t kStaging = rounded(kLine + 2 * kSlot, kPage);
+constexpr std::size_t kSlots = 2 * kLine;
+constexpr std::size_t kStaging = rounded(kSlots + 2 * kSlot, kPage);
 constexpr std::size_t kRank = kStaging + 2 * Arena::kPieceBytes;
 
-static_assert(sizeof(transport::Signal) <= kLine);
+static_assert(sizeof(transport::Signal) <= kLine && sizeof(Way) * Arena::kWays <= kLine);
 
 }  // namespace
 
@@ -34,8 +35,12 @@ transport::Signal& Arena::progress(int rank) const {
   return *reinterpret_cast<transport::Signal*>(of_rank(rank));
 }
 
+std::atomic<Way>& Arena::way(std::size_t index) const {
+  return reinterpret_cast<std::atomic<Way>*>(of_rank(0) + kLine)[index];
+}
+
 std::span<std::byte> Arena::header(int rank, int turn) const {
-  return {of_rank(rank) + kLine + kSlot * static_cast<std::size_t>(turn), kHeaderBytes};
+  return {of_rank(rank) + kSlots + kSlot * static_cast<std::size_t>(turn), kHeaderBytes};
 }
 
 std::span<std::byte> Arena::payload(int rank, int turn) const {

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "trireme/wire/collectives/host/way.h"
 #include "trireme/wire/transport/shm/signal.h"
 
 namespace trireme::collectives {
@@ -12,6 +14,7 @@ namespace trireme::collectives {
 /// it and read by all:
 ///
 ///     progress        a Signal: steps of operations that the rank has done
+///     ways            of the first rank: how all of them stage
 ///     slots           two, used in turn: what it is about to do, and its data where that is little
 ///     staging         two halves, used in turn: its data, a piece after the other
 ///
@@ -33,6 +36,10 @@ class Arena {
 
   int num_ranks() const { return num_ranks_; }
   transport::Signal& progress(int rank) const;
+
+  /// How operations of a kind stage (way.h); written by the first rank. index: below kWays.
+  static constexpr std::size_t kWays = 64;
+  std::atomic<Way>& way(std::size_t index) const;
 
   /// The first kHeaderBytes of slot `turn`, and the kSlotBytes behind them. turn: 0 or 1.
   std::span<std::byte> header(int rank, int turn) const;

@@ -6,6 +6,7 @@
 
 #include "trireme/wire/collectives/host/arena.h"
 #include "trireme/wire/collectives/host/registry.h"
+#include "trireme/wire/collectives/host/way.h"
 #include "trireme/wire/collectives/request.h"
 
 namespace trireme::collectives {
@@ -30,7 +31,7 @@ class Exchange {
   virtual std::int64_t num_pieces() const = 0;
 
   /// Writes what others need of a piece to this rank's half of the staging area.
-  virtual void stage(std::int64_t piece, int half) = 0;
+  virtual void stage(std::int64_t piece, int half, Way way) = 0;
 
   /// Whether there is a step between: each rank combines its part for all.
   virtual bool combines_for_all() const { return false; }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <map>
 #include <utility>
@@ -12,6 +13,7 @@ namespace trireme::collectives {
 namespace {
 
 using std::chrono::microseconds;
+using Clock = std::chrono::steady_clock;
 
 /// From so many ranks on, each combines a part for all (two-shot) instead of everything for itself,
 /// where there is more than a little.
@@ -23,6 +25,22 @@ bool is_small(const Request& request) {
   const Operation operation = request.description.operation;
   return operation == Operation::kBarrier ||
          (operation == Operation::kAllReduce && request.data.bytes.size() <= Arena::kSlotBytes);
+}
+
+constexpr std::size_t kLeastStreamed = 8 * 1024;  // smaller ones go through the caches
+
+/// Operations in which all ranks stage and take alike have a way of their own for each power of two
+/// of bytes.
+std::optional<std::size_t> kind_of(const Request& request) {
+  constexpr std::array kAlike = {Operation::kAllReduce, Operation::kReduceScatter,
+                                 Operation::kAllGather, Operation::kAllToAll};
+  constexpr std::size_t kSizes = std::bit_width(Arena::kPieceBytes / kLeastStreamed);
+  static_assert(kAlike.size() * kSizes <= Arena::kWays);
+  const auto operation = std::ranges::find(kAlike, request.description.operation);
+  const std::size_t bytes = std::min(request.bytes(), Arena::kPieceBytes);
+  if (operation == kAlike.end() || bytes < kLeastStreamed) return std::nullopt;
+  return static_cast<std::size_t>(operation - kAlike.begin()) * kSizes +
+         std::bit_width(bytes / kLeastStreamed) - 1;
 }
 
 constexpr int kFewRanks = 16;  // for whose pointers the stack has room
@@ -48,14 +66,14 @@ HostRank::Meet HostRank::meet() {
 }
 
 bool HostRank::wait_for_all(microseconds time) {
-  const auto end = std::chrono::steady_clock::now() + time;
+  const auto end = Clock::now() + time;
   microseconds left = time;
   for (int i = 1; i < size(); ++i) {
     transport::Signal& progress = meeting_.arena.progress((rank() + i) % size());
     if (progress.has_reached(steps_)) continue;
     last_waited_ = (rank() + i) % size();
     if (!progress.wait_for(steps_, patience_, left)) return false;
-    left = std::chrono::ceil<microseconds>(end - std::chrono::steady_clock::now());
+    left = std::chrono::ceil<microseconds>(end - Clock::now());
   }
   return true;
 }
@@ -136,7 +154,8 @@ bool HostRank::end_now(const Request& request) {
     return false;
   }
   begun_->hear(turn());
-  begun_->take(0, next_half());
+  staging_.taken_in = timed([&] { begun_->take(0, next_half()); });
+  end_piece(next_half());
   ++num_pieces_;
   ++sequence_;
   owes_steps_ = false;
@@ -230,11 +249,37 @@ bool HostRank::all_stage_first(const Exchange& exchange) const {
   return true;
 }
 
+/// The time that it took, where somebody wants to know.
+template <typename Part>
+std::chrono::nanoseconds HostRank::timed(Part part) const {
+  const bool is_wanted = staging_.kind && rank() == 0 && choosers_[*staging_.kind].wants_times();
+  const auto begin = is_wanted ? Clock::now() : Clock::time_point();
+  part();
+  return is_wanted ? Clock::now() - begin : Clock::duration();
+}
+
+void HostRank::stage(Exchange& exchange, std::int64_t piece) {
+  const int half = next_half();
+  const Way way = staging_.kind ? meeting_.arena.way(*staging_.kind).load(std::memory_order_relaxed)
+                                : Way::kCached;
+  staging_.staged_in[half] = timed([&] { exchange.stage(piece, half, way); });
+}
+
+/// A whole piece has been staged and taken: the first rank learns from it, for all.
+void HostRank::end_piece(int half) {
+  if (!staging_.kind || rank() != 0) return;
+  WayChooser& chooser = choosers_[*staging_.kind];
+  const auto time = staging_.staged_in[half] + staging_.taken_in;
+  chooser.end_piece(static_cast<double>(time.count()) / static_cast<double>(staging_.bytes));
+  meeting_.arena.way(*staging_.kind).store(chooser.way(), std::memory_order_relaxed);
+}
+
 void HostRank::begin_exchange(const Request& request) {
+  staging_ = {.kind = kind_of(request), .bytes = std::min(request.bytes(), Arena::kPieceBytes)};
   begun_ = make_exchange(request);
   say(request, registry_.find(rank(), begun_->sharable()));
   begun_->announce(turn());
-  if (stages_first(*begun_)) begun_->stage(0, next_half());
+  if (stages_first(*begun_)) stage(*begun_, 0);
   owes_steps_ = true;
   arrive();
 }
@@ -253,7 +298,7 @@ Task HostRank::finish_exchange(std::unique_ptr<Exchange> exchange) {
   }
   const std::int64_t num_pieces = exchange->num_pieces();
   if (num_pieces > 0 && !all_stage_first(*exchange)) {
-    if (!stages_first(*exchange)) exchange->stage(0, next_half());
+    if (!stages_first(*exchange)) stage(*exchange, 0);
     co_await meet();
   }
   for (std::int64_t piece = 0; piece < num_pieces; ++piece) {
@@ -261,18 +306,19 @@ Task HostRank::finish_exchange(std::unique_ptr<Exchange> exchange) {
     ++num_pieces_;
     const bool is_last = piece + 1 == num_pieces;
     if (exchange->combines_for_all()) {
-      exchange->combine(piece, half);
+      staging_.taken_in = timed([&] { exchange->combine(piece, half); });
       owes_steps_ = !is_last;
       arrive();
       // While others still combine this one.
-      if (!is_last) exchange->stage(piece + 1, next_half());
+      if (!is_last) stage(*exchange, piece + 1);
       co_await others();
-      exchange->take(piece, half);
+      staging_.taken_in += timed([&] { exchange->take(piece, half); });
     } else {
-      exchange->take(piece, half);
-      if (!is_last) exchange->stage(piece + 1, next_half());
+      staging_.taken_in = timed([&] { exchange->take(piece, half); });
+      if (!is_last) stage(*exchange, piece + 1);
       owes_steps_ = piece + 2 < num_pieces;
     }
+    if (!is_last || num_pieces == 1) end_piece(half);  // the last of several may be shorter
     if (!is_last) co_await meet();
   }
   owes_steps_ = false;

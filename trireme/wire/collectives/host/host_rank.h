@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -25,7 +27,8 @@ class HostRank {
       : members_(members),
         meeting_{arena, members.group_rank},
         patience_(patience),
-        registry_(arena.num_ranks()) {}
+        registry_(arena.num_ranks()),
+        choosers_(members.group_rank == 0 ? Arena::kWays : 0) {}
 
   int rank() const { return meeting_.rank; }
   int size() const { return meeting_.size(); }
@@ -86,7 +89,22 @@ class HostRank {
   Meeting meeting_;
   transport::Patience patience_;
   Registry registry_;
-  std::unique_ptr<Exchange> begun_;  ///< Of the operation that has begun; none where it is small.
+  /// What decides how the operation stages.
+  struct Staging {
+    std::optional<std::size_t> kind;  ///< Index of its way; none: always cached.
+    std::size_t bytes = 0;            ///< Of the operation, or of a piece.
+    std::array<std::chrono::nanoseconds, 2> staged_in{};  ///< By half.
+    std::chrono::nanoseconds taken_in{};                  ///< Of the piece: combined too.
+  };
+
+  void stage(Exchange& exchange, std::int64_t piece);
+  void end_piece(int half);
+  template <typename Part>
+  std::chrono::nanoseconds timed(Part part) const;
+
+  Staging staging_;
+  std::vector<WayChooser> choosers_;  ///< By kind; on the first rank.
+  std::unique_ptr<Exchange> begun_;   ///< Of the operation that has begun; none where it is small.
   bool owes_steps_ = false;
   int last_waited_ = -1;
   std::uint32_t steps_ = 0;      ///< That this rank has done.

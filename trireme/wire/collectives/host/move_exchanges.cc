@@ -25,8 +25,9 @@ class AllGather final : public Exchange {
 
   std::int64_t num_pieces() const override { return num_slices(longest_, kPiece); }
 
-  void stage(std::int64_t piece, int half) override {
-    copy(slice_of(parts_[meeting_.rank], piece, kPiece), meeting_.arena.piece(meeting_.rank, half));
+  void stage(std::int64_t piece, int half, Way way) override {
+    copy_in(slice_of(parts_[meeting_.rank], piece, kPiece),
+            meeting_.arena.piece(meeting_.rank, half), way);
   }
 
   void take(std::int64_t piece, int half) override {
@@ -66,8 +67,8 @@ class Broadcast final : public Exchange {
 
   std::int64_t num_pieces() const override { return num_slices(data_.size(), kPiece); }
 
-  void stage(std::int64_t piece, int half) override {
-    if (is_root()) copy(slice_of(data_, piece, kPiece), meeting_.arena.piece(root_, half));
+  void stage(std::int64_t piece, int half, Way way) override {
+    if (is_root()) copy_in(slice_of(data_, piece, kPiece), meeting_.arena.piece(root_, half), way);
   }
 
   void take(std::int64_t piece, int half) override {
@@ -130,10 +131,11 @@ class AllToAll final : public Exchange {
 
   std::int64_t num_pieces() const override { return num_slices(longest_, staging_.slice()); }
 
-  void stage(std::int64_t piece, int half) override {
+  void stage(std::int64_t piece, int half, Way way) override {
     for (int i = 0; i < size(); ++i) {
       if (i != meeting_.rank) {
-        copy(slice_of(sends_[i], piece, staging_.slice()), staging_.place(meeting_.rank, half, i));
+        copy_in(slice_of(sends_[i], piece, staging_.slice()),
+                staging_.place(meeting_.rank, half, i), way);
       }
     }
   }

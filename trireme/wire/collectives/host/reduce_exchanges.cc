@@ -95,9 +95,9 @@ class OneShot final : public AllReducing {
  public:
   using AllReducing::AllReducing;
 
-  void stage(std::int64_t piece, int half) override {
+  void stage(std::int64_t piece, int half, Way way) override {
     if (root() == rank()) return;  // nobody reads it
-    copy(slice_of(data(), piece, kPiece), half_of(rank(), half));
+    copy_in(slice_of(data(), piece, kPiece), half_of(rank(), half), way);
   }
 
   void take(std::int64_t piece, int half) override {
@@ -117,10 +117,10 @@ class TwoShot final : public AllReducing {
 
   bool combines_for_all() const override { return true; }
 
-  void stage(std::int64_t piece, int half) override {
+  void stage(std::int64_t piece, int half, Way way) override {
     const Bytes own = slice_of(data(), piece, kPiece);
     for (int i = 0; i < size(); ++i) {
-      if (i != rank()) copy(part_of(own, i), staged_part(rank(), half, own.size(), i));
+      if (i != rank()) copy_in(part_of(own, i), staged_part(rank(), half, own.size(), i), way);
     }
   }
 
@@ -162,10 +162,10 @@ class ReduceScatter final : public Reducing {
 
   std::int64_t num_pieces() const override { return num_slices(longest_, staging_.slice()); }
 
-  void stage(std::int64_t piece, int half) override {
+  void stage(std::int64_t piece, int half, Way way) override {
     for (int i = 0; i < size(); ++i) {
       if (i != rank())
-        copy(slice_of(parts_[i], piece, staging_.slice()), staging_.place(rank(), half, i));
+        copy_in(slice_of(parts_[i], piece, staging_.slice()), staging_.place(rank(), half, i), way);
     }
   }
 

@@ -8,6 +8,7 @@
 
 #include "trireme/kernels/reduce/combine.h"
 #include "trireme/wire/collectives/host/arena.h"
+#include "trireme/wire/collectives/host/way.h"
 
 namespace trireme::collectives {
 
@@ -48,6 +49,12 @@ class SlicedStaging {
 /// to: at least as long.
 inline void copy(std::span<const std::byte> from, Bytes to) {
   if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
+}
+
+/// To where others read it.
+inline void copy_in(std::span<const std::byte> from, Bytes to, Way way) {
+  if (way == Way::kCached || from.empty()) return copy(from, to);
+  kernels::copy_streaming(from.data(), to.data(), from.size());
 }
 
 /// Of an operation from which this rank takes `total` bytes: past the caches where they would not
