@@ -58,10 +58,10 @@ TEST(CudaMemory, CopiesOfACpusStreamAreDoneAtOnce) {
   const auto stream = trireme::make_stream({});
   std::array<std::byte, 4> from{std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}};
   std::array<std::byte, 4> to{};
-  copy(to, from, *stream);
+  copy_bytes(to, from, *stream);
   EXPECT_EQ(to, from);
-  copy({}, {}, *stream);
-  EXPECT_THROW(copy(std::span(to).first(3), from, *stream), Error);
+  copy_bytes({}, {}, *stream);
+  EXPECT_THROW(copy_bytes(std::span(to).first(3), from, *stream), Error);
 }
 
 }  // namespace

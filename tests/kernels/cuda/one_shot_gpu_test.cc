@@ -65,14 +65,14 @@ class OneShot : public testing::Test {
   }
 
   void make_ranks(int count) {
-    ranks_.clear();
-    for (int i = 0; i < count; ++i) ranks_.push_back(std::make_unique<Rank>());
+    gpu_ranks.clear();
+    for (int i = 0; i < count; ++i) gpu_ranks.push_back(std::make_unique<Rank>());
   }
 
   OneShotRanks seen_by(int rank) const {
-    OneShotRanks ranks{.size = static_cast<int>(ranks_.size()), .rank = rank};
-    for (std::size_t i = 0; i < ranks_.size(); ++i) {
-      ranks.regions[i] = reinterpret_cast<OneShotRegion*>(ranks_[i]->region.bytes().data());
+    OneShotRanks ranks{.size = static_cast<int>(gpu_ranks.size()), .rank = rank};
+    for (std::size_t i = 0; i < gpu_ranks.size(); ++i) {
+      ranks.regions[i] = reinterpret_cast<OneShotRegion*>(gpu_ranks[i]->region.bytes().data());
     }
     return ranks;
   }
@@ -86,7 +86,7 @@ class OneShot : public testing::Test {
     std::vector<Bytes> given;
     std::vector<const std::byte*> sources;
     std::vector<double> scales;
-    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    for (std::size_t r = 0; r < gpu_ranks.size(); ++r) {
       given.push_back(random_elements(reduction.dtype, count, static_cast<unsigned>(31 * r + 1)));
       scales.push_back(scale_of(static_cast<int>(r)));
     }
@@ -94,27 +94,27 @@ class OneShot : public testing::Test {
     Bytes expected(given[0].size());
     const std::array<std::byte*, 1> target = {expected.data()};
     combine({reduction.dtype, reduction.op, scales}, sources, target, count);
-    for (std::size_t r = 0; r < ranks_.size(); ++r) {
-      trireme::cuda::copy(ranks_[r]->data.bytes().subspan(begin, given[r].size()), given[r],
-                          *ranks_[r]->stream);
+    for (std::size_t r = 0; r < gpu_ranks.size(); ++r) {
+      trireme::cuda::copy_bytes(gpu_ranks[r]->data.bytes().subspan(begin, given[r].size()),
+                                given[r], *gpu_ranks[r]->stream);
     }
-    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    for (std::size_t r = 0; r < gpu_ranks.size(); ++r) {
       one_shot_all_reduce(seen_by(static_cast<int>(r)), reduction, scales[r],
-                          ranks_[r]->data.bytes().data() + begin, count,
-                          trireme::cuda::handle_of(*ranks_[r]->stream));
+                          gpu_ranks[r]->data.bytes().data() + begin, count,
+                          trireme::cuda::handle_of(*gpu_ranks[r]->stream));
     }
-    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    for (std::size_t r = 0; r < gpu_ranks.size(); ++r) {
       Bytes result(expected.size());
-      trireme::cuda::copy(result, ranks_[r]->data.bytes().subspan(begin, result.size()),
-                          *ranks_[r]->stream);
-      ranks_[r]->stream->wait();
+      trireme::cuda::copy_bytes(result, gpu_ranks[r]->data.bytes().subspan(begin, result.size()),
+                                *gpu_ranks[r]->stream);
+      gpu_ranks[r]->stream->wait();
       EXPECT_TRUE(result == expected)
-          << ranks_.size() << " ranks, " << to_text(reduction.op) << " of " << count << " "
+          << gpu_ranks.size() << " ranks, " << to_text(reduction.op) << " of " << count << " "
           << trireme::to_text(reduction.dtype) << " at " << offset << ": rank " << r;
     }
   }
 
-  std::vector<std::unique_ptr<Rank>> ranks_;
+  std::vector<std::unique_ptr<Rank>> gpu_ranks;
 };
 
 TEST_F(OneShot, HasTheBitsOfAProcessorForEveryTypeAndOperation) {
@@ -134,6 +134,8 @@ TEST_F(OneShot, HasThemForEverySizeAndPlace) {
   for (const int num_ranks : {2, 5, 8}) {
     make_ranks(num_ranks);
     for (const std::int64_t count : {0L, 1L, 3L, 4L, 512L, 4097L, 131'072L, 131'073L, 300'001L}) {
+      if (num_ranks == 8 && count > 4097)
+        continue;  // kernels that wait for each other must all fit
       for (const std::int64_t offset : {0, 1}) {
         expect_bits({.dtype = Dtype::kF32}, count, offset);
         expect_bits({.dtype = Dtype::kBf16, .op = ReduceOp::kAverage}, count, offset);
@@ -154,12 +156,13 @@ TEST_F(OneShot, CanBeCapturedAndReplayed) {
   constexpr int kReplays = 10;
   constexpr std::int64_t kCount = 1000;
   make_ranks(kRanks);
+  expect_bits({.dtype = Dtype::kI32}, 8, 0);  // code is loaded now, not in the capture
   const std::vector<std::int32_t> ones(kCount, 1);
   std::vector<cudaGraphExec_t> graphs(kRanks);
   for (int r = 0; r < kRanks; ++r) {
-    Rank& rank = *ranks_[r];
-    trireme::cuda::copy(rank.data.bytes().first(kCount * 4), std::as_bytes(std::span(ones)),
-                        *rank.stream);
+    Rank& rank = *gpu_ranks[r];
+    trireme::cuda::copy_bytes(rank.data.bytes().first(kCount * 4), std::as_bytes(std::span(ones)),
+                              *rank.stream);
     rank.stream->wait();
     cudaStream_t stream = trireme::cuda::handle_of(*rank.stream);
     cudaGraph_t graph = nullptr;
@@ -172,14 +175,14 @@ TEST_F(OneShot, CanBeCapturedAndReplayed) {
   }
   for (int i = 0; i < kReplays; ++i) {
     for (int r = 0; r < kRanks; ++r) {
-      check(cudaGraphLaunch(graphs[r], trireme::cuda::handle_of(*ranks_[r]->stream)), "launch");
+      check(cudaGraphLaunch(graphs[r], trireme::cuda::handle_of(*gpu_ranks[r]->stream)), "launch");
     }
   }
   for (int r = 0; r < kRanks; ++r) {
     std::vector<std::int32_t> result(kCount);
-    trireme::cuda::copy(std::as_writable_bytes(std::span(result)),
-                        ranks_[r]->data.bytes().first(kCount * 4), *ranks_[r]->stream);
-    ranks_[r]->stream->wait();
+    trireme::cuda::copy_bytes(std::as_writable_bytes(std::span(result)),
+                              gpu_ranks[r]->data.bytes().first(kCount * 4), *gpu_ranks[r]->stream);
+    gpu_ranks[r]->stream->wait();
     EXPECT_EQ(result, std::vector<std::int32_t>(kCount, 1 << kReplays)) << "rank " << r;
     check(cudaGraphExecDestroy(graphs[r]), "destroy");
   }
@@ -190,13 +193,26 @@ TEST_F(OneShot, AnAbortEndsAKernelWhoseRanksDoNotCome) {
   trireme::cuda::HostFlag is_aborted(0);
   OneShotRanks alone = seen_by(0);
   alone.is_aborted = is_aborted.of_device();
-  one_shot_all_reduce(alone, {}, 1, ranks_[0]->data.bytes().data(), 100,
-                      trireme::cuda::handle_of(*ranks_[0]->stream));
+  one_shot_all_reduce(alone, {}, 1, gpu_ranks[0]->data.bytes().data(), 100,
+                      trireme::cuda::handle_of(*gpu_ranks[0]->stream));
   const auto end = trireme::cuda::make_event(0);
-  end->record(*ranks_[0]->stream);
+  end->record(*gpu_ranks[0]->stream);
   EXPECT_FALSE(end->is_done());
   is_aborted.set(1);
   end->wait();
+}
+
+TEST_F(OneShot, RanksWithOtherCallsAreNoticed) {
+  make_ranks(2);
+  trireme::cuda::HostFlag differs(0);
+  for (int r = 0; r < 2; ++r) {
+    OneShotRanks ranks = seen_by(r);
+    if (r == 0) ranks.differs = differs.of_device();
+    one_shot_all_reduce(ranks, {}, 1, gpu_ranks[r]->data.bytes().data(), 100 + r,
+                        trireme::cuda::handle_of(*gpu_ranks[r]->stream));
+  }
+  for (const auto& rank : gpu_ranks) rank->stream->wait();
+  EXPECT_EQ(differs.get(), 2U);
 }
 
 TEST_F(OneShot, BadArgumentsAreRefused) {

@@ -41,13 +41,13 @@ struct Part {
 
   std::span<std::byte> upload(std::span<const std::byte> bytes) const {
     const std::span<std::byte> memory = group.allocate(bytes.size());
-    cuda::copy(memory, bytes, stream);
+    cuda::copy_bytes(memory, bytes, stream);
     return memory;
   }
   template <typename T>
   std::vector<T> download(std::span<const std::byte> memory) const {
     std::vector<T> host(memory.size() / sizeof(T));
-    cuda::copy(std::as_writable_bytes(std::span(host)), memory, stream);
+    cuda::copy_bytes(std::as_writable_bytes(std::span(host)), memory, stream);
     stream.wait();
     return host;
   }
@@ -96,8 +96,8 @@ transport::test::RankBody on_gpus(const GpuWorld& world, const PartBody& body) {
 class Gpu : public testing::Test {
  protected:
   void SetUp() override {
-    num_gpus_ = count_gpus_apart();
-    if (num_gpus_ == 0) GTEST_SKIP() << "no GPU here";
+    gpu_count = count_gpus_apart();
+    if (gpu_count == 0) GTEST_SKIP() << "no GPU here";
   }
 
   static void expect_all_end_well(const GpuWorld& world, const PartBody& body) {
@@ -109,7 +109,7 @@ class Gpu : public testing::Test {
     }
   }
 
-  int num_gpus_ = 0;
+  int gpu_count = 0;
 };
 
 std::vector<float> numbers_of(int rank, std::size_t count) {
@@ -221,7 +221,7 @@ void run_operations(const Part& part) {
   }
   const auto own = numbers(rank);
   const auto data = part.upload(std::as_bytes(std::span(own)));
-  const auto again = [&] { cuda::copy(data, std::as_bytes(std::span(own)), part.stream); };
+  const auto again = [&] { cuda::copy_bytes(data, std::as_bytes(std::span(own)), part.stream); };
   wait_for(part.group.all_reduce({data, Dtype::kI32}));
   require(part.download<std::int32_t>(data) == sum, "all_reduce");
   again();
@@ -267,9 +267,9 @@ TEST_F(Gpu, NcclDoesEveryOperationOfOneRank) {
 }
 
 TEST_F(Gpu, NcclDoesEveryOperationOfAGpuEach) {
-  if (num_gpus_ < 2) GTEST_SKIP() << "one GPU here; NCCL wants one for each rank";
+  if (gpu_count < 2) GTEST_SKIP() << "one GPU here; NCCL wants one for each rank";
   if (const auto reason = why_no_nccl()) GTEST_SKIP() << reason->message();
-  const int num_ranks = std::min(num_gpus_, 8);
+  const int num_ranks = std::min(gpu_count, 8);
   expect_all_end_well({.num_ranks = num_ranks, .num_gpus = num_ranks, .order = Order::kAny},
                       [](const Part& part, const Ready&) { run_operations(part); });
 }

@@ -44,7 +44,7 @@ HostFlag::~HostFlag() = default;
 void HostFlag::set(std::uint32_t /*value*/) {}
 std::uint32_t HostFlag::get() const { return 0; }
 
-void copy(std::span<std::byte> to, std::span<const std::byte> from, Stream& /*stream*/) {
+void copy_bytes(std::span<std::byte> to, std::span<const std::byte> from, Stream& /*stream*/) {
   if (to.size() != from.size()) {
     throw Error(ErrorKind::kInvalidArgument, "a copy of " + std::to_string(from.size()) +
                                                  " bytes to " + std::to_string(to.size()));

@@ -117,7 +117,7 @@ std::uint32_t HostFlag::get() const {
   return std::atomic_ref<std::uint32_t>(*value_).load(std::memory_order_acquire);
 }
 
-void copy(std::span<std::byte> to, std::span<const std::byte> from, Stream& stream) {
+void copy_bytes(std::span<std::byte> to, std::span<const std::byte> from, Stream& stream) {
   if (to.size() != from.size()) {
     throw Error(ErrorKind::kInvalidArgument, "a copy of " + std::to_string(from.size()) +
                                                  " bytes to " + std::to_string(to.size()));

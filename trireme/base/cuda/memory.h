@@ -83,6 +83,6 @@ class HostFlag {
 
 /// Copies after the work that the stream has, between any memory of host and GPU. Both are lent
 /// until it is done; with memory of the host it may block. Of a CPU's stream: at once.
-void copy(std::span<std::byte> to, std::span<const std::byte> from, Stream& stream);
+void copy_bytes(std::span<std::byte> to, std::span<const std::byte> from, Stream& stream);
 
 }  // namespace trireme::cuda

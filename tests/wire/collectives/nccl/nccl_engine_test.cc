@@ -40,8 +40,7 @@ std::string text(std::size_t count, ncclDataType_t type, ncclRedOp_t op) {
 
 constexpr auto kScaled = static_cast<ncclRedOp_t>(77);
 
-NcclLibrary fake_library() {
-  NcclLibrary library;
+void fake_connections(NcclLibrary& library) {
   library.get_unique_id = [](ncclUniqueId* id) {
     id->internal[0] = 5;
     return ncclSuccess;
@@ -62,6 +61,9 @@ NcclLibrary fake_library() {
   };
   library.error_text = [](ncclResult_t) { return "it broke"; };
   library.last_error = [](ncclComm_t) { return "the cable"; };
+}
+
+void fake_reductions(NcclLibrary& library) {
   library.all_reduce = [](const void* from, void* to, std::size_t count, ncclDataType_t type,
                           ncclRedOp_t op, ncclComm_t, cudaStream_t) {
     note(std::string(from == to ? "" : "not in place: ") + "all_reduce " + text(count, type, op));
@@ -76,6 +78,9 @@ NcclLibrary fake_library() {
                               ncclRedOp_t op, ncclComm_t, cudaStream_t) {
     return note("reduce_scatter " + text(count, type, op)), ncclSuccess;
   };
+}
+
+void fake_moves(NcclLibrary& library) {
   library.all_gather = [](const void*, void*, std::size_t count, ncclDataType_t, ncclComm_t,
                           cudaStream_t) {
     return note("all_gather " + std::to_string(count)), ncclSuccess;
@@ -94,6 +99,13 @@ NcclLibrary fake_library() {
     note("recv " + std::to_string(count) + " from " + std::to_string(peer));
     return ncclSuccess;
   };
+}
+
+NcclLibrary fake_library() {
+  NcclLibrary library;
+  fake_connections(library);
+  fake_reductions(library);
+  fake_moves(library);
   library.group_start = [] { return note("("), ncclSuccess; };
   library.group_end = [] { return note(")"), ncclInProgress; };
   library.make_scaled_sum = [](ncclRedOp_t* op, void* scalar, ncclDataType_t type,
@@ -114,12 +126,12 @@ const Checkpoint kNoLimit = [] {};
 /// Rank 0 of a group of one, of which NCCL is told that it has more.
 class Nccl : public testing::Test {
  protected:
-  Nccl() : endpoints_(transport::test::make_world(transport::test::Backend::kSim, 1)) {
+  Nccl() : endpoints(transport::test::make_world(transport::test::Backend::kSim, 1)) {
     script = {};
   }
 
   Members members() {
-    return {.endpoint = *endpoints_[0],
+    return {.endpoint = *endpoints[0],
             .ranks = {0},
             .group_rank = 0,
             .name = "gpus",
@@ -134,7 +146,7 @@ class Nccl : public testing::Test {
     Members two = one;
     two.ranks = {0, 1};
     NcclEngine engine(fake_library(), two, {}, exchange);
-    engine.enqueue(request, *stream_, kNoLimit);
+    engine.enqueue(request, *stream, kNoLimit);
     std::vector<std::string> calls = script.calls;
     calls.erase(calls.begin());
     return calls;
@@ -150,9 +162,9 @@ class Nccl : public testing::Test {
             .parts = {{0, data.count() / 2}, {data.count() / 2, data.count()}}};
   }
 
-  transport::test::Endpoints endpoints_;
-  const std::unique_ptr<Stream> stream_ = make_stream({});
-  std::vector<double> memory_ = std::vector<double>(64);
+  transport::test::Endpoints endpoints;
+  const std::unique_ptr<Stream> stream = make_stream({});
+  std::vector<double> memory = std::vector<double>(64);
 };
 
 TEST_F(Nccl, ConnectsWithoutBlockingAndEndsInOrder) {
@@ -212,7 +224,7 @@ TEST_F(Nccl, TypesAndOperationsHaveNames) {
 }
 
 TEST_F(Nccl, ReductionsAreInPlace) {
-  const Elements data = std::span(memory_);
+  const Elements data = std::span(memory);
   EXPECT_THAT(calls_of(reduction(Operation::kAllReduce, data, ReduceOp::kSum)),
               ElementsAre("(", "all_reduce 64 of type 8 op 0", ")"));
   script = {};
@@ -221,7 +233,7 @@ TEST_F(Nccl, ReductionsAreInPlace) {
 }
 
 TEST_F(Nccl, PartsOfOneSizeHaveAnOperationOfTheirOwn) {
-  const Elements data = std::span(memory_);
+  const Elements data = std::span(memory);
   Request request = reduction(Operation::kReduceScatter, data, ReduceOp::kSum);
   EXPECT_THAT(calls_of(request), ElementsAre("(", "reduce_scatter 32 of type 8 op 0", ")"));
   script = {};
@@ -239,7 +251,7 @@ TEST_F(Nccl, PartsOfOneSizeHaveAnOperationOfTheirOwn) {
 }
 
 TEST_F(Nccl, PartsOfAnySizesAreMessages) {
-  const auto bytes = std::as_writable_bytes(std::span(memory_));
+  const auto bytes = std::as_writable_bytes(std::span(memory));
   const Request request{.description = {.operation = Operation::kAllToAll},
                         .sends = {bytes.first(8), bytes.first(0)},
                         .recvs = {bytes.subspan(8, 8), bytes.subspan(16, 3)}};
@@ -260,7 +272,7 @@ TEST_F(Nccl, NoElementsAreABarrier) {
 }
 
 TEST_F(Nccl, ScalesAreElements) {
-  const auto bytes = std::as_writable_bytes(std::span(memory_));
+  const auto bytes = std::as_writable_bytes(std::span(memory));
   for (const auto& [dtype, expected] :
        {std::pair{Dtype::kF64, 1.0 / 3}, std::pair{Dtype::kF32, double{1.0F / 3}},
         std::pair{Dtype::kF16, double{to_f32(kernels::to_f16(1.0F / 3))}},
@@ -278,7 +290,7 @@ TEST_F(Nccl, ScalesAreElements) {
 TEST_F(Nccl, AGroupIsClosedWhereACallFails) {
   script.of_all_reduce = ncclInvalidArgument;
   const Error error = transport::test::error_of_call(
-      [&] { calls_of(reduction(Operation::kAllReduce, std::span(memory_), ReduceOp::kSum)); });
+      [&] { calls_of(reduction(Operation::kAllReduce, std::span(memory), ReduceOp::kSum)); });
   EXPECT_THAT(error.message(), HasSubstr("NCCL's ncclAllReduce: it broke"));
   EXPECT_EQ(script.calls[3], ")");
 }

@@ -77,7 +77,7 @@ void DeviceQueue::checkpoint(const Description& description, Time deadline) cons
 void DeviceQueue::place_own(const Request& request) {
   if (request.mine.empty()) return;
   const Elements own = request.data.part(request.parts[members_.group_rank]);
-  cuda::copy(own.bytes, request.mine, *parts_.stream);
+  cuda::copy_bytes(own.bytes, request.mine, *parts_.stream);
 }
 
 /// kInvalidArgument where none can do it: on all ranks alike, so that nothing is under way.
@@ -88,12 +88,14 @@ DeviceEngine& DeviceQueue::choose(const Request& request) {
   } catch (Error& error) {
     const std::lock_guard flight_lock(mutex_);
     members_.flight->fail(request.description.sequence, Clock::now());
-    throw error.add({.group = members_.name});
+    error.add({.group = members_.name});
+    throw;
   }
 }
 
 void DeviceQueue::enqueue(const Request& request, Job& job) {
   const std::lock_guard lock(engines_mutex_);
+  if (world_failure_->is_set()) throw Error(*world_failure_->error());  // engines may have ended
   const cuda::CurrentDevice current(parts_.stream->device());
   if (parts_.caller != nullptr) {
     job.ready = parts_.make_event();
@@ -138,8 +140,11 @@ transport::WorkPtr DeviceQueue::submit(Request request) {
                 .sequence = description.sequence});
     fail(*error);
   }
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (failure_) {
+    lock.unlock();
+    let_go(*work, Clock::now() + kLetGo);
+    lock.lock();
     members_.flight->fail(description.sequence, Clock::now());
     work->state_.fail(*failure_);
     return work;
@@ -220,6 +225,7 @@ void DeviceQueue::advance() {
       }
       if (!error && jobs_.empty()) return;
     }
+    if (error && error->kind() == ErrorKind::kIo) error = with_first_cause(*error);
     if (!error) error = engine_problem();
     if (error) error->add(place);
   } catch (const Error& thrown) {
@@ -233,16 +239,14 @@ void DeviceQueue::advance() {
 // ---- The end
 
 /// Until the GPU touches the buffers no more. Of a GPU that has failed nothing is known.
-void DeviceQueue::let_go(const std::deque<Job>& jobs) const {
-  const auto limit = Clock::now() + kLetGo;
-  for (const Job& job : jobs) {
-    try {
-      while (!job.work->end_->is_done() && Clock::now() < limit) {
-        std::this_thread::sleep_for(microseconds(100));
-      }
-    } catch (const Error&) {
-      return;
+void DeviceQueue::let_go(const DeviceWork& work, Time limit) {
+  if (work.end() == nullptr) return;
+  try {
+    while (!work.end()->is_done() && Clock::now() < limit) {
+      std::this_thread::sleep_for(microseconds(100));
     }
+  } catch (const Error&) {
+    return;
   }
 }
 
@@ -260,7 +264,8 @@ void DeviceQueue::fail(Error error) {
     const std::lock_guard lock(engines_mutex_);
     for (const auto& engine : engines_.engines) engine->abort();
   }
-  let_go(jobs);
+  const Time limit = Clock::now() + kLetGo;
+  for (const Job& job : jobs) let_go(*job.work, limit);
   const std::lock_guard lock(mutex_);
   for (const Job& job : jobs) {
     members_.flight->fail(job.description.sequence, Clock::now());
@@ -305,6 +310,9 @@ void DeviceQueue::close() {
     fail(Error(ErrorKind::kCancelled, "the group was closed with operations under way"));
   }
   const std::lock_guard lock(engines_mutex_);
+  if (world_failure_->is_set()) {  // then nobody comes to an orderly end
+    for (const auto& engine : engines_.engines) engine->abort();
+  }
   engines_.engines.clear();
 }
 

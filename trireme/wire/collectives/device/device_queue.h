@@ -90,7 +90,7 @@ class DeviceQueue final : public std::enable_shared_from_this<DeviceQueue> {
   std::optional<Error> problem();
   std::optional<Error> engine_problem();
   void fail(Error error);
-  void let_go(const std::deque<Job>& jobs) const;
+  static void let_go(const DeviceWork& work, Time limit);
   void serve();
 
   const Members members_;
