@@ -2,7 +2,7 @@
 # wants a CUDA toolkit) and without starting Python. docs/decisions/0002 says why.
 #
 # Looks in   TRIREME_TORCH_DIR, else .venv of this repository.
-# Defines    Torch::cpu, with TRIREME_CUDA also Torch::cuda; TorchWheel_VERSION.
+# Defines    Torch::cpu, with TRIREME_TORCH_CUDA also Torch::cuda; TorchWheel_VERSION.
 #
 # The package's libraries find each other by their own rpath; ours is set by CMake to torch/lib.
 
@@ -46,7 +46,7 @@ if(TorchWheel_FOUND AND NOT TARGET Torch::cpu)
   add_library(Torch::cpu ALIAS torch_wheel)
 endif()
 
-if(TorchWheel_FOUND AND TRIREME_CUDA AND NOT TARGET Torch::cuda)
+if(TorchWheel_FOUND AND TRIREME_TORCH_CUDA AND NOT TARGET Torch::cuda)
   file(GLOB _cuda_lib "${TorchWheel_ROOT}/../nvidia/cu*/lib"
        "${TorchWheel_ROOT}/../nvidia/cuda_runtime/lib")
   file(GLOB _cuda_include "${TorchWheel_ROOT}/../nvidia/cu*/include"

@@ -1,4 +1,6 @@
 # How every target of ours is compiled. Flags are carried by one interface library, never global.
+# Those of the host's compilers are not nvcc's.
+set(_host_only COMPILE_LANGUAGE:C,CXX)
 
 include(CheckLinkerFlag)
 
@@ -10,18 +12,20 @@ target_compile_definitions(trireme_flags INTERFACE NDEBUG)
 # No contraction of a*b+c: results must not depend on which instruction set a function is built for.
 # Fields left out of a designated initialiser have their defaults: no warning.
 target_compile_options(
-  trireme_flags INTERFACE -fPIC -Wall -Wextra -Wno-missing-field-initializers -ffp-contract=off)
+  trireme_flags INTERFACE
+    "$<$<${_host_only}>:-fPIC;-Wall;-Wextra;-Wno-missing-field-initializers;-ffp-contract=off>"
+    "$<$<COMPILE_LANGUAGE:CUDA>:${TRIREME_NVCC_FLAGS}>")
 if(TRIREME_WERROR)
-  target_compile_options(trireme_flags INTERFACE -Werror)
+  target_compile_options(trireme_flags INTERFACE "$<$<${_host_only}>:-Werror>")
 endif()
 
 if(TRIREME_SANITIZE)
   set(_sanitize -fsanitize=${TRIREME_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
-  target_compile_options(trireme_flags INTERFACE ${_sanitize})
+  target_compile_options(trireme_flags INTERFACE "$<$<${_host_only}>:${_sanitize}>")
   target_link_options(trireme_flags INTERFACE ${_sanitize})
 endif()
 if(TRIREME_FUZZ)
-  target_compile_options(trireme_flags INTERFACE -fsanitize=fuzzer-no-link)
+  target_compile_options(trireme_flags INTERFACE "$<$<${_host_only}>:-fsanitize=fuzzer-no-link>")
 endif()
 
 set(TRIREME_LINKER "default")
@@ -43,7 +47,7 @@ if(TRIREME_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
       "CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime"
       "${TRIREME_CCACHE}")
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(trireme_flags INTERFACE -fpch-preprocess)
+    target_compile_options(trireme_flags INTERFACE "$<$<${_host_only}>:-fpch-preprocess>")
   endif()
 endif()
 
@@ -85,7 +89,8 @@ function(trireme_compile target kind)
   endif()
 endfunction()
 
-# How ./dev lint compiles a header alone: without and with torch, one line each.
+# How ./dev lint compiles a header alone, one line each: without torch, with it, and with the headers
+# of CUDA and NCCL where they are.
 set(_lint_command "${CMAKE_CXX_COMPILER} -std=c++20 -Wall -Wextra -Werror -DNDEBUG"
                   "-I${PROJECT_SOURCE_DIR}")
 list(JOIN _lint_command " " _lint_command)
@@ -95,5 +100,9 @@ if(TRIREME_TORCH)
                   "-isystem ${TorchWheel_ROOT}/include/torch/csrc/api/include")
   list(JOIN _lint_torch " " _lint_torch)
 endif()
+set(_lint_cuda "")
+if(TARGET Nccl::header)
+  set(_lint_cuda "${_lint_command} -isystem ${Nccl_INCLUDE} -isystem ${CUDAToolkit_INCLUDE_DIRS}")
+endif()
 file(WRITE "${PROJECT_BINARY_DIR}/lint_commands.txt"
-     "${_lint_command}\n${_lint_command} ${_lint_torch}\n")
+     "${_lint_command}\n${_lint_command} ${_lint_torch}\n${_lint_cuda}\n")

@@ -92,8 +92,8 @@ function(trireme_tests room)
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${TRIREME_JOIN_TESTS} UNITY_BUILD_BATCH_SIZE 0)
 
   set(properties LABELS ${arg_LABEL} TIMEOUT 600)
-  if(arg_LABEL STREQUAL "multiprocess")
-    list(APPEND properties RUN_SERIAL TRUE)  # they kill processes and say how soon others must end
+  if(arg_LABEL MATCHES "^(multiprocess|gpu)$")
+    list(APPEND properties RUN_SERIAL TRUE)  # they share a GPU, or kill processes and say how soon others must end
   endif()
   set(prefix "${room}")
   if(NOT arg_LABEL STREQUAL "unit")

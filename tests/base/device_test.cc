@@ -59,11 +59,5 @@ TEST(Event, MeasuresTheTimeBetweenMarks) {
   EXPECT_LE(start->since(*end).count(), 0);
 }
 
-TEST(Device, SaysThatCudaIsUnavailable) {
-  const Device cuda{DeviceKind::kCuda, 0};
-  EXPECT_EQ(kind_of([&] { make_stream(cuda); }), ErrorKind::kUnavailable);
-  EXPECT_EQ(kind_of([&] { make_event(cuda); }), ErrorKind::kUnavailable);
-}
-
 }  // namespace
 }  // namespace trireme

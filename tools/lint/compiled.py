@@ -19,6 +19,7 @@ from source import Finding
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 TORCH_INCLUDE = re.compile(r"^\s*#\s*include\s*<(ATen|c10|torch)/", re.M)
+CUDA_INCLUDE = re.compile(r"^\s*#\s*include\s*<(cuda\w*|nccl)\.h>", re.M)
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,14 @@ class Sources:
     def needs_torch(self, path: str) -> bool:
         if TORCH_FOLDERS.match(path):
             return True
+        return self._includes(path, TORCH_INCLUDE)
+
+    def needs_cuda(self, path: str) -> bool:
+        return self._includes(path, CUDA_INCLUDE)
+
+    def _includes(self, path: str, header: re.Pattern[str]) -> bool:
         texts = ((self.root / name).read_text() for name in self.included(path))
-        return any(TORCH_INCLUDE.search(text) for text in texts)
+        return any(header.search(text) for text in texts)
 
     def key(self, path: str, command: list[str]) -> str:
         digest = hashlib.sha256("\0".join(command).encode())
@@ -63,12 +70,20 @@ class Sources:
 
 
 def header_jobs(sources: Sources, paths: list[str], build: Path) -> list[Job]:
-    """Compiles an empty unit that includes nothing but the header."""
-    plain, with_torch = (build / "lint_commands.txt").read_text().splitlines()
+    """Compiles an empty unit that includes nothing but the header.
+
+    Those that need CUDA are left out where it is absent.
+    """
+    plain, with_torch, with_cuda = (build / "lint_commands.txt").read_text().splitlines()
     jobs = []
     for path in paths:
         if path.endswith(".h"):
-            flags = shlex.split(with_torch if sources.needs_torch(path) else plain)
+            chosen = with_torch if sources.needs_torch(path) else plain
+            if sources.needs_cuda(path):
+                chosen = with_cuda
+            flags = shlex.split(chosen)
+            if not flags:
+                continue
             command = [*flags, "-fsyntax-only", "-x", "c++", "-"]
             jobs.append(Job(path, command, f'#include "{path}"\n', sources.key(path, command)))
     return jobs

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <optional>
 
+#include "trireme/base/cuda/stream.h"
 #include "trireme/base/error.h"
 
 namespace trireme {
@@ -51,12 +52,6 @@ class CpuEvent : public Event {
   std::optional<std::chrono::steady_clock::time_point> time_;
 };
 
-void require_cpu(const Device& device) {
-  if (device.kind == DeviceKind::kCpu) return;
-  throw Error(ErrorKind::kUnavailable,
-              "device " + to_text(device) + ": this build drives CPUs only");
-}
-
 }  // namespace
 
 std::string to_text(const Device& device) {
@@ -76,12 +71,12 @@ Device parse_device(std::string_view text) {
 }
 
 std::unique_ptr<Stream> make_stream(const Device& device) {
-  require_cpu(device);
+  if (device.kind == DeviceKind::kCuda) return cuda::make_stream(device.index);
   return std::make_unique<CpuStream>();
 }
 
 std::unique_ptr<Event> make_event(const Device& device) {
-  require_cpu(device);
+  if (device.kind == DeviceKind::kCuda) return cuda::make_event(device.index);
   return std::make_unique<CpuEvent>();
 }
 

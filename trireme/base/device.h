@@ -66,7 +66,7 @@ class Event {
   virtual std::chrono::nanoseconds since(const Event& earlier) const = 0;
 };
 
-/// Errors   kUnavailable for a device that this build cannot drive.
+/// Errors   kUnavailable, saying why, for a device that this build or machine cannot drive.
 std::unique_ptr<Stream> make_stream(const Device& device);
 std::unique_ptr<Event> make_event(const Device& device);
 

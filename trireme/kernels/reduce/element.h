@@ -1,6 +1,7 @@
 #pragma once
 
-// What `combine` does with one element, for each type and operation.
+// What `combine` does with one element, for each type and operation. Processors and GPUs compile
+// the same functions: nvcc takes what is constexpr.
 
 #include <concepts>
 #include <cstdint>
@@ -17,21 +18,21 @@ struct Bool {
   std::uint8_t bits;
 };
 
-TRIREME_INLINE_LOOP float widened(float x) { return x; }
-TRIREME_INLINE_LOOP double widened(double x) { return x; }
-TRIREME_INLINE_LOOP float widened(F16 x) { return to_f32(x); }
-TRIREME_INLINE_LOOP float widened(Bf16 x) { return to_f32(x); }
-TRIREME_INLINE_LOOP std::int64_t widened(std::int64_t x) { return x; }
-TRIREME_INLINE_LOOP std::int32_t widened(std::int32_t x) { return x; }
-TRIREME_INLINE_LOOP std::uint8_t widened(std::uint8_t x) { return x; }
-TRIREME_INLINE_LOOP std::uint8_t widened(Bool x) { return x.bits != 0 ? 1 : 0; }
+TRIREME_INLINE_LOOP constexpr float widened(float x) { return x; }
+TRIREME_INLINE_LOOP constexpr double widened(double x) { return x; }
+TRIREME_INLINE_LOOP constexpr float widened(F16 x) { return to_f32(x); }
+TRIREME_INLINE_LOOP constexpr float widened(Bf16 x) { return to_f32(x); }
+TRIREME_INLINE_LOOP constexpr std::int64_t widened(std::int64_t x) { return x; }
+TRIREME_INLINE_LOOP constexpr std::int32_t widened(std::int32_t x) { return x; }
+TRIREME_INLINE_LOOP constexpr std::uint8_t widened(std::uint8_t x) { return x; }
+TRIREME_INLINE_LOOP constexpr std::uint8_t widened(Bool x) { return x.bits != 0 ? 1 : 0; }
 
 /// The type in which elements are combined.
 template <typename Element>
 using Wide = decltype(widened(Element{}));
 
 template <typename Element>
-TRIREME_INLINE_LOOP Element narrowed(Wide<Element> x) {
+TRIREME_INLINE_LOOP constexpr Element narrowed(Wide<Element> x) {
   if constexpr (std::same_as<Element, F16>) {
     return to_f16(x);
   } else if constexpr (std::same_as<Element, Bf16>) {
@@ -43,7 +44,7 @@ TRIREME_INLINE_LOOP Element narrowed(Wide<Element> x) {
 
 /// One merge of the tree. kAverage and kScaledSum merge as kSum.
 template <ReduceOp Op, typename T>
-TRIREME_INLINE_LOOP T merged(T a, T b) {
+TRIREME_INLINE_LOOP constexpr T merged(T a, T b) {
   using enum ReduceOp;
   if constexpr (Op == kMin || Op == kMax) {
     const bool takes_a = Op == kMin ? !(b < a) : !(a < b);

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "trireme/wire/collectives/device/device_backend.h"
 #include "trireme/wire/collectives/eligible.h"
 #include "trireme/wire/collectives/host/arena.h"
 #include "trireme/wire/collectives/host/host_backend.h"
@@ -60,7 +61,10 @@ Members checked_members(transport::Endpoint& endpoint, std::vector<int> ranks,
           .logger = options.logger};
 }
 
-std::unique_ptr<Backend> make_backend(const Members& members) {
+std::unique_ptr<Backend> make_backend(const Members& members, const DeviceChoice& choice) {
+  if (choice.device.kind != DeviceKind::kCpu) {
+    return std::make_unique<DeviceBackend>(members, choice);
+  }
   const bool has_room = members.size() <= Arena::kMaxRanks;
   if (has_room && members.share_memory()) return std::make_unique<HostBackend>(members);
   return std::make_unique<NetworkBackend>(members);
@@ -98,7 +102,10 @@ bool compares_all(Operation operation) {
 
 /// What a group is made of.
 struct Group::State {
-  explicit State(Members of) : members(std::move(of)), backend(make_backend(members)) {}
+  State(Members of, const DeviceChoice& choice)
+      : members(std::move(of)),
+        is_on_host(choice.device.kind == DeviceKind::kCpu),
+        backend(make_backend(members, choice)) {}
 
   void check_root(int root) const {
     if (root >= 0 && root < members.size()) return;
@@ -141,14 +148,23 @@ struct Group::State {
     return backend->submit(std::move(request));
   }
 
+  void check_messages() const {
+    if (is_on_host) return;
+    refuse(members.name,
+           "messages between two ranks move memory of the host; on GPUs use an all_to_all");
+  }
+
   const Members members;
+  const bool is_on_host;
   const std::unique_ptr<Backend> backend;
   std::optional<std::uint64_t> hash;  ///< For the next operation that can carry one.
 };
 
 Group::Group(transport::Endpoint& endpoint, std::vector<int> ranks, GroupOptions options)
-    : state_(std::make_unique<State>(
-          checked_members(endpoint, std::move(ranks), std::move(options)))) {}
+    : state_(std::make_unique<State>(checked_members(endpoint, std::move(ranks), options),
+                                     DeviceChoice{.device = options.device,
+                                                  .caller = options.stream,
+                                                  .checks_calls = options.checks_calls})) {}
 
 Group::~Group() = default;
 
@@ -228,14 +244,15 @@ transport::WorkPtr Group::all_gather(std::span<const std::byte> mine, std::span<
                                      " bytes to an all_gather in which its part has " +
                                      std::to_string(own.size()));
   }
-  if (own.data() != mine.data() && !mine.empty()) {
-    std::memmove(own.data(), mine.data(), mine.size());
-  }
-  return state_->submit({.description = {.operation = Operation::kAllGather,
-                                         .count = static_cast<std::int64_t>(all.size()),
-                                         .root = mark_of(counts)},
-                         .data = as_elements(all),
-                         .parts = std::move(parts)});
+  const bool is_in_place = own.data() == mine.data() || mine.empty();
+  if (!is_in_place && state_->is_on_host) std::memmove(own.data(), mine.data(), mine.size());
+  return state_->submit(
+      {.description = {.operation = Operation::kAllGather,
+                       .count = static_cast<std::int64_t>(all.size()),
+                       .root = mark_of(counts)},
+       .data = as_elements(all),
+       .parts = std::move(parts),
+       .mine = is_in_place || state_->is_on_host ? std::span<const std::byte>() : mine});
 }
 
 transport::WorkPtr Group::broadcast(std::span<std::byte> data, int root_group_rank) {
@@ -317,11 +334,13 @@ transport::WorkPtr Group::barrier() {
 
 transport::WorkPtr Group::send(int peer_group_rank, std::span<const std::byte> data) {
   state_->check_root(peer_group_rank);
+  state_->check_messages();
   return endpoint().send(ranks()[peer_group_rank], state_->members.tag(Use::kPointToPoint), data);
 }
 
 transport::WorkPtr Group::recv(int peer_group_rank, std::span<std::byte> data) {
   state_->check_root(peer_group_rank);
+  state_->check_messages();
   return endpoint().recv(ranks()[peer_group_rank], state_->members.tag(Use::kPointToPoint),
                          [data](std::size_t) { return data; });
 }
@@ -331,6 +350,14 @@ transport::Awaited group_work(transport::Work& work, const Group& group) {
           .endpoint = group.endpoint(),
           .missing = [&group] { return group.missing(); },
           .has_deadline = true};
+}
+
+void run_after(Stream& stream, transport::Work& work) {
+  if (const Event* end = end_of(work)) {
+    work.wait_for(std::chrono::milliseconds(0));  // throws where it has failed
+    return stream.run_after(*end);
+  }
+  work.wait_for(std::chrono::milliseconds::max());
 }
 
 }  // namespace trireme::collectives

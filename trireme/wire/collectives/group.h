@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "trireme/base/device.h"
 #include "trireme/base/log.h"
 #include "trireme/wire/collectives/flight/record.h"
 #include "trireme/wire/collectives/request.h"
@@ -25,6 +26,13 @@ struct GroupOptions {
   std::chrono::milliseconds deadline{300'000};
   Order order = Order::kCanonical;  ///< Of reductions.
   Logger logger{LogLevel::kOff};    ///< The last operations, at debug level, after a failure.
+
+  // Of buffers in memory of GPUs; docs/algorithms.md, Device buffers.
+  Device device;  ///< Where this rank's buffers are.
+  Stream* stream =
+      nullptr;  ///< Operations start after what it has at the call; outlives the group.
+  bool checks_calls =
+      false;  ///< Ranks compare each call before it starts, and wait for each other.
 
   // Changes speed only. What costs least is chosen for each operation.
   Costs costs = kUsualCosts;           ///< Of messages; `measure_costs` measures them.
@@ -44,6 +52,9 @@ using Receives = std::vector<std::span<std::byte>>;
 ///
 /// Where all ranks are on one host and may share memory, nothing is sent: they read and write the
 /// same memory. A small operation is then often done when its call returns.
+///
+/// Buffers are in the host's memory, or of all ranks in GPUs' (`GroupOptions::device`): then the
+/// calls give operations to a stream, and only works, `run_after` and the end of the group wait.
 ///
 /// Errors   an operation beyond the deadline poisons the world with kTimeout, naming who is
 /// missing.
@@ -125,7 +136,7 @@ class Group {
   void abort(const std::string& reason) { endpoint().abort(reason); }
 
   /// Messages between two ranks of the group, in order, apart from its operations. data: of one
-  /// size on both sides.
+  /// size on both sides, in the host's memory; kInvalidArgument of a group on GPUs.
   transport::WorkPtr send(int peer_group_rank, std::span<const std::byte> data);
   transport::WorkPtr recv(int peer_group_rank, std::span<std::byte> data);
 
@@ -139,5 +150,10 @@ class Group {
 /// An operation of `group`, for whoever waits for it: the group, which knows who is missing, ends
 /// it at its deadline.
 transport::Awaited group_work(transport::Work& work, const Group& group);
+
+/// What is given to `stream` from now on starts after an operation of a group on GPUs, for which
+/// the host does not wait; after one of another group when that has ended, which blocks. Throws the
+/// error of one that has failed.
+void run_after(Stream& stream, transport::Work& work);
 
 }  // namespace trireme::collectives

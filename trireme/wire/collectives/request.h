@@ -40,6 +40,10 @@ struct Request {
   /// By rank: elements of `data` that are its own (reduce_scatter, all_gather).
   std::vector<Chunk> parts;
 
+  /// What this rank gives to an all_gather, where it is not in its place yet: of groups on a GPU,
+  /// whose stream copies it.
+  std::span<const std::byte> mine;
+
   /// By rank: what goes to it and what comes from it (all_to_all, gather, scatter).
   std::vector<std::span<const std::byte>> sends;
   std::vector<std::span<std::byte>> recvs;

@@ -1,0 +1,17 @@
+// In place of one_shot.cu where there was no CUDA toolkit.
+
+#include "trireme/base/error.h"
+#include "trireme/kernels/cuda/one_shot.h"
+
+namespace trireme::kernels::cuda {
+
+void one_shot_all_reduce(const OneShotRanks& /*ranks*/, const Reduction& /*reduction*/,
+                         double /*scale*/, std::byte* /*data*/, std::int64_t /*count*/,
+                         CUstream_st* /*stream*/) {
+  throw Error(
+      ErrorKind::kUnavailable,
+      "this program was built without CUDA; configure the build anew where nvcc is in PATH, "
+      "with -DTRIREME_CUDA=ON");
+}
+
+}  // namespace trireme::kernels::cuda

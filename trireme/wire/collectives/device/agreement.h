@@ -1,0 +1,42 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "trireme/wire/collectives/members.h"
+
+namespace trireme::collectives {
+
+/// Whether the ranks that wait for each other's GPUs wait in the same operation, found without any
+/// message as long as nobody waits for long: then each tells what it is in, by notes.
+///
+/// Threads  caller-synchronised.
+class Agreement {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  explicit Agreement(const Members& members) : members_(members) {}
+
+  /// The operation under way has waited for long: tells the others, hears what they are in.
+  ///
+  /// Errors   kInvalidArgument, as check_same says, for ranks that do something else.
+  void look(const Description& description, double scale, Time now);
+
+  /// It has ended: those who were told hear it.
+  void retract();
+
+  /// World ranks that have not told that they are in it, in order; all others where all have.
+  std::vector<int> missing(const Description& description) const;
+
+ private:
+  std::optional<Description> told_by(int peer) const;
+  void tell_all(const transport::Envelope& note) const;
+
+  const Members& members_;
+  bool has_told_ = false;
+  std::optional<Time> differs_since_;
+};
+
+}  // namespace trireme::collectives

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trireme/base/device.h"
+#include "trireme/wire/collectives/device/agreement.h"
+#include "trireme/wire/collectives/device/device_engine.h"
+#include "trireme/wire/collectives/device/device_work.h"
+#include "trireme/wire/collectives/device/host_exchange.h"
+#include "trireme/wire/collectives/members.h"
+#include "trireme/wire/transport/thread.h"
+
+namespace trireme::collectives {
+
+/// The engines of a group, best ones for small buffers first, and why there is no other.
+struct DeviceEngines {
+  std::vector<std::unique_ptr<DeviceEngine>> engines;
+  std::string why_no_other;
+};
+
+/// What a DeviceQueue works with.
+struct DeviceParts {
+  std::unique_ptr<Stream> stream;  ///< Of the group: operations run here.
+  std::function<std::unique_ptr<Event>()> make_event;
+
+  /// All ranks call it in their first operation.
+  std::function<DeviceEngines(HostExchange&)> connect;
+
+  Stream* caller = nullptr;  ///< Operations start after what it has at the call. May be null.
+  bool checks_calls = false;
+};
+
+/// The operations of a group on a GPU, in the order of the calls: given to the stream in the call,
+/// then watched until the stream has done them. Its thread and whoever waits look: for the end, the
+/// deadline, the world's failure and that of the engines.
+///
+/// A failure ends all: the world is told, the engines are aborted, and once the GPU has let go of
+/// the buffers (at most kLetGo) the works fail.
+class DeviceQueue final : public std::enable_shared_from_this<DeviceQueue> {
+ public:
+  static constexpr std::chrono::seconds kLetGo{5};
+
+  DeviceQueue(const Members& members, DeviceParts parts);
+
+  /// Blocks in the first operation, and where calls are compared, until all ranks have called it.
+  ///
+  /// Errors   kInvalidArgument, thrown, for what the group's engines cannot do. Others reach the
+  ///          work.
+  transport::WorkPtr submit(Request request);
+
+  std::vector<int> missing() const;
+
+  /// Looks how far the stream is. Any thread.
+  void advance();
+
+  /// No call may follow, but those of works.
+  void close();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Time = Clock::time_point;
+  using DeviceWorkPtr = std::shared_ptr<DeviceWork>;  // shared as WorkPtr is
+
+  struct Job {
+    DeviceWorkPtr work;
+    Description description;
+    double scale = 1;
+    DeviceEngine* engine = nullptr;
+    std::unique_ptr<Event> ready;  ///< What the caller's stream had before it; may be none.
+    std::optional<Time> since;     ///< It is the first, and its buffers are ready.
+  };
+
+  void refuse_capture() const;
+  void prepare(const Description& description);
+  DeviceEngine& choose(const Request& request);
+  void enqueue(const Request& request, Job& job);
+  Error with_first_cause(const Error& error) const;
+  void checkpoint(const Description& description, Time deadline) const;
+  void place_own(const Request& request);
+  void finish_done();
+  std::optional<Error> problem();
+  std::optional<Error> engine_problem();
+  void fail(Error error);
+  static void let_go(const DeviceWork& work, Time limit);
+  void serve();
+
+  const Members members_;
+  const std::shared_ptr<transport::Failure> world_failure_;  // shared with the endpoint
+  DeviceParts parts_;
+
+  // Of the thread that calls, but for what engines_mutex_ guards.
+  HostExchange exchange_;
+  std::int64_t num_submitted_ = 0;
+  bool is_connected_ = false;
+  std::mutex engines_mutex_;  // taken before mutex_
+  DeviceEngines engines_;
+
+  mutable std::mutex mutex_;  // for what follows, and the flight record
+  std::condition_variable changed_;
+  std::deque<Job> jobs_;
+  Agreement agreement_;
+  std::optional<Error> failure_;
+  bool is_closing_ = false;
+  std::optional<transport::LibraryThread> thread_;
+};
+
+}  // namespace trireme::collectives
