@@ -159,11 +159,23 @@ void run_hash(const Place* place) {
   trireme_world_free(world);
 }
 
+/* A barrier that `last` leaves when all others have left it. */
+static void leave_last(const Place* place, TriremeGroup* group, int32_t last) {
+  char word = 0;
+  int32_t size = 0;
+  TRIREME_EXPECT_OK(trireme_group_size(group, &size));
+  TRIREME_EXPECT_OK(trireme_barrier(group, NULL));
+  if (place->rank != last) TRIREME_EXPECT_OK(trireme_send(group, last, &word, 1, NULL));
+  for (int32_t rank = 0; place->rank == last && rank < size; ++rank) {
+    if (rank != last) TRIREME_EXPECT_OK(trireme_recv(group, rank, &word, 1, NULL));
+  }
+}
+
 /* Rank 0 gives up while the others wait. */
 void run_abort(const Place* place) {
   TriremeWorld* world = connect_rank(place, 20000);
   TriremeGroup* group = group_of_all(world);
-  TRIREME_EXPECT_OK(trireme_barrier(group, NULL));
+  leave_last(place, group, 0);
   if (place->rank == 0) TRIREME_EXPECT_OK(trireme_abort(world, "the disk is full"));
   TriremeWork* work = NULL;
   TriremeStatus status = trireme_barrier(group, &work);
@@ -206,7 +218,7 @@ void run_regroup(const Place* place) {
   TriremeWorld* world = connect_rank(place, 20000);
   TriremeGroup* group = group_of_all(world);
   const int32_t last = place->ranks.count - 1;
-  TRIREME_EXPECT_OK(trireme_barrier(group, NULL));
+  leave_last(place, group, last);
   expect_refused(trireme_regroup(world, NULL, 0, 1000), "group 'all' is to be freed");
   if (place->rank == last) kill(getpid(), SIGKILL);
   TRIREME_EXPECT(trireme_barrier(group, NULL) == kTriremePeerLost);
@@ -227,6 +239,11 @@ void run_regroup(const Place* place) {
     int64_t sum = place->rank + 1;
     TRIREME_EXPECT_OK(trireme_all_reduce(group, &sum, 1, kTriremeI64, kTriremeSum, NULL));
     TRIREME_EXPECT(sum == (int64_t)size * (size + 1) / 2);
+    leave_last(place, group, 0);
+    if (place->rank != 0 && round == 0) { /* rank 0 regroups and does not come */
+      TRIREME_EXPECT(trireme_barrier(group, NULL) == kTriremeCancelled);
+      expect_error("it regroups");
+    }
     trireme_group_free(group);
   }
   TRIREME_EXPECT_OK(trireme_shutdown(world));
