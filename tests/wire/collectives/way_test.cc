@@ -23,8 +23,8 @@ double streamed_is_better(Way way) { return way == Way::kCached ? 5.0 : 1.5; }
 
 TEST(WayChooser, TakesTheBetterWayAndTriesTheOtherSeldom) {
   WayChooser cached, streamed;
-  EXPECT_LT(streamed_of(cached, 10'000, cached_is_better), 300);
-  EXPECT_GT(streamed_of(streamed, 10'000, streamed_is_better), 9'700);
+  EXPECT_LT(streamed_of(cached, 10'000, cached_is_better), 700);
+  EXPECT_GT(streamed_of(streamed, 10'000, streamed_is_better), 9'300);
 }
 
 TEST(WayChooser, FollowsAChange) {
@@ -41,7 +41,7 @@ TEST(WayChooser, TakesTheLeastCosts) {
   const auto disturbed = [&](Way way) {
     return cached_is_better(way) * (++number % 2 == 0 ? 100 : 1);
   };
-  EXPECT_LT(streamed_of(chooser, 10'000, disturbed), 300);
+  EXPECT_LT(streamed_of(chooser, 10'000, disturbed), 700);
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ class WayChooser {
   }
 
   static constexpr int kFirstPeriod = 8;
-  static constexpr int kLongestPeriod = 256;
+  static constexpr int kLongestPeriod = 64;
   static constexpr int kTrial = 4;  ///< In the first of these the others have yet to follow.
 
  private:
