@@ -13,6 +13,7 @@
 #include "trireme/plan/schedule/json.h"
 #include "trireme/plan/schedule/schedules.h"
 #include "trireme/plan/timeline/json.h"
+#include "trireme/wire/collectives/tuner.h"
 
 namespace trireme {
 namespace {
@@ -92,6 +93,11 @@ TEST_F(Show, ListsTheTensorsOfACheckpoint) {
   EXPECT_THAT(text, HasSubstr("parameters/w  f32 [2, 3]"));
 }
 
+TEST_F(Show, PrintsTheCostsOfTheNetwork) {
+  collectives::save(collectives::kUsualCosts, path("costs.json"));
+  EXPECT_EQ(show("costs.json"), collectives::to_text(collectives::kUsualCosts));
+}
+
 const char* const kRun = R"({"format": "trireme.run", "version": 1, "model": "t5", "seed": 0,
   "options": {}, "batch": {"global_batch": 64, "microbatch": 8, "lanes": 2}, "segments": [
     {"first_step": 0, "end_step": 50, "ranks": 2, "stages": 2, "replicas": 1,
@@ -126,7 +132,7 @@ TEST_F(Show, NamesWhatItCannotShow) {
   says("{}", "has no field \"format\"", 2);
   says(R"({"format": "trireme.oar"})", "it shows trireme.graph, trireme.profile", 2);
   for (const char* format : {"graph", "profile", "topology", "plan", "parameter_map", "schedule",
-                             "step_program", "timeline", "run", "checkpoint"}) {
+                             "step_program", "timeline", "run", "network_costs", "checkpoint"}) {
     const bool needs_hash = std::string_view(format) == "checkpoint";
     says(R"({"format": "trireme.)" + std::string(format) + R"(", "version": 1})",
          needs_hash ? "no field sha256" : "missing", 1);

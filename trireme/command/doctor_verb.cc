@@ -1,12 +1,14 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 
 #include "trireme/command/verbs.h"
 #include "trireme/wire/collectives/flight/record.h"
 #include "trireme/wire/doctor/host.h"
 #include "trireme/wire/doctor/peers.h"
 #include "trireme/wire/doctor/store.h"
+#include "trireme/wire/transport/meeting.h"
 
 namespace trireme::command {
 namespace {
@@ -30,7 +32,7 @@ Json to_json(const doctor::Finding& finding) {
 Json to_json(const doctor::PeerPath& path) {
   return {{"rank", path.rank},
           {"host", path.host},
-          {"shares_memory", path.shares_memory},
+          {"path", path.path},
           {"round_trip_us", path.round_trip.count()},
           {"gb_per_s", path.gb_per_s}};
 }
@@ -84,10 +86,12 @@ int examine_world(ConnectedWorld& world, const Context& context) {
 
 doctor::Finding examine_store(const Options& options, const Context& context) {
   const transport::Address address = transport::parse_address(options.store);
+  const std::optional<RankEnvironment>& ranks = context.environment.ranks;
   const transport::Token token =
       options.token_file.empty() ? transport::token_of_store(context.environment, address.port)
                                  : transport::Token(transport::read_token_file(options.token_file));
-  return doctor::examine_store(address, token, std::chrono::seconds(5));
+  return doctor::examine_store(address, token, std::chrono::seconds(5),
+                               ranks ? transport::host_of(*ranks) : "");
 }
 
 int examine(const Options& options, const Context& context) {

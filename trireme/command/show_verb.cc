@@ -27,6 +27,7 @@
 #include "trireme/plan/timeline/usage.h"
 #include "trireme/plan/topology/json.h"
 #include "trireme/plan/topology/show.h"
+#include "trireme/wire/collectives/tuner.h"
 
 namespace trireme::command {
 namespace {
@@ -98,6 +99,11 @@ Shown show_timeline(const Options& options) {
   return {timeline::to_json(timelines), text};
 }
 
+Shown show_costs(const Options& options) {
+  const collectives::Costs costs = collectives::load_costs(options.file);
+  return {collectives::to_json(costs), collectives::to_text(costs)};
+}
+
 Shown show_run(const Options& options) {
   const RunDocument run = load_run(options.file);
   return {to_json(run), show(run)};
@@ -115,7 +121,7 @@ struct Form {
   Shown (*show)(const Options& options);
 };
 
-constexpr std::array<Form, 10> kForms = {{
+constexpr std::array<Form, 11> kForms = {{
     {graph::kGraphDocument.format, false, show_graph},
     {profile::kProfileDocument.format, true, show_profile},
     {topology::kTopologyDocument.format, false, show_topology},
@@ -125,6 +131,7 @@ constexpr std::array<Form, 10> kForms = {{
     {schedule::kStepProgramDocument.format, false, show_step_program},
     {timeline::kTimelineDocument.format, false, show_timeline},
     {checkpoint::kIndexDocument.format, false, show_checkpoint},
+    {collectives::kCostsDocument.format, false, show_costs},
     {kRunDocument.format, false, show_run},
 }};
 

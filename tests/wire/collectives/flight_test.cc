@@ -177,7 +177,7 @@ TEST_P(FlightOfGroup, ShowsWhatFailed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, FlightOfGroup,
-                         testing::ValuesIn(transport::test::backends_here()),
+                         testing::ValuesIn(transport::test::usual_backends()),
                          testing::PrintToStringParamName());
 
 }  // namespace

@@ -23,7 +23,7 @@ using Bytes = std::vector<std::byte>;
 
 class GroupTest : public testing::TestWithParam<Backend> {};
 
-INSTANTIATE_TEST_SUITE_P(Backends, GroupTest, testing::ValuesIn(transport::test::backends_here()),
+INSTANTIATE_TEST_SUITE_P(Backends, GroupTest, testing::ValuesIn(transport::test::usual_backends()),
                          testing::PrintToStringParamName());
 
 Bytes concatenated(int num_ranks, std::size_t bytes) {

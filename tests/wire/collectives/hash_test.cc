@@ -18,7 +18,7 @@ using transport::test::wait_for;
 
 class HashTest : public testing::TestWithParam<Backend> {};
 
-INSTANTIATE_TEST_SUITE_P(Backends, HashTest, testing::ValuesIn(transport::test::backends_here()),
+INSTANTIATE_TEST_SUITE_P(Backends, HashTest, testing::ValuesIn(transport::test::usual_backends()),
                          testing::PrintToStringParamName());
 
 /// Each rank gives the hash of its number, none where that is 0, and calls `operation`; all fail

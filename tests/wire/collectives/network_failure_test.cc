@@ -19,7 +19,7 @@ using transport::test::expect_no_errors;
 class NetworkFailureTest : public testing::TestWithParam<Backend> {};
 
 INSTANTIATE_TEST_SUITE_P(Backends, NetworkFailureTest,
-                         testing::ValuesIn(transport::test::backends_here()),
+                         testing::ValuesIn(transport::test::usual_backends()),
                          testing::PrintToStringParamName());
 
 /// Rank 2 of four calls `other`, the rest call `most`: all are told within 2 s.

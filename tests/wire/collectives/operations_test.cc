@@ -110,7 +110,7 @@ class Operations : public testing::TestWithParam<Backend> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Backends, Operations, testing::ValuesIn(transport::test::backends_here()),
+INSTANTIATE_TEST_SUITE_P(Backends, Operations, testing::ValuesIn(transport::test::usual_backends()),
                          testing::PrintToStringParamName());
 
 TEST_P(Operations, AllReduceIsTheTreeOverRanks) {

@@ -25,7 +25,7 @@ class Progress : public testing::TestWithParam<Backend> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Backends, Progress, testing::ValuesIn(transport::test::backends_here()),
+INSTANTIATE_TEST_SUITE_P(Backends, Progress, testing::ValuesIn(transport::test::usual_backends()),
                          testing::PrintToStringParamName());
 
 TEST_P(Progress, SendAndRecvBesideThem) {

@@ -61,7 +61,7 @@ std::vector<std::byte> expected_scaled(Dtype dtype, std::int64_t count, int num_
 
 class ScaledSum : public testing::TestWithParam<Backend> {};
 
-INSTANTIATE_TEST_SUITE_P(Backends, ScaledSum, testing::ValuesIn(transport::test::backends_here()),
+INSTANTIATE_TEST_SUITE_P(Backends, ScaledSum, testing::ValuesIn(transport::test::usual_backends()),
                          testing::PrintToStringParamName());
 
 constexpr std::array kScaledDtypes = {Dtype::kF32, Dtype::kF64, Dtype::kBf16, Dtype::kF16};

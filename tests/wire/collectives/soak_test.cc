@@ -121,7 +121,7 @@ void lose_a_rank(Backend backend, std::uint64_t seed) {
 
 class SoakLoss : public testing::TestWithParam<Backend> {};
 
-INSTANTIATE_TEST_SUITE_P(Backends, SoakLoss, testing::ValuesIn(transport::test::backends_here()),
+INSTANTIATE_TEST_SUITE_P(Backends, SoakLoss, testing::ValuesIn(transport::test::usual_backends()),
                          testing::PrintToStringParamName());
 
 TEST_P(SoakLoss, AtAnyMoment) {

@@ -93,6 +93,17 @@ TEST(Tuner, PrintsItsChoices) {
   EXPECT_EQ(std::ranges::count(table, '\n'), 12);
 }
 
+TEST(Tuner, PrintsCosts) {
+  const Costs costs{.network = {.alpha_s = 20e-6, .beta_s_per_byte = 0.08e-9},
+                    .local = {.alpha_s = 2.5e-6, .beta_s_per_byte = 0},
+                    .gamma_s_per_byte = 0.1e-9};
+  EXPECT_EQ(to_text(costs), R"(network costs     us / message    ns / byte    GB/s
+between hosts            20.0       0.0800    12.5
+on a host                 2.5       0.0000       -
+reducing                  0.0       0.1000    10.0
+)");
+}
+
 TEST(Tuner, CostsReadBack) {
   const Costs costs = fast_network();
   EXPECT_EQ(costs_from_json(to_json(costs)), costs);
@@ -112,7 +123,8 @@ TEST(Tuner, CostsReadBack) {
 
 class MeasureTest : public testing::TestWithParam<Backend> {};
 
-INSTANTIATE_TEST_SUITE_P(Backends, MeasureTest, testing::ValuesIn(transport::test::backends_here()),
+INSTANTIATE_TEST_SUITE_P(Backends, MeasureTest,
+                         testing::ValuesIn(transport::test::usual_backends()),
                          testing::PrintToStringParamName());
 
 TEST_P(MeasureTest, AllRanksHaveTheSameNumbers) {

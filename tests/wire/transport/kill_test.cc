@@ -86,11 +86,11 @@ TEST(Kill, InTheMiddleOfMessages) {
 }
 
 TEST(Kill, InTheMiddleOfMessagesOverLibfabric) {
-  if (const auto reason = why_no_ofi_test()) GTEST_SKIP() << reason->message();
+  if (const auto& reason = why_no_ofi_test()) GTEST_SKIP() << reason->message();
   expect_rank_2_named([](int rank, const Address& address, const auto& ready) {
     TestClient store(address, rank);
     const auto endpoint = connect_ofi_world(
-        {.tcp = {.store = store, .rank = rank, .world_size = kRanks}, .provider = "tcp;ofi_rxm"});
+        {.tcp = {.store = store, .rank = rank, .world_size = kRanks}, .provider = kOfiProvider});
     exchange_messages(*endpoint, ready);
   });
 }

@@ -22,12 +22,10 @@ using internal::Frame;
 using internal::FrameKind;
 using testing::HasSubstr;
 
-constexpr const char* kProvider = "tcp;ofi_rxm";
-
 class Ofi : public testing::Test {
  protected:
   void SetUp() override {
-    if (const auto reason = why_no_ofi_test()) GTEST_SKIP() << reason->message();
+    if (const auto& reason = why_no_ofi_test()) GTEST_SKIP() << reason->message();
   }
 
   /// What the ranks of a world throw that differ in how they connect.
@@ -49,7 +47,7 @@ class Ofi : public testing::Test {
 TEST_F(Ofi, IsAmongTheBackends) { EXPECT_EQ(to_text(backends_here().back()), "ofi_tiny_pieces"); }
 
 TEST_F(Ofi, AProviderThatIsNotThereEndsTheStartOfAll) {
-  const Errors errors = errors_of_start({kProvider, "nothing", kProvider});
+  const Errors errors = errors_of_start({kOfiProvider, "nothing", kOfiProvider});
   for (const auto& error : errors) {
     ASSERT_TRUE(error.has_value());
     EXPECT_EQ(error->kind(), ErrorKind::kUnavailable);
@@ -60,7 +58,7 @@ TEST_F(Ofi, AProviderThatIsNotThereEndsTheStartOfAll) {
 }
 
 TEST_F(Ofi, RanksMustMoveMessagesTheSameWay) {
-  for (const auto& error : errors_of_start({kProvider, kProvider, std::nullopt})) {
+  for (const auto& error : errors_of_start({kOfiProvider, kOfiProvider, std::nullopt})) {
     ASSERT_TRUE(error.has_value());
     EXPECT_EQ(error->kind(), ErrorKind::kInvalidArgument);
     EXPECT_THAT(error->message(),
@@ -80,7 +78,7 @@ std::string dead_fabric() {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   std::string bytes(sizeof address, '\0');
   std::memcpy(bytes.data(), &address, sizeof address);
-  return std::string(kProvider) + " " + bytes;
+  return std::string(kOfiProvider) + " " + bytes;
 }
 
 class FakeOfiPeer : public FakePeer {
@@ -90,12 +88,12 @@ class FakeOfiPeer : public FakePeer {
             [](const TcpOptions& tcp) {
               if (why_no_ofi_test()) return connect_tcp_world(tcp);
               return connect_ofi_world(
-                  {.tcp = tcp, .provider = kProvider, .patience = 300ms, .min_bytes = 1000});
+                  {.tcp = tcp, .provider = kOfiProvider, .patience = 300ms, .min_bytes = 1000});
             },
             why_no_ofi_test() ? "" : dead_fabric()) {}
 
   void SetUp() override {
-    if (const auto reason = why_no_ofi_test()) GTEST_SKIP() << reason->message();
+    if (const auto& reason = why_no_ofi_test()) GTEST_SKIP() << reason->message();
   }
 
   Frame next_frame() {

@@ -159,6 +159,20 @@ Algorithm cheapest(const TunerTask& task, const Costs& costs) {
   });
 }
 
+std::string to_text(const Costs& costs) {
+  std::array<char, 96> text{};
+  const auto line = [&text](const char* what, const LinkCosts& cost) {
+    std::snprintf(text.data(), text.size(), "%-14s  %13.1f  %11.4f  ", what, cost.alpha_s * 1e6,
+                  cost.beta_s_per_byte * 1e9);
+    std::string line = text.data();
+    std::snprintf(text.data(), text.size(), "%6.1f\n", 1e-9 / cost.beta_s_per_byte);
+    return line + (cost.beta_s_per_byte > 0 ? text.data() : "     -\n");
+  };
+  return "network costs     us / message    ns / byte    GB/s\n" +
+         line("between hosts", costs.network) + line("on a host", costs.local) +
+         line("reducing", {.alpha_s = 0, .beta_s_per_byte = costs.gamma_s_per_byte});
+}
+
 std::string choices_text(const TunerTask& task, const Costs& costs) {
   const std::vector<Algorithm> eligible =
       eligible_algorithms(task.description, task.ranks_per_host);

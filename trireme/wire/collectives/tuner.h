@@ -53,6 +53,9 @@ Algorithm cheapest(const TunerTask& task, const Costs& costs);
 /// description's count is not looked at.
 std::string choices_text(const TunerTask& task, const Costs& costs);
 
+/// A table of what a message and a byte cost.
+std::string to_text(const Costs& costs);
+
 inline constexpr DocumentKind kCostsDocument{"trireme.network_costs", 1};
 
 /// The body of the document of costs (docs/formats.md).

@@ -71,7 +71,7 @@ std::vector<PeerPath> measure_peers(transport::Endpoint& endpoint,
                  .deadline = deadline});
     PeerPath path{.rank = peer,
                   .host = host_of_last(group),
-                  .shares_memory = endpoint.local_peers().contains(peer),
+                  .path = endpoint.local_peers().contains(peer) ? "shm" : endpoint.path(),
                   .round_trip = round_trip(group),
                   .gb_per_s = bandwidth(group)};
     if (endpoint.rank() == 0) paths.push_back(std::move(path));

@@ -12,7 +12,7 @@ namespace trireme::doctor {
 struct PeerPath {
   int rank = 0;
   std::string host;  ///< Its name.
-  bool shares_memory = false;
+  std::string path;  ///< `shm`, or Endpoint::path; small messages go by tcp in any case.
   std::chrono::duration<double, std::micro> round_trip{0};  ///< Median of barriers.
   double gb_per_s = 0;                                      ///< Of broadcasts of 4 MiB, the best.
 };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <string>
 
 #include "trireme/wire/doctor/finding.h"
 #include "trireme/wire/transport/socket.h"
@@ -13,7 +14,9 @@ namespace trireme::doctor {
 /// Ranks that use it are not disturbed.
 ///
 /// token   of the store's job.
+/// host    where others are to reach ranks of this host, as transport::host_of has it. A loopback
+///         is found broken unless the store is at one too: then all ranks are here.
 Finding examine_store(const transport::Address& address, const transport::Token& token,
-                      std::chrono::milliseconds patience);
+                      std::chrono::milliseconds patience, const std::string& host = "");
 
 }  // namespace trireme::doctor

@@ -48,11 +48,10 @@ std::string to_text(std::span<const Finding> findings) {
 
 std::string to_text(const std::vector<PeerPath>& paths) {
   std::string table =
-      line("%6s  %-24s  %-13s  %13s  %8s\n", "rank", "host", "path", "round trip us", "GB/s");
+      line("%6s  %-24s  %-15s  %13s  %8s\n", "rank", "host", "path", "round trip us", "GB/s");
   for (const PeerPath& path : paths) {
-    table +=
-        line("%6d  %-24s  %-13s  %13.1f  %8.2f\n", path.rank, path.host.c_str(),
-             path.shares_memory ? "shared memory" : "tcp", path.round_trip.count(), path.gb_per_s);
+    table += line("%6d  %-24s  %-15s  %13.1f  %8.2f\n", path.rank, path.host.c_str(),
+                  path.path.c_str(), path.round_trip.count(), path.gb_per_s);
   }
   return table;
 }

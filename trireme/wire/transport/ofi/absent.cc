@@ -11,7 +11,7 @@ std::unique_ptr<Endpoint> connect_ofi_world(const OfiOptions& options) {
   throw Error(error);
 }
 
-std::optional<Error> why_no_ofi() {
+std::optional<Error> why_no_ofi(const std::string&) {
   return Error(ErrorKind::kUnavailable,
                "this program was built without libfabric's headers; install them (Debian: "
                "libfabric-dev) and configure the build anew, or set TRIREME_TRANSPORT=tcp");

@@ -13,9 +13,6 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-// A rank that ends or fails says so on its connection: that text is the one that all ranks print.
-constexpr milliseconds kPatience{1000};
-
 // How soon what could not be posted is tried again: connections are made on first use.
 constexpr milliseconds kRetryAfter{1};
 
@@ -78,7 +75,7 @@ void OfiCarrier::post(Transfer& transfer) {
 
 void OfiCarrier::give_up(Transfer& transfer, const std::string& why) {
   transfer.num_posted = transfer.num_pieces;  // not tried again; it never ends
-  note_trouble(lost_rank(transfer.peer, why));
+  trouble_.note(lost_rank(transfer.peer, why));
 }
 
 /// Whether the provider has taken it.
@@ -97,14 +94,14 @@ void OfiCarrier::progress() {
   if (!fabric_) return;
   fabric_->progress([this](const Fabric::Completion& completion) { end_piece(completion); });
   for (Transfer& transfer : transfers_) post(transfer);
-  if (trouble_ && Clock::now() >= trouble_->until) throw Error(trouble_->error);
+  trouble_.check();
 }
 
 void OfiCarrier::end_piece(const Fabric::Completion& completion) {
   auto* transfer = static_cast<Transfer*>(completion.context);
   if (!completion.problem.empty()) {
-    return note_trouble(transfer == nullptr ? Error(ErrorKind::kIo, completion.problem)
-                                            : lost_rank(transfer->peer, completion.problem));
+    return trouble_.note(transfer == nullptr ? Error(ErrorKind::kIo, completion.problem)
+                                             : lost_rank(transfer->peer, completion.problem));
   }
   last_move_ = Clock::now();
   transfer->num_bytes += completion.num_bytes;
@@ -123,10 +120,6 @@ void OfiCarrier::end(Transfer& transfer) {
   work->complete();
 }
 
-void OfiCarrier::note_trouble(const Error& error) {
-  if (!trouble_) trouble_ = {error, Clock::now() + kPatience};
-}
-
 bool OfiCarrier::has_work(int peer) const {
   return std::any_of(transfers_.begin(), transfers_.end(),
                      [peer](const Transfer& transfer) { return transfer.peer == peer; });
@@ -141,10 +134,9 @@ bool OfiCarrier::has_unposted() const {
 const Descriptor& OfiCarrier::descriptor() const { return fabric_ ? fabric_->descriptor() : none_; }
 
 Deadline OfiCarrier::next_progress() {
-  Deadline next = Deadline::max();
-  if (!fabric_) return next;
+  if (!fabric_) return Deadline::max();
   const Deadline now = Clock::now();
-  if (trouble_) next = trouble_->until;
+  Deadline next = trouble_.due();
   if (has_unposted()) next = std::min(next, now + kRetryAfter);
   if (fabric_->descriptor().is_open()) return fabric_->may_wait() ? next : now;
   if (transfers_.empty()) return std::min(next, now + kIdle);
@@ -152,7 +144,10 @@ Deadline OfiCarrier::next_progress() {
 }
 
 void OfiCarrier::abandon(std::vector<PendingWorkPtr>& works) {
-  fabric_.reset();
+  // What is left open is closed with this object, when the others know of the failure: a peer that
+  // is at work may not survive the end of a connection (fabric.cc). Memory is let go of in any
+  // case.
+  if (fabric_ && !fabric_->settle()) fabric_.reset();
   for (Transfer& transfer : transfers_) works.push_back(std::move(transfer.work));
   transfers_.clear();
 }

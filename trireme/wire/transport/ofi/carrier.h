@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "trireme/base/error.h"
 #include "trireme/wire/transport/ofi/fabric.h"
 #include "trireme/wire/transport/tcp/carrier.h"
+#include "trireme/wire/transport/tcp/trouble.h"
 
 namespace trireme::transport::internal {
 
@@ -57,26 +57,19 @@ class OfiCarrier final : public Carrier {
     std::size_t num_bytes = 0;   ///< Received.
   };
 
-  /// An error that the peer's connection may explain better, until then.
-  struct Trouble {
-    Error error;
-    Deadline until;
-  };
-
   void start(Transfer transfer);
   void post(Transfer& transfer);
   bool post_piece(Transfer& transfer);
   void give_up(Transfer& transfer, const std::string& why);
   void end_piece(const Fabric::Completion& completion);
   void end(Transfer& transfer);
-  void note_trouble(const Error& error);
   bool has_unposted() const;
 
-  std::unique_ptr<Fabric> fabric_;  ///< Null once abandoned.
+  std::unique_ptr<Fabric> fabric_;  ///< Null where it had no rest at its end.
   const CarrierOptions options_;
   const Descriptor none_;
   std::list<Transfer> transfers_;  ///< Their addresses are the contexts of their pieces.
-  std::optional<Trouble> trouble_;
+  Trouble trouble_;
   Deadline last_move_;  ///< When a payload was started or a piece ended.
 };
 

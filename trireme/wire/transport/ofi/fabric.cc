@@ -6,7 +6,12 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
+#include <iterator>
+#include <string_view>
+#include <thread>
+#include <utility>
 
 #include "trireme/base/error.h"
 
@@ -15,6 +20,12 @@ namespace {
 
 // Of libfabric's interface: what is used here has not changed since.
 constexpr std::uint32_t kVersion = FI_VERSION(1, 9);
+
+// At the end: for messages under way to end by themselves, then for what could not be taken back,
+// and how often that is looked for.
+constexpr std::chrono::milliseconds kFinishing{100};
+constexpr std::chrono::milliseconds kSettling{100};
+constexpr std::chrono::microseconds kSettlingStep{100};
 
 }  // namespace
 
@@ -46,7 +57,12 @@ Fabric::Fabric(const std::string& provider, const std::string& host, int world_s
   library_.check("enable an endpoint", fi_enable(endpoint));
 }
 
-Fabric::~Fabric() = default;
+Fabric::~Fabric() {
+  // To close it would end the process, or move what still arrives into memory that was given back.
+  // Left open it does neither: this provider moves only when it is called. Its descriptors are
+  // lost.
+  if (!settle() && !moves_by_itself()) leave_open();
+}
 
 Fabric::Info Fabric::make_hints(const std::string& provider) const {
   Info hints(library_.dupinfo(nullptr), FreeInfo{library_.freeinfo});
@@ -123,16 +139,29 @@ void Fabric::add_ranks(std::span<const std::string> addresses) {
 
 bool Fabric::post_send(int rank, std::uint64_t tag, std::span<const std::byte> data,
                        void* context) {
-  return is_posted("send", fi_tsend(endpoint_.get(), data.data(), data.size(), nullptr,
-                                    ranks_.at(static_cast<std::size_t>(rank)), tag, context));
+  const fi_addr_t address = ranks_.at(static_cast<std::size_t>(rank));
+  Posted& posted = add_posted(context, false);
+  return is_posted(
+      "send", fi_tsend(endpoint_.get(), data.data(), data.size(), nullptr, address, tag, &posted),
+      posted);
 }
 
 bool Fabric::post_recv(std::uint64_t tag, std::span<std::byte> memory, void* context) {
-  return is_posted("receive", fi_trecv(endpoint_.get(), memory.data(), memory.size(), nullptr,
-                                       FI_ADDR_UNSPEC, tag, 0, context));
+  Posted& posted = add_posted(context, true);
+  return is_posted("receive",
+                   fi_trecv(endpoint_.get(), memory.data(), memory.size(), nullptr, FI_ADDR_UNSPEC,
+                            tag, 0, &posted),
+                   posted);
 }
 
-bool Fabric::is_posted(const std::string& what, ssize_t code) const {
+Fabric::Posted& Fabric::add_posted(void* context, bool is_receive) {
+  posted_.push_back({.context = context, .is_receive = is_receive});
+  posted_.back().place = std::prev(posted_.end());
+  return posted_.back();
+}
+
+bool Fabric::is_posted(const std::string& what, ssize_t code, Posted& posted) {
+  if (code < 0) posted_.erase(posted.place);
   if (code == -FI_EAGAIN) return false;
   library_.check(what, code);
   return true;
@@ -148,14 +177,81 @@ void Fabric::progress(const std::function<void(const Completion&)>& handle) {
       continue;
     }
     library_.check("read its queue", count);
-    for (ssize_t i = 0; i < count; ++i) handle({entries[i].op_context, entries[i].len, ""});
+    for (ssize_t i = 0; i < count; ++i) handle(ended(entries[i]));
   }
+}
+
+Fabric::Completion Fabric::ended(const fi_cq_msg_entry& entry) {
+  const auto place = static_cast<Posted*>(entry.op_context)->place;
+  void* const context = place->context;
+  posted_.erase(place);
+  return {context, entry.len, ""};
 }
 
 Fabric::Completion Fabric::failed_one() {
   fi_cq_err_entry entry{};
   library_.check("say what failed", fi_cq_readerr(queue_.get(), &entry, 0));
-  return {entry.op_context, 0, library_.problem("move a message", -entry.err)};
+  auto* const posted = static_cast<Posted*>(entry.op_context);
+  // It stays, as providers may report an error twice.
+  if (posted != nullptr) posted->has_failed = true;
+  return {posted == nullptr ? nullptr : posted->context, 0,
+          library_.problem("move a message", -entry.err)};
+}
+
+// The provider rxm (1.17 and others) closes a connection first and then looks at what has arrived
+// over it: an announcement of a large message that a receive waits for it answers over the closed
+// connection, and the process ends. So nothing may wait for messages, and all that has arrived must
+// have been looked at, when the endpoint is closed.
+bool Fabric::settle() {
+  if (!endpoint_) return true;
+  if (is_settled_ && has_receives()) return false;  // nothing may move any more
+  try {
+    // All sides do so: what has been accepted mostly ends, also what others still fetch from here.
+    if (!is_settled_) drain(kFinishing, [this] { return has_posted(); });
+    for (Posted& posted : posted_) {
+      if (posted.is_receive) fi_cancel(&endpoint_->fid, &posted);
+    }
+    drain(kSettling, [this] { return has_receives(); });
+  } catch (const Error&) {  // of the queue: there is nothing more to be had from it
+  }
+  is_settled_ = true;
+  return !has_receives();
+}
+
+/// Goes on while `has_more` says so or there is something to look at, for `patience` at most.
+void Fabric::drain(std::chrono::milliseconds patience, const std::function<bool()>& has_more) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (std::chrono::steady_clock::now() < deadline) {
+    bool has_moved = false;
+    progress([&](const Completion&) { has_moved = true; });
+    if (has_moved) continue;
+    if (!has_more() && (!descriptor_.is_open() || may_wait())) return;
+    std::this_thread::sleep_for(kSettlingStep);
+  }
+}
+
+bool Fabric::has_posted() const {
+  return std::ranges::any_of(posted_, [](const Posted& posted) { return !posted.has_failed; });
+}
+
+bool Fabric::has_receives() const {
+  return std::any_of(posted_.begin(), posted_.end(),
+                     [](const Posted& posted) { return posted.is_receive && !posted.has_failed; });
+}
+
+/// Whether a device reads and writes memory also while nobody calls the provider.
+bool Fabric::moves_by_itself() const {
+  return !std::string_view(info_->fabric_attr->prov_name).starts_with("tcp");
+}
+
+void Fabric::leave_open() {
+  // libfabric keeps pointers to what is posted, and all its objects point to each other.
+  static_cast<void>(std::make_unique<std::list<Posted>>(std::move(posted_)).release());
+  static_cast<void>(endpoint_.release());
+  static_cast<void>(queue_.release());
+  static_cast<void>(addresses_.release());
+  static_cast<void>(domain_.release());
+  static_cast<void>(fabric_.release());
 }
 
 bool Fabric::may_wait() {

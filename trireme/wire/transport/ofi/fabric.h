@@ -3,9 +3,11 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <memory>
 #include <span>
 #include <string>
@@ -35,7 +37,8 @@ class Fabric {
   /// Errors     kUnavailable where there is no such provider here.
   Fabric(const std::string& provider, const std::string& host, int world_size);
 
-  /// Memory that is lent is not touched afterwards.
+  /// As `settle`. Memory that was lent is not written afterwards: the endpoint is closed, or, where
+  /// a provider without a device holds on to it, left open for ever.
   ~Fabric();
 
   /// What others need to reach it; bytes.
@@ -55,6 +58,12 @@ class Fabric {
   /// Goes on; `handle` gets what has ended since.
   void progress(const std::function<void(const Completion&)>& handle);
 
+  /// Lets what is under way end, for up to 100 ms, and takes back what waits to be received, for up
+  /// to 100 ms; sends stay. Nothing is to be posted afterwards.
+  ///
+  /// Returns  whether all that is received has ended: its memory is free, though this is open.
+  bool settle();
+
   /// Readable where `progress` has something to do; not open where the provider (efa) cannot tell.
   const Descriptor& descriptor() const { return descriptor_; }
 
@@ -68,14 +77,31 @@ class Fabric {
   };
   using Info = std::unique_ptr<fi_info, FreeInfo>;
 
+  /// A message under way; its address is libfabric's context.
+  struct Posted {
+    void* context;
+    bool is_receive;
+    bool has_failed = false;
+    std::list<Posted>::iterator place{};
+  };
+
   Info make_hints(const std::string& provider) const;
   void choose(const std::string& provider, const std::string& host);
   void open_queue(int world_size);
-  bool is_posted(const std::string& what, ssize_t code) const;
+  Posted& add_posted(void* context, bool is_receive);
+  bool is_posted(const std::string& what, ssize_t code, Posted& posted);
+  Completion ended(const fi_cq_msg_entry& entry);
   Completion failed_one();
+  void drain(std::chrono::milliseconds patience, const std::function<bool()>& has_more);
+  bool has_posted() const;
+  bool has_receives() const;
+  bool moves_by_itself() const;
+  void leave_open();
 
   const Library library_;
   Info info_;
+
+  std::list<Posted> posted_;  ///< Outlives the endpoint, which may look at it until it is closed.
 
   // Closed in the reverse order, as libfabric demands.
   Owned<fid_fabric> fabric_;
@@ -86,6 +112,7 @@ class Fabric {
 
   Descriptor descriptor_;
   std::vector<fi_addr_t> ranks_;
+  bool is_settled_ = false;
 };
 
 }  // namespace trireme::transport::internal

@@ -67,14 +67,19 @@ std::unique_ptr<Endpoint> connect_ofi_world(const OfiOptions& options) {
       .sockets = mesh.take_sockets(),
       .local_sockets = mesh.take_local_sockets(),
       .hosts = mesh.hosts(),
-      .carrier = std::make_unique<internal::OfiCarrier>(std::move(open.fabric), carrier)};
+      .carrier = std::make_unique<internal::OfiCarrier>(std::move(open.fabric), carrier),
+      .path = "ofi:" + open.provider};
   return std::make_unique<internal::TcpEndpoint>(options.tcp.rank, std::move(links),
                                                  options.tcp.on_abandon);
 }
 
-std::optional<Error> why_no_ofi() {
+std::optional<Error> why_no_ofi(const std::string& provider) {
   try {
-    internal::load_library();
+    if (provider.empty()) {
+      internal::load_library();
+    } else {
+      const Fabric fabric(provider, "127.0.0.1", 1);
+    }
   } catch (const Error& error) {
     return error;
   }

@@ -36,7 +36,8 @@ std::unique_ptr<Endpoint> connect_ofi_world(const OfiOptions& options);
 std::unique_ptr<Endpoint> connect_world(const TcpOptions& options,
                                         const std::optional<std::string>& provider);
 
-/// Why there is no libfabric for this build and machine; nothing where there is.
-std::optional<Error> why_no_ofi();
+/// Why there is no libfabric with `provider` (empty: any) for this build and machine; nothing where
+/// there is. It is tried on the loopback.
+std::optional<Error> why_no_ofi(const std::string& provider = "");
 
 }  // namespace trireme::transport

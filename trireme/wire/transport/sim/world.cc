@@ -32,6 +32,7 @@ class SimEndpoint final : public Endpoint, private Notes {
   }
 
   LocalPeers& local_peers() override { return local_peers_; }
+  std::string path() const override { return "sim"; }
   Notes& notes() override { return *this; }
 
   void poison(const Error& error) override {

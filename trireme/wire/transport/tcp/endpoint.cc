@@ -26,6 +26,7 @@ TcpEndpoint::TcpEndpoint(int rank, Links links, OnAbandon on_abandon)
       failure_(std::make_shared<Failure>()),
       local_peers_(std::move(links.local_sockets), std::move(links.hosts)),
       carrier_(std::move(links.carrier)),
+      path_(std::move(links.path)),
       on_abandon_(std::move(on_abandon)) {
   if (carrier_ && carrier_->descriptor().is_open()) {
     poller_.add(carrier_->descriptor(), kCarrierId);
@@ -172,9 +173,10 @@ void TcpEndpoint::abandon_works(const Error& error) {
   over_ = error;
   const std::vector<std::byte> poison = error_to_bytes(error);
   std::vector<PendingWorkPtr> works;
+  // Who hears of the failure may close its carrier: this one is at rest then.
+  if (carrier_) abandon_carrier(works);
   // The others are written to before the works end: then the owner may end the process.
   for (auto& [rank, peer] : peers_) peer.abandon(poison, works);
-  if (carrier_) abandon_carrier(works);
   for (auto& [tag, stream] : to_self_) take_works(stream, works);
   to_self_.clear();
   for (const PendingWorkPtr& work : works) work->fail(error);

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "trireme/wire/transport/poller.h"
@@ -18,6 +19,7 @@ struct Links {
   std::map<int, Descriptor> local_sockets;     ///< To ranks of this host, for memory.
   std::vector<int> hosts = {};                 ///< As LocalPeers has them.
   std::unique_ptr<Carrier> carrier = nullptr;  ///< Of large payloads; none: the sockets are.
+  std::string path = "tcp";                    ///< As Endpoint has it.
 };
 
 /// Endpoint over one connection to each other rank, all served by one thread.
@@ -40,6 +42,7 @@ class TcpEndpoint final : public Endpoint, private Notes {
   Notes& notes() override { return *this; }
   void poison(const Error& error) override;
   LocalPeers& local_peers() override { return local_peers_; }
+  std::string path() const override { return path_; }
   std::shared_ptr<Failure> shared_failure() const override { return failure_; }
   void shutdown(std::chrono::milliseconds deadline) override;
 
@@ -84,6 +87,7 @@ class TcpEndpoint final : public Endpoint, private Notes {
   NoteBoard board_;
   Poller poller_;
   const std::unique_ptr<Carrier> carrier_;  ///< May be null.
+  const std::string path_;
   std::map<int, Peer> peers_;
   std::map<Tag, Stream> to_self_;
   OnAbandon on_abandon_;       ///< Until called, or not needed any more.

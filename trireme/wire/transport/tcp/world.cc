@@ -33,6 +33,7 @@ std::unique_ptr<Endpoint> connect_tcp_world(const TcpOptions& options) {
   if (options.num_flows > 0) {
     links.carrier = std::make_unique<internal::FlowCarrier>(
         mesh.take_flows(), std::max<std::size_t>(options.min_flow_bytes, 1));
+    links.path = "tcp*" + std::to_string(options.num_flows);
   }
   return std::make_unique<internal::TcpEndpoint>(options.rank, std::move(links),
                                                  options.on_abandon);
