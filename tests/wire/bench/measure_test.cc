@@ -25,6 +25,9 @@ class Changed : public Contender {
   void barrier() override { right_.barrier(); }
 
  protected:
+  GroupContender& right() { return right_; }
+
+ private:
   GroupContender right_;
 };
 
@@ -34,7 +37,7 @@ class Damaged final : public Changed {
   Damaged(Group& group, int bad_rank) : Changed(group), bad_rank_(bad_rank) {}
 
   std::optional<Prepared> prepare(const Case& one, const Buffers& buffers) override {
-    auto prepared = right_.prepare(one, buffers);
+    auto prepared = right().prepare(one, buffers);
     if (!prepared || rank() != bad_rank_) return prepared;
     const auto run = prepared->run;
     const auto send = buffers.send;
@@ -56,7 +59,7 @@ class Late final : public Changed {
   using Changed::Changed;
 
   std::optional<Prepared> prepare(const Case& one, const Buffers& buffers) override {
-    auto prepared = right_.prepare(one, buffers);
+    auto prepared = right().prepare(one, buffers);
     prepared->run_beside_sleep = [run = prepared->run_beside_sleep](auto sleep) {
       run(sleep + std::chrono::milliseconds(30));
     };

@@ -77,7 +77,7 @@ class HostFlag {
   std::uint32_t* of_device() const { return of_device_; }
 
  private:
-  std::uint32_t* value_ = nullptr;
+  [[maybe_unused]] std::uint32_t* value_ = nullptr;  // not where CUDA is absent
   std::uint32_t* of_device_ = nullptr;
 };
 

@@ -45,7 +45,7 @@ class CurrentDevice {
   CurrentDevice& operator=(const CurrentDevice&) = delete;
 
  private:
-  int previous_ = -1;  ///< Below 0: nothing to go back to.
+  [[maybe_unused]] int previous_ = -1;  ///< Below 0: nothing to go back to.
 };
 
 }  // namespace trireme::cuda

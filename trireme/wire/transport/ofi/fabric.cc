@@ -27,6 +27,12 @@ constexpr std::chrono::milliseconds kFinishing{100};
 constexpr std::chrono::milliseconds kSettling{100};
 constexpr std::chrono::microseconds kSettlingStep{100};
 
+/// What it points to is never destroyed.
+template <typename Pointer>
+void leave(Pointer pointer) {
+  [[maybe_unused]] const auto* left = pointer.release();
+}
+
 }  // namespace
 
 Fabric::Fabric(const std::string& provider, const std::string& host, int world_size)
@@ -205,16 +211,17 @@ Fabric::Completion Fabric::failed_one() {
 bool Fabric::settle() {
   if (!endpoint_) return true;
   if (is_settled_ && has_receives()) return false;  // nothing may move any more
+  const bool is_first = !std::exchange(is_settled_, true);
   try {
     // All sides do so: what has been accepted mostly ends, also what others still fetch from here.
-    if (!is_settled_) drain(kFinishing, [this] { return has_posted(); });
+    if (is_first) drain(kFinishing, [this] { return has_posted(); });
     for (Posted& posted : posted_) {
       if (posted.is_receive) fi_cancel(&endpoint_->fid, &posted);
     }
     drain(kSettling, [this] { return has_receives(); });
-  } catch (const Error&) {  // of the queue: there is nothing more to be had from it
+  } catch (const Error&) {
+    return !has_receives();  // there is nothing more to be had from the queue
   }
-  is_settled_ = true;
   return !has_receives();
 }
 
@@ -246,12 +253,12 @@ bool Fabric::moves_by_itself() const {
 
 void Fabric::leave_open() {
   // libfabric keeps pointers to what is posted, and all its objects point to each other.
-  static_cast<void>(std::make_unique<std::list<Posted>>(std::move(posted_)).release());
-  static_cast<void>(endpoint_.release());
-  static_cast<void>(queue_.release());
-  static_cast<void>(addresses_.release());
-  static_cast<void>(domain_.release());
-  static_cast<void>(fabric_.release());
+  leave(std::make_unique<std::list<Posted>>(std::move(posted_)));
+  leave(std::move(endpoint_));
+  leave(std::move(queue_));
+  leave(std::move(addresses_));
+  leave(std::move(domain_));
+  leave(std::move(fabric_));
 }
 
 bool Fabric::may_wait() {
