@@ -20,6 +20,8 @@ enum class Launcher : std::uint8_t {
   kKubernetes,  ///< A training operator (PET_*) or an indexed job
 };
 
+inline constexpr int kMaxTcpFlows = 64;
+
 /// This process among the ranks of a run.
 struct RankEnvironment {
   Launcher launcher = Launcher::kOther;
@@ -40,7 +42,8 @@ struct RankEnvironment {
   /// is. Nothing: tcp moves them.
   std::optional<std::string> ofi_provider;
 
-  int tcp_flows = 0;  ///< TRIREME_TCP_FLOWS: connections to each rank that share large messages.
+  /// TRIREME_TCP_FLOWS: connections to each rank that share large messages; at most kMaxTcpFlows.
+  int tcp_flows = 0;
 };
 
 /// The secret of a job: who knows it may join. Both empty: none is set.

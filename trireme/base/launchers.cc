@@ -244,8 +244,6 @@ std::string read_provider(const Variables& variables) {
   refuse("TRIREME_OFI_PROVIDER: '" + provider + "' is none of efa, verbs;ofi_rxm and tcp;ofi_rxm");
 }
 
-constexpr int kMaxTcpFlows = 64;
-
 /// How messages move.
 void read_transport(const Variables& variables, RankEnvironment& ranks) {
   const std::string provider = read_provider(variables);

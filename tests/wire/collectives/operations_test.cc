@@ -128,6 +128,31 @@ TEST_P(Operations, AllReduceIsTheTreeOverRanks) {
   }
 }
 
+TEST_P(Operations, ReducersSumForTheOthers) {
+  for (const auto& [num_ranks, reducers] : {std::pair{3, 1}, {5, 2}, {6, 3}}) {
+    expect_no_errors(
+        run_group(GetParam(), num_ranks,
+                  [&](Group& group) {
+                    const int with_data = num_ranks - reducers;
+                    int seed = 0;
+                    for (const auto& [reduction, count] : reduced_cases()) {
+                      seed += 100;
+                      const Bytes before = numbers(reduction, count, seed + group.group_rank());
+                      Bytes data = before;
+                      wait_for(group.all_reduce({data, reduction.dtype}, reduction.op));
+                      EXPECT_TRUE(data == (group.group_rank() < with_data
+                                               ? expected_of(reduction, count, with_data, seed)
+                                               : before))
+                          << count;
+                    }
+                    std::vector<float> one(1);
+                    EXPECT_THROW(group.reduce_scatter(std::span(one)), Error);
+                    wait_for(group.barrier());
+                  },
+                  {.deadline = std::chrono::seconds(20), .num_reducers = reducers}));
+  }
+}
+
 TEST_P(Operations, AllReduceOverMemoryOfTheGroup) {
   for (const Shared shared : {Shared::kAll, Shared::kSome}) {
     for (const int num_ranks : {1, 2, 4, 5}) {

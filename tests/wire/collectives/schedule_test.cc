@@ -69,6 +69,46 @@ TEST(Schedules, OneShotAndTwoHopRoundOnce) {
   expect_all_reduce(two_hop_all_reduce, Bits::kRoundedOnce);
 }
 
+TEST(Schedules, ReducersSumForTheOthersAndGiveNothing) {
+  for (int with_data = 2; with_data <= 9; ++with_data) {
+    for (int reducers = 1; reducers <= 9; ++reducers) {
+      for (const std::int64_t count : kCounts) {
+        SCOPED_TRACE(std::to_string(reducers) + " reducers, " + std::to_string(count));
+        const int n = with_data + reducers;
+        const auto schedules = schedules_of(n, count, [&](Setting setting) {
+          setting.num_reducers = reducers;
+          return two_hop_all_reduce(setting);
+        });
+        expect_right(schedules, all_reduce_goal(n, count, Bits::kRoundedOnce, reducers));
+      }
+    }
+  }
+}
+
+// With as many reducers as others each link carries the data once in each direction: without, up to
+// twice.
+TEST(Schedules, ReducersCarryAsMuchAsTheOthers) {
+  const std::int64_t count = 1 << 20;
+  for (const auto& [with_data, reducers, most] :
+       {std::tuple{4, 1, 4.0 / 3}, {4, 2, 12.0 / 10}, {4, 4, 1.0}, {8, 2, 1 + 6.0 * 3 / 38}}) {
+    const auto schedules = schedules_of(with_data + reducers, count, [&](Setting setting) {
+      setting.num_reducers = reducers;
+      return two_hop_all_reduce(setting);
+    });
+    for (const Schedule& schedule : schedules) {
+      std::int64_t sent = 0, received = 0;
+      for (const Step& step : schedule.steps) {
+        if (step.kind == StepKind::kSend) sent += step.sources.front().size();
+        if (step.kind == StepKind::kRecv) received += step.target.size();
+      }
+      for (const std::int64_t moved : {sent, received}) {
+        EXPECT_NEAR(static_cast<double>(moved) / static_cast<double>(count), most, 0.01)
+            << with_data << " and " << reducers;
+      }
+    }
+  }
+}
+
 TEST(Schedules, HalvingDoublingIsTheTreeForEveryRankCount) {
   expect_all_reduce(halving_doubling_all_reduce, Bits::kTree);
 }

@@ -208,41 +208,22 @@ void launch(Task task, CUstream_st* stream) {
   trireme::cuda::check(cudaGetLastError(), "launch of one_shot_all_reduce");
 }
 
+/// A reduction that is_reducible.
 template <typename Element>
-void launch_real(Task task, ReduceOp op, CUstream_st* stream) {
+void launch_any(Task task, ReduceOp op, CUstream_st* stream) {
+  constexpr bool kIsReal = std::is_floating_point_v<Wide<Element>>;
   task.is_average = op == ReduceOp::kAverage;
-  switch (op) {
-    case ReduceOp::kProduct:
-      return launch<Element, ReduceOp::kProduct>(task, stream);
-    case ReduceOp::kMin:
-      return launch<Element, ReduceOp::kMin>(task, stream);
-    case ReduceOp::kMax:
-      return launch<Element, ReduceOp::kMax>(task, stream);
-    case ReduceOp::kScaledSum:
-      return launch<Element, ReduceOp::kScaledSum>(task, stream);
-    default:
-      return launch<Element, ReduceOp::kSum>(task, stream);
+  if (op == ReduceOp::kProduct) return launch<Element, ReduceOp::kProduct>(task, stream);
+  if (op == ReduceOp::kMin) return launch<Element, ReduceOp::kMin>(task, stream);
+  if (op == ReduceOp::kMax) return launch<Element, ReduceOp::kMax>(task, stream);
+  if constexpr (kIsReal) {
+    if (op == ReduceOp::kScaledSum) return launch<Element, ReduceOp::kScaledSum>(task, stream);
+  } else {
+    if (op == ReduceOp::kAnd) return launch<Element, ReduceOp::kAnd>(task, stream);
+    if (op == ReduceOp::kOr) return launch<Element, ReduceOp::kOr>(task, stream);
+    if (op == ReduceOp::kXor) return launch<Element, ReduceOp::kXor>(task, stream);
   }
-}
-
-template <typename Element>
-void launch_whole(const Task& task, ReduceOp op, CUstream_st* stream) {
-  switch (op) {
-    case ReduceOp::kProduct:
-      return launch<Element, ReduceOp::kProduct>(task, stream);
-    case ReduceOp::kMin:
-      return launch<Element, ReduceOp::kMin>(task, stream);
-    case ReduceOp::kMax:
-      return launch<Element, ReduceOp::kMax>(task, stream);
-    case ReduceOp::kAnd:
-      return launch<Element, ReduceOp::kAnd>(task, stream);
-    case ReduceOp::kOr:
-      return launch<Element, ReduceOp::kOr>(task, stream);
-    case ReduceOp::kXor:
-      return launch<Element, ReduceOp::kXor>(task, stream);
-    default:
-      return launch<Element, ReduceOp::kSum>(task, stream);
-  }
+  launch<Element, ReduceOp::kSum>(task, stream);
 }
 
 void launch_bool(const Task& task, ReduceOp op, CUstream_st* stream) {
@@ -289,19 +270,19 @@ void one_shot_all_reduce(const OneShotRanks& ranks, const Reduction& reduction, 
   const Task task{.ranks = ranks, .call = call, .scale = scale, .data = data, .count = count};
   switch (reduction.dtype) {
     case Dtype::kF64:
-      return launch_real<double>(task, op, stream);
+      return launch_any<double>(task, op, stream);
     case Dtype::kF32:
-      return launch_real<float>(task, op, stream);
+      return launch_any<float>(task, op, stream);
     case Dtype::kF16:
-      return launch_real<F16>(task, op, stream);
+      return launch_any<F16>(task, op, stream);
     case Dtype::kBf16:
-      return launch_real<Bf16>(task, op, stream);
+      return launch_any<Bf16>(task, op, stream);
     case Dtype::kI64:
-      return launch_whole<std::int64_t>(task, op, stream);
+      return launch_any<std::int64_t>(task, op, stream);
     case Dtype::kI32:
-      return launch_whole<std::int32_t>(task, op, stream);
+      return launch_any<std::int32_t>(task, op, stream);
     case Dtype::kU8:
-      return launch_whole<std::uint8_t>(task, op, stream);
+      return launch_any<std::uint8_t>(task, op, stream);
     default:
       return launch_bool(task, op, stream);
   }

@@ -10,12 +10,7 @@
 namespace trireme::collectives {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience{200};  // before the others are asked what they do
 constexpr std::chrono::milliseconds kHearEvery{50};
-
-// Once a difference is known: how long a rank waits to hear from all, and how much longer the next.
-constexpr std::chrono::milliseconds kResolution{400};
-constexpr std::chrono::milliseconds kStagger{20};
 constexpr std::chrono::milliseconds kResolutionStep{5};
 
 }  // namespace
@@ -26,13 +21,10 @@ Call::Call(const Members& members, const Description& description, Scratch& scra
       own_bytes_(to_bytes(description, scale)),
       deadline_(transport::later(members.deadline)),
       completions_(std::make_shared<transport::Completions>()),
+      notes_(members),
       scales_(description.reduce == kernels::ReduceOp::kScaledSum ? members.ranks.size() : 0),
       scratch_(scratch) {
   if (!scales_.empty()) scales_[members.group_rank] = scale;
-}
-
-void Call::retract() {
-  if (std::exchange(has_told_, false)) tell_all({});
 }
 
 void Call::start(Message message, std::size_t id) {
@@ -97,7 +89,7 @@ std::vector<std::size_t> Call::take_ended() {
 std::vector<std::size_t> Call::wait(const std::vector<int>& awaited) {
   set_awaited(awaited);
   const Clock::time_point begin = Clock::now();
-  auto hear_at = begin + kPatience;
+  auto hear_at = begin + WaitNotes::kPatience;
   for (;;) {
     std::vector<std::size_t> ids = completions_->take(std::min(hear_at, deadline_));
     if (!ids.empty()) {
@@ -108,7 +100,7 @@ std::vector<std::size_t> Call::wait(const std::vector<int>& awaited) {
     }
     if (Clock::now() >= deadline_) throw late();
     if (Clock::now() < hear_at) continue;
-    tell();
+    notes_.tell(own_bytes_);
     hear();
     refuse_if_different();
     hear_at = Clock::now() + kHearEvery;
@@ -146,24 +138,6 @@ bool Call::has_difference() const {
                              [this](const auto& entry) { return entry.second != description_; });
 }
 
-void Call::tell() {
-  if (!std::exchange(has_told_, true)) tell_all(own_bytes_);
-}
-
-void Call::tell_all(const transport::Envelope& note) const {
-  for (int peer = 0; peer < members_.size(); ++peer) {
-    if (peer == members_.group_rank) continue;
-    members_.endpoint.notes().tell(members_.ranks[peer], members_.tag(Use::kOperation), note);
-  }
-}
-
-/// What a rank has told that it waits in; nothing where it does not wait any more.
-std::optional<Description> Call::told_by(int world_rank) const {
-  const auto note = members_.endpoint.notes().heard(world_rank, members_.tag(Use::kOperation));
-  if (!note || *note == transport::Envelope{}) return std::nullopt;
-  return parse_description(*note);
-}
-
 /// Adds what members have told to `heard_`; returns whether it is all of them. A rank that is in an
 /// earlier or later operation says nothing about this one.
 bool Call::hear() {
@@ -171,17 +145,16 @@ bool Call::hear() {
   heard_.emplace(members_.group_rank, description_);
   for (int peer = 0; peer < members_.size(); ++peer) {
     if (heard_.contains(peer)) continue;
-    const auto told = told_by(members_.ranks[peer]);
+    const auto told = notes_.told_by(members_.ranks[peer]);
     if (told && told->sequence == description_.sequence) heard_.emplace(peer, *told);
   }
   return std::ssize(heard_) == members_.size();
 }
 
-/// Lower ranks lose patience first: then they are the only ones to speak.
 void Call::refuse_if_different() {
   if (!has_difference()) return;
-  tell();
-  const auto limit = Clock::now() + kResolution + kStagger * std::min(members_.group_rank, 25);
+  notes_.tell(own_bytes_);
+  const auto limit = Clock::now() + notes_.resolution();
   while (!hear() && Clock::now() < limit) {
     if (const auto error = members_.endpoint.shared_failure()->error()) throw Error(*error);
     std::this_thread::sleep_for(kResolutionStep);
@@ -206,7 +179,7 @@ void Call::set_awaited(const std::vector<int>& peers) {
 
 /// Whether a rank has told that it waits for others, in this operation or one before.
 bool Call::is_waiting(int world_rank) const {
-  const auto told = told_by(world_rank);
+  const auto told = notes_.told_by(world_rank);
   return told && told->sequence <= description_.sequence;
 }
 

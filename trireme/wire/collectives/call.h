@@ -15,6 +15,7 @@
 #include "trireme/wire/collectives/flight/recorder.h"
 #include "trireme/wire/collectives/members.h"
 #include "trireme/wire/collectives/scratch.h"
+#include "trireme/wire/collectives/wait_notes.h"
 #include "trireme/wire/transport/endpoint.h"
 
 namespace trireme::collectives {
@@ -38,7 +39,7 @@ class Call {
   Call(const Members& members, const Description& description, Scratch& scratch, double scale = 1);
 
   /// The operation has ended: members that were told that it waits hear that it does no more.
-  void retract();
+  void retract() { notes_.retract(); }
 
   const Members& members() const { return members_; }
   const Description& description() const { return description_; }
@@ -90,9 +91,6 @@ class Call {
   void finish(const std::vector<std::size_t>& ids);
   bool inspect(int peer, const transport::Envelope& envelope);
   std::span<std::byte> foreign_memory(std::size_t bytes);
-  void tell();
-  void tell_all(const transport::Envelope& note) const;
-  std::optional<Description> told_by(int world_rank) const;
   bool is_waiting(int world_rank) const;
   bool hear();
   void refuse_if_different();
@@ -107,7 +105,7 @@ class Call {
   const std::shared_ptr<transport::Completions> completions_;  // shared with the works
   std::map<std::size_t, Message> works_;                       ///< Under way.
   LongestWait longest_wait_;
-  bool has_told_ = false;
+  WaitNotes notes_;
   mutable std::mutex mutex_;  // for what follows
   std::vector<int> awaited_;  ///< World ranks.
   std::vector<double> scales_;

@@ -41,6 +41,8 @@ std::string to_text(const Description& description) {
   }
   if (has_root(description.operation)) {
     text += " with root " + std::to_string(description.root);
+  } else if (description.operation == Operation::kAllReduce && description.root != 0) {
+    text += " with " + std::to_string(description.root) + " reducers";
   } else if (description.root != 0) {
     text += " in parts of sizes no. " + std::to_string(description.root);
   }

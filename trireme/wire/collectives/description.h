@@ -39,7 +39,7 @@ struct Description {
   /// Elements of the buffer; of an all_to_all of equal parts, of one; 0 where they are of any size.
   std::int64_t count = 0;
   /// Of those that have one; of those with parts, not 0 where those are of several sizes, and then
-  /// another number for other sizes.
+  /// another number for other sizes. Of an all_reduce: reducers of the group.
   std::int32_t root = 0;
   std::uint32_t group_size = 0;
   Algorithm algorithm = Algorithm::kTwoHop;

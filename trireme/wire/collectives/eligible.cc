@@ -36,7 +36,9 @@ bool is_order_free(const Description& task) {
 }
 
 bool can_all_reduce(Algorithm algorithm, const Description& task, int ranks_per_host) {
-  if (algorithm == kOneShot || algorithm == kTwoHop) return true;
+  if (algorithm == kTwoHop) return true;
+  if (task.root != 0) return false;  // reducers
+  if (algorithm == kOneShot) return true;
   if (needs_all_at_once(task) || !has_exact_partials(task)) return false;
   if (algorithm == kHalvingDoubling) return true;
   if (algorithm == kRing) return is_order_free(task);

@@ -36,6 +36,12 @@ Members checked_members(transport::Endpoint& endpoint, std::vector<int> ranks,
                              std::to_string(endpoint.rank()) + " of " +
                              std::to_string(endpoint.world_size()) + ") among them");
   }
+  if (options.num_reducers < 0 ||
+      (options.num_reducers > 0 && std::ssize(ranks) - options.num_reducers < 2)) {
+    refuse(options.name, std::to_string(options.num_reducers) + " of " +
+                             std::to_string(ranks.size()) +
+                             " ranks are reducers; at least two must have data to be summed");
+  }
   const int group_rank = static_cast<int>(own - ranks.begin());
   const std::uint64_t use = endpoint.count_use(message_id(options.id, ranks, 0));
   std::vector<int> hosts;
@@ -57,6 +63,7 @@ Members checked_members(transport::Endpoint& endpoint, std::vector<int> ranks,
           .algorithm = options.algorithm,
           .costs = options.costs,
           .ranks_per_host = common_ranks_per_host(hosts),
+          .num_reducers = options.num_reducers,
           .flight = std::move(flight),
           .logger = options.logger};
 }
@@ -65,7 +72,7 @@ std::unique_ptr<Backend> make_backend(const Members& members, const DeviceChoice
   if (choice.device.kind != DeviceKind::kCpu) {
     return std::make_unique<DeviceBackend>(members, choice);
   }
-  const bool has_room = members.size() <= Arena::kMaxRanks;
+  const bool has_room = members.size() <= Arena::kMaxRanks && members.num_reducers == 0;
   if (has_room && members.share_memory()) return std::make_unique<HostBackend>(members);
   return std::make_unique<NetworkBackend>(members);
 }
@@ -129,6 +136,12 @@ struct Group::State {
                              std::string(to_text(data.dtype)));
   }
 
+  void check_no_reducers(std::string_view operation) const {
+    if (members.num_reducers == 0) return;
+    refuse(members.name, "there is no " + std::string(operation) +
+                             " with reducers; make a group of the ranks that have data");
+  }
+
   void check_parts(std::span<const std::int64_t> counts, std::int64_t total,
                    std::string_view of) const {
     const bool is_whole = static_cast<int>(counts.size()) == members.size() &&
@@ -190,13 +203,15 @@ transport::WorkPtr Group::all_reduce(Elements data, Reduce by) {
   return state_->submit({.description = {.operation = Operation::kAllReduce,
                                          .dtype = data.dtype,
                                          .reduce = by.op,
-                                         .count = data.count()},
+                                         .count = data.count(),
+                                         .root = state_->members.num_reducers},
                          .scale = by.scale,
                          .data = data});
 }
 
 transport::WorkPtr Group::reduce(Elements data, int root, Reduce by) {
   state_->check_reducible(data, by);
+  state_->check_no_reducers("reduce");
   state_->check_root(root);
   return state_->submit({.description = {.operation = Operation::kReduce,
                                          .dtype = data.dtype,
@@ -216,6 +231,7 @@ transport::WorkPtr Group::reduce_scatter(Elements data, Reduce by) {
 transport::WorkPtr Group::reduce_scatter(Elements data, std::span<const std::int64_t> counts,
                                          Reduce by) {
   state_->check_reducible(data, by);
+  state_->check_no_reducers("reduce_scatter");
   state_->check_parts(counts, data.count(), "a reduce_scatter");
   return state_->submit({.description = {.operation = Operation::kReduceScatter,
                                          .dtype = data.dtype,

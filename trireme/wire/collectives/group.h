@@ -34,6 +34,11 @@ struct GroupOptions {
   bool checks_calls =
       false;  ///< Ranks compare each call before it starts, and wait for each other.
 
+  /// The last ranks of the group train nothing: in an all_reduce they sum for the others, on links
+  /// that would else be idle, and their data is left. They call it like the others. Other
+  /// reductions are refused. The rest is as in any group; nothing goes by shared memory.
+  int num_reducers = 0;
+
   // Changes speed only. What costs least is chosen for each operation.
   Costs costs = kUsualCosts;           ///< Of messages; `measure_costs` measures them.
   std::optional<Algorithm> algorithm;  ///< To be taken wherever it can be.

@@ -47,6 +47,7 @@ struct Members {
   std::optional<Algorithm> algorithm;  ///< Where it is eligible; else what costs least.
   Costs costs;
   int ranks_per_host = 1;  ///< As eligible.h has it.
+  int num_reducers = 0;    ///< As GroupOptions has it.
   /// Of the group, shared with works that outlive it.
   std::shared_ptr<FlightRecorder> flight;
   Logger logger{LogLevel::kOff};

@@ -116,7 +116,9 @@ void network_all_reduce(Call& call, Elements data, kernels::ReduceOp op, Algorit
   check_op(call, op);
   require(algorithm == call.description().algorithm,
           std::string(to_text(algorithm)) + " in a call of " + to_text(call.description()));
-  run_on(call, all_reduce_schedule(call, setting_of(call, data.count(), data.dtype)), data);
+  Setting setting = setting_of(call, data.count(), data.dtype);
+  setting.num_reducers = call.members().num_reducers;
+  run_on(call, all_reduce_schedule(call, setting), data);
 }
 
 void network_reduce(Call& call, Elements data, kernels::ReduceOp op, int root) {

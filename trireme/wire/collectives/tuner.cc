@@ -26,8 +26,16 @@ struct Numbers {
   double n;
   double g;
   double bytes;  ///< M
+  double s = 0;  ///< Reducers.
 
   bool is_one_host() const { return g >= n; }
+
+  /// Of the busiest link of an all_reduce with reducers, one rank a host (chunk.h).
+  double reducer_bytes() const {
+    const double w = n - s;
+    const double x = std::max(0.0, (w / s - 1) / (w - 2 + w * w / s));
+    return (1 + (w - 2) * x) * bytes;
+  }
 
   /// Ranks behind the same link.
   double sharing() const { return is_one_host() ? 1 : g; }
@@ -80,6 +88,8 @@ Share two_hop_share(Operation operation, const Numbers& m) {
   const double hop_bytes = m.to_all(m.bytes / m.n);
   switch (operation) {
     case Operation::kAllReduce:
+      if (m.s > 0) return {2, m.reducer_bytes(), m.bytes};
+      [[fallthrough]];
     case Operation::kReduce:
       return {2, 2 * hop_bytes, m.bytes};
     case Operation::kReduceScatter:
@@ -120,7 +130,10 @@ double predicted_seconds(Algorithm algorithm, const TunerTask& task, const Costs
   check_eligible(algorithm, task.description, task.ranks_per_host);
   const Numbers m{.n = static_cast<double>(task.description.group_size),
                   .g = static_cast<double>(task.ranks_per_host),
-                  .bytes = bytes_of(task.description)};
+                  .bytes = bytes_of(task.description),
+                  .s = task.description.operation == Operation::kAllReduce
+                           ? static_cast<double>(task.description.root)
+                           : 0};
   if (m.n <= 1) return 0;
   const LinkCosts& link = m.is_one_host() && m.g > 1 ? costs.local : costs.network;
   const Operation operation = task.description.operation;

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "trireme/wire/collectives/members.h"
+#include "trireme/wire/collectives/wait_notes.h"
 
 namespace trireme::collectives {
 
@@ -17,7 +17,7 @@ class Agreement {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  explicit Agreement(const Members& members) : members_(members) {}
+  explicit Agreement(const Members& members) : members_(members), notes_(members) {}
 
   /// The operation under way has waited for long: tells the others, hears what they are in.
   ///
@@ -31,11 +31,8 @@ class Agreement {
   std::vector<int> missing(const Description& description) const;
 
  private:
-  std::optional<Description> told_by(int peer) const;
-  void tell_all(const transport::Envelope& note) const;
-
   const Members& members_;
-  bool has_told_ = false;
+  WaitNotes notes_;
   std::optional<Time> differs_since_;
 };
 

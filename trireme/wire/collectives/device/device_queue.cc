@@ -177,14 +177,13 @@ void DeviceQueue::finish_done() {
 
 /// Under the mutex: what ends the first operation before it is done.
 std::optional<Error> DeviceQueue::problem() {
-  constexpr milliseconds kPatience{200};  // before the others are asked what they do
   finish_done();
   if (jobs_.empty()) return std::nullopt;
   if (world_failure_->is_set()) return world_failure_->error();
   Job& job = jobs_.front();
   const Time now = Clock::now();
   if (!job.since && (!job.ready || job.ready->is_done())) job.since = now;
-  if (!job.since || now - *job.since < kPatience) return std::nullopt;
+  if (!job.since || now - *job.since < WaitNotes::kPatience) return std::nullopt;
   agreement_.look(job.description, job.scale, now);
   if (now - *job.since < members_.deadline) return std::nullopt;
   return late_error(agreement_.missing(job.description), members_.deadline);

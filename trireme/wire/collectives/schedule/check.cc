@@ -255,9 +255,10 @@ class Simulation {
     }
     if (goal_.bits == Bits::kAny) return is_any_reduction(found, index);
     std::vector<Id> leaves;
-    for (int r = 0; r < num_ranks(); ++r)
+    for (int r = 0; r < num_ranks() - goal_.num_reducers; ++r) {
       leaves.push_back(expressions_.leaf(r, Place::kData, index));
-    return found == (num_ranks() == 1 ? leaves.front() : combined(leaves));
+    }
+    return found == (leaves.size() == 1 ? leaves.front() : combined(leaves));
   }
 
   bool is_any_reduction(Id found, std::int64_t index) {

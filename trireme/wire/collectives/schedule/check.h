@@ -36,11 +36,12 @@ struct Goal {
   std::vector<std::int64_t> data_elements;   ///< By rank.
   std::vector<std::int64_t> input_elements;  ///< By rank; empty: none.
   Bits bits = Bits::kTree;
+  int num_reducers = 0;  ///< The last ranks, whose data enters nothing.
   std::function<Wanted(int rank, std::int64_t index)> wanted;
 };
 
 /// Goals of the operations, for `num_ranks` ranks with `count` elements each.
-Goal all_reduce_goal(int num_ranks, std::int64_t count, Bits bits);
+Goal all_reduce_goal(int num_ranks, std::int64_t count, Bits bits, int num_reducers = 0);
 /// The data of ranks that get no result, here and below, must be left.
 Goal reduce_goal(int num_ranks, std::int64_t count, int root);
 Goal broadcast_goal(int num_ranks, std::int64_t count, int root);

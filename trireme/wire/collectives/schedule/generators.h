@@ -20,9 +20,12 @@ struct Setting {
   int rank;
   std::int64_t count;    ///< Elements of the data.
   std::int64_t segment;  ///< Elements of a message, at most; at least 1.
+  int num_reducers = 0;  ///< The last ranks: they only sum for the others. two_hop_all_reduce.
+
+  bool has_data(int of_rank) const { return of_rank < num_ranks - num_reducers; }
 };
 
-/// chunk_of each rank.
+/// chunk_of each rank, or what reducers leave of it.
 std::vector<Chunk> chunks_of(const Setting& setting);
 
 // one_shot.cc

@@ -22,9 +22,13 @@ bool has(const Chunk& chunk, std::int64_t index) {
 
 }  // namespace
 
-Goal all_reduce_goal(int num_ranks, std::int64_t count, Bits bits) {
+Goal all_reduce_goal(int num_ranks, std::int64_t count, Bits bits, int num_reducers) {
   Goal goal = goal_of(num_ranks, count, bits);
-  goal.wanted = [](int, std::int64_t) { return Wanted{.kind = Kind::kReduction}; };
+  goal.num_reducers = num_reducers;
+  const int num_with_data = num_ranks - num_reducers;
+  goal.wanted = [num_with_data](int rank, std::int64_t index) {
+    return rank < num_with_data ? Wanted{.kind = Kind::kReduction} : unchanged(rank, index);
+  };
   return goal;
 }
 

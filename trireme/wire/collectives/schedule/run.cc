@@ -142,7 +142,8 @@ class Run {
       kernels::Reduction reduction = reduction_;
       std::vector<double> scales;
       if (reduction.op == kernels::ReduceOp::kScaledSum) {
-        scales = call_.scales();  // eligible.cc: source i is that of rank i
+        scales = call_.scales();        // eligible.cc: source i is that of rank i
+        scales.resize(sources.size());  // reducers are behind the others
         reduction.scales = scales;
       }
       kernels::combine(reduction, sources, targets, step.target.size());

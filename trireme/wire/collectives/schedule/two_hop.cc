@@ -6,7 +6,8 @@
 //     rank 3 has a b c d                                     rank 3 sums d     (all_gather)
 //
 // Both hops go by segments: one that is summed leaves while others still arrive. A broadcast's
-// first hop is the root's alone: chunk i to rank i.
+// first hop is the root's alone: chunk i to rank i. Reducers give nothing and get no result: the
+// first hop comes from the ranks with data only, the second goes to them only.
 
 #include <algorithm>
 #include <functional>
@@ -44,14 +45,21 @@ void send_parts(ScheduleBuilder& builder, const Setting& setting, std::span<cons
   }
 }
 
+/// Other ranks that give and get data.
+std::vector<int> givers_of(const Setting& setting) {
+  std::vector<int> givers = peers_of(setting);
+  std::erase_if(givers, [&](int peer) { return !setting.has_data(peer); });
+  return givers;
+}
+
 void first_hop(ScheduleBuilder& builder, const Setting& setting, const FirstHop& hop) {
-  send_parts(builder, setting, hop.parts);
+  if (setting.has_data(setting.rank)) send_parts(builder, setting, hop.parts);
   const Range own = data_range(hop.parts[setting.rank]);
-  std::vector<Range> slots(setting.num_ranks, own);
-  for (const int peer : peers_of(setting)) slots[peer] = builder.scratch(own.size());
+  std::vector<Range> slots(setting.num_ranks - setting.num_reducers, own);
+  for (const int peer : givers_of(setting)) slots[peer] = builder.scratch(own.size());
   const std::vector<Range> segments = segments_of(own, setting.segment);
   for (const Range& segment : segments) {
-    for (const int peer : peers_of(setting)) {
+    for (const int peer : givers_of(setting)) {
       builder.recv(peer, part_of(slots[peer], segment.begin - own.begin, segment.end - own.begin));
     }
   }
@@ -79,11 +87,7 @@ void recv_parts(ScheduleBuilder& builder, const Setting& setting, std::span<cons
 }  // namespace
 
 std::vector<Chunk> chunks_of(const Setting& setting) {
-  std::vector<Chunk> result;
-  for (int i = 0; i < setting.num_ranks; ++i) {
-    result.push_back(chunk_of(setting.count, setting.num_ranks, i));
-  }
-  return result;
+  return reducer_chunks(setting.count, setting.num_ranks, setting.num_reducers);
 }
 
 std::vector<int> internal::peers_of(const Setting& setting) {
@@ -99,8 +103,13 @@ Schedule two_hop_all_reduce(const Setting& setting) {
   if (setting.num_ranks == 1) return builder.take();
   const std::vector<Chunk> chunks = chunks_of(setting);
   const Next spread = [&](const Range& sum) {
-    for (const int peer : peers_of(setting)) builder.send(peer, sum);
+    for (const int peer : givers_of(setting)) builder.send(peer, sum);
   };
+  if (!setting.has_data(setting.rank)) {
+    const Target target = [&](const Range& segment) { return builder.scratch(segment.size()); };
+    first_hop(builder, setting, {.parts = chunks, .target = target, .next = spread});
+    return builder.take();
+  }
   first_hop(builder, setting, {.parts = chunks, .next = spread});
   recv_parts(builder, setting, chunks, peers_of(setting));
   return builder.take();

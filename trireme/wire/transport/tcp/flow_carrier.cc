@@ -5,16 +5,16 @@
 namespace trireme::transport::internal {
 namespace {
 
-constexpr std::uint64_t kMaxFlows = 256;  // of a rank, in ids of the poller
+constexpr std::uint64_t kIdsOfRank = 256;  // of the poller; kMaxTcpFlows are used
 
 std::uint64_t id_of(int rank, std::size_t flow) {
-  return static_cast<std::uint64_t>(rank) * kMaxFlows + flow;
+  return static_cast<std::uint64_t>(rank) * kIdsOfRank + flow;
 }
 
 }  // namespace
 
 FlowCarrier::FlowCarrier(std::vector<std::vector<Descriptor>> flows, std::size_t min_bytes)
-    : min_bytes_(min_bytes), poller_(std::make_unique<Poller>()) {
+    : min_bytes_(min_bytes) {
   for (int rank = 0; rank < static_cast<int>(flows.size()); ++rank) {
     const std::size_t num_flows = flows[rank].size();
     if (num_flows == 0) continue;
@@ -22,7 +22,7 @@ FlowCarrier::FlowCarrier(std::vector<std::vector<Descriptor>> flows, std::size_t
         rank,
         Peer{PeerFlows(rank, std::move(flows[rank])), std::vector<Poller::Interest>(num_flows)});
     for (std::size_t flow = 0; flow < num_flows; ++flow) {
-      poller_->add(entry->second.flows.socket(flow), id_of(rank, flow));
+      poller_.add(entry->second.flows.socket(flow), id_of(rank, flow));
     }
   }
 }
@@ -41,9 +41,9 @@ void FlowCarrier::send(int peer, std::uint64_t key, std::span<const std::byte> d
 bool FlowCarrier::has_work(int peer) const { return peers_.at(peer).flows.has_work(); }
 
 void FlowCarrier::progress() {
-  for (const Poller::Event& event : poller_->wait(Deadline{})) {
-    advance(static_cast<int>(event.id / kMaxFlows), [&](PeerFlows& flows) {
-      if (event.is_readable) flows.read(event.id % kMaxFlows);
+  for (const Poller::Event& event : poller_.wait(Deadline{})) {
+    advance(static_cast<int>(event.id / kIdsOfRank), [&](PeerFlows& flows) {
+      if (event.is_readable) flows.read(event.id % kIdsOfRank);
       if (event.is_writable) flows.write();
     });
   }
@@ -62,7 +62,7 @@ void FlowCarrier::advance(int rank, const std::function<void(PeerFlows&)>& step)
   for (std::size_t flow = 0; flow < peer.interests.size(); ++flow) {
     const Poller::Interest wanted = peer.flows.wanted(flow);
     if (wanted == peer.interests[flow] || !peer.flows.socket(flow).is_open()) continue;
-    poller_->change(peer.flows.socket(flow), id_of(rank, flow), wanted);
+    poller_.change(peer.flows.socket(flow), id_of(rank, flow), wanted);
     peer.interests[flow] = wanted;
   }
 }

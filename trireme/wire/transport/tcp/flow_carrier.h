@@ -2,7 +2,6 @@
 
 #include <functional>
 #include <map>
-#include <memory>
 #include <vector>
 
 #include "trireme/wire/transport/tcp/carrier.h"
@@ -24,7 +23,7 @@ class FlowCarrier final : public Carrier {
             PendingWorkPtr work) override;
   bool has_work(int peer) const override;
   void progress() override;
-  const Descriptor& descriptor() const override { return poller_->descriptor(); }
+  const Descriptor& descriptor() const override { return poller_.descriptor(); }
   Deadline next_progress() override { return trouble_.due(); }
   void abandon(std::vector<PendingWorkPtr>& works) override;
 
@@ -38,7 +37,7 @@ class FlowCarrier final : public Carrier {
   void advance(int rank, const std::function<void(PeerFlows&)>& step);
 
   const std::size_t min_bytes_;
-  std::unique_ptr<Poller> poller_;
+  Poller poller_;
   std::map<int, Peer> peers_;
   std::uint64_t last_key_ = 0;
   Trouble trouble_;

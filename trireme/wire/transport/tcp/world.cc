@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "trireme/base/environment.h"
 #include "trireme/wire/transport/tcp/endpoint.h"
 #include "trireme/wire/transport/tcp/flow_carrier.h"
 #include "trireme/wire/transport/tcp/mesh.h"
@@ -16,10 +17,10 @@ void internal::check_options(const TcpOptions& options) {
                                                  " in a world of " +
                                                  std::to_string(options.world_size) + " ranks");
   }
-  if (options.num_flows < 0 || options.num_flows > kMaxFlows) {
+  if (options.num_flows < 0 || options.num_flows > kMaxTcpFlows) {
     throw Error(ErrorKind::kInvalidArgument, std::to_string(options.num_flows) +
                                                  " flows to each rank, expected 0 to " +
-                                                 std::to_string(kMaxFlows));
+                                                 std::to_string(kMaxTcpFlows));
   }
 }
 

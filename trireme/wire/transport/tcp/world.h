@@ -32,12 +32,11 @@ struct TcpOptions {
   /// KiB, and at least 64 KiB, so that many that send to one do not fill its link's queue.
   int socket_buffer_bytes = 0;
   /// Connections to each rank beside the first one, which then share the messages from
-  /// `min_flow_bytes` on: where one connection does not fill the link. The same on all ranks.
+  /// `min_flow_bytes` on: where one connection does not fill the link. The same on all ranks; at
+  /// most kMaxTcpFlows.
   int num_flows = 0;
   std::size_t min_flow_bytes = 1 << 20;
 };
-
-inline constexpr int kMaxFlows = 64;  ///< Most `num_flows`.
 
 /// Meets the other ranks in the store and connects to all of them. Blocks until that is done.
 ///
