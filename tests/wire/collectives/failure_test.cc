@@ -101,6 +101,33 @@ TEST_P(GroupFailureTest, RanksThatCallDifferentThings) {
                   "broadcast of 100 u8 with root 1");
 }
 
+TEST_P(GroupFailureTest, OtherReducersAreRefused) {
+  Endpoints endpoints = make_world(GetParam(), 4);
+  const Errors errors = run_ranks(endpoints, [](Endpoint& endpoint) {
+    Group group(endpoint, first_ranks(4),
+                {.name = "data", .id = 1, .num_reducers = endpoint.rank() == 3 ? 2 : 1});
+    std::vector<float> data(100);
+    wait_for(group.all_reduce(std::span(data)));
+  });
+  for (const auto& error : errors) {
+    ASSERT_TRUE(error.has_value());
+    EXPECT_EQ(error->kind(), ErrorKind::kInvalidArgument) << error->what();
+    EXPECT_THAT(error->message(), HasSubstr("all_reduce of 100 f32 with 1 reducers"));
+    EXPECT_THAT(error->message(), HasSubstr("all_reduce of 100 f32 with 2 reducers"));
+  }
+}
+
+TEST_P(GroupFailureTest, SomeRanksMustHaveData) {
+  Endpoints endpoints = make_world(GetParam(), 2);
+  for (const int num_reducers : {-1, 1, 2}) {
+    const auto error = transport::test::error_of_call([&] {
+      Group(*endpoints[0], first_ranks(2), {.name = "data", .id = 1, .num_reducers = num_reducers});
+    });
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+    EXPECT_THAT(error.message(), HasSubstr("at least two must have data"));
+  }
+}
+
 TEST_P(GroupFailureTest, ARankThatDoesNotComeIsNamed) {
   Endpoints endpoints = make_world(GetParam(), 3);
   const Errors errors = run_ranks(endpoints, [](Endpoint& endpoint) {

@@ -182,7 +182,8 @@ StepReport RankSession::step() {
 
 void RankSession::check_replicas() {
   if (layout::train_role(plan_).mesh.data == 1) return;
-  telling_others(world_, next_step_ - 1, [&] { operations_->check_replicas(); });
+  telling_others(world_, std::max<std::int64_t>(next_step_ - 1, 0),
+                 [&] { operations_->check_replicas(); });
 }
 
 }  // namespace trireme::train

@@ -29,14 +29,15 @@ struct GroupOptions {
 
   // Of buffers in memory of GPUs; docs/algorithms.md, Device buffers.
   Device device;  ///< Where this rank's buffers are.
-  Stream* stream =
-      nullptr;  ///< Operations start after what it has at the call; outlives the group.
-  bool checks_calls =
-      false;  ///< Ranks compare each call before it starts, and wait for each other.
+  /// Operations start after what it has at the call. Outlives the group; may be null.
+  Stream* stream = nullptr;
+  /// Ranks compare each call before it starts, and wait for each other.
+  bool checks_calls = false;
 
   /// The last ranks of the group train nothing: in an all_reduce they sum for the others, on links
   /// that would else be idle, and their data is left. They call it like the others. Other
-  /// reductions are refused. The rest is as in any group; nothing goes by shared memory.
+  /// reductions are refused. The rest is as in any group; nothing goes by shared memory. The same
+  /// on all ranks.
   int num_reducers = 0;
 
   // Changes speed only. What costs least is chosen for each operation.
