@@ -27,6 +27,14 @@ TEST(Environment, ReadsTheLogLevel) {
   EXPECT_EQ(read({{"TRIREME_LOG", "debug"}}).log_level, LogLevel::kDebug);
 }
 
+TEST(Environment, ReadsTheLimitOfInstructions) {
+  EXPECT_EQ(read({}).isa_limit, std::nullopt);
+  for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512, Isa::kAmx}) {
+    EXPECT_EQ(read({{"TRIREME_ISA", to_string(isa)}}).isa_limit, isa);
+  }
+  EXPECT_THROW(read({{"TRIREME_ISA", "sse"}}), Error);
+}
+
 TEST(Environment, ReadsWhichPythonToUse) {
   EXPECT_FALSE(read({}).python);
   EXPECT_FALSE(read({{"TRIREME_PYTHON", ""}}).python);

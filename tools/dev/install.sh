@@ -72,21 +72,30 @@ install_peers() {
 
 install_fuzz_tools() { install_packages "libFuzzer, for the preset fuzz" "${fuzz_packages[@]}"; }
 
-# Fills .venv with what requirements.txt pins. A stamp holds the hash of that file.
 install_python_packages() {
-  local venv=$root/.venv stamp=$root/.venv/requirements.sha256 wanted
-  wanted=$(sha256sum <"$root/requirements.txt")
+  fill_venv requirements.txt "torch's libraries to link, what draws reports, what checks C++ and Python"
+}
+
+# Where they cannot be installed, the tests that need them are skipped, and say so.
+install_judges() {
+  (fill_venv requirements-judges.txt "what judges kernels and metrics: 3 GB, since torch for Python needs CUDA's libraries") ||
+    echo "dev: no judges: the tests judges/* will be skipped" >&2
+}
+
+# fill_venv FILE WHY: fills .venv with what FILE pins. A stamp holds the hash of that file.
+fill_venv() {
+  local venv=$root/.venv file=$1 stamp=$root/.venv/${1%.txt}.sha256 wanted
+  wanted=$(sha256sum <"$root/$file")
   [[ ! -f $stamp || $(<"$stamp") != "$wanted" ]] || return 0
-  echo "dev: filling .venv from requirements.txt: torch's libraries to link, what draws" \
-    "reports, what checks C++ and Python" >&2
+  echo "dev: filling .venv from $file: $2" >&2
   if command -v uv >/dev/null; then
     [[ -x $venv/bin/python ]] || uv venv -q "$venv"
-    uv pip install -q --python "$venv/bin/python" --no-deps -r "$root/requirements.txt" >&2
+    uv pip install -q --python "$venv/bin/python" --no-deps -r "$root/$file" >&2 || return 1
   else
     install_packages "for .venv" python3=python3
     python3 -c 'import ensurepip' 2>/dev/null || install_packages "for .venv" python3-venv
     [[ -x $venv/bin/pip ]] || python3 -m venv --clear "$venv"
-    "$venv/bin/pip" install -q --disable-pip-version-check --no-deps -r "$root/requirements.txt" >&2
+    "$venv/bin/pip" install -q --disable-pip-version-check --no-deps -r "$root/$file" >&2 || return 1
   fi
   echo "$wanted" >"$stamp"
 }

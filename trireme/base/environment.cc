@@ -30,7 +30,15 @@ bool is_set(const VariableLookup& lookup, const std::string& name) {
   return value && !value->empty();
 }
 
+std::optional<Isa> read_isa_limit(const VariableLookup& lookup) {
+  std::optional<Isa> limit;
+  read(lookup, "TRIREME_ISA", limit, parse_isa);
+  return limit;
+}
+
 }  // namespace
+
+std::optional<Isa> read_isa_limit() { return read_isa_limit(process_variable); }
 
 Environment read_environment() { return read_environment(process_variable); }
 
@@ -38,6 +46,7 @@ Environment read_environment(const VariableLookup& lookup) {
   Environment environment;
   read(lookup, "TRIREME_LOG", environment.log_level, parse_log_level);
   if (is_set(lookup, "TRIREME_PYTHON")) environment.python = lookup("TRIREME_PYTHON");
+  environment.isa_limit = read_isa_limit(lookup);
   environment.token = read_token(lookup);
   environment.ranks = read_ranks(lookup);
   return environment;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "trireme/base/isa.h"
 #include "trireme/base/log.h"
 
 namespace trireme {
@@ -57,6 +58,7 @@ struct TokenEnvironment {
 struct Environment {
   LogLevel log_level = LogLevel::kInfo;  ///< TRIREME_LOG
   std::optional<std::string> python;     ///< TRIREME_PYTHON: runs what is written in Python.
+  std::optional<Isa> isa_limit;          ///< TRIREME_ISA: kernels run with no more than that.
   TokenEnvironment token;                ///< Also where this process is no rank.
   std::optional<RankEnvironment> ranks;  ///< TRIREME_RANK, RANK and those that go with them.
 };
@@ -76,6 +78,9 @@ Environment read_environment(const VariableLookup& lookup);
 /// or
 ///          have no meaning.
 std::optional<RankEnvironment> read_ranks(const VariableLookup& lookup);
+
+/// `isa_limit` alone, for kernels in programs that read nothing else.
+std::optional<Isa> read_isa_limit();
 
 /// Errors   kInvalidArgument where both variables are set.
 TokenEnvironment read_token(const VariableLookup& lookup);

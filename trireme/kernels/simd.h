@@ -2,9 +2,11 @@
 
 // How kernels get their fast form: a loop is written once, as a function that is forced inline, and
 // compiled for any x86-64, for AVX2 with FMA and, where that pays, for AVX-512; `has_avx2` and
-// `has_avx512` pick at run time. All give the same bits: elements do not depend on each other, a
-// fused multiply-add is written as one (`fma`), and the compiler may make no others
+// `has_avx512` (isa.h) pick at run time. All give the same bits: elements do not depend on each
+// other, a fused multiply-add is written as one (`fma`), and the compiler may make no others
 // (-ffp-contract=off).
+
+#include "trireme/kernels/isa.h"
 
 #define TRIREME_INLINE_LOOP __attribute__((always_inline)) inline
 
@@ -24,25 +26,6 @@
 #endif
 
 namespace trireme::kernels {
-
-/// Whether this processor has what TRIREME_AVX2 code needs.
-inline bool has_avx2() {
-#if defined(__x86_64__)
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#else
-  return false;
-#endif
-}
-
-/// Whether this processor has what TRIREME_AVX512 code needs.
-inline bool has_avx512() {
-#if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-#else
-  return false;
-#endif
-}
 
 /// a * b + c, rounded once. Builtins, since a library function would not be compiled twice.
 TRIREME_INLINE_LOOP float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }

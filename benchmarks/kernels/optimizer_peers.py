@@ -1,0 +1,48 @@
+"""Peers of the optimizers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from registry import Inputs, Outputs, Peer, peer
+
+
+def cut(array: np.ndarray, sizes: np.ndarray) -> list[np.ndarray]:
+    """The tensors that lie behind each other in a flat array; their memory is that of the array."""
+    return np.split(array, np.cumsum(sizes)[:-1])
+
+
+def torch_optimizer(inputs: Inputs, threads: int, make: Any, version: str) -> Peer:  # noqa: ANN401
+    """An optimizer over parameters that start as they are given, once for each run."""
+    import torch
+
+    torch.set_num_threads(threads)
+    flat = inputs.tensors["parameter"].copy()
+    sizes = inputs.tensors["sizes"]
+    parameters = [torch.nn.Parameter(torch.from_numpy(part)) for part in cut(flat, sizes)]
+    gradients = cut(inputs.tensors["gradient"], sizes)
+    for parameter, gradient in zip(parameters, gradients, strict=True):
+        parameter.grad = torch.from_numpy(gradient)
+    optimizer = make(parameters)
+    first: list[Outputs] = []
+
+    def run() -> Outputs:
+        optimizer.step()
+        if not first:
+            first.append({"parameter": flat.copy()})
+        return first[0]
+
+    return Peer(version, run)
+
+
+@peer("adamw", "torch")
+def adamw_torch(inputs: Inputs, threads: int) -> Peer:
+    import torch
+
+    return torch_optimizer(
+        inputs,
+        threads,
+        lambda p: torch.optim.AdamW(p, lr=1e-3, weight_decay=1e-2, fused=True),
+        f"torch {torch.__version__} fused",
+    )

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "trireme/kernels/bench/tensors.h"
+
+namespace trireme::judges {
+
+using kernels::bench::Tensors;
+
+/// Makes the outputs of a kernel or metric from its inputs and options.
+using Operation = std::function<Tensors(const Tensors& inputs)>;
+using Operations = std::map<std::string, Operation>;
+
+// One function for each file here: what it adds is called by name from the Python file beside it.
+void add_optimizers(Operations& operations);
+
+}  // namespace trireme::judges

@@ -1,0 +1,42 @@
+#include "trireme/kernels/exponential.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace trireme::kernels {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+/// Units in the last place between y and the exact e^x.
+double error_ulps(float x, float y) {
+  const double exact = std::exp(static_cast<double>(x));
+  const float rounded = static_cast<float>(exact);
+  const double ulp = std::nextafter(rounded, kInfinity) - static_cast<double>(rounded);
+  return std::abs(static_cast<double>(y) - exact) / ulp;
+}
+
+TEST(ExponentialTest, IsWithinOneUlp) {
+  double worst = 0;
+  for (double x = -86.6; x < 88.7; x += 1.7e-5) {
+    const auto point = static_cast<float>(x);
+    worst = std::max(worst, error_ulps(point, exponential(point)));
+  }
+  EXPECT_LT(worst, 1.0);
+}
+
+TEST(ExponentialTest, KnowsTheEnds) {
+  EXPECT_EQ(exponential(0.0F), 1.0F);
+  EXPECT_EQ(exponential(-86.7F), 0.0F);
+  EXPECT_EQ(exponential(-kInfinity), 0.0F);
+  EXPECT_LT(exponential(88.72F), kInfinity);
+  EXPECT_EQ(exponential(88.74F), kInfinity);
+  EXPECT_EQ(exponential(kInfinity), kInfinity);
+  EXPECT_TRUE(std::isnan(exponential(std::nanf(""))));
+  EXPECT_TRUE(std::isnan(exponential(-std::nanf(""))));
+}
+
+}  // namespace
+}  // namespace trireme::kernels

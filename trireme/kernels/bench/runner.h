@@ -1,0 +1,49 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "trireme/base/json.h"
+#include "trireme/kernels/bench/bounds.h"
+#include "trireme/kernels/bench/case.h"
+#include "trireme/kernels/bench/peer.h"
+
+namespace trireme::kernels::bench {
+
+/// What came of one contestant at one case.
+struct Timing {
+  std::string who;  ///< "ours", or a peer with its version.
+  std::vector<double> ms;
+  std::string problem;    ///< Why it was not run, or is wrong; empty where all is well.
+  double difference = 0;  ///< Of ours from this peer's outputs, as Difference::largest.
+  bool is_wrong = false;  ///< Beyond the case's tolerance.
+};
+
+/// Ours first, then the peers that were asked for.
+struct Row {
+  CaseEntry entry;
+  std::vector<Timing> timings;
+};
+
+struct RunnerOptions {
+  int num_threads = 1;
+  int rounds = 7;
+  std::vector<std::string> peers;  ///< Asked for; "best" stands for each case's first.
+  PeerProcess::Start peer_start;
+  std::filesystem::path folder;  ///< For files, its own.
+};
+
+/// Times a case beside its peers, in turn. What a peer cannot do is said in its timing.
+Row run_case(const CaseEntry& entry, const RunnerOptions& options);
+
+double median(std::vector<double> values);
+double quantile(std::vector<double> values, double q);
+
+/// The table: a heading, then the lines of each row.
+std::string heading(const Bounds& bounds, int num_threads);
+std::string lines(const Row& row, const Bounds& bounds);
+Json to_json(const std::vector<Row>& rows, const Bounds& bounds, int num_threads);
+
+}  // namespace trireme::kernels::bench
