@@ -39,7 +39,9 @@ class Peer:
 PEERS: dict[tuple[str, str], Callable[[Inputs, int], Peer]] = {}
 
 
-def peer(kernel: str, name: str) -> Callable[[Callable[[Inputs, int], Peer]], Callable[[Inputs, int], Peer]]:
+def peer(
+    kernel: str, name: str
+) -> Callable[[Callable[[Inputs, int], Peer]], Callable[[Inputs, int], Peer]]:
     """Registers what makes a peer of the cases `kernel/...` from inputs and a number of threads."""
 
     def register(make: Callable[[Inputs, int], Peer]) -> Callable[[Inputs, int], Peer]:

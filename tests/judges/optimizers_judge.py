@@ -32,7 +32,9 @@ class Optimizers(unittest.TestCase):
                 epsilon=1e-8,
                 weight_decay=decay,
             )
-            np.testing.assert_allclose(ours["parameter"], parameter.detach().numpy(), rtol=1e-6)
+            np.testing.assert_allclose(
+                ours["parameter"], parameter.detach().numpy(), rtol=1e-6, atol=1e-7
+            )
 
 
 if __name__ == "__main__":
