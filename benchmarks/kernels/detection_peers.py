@@ -22,3 +22,27 @@ def nms_torchvision(inputs: Inputs, threads: int) -> Peer:
         return {"kept": torchvision.ops.nms(boxes, scores, 0.5)}
 
     return Peer(f"torchvision {torchvision.__version__}", run)
+
+
+@peer("roi_align", "torchvision")
+def roi_align_torchvision(inputs: Inputs, threads: int) -> Peer:
+    """torchvision has its channels first, its own layout: it is given them so."""
+    import torch
+    import torchvision
+
+    torch.set_num_threads(threads)
+    features = torch.from_numpy(inputs.tensors["features"]).permute(0, 3, 1, 2).contiguous()
+    regions = torch.from_numpy(inputs.tensors["regions"])
+    has_backward = "has_backward" in inputs.options
+    features.requires_grad_(has_backward)
+
+    def run() -> Outputs:
+        out = torchvision.ops.roi_align(features, regions, 7, 1.0, 2, aligned=True)
+        outputs = {"out": out.detach().permute(0, 2, 3, 1)}
+        if has_backward:
+            features.grad = None
+            out.backward(out.detach())
+            outputs["gradient"] = features.grad.permute(0, 2, 3, 1)
+        return outputs
+
+    return Peer(f"torchvision {torchvision.__version__}", run)

@@ -5,6 +5,7 @@
 
 #include "trireme/kernels/bench/random_values.h"
 #include "trireme/kernels/detection/nms.h"
+#include "trireme/kernels/detection/roi_align.h"
 
 namespace trireme::kernels::bench {
 namespace {
@@ -54,6 +55,84 @@ class NmsCase final : public Case {
   std::vector<std::int64_t> kept_;
 };
 
+/// Regions of all sizes on a map of 200 x 272 pixels, channels last.
+Tensors make_regions(const FeatureShape& shape, std::int64_t n) {
+  Tensors inputs;
+  fill_normal(
+      inputs.add<float>("features", {shape.batch, shape.height, shape.width, shape.channels}), 1);
+  const auto regions = inputs.add<float>("regions", {n, 5});
+  std::mt19937_64 random(2);
+  std::uniform_real_distribution<float> share(0.02F, 0.5F), place(0, 1);
+  for (std::int64_t i = 0; i < n; ++i) {
+    for (int axis = 0; axis < 2; ++axis) {
+      const auto size = static_cast<float>(axis == 0 ? shape.width : shape.height);
+      const float extent = size * share(random);
+      const float begin = place(random) * (size - extent);
+      regions[i * 5 + 1 + axis] = begin;
+      regions[i * 5 + 3 + axis] = begin + extent;
+    }
+  }
+  return inputs;
+}
+
+class RoiAlignCase final : public Case {
+ public:
+  RoiAlignCase(bool has_backward, int num_threads)
+      : has_backward_(has_backward),
+        spread_(on_threads(num_threads)),
+        out_(kRegions * 49 * kShape.channels) {
+    if (has_backward) {
+      gradient_.resize(kShape.height * kShape.width * kShape.channels);
+      inputs_.options.emplace("has_backward", "1");
+    }
+  }
+
+  const Tensors& inputs() const override { return inputs_; }
+
+  void run() override {
+    const float* regions = inputs_.get<float>("regions").data();
+    roi_align(kOptions, kShape, inputs_.get<float>("features").data(), regions, kRegions,
+              out_.data(), spread_);
+    if (!has_backward_) return;
+    std::ranges::fill(gradient_, 0.0F);
+    roi_align_backward(kOptions, kShape, out_.data(), regions, kRegions, gradient_.data(), spread_);
+  }
+
+  Tensors outputs() const override {
+    Tensors outputs;
+    std::ranges::copy(out_, outputs.add<float>("out", {kRegions, 7, 7, kShape.channels}).begin());
+    if (has_backward_) {
+      std::ranges::copy(gradient_, outputs
+                                       .add<float>("gradient", {kShape.batch, kShape.height,
+                                                                kShape.width, kShape.channels})
+                                       .begin());
+    }
+    return outputs;
+  }
+
+ private:
+  static constexpr FeatureShape kShape{1, 200, 272, 256};
+  static constexpr RoiAlignOptions kOptions{.num_samples = 2, .is_aligned = true};
+  static constexpr std::int64_t kRegions = 512;
+
+  Tensors inputs_ = make_regions(kShape, kRegions);
+  const bool has_backward_;
+  const Spread spread_;
+  std::vector<float> out_, gradient_;
+};
+
+CaseEntry roi_align_entry(const std::string& name, const std::string& shape, bool has_backward) {
+  constexpr double kMultiplyAdds = 512.0 * 49 * 16 * 256;
+  return {.name = name,
+          .shape = shape,
+          .flops = (has_backward ? 4 : 2) * kMultiplyAdds,
+          .tolerance = 1e-3,
+          .peers = {"torchvision"},
+          .make = [=](const CaseSetting& setting) {
+            return std::make_unique<RoiAlignCase>(has_backward, setting.num_threads);
+          }};
+}
+
 CaseEntry nms_entry(const std::string& name, const std::string& shape, std::int64_t n,
                     std::int64_t num_classes, float largest) {
   return {.name = name, .shape = shape, .peers = {"torchvision"}, .make = [=](const CaseSetting&) {
@@ -66,7 +145,9 @@ CaseEntry nms_entry(const std::string& name, const std::string& shape, std::int6
 std::vector<CaseEntry> detection_cases() {
   return {nms_entry("nms/8732", "8,732 boxes", 8732, 1, 60),
           nms_entry("nms/8732-small", "8,732 small boxes", 8732, 1, 30),
-          nms_entry("nms/80x1000", "80 classes of 1,000 boxes", 80'000, 80, 60)};
+          nms_entry("nms/80x1000", "80 classes of 1,000 boxes", 80'000, 80, 60),
+          roi_align_entry("roi_align/forward", "512x7x7x256, 2x2 samples", false),
+          roi_align_entry("roi_align/both", "512x7x7x256, forward and backward", true)};
 }
 
 }  // namespace trireme::kernels::bench

@@ -1,0 +1,127 @@
+#include "trireme/kernels/detection/roi_align.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "tests/kernels/random_numbers.h"
+#include "trireme/base/error.h"
+#include "trireme/kernels/isa.h"
+#include "trireme/kernels/reference/roi_align.h"
+
+namespace trireme::kernels {
+namespace {
+
+/// Regions that lie inside, across every edge and outside of the map, tiny and inverted ones too.
+std::vector<float> random_regions(const FeatureShape& shape, std::int64_t n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> y(-8, static_cast<float>(shape.height) + 8);
+  std::uniform_real_distribution<float> x(-8, static_cast<float>(shape.width) + 8);
+  std::vector<float> regions;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float x1 = x(random), y1 = y(random);
+    const bool is_tiny = i % 5 == 0;
+    regions.insert(regions.end(), {static_cast<float>(i % shape.batch), x1, y1,
+                                   is_tiny ? x1 + 0.1F : x(random), is_tiny ? y1 : y(random)});
+  }
+  return regions;
+}
+
+std::vector<double> widened(const std::vector<float>& x) { return {x.begin(), x.end()}; }
+
+struct Setting {
+  FeatureShape shape;
+  RoiAlignOptions options;
+};
+
+std::vector<Setting> settings() {
+  return {{{2, 13, 17, 5}, {.pooled_height = 3, .pooled_width = 4, .num_samples = 2}},
+          {{1, 9, 8, 64}, {.num_samples = 1, .is_aligned = true}},
+          {{1, 20, 21, 67}, {.pooled_height = 2, .pooled_width = 2, .scale = 0.5}},
+          {{3, 1, 1, 16}, {.num_samples = 2, .is_aligned = true}}};
+}
+
+TEST(RoiAlignTest, ForwardIsTheReference) {
+  for (const auto& [shape, options] : settings()) {
+    const auto features =
+        random_numbers<float>(shape.batch * shape.height * shape.width * shape.channels, 1, 0);
+    const std::vector<float> regions = random_regions(shape, 40, 2);
+    const std::int64_t size = 40 * options.pooled_height * options.pooled_width * shape.channels;
+    std::vector<float> expected(size);
+    reference::roi_align(options, shape, features.data(), regions.data(), 40, expected.data());
+    for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+      const IsaLimit limit(isa);
+      std::vector<float> out(size, 7);
+      roi_align(options, shape, features.data(), regions.data(), 40, out.data(), on_threads(2));
+      for (std::int64_t i = 0; i < size; ++i) {
+        ASSERT_NEAR(out[i], expected[i], 2e-6 * std::max(1.0F, std::abs(expected[i]))) << i;
+      }
+    }
+  }
+}
+
+TEST(RoiAlignTest, BackwardIsTheReferenceAndDoesNotDependOnThreads) {
+  for (const auto& [shape, options] : settings()) {
+    const std::vector<float> regions = random_regions(shape, 30, 3);
+    const std::int64_t map_size = shape.batch * shape.height * shape.width * shape.channels;
+    const auto gradient = random_numbers<float>(
+        30 * options.pooled_height * options.pooled_width * shape.channels, 4, 0);
+    std::vector<double> expected(map_size, 1);
+    reference::roi_align_backward(options, shape, widened(gradient).data(), widened(regions).data(),
+                                  30, expected.data());
+    std::vector<float> one(map_size, 1), two(map_size, 1);
+    roi_align_backward(options, shape, gradient.data(), regions.data(), 30, one.data());
+    roi_align_backward(options, shape, gradient.data(), regions.data(), 30, two.data(),
+                       on_threads(2));
+    EXPECT_EQ(one, two);
+    for (std::int64_t i = 0; i < map_size; ++i) {
+      ASSERT_NEAR(one[i], expected[i], 1e-4 * std::max(1.0, std::abs(expected[i]))) << i;
+    }
+  }
+}
+
+TEST(RoiAlignTest, TheReferenceBackwardIsItsDerivative) {
+  const auto [shape, options] = settings().front();
+  auto features =
+      widened(random_numbers<float>(shape.batch * shape.height * shape.width * 5, 5, 0));
+  const std::vector<double> regions = widened(random_regions(shape, 6, 6));
+  const std::int64_t size = 6 * options.pooled_height * options.pooled_width * 5;
+  const std::vector<double> weight = widened(random_numbers<float>(size, 7, 0));
+  std::vector<double> gradient(features.size());
+  reference::roi_align_backward(options, shape, weight.data(), regions.data(), 6, gradient.data());
+  const auto loss = [&] {
+    std::vector<double> out(size);
+    reference::roi_align(options, shape, features.data(), regions.data(), 6, out.data());
+    double sum = 0;
+    for (std::int64_t i = 0; i < size; ++i) sum += out[i] * weight[i];
+    return sum;
+  };
+  for (std::size_t i = 0; i < features.size(); i += 37) {
+    const double before = features[i];
+    features[i] = before + 1e-3;
+    const double above = loss();
+    features[i] = before - 1e-3;
+    EXPECT_NEAR((above - loss()) / 2e-3, gradient[i], 1e-8);
+    features[i] = before;
+  }
+}
+
+TEST(RoiAlignTest, RefusesARegionThatIsNowhere) {
+  const FeatureShape shape{2, 4, 4, 1};
+  std::vector<float> features(32), out(49);
+  for (const float batch : {2.0F, -1.0F, std::nanf("")}) {
+    const std::vector<float> region = {batch, 0, 0, 1, 1};
+    try {
+      roi_align({}, shape, features.data(), region.data(), 1, out.data());
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_THAT(error.message(), testing::HasSubstr("region 0"));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace trireme::kernels

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace trireme::kernels {
+
+/// Which ground-truth box each anchor stands for.
+inline constexpr std::int64_t kBackground = -1;
+inline constexpr std::int64_t kBetween = -2;  ///< Too much overlap for background, too little else.
+
+struct MatchOptions {
+  float high = 0.5F;  ///< Anchors that overlap at least so much match.
+  float low = 0.5F;   ///< Below it they are background; in between kBetween.
+
+  /// Each ground-truth box also gets the anchors that overlap with it most, however little (but not
+  /// 0): all that tie for most, as in RPN.
+  bool keeps_best = true;
+};
+
+/// An anchor takes the ground-truth box that it overlaps with most; the first of equals. Where
+/// `keeps_best` gives an anchor back, it takes that box of its own, as torchvision's Matcher.
+///
+/// overlaps   [num_truth, num_anchors].
+/// matches    [num_anchors], written: a ground-truth index, kBackground or kBetween.
+/// Errors     kInvalidArgument where sizes do not match, low > high, or an overlap is NaN.
+void match_anchors(const MatchOptions& options, std::span<const float> overlaps,
+                   std::int64_t num_truth, std::span<std::int64_t> matches);
+
+/// As SSD matches: an anchor takes the box it overlaps with most where that exceeds `threshold`;
+/// then each box, in order, takes the anchor that overlaps with it most for itself alone.
+void match_ssd(float threshold, std::span<const float> overlaps, std::int64_t num_truth,
+               std::span<std::int64_t> matches);
+
+}  // namespace trireme::kernels

@@ -1,0 +1,209 @@
+#include "trireme/kernels/detection/roi_align.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "trireme/base/error.h"
+#include "trireme/kernels/simd.h"
+
+namespace trireme::kernels {
+namespace {
+
+constexpr std::int64_t kChannelsAtOnce = 64;  // of a thread's share in the backward
+
+/// Where a sample falls between two pixels of one axis.
+struct Tap {
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+  float low_weight = 0;
+  float high_weight = 0;  ///< Both 0: the sample is outside.
+};
+
+/// The samples of all bins along one axis.
+struct Axis {
+  std::vector<Tap> taps;         ///< [pooled][samples]
+  std::int64_t num_samples = 0;  ///< In each bin.
+};
+
+Tap tap_at(float position, std::int64_t size) {
+  if (position < -1.0F || position > static_cast<float>(size)) return {};
+  const float inside = std::max(position, 0.0F);
+  const auto low = static_cast<std::int64_t>(inside);
+  if (low >= size - 1) return {size - 1, size - 1, 1.0F, 0.0F};
+  const float part = inside - static_cast<float>(low);
+  return {low, low + 1, 1.0F - part, part};
+}
+
+Axis make_axis(const RoiAlignOptions& options, float begin, float end, std::int64_t pooled,
+               std::int64_t size) {
+  const auto scale = static_cast<float>(options.scale);
+  const float offset = options.is_aligned ? 0.5F : 0.0F;
+  const float start = begin * scale - offset;
+  float length = end * scale - offset - start;
+  if (!options.is_aligned) length = std::max(length, 1.0F);
+  const float bin = length / static_cast<float>(pooled);
+  Axis axis;
+  axis.num_samples =
+      options.num_samples > 0 ? options.num_samples : static_cast<std::int64_t>(std::ceil(bin));
+  axis.num_samples = std::max<std::int64_t>(axis.num_samples, 0);
+  for (std::int64_t p = 0; p < pooled; ++p) {
+    for (std::int64_t s = 0; s < axis.num_samples; ++s) {
+      const float position =
+          start + static_cast<float>(p) * bin +
+          (static_cast<float>(s) + 0.5F) * bin / static_cast<float>(axis.num_samples);
+      axis.taps.push_back(tap_at(position, size));
+    }
+  }
+  return axis;
+}
+
+/// A region on its feature map.
+struct Region {
+  std::int64_t batch;
+  Axis y, x;
+  float share;  ///< Of a sample in its bin's mean.
+};
+
+Region make_region(const RoiAlignOptions& options, const FeatureShape& shape, const float* region) {
+  Region made{static_cast<std::int64_t>(region[0]),
+              make_axis(options, region[2], region[4], options.pooled_height, shape.height),
+              make_axis(options, region[1], region[3], options.pooled_width, shape.width), 0};
+  const std::int64_t count = made.y.num_samples * made.x.num_samples;
+  made.share = 1.0F / static_cast<float>(std::max<std::int64_t>(count, 1));
+  return made;
+}
+
+/// The four pixels of a sample, as offsets into a feature map, and their weights.
+struct Corners {
+  std::int64_t offset[4];
+  float weight[4];
+};
+
+Corners corners_of(const Tap& y, const Tap& x, const FeatureShape& shape, float share) {
+  const auto offset = [&](std::int64_t row, std::int64_t column) {
+    return (row * shape.width + column) * shape.channels;
+  };
+  return {
+      {offset(y.low, x.low), offset(y.low, x.high), offset(y.high, x.low), offset(y.high, x.high)},
+      {y.low_weight * x.low_weight * share, y.low_weight * x.high_weight * share,
+       y.high_weight * x.low_weight * share, y.high_weight * x.high_weight * share}};
+}
+
+TRIREME_INLINE_LOOP void gather_loop(const Corners& corners, const float* map,
+                                     float* __restrict out, std::int64_t n) {
+  const float* a = map + corners.offset[0];
+  const float* b = map + corners.offset[1];
+  const float* c = map + corners.offset[2];
+  const float* d = map + corners.offset[3];
+  const float wa = corners.weight[0], wb = corners.weight[1];
+  const float wc = corners.weight[2], wd = corners.weight[3];
+  TRIREME_INDEPENDENT
+  for (std::int64_t i = 0; i < n; ++i) {
+    out[i] = fma(wd, d[i], fma(wc, c[i], fma(wb, b[i], fma(wa, a[i], out[i]))));
+  }
+}
+
+/// One pixel after the other: two corners may be the same.
+TRIREME_INLINE_LOOP void scatter_loop(const Corners& corners, const float* __restrict gradient,
+                                      float* map, std::int64_t n) {
+  for (int k = 0; k < 4; ++k) {
+    float* __restrict pixel = map + corners.offset[k];
+    const float weight = corners.weight[k];
+    TRIREME_INDEPENDENT
+    for (std::int64_t i = 0; i < n; ++i) pixel[i] = fma(weight, gradient[i], pixel[i]);
+  }
+}
+
+TRIREME_AVX2 void gather_avx2(const Corners& corners, const float* map, float* out,
+                              std::int64_t n) {
+  gather_loop(corners, map, out, n);
+}
+TRIREME_AVX512 void gather_avx512(const Corners& corners, const float* map, float* out,
+                                  std::int64_t n) {
+  gather_loop(corners, map, out, n);
+}
+TRIREME_AVX2 void scatter_avx2(const Corners& corners, const float* gradient, float* map,
+                               std::int64_t n) {
+  scatter_loop(corners, gradient, map, n);
+}
+TRIREME_AVX512 void scatter_avx512(const Corners& corners, const float* gradient, float* map,
+                                   std::int64_t n) {
+  scatter_loop(corners, gradient, map, n);
+}
+
+/// Calls `body` with the corners of every sample that counts, and its bin.
+template <typename Body>
+void for_each_sample(const RoiAlignOptions& options, const FeatureShape& shape,
+                     const Region& region, const Body& body) {
+  for (std::int64_t bin = 0; bin < options.pooled_height * options.pooled_width; ++bin) {
+    const Tap* rows = region.y.taps.data() + bin / options.pooled_width * region.y.num_samples;
+    const Tap* columns = region.x.taps.data() + bin % options.pooled_width * region.x.num_samples;
+    for (std::int64_t s = 0; s < region.y.num_samples; ++s) {
+      if (rows[s].low_weight + rows[s].high_weight == 0) continue;
+      for (std::int64_t t = 0; t < region.x.num_samples; ++t) {
+        if (columns[t].low_weight + columns[t].high_weight == 0) continue;
+        body(corners_of(rows[s], columns[t], shape, region.share), bin);
+      }
+    }
+  }
+}
+
+void check(const FeatureShape& shape, const float* regions, std::int64_t num_regions) {
+  for (std::int64_t r = 0; r < num_regions; ++r) {
+    const float* region = regions + r * 5;
+    const bool is_finite =
+        std::all_of(region, region + 5, [](float x) { return std::isfinite(x); });
+    if (is_finite && region[0] >= 0 && region[0] < static_cast<float>(shape.batch)) continue;
+    throw Error(ErrorKind::kInvalidArgument,
+                "region " + std::to_string(r) + " must be finite and in one of " +
+                    std::to_string(shape.batch) + " feature maps, got map " +
+                    std::to_string(region[0]) + ", box " + std::to_string(region[1]) + " " +
+                    std::to_string(region[2]) + " " + std::to_string(region[3]) + " " +
+                    std::to_string(region[4]));
+  }
+}
+
+}  // namespace
+
+void roi_align(const RoiAlignOptions& options, const FeatureShape& shape, const float* features,
+               const float* regions, std::int64_t num_regions, float* out, const Spread& spread) {
+  check(shape, regions, num_regions);
+  const auto gather = has_avx512() ? gather_avx512 : has_avx2() ? gather_avx2 : gather_loop;
+  const std::int64_t map_size = shape.height * shape.width * shape.channels;
+  const std::int64_t out_size = options.pooled_height * options.pooled_width * shape.channels;
+  spread(num_regions, [&](std::int64_t r) {
+    const Region region = make_region(options, shape, regions + r * 5);
+    float* own = out + r * out_size;
+    std::fill_n(own, out_size, 0.0F);
+    for_each_sample(options, shape, region, [&](const Corners& corners, std::int64_t bin) {
+      gather(corners, features + region.batch * map_size, own + bin * shape.channels,
+             shape.channels);
+    });
+  });
+}
+
+void roi_align_backward(const RoiAlignOptions& options, const FeatureShape& shape,
+                        const float* gradient_out, const float* regions, std::int64_t num_regions,
+                        float* gradient_features, const Spread& spread) {
+  check(shape, regions, num_regions);
+  const auto scatter = has_avx512() ? scatter_avx512 : has_avx2() ? scatter_avx2 : scatter_loop;
+  const std::int64_t map_size = shape.height * shape.width * shape.channels;
+  const std::int64_t out_size = options.pooled_height * options.pooled_width * shape.channels;
+  const std::int64_t num_shares = (shape.channels + kChannelsAtOnce - 1) / kChannelsAtOnce;
+  spread(num_shares, [&](std::int64_t share) {
+    const std::int64_t begin = share * kChannelsAtOnce;
+    const std::int64_t count = std::min(kChannelsAtOnce, shape.channels - begin);
+    for (std::int64_t r = 0; r < num_regions; ++r) {
+      const Region region = make_region(options, shape, regions + r * 5);
+      const float* own = gradient_out + r * out_size + begin;
+      float* map = gradient_features + region.batch * map_size + begin;
+      for_each_sample(options, shape, region, [&](const Corners& corners, std::int64_t bin) {
+        scatter(corners, own + bin * shape.channels, map, count);
+      });
+    }
+  });
+}
+
+}  // namespace trireme::kernels

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace trireme::kernels {
+
+// Choices whose results have fixed sizes: nothing waits for a count, and graphs keep their shapes.
+
+/// SSD's hard negatives: of each image, the background anchors with the largest losses, `ratio`
+/// times as many as it has matched ones; equal losses in order of their index. One selection, no
+/// second sort: an anchor's rank among the losses is scattered to it.
+///
+/// losses       [n] of one image, of every anchor.
+/// is_matched   [n] 0 or 1.
+/// is_chosen    [n], written: 1 for matched anchors and hard negatives.
+/// Returns      how many are chosen.
+/// Errors       kInvalidArgument naming the anchor whose loss is NaN; where sizes do not match.
+std::int64_t mine_hard_negatives(std::span<const float> losses,
+                                 std::span<const std::uint8_t> is_matched, double ratio,
+                                 std::span<std::uint8_t> is_chosen);
+
+/// Indices of the elements that are not 0, in order, into a fixed number of places; those left over
+/// repeat the found ones from the first on (0 where there are none).
+///
+/// Returns   how many there are, at most the number of places.
+std::int64_t fixed_nonzero(std::span<const std::uint8_t> values, std::span<std::int64_t> places);
+
+/// A random order of 0 .. n-1 that depends on the seed alone: indices in order of a random number
+/// each (Philox, keyed by the seed; equal ones by index), so that any part can be made anywhere
+/// without asking who else draws.
+void random_permutation(std::uint64_t seed, std::span<std::int64_t> order);
+
+}  // namespace trireme::kernels
