@@ -1,12 +1,13 @@
 #include "trireme/kernels/bench/case.h"
 #include "trireme/kernels/bench/detection_cases.h"
+#include "trireme/kernels/bench/normalization_cases.h"
 #include "trireme/kernels/bench/optimizer_cases.h"
 
 namespace trireme::kernels::bench {
 
 std::vector<CaseEntry> all_cases() {
   std::vector<CaseEntry> all;
-  for (auto* cases : {optimizer_cases, detection_cases}) {
+  for (auto* cases : {optimizer_cases, detection_cases, normalization_cases}) {
     for (CaseEntry& entry : cases()) all.push_back(std::move(entry));
   }
   return all;

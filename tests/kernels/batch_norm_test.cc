@@ -1,0 +1,253 @@
+#include "trireme/kernels/normalization/batch_norm.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <barrier>
+#include <cmath>
+#include <thread>
+#include <vector>
+
+#include "tests/kernels/random_numbers.h"
+#include "trireme/base/error.h"
+#include "trireme/kernels/isa.h"
+#include "trireme/kernels/reference/batch_norm.h"
+
+namespace trireme::kernels {
+namespace {
+
+using Floats = std::vector<float>;
+
+struct Problem {
+  BatchNormShape shape;
+  BatchNormOptions options;
+  bool has_residual = false;
+  Floats x, residual, gamma, beta, gradient_y;
+};
+
+Problem make_problem(const BatchNormShape& shape, bool has_relu, bool has_residual) {
+  const std::int64_t n = shape.count();
+  Problem made{.shape = shape, .options = {.has_relu = has_relu}, .has_residual = has_residual};
+  made.x = random_numbers<float>(n, 1, 0);
+  for (float& x : made.x) x = x * 3 + 10;  // a mean that is large beside the deviation
+  if (has_residual) made.residual = random_numbers<float>(n, 2, 0);
+  made.gamma = random_numbers<float>(shape.channels, 3, 0);
+  made.beta = random_numbers<float>(shape.channels, 4, 0);
+  made.gradient_y = random_numbers<float>(n, 5, 0);
+  return made;
+}
+
+struct Result {
+  explicit Result(const BatchNormShape& shape)
+      : y(shape.count()),
+        mean(shape.channels),
+        inverse(shape.channels),
+        gradient_x(shape.count()),
+        gradient_residual(shape.count()),
+        gradient_gamma(shape.channels),
+        gradient_beta(shape.channels),
+        mask(mask_words(shape)) {}
+
+  bool operator==(const Result&) const = default;
+
+  Floats y, mean, inverse, gradient_x, gradient_residual, gradient_gamma, gradient_beta;
+  std::vector<std::uint16_t> mask;
+  double count = 0;
+};
+
+Result run(const Problem& problem, StatisticsGroup* group = nullptr,
+           const Spread& spread = on_caller) {
+  Result result(problem.shape);
+  std::uint16_t* mask = problem.options.has_relu ? result.mask.data() : nullptr;
+  const BatchNormStatistics statistics{result.mean.data(), result.inverse.data(), &result.count};
+  batch_norm_forward(problem.options, problem.shape,
+                     {.x = problem.x.data(),
+                      .residual = problem.has_residual ? problem.residual.data() : nullptr,
+                      .gamma = problem.gamma.data(),
+                      .beta = problem.beta.data(),
+                      .y = result.y.data(),
+                      .mask = mask,
+                      .statistics = statistics},
+                     group, spread);
+  batch_norm_backward(
+      problem.shape,
+      {.gradient_y = problem.gradient_y.data(),
+       .x = problem.x.data(),
+       .gamma = problem.gamma.data(),
+       .mask = mask,
+       .statistics = statistics,
+       .gradient_x = result.gradient_x.data(),
+       .gradient_residual = problem.has_residual ? result.gradient_residual.data() : nullptr,
+       .gradient_gamma = result.gradient_gamma.data(),
+       .gradient_beta = result.gradient_beta.data()},
+      group, spread);
+  return result;
+}
+
+std::vector<double> wide(const Floats& x) { return {x.begin(), x.end()}; }
+
+void expect_near(const Floats& ours, const std::vector<double>& expected, const char* what) {
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    ASSERT_NEAR(ours[i], expected[i], 2e-5 * std::max(1.0, std::abs(expected[i]))) << what << i;
+  }
+}
+
+reference::BatchNorm<double> reference_of(const Problem& p) {
+  return {p.options,     p.shape,      wide(p.x),         wide(p.residual),
+          wide(p.gamma), wide(p.beta), wide(p.gradient_y)};
+}
+
+std::vector<BatchNormShape> shapes() {
+  return {{2, 3, 35, false},   {2, 35, 3, true},   {1, 1, 2, false},    {4, 16, 16, false},
+          {3, 5, 2049, false}, {2, 17, 700, true}, {1, 64, 1025, true}, {2, 1, 1, true}};
+}
+
+TEST(BatchNormTest, IsTheReference) {
+  for (const BatchNormShape& shape : shapes()) {
+    for (const bool has_relu : {false, true}) {
+      for (const bool has_residual : {false, true}) {
+        const Problem problem = make_problem(shape, has_relu, has_residual);
+        const Result result = run(problem);
+        const auto expected = reference_of(problem);
+        expect_near(result.y, expected.y, "y");
+        expect_near(result.mean, expected.mean, "mean");
+        expect_near(result.gradient_x, expected.gradient_x, "gradient_x");
+        expect_near(result.gradient_gamma, expected.gradient_gamma, "gradient_gamma");
+        expect_near(result.gradient_beta, expected.gradient_beta, "gradient_beta");
+        if (has_residual) {
+          expect_near(result.gradient_residual, expected.gradient_residual, "gradient_residual");
+        }
+      }
+    }
+  }
+}
+
+TEST(BatchNormTest, HasTheSameBitsOnEveryInstructionSetAndAnyThreads) {
+  for (const BatchNormShape& shape : shapes()) {
+    const Problem problem = make_problem(shape, true, true);
+    const Result best = run(problem);
+    EXPECT_EQ(run(problem, nullptr, on_threads(3)), best);
+    for (const Isa isa : {Isa::kPortable, Isa::kAvx2}) {
+      const IsaLimit limit(isa);
+      EXPECT_EQ(run(problem), best) << to_string(isa) << ", " << shape.channels << " channels";
+    }
+  }
+}
+
+TEST(BatchNormTest, TheReferenceGradientIsTheDerivative) {
+  const Problem problem = make_problem({2, 2, 5, false}, true, true);
+  const auto weight = wide(problem.gradient_y);
+  std::vector<double> x = wide(problem.x), residual = wide(problem.residual);
+  std::vector<double> gamma = wide(problem.gamma), beta = wide(problem.beta);
+  const auto loss = [&] {
+    const reference::BatchNorm<double> norm(problem.options, problem.shape, x, residual, gamma,
+                                            beta, weight);
+    double sum = 0;
+    for (std::size_t i = 0; i < weight.size(); ++i) sum += norm.y[i] * weight[i];
+    return sum;
+  };
+  const auto check = [&](std::vector<double>& values, const std::vector<double>& gradient) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double before = values[i];
+      values[i] = before + 1e-6;
+      const double above = loss();
+      values[i] = before - 1e-6;
+      EXPECT_NEAR((above - loss()) / 2e-6, gradient[i], 1e-6) << i;
+      values[i] = before;
+    }
+  };
+  const auto norm = reference_of(problem);
+  check(x, norm.gradient_x);
+  check(residual, norm.gradient_residual);
+  check(gamma, norm.gradient_gamma);
+  check(beta, norm.gradient_beta);
+}
+
+TEST(BatchNormTest, ResultsMayReplaceTheirSources) {
+  Problem problem = make_problem({2, 5, 33, false}, true, true);
+  const Result expected = run(problem);
+  Result result(problem.shape);
+  const BatchNormStatistics statistics{result.mean.data(), result.inverse.data(), &result.count};
+  Floats y = problem.residual;
+  batch_norm_forward(problem.options, problem.shape,
+                     {.x = problem.x.data(),
+                      .residual = y.data(),
+                      .gamma = problem.gamma.data(),
+                      .beta = problem.beta.data(),
+                      .y = y.data(),
+                      .mask = result.mask.data(),
+                      .statistics = statistics});
+  EXPECT_EQ(y, expected.y);
+  Floats gradient = problem.gradient_y;
+  batch_norm_backward(problem.shape, {.gradient_y = gradient.data(),
+                                      .x = problem.x.data(),
+                                      .gamma = problem.gamma.data(),
+                                      .mask = result.mask.data(),
+                                      .statistics = statistics,
+                                      .gradient_x = result.gradient_x.data(),
+                                      .gradient_residual = gradient.data(),
+                                      .gradient_gamma = result.gradient_gamma.data(),
+                                      .gradient_beta = result.gradient_beta.data()});
+  EXPECT_EQ(gradient, expected.gradient_residual);
+  EXPECT_EQ(result.gradient_x, expected.gradient_x);
+}
+
+/// Two threads as two ranks.
+class ThreadGroup final : public StatisticsGroup {
+ public:
+  ThreadGroup(std::barrier<>& barrier, std::vector<double>* (&values)[2], int rank)
+      : barrier_(barrier), values_(values), rank_(rank) {}
+
+  void sum(std::span<double> values) override {
+    std::vector<double> own(values.begin(), values.end());
+    values_[rank_] = &own;
+    barrier_.arrive_and_wait();
+    for (std::size_t i = 0; i < own.size(); ++i) values[i] = (*values_[0])[i] + (*values_[1])[i];
+    barrier_.arrive_and_wait();
+  }
+
+ private:
+  std::barrier<>& barrier_;
+  std::vector<double>* (&values_)[2];
+  int rank_;
+};
+
+TEST(BatchNormTest, RanksOfAGroupNormaliseAsOne) {
+  for (const bool has_channels_last : {false, true}) {
+    const BatchNormShape whole{3, 4, 10, has_channels_last};
+    const Problem problem = make_problem(whole, true, true);
+    const auto expected = reference_of(problem);
+    std::barrier<> barrier(2);
+    std::vector<double>* values[2] = {};
+    std::vector<Result> results(2, Result(whole));
+    const auto rank = [&](int r) {
+      const std::int64_t begin = r == 0 ? 0 : 40, count = r == 0 ? 40 : 80;
+      Problem part = problem;
+      part.shape.batch = count / 40;
+      for (Floats* all : {&part.x, &part.residual, &part.gradient_y}) {
+        *all = Floats(all->begin() + begin, all->begin() + begin + count);
+      }
+      ThreadGroup group(barrier, values, r);
+      results[r] = run(part, &group);
+    };
+    std::thread other(rank, 1);
+    rank(0);
+    other.join();
+    Floats y = results[0].y, gradient = results[0].gradient_x, gamma = results[0].gradient_gamma;
+    y.insert(y.end(), results[1].y.begin(), results[1].y.end());
+    gradient.insert(gradient.end(), results[1].gradient_x.begin(), results[1].gradient_x.end());
+    for (int c = 0; c < 4; ++c) gamma[c] += results[1].gradient_gamma[c];
+    expect_near(y, expected.y, "y");
+    expect_near(gradient, expected.gradient_x, "gradient_x");
+    expect_near(gamma, expected.gradient_gamma, "gradient_gamma");
+  }
+}
+
+TEST(BatchNormTest, OneElementHasNoDeviation) {
+  EXPECT_THROW(run(make_problem({1, 3, 1, false}, false, false)), Error);
+  EXPECT_THROW(run(make_problem({0, 3, 5, true}, false, false)), Error);
+}
+
+}  // namespace
+}  // namespace trireme::kernels

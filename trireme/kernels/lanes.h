@@ -1,0 +1,160 @@
+// 16 floats, in as many registers as a set of instructions needs for them; the same operations on
+// each, so that all sets give the same bits. Included by files that each_isa.h compiles: once for
+// each set, hence no `#pragma once`.
+
+#ifndef TRIREME_ISA_NAMESPACE  // this file alone
+#define TRIREME_ISA_NAMESPACE portable
+#define TRIREME_PART_BYTES 16
+#endif
+
+#include <cstdint>
+#include <cstring>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#define TRIREME_LANES inline __attribute__((always_inline))
+
+namespace trireme::kernels::TRIREME_ISA_NAMESPACE {
+
+inline constexpr int kLanes = 16;
+inline constexpr int kPartLanes = TRIREME_PART_BYTES / 4;
+inline constexpr int kParts = kLanes / kPartLanes;
+
+typedef float Part __attribute__((vector_size(TRIREME_PART_BYTES)));
+typedef std::int32_t IntPart __attribute__((vector_size(TRIREME_PART_BYTES)));
+
+struct Lanes {
+  Part part[kParts];
+};
+
+TRIREME_LANES Lanes all(float x) {
+  Lanes r;
+  for (Part& part : r.part) part = Part{} + x;
+  return r;
+}
+
+TRIREME_LANES Lanes load(const float* x) {
+  Lanes r;
+  std::memcpy(&r, x, sizeof r);
+  return r;
+}
+
+TRIREME_LANES void store(const Lanes& a, float* x) { std::memcpy(x, &a, sizeof a); }
+
+/// The first `count` of 16; the others are 0, and their memory is not touched.
+TRIREME_LANES Lanes load_first(const float* x, std::int64_t count) {
+  if (count >= kLanes) return load(x);
+  Lanes r = all(0);
+  std::memcpy(&r, x, static_cast<std::size_t>(count) * sizeof(float));
+  return r;
+}
+
+TRIREME_LANES void store_first(const Lanes& a, std::int64_t count, float* x) {
+  if (count >= kLanes) return store(a, x);
+  std::memcpy(x, &a, static_cast<std::size_t>(count) * sizeof(float));
+}
+
+#define TRIREME_LANES_OPERATOR(op)                                       \
+  TRIREME_LANES Lanes operator op(const Lanes& a, const Lanes& b) {      \
+    Lanes r;                                                             \
+    for (int p = 0; p < kParts; ++p) r.part[p] = a.part[p] op b.part[p]; \
+    return r;                                                            \
+  }
+TRIREME_LANES_OPERATOR(+)
+TRIREME_LANES_OPERATOR(-)
+TRIREME_LANES_OPERATOR(*)
+TRIREME_LANES_OPERATOR(/)
+#undef TRIREME_LANES_OPERATOR
+
+/// a * b + c, rounded once.
+TRIREME_LANES Lanes multiply_add(const Lanes& a, const Lanes& b, const Lanes& c) {
+  Lanes r;
+  for (int p = 0; p < kParts; ++p) {
+#if TRIREME_PART_BYTES == 64
+    r.part[p] = _mm512_fmadd_ps(a.part[p], b.part[p], c.part[p]);
+#elif TRIREME_PART_BYTES == 32
+    r.part[p] = _mm256_fmadd_ps(a.part[p], b.part[p], c.part[p]);
+#else
+    for (int i = 0; i < kPartLanes; ++i) {
+      r.part[p][i] = __builtin_fmaf(a.part[p][i], b.part[p][i], c.part[p][i]);
+    }
+#endif
+  }
+  return r;
+}
+
+TRIREME_LANES Lanes root(const Lanes& a) {
+  Lanes r;
+  for (int p = 0; p < kParts; ++p) {
+#if TRIREME_PART_BYTES == 64
+    r.part[p] = _mm512_sqrt_ps(a.part[p]);
+#elif TRIREME_PART_BYTES == 32
+    r.part[p] = _mm256_sqrt_ps(a.part[p]);
+#else
+    for (int i = 0; i < kPartLanes; ++i) r.part[p][i] = __builtin_sqrtf(a.part[p][i]);
+#endif
+  }
+  return r;
+}
+
+/// b where a is not above it, b too where either is NaN.
+TRIREME_LANES Lanes larger(const Lanes& a, const Lanes& b) {
+  Lanes r;
+  for (int p = 0; p < kParts; ++p) r.part[p] = a.part[p] > b.part[p] ? a.part[p] : b.part[p];
+  return r;
+}
+
+TRIREME_LANES Lanes smaller(const Lanes& a, const Lanes& b) {
+  Lanes r;
+  for (int p = 0; p < kParts; ++p) r.part[p] = a.part[p] < b.part[p] ? a.part[p] : b.part[p];
+  return r;
+}
+
+/// Bit i: lane i of a is above that of b.
+TRIREME_LANES std::uint32_t above(const Lanes& a, const Lanes& b) {
+  std::uint32_t bits = 0;
+  for (int p = 0; p < kParts; ++p) {
+#if TRIREME_PART_BYTES == 64
+    bits |= _mm512_cmp_ps_mask(a.part[p], b.part[p], _CMP_GT_OQ);
+#elif TRIREME_PART_BYTES == 32
+    const __m256 is_above = _mm256_cmp_ps(a.part[p], b.part[p], _CMP_GT_OQ);
+    bits |= static_cast<std::uint32_t>(_mm256_movemask_ps(is_above)) << (p * kPartLanes);
+#else
+    for (int i = 0; i < kPartLanes; ++i) {
+      bits |= a.part[p][i] > b.part[p][i] ? std::uint32_t{1} << (p * kPartLanes + i) : 0;
+    }
+#endif
+  }
+  return bits;
+}
+
+/// Lanes whose bit is set; 0 in the others.
+TRIREME_LANES Lanes keep(std::uint32_t bits, const Lanes& a) {
+  Lanes r;
+  for (int p = 0; p < kParts; ++p) {
+#if TRIREME_PART_BYTES == 64
+    r.part[p] = _mm512_maskz_mov_ps(static_cast<__mmask16>(bits), a.part[p]);
+#else
+    IntPart own;
+    for (int i = 0; i < kPartLanes; ++i) own[i] = 1 << (p * kPartLanes + i);
+    const IntPart is_set = (own & static_cast<std::int32_t>(bits)) != 0;
+    r.part[p] = is_set ? a.part[p] : Part{};
+#endif
+  }
+  return r;
+}
+
+/// The sum over lanes: neighbours of 1, then of 2, 4 and 8.
+TRIREME_LANES float sum(const Lanes& a) {
+  float lanes[kLanes];
+  store(a, lanes);
+  for (int stride = 1; stride < kLanes; stride *= 2) {
+    for (int lane = 0; lane < kLanes; lane += 2 * stride) lanes[lane] += lanes[lane + stride];
+  }
+  return lanes[0];
+}
+
+}  // namespace trireme::kernels::TRIREME_ISA_NAMESPACE
+
+#undef TRIREME_LANES
