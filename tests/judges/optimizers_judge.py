@@ -1,39 +1,84 @@
-"""Optimizers, judged by torch."""
+"""Optimizers, judged by torch and timm."""
 
 from __future__ import annotations
 
 import unittest
+from collections.abc import Callable
+from typing import Any
 
 import judging
 
-judging.require("numpy", "torch")
+judging.require("numpy", "torch", "timm")
 
 import numpy as np  # noqa: E402
+import timm.optim  # noqa: E402
 import torch  # noqa: E402
+
+Make = Callable[[list[torch.nn.Parameter]], Any]
 
 
 class Optimizers(unittest.TestCase):
-    def test_adamw(self) -> None:
+    def compare(self, name: str, make: Make, **options: float) -> None:
+        """Five steps of a tensor of each size."""
         random = np.random.default_rng(1)
-        for size, decay in [(1, 0.0), (1000, 0.01), (4097, 0.3)]:
+        for size in (1, 1000, 20_000):
             start = random.normal(size=size).astype(np.float32)
             gradients = random.normal(size=(5, size)).astype(np.float32)
             parameter = torch.nn.Parameter(torch.from_numpy(start.copy()))
-            judge = torch.optim.AdamW([parameter], lr=1e-2, weight_decay=decay)
+            judge = make([parameter])
             for gradient in gradients:
-                parameter.grad = torch.from_numpy(gradient)
+                parameter.grad = torch.from_numpy(gradient.copy())
                 judge.step()
-            ours = judging.call(
+            ours = judging.call(name, {"parameter": start, "gradient": gradients}, **options)
+            its = parameter.detach().numpy()
+            np.testing.assert_allclose(ours["parameter"], its, rtol=1e-5, atol=1e-6)
+
+    def test_adamw(self) -> None:
+        for decay in (0.0, 0.3):
+            self.compare(
                 "adamw",
-                {"parameter": start, "gradient": gradients},
+                lambda p, decay=decay: torch.optim.AdamW(p, lr=1e-2, weight_decay=decay),
                 learning_rate=1e-2,
                 beta1=0.9,
                 beta2=0.999,
                 epsilon=1e-8,
                 weight_decay=decay,
             )
-            np.testing.assert_allclose(
-                ours["parameter"], parameter.detach().numpy(), rtol=1e-6, atol=1e-7
+
+    def test_lamb(self) -> None:
+        for decay in (0.0, 0.1):
+            self.compare(
+                "lamb",
+                lambda p, decay=decay: timm.optim.Lamb(
+                    p, lr=1e-3, weight_decay=decay, max_grad_norm=None, always_adapt=True
+                ),
+                weight_decay=decay,
+            )
+
+    def test_lars(self) -> None:
+        for decay in (0.0, 0.1):
+            self.compare(
+                "lars",
+                lambda p, decay=decay: timm.optim.Lars(
+                    p,
+                    lr=0.1,
+                    momentum=0.9,
+                    weight_decay=decay,
+                    trust_coeff=1e-3,
+                    always_adapt=True,
+                ),
+                weight_decay=decay,
+            )
+
+    def test_novograd(self) -> None:
+        for averages in (False, True):
+            self.compare(
+                "novograd",
+                lambda p, averages=averages: timm.optim.NvNovoGrad(
+                    p, lr=1e-2, betas=(0.95, 0.98), weight_decay=1e-2, grad_averaging=averages
+                ),
+                weight_decay=1e-2,
+                averages_gradients=int(averages),
             )
 
 

@@ -85,8 +85,6 @@ Result run(const Problem& problem, StatisticsGroup* group = nullptr,
   return result;
 }
 
-std::vector<double> wide(const Floats& x) { return {x.begin(), x.end()}; }
-
 void expect_near(const Floats& ours, const std::vector<double>& expected, const char* what) {
   for (std::size_t i = 0; i < ours.size(); ++i) {
     ASSERT_NEAR(ours[i], expected[i], 2e-5 * std::max(1.0, std::abs(expected[i]))) << what << i;
@@ -94,8 +92,8 @@ void expect_near(const Floats& ours, const std::vector<double>& expected, const 
 }
 
 reference::BatchNorm<double> reference_of(const Problem& p) {
-  return {p.options,     p.shape,      wide(p.x),         wide(p.residual),
-          wide(p.gamma), wide(p.beta), wide(p.gradient_y)};
+  return {p.options,        p.shape,         widened(p.x),         widened(p.residual),
+          widened(p.gamma), widened(p.beta), widened(p.gradient_y)};
 }
 
 std::vector<BatchNormShape> shapes() {
@@ -137,9 +135,9 @@ TEST(BatchNormTest, HasTheSameBitsOnEveryInstructionSetAndAnyThreads) {
 
 TEST(BatchNormTest, TheReferenceGradientIsTheDerivative) {
   const Problem problem = make_problem({2, 2, 5, false}, true, true);
-  const auto weight = wide(problem.gradient_y);
-  std::vector<double> x = wide(problem.x), residual = wide(problem.residual);
-  std::vector<double> gamma = wide(problem.gamma), beta = wide(problem.beta);
+  const auto weight = widened(problem.gradient_y);
+  std::vector<double> x = widened(problem.x), residual = widened(problem.residual);
+  std::vector<double> gamma = widened(problem.gamma), beta = widened(problem.beta);
   const auto loss = [&] {
     const reference::BatchNorm<double> norm(problem.options, problem.shape, x, residual, gamma,
                                             beta, weight);

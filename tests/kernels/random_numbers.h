@@ -30,4 +30,6 @@ std::vector<T> random_numbers(std::int64_t n, unsigned seed, int octaves = 10) {
   return x;
 }
 
+inline std::vector<double> widened(const std::vector<float>& x) { return {x.begin(), x.end()}; }
+
 }  // namespace trireme::kernels

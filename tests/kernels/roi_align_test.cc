@@ -30,8 +30,6 @@ std::vector<float> random_regions(const FeatureShape& shape, std::int64_t n, uns
   return regions;
 }
 
-std::vector<double> widened(const std::vector<float>& x) { return {x.begin(), x.end()}; }
-
 struct Setting {
   FeatureShape shape;
   RoiAlignOptions options;

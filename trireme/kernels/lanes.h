@@ -88,7 +88,7 @@ TRIREME_LANES Lanes root(const Lanes& a) {
   Lanes r;
   for (int p = 0; p < kParts; ++p) {
 #if TRIREME_PART_BYTES == 64
-    r.part[p] = _mm512_sqrt_ps(a.part[p]);
+    r.part[p] = _mm512_maskz_sqrt_ps(0xFFFF, a.part[p]);
 #elif TRIREME_PART_BYTES == 32
     r.part[p] = _mm256_sqrt_ps(a.part[p]);
 #else
@@ -149,6 +149,38 @@ TRIREME_LANES Lanes keep(std::uint32_t bits, const Lanes& a) {
 TRIREME_LANES float sum(const Lanes& a) {
   float lanes[kLanes];
   store(a, lanes);
+  for (int stride = 1; stride < kLanes; stride *= 2) {
+    for (int lane = 0; lane < kLanes; lane += 2 * stride) lanes[lane] += lanes[lane + stride];
+  }
+  return lanes[0];
+}
+
+// ---- 16 sums in f64
+
+typedef double DoublePart __attribute__((vector_size(TRIREME_PART_BYTES)));
+typedef float HalfPart __attribute__((vector_size(TRIREME_PART_BYTES / 2)));
+
+struct DoubleLanes {
+  DoublePart part[2 * kParts];
+};
+
+TRIREME_LANES DoubleLanes no_sums() { return DoubleLanes{}; }
+
+/// Adds a^2, squared in f64: exact.
+TRIREME_LANES void add_squares(const Lanes& a, DoubleLanes& sums) {
+  HalfPart halves[2 * kParts];
+  static_assert(sizeof halves == sizeof a);
+  std::memcpy(&halves, &a, sizeof a);
+  for (int p = 0; p < 2 * kParts; ++p) {
+    const DoublePart wide = __builtin_convertvector(halves[p], DoublePart);
+    sums.part[p] += wide * wide;
+  }
+}
+
+/// As `sum`.
+TRIREME_LANES double sum(const DoubleLanes& a) {
+  double lanes[kLanes];
+  std::memcpy(lanes, &a, sizeof lanes);
   for (int stride = 1; stride < kLanes; stride *= 2) {
     for (int lane = 0; lane < kLanes; lane += 2 * stride) lanes[lane] += lanes[lane + stride];
   }

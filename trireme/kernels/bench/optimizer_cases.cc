@@ -1,10 +1,14 @@
 #include "trireme/kernels/bench/optimizer_cases.h"
 
 #include <algorithm>
+#include <functional>
+#include <memory>
 #include <numeric>
 
 #include "trireme/kernels/bench/random_values.h"
 #include "trireme/kernels/optimizer/adamw.h"
+#include "trireme/kernels/optimizer/layerwise.h"
+#include "trireme/kernels/optimizer/sgd.h"
 
 namespace trireme::kernels::bench {
 namespace {
@@ -44,9 +48,19 @@ Tensors make_inputs() {
   return inputs;
 }
 
-class AdamwCase final : public Case {
+/// What a step of a tensor is given: arrays of its elements, its index and the step from 1 on.
+struct TensorStep {
+  const float* gradient;
+  float *m, *v, *parameter;
+  std::int64_t size;
+  std::size_t index;
+  std::int64_t step;
+};
+
+class OptimizerCase final : public Case {
  public:
-  explicit AdamwCase() {
+  explicit OptimizerCase(std::function<void(const TensorStep&)> update)
+      : update_(std::move(update)) {
     const auto start = inputs_.get<float>("parameter");
     parameter_.assign(start.begin(), start.end());
     m_.resize(start.size());
@@ -57,11 +71,11 @@ class AdamwCase final : public Case {
 
   void run() override {
     const auto gradient = inputs_.get<float>("gradient");
-    std::size_t begin = 0;
+    std::size_t begin = 0, index = 0;
     ++step_;
     for (const std::int64_t size : inputs_.get<std::int64_t>("sizes")) {
-      adamw({}, step_, gradient.data() + begin, m_.data() + begin, v_.data() + begin,
-            parameter_.data() + begin, size);
+      update_({gradient.data() + begin, m_.data() + begin, v_.data() + begin,
+               parameter_.data() + begin, size, index++, step_});
       begin += size;
     }
     if (step_ == 1) {
@@ -74,21 +88,51 @@ class AdamwCase final : public Case {
 
  private:
   const Tensors inputs_ = make_inputs();
+  const std::function<void(const TensorStep&)> update_;
   std::vector<float> parameter_, m_, v_;
   std::int64_t step_ = 0;
   Tensors first_;  ///< After the first step.
 };
 
+/// bytes   for each parameter.
+CaseEntry optimizer_entry(const std::string& name, double bytes, std::vector<std::string> peers,
+                          std::function<void(const TensorStep&)> update) {
+  constexpr double kParameters = 25'557'032;
+  return {.name = name + "/resnet50",
+          .shape = "25.6 M in 161 tensors",
+          .bytes = kParameters * bytes,
+          .tolerance = 1e-5,
+          .peers = std::move(peers),
+          .make = [update = std::move(update)](const CaseSetting&) {
+            return std::make_unique<OptimizerCase>(update);
+          }};
+}
+
 }  // namespace
 
 std::vector<CaseEntry> optimizer_cases() {
-  constexpr double kParameters = 25'557'032;
-  return {{.name = "adamw/resnet50",
-           .shape = "25.6 M in 161 tensors",
-           .bytes = kParameters * 28,
-           .tolerance = 1e-6,
-           .peers = {"torch"},
-           .make = [](const CaseSetting&) { return std::make_unique<AdamwCase>(); }}};
+  return {
+      optimizer_entry("adamw", 28, {"torch"},
+                      [](const TensorStep& t) {
+                        adamw({}, t.step, t.gradient, t.m, t.v, t.parameter, t.size);
+                      }),
+      optimizer_entry("sgd", 20, {"torch"},
+                      [](const TensorStep& t) {
+                        sgd({.momentum = 0.9, .weight_decay = 1e-4}, t.step == 1, t.gradient, t.m,
+                            t.parameter, t.size);
+                      }),
+      optimizer_entry(
+          "lamb", 40, {"pytorch_optimizer", "timm"},
+          [](const TensorStep& t) { lamb({}, t.step, t.gradient, t.m, t.v, t.parameter, t.size); }),
+      optimizer_entry("lars", 28, {"timm"},
+                      [](const TensorStep& t) {
+                        lars({.weight_decay = 1e-4}, t.gradient, t.m, t.parameter, t.size);
+                      }),
+      optimizer_entry("novograd", 24, {"timm"},
+                      [moments = std::make_shared<std::vector<double>>(1000)](const TensorStep& t) {
+                        novograd({.weight_decay = 1e-3, .averages_gradients = true}, t.step,
+                                 t.gradient, (*moments)[t.index], t.m, t.parameter, t.size);
+                      })};
 }
 
 }  // namespace trireme::kernels::bench
