@@ -16,5 +16,7 @@ using Operations = std::map<std::string, Operation>;
 
 // One function for each file here: what it adds is called by name from the Python file beside it.
 void add_optimizers(Operations& operations);
+void add_transducer(Operations& operations);
+void add_word_error_rate(Operations& operations);
 
 }  // namespace trireme::judges
