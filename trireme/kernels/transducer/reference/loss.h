@@ -18,12 +18,26 @@ T log_add(T a, T b) {
   return larger + std::log(std::exp(a - larger) + std::exp(b - larger));
 }
 
+/// log of the sum of exp(x) over each row of V.
+template <typename T>
+std::vector<T> log_sums_of(const T* x, std::int64_t num_rows, std::int64_t V) {
+  std::vector<T> log_sums;
+  for (const T* row = x; row != x + num_rows * V; row += V) {
+    const T max = *std::max_element(row, row + V);
+    T sum = 0;
+    for (std::int64_t k = 0; k < V; ++k) sum += std::exp(row[k] - max);
+    log_sums.push_back(max + std::log(sum));
+  }
+  return log_sums;
+}
+
 /// transducer_loss_and_gradient as its header defines it, in arithmetic of T.
 template <typename T>
 void transducer_loss(const Lattices& lattices, const TransducerTargets& targets, const T* logits,
                      const T* loss_gradient, T* loss, T* gradient) {
   const std::int64_t V = targets.vocabulary;
   std::fill_n(gradient, lattices.num_rows() * V, T{0});
+  const std::vector<T> log_sums = log_sums_of(logits, lattices.num_rows(), V);
   for (std::int64_t b = 0; b < lattices.num_samples(); ++b) {
     const std::int64_t frames = lattices.num_frames[b];
     const std::int64_t labels = lattices.num_labels[b];
@@ -32,11 +46,7 @@ void transducer_loss(const Lattices& lattices, const TransducerTargets& targets,
     };
     const auto label = [&](std::int64_t u) { return targets.labels[b * lattices.max_labels + u]; };
     const auto log_p = [&](std::int64_t t, std::int64_t u, std::int64_t k) {
-      const T* x = logits + row(t, u);
-      const T max = *std::max_element(x, x + V);
-      T sum = 0;
-      for (std::int64_t j = 0; j < V; ++j) sum += std::exp(x[j] - max);
-      return x[k] - max - std::log(sum);
+      return logits[row(t, u) + k] - log_sums[row(t, u) / V];
     };
     constexpr T kNever = -std::numeric_limits<T>::infinity();
     const auto cell = [&](std::int64_t t, std::int64_t u) { return t * (labels + 2) + u; };
@@ -61,15 +71,14 @@ void transducer_loss(const Lattices& lattices, const TransducerTargets& targets,
     loss[b] = -beta[0];
     for (std::int64_t t = 0; t < frames; ++t) {
       for (std::int64_t u = 0; u <= labels; ++u) {
-        const T scale = loss_gradient[b] * std::exp(alpha[cell(t, u)] + loss[b]);
+        const T before = alpha[cell(t, u)] + loss[b];  // its exponential alone may overflow
         T* dx = gradient + row(t, u);
         for (std::int64_t k = 0; k < V; ++k) {
-          T change = std::exp(log_p(t, u, k) + beta[cell(t, u)]);
-          if (k == targets.blank) change -= std::exp(log_p(t, u, k) + beta[cell(t + 1, u)]);
-          if (u < labels && k == label(u)) {
-            change -= std::exp(log_p(t, u, k) + beta[cell(t, u + 1)]);
-          }
-          dx[k] = scale * change;
+          const T here = before + log_p(t, u, k);
+          T change = std::exp(here + beta[cell(t, u)]);
+          if (k == targets.blank) change -= std::exp(here + beta[cell(t + 1, u)]);
+          if (u < labels && k == label(u)) change -= std::exp(here + beta[cell(t, u + 1)]);
+          dx[k] = loss_gradient[b] * change;
         }
       }
     }
