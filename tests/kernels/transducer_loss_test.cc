@@ -9,6 +9,7 @@
 #include "trireme/kernels/isa.h"
 #include "trireme/kernels/transducer/loss.h"
 #include "trireme/kernels/transducer/reference/loss.h"
+#include "trireme/kernels/transducer/rows.h"
 
 namespace trireme::kernels {
 namespace {
@@ -112,6 +113,12 @@ TEST(TransducerLossTest, ReferenceGradientIsThatOfFiniteDifferences) {
     x[i] = at;
     EXPECT_NEAR(gradient[i], (above - below) / (2 * kStep), 1e-8) << i;
   }
+}
+
+TEST(TransducerLossTest, DecayIsTheExponential) {
+  for (float x = -100; x < 80; x += 0.00371F) EXPECT_EQ(internal::decay(x), exponential(x)) << x;
+  EXPECT_EQ(internal::decay(-std::numeric_limits<float>::infinity()), 0.0F);
+  EXPECT_TRUE(std::isnan(internal::decay(std::nanf(""))));
 }
 
 template <typename T>

@@ -4,16 +4,22 @@
 #include <array>
 #include <cmath>
 #include <string>
-#include <type_traits>
+#include <vector>
 
 #include "trireme/base/error.h"
 #include "trireme/kernels/philox.h"
 #include "trireme/kernels/simd.h"
+#include "trireme/kernels/transducer/element.h"
 
 namespace trireme::kernels {
 namespace {
 
+using internal::from_f32;
+
 constexpr int kParts = 8;  // of a row: one for each bit of a byte of the mask
+
+/// How far ahead the backward asks for memory, since processors do not look beyond a page.
+constexpr std::int64_t kAhead = 1024;
 
 struct Width {
   std::int64_t num_elements;
@@ -24,15 +30,6 @@ struct Dropout {
   std::int32_t threshold = 0;  ///< q * 2^16
   float scale = 1;             ///< 1 / (1 - q)
 };
-
-template <typename T>
-constexpr T from_f32(float x) {
-  if constexpr (std::is_same_v<T, Bf16>) {
-    return to_bf16(x);
-  } else {
-    return x;
-  }
-}
 
 /// A row of `out`. words [4, num_bytes]: of philox_row. bits [num_bytes]: for the call.
 template <typename T>
@@ -62,6 +59,7 @@ TRIREME_INLINE_LOOP void join_row(const T* f, const T* g, const Dropout& dropout
 template <typename T>
 TRIREME_INLINE_LOOP void add_row(const T* dout, const std::uint8_t* mask, std::uint32_t* bits,
                                  float* df, float* dg, const Width& width) {
+  for (std::int64_t i = 0; i < width.num_elements; i += 16) __builtin_prefetch(dout + kAhead + i);
   for (std::int64_t i = 0; i < width.num_bytes; ++i) bits[i] = mask[i];
   for (int v = 0; v < kParts; ++v) {
     const std::int64_t begin = v * width.num_bytes;

@@ -41,9 +41,8 @@ struct TransducerTargets {
 /// loss_gradient  [B] f32, g.
 /// gradient   as logits, and may be the same memory; rows of padding become 0.
 /// Rounding   Sums over V in f32, 16 simd lanes per 1024 elements, these in f64; log-probabilities
-///            in f32; alpha, beta and the loss in f64, each step within 2^-23 of the exact sum. The
-///            loss is within 2e-6 per step of an alignment, in practice 1e-8 of its size. All
-///            instruction sets give the same bits.
+///            in f32; alpha and beta in f64, but what the smaller of two terms adds in f32. The
+///            loss is within 1e-6 of its size. All instruction sets give the same bits.
 /// Special    A NaN or +infinity among a sample's logits makes its loss and gradient NaN, so a NaN
 ///            loss names the sample; others are not affected. Where no alignment is possible for
 ///            logits of -infinity the loss is infinity and the gradient NaN. More labels than
@@ -51,7 +50,9 @@ struct TransducerTargets {
 /// Errors     kInvalidArgument, with the sample, for what `check(lattices)` refuses and for a label
 ///            that is the blank or not in [0, V).
 /// Threads    one piece per sample.
-/// Cost       8 bytes read per logit; 20 bytes of workspace per (t, u); no other memory.
+/// Cost       reads the logits twice, writes the gradient once: 12 bytes of memory per f32 logit
+/// bound
+///            it. Workspace: 20 bytes for each of (T + U) x (U + 1) cells of a sample.
 /// Source     Graves, "Sequence transduction with recurrent neural networks", 2012, sections 2.4
 /// and
 ///            2.5; fused with softmax as in Li et al., "Improving RNN transducer modeling for

@@ -4,13 +4,14 @@
 // the gradient.
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <limits>
-#include <type_traits>
 
 #include "trireme/kernels/exponential.h"
 #include "trireme/kernels/half.h"
 #include "trireme/kernels/simd.h"
+#include "trireme/kernels/transducer/element.h"
 
 namespace trireme::kernels::internal {
 
@@ -19,15 +20,6 @@ struct RowSum {
   float max;
   double sum;
 };
-
-template <typename T>
-constexpr T from_f32(float x) {
-  if constexpr (std::is_same_v<T, Bf16>) {
-    return to_bf16(x);
-  } else {
-    return x;
-  }
-}
 
 /// exponential(x) for x <= 80, the same bits with fewer instructions.
 TRIREME_INLINE_LOOP float decay(float x) {
