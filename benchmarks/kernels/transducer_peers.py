@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+
 from registry import Inputs, Outputs, Peer, peer
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def transducer_loss_torch(inputs: Inputs, threads: int) -> Peer:
         log_sum = logits.logsumexp(-1)
         blank, label = (x.requires_grad_() for x in log_probabilities(logits, labels, log_sum))
         loss = lattice_loss(blank, label)
-        loss.sum().backward()
+        loss.sum().backward()  # type: ignore[no-untyped-call]
         assert blank.grad is not None and label.grad is not None
         on_blank, on_label = blank.grad.float(), label.grad.float()
         met = -on_blank
@@ -76,7 +77,7 @@ def transducer_loss_torch_autograd(inputs: Inputs, threads: int) -> Peer:
     def run() -> Outputs:
         logits.grad = None
         loss = lattice_loss(*log_probabilities(logits, labels, logits.logsumexp(-1)))
-        loss.sum().backward()
+        loss.sum().backward()  # type: ignore[no-untyped-call]
         assert logits.grad is not None
         return {"loss": loss, "gradient": logits.grad}
 
@@ -98,7 +99,7 @@ def joint_torch(inputs: Inputs, threads: int) -> Peer:
         out = (f[:, :, None] + g[:, None]).relu_()
         if drop_probability > 0:
             out = torch.nn.functional.dropout(out, drop_probability)
-        out.backward(dout)
+        out.backward(dout)  # type: ignore[no-untyped-call]
         assert f.grad is not None and g.grad is not None
         if drop_probability > 0:
             return {"mean": np.array([out.detach().double().mean().item()])}
