@@ -18,7 +18,7 @@ from typing import Any
 from registry import PEERS, MissingPeerError, Run, read_inputs, write_outputs
 
 # Each registers its peers.
-MODULES = ["detection_peers", "normalization_peers", "optimizer_peers"]
+MODULES = ["detection_peers", "normalization_peers", "optimizer_peers", "transducer_peers"]
 
 
 class Loaded:

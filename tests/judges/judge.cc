@@ -17,6 +17,8 @@ int run(const std::string& name, const char* inputs, const char* outputs) {
   trireme::judges::add_detection(operations);
   trireme::judges::add_normalization(operations);
   trireme::judges::add_optimizers(operations);
+  trireme::judges::add_transducer(operations);
+  trireme::judges::add_word_error_rate(operations);
   const auto found = operations.find(name);
   if (found == operations.end()) {
     std::fprintf(stderr, "there is no operation \"%s\"\n", name.c_str());

@@ -18,5 +18,7 @@ using Operations = std::map<std::string, Operation>;
 void add_detection(Operations& operations);
 void add_normalization(Operations& operations);
 void add_optimizers(Operations& operations);
+void add_transducer(Operations& operations);
+void add_word_error_rate(Operations& operations);
 
 }  // namespace trireme::judges

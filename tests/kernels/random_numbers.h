@@ -30,6 +30,11 @@ std::vector<T> random_numbers(std::int64_t n, unsigned seed, int octaves = 10) {
   return x;
 }
 
-inline std::vector<double> widened(const std::vector<float>& x) { return {x.begin(), x.end()}; }
+template <typename T>
+std::vector<double> widened(const std::vector<T>& x) {
+  std::vector<double> wide;
+  for (const T element : x) wide.push_back(static_cast<double>(to_f32(element)));
+  return wide;
+}
 
 }  // namespace trireme::kernels

@@ -2,12 +2,14 @@
 #include "trireme/kernels/bench/detection_cases.h"
 #include "trireme/kernels/bench/normalization_cases.h"
 #include "trireme/kernels/bench/optimizer_cases.h"
+#include "trireme/kernels/bench/transducer_cases.h"
 
 namespace trireme::kernels::bench {
 
 std::vector<CaseEntry> all_cases() {
   std::vector<CaseEntry> all;
-  for (auto* cases : {optimizer_cases, detection_cases, normalization_cases}) {
+  for (auto* cases :
+       {optimizer_cases, detection_cases, normalization_cases, transducer_cases}) {
     for (CaseEntry& entry : cases()) all.push_back(std::move(entry));
   }
   return all;

@@ -1,0 +1,94 @@
+#include "trireme/evaluate/speech/word_error_rate.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace trireme::evaluate {
+namespace {
+
+WordErrors errors_of(std::int64_t words, std::int64_t substitutions, std::int64_t deletions,
+                     std::int64_t insertions) {
+  const bool is_wrong = substitutions + deletions + insertions > 0;
+  return {words, substitutions, deletions, insertions, 1, is_wrong ? 1 : 0};
+}
+
+TEST(WordErrorRateTest, CountsEachKind) {
+  EXPECT_EQ(count_word_errors("a b c", "a b c"), errors_of(3, 0, 0, 0));
+  EXPECT_EQ(count_word_errors("a b c", "a x c"), errors_of(3, 1, 0, 0));
+  EXPECT_EQ(count_word_errors("a b c", "a c"), errors_of(3, 0, 1, 0));
+  EXPECT_EQ(count_word_errors("a c", "a b c"), errors_of(2, 0, 0, 1));
+  EXPECT_EQ(count_word_errors("", ""), errors_of(0, 0, 0, 0));
+  EXPECT_EQ(count_word_errors("", "a b"), errors_of(0, 0, 0, 2));
+  EXPECT_EQ(count_word_errors("a b", " \n"), errors_of(2, 0, 2, 0));
+}
+
+TEST(WordErrorRateTest, ScliteCostsPreferACorrectWordToTwoSubstitutions) {
+  EXPECT_EQ(count_word_errors("a b", "b c"), errors_of(2, 2, 0, 0));
+  EXPECT_EQ(count_word_errors("a b", "b c", {.costs = AlignmentCosts::sclite()}),
+            errors_of(2, 0, 1, 1));
+}
+
+TEST(WordErrorRateTest, SplitsAtAsciiWhiteSpaceOnly) {
+  EXPECT_EQ(count_word_errors(" zwei\tW\xC3\xB6rter \r\n", "zwei W\xC3\xB6rter"),
+            errors_of(2, 0, 0, 0));
+  EXPECT_EQ(count_word_errors("a\xC2\xA0"
+                              "b",
+                              "a b"),
+            errors_of(1, 1, 0, 1));
+}
+
+TEST(WordErrorRateTest, IgnoresTheCaseOfAsciiLettersWhereAsked) {
+  EXPECT_EQ(count_word_errors("The Cat", "the cat").substitutions, 2);
+  EXPECT_EQ(count_word_errors("The Cat", "the cat", {.ignores_case = true}).errors(), 0);
+  EXPECT_EQ(count_word_errors("\xC3\x84", "\xC3\xA4", {.ignores_case = true}).errors(), 1);
+}
+
+TEST(WordErrorRateTest, AddsUp) {
+  WordErrors all;
+  EXPECT_EQ(all.word_error_rate(), 0);
+  EXPECT_EQ(all.sentence_error_rate(), 0);
+  all += count_word_errors("a b c", "a b c");
+  all += count_word_errors("a b c d e", "x b d e f");
+  EXPECT_EQ(all, (WordErrors{8, 1, 1, 1, 2, 1}));
+  EXPECT_EQ(all.correct_words(), 6);
+  EXPECT_EQ(all.word_error_rate(), 3.0 / 8);
+  EXPECT_EQ(all.sentence_error_rate(), 0.5);
+  EXPECT_EQ(count_word_errors("", "a").word_error_rate(), std::numeric_limits<double>::infinity());
+}
+
+/// The edit distance as it is defined.
+std::int64_t distance(const std::string& a, const std::string& b) {
+  if (a.empty() || b.empty()) return std::ssize(a) + std::ssize(b);
+  const std::string a_rest = a.substr(1), b_rest = b.substr(1);
+  return std::min({distance(a_rest, b_rest) + (a[0] != b[0]), distance(a_rest, b) + 1,
+                   distance(a, b_rest) + 1});
+}
+
+TEST(WordErrorRateTest, EqualsTheEditDistance) {
+  std::mt19937 random(1);
+  const auto letters = [&] {
+    std::string text(random() % 6, ' ');
+    for (char& letter : text) letter = static_cast<char>('a' + random() % 3);
+    return text;
+  };
+  const auto spaced = [](const std::string& text) {
+    std::string words;
+    for (const char letter : text) words += std::string(1, letter) + " ";
+    return words;
+  };
+  for (int round = 0; round < 300; ++round) {
+    const std::string a = letters(), b = letters();
+    const WordErrors counted = count_word_errors(spaced(a), spaced(b));
+    EXPECT_EQ(counted.errors(), distance(a, b)) << a << " " << b;
+    EXPECT_EQ(counted.num_words, std::ssize(a));
+    EXPECT_EQ(counted.insertions - counted.deletions, std::ssize(b) - std::ssize(a));
+  }
+}
+
+}  // namespace
+}  // namespace trireme::evaluate

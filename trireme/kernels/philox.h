@@ -1,0 +1,18 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace trireme::kernels {
+
+/// Philox4x32-10 (base/random.h) of many counters: those of a row of random numbers differ in their
+/// first word only, which counts from 0.
+///
+///     words[w][i] = philox({i, row[0], row[1], row[2]}, key)[w]
+///
+/// words   [4, n]; n a multiple of 16.
+/// Cost    0.7 ns a word with AVX-512 at 2.5 GHz; twice that with AVX2.
+void philox_row(std::array<std::uint32_t, 3> row, std::array<std::uint32_t, 2> key, std::int64_t n,
+                std::uint32_t* words);
+
+}  // namespace trireme::kernels
