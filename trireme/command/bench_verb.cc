@@ -16,6 +16,7 @@
 #include "trireme/base/system_error.h"
 #include "trireme/command/bench_contestants.h"
 #include "trireme/command/verbs.h"
+#include "trireme/kernels/bench/command_line.h"
 #include "trireme/wire/bench/compare.h"
 #include "trireme/wire/bench/group_contender.h"
 #include "trireme/wire/bench/rank_loop.h"
@@ -231,7 +232,13 @@ Body add_bench(CLI::App& app, Context& context) {
   add_wire_options(*wire, *options);
   wire->footer(
       "Example: trireme bench wire --operations all_reduce --bytes 4..16MiB --against gloo");
-  return [options, &context] {
+  CLI::App* kernels = app.add_subcommand("kernels", "Kernels and metrics, beside the best peers");
+  const auto run_kernels = kernels::bench::add_command(
+      *kernels, {.python = context.environment.python.value_or(TRIREME_PYTHON_DEFAULT),
+                 .script = TRIREME_KERNEL_PEERS});
+  kernels->footer("Example: trireme bench kernels nms --against best");
+  return [options, kernels, run_kernels, &context] {
+    if (kernels->parsed()) return run_kernels();
     options->start.timeout_s = context.timeout_s;
     return bench_wire(*options, context);
   };
