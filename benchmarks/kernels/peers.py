@@ -18,7 +18,7 @@ from typing import Any
 from registry import PEERS, MissingPeerError, Run, read_inputs, write_outputs
 
 # Each registers its peers.
-MODULES = ["optimizer_peers"]
+MODULES = ["coco_peers", "optimizer_peers"]
 
 
 class Loaded:
