@@ -145,7 +145,8 @@ Rows make_rows(const Verdicts& verdicts, std::int64_t category) {
   std::vector<Entry> entries;
   const std::int64_t end = verdicts.category_begin[category + 1];
   for (std::int64_t i = verdicts.category_begin[category]; i < end; ++i) {
-    if (verdicts.first_limit[i] < CocoCurves::kLimits) entries.push_back({verdicts.keys[i], i});
+    if (verdicts.first_limit[i] < CocoCurves::kLimits)
+      entries.push_back({verdicts.found[i].key, i});
   }
   sort_by_key(entries);
   Rows rows{.num_words = (std::ssize(entries) + kWord - 1) / kWord};

@@ -23,49 +23,70 @@ std::uint64_t key_of(double score) {
   return (bits & kSign) != 0 ? bits : ~(bits | kSign);
 }
 
-/// Positions of `order` sorted by a bucket, stable; where each bucket begins.
-struct Sorted {
-  std::vector<std::int32_t> order;
-  std::vector<std::int64_t> begin;
-};
+/// Where each bucket begins, and the end.
+std::vector<std::int64_t> begins(const std::vector<std::int32_t>& buckets,
+                                 std::int64_t num_buckets) {
+  std::vector<std::int64_t> begin(num_buckets + 1, 0);
+  for (const std::int32_t bucket : buckets) ++begin[bucket + 1];
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  return begin;
+}
 
-Sorted sort_into(const std::vector<std::int32_t>& order, const std::vector<std::int32_t>& bucket_of,
-                 std::int64_t num_buckets) {
-  Sorted sorted{.order = std::vector<std::int32_t>(order.size()),
-                .begin = std::vector<std::int64_t>(num_buckets + 1, 0)};
-  for (const std::int32_t bucket : bucket_of) ++sorted.begin[bucket + 1];
-  std::partial_sum(sorted.begin.begin(), sorted.begin.end(), sorted.begin.begin());
-  std::vector<std::int64_t> next(sorted.begin.begin(), sorted.begin.end() - 1);
-  for (const std::int32_t i : order) sorted.order[next[bucket_of[i]]++] = i;
-  return sorted;
+/// Positions of detections by image, and as they came.
+std::vector<std::int32_t> order_by_image(const CocoGroundTruth& truth,
+                                         const CocoDetections& detections) {
+  std::vector<std::int32_t> order(detections.size());
+  std::vector<std::int64_t> next = begins(detections.images, truth.num_images());
+  for (std::int32_t i = 0; i < std::ssize(order); ++i) order[next[detections.images[i]]++] = i;
+  return order;
+}
+
+/// All detections, by category and image and as they came; nothing is decided yet.
+Verdicts sorted(const CocoGroundTruth& truth, const CocoDetections& detections) {
+  const std::int64_t n = detections.size();
+  constexpr std::uint8_t kNone = CocoCurves::kLimits;
+  Verdicts verdicts{.category_begin = begins(detections.categories, truth.num_categories()),
+                    .found = std::vector<Found>(n),
+                    .first_limit = std::vector<std::uint8_t>(n, kNone),
+                    .hits = std::vector<Slots>(n),
+                    .misses = std::vector<Slots>(n)};
+  std::vector<std::int64_t> next = verdicts.category_begin;
+  for (const std::int32_t i : order_by_image(truth, detections)) {
+    verdicts.found[next[detections.categories[i]]++] = {
+        key_of(detections.scores[i]), detections.areas[i], detections.images[i], i};
+  }
+  return verdicts;
 }
 
 /// Matches pairs of an image and category, one after the other.
 class Matcher {
  public:
   Matcher(const CocoGroundTruth& truth, const CocoDetections& detections,
-          const CocoOptions& options)
+          const CocoOptions& options, Verdicts& verdicts)
       : truth_(truth),
-        detections_(detections),
-        options_(options),
-        overlaps_(truth, detections, options.kind) {}
+        max_dets_(options.max_dets),
+        overlaps_(truth, detections, options.kind),
+        verdicts_(verdicts) {}
 
-  /// order    all detections of the pair, in the order they came; what becomes of element i is
-  ///          written to element at + i of the verdicts.
+  /// Sorts the pair's detections [at, after) and decides about them.
+  ///
   /// begin, end   its annotations.
-  void match_pair(std::span<const std::int32_t> order, std::int64_t at, std::int64_t begin,
-                  std::int64_t end, Verdicts& verdicts) {
-    sort_by_score(order);
+  void match_pair(std::int64_t at, std::int64_t after, std::int64_t begin, std::int64_t end) {
+    const auto found = std::span(verdicts_.found).subspan(at, after - at);
+    if (found.size() > 1) std::ranges::sort(found, is_before);
+    const auto kept = found.first(std::min<std::size_t>(found.size(), max_dets_.back()));
     if (begin < end) {
-      overlaps_.compute(kept_, begin, end);
+      overlaps_.compute(kept, begin, end);
       counted_.clear();
       for (std::int64_t g = begin; g < end; ++g) counted_.push_back(slots_of_truth(truth_, g));
       taken_.assign(end - begin, 0);
     }
-    for (std::int64_t d = 0; d < std::ssize(kept_); ++d) {
-      verdicts.keys[at + d] = keys_[d].first;
-      verdicts.first_limit[at + d] = first_limit(d);
-      judge(d, begin, end, verdicts.hits[at + d], verdicts.misses[at + d]);
+    std::uint8_t limit = 0;
+    for (std::int64_t d = 0; d < std::ssize(kept); ++d) {
+      while (d >= max_dets_[limit]) ++limit;
+      verdicts_.first_limit[at + d] = limit;
+      find_candidates(d, end - begin);
+      decide(at + d, begin);
     }
   }
 
@@ -75,38 +96,9 @@ class Matcher {
     std::int64_t annotation;
   };
 
-  void sort_by_score(std::span<const std::int32_t> order) {
-    keys_.clear();
-    for (const std::int32_t i : order) keys_.emplace_back(key_of(detections_.scores[i]), i);
-    if (keys_.size() > 1) std::ranges::sort(keys_);  // of equal scores the first that came
-    keys_.resize(std::min<std::size_t>(keys_.size(), options_.max_dets.back()));
-    kept_.clear();
-    for (const auto& [key, i] : keys_) kept_.push_back(i);
-  }
-
-  std::uint8_t first_limit(std::int64_t d) const {
-    std::uint8_t limit = 0;
-    while (d >= options_.max_dets[limit]) ++limit;
-    return limit;
-  }
-
-  void judge(std::int64_t d, std::int64_t begin, std::int64_t end, Slots& hits, Slots& misses) {
-    Slots found = 0, ignored = 0, open = kAllSlots;
-    find_candidates(d, end - begin);
-    for (const bool is_counted : {true, false}) {
-      for (const Candidate& candidate : candidates_) {
-        const std::int64_t g = candidate.annotation;
-        const Slots taken = open & slots_of_iou(candidate.iou) & ~taken_[g] &
-                            (is_counted ? counted_[g] : ~counted_[g]);
-        open &= ~taken;
-        if (truth_.is_crowd[begin + g] == 0) taken_[g] |= taken;
-        if (!is_counted) ignored |= taken;
-        if (truth_.ids[begin + g] != 0) found |= taken;
-      }
-    }
-    ignored |= ~found & ~slots_of_area(detections_.areas[kept_[d]]);
-    hits = found & ~ignored;
-    misses = ~found & ~ignored & kAllSlots;
+  /// Of equal scores the first that came.
+  static bool is_before(const Found& a, const Found& b) {
+    return a.key != b.key ? a.key < b.key : a.index < b.index;
   }
 
   /// Annotations that reach a threshold, most overlap first, the last of equals before the others.
@@ -122,93 +114,94 @@ class Matcher {
     });
   }
 
+  void decide(std::int64_t at, std::int64_t begin) {
+    Slots matched = 0, ignored = 0, open = kAllSlots;
+    for (const bool is_counted : {true, false}) {
+      for (const auto& [iou, g] : candidates_) {
+        const Slots taken =
+            open & slots_of_iou(iou) & ~taken_[g] & (is_counted ? counted_[g] : ~counted_[g]);
+        open &= ~taken;
+        if (truth_.is_crowd[begin + g] == 0) taken_[g] |= taken;
+        if (!is_counted) ignored |= taken;
+        if (truth_.ids[begin + g] != 0) matched |= taken;
+      }
+    }
+    ignored |= ~matched & ~slots_of_area(verdicts_.found[at].area);
+    verdicts_.hits[at] = matched & ~ignored;
+    verdicts_.misses[at] = ~matched & ~ignored & kAllSlots;
+  }
+
   const CocoGroundTruth& truth_;
-  const CocoDetections& detections_;
-  const CocoOptions& options_;
+  const std::array<int, CocoCurves::kLimits> max_dets_;
   Overlaps overlaps_;
-  std::vector<std::pair<std::uint64_t, std::int32_t>> keys_;  // of the kept detections
-  std::vector<std::int32_t> kept_;
+  Verdicts& verdicts_;
   std::vector<Slots> counted_;  // of each annotation
   std::vector<Slots> taken_;
   std::vector<Candidate> candidates_;
 };
 
-/// Detections in the order category, image, as they came; cut into pieces for threads.
-class Pairs {
- public:
-  Pairs(const CocoGroundTruth& truth, const CocoDetections& detections)
-      : truth_(truth), detections_(detections) {
-    std::vector<std::int32_t> order(detections.size());
-    std::iota(order.begin(), order.end(), 0);
-    order = sort_into(order, detections.images, truth.num_images()).order;
-    sorted_ = sort_into(order, detections.categories, truth.num_categories());
+/// The first position from `at` on, but not beyond `end`, with another image.
+std::int64_t end_of_image(const std::vector<Found>& found, std::int64_t at, std::int64_t end) {
+  std::int64_t after = at + 1;
+  while (after < end && found[after].image == found[at].image) ++after;
+  return after;
+}
+
+/// Matches what [from, to) has of a category; both are between pairs.
+void match_category(const CocoGroundTruth& truth, const Verdicts& verdicts, std::int64_t category,
+                    std::int64_t from, std::int64_t to, Matcher& matcher) {
+  std::int64_t at = std::max(from, verdicts.category_begin[category]);
+  const std::int64_t end = std::min(to, verdicts.category_begin[category + 1]);
+  if (at >= end) return;
+  const auto images = std::span(truth.images).first(truth.category_begin[category + 1]);
+  auto begin = std::lower_bound(images.begin() + truth.category_begin[category], images.end(),
+                                verdicts.found[at].image);
+  while (at < end) {
+    const std::int32_t image = verdicts.found[at].image;
+    const std::int64_t after = end_of_image(verdicts.found, at, end);
+    while (begin != images.end() && *begin < image) ++begin;
+    auto last = begin;
+    while (last != images.end() && *last == image) ++last;
+    matcher.match_pair(at, after, begin - images.begin(), last - images.begin());
+    at = after;
   }
+}
 
-  const std::vector<std::int64_t>& category_begin() const { return sorted_.begin; }
+/// The category that has the detection at a position.
+std::int64_t category_at(const Verdicts& verdicts, std::int64_t at) {
+  const auto& begin = verdicts.category_begin;
+  return std::ranges::upper_bound(begin, at) - begin.begin() - 1;
+}
 
-  std::int64_t num_pieces() const { return (detections_.size() + kPiece - 1) / kPiece; }
-
-  /// Matches the pairs that begin in a piece.
-  void match_piece(std::int64_t piece, Matcher& matcher, Verdicts& verdicts) const {
-    std::int64_t at = piece * kPiece;
-    const std::int64_t piece_end = std::min(at + kPiece, detections_.size());
-    while (at > 0 && at < piece_end && is_same_pair(at - 1, at)) ++at;
-    std::int64_t begin = 0;  // annotation
-    for (std::int32_t category = -1; at < piece_end;) {
-      const std::int32_t i = sorted_.order[at];
-      std::int64_t end_of_category = truth_.category_begin[detections_.categories[i] + 1];
-      if (detections_.categories[i] != category) {
-        category = detections_.categories[i];
-        begin = truth_.category_begin[category];
-        const auto first = truth_.images.begin() + begin;
-        begin = std::lower_bound(first, truth_.images.begin() + end_of_category,
-                                 detections_.images[i]) -
-                truth_.images.begin();
-      }
-      const auto skip = [&](auto is_before, std::int64_t annotation) {
-        while (annotation < end_of_category && is_before(truth_.images[annotation])) ++annotation;
-        return annotation;
-      };
-      const std::int32_t image = detections_.images[i];
-      begin = skip([&](std::int32_t other) { return other < image; }, begin);
-      const std::int64_t end = skip([&](std::int32_t other) { return other == image; }, begin);
-      std::int64_t after = at + 1;
-      while (after < detections_.size() && is_same_pair(at, after)) ++after;
-      matcher.match_pair(std::span(sorted_.order).subspan(at, after - at), at, begin, end,
-                         verdicts);
-      at = after;
-    }
+/// Positions between pairs, about as many detections from each other.
+std::vector<std::int64_t> cuts(const Verdicts& verdicts) {
+  constexpr std::int64_t kPiece = 4096;  // detections; some 0.3 ms
+  const std::int64_t n = std::ssize(verdicts.found);
+  std::vector<std::int64_t> cuts = {0};
+  for (std::int64_t at = kPiece; at < n; at += kPiece) {
+    const std::int64_t category = category_at(verdicts, at);
+    const bool is_between = at == verdicts.category_begin[category];
+    const std::int64_t end = verdicts.category_begin[category + 1];
+    cuts.push_back(is_between ? at : end_of_image(verdicts.found, at - 1, end));
   }
-
- private:
-  static constexpr std::int64_t kPiece = 4096;  // detections; some 0.3 ms
-
-  bool is_same_pair(std::int64_t a, std::int64_t b) const {
-    const std::int32_t i = sorted_.order[a], j = sorted_.order[b];
-    return detections_.images[i] == detections_.images[j] &&
-           detections_.categories[i] == detections_.categories[j];
-  }
-
-  const CocoGroundTruth& truth_;
-  const CocoDetections& detections_;
-  Sorted sorted_;
-};
+  cuts.push_back(n);
+  return cuts;
+}
 
 }  // namespace
 
 Verdicts match(const CocoGroundTruth& truth, const CocoDetections& detections,
                const CocoOptions& options) {
-  const Pairs pairs(truth, detections);
-  const std::int64_t n = detections.size();
-  constexpr std::uint8_t kNone = CocoCurves::kLimits;
-  Verdicts verdicts{.category_begin = pairs.category_begin(),
-                    .keys = std::vector<std::uint64_t>(n),
-                    .first_limit = std::vector<std::uint8_t>(n, kNone),
-                    .hits = std::vector<Slots>(n),
-                    .misses = std::vector<Slots>(n)};
-  options.spread(pairs.num_pieces(), [&](std::int64_t piece) {
-    Matcher matcher(truth, detections, options);
-    pairs.match_piece(piece, matcher, verdicts);
+  Verdicts verdicts = sorted(truth, detections);
+  const std::vector<std::int64_t> cut = cuts(verdicts);
+  options.spread(std::ssize(cut) - 1, [&](std::int64_t piece) {
+    Matcher matcher(truth, detections, options, verdicts);
+    const std::int64_t from = cut[piece], to = cut[piece + 1];
+    for (std::int64_t at = from; at < to;) {
+      const std::int64_t category = category_at(verdicts, at);
+      match_category(truth, verdicts, category, from, to, matcher);
+      at = verdicts.category_begin[category + 1];
+    }
   });
   return verdicts;
 }

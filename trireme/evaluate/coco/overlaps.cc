@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "trireme/evaluate/coco/slots.h"
 #include "trireme/kernels/simd.h"
 
 namespace trireme::evaluate::internal {
@@ -78,21 +77,20 @@ double compare_masks(const MaskList& a, std::int64_t i, const MaskList& b, std::
 
 }  // namespace
 
-void Overlaps::compute(std::span<const std::int32_t> order, std::int64_t begin, std::int64_t end) {
-  stride_ = (std::ssize(order) + kSimdLanes - 1) / kSimdLanes * kSimdLanes;
+void Overlaps::compute(std::span<const Found> found, std::int64_t begin, std::int64_t end) {
+  stride_ = (std::ssize(found) + kSimdLanes - 1) / kSimdLanes * kSimdLanes;
   ious_.resize(stride_ * (end - begin));
   if (kind_ == CocoKind::kBox) {
-    compare_boxes(order, begin, end);
+    compare_boxes(found, begin, end);
   } else {
-    compare_masks(order, begin, end);
+    compare_masks(found, begin, end);
   }
 }
 
-void Overlaps::compare_boxes(std::span<const std::int32_t> order, std::int64_t begin,
-                             std::int64_t end) {
+void Overlaps::compare_boxes(std::span<const Found> found, std::int64_t begin, std::int64_t end) {
   sides_.assign(5 * stride_, 0.0);
-  for (std::int64_t d = 0; d < std::ssize(order); ++d) {
-    const Box& box = detections_.boxes[order[d]];
+  for (std::int64_t d = 0; d < std::ssize(found); ++d) {
+    const Box& box = detections_.boxes[found[d].index];
     sides_[d] = box.x;
     sides_[d + stride_] = box.y;
     sides_[d + 2 * stride_] = box.x + box.width;
@@ -107,12 +105,11 @@ void Overlaps::compare_boxes(std::span<const std::int32_t> order, std::int64_t b
   }
 }
 
-void Overlaps::compare_masks(std::span<const std::int32_t> order, std::int64_t begin,
-                             std::int64_t end) {
+void Overlaps::compare_masks(std::span<const Found> found, std::int64_t begin, std::int64_t end) {
   for (std::int64_t g = begin; g < end; ++g) {
-    for (std::int64_t d = 0; d < std::ssize(order); ++d) {
+    for (std::int64_t d = 0; d < std::ssize(found); ++d) {
       ious_[(g - begin) * stride_ + d] = internal::compare_masks(
-          detections_.masks, order[d], truth_.masks, g, truth_.is_crowd[g] != 0);
+          detections_.masks, found[d].index, truth_.masks, g, truth_.is_crowd[g] != 0);
     }
   }
 }

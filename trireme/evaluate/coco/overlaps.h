@@ -6,6 +6,7 @@
 
 #include "trireme/evaluate/coco/detections.h"
 #include "trireme/evaluate/coco/ground_truth.h"
+#include "trireme/evaluate/coco/slots.h"
 
 namespace trireme::evaluate::internal {
 
@@ -16,17 +17,17 @@ class Overlaps {
   Overlaps(const CocoGroundTruth& truth, const CocoDetections& detections, CocoKind kind)
       : truth_(truth), detections_(detections), kind_(kind) {}
 
-  /// order           positions of detections.
-  /// begin, end      annotations.
-  void compute(std::span<const std::int32_t> order, std::int64_t begin, std::int64_t end);
+  /// found        detections.
+  /// begin, end   annotations.
+  void compute(std::span<const Found> found, std::int64_t begin, std::int64_t end);
 
-  /// Of detection order[d] and annotation begin + g. Of masks only what reaches the lowest
+  /// Of detection found[d] and annotation begin + g. Of masks only what reaches the lowest
   /// threshold is exact; what cannot may be 0.
   double at(std::int64_t d, std::int64_t g) const { return ious_[g * stride_ + d]; }
 
  private:
-  void compare_boxes(std::span<const std::int32_t> order, std::int64_t begin, std::int64_t end);
-  void compare_masks(std::span<const std::int32_t> order, std::int64_t begin, std::int64_t end);
+  void compare_boxes(std::span<const Found> found, std::int64_t begin, std::int64_t end);
+  void compare_masks(std::span<const Found> found, std::int64_t begin, std::int64_t end);
 
   const CocoGroundTruth& truth_;
   const CocoDetections& detections_;

@@ -58,13 +58,21 @@ inline Slots slots_of_truth(const CocoGroundTruth& truth, std::int64_t i) {
   return truth.is_crowd[i] != 0 ? 0 : slots_of_area(truth.areas[i]);
 }
 
+/// What is asked of each detection again and again, together in memory.
+struct Found {
+  std::uint64_t key = 0;  ///< Ascending as scores descend.
+  double area = 0;
+  std::int32_t image = 0;
+  std::int32_t index = 0;  ///< Its position among the detections as they came.
+};
+
 /// What matching says of each detection, in the order category, image, descending score.
 struct Verdicts {
   std::vector<std::int64_t> category_begin;  ///< [categories + 1]
-  std::vector<std::uint64_t> keys;           ///< Ascending as scores descend, within an image.
-  std::vector<std::uint8_t> first_limit;     ///< The first of the limits it is within; 3: none.
-  std::vector<Slots> hits;                   ///< True positives.
-  std::vector<Slots> misses;                 ///< False positives.
+  std::vector<Found> found;
+  std::vector<std::uint8_t> first_limit;  ///< The first of the limits it is within; 3: none.
+  std::vector<Slots> hits;                ///< True positives.
+  std::vector<Slots> misses;              ///< False positives.
 };
 
 Verdicts match(const CocoGroundTruth& truth, const CocoDetections& detections,

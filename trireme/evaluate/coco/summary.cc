@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace trireme::evaluate {
 namespace {
 
@@ -127,6 +129,15 @@ Json to_json(const CocoSummary& summary, const CocoCurves& curves) {
                           {"AP", summary.category_ap[k]}});
   }
   return {{"stats", stats}, {"categories", categories}};
+}
+
+CocoReport evaluate_coco_files(const std::filesystem::path& annotations,
+                               const std::filesystem::path& results, const CocoOptions& options) {
+  const CocoGroundTruth truth = read_ground_truth(annotations, options.kind);
+  const CocoDetections detections = read_detections(results, options.kind, truth);
+  const CocoCurves curves = evaluate_coco(truth, detections, options);
+  const CocoSummary summary = summarize(curves);
+  return {to_table(summary, curves), to_json(summary, curves)};
 }
 
 }  // namespace trireme::evaluate

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,6 +28,16 @@ std::string to_table(const CocoSummary& summary, const CocoCurves& curves);
 
 /// {"stats": {"AP", "AP50", ..., "ARl"}, "categories": [{"id", "name", "AP"}]}
 Json to_json(const CocoSummary& summary, const CocoCurves& curves);
+
+/// What is said about a pair of files.
+struct CocoReport {
+  std::string table;
+  Json json;
+};
+
+/// Reads, evaluates and summarizes. Errors of those three.
+CocoReport evaluate_coco_files(const std::filesystem::path& annotations,
+                               const std::filesystem::path& results, const CocoOptions& options);
 
 /// numpy.mean: the sum in halves of blocks of at most 128, each in 8 sums.
 double mean(std::span<const double> values);
