@@ -18,7 +18,13 @@ from typing import Any
 from registry import PEERS, MissingPeerError, Run, read_inputs, write_outputs
 
 # Each registers its peers.
-MODULES = ["detection_peers", "normalization_peers", "optimizer_peers", "transducer_peers"]
+MODULES = [
+    "coco_peers",
+    "detection_peers",
+    "normalization_peers",
+    "optimizer_peers",
+    "transducer_peers",
+]
 
 
 class Loaded:

@@ -61,6 +61,7 @@ Body add_report(CLI::App& app, Context& context);
 Body add_show(CLI::App& app, Context& context);
 Body add_bench(CLI::App& app, Context& context);
 Body add_launch(CLI::App& app, Context& context);
+Body add_evaluate(CLI::App& app, Context& context);
 Body add_doctor(CLI::App& app, Context& context);
 
 /// --plan FILE, or --batch, --microbatch, --lanes, --cut-at and their like in its place.

@@ -1,4 +1,5 @@
 #include "trireme/kernels/bench/case.h"
+#include "trireme/kernels/bench/coco_cases.h"
 #include "trireme/kernels/bench/detection_cases.h"
 #include "trireme/kernels/bench/normalization_cases.h"
 #include "trireme/kernels/bench/optimizer_cases.h"
@@ -9,7 +10,7 @@ namespace trireme::kernels::bench {
 std::vector<CaseEntry> all_cases() {
   std::vector<CaseEntry> all;
   for (auto* cases :
-       {optimizer_cases, detection_cases, normalization_cases, transducer_cases}) {
+       {coco_cases, detection_cases, normalization_cases, optimizer_cases, transducer_cases}) {
     for (CaseEntry& entry : cases()) all.push_back(std::move(entry));
   }
   return all;

@@ -1,0 +1,143 @@
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/judges/judge.h"
+#include "trireme/evaluate/coco/evaluate.h"
+#include "trireme/evaluate/coco/mask_list.h"
+#include "trireme/evaluate/coco/paste.h"
+#include "trireme/evaluate/coco/polygon.h"
+#include "trireme/evaluate/coco/summary.h"
+
+namespace trireme::judges {
+namespace {
+
+using evaluate::Rle;
+
+void add(Tensors& outputs, const std::string& name, std::vector<std::int64_t> shape,
+         const std::vector<double>& values) {
+  std::ranges::copy(values, outputs.add<double>(name, std::move(shape)).begin());
+}
+
+/// Compressed masks, each ended by a newline.
+void add_masks(Tensors& outputs, const std::string& name, const std::vector<Rle>& masks) {
+  std::string text;
+  for (const Rle& mask : masks) text += to_text(mask) + "\n";
+  std::ranges::copy(text, outputs.add<std::uint8_t>(name, {std::ssize(text)}).begin());
+}
+
+/// sizes [n][2], and their compressed counts as `add_masks` writes them.
+std::vector<Rle> masks_of(const Tensors& inputs, const std::string& name) {
+  const auto sizes = inputs.get<std::int64_t>(name + "_sizes");
+  const auto bytes = inputs.get<std::uint8_t>(name);
+  std::vector<Rle> masks;
+  auto begin = bytes.begin();
+  for (std::size_t i = 0; i < sizes.size(); i += 2) {
+    const auto end = std::find(begin, bytes.end(), '\n');
+    masks.push_back(evaluate::parse_rle({sizes[i], sizes[i + 1]}, std::string(begin, end)));
+    begin = end + 1;
+  }
+  return masks;
+}
+
+/// Options: the files annotations and results (or the tensor rows [n][7]), kind, limits a tensor.
+Tensors coco(const Tensors& inputs) {
+  const auto kind =
+      inputs.options.at("kind") == "mask" ? evaluate::CocoKind::kMask : evaluate::CocoKind::kBox;
+  const auto truth = evaluate::read_ground_truth(inputs.options.at("annotations"), kind);
+  const auto detections =
+      inputs.has("rows") ? evaluate::make_detections(inputs.get<double>("rows"), truth)
+                         : evaluate::read_detections(inputs.options.at("results"), kind, truth);
+  evaluate::CocoOptions options{.kind = kind, .spread = kernels::on_threads(2)};
+  std::ranges::copy(inputs.get<std::int64_t>("limits"), options.max_dets.begin());
+  const auto curves = evaluate_coco(truth, detections, options);
+  const auto summary = summarize(curves);
+  Tensors outputs;
+  using Curves = evaluate::CocoCurves;
+  const std::int64_t num_K = curves.num_categories();
+  add(outputs, "precision_KAMTR",
+      {num_K, Curves::kAreas, Curves::kLimits, Curves::kIous, Curves::kRecalls},
+      curves.precision_KAMTR);
+  add(outputs, "recall_KAMT", {num_K, Curves::kAreas, Curves::kLimits, Curves::kIous},
+      curves.recall_KAMT);
+  add(outputs, "stats", {12}, {summary.stats.begin(), summary.stats.end()});
+  add(outputs, "category_ap", {num_K}, summary.category_ap);
+  const std::string table = to_table(summary, curves);
+  std::ranges::copy(table, outputs.add<std::uint8_t>("table", {std::ssize(table)}).begin());
+  return outputs;
+}
+
+/// sizes [n][2], lengths [n], xy -> masks of polygons; boxes [n][4] -> masks of boxes.
+Tensors coco_shapes(const Tensors& inputs) {
+  const auto sizes = inputs.get<std::int64_t>("sizes");
+  const auto lengths = inputs.get<std::int64_t>("lengths");
+  const auto xy = inputs.get<double>("xy");
+  const auto boxes = inputs.get<double>("boxes");
+  std::vector<Rle> polygons, of_boxes;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const evaluate::ImageSize size{sizes[2 * i], sizes[2 * i + 1]};
+    polygons.push_back(evaluate::from_polygon(size, xy.subspan(begin, lengths[i])));
+    of_boxes.push_back(evaluate::from_box(
+        size, {boxes[4 * i], boxes[4 * i + 1], boxes[4 * i + 2], boxes[4 * i + 3]}));
+    begin += lengths[i];
+  }
+  Tensors outputs;
+  add_masks(outputs, "polygons", polygons);
+  add_masks(outputs, "boxes", of_boxes);
+  return outputs;
+}
+
+/// a, b: masks; is_crowd of b.
+Tensors coco_masks(const Tensors& inputs) {
+  const std::vector<Rle> a = masks_of(inputs, "a"), b = masks_of(inputs, "b");
+  Tensors outputs;
+  std::vector<double> areas, boxes;
+  std::vector<Rle> again;
+  for (const Rle& mask : a) {
+    areas.push_back(static_cast<double>(area(mask)));
+    const evaluate::Box box = bounding_box(mask);
+    boxes.insert(boxes.end(), {box.x, box.y, box.width, box.height});
+    again.push_back(from_pixels(mask.size, to_pixels(mask)));
+  }
+  add(outputs, "areas", {std::ssize(a)}, areas);
+  add(outputs, "boxes", {std::ssize(a), 4}, boxes);
+  add(outputs, "iou", {std::ssize(a), std::ssize(b)},
+      evaluate::iou(a, b, inputs.get<std::uint8_t>("is_crowd")));
+  add_masks(outputs, "again", again);
+  add_masks(outputs, "union", {evaluate::union_of(a)});
+  add_masks(outputs, "intersection", {evaluate::intersection_of(a)});
+  return outputs;
+}
+
+/// masks [n][side][side], boxes [n][4] of corners, image [2] -> their masks of the image.
+Tensors coco_paste(const Tensors& inputs) {
+  const auto values = inputs.get<float>("masks");
+  const auto boxes = inputs.get<float>("boxes");
+  const auto image = inputs.get<std::int64_t>("image");
+  const std::int64_t side = inputs.at("masks").shape[1];
+  std::vector<Rle> pasted;
+  for (std::size_t i = 0; i < boxes.size() / 4; ++i) {
+    pasted.push_back(evaluate::paste({image[0], image[1]},
+                                     {.values = values.subspan(i * side * side, side * side),
+                                      .side = side,
+                                      .left = boxes[4 * i],
+                                      .top = boxes[4 * i + 1],
+                                      .right = boxes[4 * i + 2],
+                                      .bottom = boxes[4 * i + 3]}));
+  }
+  Tensors outputs;
+  add_masks(outputs, "pasted", pasted);
+  return outputs;
+}
+
+}  // namespace
+
+void add_coco(Operations& operations) {
+  operations["coco"] = coco;
+  operations["coco_shapes"] = coco_shapes;
+  operations["coco_masks"] = coco_masks;
+  operations["coco_paste"] = coco_paste;
+}
+
+}  // namespace trireme::judges
