@@ -19,16 +19,16 @@ namespace {
 
 using Floats = std::vector<float>;
 
-struct Problem {
+struct NormProblem {
   BatchNormShape shape;
   BatchNormOptions options;
   bool has_residual = false;
   Floats x, residual, gamma, beta, gradient_y;
 };
 
-Problem make_problem(const BatchNormShape& shape, bool has_relu, bool has_residual) {
+NormProblem make_norm_problem(const BatchNormShape& shape, bool has_relu, bool has_residual) {
   const std::int64_t n = shape.count();
-  Problem made{.shape = shape, .options = {.has_relu = has_relu}, .has_residual = has_residual};
+  NormProblem made{.shape = shape, .options = {.has_relu = has_relu}, .has_residual = has_residual};
   made.x = random_numbers<float>(n, 1, 0);
   for (float& x : made.x) x = x * 3 + 10;  // a mean that is large beside the deviation
   if (has_residual) made.residual = random_numbers<float>(n, 2, 0);
@@ -38,8 +38,8 @@ Problem make_problem(const BatchNormShape& shape, bool has_relu, bool has_residu
   return made;
 }
 
-struct Result {
-  explicit Result(const BatchNormShape& shape)
+struct NormResult {
+  explicit NormResult(const BatchNormShape& shape)
       : y(shape.count()),
         mean(shape.channels),
         inverse(shape.channels),
@@ -49,16 +49,16 @@ struct Result {
         gradient_beta(shape.channels),
         mask(mask_words(shape)) {}
 
-  bool operator==(const Result&) const = default;
+  bool operator==(const NormResult&) const = default;
 
   Floats y, mean, inverse, gradient_x, gradient_residual, gradient_gamma, gradient_beta;
   std::vector<std::uint16_t> mask;
   double count = 0;
 };
 
-Result run(const Problem& problem, StatisticsGroup* group = nullptr,
-           const Spread& spread = on_caller) {
-  Result result(problem.shape);
+NormResult run(const NormProblem& problem, StatisticsGroup* group = nullptr,
+               const Spread& spread = on_caller) {
+  NormResult result(problem.shape);
   std::uint16_t* mask = problem.options.has_relu ? result.mask.data() : nullptr;
   const BatchNormStatistics statistics{result.mean.data(), result.inverse.data(), &result.count};
   batch_norm_forward(problem.options, problem.shape,
@@ -91,7 +91,7 @@ void expect_near(const Floats& ours, const std::vector<double>& expected, const 
   }
 }
 
-reference::BatchNorm<double> reference_of(const Problem& p) {
+reference::BatchNorm<double> reference_of(const NormProblem& p) {
   return {p.options,        p.shape,         widened(p.x),         widened(p.residual),
           widened(p.gamma), widened(p.beta), widened(p.gradient_y)};
 }
@@ -105,8 +105,8 @@ TEST(BatchNormTest, IsTheReference) {
   for (const BatchNormShape& shape : shapes()) {
     for (const bool has_relu : {false, true}) {
       for (const bool has_residual : {false, true}) {
-        const Problem problem = make_problem(shape, has_relu, has_residual);
-        const Result result = run(problem);
+        const NormProblem problem = make_norm_problem(shape, has_relu, has_residual);
+        const NormResult result = run(problem);
         const auto expected = reference_of(problem);
         expect_near(result.y, expected.y, "y");
         expect_near(result.mean, expected.mean, "mean");
@@ -123,8 +123,8 @@ TEST(BatchNormTest, IsTheReference) {
 
 TEST(BatchNormTest, HasTheSameBitsOnEveryInstructionSetAndAnyThreads) {
   for (const BatchNormShape& shape : shapes()) {
-    const Problem problem = make_problem(shape, true, true);
-    const Result best = run(problem);
+    const NormProblem problem = make_norm_problem(shape, true, true);
+    const NormResult best = run(problem);
     EXPECT_EQ(run(problem, nullptr, on_threads(3)), best);
     for (const Isa isa : {Isa::kPortable, Isa::kAvx2}) {
       const IsaLimit limit(isa);
@@ -134,7 +134,7 @@ TEST(BatchNormTest, HasTheSameBitsOnEveryInstructionSetAndAnyThreads) {
 }
 
 TEST(BatchNormTest, TheReferenceGradientIsTheDerivative) {
-  const Problem problem = make_problem({2, 2, 5, false}, true, true);
+  const NormProblem problem = make_norm_problem({2, 2, 5, false}, true, true);
   const auto weight = widened(problem.gradient_y);
   std::vector<double> x = widened(problem.x), residual = widened(problem.residual);
   std::vector<double> gamma = widened(problem.gamma), beta = widened(problem.beta);
@@ -163,9 +163,9 @@ TEST(BatchNormTest, TheReferenceGradientIsTheDerivative) {
 }
 
 TEST(BatchNormTest, ResultsMayReplaceTheirSources) {
-  Problem problem = make_problem({2, 5, 33, false}, true, true);
-  const Result expected = run(problem);
-  Result result(problem.shape);
+  NormProblem problem = make_norm_problem({2, 5, 33, false}, true, true);
+  const NormResult expected = run(problem);
+  NormResult result(problem.shape);
   const BatchNormStatistics statistics{result.mean.data(), result.inverse.data(), &result.count};
   Floats y = problem.residual;
   batch_norm_forward(problem.options, problem.shape,
@@ -214,14 +214,14 @@ class ThreadGroup final : public StatisticsGroup {
 TEST(BatchNormTest, RanksOfAGroupNormaliseAsOne) {
   for (const bool has_channels_last : {false, true}) {
     const BatchNormShape whole{3, 4, 10, has_channels_last};
-    const Problem problem = make_problem(whole, true, true);
+    const NormProblem problem = make_norm_problem(whole, true, true);
     const auto expected = reference_of(problem);
     std::barrier<> barrier(2);
     std::vector<double>* values[2] = {};
-    std::vector<Result> results(2, Result(whole));
+    std::vector<NormResult> results(2, NormResult(whole));
     const auto rank = [&](int r) {
       const std::int64_t begin = r == 0 ? 0 : 40, count = r == 0 ? 40 : 80;
-      Problem part = problem;
+      NormProblem part = problem;
       part.shape.batch = count / 40;
       for (Floats* all : {&part.x, &part.residual, &part.gradient_y}) {
         *all = Floats(all->begin() + begin, all->begin() + begin + count);
@@ -243,8 +243,8 @@ TEST(BatchNormTest, RanksOfAGroupNormaliseAsOne) {
 }
 
 TEST(BatchNormTest, OneElementHasNoDeviation) {
-  EXPECT_THROW(run(make_problem({1, 3, 1, false}, false, false)), Error);
-  EXPECT_THROW(run(make_problem({0, 3, 5, true}, false, false)), Error);
+  EXPECT_THROW(run(make_norm_problem({1, 3, 1, false}, false, false)), Error);
+  EXPECT_THROW(run(make_norm_problem({0, 3, 5, true}, false, false)), Error);
 }
 
 }  // namespace
