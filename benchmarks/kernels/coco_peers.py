@@ -9,12 +9,14 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+
 from registry import Inputs, Outputs, Peer, peer
 
 
 def results(inputs: Inputs) -> list[dict[str, Any]]:
     if "rows" not in inputs.tensors:
-        return json.loads((inputs.folder / "results.json").read_text())
+        listed: list[dict[str, Any]] = json.loads((inputs.folder / "results.json").read_text())
+        return listed
     return [
         {"image_id": int(row[0]), "bbox": row[1:5], "score": row[5], "category_id": int(row[6])}
         for row in inputs.tensors["rows"].tolist()

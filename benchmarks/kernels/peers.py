@@ -23,6 +23,7 @@ MODULES = [
     "detection_peers",
     "normalization_peers",
     "optimizer_peers",
+    "ranking_peers",
     "transducer_peers",
 ]
 

@@ -54,14 +54,14 @@ Tensors coco(const Tensors& inputs) {
   const auto summary = summarize(curves);
   Tensors outputs;
   using Curves = evaluate::CocoCurves;
-  const std::int64_t num_K = curves.num_categories();
-  add(outputs, "precision_KAMTR",
-      {num_K, Curves::kAreas, Curves::kLimits, Curves::kIous, Curves::kRecalls},
-      curves.precision_KAMTR);
-  add(outputs, "recall_KAMT", {num_K, Curves::kAreas, Curves::kLimits, Curves::kIous},
-      curves.recall_KAMT);
+  const std::int64_t num_categories = curves.num_categories();
+  add(outputs, "precision",
+      {num_categories, Curves::kAreas, Curves::kLimits, Curves::kIous, Curves::kRecalls},
+      curves.precision);
+  add(outputs, "recall", {num_categories, Curves::kAreas, Curves::kLimits, Curves::kIous},
+      curves.recall);
   add(outputs, "stats", {12}, {summary.stats.begin(), summary.stats.end()});
-  add(outputs, "category_ap", {num_K}, summary.category_ap);
+  add(outputs, "category_ap", {num_categories}, summary.category_ap);
   const std::string table = to_table(summary, curves);
   std::ranges::copy(table, outputs.add<std::uint8_t>("table", {std::ssize(table)}).begin());
   return outputs;

@@ -198,8 +198,8 @@ void accumulate(const CocoGroundTruth& truth, const Verdicts& verdicts, std::int
           rows.within.data() + m * rows.num_words, rows.num_words, precision.data());
       const std::int64_t row =
           (category * CocoCurves::kAreas + a) * CocoCurves::kLimits * CocoCurves::kIous + mt;
-      curves.recall_KAMT[row] = static_cast<double>(num_hits) / static_cast<double>(num_counted);
-      double* at = curves.precision_KAMTR.data() + row * CocoCurves::kRecalls;
+      curves.recall[row] = static_cast<double>(num_hits) / static_cast<double>(num_counted);
+      double* at = curves.precision.data() + row * CocoCurves::kRecalls;
       for (int r = 0; r < CocoCurves::kRecalls; ++r) {
         at[r] = needed[r] <= num_hits ? precision[needed[r] - 1] : 0;
       }

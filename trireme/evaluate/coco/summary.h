@@ -39,7 +39,7 @@ struct CocoReport {
 CocoReport evaluate_coco_files(const std::filesystem::path& annotations,
                                const std::filesystem::path& results, const CocoOptions& options);
 
-/// numpy.mean: the sum in halves of blocks of at most 128, each in 8 sums.
+/// numpy.mean of one value or more: sums of halves, down to blocks of at most 128 in 8 sums.
 double mean(std::span<const double> values);
 
 }  // namespace trireme::evaluate

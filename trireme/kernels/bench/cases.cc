@@ -3,14 +3,15 @@
 #include "trireme/kernels/bench/detection_cases.h"
 #include "trireme/kernels/bench/normalization_cases.h"
 #include "trireme/kernels/bench/optimizer_cases.h"
+#include "trireme/kernels/bench/ranking_cases.h"
 #include "trireme/kernels/bench/transducer_cases.h"
 
 namespace trireme::kernels::bench {
 
 std::vector<CaseEntry> all_cases() {
   std::vector<CaseEntry> all;
-  for (auto* cases :
-       {coco_cases, detection_cases, normalization_cases, optimizer_cases, transducer_cases}) {
+  for (auto* cases : {coco_cases, detection_cases, normalization_cases, optimizer_cases,
+                      ranking_cases, transducer_cases}) {
     for (CaseEntry& entry : cases()) all.push_back(std::move(entry));
   }
   return all;

@@ -1,0 +1,42 @@
+"""Peers of ROC AUC."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from registry import Inputs, Outputs, Peer, peer
+
+
+@peer("auc", "numpy")
+def auc_numpy(inputs: Inputs, threads: int) -> Peer:
+    """Sorts bits of scores, which are not negative here, with the label below them."""
+    scores, labels = inputs.tensors["scores"], inputs.tensors["labels"]
+
+    def run() -> Outputs:
+        items = scores.view(np.uint32).astype(np.uint64) << 1 | labels
+        items.sort()
+        positive = items & 1
+        below = np.cumsum(1 - positive)
+        above = int(below[positive == 1].sum())
+        values = items >> 1
+        begins = np.flatnonzero(np.concatenate(([True], values[1:] != values[:-1])))
+        positives = np.add.reduceat(positive, begins)
+        sizes = np.diff(np.append(begins, len(items))).astype(np.uint64)
+        ties = int((positives * (sizes - positives)).sum())
+        pairs = int(below[-1]) * int(positive.sum())
+        return {"auc": np.array([(2 * above - ties) / (2 * pairs)])}
+
+    return Peer(f"numpy {np.__version__}", run)
+
+
+@peer("auc", "sklearn")
+def auc_sklearn(inputs: Inputs, threads: int) -> Peer:
+    import sklearn
+    from sklearn.metrics import roc_auc_score
+
+    scores, labels = inputs.tensors["scores"], inputs.tensors["labels"]
+
+    def run() -> Outputs:
+        return {"auc": np.array([roc_auc_score(labels, scores)])}
+
+    return Peer(f"scikit-learn {sklearn.__version__}", run)

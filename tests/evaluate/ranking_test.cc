@@ -1,0 +1,207 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <barrier>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/base/error_of.h"
+#include "trireme/evaluate/ranking/log_loss.h"
+#include "trireme/evaluate/ranking/roc_auc.h"
+#include "trireme/kernels/isa.h"
+
+namespace trireme::evaluate {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+struct Ranking {
+  std::vector<float> scores;
+  std::vector<std::uint8_t> labels;
+
+  double auc() const {
+    std::vector<float> sorted = scores;
+    return roc_auc(sorted, labels);
+  }
+
+  /// The definition.
+  double pairs() const {
+    double twice = 0, count = 0;
+    for (std::size_t p = 0; p < scores.size(); ++p) {
+      for (std::size_t n = 0; n < scores.size(); ++n) {
+        if (labels[p] != 1 || labels[n] != 0) continue;
+        twice += scores[p] > scores[n] ? 2 : scores[p] == scores[n] ? 1 : 0;
+        ++count;
+      }
+    }
+    return twice / (2 * count);
+  }
+};
+
+/// kind   0: normal numbers; 1: few values, many ties; 2: over all powers of two; 3: one value.
+Ranking random_ranking(std::size_t n, int kind, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  Ranking ranking;
+  for (std::size_t i = 0; i < n; ++i) {
+    ranking.labels.push_back(i < 2 ? static_cast<std::uint8_t>(i) : random() % 3 == 0);
+    float score = normal(random) + 0.5F * static_cast<float>(ranking.labels.back());
+    if (kind == 1) score = std::round(2 * score) / 2;
+    if (kind == 2) score = std::ldexp(score, static_cast<int>(random() % 250) - 125);
+    ranking.scores.push_back(kind == 3 ? 0.25F : score);
+  }
+  return ranking;
+}
+
+TEST(RocAucTest, EqualsItsDefinition) {
+  for (const std::size_t n : {2, 3, 63, 64, 65, 1000, 3000}) {
+    for (int kind = 0; kind < 4; ++kind) {
+      const Ranking ranking = random_ranking(n, kind, static_cast<unsigned>(n));
+      EXPECT_EQ(ranking.auc(), ranking.pairs()) << n << " of kind " << kind;
+      const kernels::IsaLimit portable(Isa::kPortable);
+      EXPECT_EQ(ranking.auc(), ranking.pairs()) << n << " of kind " << kind;
+    }
+  }
+}
+
+TEST(RocAucTest, SortsFullBuckets) {
+  // One score far away leaves all others in one bucket.
+  Ranking ranking = random_ranking(3000, 0, 7);
+  ranking.scores[5] = 1e30F;
+  EXPECT_EQ(ranking.auc(), ranking.pairs());
+  ranking.scores[6] = -kInfinity;
+  ranking.scores[7] = kInfinity;
+  EXPECT_EQ(ranking.auc(), ranking.pairs());
+}
+
+TEST(RocAucTest, OrdersZerosAndInfinities) {
+  EXPECT_EQ((Ranking{{-0.0F, 0.0F}, {0, 1}}.auc()), 0.5);
+  EXPECT_EQ((Ranking{{0.0F, -0.0F}, {0, 1}}.auc()), 0.5);
+  EXPECT_EQ((Ranking{{-kInfinity, -1, 1e-45F, kInfinity, kInfinity}, {0, 0, 1, 1, 1}}.auc()), 1);
+  EXPECT_EQ((Ranking{{-1e-45F, 1e-45F}, {1, 0}}.auc()), 0);
+  EXPECT_EQ((Ranking{{0, 0}, {1, 0}}.auc()), 0.5);
+}
+
+TEST(RocAucTest, NamesBadInput) {
+  const auto message = [](Ranking ranking) {
+    return test::error_of([&] { ranking.auc(); }).message();
+  };
+  EXPECT_EQ(message({{1, NAN, 2}, {0, 1, 0}}), "ROC AUC: score 1 is NaN");
+  EXPECT_EQ(message({{1, -NAN}, {0, 1}}), "ROC AUC: score 1 is NaN");
+  EXPECT_EQ(message({{1, 2}, {0, 2}}), "ROC AUC: label 1 is 2, expected 0 or 1");
+  EXPECT_EQ(message({{1, 2}, {0}}), "ROC AUC: 2 scores, but 1 labels");
+  EXPECT_EQ(message({{1, 2}, {1, 1}}), "ROC AUC: all labels are 1, expected both classes");
+  EXPECT_EQ(message({{}, {}}), "ROC AUC: all labels are 0, expected both classes");
+}
+
+/// Threads as ranks.
+class ThreadGroup final : public CountGroup {
+ public:
+  struct Meeting {
+    explicit Meeting(int num_ranks) : barrier(num_ranks) {}
+    std::barrier<> barrier;
+    std::mutex mutex;
+    std::vector<std::uint64_t> sums;
+  };
+
+  explicit ThreadGroup(Meeting& meeting) : meeting_(meeting) {}
+
+  void sum(std::span<std::uint64_t> counts) override {
+    {
+      const std::lock_guard lock(meeting_.mutex);
+      meeting_.sums.resize(counts.size());
+      for (std::size_t i = 0; i < counts.size(); ++i) meeting_.sums[i] += counts[i];
+    }
+    meeting_.barrier.arrive_and_wait();
+    std::ranges::copy(meeting_.sums, counts.begin());
+    meeting_.barrier.arrive_and_wait();
+    {
+      const std::lock_guard lock(meeting_.mutex);
+      meeting_.sums.clear();
+    }
+    meeting_.barrier.arrive_and_wait();
+  }
+
+ private:
+  Meeting& meeting_;
+};
+
+/// On each of some ranks that share the scores in turns.
+std::vector<std::string> auc_of_ranks(const Ranking& ranking, std::size_t num_ranks) {
+  ThreadGroup::Meeting meeting(static_cast<int>(num_ranks));
+  std::vector<std::string> results(num_ranks);
+  std::vector<std::jthread> ranks;
+  for (std::size_t rank = 0; rank < num_ranks; ++rank) {
+    ranks.emplace_back([&, rank] {
+      Ranking own;
+      for (std::size_t i = rank; i < ranking.scores.size(); i += num_ranks) {
+        own.scores.push_back(ranking.scores[i]);
+        own.labels.push_back(ranking.labels[i]);
+      }
+      ThreadGroup group(meeting);
+      try {
+        results[rank] =
+            std::to_string(std::bit_cast<std::uint64_t>(roc_auc(own.scores, own.labels, group)));
+      } catch (const Error& error) {
+        results[rank] = error.message();
+      }
+    });
+  }
+  ranks.clear();
+  return results;
+}
+
+TEST(RocAucTest, IsThatOfOneRankOnMany) {
+  for (const std::size_t n : {2, 50, 3000}) {
+    for (int kind = 0; kind < 4; ++kind) {
+      const Ranking ranking = random_ranking(n, kind, 11);
+      const auto expected = std::to_string(std::bit_cast<std::uint64_t>(ranking.auc()));
+      for (const std::size_t num_ranks : {1, 2, 3}) {
+        for (const auto& result : auc_of_ranks(ranking, num_ranks)) EXPECT_EQ(result, expected);
+      }
+    }
+  }
+}
+
+TEST(RocAucTest, EndsOnAllRanksWhereOneHasBadInput) {
+  const auto results = auc_of_ranks({{1, 2, 3, NAN}, {0, 1, 0, 1}}, 3);
+  EXPECT_EQ(results[0], "ROC AUC: score 1 is NaN");
+  EXPECT_EQ(results[1], "ROC AUC: 1 other ranks have bad input");
+  const auto one_class = auc_of_ranks({{1, 2}, {0, 0}}, 2);
+  EXPECT_EQ(one_class[1], "ROC AUC: all labels are 0, expected both classes");
+}
+
+TEST(LogLossTest, SumsAndClips) {
+  const std::vector<double> p = {0.5, 1, 0, 0.25};
+  const std::vector<std::uint8_t> labels = {1, 1, 1, 0};
+  const LogLoss loss = log_loss(std::span<const double>(p), labels);
+  const double eps = std::numeric_limits<double>::epsilon();
+  EXPECT_EQ(loss.num_positives, 3);
+  EXPECT_NEAR(loss.mean(),
+              -(std::log(0.5) + std::log(1 - eps) + std::log(eps) + std::log(0.75)) / 4, 1e-14);
+  const std::vector<double> base(16, 0.25);
+  std::vector<std::uint8_t> quarter(16, 0);
+  quarter[0] = quarter[5] = quarter[9] = quarter[15] = 1;
+  LogLoss parts = log_loss(std::span<const double>(base).first(5), std::span(quarter).first(5));
+  parts += log_loss(std::span<const double>(base).subspan(5), std::span(quarter).subspan(5));
+  EXPECT_NEAR(parts.normalized_entropy(), 1, 1e-15);
+}
+
+TEST(LogLossTest, NamesBadInput) {
+  const auto message = [](std::vector<float> p, std::vector<std::uint8_t> labels) {
+    return test::error_of([&] { log_loss(std::span<const float>(p), labels); }).message();
+  };
+  EXPECT_EQ(message({0.5F, NAN}, {0, 0}), "log loss: probability 1 is nan, expected 0 to 1");
+  EXPECT_EQ(message({1.5F}, {0}), "log loss: probability 0 is 1.500000, expected 0 to 1");
+  EXPECT_EQ(message({0.5F}, {3}), "log loss: label 0 is 3, expected 0 or 1");
+  EXPECT_EQ(message({0.5F}, {}), "log loss: 1 probabilities, but 0 labels");
+}
+
+}  // namespace
+}  // namespace trireme::evaluate

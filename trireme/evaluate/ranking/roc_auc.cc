@@ -1,0 +1,165 @@
+#include "trireme/evaluate/ranking/roc_auc.h"
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trireme/base/error.h"
+#include "trireme/evaluate/ranking/sorted_scores.h"
+
+namespace trireme::evaluate {
+namespace {
+
+__extension__ typedef unsigned __int128 Wide;
+using Items = std::span<const std::uint32_t>;
+
+/// Twice the pairs of which the positive is above, a tie being one: with them and the number of all
+/// pairs.
+double quotient(Wide twice_above, std::uint64_t num_positives, std::uint64_t num_negatives) {
+  if (num_positives == 0 || num_negatives == 0) {
+    throw Error(ErrorKind::kInvalidArgument, "ROC AUC: all labels are " +
+                                                 std::to_string(num_positives == 0 ? 0 : 1) +
+                                                 ", expected both classes");
+  }
+  const Wide pairs = static_cast<Wide>(num_positives) * num_negatives;
+  return static_cast<double>(twice_above) / static_cast<double>(2 * pairs);
+}
+
+/// Pairs of which the positive is above, and what they are made of.
+struct Pairs {
+  std::uint64_t num_negatives = 0;
+  std::uint64_t num_positives = 0;
+  std::uint64_t above_or_equal = 0;
+  std::uint64_t equal = 0;
+
+  Wide twice_above() const { return 2 * static_cast<Wide>(above_or_equal) - equal; }
+};
+
+/// The pairs of the tie whose last negative is item i, and whose first positive is the next.
+std::uint64_t tied_pairs(Items items, std::size_t i) {
+  std::size_t begin = i, end = i + 1;
+  while (begin > 0 && items[begin - 1] == items[i]) --begin;
+  while (end < items.size() && items[end] == items[i + 1]) ++end;
+  return (i + 1 - begin) * (end - i - 1);
+}
+
+/// Adds the pairs of these items and of positives here with negatives before.
+void add(Items items, Pairs& pairs) {
+  std::uint64_t num_negatives = pairs.num_negatives, above_or_equal = 0;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const std::uint64_t is_positive = items[i] & 1;
+    above_or_equal += num_negatives & (0 - is_positive);
+    num_negatives += 1 - is_positive;
+    if (i + 1 < items.size() && (items[i] ^ items[i + 1]) == 1) pairs.equal += tied_pairs(items, i);
+  }
+  pairs.above_or_equal += above_or_equal;
+  pairs.num_positives += items.size() - (num_negatives - pairs.num_negatives);
+  pairs.num_negatives = num_negatives;
+}
+
+// ---- Over ranks. A key is that of SortedScores with a bit above it, 0 for scores below zero.
+
+/// Negatives and positives of 2^width keys.
+using Counts = std::array<std::uint64_t, 2>;
+
+constexpr std::array<int, 6> kLevelBits = {12, 4, 4, 4, 4, 4};  // 32, the bits of a key
+constexpr std::size_t kSlotsAtATime = 1 << 15;
+
+/// Adds this rank's scores whose keys are `first` and up to the slots' end.
+void count(const SortedScores& sorted, std::uint64_t first, int width, std::span<Counts> slots) {
+  const std::uint64_t end = first + (std::uint64_t{slots.size()} << width);
+  for (std::uint64_t half = 0; half < 2; ++half) {
+    const Items items = sorted.halves()[half];
+    const auto key = [half](std::uint32_t item) { return half << 31 | item >> 1; };
+    for (auto i = std::ranges::lower_bound(items, first, {}, key);
+         i != items.end() && key(*i) < end; ++i) {
+      ++slots[(key(*i) - first) >> width][*i & 1];
+    }
+  }
+}
+
+/// What is known so far.
+struct Refinement {
+  Wide twice_above = 0;
+  std::vector<std::uint32_t> mixed;  ///< First keys of slots whose inner pairs are not in it.
+
+  /// slots   of all ranks together.
+  void add(std::uint32_t first, int width, std::span<const Counts> slots) {
+    std::uint64_t negatives = 0;
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      const auto [here, positives] = slots[i];
+      twice_above += 2 * static_cast<Wide>(positives) * negatives;
+      negatives += here;
+      if (width == 0) {
+        twice_above += static_cast<Wide>(positives) * here;
+      } else if (positives > 0 && here > 0) {
+        mixed.push_back(first + static_cast<std::uint32_t>(i << width));
+      }
+    }
+  }
+};
+
+/// Sorts this rank's scores; all learn whether each could. all: negatives and positives of all.
+std::unique_ptr<const SortedScores> sort_together(std::span<float> scores,
+                                                  std::span<const std::uint8_t> labels,
+                                                  CountGroup& group, Counts& all) {
+  std::unique_ptr<const SortedScores> sorted;
+  std::exception_ptr error;
+  try {
+    sorted = std::make_unique<SortedScores>(scores, labels);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  const auto num_positives = static_cast<std::uint64_t>(std::ranges::count(labels, 1));
+  std::array<std::uint64_t, 3> facts = {error ? 1U : 0U, labels.size() - num_positives,
+                                        num_positives};
+  group.sum(facts);
+  const auto [num_bad, negatives, positives] = facts;
+  all = {negatives, positives};
+  if (error) std::rethrow_exception(error);
+  if (num_bad > 0) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "ROC AUC: " + std::to_string(num_bad) + " other ranks have bad input");
+  }
+  return sorted;
+}
+
+}  // namespace
+
+double roc_auc(std::span<float> scores, std::span<const std::uint8_t> labels) {
+  const SortedScores sorted(scores, labels);
+  Pairs pairs;
+  for (const Items items : sorted.halves()) add(items, pairs);
+  return quotient(pairs.twice_above(), pairs.num_positives, pairs.num_negatives);
+}
+
+double roc_auc(std::span<float> scores, std::span<const std::uint8_t> labels, CountGroup& group) {
+  Counts all{};
+  const auto sorted = sort_together(scores, labels, group, all);
+  Refinement refinement{.mixed = {0}};
+  int width = 32;
+  for (const int bits : kLevelBits) {
+    width -= bits;
+    const std::size_t num_slots = std::size_t{1} << bits, step = kSlotsAtATime / num_slots;
+    const std::vector<std::uint32_t> firsts = std::exchange(refinement.mixed, {});
+    for (std::size_t begin = 0; begin < firsts.size(); begin += step) {
+      const auto some = std::span(firsts).subspan(begin, std::min(step, firsts.size() - begin));
+      std::vector<Counts> slots(some.size() * num_slots);
+      const auto slots_of = [&](std::size_t i) {
+        return std::span(slots).subspan(i * num_slots, num_slots);
+      };
+      for (std::size_t i = 0; i < some.size(); ++i) count(*sorted, some[i], width, slots_of(i));
+      group.sum({slots.data()->data(), 2 * slots.size()});
+      for (std::size_t i = 0; i < some.size(); ++i) {
+        refinement.add(some[i], width, slots_of(i));
+      }
+    }
+  }
+  return quotient(refinement.twice_above, all[1], all[0]);
+}
+
+}  // namespace trireme::evaluate
