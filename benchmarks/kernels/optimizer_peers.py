@@ -11,7 +11,8 @@ from registry import Inputs, Outputs, Peer, peer
 
 def cut(array: np.ndarray, sizes: np.ndarray) -> list[np.ndarray]:
     """The tensors that lie behind each other in a flat array; their memory is that of the array."""
-    return np.split(array, np.cumsum(sizes)[:-1])
+    parts: list[np.ndarray] = np.split(array, np.cumsum(sizes)[:-1])
+    return parts
 
 
 def torch_optimizer(inputs: Inputs, threads: int, make: Any, version: str) -> Peer:  # noqa: ANN401

@@ -53,7 +53,7 @@ def transducer_loss_torch(inputs: Inputs, threads: int) -> Peer:
         log_sum = logits.logsumexp(-1)
         blank, label = (x.requires_grad_() for x in log_probabilities(logits, labels, log_sum))
         loss = lattice_loss(blank, label)
-        loss.sum().backward()  # type: ignore[no-untyped-call]
+        loss.sum().backward()
         assert blank.grad is not None and label.grad is not None
         on_blank, on_label = blank.grad.float(), label.grad.float()
         met = -on_blank
@@ -77,7 +77,7 @@ def transducer_loss_torch_autograd(inputs: Inputs, threads: int) -> Peer:
     def run() -> Outputs:
         logits.grad = None
         loss = lattice_loss(*log_probabilities(logits, labels, logits.logsumexp(-1)))
-        loss.sum().backward()  # type: ignore[no-untyped-call]
+        loss.sum().backward()
         assert logits.grad is not None
         return {"loss": loss, "gradient": logits.grad}
 
@@ -99,7 +99,7 @@ def joint_torch(inputs: Inputs, threads: int) -> Peer:
         out = (f[:, :, None] + g[:, None]).relu_()
         if drop_probability > 0:
             out = torch.nn.functional.dropout(out, drop_probability)
-        out.backward(dout)  # type: ignore[no-untyped-call]
+        out.backward(dout)
         assert f.grad is not None and g.grad is not None
         if drop_probability > 0:
             return {"mean": np.array([out.detach().double().mean().item()])}

@@ -47,7 +47,8 @@ def call(operation: str, tensors: dict[str, Any], **options: object) -> dict[str
             raise RefusedError(done.stderr)
         if done.returncode != 0:
             raise AssertionError(f"{operation} ended with {done.returncode}: {done.stderr}")
-        return safetensors.numpy.load_file(outputs)
+        made: dict[str, Any] = safetensors.numpy.load_file(outputs)
+        return made
 
 
 def main() -> None:

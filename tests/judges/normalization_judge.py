@@ -34,8 +34,10 @@ def judge(arrays: dict[str, np.ndarray], has_relu: bool) -> dict[str, np.ndarray
 class Normalization(unittest.TestCase):
     def test_all_forms(self) -> None:
         random = np.random.default_rng(1)
-        forms = itertools.product([(2, 5, 33), (3, 16, 49), (1, 7, 300)], *[[False, True]] * 3)
-        for (n, c, s), channels_last, has_relu, has_residual in forms:
+        shapes = [(2, 5, 33), (3, 16, 49), (1, 7, 300)]
+        switches = itertools.product([False, True], repeat=3)
+        for (n, c, s), switch in itertools.product(shapes, switches):
+            channels_last, has_relu, has_residual = switch
             arrays = {
                 name: random.normal(size=(n, c, s)).astype(np.float32)
                 for name in ("x", "residual", "gradient_y")

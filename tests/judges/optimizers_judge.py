@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unittest
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import judging
@@ -37,7 +38,7 @@ class Optimizers(unittest.TestCase):
         for decay in (0.0, 0.3):
             self.compare(
                 "adamw",
-                lambda p, decay=decay: torch.optim.AdamW(p, lr=1e-2, weight_decay=decay),
+                partial(torch.optim.AdamW, lr=1e-2, weight_decay=decay),
                 learning_rate=1e-2,
                 beta1=0.9,
                 beta2=0.999,
@@ -49,8 +50,12 @@ class Optimizers(unittest.TestCase):
         for decay in (0.0, 0.1):
             self.compare(
                 "lamb",
-                lambda p, decay=decay: timm.optim.Lamb(
-                    p, lr=1e-3, weight_decay=decay, max_grad_norm=None, always_adapt=True
+                partial(
+                    timm.optim.Lamb,
+                    lr=1e-3,
+                    weight_decay=decay,
+                    max_grad_norm=None,
+                    always_adapt=True,
                 ),
                 weight_decay=decay,
             )
@@ -59,8 +64,8 @@ class Optimizers(unittest.TestCase):
         for decay in (0.0, 0.1):
             self.compare(
                 "lars",
-                lambda p, decay=decay: timm.optim.Lars(
-                    p,
+                partial(
+                    timm.optim.Lars,
                     lr=0.1,
                     momentum=0.9,
                     weight_decay=decay,
@@ -74,8 +79,12 @@ class Optimizers(unittest.TestCase):
         for averages in (False, True):
             self.compare(
                 "novograd",
-                lambda p, averages=averages: timm.optim.NvNovoGrad(
-                    p, lr=1e-2, betas=(0.95, 0.98), weight_decay=1e-2, grad_averaging=averages
+                partial(
+                    timm.optim.NvNovoGrad,
+                    lr=1e-2,
+                    betas=(0.95, 0.98),
+                    weight_decay=1e-2,
+                    grad_averaging=averages,
                 ),
                 weight_decay=1e-2,
                 averages_gradients=int(averages),

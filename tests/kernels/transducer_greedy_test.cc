@@ -1,3 +1,5 @@
+#include "trireme/kernels/reference/transducer_greedy.h"
+
 #include <gtest/gtest.h>
 
 #include <random>
@@ -5,7 +7,6 @@
 #include "trireme/base/error.h"
 #include "trireme/base/random.h"
 #include "trireme/kernels/transducer/greedy.h"
-#include "trireme/kernels/reference/transducer_greedy.h"
 
 namespace trireme::kernels {
 namespace {

@@ -1,3 +1,5 @@
+#include "trireme/kernels/reference/transducer_joint.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,7 +9,6 @@
 #include "trireme/base/error.h"
 #include "trireme/kernels/isa.h"
 #include "trireme/kernels/transducer/joint.h"
-#include "trireme/kernels/reference/transducer_joint.h"
 
 namespace trireme::kernels {
 namespace {

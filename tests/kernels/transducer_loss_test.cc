@@ -1,3 +1,5 @@
+#include "trireme/kernels/reference/transducer_loss.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,7 +10,6 @@
 #include "trireme/base/error.h"
 #include "trireme/kernels/isa.h"
 #include "trireme/kernels/transducer/loss.h"
-#include "trireme/kernels/reference/transducer_loss.h"
 #include "trireme/kernels/transducer/rows.h"
 
 namespace trireme::kernels {

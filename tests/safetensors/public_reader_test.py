@@ -42,7 +42,7 @@ Tensors = dict[str, tuple[str, list[int], bytes]]
 
 def read(file: Path) -> Tensors:
     """By name: dtype, shape, bytes."""
-    tensors = safetensors.deserialize(file.read_bytes())  # type: ignore[no-untyped-call]
+    tensors = safetensors.deserialize(file.read_bytes())
     return {name: (t["dtype"], t["shape"], bytes(t["data"])) for name, t in tensors}
 
 
