@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -13,13 +14,17 @@
 namespace trireme::kernels {
 namespace {
 
-const std::vector<std::int32_t> kJointFrames = {3, 1, 5};
-const std::vector<std::int32_t> kJointLabels = {2, 4, 0};
-const std::vector<std::int64_t> kJointOffsets = packed_offsets(kJointFrames, kJointLabels);
+constexpr std::array<std::int32_t, 3> kJointFrames = {3, 1, 5};
+constexpr std::array<std::int32_t, 3> kJointLabels = {2, 4, 0};
+
+const std::vector<std::int64_t>& joint_offsets() {
+  static const std::vector<std::int64_t> offsets = packed_offsets(kJointFrames, kJointLabels);
+  return offsets;
+}
 
 Lattices lattices_of(bool is_packed) {
   return {kJointFrames, kJointLabels, 6, 4,
-          is_packed ? std::span(kJointOffsets) : std::span<std::int64_t>()};
+          is_packed ? std::span(joint_offsets()) : std::span<std::int64_t>()};
 }
 
 template <typename T>

@@ -18,23 +18,40 @@
 
 #if defined(__x86_64__)
 
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#else
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
+#endif
 #define TRIREME_ISA_NAMESPACE avx2
 #define TRIREME_PART_BYTES 32
 #include TRIREME_LOOPS
 #undef TRIREME_ISA_NAMESPACE
 #undef TRIREME_PART_BYTES
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
 #pragma GCC pop_options
+#endif
 
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma"))), \
+                             apply_to = function)
+#else
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,fma")
+#endif
 #define TRIREME_ISA_NAMESPACE avx512
 #define TRIREME_PART_BYTES 64
 #include TRIREME_LOOPS
 #undef TRIREME_ISA_NAMESPACE
 #undef TRIREME_PART_BYTES
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
 #pragma GCC pop_options
+#endif
 
 #else
 

@@ -43,14 +43,14 @@ Sums sums(const float* x, std::int64_t n, float shift) {
   return total;
 }
 
-template <bool kHasResidual, bool kHasMask>
+template <bool HasResidual, bool HasMask>
 void apply_row(const Forward& terms, const float* x, const float* residual, std::int64_t n,
                float* y, std::uint16_t* mask) {
   const Lanes mean = all(terms.mean), factor = all(terms.factor), bias = all(terms.bias);
   for (std::int64_t i = 0; i < n; i += kLanes) {
     Lanes t = (load_first(x + i, n - i) - mean) * factor + bias;
-    if constexpr (kHasResidual) t = t + load_first(residual + i, n - i);
-    if constexpr (kHasMask) {
+    if constexpr (HasResidual) t = t + load_first(residual + i, n - i);
+    if constexpr (HasMask) {
       const std::uint32_t bits = above(t, all(0));
       mask[i / kLanes] = static_cast<std::uint16_t>(bits);
       t = keep(bits, t);
