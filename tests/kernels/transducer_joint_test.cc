@@ -18,8 +18,8 @@ constexpr std::array<std::int32_t, 3> kJointFrames = {3, 1, 5};
 constexpr std::array<std::int32_t, 3> kJointLabels = {2, 4, 0};
 
 const std::vector<std::int64_t>& joint_offsets() {
-  static const std::vector<std::int64_t> offsets = packed_offsets(kJointFrames, kJointLabels);
-  return offsets;
+  static const std::vector<std::int64_t> kOffsets = packed_offsets(kJointFrames, kJointLabels);
+  return kOffsets;
 }
 
 Lattices lattices_of(bool is_packed) {

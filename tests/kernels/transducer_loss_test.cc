@@ -20,8 +20,8 @@ constexpr std::array<std::int32_t, 4> kLossFrames = {7, 1, 4, 20};
 constexpr std::array<std::int32_t, 4> kLossLabels = {3, 5, 0, 18};
 
 const std::vector<std::int64_t>& loss_offsets() {
-  static const std::vector<std::int64_t> offsets = packed_offsets(kLossFrames, kLossLabels);
-  return offsets;
+  static const std::vector<std::int64_t> kOffsets = packed_offsets(kLossFrames, kLossLabels);
+  return kOffsets;
 }
 
 /// A batch, with room for what the functions make of it.
