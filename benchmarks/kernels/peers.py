@@ -19,6 +19,7 @@ from registry import PEERS, MissingPeerError, Run, read_inputs, write_outputs
 
 # Each registers its peers.
 MODULES = [
+    "attention_peers",
     "coco_peers",
     "detection_peers",
     "normalization_peers",

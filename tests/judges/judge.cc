@@ -14,6 +14,7 @@ namespace {
 
 int run(const std::string& name, const char* inputs, const char* outputs) {
   trireme::judges::Operations operations;
+  trireme::judges::add_attention(operations);
   trireme::judges::add_coco(operations);
   trireme::judges::add_detection(operations);
   trireme::judges::add_normalization(operations);

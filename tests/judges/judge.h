@@ -15,6 +15,7 @@ using Operation = std::function<Tensors(const Tensors& inputs)>;
 using Operations = std::map<std::string, Operation>;
 
 // One function for each file here: what it adds is called by name from the Python file beside it.
+void add_attention(Operations& operations);
 void add_coco(Operations& operations);
 void add_detection(Operations& operations);
 void add_normalization(Operations& operations);

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
+
+#include "trireme/kernels/lanes.h"
 
 namespace trireme::kernels {
 namespace {
@@ -37,6 +40,29 @@ TEST(ExponentialTest, KnowsTheEnds) {
   EXPECT_EQ(exponential(kInfinity), kInfinity);
   EXPECT_TRUE(std::isnan(exponential(std::nanf(""))));
   EXPECT_TRUE(std::isnan(exponential(-std::nanf(""))));
+}
+
+TEST(ExponentialTest, HasTheSameBitsInLanes) {
+  constexpr int kWidth = portable::kLanes;
+  const auto expect_same = [](const float (&x)[kWidth]) {
+    float y[kWidth];
+    portable::store(portable::exponential(portable::load(x)), y);
+    for (int i = 0; i < kWidth; ++i) {
+      const float one = exponential(x[i]);
+      if (std::isnan(one)) {
+        EXPECT_TRUE(std::isnan(y[i]));
+      } else {
+        EXPECT_EQ(std::bit_cast<std::uint32_t>(y[i]), std::bit_cast<std::uint32_t>(one)) << x[i];
+      }
+    }
+  };
+  expect_same({0.0F, -0.0F, -86.6F, -86.7F, 88.72F, 88.73F, 88.74F, kInfinity, -kInfinity,
+               std::nanf(""), 1e-30F, -1e-30F, 1e30F, -1e30F, 1.0F, -1.0F});
+  float x[kWidth];
+  for (float first = -88; first < 90; first += 1e-3F) {
+    for (int i = 0; i < kWidth; ++i) x[i] = first + 1e-4F * static_cast<float>(i);
+    expect_same(x);
+  }
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -30,7 +31,7 @@ struct Lanes {
 
 TRIREME_LANES Lanes all(float x) {
   Lanes r;
-  for (Part& part : r.part) part = Part{} + x;
+  for (Part& part : r.part) part = x - Part{};  // x + 0 would be an addition, because of -0
   return r;
 }
 
@@ -153,6 +154,31 @@ TRIREME_LANES float sum(const Lanes& a) {
     for (int lane = 0; lane < kLanes; lane += 2 * stride) lanes[lane] += lanes[lane + stride];
   }
   return lanes[0];
+}
+
+/// exponential.h on each lane: the same polynomial and the same bits.
+TRIREME_LANES Lanes exponential(const Lanes& x) {
+  const Lanes lowest = all(-86.6F);
+  const Lanes rounder = all(0x1.8p23F);
+  const Lanes inside = smaller(all(88.73F), larger(lowest, x));
+  const Lanes shifted = multiply_add(inside, all(0x1.715476p0F), rounder);
+  const Lanes minus_n = rounder - shifted;
+  const Lanes high = multiply_add(minus_n, all(0x1.62e400p-1F), inside);
+  const Lanes r = multiply_add(minus_n, all(0x1.7f7d1cp-20F), high);
+  Lanes y = all(0x1.6a23d0p-10F);
+  for (const float term :
+       {0x1.123a20p-7F, 0x1.5558f2p-5F, 0x1.555492p-3F, 0x1.fffffcp-2F, 1.0F, 1.0F}) {
+    y = multiply_add(y, r, all(term));
+  }
+  for (int p = 0; p < kParts; ++p) {
+    IntPart bits;
+    std::memcpy(&bits, &shifted.part[p], sizeof bits);
+    bits = (bits - 0x4B400000 + 126) << 23;  // the bits of rounder: 2^(n - 1) is left
+    Part scale;
+    std::memcpy(&scale, &bits, sizeof scale);
+    y.part[p] = x.part[p] < lowest.part[p] ? Part{} : y.part[p] * scale * 2.0F;
+  }
+  return y;
 }
 
 // ---- 16 sums in f64

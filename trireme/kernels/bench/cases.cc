@@ -1,3 +1,4 @@
+#include "trireme/kernels/bench/attention_cases.h"
 #include "trireme/kernels/bench/case.h"
 #include "trireme/kernels/bench/coco_cases.h"
 #include "trireme/kernels/bench/detection_cases.h"
@@ -10,8 +11,8 @@ namespace trireme::kernels::bench {
 
 std::vector<CaseEntry> all_cases() {
   std::vector<CaseEntry> all;
-  for (auto* cases : {coco_cases, detection_cases, normalization_cases, optimizer_cases,
-                      ranking_cases, transducer_cases}) {
+  for (auto* cases : {attention_cases, coco_cases, detection_cases, normalization_cases,
+                      optimizer_cases, ranking_cases, transducer_cases}) {
     for (CaseEntry& entry : cases()) all.push_back(std::move(entry));
   }
   return all;
