@@ -37,11 +37,11 @@ std::int64_t padded_width(const Head& head) { return rounded_up(head.width, kLan
 
 /// Asks for the part of a row some rows ahead: rows of a head are pages apart, where processors do
 /// not look by themselves.
-template <int kWrites>
+template <int Writes>
 inline __attribute__((always_inline)) void ask_ahead(const Head& head, const float* row) {
   constexpr std::int64_t kRowsAhead = 12;
   for (std::int64_t i = 0; i < head.width; i += kLanes) {
-    __builtin_prefetch(row + kRowsAhead * head.stride() + i, kWrites);
+    __builtin_prefetch(row + kRowsAhead * head.stride() + i, Writes);
   }
 }
 

@@ -32,33 +32,33 @@ struct ProductSize {
   std::int64_t rows, columns, steps;
 };
 
-template <int kVectors>
+template <int Vectors>
 void tile(const Product& p, std::int64_t steps, bool adds) {
-  Lanes c[kTileRows][kVectors];
+  Lanes c[kTileRows][Vectors];
 #pragma GCC unroll 8
   for (int r = 0; r < kTileRows; ++r) {
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) {
+    for (int v = 0; v < Vectors; ++v) {
       c[r][v] = adds ? load(p.c + r * p.c_row + v * kLanes) : all(0);
     }
   }
   const float* a = p.a;
   const float* b = p.b;
   for (std::int64_t step = 0; step < steps; ++step, a += p.a_step, b += p.b_step) {
-    Lanes row[kVectors];
+    Lanes row[Vectors];
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) row[v] = load(b + v * kLanes);
+    for (int v = 0; v < Vectors; ++v) row[v] = load(b + v * kLanes);
 #pragma GCC unroll 8
     for (int r = 0; r < kTileRows; ++r) {
       const Lanes factor = all(a[r * p.a_row]);
 #pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) c[r][v] = multiply_add(factor, row[v], c[r][v]);
+      for (int v = 0; v < Vectors; ++v) c[r][v] = multiply_add(factor, row[v], c[r][v]);
     }
   }
 #pragma GCC unroll 8
   for (int r = 0; r < kTileRows; ++r) {
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) store(c[r][v], p.c + r * p.c_row + v * kLanes);
+    for (int v = 0; v < Vectors; ++v) store(c[r][v], p.c + r * p.c_row + v * kLanes);
   }
 }
 
