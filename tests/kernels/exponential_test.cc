@@ -31,6 +31,15 @@ TEST(ExponentialTest, IsWithinOneUlp) {
   EXPECT_LT(worst, 1.0);
 }
 
+TEST(ExponentialTest, DecayIsTheSameUpTo80) {
+  for (int i = 0; i < 50'000; ++i) {
+    const float x = -100 + 0.0036F * static_cast<float>(i);
+    EXPECT_EQ(decay(x), exponential(x)) << x;
+  }
+  EXPECT_EQ(decay(-kInfinity), 0.0F);
+  EXPECT_TRUE(std::isnan(decay(std::nanf(""))));
+}
+
 TEST(ExponentialTest, KnowsTheEnds) {
   EXPECT_EQ(exponential(0.0F), 1.0F);
   EXPECT_EQ(exponential(-86.7F), 0.0F);

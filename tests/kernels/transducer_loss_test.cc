@@ -121,15 +121,6 @@ TEST(TransducerLossTest, ReferenceGradientIsThatOfFiniteDifferences) {
   }
 }
 
-TEST(TransducerLossTest, DecayIsTheExponential) {
-  for (int i = 0; i < 50'000; ++i) {
-    const float x = -100 + 0.0036F * static_cast<float>(i);
-    EXPECT_EQ(internal::decay(x), exponential(x)) << x;
-  }
-  EXPECT_EQ(internal::decay(-std::numeric_limits<float>::infinity()), 0.0F);
-  EXPECT_TRUE(std::isnan(internal::decay(std::nanf(""))));
-}
-
 template <typename T>
 void expect_one_result() {
   for (const std::int64_t vocabulary : {2, 31, 64, 1025}) {

@@ -4,7 +4,6 @@
 // the gradient.
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <limits>
 
@@ -20,27 +19,6 @@ struct RowSum {
   float max;
   double sum;
 };
-
-/// exponential(x) for x <= 80, the same bits with fewer instructions.
-TRIREME_INLINE_LOOP float decay(float x) {
-  constexpr float kLowest = -86.6F;
-  constexpr float kRounder = 0x1.8p23F;
-  const float above = x < kLowest ? kLowest : x;
-  const float shifted = fma(above, 0x1.715476p0F, kRounder);
-  const float n = shifted - kRounder;
-  const float r = fma(-n, 0x1.7f7d1cp-20F, fma(-n, 0x1.62e400p-1F, above));
-  float p = 0x1.6a23d0p-10F;
-  p = fma(p, r, 0x1.123a20p-7F);
-  p = fma(p, r, 0x1.5558f2p-5F);
-  p = fma(p, r, 0x1.555492p-3F);
-  p = fma(p, r, 0x1.fffffcp-2F);
-  p = fma(p, r, 1.0F);
-  p = fma(p, r, 1.0F);
-  const std::uint32_t exponent =
-      std::bit_cast<std::uint32_t>(shifted) - std::bit_cast<std::uint32_t>(kRounder) + 127;
-  const float scale = std::bit_cast<float>(exponent << 23);
-  return x < kLowest ? 0.0F : p * scale;
-}
 
 constexpr int kRowLanes = 16;
 constexpr std::int64_t kRowBlock = 1024;  // elements that are summed in f32
