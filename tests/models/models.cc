@@ -5,6 +5,7 @@
 #include <map>
 
 #include "tests/models/convolutions.h"
+#include "tests/models/operators.h"
 #include "tests/models/sequences.h"
 #include "trireme/base/error.h"
 #include "trireme/engine/record/module.h"
@@ -81,6 +82,17 @@ Batch images(std::int64_t size, std::uint64_t seed) {
   return batch;
 }
 
+Batch spoken_images(std::int64_t size, std::uint64_t seed) {
+  auto random = generator(seed);
+  Batch batch;
+  batch.set("image", torch::randn({size, 3, 8, 8}, random));
+  batch.set("box", torch::rand({size, 4}, random) * 3 + torch::tensor({0.F, 0.F, 4.F, 4.F}));
+  batch.set("labels", torch::randint(1, 6, {size, 4}, random, torch::kLong));
+  batch.set("num_frames", torch::randint(5, 10, {size}, random, torch::kLong));
+  batch.set("num_labels", torch::randint(0, 5, {size}, random, torch::kLong));
+  return batch;
+}
+
 Batch tokens(std::int64_t size, std::uint64_t seed) {
   auto random = generator(seed);
   Batch batch;
@@ -102,6 +114,7 @@ const std::map<std::string, TestModel (*)()>& makers() {
       {"unet", [] { return TestModel{make_as<UNet>(), images}; }},
       {"transformer", [] { return TestModel{make_as<Transformer>(), tokens, false}; }},
       {"tagger", [] { return TestModel{make_as<Tagger>(), tokens}; }},
+      {"operators", [] { return TestModel{make_as<Operators>(), spoken_images}; }},
       {"two_losses", [] { return TestModel{make_as<TwoLosses>(), features_and_targets}; }},
   };
   return all;

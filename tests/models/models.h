@@ -17,9 +17,9 @@ struct TestModel {
   bool is_bitwise_plain = true;
 };
 
-/// `mlp`, `resnet` (ResNet-18's shape, batch norm), `unet` (skips over everything), `transformer`
-/// (tied embedding, shared position bias, dropout), `tagger` (LSTM and an unrolled cell),
-/// `two_losses` (a mean, a weighted sum and a metric).
+/// `mlp`, `operators` (those of engine/operators), `resnet` (ResNet-18's shape, batch norm), `unet`
+/// (skips over everything), `transformer` (tied embedding, shared position bias, dropout), `tagger`
+/// (LSTM and an unrolled cell), `two_losses` (a mean, a weighted sum and a metric).
 const std::vector<std::string>& names();
 
 /// The model `name`; the same weights at each call.

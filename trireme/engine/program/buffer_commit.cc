@@ -7,13 +7,13 @@
 #include <set>
 
 #include "trireme/engine/program/node_call.h"
+#include "trireme/engine/record/batch_norm_node.h"
 
 namespace trireme::program {
 namespace {
 
-constexpr std::size_t kRunningMean = 3;  // arguments of aten::batch_norm
-constexpr std::size_t kRunningVar = 4;
-constexpr std::size_t kMomentum = 6;
+using record::batch_norm::kMomentum, record::batch_norm::kRunningMean,
+    record::batch_norm::kRunningVar;
 
 at::Tensor buffer_at(const record::Recording& recording, const graph::Node& node,
                      std::size_t index) {

@@ -10,6 +10,7 @@
 
 #include "trireme/base/error.h"
 #include "trireme/engine/program/opaque_replay.h"
+#include "trireme/engine/record/batch_norm_node.h"
 #include "trireme/engine/record/compare.h"
 #include "trireme/engine/record/convert.h"
 #include "trireme/engine/record/generator.h"
@@ -17,9 +18,8 @@
 namespace trireme::program {
 namespace {
 
-constexpr std::size_t kRunningMean = 3;  // arguments of aten::batch_norm
-constexpr std::size_t kRunningVar = 4;
-constexpr std::size_t kMomentum = 6;
+using record::batch_norm::kMomentum, record::batch_norm::kRunningMean,
+    record::batch_norm::kRunningVar;
 
 at::Tensor take_tensor(const Operand& operand, std::vector<at::Tensor>& slots) {
   if (operand.kind == Operand::Kind::kConstant) {

@@ -4,12 +4,12 @@
 #include <set>
 #include <vector>
 
+#include "trireme/engine/record/batch_norm_node.h"
+
 namespace trireme::record {
 namespace {
 
-constexpr std::size_t kRunningMean = 3;  // arguments of aten::batch_norm
-constexpr std::size_t kRunningVar = 4;
-constexpr std::size_t kTraining = 5;
+using batch_norm::kRunningMean, batch_norm::kRunningVar, batch_norm::kTraining;
 
 bool is_value(const graph::Argument& argument, graph::ValueId value) {
   const auto* ref = std::get_if<graph::ValueRef>(&argument.content);
@@ -25,7 +25,7 @@ bool mentions(const graph::Argument& argument, graph::ValueId value) {
 }
 
 bool is_batch_norm_statistic(const graph::Node& node, graph::ValueId value) {
-  if (node.op != "aten::batch_norm" || node.inputs.size() <= kTraining) return false;
+  if (!is_batch_norm(node.op) || node.inputs.size() <= kTraining) return false;
   const auto* training = std::get_if<bool>(&node.inputs[kTraining].content);
   if (training == nullptr || !*training) return false;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {

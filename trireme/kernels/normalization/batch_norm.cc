@@ -41,9 +41,11 @@ void check_count(double count, double least) {
                   std::to_string(static_cast<std::int64_t>(count)));
 }
 
-void set_statistics(const BatchNormOptions& options, const BatchNormStatistics& statistics,
+void set_statistics(const BatchNormOptions& options, const BatchNormForward& arrays,
                     std::int64_t channel, const Moments& moments) {
+  const BatchNormStatistics& statistics = arrays.statistics;
   const double variance = std::max(0.0, moments.squares / *statistics.count);
+  if (arrays.variance != nullptr) arrays.variance[channel] = static_cast<float>(variance);
   statistics.mean[channel] = static_cast<float>(moments.mean);
   statistics.inverse_deviation[channel] =
       static_cast<float>(1 / std::sqrt(variance + static_cast<double>(options.epsilon)));
@@ -116,7 +118,7 @@ void batch_norm_forward(const BatchNormOptions& options, const BatchNormShape& s
   *arrays.statistics.count = own_count(shape);
   if (group == nullptr && !shape.has_channels_last) {
     spread(shape.channels, [&](std::int64_t c) {
-      set_statistics(options, arrays.statistics, c, first::moments(shape, arrays.x, c));
+      set_statistics(options, arrays, c, first::moments(shape, arrays.x, c));
       first::apply(shape, arrays, c);
     });
     return;
@@ -125,7 +127,7 @@ void batch_norm_forward(const BatchNormOptions& options, const BatchNormShape& s
   if (group != nullptr) *arrays.statistics.count = merge_moments(shape, *group, moments);
   check_count(*arrays.statistics.count, 2);
   for (std::int64_t c = 0; c < shape.channels; ++c) {
-    set_statistics(options, arrays.statistics, c, moments[c]);
+    set_statistics(options, arrays, c, moments[c]);
   }
   if (shape.has_channels_last) return last::apply(shape, arrays, spread);
   spread(shape.channels, [&](std::int64_t c) { first::apply(shape, arrays, c); });

@@ -65,6 +65,7 @@ struct BatchNormForward {
   const float* beta = nullptr;      ///< [channels]
   float* y = nullptr;               ///< May be x or residual.
   std::uint16_t* mask = nullptr;    ///< [mask_words(shape)] with ReLU, else null.
+  float* variance = nullptr;        ///< [channels], written: var; null: not wanted.
   BatchNormStatistics statistics;
 };
 

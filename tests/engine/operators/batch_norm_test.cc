@@ -1,0 +1,86 @@
+#include "trireme/engine/operators/batch_norm.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "tests/engine/operators/beside_torch.h"
+
+namespace trireme::operators {
+namespace {
+
+at::Tensor torch_norm(const TensorList& x, bool has_relu) {
+  at::Tensor y = at::batch_norm(x[0], x[1], x[2], {}, {}, true, 0.1, 1e-5, false);
+  if (x.size() > 3) y = y + x[3];
+  return has_relu ? at::relu(y) : y;
+}
+
+void expect_like_torchs_norm(const at::Tensor& input, bool has_residual, bool has_relu) {
+  const std::int64_t channels = input.size(1);
+  TensorList inputs = {input, torch::randn({channels}), torch::randn({channels})};
+  if (has_residual) inputs.push_back(torch::randn_like(input));
+  expect_like_torch(
+      inputs,
+      [&](const TensorList& x) {
+        return batch_norm(x[0], {.weight = x[1], .bias = x[2]},
+                          {.residual = has_residual ? x[3] : at::Tensor(), .has_relu = has_relu});
+      },
+      [&](const TensorList& x) { return torch_norm(x, has_relu); });
+}
+
+TEST(BatchNormOperator, IsTorchsInEveryLayoutWithGradients) {
+  torch::manual_seed(2);
+  const std::vector<at::Tensor> inputs = {
+      torch::randn({7, 5}),
+      torch::randn({3, 5, 11}),
+      torch::randn({3, 5, 6, 7}),
+      torch::randn({3, 5, 6, 7}).contiguous(at::MemoryFormat::ChannelsLast),
+      torch::randn({2, 3, 4, 5, 6}).contiguous(at::MemoryFormat::ChannelsLast3d),
+      torch::randn({3, 6, 7, 5}).transpose(1, 3)};
+  for (const at::Tensor& input : inputs) {
+    for (const bool has_residual : {false, true}) {
+      expect_like_torchs_norm(input, has_residual, true);
+      expect_like_torchs_norm(input, has_residual, false);
+    }
+  }
+}
+
+TEST(BatchNormOperator, KeepsTheLayout) {
+  const at::Tensor x = torch::randn({2, 4, 3, 3}).contiguous(at::MemoryFormat::ChannelsLast);
+  EXPECT_TRUE(batch_norm(x, {}).is_contiguous(at::MemoryFormat::ChannelsLast));
+}
+
+TEST(BatchNormOperator, MovesRunningStatisticsAsTorchDoes) {
+  const at::Tensor x = torch::randn({4, 3, 5, 5}) * 3 + 1;
+  const auto statistics = [] { return std::pair(torch::zeros({3}), torch::ones({3})); };
+  const auto [mean, var] = statistics();
+  const auto [torch_mean, torch_var] = statistics();
+  for (int i = 0; i < 3; ++i) {
+    batch_norm(x, {.running_mean = mean, .running_var = var}, {.momentum = 0.3});
+    at::batch_norm(x, {}, {}, torch_mean, torch_var, true, 0.3, 1e-5, false);
+  }
+  EXPECT_TRUE(torch::allclose(mean, torch_mean, 1e-5, 1e-7));
+  EXPECT_TRUE(torch::allclose(var, torch_var, 1e-5, 1e-7));
+}
+
+TEST(BatchNormOperator, EvaluatesWithRunningStatistics) {
+  const at::Tensor x = torch::randn({4, 3, 5, 5}), mean = torch::randn({3});
+  const at::Tensor var = torch::rand({3}) + 0.5, residual = torch::randn_like(x);
+  const at::Tensor y = batch_norm(x, {.running_mean = mean, .running_var = var},
+                                  {.is_training = false, .residual = residual, .has_relu = true});
+  const at::Tensor expected =
+      at::relu(at::batch_norm(x, {}, {}, mean, var, false, 0.1, 1e-5, false) + residual);
+  EXPECT_TRUE(torch::equal(y, expected));
+}
+
+TEST(BatchNormOperator, SaysWhatDoesNotFit) {
+  const at::Tensor x = torch::randn({4, 3, 5, 5});
+  expect_error([&] { batch_norm(x, {.weight = torch::ones({4})}); },
+               "trireme::batch_norm: weight must have shape [3], has [4]");
+  expect_error([&] { batch_norm(x.to(torch::kDouble), {}); }, "input must be of type Float");
+  expect_error([&] { batch_norm(x, {}, {.residual = x.slice(0, 0, 2)}); },
+               "residual must have shape [4, 3, 5, 5]");
+  expect_error([&] { batch_norm(torch::randn({1, 3}), {}); }, "2 elements or more");
+}
+
+}  // namespace
+}  // namespace trireme::operators

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace trireme::operators {
+
+/// Weights and buffers of a batch norm, f32 [C] each; undefined ones are as in torch: 1, 0, and no
+/// running statistics.
+struct BatchNormTensors {
+  at::Tensor weight, bias;
+  at::Tensor running_mean, running_var;  ///< Written in training.
+};
+
+struct BatchNormOptions {
+  bool is_training = true;
+  double momentum = 0.1;
+  double epsilon = 1e-5;
+  at::Tensor residual = {};  ///< Added after the norm; shaped like the input.
+  bool has_relu = false;     ///< After that.
+};
+
+/// relu(batch_norm(input) + residual) in as few passes as there can be, keeping 1 bit an element
+/// for ReLU; formula, rounding and cost in kernels/normalization/batch_norm.h. In evaluation it is
+/// torch's batch_norm with the running statistics. Recorded statistics are committed as those of
+/// torch's batch norm are (docs/concepts/equality.md).
+///
+/// input    f32 [N, C, ...], contiguous or channels last; anything else is copied.
+/// Returns  f32, in the layout of the input.
+/// Errors   kInvalidArgument for other types and shapes, fewer than 2 elements of a channel.
+at::Tensor batch_norm(const at::Tensor& input, const BatchNormTensors& tensors,
+                      const BatchNormOptions& options = {});
+
+}  // namespace trireme::operators

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace trireme::record {
+
+/// Batch norms by name: torch's, and ours, whose first arguments are the same.
+inline bool is_batch_norm(std::string_view op) {
+  return op == "aten::batch_norm" || op == "trireme::batch_norm";
+}
+
+/// Places of their arguments.
+namespace batch_norm {
+inline constexpr std::size_t kRunningMean = 3;
+inline constexpr std::size_t kRunningVar = 4;
+inline constexpr std::size_t kTraining = 5;
+inline constexpr std::size_t kMomentum = 6;
+}  // namespace batch_norm
+
+}  // namespace trireme::record
