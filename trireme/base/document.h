@@ -41,8 +41,7 @@ std::string write_document(const std::filesystem::path& path, const DocumentKind
 /// What the document at `path` says it is: its field `format`. Its version, hash and body are not
 /// looked at.
 ///
-/// Errors   those of `read_file`; kCorruptData where it is not JSON; kInvalidArgument where it is
-/// no
+/// Errors   those of `read_file`; kCorruptData where it is not JSON; kInvalidArgument where it is no
 ///          document.
 std::string document_format(const std::filesystem::path& path);
 

@@ -74,8 +74,7 @@ Environment read_environment(const VariableLookup& lookup);
 /// The rank that the variables of whichever launcher say; nothing for a process on its own. A
 /// function of the variables alone.
 ///
-/// Errors   kInvalidArgument, naming the variables, where some are missing, contradict each other
-/// or
+/// Errors   kInvalidArgument, naming the variables, where some are missing, contradict each other or
 ///          have no meaning.
 std::optional<RankEnvironment> read_ranks(const VariableLookup& lookup);
 

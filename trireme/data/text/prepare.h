@@ -48,7 +48,7 @@ struct Prepared {
 ///          fraction is not in (0, 1); kCorruptData where what the cache holds was damaged;
 ///          kIo where files change meanwhile or the cache cannot be read or cleared; kTimeout.
 ///          Nothing stays under the final name then.
-/// Blocking. Threads  safe from any thread and process.
+/// Threads  any, of any process. Blocking.
 Prepared prepare(const PrepareOptions& options, const Logger& logger);
 
 }  // namespace trireme::text

@@ -180,10 +180,12 @@ at::Tensor run(const at::Tensor& input, const MaybeTensor& weight, const MaybeTe
                                   running_mean, running_var, momentum, epsilon, relu);
 }
 
+// Like aten::batch_norm's, the schema does not say that training writes the running statistics: it
+// cannot say that evaluation does not.
 TORCH_LIBRARY_FRAGMENT(trireme, library) {
   library.def(
-      "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, "
-      "Tensor(b!)? running_var, bool training, float momentum, float eps, "
+      "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
+      "Tensor? running_var, bool training, float momentum, float eps, "
       "Tensor? residual=None, bool relu=False) -> Tensor");
   library.impl("batch_norm", run);
 }

@@ -13,8 +13,7 @@ namespace trireme::kernels {
 ///     t = gamma (x - mean) / sqrt(var + epsilon) + beta + residual
 ///     y = relu(t) or t
 ///
-/// and backward, with g = dy where t > 0 (dy without ReLU) and n = (x - mean) / sqrt(var +
-/// epsilon):
+/// and backward, with g = dy where t > 0 (dy without ReLU) and n = (x - mean) / sqrt(var + epsilon):
 ///
 ///     dresidual = g      dbeta = sum g      dgamma = sum g n
 ///     dx = gamma / sqrt(var + epsilon) (g - dbeta / m - n dgamma / m)
@@ -87,8 +86,8 @@ std::int64_t mask_words(const BatchNormShape& shape);
 
 /// group    sums over the ranks that normalise together; null: this rank alone.
 /// Errors   kInvalidArgument where a channel has no elements, or fewer than 2 in all ranks
-/// together. Cost     x is read once from memory where a channel (channels first) fits into the
-/// cache, else
+///          together.
+/// Cost     x is read once from memory where a channel (channels first) fits into the cache, else
 ///          twice; the residual once, y written once.
 void batch_norm_forward(const BatchNormOptions& options, const BatchNormShape& shape,
                         const BatchNormForward& arrays, StatisticsGroup* group = nullptr,

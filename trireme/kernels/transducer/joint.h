@@ -28,12 +28,12 @@ struct JointOptions {
 /// f        [B, max_frames, H]; g [B, max_labels + 1, H]; what lies outside a grid is not read.
 /// out      [rows of `lattices`, H]; rows of padding become 0.
 /// mask     [rows, n]: which elements of `out` pass gradients on. Bit v of byte i of a row is
-/// element
-///          v * n + i. Rows of padding are left as they are.
+///          element v * n + i. Rows of padding are left as they are.
 /// Rounding f + g and the product by 1 / (1 - q) in f32, each rounded once. A NaN stays, unless
-/// dropped. Errors   kInvalidArgument: what `check(lattices)` refuses, a width below 1, p outside
-/// [0, 1). Threads  one piece per sample. Cost     writes `out` once: 4 bytes and 1 bit per
-/// element. Dropout adds 0.4 ns per element.
+///          dropped.
+/// Errors   kInvalidArgument: what `check(lattices)` refuses, a width below 1, p outside [0, 1).
+/// Threads  one piece per sample.
+/// Cost     writes `out` once: 4 bytes and 1 bit per element. Dropout adds 0.4 ns per element.
 void joint(const Lattices& lattices, const JointOptions& options, const float* f, const float* g,
            float* out, std::uint8_t* mask, const Spread& spread = on_caller);
 void joint(const Lattices& lattices, const JointOptions& options, const Bf16* f, const Bf16* g,

@@ -12,8 +12,8 @@ namespace trireme::kernels {
 
 /// What is to be recognised.
 struct TransducerTargets {
-  std::span<const std::int32_t>
-      labels;                   ///< [B, max_labels]; those after num_labels[b] are not read.
+  /// [B, max_labels]; those after num_labels[b] are not read.
+  std::span<const std::int32_t> labels;
   std::int64_t vocabulary = 0;  ///< V, with the blank.
   std::int64_t blank = 0;
 };
@@ -23,20 +23,19 @@ struct TransducerTargets {
 ///     p(t,u,k)   = exp(x(t,u,k)) / sum over j of exp(x(t,u,j))
 ///     b(t,u)     = log p(t,u,blank)                  frame t is done
 ///     l(t,u)     = log p(t,u,labels[u])              label u is emitted
-///     alpha(t,u) = log(exp(alpha(t-1,u) + b(t-1,u)) + exp(alpha(t,u-1) + l(t,u-1))),  alpha(0,0) =
-///     0 beta(t,u)  = log(exp(beta(t+1,u) + b(t,u)) + exp(beta(t,u+1) + l(t,u))),  beta(T,U) = 0
+///     alpha(t,u) = log(exp(alpha(t-1,u) + b(t-1,u)) + exp(alpha(t,u-1) + l(t,u-1)))
+///     beta(t,u)  = log(exp(beta(t+1,u) + b(t,u)) + exp(beta(t,u+1) + l(t,u)))
+///     alpha(0,0) = 0,  beta(T,U) = 0
 ///     loss       = -beta(0,0) = -(alpha(T-1,U) + b(T-1,U))
 ///     dx(t,u,k)  = g * exp(alpha(t,u) + loss) * (p(t,u,k) * exp(beta(t,u))
 ///                      - [k = blank] exp(b(t,u) + beta(t+1,u))
 ///                      - [k = labels[u]] exp(l(t,u) + beta(t,u+1)))
 ///
-/// here with T frames and U labels of one sample, g = loss_gradient[b], and nothing outside the
-/// grid.
+/// here with T frames and U labels of one sample, g = loss_gradient[b], and nothing outside the grid.
 ///
 /// logits     rows of V by `lattices`, f32 or bf16, read once by each pass.
 /// workspace  transducer_workspace_bytes(lattices), aligned to 8: written by the forward, used up
-/// by
-///            the backward.
+///            by the backward.
 /// loss       [B] f32.
 /// loss_gradient  [B] f32, g.
 /// gradient   as logits, and may be the same memory; rows of padding become 0.
@@ -51,11 +50,9 @@ struct TransducerTargets {
 ///            that is the blank or not in [0, V).
 /// Threads    one piece per sample.
 /// Cost       reads the logits twice, writes the gradient once: 12 bytes of memory per f32 logit
-/// bound
-///            it. Workspace: 20 bytes for each of (T + U) x (U + 1) cells of a sample.
+///            bound it. Workspace: 20 bytes for each of (T + U) x (U + 1) cells of a sample.
 /// Source     Graves, "Sequence transduction with recurrent neural networks", 2012, sections 2.4
-/// and
-///            2.5; fused with softmax as in Li et al., "Improving RNN transducer modeling for
+///            and 2.5; fused with softmax as in Li et al., "Improving RNN transducer modeling for
 ///            end-to-end speech recognition", ASRU 2019, section 3.
 void transducer_loss(const Lattices& lattices, const TransducerTargets& targets,
                      const float* logits, std::span<std::byte> workspace, float* loss,

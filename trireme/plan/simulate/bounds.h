@@ -12,8 +12,7 @@ namespace trireme::simulate {
 /// What no step of this plan can beat where a backward is not split, in any order of its actions;
 /// f, b, w are forward, backward and all work of a stage for one of a replica's m microbatches:
 ///
-///  * max_i [ sum_{j<i} (f_j + b_j) + m w_i ]: before the first forward of stage i the stages
-///  before
+///  * max_i [ sum_{j<i} (f_j + b_j) + m w_i ]: before the first forward of stage i the stages before
 ///    it run one, after its last backward they run one;
 ///  * sum_i (f_i + b_i): one microbatch through everything;
 ///  * m x the work of ranks that share cores / their cores.

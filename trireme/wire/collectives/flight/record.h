@@ -74,8 +74,7 @@ std::string to_text(const FlightRecord& record, std::size_t most = 32);
 
 /// The records of all groups of another process of this host, by group name.
 ///
-/// Errors   kInvalidArgument where there is no such process, or it has no groups; kUnavailable
-/// where
+/// Errors   kInvalidArgument where there is no such process, or it has no groups; kUnavailable where
 ///          the system does not let this one look; kCorruptData.
 std::vector<FlightRecord> read_flights(int process);
 
