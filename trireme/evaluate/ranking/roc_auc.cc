@@ -39,24 +39,23 @@ struct Pairs {
   Wide twice_above() const { return 2 * static_cast<Wide>(above_or_equal) - equal; }
 };
 
-/// The pairs of the tie whose last negative is item i, and whose first positive is the next.
-std::uint64_t tied_pairs(Items items, std::size_t i) {
-  std::size_t begin = i, end = i + 1;
-  while (begin > 0 && items[begin - 1] == items[i]) --begin;
-  while (end < items.size() && items[end] == items[i + 1]) ++end;
-  return (i + 1 - begin) * (end - i - 1);
-}
-
-/// Adds the pairs of these items and of positives here with negatives before.
+/// Adds the pairs of these items and of positives here with negatives before. Without branches:
+/// labels cannot be guessed.
 void add(Items items, Pairs& pairs) {
-  std::uint64_t num_negatives = pairs.num_negatives, above_or_equal = 0;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    const std::uint64_t is_positive = items[i] & 1;
-    above_or_equal += num_negatives & (0 - is_positive);
-    num_negatives += 1 - is_positive;
-    if (i + 1 < items.size() && (items[i] ^ items[i + 1]) == 1) pairs.equal += tied_pairs(items, i);
+  std::uint64_t num_negatives = pairs.num_negatives, above_or_equal = 0, equal = 0;
+  std::uint64_t tied_negatives = 0;  // of this item's score, so far
+  std::uint32_t before = items.empty() ? 0 : items[0];
+  for (const std::uint32_t item : items) {
+    const std::uint64_t is_positive = item & 1, is_tied = (item ^ before) <= 1;
+    const std::uint64_t if_positive = 0 - is_positive, is_negative = 1 - is_positive;
+    tied_negatives = (tied_negatives & (0 - is_tied)) + is_negative;
+    num_negatives += is_negative;
+    above_or_equal += num_negatives & if_positive;
+    equal += tied_negatives & if_positive;
+    before = item;
   }
   pairs.above_or_equal += above_or_equal;
+  pairs.equal += equal;
   pairs.num_positives += items.size() - (num_negatives - pairs.num_negatives);
   pairs.num_negatives = num_negatives;
 }

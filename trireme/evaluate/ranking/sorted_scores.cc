@@ -19,8 +19,8 @@
 namespace trireme::evaluate {
 namespace {
 
-constexpr std::uint32_t kBuckets = 1024;  ///< For each sign.
-constexpr int kDigitBits = 8;
+constexpr std::uint32_t kBuckets = 512;  ///< For each sign.
+constexpr int kMostDigitBits = 11;
 constexpr std::size_t kSmall = 64;  ///< Buckets up to that are sorted by comparing.
 
 TRIREME_INLINE_LOOP std::uint32_t magnitude_loop(std::span<const float> scores) {
@@ -108,21 +108,25 @@ void sort(std::span<std::uint32_t> items, std::span<float> other) {
     high = item > high ? item : high;
   }
   const int width = std::bit_width(high - low);
-  std::array<std::uint32_t, 1 << kDigitBits> places;
-  // Two digits at a time: there and back.
-  for (int shift = 0; shift < width; shift += 2 * kDigitBits) {
-    const auto pass = [&](int digit_shift, const auto& from, auto& to) {
-      using To = std::remove_reference_t<decltype(to[0])>;
-      const auto digit = [&](auto item) {
-        return (std::bit_cast<std::uint32_t>(item) - low) >> digit_shift & ((1U << kDigitBits) - 1);
-      };
-      places.fill(0);
-      for (const auto item : from) ++places[digit(item)];
-      std::exclusive_scan(places.begin(), places.end(), places.begin(), 0U);
-      for (const auto item : from) to[places[digit(item)]++] = std::bit_cast<To>(item);
+  const int rounds = (width + 2 * kMostDigitBits - 1) / (2 * kMostDigitBits);
+  const int digit_bits = (width + 2 * rounds - 1) / std::max(2 * rounds, 1);
+  const std::uint32_t digit_mask = (1U << digit_bits) - 1;
+  std::array<std::uint32_t, 1 << kMostDigitBits> all_places;
+  const auto places = std::span(all_places).first(digit_mask + 1);
+  const auto pass = [&](int shift, const auto& from, auto& to) {
+    using To = std::remove_reference_t<decltype(to[0])>;
+    const auto digit = [&](auto item) {
+      return (std::bit_cast<std::uint32_t>(item) - low) >> shift & digit_mask;
     };
-    pass(shift, items, other);
-    pass(shift + kDigitBits, other, items);
+    std::ranges::fill(places, 0);
+    for (const auto item : from) ++places[digit(item)];
+    std::exclusive_scan(places.begin(), places.end(), places.begin(), 0U);
+    for (const auto item : from) to[places[digit(item)]++] = std::bit_cast<To>(item);
+  };
+  // There and back.
+  for (int round = 0; round < rounds; ++round) {
+    pass(2 * round * digit_bits, items, other);
+    pass((2 * round + 1) * digit_bits, other, items);
   }
 }
 

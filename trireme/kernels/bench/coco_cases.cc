@@ -8,6 +8,7 @@
 
 #include "trireme/base/json.h"
 #include "trireme/evaluate/coco/evaluate.h"
+#include "trireme/evaluate/coco/paste.h"
 #include "trireme/evaluate/coco/polygon.h"
 #include "trireme/evaluate/coco/summary.h"
 
@@ -29,6 +30,13 @@ struct Object {
 /// Objects as in photographs: a few classes have most, most are small.
 class Scene {
  public:
+  Box box() {
+    const double width = std::min(600.0, std::exp(4 + normal_(random_)));
+    const double height = std::min(440.0, std::exp(4 + normal_(random_)));
+    return {(static_cast<double>(kSize.width) - width) * even_(random_),
+            (static_cast<double>(kSize.height) - height) * even_(random_), width, height};
+  }
+
   std::vector<Object> annotations() {
     std::vector<Object> objects;
     for (int i = 0; i < kAnnotations; ++i) {
@@ -58,13 +66,6 @@ class Scene {
 
  private:
   int category() { return static_cast<int>(std::pow(even_(random_), 3) * kCategories); }
-
-  Box box() {
-    const double width = std::min(600.0, std::exp(4 + normal_(random_)));
-    const double height = std::min(440.0, std::exp(4 + normal_(random_)));
-    return {(static_cast<double>(kSize.width) - width) * even_(random_),
-            (static_cast<double>(kSize.height) - height) * even_(random_), width, height};
-  }
 
   Object near(const Object& object) {
     constexpr double kJitter = 0.1;
@@ -171,6 +172,60 @@ class CocoCase final : public Case {
   evaluate::CocoSummary summary_;
 };
 
+/// Detections' soft masks, discs that fade out, as areas of the masks of the whole image.
+class PasteCase final : public Case {
+ public:
+  static constexpr std::int64_t kMasks = 1000, kSide = 28;
+
+  PasteCase() {
+    const auto masks = inputs_.add<float>("masks", {kMasks, kSide, kSide});
+    const auto boxes = inputs_.add<float>("boxes", {kMasks, 4});
+    const auto image = inputs_.add<std::int64_t>("image", {2});
+    image[0] = kSize.height;
+    image[1] = kSize.width;
+    for (std::int64_t i = 0; i < std::ssize(masks); ++i) {
+      const auto centred = [](std::int64_t at) { return (static_cast<float>(at) + 0.5F) / 14 - 1; };
+      const float x = centred(i % kSide), y = centred(i / kSide % kSide);
+      masks[i] = std::exp(-(x * x + y * y) * 1.1F);
+    }
+    for (std::int64_t i = 0; i < kMasks; ++i) {
+      const Box box = scene_.box();
+      const double corners[] = {box.x, box.y, box.x + box.width, box.y + box.height};
+      std::ranges::transform(corners, boxes.begin() + 4 * i,
+                             [](double corner) { return static_cast<float>(corner); });
+    }
+  }
+
+  const Tensors& inputs() const override { return inputs_; }
+
+  void run() override {
+    const auto masks = inputs_.get<float>("masks"), boxes = inputs_.get<float>("boxes");
+    for (std::int64_t i = 0; i < kMasks; ++i) {
+      const auto box = boxes.subspan(4 * i, 4);
+      pasted_[i] = paste(kSize, {.values = masks.subspan(i * kSide * kSide, kSide * kSide),
+                                 .side = kSide,
+                                 .left = box[0],
+                                 .top = box[1],
+                                 .right = box[2],
+                                 .bottom = box[3]});
+    }
+  }
+
+  Tensors outputs() const override {
+    Tensors outputs;
+    const auto areas = outputs.add<double>("areas", {kMasks});
+    std::ranges::transform(pasted_, areas.begin(), [](const evaluate::Rle& mask) {
+      return static_cast<double>(evaluate::area(mask));
+    });
+    return outputs;
+  }
+
+ private:
+  Scene scene_;
+  Tensors inputs_;
+  std::vector<evaluate::Rle> pasted_{kMasks};
+};
+
 CaseEntry entry(const std::string& name, const std::string& shape, evaluate::CocoKind kind,
                 int num_for_image) {
   return {.name = name,
@@ -186,7 +241,12 @@ CaseEntry entry(const std::string& name, const std::string& shape, evaluate::Coc
 
 std::vector<CaseEntry> coco_cases() {
   return {entry("coco/boxes", "500,000 detections", evaluate::CocoKind::kBox, 100),
-          entry("coco/masks", "100,000 detections", evaluate::CocoKind::kMask, 20)};
+          entry("coco/masks", "100,000 detections", evaluate::CocoKind::kMask, 20),
+          {.name = "coco/paste",
+           .shape = "1,000 masks 28 x 28 into 480 x 640",
+           .tolerance = 1e-3,
+           .peers = {"torchvision"},
+           .make = [](const CaseSetting&) { return std::make_unique<PasteCase>(); }}};
 }
 
 }  // namespace trireme::kernels::bench
