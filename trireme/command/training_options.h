@@ -8,14 +8,14 @@ namespace trireme::command {
 
 /// --optimizer, --learning-rate and their like, for the verbs that update weights.
 inline void add_optimizer_options(CLI::App& app, train::OptimizerOptions& options) {
-  app.add_option("--optimizer", options.name, "adamw or sgd")->capture_default_str();
+  app.add_option("--optimizer", options.name, train::optimizer_names())->capture_default_str();
   app.add_option("--learning-rate", options.learning_rate)->capture_default_str();
   app.add_option("--warmup-steps", options.warmup_steps, "Steps of linear warm-up")
       ->capture_default_str();
   app.add_option("--decay", options.decay, "Of the rate after the warm-up")
       ->check(CLI::IsMember({"none", "inverse_sqrt"}))
       ->capture_default_str();
-  app.add_option("--momentum", options.momentum, "Of sgd")->capture_default_str();
+  app.add_option("--momentum", options.momentum, "Of sgd and lars")->capture_default_str();
   app.add_option("--weight-decay", options.weight_decay)->capture_default_str();
   app.add_option("--clip-norm", options.clip_norm, "Largest global gradient norm; 0 for none")
       ->capture_default_str();

@@ -44,6 +44,23 @@ TEST(BatchNormOperator, IsTorchsInEveryLayoutWithGradients) {
   }
 }
 
+TEST(InstanceNormOperator, IsTorchsInEveryLayoutWithGradients) {
+  torch::manual_seed(12);
+  const std::vector<at::Tensor> inputs = {
+      torch::randn({3, 5, 11}), torch::randn({3, 5, 6, 7}),
+      torch::randn({3, 5, 6, 7}).contiguous(at::MemoryFormat::ChannelsLast),
+      torch::randn({2, 3, 4, 5, 6}).contiguous(at::MemoryFormat::ChannelsLast3d)};
+  for (const at::Tensor& input : inputs) {
+    expect_like_torch(
+        {input, torch::randn({input.size(1)}), torch::randn({input.size(1)})},
+        [](const TensorList& x) { return instance_norm(x[0], x[1], x[2], 1e-5, true); },
+        [](const TensorList& x) {
+          return at::relu(at::instance_norm(x[0], x[1], x[2], {}, {}, true, 0, 1e-5, false));
+        });
+  }
+  EXPECT_TRUE(instance_norm(inputs[2], {}, {}).is_contiguous(at::MemoryFormat::ChannelsLast));
+}
+
 TEST(BatchNormOperator, KeepsTheLayout) {
   const at::Tensor x = torch::randn({2, 4, 3, 3}).contiguous(at::MemoryFormat::ChannelsLast);
   EXPECT_TRUE(batch_norm(x, {}).is_contiguous(at::MemoryFormat::ChannelsLast));

@@ -101,6 +101,69 @@ TEST(Apply, LeavesParametersWithoutAGradientAsTheyAre) {
   EXPECT_EQ(optimizer->state().count(pair.test.model.parameters[0].name), 0U);
 }
 
+/// Ten steps of an optimizer over a store, beside its kernel on each parameter alone.
+template <typename Kernel>
+void expect_kernel_on_each(const std::unique_ptr<Optimizer>& optimizer, const Kernel& kernel) {
+  Pair pair;
+  std::vector<at::Tensor> m, v;
+  for (const at::Tensor& value : pair.theirs) {
+    m.push_back(torch::zeros_like(value));
+    v.push_back(torch::zeros_like(value));
+  }
+  const at::NoGradGuard no_grad;
+  for (int step = 0; step < 10; ++step) {
+    pair.fill_gradients(step);
+    for (std::size_t i = 0; i < pair.theirs.size(); ++i) {
+      kernel(step + 1, pair.theirs[i], m[i].data_ptr<float>(), v[i].data_ptr<float>());
+    }
+    apply(*optimizer, *pair.store, *pair.gradients, kAll, 0.05);
+    pair.expect_equal(step);
+  }
+}
+
+TEST(Lamb, IsItsKernelWithoutDecayOfVectors) {
+  expect_kernel_on_each(make_lamb({.weight_decay = 0.02}), [](int step, const at::Tensor& p,
+                                                              float* m, float* v) {
+    kernels::lamb({.learning_rate = 0.05, .weight_decay = p.dim() < 2 ? 0 : 0.02}, step,
+                  p.grad().const_data_ptr<float>(), m, v, p.mutable_data_ptr<float>(), p.numel());
+  });
+}
+
+TEST(Lars, IsItsKernelThatLeavesVectorsAlone) {
+  expect_kernel_on_each(make_lars({.momentum = 0.8, .weight_decay = 0.02}),
+                        [](int, const at::Tensor& p, float* m, float*) {
+                          kernels::lars({.learning_rate = 0.05,
+                                         .momentum = 0.8,
+                                         .weight_decay = p.dim() < 2 ? 0 : 0.02,
+                                         .adapts = p.dim() > 1},
+                                        p.grad().const_data_ptr<float>(), m,
+                                        p.mutable_data_ptr<float>(), p.numel());
+                        });
+}
+
+TEST(Novograd, IsItsKernelWithOneMomentForEachParameter) {
+  std::map<const void*, double> moments;
+  expect_kernel_on_each(
+      make_novograd({.weight_decay = 0.02}), [&](int step, const at::Tensor& p, float* m, float*) {
+        kernels::novograd({.learning_rate = 0.05, .weight_decay = p.dim() < 2 ? 0 : 0.02}, step,
+                          p.grad().const_data_ptr<float>(), moments[p.data_ptr()], m,
+                          p.mutable_data_ptr<float>(), p.numel());
+      });
+}
+
+TEST(Optimizers, TakeStateBackAndRefuseAnothers) {
+  Pair pair;
+  pair.fill_gradients(0);
+  const std::string name = pair.test.model.parameters[0].name;
+  const auto novograd = make_novograd({});
+  apply(*novograd, *pair.store, *pair.gradients, kAll, 0.1);
+  const FlatParameter parameter = flat_parameter(*pair.store, name);
+  const auto other = make_novograd({});
+  other->restore(parameter, novograd->state().at(name));
+  EXPECT_EQ(other->state().at(name).at("step").item<std::int64_t>(), 1);
+  EXPECT_THROW(make_lamb({})->restore(parameter, novograd->state().at(name)), Error);
+}
+
 TEST(Clip, ScalesToTheLargestNorm) {
   Pair pair;
   pair.fill_gradients(1);

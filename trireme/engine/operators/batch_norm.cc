@@ -180,6 +180,29 @@ at::Tensor run(const at::Tensor& input, const MaybeTensor& weight, const MaybeTe
                                   running_mean, running_var, momentum, epsilon, relu);
 }
 
+/// Samples as further channels; where channels are last, one sample after the other.
+at::Tensor run_instance_norm(const at::Tensor& input, const MaybeTensor& weight,
+                             const MaybeTensor& bias, double epsilon, bool relu) {
+  check({input, weight, bias, {}, {}, {}});
+  const auto normalise = [&](const at::Tensor& x, const MaybeTensor& gamma,
+                             const MaybeTensor& beta) {
+    return run(x, gamma, beta, {}, {}, true, 0, epsilon, {}, relu);
+  };
+  if (format_of(input) != at::MemoryFormat::Contiguous) {
+    std::vector<at::Tensor> samples;
+    for (const at::Tensor& x : input.split(1)) samples.push_back(normalise(x, weight, bias));
+    return samples.empty() ? input.clone() : at::cat(samples);
+  }
+  const std::int64_t batch = input.size(0);
+  const auto for_all = [&](const MaybeTensor& tensor) {
+    return tensor ? MaybeTensor(tensor->repeat({batch})) : std::nullopt;
+  };
+  std::vector<std::int64_t> together = input.sizes().vec();
+  together[0] = 1;
+  together[1] = batch * input.size(1);
+  return normalise(input.reshape(together), for_all(weight), for_all(bias)).view(input.sizes());
+}
+
 // Like aten::batch_norm's, the schema does not say that training writes the running statistics: it
 // cannot say that evaluation does not.
 TORCH_LIBRARY_FRAGMENT(trireme, library) {
@@ -187,7 +210,11 @@ TORCH_LIBRARY_FRAGMENT(trireme, library) {
       "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
       "Tensor? running_var, bool training, float momentum, float eps, "
       "Tensor? residual=None, bool relu=False) -> Tensor");
+  library.def(
+      "instance_norm(Tensor input, Tensor? weight, Tensor? bias, float eps=1e-05, "
+      "bool relu=False) -> Tensor");
   library.impl("batch_norm", run);
+  library.impl("instance_norm", run_instance_norm);
 }
 
 }  // namespace
@@ -198,6 +225,13 @@ at::Tensor batch_norm(const at::Tensor& input, const BatchNormTensors& tensors,
   return op.call(input, given(tensors.weight), given(tensors.bias), given(tensors.running_mean),
                  given(tensors.running_var), options.is_training, options.momentum, options.epsilon,
                  given(options.residual), options.has_relu);
+}
+
+at::Tensor instance_norm(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
+                         double epsilon, bool has_relu) {
+  static const auto op =
+      internal::find_operator<decltype(run_instance_norm)>("trireme::instance_norm");
+  return op.call(input, given(weight), given(bias), epsilon, has_relu);
 }
 
 }  // namespace trireme::operators

@@ -30,4 +30,12 @@ struct BatchNormOptions {
 at::Tensor batch_norm(const at::Tensor& input, const BatchNormTensors& tensors,
                       const BatchNormOptions& options = {});
 
+/// The same with the statistics of each sample alone: relu(instance_norm(input)).
+///
+/// input    f32 [N, C, ...], contiguous or channels last; anything else is copied.
+/// weight, bias   f32 [C]; undefined: 1 and 0.
+/// Errors   as above.
+at::Tensor instance_norm(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
+                         double epsilon = 1e-5, bool has_relu = false);
+
 }  // namespace trireme::operators

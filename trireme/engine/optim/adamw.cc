@@ -1,5 +1,3 @@
-#include <ATen/Functions.h>
-
 #include "trireme/engine/optim/optimizer.h"
 #include "trireme/engine/optim/values.h"
 
@@ -13,12 +11,7 @@ class Adamw : public Optimizer {
   void update(const FlatParameter& parameter, double learning_rate) override {
     kernels::AdamwOptions options = options_;
     options.learning_rate = learning_rate;
-    auto& state = state_[parameter.name];
-    if (state.empty()) {
-      state["exp_avg"] = at::zeros_like(parameter.value);
-      state["exp_avg_sq"] = at::zeros_like(parameter.value);
-      state["step"] = at::zeros({1}, at::kLong);
-    }
+    auto& state = state_of(parameter);
     auto* step = state["step"].mutable_data_ptr<std::int64_t>();
     ++*step;
     with_values(parameter, [&]<typename T>(const T* gradient, T* value) {
@@ -28,9 +21,9 @@ class Adamw : public Optimizer {
   }
 
  private:
-  std::map<std::string, Kept> kinds() const override {
-    return {
-        {"exp_avg", Kept::kLikeValue}, {"exp_avg_sq", Kept::kLikeValue}, {"step", Kept::kCount}};
+  std::map<std::string, Kept> kinds(const FlatParameter& parameter) const override {
+    const Kept kept = like(parameter.value);
+    return {{"exp_avg", kept}, {"exp_avg_sq", kept}, {"step", kCount}};
   }
 
   kernels::AdamwOptions options_;

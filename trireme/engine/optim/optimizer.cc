@@ -3,7 +3,10 @@
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 
 #include "trireme/base/error.h"
 #include "trireme/kernels/norm/norm.h"
@@ -24,6 +27,15 @@ at::Tensor gradient_of(const ParameterStore& store, const GradientBuffers& gradi
   return flat_part(gradients.flat(place.bucket), store.slot(place));
 }
 
+/// Sizes from the outermost dimension of the memory to the innermost.
+std::vector<std::int64_t> memory_shape(const at::Tensor& value) {
+  std::vector<std::int64_t> dims(value.dim()), shape;
+  std::iota(dims.begin(), dims.end(), 0);
+  std::ranges::stable_sort(dims, std::greater{}, [&](std::int64_t d) { return value.stride(d); });
+  for (const std::int64_t d : dims) shape.push_back(value.size(d));
+  return shape;
+}
+
 double square_norm(const at::Tensor& flat) {
   return flat.scalar_type() == at::kDouble
              ? kernels::square_norm(flat.const_data_ptr<double>(), flat.numel())
@@ -32,22 +44,37 @@ double square_norm(const at::Tensor& flat) {
 
 }  // namespace
 
-void Optimizer::restore(const std::string& parameter, std::map<std::string, at::Tensor> state,
-                        const at::Tensor& value) {
-  bool fits = state.size() == kinds().size();
-  for (const auto& [kind, kept] : kinds()) {
-    const bool is_count = kept == Kept::kCount;
+std::map<std::string, at::Tensor>& Optimizer::state_of(const FlatParameter& parameter) {
+  auto& state = state_[parameter.name];
+  if (!state.empty()) return state;
+  for (const auto& [kind, kept] : kinds(parameter)) {
+    state[kind] = at::zeros({kept.num_elements}, kept.dtype);
+  }
+  return state;
+}
+
+void Optimizer::restore(const FlatParameter& parameter, std::map<std::string, at::Tensor> state) {
+  const auto expected = kinds(parameter);
+  bool fits = state.size() == expected.size();
+  for (const auto& [kind, kept] : expected) {
     const auto found = state.find(kind);
-    fits = fits && found != state.end() &&
-           found->second.numel() == (is_count ? 1 : value.numel()) &&
-           found->second.scalar_type() == (is_count ? at::kLong : value.scalar_type());
+    fits = fits && found != state.end() && found->second.numel() == kept.num_elements &&
+           found->second.scalar_type() == kept.dtype;
   }
   if (!fits) {
     throw Error(ErrorKind::kCorruptData,
-                "the checkpoint's optimizer state of '" + parameter +
+                "the checkpoint's optimizer state of '" + parameter.name +
                     "' is not what this optimizer keeps; resume from another checkpoint");
   }
-  state_[parameter] = std::move(state);
+  state_[parameter.name] = std::move(state);
+}
+
+FlatParameter flat_parameter(const ParameterStore& store, const std::string& name) {
+  const parameters::SlotPlace place = store.owner(name);
+  return {name,
+          flat_part(store.flat_values(place.bucket), store.slot(place)),
+          {},
+          memory_shape(store.value(name))};
 }
 
 SquareNorms square_norms(const ParameterStore& store, const GradientBuffers& gradients,
@@ -83,10 +110,9 @@ void apply(Optimizer& optimizer, const ParameterStore& store, const GradientBuff
   const at::NoGradGuard no_grad;
   for (const std::string& name : store.names()) {
     if (!has_gradient(name)) continue;
-    const parameters::SlotPlace place = store.owner(name);
-    optimizer.update({name, flat_part(store.flat_values(place.bucket), store.slot(place)),
-                      gradient_of(store, gradients, name)},
-                     learning_rate);
+    FlatParameter parameter = flat_parameter(store, name);
+    parameter.gradient = gradient_of(store, gradients, name);
+    optimizer.update(parameter, learning_rate);
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "trireme/engine/parameters/store.h"
 #include "trireme/kernels/optimizer/adamw.h"
+#include "trireme/kernels/optimizer/layerwise.h"
 #include "trireme/kernels/optimizer/sgd.h"
 
 namespace trireme::optim {
@@ -19,10 +20,12 @@ struct FlatParameter {
   const std::string& name;
   at::Tensor value;
   at::Tensor gradient;
+  std::vector<std::int64_t> shape;  ///< Of the memory: the last dimension is the innermost.
 };
 
-/// Updates parameters in place, element by element: the result does not depend on how parameters
-/// are laid out or sharded. Caller-synchronised.
+/// Updates parameters in place. What happens to one depends on nothing but its own elements, not on
+/// how parameters are laid out; SGD and AdamW go element by element, so that one may be sharded
+/// too. Caller-synchronised.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -34,16 +37,24 @@ class Optimizer {
   using State = std::map<std::string, std::map<std::string, at::Tensor>>;
   const State& state() const { return state_; }
 
-  /// Puts back what `state` had for a parameter with this value.
+  /// Puts back what `state` had for a parameter.
   ///
   /// Errors   kCorruptData where that is not the state that this optimizer keeps.
-  void restore(const std::string& parameter, std::map<std::string, at::Tensor> state,
-               const at::Tensor& value);
+  void restore(const FlatParameter& parameter, std::map<std::string, at::Tensor> state);
 
  protected:
-  /// What is kept of a parameter, by kind.
-  enum class Kept { kLikeValue, kCount };  ///< Elements and dtype of the value; one i64.
-  virtual std::map<std::string, Kept> kinds() const = 0;
+  /// What is kept of a parameter, by kind: as many elements of a dtype.
+  struct Kept {
+    std::int64_t num_elements;
+    at::ScalarType dtype;
+  };
+  static Kept like(const at::Tensor& value) { return {value.numel(), value.scalar_type()}; }
+  static constexpr Kept kCount = {1, at::kLong};
+  static constexpr Kept kNumber = {1, at::kDouble};
+  virtual std::map<std::string, Kept> kinds(const FlatParameter& parameter) const = 0;
+
+  /// The parameter's state, zeros before its first update.
+  std::map<std::string, at::Tensor>& state_of(const FlatParameter& parameter);
 
   State state_;
 };
@@ -53,6 +64,19 @@ std::unique_ptr<Optimizer> make_sgd(const kernels::SgdOptions& options);
 
 /// kernels::AdamwOptions; the learning rate comes with each update.
 std::unique_ptr<Optimizer> make_adamw(const kernels::AdamwOptions& options);
+
+/// kernels::LambOptions; the learning rate comes with each update. f32 alone. Vectors (biases,
+/// norms) have no weight decay.
+std::unique_ptr<Optimizer> make_lamb(const kernels::LambOptions& options);
+
+/// kernels::LarsOptions, likewise. Vectors have no weight decay and the trust ratio 1.
+std::unique_ptr<Optimizer> make_lars(const kernels::LarsOptions& options);
+
+/// kernels::NovogradOptions, likewise. Vectors have no weight decay.
+std::unique_ptr<Optimizer> make_novograd(const kernels::NovogradOptions& options);
+
+/// A parameter of the store as its owner updates it; `gradient` is undefined.
+FlatParameter flat_parameter(const parameters::ParameterStore& store, const std::string& name);
 
 /// Which parameters got a gradient in the step; others keep value and state, as in torch.
 using HasGradient = std::function<bool(const std::string& parameter)>;

@@ -1,5 +1,3 @@
-#include <ATen/Functions.h>
-
 #include "trireme/engine/optim/optimizer.h"
 #include "trireme/engine/optim/values.h"
 
@@ -15,11 +13,7 @@ class Sgd : public Optimizer {
     options.learning_rate = learning_rate;
     const bool first = options_.momentum != 0 && !state_.contains(parameter.name);
     at::Tensor buffer;
-    if (options_.momentum != 0) {
-      at::Tensor& kept = state_[parameter.name]["momentum_buffer"];
-      if (first) kept = at::zeros_like(parameter.value);
-      buffer = kept;
-    }
+    if (options_.momentum != 0) buffer = state_of(parameter).at("momentum_buffer");
     with_values(parameter, [&]<typename T>(const T* gradient, T* value) {
       T* momentum = buffer.defined() ? buffer.mutable_data_ptr<T>() : nullptr;
       kernels::sgd(options, first, gradient, momentum, value, parameter.value.numel());
@@ -27,9 +21,9 @@ class Sgd : public Optimizer {
   }
 
  private:
-  std::map<std::string, Kept> kinds() const override {
+  std::map<std::string, Kept> kinds(const FlatParameter& parameter) const override {
     if (options_.momentum == 0) return {};
-    return {{"momentum_buffer", Kept::kLikeValue}};
+    return {{"momentum_buffer", like(parameter.value)}};
   }
 
   kernels::SgdOptions options_;

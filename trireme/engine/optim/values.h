@@ -22,4 +22,23 @@ void with_values(const FlatParameter& parameter, Work&& work) {
   }
 }
 
+/// The arrays of a parameter for optimizers that know f32 alone.
+struct FloatValues {
+  const float* gradient;
+  float* value;
+  std::int64_t count;
+
+  FloatValues(const FlatParameter& parameter, const std::string& optimizer) {
+    const at::ScalarType type = parameter.value.scalar_type();
+    if (type != at::kFloat) {
+      throw Error(ErrorKind::kInvalidArgument,
+                  optimizer + " updates f32, parameter '" + parameter.name + "' has dtype " +
+                      c10::toString(type) + "; take adamw or sgd for it");
+    }
+    gradient = parameter.gradient.const_data_ptr<float>();
+    value = parameter.value.mutable_data_ptr<float>();
+    count = parameter.value.numel();
+  }
+};
+
 }  // namespace trireme::optim

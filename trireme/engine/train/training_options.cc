@@ -1,7 +1,9 @@
 #include "trireme/engine/train/training_options.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <string_view>
 
 #include "trireme/base/error.h"
 #include "trireme/base/json.h"
@@ -9,25 +11,56 @@
 namespace trireme::train {
 namespace {
 
-[[noreturn]] void refuse(const OptimizerOptions& options) {
+using MakeOptimizer = std::unique_ptr<optim::Optimizer> (*)(const OptimizerOptions&);
+
+struct KnownOptimizer {
+  std::string_view name;
+  MakeOptimizer make;
+  std::int64_t bytes_per_element;  ///< Of state.
+};
+
+constexpr std::array<KnownOptimizer, 5> kOptimizers = {{
+    {"adamw", [](const auto& o) { return optim::make_adamw({.weight_decay = o.weight_decay}); }, 8},
+    {"lamb", [](const auto& o) { return optim::make_lamb({.weight_decay = o.weight_decay}); }, 8},
+    {"lars",
+     [](const auto& o) {
+       return optim::make_lars({.momentum = o.momentum, .weight_decay = o.weight_decay});
+     },
+     4},
+    {"novograd",
+     [](const auto& o) { return optim::make_novograd({.weight_decay = o.weight_decay}); }, 4},
+    {"sgd",
+     [](const auto& o) {
+       return optim::make_sgd({.momentum = o.momentum, .weight_decay = o.weight_decay});
+     },
+     4},
+}};
+
+const KnownOptimizer& find(const OptimizerOptions& options) {
+  const auto* found = std::ranges::find(kOptimizers, options.name, &KnownOptimizer::name);
+  if (found != kOptimizers.end()) return *found;
   throw Error(ErrorKind::kInvalidArgument,
-              "no optimizer is called '" + options.name + "'; there are adamw and sgd");
+              "no optimizer is called '" + options.name + "'; there are " + optimizer_names());
 }
 
 }  // namespace
 
-std::unique_ptr<optim::Optimizer> make_optimizer(const OptimizerOptions& options) {
-  if (options.name == "adamw") return optim::make_adamw({.weight_decay = options.weight_decay});
-  if (options.name == "sgd") {
-    return optim::make_sgd({.momentum = options.momentum, .weight_decay = options.weight_decay});
+std::string optimizer_names() {
+  std::string names;
+  for (const KnownOptimizer& one : kOptimizers) {
+    const bool is_last = &one == &kOptimizers.back();
+    names += (names.empty() ? "" : is_last ? " and " : ", ") + std::string(one.name);
   }
-  refuse(options);
+  return names;
+}
+
+std::unique_ptr<optim::Optimizer> make_optimizer(const OptimizerOptions& options) {
+  return find(options).make(options);
 }
 
 std::int64_t optimizer_bytes_per_element(const OptimizerOptions& options) {
-  if (options.name == "adamw") return 8;
-  if (options.name == "sgd") return options.momentum == 0 ? 0 : 4;
-  refuse(options);
+  const KnownOptimizer& known = find(options);
+  return known.name == "sgd" && options.momentum == 0 ? 0 : known.bytes_per_element;
 }
 
 double learning_rate_at(const OptimizerOptions& options, std::int64_t step) {

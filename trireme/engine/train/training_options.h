@@ -11,14 +11,17 @@
 namespace trireme::train {
 
 struct OptimizerOptions {
-  std::string name = "adamw";  ///< `adamw` or `sgd`.
+  std::string name = "adamw";  ///< One of `optimizer_names`.
   double learning_rate = 1e-3;
   std::int64_t warmup_steps = 0;  ///< The rate grows linearly to its full value over these.
   std::string decay = "none";     ///< After the warm-up: `none` or `inverse_sqrt`.
-  double momentum = 0.9;          ///< Of sgd.
+  double momentum = 0.9;          ///< Of sgd and lars.
   double weight_decay = 0.01;
   double clip_norm = 0;  ///< 0: gradients are not clipped.
 };
+
+/// What optimizers can be called, for people.
+std::string optimizer_names();
 
 /// kInvalidArgument for an unknown name.
 std::unique_ptr<optim::Optimizer> make_optimizer(const OptimizerOptions& options);

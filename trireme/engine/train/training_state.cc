@@ -85,7 +85,7 @@ void restore_optimizer(const TrainingState& state, checkpoint::Reader& reader) {
       reader.read(key, shaped(flat, value));
       kinds[kind] = std::move(flat);
     }
-    state.optimizer.restore(name, std::move(kinds), state.store.value(name));
+    state.optimizer.restore(optim::flat_parameter(state.store, name), std::move(kinds));
   }
 }
 
