@@ -230,6 +230,21 @@ TEST(NiftiTest, TakesNoMemoryForWhatThePackedFileCannotHold) {
       << message;
 }
 
+template <typename Header>
+void expect_refusal_of_each_cut() {
+  const Bytes file = make_file<float>(make_header<Header>(NIFTI_TYPE_FLOAT32));
+  for (std::size_t size = 0; size < file.size(); ++size) {
+    const Bytes cut(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size));
+    EXPECT_EQ(test::error_of([&] { parse_nifti(cut, "x"); }).kind(), ErrorKind::kCorruptData)
+        << size;
+  }
+}
+
+TEST(NiftiTest, NoticesThatAFileIsCutOff) {
+  expect_refusal_of_each_cut<nifti_1_header>();
+  expect_refusal_of_each_cut<nifti_2_header>();
+}
+
 TEST(NiftiTest, NoticesDamageOfPackedFiles) {
   const Bytes file = make_file<double>(make_header<nifti_1_header>(NIFTI_TYPE_FLOAT64));
   const Bytes packed = pack(file);

@@ -186,6 +186,7 @@ void read_space(const Header& raw, const std::string& name, NiftiHeader& header)
 template <typename Header>
 Fields read_fields(std::span<const std::byte> bytes, const std::string& name) {
   Header raw;
+  if (bytes.size() < sizeof raw) refuse(name, "the file is cut off within the header");
   std::memcpy(&raw, bytes.data(), sizeof raw);
   Fields fields;
   fields.is_swapped = raw.sizeof_hdr != static_cast<int>(sizeof raw);

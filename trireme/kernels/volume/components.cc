@@ -32,17 +32,20 @@ std::int64_t end_of(const Label* row, std::int64_t x, std::int64_t width, Label 
   std::array<Label, kInWord> repeated;
   repeated.fill(label);
   const auto pattern = std::bit_cast<std::uint64_t>(repeated);
-  std::array<std::uint64_t, 8> words;
-  for (; x + 8 * kInWord <= width; x += 8 * kInWord) {
-    std::memcpy(words.data(), row + x, sizeof words);
-    std::uint64_t any = 0;
-    for (const std::uint64_t word : words) any |= word ^ pattern;
-    if (any != 0) break;
-  }
+  const auto differing = [&](std::int64_t at) {
+    std::uint64_t word;
+    std::memcpy(&word, row + at, sizeof word);
+    return word ^ pattern;
+  };
   for (; x + kInWord <= width; x += kInWord) {
-    std::memcpy(words.data(), row + x, sizeof words[0]);
-    const std::uint64_t differs = words[0] ^ pattern;
-    if (differs != 0) return x + std::countr_zero(differs) / (8 * sizeof(Label));
+    if (const std::uint64_t bits = differing(x); bits != 0) {
+      return x + std::countr_zero(bits) / (8 * sizeof(Label));
+    }
+    for (; x + 9 * kInWord <= width; x += 8 * kInWord) {
+      std::uint64_t any = 0;
+      for (int word = 1; word <= 8; ++word) any |= differing(x + word * kInWord);
+      if (any != 0) break;
+    }
   }
   while (x < width && row[x] == label) ++x;
   return x;
@@ -112,6 +115,7 @@ class Components {
   void unite_if_touching(std::int64_t a, std::int64_t b, int reach) {
     const Run &p = runs_[a], &q = runs_[b];
     if (p.label != q.label || p.begin >= q.end + reach || q.begin >= p.end + reach) return;
+    if (p.parent == q.parent) return;
     const std::int32_t i = root_of(p.parent), j = root_of(q.parent);
     runs_[std::max(i, j)].parent = std::min(i, j);
   }
