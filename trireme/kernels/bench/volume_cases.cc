@@ -215,12 +215,13 @@ std::vector<CaseEntry> volume_cases() {
        .shape = "210 x 333 x 333, 3 classes",
        .bytes = 13 * voxels,
        .tolerance = 1e-5,
-       .peers = {"torch", "numpy"},
+       .peers = {"numpy", "torch"},
        .make = [](const CaseSetting& setting) { return std::make_unique<SoftDiceCase>(setting); }},
       {.name = "sliding_window/27",
-       .shape = "256^3, 3 classes, 27 windows of 128^3",
+       .shape = "256^3, 3 classes, 27 windows",
+       .bytes = 27 * 44 * std::pow(128, 3) + 57 * std::pow(256, 3),
        .tolerance = 1e-5,
-       .peers = {"torch", "numpy"},
+       .peers = {"numpy", "torch"},
        .make = [](const CaseSetting& setting) {
          return std::make_unique<SlidingWindowCase>(setting);
        }}};
