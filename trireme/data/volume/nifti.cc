@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <type_traits>
 #include <utility>
 
@@ -163,9 +164,8 @@ std::string orientation_of(const nifti_dmat44& affine) {
 
 template <typename Header>
 void read_space(const Header& raw, const std::string& name, NiftiHeader& header) {
-  static const bool is_quiet = (nifti_set_debug_level(0), true);
-  const std::unique_ptr<nifti_image, decltype(&nifti_image_free)> image(
-      is_quiet ? convert(raw) : nullptr, nifti_image_free);
+  const std::unique_ptr<nifti_image, decltype(&nifti_image_free)> image(convert(raw),
+                                                                        nifti_image_free);
   if (image == nullptr) refuse(name, "the header is damaged");
   const bool is_sform = raw.sform_code > 0;
   const nifti_dmat44& affine = is_sform ? image->sto_xyz : image->qto_xyz;
@@ -225,6 +225,8 @@ Fields fields_of(std::span<const std::byte> bytes, const std::string& name) {
 }
 
 Fields read_fields_of_file(std::span<const std::byte> file, const std::string& name) {
+  static std::once_flag is_quiet;
+  std::call_once(is_quiet, [] { nifti_set_debug_level(0); });
   if (!is_gzip(file)) return fields_of(file, name);
   // As short as a file may be that holds one byte.
   std::vector<std::byte> first = unpack_gzip(file, sizeof(nifti_1_header) + 5, name);
