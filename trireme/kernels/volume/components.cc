@@ -25,7 +25,8 @@ struct Run {
   std::int32_t parent;  ///< A run of the same component, not after this one.
 };
 
-/// Where, from x on, a row's voxels stop to be `label`: by words, 64 bytes at a time.
+/// Where, from x on, a row's voxels stop to be `label`. By words, since most runs are short; after
+/// each that is equal, eight at a time.
 template <typename Label>
 std::int64_t end_of(const Label* row, std::int64_t x, std::int64_t width, Label label) {
   constexpr std::int64_t kInWord = sizeof(std::uint64_t) / sizeof(Label);

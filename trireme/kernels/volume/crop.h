@@ -30,6 +30,7 @@ struct Foreground {
   std::vector<Class> classes;  ///< In the order of labels.
 };
 
+/// Errors   kInvalidArgument as connected_components, and where an option is out of range.
 Foreground find_foreground(const CropOptions& options, const VolumeShape& shape,
                            const std::uint8_t* labels);
 Foreground find_foreground(const CropOptions& options, const VolumeShape& shape,

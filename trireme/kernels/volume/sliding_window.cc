@@ -120,6 +120,8 @@ TRIREME_EACH_ISA(bool, keep_larger,
                   std::int32_t* label),
                  (scores, number, n, best, label))
 
+#undef TRIREME_EACH_ISA
+
 }  // namespace
 
 std::vector<Voxel> window_positions(const SlidingWindowOptions& options,

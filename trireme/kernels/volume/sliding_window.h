@@ -60,7 +60,8 @@ class WindowWeights {
   float smallest_;
 };
 
-/// sum[c, v] /= norm[v], in place. kInvalidArgument, naming the voxel, where no window was.
+/// sum[c, v] /= norm[v], in place. kInvalidArgument, naming the voxel, where no window was; means
+/// before it are made by then.
 void average_windows(const VolumeShape& volume, std::int64_t num_classes, const float* norm,
                      float* sum, const Spread& spread = on_caller);
 
