@@ -26,6 +26,7 @@ MODULES = [
     "optimizer_peers",
     "ranking_peers",
     "transducer_peers",
+    "volume_peers",
 ]
 
 

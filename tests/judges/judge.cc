@@ -21,6 +21,7 @@ int run(const std::string& name, const char* inputs, const char* outputs) {
   trireme::judges::add_optimizers(operations);
   trireme::judges::add_ranking(operations);
   trireme::judges::add_transducer(operations);
+  trireme::judges::add_volume(operations);
   trireme::judges::add_word_error_rate(operations);
   const auto found = operations.find(name);
   if (found == operations.end()) {

@@ -22,6 +22,7 @@ void add_normalization(Operations& operations);
 void add_optimizers(Operations& operations);
 void add_ranking(Operations& operations);
 void add_transducer(Operations& operations);
+void add_volume(Operations& operations);
 void add_word_error_rate(Operations& operations);
 
 }  // namespace trireme::judges

@@ -6,13 +6,14 @@
 #include "trireme/kernels/bench/optimizer_cases.h"
 #include "trireme/kernels/bench/ranking_cases.h"
 #include "trireme/kernels/bench/transducer_cases.h"
+#include "trireme/kernels/bench/volume_cases.h"
 
 namespace trireme::kernels::bench {
 
 std::vector<CaseEntry> all_cases() {
   std::vector<CaseEntry> all;
   for (auto* cases : {attention_cases, coco_cases, detection_cases, normalization_cases,
-                      optimizer_cases, ranking_cases, transducer_cases}) {
+                      optimizer_cases, ranking_cases, transducer_cases, volume_cases}) {
     for (CaseEntry& entry : cases()) all.push_back(std::move(entry));
   }
   return all;

@@ -1,0 +1,230 @@
+#include "trireme/kernels/bench/volume_cases.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <random>
+
+#include "trireme/evaluate/volume/dice.h"
+#include "trireme/kernels/bench/random_values.h"
+#include "trireme/kernels/volume/components.h"
+#include "trireme/kernels/volume/sliding_window.h"
+
+namespace trireme::kernels::bench {
+namespace {
+
+/// A computed tomogram as 3D U-Net resamples them.
+constexpr VolumeShape kShape{210, 333, 333};
+
+std::vector<std::int64_t> dimensions(const VolumeShape& shape) {
+  return {shape.depth, shape.height, shape.width};
+}
+
+/// Two kidneys, label 1, each with a tumour, label 2, of wavy surface; and specks of one to eight
+/// voxels, as predictions have them. `shift` moves all along x.
+void draw_kidneys(std::span<std::uint8_t> labels, std::int64_t shift) {
+  struct Ellipsoid {
+    double z, y, x, radius_z, radius_yx;
+    std::uint8_t label;
+  };
+  const auto d = static_cast<double>(shift);
+  for (const auto& [cz, cy, cx, rz, r, label] :
+       {Ellipsoid{100, 170, 90 + d, 55, 32, 1}, Ellipsoid{110, 165, 240 + d, 58, 34, 1},
+        Ellipsoid{80, 150, 85 + d, 18, 17, 2}, Ellipsoid{130, 180, 250 + d, 9, 8, 2}}) {
+    for (std::int64_t i = 0; i < kShape.count(); ++i) {
+      const auto [z, y, x] = kShape.voxel_at(i);
+      const double dz = (static_cast<double>(z) - cz) / rz, dy = (static_cast<double>(y) - cy) / r,
+                   dx = (static_cast<double>(x) - cx) / r;
+      const double distance = dz * dz + dy * dy + dx * dx;
+      if (distance > 1.5) continue;
+      const double wave = 0.1 * std::sin(9 * dz) * std::sin(7 * dy) * std::sin(8 * dx);
+      if (distance + wave < 1) labels[i] = label;
+    }
+  }
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 200; ++i) {
+    const auto first = static_cast<std::int64_t>(random() % (labels.size() - 8));
+    std::fill_n(labels.begin() + first, 1 + random() % 8, static_cast<std::uint8_t>(1 + i % 2));
+  }
+}
+
+class ComponentsCase final : public Case {
+ public:
+  explicit ComponentsCase(bool has_map) {
+    draw_kidneys(inputs_.add<std::uint8_t>("labels", dimensions(kShape)), 0);
+    if (has_map) map_.emplace(kShape.count());
+  }
+
+  const Tensors& inputs() const override { return inputs_; }
+
+  void run() override {
+    components_ = connected_components(kShape, inputs_.get<std::uint8_t>("labels").data(),
+                                       Connectivity::kCorners, map_ ? map_->data() : nullptr);
+  }
+
+  /// By size and box, since libraries number components in their own ways.
+  Tensors outputs() const override {
+    std::vector<std::array<std::int64_t, 7>> rows;
+    for (const auto& [label, size, box] : components_) {
+      const auto& [begin, end] = box;
+      rows.push_back({size, begin[0], begin[1], begin[2], end[0], end[1], end[2]});
+    }
+    std::ranges::sort(rows);
+    Tensors outputs;
+    auto out = outputs.add<std::int64_t>("components", {std::ssize(rows), 7}).begin();
+    for (const auto& row : rows) out = std::ranges::copy(row, out).out;
+    return outputs;
+  }
+
+ private:
+  Tensors inputs_;
+  std::optional<std::vector<std::int32_t>> map_;
+  std::vector<Component> components_;
+};
+
+class DiceCase final : public Case {
+ public:
+  DiceCase() {
+    draw_kidneys(inputs_.add<std::uint8_t>("predicted", dimensions(kShape)), 2);
+    draw_kidneys(inputs_.add<std::uint8_t>("expected", dimensions(kShape)), 0);
+  }
+
+  const Tensors& inputs() const override { return inputs_; }
+
+  void run() override {
+    using Labels = evaluate::VolumeView<std::uint8_t>;
+    counts_ = evaluate::dice_counts(3, Labels{kShape, inputs_.get<std::uint8_t>("predicted")},
+                                    Labels{kShape, inputs_.get<std::uint8_t>("expected")});
+  }
+
+  Tensors outputs() const override {
+    Tensors outputs;
+    const auto dice = outputs.add<double>("dice", {3});
+    for (int c = 0; c < 3; ++c) dice[c] = counts_[c].dice();
+    return outputs;
+  }
+
+ private:
+  Tensors inputs_;
+  std::vector<evaluate::DiceCounts> counts_;
+};
+
+class SoftDiceCase final : public Case {
+ public:
+  explicit SoftDiceCase(const CaseSetting& setting) : spread_(on_threads(setting.num_threads)) {
+    draw_kidneys(inputs_.add<std::uint8_t>("expected", dimensions(kShape)), 0);
+    const auto probabilities =
+        inputs_.add<float>("probabilities", {3, kShape.depth, kShape.height, kShape.width});
+    fill_even(probabilities, 1, 0, 0.5F);
+  }
+
+  const Tensors& inputs() const override { return inputs_; }
+
+  void run() override {
+    sums_ = evaluate::soft_dice_sums(3, {kShape, inputs_.get<float>("probabilities")},
+                                     {kShape, inputs_.get<std::uint8_t>("expected")}, spread_);
+  }
+
+  Tensors outputs() const override {
+    Tensors outputs;
+    const auto dice = outputs.add<double>("dice", {3});
+    for (int c = 0; c < 3; ++c) dice[c] = sums_[c].dice();
+    return outputs;
+  }
+
+ private:
+  Tensors inputs_;
+  Spread spread_;
+  std::vector<evaluate::SoftDiceSums> sums_;
+};
+
+/// A volume of 3x3x3 windows of 128^3, all with the logits of one.
+class SlidingWindowCase final : public Case {
+ public:
+  explicit SlidingWindowCase(const CaseSetting& setting)
+      : spread_(on_threads(setting.num_threads)),
+        windows_(window_positions(options_, kVolume)),
+        sum_(kClasses * kVolume.count()),
+        norm_(kVolume.count()),
+        labels_(kVolume.count()) {
+    const std::int64_t side = options_.patch.width;
+    fill_normal(inputs_.add<float>("logits", {kClasses, side, side, side}), 1);
+    const auto positions = inputs_.add<std::int64_t>("positions", {std::ssize(windows_), 3});
+    for (std::size_t w = 0; w < windows_.size(); ++w) {
+      std::ranges::copy(windows_[w], positions.begin() + static_cast<std::int64_t>(3 * w));
+    }
+    std::ranges::copy(dimensions(kVolume), inputs_.add<std::int64_t>("volume", {3}).begin());
+  }
+
+  const Tensors& inputs() const override { return inputs_; }
+
+  void run() override {
+    std::ranges::fill(sum_, 0.0F);
+    std::ranges::fill(norm_, 0.0F);
+    const WindowWeights weights(options_);
+    for (const Voxel& begin : windows_) {
+      weights.accumulate(kVolume, begin, kClasses, inputs_.get<float>("logits").data(), sum_.data(),
+                         norm_.data(), spread_);
+    }
+    average_windows(kVolume, kClasses, norm_.data(), sum_.data(), spread_);
+    argmax_classes(kVolume, kClasses, sum_.data(), labels_.data(), spread_);
+  }
+
+  Tensors outputs() const override {
+    Tensors outputs;
+    std::ranges::copy(
+        sum_, outputs.add<float>("means", {kClasses, kVolume.depth, kVolume.height, kVolume.width})
+                  .begin());
+    return outputs;
+  }
+
+ private:
+  static constexpr std::int64_t kClasses = 3;
+  static constexpr VolumeShape kVolume{256, 256, 256};
+
+  const SlidingWindowOptions options_{.patch = {128, 128, 128}};
+  Tensors inputs_;
+  Spread spread_;
+  std::vector<Voxel> windows_;
+  std::vector<float> sum_, norm_;
+  std::vector<std::uint8_t> labels_;
+};
+
+}  // namespace
+
+std::vector<CaseEntry> volume_cases() {
+  const auto voxels = static_cast<double>(kShape.count());
+  return {
+      {.name = "components/boxes",
+       .shape = "210 x 333 x 333, 2 labels",
+       .bytes = voxels,
+       .peers = {"cc3d", "scipy"},
+       .make = [](const CaseSetting&) { return std::make_unique<ComponentsCase>(false); }},
+      {.name = "components/map",
+       .shape = "210 x 333 x 333, 2 labels",
+       .bytes = 5 * voxels,
+       .peers = {"cc3d", "scipy"},
+       .make = [](const CaseSetting&) { return std::make_unique<ComponentsCase>(true); }},
+      {.name = "dice/labels",
+       .shape = "210 x 333 x 333, 3 classes",
+       .bytes = 2 * voxels,
+       .tolerance = 1e-12,
+       .peers = {"numpy", "torch"},
+       .make = [](const CaseSetting&) { return std::make_unique<DiceCase>(); }},
+      {.name = "soft_dice/f32",
+       .shape = "210 x 333 x 333, 3 classes",
+       .bytes = 13 * voxels,
+       .tolerance = 1e-5,
+       .peers = {"numpy", "torch"},
+       .make = [](const CaseSetting& setting) { return std::make_unique<SoftDiceCase>(setting); }},
+      {.name = "sliding_window/27",
+       .shape = "256^3, 3 classes, 27 windows",
+       .bytes = 27 * 44 * std::pow(128, 3) + 57 * std::pow(256, 3),
+       .tolerance = 1e-5,
+       .peers = {"numpy", "torch"},
+       .make = [](const CaseSetting& setting) {
+         return std::make_unique<SlidingWindowCase>(setting);
+       }}};
+}
+
+}  // namespace trireme::kernels::bench
