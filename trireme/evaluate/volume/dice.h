@@ -38,8 +38,7 @@ struct DiceCounts {
 ///
 /// predicted, expected  labels from 0 to num_classes - 1.
 /// Errors   kInvalidArgument where shapes differ from each other or from the values, are empty, or
-/// a
-///          label is out of range: names its voxel.
+///          a label is out of range: names its voxel.
 /// Cost     both read once; nearly free where 64 voxels in a row have equal labels.
 /// Source   Dice, "Measures of the amount of ecologic association between species", 1945.
 std::vector<DiceCounts> dice_counts(std::int64_t num_classes,

@@ -25,8 +25,7 @@ namespace trireme::kernels {
 /// Order    windows add in the order of the calls, one product and one sum each, both rounded; so
 ///          results depend on neither the instruction set nor the threads.
 /// Errors   kInvalidArgument where a shape is empty, a patch is larger than the volume along an
-/// axis
-///          or does not lie within it, an option is out of range.
+///          axis or does not lie within it, an option is out of range.
 /// Source   Isensee et al., "nnU-Net", Nature Methods 2021.
 struct SlidingWindowOptions {
   VolumeShape patch;
