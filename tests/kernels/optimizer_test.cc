@@ -2,12 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "tests/kernels/random_numbers.h"
 #include "trireme/base/error.h"
+#include "trireme/kernels/isa.h"
 #include "trireme/kernels/optimizer/adamw.h"
 #include "trireme/kernels/optimizer/sgd.h"
 
@@ -16,19 +17,27 @@ namespace {
 
 template <typename T>
 void expect_bits(const std::vector<T>& actual, const std::vector<T>& expected) {
-  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    ASSERT_EQ(std::bit_cast<Bits>(actual[i]), std::bit_cast<Bits>(expected[i])) << "element " << i;
+    ASSERT_EQ(std::memcmp(&actual[i], &expected[i], sizeof(T)), 0) << "element " << i;
   }
 }
 
-constexpr std::int64_t kSizes[] = {0, 1, 7, 8, 9, 31, 33, 4095, 4096, 4097, 9001};
+constexpr std::int64_t kSizes[] = {0, 1, 7, 8, 9, 31, 33, 63, 64, 65, 4095, 4096, 4097};
 
-template <typename T>
+/// Calls `expect(n)` for sizes around those of vectors and pieces, on every set of instructions.
+template <typename Expect>
+void for_each_size(const Expect& expect) {
+  for (const Isa limit : {Isa::kAvx512, Isa::kAvx2, Isa::kPortable}) {
+    const IsaLimit limited(limit);
+    for (const std::int64_t n : kSizes) expect(n);
+  }
+}
+
+template <typename T, typename State = T>
 void expect_sgd(const SgdOptions& options) {
-  for (const std::int64_t n : kSizes) {
-    std::vector<T> p = random_numbers<T>(n, 1), buffer(n);
-    std::vector<T> p_reference = p, buffer_reference = buffer;
+  for_each_size([&](std::int64_t n) {
+    std::vector<T> p = random_numbers<T>(n, 1), p_reference = p;
+    std::vector<State> buffer(n), buffer_reference = buffer;
     for (int step = 0; step < 3; ++step) {
       const std::vector<T> g = random_numbers<T>(n, 10 + step);
       sgd(options, step == 0, g.data(), options.momentum == 0 ? nullptr : buffer.data(), p.data(),
@@ -39,7 +48,7 @@ void expect_sgd(const SgdOptions& options) {
     }
     expect_bits(p, p_reference);
     expect_bits(buffer, buffer_reference);
-  }
+  });
 }
 
 TEST(Sgd, HasTheBitsOfTheReference) {
@@ -49,6 +58,7 @@ TEST(Sgd, HasTheBitsOfTheReference) {
         const SgdOptions options{0.013, momentum, dampening, decay, false};
         expect_sgd<float>(options);
         expect_sgd<double>(options);
+        expect_sgd<float, Bf16>(options);
       }
     }
   }
@@ -58,7 +68,8 @@ TEST(Sgd, HasTheBitsOfTheReference) {
 
 TEST(Sgd, FollowsTheFormula) {
   float p = 2, g = 0.5F, buffer = 1;
-  sgd({.learning_rate = 0.25}, true, &g, nullptr, &p, 1);
+  float* const none = nullptr;
+  sgd({.learning_rate = 0.25}, true, &g, none, &p, 1);
   EXPECT_EQ(p, 1.875F);
   sgd({.learning_rate = 0.25, .momentum = 0.5}, true, &g, &buffer, &p, 1);
   EXPECT_EQ(buffer, 0.5F);
@@ -68,11 +79,11 @@ TEST(Sgd, FollowsTheFormula) {
   EXPECT_EQ(p, 1.5625F);
 }
 
-template <typename T>
+template <typename T, typename State = T>
 void expect_adamw(const AdamwOptions& options) {
-  for (const std::int64_t n : kSizes) {
-    std::vector<T> p = random_numbers<T>(n, 1), m(n), v(n);
-    std::vector<T> p_reference = p, m_reference = m, v_reference = v;
+  for_each_size([&](std::int64_t n) {
+    std::vector<T> p = random_numbers<T>(n, 1), p_reference = p;
+    std::vector<State> m(n), v(n), m_reference = m, v_reference = v;
     for (int step = 1; step <= 3; ++step) {
       const std::vector<T> g = random_numbers<T>(n, 20 + step);
       adamw(options, step, g.data(), m.data(), v.data(), p.data(), n);
@@ -83,7 +94,7 @@ void expect_adamw(const AdamwOptions& options) {
     expect_bits(p, p_reference);
     expect_bits(m, m_reference);
     expect_bits(v, v_reference);
-  }
+  });
 }
 
 TEST(Adamw, HasTheBitsOfTheReference) {
@@ -91,6 +102,7 @@ TEST(Adamw, HasTheBitsOfTheReference) {
     const AdamwOptions options{3e-3, 0.9, 0.95, 1e-8, decay};
     expect_adamw<float>(options);
     expect_adamw<double>(options);
+    expect_adamw<float, Bf16>(options);
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "trireme/kernels/half.h"
+
 namespace trireme::kernels {
 
 struct AdamwOptions {
@@ -44,5 +46,11 @@ void adamw(const AdamwOptions& options, std::int64_t step, const float* gradient
 void adamw(const AdamwOptions& options, std::int64_t step, const double* gradient, double* exp_avg,
            double* exp_avg_sq, double* parameter, std::int64_t n,
            SquareRoots<double> roots = nullptr);
+
+/// The same with moments kept as bf16, rounded to nearest, ties to even; the parameter is given
+/// them unrounded. A moment stands still where a step changes it by less than 2^-9 of itself: v
+/// wants beta2 <= 0.99.
+void adamw(const AdamwOptions& options, std::int64_t step, const float* gradient, Bf16* exp_avg,
+           Bf16* exp_avg_sq, float* parameter, std::int64_t n);
 
 }  // namespace trireme::kernels

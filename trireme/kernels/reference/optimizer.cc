@@ -34,6 +34,16 @@ void any_adamw(const AdamwOptions& o, std::int64_t step, T g, T& m, T& v, T& p) 
   p = p + change / d;
 }
 
+/// `update(states...)` with states widened before and rounded after.
+template <typename Update, typename... States>
+void with_bf16(const Update& update, States&... states) {
+  const auto widened = [&](auto... wide) {
+    update(wide...);
+    ((states = to_bf16(wide)), ...);
+  };
+  widened(to_f32(states)...);
+}
+
 }  // namespace
 
 void sgd(const SgdOptions& options, bool first_step, float gradient, float& buffer,
@@ -46,6 +56,11 @@ void sgd(const SgdOptions& options, bool first_step, double gradient, double& bu
   any_sgd(options, first_step, gradient, buffer, parameter);
 }
 
+void sgd(const SgdOptions& options, bool first_step, float gradient, Bf16& buffer,
+         float& parameter) {
+  with_bf16([&](float& buf) { any_sgd(options, first_step, gradient, buf, parameter); }, buffer);
+}
+
 void adamw(const AdamwOptions& options, std::int64_t step, float gradient, float& exp_avg,
            float& exp_avg_sq, float& parameter) {
   any_adamw(options, step, gradient, exp_avg, exp_avg_sq, parameter);
@@ -54,6 +69,12 @@ void adamw(const AdamwOptions& options, std::int64_t step, float gradient, float
 void adamw(const AdamwOptions& options, std::int64_t step, double gradient, double& exp_avg,
            double& exp_avg_sq, double& parameter) {
   any_adamw(options, step, gradient, exp_avg, exp_avg_sq, parameter);
+}
+
+void adamw(const AdamwOptions& options, std::int64_t step, float gradient, Bf16& exp_avg,
+           Bf16& exp_avg_sq, float& parameter) {
+  with_bf16([&](float& m, float& v) { any_adamw(options, step, gradient, m, v, parameter); },
+            exp_avg, exp_avg_sq);
 }
 
 }  // namespace trireme::kernels::reference
