@@ -29,8 +29,9 @@ inline Lanes kept(const Lanes& moment) {
 }
 
 template <typename State>
-LambSums lamb_moments(const LambTerms& terms, const float* gradient, State* m, State* v,
+LambSums lamb_moments(const LambTerms& shared, const float* gradient, State* m, State* v,
                       const float* parameter, std::int64_t n) {
+  const LambTerms terms = shared;  // what is stored cannot change it
   DoubleLanes parameters = no_sums(), updates = no_sums();
   for (std::int64_t i = 0; i < n; i += kLanes) {
     const std::int64_t left = n - i;
@@ -51,8 +52,9 @@ LambSums lamb_moments(const LambTerms& terms, const float* gradient, State* m, S
 }
 
 template <typename State>
-void lamb_update(const LambTerms& terms, float minus_rate, const State* m, const State* v,
+void lamb_update(const LambTerms& shared, float minus_rate, const State* m, const State* v,
                  float* parameter, std::int64_t n) {
+  const LambTerms terms = shared;
   for (std::int64_t i = 0; i < n; i += kLanes) {
     const std::int64_t left = n - i;
     internal::ask_for_line(m + i, v + i, parameter + i);
