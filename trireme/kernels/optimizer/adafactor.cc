@@ -148,8 +148,8 @@ void factored(const AdafactorOptions& options, std::int64_t step, const Adafacto
   const auto column_roots = [&](std::int64_t i) {
     return roots.column.data() + i / shape.rows * shape.columns;
   };
-  double squares = 0;  // from the last row, which is still in cache
-  for (std::int64_t i = num_rows - 1; i >= 0; --i) {
+  double squares = 0;
+  for (std::int64_t i = 0; i < num_rows; ++i) {
     squares += loops().row_update(gradient + i * shape.columns, roots.row[i], column_roots(i),
                                   shape.columns);
   }
