@@ -22,7 +22,7 @@ void expect_bits(const std::vector<T>& actual, const std::vector<T>& expected) {
   }
 }
 
-constexpr std::int64_t kSizes[] = {0, 1, 7, 8, 9, 31, 33, 63, 64, 65, 4095, 4096, 4097};
+constexpr std::int64_t kSizes[] = {0, 1, 7, 8, 9, 31, 33, 63, 64, 65, 1023, 1024, 1025, 4097};
 
 /// Calls `expect(n)` for sizes around those of vectors and pieces, on every set of instructions.
 template <typename Expect>
@@ -104,6 +104,50 @@ TEST(Adamw, HasTheBitsOfTheReference) {
     expect_adamw<double>(options);
     expect_adamw<float, Bf16>(options);
   }
+}
+
+TEST(Adamw, RoundedAtRandomHasTheBitsOfTheReference) {
+  const AdamwOptions options{3e-3, 0.9, 0.999, 1e-8, 1e-2};
+  constexpr std::uint64_t kSeed = 0x123456789ABCDEF0;
+  for_each_size([&](std::int64_t n) {
+    std::vector<Bf16> p = random_numbers<Bf16>(n, 1), m(n), v(n);
+    std::vector<Bf16> p_reference = p, m_reference = m, v_reference = v;
+    for (int step = 1; step <= 3; ++step) {
+      const std::vector<Bf16> g = random_numbers<Bf16>(n, 20 + step);
+      adamw(options, step, kSeed + step, g.data(), m.data(), v.data(), p.data(), n);
+      for (std::int64_t i = 0; i < n; ++i) {
+        reference::adamw(options, step, kSeed + step, i, g[i], m_reference[i], v_reference[i],
+                         p_reference[i]);
+      }
+    }
+    expect_bits(p, p_reference);
+    expect_bits(m, m_reference);
+    expect_bits(v, v_reference);
+  });
+}
+
+TEST(Adamw, RoundedAtRandomFollowsF32OnAverage) {
+  // Steps of 1e-4 from 1 are a fortieth of a unit of bf16: to nearest, none would be taken. v,
+  // whose steps shrink to a thousandth of itself, would stand still as well.
+  constexpr std::int64_t kNumElements = 20'000;
+  std::vector<Bf16> p(kNumElements, to_bf16(1)), m(kNumElements), v(kNumElements);
+  float p_f32 = 1, m_f32 = 0, v_f32 = 0;
+  const AdamwOptions options{.learning_rate = 1e-4, .weight_decay = 0};
+  for (int step = 1; step <= 100; ++step) {
+    const Bf16 g = to_bf16(step <= 50 ? 1 : 0.25F);
+    const std::vector<Bf16> gradient(kNumElements, g);
+    const float g_f32 = to_f32(g);
+    adamw(options, step, step, gradient.data(), m.data(), v.data(), p.data(), kNumElements);
+    adamw(options, step, &g_f32, &m_f32, &v_f32, &p_f32, 1);
+  }
+  const auto mean = [](const std::vector<Bf16>& x) {
+    double sum = 0;
+    for (const Bf16 value : x) sum += to_f32(value);
+    return sum / static_cast<double>(x.size());
+  };
+  EXPECT_NEAR(mean(p), p_f32, 2e-4);
+  EXPECT_NEAR(mean(m), m_f32, 1e-3 * m_f32);
+  EXPECT_NEAR(mean(v), v_f32, 1e-3 * v_f32);
 }
 
 TEST(Adamw, MovesByTheLearningRateAtFirst) {

@@ -1,11 +1,13 @@
 #include "trireme/kernels/optimizer/adamw.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <string>
 
 #include "trireme/base/error.h"
 #include "trireme/kernels/optimizer/elements.h"
+#include "trireme/kernels/philox.h"
 
 namespace trireme::kernels {
 namespace {
@@ -85,6 +87,34 @@ void with_roots(const Terms<T>& terms, const T* gradient, T* m, T* v, T* paramet
   }
 }
 
+/// All in bf16, rounded by random bits that are drawn for a chunk at a time.
+void with_random_bits(const Terms<float>& terms, std::uint64_t seed, const Bf16* gradient, Bf16* m,
+                      Bf16* v, Bf16* parameter, std::int64_t n) {
+  constexpr std::int64_t kChunk = 1024, kCounters = kChunk / 8;
+  const auto lower = [](std::uint64_t x) { return static_cast<std::uint32_t>(x); };
+  std::uint32_t words[4 * kCounters];
+  std::uint16_t bits[kChunk];
+  for (std::int64_t begin = 0; begin < n; begin += kChunk) {
+    const auto chunk = static_cast<std::uint64_t>(begin / kChunk);
+    philox_row({lower(chunk), lower(chunk >> 32), 0}, {lower(seed), lower(seed >> 32)}, kCounters,
+               words);
+    for (std::int64_t i = 0; i < kChunk / 2; ++i) {
+      bits[2 * i] = static_cast<std::uint16_t>(words[i]);
+      bits[2 * i + 1] = static_cast<std::uint16_t>(words[i] >> 16);
+    }
+    internal::for_each_element(
+        std::min(kChunk, n - begin),
+        [terms](Bf16 gradient, Bf16& m, Bf16& v, Bf16& p, std::uint16_t random) TRIREME_ELEMENT {
+          const float g = to_f32(gradient);
+          const float new_m = terms.next_m(g, m), new_v = terms.next_v(g, v);
+          m = to_bf16_at_random(new_m, std::rotr(random, 5));
+          v = to_bf16_at_random(new_v, std::rotr(random, 10));
+          p = to_bf16_at_random(terms.next_parameter(new_m, square_root(new_v), to_f32(p)), random);
+        },
+        gradient + begin, m + begin, v + begin, parameter + begin, bits);
+  }
+}
+
 template <typename T>
 void any_adamw(const Terms<T>& terms, const T* gradient, T* m, T* v, T* parameter, std::int64_t n,
                SquareRoots<T> roots) {
@@ -107,6 +137,11 @@ void adamw(const AdamwOptions& options, std::int64_t step, const double* gradien
 void adamw(const AdamwOptions& options, std::int64_t step, const float* gradient, Bf16* exp_avg,
            Bf16* exp_avg_sq, float* parameter, std::int64_t n) {
   one_pass(Terms<float>(options, step), gradient, exp_avg, exp_avg_sq, parameter, n);
+}
+
+void adamw(const AdamwOptions& options, std::int64_t step, std::uint64_t seed, const Bf16* gradient,
+           Bf16* exp_avg, Bf16* exp_avg_sq, Bf16* parameter, std::int64_t n) {
+  with_random_bits(Terms<float>(options, step), seed, gradient, exp_avg, exp_avg_sq, parameter, n);
 }
 
 }  // namespace trireme::kernels

@@ -20,4 +20,8 @@ void adamw(const AdamwOptions& options, std::int64_t step, double gradient, doub
 void adamw(const AdamwOptions& options, std::int64_t step, float gradient, Bf16& exp_avg,
            Bf16& exp_avg_sq, float& parameter);
 
+/// Of element `index`, rounded at random.
+void adamw(const AdamwOptions& options, std::int64_t step, std::uint64_t seed, std::int64_t index,
+           Bf16 gradient, Bf16& exp_avg, Bf16& exp_avg_sq, Bf16& parameter);
+
 }  // namespace trireme::kernels::reference
