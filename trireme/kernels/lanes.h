@@ -62,7 +62,11 @@ TRIREME_LANES void store_first(const Lanes& a, std::int64_t count, float* x) {
 
 TRIREME_LANES Lanes load_first(const Bf16* x, std::int64_t count) {
   ShortPart halves[kParts] = {};
-  std::memcpy(&halves, x, static_cast<std::size_t>(count < kLanes ? count : kLanes) * sizeof *x);
+  if (count >= kLanes) {
+    std::memcpy(&halves, x, sizeof halves);
+  } else {
+    std::memcpy(&halves, x, static_cast<std::size_t>(count) * sizeof *x);
+  }
   WordPart words[kParts];
   for (int p = 0; p < kParts; ++p) words[p] = __builtin_convertvector(halves[p], WordPart) << 16;
   Lanes r;
@@ -76,7 +80,11 @@ TRIREME_LANES void store_first(const Lanes& a, std::int64_t count, Bf16* x) {
   std::memcpy(&words, &a, sizeof a);
   ShortPart halves[kParts];
   for (int p = 0; p < kParts; ++p) halves[p] = __builtin_convertvector(words[p] >> 16, ShortPart);
-  std::memcpy(x, &halves, static_cast<std::size_t>(count < kLanes ? count : kLanes) * sizeof *x);
+  if (count >= kLanes) {
+    std::memcpy(x, &halves, sizeof halves);
+  } else {
+    std::memcpy(x, &halves, static_cast<std::size_t>(count) * sizeof *x);
+  }
 }
 
 /// As to_bf16 (half.h), widened again.

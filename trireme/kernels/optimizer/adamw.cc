@@ -24,31 +24,23 @@ struct Terms {
             static_cast<T>(std::sqrt(1 - std::pow(options.beta2, static_cast<double>(step))))),
         epsilon(static_cast<T>(options.epsilon)),
         minus_rate(static_cast<T>(
-            -(options.learning_rate / (1 - std::pow(options.beta1, static_cast<double>(step)))))),
-        has_decay(options.weight_decay != 0) {
+            -(options.learning_rate / (1 - std::pow(options.beta1, static_cast<double>(step)))))) {
     if (step >= 1) return;
     throw Error(ErrorKind::kInvalidArgument,
                 "AdamW counts steps from 1, got " + std::to_string(step));
   }
 
-  template <typename State>
-  TRIREME_INLINE_LOOP T next_m(T g, const State& m) const {
-    return fma(one_minus_beta1, g, to_f32(m) * beta1);
-  }
+  TRIREME_INLINE_LOOP T next_m(T g, T m) const { return fma(one_minus_beta1, g, m * beta1); }
 
-  template <typename State>
-  TRIREME_INLINE_LOOP T next_v(T g, const State& v) const {
-    return fma(one_minus_beta2 * g, g, to_f32(v) * beta2);
-  }
+  TRIREME_INLINE_LOOP T next_v(T g, T v) const { return fma(one_minus_beta2 * g, g, v * beta2); }
 
   TRIREME_INLINE_LOOP T next_parameter(T m, T root, T p) const {
-    const T decayed = has_decay ? p * decay : p;
     const T d = root / root_correction + epsilon;
-    return decayed + minus_rate * m / d;
+    return p * decay + minus_rate * m / d;
   }
 
-  T decay, beta1, beta2, one_minus_beta1, one_minus_beta2, root_correction, epsilon, minus_rate;
-  bool has_decay;
+  T decay;  ///< 1 without weight decay: p times 1 is p.
+  T beta1, beta2, one_minus_beta1, one_minus_beta2, root_correction, epsilon, minus_rate;
 };
 
 template <typename T, typename State>
@@ -57,7 +49,7 @@ void one_pass(const Terms<T>& terms, const T* gradient, State* m, State* v, T* p
   internal::for_each_element(
       n,
       [terms](T g, State& m, State& v, T& p) TRIREME_ELEMENT {
-        const T new_m = terms.next_m(g, m), new_v = terms.next_v(g, v);
+        const T new_m = terms.next_m(g, to_f32(m)), new_v = terms.next_v(g, to_f32(v));
         internal::put(new_m, m);
         internal::put(new_v, v);
         p = terms.next_parameter(new_m, square_root(new_v), p);
@@ -106,7 +98,7 @@ void with_random_bits(const Terms<float>& terms, std::uint64_t seed, const Bf16*
         std::min(kChunk, n - begin),
         [terms](Bf16 gradient, Bf16& m, Bf16& v, Bf16& p, std::uint16_t random) TRIREME_ELEMENT {
           const float g = to_f32(gradient);
-          const float new_m = terms.next_m(g, m), new_v = terms.next_v(g, v);
+          const float new_m = terms.next_m(g, to_f32(m)), new_v = terms.next_v(g, to_f32(v));
           m = to_bf16_at_random(new_m, std::rotr(random, 5));
           v = to_bf16_at_random(new_v, std::rotr(random, 10));
           p = to_bf16_at_random(terms.next_parameter(new_m, square_root(new_v), to_f32(p)), random);

@@ -5,7 +5,6 @@
 //
 //     for_each_element(n, [=](float g, float& p) TRIREME_ELEMENT { p -= rate * g; }, gradient, p);
 
-#include <algorithm>
 #include <cstdint>
 
 #include "trireme/kernels/half.h"

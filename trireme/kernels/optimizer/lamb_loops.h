@@ -5,6 +5,8 @@
 #define TRIREME_PART_BYTES 16
 #endif
 
+#include <type_traits>
+
 #include "trireme/kernels/lanes.h"
 #include "trireme/kernels/optimizer/elements.h"
 #include "trireme/kernels/optimizer/lamb_terms.h"
