@@ -2,122 +2,93 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from registry import Inputs, Outputs, Peer, peer
 
-
-def cut(array: np.ndarray, sizes: np.ndarray) -> list[np.ndarray]:
-    """The tensors that lie behind each other in a flat array; their memory is that of the array."""
-    parts: list[np.ndarray] = np.split(array, np.cumsum(sizes)[:-1])
-    return parts
+Parameters = list[Any]  # of torch
+Make = Callable[[Any, Parameters], Any]
 
 
-def torch_optimizer(inputs: Inputs, threads: int, make: Any, version: str) -> Peer:  # noqa: ANN401
-    """An optimizer over parameters that start as they are given, once for each run."""
-    import torch
-
-    torch.set_num_threads(threads)
-    flat = inputs.tensors["parameter"].copy()
-    sizes = inputs.tensors["sizes"]
-    parameters = [torch.nn.Parameter(torch.from_numpy(part)) for part in cut(flat, sizes)]
-    gradients = cut(inputs.tensors["gradient"], sizes)
-    for parameter, gradient in zip(parameters, gradients, strict=True):
-        parameter.grad = torch.from_numpy(gradient)
-    optimizer = make(parameters)
-    first: list[Outputs] = []
-
-    def run() -> Outputs:
-        optimizer.step()
-        if not first:
-            first.append({"parameter": flat.copy()})
-        return first[0]
-
-    return Peer(version, run)
+def parts(array: np.ndarray, inputs: Inputs) -> list[np.ndarray]:
+    """The matrices and vectors that lie behind each other in `array`; their memory is its own."""
+    rows, sizes = inputs.tensors["rows"], inputs.tensors["sizes"]
+    flat = np.split(array, np.cumsum(sizes)[:-1])
+    return [
+        part.reshape(num_rows, -1) if num_rows > 1 else part
+        for part, num_rows in zip(flat, rows, strict=True)
+    ]
 
 
-@peer("adamw", "torch")
-def adamw_torch(inputs: Inputs, threads: int) -> Peer:
-    import torch
+def optimizer(kernel: str, module: str, make: Make, note: str = "") -> None:
+    """Registers `make(module, parameters)`; a note tells why its results are not compared."""
+    name = module.split(".", maxsplit=1)[0]
 
-    return torch_optimizer(
-        inputs,
-        threads,
-        lambda p: torch.optim.AdamW(p, lr=1e-3, weight_decay=1e-2, fused=True),
-        f"torch {torch.__version__} fused",
-    )
+    def make_peer(inputs: Inputs, threads: int) -> Peer:
+        import torch
 
+        torch.set_num_threads(threads)
+        optim = importlib.import_module(module)
+        flat = inputs.tensors["parameter"].copy()
+        parameters = [torch.nn.Parameter(torch.from_numpy(part)) for part in parts(flat, inputs)]
+        gradients = parts(inputs.tensors["gradient"], inputs)
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = torch.from_numpy(gradient)
+        made = make(optim, parameters)
+        first: list[Outputs] = []
 
-@peer("sgd", "torch")
-def sgd_torch(inputs: Inputs, threads: int) -> Peer:
-    import torch
+        def run() -> Outputs:
+            made.step()
+            if not first:
+                first.append({} if note else {"parameter": flat.copy()})
+            return first[0]
 
-    return torch_optimizer(
-        inputs,
-        threads,
-        lambda p: torch.optim.SGD(p, lr=1e-3, momentum=0.9, weight_decay=1e-4, fused=True),
-        f"torch {torch.__version__} fused",
-    )
+        version = getattr(sys.modules[name], "__version__", "")
+        return Peer(f"{name} {version} {note}".strip(), run)
 
-
-@peer("lamb", "timm")
-def lamb_timm(inputs: Inputs, threads: int) -> Peer:
-    import timm.optim
-
-    return torch_optimizer(
-        inputs,
-        threads,
-        lambda p: timm.optim.Lamb(
-            p, lr=1e-3, weight_decay=1e-2, max_grad_norm=None, always_adapt=True
-        ),
-        f"timm {timm.__version__}",
-    )
+    peer(kernel, name)(make_peer)
 
 
-@peer("lamb", "pytorch_optimizer")
-def lamb_pytorch_optimizer(inputs: Inputs, threads: int) -> Peer:
-    """It has no bias correction of its own and clips the ratio: its result is not compared."""
-    import pytorch_optimizer
-
-    peer = torch_optimizer(
-        inputs,
-        threads,
-        lambda p: pytorch_optimizer.Lamb(p, lr=1e-3, weight_decay=1e-2),
-        "pytorch_optimizer",
-    )
-
-    def run() -> Outputs:
-        peer.run()
-        return {}
-
-    return Peer(peer.version, run)
-
-
-@peer("lars", "timm")
-def lars_timm(inputs: Inputs, threads: int) -> Peer:
-    import timm.optim
-
-    return torch_optimizer(
-        inputs,
-        threads,
-        lambda p: timm.optim.Lars(
-            p, lr=1.0, momentum=0.9, weight_decay=1e-4, trust_coeff=1e-3, always_adapt=True
-        ),
-        f"timm {timm.__version__}",
-    )
-
-
-@peer("novograd", "timm")
-def novograd_timm(inputs: Inputs, threads: int) -> Peer:
-    import timm.optim
-
-    return torch_optimizer(
-        inputs,
-        threads,
-        lambda p: timm.optim.NvNovoGrad(
-            p, lr=1e-2, betas=(0.95, 0.98), weight_decay=1e-3, grad_averaging=True
-        ),
-        f"timm {timm.__version__}",
-    )
+optimizer("adamw", "torch.optim", lambda optim, p: optim.AdamW(p, lr=1e-3, fused=True))
+optimizer(
+    "sgd",
+    "torch.optim",
+    lambda optim, p: optim.SGD(p, lr=1e-3, momentum=0.9, weight_decay=1e-4, fused=True),
+)
+optimizer(
+    "lamb",
+    "timm.optim",
+    lambda optim, p: optim.Lamb(p, weight_decay=1e-2, max_grad_norm=None, always_adapt=True),
+)
+optimizer(
+    "lamb",
+    "pytorch_optimizer",
+    lambda optim, p: optim.Lamb(p, lr=1e-3, weight_decay=1e-2),
+    note="clips the ratio",
+)
+optimizer(
+    "lars",
+    "timm.optim",
+    lambda optim, p: optim.Lars(
+        p, lr=1.0, momentum=0.9, weight_decay=1e-4, trust_coeff=1e-3, always_adapt=True
+    ),
+)
+optimizer(
+    "novograd",
+    "timm.optim",
+    lambda optim, p: optim.NvNovoGrad(
+        p, lr=1e-2, betas=(0.95, 0.98), weight_decay=1e-3, grad_averaging=True
+    ),
+)
+optimizer("adafactor", "torch.optim", lambda optim, p: optim.Adafactor(p, foreach=True))
+optimizer("adafactor", "timm.optim", lambda optim, p: optim.Adafactor(p, min_dim_size_to_factor=1))
+optimizer(
+    "adafactor",
+    "pytorch_optimizer",
+    lambda optim, p: optim.AdaFactor(p, betas=(None, 0.999)),
+)

@@ -58,9 +58,9 @@ void reference_novograd(const NovogradOptions& o, int step, const Doubles& g, do
   }
 }
 
-void expect_near(const Floats& ours, const Doubles& expected) {
+void expect_near(const Floats& ours, const Doubles& expected, double tolerance) {
   for (std::size_t i = 0; i < ours.size(); ++i) {
-    ASSERT_NEAR(ours[i], expected[i], 1e-5 * std::max(1.0, std::abs(expected[i]))) << i;
+    ASSERT_NEAR(ours[i], expected[i], tolerance * std::max(1.0, std::abs(expected[i]))) << i;
   }
 }
 
@@ -68,13 +68,15 @@ constexpr std::int64_t kLayerSizes[] = {0, 1, 15, 16, 17, 1000, 16384, 16385, 40
 
 /// Runs `ours(step, gradient, parameter)` and `its` in turn, on every set of instructions: the
 /// reference is near, and all sets give the same bits.
-template <typename Make>
-void expect_reference(const Make& make) {
+///
+/// make   called with a State, as which moments are kept, and the number of elements.
+template <typename State, typename Make>
+void expect_reference_with(double tolerance, const Make& make) {
   for (const std::int64_t n : kLayerSizes) {
     Floats best;
     for (const Isa isa : {Isa::kAvx512, Isa::kAvx2, Isa::kPortable}) {
       const IsaLimit limit(isa);
-      auto [ours, its] = make(n);
+      auto [ours, its] = make(State(), n);
       Floats p = random_numbers<float>(n, 1, 0);
       Doubles expected = widened(p);
       for (int step = 1; step <= 3; ++step) {
@@ -82,20 +84,27 @@ void expect_reference(const Make& make) {
         ours(step, g, p);
         its(step, widened(g), expected);
       }
-      expect_near(p, expected);
+      expect_near(p, expected, tolerance);
       if (best.empty()) best = p;
       EXPECT_EQ(p, best) << n << " elements, " << to_string(isa);
     }
   }
 }
 
+template <typename Make>
+void expect_reference(const Make& make) {
+  expect_reference_with<float>(1e-5, make);
+  expect_reference_with<Bf16>(1e-2, make);
+}
+
 TEST(LayerwiseTest, LambIsItsFormula) {
   for (const double decay : {0.0, 0.1}) {
     for (const bool adapts_always : {false, true}) {
       const LambOptions options{.weight_decay = decay, .adapts_always = adapts_always};
-      expect_reference([&](std::int64_t n) {
+      expect_reference([&]<typename State>(State, std::int64_t n) {
         return std::pair(
-            [options, m = Floats(n), v = Floats(n)](int step, const Floats& g, Floats& p) mutable {
+            [options, m = std::vector<State>(n), v = std::vector<State>(n)](
+                int step, const Floats& g, Floats& p) mutable {
               lamb(options, step, g.data(), m.data(), v.data(), p.data(), std::ssize(p));
             },
             [options, m = Doubles(n), v = Doubles(n)](int step, const Doubles& g,
@@ -110,9 +119,9 @@ TEST(LayerwiseTest, LambIsItsFormula) {
 TEST(LayerwiseTest, LarsIsItsFormula) {
   for (const bool adapts : {false, true}) {
     const LarsOptions options{.learning_rate = 0.5, .weight_decay = 0.01, .adapts = adapts};
-    expect_reference([&](std::int64_t n) {
+    expect_reference([&]<typename State>(State, std::int64_t n) {
       return std::pair(
-          [options, b = Floats(n)](int, const Floats& g, Floats& p) mutable {
+          [options, b = std::vector<State>(n)](int, const Floats& g, Floats& p) mutable {
             lars(options, g.data(), b.data(), p.data(), std::ssize(p));
           },
           [options, b = Doubles(n)](int, const Doubles& g, Doubles& p) mutable {
@@ -125,9 +134,10 @@ TEST(LayerwiseTest, LarsIsItsFormula) {
 TEST(LayerwiseTest, NovogradIsItsFormula) {
   for (const bool averages : {false, true}) {
     const NovogradOptions options{.weight_decay = 0.01, .averages_gradients = averages};
-    expect_reference([&](std::int64_t n) {
+    expect_reference([&]<typename State>(State, std::int64_t n) {
       return std::pair(
-          [options, v = 0.0, m = Floats(n)](int step, const Floats& g, Floats& p) mutable {
+          [options, v = 0.0, m = std::vector<State>(n)](int step, const Floats& g,
+                                                        Floats& p) mutable {
             novograd(options, step, g.data(), v, m.data(), p.data(), std::ssize(p));
           },
           [options, v = 0.0, m = Doubles(n)](int step, const Doubles& g, Doubles& p) mutable {

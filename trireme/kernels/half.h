@@ -38,9 +38,16 @@ constexpr float to_f32(F16 x) {
 
 /// To nearest, ties to even; every NaN becomes 0x7FC0, as in torch.
 constexpr Bf16 to_bf16(float x) {
-  if (x != x) return {0x7FC0};
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
-  return {static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16)};
+  const std::uint32_t rounded = bits + 0x7FFFU + ((bits >> 16) & 1U);
+  return {static_cast<std::uint16_t>((x != x ? 0x7FC00000U : rounded) >> 16)};
+}
+
+/// At random: down, or up where the 16 bits that are cut off and `random` carry over. The mean over
+/// all `random` is x, so what is less than a unit is not lost over many roundings. NaN as above.
+constexpr Bf16 to_bf16_at_random(float x, std::uint16_t random) {
+  const std::uint32_t rounded = std::bit_cast<std::uint32_t>(x) + random;
+  return {static_cast<std::uint16_t>((x != x ? 0x7FC00000U : rounded) >> 16)};
 }
 
 /// To nearest, ties to even; beyond the range infinity; every NaN becomes 0x7E00 with its sign.

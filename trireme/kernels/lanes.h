@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
+
+#include "trireme/kernels/half.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -24,6 +26,8 @@ inline constexpr int kParts = kLanes / kPartLanes;
 
 typedef float Part __attribute__((vector_size(TRIREME_PART_BYTES)));
 typedef std::int32_t IntPart __attribute__((vector_size(TRIREME_PART_BYTES)));
+typedef std::uint32_t WordPart __attribute__((vector_size(TRIREME_PART_BYTES)));
+typedef std::uint16_t ShortPart __attribute__((vector_size(TRIREME_PART_BYTES / 2)));
 
 struct Lanes {
   Part part[kParts];
@@ -54,6 +58,46 @@ TRIREME_LANES Lanes load_first(const float* x, std::int64_t count) {
 TRIREME_LANES void store_first(const Lanes& a, std::int64_t count, float* x) {
   if (count >= kLanes) return store(a, x);
   std::memcpy(x, &a, static_cast<std::size_t>(count) * sizeof(float));
+}
+
+TRIREME_LANES Lanes load_first(const Bf16* x, std::int64_t count) {
+  ShortPart halves[kParts] = {};
+  if (count >= kLanes) {
+    std::memcpy(&halves, x, sizeof halves);
+  } else {
+    std::memcpy(&halves, x, static_cast<std::size_t>(count) * sizeof *x);
+  }
+  WordPart words[kParts];
+  for (int p = 0; p < kParts; ++p) words[p] = __builtin_convertvector(halves[p], WordPart) << 16;
+  Lanes r;
+  std::memcpy(&r, &words, sizeof r);
+  return r;
+}
+
+/// Of lanes that bf16 holds exactly.
+TRIREME_LANES void store_first(const Lanes& a, std::int64_t count, Bf16* x) {
+  WordPart words[kParts];
+  std::memcpy(&words, &a, sizeof a);
+  ShortPart halves[kParts];
+  for (int p = 0; p < kParts; ++p) halves[p] = __builtin_convertvector(words[p] >> 16, ShortPart);
+  if (count >= kLanes) {
+    std::memcpy(x, &halves, sizeof halves);
+  } else {
+    std::memcpy(x, &halves, static_cast<std::size_t>(count) * sizeof *x);
+  }
+}
+
+/// As to_bf16 (half.h), widened again.
+TRIREME_LANES Lanes rounded_to_bf16(const Lanes& a) {
+  Lanes r;
+  for (int p = 0; p < kParts; ++p) {
+    WordPart bits;
+    std::memcpy(&bits, &a.part[p], sizeof bits);
+    bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000;
+    bits = a.part[p] == a.part[p] ? bits : WordPart{} + 0x7FC00000;
+    std::memcpy(&r.part[p], &bits, sizeof bits);
+  }
+  return r;
 }
 
 #define TRIREME_LANES_OPERATOR(op)                                       \
@@ -192,16 +236,38 @@ struct DoubleLanes {
 
 TRIREME_LANES DoubleLanes no_sums() { return DoubleLanes{}; }
 
-/// Adds a^2, squared in f64: exact.
-TRIREME_LANES void add_squares(const Lanes& a, DoubleLanes& sums) {
+TRIREME_LANES DoubleLanes load(const double* x) {
+  DoubleLanes r;
+  std::memcpy(&r, x, sizeof r);
+  return r;
+}
+
+TRIREME_LANES void store(const DoubleLanes& a, double* x) { std::memcpy(x, &a, sizeof a); }
+
+TRIREME_LANES DoubleLanes operator+(const DoubleLanes& a, const DoubleLanes& b) {
+  DoubleLanes r;
+  for (int p = 0; p < 2 * kParts; ++p) r.part[p] = a.part[p] + b.part[p];
+  return r;
+}
+
+/// a^2 in f64: exact.
+TRIREME_LANES DoubleLanes squares(const Lanes& a) {
   HalfPart halves[2 * kParts];
   static_assert(sizeof halves == sizeof a);
   std::memcpy(&halves, &a, sizeof a);
+  DoubleLanes r;
   for (int p = 0; p < 2 * kParts; ++p) {
+#if TRIREME_PART_BYTES == 64  // GCC 12 makes three instructions of it
+    const DoublePart wide = _mm512_maskz_cvtps_pd(0xFF, halves[p]);
+#else
     const DoublePart wide = __builtin_convertvector(halves[p], DoublePart);
-    sums.part[p] += wide * wide;
+#endif
+    r.part[p] = wide * wide;
   }
+  return r;
 }
+
+TRIREME_LANES void add_squares(const Lanes& a, DoubleLanes& sums) { sums = sums + squares(a); }
 
 /// As `sum`.
 TRIREME_LANES double sum(const DoubleLanes& a) {

@@ -1,21 +1,20 @@
 #include "trireme/kernels/optimizer/adamw.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <string>
 
 #include "trireme/base/error.h"
-#include "trireme/kernels/simd.h"
+#include "trireme/kernels/optimizer/elements.h"
+#include "trireme/kernels/philox.h"
 
 namespace trireme::kernels {
 namespace {
 
-/// Elements whose moments are updated before their roots are taken; they stay in cache.
-constexpr std::int64_t kChunk = 4096;
-
 template <typename T>
-struct Constants {
-  Constants(const AdamwOptions& options, std::int64_t step)
+struct Terms {
+  Terms(const AdamwOptions& options, std::int64_t step)
       : decay(static_cast<T>(1 - options.learning_rate * options.weight_decay)),
         beta1(static_cast<T>(options.beta1)),
         beta2(static_cast<T>(options.beta2)),
@@ -25,87 +24,116 @@ struct Constants {
             static_cast<T>(std::sqrt(1 - std::pow(options.beta2, static_cast<double>(step))))),
         epsilon(static_cast<T>(options.epsilon)),
         minus_rate(static_cast<T>(
-            -(options.learning_rate / (1 - std::pow(options.beta1, static_cast<double>(step)))))),
-        has_decay(options.weight_decay != 0) {}
-
-  T decay, beta1, beta2, one_minus_beta1, one_minus_beta2, root_correction, epsilon, minus_rate;
-  bool has_decay;
-};
-
-template <typename T>
-TRIREME_INLINE_LOOP void moments_loop(const Constants<T>& c, const T* __restrict gradient,
-                                      T* __restrict m, T* __restrict v, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    const T g = gradient[i];
-    m[i] = fma(c.one_minus_beta1, g, m[i] * c.beta1);
-    v[i] = fma(c.one_minus_beta2 * g, g, v[i] * c.beta2);
-  }
-}
-
-template <typename T>
-TRIREME_INLINE_LOOP void roots_loop(const T* __restrict x, T* __restrict root, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) root[i] = square_root(x[i]);
-}
-
-template <typename T>
-TRIREME_INLINE_LOOP void parameter_loop(const Constants<T>& c, const T* __restrict m,
-                                        const T* __restrict root, T* __restrict parameter,
-                                        std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    const T p = c.has_decay ? parameter[i] * c.decay : parameter[i];
-    const T d = root[i] / c.root_correction + c.epsilon;
-    parameter[i] = p + c.minus_rate * m[i] / d;
-  }
-}
-
-template <typename T>
-TRIREME_AVX2 void moments_avx2(const Constants<T>& c, const T* gradient, T* m, T* v,
-                               std::int64_t n) {
-  moments_loop(c, gradient, m, v, n);
-}
-
-template <typename T>
-TRIREME_AVX2 void roots_avx2(const T* x, T* root, std::int64_t n) {
-  roots_loop(x, root, n);
-}
-
-template <typename T>
-TRIREME_AVX2 void parameter_avx2(const Constants<T>& c, const T* m, const T* root, T* parameter,
-                                 std::int64_t n) {
-  parameter_loop(c, m, root, parameter, n);
-}
-
-template <typename T>
-void any_adamw(const AdamwOptions& options, std::int64_t step, const T* gradient, T* m, T* v,
-               T* parameter, std::int64_t n, SquareRoots<T> roots) {
-  if (step < 1) {
+            -(options.learning_rate / (1 - std::pow(options.beta1, static_cast<double>(step)))))) {
+    if (step >= 1) return;
     throw Error(ErrorKind::kInvalidArgument,
                 "AdamW counts steps from 1, got " + std::to_string(step));
   }
-  const Constants<T> constants(options, step);
-  const bool is_fast = has_avx2();
-  if (!roots) roots = is_fast ? roots_avx2<T> : roots_loop<T>;
+
+  TRIREME_INLINE_LOOP T next_m(T g, T m) const { return fma(one_minus_beta1, g, m * beta1); }
+
+  TRIREME_INLINE_LOOP T next_v(T g, T v) const { return fma(one_minus_beta2 * g, g, v * beta2); }
+
+  TRIREME_INLINE_LOOP T next_parameter(T m, T root, T p) const {
+    const T d = root / root_correction + epsilon;
+    return p * decay + minus_rate * m / d;
+  }
+
+  T decay;  ///< 1 without weight decay: p times 1 is p.
+  T beta1, beta2, one_minus_beta1, one_minus_beta2, root_correction, epsilon, minus_rate;
+};
+
+template <typename T, typename State>
+void one_pass(const Terms<T>& terms, const T* gradient, State* m, State* v, T* parameter,
+              std::int64_t n) {
+  internal::for_each_element(
+      n,
+      [terms](T g, State& m, State& v, T& p) TRIREME_ELEMENT {
+        const T new_m = terms.next_m(g, to_f32(m)), new_v = terms.next_v(g, to_f32(v));
+        internal::put(new_m, m);
+        internal::put(new_v, v);
+        p = terms.next_parameter(new_m, square_root(new_v), p);
+      },
+      gradient, m, v, parameter);
+}
+
+/// Roots of a chunk at a time, while its moments are in cache.
+template <typename T>
+void with_roots(const Terms<T>& terms, const T* gradient, T* m, T* v, T* parameter, std::int64_t n,
+                SquareRoots<T> roots) {
+  constexpr std::int64_t kChunk = 4096;
   T root[kChunk];
   for (std::int64_t begin = 0; begin < n; begin += kChunk) {
     const std::int64_t count = std::min(kChunk, n - begin);
-    (is_fast ? moments_avx2<T> : moments_loop<T>)(constants, gradient + begin, m + begin, v + begin,
-                                                  count);
+    internal::for_each_element(
+        count,
+        [terms](T g, T& m, T& v) TRIREME_ELEMENT {
+          m = terms.next_m(g, m);
+          v = terms.next_v(g, v);
+        },
+        gradient + begin, m + begin, v + begin);
     roots(v + begin, root, count);
-    (is_fast ? parameter_avx2<T> : parameter_loop<T>)(constants, m + begin, root, parameter + begin,
-                                                      count);
+    internal::for_each_element(
+        count, [terms](T m, T root, T& p) TRIREME_ELEMENT { p = terms.next_parameter(m, root, p); },
+        m + begin, root, parameter + begin);
   }
+}
+
+/// All in bf16, rounded by random bits that are drawn for a chunk at a time.
+void with_random_bits(const Terms<float>& terms, std::uint64_t seed, const Bf16* gradient, Bf16* m,
+                      Bf16* v, Bf16* parameter, std::int64_t n) {
+  constexpr std::int64_t kChunk = 1024, kCounters = kChunk / 8;
+  const auto lower = [](std::uint64_t x) { return static_cast<std::uint32_t>(x); };
+  std::uint32_t words[4 * kCounters];
+  std::uint16_t bits[kChunk];
+  for (std::int64_t begin = 0; begin < n; begin += kChunk) {
+    const auto chunk = static_cast<std::uint64_t>(begin / kChunk);
+    philox_row({lower(chunk), lower(chunk >> 32), 0}, {lower(seed), lower(seed >> 32)}, kCounters,
+               words);
+    for (std::int64_t i = 0; i < kChunk / 2; ++i) {
+      bits[2 * i] = static_cast<std::uint16_t>(words[i]);
+      bits[2 * i + 1] = static_cast<std::uint16_t>(words[i] >> 16);
+    }
+    internal::for_each_element(
+        std::min(kChunk, n - begin),
+        [terms](Bf16 gradient, Bf16& m, Bf16& v, Bf16& p, std::uint16_t random) TRIREME_ELEMENT {
+          const float g = to_f32(gradient);
+          const float new_m = terms.next_m(g, to_f32(m)), new_v = terms.next_v(g, to_f32(v));
+          m = to_bf16_at_random(new_m, std::rotr(random, 5));
+          v = to_bf16_at_random(new_v, std::rotr(random, 10));
+          p = to_bf16_at_random(terms.next_parameter(new_m, square_root(new_v), to_f32(p)), random);
+        },
+        gradient + begin, m + begin, v + begin, parameter + begin, bits);
+  }
+}
+
+template <typename T>
+void any_adamw(const Terms<T>& terms, const T* gradient, T* m, T* v, T* parameter, std::int64_t n,
+               SquareRoots<T> roots) {
+  if (roots) return with_roots(terms, gradient, m, v, parameter, n, roots);
+  one_pass(terms, gradient, m, v, parameter, n);
 }
 
 }  // namespace
 
 void adamw(const AdamwOptions& options, std::int64_t step, const float* gradient, float* exp_avg,
            float* exp_avg_sq, float* parameter, std::int64_t n, SquareRoots<float> roots) {
-  any_adamw(options, step, gradient, exp_avg, exp_avg_sq, parameter, n, roots);
+  any_adamw(Terms<float>(options, step), gradient, exp_avg, exp_avg_sq, parameter, n, roots);
 }
 
 void adamw(const AdamwOptions& options, std::int64_t step, const double* gradient, double* exp_avg,
            double* exp_avg_sq, double* parameter, std::int64_t n, SquareRoots<double> roots) {
-  any_adamw(options, step, gradient, exp_avg, exp_avg_sq, parameter, n, roots);
+  any_adamw(Terms<double>(options, step), gradient, exp_avg, exp_avg_sq, parameter, n, roots);
+}
+
+void adamw(const AdamwOptions& options, std::int64_t step, const float* gradient, Bf16* exp_avg,
+           Bf16* exp_avg_sq, float* parameter, std::int64_t n) {
+  one_pass(Terms<float>(options, step), gradient, exp_avg, exp_avg_sq, parameter, n);
+}
+
+void adamw(const AdamwOptions& options, std::int64_t step, std::uint64_t seed, const Bf16* gradient,
+           Bf16* exp_avg, Bf16* exp_avg_sq, Bf16* parameter, std::int64_t n) {
+  with_random_bits(Terms<float>(options, step), seed, gradient, exp_avg, exp_avg_sq, parameter, n);
 }
 
 }  // namespace trireme::kernels

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "trireme/kernels/half.h"
+
 namespace trireme::kernels {
 
 struct AdamwOptions {
@@ -44,5 +46,23 @@ void adamw(const AdamwOptions& options, std::int64_t step, const float* gradient
 void adamw(const AdamwOptions& options, std::int64_t step, const double* gradient, double* exp_avg,
            double* exp_avg_sq, double* parameter, std::int64_t n,
            SquareRoots<double> roots = nullptr);
+
+/// The same with moments kept as bf16, rounded to nearest, ties to even; the parameter is given
+/// them unrounded. A moment stands still where a step changes it by less than 2^-9 of itself: v
+/// wants beta2 <= 0.99.
+void adamw(const AdamwOptions& options, std::int64_t step, const float* gradient, Bf16* exp_avg,
+           Bf16* exp_avg_sq, float* parameter, std::int64_t n);
+
+/// The same with all kept as bf16 and no copy in f32: 6 bytes for each element instead of 12.
+/// Whatever is written is rounded at random (half.h), so that changes of less than a unit count on
+/// average and any beta2 will do.
+///
+/// seed   of this step of this tensor: stream_seed(seed, {step, index}). Element i takes 16 bits of
+///        Philox with the key {lower, upper half of seed}: with j = i mod 1024, the lower half of
+///        word j / 256 of the counter {j / 2 mod 128, i / 1024 lower, upper, 0} where j is even,
+///        the upper half where it is odd. exp_avg takes them rotated right by 5 bits, exp_avg_sq
+///        by 10.
+void adamw(const AdamwOptions& options, std::int64_t step, std::uint64_t seed, const Bf16* gradient,
+           Bf16* exp_avg, Bf16* exp_avg_sq, Bf16* parameter, std::int64_t n);
 
 }  // namespace trireme::kernels

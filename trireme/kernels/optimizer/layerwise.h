@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "trireme/kernels/half.h"
+
 namespace trireme::kernels {
 
 // Optimizers whose step for a tensor depends on norms over all of it. Two passes: the first reads
@@ -10,7 +12,9 @@ namespace trireme::kernels {
 // rounded once.
 //
 // Arrays of a tensor are [n] and do not overlap. A tensor of norm 0 (all zeros at the start) has
-// the trust ratio 1. Errors: kInvalidArgument where a step is below 1.
+// the trust ratio 1. Moments may be kept as bf16, rounded to nearest, ties to even: LARS and
+// NovoGrad change the parameter by the moment before it is rounded, LAMB, whose second pass reads
+// it again, after. Errors: kInvalidArgument where a step is below 1.
 
 /// LAMB:
 ///
@@ -33,6 +37,8 @@ struct LambOptions {
 };
 void lamb(const LambOptions& options, std::int64_t step, const float* gradient, float* m, float* v,
           float* parameter, std::int64_t n);
+void lamb(const LambOptions& options, std::int64_t step, const float* gradient, Bf16* m, Bf16* v,
+          float* parameter, std::int64_t n);
 
 /// LARS:
 ///
@@ -51,6 +57,8 @@ struct LarsOptions {
   bool adapts = true;  ///< Else the ratio is 1: biases and norms.
 };
 void lars(const LarsOptions& options, const float* gradient, float* buffer, float* parameter,
+          std::int64_t n);
+void lars(const LarsOptions& options, const float* gradient, Bf16* buffer, float* parameter,
           std::int64_t n);
 
 /// NovoGrad: one second moment for each tensor.
@@ -74,5 +82,7 @@ struct NovogradOptions {
 /// v   of the tensor, updated.
 void novograd(const NovogradOptions& options, std::int64_t step, const float* gradient, double& v,
               float* m, float* parameter, std::int64_t n);
+void novograd(const NovogradOptions& options, std::int64_t step, const float* gradient, double& v,
+              Bf16* m, float* parameter, std::int64_t n);
 
 }  // namespace trireme::kernels

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "trireme/kernels/half.h"
+
 namespace trireme::kernels {
 
 struct SgdOptions {
@@ -27,11 +29,14 @@ struct SgdOptions {
 ///
 /// first_step   whether the momentum buffer is to be written instead of used.
 /// gradient     [n], left as it is.
-/// buffer       [n] momentum buffer, updated; may be null where momentum is 0.
+/// buffer       [n] momentum buffer, updated; may be null where momentum is 0. bf16 is rounded to
+///              nearest, ties to even, as it is kept; the parameter is given the buffer unrounded.
 /// parameter    [n], updated. No arrays overlap.
 void sgd(const SgdOptions& options, bool first_step, const float* gradient, float* buffer,
          float* parameter, std::int64_t n);
 void sgd(const SgdOptions& options, bool first_step, const double* gradient, double* buffer,
          double* parameter, std::int64_t n);
+void sgd(const SgdOptions& options, bool first_step, const float* gradient, Bf16* buffer,
+         float* parameter, std::int64_t n);
 
 }  // namespace trireme::kernels

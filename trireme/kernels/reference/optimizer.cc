@@ -1,6 +1,10 @@
 #include "trireme/kernels/reference/optimizer.h"
 
+#include <array>
+#include <bit>
 #include <cmath>
+
+#include "trireme/base/random.h"
 
 namespace trireme::kernels::reference {
 namespace {
@@ -34,6 +38,16 @@ void any_adamw(const AdamwOptions& o, std::int64_t step, T g, T& m, T& v, T& p) 
   p = p + change / d;
 }
 
+/// `update(states...)` with states widened before and rounded after.
+template <typename Update, typename... States>
+void with_bf16(const Update& update, States&... states) {
+  const auto widened = [&](auto... wide) {
+    update(wide...);
+    ((states = to_bf16(wide)), ...);
+  };
+  widened(to_f32(states)...);
+}
+
 }  // namespace
 
 void sgd(const SgdOptions& options, bool first_step, float gradient, float& buffer,
@@ -46,6 +60,11 @@ void sgd(const SgdOptions& options, bool first_step, double gradient, double& bu
   any_sgd(options, first_step, gradient, buffer, parameter);
 }
 
+void sgd(const SgdOptions& options, bool first_step, float gradient, Bf16& buffer,
+         float& parameter) {
+  with_bf16([&](float& buf) { any_sgd(options, first_step, gradient, buf, parameter); }, buffer);
+}
+
 void adamw(const AdamwOptions& options, std::int64_t step, float gradient, float& exp_avg,
            float& exp_avg_sq, float& parameter) {
   any_adamw(options, step, gradient, exp_avg, exp_avg_sq, parameter);
@@ -54,6 +73,29 @@ void adamw(const AdamwOptions& options, std::int64_t step, float gradient, float
 void adamw(const AdamwOptions& options, std::int64_t step, double gradient, double& exp_avg,
            double& exp_avg_sq, double& parameter) {
   any_adamw(options, step, gradient, exp_avg, exp_avg_sq, parameter);
+}
+
+void adamw(const AdamwOptions& options, std::int64_t step, float gradient, Bf16& exp_avg,
+           Bf16& exp_avg_sq, float& parameter) {
+  with_bf16([&](float& m, float& v) { any_adamw(options, step, gradient, m, v, parameter); },
+            exp_avg, exp_avg_sq);
+}
+
+void adamw(const AdamwOptions& options, std::int64_t step, std::uint64_t seed, std::int64_t index,
+           Bf16 gradient, Bf16& exp_avg, Bf16& exp_avg_sq, Bf16& parameter) {
+  const auto halves = [](std::int64_t x) {
+    return std::array<std::uint32_t, 2>{static_cast<std::uint32_t>(x),
+                                        static_cast<std::uint32_t>(x >> 32)};
+  };
+  const auto j = static_cast<std::uint32_t>(index % 1024);
+  const auto [low, high] = halves(index / 1024);
+  const auto words = philox({j / 2 % 128, low, high, 0}, halves(std::bit_cast<std::int64_t>(seed)));
+  const auto random = static_cast<std::uint16_t>(words[j / 256] >> (j % 2 * 16));
+  float m = to_f32(exp_avg), v = to_f32(exp_avg_sq), p = to_f32(parameter);
+  any_adamw(options, step, to_f32(gradient), m, v, p);
+  exp_avg = to_bf16_at_random(m, std::rotr(random, 5));
+  exp_avg_sq = to_bf16_at_random(v, std::rotr(random, 10));
+  parameter = to_bf16_at_random(p, random);
 }
 
 }  // namespace trireme::kernels::reference
