@@ -151,6 +151,28 @@ TEST(Novograd, IsItsKernelWithOneMomentForEachParameter) {
       });
 }
 
+TEST(Adafactor, IsItsKernelOnTheMatricesOfEachParameter) {
+  std::map<const void*, std::pair<std::vector<float>, std::vector<float>>> factors;
+  expect_kernel_on_each(make_adafactor({.beta1 = 0.9, .weight_decay = 0.02}),
+                        [&](int step, const at::Tensor& p, float* m, float* v) {
+                          const kernels::AdafactorOptions options{
+                              .learning_rate = 0.05, .beta1 = 0.9, .weight_decay = 0.02};
+                          auto* values = p.mutable_data_ptr<float>();
+                          const auto* gradient = p.grad().const_data_ptr<float>();
+                          if (p.dim() < 2) {
+                            kernels::adafactor(options, step, gradient, v, m, values, p.numel());
+                            return;
+                          }
+                          const std::int64_t rows = p.size(-2), columns = p.size(-1);
+                          const std::int64_t matrices = p.numel() / (rows * columns);
+                          auto& [row, column] = factors[values];
+                          row.resize(matrices * rows);
+                          column.resize(matrices * columns);
+                          kernels::adafactor(options, step, {matrices, rows, columns}, gradient,
+                                             row.data(), column.data(), m, values);
+                        });
+}
+
 TEST(Optimizers, TakeStateBackAndRefuseAnothers) {
   Pair pair;
   pair.fill_gradients(0);

@@ -6,8 +6,6 @@
 namespace trireme::optim {
 namespace {
 
-bool is_vector(const FlatParameter& parameter) { return parameter.shape.size() < 2; }
-
 class Lamb : public Optimizer {
  public:
   explicit Lamb(const kernels::LambOptions& options) : options_(options) {}

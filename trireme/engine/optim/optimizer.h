@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trireme/engine/parameters/store.h"
+#include "trireme/kernels/optimizer/adafactor.h"
 #include "trireme/kernels/optimizer/adamw.h"
 #include "trireme/kernels/optimizer/layerwise.h"
 #include "trireme/kernels/optimizer/sgd.h"
@@ -74,6 +75,10 @@ std::unique_ptr<Optimizer> make_lars(const kernels::LarsOptions& options);
 
 /// kernels::NovogradOptions, likewise. Vectors have no weight decay.
 std::unique_ptr<Optimizer> make_novograd(const kernels::NovogradOptions& options);
+
+/// kernels::AdafactorOptions; the learning rate comes with each update, in place of the relative one.
+/// f32 alone. Matrices are the last two dimensions of a parameter's memory.
+std::unique_ptr<Optimizer> make_adafactor(const kernels::AdafactorOptions& options);
 
 /// A parameter of the store as its owner updates it; `gradient` is undefined.
 FlatParameter flat_parameter(const parameters::ParameterStore& store, const std::string& name);

@@ -22,6 +22,9 @@ void with_values(const FlatParameter& parameter, Work&& work) {
   }
 }
 
+/// A bias or the scale of a norm, which optimizers of large batches treat apart; or a scalar.
+inline bool is_vector(const FlatParameter& parameter) { return parameter.shape.size() < 2; }
+
 /// The arrays of a parameter for optimizers that know f32 alone.
 struct FloatValues {
   const float* gradient;

@@ -19,7 +19,10 @@ struct KnownOptimizer {
   std::int64_t bytes_per_element;  ///< Of state.
 };
 
-constexpr std::array<KnownOptimizer, 5> kOptimizers = {{
+constexpr std::array<KnownOptimizer, 6> kOptimizers = {{
+    // Rows and columns are next to nothing.
+    {"adafactor",
+     [](const auto& o) { return optim::make_adafactor({.weight_decay = o.weight_decay}); }, 0},
     {"adamw", [](const auto& o) { return optim::make_adamw({.weight_decay = o.weight_decay}); }, 8},
     {"lamb", [](const auto& o) { return optim::make_lamb({.weight_decay = o.weight_decay}); }, 8},
     {"lars",

@@ -9,19 +9,19 @@ namespace trireme::kernels {
 
 /// Adafactor: of the second moments of a matrix it keeps the means of rows and columns.
 ///
-///     alpha  = rate max(epsilon2, rms(p))                     rate alone unless
-///     scales_by_parameter b      = 1 - step^-decay_exponent row    = b row + (1 - b) (mean over
-///     columns of g^2 + epsilon1)          column likewise u      = g / sqrt(row column / (mean of
-///     row))           per matrix u      = u / max(1, rms(u) / clip)                      rms over
-///     the tensor m      = beta1 m + (1 - beta1) alpha u                  if beta1 is not 0, else
-///     alpha u p      = (1 - alpha weight_decay) p - m
+///     alpha  = rate max(epsilon2, rms(p))              rate alone unless scales_by_parameter
+///     b      = 1 - step^-decay_exponent
+///     row    = b row + (1 - b) (mean over columns of g^2 + epsilon1)      column likewise
+///     u      = g / sqrt(row column / (mean of row))    of each matrix
+///     u      = u / max(1, rms(u) / clip)               rms over the tensor
+///     m      = beta1 m + (1 - beta1) alpha u           alpha u where beta1 is 0
+///     p      = (1 - alpha weight_decay) p - m
 ///
 /// A vector keeps v = b v + (1 - b) (g^2 + epsilon1) and has u = g / sqrt(v).
 ///
 /// This is the paper's algorithm 6 with means instead of sums, and with the momentum and the decay
 /// of T5's code. timm's Adafactor is equal, but has alpha = learning_rate where one is given;
-/// pytorch_optimizer's is equal, but has b <= 0.999.
-/// torch::optim's has learning_rate where the relative rate has 1e-2, takes epsilon1 as a lower
+/// pytorch_optimizer's is equal, but has b <= 0.999. torch::optim's has learning_rate where the relative rate has 1e-2, takes epsilon1 as a lower
 /// limit (of sqrt(row column / mean) and of the mean), no m, and decays by learning_rate alone.
 ///
 /// Sums are f64: those of a row by 16 virtual lanes, those of a column row by row, rms(p) by norm
