@@ -41,7 +41,7 @@ void expect_bits(const Ours& ours, const Its& its) {
       Tensor<T> one(n), other(n);
       for (int step = 1; step <= 3; ++step) {
         const std::vector<T> g = random_numbers<T>(n, 10 + step, 2);
-        ours(InOrder{order}, step, g.data(), one);
+        ours(InOrder(order), step, g.data(), one);
         its(step, g.data(), other);
       }
       EXPECT_TRUE(one == other) << n << " elements, order " << static_cast<int>(order);
@@ -138,7 +138,7 @@ TEST(CudaOptimizerPasses, ZerosHaveTheTrustRatioOne) {
   const std::vector<float> g(40, 0.5F);
   std::vector<float> one(40), other(40), m(40), its_m(40);
   auto workspace = layerwise_workspace_of(40);
-  internal::lars_passes({}, g.data(), m.data(), one.data(), 40, workspace, InOrder{});
+  internal::lars_passes({}, g.data(), m.data(), one.data(), 40, workspace, InOrder());
   kernels::lars({}, g.data(), its_m.data(), other.data(), 40);
   EXPECT_EQ(one, other);
 }
@@ -147,10 +147,10 @@ TEST(CudaOptimizerPasses, BadArgumentsAreRefused) {
   std::vector<std::byte> small(8);
   float x = 0;
   double v = 0;
-  EXPECT_THROW(internal::adamw_passes<float>({}, 0, &x, &x, &x, &x, 1, InOrder{}), Error);
-  EXPECT_THROW(internal::lamb_passes({}, 1, &x, &x, &x, &x, 1, small, InOrder{}), Error);
-  EXPECT_THROW(internal::lars_passes({}, &x, &x, &x, 1, small, InOrder{}), Error);
-  EXPECT_THROW(internal::novograd_passes({}, 1, &x, &v, &x, &x, 1, small, InOrder{}), Error);
+  EXPECT_THROW(internal::adamw_passes<float>({}, 0, &x, &x, &x, &x, 1, InOrder()), Error);
+  EXPECT_THROW(internal::lamb_passes({}, 1, &x, &x, &x, &x, 1, small, InOrder()), Error);
+  EXPECT_THROW(internal::lars_passes({}, &x, &x, &x, 1, small, InOrder()), Error);
+  EXPECT_THROW(internal::novograd_passes({}, 1, &x, &v, &x, &x, 1, small, InOrder()), Error);
 }
 
 TEST(CudaOptimizer, SaysThatThereIsNoGpu) {

@@ -1,8 +1,11 @@
 // In place of the .cu files where there was no CUDA toolkit.
 
 #include "trireme/base/error.h"
+#include "trireme/kernels/cuda/batch_norm.h"
 #include "trireme/kernels/cuda/one_shot.h"
 #include "trireme/kernels/cuda/optimizer.h"
+#include "trireme/kernels/cuda/transducer_joint.h"
+#include "trireme/kernels/cuda/transducer_loss.h"
 
 namespace trireme::kernels::cuda {
 namespace {
@@ -52,5 +55,53 @@ void novograd(const NovogradOptions&, std::int64_t, const float*, double*, float
   refuse();
 }
 std::int64_t layerwise_workspace_bytes(std::int64_t) { refuse(); }
+
+// ---- batch_norm.h
+
+void batch_norm_forward(const BatchNormOptions&, const BatchNormShape&, const BatchNormForward&,
+                        Bytes, CUstream_st*, const SumOnStream&) {
+  refuse();
+}
+void batch_norm_backward(const BatchNormShape&, const BatchNormBackward&, Bytes, CUstream_st*,
+                         const SumOnStream&) {
+  refuse();
+}
+std::int64_t batch_norm_workspace_bytes(const BatchNormShape&) { refuse(); }
+
+// ---- transducer_joint.h, transducer_loss.h
+
+void joint(const DeviceLattices&, const JointOptions&, const float*, const float*, float*,
+           std::uint8_t*, CUstream_st*) {
+  refuse();
+}
+void joint(const DeviceLattices&, const JointOptions&, const Bf16*, const Bf16*, Bf16*,
+           std::uint8_t*, CUstream_st*) {
+  refuse();
+}
+void joint_backward(const DeviceLattices&, const JointOptions&, const float*, const std::uint8_t*,
+                    float*, float*, CUstream_st*) {
+  refuse();
+}
+void joint_backward(const DeviceLattices&, const JointOptions&, const Bf16*, const std::uint8_t*,
+                    float*, float*, CUstream_st*) {
+  refuse();
+}
+void transducer_loss(const DeviceLattices&, const DeviceTargets&, const float*, Bytes, float*,
+                     CUstream_st*) {
+  refuse();
+}
+void transducer_loss(const DeviceLattices&, const DeviceTargets&, const Bf16*, Bytes, float*,
+                     CUstream_st*) {
+  refuse();
+}
+void transducer_loss_backward(const DeviceLattices&, const DeviceTargets&, const float*, Bytes,
+                              const float*, float*, CUstream_st*) {
+  refuse();
+}
+void transducer_loss_backward(const DeviceLattices&, const DeviceTargets&, const Bf16*, Bytes,
+                              const float*, Bf16*, CUstream_st*) {
+  refuse();
+}
+std::int64_t transducer_workspace_bytes(const DeviceLattices&, const DeviceTargets&) { refuse(); }
 
 }  // namespace trireme::kernels::cuda

@@ -19,6 +19,10 @@
 // run it on the host, indices in order, reversed and shuffled, and compare bits with the kernels for
 // processors: so formulas, indices and workspace are proven without a GPU.
 //
+// Where a pass needs what it did just before, it has steps: each.steps(sizes, pass) calls
+// pass(group, step, i), all i of a step in any order, but after the steps before it. OnStream gives
+// a group a block of threads, with a barrier between steps.
+//
 // Sums go through the workspace: many indices add few elements each, in a stated order, and a later
 // pass adds those. No atomic additions, so results repeat, and sums have the processors' order.
 
@@ -31,6 +35,11 @@
 #include "trireme/kernels/host_device.h"
 
 namespace trireme::kernels::cuda::internal {
+
+/// Of each.steps.
+struct StepSizes {
+  std::int64_t num_groups, num_steps, num_indices;
+};
 
 /// i = quotient * divisor + rest. GPUs divide 64 bits slowly.
 struct Quotient {
