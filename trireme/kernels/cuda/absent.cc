@@ -2,8 +2,10 @@
 
 #include "trireme/base/error.h"
 #include "trireme/kernels/cuda/batch_norm.h"
+#include "trireme/kernels/cuda/nms.h"
 #include "trireme/kernels/cuda/one_shot.h"
 #include "trireme/kernels/cuda/optimizer.h"
+#include "trireme/kernels/cuda/roi_align.h"
 #include "trireme/kernels/cuda/transducer_joint.h"
 #include "trireme/kernels/cuda/transducer_loss.h"
 
@@ -67,6 +69,20 @@ void batch_norm_backward(const BatchNormShape&, const BatchNormBackward&, Bytes,
   refuse();
 }
 std::int64_t batch_norm_workspace_bytes(const BatchNormShape&) { refuse(); }
+
+// ---- nms.h, roi_align.h
+
+void fixed_nms(const NmsCandidates&, double, const NmsKept&, Bytes, CUstream_st*) { refuse(); }
+std::int64_t fixed_nms_workspace_bytes(std::int64_t) { refuse(); }
+void roi_align(const RoiAlignOptions&, const FeatureShape&, const float*, const float*,
+               std::int64_t, float*, CUstream_st*) {
+  refuse();
+}
+void roi_align_backward(const RoiAlignOptions&, const FeatureShape&, const float*, const float*,
+                        std::int64_t, float*, Bytes, CUstream_st*) {
+  refuse();
+}
+std::int64_t roi_align_workspace_bytes(std::int64_t) { refuse(); }
 
 // ---- transducer_joint.h, transducer_loss.h
 
