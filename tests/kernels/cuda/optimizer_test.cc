@@ -16,7 +16,7 @@
 namespace trireme::kernels::cuda {
 namespace {
 
-constexpr std::int64_t kTensorSizes[] = {0, 1, 15, 17, 1000, 16384, 16385, 40001};
+constexpr std::int64_t kTensorSizes[] = {0, 1, 15, 17, 1000, 16385, 33001};
 
 /// What a step changes.
 template <typename T>
@@ -37,14 +37,14 @@ std::vector<std::byte> layerwise_workspace_of(std::int64_t n) {
 template <typename T, typename Ours, typename Its>
 void expect_bits(const Ours& ours, const Its& its) {
   for (const std::int64_t n : kTensorSizes) {
+    const Tensor<T> start(n);
+    const std::vector<T> g = random_numbers<T>(n, 10, 2);
+    Tensor<T> expected = start;
+    for (int step = 1; step <= 3; ++step) its(step, g.data(), expected);
     for (const Order order : kOrders) {
-      Tensor<T> one(n), other(n);
-      for (int step = 1; step <= 3; ++step) {
-        const std::vector<T> g = random_numbers<T>(n, 10 + step, 2);
-        ours(InOrder(order), step, g.data(), one);
-        its(step, g.data(), other);
-      }
-      EXPECT_TRUE(one == other) << n << " elements, order " << static_cast<int>(order);
+      Tensor<T> tensor = start;
+      for (int step = 1; step <= 3; ++step) ours(InOrder(order), step, g.data(), tensor);
+      EXPECT_TRUE(tensor == expected) << n << " elements, order " << static_cast<int>(order);
     }
   }
 }

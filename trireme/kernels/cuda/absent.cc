@@ -1,6 +1,7 @@
 // In place of the .cu files where there was no CUDA toolkit.
 
 #include "trireme/base/error.h"
+#include "trireme/kernels/cuda/attention.h"
 #include "trireme/kernels/cuda/batch_norm.h"
 #include "trireme/kernels/cuda/nms.h"
 #include "trireme/kernels/cuda/one_shot.h"
@@ -28,6 +29,18 @@ void one_shot_all_reduce(const OneShotRanks& /*ranks*/, const Reduction& /*reduc
                          CUstream_st* /*stream*/) {
   refuse();
 }
+
+// ---- attention.h
+
+void attention(const DeviceSequences&, const AttentionOptions&, const float*, const float*,
+               const float*, float*, float*, Bytes, CUstream_st*) {
+  refuse();
+}
+void attention_backward(const DeviceSequences&, const AttentionOptions&, const AttentionGradient&,
+                        Bytes, CUstream_st*) {
+  refuse();
+}
+std::int64_t attention_workspace_bytes(const DeviceSequences&) { refuse(); }
 
 // ---- optimizer.h
 

@@ -27,7 +27,7 @@ using SumOnStream = std::function<void(std::span<double> values, CUstream_st* st
 /// Blocking    no: work is put on the stream.
 /// Cost        x is read twice, the residual once, y and the mask written once; backward reads
 ///             gradient_y, x and the mask twice. 5 launches, 7 with ranks.
-/// State       Compiled and proven on the host, pass by pass; not measured on a GPU.
+/// State       Compiled, its passes tested on the host; it has not run on a GPU.
 void batch_norm_forward(const BatchNormOptions& options, const BatchNormShape& shape,
                         const BatchNormForward& arrays, std::span<std::byte> workspace,
                         CUstream_st* stream, const SumOnStream& sum = nullptr);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "trireme/base/cuda/check.h"
 #include "trireme/kernels/cuda/passes.h"
@@ -42,6 +43,7 @@ struct OnStream {
 
   template <typename Pass>
   void operator()(std::int64_t n, const Pass& pass) const {
+    static_assert(std::is_trivially_copyable_v<Pass>);  // it becomes a kernel's parameter
     if (n <= 0) return;
     constexpr std::int64_t kMostBlocks = 1 << 20;
     const std::int64_t blocks = std::min((n + kThreads - 1) / kThreads, kMostBlocks);

@@ -33,7 +33,7 @@ struct NmsKept {
 /// Blocking    no: work is put on the stream, for graphs whose shapes may not change.
 /// Cost        n^2 comparisons of scores, n^2 / 2 overlaps, n^2 / 8 bytes of workspace; the greedy
 ///             choice takes 64 boxes at a time, in one block of threads.
-/// State       Compiled and proven on the host, pass by pass; not measured on a GPU.
+/// State       Compiled, its passes tested on the host; it has not run on a GPU.
 void fixed_nms(const NmsCandidates& candidates, double threshold, const NmsKept& kept,
                std::span<std::byte> workspace, CUstream_st* stream);
 

@@ -21,7 +21,7 @@ namespace trireme::kernels::cuda {
 // Errors       as there; kInvalidArgument for a workspace that is too small; kUnavailable without
 //              CUDA, kIo where a launch fails. Nothing is launched for n = 0.
 // Blocking     no: work is put on the stream.
-// State        Compiled and proven on the host, pass by pass; not measured on a GPU.
+// State        Compiled, their passes tested on the host; they have not run on a GPU.
 
 void sgd(const SgdOptions& options, bool first_step, const float* gradient, float* buffer,
          float* parameter, std::int64_t n, CUstream_st* stream);

@@ -17,7 +17,7 @@
 //
 // x_passes.h has the list, x.cu runs it with OnStream (launch.cuh), one thread for each index. Tests
 // run it on the host, indices in order, reversed and shuffled, and compare bits with the kernels for
-// processors: so formulas, indices and workspace are proven without a GPU.
+// processors: formulas, indices and workspace are so tested without a GPU.
 //
 // Where a pass needs what it did just before, it has steps: each.steps(sizes, pass) calls
 // pass(group, step, i), all i of a step in any order, but after the steps before it. OnStream gives

@@ -24,7 +24,7 @@ namespace trireme::kernels::cuda {
 /// Cost        forward: 4 samples^2 reads for each output. Backward: each pixel looks at every
 ///             region whether it reaches it, and adds what does; no atomic additions, so results
 ///             repeat.
-/// State       Compiled and proven on the host, pass by pass; not measured on a GPU.
+/// State       Compiled, its passes tested on the host; it has not run on a GPU.
 void roi_align(const RoiAlignOptions& options, const FeatureShape& shape, const float* features,
                const float* regions, std::int64_t num_regions, float* out, CUstream_st* stream);
 void roi_align_backward(const RoiAlignOptions& options, const FeatureShape& shape,

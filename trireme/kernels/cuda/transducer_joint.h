@@ -19,7 +19,7 @@ namespace trireme::kernels::cuda {
 ///            fails.
 /// Blocking   no: work is put on the stream.
 /// Cost       writes `out` once; the backward reads dout and mask twice, once for each gradient.
-/// State      Compiled and proven on the host, pass by pass; not measured on a GPU.
+/// State      Compiled, its passes tested on the host; it has not run on a GPU.
 void joint(const DeviceLattices& lattices, const JointOptions& options, const float* f,
            const float* g, float* out, std::uint8_t* mask, CUstream_st* stream);
 void joint(const DeviceLattices& lattices, const JointOptions& options, const Bf16* f,

@@ -31,7 +31,7 @@ struct DeviceTargets {
 /// Blocking    no: work is put on the stream.
 /// Cost        reads the logits three times, writes the gradient once. Alpha and beta go by
 ///             diagonals, one block of threads for each sample.
-/// State       Compiled and proven on the host, pass by pass; not measured on a GPU.
+/// State       Compiled, its passes tested on the host; it has not run on a GPU.
 void transducer_loss(const DeviceLattices& lattices, const DeviceTargets& targets,
                      const float* logits, std::span<std::byte> workspace, float* loss,
                      CUstream_st* stream);
