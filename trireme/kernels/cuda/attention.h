@@ -42,7 +42,7 @@ void attention_backward(const DeviceSequences& sequences, const AttentionOptions
                         const AttentionGradient& tensors, std::span<std::byte> workspace,
                         CUstream_st* stream);
 
-/// 8 bytes for each of num_sequences x H x S^2 scores, 72 for each row of them.
+/// 8 bytes for each of num_sequences x H x S^2 scores, 68 for each row of them.
 std::int64_t attention_workspace_bytes(const DeviceSequences& sequences);
 
 }  // namespace trireme::kernels::cuda

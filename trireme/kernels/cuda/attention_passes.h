@@ -2,8 +2,6 @@
 
 // The passes of attention.h. A piece is a head of a sequence, b * H + h; a row one of its queries.
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -15,6 +13,7 @@
 #include "trireme/base/random.h"
 #include "trireme/kernels/attention/attention.h"
 #include "trireme/kernels/cuda/attention.h"
+#include "trireme/kernels/cuda/dropout.h"
 #include "trireme/kernels/cuda/passes.h"
 #include "trireme/kernels/exponential.h"
 
@@ -35,12 +34,7 @@ struct Heads {
         is_causal(options.is_causal),
         bias(options.bias),
         bias_length(options.bias_length),
-        key{static_cast<std::uint32_t>(options.seed),
-            static_cast<std::uint32_t>(options.seed >> 32)} {
-    const double dropped = std::min(std::round(options.drop_probability * 65536), 65535.0);
-    threshold = static_cast<std::int32_t>(dropped);
-    keep_scale = static_cast<float>(65536 / (65536 - dropped));
-  }
+        dropout("attention", options.drop_probability, options.seed) {}
 
   std::int64_t num_pieces() const { return sequences.num_sequences * sequences.num_heads; }
   std::int64_t num_rows() const { return num_pieces() * sequences.max_length; }
@@ -76,13 +70,12 @@ struct Heads {
 
   /// Whether dropout keeps a probability.
   TRIREME_HOST_DEVICE bool keeps(const Token& query, std::int64_t j) const {
-    if (threshold == 0) return true;
+    if (dropout.threshold == 0) return true;
     const auto word = [](std::int64_t x) { return static_cast<std::uint32_t>(x); };
-    const auto four = philox(
+    const auto words = philox(
         {word(query.i % 16 * 16 + j % 16), word(query.i / 16), word(j / 128), word(query.piece)},
-        key);
-    const std::int64_t v = j % 128 / 16;
-    return static_cast<std::int32_t>(four[v / 2] >> (v % 2 * 16) & 0xFFFFU) >= threshold;
+        dropout.key);
+    return dropout.keeps(words, j % 128 / 16);
   }
 
   DeviceSequences sequences;
@@ -90,9 +83,7 @@ struct Heads {
   bool is_causal;
   const float* bias;
   std::int64_t bias_length;
-  std::array<std::uint32_t, 2> key;
-  std::int32_t threshold = 0;  ///< q * 2^16
-  float keep_scale = 1;        ///< 1 / (1 - q)
+  Dropout dropout;
 };
 
 struct AttentionSpace {
@@ -117,10 +108,6 @@ inline void check_attention(const DeviceSequences& sequences, const AttentionOpt
   if (sequences.num_heads < 1 || sequences.width < 1) {
     refuse("expected heads and a width of 1 or more, got " + std::to_string(sequences.num_heads) +
            " heads of " + std::to_string(sequences.width));
-  }
-  const double p = options.drop_probability;
-  if (!(p >= 0 && p < 1)) {
-    refuse("expected a probability of dropout in [0, 1), got " + std::to_string(p));
   }
   if (options.bias != nullptr && sequences.max_length > options.bias_length) {
     refuse("sequences may have " + std::to_string(sequences.max_length) +
@@ -212,7 +199,7 @@ struct TotalOfRows {
     if (!query.is_present()) return;
     const float total = tree_of_16(space.lanes + row * 16);
     log_sum[query.row] = space.rows[row] + std::log(total);
-    space.rows[row] = heads.keep_scale / total;
+    space.rows[row] = heads.dropout.scale / total;
   }
 };
 
@@ -287,7 +274,7 @@ struct ScoreGradients {
     const float* g = tensors.gradient_out + query.row * d;
     const float* v = tensors.v + heads.row_of(query, j) * d;
     float gradient = 0;
-    for (std::int64_t c = 0; c < d; ++c) gradient = fma(g[c] * heads.keep_scale, v[c], gradient);
+    for (std::int64_t c = 0; c < d; ++c) gradient = fma(g[c] * heads.dropout.scale, v[c], gradient);
     const float score = heads.score(query, j, tensors.q, tensors.k);
     const float probability = exponential(score - tensors.log_sum[query.row]);
     const bool is_kept = heads.keeps(query, j);
@@ -331,7 +318,7 @@ struct KeyGradients {
     for (std::int64_t query = heads.is_causal ? key.i : 0; query < key.length; ++query) {
       const std::int64_t score = (key.piece * S + query) * S + key.i;
       const std::int64_t element = heads.row_of(key, query) * d + c;
-      of_v = fma(space.p[score], tensors.gradient_out[element] * heads.keep_scale, of_v);
+      of_v = fma(space.p[score], tensors.gradient_out[element] * heads.dropout.scale, of_v);
       of_k = fma(space.ds[score], tensors.q[element] * heads.scale, of_k);
     }
     tensors.gradient_k[key.row * d + c] = of_k;

@@ -37,21 +37,21 @@ void adamw(const AdamwOptions& options, std::int64_t step, const double* gradien
 // Norms keep the order of norm/norm.h, 16 sums for each 16 Ki elements. That is n / 1024 threads:
 // tensors of less than some 10 million elements are too small to use a large GPU's bandwidth.
 
-/// Cost   48 bytes read or written for each element, 5 launches.
+/// Cost   52 bytes read or written for each element, 6 launches.
 void lamb(const LambOptions& options, std::int64_t step, const float* gradient, float* m, float* v,
           float* parameter, std::int64_t n, std::span<std::byte> workspace, CUstream_st* stream);
 
-/// Cost   28 bytes for each element, 4 launches; 20 and 2 where nothing adapts.
+/// Cost   28 bytes for each element, 5 launches; 20 and 2 where nothing adapts.
 void lars(const LarsOptions& options, const float* gradient, float* buffer, float* parameter,
           std::int64_t n, std::span<std::byte> workspace, CUstream_st* stream);
 
 /// v      [1] of the tensor, updated.
-/// Cost   24 bytes for each element, 3 launches.
+/// Cost   24 bytes for each element, 4 launches.
 void novograd(const NovogradOptions& options, std::int64_t step, const float* gradient, double* v,
               float* m, float* parameter, std::int64_t n, std::span<std::byte> workspace,
               CUstream_st* stream);
 
-/// A quarter of a byte for each element.
+/// A 64th of a byte for each element.
 std::int64_t layerwise_workspace_bytes(std::int64_t n);
 
 }  // namespace trireme::kernels::cuda

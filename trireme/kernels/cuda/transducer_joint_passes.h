@@ -2,14 +2,13 @@
 
 // The passes of transducer_joint.h.
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <string>
 
 #include "trireme/base/error.h"
 #include "trireme/base/random.h"
+#include "trireme/kernels/cuda/dropout.h"
 #include "trireme/kernels/cuda/passes.h"
 #include "trireme/kernels/cuda/transducer_grid.h"
 #include "trireme/kernels/half.h"
@@ -23,27 +22,15 @@ struct JointTerms {
   explicit JointTerms(const JointOptions& options)
       : width(options.width),
         num_bytes(joint_mask_bytes(options.width)),
-        key{static_cast<std::uint32_t>(options.seed),
-            static_cast<std::uint32_t>(options.seed >> 32)} {
-    const double p = options.drop_probability;
-    if (options.width < 1) {
-      throw Error(ErrorKind::kInvalidArgument,
-                  "joint: expected a width of 1 or more, got " + std::to_string(options.width));
-    }
-    if (!(p >= 0 && p < 1)) {
-      throw Error(ErrorKind::kInvalidArgument,
-                  "joint: expected a probability of dropout in [0, 1), got " + std::to_string(p));
-    }
-    const double rounded = std::min(std::round(p * 65536), 65535.0);
-    threshold = static_cast<std::int32_t>(rounded);
-    scale = static_cast<float>(65536 / (65536 - rounded));
+        dropout("joint", options.drop_probability, options.seed) {
+    if (width >= 1) return;
+    throw Error(ErrorKind::kInvalidArgument,
+                "joint: expected a width of 1 or more, got " + std::to_string(width));
   }
 
   std::int64_t width;
   std::int64_t num_bytes;  ///< Of the mask; elements from one of its bits to the next.
-  std::array<std::uint32_t, 2> key;
-  std::int32_t threshold = 0;  ///< q * 2^16
-  float scale = 1;             ///< 1 / (1 - q)
+  Dropout dropout;
 };
 
 /// Byte i % num_bytes of a row of the mask, and its 8 elements: they share a Philox counter.
@@ -64,20 +51,19 @@ struct Join {
     const T* f_row = f + (at.sample * sizes.max_frames + at.frame) * terms.width;
     const T* g_row = g + (at.sample * (sizes.max_labels + 1) + at.position) * terms.width;
     std::array<std::uint32_t, 4> words{};
-    if (terms.threshold > 0) {
+    if (terms.dropout.threshold > 0) {
       words = philox({static_cast<std::uint32_t>(byte), static_cast<std::uint32_t>(at.position),
                       static_cast<std::uint32_t>(at.frame), static_cast<std::uint32_t>(at.sample)},
-                     terms.key);
+                     terms.dropout.key);
     }
     std::uint32_t bits = 0;
     for (int v = 0; v < 8; ++v) {
       const std::int64_t h = v * terms.num_bytes + byte;
       if (h >= terms.width) break;
       const float sum = to_f32(f_row[h]) + to_f32(g_row[h]);
-      const auto half = static_cast<std::int32_t>(words[v / 2] >> (v % 2 * 16) & 0xFFFFU);
-      const bool passes = !(sum <= 0.0F) && half >= terms.threshold;  // NaN passes
+      const bool passes = !(sum <= 0.0F) && terms.dropout.keeps(words, v);  // NaN passes
       out[at.row * terms.width + h] =
-          kernels::internal::from_f32<T>(passes ? sum * terms.scale : 0.0F);
+          kernels::internal::from_f32<T>(passes ? sum * terms.dropout.scale : 0.0F);
       bits |= passes ? 1U << v : 0U;
     }
     mask[at.row * terms.num_bytes + byte] = static_cast<std::uint8_t>(bits);
@@ -118,7 +104,7 @@ struct FrameGradient {
     for (std::int64_t u = 0; u < end; ++u) {
       sum += passed_on(terms, dout, mask, grid.row_of(b, t, u), h);
     }
-    df[i] = sum * terms.scale;
+    df[i] = sum * terms.dropout.scale;
   }
 };
 
@@ -139,7 +125,7 @@ struct PositionGradient {
     for (std::int64_t t = 0; t < end; ++t) {
       sum += passed_on(terms, dout, mask, grid.row_of(b, t, u), h);
     }
-    dg[i] = sum * terms.scale;
+    dg[i] = sum * terms.dropout.scale;
   }
 };
 
