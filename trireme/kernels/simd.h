@@ -6,9 +6,10 @@
 // other, a fused multiply-add is written as one (`fma`), and the compiler may make no others
 // (-ffp-contract=off).
 
+#include "trireme/kernels/host_device.h"
 #include "trireme/kernels/isa.h"
 
-#define TRIREME_INLINE_LOOP __attribute__((always_inline)) inline
+#define TRIREME_INLINE_LOOP __attribute__((always_inline)) TRIREME_HOST_DEVICE inline
 
 #if defined(__x86_64__)
 #define TRIREME_AVX2 __attribute__((target("avx2,fma")))

@@ -1,17 +1,136 @@
-// In place of one_shot.cu where there was no CUDA toolkit.
+// In place of the .cu files where there was no CUDA toolkit.
 
 #include "trireme/base/error.h"
+#include "trireme/kernels/cuda/attention.h"
+#include "trireme/kernels/cuda/batch_norm.h"
+#include "trireme/kernels/cuda/nms.h"
 #include "trireme/kernels/cuda/one_shot.h"
+#include "trireme/kernels/cuda/optimizer.h"
+#include "trireme/kernels/cuda/roi_align.h"
+#include "trireme/kernels/cuda/transducer_joint.h"
+#include "trireme/kernels/cuda/transducer_loss.h"
 
 namespace trireme::kernels::cuda {
+namespace {
 
-void one_shot_all_reduce(const OneShotRanks& /*ranks*/, const Reduction& /*reduction*/,
-                         double /*scale*/, std::byte* /*data*/, std::int64_t /*count*/,
-                         CUstream_st* /*stream*/) {
+using Bytes = std::span<std::byte>;
+
+[[noreturn]] void refuse() {
   throw Error(
       ErrorKind::kUnavailable,
       "this program was built without CUDA; configure the build anew where nvcc is in PATH, "
       "with -DTRIREME_CUDA=ON");
 }
+
+}  // namespace
+
+void one_shot_all_reduce(const OneShotRanks& /*ranks*/, const Reduction& /*reduction*/,
+                         double /*scale*/, std::byte* /*data*/, std::int64_t /*count*/,
+                         CUstream_st* /*stream*/) {
+  refuse();
+}
+
+// ---- attention.h
+
+void attention(const DeviceSequences&, const AttentionOptions&, const float*, const float*,
+               const float*, float*, float*, Bytes, CUstream_st*) {
+  refuse();
+}
+void attention_backward(const DeviceSequences&, const AttentionOptions&, const AttentionGradient&,
+                        Bytes, CUstream_st*) {
+  refuse();
+}
+std::int64_t attention_workspace_bytes(const DeviceSequences&) { refuse(); }
+
+// ---- optimizer.h
+
+void sgd(const SgdOptions&, bool, const float*, float*, float*, std::int64_t, CUstream_st*) {
+  refuse();
+}
+void sgd(const SgdOptions&, bool, const double*, double*, double*, std::int64_t, CUstream_st*) {
+  refuse();
+}
+void adamw(const AdamwOptions&, std::int64_t, const float*, float*, float*, float*, std::int64_t,
+           CUstream_st*) {
+  refuse();
+}
+void adamw(const AdamwOptions&, std::int64_t, const double*, double*, double*, double*,
+           std::int64_t, CUstream_st*) {
+  refuse();
+}
+void lamb(const LambOptions&, std::int64_t, const float*, float*, float*, float*, std::int64_t,
+          Bytes, CUstream_st*) {
+  refuse();
+}
+void lars(const LarsOptions&, const float*, float*, float*, std::int64_t, Bytes, CUstream_st*) {
+  refuse();
+}
+void novograd(const NovogradOptions&, std::int64_t, const float*, double*, float*, float*,
+              std::int64_t, Bytes, CUstream_st*) {
+  refuse();
+}
+std::int64_t layerwise_workspace_bytes(std::int64_t) { refuse(); }
+
+// ---- batch_norm.h
+
+void batch_norm_forward(const BatchNormOptions&, const BatchNormShape&, const BatchNormForward&,
+                        Bytes, CUstream_st*, const SumOnStream&) {
+  refuse();
+}
+void batch_norm_backward(const BatchNormShape&, const BatchNormBackward&, Bytes, CUstream_st*,
+                         const SumOnStream&) {
+  refuse();
+}
+std::int64_t batch_norm_workspace_bytes(const BatchNormShape&) { refuse(); }
+
+// ---- nms.h, roi_align.h
+
+void fixed_nms(const NmsCandidates&, double, const NmsKept&, Bytes, CUstream_st*) { refuse(); }
+std::int64_t fixed_nms_workspace_bytes(std::int64_t) { refuse(); }
+void roi_align(const RoiAlignOptions&, const FeatureShape&, const float*, const float*,
+               std::int64_t, float*, CUstream_st*) {
+  refuse();
+}
+void roi_align_backward(const RoiAlignOptions&, const FeatureShape&, const float*, const float*,
+                        std::int64_t, float*, Bytes, CUstream_st*) {
+  refuse();
+}
+std::int64_t roi_align_workspace_bytes(std::int64_t) { refuse(); }
+
+// ---- transducer_joint.h, transducer_loss.h
+
+void joint(const DeviceLattices&, const JointOptions&, const float*, const float*, float*,
+           std::uint8_t*, CUstream_st*) {
+  refuse();
+}
+void joint(const DeviceLattices&, const JointOptions&, const Bf16*, const Bf16*, Bf16*,
+           std::uint8_t*, CUstream_st*) {
+  refuse();
+}
+void joint_backward(const DeviceLattices&, const JointOptions&, const float*, const std::uint8_t*,
+                    float*, float*, CUstream_st*) {
+  refuse();
+}
+void joint_backward(const DeviceLattices&, const JointOptions&, const Bf16*, const std::uint8_t*,
+                    float*, float*, CUstream_st*) {
+  refuse();
+}
+void transducer_loss(const DeviceLattices&, const DeviceTargets&, const float*, Bytes, float*,
+                     CUstream_st*) {
+  refuse();
+}
+void transducer_loss(const DeviceLattices&, const DeviceTargets&, const Bf16*, Bytes, float*,
+                     CUstream_st*) {
+  refuse();
+}
+void transducer_loss_backward(const DeviceLattices&, const DeviceTargets&, const float*, Bytes,
+                              const float*, float*, CUstream_st*) {
+  refuse();
+}
+void transducer_loss_backward(const DeviceLattices&, const DeviceTargets&, const Bf16*, Bytes,
+                              const float*, Bf16*, CUstream_st*) {
+  refuse();
+}
+std::int64_t transducer_workspace_bytes(const DeviceLattices&, const DeviceTargets&) { refuse(); }
 
 }  // namespace trireme::kernels::cuda

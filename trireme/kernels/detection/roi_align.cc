@@ -6,20 +6,16 @@
 #include <vector>
 
 #include "trireme/base/error.h"
+#include "trireme/kernels/detection/roi_taps.h"
 #include "trireme/kernels/simd.h"
 
 namespace trireme::kernels {
 namespace {
 
-constexpr std::int64_t kChannelsAtOnce = 64;  // of a thread's share in the backward
+using internal::RoiAxis;
+using internal::Tap;
 
-/// Where a sample falls between two pixels of one axis.
-struct Tap {
-  std::int64_t low = 0;
-  std::int64_t high = 0;
-  float low_weight = 0;
-  float high_weight = 0;  ///< Both 0: the sample is outside.
-};
+constexpr std::int64_t kChannelsAtOnce = 64;  // of a thread's share in the backward
 
 /// The samples of all bins along one axis.
 struct Axis {
@@ -27,33 +23,11 @@ struct Axis {
   std::int64_t num_samples = 0;  ///< In each bin.
 };
 
-Tap tap_at(float position, std::int64_t size) {
-  if (position < -1.0F || position > static_cast<float>(size)) return {};
-  const float inside = std::max(position, 0.0F);
-  const auto low = static_cast<std::int64_t>(inside);
-  if (low >= size - 1) return {size - 1, size - 1, 1.0F, 0.0F};
-  const float part = inside - static_cast<float>(low);
-  return {low, low + 1, 1.0F - part, part};
-}
-
-Axis make_axis(const RoiAlignOptions& options, float begin, float end, std::int64_t pooled,
-               std::int64_t size) {
-  const auto scale = static_cast<float>(options.scale);
-  const float offset = options.is_aligned ? 0.5F : 0.0F;
-  const float start = begin * scale - offset;
-  float length = end * scale - offset - start;
-  if (!options.is_aligned) length = std::max(length, 1.0F);
-  const float bin = length / static_cast<float>(pooled);
-  Axis axis;
-  axis.num_samples =
-      options.num_samples > 0 ? options.num_samples : static_cast<std::int64_t>(std::ceil(bin));
-  axis.num_samples = std::max<std::int64_t>(axis.num_samples, 0);
+Axis make_axis(const RoiAxis& grid, std::int64_t pooled, std::int64_t size) {
+  Axis axis{.num_samples = grid.num_samples};
   for (std::int64_t p = 0; p < pooled; ++p) {
-    for (std::int64_t s = 0; s < axis.num_samples; ++s) {
-      const float position =
-          start + static_cast<float>(p) * bin +
-          (static_cast<float>(s) + 0.5F) * bin / static_cast<float>(axis.num_samples);
-      axis.taps.push_back(tap_at(position, size));
+    for (std::int64_t s = 0; s < grid.num_samples; ++s) {
+      axis.taps.push_back(internal::tap_of(grid, p, s, size));
     }
   }
   return axis;
@@ -67,12 +41,10 @@ struct Region {
 };
 
 Region make_region(const RoiAlignOptions& options, const FeatureShape& shape, const float* region) {
-  Region made{static_cast<std::int64_t>(region[0]),
-              make_axis(options, region[2], region[4], options.pooled_height, shape.height),
-              make_axis(options, region[1], region[3], options.pooled_width, shape.width), 0};
-  const std::int64_t count = made.y.num_samples * made.x.num_samples;
-  made.share = 1.0F / static_cast<float>(std::max<std::int64_t>(count, 1));
-  return made;
+  const RoiAxis y = internal::roi_axis(options, region[2], region[4], options.pooled_height);
+  const RoiAxis x = internal::roi_axis(options, region[1], region[3], options.pooled_width);
+  return {static_cast<std::int64_t>(region[0]), make_axis(y, options.pooled_height, shape.height),
+          make_axis(x, options.pooled_width, shape.width), internal::share_of(y, x)};
 }
 
 /// The four pixels of a sample, as offsets into a feature map, and their weights.
@@ -141,9 +113,9 @@ void for_each_sample(const RoiAlignOptions& options, const FeatureShape& shape,
     const Tap* rows = region.y.taps.data() + bin / options.pooled_width * region.y.num_samples;
     const Tap* columns = region.x.taps.data() + bin % options.pooled_width * region.x.num_samples;
     for (std::int64_t s = 0; s < region.y.num_samples; ++s) {
-      if (rows[s].low_weight + rows[s].high_weight == 0) continue;
+      if (!rows[s].is_inside()) continue;
       for (std::int64_t t = 0; t < region.x.num_samples; ++t) {
-        if (columns[t].low_weight + columns[t].high_weight == 0) continue;
+        if (!columns[t].is_inside()) continue;
         body(corners_of(rows[s], columns[t], shape, region.share), bin);
       }
     }

@@ -1,7 +1,5 @@
 #include "trireme/kernels/normalization/batch_norm.h"
 
-#include <algorithm>
-#include <cmath>
 #include <string>
 #include <vector>
 
@@ -9,24 +7,12 @@
 #include "trireme/kernels/normalization/layouts.h"
 
 namespace trireme::kernels {
-namespace internal {
-
-Backward backward_terms(const BatchNormBackward& arrays, std::int64_t channel,
-                        const GradientSums& sums) {
-  const double inverse = static_cast<double>(arrays.statistics.inverse_deviation[channel]);
-  const double factor = static_cast<double>(arrays.gamma[channel]) * inverse;
-  const double count = *arrays.statistics.count;
-  return {arrays.statistics.mean[channel], static_cast<float>(factor),
-          static_cast<float>(-factor * inverse * inverse * sums.second / count),
-          static_cast<float>(-factor * sums.first / count)};
-}
-
-}  // namespace internal
-
 namespace {
 
 using internal::GradientSums;
 using internal::Moments;
+using internal::set_parameter_gradients;
+using internal::set_statistics;
 namespace first = internal::channels_first;
 namespace last = internal::channels_last;
 
@@ -39,16 +25,6 @@ void check_count(double count, double least) {
   throw Error(ErrorKind::kInvalidArgument,
               "batch norm needs 2 elements or more of each channel, and one on each rank; got " +
                   std::to_string(static_cast<std::int64_t>(count)));
-}
-
-void set_statistics(const BatchNormOptions& options, const BatchNormForward& arrays,
-                    std::int64_t channel, const Moments& moments) {
-  const BatchNormStatistics& statistics = arrays.statistics;
-  const double variance = std::max(0.0, moments.squares / *statistics.count);
-  if (arrays.variance != nullptr) arrays.variance[channel] = static_cast<float>(variance);
-  statistics.mean[channel] = static_cast<float>(moments.mean);
-  statistics.inverse_deviation[channel] =
-      static_cast<float>(1 / std::sqrt(variance + static_cast<double>(options.epsilon)));
 }
 
 std::vector<Moments> all_moments(const BatchNormShape& shape, const float* x,
@@ -76,13 +52,6 @@ double merge_moments(const BatchNormShape& shape, StatisticsGroup& group,
     moments[c] = {mean, sums[n + c] - mean * sums[c]};
   }
   return sums.back();
-}
-
-void set_parameter_gradients(const BatchNormBackward& arrays, std::int64_t channel,
-                             const GradientSums& sums) {
-  arrays.gradient_beta[channel] = static_cast<float>(sums.first);
-  arrays.gradient_gamma[channel] = static_cast<float>(
-      sums.second * static_cast<double>(arrays.statistics.inverse_deviation[channel]));
 }
 
 std::vector<GradientSums> all_gradient_sums(const BatchNormShape& shape,

@@ -2,19 +2,9 @@
 
 #include <vector>
 
-#include "trireme/kernels/normalization/batch_norm.h"
-#include "trireme/kernels/normalization/rows.h"
+#include "trireme/kernels/normalization/channel.h"
 
 namespace trireme::kernels::internal {
-
-/// Mean of a channel's elements and their squared distances from it, of this rank.
-struct Moments {
-  double mean = 0;
-  double squares = 0;
-};
-
-/// What backward sums over a channel: g and g (x - mean).
-using GradientSums = Sums;
 
 // Channels first: one channel after the other, each of which may stay in the cache between passes.
 namespace channels_first {
@@ -35,10 +25,6 @@ std::vector<GradientSums> gradient_sums(const BatchNormShape& shape,
 void gradient(const BatchNormShape& shape, const BatchNormBackward& arrays,
               const std::vector<GradientSums>& sums, const Spread& spread);
 }  // namespace channels_last
-
-/// dx = factor g + slope (x - mean) + offset, with sums over all ranks.
-Backward backward_terms(const BatchNormBackward& arrays, std::int64_t channel,
-                        const GradientSums& sums);
 
 inline std::int64_t words_of_row(std::int64_t elements) { return (elements + 15) / 16; }
 

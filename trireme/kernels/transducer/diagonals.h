@@ -29,7 +29,7 @@ constexpr float kAllZero = std::numeric_limits<float>::infinity();
 
 /// A sample's part of the workspace.
 struct Skewed {
-  Skewed(std::byte* memory, std::int64_t frames, std::int64_t positions)
+  TRIREME_HOST_DEVICE Skewed(std::byte* memory, std::int64_t frames, std::int64_t positions)
       : frames(frames), positions(positions) {
     const std::int64_t cells = num_cells(frames, positions);
     alpha = reinterpret_cast<double*>(memory);
@@ -40,18 +40,22 @@ struct Skewed {
     label = blank + cells;
   }
 
-  static std::int64_t num_cells(std::int64_t frames, std::int64_t positions) {
+  TRIREME_HOST_DEVICE static std::int64_t num_cells(std::int64_t frames, std::int64_t positions) {
     return (frames + positions - 1) * positions;
   }
-  static std::int64_t num_bytes(std::int64_t frames, std::int64_t positions) {
+  TRIREME_HOST_DEVICE static std::int64_t num_bytes(std::int64_t frames, std::int64_t positions) {
     const std::int64_t bytes = num_cells(frames, positions) * 20 + 2 * (positions + 1) * 8;
     return (bytes + 7) / 8 * 8;
   }
 
-  std::int64_t cell(std::int64_t t, std::int64_t u) const { return (t + u) * positions + u; }
-  std::int64_t num_diagonals() const { return frames + positions - 1; }
-  std::int64_t first(std::int64_t d) const { return std::max<std::int64_t>(0, d - frames + 1); }
-  std::int64_t last(std::int64_t d) const { return std::min(d, positions - 1); }
+  TRIREME_HOST_DEVICE std::int64_t cell(std::int64_t t, std::int64_t u) const {
+    return (t + u) * positions + u;
+  }
+  TRIREME_HOST_DEVICE std::int64_t num_diagonals() const { return frames + positions - 1; }
+  TRIREME_HOST_DEVICE std::int64_t first(std::int64_t d) const {
+    return std::max<std::int64_t>(0, d - frames + 1);
+  }
+  TRIREME_HOST_DEVICE std::int64_t last(std::int64_t d) const { return std::min(d, positions - 1); }
 
   std::int64_t frames, positions;
   double* alpha;
@@ -106,6 +110,22 @@ TRIREME_INLINE_LOOP double alpha_loop(const Skewed& s) {
   return s.alpha[end] + static_cast<double>(s.blank[end]);
 }
 
+/// A cell of occupy_loop: its beta, from those after a blank and after a label. before: alpha - total.
+TRIREME_INLINE_LOOP double occupy_cell(double before, double after_blank, double after_label,
+                                       float& log_sum, float& blank, float& label) {
+  const double by_blank = after_blank + static_cast<double>(blank);
+  const double by_label = after_label + static_cast<double>(label);
+  const double beta = log_add(by_blank, by_label);
+  const double met = before + beta;
+  const auto shift = static_cast<float>(static_cast<double>(log_sum) - met);
+  log_sum = met < kNoOccupancy ? kAllZero : shift;
+  blank = exponential(static_cast<float>(static_cast<double>(blank) + met)) -
+          exponential(static_cast<float>(before + by_blank));
+  label = exponential(static_cast<float>(static_cast<double>(label) + met)) -
+          exponential(static_cast<float>(before + by_label));
+  return beta;
+}
+
 /// Beta, and with it what the gradient of a row needs instead of its log-probabilities:
 ///
 ///     log_sum -> log_sum - (alpha + beta - total): exp(x - it) is p times how often the cell is
@@ -127,17 +147,8 @@ TRIREME_INLINE_LOOP void occupy_loop(const Skewed& s, double total) {
     const std::int64_t last = s.last(d);
     TRIREME_INDEPENDENT
     for (std::int64_t u = first; u <= last; ++u) {
-      const double by_blank = after[u] + static_cast<double>(blank[u]);
-      const double by_label = after[u + 1] + static_cast<double>(label[u]);
-      const double before = alpha[u] - total;
-      beta[u] = log_add(by_blank, by_label);
-      const double met = before + beta[u];
-      const auto shift = static_cast<float>(static_cast<double>(log_sum[u]) - met);
-      log_sum[u] = met < kNoOccupancy ? kAllZero : shift;
-      blank[u] = exponential(static_cast<float>(static_cast<double>(blank[u]) + met)) -
-                 exponential(static_cast<float>(before + by_blank));
-      label[u] = exponential(static_cast<float>(static_cast<double>(label[u]) + met)) -
-                 exponential(static_cast<float>(before + by_label));
+      beta[u] =
+          occupy_cell(alpha[u] - total, after[u], after[u + 1], log_sum[u], blank[u], label[u]);
     }
     if (first > 0) beta[first - 1] = kNever;
     std::swap(beta, after);

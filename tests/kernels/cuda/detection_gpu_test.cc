@@ -1,0 +1,65 @@
+// Detection's kernels on a GPU: what the processors' kernels give, to the bit.
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/kernels/cuda/detection_problem.h"
+#include "tests/kernels/cuda/device_array.h"
+#include "trireme/kernels/cuda/nms.h"
+#include "trireme/kernels/cuda/roi_align.h"
+#include "trireme/kernels/detection/nms.h"
+
+namespace trireme::kernels::cuda {
+namespace {
+
+class CudaDetection : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto reason = trireme::cuda::why_no_gpu()) GTEST_SKIP() << reason->message();
+    stream = trireme::cuda::make_stream(0);
+    handle = trireme::cuda::handle_of(*stream);
+  }
+
+  std::unique_ptr<Stream> stream;
+  CUstream_st* handle = nullptr;
+};
+
+TEST_F(CudaDetection, NmsKeepsWhatAProcessorKeeps) {
+  for (const std::int64_t n : {1, 64, 65, 500, 3001}) {
+    const BoxProblem p(n);
+    constexpr std::int64_t kCapacity = 300;
+    std::vector<std::int64_t> expected(kCapacity + 1);
+    expected[kCapacity] = kernels::fixed_nms(p.boxes, p.scores, p.classes, 0.25,
+                                             std::span(expected).first(kCapacity));
+    const DeviceArray<float> boxes(p.boxes, *stream), scores(p.scores, *stream);
+    const DeviceArray<std::int64_t> classes(p.classes, *stream), kept(expected, *stream);
+    const trireme::cuda::DeviceMemory workspace(0, fixed_nms_workspace_bytes(n));
+    fixed_nms({boxes.data(), scores.data(), classes.data(), n}, 0.25,
+              {kept.data(), kept.data() + kCapacity, kCapacity}, workspace.bytes(), handle);
+    EXPECT_EQ(kept.values(), expected) << n;
+  }
+}
+
+TEST_F(CudaDetection, RoiAlignHasTheBitsOfAProcessor) {
+  for (const RoiProblem& p : roi_problems()) {
+    std::vector<float> out(p.gradient.size()), features = p.features;
+    kernels::roi_align(p.options, p.shape, p.features.data(), p.regions.data(), p.kNumRegions,
+                       out.data());
+    kernels::roi_align_backward(p.options, p.shape, p.gradient.data(), p.regions.data(),
+                                p.kNumRegions, features.data());
+    const DeviceArray<float> our_features(p.features, *stream), gradient(p.gradient, *stream);
+    const DeviceArray<float> regions(p.regions, *stream);
+    const DeviceArray<float> our_out(std::vector<float>(out.size(), 7), *stream);
+    const trireme::cuda::DeviceMemory workspace(0, roi_align_workspace_bytes(p.kNumRegions));
+    roi_align(p.options, p.shape, our_features.data(), regions.data(), p.kNumRegions,
+              our_out.data(), handle);
+    roi_align_backward(p.options, p.shape, gradient.data(), regions.data(), p.kNumRegions,
+                       our_features.data(), workspace.bytes(), handle);
+    EXPECT_EQ(our_out.values(), out) << p.shape.channels;
+    EXPECT_EQ(our_features.values(), features) << p.shape.channels;
+  }
+}
+
+}  // namespace
+}  // namespace trireme::kernels::cuda

@@ -1,0 +1,168 @@
+// The passes of GPUs' optimizers, run on the host: the bits of the processors' kernels.
+
+#include "trireme/kernels/cuda/optimizer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "tests/kernels/cuda/orders.h"
+#include "tests/kernels/random_numbers.h"
+#include "trireme/base/cuda/stream.h"
+#include "trireme/base/error.h"
+#include "trireme/kernels/cuda/optimizer_passes.h"
+
+namespace trireme::kernels::cuda {
+namespace {
+
+constexpr std::int64_t kTensorSizes[] = {0, 1, 15, 17, 1000, 16385, 33001};
+
+/// What a step changes.
+template <typename T>
+struct Tensor {
+  explicit Tensor(std::int64_t n) : p(random_numbers<T>(n, 1, 0)), m(n), v(n) {}
+  bool operator==(const Tensor&) const = default;
+
+  std::vector<T> p, m, v;
+  double square = 0;
+};
+
+std::vector<std::byte> layerwise_workspace_of(std::int64_t n) {
+  return std::vector<std::byte>(internal::LayerwiseWorkspace(internal::Cutter(), n).bytes,
+                                std::byte{0xFF});
+}
+
+/// Three steps of `ours(each, step, gradient, tensor)`, in every order, and of `its`.
+template <typename T, typename Ours, typename Its>
+void expect_bits(const Ours& ours, const Its& its) {
+  for (const std::int64_t n : kTensorSizes) {
+    const Tensor<T> start(n);
+    const std::vector<T> g = random_numbers<T>(n, 10, 2);
+    Tensor<T> expected = start;
+    for (int step = 1; step <= 3; ++step) its(step, g.data(), expected);
+    for (const Order order : kOrders) {
+      Tensor<T> tensor = start;
+      for (int step = 1; step <= 3; ++step) ours(InOrder(order), step, g.data(), tensor);
+      EXPECT_TRUE(tensor == expected) << n << " elements, order " << static_cast<int>(order);
+    }
+  }
+}
+
+template <typename T>
+void expect_bits_of_sgd(const SgdOptions& options) {
+  expect_bits<T>(
+      [&](const InOrder& each, int step, const T* g, Tensor<T>& t) {
+        internal::sgd_passes(options, step == 1, g, t.m.data(), t.p.data(), std::ssize(t.p), each);
+      },
+      [&](int step, const T* g, Tensor<T>& t) {
+        kernels::sgd(options, step == 1, g, t.m.data(), t.p.data(), std::ssize(t.p));
+      });
+}
+
+template <typename T>
+void expect_bits_of_adamw(const AdamwOptions& options) {
+  expect_bits<T>(
+      [&](const InOrder& each, int step, const T* g, Tensor<T>& t) {
+        internal::adamw_passes(options, step, g, t.m.data(), t.v.data(), t.p.data(),
+                               std::ssize(t.p), each);
+      },
+      [&](int step, const T* g, Tensor<T>& t) {
+        kernels::adamw(options, step, g, t.m.data(), t.v.data(), t.p.data(), std::ssize(t.p));
+      });
+}
+
+TEST(CudaOptimizerPasses, SgdHasTheBitsOfAProcessor) {
+  for (const SgdOptions& options :
+       {SgdOptions{}, SgdOptions{.momentum = 0.9}, SgdOptions{.weight_decay = 0.1},
+        SgdOptions{.momentum = 0.9, .dampening = 0.3, .weight_decay = 0.01},
+        SgdOptions{.momentum = 0.8, .weight_decay = 0.01, .nesterov = true}}) {
+    expect_bits_of_sgd<float>(options);
+    expect_bits_of_sgd<double>(options);
+  }
+}
+
+TEST(CudaOptimizerPasses, AdamwHasTheBitsOfAProcessor) {
+  for (const AdamwOptions& options : {AdamwOptions{}, AdamwOptions{.weight_decay = 0}}) {
+    expect_bits_of_adamw<float>(options);
+    expect_bits_of_adamw<double>(options);
+  }
+}
+
+TEST(CudaOptimizerPasses, LambHasTheBitsOfAProcessor) {
+  for (const LambOptions& options : {LambOptions{}, LambOptions{.weight_decay = 0},
+                                     LambOptions{.weight_decay = 0, .adapts_always = false}}) {
+    expect_bits<float>(
+        [&](const InOrder& each, int step, const float* g, Tensor<float>& t) {
+          auto workspace = layerwise_workspace_of(std::ssize(t.p));
+          internal::lamb_passes(options, step, g, t.m.data(), t.v.data(), t.p.data(),
+                                std::ssize(t.p), workspace, each);
+        },
+        [&](int step, const float* g, Tensor<float>& t) {
+          lamb(options, step, g, t.m.data(), t.v.data(), t.p.data(), std::ssize(t.p));
+        });
+  }
+}
+
+TEST(CudaOptimizerPasses, LarsHasTheBitsOfAProcessor) {
+  for (const LarsOptions& options :
+       {LarsOptions{}, LarsOptions{.weight_decay = 0.1}, LarsOptions{.adapts = false}}) {
+    expect_bits<float>(
+        [&](const InOrder& each, int /*step*/, const float* g, Tensor<float>& t) {
+          auto workspace = layerwise_workspace_of(std::ssize(t.p));
+          internal::lars_passes(options, g, t.m.data(), t.p.data(), std::ssize(t.p), workspace,
+                                each);
+        },
+        [&](int /*step*/, const float* g, Tensor<float>& t) {
+          lars(options, g, t.m.data(), t.p.data(), std::ssize(t.p));
+        });
+  }
+}
+
+TEST(CudaOptimizerPasses, NovogradHasTheBitsOfAProcessor) {
+  for (const NovogradOptions& options :
+       {NovogradOptions{}, NovogradOptions{.weight_decay = 0.1, .averages_gradients = true}}) {
+    expect_bits<float>(
+        [&](const InOrder& each, int step, const float* g, Tensor<float>& t) {
+          auto workspace = layerwise_workspace_of(std::ssize(t.p));
+          internal::novograd_passes(options, step, g, &t.square, t.m.data(), t.p.data(),
+                                    std::ssize(t.p), workspace, each);
+        },
+        [&](int step, const float* g, Tensor<float>& t) {
+          novograd(options, step, g, t.square, t.m.data(), t.p.data(), std::ssize(t.p));
+        });
+  }
+}
+
+TEST(CudaOptimizerPasses, ZerosHaveTheTrustRatioOne) {
+  const std::vector<float> g(40, 0.5F);
+  std::vector<float> one(40), other(40), m(40), its_m(40);
+  auto workspace = layerwise_workspace_of(40);
+  internal::lars_passes({}, g.data(), m.data(), one.data(), 40, workspace, InOrder());
+  kernels::lars({}, g.data(), its_m.data(), other.data(), 40);
+  EXPECT_EQ(one, other);
+}
+
+TEST(CudaOptimizerPasses, BadArgumentsAreRefused) {
+  std::vector<std::byte> small(8);
+  float x = 0;
+  double v = 0;
+  EXPECT_THROW(internal::adamw_passes<float>({}, 0, &x, &x, &x, &x, 1, InOrder()), Error);
+  EXPECT_THROW(internal::lamb_passes({}, 1, &x, &x, &x, &x, 1, small, InOrder()), Error);
+  EXPECT_THROW(internal::lars_passes({}, &x, &x, &x, 1, small, InOrder()), Error);
+  EXPECT_THROW(internal::novograd_passes({}, 1, &x, &v, &x, &x, 1, small, InOrder()), Error);
+}
+
+TEST(CudaOptimizer, SaysThatThereIsNoGpu) {
+  if (!trireme::cuda::why_no_gpu()) GTEST_SKIP() << "there is a GPU";
+  float x = 0;
+  try {
+    sgd({}, true, &x, nullptr, &x, 1, nullptr);
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUnavailable) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace trireme::kernels::cuda

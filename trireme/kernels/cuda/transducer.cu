@@ -1,0 +1,66 @@
+#include "trireme/kernels/cuda/launch.cuh"
+#include "trireme/kernels/cuda/transducer_joint.h"
+#include "trireme/kernels/cuda/transducer_joint_passes.h"
+#include "trireme/kernels/cuda/transducer_loss.h"
+#include "trireme/kernels/cuda/transducer_loss_passes.h"
+
+namespace trireme::kernels::cuda {
+
+using internal::OnStream;
+
+void joint(const DeviceLattices& lattices, const JointOptions& options, const float* f,
+           const float* g, float* out, std::uint8_t* mask, CUstream_st* stream) {
+  internal::joint_passes(lattices, options, f, g, out, mask, OnStream{"joint", stream});
+}
+
+void joint(const DeviceLattices& lattices, const JointOptions& options, const Bf16* f,
+           const Bf16* g, Bf16* out, std::uint8_t* mask, CUstream_st* stream) {
+  internal::joint_passes(lattices, options, f, g, out, mask, OnStream{"joint", stream});
+}
+
+void joint_backward(const DeviceLattices& lattices, const JointOptions& options, const float* dout,
+                    const std::uint8_t* mask, float* df, float* dg, CUstream_st* stream) {
+  internal::joint_backward_passes(lattices, options, dout, mask, df, dg,
+                                  OnStream{"joint_backward", stream});
+}
+
+void joint_backward(const DeviceLattices& lattices, const JointOptions& options, const Bf16* dout,
+                    const std::uint8_t* mask, float* df, float* dg, CUstream_st* stream) {
+  internal::joint_backward_passes(lattices, options, dout, mask, df, dg,
+                                  OnStream{"joint_backward", stream});
+}
+
+void transducer_loss(const DeviceLattices& lattices, const DeviceTargets& targets,
+                     const float* logits, std::span<std::byte> workspace, float* loss,
+                     CUstream_st* stream) {
+  internal::transducer_loss_passes(lattices, targets, logits, workspace, loss,
+                                   OnStream{"transducer_loss", stream});
+}
+
+void transducer_loss(const DeviceLattices& lattices, const DeviceTargets& targets,
+                     const Bf16* logits, std::span<std::byte> workspace, float* loss,
+                     CUstream_st* stream) {
+  internal::transducer_loss_passes(lattices, targets, logits, workspace, loss,
+                                   OnStream{"transducer_loss", stream});
+}
+
+void transducer_loss_backward(const DeviceLattices& lattices, const DeviceTargets& targets,
+                              const float* logits, std::span<std::byte> workspace,
+                              const float* loss_gradient, float* gradient, CUstream_st* stream) {
+  internal::transducer_loss_backward_passes(lattices, targets, logits, workspace, loss_gradient,
+                                            gradient, OnStream{"transducer_loss_backward", stream});
+}
+
+void transducer_loss_backward(const DeviceLattices& lattices, const DeviceTargets& targets,
+                              const Bf16* logits, std::span<std::byte> workspace,
+                              const float* loss_gradient, Bf16* gradient, CUstream_st* stream) {
+  internal::transducer_loss_backward_passes(lattices, targets, logits, workspace, loss_gradient,
+                                            gradient, OnStream{"transducer_loss_backward", stream});
+}
+
+std::int64_t transducer_workspace_bytes(const DeviceLattices& lattices,
+                                        const DeviceTargets& targets) {
+  return internal::LossSpace(internal::Cutter(), lattices, targets).bytes;
+}
+
+}  // namespace trireme::kernels::cuda
