@@ -25,7 +25,10 @@ class SortedScores {
 
  private:
   std::array<std::span<const std::uint32_t>, 2> halves_;
-  std::unique_ptr<std::uint32_t[]> memory_;
+  struct Free {
+    void operator()(std::uint32_t* memory) const;
+  };
+  std::unique_ptr<std::uint32_t[], Free> memory_;
 };
 
 }  // namespace trireme::evaluate
