@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "trireme/base/error.h"
+#include "trireme/evaluate/ranking/pairs.h"
+#include "trireme/evaluate/ranking/parted_scores.h"
 #include "trireme/evaluate/ranking/sorted_scores.h"
 
 namespace trireme::evaluate {
@@ -29,38 +31,7 @@ double quotient(Wide twice_above, std::uint64_t num_positives, std::uint64_t num
   return static_cast<double>(twice_above) / static_cast<double>(2 * pairs);
 }
 
-/// Pairs of which the positive is above, and what they are made of.
-struct Pairs {
-  std::uint64_t num_negatives = 0;
-  std::uint64_t num_positives = 0;
-  std::uint64_t above_or_equal = 0;
-  std::uint64_t equal = 0;
-
-  Wide twice_above() const { return 2 * static_cast<Wide>(above_or_equal) - equal; }
-};
-
-/// Adds the pairs of these items and of positives here with negatives before. Without branches:
-/// labels cannot be guessed.
-void add(Items items, Pairs& pairs) {
-  std::uint64_t num_negatives = pairs.num_negatives, above_or_equal = 0, equal = 0;
-  std::uint64_t tied_negatives = 0;  // of this item's score, so far
-  std::uint32_t before = items.empty() ? 0 : items[0];
-  for (const std::uint32_t item : items) {
-    const std::uint64_t is_positive = item & 1, is_tied = (item ^ before) <= 1;
-    const std::uint64_t if_positive = 0 - is_positive, is_negative = 1 - is_positive;
-    tied_negatives = (tied_negatives & (0 - is_tied)) + is_negative;
-    num_negatives += is_negative;
-    above_or_equal += num_negatives & if_positive;
-    equal += tied_negatives & if_positive;
-    before = item;
-  }
-  pairs.above_or_equal += above_or_equal;
-  pairs.equal += equal;
-  pairs.num_positives += items.size() - (num_negatives - pairs.num_negatives);
-  pairs.num_negatives = num_negatives;
-}
-
-// ---- Over ranks. A key is that of SortedScores with a bit above it, 0 for scores below zero.
+// ---- Over ranks. A key is an item's without its label, with a bit above it, 0 for scores below zero.
 
 /// Negatives and positives of 2^width keys.
 using Counts = std::array<std::uint64_t, 2>;
@@ -72,7 +43,7 @@ constexpr std::size_t kSlotsAtATime = 1 << 15;
 void count(const SortedScores& sorted, std::uint64_t first, int width, std::span<Counts> slots) {
   const std::uint64_t end = first + (std::uint64_t{slots.size()} << width);
   for (std::uint64_t half = 0; half < 2; ++half) {
-    const Items items = sorted.halves()[half];
+    const Items items = half == 0 ? sorted.below_zero() : sorted.others();
     const auto key = [half](std::uint32_t item) { return half << 31 | item >> 1; };
     for (auto i = std::ranges::lower_bound(items, first, {}, key);
          i != items.end() && key(*i) < end; ++i) {
@@ -130,10 +101,14 @@ std::unique_ptr<const SortedScores> sort_together(std::span<float> scores,
 }  // namespace
 
 double roc_auc(std::span<float> scores, std::span<const std::uint8_t> labels) {
-  const SortedScores sorted(scores, labels);
+  const PartedScores parted(scores, labels);
   Pairs pairs;
-  for (const Items items : sorted.halves()) add(items, pairs);
-  return quotient(pairs.twice_above(), pairs.num_positives, pairs.num_negatives);
+  for (std::uint32_t b = 0; b < PartedScores::kBuckets; ++b) {
+    const auto items = parted.bucket(b);
+    pairs.add(items, scores.subspan(parted.begin(b), items.size()));
+  }
+  const Wide twice_above = 2 * static_cast<Wide>(pairs.above_or_equal) - pairs.equal;
+  return quotient(twice_above, pairs.num_positives, pairs.num_negatives);
 }
 
 double roc_auc(std::span<float> scores, std::span<const std::uint8_t> labels, CountGroup& group) {

@@ -26,7 +26,7 @@ class CountGroup {
 /// Errors   kInvalidArgument, naming the index of a score that is NaN or of a label that is neither
 ///          0 nor 1; where a class is missing; beyond 2^32 - 1 scores.
 /// Cost     linear where scores are spread evenly by value over 1,024 steps up to the largest
-///          magnitude, each then sorted within the cache; never more than a radix sort of 5 passes.
+///          magnitude, each then sorted within the cache; never more than a radix sort of 4 passes.
 ///          Memory for the scores once more.
 /// Source   Hanley and McNeil, "The meaning and use of the area under a ROC curve", 1982.
 double roc_auc(std::span<float> scores, std::span<const std::uint8_t> labels);
