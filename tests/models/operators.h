@@ -28,7 +28,7 @@ struct OwnNormImpl : torch::nn::Module {
 };
 TORCH_MODULE(OwnNorm);
 
-/// Every operator of ours that has a gradient, with random draws and lengths that differ: the nine
+/// The operators of ours that have a gradient, in their padded forms, with random draws and lengths that differ: the nine
 /// cells of a region of an image are the frames of a transducer.
 struct Operators : torch::nn::Module {
   Operators() {
@@ -37,6 +37,7 @@ struct Operators : torch::nn::Module {
     first_norm = register_module("first_norm", OwnNorm(8));
     second = register_module("second", Conv2d(Conv2dOptions(8, 8, 3).padding(1)));
     second_norm = register_module("second_norm", OwnNorm(8));
+    scale = register_parameter("scale", torch::ones({8}));
     projection = register_module("projection", Linear(8, 24));
     position = register_module("position", torch::nn::Embedding(6, 8));
     classes = register_module("classes", Linear(8, 6));
@@ -46,6 +47,7 @@ struct Operators : torch::nn::Module {
     auto x = batch["image"].contiguous(torch::MemoryFormat::ChannelsLast);
     x = first_norm(first(x));
     x = second_norm(second(x), x);
+    x = operators::instance_norm(x, scale, {});
     const auto index = torch::arange(x.size(0), torch::kFloat).unsqueeze(1);
     x = operators::roi_align(x, torch::cat({index, batch["box"]}, 1),
                              {.pooled_height = 3, .pooled_width = 3, .num_samples = 2});
@@ -67,6 +69,7 @@ struct Operators : torch::nn::Module {
 
   torch::nn::Conv2d first{nullptr}, second{nullptr};
   OwnNorm first_norm{nullptr}, second_norm{nullptr};
+  torch::Tensor scale;
   torch::nn::Linear projection{nullptr}, classes{nullptr};
   torch::nn::Embedding position{nullptr};
 };

@@ -22,8 +22,8 @@ measure::UpdateFunction update_of(const train::OptimizerOptions& options) {
   const std::shared_ptr<optim::Optimizer> optimizer = train::make_optimizer(options);
   return [optimizer, rate = options.learning_rate](const at::Tensor& value,
                                                    const at::Tensor& gradient) {
-    static const std::string name = "measured";
-    optimizer->update({name, value, gradient}, rate);
+    constexpr std::int64_t kRows = 1024;
+    optimizer->update({"measured", value, gradient, {kRows, value.numel() / kRows}}, rate);
   };
 }
 

@@ -74,12 +74,29 @@ TEST(AttentionOperator, DropsTheSameAgainFromTheSameGenerator) {
   EXPECT_FALSE(torch::equal(once.first, without.first));
 }
 
+TEST(AttentionOperator, ItsBackwardDropsWhatItsForwardDropped) {
+  const at::Tensor q = random_heads(), k = random_heads(), w = random_heads();
+  const at::Tensor v = random_heads().requires_grad_();
+  const at::Tensor weighted = (attention(q, k, v, {.drop_probability = 0.4}) * w).sum();
+  weighted.backward();
+  // The output is linear in v.
+  const double expected = weighted.item<double>();
+  EXPECT_NEAR((v.grad() * v).sum().item<double>(), expected, 1e-4 * std::abs(expected) + 1e-3);
+}
+
 TEST(AttentionOperator, TakesBf16) {
   const at::Tensor x = random_heads().to(torch::kBFloat16);
   const at::Tensor out = attention(x, x, x);
   ASSERT_EQ(out.scalar_type(), torch::kBFloat16);
   const at::Tensor wide = x.to(torch::kFloat);
   EXPECT_TRUE(torch::equal(out, attention(wide, wide, wide).to(torch::kBFloat16)));
+  const auto gradient_of = [](const at::Tensor& input) {
+    const at::Tensor own = input.detach().requires_grad_();
+    attention(own, own, own).sum().backward();
+    return own.grad();
+  };
+  EXPECT_EQ(gradient_of(x).scalar_type(), torch::kBFloat16);
+  EXPECT_TRUE(torch::allclose(gradient_of(x).to(torch::kFloat), gradient_of(wide), 0.02, 0.02));
 }
 
 TEST(AttentionOperator, SaysWhatDoesNotFit) {
@@ -87,7 +104,9 @@ TEST(AttentionOperator, SaysWhatDoesNotFit) {
   expect_error([&] { attention(x, short_x, x); },
                "trireme::attention: key must have shape [3, 37, 4, 16], has [3, 30, 4, 16]");
   expect_error([&] { attention(x.to(torch::kDouble), x, x); },
-               "query must be of type Float or BFloat16, is Double");
+               "trireme::attention: query must be of type Float or BFloat16, is Double");
+  expect_error([&] { attention(x, x, x, {.drop_probability = 1}); },
+               "drop_probability must be in [0, 1), is 1");
   expect_error([&] { attention(x, x, x, {.lengths = torch::tensor({1, 38, 2}, torch::kLong)}); },
                "lengths[1] must be in [0, 37], is 38");
   const at::Tensor packed = x.flatten(0, 1);

@@ -97,6 +97,12 @@ TEST(BatchNormOperator, SaysWhatDoesNotFit) {
   expect_error([&] { batch_norm(x, {}, {.residual = x.slice(0, 0, 2)}); },
                "residual must have shape [4, 3, 5, 5]");
   expect_error([&] { batch_norm(torch::randn({1, 3}), {}); }, "2 elements or more");
+  expect_error([&] { batch_norm(x, {}, {.is_training = false}); },
+               "evaluation needs running_mean and running_var");
+  expect_error([&] { instance_norm(x, torch::ones({4}), {}); },
+               "trireme::instance_norm: weight must have shape [3], has [4]");
+  expect_error([&] { batch_norm(x.to_sparse(), {}); },
+               "input must be a dense tensor on the CPU, is Sparse on cpu");
 }
 
 }  // namespace

@@ -122,6 +122,9 @@ TEST(TransducerOperators, SayWhatDoesNotFit) {
   expect_error([&] { transducer_loss(logits.flatten(0, 2), labels(), lengths()); },
                "packed logits must have 31 rows");
   expect_error([&] { transducer_loss(logits, labels(), lengths(), 7); }, "blank");
+  long_ones.num_frames = torch::tensor({6L, 4L, (1L << 32) + 1}, torch::kLong);
+  expect_error([&] { transducer_loss(logits, labels(), long_ones); },
+               "num_frames[2] is 4294967297, which does not fit 32 bits");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "tests/models/models.h"
 #include "trireme/base/error.h"
@@ -151,7 +152,7 @@ TEST(Novograd, IsItsKernelWithOneMomentForEachParameter) {
       });
 }
 
-TEST(Adafactor, IsItsKernelOnTheMatricesOfEachParameter) {
+TEST(Adafactor, IsItsKernelOnTheMatrixOfEachParameter) {
   std::map<const void*, std::pair<std::vector<float>, std::vector<float>>> factors;
   expect_kernel_on_each(make_adafactor({.beta1 = 0.9, .weight_decay = 0.02}),
                         [&](int step, const at::Tensor& p, float* m, float* v) {
@@ -163,12 +164,11 @@ TEST(Adafactor, IsItsKernelOnTheMatricesOfEachParameter) {
                             kernels::adafactor(options, step, gradient, v, m, values, p.numel());
                             return;
                           }
-                          const std::int64_t rows = p.size(-2), columns = p.size(-1);
-                          const std::int64_t matrices = p.numel() / (rows * columns);
+                          const std::int64_t rows = p.size(0), columns = p.numel() / rows;
                           auto& [row, column] = factors[values];
-                          row.resize(matrices * rows);
-                          column.resize(matrices * columns);
-                          kernels::adafactor(options, step, {matrices, rows, columns}, gradient,
+                          row.resize(rows);
+                          column.resize(columns);
+                          kernels::adafactor(options, step, {1, rows, columns}, gradient,
                                              row.data(), column.data(), m, values);
                         });
 }
@@ -186,6 +186,35 @@ TEST(Optimizers, TakeStateBackAndRefuseAnothers) {
   EXPECT_THROW(make_lamb({})->restore(parameter, novograd->state().at(name)), Error);
 }
 
+TEST(Optimizers, OfF32RefuseF64ByName) {
+  models::TestModel test = models::make("mlp");
+  for (NamedTensor& item : test.model.parameters) {
+    item.tensor.set_data(item.tensor.to(torch::kDouble));
+  }
+  const auto make_batch = [make = test.make_batch](std::int64_t size, std::uint64_t seed) {
+    const Batch batch = make(size, seed);
+    Batch result = batch;
+    for (const auto& [name, tensor] : batch.tensors()) {
+      if (tensor.is_floating_point()) result.set(name, tensor.to(torch::kDouble));
+    }
+    return result;
+  };
+  const auto recording = record::record(test.model, make_batch, graph::Mode::kTrain);
+  const auto plan = layout::make_manual_plan(recording.graph, graph::graph_sha256(recording.graph),
+                                             {}, {4, 4, 1});
+  const parameters::ParameterStore store(parameters::make_parameter_map(recording.graph, plan),
+                                         recording.graph, recording.tensors, {});
+  check_parameters(*make_adamw({}), store);
+  check_parameters(*make_sgd({}), store);
+  try {
+    check_parameters(*make_lamb({}), store);
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("'" + store.names().front() + "' is f64; take adamw or sgd"),
+              std::string::npos);
+  }
+}
+
 TEST(Clip, ScalesToTheLargestNorm) {
   Pair pair;
   pair.fill_gradients(1);
@@ -201,6 +230,10 @@ TEST(Clip, ScalesToTheLargestNorm) {
   clip(*pair.gradients, below, 2.0);
   EXPECT_EQ(norm(), below);
   EXPECT_THROW(clip(*pair.gradients, below, 0), Error);
+  clip(*pair.gradients, std::numeric_limits<double>::quiet_NaN(), 2.0);
+  for (const at::Tensor& flat : pair.gradients->all()) {
+    EXPECT_TRUE(!flat.defined() || flat.isnan().all().item<bool>());
+  }
 }
 
 }  // namespace

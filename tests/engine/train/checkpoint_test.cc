@@ -30,7 +30,8 @@ struct Move {
 };
 
 void PrintTo(const Move& move, std::ostream* out) {
-  *out << testing::PrintToString(move.from) << " to " << testing::PrintToString(move.to);
+  *out << testing::PrintToString(move.from) << " to " << testing::PrintToString(move.to) << " with "
+       << move.optimizer;
 }
 
 /// A folder of checkpoints, removed afterwards.
@@ -113,6 +114,11 @@ std::vector<Move> moves() {
         {.model = model, .stages = 3, .replicas = 1, .schedule = "interleaved"},
         {.model = model, .stages = 1, .replicas = 4}};
     result.push_back({model, wide, others[m % 3], m % 2 == 0 ? "adamw" : "sgd"});
+  }
+  // Kernels of convolutions, matrices and vectors.
+  const Layout wide{.model = "unet", .stages = 2, .replicas = 2};
+  for (const char* optimizer : {"adafactor", "lamb", "lars", "novograd"}) {
+    result.push_back({"unet", wide, {.model = "unet", .stages = 1, .replicas = 1}, optimizer});
   }
   return result;
 }

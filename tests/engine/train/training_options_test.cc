@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <string>
+
 #include "trireme/base/error.h"
 
 namespace trireme::train {
@@ -23,6 +26,27 @@ TEST(LearningRate, WarmsUpThenStaysOrFalls) {
   EXPECT_DOUBLE_EQ(learning_rate_at(options, 3), 0.25);
   options.decay = "linear";
   EXPECT_THROW(learning_rate_at(options, 3), Error);
+}
+
+TEST(MakeOptimizer, RefusesNumbersThatCannotBe) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto refusal = [](const OptimizerOptions& options) -> std::string {
+    try {
+      make_optimizer(options);
+      return "none";
+    } catch (const Error& error) {
+      return error.message();
+    }
+  };
+  EXPECT_EQ(refusal({}), "none");
+  EXPECT_EQ(refusal({.learning_rate = nan}),
+            "the learning rate must be a number of 0 or more, is nan");
+  EXPECT_THAT(refusal({.warmup_steps = -1}), testing::HasSubstr("warm-up steps must be 0 or more"));
+  EXPECT_THAT(refusal({.momentum = -0.5}), testing::HasSubstr("momentum"));
+  EXPECT_THAT(refusal({.weight_decay = nan}), testing::HasSubstr("weight decay"));
+  EXPECT_THAT(refusal({.clip_norm = -1}), testing::HasSubstr("clipped"));
+  EXPECT_EQ(refusal({.warmup_steps = 100, .decay = "cosine"}),
+            "no decay is called 'cosine'; there are none and inverse_sqrt");
 }
 
 TEST(SessionOptions, FactsAreWhatChangesResults) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <mutex>
 #include <sstream>
+#include <utility>
 
 #include "trireme/base/error.h"
 
@@ -17,13 +18,6 @@ std::string text_of(const Text& value) {
   std::ostringstream text;
   text << value;
   return text.str();
-}
-
-template <typename Integer>
-std::vector<Integer> integers(const at::Tensor& tensor, at::ScalarType type) {
-  const at::Tensor own = tensor.to(type).contiguous();
-  const auto* first = own.const_data_ptr<Integer>();
-  return {first, first + own.numel()};
 }
 
 }  // namespace
@@ -49,7 +43,8 @@ void Expect::dtype(const char* name, const at::Tensor& tensor,
                    std::initializer_list<at::ScalarType> types) const {
   if (!tensor.defined()) fail(std::string(name) + " is an undefined tensor");
   if (!tensor.is_cpu() || tensor.layout() != at::kStrided) {
-    fail(std::string(name) + " must be a dense tensor on the CPU, is on " + tensor.device().str());
+    fail(std::string(name) + " must be a dense tensor on the CPU, is " + text_of(tensor.layout()) +
+         " on " + tensor.device().str());
   }
   if (std::find(types.begin(), types.end(), tensor.scalar_type()) != types.end()) return;
   std::string expected;
@@ -77,12 +72,28 @@ void Expect::no_gradient(const char* name, const at::Tensor& tensor) const {
   fail(std::string(name) + " requires a gradient, but has none here; detach() it");
 }
 
-std::vector<std::int64_t> to_int64(const at::Tensor& tensor) {
-  return integers<std::int64_t>(tensor, at::kLong);
+void Expect::probability(const char* name, double value) const {
+  if (value >= 0 && value < 1) return;
+  fail(std::string(name) + " must be in [0, 1), is " + text_of(value));
 }
 
-std::vector<std::int32_t> to_int32(const at::Tensor& tensor) {
-  return integers<std::int32_t>(tensor, at::kInt);
+std::vector<std::int64_t> to_int64(const at::Tensor& tensor) {
+  const at::Tensor own = tensor.to(at::kLong).contiguous();
+  const auto* first = own.const_data_ptr<std::int64_t>();
+  return {first, first + own.numel()};
+}
+
+std::vector<std::int32_t> to_int32(const char* name, const at::Tensor& tensor) {
+  std::vector<std::int32_t> integers;
+  for (const std::int64_t value : to_int64(tensor)) {
+    if (!std::in_range<std::int32_t>(value)) {
+      throw Error(ErrorKind::kInvalidArgument,
+                  std::string(name) + "[" + std::to_string(integers.size()) + "] is " +
+                      std::to_string(value) + ", which does not fit 32 bits");
+    }
+    integers.push_back(static_cast<std::int32_t>(value));
+  }
+  return integers;
 }
 
 }  // namespace trireme::operators::internal

@@ -31,6 +31,7 @@ class Expect {
   void dims(const char* name, const at::Tensor& tensor, std::int64_t count) const;
   void shape(const char* name, const at::Tensor& tensor, at::IntArrayRef sizes) const;
   void no_gradient(const char* name, const at::Tensor& tensor) const;
+  void probability(const char* name, double value) const;  ///< In [0, 1).
   [[noreturn]] void fail(const std::string& expected_and_actual) const;
 
  private:
@@ -48,8 +49,10 @@ inline std::optional<at::Tensor> given(const at::Tensor& tensor) {
   return tensor.defined() ? std::optional(tensor) : std::nullopt;
 }
 
-/// Integers of any width, out of a tensor of one dimension.
+/// Integers of any width, in the order of the tensor's elements.
 std::vector<std::int64_t> to_int64(const at::Tensor& tensor);
-std::vector<std::int32_t> to_int32(const at::Tensor& tensor);
+
+/// kInvalidArgument, with `name` and the first index, for an integer of more than 32 bits.
+std::vector<std::int32_t> to_int32(const char* name, const at::Tensor& tensor);
 
 }  // namespace trireme::operators::internal

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "trireme/engine/operators/arguments.h"
+#include "trireme/engine/operators/once_differentiable.h"
 #include "trireme/kernels/attention/attention.h"
 
 namespace trireme::operators {
@@ -34,15 +35,19 @@ struct Call {
   }
 };
 
-void check(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-           const at::Tensor& offsets, const MaybeTensor& bias) {
-  const Expect expect("packed_attention");
+void check(const Expect& expect, const at::Tensor& query, const at::Tensor& key,
+           const at::Tensor& value, std::int64_t num_dims, double drop_probability) {
   expect.dtype("query", query, {at::kFloat, at::kBFloat16});
   expect.dtype("key", key, {query.scalar_type()});
   expect.dtype("value", value, {query.scalar_type()});
-  expect.dims("query", query, 3);
+  expect.dims("query", query, num_dims);
   expect.shape("key", key, query.sizes());
   expect.shape("value", value, query.sizes());
+  expect.probability("drop_probability", drop_probability);
+}
+
+void check(const Expect& expect, const at::Tensor& query, const at::Tensor& offsets,
+           const MaybeTensor& bias) {
   expect.dtype("offsets", offsets, {at::kLong, at::kInt});
   expect.dims("offsets", offsets, 1);
   const auto ends = internal::to_int64(offsets);
@@ -101,18 +106,26 @@ class PackedAttention : public torch::autograd::Function<PackedAttention> {
                                  .gradient_k = dk.mutable_data_ptr<float>(),
                                  .gradient_v = dv.mutable_data_ptr<float>()},
                                 internal::on_torch_threads);
-    return {dq, dk, dv, {}, {}, {}, {}};
+    return internal::once_differentiable("attention", {dq, dk, dv, {}, {}, {}, {}});
   }
 };
 
-at::Tensor run_packed(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                      const at::Tensor& offsets, const MaybeTensor& bias, bool is_causal,
-                      double drop_probability) {
-  check(query, key, value, offsets, bias);
+at::Tensor attend(const Expect& expect, const at::Tensor& query, const at::Tensor& key,
+                  const at::Tensor& value, const at::Tensor& offsets, const MaybeTensor& bias,
+                  bool is_causal, double drop_probability) {
+  check(expect, query, offsets, bias);
   const auto wide = [](const at::Tensor& tensor) { return tensor.to(at::kFloat); };
   return PackedAttention::apply(wide(query), wide(key), wide(value), offsets, bias, is_causal,
                                 drop_probability)
       .to(query.scalar_type());
+}
+
+at::Tensor run_packed(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                      const at::Tensor& offsets, const MaybeTensor& bias, bool is_causal,
+                      double drop_probability) {
+  const Expect expect("packed_attention");
+  check(expect, query, key, value, 3, drop_probability);
+  return attend(expect, query, key, value, offsets, bias, is_causal, drop_probability);
 }
 
 /// Which rows of [B, S] are tokens, and where sequences begin among them.
@@ -120,8 +133,8 @@ struct Tokens {
   at::Tensor rows, offsets;
 };
 
-Tokens tokens_of(const at::Tensor& lengths, std::int64_t num_sequences, std::int64_t length) {
-  const Expect expect("attention");
+Tokens tokens_of(const Expect& expect, const at::Tensor& lengths, std::int64_t num_sequences,
+                 std::int64_t length) {
   expect.dtype("lengths", lengths, {at::kLong, at::kInt});
   expect.shape("lengths", lengths, {num_sequences});
   std::vector<std::int64_t> rows, offsets = {0};
@@ -141,23 +154,21 @@ at::Tensor run_padded(const at::Tensor& query, const at::Tensor& key, const at::
                       const MaybeTensor& lengths, const MaybeTensor& bias, bool is_causal,
                       double drop_probability) {
   const Expect expect("attention");
-  expect.dims("query", query, 4);
-  expect.shape("key", key, query.sizes());
-  expect.shape("value", value, query.sizes());
+  check(expect, query, key, value, 4, drop_probability);
   const std::int64_t num_sequences = query.size(0), length = query.size(1);
   const auto flat = [](const at::Tensor& tensor) { return tensor.flatten(0, 1); };
   if (!lengths) {
     const at::Tensor offsets = at::arange(num_sequences + 1, at::kLong).mul(length);
-    return run_packed(flat(query), flat(key), flat(value), offsets, bias, is_causal,
-                      drop_probability)
+    return attend(expect, flat(query), flat(key), flat(value), offsets, bias, is_causal,
+                  drop_probability)
         .view(query.sizes());
   }
-  const Tokens tokens = tokens_of(*lengths, num_sequences, length);
+  const Tokens tokens = tokens_of(expect, *lengths, num_sequences, length);
   const auto picked = [&](const at::Tensor& tensor) {
     return flat(tensor).index_select(0, tokens.rows);
   };
-  const at::Tensor out = run_packed(picked(query), picked(key), picked(value), tokens.offsets, bias,
-                                    is_causal, drop_probability);
+  const at::Tensor out = attend(expect, picked(query), picked(key), picked(value), tokens.offsets,
+                                bias, is_causal, drop_probability);
   return at::zeros_like(flat(query)).index_copy(0, tokens.rows, out).view(query.sizes());
 }
 

@@ -5,9 +5,11 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "trireme/engine/operators/arguments.h"
+#include "trireme/engine/operators/once_differentiable.h"
 #include "trireme/kernels/normalization/batch_norm.h"
 
 namespace trireme::operators {
@@ -83,19 +85,23 @@ class TrainingBatchNorm : public torch::autograd::Function<TrainingBatchNorm> {
                             const MaybeTensor& running_var, double momentum, double epsilon,
                             bool has_relu) {
     const at::MemoryFormat format = format_of(input);
-    const at::Tensor x = input.contiguous(format), gamma = weight.contiguous();
+    const at::Tensor x = input.contiguous(format);
+    const at::Tensor gamma = weight.contiguous(), beta = bias.contiguous();
     const at::Tensor added = residual ? residual->contiguous(format) : at::Tensor();
     const kernels::BatchNormShape shape = shape_of(x, format);
     const Statistics made(shape.channels);
     const at::Tensor y = at::empty_like(x);
     at::Tensor mask;
-    if (has_relu) mask = at::empty({kernels::mask_words(shape)}, at::kShort);
+    // One word at least: without elements it would have no address.
+    if (has_relu) {
+      mask = at::empty({std::max<std::int64_t>(kernels::mask_words(shape), 1)}, at::kShort);
+    }
     kernels::batch_norm_forward(
         {.epsilon = static_cast<float>(epsilon), .has_relu = has_relu}, shape,
         {.x = floats(x),
          .residual = floats(added),
          .gamma = floats(gamma),
-         .beta = floats(bias),
+         .beta = floats(beta),
          .y = mutable_floats(y),
          .mask = has_relu ? static_cast<std::uint16_t*>(mask.mutable_data_ptr()) : nullptr,
          .variance = mutable_floats(made.variance),
@@ -131,7 +137,8 @@ class TrainingBatchNorm : public torch::autograd::Function<TrainingBatchNorm> {
          .gradient_gamma = mutable_floats(dgamma),
          .gradient_beta = mutable_floats(dbeta)},
         nullptr, internal::on_torch_threads);
-    return {dx, dgamma, dbeta, dresidual, {}, {}, {}, {}, {}};
+    return internal::once_differentiable("batch_norm",
+                                         {dx, dgamma, dbeta, dresidual, {}, {}, {}, {}, {}});
   }
 };
 
@@ -140,8 +147,7 @@ struct Arguments {
   const MaybeTensor &weight, &bias, &running_mean, &running_var, &residual;
 };
 
-void check(const Arguments& arguments) {
-  const Expect expect("batch_norm");
+void check(const Expect& expect, const Arguments& arguments) {
   const at::Tensor& input = arguments.input;
   expect.dtype("input", input, {at::kFloat});
   if (input.dim() < 2) expect.dims("input", input, 2);
@@ -159,7 +165,11 @@ void check(const Arguments& arguments) {
   expect.shape("residual", *arguments.residual, input.sizes());
 }
 
-at::Tensor in_evaluation(const Arguments& arguments, double epsilon, bool has_relu) {
+at::Tensor in_evaluation(const Expect& expect, const Arguments& arguments, double epsilon,
+                         bool has_relu) {
+  if (!arguments.running_mean || !arguments.running_var) {
+    expect.fail("evaluation needs running_mean and running_var; give them, or train");
+  }
   at::Tensor y =
       at::batch_norm(arguments.input, arguments.weight, arguments.bias, arguments.running_mean,
                      arguments.running_var, false, 0, epsilon, false);
@@ -172,8 +182,9 @@ at::Tensor run(const at::Tensor& input, const MaybeTensor& weight, const MaybeTe
                const MaybeTensor& running_mean, const MaybeTensor& running_var, bool training,
                double momentum, double epsilon, const MaybeTensor& residual, bool relu) {
   const Arguments arguments{input, weight, bias, running_mean, running_var, residual};
-  check(arguments);
-  if (!training) return in_evaluation(arguments, epsilon, relu);
+  const Expect expect("batch_norm");
+  check(expect, arguments);
+  if (!training) return in_evaluation(expect, arguments, epsilon, relu);
   const std::int64_t channels = input.size(1);
   return TrainingBatchNorm::apply(input, weight ? *weight : at::ones({channels}, at::kFloat),
                                   bias ? *bias : at::zeros({channels}, at::kFloat), residual,
@@ -183,7 +194,9 @@ at::Tensor run(const at::Tensor& input, const MaybeTensor& weight, const MaybeTe
 /// Samples as further channels; where channels are last, one sample after the other.
 at::Tensor run_instance_norm(const at::Tensor& input, const MaybeTensor& weight,
                              const MaybeTensor& bias, double epsilon, bool relu) {
-  check({input, weight, bias, {}, {}, {}});
+  const Expect expect("instance_norm");
+  check(expect, {input, weight, bias, {}, {}, {}});
+  if (input.numel() == 0) return input.clone();
   const auto normalise = [&](const at::Tensor& x, const MaybeTensor& gamma,
                              const MaybeTensor& beta) {
     return run(x, gamma, beta, {}, {}, true, 0, epsilon, {}, relu);
@@ -191,7 +204,7 @@ at::Tensor run_instance_norm(const at::Tensor& input, const MaybeTensor& weight,
   if (format_of(input) != at::MemoryFormat::Contiguous) {
     std::vector<at::Tensor> samples;
     for (const at::Tensor& x : input.split(1)) samples.push_back(normalise(x, weight, bias));
-    return samples.empty() ? input.clone() : at::cat(samples);
+    return at::cat(samples);
   }
   const std::int64_t batch = input.size(0);
   const auto for_all = [&](const MaybeTensor& tensor) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <tuple>
 
+#include "trireme/base/error.h"
 #include "trireme/engine/operators/arguments.h"
 #include "trireme/kernels/detection/nms.h"
 #include "trireme/kernels/detection/selection.h"
@@ -40,6 +41,18 @@ Places empty_places(std::int64_t batch, std::int64_t capacity) {
   return {at::zeros({batch, capacity}, at::kLong), at::zeros({batch}, at::kLong)};
 }
 
+/// Runs `work` for each image of a batch; its errors name the image.
+template <typename Work>
+void for_images(const Expect& expect, std::int64_t batch, const Work& work) {
+  internal::on_torch_threads(batch, [&](std::int64_t b) {
+    try {
+      work(b);
+    } catch (const Error& error) {
+      expect.fail("image " + std::to_string(b) + ": " + error.message());
+    }
+  });
+}
+
 Places run_nms(const at::Tensor& given_boxes, const at::Tensor& given_scores,
                const at::Tensor& given_classes, double threshold, std::int64_t capacity) {
   const Expect expect("fixed_nms");
@@ -54,7 +67,7 @@ Places run_nms(const at::Tensor& given_boxes, const at::Tensor& given_scores,
   const at::Tensor classes = given_classes.to(at::kLong).contiguous();
   Places result = empty_places(scores.size(0), capacity);
   const auto& [places, counts] = result;
-  internal::on_torch_threads(scores.size(0), [&](std::int64_t b) {
+  for_images(expect, scores.size(0), [&](std::int64_t b) {
     mutable_row<std::int64_t>(counts, b)[0] = kernels::fixed_nms(
         row<float>(boxes, b), row<float>(scores, b), row<std::int64_t>(classes, b), threshold,
         mutable_row<std::int64_t>(places, b));
@@ -71,7 +84,7 @@ at::Tensor run_hard_negatives(const at::Tensor& given_losses, const at::Tensor& 
   expect.shape("is_matched", given_matched, given_losses.sizes());
   const at::Tensor losses = given_losses.contiguous(), matched = given_matched.contiguous();
   const at::Tensor chosen = at::empty_like(matched);
-  internal::on_torch_threads(losses.size(0), [&](std::int64_t b) {
+  for_images(expect, losses.size(0), [&](std::int64_t b) {
     kernels::mine_hard_negatives(row<float>(losses, b), row<std::uint8_t>(matched, b), ratio,
                                  mutable_row<std::uint8_t>(chosen, b));
   });

@@ -6,6 +6,7 @@
 
 #include "trireme/engine/operators/arguments.h"
 #include "trireme/engine/operators/detection.h"
+#include "trireme/engine/operators/once_differentiable.h"
 
 namespace trireme::operators {
 namespace {
@@ -49,7 +50,7 @@ class RoiAlign : public torch::autograd::Function<RoiAlign> {
          context->saved_data["num_samples"].toInt(), context->saved_data["is_aligned"].toBool()},
         shape_of(shape), gradient.const_data_ptr<float>(), regions.const_data_ptr<float>(),
         regions.size(0), made.mutable_data_ptr<float>(), internal::on_torch_threads);
-    return {made, {}, {}, {}, {}, {}, {}};
+    return internal::once_differentiable("roi_align", {made, {}, {}, {}, {}, {}, {}});
   }
 
  private:

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trireme/engine/operators/arguments.h"
+#include "trireme/engine/operators/once_differentiable.h"
 #include "trireme/kernels/transducer/joint.h"
 #include "trireme/kernels/transducer/loss.h"
 
@@ -26,7 +27,8 @@ struct Grid {
   kernels::Lattices lattices;
 
   Grid(const at::Tensor& frames, const at::Tensor& labels, bool is_packed)
-      : num_frames(internal::to_int32(frames)), num_labels(internal::to_int32(labels)) {
+      : num_frames(internal::to_int32("num_frames", frames)),
+        num_labels(internal::to_int32("num_labels", labels)) {
     if (is_packed) offsets = kernels::packed_offsets(num_frames, num_labels);
     lattices = {.num_frames = num_frames, .num_labels = num_labels, .offsets = offsets};
   }
@@ -40,7 +42,7 @@ void check_lengths(const Expect& expect, const at::Tensor& num_frames,
   expect.shape("num_labels", num_labels, num_frames.sizes());
 }
 
-/// Calls `use` with pointers of the tensor's element type: float or Bf16.
+/// Calls `use` with a value of the tensor's element type: float or Bf16.
 template <typename Use>
 void with_elements(const at::Tensor& like, const Use& use) {
   like.scalar_type() == at::kFloat ? use(float{}) : use(kernels::Bf16{});
@@ -108,7 +110,8 @@ class Joint : public torch::autograd::Function<Joint> {
                               saved[2].const_data_ptr<std::uint8_t>(), df.mutable_data_ptr<float>(),
                               dg.mutable_data_ptr<float>(), internal::on_torch_threads);
     });
-    return {df.to(dout.scalar_type()), dg.to(dout.scalar_type()), {}, {}, {}, {}};
+    return internal::once_differentiable(
+        "transducer_joint", {df.to(dout.scalar_type()), dg.to(dout.scalar_type()), {}, {}, {}, {}});
   }
 };
 
@@ -122,6 +125,7 @@ at::Tensor run_joint(const at::Tensor& f, const at::Tensor& g, const at::Tensor&
   expect.shape("g", g, {f.size(0), std::max<std::int64_t>(g.size(1), 1), f.size(2)});
   check_lengths(expect, num_frames, num_labels);
   expect.shape("num_frames", num_frames, {f.size(0)});
+  expect.probability("drop_probability", drop_probability);
   return Joint::apply(f, g, num_frames, num_labels, drop_probability, is_packed);
 }
 
@@ -136,7 +140,7 @@ struct LossCall {
   LossCall(const at::Tensor& logits, const at::Tensor& given_labels, const at::Tensor& num_frames,
            const at::Tensor& num_labels, std::int64_t blank)
       : grid(num_frames, num_labels, logits.dim() == 2),
-        labels(internal::to_int32(given_labels.flatten())) {
+        labels(internal::to_int32("labels", given_labels)) {
     const auto longest = std::max_element(grid.num_frames.begin(), grid.num_frames.end());
     const bool is_padded = logits.dim() == 4;
     grid.lattices.max_frames = is_padded ? logits.size(1) : *longest;
@@ -190,7 +194,7 @@ class Loss : public torch::autograd::Function<Loss> {
                                         mutable_elements<Element>(dlogits),
                                         internal::on_torch_threads);
     });
-    return {dlogits, {}, {}, {}, {}};
+    return internal::once_differentiable("transducer_loss", {dlogits, {}, {}, {}, {}});
   }
 };
 

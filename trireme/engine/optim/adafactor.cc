@@ -9,9 +9,8 @@ namespace trireme::optim {
 namespace {
 
 kernels::AdafactorShape matrices_of(const FlatParameter& parameter) {
-  const auto& shape = parameter.shape;
-  const std::int64_t rows = shape[shape.size() - 2], columns = shape.back();
-  return {parameter.value.numel() / std::max<std::int64_t>(rows * columns, 1), rows, columns};
+  const std::int64_t rows = parameter.shape.front();
+  return {1, rows, parameter.value.numel() / std::max<std::int64_t>(rows, 1)};
 }
 
 class Adafactor : public Optimizer {
@@ -19,7 +18,7 @@ class Adafactor : public Optimizer {
   explicit Adafactor(const kernels::AdafactorOptions& options) : options_(options) {}
 
   void update(const FlatParameter& parameter, double learning_rate) override {
-    const FloatValues values(parameter, "adafactor");
+    const FloatValues values(parameter);
     kernels::AdafactorOptions options = options_;
     options.learning_rate = learning_rate;
     auto& state = state_of(parameter);

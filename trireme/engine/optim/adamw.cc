@@ -8,6 +8,8 @@ class Adamw : public Optimizer {
  public:
   explicit Adamw(const kernels::AdamwOptions& options) : options_(options) {}
 
+  bool takes_f64() const override { return true; }
+
   void update(const FlatParameter& parameter, double learning_rate) override {
     kernels::AdamwOptions options = options_;
     options.learning_rate = learning_rate;

@@ -11,7 +11,7 @@ class Lamb : public Optimizer {
   explicit Lamb(const kernels::LambOptions& options) : options_(options) {}
 
   void update(const FlatParameter& parameter, double learning_rate) override {
-    const FloatValues values(parameter, "lamb");
+    const FloatValues values(parameter);
     kernels::LambOptions options = options_;
     options.learning_rate = learning_rate;
     if (is_vector(parameter)) options.weight_decay = 0;
@@ -35,7 +35,7 @@ class Lars : public Optimizer {
   explicit Lars(const kernels::LarsOptions& options) : options_(options) {}
 
   void update(const FlatParameter& parameter, double learning_rate) override {
-    const FloatValues values(parameter, "lars");
+    const FloatValues values(parameter);
     kernels::LarsOptions options = options_;
     options.learning_rate = learning_rate;
     options.adapts = !is_vector(parameter);
@@ -58,7 +58,7 @@ class Novograd : public Optimizer {
   explicit Novograd(const kernels::NovogradOptions& options) : options_(options) {}
 
   void update(const FlatParameter& parameter, double learning_rate) override {
-    const FloatValues values(parameter, "novograd");
+    const FloatValues values(parameter);
     kernels::NovogradOptions options = options_;
     options.learning_rate = learning_rate;
     if (is_vector(parameter)) options.weight_decay = 0;

@@ -69,6 +69,14 @@ void Optimizer::restore(const FlatParameter& parameter, std::map<std::string, at
   state_[parameter.name] = std::move(state);
 }
 
+void check_parameters(const Optimizer& optimizer, const ParameterStore& store) {
+  for (const std::string& name : store.names()) {
+    if (store.value(name).scalar_type() != at::kDouble || optimizer.takes_f64()) continue;
+    throw Error(ErrorKind::kInvalidArgument, "this optimizer updates f32, parameter '" + name +
+                                                 "' is f64; take adamw or sgd for it");
+  }
+}
+
 FlatParameter flat_parameter(const ParameterStore& store, const std::string& name) {
   const parameters::SlotPlace place = store.owner(name);
   return {name,
@@ -99,7 +107,7 @@ void clip(GradientBuffers& gradients, double norm, double max_norm) {
   }
   const at::NoGradGuard no_grad;
   const double factor = max_norm / (norm + 1e-6);
-  if (!(factor < 1)) return;
+  if (factor >= 1) return;
   for (at::Tensor& flat : gradients.all()) {
     if (flat.defined()) flat.mul_(factor);
   }

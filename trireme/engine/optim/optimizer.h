@@ -18,7 +18,7 @@ namespace trireme::optim {
 
 /// One parameter in an update: flat views of its owner's slot, in memory order, f32 or f64.
 struct FlatParameter {
-  const std::string& name;
+  std::string name;
   at::Tensor value;
   at::Tensor gradient;
   std::vector<std::int64_t> shape;  ///< Of the memory: the last dimension is the innermost.
@@ -30,6 +30,9 @@ struct FlatParameter {
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
+
+  /// Whether parameters may be f64 as well as f32; `check_parameters` looks.
+  virtual bool takes_f64() const { return false; }
 
   /// learning_rate    of this step.
   virtual void update(const FlatParameter& parameter, double learning_rate) = 0;
@@ -76,9 +79,13 @@ std::unique_ptr<Optimizer> make_lars(const kernels::LarsOptions& options);
 /// kernels::NovogradOptions, likewise. Vectors have no weight decay.
 std::unique_ptr<Optimizer> make_novograd(const kernels::NovogradOptions& options);
 
-/// kernels::AdafactorOptions; the learning rate comes with each update, in place of the relative one.
-/// f32 alone. Matrices are the last two dimensions of a parameter's memory.
+/// kernels::AdafactorOptions; the learning rate comes with each update, in place of the relative
+/// one. f32 alone. A parameter is one matrix: the outermost dimension of its memory by all others.
+/// (torch.optim takes the last two dimensions, which saves nothing for kernels of convolutions.)
 std::unique_ptr<Optimizer> make_adafactor(const kernels::AdafactorOptions& options);
+
+/// kInvalidArgument, naming the parameter, where the store has one that the optimizer cannot update.
+void check_parameters(const Optimizer& optimizer, const parameters::ParameterStore& store);
 
 /// A parameter of the store as its owner updates it; `gradient` is undefined.
 FlatParameter flat_parameter(const parameters::ParameterStore& store, const std::string& name);
@@ -96,7 +103,8 @@ SquareNorms square_norms(const parameters::ParameterStore& store,
 /// The norm of all: folded left in byte order of the parameters' names.
 double global_norm(const SquareNorms& square_norms);
 
-/// Multiplies all gradients by max_norm / (norm + 1e-6) where that is below 1, as torch does.
+/// Multiplies all gradients by max_norm / (norm + 1e-6) unless that is 1 or more, as torch does: a
+/// norm that is NaN makes all gradients NaN.
 /// kInvalidArgument where max_norm is not positive.
 void clip(parameters::GradientBuffers& gradients, double norm, double max_norm);
 

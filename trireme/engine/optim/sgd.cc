@@ -8,6 +8,8 @@ class Sgd : public Optimizer {
  public:
   explicit Sgd(const kernels::SgdOptions& options) : options_(options) {}
 
+  bool takes_f64() const override { return true; }
+
   void update(const FlatParameter& parameter, double learning_rate) override {
     kernels::SgdOptions options = options_;
     options.learning_rate = learning_rate;

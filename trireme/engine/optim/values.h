@@ -1,24 +1,18 @@
 #pragma once
 
-#include <string>
+#include <cstdint>
 
-#include "trireme/base/error.h"
 #include "trireme/engine/optim/optimizer.h"
 
 namespace trireme::optim {
 
-/// Calls `work(gradient, value)` with the arrays of a parameter in their type.
+/// Calls `work(gradient, value)` with the arrays of a parameter in their type, f32 or f64.
 template <typename Work>
 void with_values(const FlatParameter& parameter, Work&& work) {
-  const at::ScalarType type = parameter.value.scalar_type();
-  if (type == at::kFloat) {
-    work(parameter.gradient.const_data_ptr<float>(), parameter.value.mutable_data_ptr<float>());
-  } else if (type == at::kDouble) {
+  if (parameter.value.scalar_type() == at::kDouble) {
     work(parameter.gradient.const_data_ptr<double>(), parameter.value.mutable_data_ptr<double>());
   } else {
-    throw Error(ErrorKind::kInvalidArgument,
-                "parameter '" + parameter.name + "' has dtype " + c10::toString(type) +
-                    "; keep parameters in f32 and compute in bf16 by autocast");
+    work(parameter.gradient.const_data_ptr<float>(), parameter.value.mutable_data_ptr<float>());
   }
 }
 
@@ -31,17 +25,10 @@ struct FloatValues {
   float* value;
   std::int64_t count;
 
-  FloatValues(const FlatParameter& parameter, const std::string& optimizer) {
-    const at::ScalarType type = parameter.value.scalar_type();
-    if (type != at::kFloat) {
-      throw Error(ErrorKind::kInvalidArgument,
-                  optimizer + " updates f32, parameter '" + parameter.name + "' has dtype " +
-                      c10::toString(type) + "; take adamw or sgd for it");
-    }
-    gradient = parameter.gradient.const_data_ptr<float>();
-    value = parameter.value.mutable_data_ptr<float>();
-    count = parameter.value.numel();
-  }
+  explicit FloatValues(const FlatParameter& parameter)
+      : gradient(parameter.gradient.const_data_ptr<float>()),
+        value(parameter.value.mutable_data_ptr<float>()),
+        count(parameter.value.numel()) {}
 };
 
 }  // namespace trireme::optim

@@ -80,6 +80,7 @@ RankOperations::RankOperations(const RankParts& parts, const OptimizerOptions& o
       optimizer_(make_optimizer(options)),
       loss_stages_(stages_of_losses(parts.recording.graph, parts.plan)),
       weighs_(parts.program.ranks[parts.rank].front().kind == OperationKind::kWeigh) {
+  optim::check_parameters(*optimizer_, parts.store);
   if (layout::train_role(parts.plan).mesh.data == 1) return;
   reducer_ = std::make_unique<data_parallel::Reducer>(parts.sums, group(GroupKind::kData),
                                                       reduced_buckets(parts.program, parts.rank));

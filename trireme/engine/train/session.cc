@@ -43,7 +43,9 @@ Session::Session(const Workload& workload, const record::Recording& recorded,
       store_(parameters::make_parameter_map(recording_.graph, plan), recording_.graph,
              recording_.tensors, {}),
       executor_(recording_, plan_, store_, options.seed),
-      optimizer_(make_optimizer(options.optimizer)) {}
+      optimizer_(make_optimizer(options.optimizer)) {
+  optim::check_parameters(*optimizer_, store_);
+}
 
 std::vector<Batch> Session::microbatches(std::int64_t step) const {
   std::vector<Batch> result;

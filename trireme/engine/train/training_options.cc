@@ -20,7 +20,7 @@ struct KnownOptimizer {
 };
 
 constexpr std::array<KnownOptimizer, 6> kOptimizers = {{
-    // Rows and columns are next to nothing.
+    // Matrices keep rows and columns, next to nothing; vectors, which keep all, are few.
     {"adafactor",
      [](const auto& o) { return optim::make_adafactor({.weight_decay = o.weight_decay}); }, 0},
     {"adamw", [](const auto& o) { return optim::make_adamw({.weight_decay = o.weight_decay}); }, 8},
@@ -46,6 +46,31 @@ const KnownOptimizer& find(const OptimizerOptions& options) {
               "no optimizer is called '" + options.name + "'; there are " + optimizer_names());
 }
 
+void check_decay(const OptimizerOptions& options) {
+  if (options.decay == "none" || options.decay == "inverse_sqrt") return;
+  throw Error(ErrorKind::kInvalidArgument,
+              "no decay is called '" + options.decay + "'; there are none and inverse_sqrt");
+}
+
+void check(const OptimizerOptions& options) {
+  const auto require = [](bool holds, const char* name, const char* expected, double actual) {
+    if (holds) return;
+    throw Error(ErrorKind::kInvalidArgument,
+                std::string(name) + " must be " + expected + ", is " + std::to_string(actual));
+  };
+  const auto is_number = [](double value) { return value >= 0 && std::isfinite(value); };
+  const double warmup = static_cast<double>(options.warmup_steps);
+  require(is_number(options.learning_rate), "the learning rate", "a number of 0 or more",
+          options.learning_rate);
+  require(warmup >= 0, "the number of warm-up steps", "0 or more", warmup);
+  require(is_number(options.momentum), "the momentum", "a number of 0 or more", options.momentum);
+  require(is_number(options.weight_decay), "the weight decay", "a number of 0 or more",
+          options.weight_decay);
+  require(is_number(options.clip_norm), "the norm to which gradients are clipped",
+          "a positive number, or 0 for none", options.clip_norm);
+  check_decay(options);
+}
+
 }  // namespace
 
 std::string optimizer_names() {
@@ -58,6 +83,7 @@ std::string optimizer_names() {
 }
 
 std::unique_ptr<optim::Optimizer> make_optimizer(const OptimizerOptions& options) {
+  check(options);
   return find(options).make(options);
 }
 
@@ -71,9 +97,8 @@ double learning_rate_at(const OptimizerOptions& options, std::int64_t step) {
   const auto warmup = static_cast<double>(std::max<std::int64_t>(options.warmup_steps, 1));
   if (done < warmup) return options.learning_rate * done / warmup;
   if (options.decay == "none") return options.learning_rate;
-  if (options.decay == "inverse_sqrt") return options.learning_rate * std::sqrt(warmup / done);
-  throw Error(ErrorKind::kInvalidArgument,
-              "no decay is called '" + options.decay + "'; there are none and inverse_sqrt");
+  check_decay(options);
+  return options.learning_rate * std::sqrt(warmup / done);
 }
 
 std::map<std::string, std::string> facts_of(const SessionOptions& options) {

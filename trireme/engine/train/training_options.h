@@ -23,7 +23,8 @@ struct OptimizerOptions {
 /// What optimizers can be called, for people.
 std::string optimizer_names();
 
-/// kInvalidArgument for an unknown name.
+/// Errors   kInvalidArgument for an unknown name or decay, and for a number that is negative or not
+///          finite.
 std::unique_ptr<optim::Optimizer> make_optimizer(const OptimizerOptions& options);
 
 /// Bytes of state per f32 parameter element. kInvalidArgument for an unknown name.
