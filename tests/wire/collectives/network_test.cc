@@ -253,5 +253,32 @@ TEST_P(NetworkTest, AllToAllTakesAnyParts) {
   }
 }
 
+TEST_P(NetworkTest, EqualPartsGoOverTwoLevels) {
+  constexpr int kNumRanks = 4, kPart = 1000;
+  const auto part = [](int from, int to) {
+    return elements_of(kNumRanks * from + to, kPart, Dtype::kU8);
+  };
+  const auto body = [&](NetworkRank& rank) {
+    NetworkBytes sent, received(kNumRanks * kPart), expected;
+    std::vector<std::span<const std::byte>> sends;
+    std::vector<std::span<std::byte>> recvs;
+    for (int i = 0; i < kNumRanks; ++i) {
+      std::ranges::copy(part(rank.rank(), i), std::back_inserter(sent));
+      std::ranges::copy(part(i, rank.rank()), std::back_inserter(expected));
+    }
+    for (int i = 0; i < kNumRanks; ++i) {
+      sends.push_back(std::span(sent).subspan(i * kPart, kPart));
+      recvs.push_back(std::span(received).subspan(i * kPart, kPart));
+    }
+    rank.call({.operation = Operation::kAllToAll,
+               .count = kPart,
+               .group_size = kNumRanks,
+               .algorithm = Algorithm::kTwoLevel},
+              [&](Call& call) { network_all_to_all(call, sends, recvs); });
+    EXPECT_EQ(received, expected);
+  };
+  expect_no_errors(run_network(GetParam(), kNumRanks, body, {.ranks_per_host = 2}));
+}
+
 }  // namespace
 }  // namespace trireme::collectives::test

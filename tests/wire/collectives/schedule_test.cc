@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <functional>
 #include <random>
@@ -191,6 +192,25 @@ TEST(Schedules, AllToAllOfAnySizes) {
   }
 }
 
+TEST(Schedules, PartsGoOverTwoLevels) {
+  for (int hosts = 2; hosts <= 5; ++hosts) {
+    for (int per_host = 2; per_host <= 4; ++per_host) {
+      for (const std::int64_t part : {1, 7}) {
+        const int n = hosts * per_host;
+        SCOPED_TRACE(std::to_string(hosts) + " hosts of " + std::to_string(per_host));
+        const Make make = [&](const Setting& setting) {
+          return two_level_all_to_all(setting, per_host);
+        };
+        const std::vector<Schedule> schedules = schedules_of(n, part, make);
+        const std::vector<std::int64_t> row(n, part);
+        expect_right(schedules, all_to_all_goal(std::vector(n, row)));
+        const auto num_sends = std::ranges::count(schedules[0].steps, StepKind::kSend, &Step::kind);
+        EXPECT_EQ(num_sends, per_host - 1 + hosts - 1);
+      }
+    }
+  }
+}
+
 TEST(Schedules, BarriersHearOfEveryRank) {
   for (int n = 1; n <= kMaxRanks; ++n) {
     expect_right(schedules_of(n, 1, barrier_schedule), barrier_goal(n));
@@ -308,6 +328,11 @@ TEST(Eligible, FollowsFromOrderAndType) {
     }
     return text;
   };
+  Description parts{.operation = Operation::kAllToAll, .count = 5, .group_size = 8};
+  EXPECT_EQ(names(parts, 4), "two_hop two_level ");
+  EXPECT_EQ(names(parts, 8), "two_hop ");
+  parts.count = 0;  // of any sizes
+  EXPECT_EQ(names(parts, 4), "two_hop ");
   Description task{.operation = Operation::kAllReduce, .dtype = Dtype::kF32, .group_size = 8};
   EXPECT_EQ(names(task), "one_shot two_hop halving_doubling ");
   EXPECT_EQ(names(task, 4), "one_shot two_hop halving_doubling two_level ");

@@ -56,6 +56,24 @@ TEST(Tuner, ThreeRanksGoThroughTheLeftPair) {
   EXPECT_NEAR(predicted_seconds(kHalvingDoubling, sum_of(8000, 3), costs), 4 + 2 * (4 + 8), 1e-9);
 }
 
+TEST(Tuner, PartsAreBundledWhereMessagesCostMoreThanBytes) {
+  const Costs costs{.network = {.alpha_s = 1, .beta_s_per_byte = 0.001},
+                    .local = {.alpha_s = 1, .beta_s_per_byte = 0.0005}};
+  const auto parts = [](std::int64_t bytes, int hosts, int per_host) {
+    return TunerTask{.description = {.operation = Operation::kAllToAll,
+                                     .count = bytes,
+                                     .group_size = static_cast<std::uint32_t>(hosts * per_host)},
+                     .ranks_per_host = per_host};
+  };
+  // 4 messages to the other host and 3 inside; or 3 inside and 1.
+  EXPECT_NEAR(predicted_seconds(kTwoHop, parts(100, 2, 4), costs), 2.5 + 1.5 + 1.6, 1e-9);
+  EXPECT_NEAR(predicted_seconds(kTwoLevel, parts(100, 2, 4), costs), 2 + 0.3 + 1 + 1.6, 1e-9);
+  EXPECT_EQ(cheapest(parts(100, 2, 4), costs), kTwoLevel);
+  EXPECT_EQ(cheapest(parts(10000, 2, 4), costs), kTwoHop);
+  EXPECT_EQ(cheapest(parts(100, 2, 2), costs), kTwoHop);
+  EXPECT_EQ(cheapest(parts(100, 8, 1), costs), kTwoHop);
+}
+
 TEST(Tuner, ChoosesBySize) {
   const Costs costs = fast_network();
   EXPECT_EQ(cheapest(sum_of(1024, 8), costs), kOneShot);

@@ -1,6 +1,7 @@
 #include "trireme/wire/bench/group_contender.h"
 
 #include <thread>
+#include <vector>
 
 #include "trireme/base/error.h"
 #include "trireme/wire/collectives/chunk.h"
@@ -33,12 +34,17 @@ std::optional<Prepared> GroupContender::prepare(const Case& one, const Buffers& 
 
 bool GroupContender::can(const Case& one) const {
   if (!forced_) return true;
+  std::vector<int> hosts;
+  for (const int rank : group_.ranks()) {
+    hosts.push_back(group_.endpoint().local_peers().host_of(rank));
+  }
   return collectives::is_eligible(forced_->algorithm,
                                   {.operation = one.operation,
                                    .dtype = one.dtype,
                                    .count = one.count(),
                                    .group_size = static_cast<std::uint32_t>(num_ranks()),
-                                   .order = forced_->order});
+                                   .order = forced_->order},
+                                  collectives::common_ranks_per_host(hosts));
 }
 
 std::function<transport::WorkPtr()> GroupContender::starter(const Case& one,

@@ -35,6 +35,12 @@ bool is_order_free(const Description& task) {
   return task.order == Order::kAny || !is_real(task.dtype);
 }
 
+/// Whether there are several hosts of several ranks each.
+bool has_two_levels(const Description& task, int ranks_per_host) {
+  const int num_ranks = static_cast<int>(task.group_size);
+  return ranks_per_host > 1 && ranks_per_host < num_ranks && num_ranks % ranks_per_host == 0;
+}
+
 bool can_all_reduce(Algorithm algorithm, const Description& task, int ranks_per_host) {
   if (algorithm == kTwoHop) return true;
   if (task.root != 0) return false;  // reducers
@@ -42,8 +48,7 @@ bool can_all_reduce(Algorithm algorithm, const Description& task, int ranks_per_
   if (needs_all_at_once(task) || !has_exact_partials(task)) return false;
   if (algorithm == kHalvingDoubling) return true;
   if (algorithm == kRing) return is_order_free(task);
-  const int num_ranks = static_cast<int>(task.group_size);
-  return ranks_per_host > 1 && ranks_per_host < num_ranks && num_ranks % ranks_per_host == 0 &&
+  return has_two_levels(task, ranks_per_host) &&
          (std::has_single_bit(static_cast<unsigned>(ranks_per_host)) || is_order_free(task));
 }
 
@@ -68,8 +73,10 @@ bool is_eligible(Algorithm algorithm, const Description& task, int ranks_per_hos
     case Operation::kBarrier:
     case Operation::kGather:
     case Operation::kScatter:
-    case Operation::kAllToAll:
       return algorithm == kTwoHop;
+    case Operation::kAllToAll:  // Of equal parts: of others only two ranks know the sizes.
+      return algorithm == kTwoHop ||
+             (algorithm == kTwoLevel && task.count > 0 && has_two_levels(task, ranks_per_host));
   }
   return false;
 }

@@ -109,6 +109,28 @@ Schedule all_reduce_schedule(const Call& call, const Setting& setting) {
   return {};
 }
 
+/// All parts as one: where all are of one size, they are those of one buffer.
+template <typename Byte>
+std::span<Byte> joined(const Call& call, std::span<const std::span<Byte>> parts) {
+  const std::span<Byte> all(parts[0].data(), parts.size() * parts[0].size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    require(parts[i].data() == all.data() + i * parts[0].size() &&
+                parts[i].size() == static_cast<std::size_t>(call.description().count),
+            to_text(call.description()) + " takes equal parts that follow each other");
+  }
+  return all;
+}
+
+void exchange_on_two_levels(Call& call, std::span<const std::span<const std::byte>> send_parts,
+                            std::span<const std::span<std::byte>> recv_parts) {
+  const int ranks_per_host = call.members().ranks_per_host;
+  check_eligible(Algorithm::kTwoLevel, call.description(), ranks_per_host);
+  const Setting setting = setting_of(call, call.description().count, Dtype::kU8);
+  run_schedule(call, two_level_all_to_all(setting, ranks_per_host),
+               {.data = {joined(call, recv_parts)}, .input = {joined(call, send_parts)}},
+               {.dtype = Dtype::kU8});
+}
+
 }  // namespace
 
 void network_all_reduce(Call& call, Elements data, kernels::ReduceOp op, Algorithm algorithm) {
@@ -174,6 +196,9 @@ void network_all_to_all(Call& call, std::span<const std::span<const std::byte>> 
               send_parts[own].size() == recv_parts[own].size(),
           to_text(call.description()) +
               " takes a part per rank and direction, the own one of the same size in both");
+  if (call.description().algorithm == Algorithm::kTwoLevel) {
+    return exchange_on_two_levels(call, send_parts, recv_parts);
+  }
   Exchange exchange;
   for (const auto& part : send_parts) exchange.send_elements.push_back(std::ssize(part));
   for (const auto& part : recv_parts) exchange.recv_elements.push_back(std::ssize(part));

@@ -119,6 +119,24 @@ double two_level_seconds(const Numbers& m, const Costs& costs) {
          seconds_of(between, costs.network, costs.gamma_s_per_byte);
 }
 
+/// Of an all_to_all; m.bytes is that of a part. Its messages differ in nothing but their number, so
+/// what each costs its sender counts: half an alpha beside the first, as measured
+/// (benchmarks/results).
+constexpr double kNextMessage = 0.5;
+
+double two_hop_exchange_seconds(const Numbers& m, const LinkCosts& link, const Costs& costs) {
+  const double behind = m.n - m.sharing();
+  return seconds_of({1 + kNextMessage * (behind - 1), m.to_all(m.bytes)}, link, 0) +
+         seconds_of({kNextMessage * (m.sharing() - 1)}, costs.local, 0);
+}
+
+/// Inside, a message has parts for every host.
+double two_level_exchange_seconds(const Numbers& m, const Costs& costs) {
+  const double hosts = m.n / m.g;
+  return seconds_of({1 + kNextMessage * (m.g - 2), (m.g - 1) * hosts * m.bytes}, costs.local, 0) +
+         seconds_of({1 + kNextMessage * (hosts - 2), m.to_all(m.bytes)}, costs.network, 0);
+}
+
 double bytes_of(const Description& description) {
   return static_cast<double>(description.count) *
          static_cast<double>(size_bytes(description.dtype));
@@ -141,13 +159,15 @@ double predicted_seconds(Algorithm algorithm, const TunerTask& task, const Costs
     case Algorithm::kOneShot:
       return seconds_of(one_shot_share(operation, m), link, costs.gamma_s_per_byte);
     case Algorithm::kTwoHop:
+      if (operation == Operation::kAllToAll) return two_hop_exchange_seconds(m, link, costs);
       return seconds_of(two_hop_share(operation, m), link, costs.gamma_s_per_byte);
     case Algorithm::kHalvingDoubling:
       return halving_cost(static_cast<int>(m.n), m, costs).seconds;
     case Algorithm::kRing:
       return seconds_of(ring_share(operation, m), link, costs.gamma_s_per_byte);
     case Algorithm::kTwoLevel:
-      return two_level_seconds(m, costs);
+      return operation == Operation::kAllToAll ? two_level_exchange_seconds(m, costs)
+                                               : two_level_seconds(m, costs);
   }
   return 0;
 }

@@ -60,6 +60,9 @@ struct Exchange {
 };
 Schedule all_to_all_schedule(const Setting& setting, const Exchange& exchange);
 
+/// Of equal parts, of `setting.count` elements each; ranks_per_host as above.
+Schedule two_level_all_to_all(const Setting& setting, int ranks_per_host);
+
 /// Dissemination: in round k each rank tells the one 2^k behind it. The data is one element, which
 /// is reduced over all ranks, some of them more than once: by `or`.
 Schedule barrier_schedule(const Setting& setting);
