@@ -28,9 +28,7 @@ using internal::AttentionLoops;
 using internal::Head;
 
 const AttentionLoops& attention_loops() {
-  if (has_avx512()) return avx512::kAttentionLoops;
-  if (has_avx2()) return avx2::kAttentionLoops;
-  return portable::kAttentionLoops;
+  return of_isa(portable::kAttentionLoops, avx2::kAttentionLoops, avx512::kAttentionLoops);
 }
 
 /// Floats of a piece, whole cache lines and not set.

@@ -22,9 +22,7 @@ namespace trireme::kernels {
 namespace {
 
 const internal::AdafactorLoops& loops() {
-  if (has_avx512()) return avx512::kAdafactorLoops;
-  if (has_avx2()) return avx2::kAdafactorLoops;
-  return portable::kAdafactorLoops;
+  return of_isa(portable::kAdafactorLoops, avx2::kAdafactorLoops, avx512::kAdafactorLoops);
 }
 
 void check(const AdafactorOptions& options, std::int64_t step, const AdafactorShape& shape,
