@@ -128,7 +128,8 @@ Roots take_moments(const AdafactorShape& shape, double rest, double epsilon, con
       roots.row[matrix * shape.rows + i] = static_cast<float>(std::sqrt(mean / rows[i]));
     }
     for (std::int64_t j = 0; j < shape.columns; ++j) {
-      roots.column[matrix * shape.columns + j] = static_cast<float>(1 / std::sqrt(columns[j]));
+      roots.column[matrix * shape.columns + j] =
+          static_cast<float>(1 / std::sqrt(static_cast<double>(columns[j])));
     }
   }
   return roots;
