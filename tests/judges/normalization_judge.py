@@ -35,9 +35,9 @@ class Normalization(unittest.TestCase):
     def test_all_forms(self) -> None:
         random = np.random.default_rng(1)
         shapes = [(2, 5, 33), (3, 16, 49), (1, 7, 300)]
-        switches = itertools.product([False, True], repeat=3)
+        switches = list(itertools.product([False, True], repeat=4))
         for (n, c, s), switch in itertools.product(shapes, switches):
-            channels_last, has_relu, has_residual = switch
+            channels_last, has_relu, has_residual, has_nan = switch
             arrays = {
                 name: random.normal(size=(n, c, s)).astype(np.float32)
                 for name in ("x", "residual", "gradient_y")
@@ -45,6 +45,8 @@ class Normalization(unittest.TestCase):
             arrays["x"] = arrays["x"] * 2 + 3
             if not has_residual:
                 del arrays["residual"]
+            if has_nan:
+                arrays["residual" if has_residual else "x"][0, 1, 3] = np.nan
             for name in ("gamma", "beta"):
                 arrays[name] = random.normal(size=c).astype(np.float32)
             expected = judge(arrays, has_relu)

@@ -111,6 +111,21 @@ TEST(AdafactorTest, VectorsFollowTheFormula) {
   }
 }
 
+TEST(AdafactorTest, RootsAreRoundedOnce) {
+  // One row: its root is 1, a column's moment is g^2, and p becomes -u.
+  constexpr std::int64_t kColumns = 1000;
+  const AdafactorOptions options{
+      .learning_rate = 1, .scales_by_parameter = false, .clip = 10, .epsilon1 = 0};
+  const Floats g = random_numbers<float>(kColumns, 1, 5);
+  Floats row(1), column(kColumns), p(kColumns);
+  float* const none = nullptr;
+  adafactor(options, 1, {1, 1, kColumns}, g.data(), row.data(), column.data(), none, p.data());
+  for (std::int64_t j = 0; j < kColumns; ++j) {
+    const auto root = static_cast<float>(1 / std::sqrt(static_cast<double>(column[j])));
+    ASSERT_EQ(p[j], -g[j] * root) << j;
+  }
+}
+
 TEST(AdafactorTest, TheFirstStepMovesByTheRelativeRate) {
   // With v = g^2 the update is the sign of g; the parameter's rms is 2.
   Floats p = {2, -2}, g = {5, -1e-3F}, v = {0, 0};

@@ -74,7 +74,8 @@ void expect_close(const std::vector<float>& ours, const std::vector<double>& exa
 }
 
 void for_each_attention(const std::function<void(const AttentionInputs&)>& body) {
-  const std::vector<std::int64_t> offsets = {0, 1, 1, 48, 161, 290};  // 1, 0, 47, 113, 129 tokens
+  // 1, 0, 47, 113, 129 and 0 tokens
+  const std::vector<std::int64_t> offsets = {0, 1, 1, 48, 161, 290, 290};
   const std::vector<float> bias = random_numbers<float>(3 * 130 * 130, 9, 0);
   for (const std::int64_t width : {1, 16, 24, 64, 100}) {
     for (const bool is_causal : {false, true}) {
@@ -174,6 +175,14 @@ TEST(AttentionTest, DropsTheSameElementsInForwardAndBackward) {
     }
   }
   EXPECT_NEAR(num_kept / (kLength * kLength), 0.8, 0.01);  // 5 standard deviations
+}
+
+TEST(AttentionTest, TakesNoTokensFromNoMemory) {
+  for (const std::vector<std::int64_t>& offsets :
+       {std::vector<std::int64_t>{0}, {0, 0}, {0, 0, 0}}) {
+    const AttentionResults<float> none = run_attention({offsets, 3, 8, {}});
+    EXPECT_TRUE(none.out.empty());
+  }
 }
 
 TEST(AttentionTest, LeavesOutWhatABiasForbids) {

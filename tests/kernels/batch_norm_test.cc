@@ -41,6 +41,7 @@ NormProblem make_norm_problem(const BatchNormShape& shape, bool has_relu, bool h
 struct NormResult {
   explicit NormResult(const BatchNormShape& shape)
       : y(shape.count()),
+        variance(shape.channels),
         mean(shape.channels),
         inverse(shape.channels),
         gradient_x(shape.count()),
@@ -51,7 +52,7 @@ struct NormResult {
 
   bool operator==(const NormResult&) const = default;
 
-  Floats y, mean, inverse, gradient_x, gradient_residual, gradient_gamma, gradient_beta;
+  Floats y, variance, mean, inverse, gradient_x, gradient_residual, gradient_gamma, gradient_beta;
   std::vector<std::uint16_t> mask;
   double count = 0;
 };
@@ -68,6 +69,7 @@ NormResult run(const NormProblem& problem, StatisticsGroup* group = nullptr,
                       .beta = problem.beta.data(),
                       .y = result.y.data(),
                       .mask = mask,
+                      .variance = result.variance.data(),
                       .statistics = statistics},
                      group, spread);
   batch_norm_backward(
@@ -87,6 +89,8 @@ NormResult run(const NormProblem& problem, StatisticsGroup* group = nullptr,
 
 void expect_near(const Floats& ours, const std::vector<double>& expected, const char* what) {
   for (std::size_t i = 0; i < ours.size(); ++i) {
+    ASSERT_EQ(std::isnan(ours[i]), std::isnan(expected[i])) << what << i;
+    if (std::isnan(expected[i])) continue;
     ASSERT_NEAR(ours[i], expected[i], 2e-5 * std::max(1.0, std::abs(expected[i]))) << what << i;
   }
 }
@@ -129,6 +133,30 @@ TEST(BatchNormTest, HasTheSameBitsOnEveryInstructionSetAndAnyThreads) {
     for (const Isa isa : {Isa::kPortable, Isa::kAvx2}) {
       const IsaLimit limit(isa);
       EXPECT_EQ(run(problem), best) << to_string(isa) << ", " << shape.channels << " channels";
+    }
+  }
+}
+
+/// As torch does: what is NaN shows, in results, gradients and running statistics.
+TEST(BatchNormTest, ReluPassesNanAndItsGradient) {
+  for (const BatchNormShape& shape : {BatchNormShape{2, 3, 35, false}, {2, 35, 3, true}}) {
+    for (Floats NormProblem::* place : {&NormProblem::x, &NormProblem::residual}) {
+      NormProblem problem = make_norm_problem(shape, true, true);
+      (problem.*place)[107] = std::nanf("");
+      const auto expected = reference_of(problem);
+      EXPECT_TRUE(std::isnan(expected.y[107]));
+      EXPECT_EQ(expected.gradient_residual[107], problem.gradient_y[107]);
+      for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+        const IsaLimit limit(isa);
+        const NormResult result = run(problem);
+        expect_near(result.y, expected.y, "y");
+        expect_near(result.mean, expected.mean, "mean");
+        expect_near(result.gradient_x, expected.gradient_x, "gradient_x");
+        expect_near(result.gradient_residual, expected.gradient_residual, "gradient_residual");
+        for (std::int64_t c = 0; c < shape.channels; ++c) {
+          EXPECT_EQ(std::isnan(result.variance[c]), std::isnan(result.mean[c])) << c;
+        }
+      }
     }
   }
 }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -116,6 +118,21 @@ TEST(SelectionTest, HardNegativesHaveTheLargestLosses) {
                                     std::vector<std::uint8_t>(2), 3, std::span(is_chosen).first(2));
               }),
               HasSubstr("anchor 1"));
+}
+
+TEST(SelectionTest, ARatioOfInfinityTakesAllNegatives) {
+  const std::vector<float> losses = {5, 1, 9};
+  std::vector<std::uint8_t> is_chosen(3);
+  const auto choose = [&](double ratio, const std::vector<std::uint8_t>& is_matched) {
+    return mine_hard_negatives(losses, is_matched, ratio, is_chosen);
+  };
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const double ratio : {1e300, kInfinity}) EXPECT_EQ(choose(ratio, {0, 1, 0}), 3);
+  EXPECT_EQ(choose(1e300, {0, 0, 0}), 0);
+  EXPECT_EQ(choose(kInfinity, {0, 0, 0}), 3);
+  for (const double ratio : {std::nan(""), -0.5, -kInfinity}) {
+    EXPECT_THAT(message_of([&] { choose(ratio, {0, 1, 0}); }), HasSubstr("ratio")) << ratio;
+  }
 }
 
 TEST(SelectionTest, FixedPlacesAreFilledUp) {

@@ -106,5 +106,14 @@ TEST(NmsTest, RefusesWhatIsNoBox) {
   EXPECT_THAT(message_of({0, 0, 1}, {1}), testing::HasSubstr("4 coordinates"));
 }
 
+TEST(NmsTest, RefusesAThresholdThatIsNan) {
+  const Candidates all = random_candidates(5, 4);
+  const double nan = std::nan("");
+  std::vector<std::int64_t> places(5);
+  EXPECT_THROW(nms(all.boxes, all.scores, {.threshold = nan}), Error);
+  EXPECT_THROW(batched_nms(all.boxes, all.scores, all.classes, {.threshold = nan}), Error);
+  EXPECT_THROW(fixed_nms(all.boxes, all.scores, all.classes, nan, places), Error);
+}
+
 }  // namespace
 }  // namespace trireme::kernels

@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "tests/kernels/random_numbers.h"
 #include "trireme/base/error.h"
+#include "trireme/kernels/detection/roi_taps.h"
 #include "trireme/kernels/isa.h"
 #include "trireme/kernels/reference/roi_align.h"
 
@@ -107,18 +110,58 @@ TEST(RoiAlignTest, TheReferenceBackwardIsItsDerivative) {
   }
 }
 
-TEST(RoiAlignTest, RefusesARegionThatIsNowhere) {
+/// What a map of 4 x 4 says to a region, in both directions.
+std::string roi_refusal(const RoiAlignOptions& options, const std::vector<float>& region) {
   const FeatureShape shape{2, 4, 4, 1};
   std::vector<float> features(32), out(49);
-  for (const float batch : {2.0F, -1.0F, std::nanf("")}) {
-    const std::vector<float> region = {batch, 0, 0, 1, 1};
+  const auto message_of = [](const auto& call) -> std::string {
     try {
-      roi_align({}, shape, features.data(), region.data(), 1, out.data());
-      FAIL();
+      call();
     } catch (const Error& error) {
-      EXPECT_THAT(error.message(), testing::HasSubstr("region 0"));
+      EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+      return error.message();
     }
+    return "none";
+  };
+  const std::string forward =
+      message_of([&] { roi_align(options, shape, features.data(), region.data(), 1, out.data()); });
+  const std::string backward = message_of(
+      [&] { roi_align_backward(options, shape, out.data(), region.data(), 1, features.data()); });
+  EXPECT_EQ(forward, backward);
+  return forward;
+}
+
+TEST(RoiAlignTest, RefusesARegionThatIsNowhere) {
+  for (const float batch : {2.0F, -1.0F, std::nanf("")}) {
+    EXPECT_THAT(roi_refusal({}, {batch, 0, 0, 1, 1}), testing::HasSubstr("region 0"));
   }
+}
+
+TEST(RoiAlignTest, RefusesARegionThatScalingMakesInfinite) {
+  const auto refused = testing::HasSubstr("region 0");
+  EXPECT_THAT(roi_refusal({.num_samples = 2}, {0, -3e38F, -3e38F, 3e38F, 3e38F}), refused);
+  EXPECT_THAT(roi_refusal({.scale = 4, .num_samples = 2}, {0, 0, 0, 3e38F, 1}), refused);
+  EXPECT_THAT(
+      roi_refusal({.scale = 4, .num_samples = 2, .is_aligned = true}, {0, 3e38F, 0, 3e38F, 1}),
+      refused);
+  EXPECT_THAT(roi_refusal({}, {0, 0, 0, 1, 1e30F}), refused);  // samples that nobody can count
+  EXPECT_EQ(roi_refusal({.num_samples = 2}, {0, -3e37F, 0, 3e37F, 1}), "none");
+}
+
+TEST(RoiAlignTest, RefusesAScaleThatIsNone) {
+  for (const double scale : {std::nan(""), 1e300, -1.0, 0.0}) {
+    EXPECT_THAT(roi_refusal({.scale = scale}, {0, 0, 0, 1, 1}), testing::HasSubstr("scale"));
+  }
+  EXPECT_THAT(roi_refusal({.pooled_width = 0}, {0, 0, 0, 1, 1}), testing::HasSubstr("7 x 0"));
+}
+
+TEST(RoiAlignTest, ASampleThatIsNowhereHasNoTap) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const float start : {std::nanf(""), kInfinity, -kInfinity, -1.5F, 9.0F}) {
+    EXPECT_FALSE(internal::tap_of({start, 1, 2}, 0, 0, 9).is_inside()) << start;
+  }
+  EXPECT_FALSE(internal::tap_of({-0.5F, 1, 1}, 0, 0, 0).is_inside());  // a map without pixels
+  EXPECT_TRUE(internal::tap_of({8.5F, 1, 1}, 0, 0, 9).is_inside());
 }
 
 }  // namespace

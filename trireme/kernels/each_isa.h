@@ -5,6 +5,8 @@
 //     #define TRIREME_LOOPS "trireme/kernels/normalization/row_loops.h"
 //     #include "trireme/kernels/each_isa.h"
 //
+// `of_isa` (isa.h) picks one of them at run time.
+//
 // What TRIREME_LOOPS includes itself has to be included before, so that it is compiled for any
 // processor.
 

@@ -27,4 +27,10 @@ class IsaLimit {
 inline bool has_avx2() { return isa() >= Isa::kAvx2; }
 inline bool has_avx512() { return isa() >= Isa::kAvx512; }
 
+/// The one of three forms that kernels run with.
+template <typename Loops>
+const Loops& of_isa(const Loops& portable, const Loops& avx2, const Loops& avx512) {
+  return has_avx512() ? avx512 : has_avx2() ? avx2 : portable;
+}
+
 }  // namespace trireme::kernels

@@ -156,18 +156,18 @@ TRIREME_LANES Lanes smaller(const Lanes& a, const Lanes& b) {
   return r;
 }
 
-/// Bit i: lane i of a is above that of b.
-TRIREME_LANES std::uint32_t above(const Lanes& a, const Lanes& b) {
+/// Bit i: lane i of a is above that of b, or one of both is NaN.
+TRIREME_LANES std::uint32_t above_or_nan(const Lanes& a, const Lanes& b) {
   std::uint32_t bits = 0;
   for (int p = 0; p < kParts; ++p) {
 #if TRIREME_PART_BYTES == 64
-    bits |= _mm512_cmp_ps_mask(a.part[p], b.part[p], _CMP_GT_OQ);
+    bits |= _mm512_cmp_ps_mask(a.part[p], b.part[p], _CMP_NLE_UQ);
 #elif TRIREME_PART_BYTES == 32
-    const __m256 is_above = _mm256_cmp_ps(a.part[p], b.part[p], _CMP_GT_OQ);
+    const __m256 is_above = _mm256_cmp_ps(a.part[p], b.part[p], _CMP_NLE_UQ);
     bits |= static_cast<std::uint32_t>(_mm256_movemask_ps(is_above)) << (p * kPartLanes);
 #else
     for (int i = 0; i < kPartLanes; ++i) {
-      bits |= a.part[p][i] > b.part[p][i] ? std::uint32_t{1} << (p * kPartLanes + i) : 0;
+      bits |= a.part[p][i] <= b.part[p][i] ? 0 : std::uint32_t{1} << (p * kPartLanes + i);
     }
 #endif
   }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 #include "tests/kernels/cuda/norm_problem.h"
@@ -62,6 +63,20 @@ TEST(CudaBatchNormPasses, HaveThemInAGroup) {
                 norm_on_host(input, shape, true, &twins))
         << shape.batch << " x " << shape.channels << " x " << shape.spatial;
   }
+}
+
+TEST(CudaBatchNormPasses, ReluPassesNanAndItsGradient) {
+  const BatchNormShape shape{2, 3, 35, false};
+  NormInput input(shape, true);
+  input.residual[107] = std::nanf("");
+  const NormOutput expected = norm_on_host(input, shape, true);
+  const NormOutput ours = norm_by_passes(input, shape, true, Order::kScattered);
+  EXPECT_TRUE(std::isnan(ours.y[107]));
+  EXPECT_EQ(ours.mask, expected.mask);
+  EXPECT_EQ(ours.gradient_x, expected.gradient_x);
+  EXPECT_EQ(ours.gradient_residual[107], input.gradient_y[107]);
+  input.x[107] = std::nanf("");  // of channel 0
+  EXPECT_TRUE(std::isnan(norm_by_passes(input, shape, true, Order::kForward).variance[0]));
 }
 
 TEST(CudaBatchNormPasses, ResultsMayReplaceTheirSources) {

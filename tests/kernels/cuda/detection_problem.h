@@ -11,7 +11,8 @@
 
 namespace trireme::kernels::cuda {
 
-/// Boxes on a grid, so that overlaps hit thresholds exactly; scores of few values, so that they tie.
+/// Boxes on a grid, so that overlaps hit thresholds exactly; scores of few values, so that they
+/// tie.
 struct BoxProblem {
   explicit BoxProblem(std::int64_t n) {
     std::mt19937 random(static_cast<unsigned>(n));

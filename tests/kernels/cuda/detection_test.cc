@@ -98,15 +98,31 @@ TEST(CudaDetectionPasses, ARegionOnNoMapGivesNothing) {
   const FeatureShape shape{1, 4, 4, 1};
   const RoiAlignOptions options{.pooled_height = 1, .pooled_width = 1, .num_samples = 1};
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const std::vector<float> regions = {1, 0, 0, 2, 2, -1, 0, 0, 2, 2, 0, 0, 0, kInfinity, 2};
-  std::vector<float> features(16, 1), gradient(3, 1), out(3, 7);
-  internal::roi_align_passes(options, shape, features.data(), regions.data(), 3, out.data(),
+  const std::vector<float> regions = {1,     0,     0, 2, 2,         -1, 0,    0,      2,
+                                      2,     0,     0, 0, kInfinity, 2,  0,    -3e38F, -3e38F,
+                                      3e38F, 3e38F, 0, 0, 0,         1,  1e30F};
+  std::vector<float> features(16, 1), gradient(5, 1), out(5, 7);
+  internal::roi_align_passes(options, shape, features.data(), regions.data(), 4, out.data(),
                              InOrder());
-  EXPECT_EQ(out, std::vector<float>(3));
-  std::vector<std::byte> workspace(internal::RoiSpace(internal::Cutter(), 3).bytes);
-  internal::roi_align_backward_passes(options, shape, gradient.data(), regions.data(), 3,
+  internal::roi_align_passes({.pooled_height = 1, .pooled_width = 1}, shape, features.data(),
+                             regions.data() + 20, 1, out.data() + 4, InOrder());
+  EXPECT_EQ(out, std::vector<float>(5));
+  std::vector<std::byte> workspace(internal::RoiSpace(internal::Cutter(), 4).bytes);
+  internal::roi_align_backward_passes(options, shape, gradient.data(), regions.data(), 4,
                                       features.data(), workspace, InOrder());
   EXPECT_EQ(features, std::vector<float>(16, 1));
+}
+
+TEST(CudaDetectionPasses, OptionsThatAreNoNumbersAreRefused) {
+  float x = 0;
+  std::vector<std::byte> workspace(1000);
+  const RoiAlignOptions options{.scale = std::numeric_limits<double>::quiet_NaN()};
+  EXPECT_THROW(internal::roi_align_passes(options, {}, &x, &x, 0, &x, InOrder()), Error);
+  EXPECT_THROW(
+      internal::roi_align_backward_passes(options, {}, &x, &x, 0, &x, workspace, InOrder()), Error);
+  EXPECT_THROW(
+      internal::fixed_nms_passes({}, std::numeric_limits<double>::quiet_NaN(), {}, {}, InOrder()),
+      Error);
 }
 
 TEST(CudaDetectionPasses, ASmallWorkspaceIsRefused) {

@@ -28,9 +28,7 @@ using internal::AttentionLoops;
 using internal::Head;
 
 const AttentionLoops& attention_loops() {
-  if (has_avx512()) return avx512::kAttentionLoops;
-  if (has_avx2()) return avx2::kAttentionLoops;
-  return portable::kAttentionLoops;
+  return of_isa(portable::kAttentionLoops, avx2::kAttentionLoops, avx512::kAttentionLoops);
 }
 
 /// Floats of a piece, whole cache lines and not set.
@@ -92,6 +90,11 @@ class AttentionCall {
     return (static_cast<std::int64_t>(shape_.offsets.size()) - 1) * shape_.num_heads;
   }
 
+  bool has_tokens(std::int64_t piece) const {
+    const std::int64_t b = piece / shape_.num_heads;
+    return shape_.offsets[b + 1] > shape_.offsets[b];
+  }
+
   /// Elements before row 0 of a piece in log_sum; times the width in the others.
   std::int64_t first_row(std::int64_t piece) const {
     return shape_.offsets[piece / shape_.num_heads] * shape_.num_heads + piece % shape_.num_heads;
@@ -130,6 +133,7 @@ void attention(const AttentionShape& shape, const AttentionOptions& options, con
   const AttentionCall call(shape, options);
   const AttentionLoops& loops = attention_loops();
   spread(call.num_pieces(), [&](std::int64_t piece) {
+    if (!call.has_tokens(piece)) return;  // its row 0 may lie behind all memory
     const Head head = call.head(piece, q, k, v);
     const Workspace workspace(internal::forward_floats(head.length, head.width));
     const std::int64_t first = call.first_row(piece);
@@ -142,6 +146,7 @@ void attention_backward(const AttentionShape& shape, const AttentionOptions& opt
   const AttentionCall call(shape, options);
   const AttentionLoops& loops = attention_loops();
   spread(call.num_pieces(), [&](std::int64_t piece) {
+    if (!call.has_tokens(piece)) return;  // its row 0 may lie behind all memory
     const Head head = call.head(piece, tensors.q, tensors.k, tensors.v);
     const Workspace workspace(internal::backward_floats(head.length, head.width));
     const std::int64_t first = call.first_row(piece), element = first * head.width;

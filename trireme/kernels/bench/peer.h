@@ -32,8 +32,8 @@ class PeerProcess {
   /// Makes a peer ready for a case. Runs it once and writes what it made.
   ///
   /// inputs, outputs   safetensors files.
-  /// Errors   kUnavailable, saying why, where the peer is not installed; kPeerLost where the process
-  ///          has ended; kIo with its error where it failed.
+  /// Errors   kUnavailable, saying why, where the peer is not installed; kPeerLost where the
+  ///          process has ended; kIo with its error where it failed.
   void load(const std::string& peer, const std::string& name, const std::filesystem::path& inputs,
             const std::filesystem::path& outputs);
 

@@ -29,8 +29,9 @@ struct DeviceSequences {
 /// Arrays      memory of the stream's device, the bias too.
 /// workspace   attention_workspace_bytes(sequences), aligned to 16, not set; used until the work is
 ///             done.
-/// Errors      kInvalidArgument for sizes below 1, p outside [0, 1), a bias shorter than max_length,
-///             a workspace that is too small; kUnavailable without CUDA, kIo where a launch fails.
+/// Errors      kInvalidArgument for sizes below 1, p outside [0, 1), a bias shorter than
+///             max_length, a workspace that is too small; kUnavailable without CUDA, kIo where a
+///             launch fails.
 /// Blocking    no: work is put on the stream.
 /// Cost        one thread for each score and each element of a result; no tensor cores. For shapes
 ///             that fit, not for speed.

@@ -35,8 +35,8 @@ void batch_norm_backward(const BatchNormShape& shape, const BatchNormBackward& a
                          std::span<std::byte> workspace, CUstream_st* stream,
                          const SumOnStream& sum = nullptr);
 
-/// An eighth of a byte for each element, more where rows are short: 144 for each channel of a sample
-/// (channels first).
+/// An eighth of a byte for each element, more where rows are short: 144 for each channel of a
+/// sample (channels first).
 std::int64_t batch_norm_workspace_bytes(const BatchNormShape& shape);
 
 }  // namespace trireme::kernels::cuda

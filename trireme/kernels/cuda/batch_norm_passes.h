@@ -70,8 +70,8 @@ struct SetStatistics {
   }
 };
 
-/// A bit of a word. On a GPU the 16 indices of a word are neighbours in a warp, all here: they write
-/// it together.
+/// A bit of a word. On a GPU the 16 indices of a word are neighbours in a warp, all here: they
+/// write it together.
 TRIREME_HOST_DEVICE inline void set_bit(std::uint16_t* word, int bit, bool value) {
 #if defined(__CUDA_ARCH__)
   const unsigned shift = threadIdx.x & 16U;
@@ -100,8 +100,9 @@ struct Normalise {
       if (arrays.residual != nullptr) t = t + arrays.residual[e];
     }
     if (arrays.mask != nullptr) {
-      set_bit(arrays.mask + place.word, place.bit, t > 0);
-      t = t > 0 ? t : 0;
+      const bool passes = !(t <= 0);  // NaN too
+      set_bit(arrays.mask + place.word, place.bit, passes);
+      t = passes ? t : 0;
     }
     if (is_inside) arrays.y[place.element] = t;
   }

@@ -1,7 +1,7 @@
 #pragma once
 
-// The sums over channels of batch_norm_passes.h. They keep the processors' order (normalization/row_loops.h,
-// channels_last.cc), in three passes:
+// The sums over channels of batch_norm_passes.h. They keep the processors' order
+// (normalization/row_loops.h, channels_last.cc), in three passes:
 //
 //                      channels first                        channels last
 //     f32, of a run    16 lanes of 1,024 elements of a row   64 places of a channel

@@ -28,8 +28,8 @@ struct NmsKept {
 ///
 /// workspace   fixed_nms_workspace_bytes(n) of the stream's device, aligned to 16, not set; used
 ///             until the work is done.
-/// Errors      kInvalidArgument for a workspace that is too small; kUnavailable without CUDA, kIo
-///             where a launch fails.
+/// Errors      kInvalidArgument for a threshold that is NaN and a workspace that is too small;
+///             kUnavailable without CUDA, kIo where a launch fails.
 /// Blocking    no: work is put on the stream, for graphs whose shapes may not change.
 /// Cost        n^2 comparisons of scores, n^2 / 2 overlaps, n^2 / 8 bytes of workspace; the greedy
 ///             choice takes 64 boxes at a time, in one block of threads.

@@ -11,6 +11,7 @@
 
 #include "trireme/kernels/cuda/nms.h"
 #include "trireme/kernels/cuda/passes.h"
+#include "trireme/kernels/detection/nms.h"
 
 namespace trireme::kernels::cuda::internal {
 
@@ -181,6 +182,7 @@ struct WriteKept {
 template <typename Each>
 void fixed_nms_passes(const NmsCandidates& candidates, double threshold, const NmsKept& kept,
                       std::span<std::byte> workspace, const Each& each) {
+  kernels::internal::check_nms_threshold(threshold);
   const std::int64_t n = candidates.n;
   const NmsSpace space(Cutter(workspace), n);
   check_workspace("fixed_nms", workspace, space.bytes);

@@ -15,9 +15,9 @@
 //       each(n, Scale{factor, x});
 //     }
 //
-// x_passes.h has the list, x.cu runs it with OnStream (launch.cuh), one thread for each index. Tests
-// run it on the host, indices in order, reversed and shuffled, and compare bits with the kernels for
-// processors: formulas, indices and workspace are so tested without a GPU.
+// x_passes.h has the list, x.cu runs it with OnStream (launch.cuh), one thread for each index.
+// Tests run it on the host, indices in order, reversed and shuffled, and compare bits with the
+// kernels for processors: formulas, indices and workspace are so tested without a GPU.
 //
 // Where a pass needs what it did just before, it has steps: each.steps(sizes, pass) calls
 // pass(group, step, i), all i of a step in any order, but after the steps before it. OnStream gives

@@ -11,15 +11,15 @@ struct CUstream_st;
 
 namespace trireme::kernels::cuda {
 
-/// RoIAlign of detection/roi_align.h for GPUs: the same formulas, layouts and order of additions, so
-/// the same bits.
+/// RoIAlign of detection/roi_align.h for GPUs: the same formulas, layouts and order of additions,
+/// so the same bits.
 ///
 /// Arrays      memory of the stream's device. Regions are not checked: one that is refused there
-///             (not finite, in no feature map) gives 0 and takes no gradient.
+///             gives 0 and takes no gradient.
 /// workspace   roi_align_workspace_bytes(num_regions) of the same device, aligned to 16, not set;
 ///             used until the work is done.
-/// Errors      kInvalidArgument for a workspace that is too small; kUnavailable without CUDA, kIo
-///             where a launch fails.
+/// Errors      kInvalidArgument for options that are refused there and for a workspace that is too
+///             small; kUnavailable without CUDA, kIo where a launch fails.
 /// Blocking    no: work is put on the stream.
 /// Cost        forward: 4 samples^2 reads for each output. Backward: each pixel looks at every
 ///             region whether it reaches it, and adds what does; no atomic additions, so results

@@ -13,28 +13,10 @@
 
 namespace trireme::kernels::cuda::internal {
 
+using kernels::internal::roi_place;
 using kernels::internal::RoiAxis;
+using kernels::internal::RoiPlace;
 using kernels::internal::Tap;
-
-/// A region on its feature map.
-struct RoiPlace {
-  std::int64_t batch = -1;  ///< Below 0: on none.
-  RoiAxis y{}, x{};
-  float share = 0;
-};
-
-TRIREME_HOST_DEVICE inline RoiPlace roi_place(const RoiAlignOptions& options,
-                                              const FeatureShape& shape, const float* region) {
-  for (int i = 0; i < 5; ++i) {
-    if (region[i] - region[i] != 0) return {};  // not finite
-  }
-  if (region[0] < 0 || region[0] >= static_cast<float>(shape.batch)) return {};
-  const RoiAxis y =
-      kernels::internal::roi_axis(options, region[2], region[4], options.pooled_height);
-  const RoiAxis x =
-      kernels::internal::roi_axis(options, region[1], region[3], options.pooled_width);
-  return {static_cast<std::int64_t>(region[0]), y, x, kernels::internal::share_of(y, x)};
-}
 
 /// Element i of `out`.
 struct PoolRegions {
@@ -79,6 +61,7 @@ template <typename Each>
 void roi_align_passes(const RoiAlignOptions& options, const FeatureShape& shape,
                       const float* features, const float* regions, std::int64_t num_regions,
                       float* out, const Each& each) {
+  kernels::internal::check(options);
   each(num_regions * options.pooled_height * options.pooled_width * shape.channels,
        PoolRegions{options, shape, features, regions, out});
 }
@@ -204,6 +187,7 @@ void roi_align_backward_passes(const RoiAlignOptions& options, const FeatureShap
                                const float* gradient_out, const float* regions,
                                std::int64_t num_regions, float* gradient_features,
                                std::span<std::byte> workspace, const Each& each) {
+  kernels::internal::check(options);
   const RoiSpace space(Cutter(workspace), num_regions);
   check_workspace("roi_align_backward", workspace, space.bytes);
   each(num_regions, FindReach{options, shape, regions, space.reaches});

@@ -27,10 +27,14 @@ struct Grid {
 
   TRIREME_HOST_DEVICE bool is_packed() const { return lattices.offsets != nullptr; }
 
+  TRIREME_HOST_DEVICE std::int64_t num_positions(std::int64_t sample) const {
+    return std::int64_t{lattices.num_labels[sample]} + 1;
+  }
+
   TRIREME_HOST_DEVICE std::int64_t row_of(std::int64_t sample, std::int64_t frame,
                                           std::int64_t position) const {
     if (is_packed()) {
-      return lattices.offsets[sample] + frame * (lattices.num_labels[sample] + 1) + position;
+      return lattices.offsets[sample] + frame * num_positions(sample) + position;
     }
     return (sample * lattices.max_frames + frame) * (lattices.max_labels + 1) + position;
   }

@@ -100,7 +100,7 @@ struct FrameGradient {
     const auto [line, h] = divide(i, terms.width);
     const auto [b, t] = divide(line, grid.lattices.max_frames);
     float sum = 0;
-    const std::int64_t end = t < grid.lattices.num_frames[b] ? grid.lattices.num_labels[b] + 1 : 0;
+    const std::int64_t end = t < grid.lattices.num_frames[b] ? grid.num_positions(b) : 0;
     for (std::int64_t u = 0; u < end; ++u) {
       sum += passed_on(terms, dout, mask, grid.row_of(b, t, u), h);
     }

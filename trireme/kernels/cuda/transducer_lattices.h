@@ -4,8 +4,8 @@
 
 namespace trireme::kernels::cuda {
 
-/// `Lattices` (transducer/lattices.h) whose lengths are memory of a GPU. They are read there and not
-/// checked: `check` the host's before they are copied.
+/// `Lattices` (transducer/lattices.h) whose lengths are memory of a GPU. They are read there and
+/// not checked: `check` the host's before they are copied.
 struct DeviceLattices {
   const std::int32_t* num_frames = nullptr;  ///< [B] 1 to max_frames.
   const std::int32_t* num_labels = nullptr;  ///< [B] 0 to max_labels.

@@ -24,10 +24,10 @@ struct DeviceTargets {
 /// for the logarithm of a row's sum, whose last bit in f64 may be another than the host's.
 ///
 /// Arrays      memory of the stream's device; the gradient may be that of the logits.
-/// workspace   transducer_workspace_bytes(lattices, targets), aligned to 16: written by the forward,
-///             used up by the backward.
-/// Errors      kInvalidArgument for a blank that is not in [0, V) and a workspace that is too small;
-///             kUnavailable without CUDA, kIo where a launch fails.
+/// workspace   transducer_workspace_bytes(lattices, targets), aligned to 16: written by the
+///             forward, used up by the backward.
+/// Errors      kInvalidArgument for a blank that is not in [0, V) and a workspace that is too
+///             small; kUnavailable without CUDA, kIo where a launch fails.
 /// Blocking    no: work is put on the stream.
 /// Cost        reads the logits three times, writes the gradient once. Alpha and beta go by
 ///             diagonals, one block of threads for each sample.
@@ -47,8 +47,8 @@ void transducer_loss_backward(const DeviceLattices& lattices, const DeviceTarget
                               const Bf16* logits, std::span<std::byte> workspace,
                               const float* loss_gradient, Bf16* gradient, CUstream_st* stream);
 
-/// 20 bytes for each of (T + U) x (U + 1) cells of a sample, of the longest; 64 bytes for each 1,024
-/// logits.
+/// 20 bytes for each of (T + U) x (U + 1) cells of a sample, of the longest; 64 bytes for each
+/// 1,024 logits.
 std::int64_t transducer_workspace_bytes(const DeviceLattices& lattices,
                                         const DeviceTargets& targets);
 

@@ -41,7 +41,7 @@ struct LossSpace {
 
   TRIREME_HOST_DEVICE Skewed skewed(std::int64_t sample) const {
     return {samples + sample * sample_bytes, grid.lattices.num_frames[sample],
-            grid.lattices.num_labels[sample] + 1};
+            grid.num_positions(sample)};
   }
 
   /// After a position that is not the last.

@@ -112,7 +112,8 @@ void keep_greedily(std::span<const float> boxes, std::span<const std::int64_t> o
   }
 }
 
-void check(std::span<const float> boxes, std::span<const float> scores) {
+void check(std::span<const float> boxes, std::span<const float> scores, double threshold) {
+  internal::check_nms_threshold(threshold);
   if (boxes.size() != scores.size() * 4) {
     throw Error(ErrorKind::kInvalidArgument, "expected 4 coordinates for each of " +
                                                  std::to_string(scores.size()) + " scores, got " +
@@ -138,9 +139,14 @@ void sort_by_score(std::span<const float> scores, std::span<std::int64_t> order)
 
 }  // namespace
 
+void internal::check_nms_threshold(double threshold) {
+  if (!std::isnan(threshold)) return;
+  throw Error(ErrorKind::kInvalidArgument, "the threshold of overlaps is NaN");
+}
+
 std::vector<std::int64_t> nms(std::span<const float> boxes, std::span<const float> scores,
                               const NmsOptions& options) {
-  check(boxes, scores);
+  check(boxes, scores, options.threshold);
   std::vector<std::int64_t> order(scores.size());
   std::iota(order.begin(), order.end(), 0);
   sort_by_score(scores, order);
@@ -152,7 +158,7 @@ std::vector<std::int64_t> nms(std::span<const float> boxes, std::span<const floa
 std::vector<std::int64_t> batched_nms(std::span<const float> boxes, std::span<const float> scores,
                                       std::span<const std::int64_t> classes,
                                       const NmsOptions& options) {
-  check(boxes, scores);
+  check(boxes, scores, options.threshold);
   if (classes.size() != scores.size()) {
     throw Error(ErrorKind::kInvalidArgument, "expected a class for each of " +
                                                  std::to_string(scores.size()) + " boxes, got " +

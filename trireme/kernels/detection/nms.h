@@ -23,7 +23,7 @@ struct NmsOptions {
 /// boxes    [n, 4] x1, y1, x2, y2 in any unit.
 /// scores   [n].
 /// Errors   kInvalidArgument naming the box where a coordinate or score is NaN, or where a box ends
-///          before it starts; where sizes do not match.
+///          before it starts; where sizes do not match; for a threshold that is NaN.
 /// Cost     kept x n / 2 overlaps at most, 16 at a time; 24 n bytes of scratch.
 std::vector<std::int64_t> nms(std::span<const float> boxes, std::span<const float> scores,
                               const NmsOptions& options = {});
@@ -44,5 +44,10 @@ std::vector<std::int64_t> batched_nms(std::span<const float> boxes, std::span<co
 std::int64_t fixed_nms(std::span<const float> boxes, std::span<const float> scores,
                        std::span<const std::int64_t> classes, double threshold,
                        std::span<std::int64_t> kept);
+
+namespace internal {
+/// Errors   kInvalidArgument where it is NaN.
+void check_nms_threshold(double threshold);
+}  // namespace internal
 
 }  // namespace trireme::kernels

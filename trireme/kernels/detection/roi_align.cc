@@ -1,7 +1,7 @@
 #include "trireme/kernels/detection/roi_align.h"
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -41,10 +41,9 @@ struct Region {
 };
 
 Region make_region(const RoiAlignOptions& options, const FeatureShape& shape, const float* region) {
-  const RoiAxis y = internal::roi_axis(options, region[2], region[4], options.pooled_height);
-  const RoiAxis x = internal::roi_axis(options, region[1], region[3], options.pooled_width);
-  return {static_cast<std::int64_t>(region[0]), make_axis(y, options.pooled_height, shape.height),
-          make_axis(x, options.pooled_width, shape.width), internal::share_of(y, x)};
+  const internal::RoiPlace place = internal::roi_place(options, shape, region);
+  return {place.batch, make_axis(place.y, options.pooled_height, shape.height),
+          make_axis(place.x, options.pooled_width, shape.width), place.share};
 }
 
 /// The four pixels of a sample, as offsets into a feature map, and their weights.
@@ -122,26 +121,41 @@ void for_each_sample(const RoiAlignOptions& options, const FeatureShape& shape,
   }
 }
 
-void check(const FeatureShape& shape, const float* regions, std::int64_t num_regions) {
+void check_regions(const RoiAlignOptions& options, const FeatureShape& shape, const float* regions,
+                   std::int64_t num_regions) {
+  internal::check(options);
   for (std::int64_t r = 0; r < num_regions; ++r) {
     const float* region = regions + r * 5;
-    const bool is_finite =
-        std::all_of(region, region + 5, [](float x) { return std::isfinite(x); });
-    if (is_finite && region[0] >= 0 && region[0] < static_cast<float>(shape.batch)) continue;
+    if (internal::roi_place(options, shape, region).batch >= 0) continue;
     throw Error(ErrorKind::kInvalidArgument,
-                "region " + std::to_string(r) + " must be finite and in one of " +
-                    std::to_string(shape.batch) + " feature maps, got map " +
+                "region " + std::to_string(r) + " must be in one of " +
+                    std::to_string(shape.batch) +
+                    " feature maps and, scaled, finite with bins that can be sampled; got map " +
                     std::to_string(region[0]) + ", box " + std::to_string(region[1]) + " " +
                     std::to_string(region[2]) + " " + std::to_string(region[3]) + " " +
-                    std::to_string(region[4]));
+                    std::to_string(region[4]) + ", scale " + std::to_string(options.scale));
   }
 }
 
 }  // namespace
 
+void internal::check(const RoiAlignOptions& options) {
+  if (!(options.scale > 0 && options.scale <= std::numeric_limits<float>::max())) {
+    throw Error(
+        ErrorKind::kInvalidArgument,
+        "RoIAlign's scale must be finite in f32 and above 0, got " + std::to_string(options.scale));
+  }
+  if (options.pooled_height < 1 || options.pooled_width < 1) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "RoIAlign pools to a grid of 1 x 1 bins or more, got " +
+                    std::to_string(options.pooled_height) + " x " +
+                    std::to_string(options.pooled_width));
+  }
+}
+
 void roi_align(const RoiAlignOptions& options, const FeatureShape& shape, const float* features,
                const float* regions, std::int64_t num_regions, float* out, const Spread& spread) {
-  check(shape, regions, num_regions);
+  check_regions(options, shape, regions, num_regions);
   const auto gather = has_avx512() ? gather_avx512 : has_avx2() ? gather_avx2 : gather_loop;
   const std::int64_t map_size = shape.height * shape.width * shape.channels;
   const std::int64_t out_size = options.pooled_height * options.pooled_width * shape.channels;
@@ -159,7 +173,7 @@ void roi_align(const RoiAlignOptions& options, const FeatureShape& shape, const 
 void roi_align_backward(const RoiAlignOptions& options, const FeatureShape& shape,
                         const float* gradient_out, const float* regions, std::int64_t num_regions,
                         float* gradient_features, const Spread& spread) {
-  check(shape, regions, num_regions);
+  check_regions(options, shape, regions, num_regions);
   const auto scatter = has_avx512() ? scatter_avx512 : has_avx2() ? scatter_avx2 : scatter_loop;
   const std::int64_t map_size = shape.height * shape.width * shape.channels;
   const std::int64_t out_size = options.pooled_height * options.pooled_width * shape.channels;

@@ -20,7 +20,7 @@ namespace trireme::kernels {
 struct RoiAlignOptions {
   std::int64_t pooled_height = 7;
   std::int64_t pooled_width = 7;
-  double scale = 1;              ///< From the regions' units to pixels of the feature map.
+  double scale = 1;              ///< From the regions' units to pixels of the map; above 0.
   std::int64_t num_samples = 0;  ///< Along each side of a bin; 0: one for each pixel it covers.
   bool is_aligned = false;
 };
@@ -35,9 +35,11 @@ struct FeatureShape {
 /// features   [batch, height, width, channels], channels last.
 /// regions    [num_regions, 5] index in the batch, x1, y1, x2, y2.
 /// out        [num_regions, pooled_height, pooled_width, channels], written.
-/// Errors     kInvalidArgument naming the region that is in no feature map, or not finite.
+/// Errors     kInvalidArgument naming the region that is in no feature map, or not finite when
+///            scaled, or that has bins of more than 2^23 pixels with a sample for each; for a scale
+///            that is not finite and above 0; for a grid without bins.
 /// Cost       4 samples^2 multiply-adds for each output; a region's pixels are read once from
-/// memory.
+///            memory.
 void roi_align(const RoiAlignOptions& options, const FeatureShape& shape, const float* features,
                const float* regions, std::int64_t num_regions, float* out,
                const Spread& spread = on_caller);

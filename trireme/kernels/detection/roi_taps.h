@@ -20,11 +20,21 @@ struct Tap {
   TRIREME_HOST_DEVICE bool is_inside() const { return low_weight + high_weight != 0; }
 };
 
+/// Errors   kInvalidArgument where the scale is not finite and above 0, or the grid has no bins.
+void check(const RoiAlignOptions& options);
+
+/// Samples of a bin, where there is one for each pixel: with more, f32 would round s + 1/2.
+inline constexpr float kMostSamples = 0x1p23F;
+
 /// One axis of a region, in pixels.
 struct RoiAxis {
   float start, bin;
-  std::int64_t num_samples;  ///< In each bin.
+  std::int64_t num_samples;  ///< In each bin; below 0: not finite, or more than kMostSamples.
+
+  TRIREME_HOST_DEVICE bool is_valid() const { return num_samples >= 0; }
 };
+
+TRIREME_INLINE_LOOP bool is_finite(float x) { return x - x == 0; }
 
 TRIREME_INLINE_LOOP RoiAxis roi_axis(const RoiAlignOptions& options, float begin, float end,
                                      std::int64_t pooled) {
@@ -34,10 +44,10 @@ TRIREME_INLINE_LOOP RoiAxis roi_axis(const RoiAlignOptions& options, float begin
   float length = end * scale - offset - start;
   if (!options.is_aligned) length = std::max(length, 1.0F);
   const float bin = length / static_cast<float>(pooled);
-  const std::int64_t num_samples = options.num_samples > 0
-                                       ? options.num_samples
-                                       : static_cast<std::int64_t>(__builtin_ceilf(bin));
-  return {start, bin, std::max<std::int64_t>(num_samples, 0)};
+  if (!is_finite(start) || !is_finite(bin)) return {start, bin, -1};
+  if (options.num_samples > 0) return {start, bin, options.num_samples};
+  if (bin > kMostSamples) return {start, bin, -1};
+  return {start, bin, static_cast<std::int64_t>(std::max(__builtin_ceilf(bin), 0.0F))};
 }
 
 /// Sample s of bin p, of pixels [0, size).
@@ -46,7 +56,8 @@ TRIREME_INLINE_LOOP Tap tap_of(const RoiAxis& axis, std::int64_t p, std::int64_t
   const float position =
       axis.start + static_cast<float>(p) * axis.bin +
       (static_cast<float>(s) + 0.5F) * axis.bin / static_cast<float>(axis.num_samples);
-  if (position < -1.0F || position > static_cast<float>(size)) return {};
+  // Written so that a NaN fails.
+  if (!(position >= -1.0F && position <= static_cast<float>(size)) || size < 1) return {};
   const float inside = std::max(position, 0.0F);
   const auto low = static_cast<std::int64_t>(inside);
   if (low >= size - 1) return {size - 1, size - 1, 1.0F, 0.0F};
@@ -57,6 +68,25 @@ TRIREME_INLINE_LOOP Tap tap_of(const RoiAxis& axis, std::int64_t p, std::int64_t
 /// Of a sample in its bin's mean.
 TRIREME_INLINE_LOOP float share_of(const RoiAxis& y, const RoiAxis& x) {
   return 1.0F / static_cast<float>(std::max<std::int64_t>(y.num_samples * x.num_samples, 1));
+}
+
+/// A region on its feature map.
+struct RoiPlace {
+  std::int64_t batch = -1;  ///< Below 0: refused.
+  RoiAxis y{}, x{};
+  float share = 0;
+};
+
+TRIREME_INLINE_LOOP RoiPlace roi_place(const RoiAlignOptions& options, const FeatureShape& shape,
+                                       const float* region) {
+  for (int i = 0; i < 5; ++i) {
+    if (!is_finite(region[i])) return {};
+  }
+  if (region[0] < 0 || region[0] >= static_cast<float>(shape.batch)) return {};
+  const RoiAxis y = roi_axis(options, region[2], region[4], options.pooled_height);
+  const RoiAxis x = roi_axis(options, region[1], region[3], options.pooled_width);
+  if (!y.is_valid() || !x.is_valid()) return {};
+  return {static_cast<std::int64_t>(region[0]), y, x, share_of(y, x)};
 }
 
 }  // namespace trireme::kernels::internal

@@ -20,6 +20,11 @@ std::int64_t mine_hard_negatives(std::span<const float> losses,
                                                  std::to_string(is_matched.size()) + " and " +
                                                  std::to_string(is_chosen.size()));
   }
+  if (!(ratio >= 0)) {
+    throw Error(
+        ErrorKind::kInvalidArgument,
+        "the ratio of hard negatives to matches must be 0 or more, got " + std::to_string(ratio));
+  }
   std::vector<std::int64_t> negatives;
   std::int64_t num_matched = 0;
   for (std::size_t i = 0; i < losses.size(); ++i) {
@@ -31,8 +36,9 @@ std::int64_t mine_hard_negatives(std::span<const float> losses,
     num_matched += is_chosen[i];
     if (is_chosen[i] == 0) negatives.push_back(static_cast<std::int64_t>(i));
   }
-  const auto wanted = static_cast<std::int64_t>(ratio * static_cast<double>(num_matched));
-  const std::int64_t count = std::clamp<std::int64_t>(wanted, 0, std::ssize(negatives));
+  // In this order, so that infinity times no matches, NaN, is all.
+  const auto count = static_cast<std::int64_t>(
+      std::min(static_cast<double>(negatives.size()), ratio * static_cast<double>(num_matched)));
   std::ranges::nth_element(negatives, negatives.begin() + count, [&](auto a, auto b) {
     return losses[a] != losses[b] ? losses[a] > losses[b] : a < b;
   });

@@ -13,9 +13,11 @@ namespace trireme::kernels {
 ///
 /// losses       [n] of one image, of every anchor.
 /// is_matched   [n] 0 or 1.
+/// ratio        0 or more; infinity takes all negatives.
 /// is_chosen    [n], written: 1 for matched anchors and hard negatives.
 /// Returns      how many are chosen.
-/// Errors       kInvalidArgument naming the anchor whose loss is NaN; where sizes do not match.
+/// Errors       kInvalidArgument naming the anchor whose loss is NaN; where sizes do not match; for
+///              a ratio that is negative or NaN.
 std::int64_t mine_hard_negatives(std::span<const float> losses,
                                  std::span<const std::uint8_t> is_matched, double ratio,
                                  std::span<std::uint8_t> is_chosen);

@@ -13,13 +13,15 @@ namespace trireme::kernels {
 ///     t = gamma (x - mean) / sqrt(var + epsilon) + beta + residual
 ///     y = relu(t) or t
 ///
-/// and backward, with g = dy where t > 0 (dy without ReLU) and n = (x - mean) / sqrt(var + epsilon):
+/// and backward, with g = 0 where there is ReLU and t <= 0, else dy, and
+/// n = (x - mean) / sqrt(var + epsilon):
 ///
 ///     dresidual = g      dbeta = sum g      dgamma = sum g n
 ///     dx = gamma / sqrt(var + epsilon) (g - dbeta / m - n dgamma / m)
 ///
 /// ReLU's choice is kept as 1 bit for each element, so that backward reads neither y nor the
-/// residual. Instance norm is a batch norm of each sample alone.
+/// residual. A NaN passes ReLU, and its gradient does, as in torch. Instance norm is a batch norm
+/// of each sample alone.
 ///
 /// Sums: within a run of at most 1,024 elements of a row (channels first) or 64 rows (channels
 /// last) in f32, of x - x_0 so that little cancels; runs are added in f64. The order depends on the

@@ -2,7 +2,6 @@
 
 // What a batch norm computes once for each channel, on processors and on GPUs (cuda/).
 
-#include <algorithm>
 #include <cstdint>
 
 #include "trireme/kernels/normalization/batch_norm.h"
@@ -24,7 +23,8 @@ TRIREME_INLINE_LOOP void set_statistics(const BatchNormOptions& options,
                                         const BatchNormForward& arrays, std::int64_t channel,
                                         const Moments& moments) {
   const BatchNormStatistics& statistics = arrays.statistics;
-  const double variance = std::max(0.0, moments.squares / *statistics.count);
+  const double squares = moments.squares / *statistics.count;
+  const double variance = squares < 0 ? 0 : squares;  // what cancels may round below 0; NaN stays
   if (arrays.variance != nullptr) arrays.variance[channel] = static_cast<float>(variance);
   statistics.mean[channel] = static_cast<float>(moments.mean);
   statistics.inverse_deviation[channel] =

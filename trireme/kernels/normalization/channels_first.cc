@@ -14,11 +14,6 @@ Row row_of(const BatchNormShape& shape, std::int64_t sample, std::int64_t channe
   return {row * shape.spatial, row * words_of_row(shape.spatial)};
 }
 
-template <typename T>
-T* at(T* array, std::int64_t offset) {
-  return array == nullptr ? nullptr : array + offset;
-}
-
 }  // namespace
 
 Moments moments(const BatchNormShape& shape, const float* x, std::int64_t channel) {

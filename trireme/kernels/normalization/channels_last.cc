@@ -74,11 +74,6 @@ void for_each_place(const BatchNormShape& shape, const Spread& spread, const Bod
   });
 }
 
-template <typename T>
-T* at(T* array, std::int64_t offset) {
-  return array == nullptr ? nullptr : array + offset;
-}
-
 }  // namespace
 
 std::vector<Moments> moments(const BatchNormShape& shape, const float* x, const Spread& spread) {

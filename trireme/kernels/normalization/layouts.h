@@ -26,6 +26,12 @@ void gradient(const BatchNormShape& shape, const BatchNormBackward& arrays,
               const std::vector<GradientSums>& sums, const Spread& spread);
 }  // namespace channels_last
 
+/// Arrays that may be null.
+template <typename T>
+T* at(T* array, std::int64_t offset) {
+  return array == nullptr ? nullptr : array + offset;
+}
+
 inline std::int64_t words_of_row(std::int64_t elements) { return (elements + 15) / 16; }
 
 }  // namespace trireme::kernels::internal

@@ -51,7 +51,7 @@ void apply_row(const Forward& terms, const float* x, const float* residual, std:
     Lanes t = (load_first(x + i, n - i) - mean) * factor + bias;
     if constexpr (HasResidual) t = t + load_first(residual + i, n - i);
     if constexpr (HasMask) {
-      const std::uint32_t bits = above(t, all(0));
+      const std::uint32_t bits = above_or_nan(t, all(0));
       mask[i / kLanes] = static_cast<std::uint16_t>(bits);
       t = keep(bits, t);
     }
@@ -125,7 +125,7 @@ void apply_last(const ForwardVectors& terms, const float* x, const float* residu
               load_first(terms.bias + i, left);
     if (residual != nullptr) t = t + load_first(residual + i, left);
     if (mask != nullptr) {
-      const std::uint32_t bits = above(t, all(0));
+      const std::uint32_t bits = above_or_nan(t, all(0));
       mask[i / kLanes] = static_cast<std::uint16_t>(bits);
       t = keep(bits, t);
     }

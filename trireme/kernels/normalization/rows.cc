@@ -14,9 +14,7 @@
 namespace trireme::kernels::internal {
 
 const RowLoops& row_loops() {
-  if (has_avx512()) return avx512::kRowLoops;
-  if (has_avx2()) return avx2::kRowLoops;
-  return portable::kRowLoops;
+  return of_isa(portable::kRowLoops, avx2::kRowLoops, avx512::kRowLoops);
 }
 
 }  // namespace trireme::kernels::internal

@@ -22,9 +22,7 @@ namespace trireme::kernels {
 namespace {
 
 const internal::AdafactorLoops& loops() {
-  if (has_avx512()) return avx512::kAdafactorLoops;
-  if (has_avx2()) return avx2::kAdafactorLoops;
-  return portable::kAdafactorLoops;
+  return of_isa(portable::kAdafactorLoops, avx2::kAdafactorLoops, avx512::kAdafactorLoops);
 }
 
 void check(const AdafactorOptions& options, std::int64_t step, const AdafactorShape& shape,
@@ -130,7 +128,8 @@ Roots take_moments(const AdafactorShape& shape, double rest, double epsilon, con
       roots.row[matrix * shape.rows + i] = static_cast<float>(std::sqrt(mean / rows[i]));
     }
     for (std::int64_t j = 0; j < shape.columns; ++j) {
-      roots.column[matrix * shape.columns + j] = static_cast<float>(1 / std::sqrt(columns[j]));
+      roots.column[matrix * shape.columns + j] =
+          static_cast<float>(1 / std::sqrt(static_cast<double>(columns[j])));
     }
   }
   return roots;

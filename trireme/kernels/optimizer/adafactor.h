@@ -21,13 +21,14 @@ namespace trireme::kernels {
 ///
 /// This is the paper's algorithm 6 with means instead of sums, and with the momentum and the decay
 /// of T5's code. timm's Adafactor is equal, but has alpha = learning_rate where one is given;
-/// pytorch_optimizer's is equal, but has b <= 0.999. torch::optim's has learning_rate where the relative rate has 1e-2, takes epsilon1 as a lower
-/// limit (of sqrt(row column / mean) and of the mean), no m, and decays by learning_rate alone.
+/// pytorch_optimizer's is equal, but has b <= 0.999. torch.optim's has learning_rate where the
+/// relative rate has 1e-2, takes epsilon1 as a lower limit (of sqrt(row column / mean) and of the
+/// mean), no m, and decays by learning_rate alone.
 ///
 /// Sums are f64: those of a row by 16 virtual lanes, those of a column row by row, rms(p) by norm
-/// block (norm/norm.h), rms(u) row by row, of a vector by norm block. Means and their
-/// roots are taken in f64 and rounded once; each operation on an element rounds to f32. The same
-/// bits for every set of instructions.
+/// block (norm/norm.h), rms(u) row by row, of a vector by norm block. Means and their roots are
+/// taken in f64 and rounded once; each operation on an element rounds to f32. The same bits for
+/// every set of instructions.
 ///
 /// Source: Shazeer and Stern, "Adafactor: adaptive learning rates with sublinear memory cost", ICML
 /// 2018.

@@ -23,9 +23,7 @@ namespace {
 
 template <typename State>
 const internal::LambLoops<State>& lamb_loops() {
-  if (has_avx512()) return avx512::kLambLoops<State>;
-  if (has_avx2()) return avx2::kLambLoops<State>;
-  return portable::kLambLoops<State>;
+  return of_isa(portable::kLambLoops<State>, avx2::kLambLoops<State>, avx512::kLambLoops<State>);
 }
 
 /// Calls `body(begin, count)` for each norm block.

@@ -31,12 +31,14 @@ struct LambOptions {
   double epsilon = 1e-6;
   double weight_decay = 1e-2;
 
-  /// Tensors without weight decay have the trust ratio 1 (NVLAMB's rule is the opposite: all
-  /// adapt).
+  /// Tensors without weight decay adapt too, which is NVLAMB's rule; else their trust ratio is 1.
   bool adapts_always = true;
 };
 void lamb(const LambOptions& options, std::int64_t step, const float* gradient, float* m, float* v,
           float* parameter, std::int64_t n);
+
+/// v stands still as bf16 where a step changes it by less than 2^-9 of itself: it wants
+/// beta2 <= 0.99.
 void lamb(const LambOptions& options, std::int64_t step, const float* gradient, Bf16* m, Bf16* v,
           float* parameter, std::int64_t n);
 

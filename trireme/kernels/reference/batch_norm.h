@@ -40,8 +40,8 @@ struct BatchNorm {
     const auto normal = [&](auto i, auto c) { return (x[i] - mean[c]) / deviation[c]; };
     for_each_element(shape, [&](auto i, auto c) {
       const T t = gamma[c] * normal(i, c) + beta[c] + (residual.empty() ? T(0) : residual[i]);
-      y[i] = options.has_relu && !(t > 0) ? T(0) : t;
-      gradient_residual[i] = options.has_relu && !(t > 0) ? T(0) : gradient_y[i];
+      y[i] = options.has_relu && t <= 0 ? T(0) : t;
+      gradient_residual[i] = options.has_relu && t <= 0 ? T(0) : gradient_y[i];
       gradient_beta[c] += gradient_residual[i];
       gradient_gamma[c] += gradient_residual[i] * normal(i, c);
     });

@@ -11,7 +11,8 @@ namespace trireme::kernels::reference {
 /// Calls `use(offset, weight)` for the four pixels that a sample at (y, x) is made of.
 template <typename T, typename Use>
 void bilinear(const FeatureShape& shape, T y, T x, const Use& use) {
-  if (y < -1 || y > T(shape.height) || x < -1 || x > T(shape.width)) return;
+  const bool is_on_map = y >= -1 && y <= T(shape.height) && x >= -1 && x <= T(shape.width);
+  if (!is_on_map) return;
   const auto split = [](T position, std::int64_t size, std::int64_t& low, std::int64_t& high) {
     position = std::max(position, T(0));
     low = std::min(static_cast<std::int64_t>(position), size - 1);

@@ -110,7 +110,8 @@ TRIREME_INLINE_LOOP double alpha_loop(const Skewed& s) {
   return s.alpha[end] + static_cast<double>(s.blank[end]);
 }
 
-/// A cell of occupy_loop: its beta, from those after a blank and after a label. before: alpha - total.
+/// A cell of occupy_loop: its beta, from those after a blank and after a label. `before` is alpha
+/// less the total.
 TRIREME_INLINE_LOOP double occupy_cell(double before, double after_blank, double after_label,
                                        float& log_sum, float& blank, float& label) {
   const double by_blank = after_blank + static_cast<double>(blank);

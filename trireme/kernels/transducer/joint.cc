@@ -129,7 +129,7 @@ class JointCall {
     std::vector<std::uint32_t> words(5 * width_.num_bytes);
     std::uint32_t* bits = &words[4 * width_.num_bytes];
     const std::int64_t stride = lattices_.frame_stride(b);
-    const std::int64_t positions = lattices_.num_labels[b] + 1;
+    const std::int64_t positions = lattices_.num_positions(b);
     const std::int64_t H = width_.num_elements;
     for (std::int64_t t = 0; t < lattices_.num_frames[b]; ++t) {
       for (std::int64_t u = 0; u < positions; ++u) {
@@ -183,7 +183,7 @@ class JointCall {
     for (std::int64_t t = 0; t < lattices_.max_frames; ++t) {
       T* row = out + (lattices_.first_row(b) + t * U) * H;
       const bool is_frame = t < lattices_.num_frames[b];
-      std::fill(row + (is_frame ? lattices_.num_labels[b] + 1 : 0) * H, row + U * H, T{});
+      std::fill(row + (is_frame ? lattices_.num_positions(b) : 0) * H, row + U * H, T{});
     }
   }
 

@@ -11,6 +11,12 @@ namespace {
   throw Error(ErrorKind::kInvalidArgument, "transducer: " + what);
 }
 
+void check_samples(std::size_t num_frames, std::size_t num_labels) {
+  if (num_labels == num_frames) return;
+  refuse("lengths of " + std::to_string(num_frames) + " samples' frames and of " +
+         std::to_string(num_labels) + " samples' labels");
+}
+
 void check_lengths(const Lattices& lattices) {
   for (std::int64_t b = 0; b < lattices.num_samples(); ++b) {
     const std::string sample = "sample " + std::to_string(b) + " has ";
@@ -38,23 +44,27 @@ std::int64_t Lattices::first_row(std::int64_t b) const {
 }
 
 std::int64_t Lattices::frame_stride(std::int64_t b) const {
-  return (is_packed() ? num_labels[b] : max_labels) + 1;
+  return is_packed() ? num_positions(b) : max_labels + 1;
 }
 
 std::vector<std::int64_t> packed_offsets(std::span<const std::int32_t> num_frames,
                                          std::span<const std::int32_t> num_labels) {
+  check_samples(num_frames.size(), num_labels.size());
   std::vector<std::int64_t> offsets = {0};
   for (std::size_t b = 0; b < num_frames.size(); ++b) {
-    offsets.push_back(offsets.back() + std::int64_t{num_frames[b]} * (num_labels[b] + 1));
+    const std::int64_t rows = std::int64_t{num_frames[b]} * (std::int64_t{num_labels[b]} + 1);
+    std::int64_t end = 0;
+    if (__builtin_add_overflow(offsets.back(), rows, &end)) {
+      refuse("sample " + std::to_string(b) + " has " + std::to_string(rows) +
+             " rows, too many behind " + std::to_string(offsets.back()));
+    }
+    offsets.push_back(end);
   }
   return offsets;
 }
 
 void check(const Lattices& lattices) {
-  if (lattices.num_labels.size() != lattices.num_frames.size()) {
-    refuse("lengths of " + std::to_string(lattices.num_frames.size()) + " samples' frames and of " +
-           std::to_string(lattices.num_labels.size()) + " samples' labels");
-  }
+  check_samples(lattices.num_frames.size(), lattices.num_labels.size());
   check_lengths(lattices);
   if (!lattices.is_packed()) return;
   const auto expected = packed_offsets(lattices.num_frames, lattices.num_labels);

@@ -23,6 +23,9 @@ struct Lattices {
   std::int64_t num_samples() const { return std::ssize(num_frames); }
   bool is_packed() const { return !offsets.empty(); }
 
+  /// U + 1 of sample b.
+  std::int64_t num_positions(std::int64_t b) const { return std::int64_t{num_labels[b]} + 1; }
+
   /// Rows of a tensor, with its padding.
   std::int64_t num_rows() const;
 
@@ -32,6 +35,10 @@ struct Lattices {
 };
 
 /// Offsets of the packed form: cumulative sums of num_frames[b] * (num_labels[b] + 1) from 0.
+/// Lengths are not checked.
+///
+/// Errors   kInvalidArgument where there are not as many labels' lengths as frames', or where a sum
+///          does not fit into 64 bits, with the sample.
 std::vector<std::int64_t> packed_offsets(std::span<const std::int32_t> num_frames,
                                          std::span<const std::int32_t> num_labels);
 

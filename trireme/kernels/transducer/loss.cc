@@ -98,7 +98,7 @@ class LossCall {
     std::int64_t begin = 0;
     for (std::int64_t b = 0; b < lattices.num_samples(); ++b) {
       begins_.push_back(begin);
-      begin += Skewed::num_bytes(lattices.num_frames[b], lattices.num_labels[b] + 1);
+      begin += Skewed::num_bytes(lattices.num_frames[b], lattices.num_positions(b));
     }
     if (std::ssize(workspace) < begin || reinterpret_cast<std::uintptr_t>(workspace.data()) % 8) {
       throw Error(ErrorKind::kInvalidArgument,
@@ -128,7 +128,7 @@ class LossCall {
 
  private:
   Skewed skewed(std::int64_t b) const {
-    return {workspace_.data() + begins_[b], lattices_.num_frames[b], lattices_.num_labels[b] + 1};
+    return {workspace_.data() + begins_[b], lattices_.num_frames[b], lattices_.num_positions(b)};
   }
 
   std::int64_t row(std::int64_t b, std::int64_t t, std::int64_t u) const {
@@ -251,7 +251,7 @@ std::int64_t transducer_workspace_bytes(const Lattices& lattices) {
   check(lattices);
   std::int64_t bytes = 0;
   for (std::int64_t b = 0; b < lattices.num_samples(); ++b) {
-    bytes += Skewed::num_bytes(lattices.num_frames[b], lattices.num_labels[b] + 1);
+    bytes += Skewed::num_bytes(lattices.num_frames[b], lattices.num_positions(b));
   }
   return bytes;
 }

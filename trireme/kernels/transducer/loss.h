@@ -31,7 +31,8 @@ struct TransducerTargets {
 ///                      - [k = blank] exp(b(t,u) + beta(t+1,u))
 ///                      - [k = labels[u]] exp(l(t,u) + beta(t,u+1)))
 ///
-/// here with T frames and U labels of one sample, g = loss_gradient[b], and nothing outside the grid.
+/// here with T frames and U labels of one sample, g = loss_gradient[b], and nothing outside the
+/// grid.
 ///
 /// logits     rows of V by `lattices`, f32 or bf16, read once by each pass.
 /// workspace  transducer_workspace_bytes(lattices), aligned to 8: written by the forward, used up
