@@ -46,3 +46,36 @@ def roi_align_torchvision(inputs: Inputs, threads: int) -> Peer:
         return outputs
 
     return Peer(f"torchvision {torchvision.__version__}", run)
+
+
+@peer("overlaps", "torchvision")
+def overlaps_torchvision(inputs: Inputs, threads: int) -> Peer:
+    import torch
+    import torchvision
+
+    torch.set_num_threads(threads)
+    boxes = torch.from_numpy(inputs.tensors["boxes"])
+    num_truth = int(inputs.options["num_truth"])
+    truth, anchors = boxes[:num_truth], boxes[num_truth:]
+
+    def run() -> Outputs:
+        return {"overlaps": torchvision.ops.box_iou(truth, anchors)}
+
+    return Peer(f"torchvision {torchvision.__version__}", run)
+
+
+@peer("box_codes", "torchvision")
+def box_codes_torchvision(inputs: Inputs, threads: int) -> Peer:
+    import torch
+    import torchvision
+    from torchvision.models.detection._utils import BoxCoder
+
+    torch.set_num_threads(threads)
+    boxes, anchors = torch.from_numpy(inputs.tensors["boxes"]).chunk(2)
+    coder = BoxCoder((10.0, 10.0, 5.0, 5.0))
+
+    def run() -> Outputs:
+        codes = coder.encode_single(boxes, anchors)
+        return {"codes": codes, "decoded": coder.decode_single(codes, anchors)}
+
+    return Peer(f"torchvision {torchvision.__version__}", run)

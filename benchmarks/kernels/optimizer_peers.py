@@ -25,8 +25,8 @@ def parts(array: np.ndarray, inputs: Inputs) -> list[np.ndarray]:
     ]
 
 
-def optimizer(kernel: str, module: str, make: Make, note: str = "") -> None:
-    """Registers `make(module, parameters)`; a note tells why its results are not compared."""
+def optimizer(kernel: str, module: str, make: Make) -> None:
+    """Registers `make(module, parameters)`."""
     name = module.split(".", maxsplit=1)[0]
 
     def make_peer(inputs: Inputs, threads: int) -> Peer:
@@ -45,11 +45,11 @@ def optimizer(kernel: str, module: str, make: Make, note: str = "") -> None:
         def run() -> Outputs:
             made.step()
             if not first:
-                first.append({} if note else {"parameter": flat.copy()})
+                first.append({"parameter": flat.copy()})
             return first[0]
 
         version = getattr(sys.modules[name], "__version__", "")
-        return Peer(f"{name} {version} {note}".strip(), run)
+        return Peer(f"{name} {version}".strip(), run)
 
     peer(kernel, name)(make_peer)
 
@@ -64,12 +64,6 @@ optimizer(
     "lamb",
     "timm.optim",
     lambda optim, p: optim.Lamb(p, weight_decay=1e-2, max_grad_norm=None, always_adapt=True),
-)
-optimizer(
-    "lamb",
-    "pytorch_optimizer",
-    lambda optim, p: optim.Lamb(p, lr=1e-3, weight_decay=1e-2),
-    note="clips the ratio",
 )
 optimizer(
     "lars",

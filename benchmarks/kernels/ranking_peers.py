@@ -1,4 +1,4 @@
-"""Peers of ROC AUC."""
+"""Peers of ROC AUC and log loss."""
 
 from __future__ import annotations
 
@@ -38,5 +38,33 @@ def auc_sklearn(inputs: Inputs, threads: int) -> Peer:
 
     def run() -> Outputs:
         return {"auc": np.array([roc_auc_score(labels, scores)])}
+
+    return Peer(f"scikit-learn {sklearn.__version__}", run)
+
+
+@peer("log_loss", "torch")
+def log_loss_torch(inputs: Inputs, threads: int) -> Peer:
+    import torch
+
+    torch.set_num_threads(threads)
+    probabilities = torch.from_numpy(inputs.tensors["probabilities"])
+    labels = torch.from_numpy(inputs.tensors["labels"].astype(np.float32))
+
+    def run() -> Outputs:
+        loss = torch.nn.functional.binary_cross_entropy(probabilities, labels)
+        return {"loss": loss[None].double()}
+
+    return Peer(f"torch {torch.__version__}", run)
+
+
+@peer("log_loss", "sklearn")
+def log_loss_sklearn(inputs: Inputs, threads: int) -> Peer:
+    import sklearn
+    from sklearn.metrics import log_loss
+
+    probabilities, labels = inputs.tensors["probabilities"], inputs.tensors["labels"]
+
+    def run() -> Outputs:
+        return {"loss": np.array([log_loss(labels, probabilities)])}
 
     return Peer(f"scikit-learn {sklearn.__version__}", run)

@@ -147,8 +147,7 @@ def sliding_window_torch(inputs: Inputs, threads: int) -> Peer:
             total[(slice(None), *place)] += logits * weight
             norm[place] += weight
         total /= norm
-        total.argmax(0)
-        return {"means": total}
+        return {"means": total, "labels": total.argmax(0)}
 
     return Peer(f"torch {torch.__version__}", run)
 
@@ -170,7 +169,6 @@ def sliding_window_numpy(inputs: Inputs, threads: int) -> Peer:
             total[(slice(None), *place)] += logits * weight
             norm[place] += weight
         total /= norm
-        total.argmax(0)
-        return {"means": total}
+        return {"means": total, "labels": total.argmax(0)}
 
     return Peer(f"numpy {np.__version__}", run)

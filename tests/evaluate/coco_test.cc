@@ -139,7 +139,13 @@ TEST(Coco, ErrorsNameTheItem) {
             "r.json item 0: the annotations have no image 6");
   EXPECT_EQ(message("[3]"), "r.json item 0: expected an object");
   EXPECT_EQ(message("{}"), "'r.json': expected a list of detections");
-  EXPECT_NE(message("[" + good).find("is not valid JSON"), std::string::npos);
+  EXPECT_EQ(message("[" + good), "'r.json' is not valid JSON after item 0");
+  const std::string bad_score = R"({"image_id": 5, "category_id": 2, "score": )";
+  for (const char* number : {"NaN", "1e400"}) {  // Python's json.dumps writes the first
+    EXPECT_EQ(message("[" + good + "," + good + "," + bad_score + number + "}]"),
+              "'r.json' is not valid JSON after item 1");
+    EXPECT_EQ(message("[" + bad_score + number + "}]"), "'r.json' is not valid JSON in item 0");
+  }
   EXPECT_EQ(message(R"([{"image_id": 5, "category_id": 2, "score": 1,
                          "segmentation": {"size": [3, 3], "counts": "9"}}])",
                     CocoKind::kMask),
@@ -149,10 +155,67 @@ TEST(Coco, ErrorsNameTheItem) {
   const std::string twice = annotation(1, 5, 2, 0) + "," + annotation(1, 9, 2, 0);
   EXPECT_EQ(test::error_of([&] { truth_of(twice); }).message(),
             "truth.json annotations: two have the id 1");
-  EXPECT_EQ(test::error_of([&] { evaluate_coco(truth, {}, {.max_dets = {1, 1, 2}}); }).message(),
+  const CocoDetections none = make_detections({}, truth);
+  EXPECT_EQ(test::error_of([&] { evaluate_coco(truth, none, {.max_dets = {1, 1, 2}}); }).message(),
             "expected limits of detections that ascend from 1, got 1 after 1");
-  EXPECT_EQ(test::error_of([&] { evaluate_coco(truth, {}, {.kind = CocoKind::kMask}); }).kind(),
-            ErrorKind::kInvalidArgument);
+  EXPECT_EQ(
+      test::error_of([&] { evaluate_coco(truth, none, {.kind = CocoKind::kMask}); }).message(),
+      "masks are to be evaluated, but annotations or detections were read for boxes");
+}
+
+TEST(Coco, DetectionsOfOtherAnnotationsAreRefused) {
+  const CocoGroundTruth truth = truth_of(annotation(1, 5, 2, 0));
+  const CocoGroundTruth other = parse_ground_truth(
+      R"({"images": [{"id": 1}, {"id": 2}, {"id": 3}], "categories": [{"id": 2}],
+          "annotations": []})",
+      CocoKind::kBox, "other.json");
+  const CocoDetections detections =
+      make_detections(std::vector<double>{3, 0, 0, 10, 10, 0.9, 2}, other);
+  EXPECT_EQ(test::error_of([&] { evaluate_coco(truth, detections); }).message(),
+            "expected detections read with these annotations, of 2 images and 2 categories, got "
+            "some read with 3 images and 1 categories");
+}
+
+TEST(Coco, ErrorsOfMasksNameTheItem) {
+  const CocoGroundTruth sized = parse_ground_truth(file_of(""), CocoKind::kMask, "truth.json");
+  const CocoGroundTruth unsized =
+      parse_ground_truth(R"({"images": [{"id": 5}], "categories": [{"id": 2}], "annotations": []})",
+                         CocoKind::kMask, "truth.json");
+  const auto message = [](const std::string& shape, const CocoGroundTruth& truth) {
+    const std::string text =
+        R"([{"image_id": 5, "category_id": 2, "score": 1, "bbox": [0, 0, 1, 1]},
+            {"image_id": 5, "category_id": 2, "score": 1, )" +
+        shape + "}]";
+    return test::error_of([&] { parse_detections(text, CocoKind::kMask, truth, "r.json"); })
+        .message();
+  };
+  EXPECT_EQ(message(R"("bbox": [0, 0, 1e9, 1])", sized),
+            "r.json item 1: expected coordinates of a polygon within 1e8, got 1000000000.000000");
+  EXPECT_EQ(message(R"("bbox": [0, 0, 1, 1])", unsized),
+            R"(r.json item 0: masks need "height" and "width", which its image 5 has not)");
+  const std::string annotated =
+      R"({"images": [{"id": 5}], "categories": [{"id": 2}], "annotations":
+          [{"id": 1, "image_id": 5, "category_id": 2, "area": 1,
+            "segmentation": [[0, 0, 1, 0, 1, 1]]}]})";
+  EXPECT_EQ(
+      test::error_of([&] { parse_ground_truth(annotated, CocoKind::kMask, "t.json"); }).message(),
+      R"(t.json annotations item 0: masks need "height" and "width", which its image 5 has not)");
+  const std::vector<Rle> masks = {{.size = {3, 4}}};
+  EXPECT_EQ(test::error_of([&] {
+              make_detections(std::vector<double>{5, 0, 0, 1, 1, 1, 2}, masks, sized);
+            }).message(),
+            "detection 0: expected a mask of the size of image 5, 100 x 100, got 3 x 4");
+}
+
+TEST(Coco, IdsInRowsAreWhole) {
+  const CocoGroundTruth truth = truth_of(annotation(1, 5, 2, 0));
+  const auto message = [&](double image, double category) {
+    const std::vector<double> rows = {5, 0, 0, 1, 1, 1, 2, image, 0, 0, 1, 1, 1, category};
+    return test::error_of([&] { make_detections(rows, truth); }).message();
+  };
+  EXPECT_EQ(message(5.7, 2), "detection 1: expected a whole image id within 2^53, got 5.7");
+  EXPECT_EQ(message(5, 1e300), "detection 1: expected a whole category id within 2^53, got 1e+300");
+  EXPECT_EQ(message(6, 2), "detection 1: the annotations have no image 6");
 }
 
 TEST(Coco, TheTableIsPycocotools) {

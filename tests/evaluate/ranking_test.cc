@@ -1,17 +1,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <barrier>
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <mutex>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tests/base/error_of.h"
+#include "tests/wire/collectives/group_world.h"
+#include "trireme/evaluate/ranking/group_counts.h"
 #include "trireme/evaluate/ranking/log_loss.h"
 #include "trireme/evaluate/ranking/roc_auc.h"
 #include "trireme/kernels/isa.h"
@@ -80,6 +79,51 @@ TEST(RocAucTest, SortsFullBuckets) {
   EXPECT_EQ(ranking.auc(), ranking.pairs());
 }
 
+/// `count` scores of one value and label before those of `ranking`.
+Ranking with_equal(std::size_t count, float score, std::uint8_t label, Ranking ranking) {
+  ranking.scores.insert(ranking.scores.begin(), count, score);
+  ranking.labels.insert(ranking.labels.begin(), count, label);
+  return ranking;
+}
+
+TEST(RocAucTest, BucketsOfOneValueAndLabel) {
+  for (const std::size_t count : {1, 63, 64, 65, 100, 129, 5000}) {
+    for (const std::uint8_t label : {0, 1}) {
+      const auto other = static_cast<std::uint8_t>(1 - label);
+      for (const float far : {1.0F, 0.0F, -1.0F, 0.5F}) {
+        const Ranking ranking = with_equal(count, 0.5F, label, {{far}, {other}});
+        EXPECT_EQ(ranking.auc(), ranking.pairs()) << count << " of " << int{label} << ", " << far;
+        const Ranking below = with_equal(count, -0.5F, label, {{far}, {other}});
+        EXPECT_EQ(below.auc(), below.pairs()) << count << " of " << int{label} << ", " << far;
+      }
+    }
+  }
+}
+
+TEST(RocAucTest, BucketsWhoseBitsSpreadOverThreeDigits) {
+  // Beside 1e30 all others are in the two buckets around zero, over all their bits.
+  for (const std::size_t n : {65, 66, 127, 1000, 3001}) {
+    Ranking ranking = random_ranking(n, 2, static_cast<unsigned>(n));
+    for (float& score : ranking.scores) score = std::ldexp(score, -30);
+    EXPECT_EQ(ranking.auc(), ranking.pairs()) << n;
+    EXPECT_EQ(with_equal(3, 1e30F, 0, ranking).auc(), with_equal(3, 1e30F, 0, ranking).pairs());
+    EXPECT_EQ(with_equal(70, 1e-30F, 1, ranking).auc(), with_equal(70, 1e-30F, 1, ranking).pairs());
+  }
+}
+
+TEST(RocAucTest, SizesAroundWhatIsLookedAtAtATime) {
+  for (std::size_t n = 2; n < 200; ++n) {
+    for (const int kind : {0, 1}) {
+      const Ranking ranking = random_ranking(n, kind, static_cast<unsigned>(n));
+      EXPECT_EQ(ranking.auc(), ranking.pairs()) << n << " of kind " << kind;
+      // One bucket of n, sorted by comparing or by digits.
+      Ranking far = ranking;
+      far.scores[n / 2] = 1e30F;
+      EXPECT_EQ(far.auc(), far.pairs()) << n << " of kind " << kind;
+    }
+  }
+}
+
 TEST(RocAucTest, OrdersZerosAndInfinities) {
   EXPECT_EQ((Ranking{{-0.0F, 0.0F}, {0, 1}}.auc()), 0.5);
   EXPECT_EQ((Ranking{{0.0F, -0.0F}, {0, 1}}.auc()), 0.5);
@@ -100,80 +144,52 @@ TEST(RocAucTest, NamesBadInput) {
   EXPECT_EQ(message({{}, {}}), "ROC AUC: all labels are 0, expected both classes");
 }
 
-/// Threads as ranks.
-class ThreadGroup final : public CountGroup {
- public:
-  struct Meeting {
-    explicit Meeting(int num_ranks) : barrier(num_ranks) {}
-    std::barrier<> barrier;
-    std::mutex mutex;
-    std::vector<std::uint64_t> sums;
-  };
-
-  explicit ThreadGroup(Meeting& meeting) : meeting_(meeting) {}
-
-  void sum(std::span<std::uint64_t> counts) override {
-    {
-      const std::lock_guard lock(meeting_.mutex);
-      meeting_.sums.resize(counts.size());
-      for (std::size_t i = 0; i < counts.size(); ++i) meeting_.sums[i] += counts[i];
-    }
-    meeting_.barrier.arrive_and_wait();
-    std::ranges::copy(meeting_.sums, counts.begin());
-    meeting_.barrier.arrive_and_wait();
-    {
-      const std::lock_guard lock(meeting_.mutex);
-      meeting_.sums.clear();
-    }
-    meeting_.barrier.arrive_and_wait();
-  }
-
- private:
-  Meeting& meeting_;
-};
-
-/// On each of some ranks that share the scores in turns.
-std::vector<std::string> auc_of_ranks(const Ranking& ranking, std::size_t num_ranks) {
-  ThreadGroup::Meeting meeting(static_cast<int>(num_ranks));
+/// What each of some ranks, which share the scores in turns, gets: the number's bits or an error.
+std::vector<std::string> auc_of_ranks(const Ranking& ranking, int num_ranks,
+                                      transport::test::Backend backend) {
   std::vector<std::string> results(num_ranks);
-  std::vector<std::jthread> ranks;
-  for (std::size_t rank = 0; rank < num_ranks; ++rank) {
-    ranks.emplace_back([&, rank] {
-      Ranking own;
-      for (std::size_t i = rank; i < ranking.scores.size(); i += num_ranks) {
-        own.scores.push_back(ranking.scores[i]);
-        own.labels.push_back(ranking.labels[i]);
-      }
-      ThreadGroup group(meeting);
-      try {
-        results[rank] =
-            std::to_string(std::bit_cast<std::uint64_t>(roc_auc(own.scores, own.labels, group)));
-      } catch (const Error& error) {
-        results[rank] = error.message();
-      }
-    });
-  }
-  ranks.clear();
+  const auto body = [&](collectives::Group& group) {
+    std::string& result = results[group.group_rank()];
+    Ranking own;
+    for (std::size_t i = group.group_rank(); i < ranking.scores.size(); i += num_ranks) {
+      own.scores.push_back(ranking.scores[i]);
+      own.labels.push_back(ranking.labels[i]);
+    }
+    GroupCounts counts(group);
+    try {
+      result =
+          std::to_string(std::bit_cast<std::uint64_t>(roc_auc(own.scores, own.labels, counts)));
+    } catch (const Error& error) {
+      result = error.message();
+    }
+  };
+  transport::test::expect_no_errors(collectives::test::run_group(backend, num_ranks, body));
   return results;
 }
 
 TEST(RocAucTest, IsThatOfOneRankOnMany) {
+  using transport::test::Backend;
   for (const std::size_t n : {2, 50, 3000}) {
     for (int kind = 0; kind < 4; ++kind) {
       const Ranking ranking = random_ranking(n, kind, 11);
       const auto expected = std::to_string(std::bit_cast<std::uint64_t>(ranking.auc()));
-      for (const std::size_t num_ranks : {1, 2, 3}) {
-        for (const auto& result : auc_of_ranks(ranking, num_ranks)) EXPECT_EQ(result, expected);
+      for (const int num_ranks : {1, 2, 3}) {
+        for (const Backend backend : {Backend::kSim, Backend::kSimShared}) {
+          for (const auto& result : auc_of_ranks(ranking, num_ranks, backend)) {
+            EXPECT_EQ(result, expected) << n << " of kind " << kind << " on " << num_ranks;
+          }
+        }
       }
     }
   }
 }
 
 TEST(RocAucTest, EndsOnAllRanksWhereOneHasBadInput) {
-  const auto results = auc_of_ranks({{1, 2, 3, NAN}, {0, 1, 0, 1}}, 3);
+  using transport::test::Backend;
+  const auto results = auc_of_ranks({{1, 2, 3, NAN}, {0, 1, 0, 1}}, 3, Backend::kSim);
   EXPECT_EQ(results[0], "ROC AUC: score 1 is NaN");
   EXPECT_EQ(results[1], "ROC AUC: 1 other ranks have bad input");
-  const auto one_class = auc_of_ranks({{1, 2}, {0, 0}}, 2);
+  const auto one_class = auc_of_ranks({{1, 2}, {0, 0}}, 2, Backend::kSim);
   EXPECT_EQ(one_class[1], "ROC AUC: all labels are 0, expected both classes");
 }
 
@@ -191,6 +207,14 @@ TEST(LogLossTest, SumsAndClips) {
   LogLoss parts = log_loss(std::span<const double>(base).first(5), std::span(quarter).first(5));
   parts += log_loss(std::span<const double>(base).subspan(5), std::span(quarter).subspan(5));
   EXPECT_NEAR(parts.normalized_entropy(), 1, 1e-15);
+}
+
+TEST(LogLossTest, ClipsByTheTypesEpsilon) {
+  const std::vector<float> p = {0, 1, 1e-9F};
+  const std::vector<std::uint8_t> labels = {1, 0, 0};
+  const double eps = 0x1p-23;
+  EXPECT_NEAR(log_loss(std::span<const float>(p), labels).sum,
+              -(2 * std::log(eps) + std::log(1 - eps)), 1e-14);
 }
 
 TEST(LogLossTest, NamesBadInput) {

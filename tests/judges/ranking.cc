@@ -17,10 +17,13 @@ Tensors auc(const Tensors& inputs) {
   return outputs;
 }
 
-/// probabilities [n] f64, labels [n] u8 -> losses [2]: log loss, normalized entropy
+/// probabilities [n] f64 or f32, labels [n] u8 -> losses [2]: log loss, normalized entropy
 Tensors log_losses(const Tensors& inputs) {
+  const auto labels = inputs.get<std::uint8_t>("labels");
   const evaluate::LogLoss loss =
-      evaluate::log_loss(inputs.get<double>("probabilities"), inputs.get<std::uint8_t>("labels"));
+      inputs.at("probabilities").dtype == Dtype::kF32
+          ? evaluate::log_loss(inputs.get<float>("probabilities"), labels)
+          : evaluate::log_loss(inputs.get<double>("probabilities"), labels);
   Tensors outputs;
   const auto losses = outputs.add<double>("losses", {2});
   losses[0] = loss.mean();

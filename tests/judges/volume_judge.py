@@ -240,6 +240,18 @@ class Nifti(unittest.TestCase):
                 nibabel.save(image, file)
                 self.check(file)
 
+    def test_negative_spacing(self) -> None:
+        """nibabel's own file with pixdim[1] changed, which nibabel would not write."""
+        image = nibabel.Nifti1Image(np.zeros((4, 3, 2), np.uint8), np.diag([2.0, 3, 4, 1]))
+        image.set_qform(image.affine, 1)
+        image.set_sform(None, 0)
+        content = bytearray(image.to_bytes())
+        content[80:84] = np.float32(-2).tobytes()
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "negative.nii"
+            file.write_bytes(content)
+            self.check(file)
+
     @unittest.skipUnless(CT.exists(), "the CT is not here")
     def test_ct(self) -> None:
         for name in ("ct", "ct_full"):

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -62,14 +63,44 @@ TEST(BoxesTest, DecodingUndoesCoding) {
   for (int i = 0; i < 400; ++i) EXPECT_NEAR(decoded[i], boxes[i], 1e-4);
 }
 
+TEST(BoxesTest, OverlapsOfWhatIsNotFiniteAreRefused) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const std::vector<float> good = {0, 0, 1, 1, 0, 0, 1, 1};
+  for (const std::array<float, 4>& bad :
+       {std::array<float, 4>{0, std::nanf(""), 1, 1}, std::array<float, 4>{0, 0, inf, 1},
+        std::array<float, 4>{inf, 0, inf, 0}, std::array<float, 4>{0, -inf, 0, 0},
+        std::array<float, 4>{-1e30F, -1e30F, 1e30F, 1e30F}}) {
+    std::vector<float> boxes = good, overlaps(4);
+    std::ranges::copy(bad, boxes.begin() + 4);
+    const auto overlap = [&](const auto& a, const auto& b) {
+      return message_of([&] { box_overlaps(a.data(), 2, b.data(), 2, overlaps.data()); });
+    };
+    EXPECT_THAT(overlap(boxes, good), HasSubstr("a: box 1 must have finite"));
+    EXPECT_THAT(overlap(good, boxes), HasSubstr("b: box 1 must have finite"));
+  }
+}
+
 TEST(BoxesTest, ABoxWithoutAreaHasNoCode) {
   const std::vector<float> good = {0, 0, 1, 1, 0, 0, 1, 1}, bad = {0, 0, 1, 1, 2, 0, 2, 1};
-  std::vector<float> codes(8);
+  std::vector<float> codes(8, -7);
   const auto encode = [&](const auto& boxes, const auto& anchors) {
     return message_of([&] { encode_boxes({}, boxes.data(), anchors.data(), 2, codes.data()); });
   };
   EXPECT_THAT(encode(bad, good), HasSubstr("box 1"));
   EXPECT_THAT(encode(good, bad), HasSubstr("anchor 1"));
+  EXPECT_THAT(codes, testing::Each(-7));  // nothing was written
+}
+
+TEST(BoxesTest, WhatHasNoBoxIsNotDecoded) {
+  const std::vector<float> anchors = {0, 0, 1, 1, 0, 0, 1, 1}, empty = {0, 0, 1, 1, 2, 0, 2, 1};
+  const std::vector<float> codes(8), bad = {0, 0, 0, 0, 0, 0, std::nanf(""), 0};
+  std::vector<float> boxes(8, -7);
+  const auto decode = [&](const auto& of, const auto& at) {
+    return message_of([&] { decode_boxes({}, of.data(), at.data(), 2, boxes.data()); });
+  };
+  EXPECT_THAT(decode(bad, anchors), HasSubstr("code 1 must be finite"));
+  EXPECT_THAT(decode(codes, empty), HasSubstr("anchor 1 must have an area"));
+  EXPECT_THAT(boxes, testing::Each(-7));
 }
 
 TEST(MatchingTest, AnchorsAreMatchedBetweenOrBackground) {

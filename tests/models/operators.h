@@ -28,8 +28,8 @@ struct OwnNormImpl : torch::nn::Module {
 };
 TORCH_MODULE(OwnNorm);
 
-/// The operators of ours that have a gradient, in their padded forms, with random draws and lengths that differ: the nine
-/// cells of a region of an image are the frames of a transducer.
+/// The operators of ours that have a gradient, in their padded forms, with random draws and lengths
+/// that differ: the nine cells of a region of an image are the frames of a transducer.
 struct Operators : torch::nn::Module {
   Operators() {
     using torch::nn::Conv2d, torch::nn::Conv2dOptions, torch::nn::Linear;

@@ -169,6 +169,33 @@ TEST(NiftiTest, TellsWhereVoxelsLie) {
   EXPECT_EQ(read().affine[2], (Row{-1.5, 0, 0, 9}));
 }
 
+TEST(NiftiTest, ANegativeSpacingIsASpacing) {
+  auto header = make_header<nifti_1_header>(NIFTI_TYPE_UINT8);
+  header.qform_code = 1;
+  header.pixdim[1] = -2;
+  const auto read = [&] { return parse_nifti_header(make_file<std::uint8_t>(header), "x"); };
+  using Row = std::array<double, 4>;
+  EXPECT_EQ(read().affine[0], (Row{2, 0, 0, 0}));
+  EXPECT_EQ(read().spacing, (std::array<double, 3>{3, 2, 2}));
+  header.qform_code = 0;
+  EXPECT_EQ(read().affine[0], (Row{2, 0, 0, 0}));
+  header.dim[0] = 2;  // has no third axis
+  header.pixdim[3] = 0;
+  EXPECT_EQ(read().spacing[0], 1);
+  EXPECT_EQ(read().affine[2], (Row{0, 0, 1, 0}));
+}
+
+TEST(NiftiTest, NamesTheVolumeThatHasNoLabel) {
+  auto header = make_header<nifti_1_header>(NIFTI_TYPE_FLOAT32);
+  header.dim[0] = 4;
+  header.dim[3] = 1;
+  header.dim[4] = 2;
+  Bytes file = make_file<float>(header);
+  std::memcpy(file.data() + 352 + 4 * 19, &kNan, sizeof kNan);
+  EXPECT_EQ(test::error_of([&] { parse_nifti_labels(file, "x"); }).message(),
+            "x: NIfTI: volume 1, voxel (0, 1, 3) is no label: not a whole number of 32 bits");
+}
+
 /// The error of a header that `change` has damaged.
 template <typename Change>
 std::string error_after(const Change& change) {
@@ -204,6 +231,8 @@ TEST(NiftiTest, NamesTheFieldThatIsBad) {
             "x.nii: NIfTI: the sform is no matrix of numbers");
   EXPECT_EQ(error_after([](auto& h) { h.pixdim[2] = kNan; }),
             "x.nii: NIfTI: pixdim[2] is no number");
+  EXPECT_EQ(error_after([](auto& h) { h.pixdim[3] = 0; }),
+            "x.nii: NIfTI: pixdim[3] is 0, expected the voxels' spacing");
   EXPECT_EQ(error_after([](auto& h) { h.magic[1] = 'i'; }),
             "x.nii: NIfTI: header and values are two files; join them into one .nii");
   EXPECT_EQ(error_after([](auto& h) { h.magic[0] = 'x'; }),

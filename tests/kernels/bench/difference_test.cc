@@ -34,5 +34,12 @@ TEST(DifferenceTest, OtherNamesAndShapesAreNotCompared) {
   EXPECT_FALSE(compare(one("x", 1, 1), longer).is_comparable);
 }
 
+TEST(DifferenceTest, NothingIsNotCompared) {
+  EXPECT_FALSE(compare(one("x", 1, 1), {}).is_comparable);
+  Tensors empty;
+  empty.add<float>("x", {0});
+  EXPECT_FALSE(compare(empty, empty).is_comparable);
+}
+
 }  // namespace
 }  // namespace trireme::kernels::bench

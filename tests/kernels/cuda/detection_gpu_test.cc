@@ -21,23 +21,34 @@ class CudaDetection : public testing::Test {
     handle = trireme::cuda::handle_of(*stream);
   }
 
+  /// The indices, and the count behind them.
+  std::vector<std::int64_t> kept_by_gpu(const BoxProblem& p, std::int64_t n, double threshold,
+                                        std::int64_t capacity) {
+    const DeviceArray<float> boxes(p.boxes, *stream), scores(p.scores, *stream);
+    const DeviceArray<std::int64_t> classes(p.classes, *stream);
+    const DeviceArray<std::int64_t> kept(std::vector<std::int64_t>(capacity + 1, -7), *stream);
+    const trireme::cuda::DeviceMemory workspace(0, fixed_nms_workspace_bytes(n));
+    fixed_nms({boxes.data(), scores.data(), classes.data(), n}, threshold,
+              {kept.data(), kept.data() + capacity, capacity}, workspace.bytes(), handle);
+    return kept.values();
+  }
+
   std::unique_ptr<Stream> stream;
   CUstream_st* handle = nullptr;
 };
 
 TEST_F(CudaDetection, NmsKeepsWhatAProcessorKeeps) {
-  for (const std::int64_t n : {1, 64, 65, 500, 3001}) {
+  for (const std::int64_t n : {0, 1, 64, 65, 500, 3001}) {
     const BoxProblem p(n);
-    constexpr std::int64_t kCapacity = 300;
-    std::vector<std::int64_t> expected(kCapacity + 1);
-    expected[kCapacity] = kernels::fixed_nms(p.boxes, p.scores, p.classes, 0.25,
-                                             std::span(expected).first(kCapacity));
-    const DeviceArray<float> boxes(p.boxes, *stream), scores(p.scores, *stream);
-    const DeviceArray<std::int64_t> classes(p.classes, *stream), kept(expected, *stream);
-    const trireme::cuda::DeviceMemory workspace(0, fixed_nms_workspace_bytes(n));
-    fixed_nms({boxes.data(), scores.data(), classes.data(), n}, 0.25,
-              {kept.data(), kept.data() + kCapacity, kCapacity}, workspace.bytes(), handle);
-    EXPECT_EQ(kept.values(), expected) << n;
+    for (const double threshold : {0.0, 0.25, 1.0}) {
+      for (const std::int64_t capacity : {0, 1, 300}) {
+        std::vector<std::int64_t> expected(capacity + 1);
+        expected[capacity] = kernels::fixed_nms(p.boxes, p.scores, p.classes, threshold,
+                                                std::span(expected).first(capacity));
+        EXPECT_EQ(kept_by_gpu(p, n, threshold, capacity), expected)
+            << n << " boxes, threshold " << threshold;
+      }
+    }
   }
 }
 

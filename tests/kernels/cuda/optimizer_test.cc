@@ -143,6 +143,23 @@ TEST(CudaOptimizerPasses, ZerosHaveTheTrustRatioOne) {
   EXPECT_EQ(one, other);
 }
 
+/// Instead of a GPU: launches of anything are failures.
+struct NoLaunch {
+  template <typename Pass>
+  void operator()(std::int64_t n, const Pass& /*pass*/) const {
+    ADD_FAILURE() << "a pass of " << n;
+  }
+};
+
+TEST(CudaOptimizerPasses, NothingIsLaunchedForNoElements) {
+  auto workspace = layerwise_workspace_of(0);
+  double v = 5;
+  internal::lamb_passes({}, 1, nullptr, nullptr, nullptr, nullptr, 0, workspace, NoLaunch());
+  internal::lars_passes({}, nullptr, nullptr, nullptr, 0, workspace, NoLaunch());
+  internal::novograd_passes({}, 1, nullptr, &v, nullptr, nullptr, 0, workspace, NoLaunch());
+  EXPECT_EQ(v, 5);
+}
+
 TEST(CudaOptimizerPasses, BadArgumentsAreRefused) {
   std::vector<std::byte> small(8);
   float x = 0;

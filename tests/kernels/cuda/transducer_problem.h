@@ -4,14 +4,26 @@
 
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "tests/kernels/random_numbers.h"
 #include "trireme/kernels/cuda/transducer_lattices.h"
+#include "trireme/kernels/half.h"
 #include "trireme/kernels/transducer/joint.h"
 #include "trireme/kernels/transducer/loss.h"
 
 namespace trireme::kernels::cuda {
+
+/// Where nothing was written yet: an answer of no problem here.
+template <typename T>
+T unwritten() {
+  if constexpr (std::is_same_v<T, Bf16>) {
+    return to_bf16(-777);
+  } else {
+    return T{-777};
+  }
+}
 
 /// Bf16 has no comparison.
 template <typename T>
@@ -96,10 +108,10 @@ struct JointProblem {
 template <typename T>
 struct JointResult {
   explicit JointResult(const JointProblem<T>& problem)
-      : out(problem.dout.size()),
-        mask(problem.num_rows * joint_mask_bytes(problem.options.width)),
-        df(problem.f.size(), 9),
-        dg(problem.g.size(), 9) {}
+      : out(problem.dout.size(), unwritten<T>()),
+        mask(problem.num_rows * joint_mask_bytes(problem.options.width), 0xA5),
+        df(problem.f.size(), unwritten<float>()),
+        dg(problem.g.size(), unwritten<float>()) {}
 
   /// By the processors' kernel.
   static JointResult of_host(const JointProblem<T>& p) {

@@ -36,8 +36,8 @@ void expect_bits_of_loss(std::int64_t vocabulary, std::int64_t blank) {
     std::vector<T> expected_gradient(problem.logits.size());
     problem.solve(expected, expected_gradient);
     for (const Order order : kOrders) {
-      std::vector<float> loss(5);
-      std::vector<T> gradient(problem.logits.size(), T{1});
+      std::vector<float> loss(5, unwritten<float>());
+      std::vector<T> gradient(problem.logits.size(), unwritten<T>());
       solve_by_passes(problem, order, loss, gradient);
       EXPECT_EQ(loss, expected) << "V " << vocabulary << ", packed " << is_packed;
       EXPECT_TRUE(as_floats(gradient) == as_floats(expected_gradient))

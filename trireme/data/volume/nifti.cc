@@ -162,8 +162,23 @@ std::string orientation_of(const nifti_dmat44& affine) {
   return letters;
 }
 
+/// Makes spacings positive: the library would take a negative one for 1. Those of axes that the file
+/// has not may be 0, which counts as 1.
 template <typename Header>
-void read_space(const Header& raw, const std::string& name, NiftiHeader& header) {
+void make_spacings_positive(Header& raw, const std::string& name) {
+  for (int axis = 1; axis <= 3; ++axis) {
+    auto& spacing = raw.pixdim[axis];
+    if (!std::isfinite(spacing)) refuse(name, "pixdim[" + std::to_string(axis) + "] is no number");
+    if (spacing == 0 && axis <= raw.dim[0]) {
+      refuse(name, "pixdim[" + std::to_string(axis) + "] is 0, expected the voxels' spacing");
+    }
+    spacing = spacing == 0 ? 1 : std::abs(spacing);
+  }
+}
+
+template <typename Header>
+void read_space(Header raw, const std::string& name, NiftiHeader& header) {
+  make_spacings_positive(raw, name);
   const std::unique_ptr<nifti_image, decltype(&nifti_image_free)> image(convert(raw),
                                                                         nifti_image_free);
   if (image == nullptr) refuse(name, "the header is damaged");
@@ -171,13 +186,10 @@ void read_space(const Header& raw, const std::string& name, NiftiHeader& header)
   const nifti_dmat44& affine = is_sform ? image->sto_xyz : image->qto_xyz;
   for (int row = 0; row < 3; ++row) {
     std::copy_n(affine.m[row], 4, header.affine[row].begin());
-    header.spacing[2 - row] = std::abs(static_cast<double>(raw.pixdim[1 + row]));
+    header.spacing[2 - row] = static_cast<double>(raw.pixdim[1 + row]);
     const auto is_number = [](double x) { return std::isfinite(x); };
     if (!std::ranges::all_of(header.affine[row], is_number)) {
       refuse(name, is_sform ? "the sform is no matrix of numbers" : "the qform is none of numbers");
-    }
-    if (!is_number(header.spacing[2 - row])) {
-      refuse(name, "pixdim[" + std::to_string(1 + row) + "] is no number");
     }
   }
   header.orientation = orientation_of(affine);
@@ -291,6 +303,13 @@ void for_each_value(std::span<const std::byte> bytes, const Fields& fields, As a
   });
 }
 
+/// "voxel (1, 2, 3)", of several volumes after which one.
+std::string place_of(const NiftiHeader& header, std::int64_t value) {
+  const std::int64_t count = header.shape.count();
+  const std::string voxel = "voxel " + kernels::to_text(header.shape.voxel_at(value % count));
+  return header.num_volumes == 1 ? voxel : "volume " + std::to_string(value / count) + ", " + voxel;
+}
+
 std::int64_t num_values(const NiftiHeader& header) {
   return header.num_volumes * header.shape.count();
 }
@@ -316,8 +335,7 @@ NiftiVolume<std::int32_t> parse_nifti_labels(std::span<const std::byte> file,
                                    std::vector<std::int32_t>(num_values(fields.header))};
   for_each_value(bytes, fields, std::int64_t{}, [&](std::size_t i, std::int64_t value) {
     if (!std::in_range<std::int32_t>(value)) {
-      const auto place = static_cast<std::int64_t>(i) % fields.header.shape.count();
-      refuse(name, "voxel " + kernels::to_text(fields.header.shape.voxel_at(place)) +
+      refuse(name, place_of(fields.header, static_cast<std::int64_t>(i)) +
                        " is no label: not a whole number of 32 bits");
     }
     volume.values[i] = static_cast<std::int32_t>(value);

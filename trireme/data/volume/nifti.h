@@ -17,7 +17,9 @@ namespace trireme::volume {
 struct NiftiHeader {
   kernels::VolumeShape shape;
   std::int64_t num_volumes = 1;  ///< Points in time, channels: all dimensions after the third.
-  std::array<double, 3> spacing = {};  ///< z, y, x: of voxels, in the file's unit (millimetres).
+
+  /// z, y, x: of voxels, in the file's unit (millimetres). Above 0; the file's sign is dropped.
+  std::array<double, 3> spacing = {};
 
   /// Rows of (x, y, z in space) = affine (x, y, z as indices, 1); space points to right, anterior,
   /// superior. The sform where the file has one, else the qform, else the spacing alone.
@@ -44,9 +46,9 @@ struct NiftiVolume {
 /// read_nifti_labels  integers; floating point and scaled values have to be whole.
 /// Errors   kInvalidArgument, kIo as MappedFile; kCorruptData, naming the file and the field or the
 ///          voxel, where it is not NIfTI, is cut off, its checksum is wrong, its header contradicts
-///          itself or promises more than the file can hold (found before memory is taken), or a
-///          label is not whole or beyond 32 bits; kUnavailable where the type is complex, a colour,
-///          a bit or f128, or header and values are two files (.hdr and .img).
+///          itself, has a spacing of 0 or promises more than the file can hold (found before memory
+///          is taken), or a label is not whole or beyond 32 bits; kUnavailable where the type is
+///          complex, a colour, a bit or f128, or header and values are two files (.hdr and .img).
 /// Memory   the values, and for a packed file also its bytes unpacked.
 NiftiVolume<float> read_nifti(const std::filesystem::path& path);
 NiftiVolume<std::int32_t> read_nifti_labels(const std::filesystem::path& path);

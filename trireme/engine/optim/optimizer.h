@@ -84,7 +84,7 @@ std::unique_ptr<Optimizer> make_novograd(const kernels::NovogradOptions& options
 /// (torch.optim takes the last two dimensions, which saves nothing for kernels of convolutions.)
 std::unique_ptr<Optimizer> make_adafactor(const kernels::AdafactorOptions& options);
 
-/// kInvalidArgument, naming the parameter, where the store has one that the optimizer cannot update.
+/// kInvalidArgument, naming the first parameter that the optimizer cannot update.
 void check_parameters(const Optimizer& optimizer, const parameters::ParameterStore& store);
 
 /// A parameter of the store as its owner updates it; `gradient` is undefined.

@@ -1,5 +1,7 @@
 #include "trireme/evaluate/coco/detections.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <string>
 
@@ -15,12 +17,17 @@ using internal::Item;
 
 constexpr std::int64_t kColumns = 7;
 
+CocoDetections detections_of(const CocoGroundTruth& truth, bool has_masks = false) {
+  return {.num_images = truth.num_images(),
+          .num_categories = truth.num_categories(),
+          .has_masks = has_masks};
+}
+
 /// Reads one after the other; the first says what areas are.
 class DetectionReader {
  public:
-  DetectionReader(CocoKind kind, const CocoGroundTruth& truth) : truth_(truth) {
-    detections_.has_masks = kind == CocoKind::kMask;
-  }
+  DetectionReader(CocoKind kind, const CocoGroundTruth& truth)
+      : truth_(truth), detections_(detections_of(truth, kind == CocoKind::kMask)) {}
 
   void add(const Item& item) {
     const std::int32_t image = truth_.image_index(item.integer("image_id"));
@@ -33,7 +40,7 @@ class DetectionReader {
     detections_.images.push_back(image);
     detections_.categories.push_back(category);
     detections_.scores.push_back(item.number("score"));
-    add_shape(item, box, truth_.image_sizes[image]);
+    add_shape(item, box, image);
   }
 
   CocoDetections take() { return std::move(detections_); }
@@ -43,11 +50,14 @@ class DetectionReader {
     item.fail("the annotations have no " + what + " " + std::to_string(item.integer(name)));
   }
 
-  void add_shape(const Item& item, const std::optional<Box>& box, ImageSize size) {
+  void add_shape(const Item& item, const std::optional<Box>& box, std::int32_t image) {
     std::optional<Rle> mask;
-    if (detections_.has_masks || !has_boxes_) mask = item.mask("segmentation", size);
+    if (detections_.has_masks || !has_boxes_) {
+      const internal::Image of{truth_.image_ids[image], truth_.image_sizes[image]};
+      mask = item.mask("segmentation", of);
+      if (!mask && detections_.has_masks && has_boxes_) mask = item.mask_of_box(*box, of);
+    }
     if (!mask && !has_boxes_) item.fail("has no \"bbox\" and no \"segmentation\"");
-    if (!mask && detections_.has_masks) mask = from_box(size, *box);
     detections_.boxes.push_back(box ? *box : bounding_box(*mask));
     detections_.areas.push_back(has_boxes_ ? box->width * box->height
                                            : static_cast<double>(area(*mask)));
@@ -64,9 +74,14 @@ class DetectionReader {
 }
 
 /// A whole number that was stored as another.
-std::int64_t id_of(double number) {
-  constexpr double kLargest = 0x1p53;
-  return std::abs(number) <= kLargest ? static_cast<std::int64_t>(number) : -1;
+///
+/// what   "image" or "category".
+std::int64_t id_of(double number, std::int64_t row, const std::string& what) {
+  constexpr double kLargest = 0x1p53;  // Beyond it neighbours look alike.
+  if (std::abs(number) > kLargest || number != std::trunc(number)) {
+    fail_row(row, fmt::format("expected a whole {} id within 2^53, got {}", what, number));
+  }
+  return static_cast<std::int64_t>(number);
 }
 
 void add_row(const double* row, std::int64_t i, const CocoGroundTruth& truth,
@@ -77,10 +92,12 @@ void add_row(const double* row, std::int64_t i, const CocoGroundTruth& truth,
                       std::to_string(column));
     }
   }
-  const std::int32_t image = truth.image_index(id_of(row[0]));
-  const std::int32_t category = truth.category_index(id_of(row[6]));
-  if (image < 0) fail_row(i, "the annotations have no image " + std::to_string(row[0]));
-  if (category < 0) fail_row(i, "the annotations have no category " + std::to_string(row[6]));
+  const std::int64_t image_id = id_of(row[0], i, "image");
+  const std::int64_t category_id = id_of(row[6], i, "category");
+  const std::int32_t image = truth.image_index(image_id);
+  const std::int32_t category = truth.category_index(category_id);
+  if (image < 0) fail_row(i, "the annotations have no image " + std::to_string(image_id));
+  if (category < 0) fail_row(i, "the annotations have no category " + std::to_string(category_id));
   detections.images.push_back(image);
   detections.categories.push_back(category);
   detections.scores.push_back(row[5]);
@@ -107,7 +124,7 @@ CocoDetections make_detections(std::span<const double> rows, const CocoGroundTru
     throw Error(ErrorKind::kInvalidArgument,
                 "expected detections of 7 numbers each, got " + std::to_string(rows.size()));
   }
-  CocoDetections detections;
+  CocoDetections detections = detections_of(truth);
   for (std::int64_t i = 0; i < std::ssize(rows) / kColumns; ++i) {
     add_row(rows.data() + i * kColumns, i, truth, detections);
   }
@@ -124,8 +141,10 @@ CocoDetections make_detections(std::span<const double> rows, std::span<const Rle
   }
   detections.has_masks = true;
   for (std::int64_t i = 0; i < detections.size(); ++i) {
-    if (masks[i].size != truth.image_sizes[detections.images[i]]) {
-      fail_row(i, "its mask has not the size of its image");
+    const std::int32_t image = detections.images[i];
+    if (const ImageSize size = truth.image_sizes[image]; masks[i].size != size) {
+      fail_row(i, "expected a mask of the size of image " + std::to_string(truth.image_ids[image]) +
+                      ", " + to_text(size) + ", got " + to_text(masks[i].size));
     }
     detections.masks.add(masks[i]);
   }

@@ -15,6 +15,8 @@ namespace trireme::evaluate {
 /// Its positions are those of the ground truth that it was read with. As pycocotools has it, ranges
 /// of area go by the boxes' areas where the first detection has a box, else by the masks'.
 struct CocoDetections {
+  std::int64_t num_images = 0;  ///< Of that ground truth, as num_categories.
+  std::int64_t num_categories = 0;
   std::vector<std::int32_t> images;
   std::vector<std::int32_t> categories;
   std::vector<double> scores;
@@ -42,7 +44,7 @@ CocoDetections read_detections(const std::filesystem::path& file, CocoKind kind,
 ///
 /// rows     [n][7]: image id, x, y, width, height, score, category id.
 /// Errors   kInvalidArgument, naming the row, where their number is not a multiple of 7, one is not
-///          finite, or an image or category is unknown.
+///          finite, an id is not whole or beyond 2^53, or an image or category is unknown.
 CocoDetections make_detections(std::span<const double> rows, const CocoGroundTruth& truth);
 
 /// The same with masks, one for each row. Areas are the boxes'.

@@ -1,5 +1,7 @@
 #include "trireme/evaluate/coco/evaluate.h"
 
+#include <limits>
+#include <string>
 #include <utility>
 
 #include "trireme/base/error.h"
@@ -8,8 +10,28 @@
 namespace trireme::evaluate {
 namespace {
 
+/// Positions among other images or categories would lead out of memory.
+void check_origin(const CocoGroundTruth& truth, const CocoDetections& detections) {
+  const auto text = [](std::int64_t num_images, std::int64_t num_categories) {
+    return std::to_string(num_images) + " images and " + std::to_string(num_categories) +
+           " categories";
+  };
+  if (detections.num_images != truth.num_images() ||
+      detections.num_categories != truth.num_categories()) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "expected detections read with these annotations, of " +
+                    text(truth.num_images(), truth.num_categories()) + ", got some read with " +
+                    text(detections.num_images, detections.num_categories));
+  }
+  if (detections.size() > std::numeric_limits<std::int32_t>::max()) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "expected fewer than 2^31 detections, got " + std::to_string(detections.size()));
+  }
+}
+
 void check(const CocoGroundTruth& truth, const CocoDetections& detections,
            const CocoOptions& options) {
+  check_origin(truth, detections);
   int before = 0;
   for (const int limit : options.max_dets) {
     if (limit <= before) {

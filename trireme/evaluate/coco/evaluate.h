@@ -70,8 +70,9 @@ struct CocoCurves {
 /// Odd, and kept: an annotation whose id is 0 can be taken, but what takes it counts as a false
 /// positive. Overlap of two boxes is 0 where either has no extent.
 ///
-/// Errors   kInvalidArgument where limits do not ascend from 1, or masks are asked for that were
-///          not read.
+/// Errors   kInvalidArgument where limits do not ascend from 1, masks are asked for that were not
+///          read, detections were read with another ground truth (of another number of images or
+///          categories), or there are 2^31 or more.
 /// Cost     n log n in detections; each pair of an image and category is matched once, for all
 ///          thresholds and areas together. Pieces: some thousand detections, then categories.
 CocoCurves evaluate_coco(const CocoGroundTruth& truth, const CocoDetections& detections,

@@ -106,7 +106,8 @@ void add_annotation(const Item& annotation, std::int32_t image, CocoGroundTruth&
   truth.is_crowd.push_back(read_crowd(annotation) ? 1 : 0);
   std::optional<Box> box = annotation.box("bbox");
   if (truth.has_masks) {
-    const std::optional<Rle> mask = annotation.mask("segmentation", truth.image_sizes[image]);
+    const std::optional<Rle> mask =
+        annotation.mask("segmentation", {truth.image_ids[image], truth.image_sizes[image]});
     if (!mask) annotation.fail("has no \"segmentation\"");
     truth.masks.add(*mask);
     if (!box) box = bounding_box(*mask);

@@ -94,14 +94,31 @@ std::optional<Box> Item::box(const char* name) const {
   return Box{at(0), at(1), at(2), at(3)};
 }
 
-std::optional<Rle> Item::mask(const char* name, ImageSize image) const {
-  const Json* value = find(name);
-  if (value == nullptr) return std::nullopt;
+template <typename Make>
+Rle Item::make_mask(const Image& image, const Make& make) const {
+  if (image.size == ImageSize{}) {
+    fail("masks need \"height\" and \"width\", which its image " + std::to_string(image.id) +
+         " has not");
+  }
   try {
-    if (value->is_array() && !value->empty()) return mask_of_shapes(*value, image);
-    if (value->is_object()) return mask_of_runs(JsonField(*value, name), image);
+    return make();
   } catch (const Error& error) {
     fail(error.message());
+  }
+}
+
+Rle Item::mask_of_box(const Box& box, const Image& image) const {
+  return make_mask(image, [&] { return from_box(image.size, box); });
+}
+
+std::optional<Rle> Item::mask(const char* name, const Image& image) const {
+  const Json* value = find(name);
+  if (value == nullptr) return std::nullopt;
+  if (value->is_array() && !value->empty()) {
+    return make_mask(image, [&] { return mask_of_shapes(*value, image.size); });
+  }
+  if (value->is_object()) {
+    return make_mask(image, [&] { return mask_of_runs(JsonField(*value, name), image.size); });
   }
   field(name).fail_expected("polygons, or an object with \"size\" and \"counts\"");
 }
@@ -125,7 +142,11 @@ void for_each_item(std::string_view text, std::string_view origin,
   try {
     std::ignore = Json::parse(text, at_event);  // all of it was dropped
   } catch (const Json::exception& error) {
-    throw Error(ErrorKind::kCorruptData, "'" + std::string(origin) + "' is not valid JSON", error);
+    const std::string place = !is_list     ? ""
+                              : index == 0 ? " in item 0"
+                                           : " after item " + std::to_string(index - 1);
+    throw Error(ErrorKind::kCorruptData, "'" + std::string(origin) + "' is not valid JSON" + place,
+                error);
   }
   if (!is_list) {
     throw Error(ErrorKind::kCorruptData,

@@ -37,7 +37,9 @@ std::vector<std::int32_t> order_by_image(const CocoGroundTruth& truth,
                                          const CocoDetections& detections) {
   std::vector<std::int32_t> order(detections.size());
   std::vector<std::int64_t> next = begins(detections.images, truth.num_images());
-  for (std::int32_t i = 0; i < std::ssize(order); ++i) order[next[detections.images[i]]++] = i;
+  // As many as evaluate_coco allows.
+  const auto n = static_cast<std::int32_t>(detections.size());
+  for (std::int32_t i = 0; i < n; ++i) order[next[detections.images[i]]++] = i;
   return order;
 }
 

@@ -13,10 +13,6 @@ constexpr std::int64_t kMaxPixels = (std::int64_t{1} << 32) - 1;
   throw Error(ErrorKind::kCorruptData, problem);
 }
 
-std::string text_of(ImageSize size) {
-  return std::to_string(size.height) + " x " + std::to_string(size.width);
-}
-
 /// Adds counts one after the other.
 class CountReader {
  public:
@@ -27,7 +23,7 @@ class CountReader {
     if (index_ > 0) internal::toggle(rle_.bounds, static_cast<std::uint32_t>(position_));
     if (count > size_.num_pixels() - position_) {
       fail("the counts of a mask go beyond the " + std::to_string(size_.num_pixels()) +
-           " pixels of " + text_of(size_) + " at count " + std::to_string(index_));
+           " pixels of " + to_text(size_) + " at count " + std::to_string(index_));
     }
     position_ += count;
     ++index_;
@@ -37,7 +33,7 @@ class CountReader {
     const std::int64_t num_pixels = size_.num_pixels();
     if (position_ != num_pixels) {
       fail("expected counts that sum to the " + std::to_string(num_pixels) + " pixels of " +
-           text_of(size_) + ", got " + std::to_string(position_));
+           to_text(size_) + ", got " + std::to_string(position_));
     }
     if (rle_.bounds.size() % 2 == 1) {
       internal::toggle(rle_.bounds, static_cast<std::uint32_t>(num_pixels));
@@ -90,7 +86,7 @@ template <typename Keep>
 Rle combine(const Rle& a, const Rle& b, Keep keep) {
   if (a.size != b.size) {
     throw Error(ErrorKind::kInvalidArgument,
-                "expected masks of one size, got " + text_of(a.size) + " and " + text_of(b.size));
+                "expected masks of one size, got " + to_text(a.size) + " and " + to_text(b.size));
   }
   Rle result{.size = a.size};
   std::size_t i = 0, j = 0;
@@ -117,6 +113,10 @@ Rle combine_all(std::span<const Rle> masks, Keep keep) {
 }
 
 }  // namespace
+
+std::string to_text(ImageSize size) {
+  return std::to_string(size.height) + " x " + std::to_string(size.width);
+}
 
 Rle from_counts(ImageSize size, std::span<const std::int64_t> counts) {
   CountReader reader(size);
@@ -161,7 +161,7 @@ std::string to_text(const Rle& rle) {
 Rle from_pixels(ImageSize size, std::span<const std::uint8_t> pixels) {
   internal::check_size(size);
   if (std::ssize(pixels) != size.num_pixels()) {
-    throw Error(ErrorKind::kInvalidArgument, "expected the pixels of " + text_of(size) + ", got " +
+    throw Error(ErrorKind::kInvalidArgument, "expected the pixels of " + to_text(size) + ", got " +
                                                  std::to_string(pixels.size()));
   }
   Rle rle{.size = size};
@@ -206,7 +206,7 @@ void check_size(ImageSize size) {
   // Each alone first: the product must not overflow.
   const bool is_ok = size.height > 0 && size.width > 0 && size.height <= kMaxPixels &&
                      size.width <= kMaxPixels / size.height;
-  if (!is_ok) fail("expected a mask of 1 to 2^32 - 1 pixels, got " + text_of(size));
+  if (!is_ok) fail("expected a mask of 1 to 2^32 - 1 pixels, got " + to_text(size));
 }
 
 std::int64_t area(std::span<const std::uint32_t> bounds) {

@@ -17,6 +17,9 @@ struct ImageSize {
   bool operator==(const ImageSize&) const = default;
 };
 
+/// "480 x 640": height, width.
+std::string to_text(ImageSize size);
+
 /// Its corner of least x and y, and its extent, in pixels; no extent is negative but by mistake.
 struct Box {
   double x = 0;

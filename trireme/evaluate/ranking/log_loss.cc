@@ -25,9 +25,9 @@ double loss_of(T probability, std::uint8_t label, std::size_t i) {
     throw Error(ErrorKind::kInvalidArgument, "log loss: label " + std::to_string(i) + " is " +
                                                  std::to_string(label) + ", expected 0 or 1");
   }
-  constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
-  const double clipped = std::clamp(p, kEpsilon, 1 - kEpsilon);
-  return -std::log(label == 1 ? clipped : 1 - clipped);
+  constexpr T kEpsilon = std::numeric_limits<T>::epsilon();
+  const T of_label = label == 1 ? probability : 1 - probability;
+  return -std::log(static_cast<double>(std::clamp(of_label, kEpsilon, 1 - kEpsilon)));
 }
 
 template <typename T>

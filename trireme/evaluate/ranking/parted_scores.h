@@ -7,16 +7,16 @@
 
 namespace trireme::evaluate {
 
-/// Scores with their labels in 32 bits each, parted into buckets that ascend; within one they are in
-/// no order. An item is
+/// Scores with their labels in 32 bits each, parted into buckets that ascend; within one they are
+/// in no order. An item is
 ///
 ///     2 k + label     k: the float's bits, for those below zero all flipped, without the sign
 ///
 /// so that items of one sign are in the order of scores, and of equal scores the negatives come
 /// first. -0 counts as 0.
 ///
-/// Buckets are of even width by value, so that even scores fill them evenly and each is in the cache
-/// when it is ordered. Uneven scores make larger buckets: slower, not wrong.
+/// Buckets are of even width by value, so that even scores fill them evenly and each is in the
+/// cache when it is ordered. Uneven scores make larger buckets: slower, not wrong.
 class PartedScores {
  public:
   static constexpr std::uint32_t kBucketsOfSign = 1024;

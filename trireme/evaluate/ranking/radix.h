@@ -11,8 +11,8 @@ namespace trireme::evaluate {
 
 constexpr int kMostDigitBits = 11;
 
-/// What a radix sort of some items looks at: the digits of item - low. There are two or more, so that
-/// the highest does not reach down to the label.
+/// What a radix sort of some items looks at: the digits of item - low. There are two or more, so
+/// that the highest does not reach down to the label.
 struct Digits {
   std::uint32_t low = 0;  ///< Even: without a label.
   int count = 2;

@@ -31,7 +31,7 @@ double quotient(Wide twice_above, std::uint64_t num_positives, std::uint64_t num
   return static_cast<double>(twice_above) / static_cast<double>(2 * pairs);
 }
 
-// ---- Over ranks. A key is an item's without its label, with a bit above it, 0 for scores below zero.
+// ---- Over ranks. A key is an item without its label, with a bit above it: 0 below zero.
 
 /// Negatives and positives of 2^width keys.
 using Counts = std::array<std::uint64_t, 2>;

@@ -6,7 +6,7 @@
 namespace trireme::evaluate {
 
 /// Sums of counts over the ranks that hold parts of one evaluation. All call with the same sizes,
-/// in the same order.
+/// in the same order. Of the collectives' groups: GroupCounts (group_counts.h).
 class CountGroup {
  public:
   virtual ~CountGroup() = default;

@@ -67,7 +67,9 @@ int run(const Options& options) {
     rows.push_back(run_case(entry, options.runner));
     std::fputs(lines(rows.back(), bounds).c_str(), stdout);
     std::fflush(stdout);
-    is_right &= std::ranges::none_of(rows.back().timings, &Timing::is_wrong);
+    is_right &= std::ranges::none_of(rows.back().timings, [](const Timing& timing) {
+      return timing.is_wrong || timing.has_failed;
+    });
   }
   if (!options.json_file.empty()) {
     const Json json = to_json(rows, bounds, options.runner.num_threads);

@@ -17,7 +17,7 @@ struct Place {
 };
 
 /// Adds the options of `trireme bench kernels`. The result runs it: prints the table; 0, or 1 where
-/// a result of ours differs from a peer's.
+/// a result of ours differs from a peer's, or a peer fails.
 std::function<int()> add_command(CLI::App& app, const Place& place);
 
 }  // namespace trireme::kernels::bench

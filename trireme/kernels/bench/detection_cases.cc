@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <random>
+#include <string>
 
 #include "trireme/kernels/bench/random_values.h"
+#include "trireme/kernels/detection/boxes.h"
 #include "trireme/kernels/detection/nms.h"
 #include "trireme/kernels/detection/roi_align.h"
 
@@ -53,6 +55,63 @@ class NmsCase final : public Case {
  private:
   const Tensors inputs_;
   std::vector<std::int64_t> kept_;
+};
+
+/// Ground-truth boxes against anchors.
+class OverlapsCase final : public Case {
+ public:
+  OverlapsCase() : overlaps_(kNumTruth * kNumAnchors) {
+    inputs_ = make_boxes(kNumTruth + kNumAnchors, 1, 60);
+    inputs_.options["num_truth"] = std::to_string(kNumTruth);
+  }
+
+  const Tensors& inputs() const override { return inputs_; }
+
+  void run() override {
+    const float* boxes = inputs_.get<float>("boxes").data();
+    box_overlaps(boxes, kNumTruth, boxes + 4 * kNumTruth, kNumAnchors, overlaps_.data());
+  }
+
+  Tensors outputs() const override {
+    Tensors outputs;
+    std::ranges::copy(overlaps_, outputs.add<float>("overlaps", {kNumTruth, kNumAnchors}).begin());
+    return outputs;
+  }
+
+ private:
+  static constexpr std::int64_t kNumTruth = 20, kNumAnchors = 120'000;
+
+  Tensors inputs_;
+  std::vector<float> overlaps_;
+};
+
+/// Boxes coded relative to anchors, and back.
+class BoxCodesCase final : public Case {
+ public:
+  BoxCodesCase() : codes_(4 * kNum), boxes_(4 * kNum) {}
+
+  const Tensors& inputs() const override { return inputs_; }
+
+  void run() override {
+    const float* boxes = inputs_.get<float>("boxes").data();
+    const float* anchors = boxes + 4 * kNum;
+    encode_boxes(kCoding, boxes, anchors, kNum, codes_.data());
+    decode_boxes(kCoding, codes_.data(), anchors, kNum, boxes_.data());
+  }
+
+  Tensors outputs() const override {
+    Tensors outputs;
+    std::ranges::copy(codes_, outputs.add<float>("codes", {kNum, 4}).begin());
+    std::ranges::copy(boxes_, outputs.add<float>("decoded", {kNum, 4}).begin());
+    return outputs;
+  }
+
+ private:
+  static constexpr std::int64_t kNum = 120'000;
+  static constexpr BoxCoding kCoding{.weights = {10, 10, 5, 5}};
+
+  const Tensors inputs_ = make_boxes(2 * kNum, 1, 60);  // boxes, then anchors
+  std::vector<float> codes_, boxes_;
 };
 
 /// Regions of all sizes on a map of 200 x 272 pixels, channels last.
@@ -146,6 +205,18 @@ std::vector<CaseEntry> detection_cases() {
   return {nms_entry("nms/8732", "8,732 boxes", 8732, 1, 60),
           nms_entry("nms/8732-small", "8,732 small boxes", 8732, 1, 30),
           nms_entry("nms/80x1000", "80 classes of 1,000 boxes", 80'000, 80, 60),
+          {.name = "overlaps/20x120k",
+           .shape = "20 boxes, 120,000 anchors",
+           .bytes = 4.0 * 20 * 120'000,
+           .tolerance = 1e-6,
+           .peers = {"torchvision"},
+           .make = [](const CaseSetting&) { return std::make_unique<OverlapsCase>(); }},
+          {.name = "box_codes/120k",
+           .shape = "120,000 boxes, there and back",
+           .bytes = 96.0 * 120'000,
+           .tolerance = 1e-4,
+           .peers = {"torchvision"},
+           .make = [](const CaseSetting&) { return std::make_unique<BoxCodesCase>(); }},
           roi_align_entry("roi_align/forward", "512x7x7x256, 2x2 samples", false),
           roi_align_entry("roi_align/both", "512x7x7x256, forward and backward", true)};
 }

@@ -13,7 +13,8 @@ struct Difference {
   bool is_comparable = true;
 };
 
-/// All tensors of b are looked for in a, whatever their float type.
+/// All tensors of b are looked for in a, whatever their type. Without any element there is nothing to
+/// compare.
 Difference compare(const Tensors& a, const Tensors& b);
 
 }  // namespace trireme::kernels::bench

@@ -165,7 +165,7 @@ std::vector<CaseEntry> optimizer_cases() {
   };
   add_entries("adamw", 28, 16, {"torch"}, adamw_step, entries);
   add_entries("sgd", 20, 8, {"torch"}, sgd_step, entries);
-  add_entries("lamb", 40, 24, {"pytorch_optimizer", "timm"}, lamb_step, entries);
+  add_entries("lamb", 40, 24, {"timm"}, lamb_step, entries);
   add_entries("lars", 28, 8, {"timm"}, lars_step, entries);
   add_entries("novograd", 24, 8, {"timm"}, novograd_step, entries);
   entries.push_back(optimizer_entry<float>("adafactor/resnet50", 24,

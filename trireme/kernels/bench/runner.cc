@@ -1,5 +1,7 @@
 #include "trireme/kernels/bench/runner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -33,7 +35,11 @@ void check(const CaseEntry& entry, const Tensors& ours, const std::filesystem::p
   const Difference difference = compare(ours, Tensors::read(its_file));
   timing.difference = difference.largest;
   timing.is_wrong = !difference.is_comparable || difference.largest > entry.tolerance;
-  if (timing.is_wrong) timing.problem = "differs: " + difference.where;
+  if (!difference.is_comparable) {
+    timing.problem = "not compared: " + difference.where;
+  } else if (timing.is_wrong) {
+    timing.problem = fmt::format("differs by {:.1e} at {}", difference.largest, difference.where);
+  }
 }
 
 Timing run_beside(const CaseEntry& entry, Case& ours, const std::string& peer,
@@ -46,12 +52,14 @@ Timing run_beside(const CaseEntry& entry, Case& ours, const std::string& peer,
     process.load(peer, entry.name, inputs, outputs);
     timing.who = process.version();
     check(entry, ours.outputs(), outputs, timing);
-    for (int round = 0; round < options.rounds; ++round) {
+    for (int round = 0; round < options.rounds && !timing.is_wrong; ++round) {
       ours_ms.push_back(time_ms(ours));
       timing.ms.push_back(process.run());
     }
   } catch (const Error& error) {
     timing.problem = error.message();
+    timing.has_failed = error.kind() != ErrorKind::kUnavailable;
+    timing.ms.clear();
   }
   return timing;
 }

@@ -16,9 +16,10 @@ namespace trireme::kernels::bench {
 struct Timing {
   std::string who;  ///< "ours", or a peer with its version.
   std::vector<double> ms;
-  std::string problem;    ///< Why it was not run, or is wrong; empty where all is well.
-  double difference = 0;  ///< Of ours from this peer's outputs, as Difference::largest.
-  bool is_wrong = false;  ///< Beyond the case's tolerance.
+  std::string problem;      ///< Why there are no times; empty where all is well.
+  double difference = 0;    ///< Of ours from this peer's outputs, as Difference::largest.
+  bool is_wrong = false;    ///< Beyond the case's tolerance, or could not be compared.
+  bool has_failed = false;  ///< The peer is there, but did not do what it was asked for.
 };
 
 /// Ours first, then the peers that were asked for.
@@ -35,7 +36,8 @@ struct RunnerOptions {
   std::filesystem::path folder;  ///< For files, its own.
 };
 
-/// Times a case beside its peers, in turn. What a peer cannot do is said in its timing.
+/// Times a case beside its peers, in turn. What a peer cannot do is said in its timing; one that is
+/// wrong or fails has no times.
 Row run_case(const CaseEntry& entry, const RunnerOptions& options);
 
 double median(std::vector<double> values);

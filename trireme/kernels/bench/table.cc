@@ -58,7 +58,8 @@ Json to_json(const std::vector<Row>& rows, const Bounds& bounds, int num_threads
                          {"ms", timing.ms},
                          {"problem", timing.problem},
                          {"difference", timing.difference},
-                         {"is_wrong", timing.is_wrong}});
+                         {"is_wrong", timing.is_wrong},
+                         {"has_failed", timing.has_failed}});
     }
     all.push_back({{"kernel", row.entry.name},
                    {"shape", row.entry.shape},

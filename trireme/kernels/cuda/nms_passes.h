@@ -11,6 +11,7 @@
 
 #include "trireme/kernels/cuda/nms.h"
 #include "trireme/kernels/cuda/passes.h"
+#include "trireme/kernels/detection/box_overlap.h"
 #include "trireme/kernels/detection/nms.h"
 
 namespace trireme::kernels::cuda::internal {
@@ -56,19 +57,6 @@ struct SortByScore {
   }
 };
 
-TRIREME_HOST_DEVICE inline float overlap(const float* a, const float* b) {
-  const float left = b[0] > a[0] ? b[0] : a[0];
-  const float top = b[1] > a[1] ? b[1] : a[1];
-  const float right = b[2] < a[2] ? b[2] : a[2];
-  const float bottom = b[3] < a[3] ? b[3] : a[3];
-  const float width = right - left > 0 ? right - left : 0;
-  const float height = bottom - top > 0 ? bottom - top : 0;
-  const float inter = width * height;
-  const float area_a = (a[2] - a[0]) * (a[3] - a[1]);
-  const float area_b = (b[2] - b[0]) * (b[3] - b[1]);
-  return inter / (area_a + area_b - inter);
-}
-
 /// Word i % num_words of what place i / num_words suppresses.
 struct FindOverlaps {
   NmsCandidates candidates;
@@ -90,7 +78,8 @@ struct FindOverlaps {
     const std::int64_t a = space.order[place], b = space.order[later];
     const std::int64_t* classes = candidates.classes;
     if (classes != nullptr && classes[a] != classes[b]) return false;
-    const float x = overlap(candidates.boxes + a * 4, candidates.boxes + b * 4);
+    const float x =
+        kernels::internal::box_overlap(candidates.boxes + a * 4, candidates.boxes + b * 4);
     return static_cast<double>(x) > threshold;
   }
 };

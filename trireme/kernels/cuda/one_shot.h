@@ -71,9 +71,8 @@ struct OneShotRanks {
 /// data        [count] in memory of the GPU, aligned to the element.
 /// stream      of the current device. Launches on the same regions come one after another, in the
 ///             same order on all ranks, with the same arguments but `data` and `scale`.
-/// Sharing     kernels of ranks that share a GPU must find room on it at once, or they wait for
-/// ever:
-///             up to kMostBlocks blocks of 512 threads each. Processes without MPS take turns.
+/// Sharing     kernels of ranks that share a GPU must find room on it at once, up to kMostBlocks
+///             blocks of 512 threads each, or they wait for ever. Processes without MPS take turns.
 /// Errors      kInvalidArgument, kUnavailable without CUDA, kIo where it cannot be launched.
 /// Cost        reads data of all ranks once; does not synchronise, allocates nothing.
 void one_shot_all_reduce(const OneShotRanks& ranks, const Reduction& reduction, double scale,

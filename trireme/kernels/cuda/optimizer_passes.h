@@ -345,6 +345,7 @@ void novograd_passes(const NovogradOptions& options, std::int64_t step, const fl
                      std::span<std::byte> workspace, const Each& each) {
   check_step(step);
   const LayerwiseWorkspace norms = layerwise_workspace("novograd", workspace, n);
+  if (n == 0) return;
   const double beta3 = options.averages_gradients ? 1 - options.beta1 : 1;
   each(norms.num_blocks * kLanes, SquareLanes<Elements>{{gradient}, n, norms.first});
   each(norms.num_blocks, SquareBlocks{norms.first});

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "trireme/base/error.h"
+#include "trireme/kernels/detection/box_overlap.h"
 #include "trireme/kernels/simd.h"
 
 namespace trireme::kernels {
@@ -14,19 +15,10 @@ float area_of(const float* box) { return (box[2] - box[0]) * (box[3] - box[1]); 
 
 TRIREME_INLINE_LOOP void overlaps_loop(const float* box, const float* __restrict others,
                                        std::int64_t n, float* __restrict overlaps) {
-  const float x1 = box[0], y1 = box[1], x2 = box[2], y2 = box[3];
-  const float area = (x2 - x1) * (y2 - y1);
+  const float own[] = {box[0], box[1], box[2], box[3]};
   for (std::int64_t i = 0; i < n; ++i) {
-    const float* other = others + i * 4;
-    const float left = other[0] > x1 ? other[0] : x1;
-    const float top = other[1] > y1 ? other[1] : y1;
-    const float right = other[2] < x2 ? other[2] : x2;
-    const float bottom = other[3] < y2 ? other[3] : y2;
-    const float width = right - left > 0 ? right - left : 0;
-    const float height = bottom - top > 0 ? bottom - top : 0;
-    const float inter = width * height;
-    const float both = area + (other[2] - other[0]) * (other[3] - other[1]) - inter;
-    overlaps[i] = both > 0 ? inter / both : 0;
+    const float overlap = internal::box_overlap(own, others + i * 4);
+    overlaps[i] = overlap == overlap ? overlap : 0;
   }
 }
 
@@ -50,27 +42,48 @@ Centered centered(const float* box) {
   return {box[0] + 0.5F * width, box[1] + 0.5F * height, width, height};
 }
 
-void check_area(const char* what, const float* box, std::int64_t i) {
-  if (box[2] > box[0] && box[3] > box[1] && area_of(box) < INFINITY) return;
+/// what        of the four numbers, which are not `expected`.
+[[noreturn]] void refuse(const char* what, std::int64_t i, const char* expected,
+                         const float* numbers) {
   throw Error(ErrorKind::kInvalidArgument,
-              std::string(what) + " " + std::to_string(i) + " must have an area, got " +
-                  std::to_string(box[0]) + " " + std::to_string(box[1]) + " " +
-                  std::to_string(box[2]) + " " + std::to_string(box[3]));
+              std::string(what) + " " + std::to_string(i) + " " + expected + ", got " +
+                  std::to_string(numbers[0]) + " " + std::to_string(numbers[1]) + " " +
+                  std::to_string(numbers[2]) + " " + std::to_string(numbers[3]));
+}
+
+void check_areas(const char* what, const float* boxes, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float* box = boxes + i * 4;
+    const bool has_area = box[2] > box[0] && box[3] > box[1] && area_of(box) < INFINITY;
+    if (!has_area) refuse(what, i, "must have an area", box);
+  }
+}
+
+/// A box may be empty.
+void check_finite(const char* what, const float* boxes, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    // Of coordinates that are not finite the area is not either: infinity * 0 is NaN.
+    if (!std::isfinite(area_of(boxes + i * 4))) {
+      refuse(what, i, "must have finite coordinates and area", boxes + i * 4);
+    }
+  }
 }
 
 }  // namespace
 
 void box_overlaps(const float* a, std::int64_t num_a, const float* b, std::int64_t num_b,
                   float* overlaps) {
+  check_finite("a: box", a, num_a);
+  check_finite("b: box", b, num_b);
   const auto row = has_avx512() ? overlaps_avx512 : has_avx2() ? overlaps_avx2 : overlaps_loop;
   for (std::int64_t i = 0; i < num_a; ++i) row(a + i * 4, b, num_b, overlaps + i * num_b);
 }
 
 void encode_boxes(const BoxCoding& coding, const float* boxes, const float* anchors, std::int64_t n,
                   float* codes) {
+  check_areas("box", boxes, n);
+  check_areas("anchor", anchors, n);
   for (std::int64_t i = 0; i < n; ++i) {
-    check_area("box", boxes + i * 4, i);
-    check_area("anchor", anchors + i * 4, i);
     const Centered box = centered(boxes + i * 4);
     const Centered anchor = centered(anchors + i * 4);
     codes[i * 4 + 0] = coding.weights[0] * (box.x - anchor.x) / anchor.width;
@@ -82,6 +95,13 @@ void encode_boxes(const BoxCoding& coding, const float* boxes, const float* anch
 
 void decode_boxes(const BoxCoding& coding, const float* codes, const float* anchors, std::int64_t n,
                   float* boxes) {
+  check_areas("anchor", anchors, n);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto is_finite = [](float x) { return std::isfinite(x); };
+    if (!std::all_of(codes + i * 4, codes + i * 4 + 4, is_finite)) {
+      refuse("code", i, "must be finite", codes + i * 4);
+    }
+  }
   for (std::int64_t i = 0; i < n; ++i) {
     const float* code = codes + i * 4;
     const Centered anchor = centered(anchors + i * 4);

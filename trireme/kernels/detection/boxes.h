@@ -10,6 +10,8 @@ namespace trireme::kernels {
 ///
 /// a, b       [num_a, 4], [num_b, 4] x1, y1, x2, y2 in one unit.
 /// overlaps   [num_a, num_b], written.
+/// Errors     kInvalidArgument naming the box with a coordinate or an area that is not finite.
+/// Cost       num_a * num_b, in vectors; reads b once for each box of a.
 void box_overlaps(const float* a, std::int64_t num_a, const float* b, std::int64_t num_b,
                   float* overlaps);
 
@@ -27,11 +29,17 @@ struct BoxCoding {
 
 /// boxes, anchors   [n, 4] x1, y1, x2, y2.
 /// codes            [n, 4] dx, dy, dw, dh, written.
-/// Errors           kInvalidArgument naming the box or anchor that has no area, or is NaN.
+/// Errors           kInvalidArgument, before anything is written, naming the box or anchor that has
+///                  no area, or is not finite.
+/// Cost             two logarithms of each box.
 void encode_boxes(const BoxCoding& coding, const float* boxes, const float* anchors, std::int64_t n,
                   float* codes);
 
 /// The inverse.
+///
+/// Errors   kInvalidArgument, before anything is written, naming the code that is not finite, or the
+///          anchor that has no area.
+/// Cost     two exponentials of each box.
 void decode_boxes(const BoxCoding& coding, const float* codes, const float* anchors, std::int64_t n,
                   float* boxes);
 

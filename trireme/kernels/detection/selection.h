@@ -31,6 +31,8 @@ std::int64_t fixed_nonzero(std::span<const std::uint8_t> values, std::span<std::
 /// A random order of 0 .. n-1 that depends on the seed alone: indices in order of a random number
 /// each (Philox, keyed by the seed; equal ones by index), so that any part can be made anywhere
 /// without asking who else draws.
+///
+/// seed   of this call: stream_seed(...).
 void random_permutation(std::uint64_t seed, std::span<std::int64_t> order);
 
 }  // namespace trireme::kernels

@@ -1,11 +1,11 @@
-// Hosts of g ranks, N of them. A rank hands to each rank j of its host, in one message, what it has
-// for the ranks j of all hosts; so that these, its rail, need one message from host to host for what
-// g ranks have for one another:
+// Hosts of g ranks, N of them. A rank hands to each rank j of its host, in one message, what it
+// has for the ranks j of all hosts; so that these, its rail, need one message from host to host for
+// what g ranks have for one another:
 //
 //     inside the hosts      (h, i) gives (h, j) its parts for (0, j), (1, j), ...
 //     between them          (h, j) gives (k, j) what (h, 0), (h, 1), ... have for (k, j)
 //
-// g - 1 messages and N - 1, in place of N g - 1, of which N - 1 in place of (N - 1) g leave the host.
+// g - 1 messages and N - 1, in place of N g - 1; N - 1 leave the host in place of (N - 1) g.
 
 #include <vector>
 
