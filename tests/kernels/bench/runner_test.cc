@@ -2,8 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
+#include <string>
 
 namespace trireme::kernels::bench {
 namespace {
@@ -28,7 +31,8 @@ class OneNumber final : public Case {
 
 /// Of a peer that gives `outputs` and then does as the lines of a shell script say.
 Timing timing_of(const Tensors& outputs, const std::string& script, std::string& table) {
-  const std::filesystem::path folder = testing::TempDir() + "runner_test";
+  const std::filesystem::path folder =
+      testing::TempDir() + "trireme_runner_" + std::to_string(::getpid());
   std::filesystem::create_directories(folder);
   outputs.write(folder / "made");
   std::ofstream(folder / "peer.sh")
@@ -43,6 +47,7 @@ Timing timing_of(const Tensors& outputs, const std::string& script, std::string&
                                    .peer_start = {"/bin/bash", folder / "peer.sh"},
                                    .folder = folder / "case"});
   table = lines(row, {});
+  std::filesystem::remove_all(folder);
   return row.timings.at(1);
 }
 

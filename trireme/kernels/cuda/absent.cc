@@ -3,10 +3,13 @@
 #include "trireme/base/error.h"
 #include "trireme/kernels/cuda/attention.h"
 #include "trireme/kernels/cuda/batch_norm.h"
+#include "trireme/kernels/cuda/boxes.h"
+#include "trireme/kernels/cuda/matching.h"
 #include "trireme/kernels/cuda/nms.h"
 #include "trireme/kernels/cuda/one_shot.h"
 #include "trireme/kernels/cuda/optimizer.h"
 #include "trireme/kernels/cuda/roi_align.h"
+#include "trireme/kernels/cuda/selection.h"
 #include "trireme/kernels/cuda/transducer_joint.h"
 #include "trireme/kernels/cuda/transducer_loss.h"
 
@@ -96,6 +99,34 @@ void roi_align_backward(const RoiAlignOptions&, const FeatureShape&, const float
   refuse();
 }
 std::int64_t roi_align_workspace_bytes(std::int64_t) { refuse(); }
+
+// ---- boxes.h, matching.h, selection.h
+
+void box_overlaps(const float*, std::int64_t, const float*, std::int64_t, float*, CUstream_st*) {
+  refuse();
+}
+void encode_boxes(const BoxCoding&, const float*, const float*, std::int64_t, float*,
+                  CUstream_st*) {
+  refuse();
+}
+void decode_boxes(const BoxCoding&, const float*, const float*, std::int64_t, float*,
+                  CUstream_st*) {
+  refuse();
+}
+void match_anchors(const MatchOptions&, const Overlaps&, std::int64_t*, Bytes, CUstream_st*) {
+  refuse();
+}
+void match_ssd(float, const Overlaps&, std::int64_t*, Bytes, CUstream_st*) { refuse(); }
+std::int64_t match_workspace_bytes(const Overlaps&) { refuse(); }
+void mine_hard_negatives(const float*, const std::uint8_t*, std::int64_t, double, std::uint8_t*,
+                         std::int64_t*, Bytes, CUstream_st*) {
+  refuse();
+}
+void fixed_nonzero(const std::uint8_t*, std::int64_t, std::int64_t*, std::int64_t, std::int64_t*,
+                   Bytes, CUstream_st*) {
+  refuse();
+}
+std::int64_t selection_workspace_bytes(std::int64_t) { refuse(); }
 
 // ---- transducer_joint.h, transducer_loss.h
 

@@ -1,8 +1,14 @@
+#include "trireme/kernels/cuda/boxes.h"
+#include "trireme/kernels/cuda/boxes_passes.h"
 #include "trireme/kernels/cuda/launch.cuh"
+#include "trireme/kernels/cuda/matching.h"
+#include "trireme/kernels/cuda/matching_passes.h"
 #include "trireme/kernels/cuda/nms.h"
 #include "trireme/kernels/cuda/nms_passes.h"
 #include "trireme/kernels/cuda/roi_align.h"
 #include "trireme/kernels/cuda/roi_align_passes.h"
+#include "trireme/kernels/cuda/selection.h"
+#include "trireme/kernels/cuda/selection_passes.h"
 
 namespace trireme::kernels::cuda {
 
@@ -34,6 +40,55 @@ void fixed_nms(const NmsCandidates& candidates, double threshold, const NmsKept&
 
 std::int64_t fixed_nms_workspace_bytes(std::int64_t n) {
   return internal::NmsSpace(internal::Cutter(), n).bytes;
+}
+
+void box_overlaps(const float* a, std::int64_t num_a, const float* b, std::int64_t num_b,
+                  float* overlaps, CUstream_st* stream) {
+  internal::box_overlaps_passes(a, num_a, b, num_b, overlaps, OnStream{"box_overlaps", stream});
+}
+
+void encode_boxes(const BoxCoding& coding, const float* boxes, const float* anchors, std::int64_t n,
+                  float* codes, CUstream_st* stream) {
+  internal::encode_boxes_passes(coding, boxes, anchors, n, codes, OnStream{"encode_boxes", stream});
+}
+
+void decode_boxes(const BoxCoding& coding, const float* codes, const float* anchors, std::int64_t n,
+                  float* boxes, CUstream_st* stream) {
+  internal::decode_boxes_passes(coding, codes, anchors, n, boxes, OnStream{"decode_boxes", stream});
+}
+
+void match_anchors(const MatchOptions& options, const Overlaps& overlaps, std::int64_t* matches,
+                   std::span<std::byte> workspace, CUstream_st* stream) {
+  internal::match_anchors_passes(options, overlaps, matches, workspace,
+                                 OnStream{"match_anchors", stream});
+}
+
+void match_ssd(float threshold, const Overlaps& overlaps, std::int64_t* matches,
+               std::span<std::byte> workspace, CUstream_st* stream) {
+  internal::match_ssd_passes(threshold, overlaps, matches, workspace,
+                             OnStream{"match_ssd", stream});
+}
+
+std::int64_t match_workspace_bytes(const Overlaps& overlaps) {
+  return internal::MatchSpace(internal::Cutter(), overlaps).bytes;
+}
+
+void mine_hard_negatives(const float* losses, const std::uint8_t* is_matched, std::int64_t n,
+                         double ratio, std::uint8_t* is_chosen, std::int64_t* count,
+                         std::span<std::byte> workspace, CUstream_st* stream) {
+  internal::mine_hard_negatives_passes(losses, is_matched, n, ratio, is_chosen, count, workspace,
+                                       OnStream{"mine_hard_negatives", stream});
+}
+
+void fixed_nonzero(const std::uint8_t* values, std::int64_t n, std::int64_t* places,
+                   std::int64_t num_places, std::int64_t* count, std::span<std::byte> workspace,
+                   CUstream_st* stream) {
+  internal::fixed_nonzero_passes(values, n, places, num_places, count, workspace,
+                                 OnStream{"fixed_nonzero", stream});
+}
+
+std::int64_t selection_workspace_bytes(std::int64_t n) {
+  return internal::SelectionSpace(internal::Cutter(), n).bytes;
 }
 
 }  // namespace trireme::kernels::cuda

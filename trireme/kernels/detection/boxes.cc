@@ -5,6 +5,7 @@
 #include <string>
 
 #include "trireme/base/error.h"
+#include "trireme/kernels/detection/box_codes.h"
 #include "trireme/kernels/detection/box_overlap.h"
 #include "trireme/kernels/simd.h"
 
@@ -29,17 +30,6 @@ TRIREME_AVX2 void overlaps_avx2(const float* box, const float* others, std::int6
 TRIREME_AVX512 void overlaps_avx512(const float* box, const float* others, std::int64_t n,
                                     float* overlaps) {
   overlaps_loop(box, others, n, overlaps);
-}
-
-/// A box by its centre.
-struct Centered {
-  float x, y, width, height;
-};
-
-Centered centered(const float* box) {
-  const float width = box[2] - box[0];
-  const float height = box[3] - box[1];
-  return {box[0] + 0.5F * width, box[1] + 0.5F * height, width, height};
 }
 
 /// what        of the four numbers, which are not `expected`.
@@ -84,12 +74,7 @@ void encode_boxes(const BoxCoding& coding, const float* boxes, const float* anch
   check_areas("box", boxes, n);
   check_areas("anchor", anchors, n);
   for (std::int64_t i = 0; i < n; ++i) {
-    const Centered box = centered(boxes + i * 4);
-    const Centered anchor = centered(anchors + i * 4);
-    codes[i * 4 + 0] = coding.weights[0] * (box.x - anchor.x) / anchor.width;
-    codes[i * 4 + 1] = coding.weights[1] * (box.y - anchor.y) / anchor.height;
-    codes[i * 4 + 2] = coding.weights[2] * std::log(box.width / anchor.width);
-    codes[i * 4 + 3] = coding.weights[3] * std::log(box.height / anchor.height);
+    internal::encode_box(coding.weights.data(), boxes + i * 4, anchors + i * 4, codes + i * 4);
   }
 }
 
@@ -103,18 +88,8 @@ void decode_boxes(const BoxCoding& coding, const float* codes, const float* anch
     }
   }
   for (std::int64_t i = 0; i < n; ++i) {
-    const float* code = codes + i * 4;
-    const Centered anchor = centered(anchors + i * 4);
-    const float x = code[0] / coding.weights[0] * anchor.width + anchor.x;
-    const float y = code[1] / coding.weights[1] * anchor.height + anchor.y;
-    const float width =
-        std::exp(std::min(code[2] / coding.weights[2], coding.largest_log)) * anchor.width;
-    const float height =
-        std::exp(std::min(code[3] / coding.weights[3], coding.largest_log)) * anchor.height;
-    boxes[i * 4 + 0] = x - 0.5F * width;
-    boxes[i * 4 + 1] = y - 0.5F * height;
-    boxes[i * 4 + 2] = x + 0.5F * width;
-    boxes[i * 4 + 3] = y + 0.5F * height;
+    internal::decode_box(coding.weights.data(), coding.largest_log, codes + i * 4, anchors + i * 4,
+                         boxes + i * 4);
   }
 }
 

@@ -46,13 +46,16 @@ Best best_of_anchors(std::span<const float> overlaps, std::int64_t num_truth,
 
 }  // namespace
 
+void internal::check(const MatchOptions& options) {
+  if (options.low <= options.high) return;
+  throw Error(ErrorKind::kInvalidArgument, "expected low <= high, got " +
+                                               std::to_string(options.low) + " and " +
+                                               std::to_string(options.high));
+}
+
 void match_anchors(const MatchOptions& options, std::span<const float> overlaps,
                    std::int64_t num_truth, std::span<std::int64_t> matches) {
-  if (!(options.low <= options.high)) {
-    throw Error(ErrorKind::kInvalidArgument, "expected low <= high, got " +
-                                                 std::to_string(options.low) + " and " +
-                                                 std::to_string(options.high));
-  }
+  internal::check(options);
   check(overlaps, num_truth, matches.size());
   const std::int64_t num_anchors = std::ssize(matches);
   const Best best = best_of_anchors(overlaps, num_truth, num_anchors);

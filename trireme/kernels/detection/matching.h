@@ -36,4 +36,10 @@ void match_anchors(const MatchOptions& options, std::span<const float> overlaps,
 void match_ssd(float threshold, std::span<const float> overlaps, std::int64_t num_truth,
                std::span<std::int64_t> matches);
 
+namespace internal {
+
+void check(const MatchOptions& options);
+
+}  // namespace internal
+
 }  // namespace trireme::kernels

@@ -11,6 +11,13 @@
 
 namespace trireme::kernels {
 
+void internal::check_ratio(double ratio) {
+  if (ratio >= 0) return;
+  throw Error(
+      ErrorKind::kInvalidArgument,
+      "the ratio of hard negatives to matches must be 0 or more, got " + std::to_string(ratio));
+}
+
 std::int64_t mine_hard_negatives(std::span<const float> losses,
                                  std::span<const std::uint8_t> is_matched, double ratio,
                                  std::span<std::uint8_t> is_chosen) {
@@ -20,11 +27,7 @@ std::int64_t mine_hard_negatives(std::span<const float> losses,
                                                  std::to_string(is_matched.size()) + " and " +
                                                  std::to_string(is_chosen.size()));
   }
-  if (!(ratio >= 0)) {
-    throw Error(
-        ErrorKind::kInvalidArgument,
-        "the ratio of hard negatives to matches must be 0 or more, got " + std::to_string(ratio));
-  }
+  internal::check_ratio(ratio);
   std::vector<std::int64_t> negatives;
   std::int64_t num_matched = 0;
   for (std::size_t i = 0; i < losses.size(); ++i) {

@@ -8,8 +8,7 @@ namespace trireme::kernels {
 // Choices whose results have fixed sizes: nothing waits for a count, and graphs keep their shapes.
 
 /// SSD's hard negatives: of each image, the background anchors with the largest losses, `ratio`
-/// times as many as it has matched ones; equal losses in order of their index. One selection, no
-/// second sort: an anchor's rank among the losses is scattered to it.
+/// times as many as it has matched ones; equal losses in order of their index.
 ///
 /// losses       [n] of one image, of every anchor.
 /// is_matched   [n] 0 or 1.
@@ -18,6 +17,7 @@ namespace trireme::kernels {
 /// Returns      how many are chosen.
 /// Errors       kInvalidArgument naming the anchor whose loss is NaN; where sizes do not match; for
 ///              a ratio that is negative or NaN.
+/// Cost         linear on average: a selection, no sort; 8 bytes for each anchor.
 std::int64_t mine_hard_negatives(std::span<const float> losses,
                                  std::span<const std::uint8_t> is_matched, double ratio,
                                  std::span<std::uint8_t> is_chosen);
@@ -34,5 +34,12 @@ std::int64_t fixed_nonzero(std::span<const std::uint8_t> values, std::span<std::
 ///
 /// seed   of this call: stream_seed(...).
 void random_permutation(std::uint64_t seed, std::span<std::int64_t> order);
+
+namespace internal {
+
+/// Of hard negatives.
+void check_ratio(double ratio);
+
+}  // namespace internal
 
 }  // namespace trireme::kernels
