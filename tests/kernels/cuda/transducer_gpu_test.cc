@@ -54,7 +54,8 @@ class CudaTransducer : public testing::Test {
     const auto frames = on_device(p.batch.frames), labels = on_device(p.batch.labels);
     const auto offsets = on_device(p.batch.offsets);
     const auto targets = on_device(p.labels);
-    const auto logits = on_device(p.logits), scale = on_device(p.scale);
+    const auto logits = on_device(p.logits);
+    const auto scale = on_device(p.scale);
     const auto gradient = on_device(std::vector<T>(p.logits.size(), unwritten<T>()));
     const auto loss = on_device(std::vector<float>(expected.size(), unwritten<float>()));
     DeviceLattices lattices = p.batch.device_lattices();
