@@ -28,7 +28,7 @@ static void run_rank(int32_t rank, int32_t store_port) {
   TriremeGroup* group = NULL;
   void* memory = NULL;
   check(trireme_connect(&options, &world));
-  check(trireme_group_create(world, NULL, 0, "all", 0, &group));
+  check(trireme_group_create(world, NULL, &group));
   check(trireme_allocate(group, kCount * (int64_t)sizeof(float), &memory));
 
   float* data = memory;

@@ -35,6 +35,7 @@ struct Options {
   bool is_registered = false;
   bool is_unlocked = false;
   bool is_overlapped = false;
+  bool is_bounded = false;
   std::vector<std::string> peers;
   int rounds = 5;
   std::string json_file;
@@ -162,11 +163,13 @@ int bench_wire(const Options& options, const Context& context) {
                                .transport = options.start.transport,
                                .algorithm = options.start.algorithm,
                                .peers = options.peers,
-                               .is_overlapped = options.is_overlapped};
+                               .is_overlapped = options.is_overlapped,
+                               .is_bounded = options.is_bounded};
   const TemporaryFolder folder;
   const bench::Contestants contestants = start_all(options, folder.path());
   const bench::CompareOptions compared{.rounds = options.rounds,
                                        .is_overlapped = options.is_overlapped,
+                                       .is_bounded = options.is_bounded,
                                        .deadline = std::chrono::seconds(context.timeout_s)};
   std::fputs(bench::heading(setting).c_str(), stdout);
   std::vector<bench::Row> rows;
@@ -214,6 +217,8 @@ void add_wire_options(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_flag("--overlap", options.is_overlapped,
                "Also what a call adds to a sleep of twice its time");
+  app.add_flag("--bound", options.is_bounded,
+               "Also the time over that in which all ranks read and write their buffers once");
   app.add_option("--json", options.json_file, "Also write the rows to this file");
   app.add_option("--enter", options.start.enter,
                  "Words before each rank's program, {rank} replaced: ip netns exec host{rank}");

@@ -84,7 +84,20 @@ TEST_F(ScriptedContestant, CallsBesideASleepOfTwiceTheirTime) {
   EXPECT_THAT(results[0].exposed_us, ElementsAre(1500));
   std::ifstream file(folder / "log");
   const std::string log{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_EQ(log, "a all_reduce 268435456 f32 4 2 0 0\na all_reduce 268435456 f32 4 1 0 3000\n");
+  EXPECT_EQ(log, "a all_reduce 268435456 f32 4 2 0 0 0\na all_reduce 268435456 f32 4 1 0 3000 0\n");
+}
+
+TEST_F(ScriptedContestant, ThePassesOfOursAreTimedEachRound) {
+  Contestants contestants;
+  contestants.push_back(start("a", answering(30), 1));
+  contestants.push_back(start("b", answering(), 1));
+  const auto results = compare(kCase, contestants, {.rounds = 2, .is_bounded = true});
+  for (const auto& contestant : contestants) contestant->stop();
+  EXPECT_THAT(results[0].pass_us, ElementsAre(30, 30));
+  EXPECT_THAT(results[1].pass_us, ElementsAre());
+  std::ifstream file(folder / "log");
+  const std::string log{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_THAT(log, HasSubstr("a all_reduce 268435456 f32 4 1 0 0 1\n"));
 }
 
 TEST_F(ScriptedContestant, RoundsBeginWithAnother) {
@@ -95,7 +108,7 @@ TEST_F(ScriptedContestant, RoundsBeginWithAnother) {
   for (const auto& contestant : contestants) contestant->stop();
   EXPECT_THAT(results[0].times_us, ElementsAre(7, 7, 7));
   EXPECT_THAT(results[1].times_us, ElementsAre(7, 7, 7));
-  const std::string order = " all_reduce 268435456 f32 4 2 0 0\n";
+  const std::string order = " all_reduce 268435456 f32 4 2 0 0 0\n";
   std::string expected;
   for (const char* name : {"a", "b", "b", "a", "a", "b"}) expected += name + order;
   std::string log;

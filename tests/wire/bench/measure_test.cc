@@ -125,6 +125,40 @@ TEST(BenchMeasure, WhatACallAddsToASleep) {
   EXPECT_EQ(answers[0].wrong, 0);
 }
 
+/// Counts its calls.
+class Counted final : public Changed {
+ public:
+  using Changed::Changed;
+
+  std::optional<Prepared> prepare(const Case& one, const Buffers& buffers) override {
+    auto prepared = right().prepare(one, buffers);
+    prepared->run = [this, run = prepared->run] {
+      ++num_calls;
+      run();
+    };
+    return prepared;
+  }
+
+  int num_calls = 0;
+};
+
+TEST(BenchMeasure, PassesOverTheBuffersAreTimedAndTheResultIsRightAfterThem) {
+  Order order = order_of(Operation::kAllReduce, 4 << 20);
+  order.is_pass = true;
+  std::vector<int> num_calls(2);
+  const auto errors = collectives::test::run_group(Backend::kSim, 2, [&](Group& group) {
+    Counted contender(group);
+    Memory memory;
+    const Answer answer = measure(contender, order, memory);
+    EXPECT_EQ(answer.times_us.size(), 3);
+    for (const double time : answer.times_us) EXPECT_GT(time, 10);  // 4 MiB at 400 GB/s
+    EXPECT_EQ(answer.wrong, 0);
+    num_calls[static_cast<std::size_t>(group.group_rank())] = contender.num_calls;
+  });
+  for (const auto& error : errors) EXPECT_FALSE(error) << error->what();
+  EXPECT_EQ(num_calls, std::vector<int>(2, 3));  // a warm-up and two that are checked
+}
+
 TEST(BenchMeasure, AnUnknownOperationIsSaid) {
   const auto answers = answers_of(2, order_of(Operation::kGather, 400),
                                   [](Group& group) { return GroupContender(group); });

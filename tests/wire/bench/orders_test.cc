@@ -16,16 +16,18 @@ TEST(BenchOrders, AnOrderIsALine) {
                              .is_registered = true},
                     .iterations = 20,
                     .warmups = 3,
-                    .sleep_us = 40};
-  EXPECT_EQ(to_text(order), "all_gather 8589934592 f64 20 3 1 40");
+                    .sleep_us = 40,
+                    .is_pass = true};
+  EXPECT_EQ(to_text(order), "all_gather 8589934592 f64 20 3 1 40 1");
   EXPECT_EQ(parse_order(to_text(order)), order);
 }
 
 TEST(BenchOrders, WhatIsNoOrderIsNamed) {
   for (const char* line :
-       {"", "all_reduce", "all_reduce 4 f32 1 0 0", "all_reduce 4 f32 0 0 0 0",
-        "all_reduce 4 f33 1 0 0 0", "all_reduce -4 f32 1 0 0 0", "all_reduce 4 f32 1 0 2 0",
-        "all_reduce 4 f32 1 0 0 -1", "all_reduce 4 f32 1 0 0 0 0"}) {
+       {"", "all_reduce", "all_reduce 4 f32 1 0 0 0", "all_reduce 4 f32 0 0 0 0 0",
+        "all_reduce 4 f33 1 0 0 0 0", "all_reduce -4 f32 1 0 0 0 0", "all_reduce 4 f32 1 0 2 0 0",
+        "all_reduce 4 f32 1 0 0 -1 0", "all_reduce 4 f32 1 0 0 0 2",
+        "all_reduce 4 f32 1 0 0 0 0 0"}) {
     const Error error = error_of([&] { parse_order(line); });
     EXPECT_EQ(error.kind(), ErrorKind::kCorruptData) << line;
     EXPECT_THAT(error.message(), testing::HasSubstr(std::string("'") + line + "'"));

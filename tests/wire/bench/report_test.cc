@@ -61,6 +61,18 @@ TEST(BenchReport, WhatACallAddsToASleep) {
   EXPECT_EQ(json[0]["peer_exposed_share"], 0.5);
 }
 
+TEST(BenchReport, TheBound) {
+  Setting bounded = setting();
+  bounded.is_bounded = true;
+  Row row = row_of(2000, 250);
+  EXPECT_TRUE(std::isnan(over_bound(row)));
+  row.results[0].pass_us = {300, 400, 900};
+  EXPECT_DOUBLE_EQ(over_bound(row), 1.25);
+  EXPECT_THAT(heading(bounded), HasSubstr("cpu s/GB  /bound"));
+  EXPECT_THAT(line(bounded, row), HasSubstr("1.000    1.25 "));
+  EXPECT_EQ(to_json(bounded, {{row}})[0]["over_bound"], 1.25);
+}
+
 TEST(BenchReport, TheSummary) {
   const std::vector<Row> rows = {row_of(1000, 500), row_of(4000, 500)};
   EXPECT_EQ(summary(setting(), rows), R"(gloo / ours: geometric mean 4.00 of 2 cases

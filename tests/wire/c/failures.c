@@ -49,7 +49,7 @@ static void null_handles(void) {
   expect_refused(trireme_rank(NULL, &number), "'world' is null");
   expect_refused(trireme_shutdown(NULL), "'world' is null");
   expect_refused(trireme_abort(NULL, "reason"), "'world' is null");
-  expect_refused(trireme_group_create(NULL, NULL, 0, "g", 0, &group), "'world' is null");
+  expect_refused(trireme_group_create(NULL, NULL, &group), "'world' is null");
   expect_refused(trireme_group_rank(NULL, &number), "'group' is null");
   expect_refused(trireme_barrier(NULL, NULL), "'group' is null");
   expect_refused(trireme_send(NULL, 0, &number, 4, NULL), "'group' is null");
@@ -89,17 +89,68 @@ static void operation_mistakes(TriremeGroup* group, const Place* place) {
   TRIREME_EXPECT(work == NULL && memory == NULL);
 }
 
+/* A group of all ranks but for what the options say. */
+static void expect_no_group(TriremeWorld* world, const TriremeGroupOptions* options,
+                            const char* why) {
+  TriremeGroup* group = NULL;
+  expect_refused(trireme_group_create(world, options, &group), why);
+  TRIREME_EXPECT(group == NULL);
+}
+
+static TriremeGroupOptions options_named(const char* name) {
+  TriremeGroupOptions options;
+  TRIREME_EXPECT_OK(trireme_group_options(&options));
+  options.name = name;
+  return options;
+}
+
 static void group_mistakes(TriremeWorld* world, const Place* place) {
   const int32_t twice[] = {place->rank, place->rank};
-  TriremeGroup* group = NULL;
-  expect_refused(trireme_group_create(world, NULL, 0, "all", 0, &group), "'all' already");
-  expect_refused(trireme_group_create(world, NULL, 0, NULL, 0, &group), "'name' is null");
-  expect_refused(trireme_group_create(world, NULL, 0, "", 0, &group), "empty");
-  expect_refused(trireme_group_create(world, twice, 2, "twice", 0, &group), "different ranks");
-  expect_refused(trireme_group_create(world, twice, 0, "none", 0, &group), "'num_ranks' is 0");
-  expect_refused(trireme_group_create(world, NULL, 0, "late", -1, &group), "'deadline_ms'");
+  TriremeGroupOptions options = options_named("twice");
+  options.ranks = twice;
+  expect_no_group(world, &options, "'num_ranks' is 0");
+  options.num_ranks = 2;
+  expect_no_group(world, &options, "different ranks");
+  options = options_named("of another version");
+  options.struct_bytes -= 8;
+  expect_no_group(world, &options, "'struct_bytes'");
+  options = options_named("late");
+  options.deadline_ms = -1;
+  expect_no_group(world, &options, "'deadline_ms'");
+  options = options_named("all reduce");
+  options.num_reducers = place->ranks.count - 1;
+  expect_no_group(world, &options, "reducers");
+  options = options_named("by chance");
+  options.algorithm = "chance";
+  expect_no_group(world, &options, "no algorithm 'chance'");
+  options = options_named(NULL);
+  expect_no_group(world, &options, "'name' is null");
+  options.name = "";
+  expect_no_group(world, &options, "empty");
+  expect_no_group(world, NULL, "'all' already");
+  expect_refused(trireme_group_options(NULL), "'options' is null");
   expect_refused(trireme_shutdown(world), "group 'all' is to be freed");
-  TRIREME_EXPECT(group == NULL);
+}
+
+static void device_mistakes(TriremeWorld* world, TriremeGroup* group) {
+  TriremeGroupOptions options = options_named("on a GPU");
+  options.device = NULL;
+  expect_no_group(world, &options, "'device' is null");
+  options.device = "gpu";
+  expect_no_group(world, &options, "'gpu'");
+  options.device = "cpu";
+  options.stream = &options;
+  expect_no_group(world, &options, "'stream' is for a group on a GPU");
+  options.stream = NULL;
+  options.device = "cuda:999";
+  TriremeGroup* none = NULL;
+  TRIREME_EXPECT(trireme_group_create(world, &options, &none) == kTriremeUnavailable);
+  TRIREME_EXPECT(none == NULL);
+  TriremeWork* work = NULL;
+  TRIREME_EXPECT_OK(trireme_barrier(group, &work));
+  expect_refused(trireme_run_after(NULL, work), "groups on GPUs");
+  TRIREME_EXPECT_OK(trireme_wait(work, -1));
+  trireme_work_free(work);
 }
 
 static void* see_no_error(void* unused) {
@@ -119,6 +170,7 @@ void run_mistakes(const Place* place) {
   TriremeGroup* group = group_of_all(world);
   operation_mistakes(group, place);
   group_mistakes(world, place);
+  device_mistakes(world, group);
   pthread_t thread;
   TRIREME_EXPECT(pthread_create(&thread, NULL, see_no_error, NULL) == 0);
   TRIREME_EXPECT(pthread_join(thread, NULL) == 0);
@@ -192,7 +244,9 @@ void run_abort(const Place* place) {
 void run_late(const Place* place) {
   TriremeWorld* world = connect_rank(place, 20000);
   TriremeGroup* group = NULL;
-  TRIREME_EXPECT_OK(trireme_group_create(world, NULL, 0, "all", 300, &group));
+  TriremeGroupOptions options = options_named("all");
+  options.deadline_ms = 300;
+  TRIREME_EXPECT_OK(trireme_group_create(world, &options, &group));
   TRIREME_EXPECT_OK(trireme_barrier(group, NULL));
   const int32_t last = place->ranks.count - 1;
   if (place->rank == last) {

@@ -196,8 +196,7 @@ static void weighted_averages(TriremeGroup* group, const Place* place) {
   const double root = place->rank == 0 ? expected : place->rank;
   TRIREME_EXPECT(data[0] > root - 1e-12 && data[15] < root + 1e-12);
   for (int32_t i = 0; i < 16; ++i) data[i] = place->rank;
-  TRIREME_EXPECT_OK(
-      trireme_reduce_scatter_scaled(group, data, counts, kTriremeF64, share, NULL));
+  TRIREME_EXPECT_OK(trireme_reduce_scatter_scaled(group, data, counts, kTriremeF64, share, NULL));
   TRIREME_EXPECT(data[place->rank] > expected - 1e-12 && data[place->rank] < expected + 1e-12);
 }
 
@@ -207,7 +206,12 @@ static void smaller_group(TriremeWorld* world, const Place* place) {
   if (place->rank < last - 1) return;
   const int32_t members[] = {last, last - 1};
   TriremeGroup* pair = NULL;
-  TRIREME_EXPECT_OK(trireme_group_create(world, members, 2, "pair", 0, &pair));
+  TriremeGroupOptions options;
+  TRIREME_EXPECT_OK(trireme_group_options(&options));
+  options.name = "pair";
+  options.ranks = members;
+  options.num_ranks = 2;
+  TRIREME_EXPECT_OK(trireme_group_create(world, &options, &pair));
   int32_t rank = -1;
   int32_t size = 0;
   TRIREME_EXPECT_OK(trireme_group_rank(pair, &rank));
@@ -217,6 +221,46 @@ static void smaller_group(TriremeWorld* world, const Place* place) {
   TRIREME_EXPECT_OK(trireme_broadcast(pair, &word, 4, 0, NULL));
   TRIREME_EXPECT(word == last);
   trireme_group_free(pair);
+}
+
+/* The last rank sums for the others, by an algorithm that has a part for it. */
+static void reducers(TriremeWorld* world, const Place* place) {
+  if (place->ranks.count < 3) return;
+  const int32_t last = place->ranks.count - 1;
+  TriremeGroup* group = NULL;
+  TriremeGroupOptions options;
+  TRIREME_EXPECT_OK(trireme_group_options(&options));
+  options.name = "with a reducer";
+  options.num_reducers = 1;
+  options.algorithm = "two_hop";
+  TRIREME_EXPECT_OK(trireme_group_create(world, &options, &group));
+  double data[100];
+  fill(data, 100, place->rank);
+  TRIREME_EXPECT_OK(trireme_all_reduce(group, data, 100, kTriremeF64, kTriremeSum, NULL));
+  for (int64_t i = 0; i < 100; ++i) {
+    const double own = (double)(i + place->rank);
+    TRIREME_EXPECT(data[i] == (place->rank == last ? own : sum_at(i, last)));
+  }
+  TRIREME_EXPECT(trireme_reduce(group, data, 100, kTriremeF64, kTriremeSum, 0, NULL) ==
+                 kTriremeInvalidArgument);
+  expect_error("with reducers");
+  trireme_group_free(group);
+}
+
+/* What the order is left to must still be right. */
+static void any_order(TriremeWorld* world, const Place* place) {
+  TriremeGroup* group = NULL;
+  TriremeGroupOptions options;
+  TRIREME_EXPECT_OK(trireme_group_options(&options));
+  options.name = "in any order";
+  options.any_order = 1;
+  options.algorithm = "ring";
+  TRIREME_EXPECT_OK(trireme_group_create(world, &options, &group));
+  double data[100];
+  fill(data, 100, place->rank);
+  TRIREME_EXPECT_OK(trireme_all_reduce(group, data, 100, kTriremeF64, kTriremeSum, NULL));
+  for (int64_t i = 0; i < 100; ++i) TRIREME_EXPECT(data[i] == sum_at(i, place->ranks.count));
+  trireme_group_free(group);
 }
 
 void run_operations(const Place* place) {
@@ -241,5 +285,7 @@ void run_operations(const Place* place) {
   reductions_and_types(group, place);
   weighted_averages(group, place);
   smaller_group(world, place);
+  reducers(world, place);
+  any_order(world, place);
   leave(world, group);
 }

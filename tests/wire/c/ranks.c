@@ -42,7 +42,7 @@ TriremeWorld* connect_rank(const Place* place, int64_t deadline_ms) {
 
 TriremeGroup* group_of_all(TriremeWorld* world) {
   TriremeGroup* group = NULL;
-  TRIREME_EXPECT_OK(trireme_group_create(world, NULL, 0, "all", 0, &group));
+  TRIREME_EXPECT_OK(trireme_group_create(world, NULL, &group));
   return group;
 }
 

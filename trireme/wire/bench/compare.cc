@@ -34,6 +34,17 @@ void measure_overlap(Result& result, const Case& one, Contestant& contestant,
   result.exposed_us.insert(result.exposed_us.end(), beside.times_us.begin(), beside.times_us.end());
 }
 
+/// The bound of an operation in place: all bytes of all ranks are read and written.
+void measure_pass(Result& result, const Case& one, Contestant& contestant,
+                  const CompareOptions& options) {
+  if (!result.unavailable.empty() || one.bytes == 0) return;
+  const Order order{
+      .what = one, .iterations = iterations_for(one.bytes), .warmups = 1, .is_pass = true};
+  Result pass;
+  add_answers(pass, one.operation, contestant.run(order, options.deadline));
+  result.pass_us.insert(result.pass_us.end(), pass.times_us.begin(), pass.times_us.end());
+}
+
 }  // namespace
 
 double Result::p50_us() const { return quantile(times_us, 0.5); }
@@ -67,6 +78,7 @@ std::vector<Result> compare(const Case& one, const Contestants& contestants,
       if (!results[turn].unavailable.empty()) continue;
       add_answers(results[turn], one.operation, contestants[turn]->run(order, options.deadline));
     }
+    if (options.is_bounded) measure_pass(results[0], one, *contestants[0], options);
   }
   for (int round = 0; options.is_overlapped && round < options.rounds; ++round) {
     for (std::size_t i = 0; i < contestants.size(); ++i) {

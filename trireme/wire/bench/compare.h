@@ -19,6 +19,7 @@ struct Result {
   int differing_ranks = 0;       ///< Whose result had other bits than rank 0's, over rounds.
 
   std::vector<double> exposed_us;  ///< Of each iteration beside a sleep, what it added to that.
+  std::vector<double> pass_us;     ///< In which all ranks read and wrote their buffers once.
 
   double p50_us() const;
   double p95_us() const;
@@ -35,6 +36,8 @@ struct CompareOptions {
   int rounds = 5;
   /// Also measures what a call adds to a sleep of twice its own median time.
   bool is_overlapped = false;
+  /// Also measures in which time the first contestant's ranks read and write their buffers once.
+  bool is_bounded = false;
   std::chrono::milliseconds deadline{300'000};  ///< Of an order.
 };
 

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -49,15 +50,35 @@ double exposed_us(const Prepared& prepared, std::chrono::microseconds sleep, Con
   return time_us([&] { prepared.run_beside_sleep(sleep); }) - alone;
 }
 
-void run_timed(const Prepared& prepared, const Order& order, Contender& contender, Answer& answer) {
-  answer.times_us.reserve(static_cast<std::size_t>(order.iterations));
-  const std::chrono::microseconds sleep(order.sleep_us);
+/// Each word is read and written once.
+void pass_over(std::span<std::byte> buffer) {
+  const std::span<std::uint64_t> words(reinterpret_cast<std::uint64_t*>(buffer.data()),
+                                       buffer.size() / sizeof(std::uint64_t));
+  for (std::uint64_t& word : words) word ^= 1;
+}
+
+/// Of a pass, while the others have theirs.
+double pass_us(const Buffers& buffers, Contender& contender) {
+  contender.barrier();
+  return time_us([&] {
+    pass_over(buffers.send);
+    pass_over(buffers.recv);
+  });
+}
+
+/// act   returns how long it took.
+void run_timed(const std::function<double()>& act, int iterations, Answer& answer) {
+  answer.times_us.reserve(static_cast<std::size_t>(iterations));
   const double cpu_before = cpu_seconds();
-  for (int i = 0; i < order.iterations; ++i) {
-    answer.times_us.push_back(order.sleep_us == 0 ? time_us(prepared.run)
-                                                  : exposed_us(prepared, sleep, contender));
-  }
+  for (int i = 0; i < iterations; ++i) answer.times_us.push_back(act());
   answer.cpu_s = cpu_seconds() - cpu_before;
+}
+
+std::function<double()> timed(const Prepared& prepared, const Order& order, const Buffers& buffers,
+                              Contender& contender) {
+  if (order.is_pass) return [&] { return pass_us(buffers, contender); };
+  if (order.sleep_us == 0) return [&] { return time_us(prepared.run); };
+  return [&] { return exposed_us(prepared, std::chrono::microseconds(order.sleep_us), contender); };
 }
 
 /// One call over what the ranks give by `pattern`. Of a broadcast, only the root gives something.
@@ -128,7 +149,7 @@ Answer measure(Contender& contender, const Order& order, Memory& memory) {
   fill_with_zeros(buffers.recv);
   for (int i = 0; i < order.warmups; ++i) prepared->run();
   contender.barrier();
-  run_timed(*prepared, order, contender, answer);
+  run_timed(timed(*prepared, order, buffers, contender), order.iterations, answer);
   if (one.operation == Operation::kBarrier) {
     run_late(*prepared, contender.rank(), answer);
     return answer;

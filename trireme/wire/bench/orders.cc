@@ -12,25 +12,28 @@ std::string to_text(const Order& order) {
   std::ostringstream line;
   line << collectives::to_text(order.what.operation) << ' ' << order.what.bytes << ' '
        << to_text(order.what.dtype) << ' ' << order.iterations << ' ' << order.warmups << ' '
-       << (order.what.is_registered ? 1 : 0) << ' ' << order.sleep_us;
+       << (order.what.is_registered ? 1 : 0) << ' ' << order.sleep_us << ' '
+       << (order.is_pass ? 1 : 0);
   return line.str();
 }
 
 Order parse_order(std::string_view line) {
   std::istringstream words{std::string(line)};
   std::string operation, dtype, rest;
-  int registered = 0;
+  int registered = 0, pass = 0;
   Order order;
   words >> operation >> order.what.bytes >> dtype >> order.iterations >> order.warmups >>
-      registered >> order.sleep_us;
+      registered >> order.sleep_us >> pass;
   const auto parsed = parse_dtype(dtype);
   if (!words || words >> rest || !parsed || order.what.bytes < 0 || order.iterations < 1 ||
-      order.warmups < 0 || order.sleep_us < 0 || (registered != 0 && registered != 1)) {
+      order.warmups < 0 || order.sleep_us < 0 || (registered != 0 && registered != 1) ||
+      (pass != 0 && pass != 1)) {
     throw Error(ErrorKind::kCorruptData, "'" + std::string(line) + "' is no order");
   }
   order.what.operation = parse_operations(operation).front();
   order.what.dtype = *parsed;
   order.what.is_registered = registered == 1;
+  order.is_pass = pass == 1;
   return order;
 }
 

@@ -15,12 +15,14 @@ struct Order {
   int warmups = 0;
   /// If above 0, the times are what a call adds to a sleep of that long that it runs beside.
   std::int64_t sleep_us = 0;
+  /// The times are not of calls: all ranks at once read and write their buffers once.
+  bool is_pass = false;
 
   bool operator==(const Order&) const = default;
 };
 
-/// One line: `all_reduce 65536 f32 200 20 0 0`: operation, bytes, dtype, iterations, warm-ups,
-/// registered, sleep.
+/// One line: `all_reduce 65536 f32 200 20 0 0 0`: operation, bytes, dtype, iterations, warm-ups,
+/// registered, sleep, pass.
 std::string to_text(const Order& order);
 
 /// The line that ends a contestant.

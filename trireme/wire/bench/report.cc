@@ -59,6 +59,7 @@ Json json_of(const Setting& setting, const Row& row) {
           {"differing_ranks", ours.unavailable.empty() ? Json(ours.differing_ranks) : Json()},
           {"cpu_s_per_byte", json_number(cpu_s_per_byte(row))},
           {"exposed_share", json_number(exposed_share(row))},
+          {"over_bound", json_number(over_bound(row))},
           {"peer", nullptr},
           {"peer_p50_us", nullptr},
           {"peer_p95_us", nullptr},
@@ -91,6 +92,10 @@ double exposed_share(const Row& row, std::size_t contestant) {
   return quantile(result.exposed_us, 0.5) / result.p50_us();
 }
 
+double over_bound(const Row& row) {
+  return row.ours().p50_us() / quantile(row.ours().pass_us, 0.5);
+}
+
 double ratio(const Row& row, std::size_t peer_index) {
   return row.results.at(peer_index + 1).p50_us() / row.ours().p50_us();
 }
@@ -100,6 +105,7 @@ std::string heading(const Setting& setting) {
       fmt::format("{:<14} {:>8} {:>10} {:>11} {:>11} {:>8} {:>8} {:>6} {:>9}", "operation", "size",
                   "count", "p50 us", "p95 us", "algbw", "busbw", "wrong", "cpu s/GB");
   if (setting.is_overlapped) text += fmt::format(" {:>9}", "exposed %");
+  if (setting.is_bounded) text += fmt::format(" {:>7}", "/bound");
   for (const std::string& peer : setting.peers) {
     text += fmt::format("  {:>11} {:>6} {:>9}", peer + " p50", "/ours", "cpu s/GB");
     if (setting.is_overlapped) text += fmt::format(" {:>9}", "exposed %");
@@ -120,6 +126,7 @@ std::string line(const Setting& setting, const Row& row) {
     return fmt::format(" {:>9}", number(exposed_share(row, contestant) * 100, 1));
   };
   text += exposed(0);
+  if (setting.is_bounded) text += fmt::format(" {:>7}", ratio_text(over_bound(row)));
   for (std::size_t i = 0; i < setting.peers.size(); ++i) {
     text += fmt::format("  {:>11} {:>6} {:>9}", time_text(row.results[i + 1].p50_us()),
                         ratio_text(ratio(row, i)), number(cpu_s_per_byte(row, i + 1) * 1e9, 3));

@@ -16,6 +16,7 @@ struct Setting {
   std::string algorithm;
   std::vector<std::string> peers;  ///< Names of the other contestants.
   bool is_overlapped = false;      ///< What a call adds to a sleep is measured too.
+  bool is_bounded = false;         ///< The time of a pass over the buffers is measured too.
 };
 
 /// A case and what came of it: ours first, then the peers' in the setting's order.
@@ -39,6 +40,9 @@ double cpu_s_per_byte(const Row& row, std::size_t contestant = 0);
 /// Share of its median time that a call adds to a sleep of twice that, at the median; NaN where it
 /// was not measured.
 double exposed_share(const Row& row, std::size_t contestant = 0);
+
+/// Our median time over that in which all ranks read and write their buffers once; NaN as above.
+double over_bound(const Row& row);
 
 /// The peer's median time over ours; NaN where one of both has none.
 double ratio(const Row& row, std::size_t peer_index);

@@ -2,6 +2,7 @@
 #include <numeric>
 #include <utility>
 
+#include "trireme/base/cuda/stream.h"
 #include "trireme/wire/c/handles.h"
 #include "trireme/wire/c/status.h"
 
@@ -18,14 +19,84 @@ std::uint64_t id_of(const std::string& name) {
   return hash >> 4;  // an id has 60 bits
 }
 
-std::vector<int> ranks_of(const World& world, const std::int32_t* ranks, std::int32_t num_ranks) {
-  if (ranks == nullptr) {
+TriremeGroupOptions usual_options() {
+  return {.struct_bytes = sizeof(TriremeGroupOptions),
+          .name = "all",
+          .ranks = nullptr,
+          .num_ranks = 0,
+          .deadline_ms = 0,
+          .any_order = 0,
+          .num_reducers = 0,
+          .device = "cpu",
+          .stream = nullptr,
+          .checks_calls = 0,
+          .algorithm = nullptr};
+}
+
+void check(const TriremeGroupOptions& options) {
+  if (options.struct_bytes != sizeof(TriremeGroupOptions)) {
+    refuse("'struct_bytes' is " + std::to_string(options.struct_bytes) + ", expected " +
+           std::to_string(sizeof(TriremeGroupOptions)) +
+           "; call trireme_group_options first, from a header of the library's version");
+  }
+  if (needed(options.name, "name") == '\0') refuse("the name of a group is empty");
+  if (options.deadline_ms < 0) refuse("'deadline_ms' is below 0");
+  needed(options.device, "device");
+}
+
+std::vector<int> ranks_of(const World& world, const TriremeGroupOptions& options) {
+  if (options.ranks == nullptr) {
     std::vector<int> all(world.ranks.world_size());
     std::iota(all.begin(), all.end(), 0);
     return all;
   }
-  if (num_ranks < 1) refuse("'num_ranks' is " + std::to_string(num_ranks) + ", expected 1 or more");
-  return {ranks, ranks + num_ranks};
+  if (options.num_ranks < 1) {
+    refuse("'num_ranks' is " + std::to_string(options.num_ranks) + ", expected 1 or more");
+  }
+  return {options.ranks, options.ranks + options.num_ranks};
+}
+
+std::optional<collectives::Algorithm> algorithm_of(const char* name) {
+  if (name == nullptr) return std::nullopt;
+  const auto algorithm = collectives::parse_algorithm(name);
+  if (!algorithm) refuse("there is no algorithm '" + std::string(name) + "'");
+  return algorithm;
+}
+
+CUstream_st* handle_of(void* stream) { return static_cast<CUstream_st*>(stream); }
+
+/// Null where the caller has given none.
+std::unique_ptr<Stream> stream_of(const Device& device, void* stream) {
+  if (stream == nullptr) return nullptr;
+  if (device.kind == DeviceKind::kCpu) refuse("'stream' is for a group on a GPU; set 'device'");
+  return cuda::borrow_stream(device.index, handle_of(stream));
+}
+
+/// Of a group in that world.
+std::shared_ptr<NamedGroup> make_group(const std::shared_ptr<World>& world,
+                                       const TriremeGroupOptions& options) {
+  check(options);
+  const std::string name = options.name;
+  {
+    const std::lock_guard lock(world->mutex);
+    if (world->group_names.contains(name)) {
+      refuse("there is a group '" + name + "' already; choose another name");
+    }
+  }
+  const Device device = parse_device(options.device);
+  collectives::GroupOptions own{
+      .name = name,
+      .id = id_of(name),
+      .deadline = options.deadline_ms > 0 ? milliseconds_of(options.deadline_ms) : world->deadline,
+      .order = options.any_order != 0 ? collectives::Order::kAny : collectives::Order::kCanonical,
+      .logger = world->logger,
+      .device = device,
+      .checks_calls = options.checks_calls != 0,
+      .num_reducers = options.num_reducers,
+      .costs = world->costs,
+      .algorithm = algorithm_of(options.algorithm)};
+  return std::make_shared<NamedGroup>(world, ranks_of(*world, options), std::move(own),
+                                      stream_of(device, options.stream));
 }
 
 /// Until the operation's own end; the world fails at the deadline.
@@ -43,9 +114,13 @@ void wait_to_the_end(TriremeWork& work) {
 }  // namespace
 
 NamedGroup::NamedGroup(std::shared_ptr<World> of, std::vector<int> ranks,
-                       const collectives::GroupOptions& options)
-    : world(std::move(of)), name(options.name) {
-  group.emplace(world->ranks.endpoint(), std::move(ranks), options);
+                       collectives::GroupOptions options, std::unique_ptr<Stream> borrowed)
+    : world(std::move(of)),
+      name(options.name),
+      device(options.device),
+      stream(std::move(borrowed)) {
+  options.stream = stream.get();
+  group.emplace(world->ranks.endpoint(), std::move(ranks), std::move(options));
   const std::lock_guard lock(world->mutex);
   world->group_names.insert(name);
 }
@@ -63,29 +138,18 @@ using trireme::c::needed;
 
 extern "C" {
 
-TriremeStatus trireme_group_create(TriremeWorld* world, const int32_t* ranks, int32_t num_ranks,
-                                   const char* name, int64_t deadline_ms, TriremeGroup** group) {
+TriremeStatus trireme_group_options(TriremeGroupOptions* options) {
+  return guarded([&] { needed(options, "options") = trireme::c::usual_options(); });
+}
+
+TriremeStatus trireme_group_create(TriremeWorld* world, const TriremeGroupOptions* options,
+                                   TriremeGroup** group) {
   return guarded([&] {
     TriremeGroup*& result = needed(group, "group");
     const auto& of = needed(world, "world").world;
-    const std::string group_name = &needed(name, "name");
-    if (group_name.empty()) trireme::c::refuse("the name of a group is empty");
-    if (deadline_ms < 0) trireme::c::refuse("'deadline_ms' is below 0");
     if (of->has_left) trireme::c::refuse("the world has been shut down");
-    {
-      const std::lock_guard lock(of->mutex);
-      if (of->group_names.contains(group_name)) {
-        trireme::c::refuse("there is a group '" + group_name + "' already; choose another name");
-      }
-    }
-    result = new TriremeGroup{std::make_shared<trireme::c::NamedGroup>(
-        of, trireme::c::ranks_of(*of, ranks, num_ranks),
-        trireme::collectives::GroupOptions{
-            .name = group_name,
-            .id = trireme::c::id_of(group_name),
-            .deadline = deadline_ms > 0 ? trireme::c::milliseconds_of(deadline_ms) : of->deadline,
-            .logger = of->logger,
-            .costs = of->costs})};
+    const TriremeGroupOptions usual = trireme::c::usual_options();
+    result = new TriremeGroup{trireme::c::make_group(of, options == nullptr ? usual : *options)};
   });
 }
 
@@ -124,6 +188,18 @@ TriremeStatus trireme_wait(TriremeWork* work, int64_t timeout_ms) {
     constexpr std::int64_t kMaxMs = std::int64_t{1000} * 3600 * 24 * 365;
     const std::chrono::milliseconds time(std::min(timeout_ms, kMaxMs));
     return awaited.work->wait_for(time) ? kTriremeOk : kTriremePending;
+  });
+}
+
+TriremeStatus trireme_run_after(void* stream, TriremeWork* work) {
+  return guarded([&] {
+    const TriremeWork& awaited = needed(work, "work");
+    const trireme::Device& device = awaited.named->device;
+    if (device.kind == trireme::DeviceKind::kCpu) {
+      trireme::c::refuse("a stream runs after operations of groups on GPUs; use trireme_wait");
+    }
+    const auto borrowed = trireme::cuda::borrow_stream(device.index, trireme::c::handle_of(stream));
+    trireme::collectives::run_after(*borrowed, *awaited.work);
   });
 }
 

@@ -8,7 +8,9 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "trireme/base/device.h"
 #include "trireme/base/log.h"
 #include "trireme/wire/c/trireme_wire.h"
 #include "trireme/wire/collectives/group.h"
@@ -46,14 +48,17 @@ struct World {
 
 /// A group under the name that it has taken in its world.
 struct NamedGroup {
-  NamedGroup(std::shared_ptr<World> of, std::vector<int> ranks,
-             const collectives::GroupOptions& options);
+  /// stream   what the options say, where that is not null.
+  NamedGroup(std::shared_ptr<World> of, std::vector<int> ranks, collectives::GroupOptions options,
+             std::unique_ptr<Stream> stream);
   ~NamedGroup();
   NamedGroup(const NamedGroup&) = delete;
   NamedGroup& operator=(const NamedGroup&) = delete;
 
   const std::shared_ptr<World> world;  // shared with the world's handle and other groups
   const std::string name;
+  const Device device;
+  const std::unique_ptr<Stream> stream;  ///< Borrowed from the caller; may be null.
   std::optional<collectives::Group> group;
 };
 

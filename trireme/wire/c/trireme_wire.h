@@ -62,7 +62,7 @@ TRIREME_API const char* trireme_last_error(void);
 TRIREME_API int32_t trireme_last_error_peer(void);
 
 /* Grows when a function's arguments or meaning change. */
-enum { kTriremeWireVersion = 2 };
+enum { kTriremeWireVersion = 3 };
 
 /* kTriremeWireVersion of the library that is loaded. */
 TRIREME_API int32_t trireme_wire_version(void);
@@ -155,14 +155,43 @@ TRIREME_API void trireme_world_free(TriremeWorld* world);
 
 typedef struct TriremeGroup TriremeGroup;
 
-/* Ranks of a world that run operations together, those of this list; group rank i is ranks[i].
+typedef struct TriremeGroupOptions {
+  size_t struct_bytes;  /* Set by trireme_group_options: later versions add fields at the end. */
+  const char* name;     /* The same on all members, and no other's of the world. */
+  const int32_t* ranks; /* World ranks, this one among them; group rank i is ranks[i]. Null: all, in
+                           order; num_ranks is not read then. */
+  int32_t num_ranks;
+  int64_t deadline_ms; /* Of an operation; 0: that of the world. */
+
+  /* What the bits of a reduction depend on: not 0 leaves the order to the algorithm, which may be
+   * faster; 0 is one fixed order. */
+  int32_t any_order;
+
+  /* The last ranks of the group train nothing: in an all_reduce, which they call like the others,
+   * they sum for those on links that would else be idle; their data is left. Other reductions are
+   * refused. At least two ranks are none. */
+  int32_t num_reducers;
+
+  /* Where buffers are: "cpu", or "cuda:1" for memory of this process's GPU 1. On GPUs, operations
+   * start after what `stream`, a cudaStream_t, has at the call, and after nothing where it is null;
+   * it outlives the group. */
+  const char* device;
+  void* stream;
+  int32_t checks_calls; /* On GPUs, not 0: ranks compare each call before it starts. */
+
+  const char* algorithm; /* Changes speed only: taken wherever it can be. "one_shot", "two_hop",
+                            "halving_doubling", "ring", "two_level"; null: what costs least. */
+} TriremeGroupOptions;
+
+/* The defaults: all ranks as "all", the world's deadline, one fixed order, buffers of the CPU. */
+TRIREME_API TriremeStatus trireme_group_options(TriremeGroupOptions* options);
+
+/* Ranks of a world that run operations together. options: null for the defaults.
  *
- * ranks         world ranks, this one among them; null: all, in order; num_ranks is not read then.
- * name          the same on all members, and no other's of the world: it tells groups apart.
- * deadline_ms   of an operation; 0: that of the world. */
-TRIREME_API TriremeStatus trireme_group_create(TriremeWorld* world, const int32_t* ranks,
-                                               int32_t num_ranks, const char* name,
-                                               int64_t deadline_ms, TriremeGroup** group);
+ * Errors   kTriremeUnavailable, saying why, where there is no such device. */
+TRIREME_API TriremeStatus trireme_group_create(TriremeWorld* world,
+                                               const TriremeGroupOptions* options,
+                                               TriremeGroup** group);
 TRIREME_API TriremeStatus trireme_group_rank(const TriremeGroup* group, int32_t* group_rank);
 TRIREME_API TriremeStatus trireme_group_size(const TriremeGroup* group, int32_t* size);
 
@@ -281,6 +310,11 @@ TRIREME_API TriremeStatus trireme_recv(TriremeGroup* group, int32_t peer, void* 
 /* Blocks until the operation has ended; returns how. timeout_ms: below 0, until its deadline, after
  * which the world fails; else kTriremePending after so long. May be called again. */
 TRIREME_API TriremeStatus trireme_wait(TriremeWork* work, int64_t timeout_ms);
+
+/* What is given to `stream`, a cudaStream_t of the group's GPU, from now on starts after the
+ * operation, for which this process does not wait. Of groups on GPUs. Returns how it failed where
+ * it has. */
+TRIREME_API TriremeStatus trireme_run_after(void* stream, TriremeWork* work);
 
 /* Does not wait: an operation under way goes on, its buffers stay lent. Null is allowed. */
 TRIREME_API void trireme_work_free(TriremeWork* work);

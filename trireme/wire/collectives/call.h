@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -44,6 +45,9 @@ class Call {
   const Members& members() const { return members_; }
   const Description& description() const { return description_; }
   Scratch& scratch() { return scratch_; }
+
+  /// For operations that carry no data: like all memory of messages, it outlives them.
+  std::span<std::byte> token() { return token_; }
 
   /// By group rank, of those of whom a message has come: what their elements are multiplied by.
   std::vector<double> scales() const;
@@ -112,6 +116,7 @@ class Call {
   /// What members do, by group rank, as far as it is known.
   std::map<int, Description> heard_;
   std::list<std::vector<std::byte>> foreign_;  ///< Messages of other operations.
+  std::array<std::byte, 1> token_{};
   Scratch& scratch_;
 };
 

@@ -71,8 +71,7 @@ Setting setting_of(const Call& call, std::int64_t count, Dtype dtype) {
 }
 
 void run_barrier(Call& call) {
-  std::array<std::byte, 1> token{};
-  run_schedule(call, barrier_schedule(setting_of(call, 1, Dtype::kU8)), {.data = {token}},
+  run_schedule(call, barrier_schedule(setting_of(call, 1, Dtype::kU8)), {.data = {call.token()}},
                {.dtype = Dtype::kU8, .op = kernels::ReduceOp::kOr});
 }
 
