@@ -101,6 +101,9 @@ TEST(Frame, RoundTrip) {
       {.kind = FrameKind::kData, .tag = 1, .payload_bytes = 5, .message_bytes = 9, .offset = 4},
       {.kind = FrameKind::kData, .tag = 1},
       {.kind = FrameKind::kOffer, .tag = 1, .message_bytes = internal::kMaxMessage},
+      {.kind = FrameKind::kOffer, .tag = 1, .message_bytes = 1, .offset = ~0ULL},
+      {.kind = FrameKind::kCredit, .tag = 1, .offset = 1},
+      {.kind = FrameKind::kTaken},
       {.kind = FrameKind::kAccept, .offset = ~0ULL},
       {.kind = FrameKind::kPoison, .payload_bytes = internal::kMaxPoison},
       {.kind = FrameKind::kGoodbye}};
@@ -122,6 +125,8 @@ TEST(Frame, RefusesWhatContradictsItself) {
       {.kind = FrameKind::kOffer, .payload_bytes = 1, .message_bytes = 1},
       {.kind = FrameKind::kOffer, .message_bytes = internal::kMaxMessage + 1},
       {.kind = FrameKind::kAccept, .message_bytes = 1},
+      {.kind = FrameKind::kCredit, .offset = 2},
+      {.kind = FrameKind::kTaken, .offset = 1},
       {.kind = static_cast<FrameKind>(9)}};
   for (const Frame& frame : frames) expect_corrupt([&] { internal::parse_frame(to_bytes(frame)); });
 }

@@ -66,15 +66,25 @@ TEST_F(FakePeer, SendsAMessageInWrongPieces) {
   expect_corrupt("not under way");
 }
 
-// Without a carrier there are no offers.
+// Without a carrier there are no offers, and without shared memory none to be read.
 TEST_F(FakePeer, OffersAMessage) {
   send({.kind = FrameKind::kOffer, .tag = 5, .message_bytes = 10});
-  expect_corrupt("an offer, and there is no carrier");
+  expect_corrupt("an offer of what cannot be fetched");
+}
+
+TEST_F(FakePeer, OffersAMessageToBeRead) {
+  send({.kind = FrameKind::kOffer, .tag = 5, .message_bytes = 10, .offset = 4096});
+  expect_corrupt("an offer of what cannot be fetched");
+}
+
+TEST_F(FakePeer, HasTakenWhatWasNotOffered) {
+  send({.kind = FrameKind::kTaken});
+  expect_corrupt("an answer to what was not offered");
 }
 
 TEST_F(FakePeer, AcceptsWhatWasNotOffered) {
   send({.kind = FrameKind::kAccept, .offset = 1});
-  expect_corrupt("an accept of what was not offered");
+  expect_corrupt("an answer to what was not offered");
 }
 
 TEST_F(FakePeer, PoisonsWithGarbage) {
@@ -283,7 +293,8 @@ TEST(TcpConnection, NoticesADeadHostWithin10Seconds) {
 
 TEST(TcpConnection, ErrorsNameThePeer) {
   NoteBoard notes;
-  internal::Peer peer(3, Descriptor(::open("/dev/null", O_RDWR | O_CLOEXEC)), notes, nullptr);
+  internal::Peer peer(3, Descriptor(::open("/dev/null", O_RDWR | O_CLOEXEC)), notes, nullptr,
+                      std::nullopt);
   peer.say_goodbye();
   for (const bool is_reading : {true, false}) {
     const Error error = error_of_call([&] { is_reading ? peer.read() : peer.write(); });

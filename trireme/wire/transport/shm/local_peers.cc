@@ -68,6 +68,16 @@ Error lost_local(int peer) { return lost_rank(peer, "its connection closed"); }
 
 }  // namespace
 
+std::optional<pid_t> LocalPeers::process_of(int rank) const {
+  const auto found = sockets_.find(rank);
+  if (found == sockets_.end()) return std::nullopt;
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  const int socket = found->second.number();
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return std::nullopt;
+  return credentials.pid > 0 ? std::optional(credentials.pid) : std::nullopt;
+}
+
 void LocalPeers::give(int peer, Tag tag, const SharedMemory& memory) {
   const Descriptor& socket = sockets_.at(peer);
   ParcelMessage parcel;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -32,6 +34,9 @@ class LocalPeers {
 
   bool contains(int rank) const { return sockets_.contains(rank); }
   int count() const { return static_cast<int>(sockets_.size()); }
+
+  /// That of a peer, as this process sees it; nothing of other ranks, and where it sees none.
+  std::optional<pid_t> process_of(int rank) const;
 
   /// The number of any rank's host: the same for ranks that share memory, and on all ranks.
   int host_of(int rank) const { return hosts_.empty() ? rank : hosts_.at(rank); }

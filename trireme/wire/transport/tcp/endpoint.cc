@@ -34,9 +34,16 @@ TcpEndpoint::TcpEndpoint(int rank, Links links, OnAbandon on_abandon)
   for (int peer = 0; peer < world_size_; ++peer) {
     if (peer == rank_) continue;
     poller_.add(links.sockets[peer], static_cast<std::uint64_t>(peer));
-    peers_.try_emplace(peer, peer, std::move(links.sockets[peer]), board_, carrier_.get());
+    peers_.try_emplace(peer, peer, std::move(links.sockets[peer]), board_, carrier_.get(),
+                       memory_of(peer));
   }
   thread_.emplace("tcp rank " + std::to_string(rank_), [this] { serve(); });
+}
+
+/// Where this process can read it.
+std::optional<ProcessMemory> TcpEndpoint::memory_of(int peer) const {
+  const auto process = local_peers_.process_of(peer);
+  return process ? ProcessMemory::open(*process) : std::nullopt;
 }
 
 // ---- Any thread
@@ -131,6 +138,7 @@ void TcpEndpoint::write_to_peers() {
     attempt([&, &peer = peer] {
       // Where the socket was full, an event will tell.
       if (peer.wants_to_write() && !peer.interest.in_writing) peer.write();
+      if (!over_) peer.check();
     });
     attempt([&, rank = rank, &peer = peer] { update_interest(rank, peer); });
   }
@@ -242,6 +250,9 @@ Deadline TcpEndpoint::ending_deadline() const {
 Deadline TcpEndpoint::next_deadline() {
   Deadline next = Clock::now() + std::chrono::hours(1);
   if (carrier_ && !over_) next = std::min(next, carrier_->next_progress());
+  for (const auto& [rank, peer] : peers_) {
+    if (!over_) next = std::min(next, peer.next_check());
+  }
   if (ending_) next = std::min(next, ending_deadline());
   if (failed_at_ && on_abandon_) next = std::min(next, *failed_at_ + kAbandonedAfter);
   return next;

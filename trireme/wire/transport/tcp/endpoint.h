@@ -58,6 +58,7 @@ class TcpEndpoint final : public Endpoint, private Notes {
   void tell(int peer, Tag tag, const Envelope& note) override;
   std::optional<Envelope> heard(int peer, Tag tag) const override { return board_.get(peer, tag); }
 
+  std::optional<ProcessMemory> memory_of(int peer) const;
   WorkPtr post_work(int peer, std::function<void(const PendingWorkPtr&)> start);
 
   // The progress thread.

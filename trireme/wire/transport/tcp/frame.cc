@@ -10,7 +10,7 @@ namespace trireme::transport::internal {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x4d'45'52'54;  // `TREM`
-constexpr std::uint16_t kVersion = 3;
+constexpr std::uint16_t kVersion = 4;
 
 bool may_have_envelope(const Frame& frame) {
   return frame.kind == FrameKind::kNote || frame.kind == FrameKind::kOffer ||
@@ -21,14 +21,16 @@ bool is_consistent(const Frame& frame) {
   if (frame.envelope != Envelope{} && !may_have_envelope(frame)) return false;
   switch (frame.kind) {
     case FrameKind::kCredit:
+      return frame.payload_bytes == 0 && frame.message_bytes == 0 && frame.offset <= 1;
     case FrameKind::kGoodbye:
     case FrameKind::kNote:
+    case FrameKind::kTaken:
       return frame.payload_bytes == 0 && frame.message_bytes == 0 && frame.offset == 0;
     case FrameKind::kPoison:
       return frame.payload_bytes <= kMaxPoison && frame.message_bytes == 0 && frame.offset == 0;
     case FrameKind::kOffer:
       return frame.payload_bytes == 0 && frame.message_bytes > 0 &&
-             frame.message_bytes <= kMaxMessage && frame.offset == 0;
+             frame.message_bytes <= kMaxMessage;
     case FrameKind::kAccept:
       return frame.payload_bytes == 0 && frame.message_bytes == 0;
     case FrameKind::kData:

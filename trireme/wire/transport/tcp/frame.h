@@ -15,8 +15,9 @@ enum class FrameKind : std::uint16_t {
   kPoison,      ///< The world has failed; payload = the error (error_form.h).
   kGoodbye,     ///< Orderly end: nothing but poison follows.
   kNote,        ///< The envelope is all there is to say (notes.h).
-  kOffer,       ///< A message, sent against a credit, whose payload the carrier will bring.
+  kOffer,       ///< A message, sent against a credit, whose payload comes another way.
   kAccept,      ///< The receiver has memory for the oldest offer.
+  kTaken,       ///< The receiver has read the payload of the oldest offer.
 };
 
 /// What precedes a payload on a connection.
@@ -29,7 +30,9 @@ struct Frame {
   std::uint64_t sequence = 0;       ///< Frames of the connection before this one.
   std::uint64_t payload_bytes = 0;  ///< That follow the header.
   std::uint64_t message_bytes = 0;  ///< Data, offer: size of the whole message.
-  /// Data: where in the message the payload belongs. Accept: the key for the carrier.
+  /// Data: where in the message the payload belongs. Accept: the key for the carrier. Offer: the
+  /// payload's address in its process, for the receiver to read; 0: the carrier will bring it.
+  /// Credit: 1 where the receiver can read there.
   std::uint64_t offset = 0;
   Envelope envelope{};  ///< Of a note, an offer, and of a message's first segment; else zeros.
 

@@ -16,18 +16,18 @@ void FrameWriter::queue_control(const Frame& frame, std::vector<std::byte> paylo
 }
 
 void FrameWriter::queue_message(Tag tag, PostedSend send) {
-  messages_.push_back({tag, std::move(send), 0, false});
+  messages_.push_back({tag, std::move(send), 0, false, false});
 }
 
-void FrameWriter::queue_offer(Tag tag, PostedSend send) {
-  messages_.push_back({tag, std::move(send), 0, true});
+void FrameWriter::queue_offer(Tag tag, Offered offered) {
+  messages_.push_back({tag, std::move(offered.send), 0, true, offered.is_readable});
 }
 
-std::optional<PostedSend> FrameWriter::take_offered() {
+std::optional<Offered> FrameWriter::take_offered() {
   if (offered_.empty()) return std::nullopt;
-  PostedSend send = std::move(offered_.front());
+  Offered offered = std::move(offered_.front());
   offered_.pop_front();
-  return send;
+  return offered;
 }
 
 void FrameWriter::write(const Descriptor& socket) {
@@ -67,9 +67,11 @@ bool FrameWriter::start_next() {
 
 void FrameWriter::start_offer(const Message& message) {
   ends_message_ = true;
+  const std::span<const std::byte> data = message.send.data;
   start({.kind = FrameKind::kOffer,
          .tag = message.tag,
-         .message_bytes = message.send.data.size(),
+         .message_bytes = data.size(),
+         .offset = message.is_readable ? reinterpret_cast<std::uint64_t>(data.data()) : 0,
          .envelope = message.send.envelope},
         {});
 }
@@ -102,7 +104,7 @@ void FrameWriter::finish_current() {
   Message message = std::move(messages_.front());
   messages_.pop_front();
   if (message.is_offer) {
-    offered_.push_back(std::move(message.send));
+    offered_.push_back({std::move(message.send), message.is_readable});
   } else {
     message.send.work->complete();
   }
@@ -110,7 +112,7 @@ void FrameWriter::finish_current() {
 
 void FrameWriter::abandon(std::vector<PendingWorkPtr>& works) {
   for (Message& message : messages_) works.push_back(std::move(message.send.work));
-  for (PostedSend& send : offered_) works.push_back(std::move(send.work));
+  for (Offered& offered : offered_) works.push_back(std::move(offered.send.work));
   messages_.clear();
   offered_.clear();
   ends_message_ = false;

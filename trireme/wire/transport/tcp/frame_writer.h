@@ -11,6 +11,12 @@
 
 namespace trireme::transport::internal {
 
+/// A send that its receiver has heard of.
+struct Offered {
+  PostedSend send;
+  bool is_readable;  ///< The receiver reads it; else the carrier brings it.
+};
+
 /// What leaves through one connection: control frames first, then messages one after another, in
 /// segments, or as an offer. A send's work is completed when its last byte is written; one that is
 /// offered stays until it is taken.
@@ -20,10 +26,10 @@ class FrameWriter {
  public:
   void queue_control(const Frame& frame, std::vector<std::byte> payload = {});
   void queue_message(Tag tag, PostedSend send);
-  void queue_offer(Tag tag, PostedSend send);
+  void queue_offer(Tag tag, Offered offered);
 
   /// The oldest send whose offer is written; nothing where there is none.
-  std::optional<PostedSend> take_offered();
+  std::optional<Offered> take_offered();
 
   /// Writes until all is written, the socket is full, or it is the turn of others. A broken
   /// connection swallows everything: its reader will find the reason.
@@ -46,6 +52,7 @@ class FrameWriter {
     PostedSend send;
     std::size_t offset;
     bool is_offer;
+    bool is_readable;  ///< Of an offer.
   };
 
   bool start_next();
@@ -56,7 +63,7 @@ class FrameWriter {
 
   std::deque<Control> controls_;
   std::deque<Message> messages_;
-  std::deque<PostedSend> offered_;
+  std::deque<Offered> offered_;
   std::uint64_t sequence_ = 0;
 
   // The frame that is being written.

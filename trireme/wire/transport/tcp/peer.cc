@@ -2,11 +2,17 @@
 
 #include <algorithm>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "trireme/wire/transport/error_form.h"
 
 namespace trireme::transport::internal {
+namespace {
+
+constexpr std::size_t kMinReadBytes = 64 * 1024;  // below, the answer costs more than a copy
+
+}  // namespace
 
 void Peer::post_send(Tag tag, PostedSend send) {
   Stream& stream = streams_[tag];
@@ -20,7 +26,8 @@ void Peer::post_send(Tag tag, PostedSend send) {
 void Peer::post_recv(Tag tag, PostedRecv recv) {
   streams_[tag].recvs.push_back(std::move(recv));
   check_present();
-  writer_.queue_control({.kind = FrameKind::kCredit, .tag = tag});
+  writer_.queue_control(
+      {.kind = FrameKind::kCredit, .tag = tag, .offset = std::uint64_t{memory_ ? 1U : 0U}});
 }
 
 void Peer::tell(Tag tag, const Envelope& note) {
@@ -37,12 +44,19 @@ void Peer::take_credit(Tag tag) {
   }
   PostedSend send = std::move(stream.sends.front());
   stream.sends.pop_front();
-  if (carrier_ != nullptr && carrier_->takes(send.data.size())) {
-    writer_.queue_offer(tag, std::move(send));
+  if (stream.is_empty()) streams_.erase(found);
+  offer_or_write(tag, std::move(send));
+}
+
+void Peer::offer_or_write(Tag tag, PostedSend send) {
+  const std::size_t bytes = send.data.size();
+  if (can_read_ && bytes >= kMinReadBytes) {
+    writer_.queue_offer(tag, {std::move(send), true});
+  } else if (carrier_ != nullptr && carrier_->takes(bytes)) {
+    writer_.queue_offer(tag, {std::move(send), false});
   } else {
     writer_.queue_message(tag, std::move(send));
   }
-  if (stream.is_empty()) streams_.erase(found);
 }
 
 void Peer::read() {
@@ -83,6 +97,7 @@ std::span<std::byte> Peer::begin_frame(const Frame& frame) {
 void Peer::end_frame(const Frame& frame) {
   switch (frame.kind) {
     case FrameKind::kCredit:
+      can_read_ = frame.offset == 1;
       if (!is_abandoned_) take_credit(frame.tag);
       return;
     case FrameKind::kData:
@@ -92,7 +107,13 @@ void Peer::end_frame(const Frame& frame) {
       if (!is_abandoned_) take_offer(frame);
       return;
     case FrameKind::kAccept:
-      if (!is_abandoned_) send_accepted(frame.offset);
+      if (!is_abandoned_) {
+        PostedSend send = taken_offer(false).send;
+        carrier_->send(rank_, frame.offset, send.data, std::move(send.work));
+      }
+      return;
+    case FrameKind::kTaken:
+      if (!is_abandoned_) taken_offer(true).send.work->complete();
       return;
     case FrameKind::kNote:
       return notes_.put(rank_, frame.tag, frame.envelope);
@@ -140,16 +161,31 @@ Peer::Incoming Peer::match(const Frame& frame) {
 }
 
 void Peer::take_offer(const Frame& frame) {
-  if (carrier_ == nullptr) refuse("an offer, and there is no carrier for its payload");
+  const bool is_readable = frame.offset != 0;
+  if (is_readable ? !memory_ : carrier_ == nullptr) refuse("an offer of what cannot be fetched");
   Incoming incoming = match(frame);
+  if (is_readable) return read_offered(std::move(incoming), frame.offset);
   const std::uint64_t key = carrier_->receive(rank_, incoming.memory, std::move(incoming.work));
   writer_.queue_control({.kind = FrameKind::kAccept, .offset = key});
 }
 
-void Peer::send_accepted(std::uint64_t key) {
-  std::optional<PostedSend> send = writer_.take_offered();
-  if (!send) refuse("an accept of what was not offered");
-  carrier_->send(rank_, key, send->data, std::move(send->work));
+void Peer::read_offered(Incoming incoming, std::uint64_t address) {
+  const int code = memory_->read(address, incoming.memory);
+  if (code == 0) {
+    writer_.queue_control({.kind = FrameKind::kTaken});
+    return incoming.work->complete();
+  }
+  // It has ended, or its world has failed and the memory is its own again.
+  unread_.push_back(std::move(incoming.work));
+  trouble_.note(
+      lost_rank(rank_, "its memory cannot be read: " + std::generic_category().message(code)));
+}
+
+/// What the peer answers to.
+Offered Peer::taken_offer(bool is_readable) {
+  std::optional<Offered> offered = writer_.take_offered();
+  if (!offered || offered->is_readable != is_readable) refuse("an answer to what was not offered");
+  return std::move(*offered);
 }
 
 void Peer::end_data(const Frame& frame) {
@@ -166,6 +202,8 @@ void Peer::abandon(const std::vector<std::byte>& poison, std::vector<PendingWork
   streams_.clear();
   if (incoming_) works.push_back(std::move(incoming_->work));
   incoming_.reset();
+  for (PendingWorkPtr& work : unread_) works.push_back(std::move(work));
+  unread_.clear();
   reader_.drop_frame();
   writer_.abandon(works);
   if (!socket_.is_open()) return;
@@ -187,7 +225,7 @@ bool Peer::has_unmatched() const {
   const bool is_posted = std::any_of(streams_.begin(), streams_.end(), [](const auto& entry) {
     return !entry.second.sends.empty() || !entry.second.recvs.empty();
   });
-  return is_posted || incoming_ || writer_.has_messages();
+  return is_posted || incoming_ || !unread_.empty() || writer_.has_messages();
 }
 
 void Peer::check_present() const {

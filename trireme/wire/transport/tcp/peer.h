@@ -6,9 +6,11 @@
 
 #include "trireme/wire/transport/poller.h"
 #include "trireme/wire/transport/posted.h"
+#include "trireme/wire/transport/shm/process_memory.h"
 #include "trireme/wire/transport/tcp/carrier.h"
 #include "trireme/wire/transport/tcp/frame_reader.h"
 #include "trireme/wire/transport/tcp/frame_writer.h"
+#include "trireme/wire/transport/tcp/trouble.h"
 
 namespace trireme::transport::internal {
 
@@ -27,6 +29,11 @@ namespace trireme::transport::internal {
 ///     expects the payload -- accept(key) -->   of the oldest offer
 ///     work done          <== payload(key) ==   by the carrier; work done when it says so
 ///
+/// and of one whose payload the receiver reads in the sender's process, which a credit has told:
+///
+///     placement called   <-- offer(tag, address) --
+///     reads, work done   -- taken -->              work done
+///
 /// Whatever ends the world is thrown as an Error; `abandon` must follow, on all peers.
 ///
 /// Threads  confined to the progress thread.
@@ -34,8 +41,14 @@ namespace trireme::transport::internal {
 class Peer final : private FrameHandler {
  public:
   /// notes, carrier   outlive it. carrier: may be null.
-  Peer(int rank, Descriptor socket, NoteBoard& notes, Carrier* carrier)
-      : rank_(rank), socket_(std::move(socket)), notes_(notes), carrier_(carrier) {}
+  /// memory           of the peer's process, where this one can read it.
+  Peer(int rank, Descriptor socket, NoteBoard& notes, Carrier* carrier,
+       std::optional<ProcessMemory> memory)
+      : rank_(rank),
+        socket_(std::move(socket)),
+        notes_(notes),
+        carrier_(carrier),
+        memory_(memory) {}
 
   // Throw kPeerLost where the peer has said goodbye.
   void post_send(Tag tag, PostedSend send);
@@ -48,6 +61,10 @@ class Peer final : private FrameHandler {
   /// As far as possible without blocking. Errors of this connection name the peer.
   void read();
   void write();
+
+  /// Throws what went wrong in reading its memory, unless its connection has told within 1 s.
+  void check() const { trouble_.check(); }
+  Deadline next_check() const { return trouble_.due(); }
 
   /// The world has failed: sends `poison` (error_form.h), drops what arrives from now on, and lets
   /// go of all memory that is lent. `works` gets the works, to be failed.
@@ -79,8 +96,10 @@ class Peer final : private FrameHandler {
   std::span<std::byte> begin_data(const Frame& frame);
   Incoming match(const Frame& frame);
   void end_data(const Frame& frame);
+  void offer_or_write(Tag tag, PostedSend send);
   void take_offer(const Frame& frame);
-  void send_accepted(std::uint64_t key);
+  void read_offered(Incoming incoming, std::uint64_t address);
+  Offered taken_offer(bool is_readable);
   bool has_unmatched() const;
   void take_credit(Tag tag);
   void check_present() const;
@@ -90,10 +109,14 @@ class Peer final : private FrameHandler {
   Descriptor socket_;
   NoteBoard& notes_;
   Carrier* const carrier_;
+  const std::optional<ProcessMemory> memory_;
   FrameReader reader_;
   FrameWriter writer_;
   std::map<Tag, Stream> streams_;  ///< None of them empty.
   std::optional<Incoming> incoming_;
+  std::vector<PendingWorkPtr> unread_;  ///< Whose payload could not be read.
+  Trouble trouble_;
+  bool can_read_ = false;  ///< It can read the memory of this process.
   std::vector<std::byte> poison_;
   bool has_said_goodbye_ = false;
   bool has_poisoned_ = false;
