@@ -127,6 +127,10 @@ void fixed_nonzero(const std::uint8_t*, std::int64_t, std::int64_t*, std::int64_
   refuse();
 }
 std::int64_t selection_workspace_bytes(std::int64_t) { refuse(); }
+void random_permutation(std::uint64_t, std::int64_t*, std::int64_t, Bytes, CUstream_st*) {
+  refuse();
+}
+std::int64_t permutation_workspace_bytes(std::int64_t) { refuse(); }
 
 // ---- transducer_joint.h, transducer_loss.h
 
