@@ -10,6 +10,7 @@
 #include "trireme/kernels/cuda/optimizer.h"
 #include "trireme/kernels/cuda/roi_align.h"
 #include "trireme/kernels/cuda/selection.h"
+#include "trireme/kernels/cuda/sliding_window.h"
 #include "trireme/kernels/cuda/transducer_joint.h"
 #include "trireme/kernels/cuda/transducer_loss.h"
 
@@ -131,6 +132,19 @@ void random_permutation(std::uint64_t, std::int64_t*, std::int64_t, Bytes, CUstr
   refuse();
 }
 std::int64_t permutation_workspace_bytes(std::int64_t) { refuse(); }
+
+// ---- sliding_window.h
+
+void accumulate_window(const DeviceWindowWeights&, const VolumeShape&, const Voxel&, std::int64_t,
+                       const float*, float*, float*, CUstream_st*) {
+  refuse();
+}
+void average_windows(const VolumeShape&, std::int64_t, const float*, float*, CUstream_st*) {
+  refuse();
+}
+void argmax_classes(const VolumeShape&, std::int64_t, const float*, std::uint8_t*, CUstream_st*) {
+  refuse();
+}
 
 // ---- transducer_joint.h, transducer_loss.h
 
