@@ -210,7 +210,8 @@ struct DrawNumbers {
   }
 };
 
-/// The comparisons of a level over distances of 2^bit; as a pass of steps, those over 2^bit, ..., 1.
+/// A level's comparisons of places whose highest different bit is `bit`; as a pass of steps, then
+/// those of the bits below it too.
 struct ExchangePairs {
   PermutationSpace space;
   int level, bit;
@@ -243,7 +244,7 @@ struct CopyIndices {
   TRIREME_HOST_DEVICE void operator()(std::int64_t i) const { order[i] = indices[i]; }
 };
 
-/// Distances below 2^kGroupBits are steps: a group has the 2^kGroupBits places that they join.
+/// Bits below kGroupBits are steps: a group has the places that those bits tell apart.
 template <typename Each>
 void sort_pairs_passes(const PermutationSpace& space, const Each& each) {
   constexpr int kGroupBits = 11;
