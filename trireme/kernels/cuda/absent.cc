@@ -1,6 +1,7 @@
 // In place of the .cu files where there was no CUDA toolkit.
 
 #include "trireme/base/error.h"
+#include "trireme/kernels/cuda/adafactor.h"
 #include "trireme/kernels/cuda/attention.h"
 #include "trireme/kernels/cuda/batch_norm.h"
 #include "trireme/kernels/cuda/boxes.h"
@@ -74,6 +75,19 @@ void novograd(const NovogradOptions&, std::int64_t, const float*, double*, float
   refuse();
 }
 std::int64_t layerwise_workspace_bytes(std::int64_t) { refuse(); }
+
+// ---- adafactor.h
+
+void adafactor(const AdafactorOptions&, std::int64_t, const AdafactorShape&, const float*, float*,
+               float*, float*, float*, Bytes, CUstream_st*) {
+  refuse();
+}
+void adafactor(const AdafactorOptions&, std::int64_t, const float*, float*, float*, float*,
+               std::int64_t, Bytes, CUstream_st*) {
+  refuse();
+}
+std::int64_t adafactor_workspace_bytes(const AdafactorShape&) { refuse(); }
+std::int64_t adafactor_workspace_bytes(std::int64_t) { refuse(); }
 
 // ---- batch_norm.h
 
