@@ -23,7 +23,7 @@ struct DeviceWindowWeights {
 //             without CUDA, kIo where a launch fails. Values are not checked: a voxel in no window
 //             has the mean NaN, and a score that is NaN counts as -infinity.
 // Blocking    no: work is put on the stream; windows add in its order.
-// Cost        one launch each, and as there.
+// Cost        one launch each, which reads and writes an array once.
 // State       Compiled, their passes tested on the host; they have not run on a GPU.
 
 /// Adds a window to `sum` and `norm`, which are zeros before the first.
