@@ -43,8 +43,8 @@ struct AdafactorTensor {
 
 inline const AdafactorOptions kAdafactorOptions[] = {
     {},
-    {.warms_up = true, .clip = 0.5},
-    {.scales_by_parameter = false, .beta1 = 0.9},
+    {.learning_rate = {}, .warms_up = true, .clip = 0.5},
+    {.learning_rate = {}, .scales_by_parameter = false, .beta1 = 0.9},
     {.learning_rate = 0.05, .decay_exponent = 0.5, .beta1 = 0.9, .weight_decay = 0.1},
 };
 
