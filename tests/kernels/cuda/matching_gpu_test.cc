@@ -84,5 +84,16 @@ TEST_F(CudaMatching, SelectionsAreThoseOfAProcessor) {
   }
 }
 
+TEST_F(CudaMatching, PermutationsAreThoseOfAProcessor) {
+  for (const std::int64_t n : {0, 1, 2, 2048, 2049, 100'000}) {
+    std::vector<std::int64_t> expected(n);
+    kernels::random_permutation(7, expected);
+    const DeviceArray<std::int64_t> ours(std::vector<std::int64_t>(n, -7), *stream);
+    const trireme::cuda::DeviceMemory workspace(0, permutation_workspace_bytes(n));
+    random_permutation(7, ours.data(), n, workspace.bytes(), handle);
+    EXPECT_EQ(ours.values(), expected) << n;
+  }
+}
+
 }  // namespace
 }  // namespace trireme::kernels::cuda

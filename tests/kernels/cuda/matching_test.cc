@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "tests/kernels/cuda/matching_problem.h"
@@ -109,6 +112,37 @@ TEST(CudaSelectionPasses, PlacesAreThoseOfAProcessor) {
   }
 }
 
+TEST(CudaSelectionPasses, PermutationsAreThoseOfAProcessor) {
+  for (const std::int64_t n : {0, 1, 2, 3, 8, 1000, 2048, 2049, 5000}) {
+    Matches expected(n);
+    kernels::random_permutation(0x123456789ABCDEF0 + n, expected);
+    for (const Order order : kOrders) {
+      Matches ours(n, -7);
+      std::vector<std::byte> workspace(internal::PermutationSpace(internal::Cutter(), n).bytes,
+                                       std::byte{0xFF});
+      internal::random_permutation_passes(0x123456789ABCDEF0 + n, ours.data(), n, workspace,
+                                          InOrder(order));
+      EXPECT_EQ(ours, expected) << n;
+    }
+  }
+}
+
+TEST(CudaSelectionPasses, EqualNumbersSortByIndex) {
+  constexpr std::int64_t kPlaces = 8192;
+  std::vector<std::byte> workspace(16 * kPlaces);
+  const internal::PermutationSpace space(internal::Cutter(workspace), kPlaces);
+  std::vector<std::pair<std::uint64_t, std::int64_t>> expected, ours;
+  for (std::int64_t i = 0; i < kPlaces; ++i) {
+    const std::int64_t index = i * 4099 % kPlaces;
+    expected.emplace_back(index % 3 == 0 ? ~std::uint64_t{0} : index % 3, index);
+    std::tie(space.numbers[i], space.indices[i]) = expected.back();
+  }
+  std::ranges::sort(expected);
+  internal::sort_pairs_passes(space, InOrder(Order::kScattered));
+  for (std::int64_t i = 0; i < kPlaces; ++i) ours.emplace_back(space.numbers[i], space.indices[i]);
+  EXPECT_EQ(ours, expected);
+}
+
 TEST(CudaSelectionPasses, BadNumbersAndSmallWorkspacesAreRefused) {
   std::vector<std::byte> none;
   std::int64_t x = 0;
@@ -117,6 +151,7 @@ TEST(CudaSelectionPasses, BadNumbersAndSmallWorkspacesAreRefused) {
   };
   EXPECT_THROW(mine(-1, 0), Error);
   EXPECT_THROW(mine(3, 300), Error);
+  EXPECT_THROW(internal::random_permutation_passes(1, &x, 1, none, InOrder()), Error);
   EXPECT_THROW(internal::fixed_nonzero_passes(nullptr, 300, &x, 1, &x, none, InOrder()), Error);
   EXPECT_THROW(internal::match_anchors_passes({.high = 0.1F, .low = 0.2F}, {}, &x, none, InOrder()),
                Error);

@@ -1,6 +1,7 @@
 // In place of the .cu files where there was no CUDA toolkit.
 
 #include "trireme/base/error.h"
+#include "trireme/kernels/cuda/adafactor.h"
 #include "trireme/kernels/cuda/attention.h"
 #include "trireme/kernels/cuda/batch_norm.h"
 #include "trireme/kernels/cuda/boxes.h"
@@ -10,6 +11,7 @@
 #include "trireme/kernels/cuda/optimizer.h"
 #include "trireme/kernels/cuda/roi_align.h"
 #include "trireme/kernels/cuda/selection.h"
+#include "trireme/kernels/cuda/sliding_window.h"
 #include "trireme/kernels/cuda/transducer_joint.h"
 #include "trireme/kernels/cuda/transducer_loss.h"
 
@@ -74,6 +76,19 @@ void novograd(const NovogradOptions&, std::int64_t, const float*, double*, float
 }
 std::int64_t layerwise_workspace_bytes(std::int64_t) { refuse(); }
 
+// ---- adafactor.h
+
+void adafactor(const AdafactorOptions&, std::int64_t, const AdafactorShape&, const float*, float*,
+               float*, float*, float*, Bytes, CUstream_st*) {
+  refuse();
+}
+void adafactor(const AdafactorOptions&, std::int64_t, const float*, float*, float*, float*,
+               std::int64_t, Bytes, CUstream_st*) {
+  refuse();
+}
+std::int64_t adafactor_workspace_bytes(const AdafactorShape&) { refuse(); }
+std::int64_t adafactor_workspace_bytes(std::int64_t) { refuse(); }
+
 // ---- batch_norm.h
 
 void batch_norm_forward(const BatchNormOptions&, const BatchNormShape&, const BatchNormForward&,
@@ -127,6 +142,23 @@ void fixed_nonzero(const std::uint8_t*, std::int64_t, std::int64_t*, std::int64_
   refuse();
 }
 std::int64_t selection_workspace_bytes(std::int64_t) { refuse(); }
+void random_permutation(std::uint64_t, std::int64_t*, std::int64_t, Bytes, CUstream_st*) {
+  refuse();
+}
+std::int64_t permutation_workspace_bytes(std::int64_t) { refuse(); }
+
+// ---- sliding_window.h
+
+void accumulate_window(const DeviceWindowWeights&, const VolumeShape&, const Voxel&, std::int64_t,
+                       const float*, float*, float*, CUstream_st*) {
+  refuse();
+}
+void average_windows(const VolumeShape&, std::int64_t, const float*, float*, CUstream_st*) {
+  refuse();
+}
+void argmax_classes(const VolumeShape&, std::int64_t, const float*, std::uint8_t*, CUstream_st*) {
+  refuse();
+}
 
 // ---- transducer_joint.h, transducer_loss.h
 

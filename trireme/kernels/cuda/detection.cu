@@ -91,4 +91,14 @@ std::int64_t selection_workspace_bytes(std::int64_t n) {
   return internal::SelectionSpace(internal::Cutter(), n).bytes;
 }
 
+void random_permutation(std::uint64_t seed, std::int64_t* order, std::int64_t n,
+                        std::span<std::byte> workspace, CUstream_st* stream) {
+  internal::random_permutation_passes(seed, order, n, workspace,
+                                      OnStream{"random_permutation", stream});
+}
+
+std::int64_t permutation_workspace_bytes(std::int64_t n) {
+  return internal::PermutationSpace(internal::Cutter(), n).bytes;
+}
+
 }  // namespace trireme::kernels::cuda

@@ -1,3 +1,5 @@
+#include "trireme/kernels/cuda/adafactor.h"
+#include "trireme/kernels/cuda/adafactor_passes.h"
 #include "trireme/kernels/cuda/launch.cuh"
 #include "trireme/kernels/cuda/optimizer.h"
 #include "trireme/kernels/cuda/optimizer_passes.h"
@@ -51,6 +53,28 @@ void novograd(const NovogradOptions& options, std::int64_t step, const float* gr
 
 std::int64_t layerwise_workspace_bytes(std::int64_t n) {
   return internal::LayerwiseWorkspace(internal::Cutter(), n).bytes;
+}
+
+void adafactor(const AdafactorOptions& options, std::int64_t step, const AdafactorShape& shape,
+               const float* gradient, float* row, float* column, float* m, float* parameter,
+               std::span<std::byte> workspace, CUstream_st* stream) {
+  internal::adafactor_passes(options, step, shape, gradient, row, column, m, parameter, workspace,
+                             OnStream{"adafactor", stream});
+}
+
+void adafactor(const AdafactorOptions& options, std::int64_t step, const float* gradient, float* v,
+               float* m, float* parameter, std::int64_t n, std::span<std::byte> workspace,
+               CUstream_st* stream) {
+  internal::adafactor_passes(options, step, gradient, v, m, parameter, n, workspace,
+                             OnStream{"adafactor", stream});
+}
+
+std::int64_t adafactor_workspace_bytes(const AdafactorShape& shape) {
+  return internal::AdafactorSpace(internal::Cutter(), shape).bytes;
+}
+
+std::int64_t adafactor_workspace_bytes(std::int64_t n) {
+  return internal::AdafactorSpace(internal::Cutter(), n).bytes;
 }
 
 }  // namespace trireme::kernels::cuda

@@ -114,16 +114,17 @@ struct Elements {
   TRIREME_HOST_DEVICE float operator()(std::int64_t i) const { return x[i]; }
 };
 
-/// Lane i % 16 of norm block i / 16: squares of what `values` gives, in f64.
+/// Lane i % 16 of block i / 16: squares of what `values` gives, in f64.
 template <typename Values>
 struct SquareLanes {
   Values values;
   std::int64_t n;
   double* lanes;
+  std::int64_t block = kNormBlock;
 
   TRIREME_HOST_DEVICE void operator()(std::int64_t i) const {
-    const std::int64_t begin = i / kLanes * kNormBlock;
-    const std::int64_t end = n - begin < kNormBlock ? n : begin + kNormBlock;
+    const std::int64_t begin = i / kLanes * block;
+    const std::int64_t end = n - begin < block ? n : begin + block;
     double sum = 0;
     for (std::int64_t e = begin + i % kLanes; e < end; e += kLanes) {
       const auto value = static_cast<double>(values(e));

@@ -2,11 +2,15 @@
 
 // The passes of selection.h.
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
 
+#include "trireme/base/random.h"
 #include "trireme/kernels/cuda/passes.h"
 #include "trireme/kernels/cuda/selection.h"
 #include "trireme/kernels/detection/selection.h"
@@ -159,6 +163,111 @@ void fixed_nonzero_passes(const std::uint8_t* values, std::int64_t n, std::int64
   each(1, AddParts{space.num_parts, space.counts});
   each(space.num_parts, PlacePart{values, n, space.counts, places, num_places});
   each(num_places + 1, FillPlaces{space.counts + space.num_parts, places, num_places, count});
+}
+
+// ---- Permutation: (number, index) pairs, sorted by a bitonic network. At its level l, runs of
+// 2^(l-1) sorted pairs become runs of 2^l: each place is compared with its mirror image in the run,
+// then with the places 2^(l-2), ..., 2, 1 further:
+//
+//     4 2 7 5 . 6 1 0 3      level 1: 0-1 2-3 4-5 6-7
+//     2 4 5 7 . 1 6 0 3      level 2: 0-3 1-2 4-7 5-6, then 0-1 2-3 4-5 6-7
+//     2 4 5 7 . 0 1 3 6      level 3: 0-7 1-6 2-5 3-4, then 0-2 1-3 4-6 5-7, then neighbours
+//
+// The smaller of two always goes to the lower place.
+
+struct PermutationSpace {
+  PermutationSpace(Cutter cutter, std::int64_t n)
+      : num_levels(n <= 2 ? 1 : 64 - std::countl_zero(static_cast<std::uint64_t>(n - 1))),
+        numbers(cutter.take<std::uint64_t>(num_places())),
+        indices(cutter.take<std::int64_t>(num_places())),
+        bytes(cutter.bytes()) {}
+
+  std::int64_t num_places() const { return std::int64_t{1} << num_levels; }
+
+  int num_levels;
+  std::uint64_t* numbers;  ///< [num_places]
+  std::int64_t* indices;   ///< [num_places]
+  std::int64_t bytes;
+};
+
+/// Two random numbers. Places from n on get the largest one: with their index they sort last.
+struct DrawNumbers {
+  std::array<std::uint32_t, 2> key;
+  std::int64_t n;
+  PermutationSpace space;
+
+  TRIREME_HOST_DEVICE void operator()(std::int64_t pair) const {
+    const std::int64_t i = 2 * pair;
+    const auto words =
+        philox({static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(i >> 32), 0, 0}, key);
+    put(i, (std::uint64_t{words[0]} << 32) | words[1]);
+    put(i + 1, (std::uint64_t{words[2]} << 32) | words[3]);
+  }
+
+  TRIREME_HOST_DEVICE void put(std::int64_t i, std::uint64_t number) const {
+    space.numbers[i] = i < n ? number : ~std::uint64_t{0};
+    space.indices[i] = i;
+  }
+};
+
+/// A level's comparisons of places whose highest different bit is `bit`; as a pass of steps, then
+/// those of the bits below it too.
+struct ExchangePairs {
+  PermutationSpace space;
+  int level, bit;
+  std::int64_t num_in_group;  ///< Comparisons, of a pass of steps.
+
+  TRIREME_HOST_DEVICE void operator()(std::int64_t i) const { exchange(i, bit); }
+  TRIREME_HOST_DEVICE void operator()(std::int64_t group, std::int64_t step, std::int64_t i) const {
+    exchange(group * num_in_group + i, bit - static_cast<int>(step));
+  }
+
+  /// Comparison i: of the place that has the bits of i around a 0.
+  TRIREME_HOST_DEVICE void exchange(std::int64_t i, int bit) const {
+    const std::int64_t distance = std::int64_t{1} << bit;
+    const std::int64_t a = 2 * i - (i & (distance - 1));
+    const std::int64_t b = a ^ (bit == level - 1 ? 2 * distance - 1 : distance);
+    const std::uint64_t number_a = space.numbers[a], number_b = space.numbers[b];
+    const std::int64_t index_a = space.indices[a], index_b = space.indices[b];
+    if (number_a < number_b || (number_a == number_b && index_a < index_b)) return;
+    space.numbers[a] = number_b;
+    space.numbers[b] = number_a;
+    space.indices[a] = index_b;
+    space.indices[b] = index_a;
+  }
+};
+
+struct CopyIndices {
+  const std::int64_t* indices;
+  std::int64_t* order;
+
+  TRIREME_HOST_DEVICE void operator()(std::int64_t i) const { order[i] = indices[i]; }
+};
+
+/// Bits below kGroupBits are steps: a group has the places that those bits tell apart.
+template <typename Each>
+void sort_pairs_passes(const PermutationSpace& space, const Each& each) {
+  constexpr int kGroupBits = 11;
+  const std::int64_t num_pairs = space.num_places() / 2;
+  const std::int64_t num_in_group = std::min(num_pairs, std::int64_t{1} << (kGroupBits - 1));
+  for (int level = 1; level <= space.num_levels; ++level) {
+    int bit = level - 1;
+    for (; bit >= kGroupBits; --bit) each(num_pairs, ExchangePairs{space, level, bit, 0});
+    each.steps({num_pairs / num_in_group, bit + 1, num_in_group},
+               ExchangePairs{space, level, bit, num_in_group});
+  }
+}
+
+template <typename Each>
+void random_permutation_passes(std::uint64_t seed, std::int64_t* order, std::int64_t n,
+                               std::span<std::byte> workspace, const Each& each) {
+  const PermutationSpace space(Cutter(workspace), n);
+  check_workspace("random_permutation", workspace, space.bytes);
+  const std::array<std::uint32_t, 2> key = {static_cast<std::uint32_t>(seed),
+                                            static_cast<std::uint32_t>(seed >> 32)};
+  each(space.num_places() / 2, DrawNumbers{key, n, space});
+  sort_pairs_passes(space, each);
+  each(n, CopyIndices{space.indices, order});
 }
 
 }  // namespace trireme::kernels::cuda::internal

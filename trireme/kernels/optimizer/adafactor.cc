@@ -25,33 +25,13 @@ const internal::AdafactorLoops& loops() {
   return of_isa(portable::kAdafactorLoops, avx2::kAdafactorLoops, avx512::kAdafactorLoops);
 }
 
-void check(const AdafactorOptions& options, std::int64_t step, const AdafactorShape& shape,
-           const void* m) {
-  const auto fail = [](const std::string& what) {
-    throw Error(ErrorKind::kInvalidArgument, "Adafactor " + what);
-  };
-  if (step < 1) fail("counts steps from 1, got " + std::to_string(step));
-  for (const std::int64_t size : {shape.num_matrices, shape.rows, shape.columns}) {
-    if (size < 0) fail("has dimensions of 0 or more, got " + std::to_string(size));
-  }
-  const bool is_empty = shape.num_matrices * shape.rows * shape.columns == 0;
-  if (options.beta1 != 0 && !m && !is_empty) fail("with a beta1 needs m, got null");
-}
-
 /// alpha.
 double rate_of(const AdafactorOptions& options, std::int64_t step, const float* parameter,
                std::int64_t n) {
-  const auto steps = static_cast<double>(step);
-  const double relative = std::min(options.warms_up ? 1e-6 * steps : 1e-2, 1 / std::sqrt(steps));
-  const double rate = options.learning_rate.value_or(relative);
+  const double rate = internal::unscaled_rate(options, step);
   if (!options.scales_by_parameter) return rate;
   const double rms = std::sqrt(square_norm(parameter, n) / static_cast<double>(n));
   return rate * std::max(options.epsilon2, rms);
-}
-
-/// 1 - b.
-double rest_of(const AdafactorOptions& options, std::int64_t step) {
-  return std::pow(static_cast<double>(step), -options.decay_exponent);
 }
 
 /// m = beta1 m + factor u, p = decay p - m.
@@ -138,12 +118,12 @@ Roots take_moments(const AdafactorShape& shape, double rest, double epsilon, con
 template <typename State>
 void factored(const AdafactorOptions& options, std::int64_t step, const AdafactorShape& shape,
               const float* gradient, float* row, float* column, State* m, float* parameter) {
-  check(options, step, shape, m);
+  internal::check(options, step, shape, m);
   const std::int64_t num_rows = shape.num_matrices * shape.rows, n = num_rows * shape.columns;
   if (n == 0) return;
   const double rate = rate_of(options, step, parameter, n);
-  const Roots roots =
-      take_moments(shape, rest_of(options, step), options.epsilon1, gradient, row, column);
+  const Roots roots = take_moments(shape, internal::rest_of(options, step), options.epsilon1,
+                                   gradient, row, column);
   const auto column_roots = [&](std::int64_t i) {
     return roots.column.data() + i / shape.rows * shape.columns;
   };
@@ -166,10 +146,10 @@ void factored(const AdafactorOptions& options, std::int64_t step, const Adafacto
 template <typename State>
 void unfactored(const AdafactorOptions& options, std::int64_t step, const float* gradient, float* v,
                 State* m, float* parameter, std::int64_t n) {
-  check(options, step, {1, 1, n}, m);
+  internal::check(options, step, {1, 1, n}, m);
   if (n == 0) return;
   const double rate = rate_of(options, step, parameter, n);
-  const double rest = rest_of(options, step);
+  const double rest = internal::rest_of(options, step);
   if (step == 1) std::fill_n(v, n, 0.0F);
   double squares = 0;
   for (std::int64_t begin = 0; begin < n; begin += kNormBlock) {
@@ -183,6 +163,29 @@ void unfactored(const AdafactorOptions& options, std::int64_t step, const float*
 }
 
 }  // namespace
+
+void internal::check(const AdafactorOptions& options, std::int64_t step,
+                     const AdafactorShape& shape, const void* m) {
+  const auto fail = [](const std::string& what) {
+    throw Error(ErrorKind::kInvalidArgument, "Adafactor " + what);
+  };
+  if (step < 1) fail("counts steps from 1, got " + std::to_string(step));
+  for (const std::int64_t size : {shape.num_matrices, shape.rows, shape.columns}) {
+    if (size < 0) fail("has dimensions of 0 or more, got " + std::to_string(size));
+  }
+  const bool is_empty = shape.num_matrices * shape.rows * shape.columns == 0;
+  if (options.beta1 != 0 && !m && !is_empty) fail("with a beta1 needs m, got null");
+}
+
+double internal::unscaled_rate(const AdafactorOptions& options, std::int64_t step) {
+  const auto steps = static_cast<double>(step);
+  const double relative = std::min(options.warms_up ? 1e-6 * steps : 1e-2, 1 / std::sqrt(steps));
+  return options.learning_rate.value_or(relative);
+}
+
+double internal::rest_of(const AdafactorOptions& options, std::int64_t step) {
+  return std::pow(static_cast<double>(step), -options.decay_exponent);
+}
 
 void adafactor(const AdafactorOptions& options, std::int64_t step, const AdafactorShape& shape,
                const float* gradient, float* row, float* column, float* m, float* parameter) {

@@ -68,4 +68,17 @@ void adafactor(const AdafactorOptions& options, std::int64_t step, const float* 
 void adafactor(const AdafactorOptions& options, std::int64_t step, const float* gradient, float* v,
                Bf16* m, float* parameter, std::int64_t n);
 
+namespace internal {
+
+void check(const AdafactorOptions& options, std::int64_t step, const AdafactorShape& shape,
+           const void* m);
+
+/// alpha where it is not scaled.
+double unscaled_rate(const AdafactorOptions& options, std::int64_t step);
+
+/// 1 - b.
+double rest_of(const AdafactorOptions& options, std::int64_t step);
+
+}  // namespace internal
+
 }  // namespace trireme::kernels

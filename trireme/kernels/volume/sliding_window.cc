@@ -26,13 +26,6 @@ void check(const SlidingWindowOptions& options) {
   check_option("smallest_weight", smallest, smallest >= 0 && smallest <= 1, "within [0, 1]");
 }
 
-void check_scores(const VolumeShape& volume, std::int64_t num_classes, std::int64_t most) {
-  check_shape("sliding window: the volume", volume);
-  if (num_classes >= 1 && num_classes <= most) return;
-  throw Error(ErrorKind::kInvalidArgument, "sliding window: " + std::to_string(num_classes) +
-                                               " classes, expected 1 to " + std::to_string(most));
-}
-
 [[noreturn]] void refuse(const VolumeShape& volume, std::int64_t index, const std::string& why) {
   throw Error(ErrorKind::kInvalidArgument,
               "sliding window: voxel " + to_text(volume.voxel_at(index)) + why);
@@ -124,6 +117,26 @@ TRIREME_EACH_ISA(bool, keep_larger,
 
 }  // namespace
 
+void internal::check_classes(const VolumeShape& volume, std::int64_t num_classes,
+                             std::int64_t most) {
+  check_shape("sliding window: the volume", volume);
+  if (num_classes >= 1 && num_classes <= most) return;
+  throw Error(ErrorKind::kInvalidArgument, "sliding window: " + std::to_string(num_classes) +
+                                               " classes, expected 1 to " + std::to_string(most));
+}
+
+void internal::check_window(const VolumeShape& patch, const VolumeShape& volume,
+                            const Voxel& begin) {
+  check_shape("sliding window: the patch", patch);
+  for (int axis = 0; axis < 3; ++axis) {
+    const std::int64_t last = volume.sides()[axis] - patch.sides()[axis];
+    if (begin[axis] >= 0 && begin[axis] <= last) continue;
+    throw Error(ErrorKind::kInvalidArgument, "sliding window: a patch " + to_text(patch) + " at " +
+                                                 to_text(begin) + " is not within the volume " +
+                                                 to_text(volume));
+  }
+}
+
 std::vector<Voxel> window_positions(const SlidingWindowOptions& options,
                                     const VolumeShape& volume) {
   check(options);
@@ -159,6 +172,14 @@ WindowWeights::WindowWeights(const SlidingWindowOptions& options)
   }
 }
 
+std::vector<float> WindowWeights::factors() const {
+  std::vector<float> factors;
+  for (const std::vector<float>& along : factors_) {
+    factors.insert(factors.end(), along.begin(), along.end());
+  }
+  return factors;
+}
+
 float WindowWeights::at(std::int64_t z, std::int64_t y, std::int64_t x) const {
   return std::max(smallest_, factors_[0][z] * factors_[1][y] * factors_[2][x]);
 }
@@ -166,15 +187,8 @@ float WindowWeights::at(std::int64_t z, std::int64_t y, std::int64_t x) const {
 void WindowWeights::accumulate(const VolumeShape& volume, const Voxel& begin,
                                std::int64_t num_classes, const float* logits, float* sum,
                                float* norm, const Spread& spread) const {
-  check_scores(volume, num_classes, 1 << 20);
-  for (int axis = 0; axis < 3; ++axis) {
-    const std::int64_t last = volume.sides()[axis] - patch_.sides()[axis];
-    if (begin[axis] < 0 || begin[axis] > last) {
-      throw Error(ErrorKind::kInvalidArgument, "sliding window: a patch " + to_text(patch_) +
-                                                   " at " + to_text(begin) +
-                                                   " is not within the volume " + to_text(volume));
-    }
-  }
+  internal::check_classes(volume, num_classes, internal::kMostSums);
+  internal::check_window(patch_, volume, begin);
   const auto [depth, height, width] = patch_.sides();
   // A piece is a slice of one class; after the classes comes the norm.
   spread((num_classes + 1) * depth, [&](std::int64_t piece) {
@@ -194,7 +208,7 @@ void WindowWeights::accumulate(const VolumeShape& volume, const Voxel& begin,
 
 void average_windows(const VolumeShape& volume, std::int64_t num_classes, const float* norm,
                      float* sum, const Spread& spread) {
-  check_scores(volume, num_classes, 1 << 20);
+  internal::check_classes(volume, num_classes, internal::kMostSums);
   const std::int64_t slice = volume.height * volume.width;
   spread(volume.depth, [&](std::int64_t z) {
     for (std::int64_t c = 0; c < num_classes; ++c) {
@@ -208,7 +222,7 @@ void average_windows(const VolumeShape& volume, std::int64_t num_classes, const 
 
 void argmax_classes(const VolumeShape& volume, std::int64_t num_classes, const float* scores,
                     std::uint8_t* labels, const Spread& spread) {
-  check_scores(volume, num_classes, 256);
+  internal::check_classes(volume, num_classes, internal::kMostLabels);
   const std::int64_t count = volume.count();
   spread((count + kBlock - 1) / kBlock, [&](std::int64_t block) {
     const std::int64_t begin = block * kBlock, n = std::min(kBlock, count - begin);

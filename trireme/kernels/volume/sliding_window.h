@@ -44,6 +44,11 @@ class WindowWeights {
   explicit WindowWeights(const SlidingWindowOptions& options);
 
   const VolumeShape& patch() const { return patch_; }
+  float smallest() const { return smallest_; }
+
+  /// Along z, then y, then x: [depth + height + width].
+  std::vector<float> factors() const;
+
   float at(std::int64_t z, std::int64_t y, std::int64_t x) const;
 
   /// Adds a window to `sum` and `norm`, which are zeros before the first.
@@ -73,5 +78,15 @@ void average_windows(const VolumeShape& volume, std::int64_t num_classes, const 
 /// Errors       also kInvalidArgument, naming voxel and class, where a score is NaN.
 void argmax_classes(const VolumeShape& volume, std::int64_t num_classes, const float* scores,
                     std::uint8_t* labels, const Spread& spread = on_caller);
+
+namespace internal {
+
+inline constexpr std::int64_t kMostSums = 1 << 20;  ///< Classes of a sum.
+inline constexpr std::int64_t kMostLabels = 256;
+
+void check_classes(const VolumeShape& volume, std::int64_t num_classes, std::int64_t most);
+void check_window(const VolumeShape& patch, const VolumeShape& volume, const Voxel& begin);
+
+}  // namespace internal
 
 }  // namespace trireme::kernels
