@@ -17,7 +17,7 @@ static void check(TriremeStatus status) {
 
 static void run_rank(int32_t rank, int32_t store_port) {
   TriremeWorldOptions options;
-  check(trireme_world_options(&options));
+  check(trireme_world_options(&options, sizeof options));
   options.rank = rank;
   options.world_size = kNumRanks;
   options.store_port = store_port;

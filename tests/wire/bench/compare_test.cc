@@ -95,9 +95,24 @@ TEST_F(ScriptedContestant, ThePassesOfOursAreTimedEachRound) {
   for (const auto& contestant : contestants) contestant->stop();
   EXPECT_THAT(results[0].pass_us, ElementsAre(30, 30));
   EXPECT_THAT(results[1].pass_us, ElementsAre());
+  EXPECT_EQ(results[0].wrong, 0);
   std::ifstream file(folder / "log");
   const std::string log{std::istreambuf_iterator<char>(file), {}};
   EXPECT_THAT(log, HasSubstr("a all_reduce 268435456 f32 4 1 0 0 1\n"));
+}
+
+TEST_F(ScriptedContestant, WhatIsWrongBesidePassesCounts) {
+  const std::string right = to_text(Answer{.times_us = {7}});
+  const std::string wrong = to_text(Answer{.times_us = {7}, .wrong = 3});
+  Contestants contestants;
+  contestants.push_back(start("a",
+                              R"(exec 3>$0/answers.$1; exec <$0/orders.$1; read -r line; echo ')" +
+                                  right + R"(' >&3; read -r line; echo ')" + wrong +
+                                  R"(' >&3; read -r line)",
+                              1));
+  const auto results = compare(kCase, contestants, {.rounds = 1, .is_bounded = true});
+  contestants[0]->stop();
+  EXPECT_EQ(results[0].wrong, 3);
 }
 
 TEST_F(ScriptedContestant, RoundsBeginWithAnother) {

@@ -19,21 +19,22 @@ static void expect_refused(TriremeStatus status, const char* part) {
 static void world_mistakes(void) {
   TriremeWorldOptions options;
   TriremeWorld* world = NULL;
-  expect_refused(trireme_world_options(NULL), "'options' is null");
-  TRIREME_EXPECT_OK(trireme_world_options(&options));
+  expect_refused(trireme_world_options(NULL, sizeof options), "'options' is null");
+  expect_refused(trireme_world_options(&options, sizeof options + 8), "'struct_bytes'");
+  TRIREME_EXPECT_OK(trireme_world_options(&options, sizeof options));
   expect_refused(trireme_connect(NULL, &world), "'options' is null");
   expect_refused(trireme_connect(&options, NULL), "'world' is null");
   options.struct_bytes = 8;
   expect_refused(trireme_connect(&options, &world), "'struct_bytes' is 8");
-  TRIREME_EXPECT_OK(trireme_world_options(&options));
+  TRIREME_EXPECT_OK(trireme_world_options(&options, sizeof options));
   options.world_size = 2;
   expect_refused(trireme_connect(&options, &world), "'store_port' is 0");
   options.rank = 2;
   expect_refused(trireme_connect(&options, &world), "no rank 2 in a world of 2");
-  TRIREME_EXPECT_OK(trireme_world_options(&options));
+  TRIREME_EXPECT_OK(trireme_world_options(&options, sizeof options));
   options.deadline_ms = 0;
   expect_refused(trireme_connect(&options, &world), "'deadline_ms'");
-  TRIREME_EXPECT_OK(trireme_world_options(&options));
+  TRIREME_EXPECT_OK(trireme_world_options(&options, sizeof options));
   options.store_host = NULL;
   expect_refused(trireme_connect(&options, &world), "'store_host' is null");
   TRIREME_EXPECT(world == NULL);
@@ -99,7 +100,7 @@ static void expect_no_group(TriremeWorld* world, const TriremeGroupOptions* opti
 
 static TriremeGroupOptions options_named(const char* name) {
   TriremeGroupOptions options;
-  TRIREME_EXPECT_OK(trireme_group_options(&options));
+  TRIREME_EXPECT_OK(trireme_group_options(&options, sizeof options));
   options.name = name;
   return options;
 }
@@ -128,7 +129,7 @@ static void group_mistakes(TriremeWorld* world, const Place* place) {
   options.name = "";
   expect_no_group(world, &options, "empty");
   expect_no_group(world, NULL, "'all' already");
-  expect_refused(trireme_group_options(NULL), "'options' is null");
+  expect_refused(trireme_group_options(NULL, sizeof options), "'options' is null");
   expect_refused(trireme_shutdown(world), "group 'all' is to be freed");
 }
 
@@ -190,6 +191,22 @@ void run_mismatch(const Place* place) {
   expect_error("all_reduce of 8 f32");
   TRIREME_EXPECT(trireme_barrier(group, NULL) ==
                  kTriremeInvalidArgument); /* the first error stays */
+  trireme_group_free(group);
+  TRIREME_EXPECT(trireme_shutdown(world) == kTriremeInvalidArgument);
+  trireme_world_free(world);
+}
+
+/* One rank leaves the order to the algorithm, the others do not. */
+void run_other_order(const Place* place) {
+  TriremeWorld* world = connect_rank(place, 20000);
+  TriremeGroup* group = NULL;
+  TriremeGroupOptions options = options_named("all");
+  options.any_order = place->rank == 1;
+  TRIREME_EXPECT_OK(trireme_group_create(world, &options, &group));
+  float data[4] = {0};
+  TRIREME_EXPECT(trireme_all_reduce(group, data, 4, kTriremeF32, kTriremeSum, NULL) ==
+                 kTriremeInvalidArgument);
+  expect_error("in any order");
   trireme_group_free(group);
   TRIREME_EXPECT(trireme_shutdown(world) == kTriremeInvalidArgument);
   trireme_world_free(world);

@@ -24,6 +24,7 @@ int main(int argc, char** argv) {
   const Case cases[] = {{"operations", run_operations, 0, "secret"},
                         {"mistakes", run_mistakes, 0, NULL},
                         {"mismatch", run_mismatch, 0, NULL},
+                        {"other order", run_other_order, 0, NULL},
                         {"hash", run_hash, 0, NULL},
                         {"abort", run_abort, 0, NULL},
                         {"late", run_late, 0, NULL},

@@ -207,7 +207,7 @@ static void smaller_group(TriremeWorld* world, const Place* place) {
   const int32_t members[] = {last, last - 1};
   TriremeGroup* pair = NULL;
   TriremeGroupOptions options;
-  TRIREME_EXPECT_OK(trireme_group_options(&options));
+  TRIREME_EXPECT_OK(trireme_group_options(&options, sizeof options));
   options.name = "pair";
   options.ranks = members;
   options.num_ranks = 2;
@@ -229,7 +229,7 @@ static void reducers(TriremeWorld* world, const Place* place) {
   const int32_t last = place->ranks.count - 1;
   TriremeGroup* group = NULL;
   TriremeGroupOptions options;
-  TRIREME_EXPECT_OK(trireme_group_options(&options));
+  TRIREME_EXPECT_OK(trireme_group_options(&options, sizeof options));
   options.name = "with a reducer";
   options.num_reducers = 1;
   options.algorithm = "two_hop";
@@ -251,7 +251,7 @@ static void reducers(TriremeWorld* world, const Place* place) {
 static void any_order(TriremeWorld* world, const Place* place) {
   TriremeGroup* group = NULL;
   TriremeGroupOptions options;
-  TRIREME_EXPECT_OK(trireme_group_options(&options));
+  TRIREME_EXPECT_OK(trireme_group_options(&options, sizeof options));
   options.name = "in any order";
   options.any_order = 1;
   options.algorithm = "ring";

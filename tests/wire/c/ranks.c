@@ -27,7 +27,7 @@ void expect_error(const char* part) {
 
 TriremeWorld* connect_rank(const Place* place, int64_t deadline_ms) {
   TriremeWorldOptions options;
-  TRIREME_EXPECT_OK(trireme_world_options(&options));
+  TRIREME_EXPECT_OK(trireme_world_options(&options, sizeof options));
   options.rank = place->rank;
   options.world_size = place->ranks.count;
   options.store_port = place->store_port;

@@ -45,6 +45,7 @@ void expect_error(const char* part);
 void run_operations(const Place* place);
 void run_mistakes(const Place* place);
 void run_mismatch(const Place* place);
+void run_other_order(const Place* place);
 void run_hash(const Place* place);
 void run_abort(const Place* place);
 void run_late(const Place* place);

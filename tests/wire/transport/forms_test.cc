@@ -102,7 +102,7 @@ TEST(Frame, RoundTrip) {
       {.kind = FrameKind::kData, .tag = 1},
       {.kind = FrameKind::kOffer, .tag = 1, .message_bytes = internal::kMaxMessage},
       {.kind = FrameKind::kOffer, .tag = 1, .message_bytes = 1, .offset = ~0ULL},
-      {.kind = FrameKind::kCredit, .tag = 1, .offset = 1},
+      {.kind = FrameKind::kReader, .tag = 5, .offset = ~0ULL},
       {.kind = FrameKind::kTaken},
       {.kind = FrameKind::kAccept, .offset = ~0ULL},
       {.kind = FrameKind::kPoison, .payload_bytes = internal::kMaxPoison},
@@ -125,9 +125,12 @@ TEST(Frame, RefusesWhatContradictsItself) {
       {.kind = FrameKind::kOffer, .payload_bytes = 1, .message_bytes = 1},
       {.kind = FrameKind::kOffer, .message_bytes = internal::kMaxMessage + 1},
       {.kind = FrameKind::kAccept, .message_bytes = 1},
-      {.kind = FrameKind::kCredit, .offset = 2},
+      {.kind = FrameKind::kCredit, .offset = 1},
+      {.kind = FrameKind::kReader, .tag = 5},
+      {.kind = FrameKind::kReader, .offset = 5},
       {.kind = FrameKind::kTaken, .offset = 1},
-      {.kind = static_cast<FrameKind>(9)}};
+      {.kind = static_cast<FrameKind>(0)},
+      {.kind = static_cast<FrameKind>(10)}};
   for (const Frame& frame : frames) expect_corrupt([&] { internal::parse_frame(to_bytes(frame)); });
 }
 

@@ -92,8 +92,11 @@ class ReadingPeers : public testing::Test {
     if (!memory) return;
     std::array<int, 2> ends{};
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()), 0);
+    // Each tells the other that it can read.
     sender.emplace(1, Descriptor(ends[0]), notes, nullptr, memory);    // in rank 0
     receiver.emplace(0, Descriptor(ends[1]), notes, nullptr, memory);  // in rank 1
+    for (Peer* peer : {&*sender, &*receiver}) peer->write();
+    for (Peer* peer : {&*sender, &*receiver}) peer->read();
   }
 
   void SetUp() override {
@@ -148,7 +151,7 @@ TEST_F(ReadingPeers, WriteSmallOnes) {
   EXPECT_TRUE(taken->is_done());
 }
 
-TEST_F(ReadingPeers, WhatCannotBeReadIsALossUnlessTheConnectionSaysMore) {
+TEST_F(ReadingPeers, WhatCannotBeReadIsToldUnlessTheConnectionSaysMore) {
   const std::span<const std::byte> nowhere(reinterpret_cast<const std::byte*>(4096), 100'000);
   const PendingWorkPtr taken = post_recv();
   sender->read();
@@ -160,9 +163,10 @@ TEST_F(ReadingPeers, WhatCannotBeReadIsALossUnlessTheConnectionSaysMore) {
   EXPECT_LE(receiver->next_check(), std::chrono::steady_clock::now() + 1s);
   std::this_thread::sleep_until(receiver->next_check());
   const Error lost = trireme::test::error_of([&] { receiver->check(); });
-  EXPECT_EQ(lost.kind(), ErrorKind::kPeerLost);
+  EXPECT_EQ(lost.kind(), ErrorKind::kIo);
   EXPECT_EQ(lost.context().peer, 0);
-  EXPECT_THAT(lost.message(), HasSubstr("its memory cannot be read: Bad address"));
+  EXPECT_THAT(lost.message(), HasSubstr("cannot read a message of 100000 bytes in the process of "
+                                        "rank 0: Bad address"));
   std::vector<PendingWorkPtr> works;
   sender->abandon(error_to_bytes(Error(ErrorKind::kIo, "the cause")), works);
   EXPECT_EQ(works, std::vector<PendingWorkPtr>{sent});
@@ -172,12 +176,38 @@ TEST_F(ReadingPeers, WhatCannotBeReadIsALossUnlessTheConnectionSaysMore) {
   EXPECT_EQ(works, std::vector<PendingWorkPtr>{taken});
 }
 
+// Its memory may hold something else by then.
+TEST_F(ReadingPeers, WhatIsNotLentAnyMoreIsNotTaken) {
+  const std::vector<std::byte> message = counted_bytes(100'000);
+  const PendingWorkPtr taken = post_recv();
+  sender->read();
+  const PendingWorkPtr sent = post_send(message);
+  std::vector<PendingWorkPtr> works;
+  sender->abandon(error_to_bytes(Error(ErrorKind::kIo, "the cause")), works);
+  EXPECT_EQ(works, std::vector<PendingWorkPtr>{sent});
+  EXPECT_EQ(trireme::test::error_of([&] { receiver->read(); }).message(), "the cause");
+  EXPECT_FALSE(taken->is_done());
+}
+
+TEST_F(ReadingPeers, AnswerNothingAfterWhatCouldNotBeRead) {
+  const std::span<const std::byte> nowhere(reinterpret_cast<const std::byte*>(4096), 100'000);
+  const std::vector<std::byte> message = counted_bytes(100'000);
+  post_recv();
+  const PendingWorkPtr second = post_recv();
+  sender->read();
+  const PendingWorkPtr first_sent = post_send(nowhere), second_sent = post_send(message);
+  receiver->read();
+  receiver->write();
+  sender->read();
+  EXPECT_FALSE(first_sent->is_done() || second_sent->is_done() || second->is_done());
+}
+
 TEST_F(ReadingPeers, AnswersMustFitTheOffers) {
   const std::vector<std::byte> message = counted_bytes(100'000);
   const PendingWorkPtr taken = post_recv();
   sender->read();
   const PendingWorkPtr sent = post_send(message);
-  const auto accept = to_bytes(Frame{.kind = FrameKind::kAccept, .sequence = 1, .offset = 7});
+  const auto accept = to_bytes(Frame{.kind = FrameKind::kAccept, .sequence = 2, .offset = 7});
   EXPECT_TRUE(write_some(receiver->socket(), accept));
   const Error error = trireme::test::error_of([&] { sender->read(); });
   EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -19,6 +20,7 @@
 #include "tests/wire/transport/worlds.h"
 #include "trireme/wire/transport/admission.h"
 #include "trireme/wire/transport/error_form.h"
+#include "trireme/wire/transport/shm/process_memory.h"
 #include "trireme/wire/transport/socket.h"
 #include "trireme/wire/transport/tcp/frame.h"
 #include "trireme/wire/transport/tcp/hello.h"
@@ -305,6 +307,34 @@ TEST(TcpConnection, ErrorsNameThePeer) {
   std::vector<PendingWorkPtr> works;
   peer.abandon(error_to_bytes(Error(ErrorKind::kIo, "stop")), works);
   EXPECT_TRUE(peer.knows_failure());
+}
+
+// What is sent is nowhere: who finds out is who has touched it.
+TEST(TcpConnection, LargeMessagesInsideAHostAreReadByTheirReceiver) {
+  if (!ProcessMemory::open(getpid())) GTEST_SKIP() << "the kernel forbids reading this process";
+  const Endpoints endpoints = make_tcp_world(2, {.shares_memory = true});
+  const std::span<const std::byte> nowhere(reinterpret_cast<const std::byte*>(4096), 1 << 20);
+  std::vector<std::byte> memory;
+  const WorkPtr taken = endpoints[1]->recv(0, 5, into(memory));
+  const WorkPtr sent = endpoints[0]->send(1, 5, nowhere);
+  EXPECT_THAT(error_of(taken).message(), HasSubstr("cannot read a message of 1048576 bytes"));
+  EXPECT_THAT(error_of(sent).message(), HasSubstr("cannot read a message of 1048576 bytes"));
+}
+
+// Flows take the small ones here.
+TEST(TcpConnection, SomeOffersAreReadAndSomeComeByFlows) {
+  const Endpoints endpoints = make_tcp_world(2, {.shares_memory = true, .num_flows = 2});
+  std::vector<WorkPtr> works;
+  std::vector<std::vector<std::byte>> messages, memories(40);
+  for (std::size_t i = 0; i < memories.size(); ++i) {
+    messages.push_back(random_bytes(static_cast<int>(i), i % 2 == 0 ? 1000 + i : 200'000 + i));
+  }
+  for (std::size_t i = 0; i < memories.size(); ++i) {
+    works.push_back(endpoints[1]->recv(0, 5, into(memories[i])));
+    works.push_back(endpoints[0]->send(1, 5, messages[i]));
+  }
+  for (const WorkPtr& work : works) wait_for(work);
+  EXPECT_EQ(memories, messages);
 }
 
 // ---- An owner that does not ask

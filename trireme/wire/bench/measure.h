@@ -28,9 +28,9 @@ class Memory {
 };
 
 /// One rank's part of an order: warm-ups, a barrier, the iterations, each timed by itself over
-/// zeros, or what each adds to a sleep, or passes over the buffers; then the result of one call over whole numbers is checked,
-/// and that of one over reals is hashed where all ranks have the same. Of a barrier, the call is
-/// checked that ranks enter at different times.
+/// zeros, or what each adds to a sleep, or passes over the buffers; then the result of one call over
+/// whole numbers is checked, and that of one over reals is hashed where all ranks have the same. Of
+/// a barrier, the call is checked that ranks enter at different times.
 ///
 /// Blocking; every rank calls it with the same order.
 /// Errors   those of the contender; kResourceExhausted for memory.

@@ -34,11 +34,7 @@ TriremeGroupOptions usual_options() {
 }
 
 void check(const TriremeGroupOptions& options) {
-  if (options.struct_bytes != sizeof(TriremeGroupOptions)) {
-    refuse("'struct_bytes' is " + std::to_string(options.struct_bytes) + ", expected " +
-           std::to_string(sizeof(TriremeGroupOptions)) +
-           "; call trireme_group_options first, from a header of the library's version");
-  }
+  check_struct_bytes(options.struct_bytes, sizeof options);
   if (needed(options.name, "name") == '\0') refuse("the name of a group is empty");
   if (options.deadline_ms < 0) refuse("'deadline_ms' is below 0");
   needed(options.device, "device");
@@ -138,8 +134,11 @@ using trireme::c::needed;
 
 extern "C" {
 
-TriremeStatus trireme_group_options(TriremeGroupOptions* options) {
-  return guarded([&] { needed(options, "options") = trireme::c::usual_options(); });
+TriremeStatus trireme_group_options(TriremeGroupOptions* options, size_t struct_bytes) {
+  return guarded([&] {
+    trireme::c::check_struct_bytes(struct_bytes, sizeof(TriremeGroupOptions));
+    needed(options, "options") = trireme::c::usual_options();
+  });
 }
 
 TriremeStatus trireme_group_create(TriremeWorld* world, const TriremeGroupOptions* options,
@@ -198,6 +197,8 @@ TriremeStatus trireme_run_after(void* stream, TriremeWork* work) {
     if (device.kind == trireme::DeviceKind::kCpu) {
       trireme::c::refuse("a stream runs after operations of groups on GPUs; use trireme_wait");
     }
+    if (stream == nullptr) trireme::c::refuse("'stream' is null");
+    const trireme::cuda::CurrentDevice current(device);  // CUDA's default streams are of that
     const auto borrowed = trireme::cuda::borrow_stream(device.index, trireme::c::handle_of(stream));
     trireme::collectives::run_after(*borrowed, *awaited.work);
   });

@@ -54,6 +54,12 @@ TriremeStatus keep_other(TriremeStatus status, const char* text) noexcept {
   return status;
 }
 
+void check_struct_bytes(std::size_t given, std::size_t own) {
+  if (given == own) return;
+  refuse("'struct_bytes' is " + std::to_string(given) + ", expected " + std::to_string(own) +
+         "; compile with the header of this library's version");
+}
+
 void refuse(const std::string& problem) { throw Error(ErrorKind::kInvalidArgument, problem); }
 
 }  // namespace trireme::c

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <exception>
 #include <new>
 #include <string>
@@ -38,6 +39,9 @@ TriremeStatus guarded(Body&& body) noexcept {
 
 /// Throws kInvalidArgument.
 [[noreturn]] void refuse(const std::string& problem);
+
+/// Refuses options of another size than this library's.
+void check_struct_bytes(std::size_t given, std::size_t own);
 
 /// The pointer, which must not be null.
 template <typename T>

@@ -109,8 +109,9 @@ typedef struct TriremeWorldOptions {
 } TriremeWorldOptions;
 
 /* The defaults: one rank, a store at 127.0.0.1 that rank 0 serves, 300 s. The port is to be set
- * where there is more than one rank. */
-TRIREME_API TriremeStatus trireme_world_options(TriremeWorldOptions* options);
+ * where there is more than one rank. struct_bytes: sizeof(TriremeWorldOptions); one that the library
+ * does not know is refused, before anything is written. */
+TRIREME_API TriremeStatus trireme_world_options(TriremeWorldOptions* options, size_t struct_bytes);
 
 /* Meets the other ranks and connects to them. Blocks until all are there or the deadline passes. */
 TRIREME_API TriremeStatus trireme_connect(const TriremeWorldOptions* options, TriremeWorld** world);
@@ -155,6 +156,7 @@ TRIREME_API void trireme_world_free(TriremeWorld* world);
 
 typedef struct TriremeGroup TriremeGroup;
 
+/* The same on all members, but for the number of the device, and the stream. */
 typedef struct TriremeGroupOptions {
   size_t struct_bytes;  /* Set by trireme_group_options: later versions add fields at the end. */
   const char* name;     /* The same on all members, and no other's of the world. */
@@ -173,8 +175,8 @@ typedef struct TriremeGroupOptions {
   int32_t num_reducers;
 
   /* Where buffers are: "cpu", or "cuda:1" for memory of this process's GPU 1. On GPUs, operations
-   * start after what `stream`, a cudaStream_t, has at the call, and after nothing where it is null;
-   * it outlives the group. */
+   * start after what `stream`, a cudaStream_t, has at the call; it outlives the group. Null is none:
+   * they start at once. CUDA's default streams are cudaStreamLegacy and cudaStreamPerThread. */
   const char* device;
   void* stream;
   int32_t checks_calls; /* On GPUs, not 0: ranks compare each call before it starts. */
@@ -183,8 +185,9 @@ typedef struct TriremeGroupOptions {
                             "halving_doubling", "ring", "two_level"; null: what costs least. */
 } TriremeGroupOptions;
 
-/* The defaults: all ranks as "all", the world's deadline, one fixed order, buffers of the CPU. */
-TRIREME_API TriremeStatus trireme_group_options(TriremeGroupOptions* options);
+/* The defaults: all ranks as "all", the world's deadline, one fixed order, buffers of the CPU.
+ * struct_bytes: sizeof(TriremeGroupOptions), as above. */
+TRIREME_API TriremeStatus trireme_group_options(TriremeGroupOptions* options, size_t struct_bytes);
 
 /* Ranks of a world that run operations together. options: null for the defaults.
  *
@@ -273,7 +276,8 @@ TRIREME_API TriremeStatus trireme_reduce_scatter_scaled(TriremeGroup* group, voi
 
 /* all = what the ranks gave, one behind the other.
  *
- * mine           [bytes_by_rank[own]], read in the call; may be its part of `all`.
+ * mine           [bytes_by_rank[own]], read in the call, on GPUs until the operation has ended; may
+ *                be its part of `all`.
  * bytes_by_rank  [size] */
 TRIREME_API TriremeStatus trireme_all_gather(TriremeGroup* group, const void* mine, void* all,
                                              const int64_t* bytes_by_rank, TriremeWork** work);
@@ -300,7 +304,7 @@ TRIREME_API TriremeStatus trireme_scatter(TriremeGroup* group, const void* all, 
 /* Ends once all ranks have called it. */
 TRIREME_API TriremeStatus trireme_barrier(TriremeGroup* group, TriremeWork** work);
 
-/* Messages between two ranks, in order, apart from the group's operations; of one size on both
+/* Messages between two ranks of the host's memory, in order, apart from the group's operations; of one size on both
  * sides. A send ends once the receiver has it. */
 TRIREME_API TriremeStatus trireme_send(TriremeGroup* group, int32_t peer, const void* data,
                                        int64_t bytes, TriremeWork** work);
@@ -311,8 +315,8 @@ TRIREME_API TriremeStatus trireme_recv(TriremeGroup* group, int32_t peer, void* 
  * which the world fails; else kTriremePending after so long. May be called again. */
 TRIREME_API TriremeStatus trireme_wait(TriremeWork* work, int64_t timeout_ms);
 
-/* What is given to `stream`, a cudaStream_t of the group's GPU, from now on starts after the
- * operation, for which this process does not wait. Of groups on GPUs. Returns how it failed where
+/* What is given to `stream`, a cudaStream_t of the group's GPU as in TriremeGroupOptions, from now
+ * on starts after the operation, for which this process does not wait. Of groups on GPUs. Returns how it failed where
  * it has. */
 TRIREME_API TriremeStatus trireme_run_after(void* stream, TriremeWork* work);
 

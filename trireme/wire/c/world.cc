@@ -29,11 +29,7 @@ TriremeWorldOptions usual_options() {
 }
 
 void check(const TriremeWorldOptions& options) {
-  if (options.struct_bytes != sizeof(TriremeWorldOptions)) {
-    refuse("'struct_bytes' is " + std::to_string(options.struct_bytes) + ", expected " +
-           std::to_string(sizeof(TriremeWorldOptions)) +
-           "; call trireme_world_options first, from a header of the library's version");
-  }
+  check_struct_bytes(options.struct_bytes, sizeof options);
   needed(options.store_host, "store_host");
   needed(options.name, "name");
   if (options.deadline_ms <= 0) refuse("'deadline_ms' must be above 0");
@@ -143,8 +139,11 @@ TriremeStatus trireme_store_port(const TriremeStore* store, int32_t* port) {
 
 void trireme_store_free(TriremeStore* store) { delete store; }
 
-TriremeStatus trireme_world_options(TriremeWorldOptions* options) {
-  return guarded([&] { needed(options, "options") = trireme::c::usual_options(); });
+TriremeStatus trireme_world_options(TriremeWorldOptions* options, size_t struct_bytes) {
+  return guarded([&] {
+    trireme::c::check_struct_bytes(struct_bytes, sizeof(TriremeWorldOptions));
+    needed(options, "options") = trireme::c::usual_options();
+  });
 }
 
 TriremeStatus trireme_connect(const TriremeWorldOptions* options, TriremeWorld** world) {

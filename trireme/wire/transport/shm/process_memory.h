@@ -9,7 +9,8 @@
 
 namespace trireme::transport {
 
-/// The memory of another process of this host, read without its help: one copy, by process_vm_readv.
+/// The memory of another process of this host, read without its help: one copy, by
+/// process_vm_readv.
 class ProcessMemory {
  public:
   /// Nothing where the kernel does not let this process read there: that of another user, of

@@ -21,7 +21,6 @@ bool is_consistent(const Frame& frame) {
   if (frame.envelope != Envelope{} && !may_have_envelope(frame)) return false;
   switch (frame.kind) {
     case FrameKind::kCredit:
-      return frame.payload_bytes == 0 && frame.message_bytes == 0 && frame.offset <= 1;
     case FrameKind::kGoodbye:
     case FrameKind::kNote:
     case FrameKind::kTaken:
@@ -31,6 +30,9 @@ bool is_consistent(const Frame& frame) {
     case FrameKind::kOffer:
       return frame.payload_bytes == 0 && frame.message_bytes > 0 &&
              frame.message_bytes <= kMaxMessage;
+    case FrameKind::kReader:
+      return frame.payload_bytes == 0 && frame.message_bytes == 0 && frame.offset != 0 &&
+             frame.tag != 0;
     case FrameKind::kAccept:
       return frame.payload_bytes == 0 && frame.message_bytes == 0;
     case FrameKind::kData:

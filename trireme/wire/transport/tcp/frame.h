@@ -18,6 +18,7 @@ enum class FrameKind : std::uint16_t {
   kOffer,       ///< A message, sent against a credit, whose payload comes another way.
   kAccept,      ///< The receiver has memory for the oldest offer.
   kTaken,       ///< The receiver has read the payload of the oldest offer.
+  kReader,      ///< This process can read the other one's memory.
 };
 
 /// What precedes a payload on a connection.
@@ -32,7 +33,7 @@ struct Frame {
   std::uint64_t message_bytes = 0;  ///< Data, offer: size of the whole message.
   /// Data: where in the message the payload belongs. Accept: the key for the carrier. Offer: the
   /// payload's address in its process, for the receiver to read; 0: the carrier will bring it.
-  /// Credit: 1 where the receiver can read there.
+  /// Reader: the address of a word that is the tag while what it offers is lent (peer.h).
   std::uint64_t offset = 0;
   Envelope envelope{};  ///< Of a note, an offer, and of a message's first segment; else zeros.
 

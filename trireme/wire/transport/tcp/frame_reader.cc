@@ -22,6 +22,8 @@ bool FrameReader::read(const Descriptor& socket, FrameHandler& handler) {
     if (has_whole_frame()) {
       num_header_bytes_ = 0;
       handler.end_frame(frame_);
+      // An offer that the handler has read.
+      if (frame_.kind == FrameKind::kOffer && frame_.offset != 0) turn += frame_.message_bytes;
     }
   }
   return true;

@@ -1,6 +1,8 @@
 #include "trireme/wire/transport/tcp/peer.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <random>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -12,7 +14,19 @@ namespace {
 
 constexpr std::size_t kMinReadBytes = 64 * 1024;  // below, the answer costs more than a copy
 
+std::uint64_t random_word() {
+  std::random_device device;
+  return static_cast<std::uint64_t>(device()) << 32 | device() | 1U;  // not 0
+}
+
 }  // namespace
+
+void Peer::tell_that_it_reads() {
+  lends_ = random_word();
+  writer_.queue_control({.kind = FrameKind::kReader,
+                         .tag = lends_,
+                         .offset = reinterpret_cast<std::uint64_t>(&lends_)});
+}
 
 void Peer::post_send(Tag tag, PostedSend send) {
   Stream& stream = streams_[tag];
@@ -26,8 +40,7 @@ void Peer::post_send(Tag tag, PostedSend send) {
 void Peer::post_recv(Tag tag, PostedRecv recv) {
   streams_[tag].recvs.push_back(std::move(recv));
   check_present();
-  writer_.queue_control(
-      {.kind = FrameKind::kCredit, .tag = tag, .offset = std::uint64_t{memory_ ? 1U : 0U}});
+  writer_.queue_control({.kind = FrameKind::kCredit, .tag = tag});
 }
 
 void Peer::tell(Tag tag, const Envelope& note) {
@@ -50,7 +63,7 @@ void Peer::take_credit(Tag tag) {
 
 void Peer::offer_or_write(Tag tag, PostedSend send) {
   const std::size_t bytes = send.data.size();
-  if (can_read_ && bytes >= kMinReadBytes) {
+  if (memory_ && its_ && bytes >= kMinReadBytes) {
     writer_.queue_offer(tag, {std::move(send), true});
   } else if (carrier_ != nullptr && carrier_->takes(bytes)) {
     writer_.queue_offer(tag, {std::move(send), false});
@@ -97,7 +110,6 @@ std::span<std::byte> Peer::begin_frame(const Frame& frame) {
 void Peer::end_frame(const Frame& frame) {
   switch (frame.kind) {
     case FrameKind::kCredit:
-      can_read_ = frame.offset == 1;
       if (!is_abandoned_) take_credit(frame.tag);
       return;
     case FrameKind::kData:
@@ -114,6 +126,9 @@ void Peer::end_frame(const Frame& frame) {
       return;
     case FrameKind::kTaken:
       if (!is_abandoned_) taken_offer(true).send.work->complete();
+      return;
+    case FrameKind::kReader:
+      its_ = {frame.offset, frame.tag};
       return;
     case FrameKind::kNote:
       return notes_.put(rank_, frame.tag, frame.envelope);
@@ -162,23 +177,40 @@ Peer::Incoming Peer::match(const Frame& frame) {
 
 void Peer::take_offer(const Frame& frame) {
   const bool is_readable = frame.offset != 0;
-  if (is_readable ? !memory_ : carrier_ == nullptr) refuse("an offer of what cannot be fetched");
+  const bool can_fetch = is_readable ? memory_ && its_ : carrier_ != nullptr;
+  if (!can_fetch) refuse("an offer of what cannot be fetched");
   Incoming incoming = match(frame);
   if (is_readable) return read_offered(std::move(incoming), frame.offset);
   const std::uint64_t key = carrier_->receive(rank_, incoming.memory, std::move(incoming.work));
   writer_.queue_control({.kind = FrameKind::kAccept, .offset = key});
 }
 
+/// What went wrong, if anything did.
+std::optional<Error> Peer::read_lent(std::uint64_t address, std::span<std::byte> memory) const {
+  std::uint64_t word = 0;
+  int code = memory_->read(address, memory);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (code == 0) code = memory_->read(its_->address, std::as_writable_bytes(std::span(&word, 1)));
+  if (code == ESRCH) return lost_rank(rank_, "its process has ended");
+  if (code == 0 && word != its_->word) return lost_rank(rank_, "it has taken back what it sent");
+  if (code == 0) return std::nullopt;
+  Error error(ErrorKind::kIo, "cannot read a message of " + std::to_string(memory.size()) +
+                                  " bytes in the process of rank " + std::to_string(rank_) + ": " +
+                                  std::generic_category().message(code));
+  return Error(error.add({.peer = rank_}));
+}
+
+/// After one that could not be read nothing is answered: answers are to the oldest offer.
 void Peer::read_offered(Incoming incoming, std::uint64_t address) {
-  const int code = memory_->read(address, incoming.memory);
-  if (code == 0) {
-    writer_.queue_control({.kind = FrameKind::kTaken});
-    return incoming.work->complete();
+  if (unread_.empty()) {
+    const auto error = read_lent(address, incoming.memory);
+    if (!error) {
+      writer_.queue_control({.kind = FrameKind::kTaken});
+      return incoming.work->complete();
+    }
+    trouble_.note(*error);
   }
-  // It has ended, or its world has failed and the memory is its own again.
   unread_.push_back(std::move(incoming.work));
-  trouble_.note(
-      lost_rank(rank_, "its memory cannot be read: " + std::generic_category().message(code)));
 }
 
 /// What the peer answers to.
@@ -198,6 +230,7 @@ void Peer::end_data(const Frame& frame) {
 
 void Peer::abandon(const std::vector<std::byte>& poison, std::vector<PendingWorkPtr>& works) {
   is_abandoned_ = true;
+  lends_ = 0;  // before the works end
   for (auto& [tag, stream] : streams_) take_works(stream, works);
   streams_.clear();
   if (incoming_) works.push_back(std::move(incoming_->work));

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <vector>
@@ -29,10 +31,14 @@ namespace trireme::transport::internal {
 ///     expects the payload -- accept(key) -->   of the oldest offer
 ///     work done          <== payload(key) ==   by the carrier; work done when it says so
 ///
-/// and of one whose payload the receiver reads in the sender's process, which a credit has told:
+/// and of one whose payload the receiver reads in the sender's process, where each has told the
+/// other that it can (reader):
 ///
 ///     placement called   <-- offer(tag, address) --
 ///     reads, work done   -- taken -->              work done
+///
+/// A world that fails gives its memory back. So after the payload the receiver reads the sender's
+/// word `lends_`: only if that still stands was the memory what was offered.
 ///
 /// Whatever ends the world is thrown as an Error; `abandon` must follow, on all peers.
 ///
@@ -44,11 +50,9 @@ class Peer final : private FrameHandler {
   /// memory           of the peer's process, where this one can read it.
   Peer(int rank, Descriptor socket, NoteBoard& notes, Carrier* carrier,
        std::optional<ProcessMemory> memory)
-      : rank_(rank),
-        socket_(std::move(socket)),
-        notes_(notes),
-        carrier_(carrier),
-        memory_(memory) {}
+      : rank_(rank), socket_(std::move(socket)), notes_(notes), carrier_(carrier), memory_(memory) {
+    if (memory) tell_that_it_reads();
+  }
 
   // Throw kPeerLost where the peer has said goodbye.
   void post_send(Tag tag, PostedSend send);
@@ -84,6 +88,11 @@ class Peer final : private FrameHandler {
   Poller::Interest interest;  ///< As registered.
 
  private:
+  /// The word that says whether what is offered is lent: where it is, and its value while it is.
+  struct Lending {
+    std::uint64_t address;
+    std::uint64_t word;
+  };
   struct Incoming {
     Tag tag;
     std::span<std::byte> memory;
@@ -96,9 +105,11 @@ class Peer final : private FrameHandler {
   std::span<std::byte> begin_data(const Frame& frame);
   Incoming match(const Frame& frame);
   void end_data(const Frame& frame);
+  void tell_that_it_reads();
   void offer_or_write(Tag tag, PostedSend send);
   void take_offer(const Frame& frame);
   void read_offered(Incoming incoming, std::uint64_t address);
+  std::optional<Error> read_lent(std::uint64_t address, std::span<std::byte> memory) const;
   Offered taken_offer(bool is_readable);
   bool has_unmatched() const;
   void take_credit(Tag tag);
@@ -110,13 +121,16 @@ class Peer final : private FrameHandler {
   NoteBoard& notes_;
   Carrier* const carrier_;
   const std::optional<ProcessMemory> memory_;
+  /// Not 0 while what is offered is lent; read by the peer. A random number, so that no other word,
+  /// of this process or of one that has got its number, is taken for it.
+  std::atomic<std::uint64_t> lends_ = 0;
+  std::optional<Lending> its_;  ///< The peer's; nothing where it cannot read here.
   FrameReader reader_;
   FrameWriter writer_;
   std::map<Tag, Stream> streams_;  ///< None of them empty.
   std::optional<Incoming> incoming_;
   std::vector<PendingWorkPtr> unread_;  ///< Whose payload could not be read.
   Trouble trouble_;
-  bool can_read_ = false;  ///< It can read the memory of this process.
   std::vector<std::byte> poison_;
   bool has_said_goodbye_ = false;
   bool has_poisoned_ = false;
