@@ -98,13 +98,6 @@ static void expect_no_group(TriremeWorld* world, const TriremeGroupOptions* opti
   TRIREME_EXPECT(group == NULL);
 }
 
-static TriremeGroupOptions options_named(const char* name) {
-  TriremeGroupOptions options;
-  TRIREME_EXPECT_OK(trireme_group_options(&options, sizeof options));
-  options.name = name;
-  return options;
-}
-
 static void group_mistakes(TriremeWorld* world, const Place* place) {
   const int32_t twice[] = {place->rank, place->rank};
   TriremeGroupOptions options = options_named("twice");

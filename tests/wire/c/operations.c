@@ -206,9 +206,7 @@ static void smaller_group(TriremeWorld* world, const Place* place) {
   if (place->rank < last - 1) return;
   const int32_t members[] = {last, last - 1};
   TriremeGroup* pair = NULL;
-  TriremeGroupOptions options;
-  TRIREME_EXPECT_OK(trireme_group_options(&options, sizeof options));
-  options.name = "pair";
+  TriremeGroupOptions options = options_named("pair");
   options.ranks = members;
   options.num_ranks = 2;
   TRIREME_EXPECT_OK(trireme_group_create(world, &options, &pair));
@@ -228,9 +226,7 @@ static void reducers(TriremeWorld* world, const Place* place) {
   if (place->ranks.count < 3) return;
   const int32_t last = place->ranks.count - 1;
   TriremeGroup* group = NULL;
-  TriremeGroupOptions options;
-  TRIREME_EXPECT_OK(trireme_group_options(&options, sizeof options));
-  options.name = "with a reducer";
+  TriremeGroupOptions options = options_named("with a reducer");
   options.num_reducers = 1;
   options.algorithm = "two_hop";
   TRIREME_EXPECT_OK(trireme_group_create(world, &options, &group));
@@ -250,9 +246,7 @@ static void reducers(TriremeWorld* world, const Place* place) {
 /* What the order is left to must still be right. */
 static void any_order(TriremeWorld* world, const Place* place) {
   TriremeGroup* group = NULL;
-  TriremeGroupOptions options;
-  TRIREME_EXPECT_OK(trireme_group_options(&options, sizeof options));
-  options.name = "in any order";
+  TriremeGroupOptions options = options_named("in any order");
   options.any_order = 1;
   options.algorithm = "ring";
   TRIREME_EXPECT_OK(trireme_group_create(world, &options, &group));

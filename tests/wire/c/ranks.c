@@ -46,6 +46,13 @@ TriremeGroup* group_of_all(TriremeWorld* world) {
   return group;
 }
 
+TriremeGroupOptions options_named(const char* name) {
+  TriremeGroupOptions options;
+  TRIREME_EXPECT_OK(trireme_group_options(&options, sizeof options));
+  options.name = name;
+  return options;
+}
+
 void leave(TriremeWorld* world, TriremeGroup* group) {
   trireme_group_free(group);
   TRIREME_EXPECT_OK(trireme_shutdown(world));

@@ -30,6 +30,9 @@ int run_ranks(const Ranks* ranks, RankBody body, int32_t dies);
 TriremeWorld* connect_rank(const Place* place, int64_t deadline_ms);
 TriremeGroup* group_of_all(TriremeWorld* world);
 
+/* The defaults under another name. */
+TriremeGroupOptions options_named(const char* name);
+
 /* Frees the group and ends the world in good order. */
 void leave(TriremeWorld* world, TriremeGroup* group);
 

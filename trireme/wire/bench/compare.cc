@@ -34,7 +34,7 @@ void measure_overlap(Result& result, const Case& one, Contestant& contestant,
   result.exposed_us.insert(result.exposed_us.end(), beside.times_us.begin(), beside.times_us.end());
 }
 
-/// What an all_reduce in place must take at least: all bytes of all ranks are read and written.
+/// About what an all_reduce in place must take: all bytes of all ranks are read and written.
 void measure_pass(Result& result, const Case& one, Contestant& contestant,
                   const CompareOptions& options) {
   constexpr std::int64_t kMinBytes = 4096;  // below, the clock is what is timed

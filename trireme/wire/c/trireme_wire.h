@@ -87,7 +87,7 @@ TRIREME_API void trireme_store_free(TriremeStore* store); /* Null is allowed. */
 typedef struct TriremeWorld TriremeWorld;
 
 typedef struct TriremeWorldOptions {
-  size_t struct_bytes; /* Set by trireme_world_options: later versions add fields at the end. */
+  size_t struct_bytes; /* Set by trireme_world_options. */
   int32_t rank;
   int32_t world_size;
   const char* store_host;
@@ -158,7 +158,7 @@ typedef struct TriremeGroup TriremeGroup;
 
 /* The same on all members, but for the number of the device, and the stream. */
 typedef struct TriremeGroupOptions {
-  size_t struct_bytes;  /* Set by trireme_group_options: later versions add fields at the end. */
+  size_t struct_bytes;  /* Set by trireme_group_options. */
   const char* name;     /* The same on all members, and no other's of the world. */
   const int32_t* ranks; /* World ranks, this one among them; group rank i is ranks[i]. Null: all, in
                            order; num_ranks is not read then. */
