@@ -164,7 +164,8 @@ struct Group::State {
   void check_messages() const {
     if (is_on_host) return;
     refuse(members.name,
-           "messages between two ranks move memory of the host; on GPUs use an all_to_all");
+           "messages between two ranks move memory of the host; on GPUs use a channel (C++: "
+           "channel::DeviceChannel) or an all_to_all");
   }
 
   const Members members;
