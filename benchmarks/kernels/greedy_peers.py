@@ -43,8 +43,7 @@ def greedy_torch(inputs: Inputs, threads: int) -> Peer:
     begins = torch.arange(samples) * frames
     ends = begins + num_frames
 
-    @torch.inference_mode()
-    def run() -> Outputs:
+    def decode() -> Outputs:
         at = begins.clone()
         state = f.new_zeros(samples, units)
         here = torch.zeros(samples, dtype=torch.int64)
@@ -66,5 +65,9 @@ def greedy_torch(inputs: Inputs, threads: int) -> Peer:
                 at.add_(moves)
                 active = (at < ends).logical_and_(total < most)
         return {"labels": padded(torch.stack(emitted, 1))}
+
+    def run() -> Outputs:
+        with torch.inference_mode():
+            return decode()
 
     return Peer(f"torch {torch.__version__}", run)
