@@ -32,7 +32,7 @@ TEST(LambTest, IsItsFormula) {
   for (const double decay : {0.0, 0.1}) {
     for (const bool adapts_always : {false, true}) {
       const LambOptions options{.weight_decay = decay, .adapts_always = adapts_always};
-      expect_reference([&]<typename State>(State, std::int64_t n) {
+      expect_formula([&]<typename State>(State, std::int64_t n) {
         return std::pair(
             [options, m = std::vector<State>(n), v = std::vector<State>(n)](
                 int step, const Floats& g, Floats& p) mutable {

@@ -24,7 +24,7 @@ void reference_lars(const LarsOptions& o, const Doubles& g, Doubles& b, Doubles&
 TEST(LarsTest, IsItsFormula) {
   for (const bool adapts : {false, true}) {
     const LarsOptions options{.learning_rate = 0.5, .weight_decay = 0.01, .adapts = adapts};
-    expect_reference([&]<typename State>(State, std::int64_t n) {
+    expect_formula([&]<typename State>(State, std::int64_t n) {
       return std::pair(
           [options, b = std::vector<State>(n)](int, const Floats& g, Floats& p) mutable {
             lars(options, g.data(), b.data(), p.data(), std::ssize(p));

@@ -27,7 +27,7 @@ void reference_novograd(const NovogradOptions& o, int step, const Doubles& g, do
 TEST(NovogradTest, IsItsFormula) {
   for (const bool averages : {false, true}) {
     const NovogradOptions options{.weight_decay = 0.01, .averages_gradients = averages};
-    expect_reference([&]<typename State>(State, std::int64_t n) {
+    expect_formula([&]<typename State>(State, std::int64_t n) {
       return std::pair(
           [options, v = 0.0, m = std::vector<State>(n)](int step, const Floats& g,
                                                         Floats& p) mutable {

@@ -37,7 +37,7 @@ inline constexpr std::int64_t kTensorSizes[] = {0, 1, 15, 16, 17, 1000, 16384, 1
 ///
 /// make   called with a State, as which moments are kept, and the number of elements.
 template <typename State, typename Make>
-void expect_reference_with(double tolerance, const Make& make) {
+void expect_formula_with(double tolerance, const Make& make) {
   for (const std::int64_t n : kTensorSizes) {
     Floats best;
     for (const Isa isa : {Isa::kAvx512, Isa::kAvx2, Isa::kPortable}) {
@@ -58,9 +58,9 @@ void expect_reference_with(double tolerance, const Make& make) {
 }
 
 template <typename Make>
-void expect_reference(const Make& make) {
-  expect_reference_with<float>(1e-5, make);
-  expect_reference_with<Bf16>(1e-2, make);
+void expect_formula(const Make& make) {
+  expect_formula_with<float>(1e-5, make);
+  expect_formula_with<Bf16>(1e-2, make);
 }
 
 }  // namespace trireme::kernels
