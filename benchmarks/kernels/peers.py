@@ -21,10 +21,15 @@ from registry import PEERS, MissingPeerError, Run, read_inputs, write_outputs
 MODULES = [
     "attention_peers",
     "coco_peers",
+    "crop_peers",
     "detection_peers",
+    "greedy_peers",
+    "nifti_peers",
     "normalization_peers",
     "optimizer_peers",
     "ranking_peers",
+    "selection_peers",
+    "speech_peers",
     "transducer_peers",
     "volume_peers",
 ]

@@ -1,12 +1,16 @@
 #include "trireme/evaluate/speech/word_error_rate.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <random>
 #include <string>
 #include <vector>
+
+#include "tests/base/error_of.h"
 
 namespace trireme::evaluate {
 namespace {
@@ -88,6 +92,70 @@ TEST(WordErrorRateTest, EqualsTheEditDistance) {
     EXPECT_EQ(counted.num_words, std::ssize(a));
     EXPECT_EQ(counted.insertions - counted.deletions, std::ssize(b) - std::ssize(a));
   }
+}
+
+/// substitutions, deletions and insertions as the header defines them, step by step from the end.
+std::array<std::int64_t, 3> kinds(const std::string& a, const std::string& b,
+                                  const AlignmentCosts& costs) {
+  std::vector<std::vector<std::int64_t>> best(a.size() + 1,
+                                              std::vector<std::int64_t>(b.size() + 1));
+  const auto paired = [&](std::size_t i, std::size_t j) {
+    return best[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : costs.substitution);
+  };
+  for (std::size_t i = 0; i <= a.size(); ++i) {
+    for (std::size_t j = 0; j <= b.size(); ++j) {
+      std::vector<std::int64_t> ways;
+      if (i > 0 && j > 0) ways.push_back(paired(i, j));
+      if (j > 0) ways.push_back(best[i][j - 1] + costs.insertion);
+      if (i > 0) ways.push_back(best[i - 1][j] + costs.deletion);
+      best[i][j] = ways.empty() ? 0 : std::ranges::min(ways);
+    }
+  }
+  std::array<std::int64_t, 3> counts = {};
+  for (std::size_t i = a.size(), j = b.size(); i > 0 || j > 0;) {
+    if (i > 0 && j > 0 && best[i][j] == paired(i, j)) {
+      counts[0] += a[--i] != b[--j] ? 1 : 0;
+    } else if (j > 0 && best[i][j] == best[i][j - 1] + costs.insertion) {
+      ++counts[2], --j;
+    } else {
+      ++counts[1], --i;
+    }
+  }
+  return counts;
+}
+
+TEST(WordErrorRateTest, CountsTheAlignmentOfItsDefinition) {
+  std::mt19937 random(2);
+  for (const AlignmentCosts& costs : {AlignmentCosts{}, AlignmentCosts::sclite(),
+                                      AlignmentCosts{1, 5, 2}, AlignmentCosts{7, 2, 3}}) {
+    for (int round = 0; round < 300; ++round) {
+      std::string texts[2], letters[2];
+      for (int k = 0; k < 2; ++k) {
+        for (auto left = random() % 20; left > 0; --left) {
+          letters[k] += static_cast<char>('a' + random() % 4);
+          texts[k] += std::string(1, letters[k].back()) + " ";
+        }
+      }
+      const WordErrors counted = count_word_errors(texts[0], texts[1], {.costs = costs});
+      const std::array<std::int64_t, 3> counts = {counted.substitutions, counted.deletions,
+                                                  counted.insertions};
+      EXPECT_EQ(counts, kinds(letters[0], letters[1], costs)) << letters[0] << " " << letters[1];
+      EXPECT_EQ(counted.wrong_utterances, letters[0] == letters[1] ? 0 : 1);
+    }
+  }
+}
+
+TEST(WordErrorRateTest, RefusesWhatCannotBeCounted) {
+  const auto message = [](const AlignmentCosts& costs) {
+    return test::error_of([&] { count_word_errors("a b", "c", {.costs = costs}); }).message();
+  };
+  EXPECT_THAT(message({0, 1, 1}), testing::HasSubstr("1 or more, got 0"));
+  EXPECT_THAT(message({1, -2, 1}), testing::HasSubstr("got -2"));
+  const std::string many(1 << 16, 'a');
+  std::string words;
+  for (const char c : many) words += {c, ' '};
+  const auto count = [&] { count_word_errors(words, words, {.costs = {1, 1 << 30, 1}}); };
+  EXPECT_THAT(test::error_of(count).message(), testing::HasSubstr("131072 words"));
 }
 
 }  // namespace

@@ -4,7 +4,9 @@
 #include "tests/judges/judge.h"
 #include "trireme/kernels/optimizer/adafactor.h"
 #include "trireme/kernels/optimizer/adamw.h"
-#include "trireme/kernels/optimizer/layerwise.h"
+#include "trireme/kernels/optimizer/lamb.h"
+#include "trireme/kernels/optimizer/lars.h"
+#include "trireme/kernels/optimizer/novograd.h"
 #include "trireme/kernels/optimizer/sgd.h"
 
 namespace trireme::judges {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import unittest
+from importlib.util import find_spec
 
 import judging
 
@@ -59,6 +60,19 @@ class WordErrorRate(unittest.TestCase):
         pairs = list(zip(sequences[::2], sequences[1::2], strict=True))
         counts = count([(" ".join(a), " ".join(b)) for a, b in pairs], "unit")
         self.assertEqual(counts[:, 1:4].sum(1).tolist(), [edit_distance(a, b) for a, b in pairs])
+
+    @unittest.skipUnless(find_spec("jiwer"), "jiwer is not installed")
+    def test_jiwer(self) -> None:
+        import jiwer
+
+        random = np.random.default_rng(2)
+        sizes = random.integers(1, 30, size=(100, 2))  # jiwer refuses empty references
+        lines = [[" ".join(map(str, random.integers(9, size=n))) for n in pair] for pair in sizes]
+        counts = count([(a, b) for a, b in lines], "unit")
+        for (a, b), (_, *errors, wrong) in zip(lines, counts, strict=True):
+            its = jiwer.process_words(a, b)
+            self.assertEqual(sum(errors), its.substitutions + its.deletions + its.insertions)
+            self.assertEqual(wrong, its.wer > 0)
 
 
 if __name__ == "__main__":

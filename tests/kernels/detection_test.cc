@@ -6,14 +6,12 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <numeric>
 #include <random>
 #include <vector>
 
 #include "trireme/base/error.h"
 #include "trireme/kernels/detection/boxes.h"
 #include "trireme/kernels/detection/matching.h"
-#include "trireme/kernels/detection/selection.h"
 #include "trireme/kernels/isa.h"
 
 namespace trireme::kernels {
@@ -134,63 +132,6 @@ TEST(MatchingTest, RefusesWhatCannotBeCompared) {
   EXPECT_THAT(match({}, 2), HasSubstr("box 1 with anchor 1 is NaN"));
   EXPECT_THAT(match({}, 3), HasSubstr("3 x 2"));
   EXPECT_THAT(match({.high = 0.1F, .low = 0.2F}, 2), HasSubstr("low <= high"));
-}
-
-TEST(SelectionTest, HardNegativesHaveTheLargestLosses) {
-  const std::vector<float> losses = {5, 1, 9, 9, 9, 0, 2};
-  const std::vector<std::uint8_t> is_matched = {0, 1, 0, 0, 0, 0, 0};
-  std::vector<std::uint8_t> is_chosen(7);
-  EXPECT_EQ(mine_hard_negatives(losses, is_matched, 2, is_chosen), 3);
-  EXPECT_THAT(is_chosen, ElementsAre(0, 1, 1, 1, 0, 0, 0));
-  EXPECT_EQ(mine_hard_negatives(losses, is_matched, 100, is_chosen), 7);
-  EXPECT_EQ(mine_hard_negatives(losses, std::vector<std::uint8_t>(7), 3, is_chosen), 0);
-  EXPECT_THAT(message_of([&] {
-                mine_hard_negatives(std::vector<float>{0, std::nanf("")},
-                                    std::vector<std::uint8_t>(2), 3, std::span(is_chosen).first(2));
-              }),
-              HasSubstr("anchor 1"));
-}
-
-TEST(SelectionTest, ARatioOfInfinityTakesAllNegatives) {
-  const std::vector<float> losses = {5, 1, 9};
-  std::vector<std::uint8_t> is_chosen(3);
-  const auto choose = [&](double ratio, const std::vector<std::uint8_t>& is_matched) {
-    return mine_hard_negatives(losses, is_matched, ratio, is_chosen);
-  };
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  for (const double ratio : {1e300, kInfinity}) EXPECT_EQ(choose(ratio, {0, 1, 0}), 3);
-  EXPECT_EQ(choose(1e300, {0, 0, 0}), 0);
-  EXPECT_EQ(choose(kInfinity, {0, 0, 0}), 3);
-  for (const double ratio : {std::nan(""), -0.5, -kInfinity}) {
-    EXPECT_THAT(message_of([&] { choose(ratio, {0, 1, 0}); }), HasSubstr("ratio")) << ratio;
-  }
-}
-
-TEST(SelectionTest, FixedPlacesAreFilledUp) {
-  const std::vector<std::uint8_t> values = {0, 3, 0, 1, 1};
-  std::vector<std::int64_t> places(5);
-  EXPECT_EQ(fixed_nonzero(values, places), 3);
-  EXPECT_THAT(places, ElementsAre(1, 3, 4, 1, 3));
-  EXPECT_EQ(fixed_nonzero(values, std::span(places).first(2)), 2);
-  EXPECT_EQ(fixed_nonzero({}, places), 0);
-  EXPECT_THAT(places, testing::Each(0));
-}
-
-TEST(SelectionTest, APermutationDependsOnItsSeedAlone) {
-  for (const std::int64_t n : {0, 1, 2, 7, 1000}) {
-    std::vector<std::int64_t> one(n), two(n), sorted(n);
-    random_permutation(5, one);
-    random_permutation(5, two);
-    EXPECT_EQ(one, two);
-    std::iota(sorted.begin(), sorted.end(), 0);
-    EXPECT_TRUE(std::ranges::is_permutation(one, sorted));
-    if (n < 1000) continue;
-    random_permutation(6, two);
-    EXPECT_NE(one, two);
-    std::int64_t num_fixed = 0;
-    for (std::int64_t i = 0; i < n; ++i) num_fixed += one[i] == i ? 1 : 0;
-    EXPECT_LT(num_fixed, 8);  // 1 expected
-  }
 }
 
 }  // namespace

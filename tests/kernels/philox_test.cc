@@ -23,6 +23,12 @@ TEST(PhiloxTest, IsThatOfBaseOnAllInstructionSets) {
         for (int w = 0; w < 4; ++w) EXPECT_EQ(words[w * n + i], expected[w]) << n << " " << i;
       }
     }
+    std::vector<std::uint32_t> words(4 * 32);
+    philox_row(row, key, 32, words.data(), {.first = 0xFFFFFFF0, .step = 3});
+    for (std::uint32_t i = 0; i < 32; ++i) {
+      const auto expected = philox({0xFFFFFFF0 + 3 * i, row[0], row[1], row[2]}, key);
+      for (std::size_t w = 0; w < 4; ++w) EXPECT_EQ(words[w * 32 + i], expected[w]) << i;
+    }
   }
 }
 

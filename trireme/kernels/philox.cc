@@ -13,9 +13,11 @@ namespace {
 using Row = std::array<std::uint32_t, 3>;
 using Key = std::array<std::uint32_t, 2>;
 
-void philox_row_portable(const Row& row, const Key& key, std::int64_t n, std::uint32_t* words) {
+void philox_row_portable(const Row& row, const Key& key, std::int64_t n, std::uint32_t* words,
+                         PhiloxCounters counters) {
   for (std::int64_t i = 0; i < n; ++i) {
-    const auto four = philox({static_cast<std::uint32_t>(i), row[0], row[1], row[2]}, key);
+    const std::uint32_t counter = counters.first + static_cast<std::uint32_t>(i) * counters.step;
+    const auto four = philox({counter, row[0], row[1], row[2]}, key);
     for (int w = 0; w < 4; ++w) words[w * n + i] = four[w];
   }
 }
@@ -56,17 +58,19 @@ TRIREME_AVX512 inline void rounds_avx512(__m512i c[4], const __m512i keys[kRound
 }
 
 TRIREME_AVX512 void philox_row_avx512(const Row& row, const Key& key, std::int64_t n,
-                                      std::uint32_t* words) {
+                                      std::uint32_t* words, PhiloxCounters counters) {
   __m512i keys[kRounds][2];
   for (std::uint32_t round = 0; round < kRounds; ++round) {
     keys[round][0] = _mm512_set1_epi64(key[0] + round * kWeyl0);
     keys[round][1] = _mm512_set1_epi64(key[1] + round * kWeyl1);
   }
-  const __m512i evens = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
+  const auto step = static_cast<long long>(counters.step);
+  const __m512i evens =
+      _mm512_setr_epi64(0, 2 * step, 4 * step, 6 * step, 8 * step, 10 * step, 12 * step, 14 * step);
   for (std::int64_t i = 0; i < n; i += 16) {
     __m512i c[2][4];
     for (int odd = 0; odd < 2; ++odd) {
-      c[odd][0] = _mm512_add_epi64(evens, _mm512_set1_epi64(i + odd));
+      c[odd][0] = _mm512_add_epi64(evens, _mm512_set1_epi64(counters.first + (i + odd) * step));
       for (int w = 1; w < 4; ++w) c[odd][w] = _mm512_set1_epi64(row[w - 1]);
       rounds_avx512(c[odd], keys);
     }
@@ -93,17 +97,18 @@ TRIREME_AVX2 inline void rounds_avx2(__m256i c[4], const __m256i keys[kRounds][2
 }
 
 TRIREME_AVX2 void philox_row_avx2(const Row& row, const Key& key, std::int64_t n,
-                                  std::uint32_t* words) {
+                                  std::uint32_t* words, PhiloxCounters counters) {
   __m256i keys[kRounds][2];
   for (std::uint32_t round = 0; round < kRounds; ++round) {
     keys[round][0] = _mm256_set1_epi64x(key[0] + round * kWeyl0);
     keys[round][1] = _mm256_set1_epi64x(key[1] + round * kWeyl1);
   }
-  const __m256i evens = _mm256_setr_epi64x(0, 2, 4, 6);
+  const auto step = static_cast<long long>(counters.step);
+  const __m256i evens = _mm256_setr_epi64x(0, 2 * step, 4 * step, 6 * step);
   for (std::int64_t i = 0; i < n; i += 8) {
     __m256i c[2][4];
     for (int odd = 0; odd < 2; ++odd) {
-      c[odd][0] = _mm256_add_epi64(evens, _mm256_set1_epi64x(i + odd));
+      c[odd][0] = _mm256_add_epi64(evens, _mm256_set1_epi64x(counters.first + (i + odd) * step));
       for (int w = 1; w < 4; ++w) c[odd][w] = _mm256_set1_epi64x(row[w - 1]);
       rounds_avx2(c[odd], keys);
     }
@@ -120,12 +125,12 @@ TRIREME_AVX2 void philox_row_avx2(const Row& row, const Key& key, std::int64_t n
 }  // namespace
 
 void philox_row(std::array<std::uint32_t, 3> row, std::array<std::uint32_t, 2> key, std::int64_t n,
-                std::uint32_t* words) {
+                std::uint32_t* words, PhiloxCounters counters) {
 #if defined(__x86_64__)
-  if (has_avx512()) return philox_row_avx512(row, key, n, words);
-  if (has_avx2()) return philox_row_avx2(row, key, n, words);
+  if (has_avx512()) return philox_row_avx512(row, key, n, words, counters);
+  if (has_avx2()) return philox_row_avx2(row, key, n, words, counters);
 #endif
-  philox_row_portable(row, key, n, words);
+  philox_row_portable(row, key, n, words, counters);
 }
 
 }  // namespace trireme::kernels

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -249,12 +250,16 @@ Fields read_fields_of_file(std::span<const std::byte> file, const std::string& n
 }
 
 /// The value at `bytes`, which need not be aligned.
-template <typename Stored>
-Stored load(const std::byte* bytes, bool is_swapped) {
-  std::array<std::byte, sizeof(Stored)> own;
-  std::copy_n(bytes, sizeof(Stored), own.begin());
-  if (is_swapped) std::ranges::reverse(own);
-  return std::bit_cast<Stored>(own);
+template <typename Stored, bool kIsSwapped>
+Stored load(const std::byte* bytes) {
+  Stored stored;
+  std::memcpy(&stored, bytes, sizeof stored);
+  if constexpr (kIsSwapped) {
+    auto own = std::bit_cast<std::array<std::byte, sizeof stored>>(stored);
+    std::ranges::reverse(own);
+    stored = std::bit_cast<Stored>(own);
+  }
+  return stored;
 }
 
 template <typename Stored>
@@ -291,15 +296,44 @@ std::span<const std::byte> values_of(std::span<const std::byte> file, const std:
   return file.subspan(fields.begin, fields.size);
 }
 
-/// `as` what each value becomes before `keep(index, value)` takes it.
-template <typename As, typename Keep>
-void for_each_value(std::span<const std::byte> bytes, const Fields& fields, As as,
-                    const Keep& keep) {
+/// Goes over stored values, each of which it turns into a Value: so that memory for all of them is
+/// written once, when a vector is made of it.
+template <typename Value, typename Stored, bool kIsSwapped>
+class Values {
+ public:
+  using iterator_category = std::random_access_iterator_tag;
+  using value_type = Value;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const Value*;
+  using reference = Value;
+
+  Values(const std::byte* at, const NiftiHeader& header) : at_(at), header_(&header) {}
+
+  Value operator*() const { return to_value(load<Stored, kIsSwapped>(at_), *header_, Value{}); }
+  Values& operator++() {
+    at_ += sizeof(Stored);
+    return *this;
+  }
+  std::ptrdiff_t operator-(const Values& other) const {
+    return (at_ - other.at_) / static_cast<std::ptrdiff_t>(sizeof(Stored));
+  }
+  bool operator==(const Values& other) const { return at_ == other.at_; }
+
+ private:
+  const std::byte* at_;
+  const NiftiHeader* header_;
+};
+
+/// Calls `use(begin, end)` with the stored values as iterators over Value.
+template <typename Value, typename Use>
+void with_values(std::span<const std::byte> bytes, const Fields& fields, const Use& use) {
   with_type(fields.type, [&]<typename Stored>(Stored) {
-    for (std::size_t i = 0; i < bytes.size() / sizeof(Stored); ++i) {
-      const auto stored = load<Stored>(bytes.data() + i * sizeof(Stored), fields.is_swapped);
-      keep(i, to_value(stored, fields.header, as));
-    }
+    const auto go = [&]<bool kIsSwapped>(std::bool_constant<kIsSwapped>) {
+      using Iterator = Values<Value, Stored, kIsSwapped>;
+      use(Iterator(bytes.data(), fields.header),
+          Iterator(bytes.data() + bytes.size(), fields.header));
+    };
+    fields.is_swapped ? go(std::true_type()) : go(std::false_type());
   });
 }
 
@@ -320,9 +354,9 @@ NiftiVolume<float> parse_nifti(std::span<const std::byte> file, const std::strin
   const Fields fields = read_fields_of_file(file, name);
   std::vector<std::byte> kept;
   const std::span<const std::byte> bytes = values_of(file, name, fields, kept);
-  NiftiVolume<float> volume{fields.header, std::vector<float>(num_values(fields.header))};
-  for_each_value(bytes, fields, float{},
-                 [&](std::size_t i, float value) { volume.values[i] = value; });
+  NiftiVolume<float> volume{fields.header, {}};
+  with_values<float>(bytes, fields,
+                     [&](auto begin, auto end) { volume.values = std::vector<float>(begin, end); });
   return volume;
 }
 
@@ -333,12 +367,14 @@ NiftiVolume<std::int32_t> parse_nifti_labels(std::span<const std::byte> file,
   const std::span<const std::byte> bytes = values_of(file, name, fields, kept);
   NiftiVolume<std::int32_t> volume{fields.header,
                                    std::vector<std::int32_t>(num_values(fields.header))};
-  for_each_value(bytes, fields, std::int64_t{}, [&](std::size_t i, std::int64_t value) {
-    if (!std::in_range<std::int32_t>(value)) {
-      refuse(name, place_of(fields.header, static_cast<std::int64_t>(i)) +
-                       " is no label: not a whole number of 32 bits");
+  with_values<std::int64_t>(bytes, fields, [&](auto at, auto end) {
+    for (std::int64_t i = 0; at != end; ++at, ++i) {
+      const std::int64_t value = *at;
+      if (!std::in_range<std::int32_t>(value)) {
+        refuse(name, place_of(fields.header, i) + " is no label: not a whole number of 32 bits");
+      }
+      volume.values[i] = static_cast<std::int32_t>(value);
     }
-    volume.values[i] = static_cast<std::int32_t>(value);
   });
   return volume;
 }

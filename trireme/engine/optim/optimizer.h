@@ -11,7 +11,9 @@
 #include "trireme/engine/parameters/store.h"
 #include "trireme/kernels/optimizer/adafactor.h"
 #include "trireme/kernels/optimizer/adamw.h"
-#include "trireme/kernels/optimizer/layerwise.h"
+#include "trireme/kernels/optimizer/lamb.h"
+#include "trireme/kernels/optimizer/lars.h"
+#include "trireme/kernels/optimizer/novograd.h"
 #include "trireme/kernels/optimizer/sgd.h"
 
 namespace trireme::optim {

@@ -1,81 +1,110 @@
 #include "trireme/evaluate/speech/word_error_rate.h"
 
 #include <algorithm>
+#include <bit>
+#include <functional>
 #include <limits>
+#include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
+
+#include "trireme/base/error.h"
 
 namespace trireme::evaluate {
 namespace {
 
-/// Words as numbers, equal where the words are.
-class Words {
- public:
-  explicit Words(bool ignores_case) : ignores_case_(ignores_case) {}
+/// As isspace of the C locale.
+bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-  std::vector<std::int32_t> split(std::string_view text) {
-    constexpr std::string_view kSpaces = " \t\n\v\f\r";
-    std::vector<std::int32_t> words;
-    std::size_t begin = text.find_first_not_of(kSpaces);
-    while (begin != std::string_view::npos) {
-      const std::size_t end = std::min(text.find_first_of(kSpaces, begin), text.size());
-      words.push_back(number(text.substr(begin, end - begin)));
-      begin = text.find_first_not_of(kSpaces, end);
-    }
-    return words;
+std::string to_lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return lower;
+}
+
+std::vector<std::string_view> split(std::string_view text) {
+  std::vector<std::string_view> words;
+  words.reserve(text.size() / 4);
+  for (std::size_t begin = 0, end = 0; begin < text.size(); begin = end) {
+    for (; begin < text.size() && is_space(text[begin]);) ++begin;
+    for (end = begin; end < text.size() && !is_space(text[end]);) ++end;
+    if (end > begin) words.push_back(text.substr(begin, end - begin));
+  }
+  return words;
+}
+
+/// Numbers of words, equal where the words are: the place where a word was found first, in a table
+/// of places whose free ones are passed over.
+class Numbers {
+ public:
+  explicit Numbers(std::size_t most_words) : places_(std::bit_ceil(2 * most_words + 1)) {}
+
+  std::vector<std::int32_t> of(const std::vector<std::string_view>& words) {
+    std::vector<std::int32_t> numbers;
+    numbers.reserve(words.size());
+    for (const std::string_view word : words) numbers.push_back(number(word));
+    return numbers;
   }
 
  private:
-  std::int32_t number(std::string_view text) {
-    std::string word(text);
-    if (ignores_case_) {
-      for (char& c : word) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  std::int32_t number(std::string_view word) {
+    std::size_t place = std::hash<std::string_view>()(word) & (places_.size() - 1);
+    while (!places_[place].empty() && places_[place] != word) {
+      place = (place + 1) & (places_.size() - 1);
     }
-    const auto next = static_cast<std::int32_t>(numbers_.size());
-    return numbers_.emplace(std::move(word), next).first->second;
+    places_[place] = word;
+    return static_cast<std::int32_t>(place);
   }
 
-  const bool ignores_case_;
-  std::unordered_map<std::string, std::int32_t> numbers_;
+  std::vector<std::string_view> places_;  ///< At most half are taken.
 };
 
-/// The cheapest alignment of the beginnings of both sequences, by its errors.
-struct Cell {
-  std::int64_t cost = 0;
-  std::int64_t substitutions = 0;
-  std::int64_t deletions = 0;
-  std::int64_t insertions = 0;
-};
+/// The cheapest alignment of the beginnings of both texts: its cost, which of the three steps ended
+/// it, and its number of deletions, in one number, so that the smallest is the one that counts.
+using Cell = std::uint64_t;
 
-Cell align(const std::vector<std::int32_t>& reference, const std::vector<std::int32_t>& hypothesis,
+constexpr int kStepBit = 24;
+constexpr int kCostBit = 26;
+constexpr Cell kInserted = Cell{1} << kStepBit;
+constexpr Cell kDeleted = Cell{2} << kStepBit;
+constexpr Cell kStep = Cell{3} << kStepBit;
+constexpr Cell kDeletions = kInserted - 1;
+
+void check(const AlignmentCosts& costs, std::int64_t num_expected, std::int64_t num_recognised) {
+  const auto [least, most] = std::minmax({costs.substitution, costs.deletion, costs.insertion});
+  if (least < 1) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "word errors: expected costs of 1 or more, got " + std::to_string(least));
+  }
+  const std::int64_t num_words = num_expected + num_recognised;
+  if (num_words > std::int64_t{kDeletions} || num_words > (std::int64_t{1} << 38) / most - 1) {
+    throw Error(ErrorKind::kInvalidArgument, "word errors: an alignment of " +
+                                                 std::to_string(num_words) +
+                                                 " words does not fit; cut them into utterances");
+  }
+}
+
+Cell align(std::span<const std::int32_t> reference, std::span<const std::int32_t> hypothesis,
            const AlignmentCosts& costs) {
-  const auto deleted = [&](Cell cell) {
-    cell.cost += costs.deletion;
-    ++cell.deletions;
-    return cell;
-  };
-  const auto inserted = [&](Cell cell) {
-    cell.cost += costs.insertion;
-    ++cell.insertions;
-    return cell;
-  };
-  const auto paired = [&](Cell cell, bool is_equal) {
-    cell.cost += is_equal ? 0 : costs.substitution;
-    cell.substitutions += is_equal ? 0 : 1;
-    return cell;
-  };
+  // Equal words at the end are paired by the alignment that counts, and cost nothing.
+  while (!reference.empty() && !hypothesis.empty() && reference.back() == hypothesis.back()) {
+    reference = reference.first(reference.size() - 1);
+    hypothesis = hypothesis.first(hypothesis.size() - 1);
+  }
+  const auto cost = [](std::int32_t units) { return static_cast<Cell>(units) << kCostBit; };
+  const Cell substitution = cost(costs.substitution);
+  const Cell insertion = cost(costs.insertion) | kInserted;
+  const Cell deletion = (cost(costs.deletion) | kDeleted) + 1;
   std::vector<Cell> row(hypothesis.size() + 1);  // of the reference's words so far
-  for (std::size_t j = 0; j < hypothesis.size(); ++j) row[j + 1] = inserted(row[j]);
+  for (std::size_t j = 0; j < hypothesis.size(); ++j) row[j + 1] = row[j] + cost(costs.insertion);
   for (const std::int32_t word : reference) {
     Cell diagonal = row[0];
-    row[0] = deleted(row[0]);
+    Cell left = row[0] = (row[0] + deletion) & ~kStep;
     for (std::size_t j = 0; j < hypothesis.size(); ++j) {
-      const Cell above = row[j + 1];
-      const auto cheaper = [](const Cell& a, const Cell& b) { return b.cost < a.cost ? b : a; };
-      row[j + 1] = cheaper(cheaper(paired(diagonal, word == hypothesis[j]), inserted(row[j])),
-                           deleted(above));
-      diagonal = above;
+      const Cell paired = diagonal + (word == hypothesis[j] ? 0 : substitution);
+      diagonal = row[j + 1];
+      const Cell best = std::min(paired, diagonal + deletion);
+      left = row[j + 1] = std::min(best, left + insertion) & ~kStep;
     }
   }
   return row.back();
@@ -105,16 +134,27 @@ double WordErrors::sentence_error_rate() const { return ratio(wrong_utterances, 
 
 WordErrors count_word_errors(std::string_view reference, std::string_view hypothesis,
                              const WordErrorOptions& options) {
-  Words words(options.ignores_case);
-  const auto expected = words.split(reference);
-  const auto recognised = words.split(hypothesis);
-  const Cell all = align(expected, recognised, options.costs);
-  return {.num_words = std::ssize(expected),
-          .substitutions = all.substitutions,
-          .deletions = all.deletions,
-          .insertions = all.insertions,
+  std::string lower_reference, lower_hypothesis;
+  if (options.ignores_case) {
+    reference = lower_reference = to_lower(reference);
+    hypothesis = lower_hypothesis = to_lower(hypothesis);
+  }
+  const std::vector<std::string_view> expected = split(reference), recognised = split(hypothesis);
+  const std::int64_t num_expected = std::ssize(expected), num_recognised = std::ssize(recognised);
+  check(options.costs, num_expected, num_recognised);
+  Numbers numbers(expected.size() + recognised.size());
+  const Cell best = align(numbers.of(expected), numbers.of(recognised), options.costs);
+  const auto cost = static_cast<std::int64_t>(best >> kCostBit);
+  const auto deletions = static_cast<std::int64_t>(best & kDeletions);
+  const std::int64_t insertions = num_recognised - num_expected + deletions;
+  const std::int64_t of_pairs =
+      cost - options.costs.deletion * deletions - options.costs.insertion * insertions;
+  return {.num_words = num_expected,
+          .substitutions = of_pairs / options.costs.substitution,
+          .deletions = deletions,
+          .insertions = insertions,
           .num_utterances = 1,
-          .wrong_utterances = expected == recognised ? 0 : 1};
+          .wrong_utterances = cost == 0 ? 0 : 1};
 }
 
 }  // namespace trireme::evaluate

@@ -28,7 +28,7 @@ struct WordErrors {
   double sentence_error_rate() const;
 };
 
-/// What an alignment of two word sequences costs; the cheapest one is counted.
+/// What an alignment of two word sequences costs, 1 or more each; the cheapest one is counted.
 struct AlignmentCosts {
   std::int32_t substitution = 1;
   std::int32_t deletion = 1;
@@ -48,6 +48,7 @@ struct WordErrorOptions {
 /// separated by ASCII white space, so UTF-8 stays whole. Among alignments of equal cost the one is
 /// counted that, read from the end, prefers a match or substitution to an insertion to a deletion.
 ///
+/// Errors   kInvalidArgument for costs below 1; for 2^24 words, or words that cost 2^38.
 /// Cost     words of the reference times words of the hypothesis; memory for one row.
 /// Source   Levenshtein, "Binary codes capable of correcting deletions, insertions, and reversals",
 ///          1966; Wagner and Fischer, "The string-to-string correction problem", 1974.

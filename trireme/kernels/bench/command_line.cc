@@ -1,10 +1,13 @@
 #include "trireme/kernels/bench/command_line.h"
 
+#include <malloc.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -50,7 +53,14 @@ int list(const Options& options) {
   return 0;
 }
 
+/// Freed memory is kept, as by the peers' process (peer.cc).
+void keep_memory() {
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+}
+
 int run(const Options& options) {
+  keep_memory();
   const std::vector<CaseEntry> cases = chosen_cases(options.name);
   if (!options.json_file.empty()) check_writable(options.json_file);
   const FileLock lock(kLock, std::chrono::hours(1),

@@ -8,6 +8,7 @@
 #include "trireme/evaluate/volume/dice.h"
 #include "trireme/kernels/bench/random_values.h"
 #include "trireme/kernels/volume/components.h"
+#include "trireme/kernels/volume/crop.h"
 #include "trireme/kernels/volume/sliding_window.h"
 
 namespace trireme::kernels::bench {
@@ -80,6 +81,49 @@ class ComponentsCase final : public Case {
   Tensors inputs_;
   std::optional<std::vector<std::int32_t>> map_;
   std::vector<Component> components_;
+};
+
+/// Crops of 128^3, one after the other, from boxes that were found before.
+class CropsCase final : public Case {
+ public:
+  CropsCase() {
+    const auto labels = inputs_.add<std::uint8_t>("labels", dimensions(kShape));
+    draw_kidneys(labels, 0);
+    foreground_ = find_foreground(kOptions, kShape, labels.data());
+    std::ranges::copy(kOptions.patch.sides(), inputs_.add<std::int64_t>("patch", {3}).begin());
+    inputs_.options["share"] = std::to_string(kOptions.foreground_share);
+    inputs_.options["crops"] = std::to_string(kCrops);
+  }
+
+  const Tensors& inputs() const override { return inputs_; }
+
+  void run() override {
+    num_at_objects_ = 0;
+    sums_ = {};
+    for (int sample = 0; sample < kCrops; ++sample) {
+      const Crop crop = choose_crop(kOptions, foreground_, 1, sample);
+      num_at_objects_ += crop.label != 0 ? 1 : 0;
+      for (int axis = 0; axis < 3; ++axis) sums_[axis] += crop.begin[axis];
+    }
+  }
+
+  /// What does not depend on the random numbers.
+  Tensors outputs() const override {
+    Tensors outputs;
+    outputs.add<double>("share", {1})[0] = static_cast<double>(num_at_objects_) / kCrops;
+    const auto means = outputs.add<double>("means", {3});
+    for (int axis = 0; axis < 3; ++axis) means[axis] = static_cast<double>(sums_[axis]) / kCrops;
+    return outputs;
+  }
+
+ private:
+  static constexpr int kCrops = 10'000;
+  static constexpr CropOptions kOptions{.patch = {128, 128, 128}};
+
+  Tensors inputs_;
+  Foreground foreground_;
+  int num_at_objects_ = 0;
+  Voxel sums_ = {};
 };
 
 class DiceCase final : public Case {
@@ -214,6 +258,11 @@ std::vector<CaseEntry> volume_cases() {
        .bytes = 5 * voxels,
        .peers = {"cc3d", "scipy"},
        .make = [](const CaseSetting&) { return std::make_unique<ComponentsCase>(true); }},
+      {.name = "crops/10k",
+       .shape = "10,000 of 128^3, boxes cached",
+       .tolerance = 0.03,  // means over the crops
+       .peers = {"numpy", "numpy_each"},
+       .make = [](const CaseSetting&) { return std::make_unique<CropsCase>(); }},
       {.name = "dice/labels",
        .shape = "210 x 333 x 333, 3 classes",
        .bytes = 2 * voxels,

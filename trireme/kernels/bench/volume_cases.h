@@ -6,8 +6,8 @@
 
 namespace trireme::kernels::bench {
 
-/// Components of a volume with two labels, with and without their map; Dice of labels and of
-/// probabilities; windows that overlap, added up.
+/// Components of a volume with two labels, with and without their map; crops around them; Dice of
+/// labels and of probabilities; windows that overlap, added up.
 std::vector<CaseEntry> volume_cases();
 
 }  // namespace trireme::kernels::bench

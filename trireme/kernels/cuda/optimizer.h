@@ -5,7 +5,9 @@
 #include <span>
 
 #include "trireme/kernels/optimizer/adamw.h"
-#include "trireme/kernels/optimizer/layerwise.h"
+#include "trireme/kernels/optimizer/lamb.h"
+#include "trireme/kernels/optimizer/lars.h"
+#include "trireme/kernels/optimizer/novograd.h"
 #include "trireme/kernels/optimizer/sgd.h"
 
 // What CUDA calls a cudaStream_t is a pointer to one of these.

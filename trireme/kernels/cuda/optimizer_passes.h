@@ -13,7 +13,9 @@
 #include "trireme/kernels/cuda/passes.h"
 #include "trireme/kernels/norm/norm.h"
 #include "trireme/kernels/optimizer/adamw.h"
-#include "trireme/kernels/optimizer/layerwise.h"
+#include "trireme/kernels/optimizer/lamb.h"
+#include "trireme/kernels/optimizer/lars.h"
+#include "trireme/kernels/optimizer/novograd.h"
 #include "trireme/kernels/optimizer/sgd.h"
 #include "trireme/kernels/simd.h"
 

@@ -1,79 +1,250 @@
 #include "trireme/kernels/detection/selection.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <functional>
+#include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trireme/base/error.h"
 #include "trireme/base/random.h"
+#include "trireme/kernels/philox.h"
 
 namespace trireme::kernels {
+namespace {
+
+/// What an index shares 64 bits with is 32 bits of what it is ordered by.
+constexpr std::uint64_t kMostIndices = std::uint64_t{1} << 32;
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error(ErrorKind::kInvalidArgument, what);
+}
+
+// ---- Hard negatives
+
+void check_losses(std::span<const float> losses) {
+  std::uint32_t num_bad = 0;  // counted, since a loop that leaves early is not vectorised
+  for (const float loss : losses) num_bad += loss != loss ? 1 : 0;
+  if (num_bad == 0) return;
+  const auto bad = std::ranges::find_if(losses, [](float loss) { return loss != loss; });
+  refuse("the loss of anchor " + std::to_string(bad - losses.begin()) + " is NaN");
+}
+
+/// Larger for larger losses, then for smaller indices; above 0 for all that are not NaN.
+std::uint64_t rank_of(float loss, std::uint32_t index) {
+  const auto bits = std::bit_cast<std::uint32_t>(loss + 0.0F);  // -0 is 0
+  const std::uint32_t ordered = (bits >> 31) != 0 ? ~bits : bits | 0x80000000U;
+  return (std::uint64_t{ordered} << 32) | static_cast<std::uint32_t>(~index);
+}
+
+/// The anchors of the highest ranks seen so far, at most twice as many as are wanted: then the
+/// lower half is dropped, and the bar for others rises. Few pass it soon.
+class Hardest {
+ public:
+  explicit Hardest(std::int64_t num_wanted) : num_wanted_(num_wanted) {
+    ranks_.reserve(2 * num_wanted);
+  }
+
+  float bar() const { return bar_; }
+
+  void add(float loss, std::uint32_t index) {
+    ranks_.push_back(rank_of(loss, index));
+    if (std::ssize(ranks_) < 2 * num_wanted_) return;
+    drop();
+    const auto lowest = static_cast<std::uint32_t>(ranks_.back() >> 32);
+    bar_ = std::bit_cast<float>((lowest >> 31) != 0 ? lowest ^ 0x80000000U : ~lowest);
+  }
+
+  void mark(std::span<std::uint8_t> is_chosen) {
+    if (std::ssize(ranks_) > num_wanted_) drop();
+    for (const std::uint64_t rank : ranks_) is_chosen[static_cast<std::uint32_t>(~rank)] = 1;
+  }
+
+ private:
+  /// The lowest that stays is the last.
+  void drop() {
+    std::ranges::nth_element(ranks_, ranks_.begin() + num_wanted_ - 1, std::ranges::greater());
+    ranks_.resize(num_wanted_);
+  }
+
+  const std::int64_t num_wanted_;
+  float bar_ = -std::numeric_limits<float>::infinity();
+  std::vector<std::uint64_t> ranks_;
+};
+
+/// Marks the `count` hardest that are not marked yet.
+void mark_hardest(std::span<const float> losses, std::int64_t count,
+                  std::span<std::uint8_t> is_chosen) {
+  constexpr std::int64_t kPiece = 32;
+  Hardest hardest(count);
+  const std::int64_t n = std::ssize(losses);
+  for (std::int64_t begin = 0; begin < n; begin += kPiece) {
+    const std::int64_t end = std::min(begin + kPiece, n);
+    const float bar = hardest.bar();
+    int num_above = 0;
+    for (std::int64_t i = begin; i < end; ++i) num_above += losses[i] >= bar ? 1 : 0;
+    for (std::int64_t i = begin; num_above > 0 && i < end; ++i) {
+      // What is as hard as the bar comes after it and is dropped; it passes for -infinity's sake.
+      const bool passes = losses[i] >= hardest.bar();
+      if (passes && is_chosen[i] == 0) hardest.add(losses[i], static_cast<std::uint32_t>(i));
+    }
+  }
+  hardest.mark(is_chosen);
+}
+
+// ---- Permutation
+
+using Key = std::array<std::uint32_t, 2>;
+
+/// The number that index i is ordered by.
+std::uint64_t number_of(const Key& key, std::uint64_t i) {
+  const std::uint64_t even = i & ~std::uint64_t{1};
+  const auto words = philox({static_cast<std::uint32_t>(even), 0, 0, 0}, key);
+  const std::size_t first = (i & 1) * 2;
+  return (std::uint64_t{words[first]} << 32) | words[first + 1];
+}
+
+/// (upper half of the number, index) of each index.
+std::vector<std::uint64_t> make_pairs(const Key& key, std::int64_t n) {
+  constexpr std::int64_t kRow = 512;  // counters, of two numbers each
+  std::array<std::uint32_t, 4 * kRow> words;
+  std::vector<std::uint64_t> pairs((n + 2 * kRow - 1) / (2 * kRow) * 2 * kRow);
+  for (std::int64_t begin = 0; begin < n; begin += 2 * kRow) {
+    philox_row({0, 0, 0}, key, kRow, words.data(),
+               {.first = static_cast<std::uint32_t>(begin), .step = 2});
+    for (std::int64_t i = 0; i < kRow; ++i) {
+      const auto index = static_cast<std::uint64_t>(begin + 2 * i);
+      pairs[index] = (std::uint64_t{words[i]} << 32) | index;
+      pairs[index + 1] = (std::uint64_t{words[2 * kRow + i]} << 32) | (index + 1);
+    }
+  }
+  pairs.resize(n);
+  return pairs;
+}
+
+/// Copies pairs to `sorted`, in order of the bits from `shift` on that count `ends`, which are set to
+/// where the pairs of each value end.
+void distribute(std::span<const std::uint64_t> pairs, int shift, std::span<std::uint32_t> ends,
+                std::uint64_t* sorted) {
+  const std::uint64_t mask = ends.size() - 1;
+  std::ranges::fill(ends, 0);
+  for (const std::uint64_t pair : pairs) ++ends[(pair >> shift) & mask];
+  std::uint32_t sum = 0;
+  for (std::uint32_t& end : ends) sum += std::exchange(end, sum);
+  for (const std::uint64_t pair : pairs) sorted[ends[(pair >> shift) & mask]++] = pair;
+}
+
+/// `from` is nearly sorted: few go more than a place or two further.
+void insert_all(std::span<const std::uint64_t> from, std::uint64_t* sorted) {
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    std::size_t place = i;
+    for (; place > 0 && sorted[place - 1] > from[i]; --place) sorted[place] = sorted[place - 1];
+    sorted[place] = from[i];
+  }
+}
+
+/// Sorts pairs whose upper halves are random, and takes them as workspace: by their first bits into
+/// buckets that fit the first cache, there by the next ones to about their places, then exactly.
+void sort_pairs(std::span<std::uint64_t> pairs, std::uint64_t* sorted) {
+  const auto width_of = [](std::size_t n) { return static_cast<int>(std::bit_width(n)); };
+  const int num_bits = std::clamp(width_of(pairs.size()) - 9, 1, 11);
+  std::vector<std::uint32_t> ends(std::size_t{1} << num_bits), ends_within;
+  distribute(pairs, 64 - num_bits, ends, sorted);
+  std::size_t begin = 0;
+  for (const std::uint32_t end : ends) {
+    const auto nearly = pairs.subspan(begin, end - begin);
+    const int num_within = std::max(1, width_of(nearly.size()) - 1);
+    ends_within.resize(std::size_t{1} << num_within);
+    distribute({sorted + begin, nearly.size()}, 64 - num_bits - num_within, ends_within,
+               nearly.data());
+    insert_all(nearly, sorted + begin);
+    begin = end;
+  }
+}
+
+/// Where upper halves are equal, and so in order of their index, orders by the whole number.
+void order_equals(const Key& key, std::span<std::int64_t> sorted) {
+  const auto half = [&](std::size_t i) { return static_cast<std::uint64_t>(sorted[i]) >> 32; };
+  for (std::size_t begin = 0, end = 0; begin < sorted.size(); begin = end) {
+    for (end = begin + 1; end < sorted.size() && half(end) == half(begin);) ++end;
+    if (end - begin == 1) continue;
+    std::ranges::stable_sort(sorted.subspan(begin, end - begin), {}, [&](std::int64_t pair) {
+      return number_of(key, static_cast<std::uint32_t>(pair));
+    });
+  }
+}
+
+}  // namespace
 
 void internal::check_ratio(double ratio) {
   if (ratio >= 0) return;
-  throw Error(
-      ErrorKind::kInvalidArgument,
-      "the ratio of hard negatives to matches must be 0 or more, got " + std::to_string(ratio));
+  refuse("the ratio of hard negatives to matches must be 0 or more, got " + std::to_string(ratio));
 }
 
 std::int64_t mine_hard_negatives(std::span<const float> losses,
                                  std::span<const std::uint8_t> is_matched, double ratio,
                                  std::span<std::uint8_t> is_chosen) {
   if (is_matched.size() != losses.size() || is_chosen.size() != losses.size()) {
-    throw Error(ErrorKind::kInvalidArgument, "expected as many matches and choices as losses (" +
-                                                 std::to_string(losses.size()) + "), got " +
-                                                 std::to_string(is_matched.size()) + " and " +
-                                                 std::to_string(is_chosen.size()));
+    refuse("expected as many matches and choices as losses (" + std::to_string(losses.size()) +
+           "), got " + std::to_string(is_matched.size()) + " and " +
+           std::to_string(is_chosen.size()));
   }
+  if (losses.size() >= kMostIndices) refuse("hard negatives: expected less than 2^32 anchors");
   internal::check_ratio(ratio);
-  std::vector<std::int64_t> negatives;
+  check_losses(losses);
   std::int64_t num_matched = 0;
   for (std::size_t i = 0; i < losses.size(); ++i) {
-    if (std::isnan(losses[i])) {
-      throw Error(ErrorKind::kInvalidArgument,
-                  "the loss of anchor " + std::to_string(i) + " is NaN");
-    }
     is_chosen[i] = is_matched[i] != 0 ? 1 : 0;
     num_matched += is_chosen[i];
-    if (is_chosen[i] == 0) negatives.push_back(static_cast<std::int64_t>(i));
   }
   // In this order, so that infinity times no matches, NaN, is all.
-  const auto count = static_cast<std::int64_t>(
-      std::min(static_cast<double>(negatives.size()), ratio * static_cast<double>(num_matched)));
-  std::ranges::nth_element(negatives, negatives.begin() + count, [&](auto a, auto b) {
-    return losses[a] != losses[b] ? losses[a] > losses[b] : a < b;
-  });
-  for (std::int64_t i = 0; i < count; ++i) is_chosen[negatives[i]] = 1;
+  const auto num_negatives = static_cast<double>(std::ssize(losses) - num_matched);
+  const auto count =
+      static_cast<std::int64_t>(std::min(num_negatives, ratio * static_cast<double>(num_matched)));
+  if (count > 0) mark_hardest(losses, count, is_chosen);
   return num_matched + count;
 }
 
 std::int64_t fixed_nonzero(std::span<const std::uint8_t> values, std::span<std::int64_t> places) {
+  constexpr std::size_t kPiece = 8;
+  const std::int64_t num_places = std::ssize(places);
   std::int64_t count = 0;
-  for (std::size_t i = 0; i < values.size() && count < std::ssize(places); ++i) {
-    if (values[i] != 0) places[count++] = static_cast<std::int64_t>(i);
+  std::size_t i = 0;
+  const auto add = [&](std::size_t index) {
+    if (values[index] != 0 && count < num_places)
+      places[count++] = static_cast<std::int64_t>(index);
+  };
+  for (; i + kPiece <= values.size() && count < num_places; i += kPiece) {
+    std::uint64_t piece = 0;
+    std::memcpy(&piece, &values[i], kPiece);
+    if (piece == 0) continue;
+    if (count + std::int64_t{kPiece} > num_places) {
+      for (std::size_t k = 0; k < kPiece; ++k) add(i + k);
+      continue;
+    }
+    for (std::size_t k = 0; k < kPiece; ++k) {  // without branches: written, and kept where found
+      places[count] = static_cast<std::int64_t>(i + k);
+      count += values[i + k] != 0 ? 1 : 0;
+    }
   }
-  for (std::int64_t i = count; i < std::ssize(places); ++i) {
-    places[i] = count == 0 ? 0 : places[i - count];
+  for (; i < values.size(); ++i) add(i);
+  for (std::int64_t place = count; place < num_places; ++place) {
+    places[place] = count == 0 ? 0 : places[place - count];
   }
   return count;
 }
 
 void random_permutation(std::uint64_t seed, std::span<std::int64_t> order) {
-  const std::array<std::uint32_t, 2> key = {static_cast<std::uint32_t>(seed),
-                                            static_cast<std::uint32_t>(seed >> 32)};
-  std::vector<std::uint64_t> numbers(order.size());
-  for (std::size_t i = 0; i < order.size(); i += 2) {
-    const auto words =
-        philox({static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(i >> 32), 0, 0}, key);
-    numbers[i] = (std::uint64_t{words[0]} << 32) | words[1];
-    if (i + 1 < order.size()) numbers[i + 1] = (std::uint64_t{words[2]} << 32) | words[3];
-  }
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::sort(order, [&](std::int64_t a, std::int64_t b) {
-    return numbers[a] != numbers[b] ? numbers[a] < numbers[b] : a < b;
-  });
+  if (order.size() >= kMostIndices) refuse("random permutation: expected less than 2^32 indices");
+  const Key key = {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)};
+  std::vector<std::uint64_t> pairs = make_pairs(key, std::ssize(order));
+  sort_pairs(pairs, reinterpret_cast<std::uint64_t*>(order.data()));
+  order_equals(key, order);
+  for (std::int64_t& pair : order) pair &= std::int64_t{0xFFFFFFFF};
 }
 
 }  // namespace trireme::kernels

@@ -15,9 +15,9 @@ namespace trireme::kernels {
 /// ratio        0 or more; infinity takes all negatives.
 /// is_chosen    [n], written: 1 for matched anchors and hard negatives.
 /// Returns      how many are chosen.
-/// Errors       kInvalidArgument naming the anchor whose loss is NaN; where sizes do not match; for
-///              a ratio that is negative or NaN.
-/// Cost         linear on average: a selection, no sort; 8 bytes for each anchor.
+/// Errors       kInvalidArgument naming the anchor whose loss is NaN; where sizes do not match, or
+///              are 2^32 or more; for a ratio that is negative or NaN.
+/// Cost         linear on average: a selection, no sort; 16 bytes for each hard negative.
 std::int64_t mine_hard_negatives(std::span<const float> losses,
                                  std::span<const std::uint8_t> is_matched, double ratio,
                                  std::span<std::uint8_t> is_chosen);
@@ -32,7 +32,10 @@ std::int64_t fixed_nonzero(std::span<const std::uint8_t> values, std::span<std::
 /// each (Philox, keyed by the seed; equal ones by index), so that any part can be made anywhere
 /// without asking who else draws.
 ///
-/// seed   of this call: stream_seed(...).
+/// seed     of this call: stream_seed(...).
+/// Errors   kInvalidArgument for 2^32 indices or more.
+/// Cost     linear on average, since the numbers are even: they are put near their places, then in
+///          order; 8 bytes for each index.
 void random_permutation(std::uint64_t seed, std::span<std::int64_t> order);
 
 namespace internal {

@@ -1,4 +1,4 @@
-// The passes of LAMB (layerwise.h) for one set of instructions. Compiled by each_isa.h.
+// The passes of LAMB (lamb.h) for one set of instructions. Compiled by each_isa.h.
 
 #ifndef TRIREME_ISA_NAMESPACE  // this file alone
 #define TRIREME_ISA_NAMESPACE portable

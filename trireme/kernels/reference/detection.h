@@ -1,10 +1,13 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <numeric>
 #include <span>
 #include <vector>
+
+#include "trireme/base/random.h"
 
 namespace trireme::kernels::reference {
 
@@ -31,6 +34,38 @@ inline std::vector<std::int64_t> nms(std::span<const float> boxes, std::span<con
     if (!is_out) kept.push_back(i);
   }
   return kept;
+}
+
+/// As kernels::mine_hard_negatives: negatives are sorted.
+inline std::vector<std::uint8_t> mine_hard_negatives(std::span<const float> losses,
+                                                     std::span<const std::uint8_t> is_matched,
+                                                     std::int64_t count) {
+  std::vector<std::uint8_t> is_chosen(is_matched.begin(), is_matched.end());
+  std::vector<std::int64_t> negatives;
+  for (std::int64_t i = 0; i < std::ssize(losses); ++i) {
+    if (is_matched[i] == 0) negatives.push_back(i);
+  }
+  std::ranges::stable_sort(negatives, [&](auto a, auto b) { return losses[a] > losses[b]; });
+  for (std::int64_t k = 0; k < std::min(count, std::ssize(negatives)); ++k) {
+    is_chosen[negatives[k]] = 1;
+  }
+  return is_chosen;
+}
+
+/// As kernels::random_permutation: a call of Philox for each index.
+inline std::vector<std::int64_t> random_permutation(std::uint64_t seed, std::int64_t n) {
+  const std::array<std::uint32_t, 2> key = {static_cast<std::uint32_t>(seed),
+                                            static_cast<std::uint32_t>(seed >> 32)};
+  std::vector<std::uint64_t> numbers;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::size_t first = i % 2 * 2;
+    const auto words = philox({static_cast<std::uint32_t>(i - i % 2), 0, 0, 0}, key);
+    numbers.push_back((std::uint64_t{words[first]} << 32) | words[first + 1]);
+  }
+  std::vector<std::int64_t> order(n);
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, [&](auto a, auto b) { return numbers[a] < numbers[b]; });
+  return order;
 }
 
 }  // namespace trireme::kernels::reference

@@ -1,0 +1,75 @@
+#include "trireme/kernels/optimizer/lamb.h"
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <type_traits>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "trireme/base/error.h"
+#include "trireme/kernels/isa.h"
+#include "trireme/kernels/optimizer/elements.h"
+#include "trireme/kernels/optimizer/lamb_terms.h"
+#include "trireme/kernels/optimizer/norm_blocks.h"
+
+#define TRIREME_LOOPS "trireme/kernels/optimizer/lamb_loops.h"
+#include "trireme/kernels/each_isa.h"
+
+namespace trireme::kernels {
+namespace {
+
+template <typename State>
+const internal::LambLoops<State>& lamb_loops() {
+  return of_isa(portable::kLambLoops<State>, avx2::kLambLoops<State>, avx512::kLambLoops<State>);
+}
+
+/// 1 where one of both is 0.
+double ratio_of(double above, double below) { return above > 0 && below > 0 ? above / below : 1; }
+
+template <typename State>
+void any_lamb(const LambOptions& options, std::int64_t step, const float* gradient, State* m,
+              State* v, float* parameter, std::int64_t n) {
+  if (step < 1) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "LAMB counts steps from 1, got " + std::to_string(step));
+  }
+  const auto power = static_cast<double>(step);
+  const internal::LambTerms terms{
+      static_cast<float>(options.beta1),
+      static_cast<float>(options.beta2),
+      static_cast<float>(1 - options.beta1),
+      static_cast<float>(1 - options.beta2),
+      static_cast<float>(1 / (1 - std::pow(options.beta1, power))),
+      static_cast<float>(1 / std::sqrt(1 - std::pow(options.beta2, power))),
+      static_cast<float>(options.epsilon),
+      static_cast<float>(options.weight_decay)};
+  internal::LambSums total{0, 0};
+  internal::for_each_norm_block(n, [&](std::int64_t begin, std::int64_t count) {
+    const internal::LambSums block = lamb_loops<State>().moments(
+        terms, gradient + begin, m + begin, v + begin, parameter + begin, count);
+    total.parameter += block.parameter;
+    total.update += block.update;
+  });
+  const bool adapts = options.adapts_always || options.weight_decay != 0;
+  const double ratio = adapts ? ratio_of(std::sqrt(total.parameter), std::sqrt(total.update)) : 1.0;
+  const auto minus_rate = static_cast<float>(-options.learning_rate * ratio);
+  internal::for_each_norm_block_back(n, [&](std::int64_t begin, std::int64_t count) {
+    lamb_loops<State>().update(terms, minus_rate, m + begin, v + begin, parameter + begin, count);
+  });
+}
+
+}  // namespace
+
+void lamb(const LambOptions& options, std::int64_t step, const float* gradient, float* m, float* v,
+          float* parameter, std::int64_t n) {
+  any_lamb(options, step, gradient, m, v, parameter, n);
+}
+
+void lamb(const LambOptions& options, std::int64_t step, const float* gradient, Bf16* m, Bf16* v,
+          float* parameter, std::int64_t n) {
+  any_lamb(options, step, gradient, m, v, parameter, n);
+}
+
+}  // namespace trireme::kernels

@@ -1,0 +1,51 @@
+#include "trireme/kernels/optimizer/lars.h"
+
+#include <cmath>
+
+#include "trireme/kernels/norm/norm.h"
+#include "trireme/kernels/optimizer/elements.h"
+#include "trireme/kernels/optimizer/norm_blocks.h"
+
+namespace trireme::kernels {
+namespace {
+
+template <typename State>
+void any_lars(const LarsOptions& options, const float* gradient, State* buffer, float* parameter,
+              std::int64_t n) {
+  double trust = 1;
+  if (options.adapts) {
+    const double weight = std::sqrt(square_norm(parameter, n));
+    const double slope = std::sqrt(square_norm(gradient, n));
+    if (weight > 0 && slope > 0) {
+      trust = options.trust * weight / (slope + options.weight_decay * weight + options.epsilon);
+    }
+  }
+  const auto momentum = static_cast<float>(options.momentum);
+  const auto ratio = static_cast<float>(trust);
+  const auto weight_decay = static_cast<float>(options.weight_decay);
+  const auto minus_rate = static_cast<float>(-options.learning_rate);
+  internal::for_each_norm_block_back(n, [&](std::int64_t begin, std::int64_t count) {
+    internal::for_each_element(
+        count,
+        [=](float g, State& buf, float& p) TRIREME_ELEMENT {
+          const float b = momentum * to_f32(buf) + ratio * (g + weight_decay * p);
+          internal::put(b, buf);
+          p = p + minus_rate * b;
+        },
+        gradient + begin, buffer + begin, parameter + begin);
+  });
+}
+
+}  // namespace
+
+void lars(const LarsOptions& options, const float* gradient, float* buffer, float* parameter,
+          std::int64_t n) {
+  any_lars(options, gradient, buffer, parameter, n);
+}
+
+void lars(const LarsOptions& options, const float* gradient, Bf16* buffer, float* parameter,
+          std::int64_t n) {
+  any_lars(options, gradient, buffer, parameter, n);
+}
+
+}  // namespace trireme::kernels
