@@ -57,6 +57,9 @@ void sgd(const SgdOptions&, bool, const float*, float*, float*, std::int64_t, CU
 void sgd(const SgdOptions&, bool, const double*, double*, double*, std::int64_t, CUstream_st*) {
   refuse();
 }
+void sgd(const SgdOptions&, bool, const float*, Bf16*, float*, std::int64_t, CUstream_st*) {
+  refuse();
+}
 void adamw(const AdamwOptions&, std::int64_t, const float*, float*, float*, float*, std::int64_t,
            CUstream_st*) {
   refuse();
@@ -65,14 +68,33 @@ void adamw(const AdamwOptions&, std::int64_t, const double*, double*, double*, d
            std::int64_t, CUstream_st*) {
   refuse();
 }
+void adamw(const AdamwOptions&, std::int64_t, const float*, Bf16*, Bf16*, float*, std::int64_t,
+           CUstream_st*) {
+  refuse();
+}
+void adamw(const AdamwOptions&, std::int64_t, std::uint64_t, const Bf16*, Bf16*, Bf16*, Bf16*,
+           std::int64_t, CUstream_st*) {
+  refuse();
+}
 void lamb(const LambOptions&, std::int64_t, const float*, float*, float*, float*, std::int64_t,
           Bytes, CUstream_st*) {
+  refuse();
+}
+void lamb(const LambOptions&, std::int64_t, const float*, Bf16*, Bf16*, float*, std::int64_t, Bytes,
+          CUstream_st*) {
   refuse();
 }
 void lars(const LarsOptions&, const float*, float*, float*, std::int64_t, Bytes, CUstream_st*) {
   refuse();
 }
+void lars(const LarsOptions&, const float*, Bf16*, float*, std::int64_t, Bytes, CUstream_st*) {
+  refuse();
+}
 void novograd(const NovogradOptions&, std::int64_t, const float*, double*, float*, float*,
+              std::int64_t, Bytes, CUstream_st*) {
+  refuse();
+}
+void novograd(const NovogradOptions&, std::int64_t, const float*, double*, Bf16*, float*,
               std::int64_t, Bytes, CUstream_st*) {
   refuse();
 }
@@ -84,7 +106,15 @@ void adafactor(const AdafactorOptions&, std::int64_t, const AdafactorShape&, con
                float*, float*, float*, Bytes, CUstream_st*) {
   refuse();
 }
+void adafactor(const AdafactorOptions&, std::int64_t, const AdafactorShape&, const float*, float*,
+               float*, Bf16*, float*, Bytes, CUstream_st*) {
+  refuse();
+}
 void adafactor(const AdafactorOptions&, std::int64_t, const float*, float*, float*, float*,
+               std::int64_t, Bytes, CUstream_st*) {
+  refuse();
+}
+void adafactor(const AdafactorOptions&, std::int64_t, const float*, float*, Bf16*, float*,
                std::int64_t, Bytes, CUstream_st*) {
   refuse();
 }
