@@ -96,11 +96,12 @@ ComponentsProblem<Label> snake(const VolumeShape& shape) {
           }};
 }
 
-/// Bars that meet in the last row only.
+/// Bars that meet in the last row only; slices do not. Many unions want the same root.
 template <typename Label>
 ComponentsProblem<Label> comb(const VolumeShape& shape) {
-  return {"comb", shape,
-          [&](const Voxel& at) { return at[2] % 2 == 0 || at[1] == shape.height - 1 ? 3 : 0; }};
+  return {"comb", shape, [&](const Voxel& at) {
+            return at[0] % 2 == 0 && (at[2] % 2 == 0 || at[1] == shape.height - 1) ? 3 : 0;
+          }};
 }
 
 template <typename Label>

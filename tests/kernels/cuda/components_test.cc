@@ -52,10 +52,11 @@ TEST(CudaComponentsPasses, FindWhatAProcessorFinds) {
   expect_those_of_a_processor<std::int32_t>();
 }
 
+// The comb fails within a run or two where a union is a plain store.
 TEST(CudaComponentsPasses, ThreadsThatMeetFindTheSame) {
   for (const auto& p :
        {spiral<std::uint8_t>(61), snake<std::uint8_t>({9, 15, 150}),
-        comb<std::uint8_t>({6, 40, 131}), random_labels<std::uint8_t>({20, 30, 100}, 1, 0.5),
+        comb<std::uint8_t>({2000, 2, 131}), random_labels<std::uint8_t>({20, 30, 100}, 1, 0.5),
         random_labels<std::uint8_t>({20, 30, 100}, 2, 0.2)}) {
     for (const Connectivity connectivity : kAllConnectivities) {
       EXPECT_TRUE(found_by_passes(p, connectivity, OnThreads()) == p.solve(connectivity)) << p.name;

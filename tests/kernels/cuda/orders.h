@@ -3,6 +3,7 @@
 // Stands for a GPU on the host: runs passes (kernels/cuda/passes.h) in some order of their indices.
 
 #include <cstdint>
+#include <latch>
 #include <thread>
 #include <vector>
 
@@ -50,9 +51,11 @@ class OnThreads {
  public:
   template <typename Pass>
   void operator()(std::int64_t n, const Pass& pass) const {
+    std::latch start(kThreads);
     std::vector<std::jthread> threads;
     for (std::int64_t first = 0; first < kThreads; ++first) {
-      threads.emplace_back([&pass, first, n] {
+      threads.emplace_back([&, first] {
+        start.arrive_and_wait();
         for (std::int64_t i = first; i < n; i += kThreads) pass(i);
       });
     }
