@@ -28,7 +28,7 @@ namespace {
 
 constexpr const char* kLock = "/tmp/trireme_benchmark.lock";  // that of benchmarks/machine.h
 
-struct Options {
+struct BenchVerbOptions {
   std::string operations = "all_reduce,reduce_scatter,all_gather,all_to_all,broadcast,barrier";
   std::string bytes = "4..256MiB";
   std::string dtype = "f32";
@@ -73,7 +73,7 @@ void require_shared_memory(transport::Endpoint& endpoint) {
 }
 
 /// The ranks of our own contestant.
-int take_orders_as_rank(const Options& options, const Context& context) {
+int take_orders_as_rank(const BenchVerbOptions& options, const Context& context) {
   return run_ranks(context, options.start.num_ranks, [&](ConnectedWorld* world) {
     const train::World all = world->world();
     if (options.start.transport == "shm") require_shared_memory(all.endpoint);
@@ -97,7 +97,7 @@ int take_orders_as_rank(const Options& options, const Context& context) {
 }
 
 /// Algorithms are of messages; ranks that share memory send none.
-void check_algorithms(const Options& options) {
+void check_algorithms(const BenchVerbOptions& options) {
   const bool is_forced = options.start.algorithm != "auto" ||
                          std::ranges::any_of(options.peers, [](const std::string& peer) {
                            return collectives::parse_algorithm(peer).has_value();
@@ -107,7 +107,7 @@ void check_algorithms(const Options& options) {
               "ranks of one host share memory and need no algorithm; add --transport tcp");
 }
 
-void check(const Options& options, const Context& context) {
+void check(const BenchVerbOptions& options, const Context& context) {
   check_algorithms(options);
   if (context.environment.ranks) {
     throw Error(ErrorKind::kInvalidArgument,
@@ -123,7 +123,7 @@ void check(const Options& options, const Context& context) {
   for (const std::string& peer : options.peers) check_peer(peer, options.start);
 }
 
-bench::Contestants start_all(const Options& options, const std::filesystem::path& folder) {
+bench::Contestants start_all(const BenchVerbOptions& options, const std::filesystem::path& folder) {
   bench::Contestants contestants;
   std::vector<std::string> names = options.peers;
   names.insert(names.begin(), "ours");
@@ -135,20 +135,20 @@ bench::Contestants start_all(const Options& options, const std::filesystem::path
 }
 
 /// What else the machine does.
-void print_load(const Options& options) {
+void print_load(const BenchVerbOptions& options) {
   double load[3] = {-1, -1, -1};
   if (getloadavg(load, 3) != 3) load[0] = load[1] = load[2] = -1;
   std::printf("%d ranks, %d rounds; load before: %.2f %.2f %.2f\n", options.start.num_ranks,
               options.rounds, load[0], load[1], load[2]);
 }
 
-std::optional<FileLock> lock_machine(const Options& options) {
+std::optional<FileLock> lock_machine(const BenchVerbOptions& options) {
   constexpr std::chrono::hours kMaxWait{1};
   if (options.is_unlocked) return std::nullopt;
   return FileLock(kLock, kMaxWait, [] { std::fprintf(stderr, "waiting for another benchmark\n"); });
 }
 
-int bench_wire(const Options& options, const Context& context) {
+int bench_wire(const BenchVerbOptions& options, const Context& context) {
   if (!options.orders.empty()) return take_orders_as_rank(options, context);
   check(options, context);
   const std::vector<bench::Case> cases =
@@ -188,7 +188,7 @@ int bench_wire(const Options& options, const Context& context) {
   return is_right ? 0 : 1;
 }
 
-void add_wire_options(CLI::App& app, Options& options) {
+void add_wire_options(CLI::App& app, BenchVerbOptions& options) {
   app.add_option("--operations", options.operations, "Which, in this order")->capture_default_str();
   app.add_option("--bytes", options.bytes, "Sizes: FIRST..LAST by factors of 4, or a list")
       ->capture_default_str();
@@ -232,7 +232,7 @@ void add_wire_options(CLI::App& app, Options& options) {
 
 Body add_bench(CLI::App& app, Context& context) {
   app.require_subcommand(1);
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchVerbOptions>();
   CLI::App* wire = app.add_subcommand("wire", "Collectives, beside those of other libraries");
   add_wire_options(*wire, *options);
   wire->footer(

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kFailed = 1;
 
-struct Options {
+struct DoctorVerbOptions {
   std::string store;       ///< HOST:PORT; empty: not asked for.
   std::string token_file;  ///< Of the store's job; empty: as the environment says.
   int process = 0;         ///< 0: not asked for.
@@ -84,7 +84,7 @@ int examine_world(ConnectedWorld& world, const Context& context) {
   return 0;
 }
 
-doctor::Finding examine_store(const Options& options, const Context& context) {
+doctor::Finding examine_store(const DoctorVerbOptions& options, const Context& context) {
   const transport::Address address = transport::parse_address(options.store);
   const std::optional<RankEnvironment>& ranks = context.environment.ranks;
   const transport::Token token =
@@ -94,7 +94,7 @@ doctor::Finding examine_store(const Options& options, const Context& context) {
                                ranks ? transport::host_of(*ranks) : "");
 }
 
-int examine(const Options& options, const Context& context) {
+int examine(const DoctorVerbOptions& options, const Context& context) {
   if (options.process > 0) return show_flights(options.process, context);
   return run_ranks(context, options.ranks, [&](ConnectedWorld* world) {
     if (world != nullptr) return examine_world(*world, context);
@@ -107,7 +107,7 @@ int examine(const Options& options, const Context& context) {
 }  // namespace
 
 Body add_doctor(CLI::App& app, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DoctorVerbOptions>();
   CLI::Option* store =
       app.add_option("--store", options->store, "HOST:PORT of a store that ranks do not reach");
   app.add_option("--token-file", options->token_file,

@@ -9,7 +9,7 @@
 namespace trireme::command {
 namespace {
 
-struct Options {
+struct EvaluateVerbOptions {
   std::string annotations;
   std::string results;
   std::string kind = "box";
@@ -19,7 +19,7 @@ struct Options {
 }  // namespace
 
 Body add_evaluate(CLI::App& app, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EvaluateVerbOptions>();
   CLI::App* coco = app.add_subcommand("coco", "Detections as COCO scores them: AP and AR");
   coco->add_option("--annotations", options->annotations, "COCO's JSON file of the ground truth")
       ->required();

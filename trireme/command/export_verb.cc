@@ -10,7 +10,7 @@
 namespace trireme::command {
 namespace {
 
-struct Options {
+struct ExportVerbOptions {
   std::string checkpoint;
   std::string out = "weights.safetensors";
 };
@@ -29,7 +29,7 @@ train::Tensors weights_of(checkpoint::Reader& reader) {
 }  // namespace
 
 Body add_export(CLI::App& app, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExportVerbOptions>();
   app.add_option("checkpoint", options->checkpoint, "Folder `step-N` of a run")->required();
   app.add_option("--out", options->out, "Where the weights are written")->capture_default_str();
   app.footer("Example: trireme export run/checkpoints/step-100 --out weights.safetensors");

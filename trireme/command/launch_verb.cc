@@ -7,14 +7,14 @@
 namespace trireme::command {
 namespace {
 
-struct Options {
+struct LaunchVerbOptions {
   int num_ranks = 0;
   int grace_s = 5;
   std::string token_file;
   std::vector<std::string> command;
 };
 
-int run_launch(const Options& options, const Environment& environment) {
+int run_launch(const LaunchVerbOptions& options, const Environment& environment) {
   if (environment.ranks) {
     throw Error(ErrorKind::kInvalidArgument,
                 "this process is rank " + std::to_string(environment.ranks->rank) +
@@ -32,7 +32,7 @@ int run_launch(const Options& options, const Environment& environment) {
 }  // namespace
 
 Body add_launch(CLI::App& app, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<LaunchVerbOptions>();
   app.add_option("-n,--ranks", options->num_ranks, "How many, on this host")
       ->required()
       ->check(CLI::PositiveNumber);

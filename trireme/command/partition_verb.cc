@@ -14,7 +14,7 @@
 namespace trireme::command {
 namespace {
 
-struct Options {
+struct PartitionVerbOptions {
   std::string graph_file;
   std::string profile;
   std::string topology = "topology.json";
@@ -23,7 +23,7 @@ struct Options {
   DecideOptions decide;
 };
 
-graph::Graph graph_of(const Options& options, const Context& context) {
+graph::Graph graph_of(const PartitionVerbOptions& options, const Context& context) {
   if (!options.graph_file.empty()) return graph::load(options.graph_file);
   const Workload workload = train::construct(context.workload(), context.seed);
   const train::BatchReader reader(workload.training, workload.model);
@@ -33,7 +33,7 @@ graph::Graph graph_of(const Options& options, const Context& context) {
 }  // namespace
 
 Body add_partition(CLI::App& app, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PartitionVerbOptions>();
   app.add_option("--graph", options->graph_file, "Graph file; without it the model is recorded");
   app.add_option("--profile", options->profile,
                  "Profile that `profile` wrote; without it, stages get about as many nodes each");

@@ -13,7 +13,7 @@
 namespace trireme::command {
 namespace {
 
-struct Options {
+struct ProfileVerbOptions {
   MeasureOptions measure;
   int ranks = 1;
   std::string out = "profile.json";
@@ -21,7 +21,8 @@ struct Options {
 };
 
 /// One rank's part; `connected` is null where there is only this process.
-int profile_rank(const Options& options, const Context& context, const ConnectedWorld* connected) {
+int profile_rank(const ProfileVerbOptions& options, const Context& context,
+                 const ConnectedWorld* connected) {
   std::optional<train::World> world;
   if (connected != nullptr) world.emplace(connected->world());
   const Workload workload = train::construct(context.workload(), context.seed);
@@ -45,7 +46,7 @@ int profile_rank(const Options& options, const Context& context, const Connected
 }  // namespace
 
 Body add_profile(CLI::App& app, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ProfileVerbOptions>();
   app.add_option("--microbatch", options->measure.microbatch, "Samples per microbatch (b)")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

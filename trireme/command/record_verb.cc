@@ -43,10 +43,10 @@ Summary summarize(const graph::Graph& graph, const std::string& path, const std:
 }  // namespace
 
 Body add_record(CLI::App& app, Context& context) {
-  struct Options {
+  struct RecordVerbOptions {
     std::string folder = ".";
   };
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RecordVerbOptions>();
   app.add_option("--out", options->folder, "Folder for train.graph.json and eval.graph.json")
       ->capture_default_str();
   app.footer("Example: trireme record --out run");

@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kPython = TRIREME_PYTHON_DEFAULT;
 constexpr std::string_view kPackages = TRIREME_PYTHON_FOLDER;
 
-struct Options {
+struct ReportVerbOptions {
   std::string run;
   std::string out;
 };
@@ -64,7 +64,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 /// Becomes the interpreter: what it prints and its exit code are this verb's. Returns only by
 /// throwing.
-int become_report(const Options& options, const Environment& environment) {
+int become_report(const ReportVerbOptions& options, const Environment& environment) {
   check_packages();
   const std::string python = interpreter(environment);
   std::vector<std::string> words = {python, "-m", "trireme.report"};
@@ -78,7 +78,7 @@ int become_report(const Options& options, const Environment& environment) {
 }  // namespace
 
 Body add_report(CLI::App& app, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReportVerbOptions>();
   app.add_option("run", options->run, "Folder of the run")->required();
   app.add_option("--out", options->out, "The page; default: report.html in that folder");
   app.footer("Example: trireme report runs/t5");

@@ -34,7 +34,7 @@ namespace {
 
 constexpr int kColumns = 100;
 
-struct Options {
+struct ShowVerbOptions {
   std::string file;
   std::string graph;  ///< Empty: not given.
 };
@@ -45,12 +45,12 @@ struct Shown {
   std::string text;
 };
 
-Shown show_graph(const Options& options) {
+Shown show_graph(const ShowVerbOptions& options) {
   const graph::Graph graph = graph::load(options.file);
   return {graph::to_json(graph), graph::show(graph)};
 }
 
-Shown show_plan(const Options& options) {
+Shown show_plan(const ShowVerbOptions& options) {
   const layout::Plan plan = layout::load(options.file);
   if (options.graph.empty()) return {layout::to_json(plan), layout::show(plan)};
   const graph::Graph recorded = graph::load(options.graph);
@@ -59,7 +59,7 @@ Shown show_plan(const Options& options) {
   return {layout::to_json(plan), layout::show(plan, planned)};
 }
 
-Shown show_profile(const Options& options) {
+Shown show_profile(const ShowVerbOptions& options) {
   const profile::Profile profile = profile::load(options.file);
   if (options.graph.empty()) return {profile::to_json(profile), profile::show(profile)};
   const graph::Graph recorded = graph::load(options.graph);
@@ -67,29 +67,29 @@ Shown show_profile(const Options& options) {
   return {profile::to_json(profile), profile::show(profile, recorded)};
 }
 
-Shown show_topology(const Options& options) {
+Shown show_topology(const ShowVerbOptions& options) {
   const topology::Topology topology = topology::load(options.file);
   topology::check(topology);
   return {topology::to_json(topology), topology::show(topology)};
 }
 
-Shown show_map(const Options& options) {
+Shown show_map(const ShowVerbOptions& options) {
   const parameters::ParameterMap map = parameters::load(options.file);
   return {parameters::to_json(map), parameters::show(map)};
 }
 
-Shown show_schedule(const Options& options) {
+Shown show_schedule(const ShowVerbOptions& options) {
   const schedule::Schedule schedule = schedule::load_schedule(options.file);
   schedule::check(schedule);
   return {schedule::to_json(schedule), schedule::grid(schedule, {.max_columns = kColumns})};
 }
 
-Shown show_step_program(const Options& options) {
+Shown show_step_program(const ShowVerbOptions& options) {
   const schedule::StepProgram program = schedule::load_step_program(options.file);
   return {schedule::to_json(program), schedule::show(program)};
 }
 
-Shown show_timeline(const Options& options) {
+Shown show_timeline(const ShowVerbOptions& options) {
   const std::vector<timeline::Timeline> timelines = timeline::load(options.file);
   std::string text;
   for (const timeline::Timeline& timeline : timelines) {
@@ -99,17 +99,17 @@ Shown show_timeline(const Options& options) {
   return {timeline::to_json(timelines), text};
 }
 
-Shown show_costs(const Options& options) {
+Shown show_costs(const ShowVerbOptions& options) {
   const collectives::Costs costs = collectives::load_costs(options.file);
   return {collectives::to_json(costs), collectives::to_text(costs)};
 }
 
-Shown show_run(const Options& options) {
+Shown show_run(const ShowVerbOptions& options) {
   const RunDocument run = load_run(options.file);
   return {to_json(run), show(run)};
 }
 
-Shown show_checkpoint(const Options& options) {
+Shown show_checkpoint(const ShowVerbOptions& options) {
   const checkpoint::Index index = checkpoint::load(options.file);
   return {checkpoint::to_json(index), checkpoint::show(index)};
 }
@@ -118,7 +118,7 @@ Shown show_checkpoint(const Options& options) {
 struct Form {
   std::string_view format;
   bool has_graph;  ///< Whether --graph adds to it.
-  Shown (*show)(const Options& options);
+  Shown (*show)(const ShowVerbOptions& options);
 };
 
 constexpr std::array<Form, 11> kForms = {{
@@ -146,7 +146,7 @@ const Form& form_of(const std::string& file) {
                                                ", which this build cannot show; it shows " + known);
 }
 
-int show(const Options& options, const Context& context) {
+int show(const ShowVerbOptions& options, const Context& context) {
   const Form& form = form_of(options.file);
   if (!options.graph.empty() && !form.has_graph) {
     throw Error(ErrorKind::kInvalidArgument, "'" + options.file + "' is a " +
@@ -161,7 +161,7 @@ int show(const Options& options, const Context& context) {
 }  // namespace
 
 Body add_show(CLI::App& app, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ShowVerbOptions>();
   app.add_option("file", options->file, "Any of Trireme's JSON files")->required();
   app.add_option("--graph", options->graph, "Graph of the plan or profile, to name their nodes");
   app.footer("Example: trireme show plan.json --graph run/train.graph.json");

@@ -23,7 +23,7 @@
 namespace trireme::command {
 namespace {
 
-struct Options {
+struct SimulateVerbOptions {
   std::string plan = "plan.json";
   std::string graph = "train.graph.json";
   std::string profile = "profile.json";
@@ -32,7 +32,7 @@ struct Options {
   train::OptimizerOptions optimizer;
 };
 
-constexpr int kColumns = 100;
+constexpr int kDrawnColumns = 100;
 
 /// The order of the actions of a replica's ranks, in units of time.
 std::string order_text(const layout::Plan& plan) {
@@ -41,10 +41,10 @@ std::string order_text(const layout::Plan& plan) {
   return "order of microbatches (" + plan.schedule.name + ")\n" +
          schedule::grid(schedule::make_schedule(plan.schedule, static_cast<int>(plan.stages.size()),
                                                 num_microbatches),
-                        {.max_columns = kColumns});
+                        {.max_columns = kDrawnColumns});
 }
 
-int simulate_plan(const Options& options, const Context& context) {
+int simulate_plan(const SimulateVerbOptions& options, const Context& context) {
   const layout::Plan plan = layout::load(options.plan);
   const graph::Graph recorded = graph::load(options.graph);
   const graph::Graph planned = layout::planned_graph(recorded, plan);
@@ -56,7 +56,8 @@ int simulate_plan(const Options& options, const Context& context) {
   const timeline::Timeline timeline =
       simulate::predicted_timeline(forecast.program, forecast.simulation);
   std::string text = partition::explain(planned, plan, forecast) + "\n" + order_text(plan) + "\n" +
-                     timeline::draw(timeline, kColumns) + "\n" + timeline::show_usage(timeline);
+                     timeline::draw(timeline, kDrawnColumns) + "\n" +
+                     timeline::show_usage(timeline);
   if (!options.timeline.empty()) {
     timeline::save(std::span(&timeline, 1), options.timeline);
     text += "timeline written to " + options.timeline + "\n";
@@ -72,7 +73,7 @@ int simulate_plan(const Options& options, const Context& context) {
 }  // namespace
 
 Body add_simulate(CLI::App& app, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SimulateVerbOptions>();
   app.add_option("--plan", options->plan, "Plan file")->capture_default_str();
   app.add_option("--graph", options->graph, "Graph that the plan is of")->capture_default_str();
   app.add_option("--profile", options->profile, "Profile of the graph")->capture_default_str();

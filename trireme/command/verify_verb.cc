@@ -37,13 +37,13 @@ Json to_json(const train::Comparison& one) {
           {"worst_weight", one.worst_weight}};
 }
 
-struct Options {
+struct VerifyVerbOptions {
   PlanOptions plan;
   bool serial = false;
   train::VerifyOptions verify;
 };
 
-layout::Plan make_plan(const Options& options, const Context& context) {
+layout::Plan make_plan(const VerifyVerbOptions& options, const Context& context) {
   const Workload workload = train::construct(context.workload(), context.seed);
   const train::BatchReader reader(workload.training, workload.model);
   return options.plan.plan_for(
@@ -51,7 +51,7 @@ layout::Plan make_plan(const Options& options, const Context& context) {
 }
 
 /// Prints the answer; the exit code.
-int answer(const Options& options, const Context& context, const layout::Plan& plan,
+int answer(const VerifyVerbOptions& options, const Context& context, const layout::Plan& plan,
            const std::vector<train::Comparison>& results) {
   Json json = Json::array();
   const int num_replicas = layout::train_role(plan).mesh.data;
@@ -69,7 +69,8 @@ int answer(const Options& options, const Context& context, const layout::Plan& p
 }
 
 /// This rank's part: the serial executor's run again, in this process, then the ranks'.
-int verify_rank(const Options& options, const Context& context, const train::World& world) {
+int verify_rank(const VerifyVerbOptions& options, const Context& context,
+                const train::World& world) {
   const layout::Plan plan = make_plan(options, context);
   train::require_same(world, layout::plan_sha256(plan), "plan or model");
   train::require_same(world,
@@ -90,7 +91,7 @@ int verify_rank(const Options& options, const Context& context, const train::Wor
 }  // namespace
 
 Body add_verify(CLI::App& app, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<VerifyVerbOptions>();
   options->plan.add_to(app, /*with_file=*/true);
   app.add_option("--steps", options->verify.num_steps, "Steps to train and compare")
       ->check(CLI::PositiveNumber)

@@ -20,10 +20,11 @@ class CudaAdafactor : public testing::Test {
   }
 
   /// Two steps of ours (step, gradient, row, column, m, parameter) and of a processor.
-  template <typename Shape, typename Ours>
+  template <typename State, typename Shape, typename Ours>
   void expect_bits(const AdafactorOptions& options, const Shape& shape, const Ours& ours) {
-    AdafactorTensor expected(shape);
-    const DeviceArray<float> p(expected.p, *stream), m(expected.m, *stream);
+    AdafactorTensor<State> expected(shape);
+    const DeviceArray<float> p(expected.p, *stream);
+    const DeviceArray<State> m(expected.m, *stream);
     const DeviceArray<float> row(expected.row, *stream), column(expected.column, *stream);
     for (int step = 1; step <= 2; ++step) {
       const std::vector<float> g = expected.gradient(step);
@@ -33,7 +34,7 @@ class CudaAdafactor : public testing::Test {
       stream->wait();
     }
     EXPECT_EQ(p.values(), expected.p);
-    EXPECT_EQ(m.values(), expected.m);
+    EXPECT_EQ(widened(m.values()), widened(expected.m));
     EXPECT_EQ(row.values(), expected.row);
     EXPECT_EQ(column.values(), expected.column);
   }
@@ -47,11 +48,12 @@ TEST_F(CudaAdafactor, MatricesHaveTheBitsOfAProcessor) {
     for (const AdafactorShape& shape :
          {AdafactorShape{1, 1, 1}, AdafactorShape{2, 33, 65}, AdafactorShape{1, 1000, 1001}}) {
       const trireme::cuda::DeviceMemory workspace(0, adafactor_workspace_bytes(shape));
-      expect_bits(options, shape,
-                  [&](int step, const float* g, float* row, float* column, float* m, float* p) {
-                    adafactor(options, step, shape, g, row, column, m, p, workspace.bytes(),
-                              handle);
-                  });
+      const auto ours = [&](int step, const float* g, float* row, float* column, auto* m,
+                            float* p) {
+        adafactor(options, step, shape, g, row, column, m, p, workspace.bytes(), handle);
+      };
+      expect_bits<float>(options, shape, ours);
+      expect_bits<Bf16>(options, shape, ours);
     }
   }
 }
@@ -60,10 +62,12 @@ TEST_F(CudaAdafactor, VectorsHaveTheBitsOfAProcessor) {
   for (const AdafactorOptions& options : kAdafactorOptions) {
     for (const std::int64_t n : {1, 1000, 16385, 1'000'001}) {
       const trireme::cuda::DeviceMemory workspace(0, adafactor_workspace_bytes(n));
-      expect_bits(options, n,
-                  [&](int step, const float* g, float* v, float* /*column*/, float* m, float* p) {
-                    adafactor(options, step, g, v, m, p, n, workspace.bytes(), handle);
-                  });
+      const auto ours = [&](int step, const float* g, float* v, float* /*column*/, auto* m,
+                            float* p) {
+        adafactor(options, step, g, v, m, p, n, workspace.bytes(), handle);
+      };
+      expect_bits<float>(options, n, ours);
+      expect_bits<Bf16>(options, n, ours);
     }
   }
 }

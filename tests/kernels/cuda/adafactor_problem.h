@@ -10,14 +10,18 @@
 
 namespace trireme::kernels::cuda {
 
-/// What a step changes. A vector has its v in `row`.
+/// What a step changes, m kept as `State`. A vector has its v in `row`.
+template <typename State>
 struct AdafactorTensor {
   explicit AdafactorTensor(const AdafactorShape& shape)
       : AdafactorTensor(shape.num_matrices * shape.rows * shape.columns,
                         shape.num_matrices * shape.rows, shape.num_matrices * shape.columns) {}
   explicit AdafactorTensor(std::int64_t n) : AdafactorTensor(n, n, 0) {}
 
-  bool operator==(const AdafactorTensor&) const = default;
+  bool operator==(const AdafactorTensor& other) const {
+    return p == other.p && widened(m) == widened(other.m) && row == other.row &&
+           column == other.column;
+  }
 
   void step(const AdafactorOptions& options, std::int64_t step, const AdafactorShape& shape,
             const std::vector<float>& g) {
@@ -33,7 +37,9 @@ struct AdafactorTensor {
     return random_numbers<float>(std::ssize(p), 10 + static_cast<unsigned>(step), 2);
   }
 
-  std::vector<float> p, m, row, column;
+  std::vector<float> p;
+  std::vector<State> m;
+  std::vector<float> row, column;
 
  private:
   /// Moments before the first step may be anything.

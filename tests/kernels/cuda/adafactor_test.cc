@@ -12,30 +12,32 @@
 namespace trireme::kernels::cuda {
 namespace {
 
+template <typename State>
 void run_passes(const AdafactorOptions& options, int step, const AdafactorShape& shape,
-                const std::vector<float>& g, AdafactorTensor& t, std::span<std::byte> workspace,
-                const InOrder& each) {
+                const std::vector<float>& g, AdafactorTensor<State>& t,
+                std::span<std::byte> workspace, const InOrder& each) {
   internal::adafactor_passes(options, step, shape, g.data(), t.row.data(), t.column.data(),
                              t.m.data(), t.p.data(), workspace, each);
 }
 
+template <typename State>
 void run_passes(const AdafactorOptions& options, int step, std::int64_t n,
-                const std::vector<float>& g, AdafactorTensor& t, std::span<std::byte> workspace,
-                const InOrder& each) {
+                const std::vector<float>& g, AdafactorTensor<State>& t,
+                std::span<std::byte> workspace, const InOrder& each) {
   internal::adafactor_passes(options, step, g.data(), t.row.data(), t.m.data(), t.p.data(), n,
                              workspace, each);
 }
 
 /// Three steps in every order and of a processor. Shape: of matrices, or a vector's n.
-template <typename Shape>
+template <typename State, typename Shape>
 void expect_bits(const AdafactorOptions& options, const Shape& shape) {
-  const AdafactorTensor start(shape);
-  AdafactorTensor expected = start;
+  const AdafactorTensor<State> start(shape);
+  AdafactorTensor<State> expected = start;
   for (int step = 1; step <= 3; ++step) {
     expected.step(options, step, shape, expected.gradient(step));
   }
   for (const Order order : kOrders) {
-    AdafactorTensor tensor = start;
+    AdafactorTensor<State> tensor = start;
     for (int step = 1; step <= 3; ++step) {
       std::vector<std::byte> workspace(internal::AdafactorSpace(internal::Cutter(), shape).bytes,
                                        std::byte{0xFF});
@@ -52,14 +54,18 @@ TEST(CudaAdafactorPasses, MatricesHaveTheBitsOfAProcessor) {
          {AdafactorShape{1, 0, 5}, AdafactorShape{0, 3, 3}, AdafactorShape{1, 1, 1},
           AdafactorShape{1, 1, 17}, AdafactorShape{3, 4, 16}, AdafactorShape{2, 33, 65},
           AdafactorShape{1, 2, 8193}, AdafactorShape{1, 1, 40000}, AdafactorShape{1, 700, 31}}) {
-      expect_bits(options, shape);
+      expect_bits<float>(options, shape);
+      expect_bits<Bf16>(options, shape);
     }
   }
 }
 
 TEST(CudaAdafactorPasses, VectorsHaveTheBitsOfAProcessor) {
   for (const AdafactorOptions& options : kAdafactorOptions) {
-    for (const std::int64_t n : {0, 1, 15, 17, 1000, 16384, 33001}) expect_bits(options, n);
+    for (const std::int64_t n : {0, 1, 15, 17, 1000, 16384, 33001}) {
+      expect_bits<float>(options, n);
+      expect_bits<Bf16>(options, n);
+    }
   }
 }
 
@@ -75,9 +81,9 @@ TEST(CudaAdafactorPasses, BadArgumentsAreRefused) {
   EXPECT_THROW(step({}, 0, {1, 2, 2}, nullptr, enough), Error);
   EXPECT_THROW(step({}, 1, {1, -1, 2}, nullptr, enough), Error);
   EXPECT_THROW(step({.beta1 = 0.9}, 1, {1, 2, 2}, nullptr, enough), Error);
-  EXPECT_THROW(
-      internal::adafactor_passes({}, 1, x.data(), x.data(), nullptr, x.data(), 8, small, InOrder()),
-      Error);
+  EXPECT_THROW(internal::adafactor_passes<float>({}, 1, x.data(), x.data(), nullptr, x.data(), 8,
+                                                 small, InOrder()),
+               Error);
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ TEST(CudaSelectionPasses, HardNegativesAreThoseOfAProcessor) {
       for (const Order order : kOrders) {
         std::vector<std::uint8_t> ours(n, 7);
         std::int64_t our_count = -7;
-        std::vector<std::byte> workspace(internal::SelectionSpace(internal::Cutter(), n).bytes);
+        std::vector<std::byte> workspace(internal::PrefixSpace(internal::Cutter(), n).bytes);
         internal::mine_hard_negatives_passes(p.losses.data(), p.is_matched.data(), n, ratio,
                                              ours.data(), &our_count, workspace, InOrder(order));
         EXPECT_EQ(our_count, count) << n << " times " << ratio;
@@ -102,7 +102,7 @@ TEST(CudaSelectionPasses, PlacesAreThoseOfAProcessor) {
       for (const Order order : kOrders) {
         Matches ours(num_places, -7);
         std::int64_t our_count = -7;
-        std::vector<std::byte> workspace(internal::SelectionSpace(internal::Cutter(), n).bytes);
+        std::vector<std::byte> workspace(internal::PrefixSpace(internal::Cutter(), n).bytes);
         internal::fixed_nonzero_passes(p.is_matched.data(), n, ours.data(), num_places, &our_count,
                                        workspace, InOrder(order));
         EXPECT_EQ(our_count, count);

@@ -178,9 +178,10 @@ at::Tensor in_evaluation(const Expect& expect, const Arguments& arguments, doubl
 }
 
 /// The first arguments are those of aten::batch_norm: recordings know running statistics by place.
-at::Tensor run(const at::Tensor& input, const MaybeTensor& weight, const MaybeTensor& bias,
-               const MaybeTensor& running_mean, const MaybeTensor& running_var, bool training,
-               double momentum, double epsilon, const MaybeTensor& residual, bool relu) {
+at::Tensor run_batch_norm(const at::Tensor& input, const MaybeTensor& weight,
+                          const MaybeTensor& bias, const MaybeTensor& running_mean,
+                          const MaybeTensor& running_var, bool training, double momentum,
+                          double epsilon, const MaybeTensor& residual, bool relu) {
   const Arguments arguments{input, weight, bias, running_mean, running_var, residual};
   const Expect expect("batch_norm");
   check(expect, arguments);
@@ -199,7 +200,7 @@ at::Tensor run_instance_norm(const at::Tensor& input, const MaybeTensor& weight,
   if (input.numel() == 0) return input.clone();
   const auto normalise = [&](const at::Tensor& x, const MaybeTensor& gamma,
                              const MaybeTensor& beta) {
-    return run(x, gamma, beta, {}, {}, true, 0, epsilon, {}, relu);
+    return run_batch_norm(x, gamma, beta, {}, {}, true, 0, epsilon, {}, relu);
   };
   if (format_of(input) != at::MemoryFormat::Contiguous) {
     std::vector<at::Tensor> samples;
@@ -226,7 +227,7 @@ TORCH_LIBRARY_FRAGMENT(trireme, library) {
   library.def(
       "instance_norm(Tensor input, Tensor? weight, Tensor? bias, float eps=1e-05, "
       "bool relu=False) -> Tensor");
-  library.impl("batch_norm", run);
+  library.impl("batch_norm", run_batch_norm);
   library.impl("instance_norm", run_instance_norm);
 }
 
@@ -234,7 +235,7 @@ TORCH_LIBRARY_FRAGMENT(trireme, library) {
 
 at::Tensor batch_norm(const at::Tensor& input, const BatchNormTensors& tensors,
                       const BatchNormOptions& options) {
-  static const auto op = internal::find_operator<decltype(run)>("trireme::batch_norm");
+  static const auto op = internal::find_operator<decltype(run_batch_norm)>("trireme::batch_norm");
   return op.call(input, given(tensors.weight), given(tensors.bias), given(tensors.running_mean),
                  given(tensors.running_var), options.is_training, options.momentum, options.epsilon,
                  given(options.residual), options.has_relu);

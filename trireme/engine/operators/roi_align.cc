@@ -59,8 +59,9 @@ class RoiAlign : public torch::autograd::Function<RoiAlign> {
   }
 };
 
-at::Tensor run(const at::Tensor& features, const at::Tensor& regions, std::int64_t pooled_height,
-               std::int64_t pooled_width, double scale, std::int64_t num_samples, bool is_aligned) {
+at::Tensor run_roi_align(const at::Tensor& features, const at::Tensor& regions,
+                         std::int64_t pooled_height, std::int64_t pooled_width, double scale,
+                         std::int64_t num_samples, bool is_aligned) {
   const Expect expect("roi_align");
   expect.dtype("features", features, {at::kFloat});
   expect.dims("features", features, 4);
@@ -80,14 +81,14 @@ TORCH_LIBRARY_FRAGMENT(trireme, library) {
   library.def(
       "roi_align(Tensor features, Tensor regions, int pooled_height=7, int pooled_width=7, "
       "float scale=1., int num_samples=0, bool is_aligned=False) -> Tensor");
-  library.impl("roi_align", run);
+  library.impl("roi_align", run_roi_align);
 }
 
 }  // namespace
 
 at::Tensor roi_align(const at::Tensor& features, const at::Tensor& regions,
                      const RoiAlignOptions& options) {
-  static const auto op = internal::find_operator<decltype(run)>("trireme::roi_align");
+  static const auto op = internal::find_operator<decltype(run_roi_align)>("trireme::roi_align");
   return op.call(features, regions, options.pooled_height, options.pooled_width, options.scale,
                  options.num_samples, options.is_aligned);
 }

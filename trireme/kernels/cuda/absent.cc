@@ -5,6 +5,7 @@
 #include "trireme/kernels/cuda/attention.h"
 #include "trireme/kernels/cuda/batch_norm.h"
 #include "trireme/kernels/cuda/boxes.h"
+#include "trireme/kernels/cuda/components.h"
 #include "trireme/kernels/cuda/matching.h"
 #include "trireme/kernels/cuda/nms.h"
 #include "trireme/kernels/cuda/one_shot.h"
@@ -12,6 +13,7 @@
 #include "trireme/kernels/cuda/roi_align.h"
 #include "trireme/kernels/cuda/selection.h"
 #include "trireme/kernels/cuda/sliding_window.h"
+#include "trireme/kernels/cuda/transducer_greedy.h"
 #include "trireme/kernels/cuda/transducer_joint.h"
 #include "trireme/kernels/cuda/transducer_loss.h"
 
@@ -55,6 +57,9 @@ void sgd(const SgdOptions&, bool, const float*, float*, float*, std::int64_t, CU
 void sgd(const SgdOptions&, bool, const double*, double*, double*, std::int64_t, CUstream_st*) {
   refuse();
 }
+void sgd(const SgdOptions&, bool, const float*, Bf16*, float*, std::int64_t, CUstream_st*) {
+  refuse();
+}
 void adamw(const AdamwOptions&, std::int64_t, const float*, float*, float*, float*, std::int64_t,
            CUstream_st*) {
   refuse();
@@ -63,14 +68,33 @@ void adamw(const AdamwOptions&, std::int64_t, const double*, double*, double*, d
            std::int64_t, CUstream_st*) {
   refuse();
 }
+void adamw(const AdamwOptions&, std::int64_t, const float*, Bf16*, Bf16*, float*, std::int64_t,
+           CUstream_st*) {
+  refuse();
+}
+void adamw(const AdamwOptions&, std::int64_t, std::uint64_t, const Bf16*, Bf16*, Bf16*, Bf16*,
+           std::int64_t, CUstream_st*) {
+  refuse();
+}
 void lamb(const LambOptions&, std::int64_t, const float*, float*, float*, float*, std::int64_t,
           Bytes, CUstream_st*) {
+  refuse();
+}
+void lamb(const LambOptions&, std::int64_t, const float*, Bf16*, Bf16*, float*, std::int64_t, Bytes,
+          CUstream_st*) {
   refuse();
 }
 void lars(const LarsOptions&, const float*, float*, float*, std::int64_t, Bytes, CUstream_st*) {
   refuse();
 }
+void lars(const LarsOptions&, const float*, Bf16*, float*, std::int64_t, Bytes, CUstream_st*) {
+  refuse();
+}
 void novograd(const NovogradOptions&, std::int64_t, const float*, double*, float*, float*,
+              std::int64_t, Bytes, CUstream_st*) {
+  refuse();
+}
+void novograd(const NovogradOptions&, std::int64_t, const float*, double*, Bf16*, float*,
               std::int64_t, Bytes, CUstream_st*) {
   refuse();
 }
@@ -82,7 +106,15 @@ void adafactor(const AdafactorOptions&, std::int64_t, const AdafactorShape&, con
                float*, float*, float*, Bytes, CUstream_st*) {
   refuse();
 }
+void adafactor(const AdafactorOptions&, std::int64_t, const AdafactorShape&, const float*, float*,
+               float*, Bf16*, float*, Bytes, CUstream_st*) {
+  refuse();
+}
 void adafactor(const AdafactorOptions&, std::int64_t, const float*, float*, float*, float*,
+               std::int64_t, Bytes, CUstream_st*) {
+  refuse();
+}
+void adafactor(const AdafactorOptions&, std::int64_t, const float*, float*, Bf16*, float*,
                std::int64_t, Bytes, CUstream_st*) {
   refuse();
 }
@@ -147,7 +179,17 @@ void random_permutation(std::uint64_t, std::int64_t*, std::int64_t, Bytes, CUstr
 }
 std::int64_t permutation_workspace_bytes(std::int64_t) { refuse(); }
 
-// ---- sliding_window.h
+// ---- components.h, sliding_window.h
+
+void connected_components(const VolumeShape&, const std::uint8_t*, Connectivity,
+                          const ComponentsFound&, Bytes, CUstream_st*) {
+  refuse();
+}
+void connected_components(const VolumeShape&, const std::int32_t*, Connectivity,
+                          const ComponentsFound&, Bytes, CUstream_st*) {
+  refuse();
+}
+std::int64_t components_workspace_bytes(const VolumeShape&) { refuse(); }
 
 void accumulate_window(const DeviceWindowWeights&, const VolumeShape&, const Voxel&, std::int64_t,
                        const float*, float*, float*, CUstream_st*) {
@@ -160,7 +202,18 @@ void argmax_classes(const VolumeShape&, std::int64_t, const float*, std::uint8_t
   refuse();
 }
 
-// ---- transducer_joint.h, transducer_loss.h
+// ---- transducer_greedy.h, transducer_joint.h, transducer_loss.h
+
+void start_greedy(const GreedyOptions&, const DeviceGreedyBatch&, CUstream_st*) { refuse(); }
+void greedy_step(const GreedyOptions&, const DeviceGreedyBatch&, const DeviceScores<float>&, Bytes,
+                 CUstream_st*) {
+  refuse();
+}
+void greedy_step(const GreedyOptions&, const DeviceGreedyBatch&, const DeviceScores<Bf16>&, Bytes,
+                 CUstream_st*) {
+  refuse();
+}
+std::int64_t greedy_workspace_bytes(std::int64_t) { refuse(); }
 
 void joint(const DeviceLattices&, const JointOptions&, const float*, const float*, float*,
            std::uint8_t*, CUstream_st*) {

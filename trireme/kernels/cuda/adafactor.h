@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "trireme/kernels/half.h"
 #include "trireme/kernels/optimizer/adafactor.h"
 
 // What CUDA calls a cudaStream_t is a pointer to one of these.
@@ -21,16 +22,22 @@ namespace trireme::kernels::cuda {
 // Blocking     no: work is put on the stream.
 // State        Compiled, their passes tested on the host; they have not run on a GPU.
 
-/// Cost   28 bytes read or written for each element, 36 with m; 13 launches. 16 threads add the
-///        squares of a row, one those of a column, and one adds what rows have: made for large
-///        matrices, not for many small ones.
+/// Cost   28 bytes read or written for each element, 36 with m (32 as bf16); 13 launches. 16 threads
+///        add the squares of a row, one those of a column, and one adds what rows have: made for
+///        large matrices, not for many small ones.
 void adafactor(const AdafactorOptions& options, std::int64_t step, const AdafactorShape& shape,
                const float* gradient, float* row, float* column, float* m, float* parameter,
                std::span<std::byte> workspace, CUstream_st* stream);
+void adafactor(const AdafactorOptions& options, std::int64_t step, const AdafactorShape& shape,
+               const float* gradient, float* row, float* column, Bf16* m, float* parameter,
+               std::span<std::byte> workspace, CUstream_st* stream);
 
-/// Cost   40 bytes, 48 with m; 8 launches.
+/// Cost   40 bytes, 48 with m (44 as bf16); 8 launches.
 void adafactor(const AdafactorOptions& options, std::int64_t step, const float* gradient, float* v,
                float* m, float* parameter, std::int64_t n, std::span<std::byte> workspace,
+               CUstream_st* stream);
+void adafactor(const AdafactorOptions& options, std::int64_t step, const float* gradient, float* v,
+               Bf16* m, float* parameter, std::int64_t n, std::span<std::byte> workspace,
                CUstream_st* stream);
 
 /// 132 bytes for each row (128 more for each norm block beyond the rows), 4 for each column, 8 for

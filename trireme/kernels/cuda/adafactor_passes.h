@@ -8,7 +8,7 @@
 #include <span>
 
 #include "trireme/kernels/cuda/adafactor.h"
-#include "trireme/kernels/cuda/optimizer_passes.h"
+#include "trireme/kernels/cuda/layerwise_passes.h"
 #include "trireme/kernels/cuda/passes.h"
 #include "trireme/kernels/optimizer/adafactor.h"
 #include "trireme/kernels/simd.h"
@@ -82,17 +82,20 @@ struct AdafactorClip {
   }
 };
 
-template <typename Update>
+template <typename Update, typename State>
 struct AdafactorStep {
   Update update;
   float beta1;
   const AdafactorTerms* terms;
-  float* m;
+  State* m;
   float* parameter;
 
   TRIREME_HOST_DEVICE void operator()(std::int64_t i) const {
     float change = terms->factor * update(i);
-    if (beta1 != 0) m[i] = change = beta1 * m[i] + change;
+    if (beta1 != 0) {
+      change = beta1 * to_f32(m[i]) + change;
+      put(change, m[i]);
+    }
     parameter[i] = terms->decay * parameter[i] - change;
   }
 };
@@ -110,17 +113,17 @@ void adafactor_rate_passes(const AdafactorOptions& options, std::int64_t step,
 }
 
 /// With u in blocks of `block` elements, whose squares are added one after the other.
-template <typename Update, typename Each>
+template <typename Update, typename State, typename Each>
 void adafactor_step_passes(const AdafactorOptions& options, const AdafactorSpace& space,
-                           const Update& update, std::int64_t block, float* m, float* parameter,
+                           const Update& update, std::int64_t block, State* m, float* parameter,
                            const Each& each) {
   const std::int64_t num_blocks = count_parts(space.n, block);
   each(num_blocks * kLanes, SquareLanes<Update>{update, space.n, space.lanes, block});
   each(num_blocks, SquareBlocks{space.lanes});
   each(1, AdafactorClip{options.weight_decay, options.beta1, options.clip, space.n,
                         space.squares(num_blocks), space.terms});
-  each(space.n,
-       AdafactorStep<Update>{update, static_cast<float>(options.beta1), space.terms, m, parameter});
+  each(space.n, AdafactorStep<Update, State>{update, static_cast<float>(options.beta1), space.terms,
+                                             m, parameter});
 }
 
 // ---- Matrices
@@ -201,10 +204,10 @@ struct MatrixUpdate {
   }
 };
 
-template <typename Each>
+template <typename State, typename Each>
 void adafactor_passes(const AdafactorOptions& options, std::int64_t step,
                       const AdafactorShape& shape, const float* gradient, float* row, float* column,
-                      float* m, float* parameter, std::span<std::byte> workspace,
+                      State* m, float* parameter, std::span<std::byte> workspace,
                       const Each& each) {
   kernels::internal::check(options, step, shape, m);
   const AdafactorSpace space(Cutter(workspace), shape);
@@ -250,9 +253,9 @@ struct VectorUpdate {
   }
 };
 
-template <typename Each>
+template <typename State, typename Each>
 void adafactor_passes(const AdafactorOptions& options, std::int64_t step, const float* gradient,
-                      float* v, float* m, float* parameter, std::int64_t n,
+                      float* v, State* m, float* parameter, std::int64_t n,
                       std::span<std::byte> workspace, const Each& each) {
   kernels::internal::check(options, step, {1, 1, n}, m);
   const AdafactorSpace space(Cutter(workspace), n);

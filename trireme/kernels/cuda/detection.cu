@@ -88,7 +88,7 @@ void fixed_nonzero(const std::uint8_t* values, std::int64_t n, std::int64_t* pla
 }
 
 std::int64_t selection_workspace_bytes(std::int64_t n) {
-  return internal::SelectionSpace(internal::Cutter(), n).bytes;
+  return internal::PrefixSpace(internal::Cutter(), n).bytes;
 }
 
 void random_permutation(std::uint64_t seed, std::int64_t* order, std::int64_t n,

@@ -1,25 +1,25 @@
 #pragma once
 
-// The passes of optimizer.h. Formulas are those of kernels/optimizer/.
+// The passes of sgd and adamw (optimizer.h). Formulas are those of kernels/optimizer/.
 
-#include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 
 #include "trireme/base/error.h"
+#include "trireme/base/random.h"
 #include "trireme/kernels/cuda/passes.h"
-#include "trireme/kernels/norm/norm.h"
+#include "trireme/kernels/half.h"
 #include "trireme/kernels/optimizer/adamw.h"
-#include "trireme/kernels/optimizer/lamb.h"
-#include "trireme/kernels/optimizer/lars.h"
-#include "trireme/kernels/optimizer/novograd.h"
 #include "trireme/kernels/optimizer/sgd.h"
+#include "trireme/kernels/optimizer/state.h"
 #include "trireme/kernels/simd.h"
 
 namespace trireme::kernels::cuda::internal {
+
+using kernels::internal::put;
 
 inline void check_step(std::int64_t step) {
   if (step >= 1) return;
@@ -27,336 +27,139 @@ inline void check_step(std::int64_t step) {
               "optimizers count steps from 1, got " + std::to_string(step));
 }
 
-// ---- Element by element
+// ---- SGD
 
-template <typename T>
+template <typename T, typename State>
 struct SgdStep {
   T weight_decay, momentum, undamped, minus_rate;
   bool has_decay, has_momentum, is_nesterov, is_first;
   const T* gradient;
-  T* buffer;
+  State* buffer;
   T* parameter;
 
   TRIREME_HOST_DEVICE void operator()(std::int64_t i) const {
     const T p = parameter[i];
     T g = has_decay ? fma(weight_decay, p, gradient[i]) : gradient[i];
     if (has_momentum) {
-      const T b = is_first ? g : fma(undamped, g, momentum * buffer[i]);
-      buffer[i] = b;
+      const T b = is_first ? g : fma(undamped, g, momentum * to_f32(buffer[i]));
+      put(b, buffer[i]);
       g = is_nesterov ? fma(momentum, b, g) : b;
     }
     parameter[i] = fma(minus_rate, g, p);
   }
 };
 
-template <typename T, typename Each>
-void sgd_passes(const SgdOptions& options, bool first_step, const T* gradient, T* buffer,
+template <typename T, typename State, typename Each>
+void sgd_passes(const SgdOptions& options, bool first_step, const T* gradient, State* buffer,
                 T* parameter, std::int64_t n, const Each& each) {
-  each(n, SgdStep<T>{.weight_decay = static_cast<T>(options.weight_decay),
-                     .momentum = static_cast<T>(options.momentum),
-                     .undamped = static_cast<T>(1 - options.dampening),
-                     .minus_rate = static_cast<T>(-1 * options.learning_rate),
-                     .has_decay = options.weight_decay != 0,
-                     .has_momentum = options.momentum != 0,
-                     .is_nesterov = options.nesterov,
-                     .is_first = first_step,
-                     .gradient = gradient,
-                     .buffer = buffer,
-                     .parameter = parameter});
+  each(n, SgdStep<T, State>{.weight_decay = static_cast<T>(options.weight_decay),
+                            .momentum = static_cast<T>(options.momentum),
+                            .undamped = static_cast<T>(1 - options.dampening),
+                            .minus_rate = static_cast<T>(-1 * options.learning_rate),
+                            .has_decay = options.weight_decay != 0,
+                            .has_momentum = options.momentum != 0,
+                            .is_nesterov = options.nesterov,
+                            .is_first = first_step,
+                            .gradient = gradient,
+                            .buffer = buffer,
+                            .parameter = parameter});
 }
 
+// ---- AdamW
+
 template <typename T>
+struct AdamwTerms {
+  AdamwTerms(const AdamwOptions& options, std::int64_t step)
+      : decay(static_cast<T>(1 - options.learning_rate * options.weight_decay)),
+        beta1(static_cast<T>(options.beta1)),
+        beta2(static_cast<T>(options.beta2)),
+        rest1(static_cast<T>(1 - options.beta1)),
+        rest2(static_cast<T>(1 - options.beta2)),
+        epsilon(static_cast<T>(options.epsilon)) {
+    check_step(step);
+    const auto power = static_cast<double>(step);
+    root_correction = static_cast<T>(std::sqrt(1 - std::pow(options.beta2, power)));
+    minus_rate = static_cast<T>(-(options.learning_rate / (1 - std::pow(options.beta1, power))));
+  }
+
+  TRIREME_HOST_DEVICE T next_m(T g, T m) const { return fma(rest1, g, m * beta1); }
+  TRIREME_HOST_DEVICE T next_v(T g, T v) const { return fma(rest2 * g, g, v * beta2); }
+  TRIREME_HOST_DEVICE T next_parameter(T m, T v, T p) const {
+    return p * decay + minus_rate * m / (square_root(v) / root_correction + epsilon);
+  }
+
+  T decay;                                ///< 1 without weight decay: p times 1 is p.
+  T beta1, beta2, rest1, rest2, epsilon;  ///< rest = 1 - beta
+  T root_correction, minus_rate;
+};
+
+template <typename T, typename State>
 struct AdamwStep {
-  T decay, beta1, beta2, rest1, rest2;  ///< rest = 1 - beta
-  T root_correction, epsilon, minus_rate;
-  bool has_decay;
+  AdamwTerms<T> terms;
   const T* gradient;
-  T* m;
-  T* v;
+  State* m;
+  State* v;
   T* parameter;
 
   TRIREME_HOST_DEVICE void operator()(std::int64_t i) const {
     const T g = gradient[i];
-    const T p = has_decay ? parameter[i] * decay : parameter[i];
-    const T new_m = fma(rest1, g, m[i] * beta1);
-    const T new_v = fma(rest2 * g, g, v[i] * beta2);
-    m[i] = new_m;
-    v[i] = new_v;
-    parameter[i] = p + minus_rate * new_m / (square_root(new_v) / root_correction + epsilon);
+    const T new_m = terms.next_m(g, to_f32(m[i])), new_v = terms.next_v(g, to_f32(v[i]));
+    put(new_m, m[i]);
+    put(new_v, v[i]);
+    parameter[i] = terms.next_parameter(new_m, new_v, parameter[i]);
   }
 };
 
-template <typename T, typename Each>
-void adamw_passes(const AdamwOptions& options, std::int64_t step, const T* gradient, T* m, T* v,
-                  T* parameter, std::int64_t n, const Each& each) {
-  check_step(step);
-  const double rest1 = 1 - std::pow(options.beta1, static_cast<double>(step));
-  const double rest2 = 1 - std::pow(options.beta2, static_cast<double>(step));
-  each(n, AdamwStep<T>{.decay = static_cast<T>(1 - options.learning_rate * options.weight_decay),
-                       .beta1 = static_cast<T>(options.beta1),
-                       .beta2 = static_cast<T>(options.beta2),
-                       .rest1 = static_cast<T>(1 - options.beta1),
-                       .rest2 = static_cast<T>(1 - options.beta2),
-                       .root_correction = static_cast<T>(std::sqrt(rest2)),
-                       .epsilon = static_cast<T>(options.epsilon),
-                       .minus_rate = static_cast<T>(-(options.learning_rate / rest1)),
-                       .has_decay = options.weight_decay != 0,
-                       .gradient = gradient,
-                       .m = m,
-                       .v = v,
-                       .parameter = parameter});
+template <typename T, typename State, typename Each>
+void adamw_passes(const AdamwOptions& options, std::int64_t step, const T* gradient, State* m,
+                  State* v, T* parameter, std::int64_t n, const Each& each) {
+  each(n, AdamwStep<T, State>{AdamwTerms<T>(options, step), gradient, m, v, parameter});
 }
 
-// ---- Norms
+/// All in bf16, rounded at random. The four words of a counter are bits for eight elements: two
+/// neighbours in each quarter of a chunk (optimizer/adamw.h).
+struct AdamwRandomStep {
+  static constexpr std::int64_t kChunk = 1024, kCounters = kChunk / 8;
 
-constexpr int kLanes = 16;
-
-struct Elements {
-  const float* x;
-  TRIREME_HOST_DEVICE float operator()(std::int64_t i) const { return x[i]; }
-};
-
-/// Lane i % 16 of block i / 16: squares of what `values` gives, in f64.
-template <typename Values>
-struct SquareLanes {
-  Values values;
+  AdamwTerms<float> terms;
+  std::array<std::uint32_t, 2> key;
+  const Bf16* gradient;
+  Bf16* m;
+  Bf16* v;
+  Bf16* parameter;
   std::int64_t n;
-  double* lanes;
-  std::int64_t block = kNormBlock;
 
   TRIREME_HOST_DEVICE void operator()(std::int64_t i) const {
-    const std::int64_t begin = i / kLanes * block;
-    const std::int64_t end = n - begin < block ? n : begin + block;
-    double sum = 0;
-    for (std::int64_t e = begin + i % kLanes; e < end; e += kLanes) {
-      const auto value = static_cast<double>(values(e));
-      sum += value * value;
+    const auto [chunk, counter] = divide(i, kCounters);
+    const auto words =
+        philox({static_cast<std::uint32_t>(counter), static_cast<std::uint32_t>(chunk),
+                static_cast<std::uint32_t>(chunk >> 32), 0},
+               key);
+    for (int quarter = 0; quarter < 4; ++quarter) {
+      const std::int64_t even = chunk * kChunk + quarter * (kChunk / 4) + 2 * counter;
+      if (even < n) step(even, static_cast<std::uint16_t>(words[quarter]));
+      if (even + 1 < n) step(even + 1, static_cast<std::uint16_t>(words[quarter] >> 16));
     }
-    lanes[i] = sum;
   }
-};
 
-/// The lanes of block i become its sum, in the first of them.
-struct SquareBlocks {
-  double* lanes;
-  TRIREME_HOST_DEVICE void operator()(std::int64_t i) const { tree_of_16(lanes + i * kLanes); }
-};
-
-/// Blocks are added from the left.
-struct SquareNorm {
-  const double* lanes;
-  std::int64_t num_blocks;
-
-  TRIREME_HOST_DEVICE double operator()() const {
-    double total = 0;
-    for (std::int64_t block = 0; block < num_blocks; ++block) total += lanes[block * kLanes];
-    return total;
-  }
-};
-
-/// Up to two norms of a tensor, and what follows from them.
-struct LayerwiseWorkspace {
-  LayerwiseWorkspace(Cutter cutter, std::int64_t n)
-      : n(n),
-        num_blocks(count_parts(n, kNormBlock)),
-        first(cutter.take<double>(2 * num_blocks * kLanes)),
-        second(first == nullptr ? nullptr : first + num_blocks * kLanes),
-        factor(cutter.take<float>(1)),
-        bytes(cutter.bytes()) {}
-
-  SquareNorm first_norm() const { return {first, num_blocks}; }
-  SquareNorm second_norm() const { return {second, num_blocks}; }
-
-  std::int64_t n, num_blocks;
-  double *first, *second;  ///< [num_blocks, 16]
-  float* factor;           ///< [1]
-  std::int64_t bytes;
-};
-
-inline LayerwiseWorkspace layerwise_workspace(const char* operation, std::span<std::byte> workspace,
-                                              std::int64_t n) {
-  const LayerwiseWorkspace cut(Cutter(workspace), n);
-  check_workspace(operation, workspace, cut.bytes);
-  return cut;
-}
-
-// ---- LAMB
-
-struct LambMoments {
-  float beta1, beta2, rest1, rest2;
-  const float* gradient;
-  float* m;
-  float* v;
-
-  TRIREME_HOST_DEVICE void operator()(std::int64_t i) const {
-    const float g = gradient[i];
-    m[i] = beta1 * m[i] + rest1 * g;
-    v[i] = beta2 * v[i] + rest2 * g * g;
-  }
-};
-
-/// u
-struct LambChange {
-  float factor, inverse_root, epsilon, weight_decay;
-  const float* m;
-  const float* v;
-  const float* parameter;
-
-  TRIREME_HOST_DEVICE float operator()(std::int64_t i) const {
-    const float deviation = square_root(v[i]) * inverse_root + epsilon;
-    return m[i] * factor / deviation + weight_decay * parameter[i];
-  }
-};
-
-/// The factor of u: -learning_rate * |p| / |u|.
-struct LambRate {
-  double learning_rate;
-  bool adapts;
-  SquareNorm parameter, change;
-  float* factor;
-
-  TRIREME_HOST_DEVICE void operator()(std::int64_t /*i*/) const {
-    const double above = adapts ? square_root(parameter()) : 0;
-    const double below = adapts ? square_root(change()) : 0;
-    const double ratio = above > 0 && below > 0 ? above / below : 1;
-    *factor = static_cast<float>(-learning_rate * ratio);
-  }
-};
-
-struct LambStep {
-  LambChange change;
-  const float* factor;
-  float* parameter;
-
-  TRIREME_HOST_DEVICE void operator()(std::int64_t i) const {
-    parameter[i] = parameter[i] + *factor * change(i);
+  TRIREME_HOST_DEVICE void step(std::int64_t i, std::uint16_t random) const {
+    const float g = to_f32(gradient[i]);
+    const float new_m = terms.next_m(g, to_f32(m[i])), new_v = terms.next_v(g, to_f32(v[i]));
+    m[i] = to_bf16_at_random(new_m, std::rotr(random, 5));
+    v[i] = to_bf16_at_random(new_v, std::rotr(random, 10));
+    parameter[i] =
+        to_bf16_at_random(terms.next_parameter(new_m, new_v, to_f32(parameter[i])), random);
   }
 };
 
 template <typename Each>
-void lamb_passes(const LambOptions& options, std::int64_t step, const float* gradient, float* m,
-                 float* v, float* parameter, std::int64_t n, std::span<std::byte> workspace,
-                 const Each& each) {
-  check_step(step);
-  const LayerwiseWorkspace norms = layerwise_workspace("lamb", workspace, n);
-  if (n == 0) return;
-  const auto power = static_cast<double>(step);
-  const LambChange change{
-      .factor = static_cast<float>(1 / (1 - std::pow(options.beta1, power))),
-      .inverse_root = static_cast<float>(1 / std::sqrt(1 - std::pow(options.beta2, power))),
-      .epsilon = static_cast<float>(options.epsilon),
-      .weight_decay = static_cast<float>(options.weight_decay),
-      .m = m,
-      .v = v,
-      .parameter = parameter};
-  const std::int64_t num_lanes = norms.num_blocks * kLanes;
-  each(n, LambMoments{static_cast<float>(options.beta1), static_cast<float>(options.beta2),
-                      static_cast<float>(1 - options.beta1), static_cast<float>(1 - options.beta2),
-                      gradient, m, v});
-  each(num_lanes, SquareLanes<Elements>{{parameter}, n, norms.first});
-  each(num_lanes, SquareLanes<LambChange>{change, n, norms.second});
-  each(2 * norms.num_blocks, SquareBlocks{norms.first});
-  each(1, LambRate{options.learning_rate, options.adapts_always || options.weight_decay != 0,
-                   norms.first_norm(), norms.second_norm(), norms.factor});
-  each(n, LambStep{change, norms.factor, parameter});
-}
-
-// ---- LARS
-
-struct LarsRatio {
-  double trust, weight_decay, epsilon;
-  bool adapts;
-  SquareNorm parameter, gradient;
-  float* ratio;
-
-  TRIREME_HOST_DEVICE void operator()(std::int64_t /*i*/) const {
-    const double weight = adapts ? square_root(parameter()) : 0;
-    const double slope = adapts ? square_root(gradient()) : 0;
-    const bool has_both = weight > 0 && slope > 0;
-    *ratio = static_cast<float>(
-        has_both ? trust * weight / (slope + weight_decay * weight + epsilon) : 1);
-  }
-};
-
-struct LarsStep {
-  float momentum, weight_decay, minus_rate;
-  const float* ratio;
-  const float* gradient;
-  float* buffer;
-  float* parameter;
-
-  TRIREME_HOST_DEVICE void operator()(std::int64_t i) const {
-    const float p = parameter[i];
-    const float b = momentum * buffer[i] + *ratio * (gradient[i] + weight_decay * p);
-    buffer[i] = b;
-    parameter[i] = p + minus_rate * b;
-  }
-};
-
-template <typename Each>
-void lars_passes(const LarsOptions& options, const float* gradient, float* buffer, float* parameter,
-                 std::int64_t n, std::span<std::byte> workspace, const Each& each) {
-  const LayerwiseWorkspace norms = layerwise_workspace("lars", workspace, n);
-  if (n == 0) return;
-  const std::int64_t num_lanes = norms.num_blocks * kLanes;
-  if (options.adapts) {
-    each(num_lanes, SquareLanes<Elements>{{parameter}, n, norms.first});
-    each(num_lanes, SquareLanes<Elements>{{gradient}, n, norms.second});
-    each(2 * norms.num_blocks, SquareBlocks{norms.first});
-  }
-  each(1, LarsRatio{options.trust, options.weight_decay, options.epsilon, options.adapts,
-                    norms.first_norm(), norms.second_norm(), norms.factor});
-  each(n, LarsStep{static_cast<float>(options.momentum), static_cast<float>(options.weight_decay),
-                   static_cast<float>(-options.learning_rate), norms.factor, gradient, buffer,
-                   parameter});
-}
-
-// ---- NovoGrad
-
-struct NovogradFactor {
-  double beta2, beta3, epsilon;
-  bool is_first;
-  SquareNorm gradient;
-  double* v;
-  float* factor;
-
-  TRIREME_HOST_DEVICE void operator()(std::int64_t /*i*/) const {
-    const double square = gradient();
-    *v = is_first ? square : beta2 * *v + (1 - beta2) * square;
-    *factor = static_cast<float>(beta3 / (square_root(*v) + epsilon));
-  }
-};
-
-struct NovogradStep {
-  float beta1, decay, minus_rate;
-  const float* factor;
-  const float* gradient;
-  float* m;
-  float* parameter;
-
-  TRIREME_HOST_DEVICE void operator()(std::int64_t i) const {
-    const float p = parameter[i];
-    const float new_m = beta1 * m[i] + (*factor * gradient[i] + decay * p);
-    m[i] = new_m;
-    parameter[i] = p + minus_rate * new_m;
-  }
-};
-
-template <typename Each>
-void novograd_passes(const NovogradOptions& options, std::int64_t step, const float* gradient,
-                     double* v, float* m, float* parameter, std::int64_t n,
-                     std::span<std::byte> workspace, const Each& each) {
-  check_step(step);
-  const LayerwiseWorkspace norms = layerwise_workspace("novograd", workspace, n);
-  if (n == 0) return;
-  const double beta3 = options.averages_gradients ? 1 - options.beta1 : 1;
-  each(norms.num_blocks * kLanes, SquareLanes<Elements>{{gradient}, n, norms.first});
-  each(norms.num_blocks, SquareBlocks{norms.first});
-  each(1, NovogradFactor{options.beta2, beta3, options.epsilon, step == 1, norms.first_norm(), v,
-                         norms.factor});
-  each(n, NovogradStep{
-              static_cast<float>(options.beta1), static_cast<float>(beta3 * options.weight_decay),
-              static_cast<float>(-options.learning_rate), norms.factor, gradient, m, parameter});
+void adamw_passes(const AdamwOptions& options, std::int64_t step, std::uint64_t seed,
+                  const Bf16* gradient, Bf16* m, Bf16* v, Bf16* parameter, std::int64_t n,
+                  const Each& each) {
+  const std::array<std::uint32_t, 2> key = {static_cast<std::uint32_t>(seed),
+                                            static_cast<std::uint32_t>(seed >> 32)};
+  each(count_parts(n, AdamwRandomStep::kChunk) * AdamwRandomStep::kCounters,
+       AdamwRandomStep{AdamwTerms<float>(options, step), key, gradient, m, v, parameter, n});
 }
 
 }  // namespace trireme::kernels::cuda::internal

@@ -24,7 +24,8 @@
 // a group a block of threads, with a barrier between steps.
 //
 // Sums go through the workspace: many indices add few elements each, in a stated order, and a later
-// pass adds those. No atomic additions, so results repeat, and sums have the processors' order.
+// pass adds those. No atomic additions of reals, so results repeat, and sums have the processors'
+// order. Whole numbers that indices of one pass change together go through atomics.h.
 
 #include <cstddef>
 #include <cstdint>

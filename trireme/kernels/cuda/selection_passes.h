@@ -12,58 +12,27 @@
 
 #include "trireme/base/random.h"
 #include "trireme/kernels/cuda/passes.h"
+#include "trireme/kernels/cuda/prefix_passes.h"
 #include "trireme/kernels/cuda/selection.h"
 #include "trireme/kernels/detection/selection.h"
 
 namespace trireme::kernels::cuda::internal {
 
-constexpr std::int64_t kSelectionPart = 256;
-
-/// Elements of a part that are not 0.
-struct CountPart {
+struct IsNotZero {
   const std::uint8_t* values;
-  std::int64_t n;
-  std::int64_t* counts;
-
-  TRIREME_HOST_DEVICE void operator()(std::int64_t part) const {
-    std::int64_t count = 0;
-    for (std::int64_t i = part * kSelectionPart; i < end_of(part, n); ++i) count += values[i] != 0;
-    counts[part] = count;
-  }
-
-  TRIREME_HOST_DEVICE static std::int64_t end_of(std::int64_t part, std::int64_t n) {
-    const std::int64_t end = (part + 1) * kSelectionPart;
-    return end < n ? end : n;
-  }
-};
-
-/// counts[part] becomes what is before it; counts[num_parts], what is in all.
-struct AddParts {
-  std::int64_t num_parts;
-  std::int64_t* counts;
-
-  TRIREME_HOST_DEVICE void operator()(std::int64_t) const {
-    std::int64_t sum = 0;
-    for (std::int64_t part = 0; part < num_parts; ++part) {
-      const std::int64_t own = counts[part];
-      counts[part] = sum;
-      sum += own;
-    }
-    counts[num_parts] = sum;
-  }
+  TRIREME_HOST_DEVICE bool operator()(std::int64_t i) const { return values[i] != 0; }
 };
 
 struct PlacePart {
-  const std::uint8_t* values;
-  std::int64_t n;
-  const std::int64_t* before;
+  IsNotZero is_found;
+  PrefixSpace space;
   std::int64_t* places;
   std::int64_t num_places;
 
   TRIREME_HOST_DEVICE void operator()(std::int64_t part) const {
-    std::int64_t place = before[part];
-    for (std::int64_t i = part * kSelectionPart; i < CountPart::end_of(part, n); ++i) {
-      if (values[i] == 0) continue;
+    std::int64_t place = space.before[part];
+    for (std::int64_t i = space.begin_of(part); i < space.end_of(part); ++i) {
+      if (!is_found(i)) continue;
       if (place < num_places) places[place] = i;
       ++place;
     }
@@ -129,40 +98,26 @@ struct ChooseAnchor {
   }
 };
 
-struct SelectionSpace {
-  SelectionSpace(Cutter cutter, std::int64_t n)
-      : num_parts(count_parts(n, kSelectionPart)),
-        counts(cutter.take<std::int64_t>(num_parts + 1)),
-        bytes(cutter.bytes()) {}
-
-  std::int64_t num_parts;
-  std::int64_t* counts;
-  std::int64_t bytes;
-};
-
 template <typename Each>
 void mine_hard_negatives_passes(const float* losses, const std::uint8_t* is_matched, std::int64_t n,
                                 double ratio, std::uint8_t* is_chosen, std::int64_t* count,
                                 std::span<std::byte> workspace, const Each& each) {
   kernels::internal::check_ratio(ratio);
-  const SelectionSpace space(Cutter(workspace), n);
+  const PrefixSpace space(Cutter(workspace), n);
   check_workspace("mine_hard_negatives", workspace, space.bytes);
-  each(space.num_parts, CountPart{is_matched, n, space.counts});
-  each(1, AddParts{space.num_parts, space.counts});
-  each(n + 1, ChooseAnchor{losses, is_matched, n, ratio, space.counts + space.num_parts, is_chosen,
-                           count});
+  count_before_passes(IsNotZero{is_matched}, space, each);
+  each(n + 1, ChooseAnchor{losses, is_matched, n, ratio, space.total(), is_chosen, count});
 }
 
 template <typename Each>
 void fixed_nonzero_passes(const std::uint8_t* values, std::int64_t n, std::int64_t* places,
                           std::int64_t num_places, std::int64_t* count,
                           std::span<std::byte> workspace, const Each& each) {
-  const SelectionSpace space(Cutter(workspace), n);
+  const PrefixSpace space(Cutter(workspace), n);
   check_workspace("fixed_nonzero", workspace, space.bytes);
-  each(space.num_parts, CountPart{values, n, space.counts});
-  each(1, AddParts{space.num_parts, space.counts});
-  each(space.num_parts, PlacePart{values, n, space.counts, places, num_places});
-  each(num_places + 1, FillPlaces{space.counts + space.num_parts, places, num_places, count});
+  count_before_passes(IsNotZero{values}, space, each);
+  each(space.num_parts, PlacePart{{values}, space, places, num_places});
+  each(num_places + 1, FillPlaces{space.total(), places, num_places, count});
 }
 
 // ---- Permutation: (number, index) pairs, sorted by a bitonic network. At its level l, runs of

@@ -1,4 +1,6 @@
 #include "trireme/kernels/cuda/launch.cuh"
+#include "trireme/kernels/cuda/transducer_greedy.h"
+#include "trireme/kernels/cuda/transducer_greedy_passes.h"
 #include "trireme/kernels/cuda/transducer_joint.h"
 #include "trireme/kernels/cuda/transducer_joint_passes.h"
 #include "trireme/kernels/cuda/transducer_loss.h"
@@ -61,6 +63,27 @@ void transducer_loss_backward(const DeviceLattices& lattices, const DeviceTarget
 std::int64_t transducer_workspace_bytes(const DeviceLattices& lattices,
                                         const DeviceTargets& targets) {
   return internal::LossSpace(internal::Cutter(), lattices, targets).bytes;
+}
+
+void start_greedy(const GreedyOptions& options, const DeviceGreedyBatch& batch,
+                  CUstream_st* stream) {
+  internal::start_greedy_passes(options, batch, OnStream{"start_greedy", stream});
+}
+
+void greedy_step(const GreedyOptions& options, const DeviceGreedyBatch& batch,
+                 const DeviceScores<float>& scores, std::span<std::byte> workspace,
+                 CUstream_st* stream) {
+  internal::greedy_step_passes(options, batch, scores, workspace, OnStream{"greedy_step", stream});
+}
+
+void greedy_step(const GreedyOptions& options, const DeviceGreedyBatch& batch,
+                 const DeviceScores<Bf16>& scores, std::span<std::byte> workspace,
+                 CUstream_st* stream) {
+  internal::greedy_step_passes(options, batch, scores, workspace, OnStream{"greedy_step", stream});
+}
+
+std::int64_t greedy_workspace_bytes(std::int64_t num_samples) {
+  return internal::GreedySpace(internal::Cutter(), num_samples).bytes;
 }
 
 }  // namespace trireme::kernels::cuda

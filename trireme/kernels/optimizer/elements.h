@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "trireme/kernels/half.h"
+#include "trireme/kernels/optimizer/state.h"
 #include "trireme/kernels/simd.h"
 
 /// What a step is marked with: inlined into every compiled form. It captures by value, so that its
@@ -15,11 +15,6 @@
 #define TRIREME_ELEMENT __attribute__((always_inline))
 
 namespace trireme::kernels::internal {
-
-/// State is kept as f32, f64 or bf16 (rounded to nearest, ties to even).
-TRIREME_INLINE_LOOP void put(float x, float& kept) { kept = x; }
-TRIREME_INLINE_LOOP void put(double x, double& kept) { kept = x; }
-TRIREME_INLINE_LOOP void put(float x, Bf16& kept) { kept = to_bf16(x); }
 
 inline constexpr std::int64_t kElementPiece = 64;
 

@@ -8,15 +8,11 @@
 namespace trireme::kernels {
 namespace {
 
-void check(const GreedyOptions& options, std::span<const std::int32_t> num_frames) {
-  const auto refuse = [](const std::string& what) {
-    throw Error(ErrorKind::kInvalidArgument, "greedy decoding: " + what);
-  };
-  if (options.max_symbols_per_frame < 1 || options.max_symbols < 1) {
-    refuse("expected limits of 1 symbol or more, got " +
-           std::to_string(options.max_symbols_per_frame) + " a frame and " +
-           std::to_string(options.max_symbols) + " a sample");
-  }
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error(ErrorKind::kInvalidArgument, "greedy decoding: " + what);
+}
+
+void check_lengths(std::span<const std::int32_t> num_frames) {
   const auto negative = std::ranges::find_if(num_frames, [](auto frames) { return frames < 0; });
   if (negative == num_frames.end()) return;
   refuse("sample " + std::to_string(negative - num_frames.begin()) + " has " +
@@ -60,9 +56,8 @@ class Batch {
  private:
   void emit(std::size_t b, std::int32_t label) {
     if (label < 0) {
-      throw Error(ErrorKind::kInvalidArgument,
-                  "greedy decoding: the model's best label for sample " + std::to_string(b) +
-                      " is " + std::to_string(label));
+      refuse("the model's best label for sample " + std::to_string(b) + " is " +
+             std::to_string(label));
     }
     labels_[b].push_back(label);
     last_labels_[b] = label;
@@ -78,10 +73,18 @@ class Batch {
 
 }  // namespace
 
+void internal::check_limits(const GreedyOptions& options) {
+  if (options.max_symbols_per_frame >= 1 && options.max_symbols >= 1) return;
+  refuse("expected limits of 1 symbol or more, got " +
+         std::to_string(options.max_symbols_per_frame) + " a frame and " +
+         std::to_string(options.max_symbols) + " a sample");
+}
+
 std::vector<std::vector<std::int32_t>> decode_greedily(const GreedyOptions& options,
                                                        std::span<const std::int32_t> num_frames,
                                                        GreedyModel& model) {
-  check(options, num_frames);
+  internal::check_limits(options);
+  check_lengths(num_frames);
   Batch batch(options, num_frames);
   std::vector<std::int32_t> best(num_frames.size(), options.blank);
   while (!batch.has_ended()) {

@@ -49,4 +49,10 @@ std::vector<std::vector<std::int32_t>> decode_greedily(const GreedyOptions& opti
                                                        std::span<const std::int32_t> num_frames,
                                                        GreedyModel& model);
 
+namespace internal {
+
+void check_limits(const GreedyOptions& options);
+
+}  // namespace internal
+
 }  // namespace trireme::kernels

@@ -1,0 +1,27 @@
+#include "trireme/kernels/cuda/components.h"
+#include "trireme/kernels/cuda/components_passes.h"
+#include "trireme/kernels/cuda/launch.cuh"
+
+namespace trireme::kernels::cuda {
+
+using internal::OnStream;
+
+void connected_components(const VolumeShape& shape, const std::uint8_t* labels,
+                          Connectivity connectivity, const ComponentsFound& found,
+                          std::span<std::byte> workspace, CUstream_st* stream) {
+  internal::components_passes(shape, labels, connectivity, found, workspace,
+                              OnStream{"connected_components", stream});
+}
+
+void connected_components(const VolumeShape& shape, const std::int32_t* labels,
+                          Connectivity connectivity, const ComponentsFound& found,
+                          std::span<std::byte> workspace, CUstream_st* stream) {
+  internal::components_passes(shape, labels, connectivity, found, workspace,
+                              OnStream{"connected_components", stream});
+}
+
+std::int64_t components_workspace_bytes(const VolumeShape& shape) {
+  return internal::ComponentsSpace(internal::Cutter(), shape).bytes;
+}
+
+}  // namespace trireme::kernels::cuda
