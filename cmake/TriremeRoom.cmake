@@ -31,6 +31,11 @@ function(_trireme_library path kind sources uses libraries)
     add_library(${name} STATIC ${sources})
     trireme_compile(${name} ${kind} ${libraries})
     target_link_libraries(${name} PUBLIC ${uses})
+    # What torch's headers make every unit instantiate costs more than most sources.
+    if("Torch::cpu" IN_LIST libraries)
+      set_target_properties(${name} PROPERTIES UNITY_BUILD ${TRIREME_JOIN_SOURCES}
+                                               UNITY_BUILD_BATCH_SIZE 8)
+    endif()
   else()
     add_library(${name} INTERFACE)
     target_link_libraries(${name} INTERFACE ${uses})
@@ -89,7 +94,7 @@ function(trireme_tests room)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY
                                            "${PROJECT_BINARY_DIR}/tests/${room}")
   # What GoogleTest and torch's headers make every unit instantiate costs more than a file's tests.
-  set_target_properties(${name} PROPERTIES UNITY_BUILD ${TRIREME_JOIN_TESTS} UNITY_BUILD_BATCH_SIZE 0)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${TRIREME_JOIN_SOURCES} UNITY_BUILD_BATCH_SIZE 0)
 
   set(properties LABELS ${arg_LABEL} TIMEOUT 600)
   if(arg_LABEL MATCHES "^(multiprocess|gpu)$")
