@@ -108,7 +108,7 @@ CaseEntry nonzero_entry(const std::string& variant, const std::string& shape, st
   return {.name = "nonzero/" + variant,
           .shape = shape,
           .bytes = static_cast<double>(n) * (1 + 10.0 / one_of),
-          .peers = {"torch", "numpy"},
+          .peers = {"numpy", "torch"},
           .make = [=](const CaseSetting&) { return std::make_unique<NonzeroCase>(n, one_of); }};
 }
 
