@@ -92,7 +92,8 @@ TEST(SelectionTest, HardNegativesAreThoseOfTheReference) {
     for (const int num_values : {2, 50, 1'000'000}) {  // few: many are equal
       std::vector<float> losses(n);
       for (float& loss : losses) {
-        loss = static_cast<float>(static_cast<int>(random() % num_values) - num_values / 2);
+        const int middle = num_values / 2;
+        loss = static_cast<float>(static_cast<int>(random() % num_values) - middle);
         if (random() % 100 == 0) loss = random() % 2 == 0 ? kInfinity : -kInfinity;
         if (loss == 0 && random() % 2 == 0) loss = -0.0F;
       }

@@ -77,14 +77,15 @@ inline transport::test::RankBody on_gpus(const GpuWorld& world, const PartBody& 
     const auto stream = make_stream(device);
     std::vector<int> ranks(world.num_ranks);
     std::iota(ranks.begin(), ranks.end(), 0);
+    GroupOptions options;
+    options.name = "gpus";
+    options.id = 1;
+    options.deadline = world.deadline;
+    options.order = world.order;
+    options.device = device;
+    options.stream = stream.get();
     {
-      Group group(*endpoint, ranks,
-                  {.name = "gpus",
-                   .id = 1,
-                   .deadline = world.deadline,
-                   .order = world.order,
-                   .device = device,
-                   .stream = stream.get()});
+      Group group(*endpoint, ranks, options);
       body({group, device, *stream}, ready);
     }
     endpoint->shutdown(std::chrono::seconds(20));

@@ -250,11 +250,11 @@ Fields read_fields_of_file(std::span<const std::byte> file, const std::string& n
 }
 
 /// The value at `bytes`, which need not be aligned.
-template <typename Stored, bool kIsSwapped>
+template <typename Stored, bool IsSwapped>
 Stored load(const std::byte* bytes) {
   Stored stored;
   std::memcpy(&stored, bytes, sizeof stored);
-  if constexpr (kIsSwapped) {
+  if constexpr (IsSwapped) {
     auto own = std::bit_cast<std::array<std::byte, sizeof stored>>(stored);
     std::ranges::reverse(own);
     stored = std::bit_cast<Stored>(own);
@@ -298,18 +298,20 @@ std::span<const std::byte> values_of(std::span<const std::byte> file, const std:
 
 /// Goes over stored values, each of which it turns into a Value: so that memory for all of them is
 /// written once, when a vector is made of it.
-template <typename Value, typename Stored, bool kIsSwapped>
+template <typename Value, typename Stored, bool IsSwapped>
 class Values {
  public:
+  // NOLINTBEGIN(readability-identifier-naming): the language's names
   using iterator_category = std::random_access_iterator_tag;
   using value_type = Value;
   using difference_type = std::ptrdiff_t;
   using pointer = const Value*;
   using reference = Value;
+  // NOLINTEND(readability-identifier-naming)
 
   Values(const std::byte* at, const NiftiHeader& header) : at_(at), header_(&header) {}
 
-  Value operator*() const { return to_value(load<Stored, kIsSwapped>(at_), *header_, Value{}); }
+  Value operator*() const { return to_value(load<Stored, IsSwapped>(at_), *header_, Value{}); }
   Values& operator++() {
     at_ += sizeof(Stored);
     return *this;
@@ -328,8 +330,8 @@ class Values {
 template <typename Value, typename Use>
 void with_values(std::span<const std::byte> bytes, const Fields& fields, const Use& use) {
   with_type(fields.type, [&]<typename Stored>(Stored) {
-    const auto go = [&]<bool kIsSwapped>(std::bool_constant<kIsSwapped>) {
-      using Iterator = Values<Value, Stored, kIsSwapped>;
+    const auto go = [&]<bool IsSwapped>(std::bool_constant<IsSwapped>) {
+      using Iterator = Values<Value, Stored, IsSwapped>;
       use(Iterator(bytes.data(), fields.header),
           Iterator(bytes.data() + bytes.size(), fields.header));
     };

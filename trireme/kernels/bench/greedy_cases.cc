@@ -21,11 +21,11 @@ constexpr float kBound = 3;
 class IntegerModel final : public GreedyModel {
  public:
   explicit IntegerModel(const Tensors& inputs)
-      : f_BTH_(inputs.get<float>("f")),
-        embedding_VH_(inputs.get<float>("embedding")),
-        recurrent_HH_(inputs.get<float>("recurrent")),
-        out_HV_(inputs.get<float>("out")),
-        bias_V_(inputs.get<float>("bias")) {}
+      : frames_(inputs.get<float>("f")),
+        embedding_(inputs.get<float>("embedding")),
+        recurrent_(inputs.get<float>("recurrent")),
+        out_(inputs.get<float>("out")),
+        bias_(inputs.get<float>("bias")) {}
 
   void best_labels(const GreedyRound& round, std::span<std::int32_t> best) override {
     for (std::size_t b = 0; b < best.size(); ++b) {
@@ -46,22 +46,26 @@ class IntegerModel final : public GreedyModel {
 
   void move(State& state, std::int32_t label) const {
     State next;
-    std::ranges::copy(embedding_VH_.subspan(label * kUnits, kUnits), next.begin());
-    for (std::int64_t h = 0; h < kUnits; ++h) add_row(state[h], &recurrent_HH_[h * kUnits], next);
+    std::ranges::copy(embedding_.subspan(label * kUnits, kUnits), next.begin());
+    for (std::int64_t h = 0; h < kUnits; ++h) add_row(state[h], &recurrent_[h * kUnits], next);
     for (std::int64_t h = 0; h < kUnits; ++h) state[h] = std::clamp(next[h], -kBound, kBound);
   }
 
   std::int32_t best_label(std::size_t b, std::int64_t t) const {
     std::array<float, kLabels> scores;
-    std::ranges::copy(bias_V_, scores.begin());
-    const float* f = &f_BTH_[(static_cast<std::int64_t>(b) * kFrames + t) * kUnits];
+    std::ranges::copy(bias_, scores.begin());
+    const float* f = &frames_[(static_cast<std::int64_t>(b) * kFrames + t) * kUnits];
     for (std::int64_t h = 0; h < kUnits; ++h) {
-      add_row(std::max(f[h] + states_[b][h], 0.0F), &out_HV_[h * kLabels], scores);
+      add_row(std::max(f[h] + states_[b][h], 0.0F), &out_[h * kLabels], scores);
     }
     return static_cast<std::int32_t>(std::ranges::max_element(scores) - scores.begin());
   }
 
-  const std::span<const float> f_BTH_, embedding_VH_, recurrent_HH_, out_HV_, bias_V_;
+  const std::span<const float> frames_;     ///< [B, T, H]
+  const std::span<const float> embedding_;  ///< [V, H]
+  const std::span<const float> recurrent_;  ///< [H, H]
+  const std::span<const float> out_;        ///< [H, V]
+  const std::span<const float> bias_;       ///< [V]
   std::array<State, kSamples> states_ = {};
 };
 
