@@ -1,11 +1,10 @@
 #include "trireme/evaluate/speech/word_error_rate.h"
 
 #include <algorithm>
-#include <bit>
-#include <functional>
 #include <limits>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "trireme/base/error.h"
@@ -33,30 +32,23 @@ std::vector<std::string_view> split(std::string_view text) {
   return words;
 }
 
-/// Numbers of words, equal where the words are: the place where a word was found first, in a table
-/// of places whose free ones are passed over.
+/// Words as numbers, equal where the words are.
 class Numbers {
  public:
-  explicit Numbers(std::size_t most_words) : places_(std::bit_ceil(2 * most_words + 1)) {}
+  explicit Numbers(std::size_t most_words) { numbers_.reserve(most_words); }
 
   std::vector<std::int32_t> of(const std::vector<std::string_view>& words) {
-    std::vector<std::int32_t> numbers;
-    numbers.reserve(words.size());
-    for (const std::string_view word : words) numbers.push_back(number(word));
-    return numbers;
+    std::vector<std::int32_t> result;
+    result.reserve(words.size());
+    for (const std::string_view word : words) {
+      const auto next = static_cast<std::int32_t>(numbers_.size());
+      result.push_back(numbers_.try_emplace(word, next).first->second);
+    }
+    return result;
   }
 
  private:
-  std::int32_t number(std::string_view word) {
-    std::size_t place = std::hash<std::string_view>()(word) & (places_.size() - 1);
-    while (!places_[place].empty() && places_[place] != word) {
-      place = (place + 1) & (places_.size() - 1);
-    }
-    places_[place] = word;
-    return static_cast<std::int32_t>(place);
-  }
-
-  std::vector<std::string_view> places_;  ///< At most half are taken.
+  std::unordered_map<std::string_view, std::int32_t> numbers_;
 };
 
 /// The cheapest alignment of the beginnings of both texts: its cost, which of the three steps ended

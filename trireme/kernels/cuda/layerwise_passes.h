@@ -153,7 +153,7 @@ template <typename State, typename Each>
 void lamb_passes(const LambOptions& options, std::int64_t step, const float* gradient, State* m,
                  State* v, float* parameter, std::int64_t n, std::span<std::byte> workspace,
                  const Each& each) {
-  check_step(step);
+  check_step("LAMB", step);
   const LayerwiseWorkspace norms = layerwise_workspace("lamb", workspace, n);
   if (n == 0) return;
   const auto power = static_cast<double>(step);
@@ -265,7 +265,7 @@ template <typename State, typename Each>
 void novograd_passes(const NovogradOptions& options, std::int64_t step, const float* gradient,
                      double* v, State* m, float* parameter, std::int64_t n,
                      std::span<std::byte> workspace, const Each& each) {
-  check_step(step);
+  check_step("NovoGrad", step);
   const LayerwiseWorkspace norms = layerwise_workspace("novograd", workspace, n);
   if (n == 0) return;
   const double beta3 = options.averages_gradients ? 1 - options.beta1 : 1;

@@ -6,26 +6,20 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <string>
 
-#include "trireme/base/error.h"
 #include "trireme/base/random.h"
 #include "trireme/kernels/cuda/passes.h"
 #include "trireme/kernels/half.h"
 #include "trireme/kernels/optimizer/adamw.h"
 #include "trireme/kernels/optimizer/sgd.h"
 #include "trireme/kernels/optimizer/state.h"
+#include "trireme/kernels/optimizer/step_count.h"
 #include "trireme/kernels/simd.h"
 
 namespace trireme::kernels::cuda::internal {
 
+using kernels::internal::check_step;
 using kernels::internal::put;
-
-inline void check_step(std::int64_t step) {
-  if (step >= 1) return;
-  throw Error(ErrorKind::kInvalidArgument,
-              "optimizers count steps from 1, got " + std::to_string(step));
-}
 
 // ---- SGD
 
@@ -76,7 +70,7 @@ struct AdamwTerms {
         rest1(static_cast<T>(1 - options.beta1)),
         rest2(static_cast<T>(1 - options.beta2)),
         epsilon(static_cast<T>(options.epsilon)) {
-    check_step(step);
+    check_step("AdamW", step);
     const auto power = static_cast<double>(step);
     root_correction = static_cast<T>(std::sqrt(1 - std::pow(options.beta2, power)));
     minus_rate = static_cast<T>(-(options.learning_rate / (1 - std::pow(options.beta1, power))));

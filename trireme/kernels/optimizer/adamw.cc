@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <string>
 
-#include "trireme/base/error.h"
 #include "trireme/kernels/optimizer/elements.h"
+#include "trireme/kernels/optimizer/step_count.h"
 #include "trireme/kernels/philox.h"
 
 namespace trireme::kernels {
@@ -25,9 +24,7 @@ struct Terms {
         epsilon(static_cast<T>(options.epsilon)),
         minus_rate(static_cast<T>(
             -(options.learning_rate / (1 - std::pow(options.beta1, static_cast<double>(step)))))) {
-    if (step >= 1) return;
-    throw Error(ErrorKind::kInvalidArgument,
-                "AdamW counts steps from 1, got " + std::to_string(step));
+    internal::check_step("AdamW", step);
   }
 
   TRIREME_INLINE_LOOP T next_m(T g, T m) const { return fma(one_minus_beta1, g, m * beta1); }

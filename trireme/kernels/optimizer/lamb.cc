@@ -2,17 +2,16 @@
 
 #include <cmath>
 #include <cstring>
-#include <string>
 #include <type_traits>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
-#include "trireme/base/error.h"
 #include "trireme/kernels/isa.h"
 #include "trireme/kernels/optimizer/elements.h"
 #include "trireme/kernels/optimizer/lamb_terms.h"
 #include "trireme/kernels/optimizer/norm_blocks.h"
+#include "trireme/kernels/optimizer/step_count.h"
 
 #define TRIREME_LOOPS "trireme/kernels/optimizer/lamb_loops.h"
 #include "trireme/kernels/each_isa.h"
@@ -31,10 +30,7 @@ double ratio_of(double above, double below) { return above > 0 && below > 0 ? ab
 template <typename State>
 void any_lamb(const LambOptions& options, std::int64_t step, const float* gradient, State* m,
               State* v, float* parameter, std::int64_t n) {
-  if (step < 1) {
-    throw Error(ErrorKind::kInvalidArgument,
-                "LAMB counts steps from 1, got " + std::to_string(step));
-  }
+  internal::check_step("LAMB", step);
   const auto power = static_cast<double>(step);
   const internal::LambTerms terms{
       static_cast<float>(options.beta1),

@@ -1,12 +1,11 @@
 #include "trireme/kernels/optimizer/novograd.h"
 
 #include <cmath>
-#include <string>
 
-#include "trireme/base/error.h"
 #include "trireme/kernels/norm/norm.h"
 #include "trireme/kernels/optimizer/elements.h"
 #include "trireme/kernels/optimizer/norm_blocks.h"
+#include "trireme/kernels/optimizer/step_count.h"
 
 namespace trireme::kernels {
 namespace {
@@ -14,10 +13,7 @@ namespace {
 template <typename State>
 void any_novograd(const NovogradOptions& options, std::int64_t step, const float* gradient,
                   double& v, State* m, float* parameter, std::int64_t n) {
-  if (step < 1) {
-    throw Error(ErrorKind::kInvalidArgument,
-                "NovoGrad counts steps from 1, got " + std::to_string(step));
-  }
+  internal::check_step("NovoGrad", step);
   const double square = square_norm(gradient, n);
   v = step == 1 ? square : options.beta2 * v + (1 - options.beta2) * square;
   const double beta3 = options.averages_gradients ? 1 - options.beta1 : 1;

@@ -28,6 +28,7 @@ struct DeviceChannelOptions {
 /// where each rank has a GPU of its own.
 ///
 /// Threads  calls from one thread at a time; works may be waited for anywhere.
+/// Cost     a stream and a thread, as of any group on GPUs.
 class DeviceChannel {
  public:
   /// Waits for the other end: all ranks make the channels of a world in one order.
@@ -38,6 +39,8 @@ class DeviceChannel {
                 const DeviceChannelOptions& options);
 
   int peer() const;
+
+  /// For `group_work`: who waits for a message under a watch names the other end.
   const collectives::Group& group() const { return group_; }
 
   /// data    lent until the work ends; of one size at both ends.
