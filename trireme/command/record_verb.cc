@@ -8,6 +8,7 @@
 #include "trireme/engine/train/construct.h"
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/graph/file.h"
+#include "trireme/plan/graph/json.h"
 #include "trireme/plan/graph/uses.h"
 
 namespace trireme::command {
@@ -28,6 +29,7 @@ Summary summarize(const graph::Graph& graph, const std::string& path, const std:
                                       [](const graph::UseSite& s) { return s.site == 1; });
   return {{{"file", path},
            {"sha256", sha256},
+           {"graph_sha256", graph::graph_sha256(graph)},
            {"nodes", graph.nodes.size()},
            {"parameters", graph.parameters.size()},
            {"tied_parameters", num_ties},

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/graphs/sample_graphs.h"
+#include "trireme/plan/graph/json.h"
 #include "trireme/plan/graph/table.h"
 
 namespace trireme::graph {
@@ -24,6 +25,8 @@ TEST(Show, TheGraphReadsAsTables) {
   EXPECT_EQ(
       show(testing::make_mlp()),
       R"(training graph, 4 nodes, 3 allowed cuts, 4 parameters with 212 elements (848 B), torch 2.15.0
+  graph_sha256 )" +
+          graph_sha256(testing::make_mlp()) + R"(
 
 inputs
   name  tensor     batch dimension

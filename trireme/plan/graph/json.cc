@@ -161,25 +161,16 @@ void check_read(const Graph& graph) {
   }
 }
 
-void check_derived(const Graph& graph, const JsonField& field) {
-  if (!field.json().is_object()) field.fail_expected("an object");
-  const Json expected = derived_to_json(graph);
-  for (const auto& [name, value] : expected.items()) {
-    const auto found = field.json().find(name);
-    if (found == field.json().end() || *found != value) {
-      field.fail(name +
-                 " is missing or does not follow from the graph; delete \"derived\" after "
-                 "an edit, it is computed again");
-    }
-  }
-  if (field.json().size() != expected.size()) field.fail("it has an unknown field");
+void check_identity(const Graph& graph, const JsonField& field) {
+  const std::string claimed = field.text(), actual = graph_sha256(graph);
+  if (claimed == actual) return;
+  field.fail("it says " + claimed.substr(0, 64) + ", the graph computes " + actual +
+             "; delete the field after an edit, it is computed again");
 }
 
-}  // namespace
-
-Json to_json(const Graph& graph) {
-  Json json = {{"mode", kModes[static_cast<std::size_t>(graph.mode)]},
-               {"torch_version", graph.torch_version}};
+/// What the graph computes.
+Json computed_to_json(const Graph& graph) {
+  Json json = {{"mode", kModes[static_cast<std::size_t>(graph.mode)]}};
   for (const char* name : {"inputs", "parameters", "buffers", "losses", "values", "nodes"}) {
     json[name] = Json::array();
   }
@@ -197,6 +188,25 @@ Json to_json(const Graph& graph) {
   for (const Loss& loss : graph.losses) json["losses"].push_back(to_json(loss));
   for (const Value& value : graph.values) json["values"].push_back(internal::to_json(value));
   for (const Node& node : graph.nodes) json["nodes"].push_back(internal::to_json(node));
+  return json;
+}
+
+/// Of the field `graph_sha256`. Takes the result of `computed_to_json`.
+std::string identity_of(const Graph& graph, Json computed) {
+  for (Json& node : computed["nodes"]) node.erase("name");
+  computed["constants"] = Json::object();
+  for (const ConstantTensor& constant : graph.constants) {
+    computed["constants"][std::to_string(constant.value)] = sha256(constant.bytes);
+  }
+  return sha256(compact_text(computed));
+}
+
+}  // namespace
+
+Json to_json(const Graph& graph) {
+  Json json = computed_to_json(graph);
+  json["graph_sha256"] = identity_of(graph, json);
+  json["torch_version"] = graph.torch_version;
   if (!graph.constants.empty()) json["constants"] = constants_to_json(graph);
   json["derived"] = derived_to_json(graph);
   return json;
@@ -225,17 +235,19 @@ Graph graph_from_json(const Json& body, std::span<const std::byte> constants) {
   graph.values = object.required("values").list(internal::value_from_json);
   graph.nodes = object.required("nodes").list(internal::node_from_json);
   if (const auto field = object.optional("constants")) read_constants(graph, *field, constants);
+  const auto identity = object.optional("graph_sha256");
   const auto derived = object.optional("derived");
   object.finish();
+  if (derived && !derived->json().is_object()) derived->fail_expected("an object");
   check_read(graph);
-  if (derived) check_derived(graph, *derived);
+  if (identity) check_identity(graph, *identity);
   return graph;
 }
 
 bool has_constants(const Json& body) { return body.is_object() && body.contains("constants"); }
 
 std::string graph_sha256(const Graph& graph) {
-  return document_sha256(kGraphDocument, to_json(graph));
+  return identity_of(graph, computed_to_json(graph));
 }
 
 }  // namespace trireme::graph

@@ -15,8 +15,8 @@ inline constexpr DocumentKind kGraphDocument{"trireme.graph", 1};
 /// The body of a graph's document (docs/formats.md). The data of constants is not in it but in
 /// `constants_file`, whose hash it carries.
 ///
-/// Beside the graph it lists, for readers, what follows from it: use sites, tie groups, allowed
-/// cuts. `graph` must pass `check`.
+/// Beside the graph it lists, for readers, what follows from it: its `graph_sha256`, use sites, tie
+/// groups, allowed cuts. `graph` must pass `check`.
 Json to_json(const Graph& graph);
 
 /// The safetensors file with the data of the constants, named by their value ids; empty where the
@@ -27,16 +27,21 @@ std::vector<std::byte> constants_file(const Graph& graph);
 ///
 /// constants   what `constants_file` gave; empty where there are none.
 /// Errors      kCorruptData, naming the field: a missing, unknown or mistyped field, a broken
-///             invariant, constants of another graph, or a derived list that differs from what the
-///             graph gives. Any JSON is safe to pass in.
+///             invariant, constants of another graph, or a `graph_sha256` that is not the graph's.
+///             What `derived` lists is not looked at: another build may have had other rules for it.
+///             Any JSON is safe to pass in.
 Graph graph_from_json(const Json& body, std::span<const std::byte> constants = {});
 
 /// Whether a body needs a constants file.
 bool has_constants(const Json& body);
 
-/// The `sha256` that the graph's document carries: identifies graph, constants and torch version.
+/// Identifies what the graph computes: nodes, values, parameters, buffers, inputs, losses, constants.
+/// Plans, profiles, parameter maps and checkpoints name a graph by it. Not in it are the version of
+/// torch that recorded, the names of nodes, and what is derived (use sites, allowed cuts): another
+/// torch, or another rule for cuts, leaves them valid. docs/formats.md says how a program computes
+/// it. The `sha256` of the graph's document is another hash.
 ///
-/// Cost   writes the whole document; keep the result.
+/// Cost   writes most of the document; keep the result.
 std::string graph_sha256(const Graph& graph);
 
 }  // namespace trireme::graph

@@ -4,6 +4,7 @@
 
 #include "trireme/plan/graph/bytes.h"
 #include "trireme/plan/graph/cuts.h"
+#include "trireme/plan/graph/json.h"
 #include "trireme/plan/graph/table.h"
 #include "trireme/plan/graph/uses.h"
 
@@ -39,7 +40,7 @@ std::string summary(const Graph& graph, const std::vector<bool>& allowed) {
          with_commas(num_cuts) + " allowed cuts, " +
          with_commas(static_cast<std::int64_t>(graph.parameters.size())) + " parameters with " +
          with_commas(elements) + " elements (" + bytes_text(bytes) + "), torch " +
-         graph.torch_version + "\n";
+         graph.torch_version + "\n  graph_sha256 " + graph_sha256(graph) + "\n";
 }
 
 std::string inputs_text(const Graph& graph) {
