@@ -190,12 +190,18 @@ TEST(PlanCheck, ACopyNeedsNoGradient) {
               HasSubstr("an output needs a gradient"));
 }
 
-TEST(PlanCheck, RecomputeAndOffloadAreOfTheStage) {
-  EXPECT_EQ(mlp([](Plan& p) { p.stages[1].recompute = {2}; }), "");
-  EXPECT_THAT(mlp([](Plan& p) { p.stages[1].recompute = {1}; }),
-              HasSubstr("stage 1: recompute: node 1 is not in the stage"));
-  EXPECT_THAT(mlp([](Plan& p) { p.stages[0].offload = {0, 0}; }),
-              HasSubstr("stage 0: offload: node 0 appears twice"));
+TEST(PlanCheck, WhatWasAcceptedAndThenIgnoredIsRefused) {
+  EXPECT_THAT(mlp([](Plan& p) { p.stages[1].recompute = {2}; }),
+              HasSubstr("stage 1: recompute is not possible so far"));
+  EXPECT_THAT(mlp([](Plan& p) { p.stages[0].offload = {0}; }),
+              HasSubstr("stage 0: offload is not possible so far"));
+  EXPECT_THAT(mlp([](Plan& p) {
+                p.roles[0].mesh.shard = 2;
+                p.roles[0].placement = {0, 1, 2, 3};
+              }),
+              HasSubstr("role 'train': mesh.shard is 2; tensors are not sharded so far"));
+  EXPECT_THAT(mlp([](Plan& p) { p.roles.push_back({"reader", {1, 1, 1}, {2}}); }),
+              HasSubstr("role 'reader': ranks do nothing but train so far; remove the role"));
 }
 
 TEST(PlanCheck, TieOwnersUseTheParameter) {

@@ -15,11 +15,13 @@ inline constexpr std::int64_t kMaxBatch = std::int64_t{1} << 22;
 ///
 ///  * it is of this graph: its hash is `graph_sha256`;
 ///  * batch: b divides B, G divides B / b;
-///  * roles: one is `train`; names unique; a mesh position for every rank, no rank twice; the
+///  * roles: one is `train`; a mesh position for every rank, no rank twice; the
 ///    pipeline divides the stages and the data replicas the lanes;
 ///  * stages cover all nodes in order, none is empty, every cut between them is allowed;
 ///  * copies are of earlier nodes that need no gradient and no trainable parameter, neither write
-///    nor read what is written meanwhile; `recompute` and `offload` are nodes of the stage;
+///    nor read what is written meanwhile;
+///  * nothing that does not work yet is asked for: `recompute`, `offload`, shards, roles beside
+///    `train`;
 ///  * tie owners are stages that use the parameter.
 ///
 /// graph    one that passes `graph::check`.
