@@ -39,6 +39,17 @@ TEST(UseSites, CountNodesWithGradientsOnly) {
   EXPECT_EQ(use_sites(b.graph()), (std::vector<UseSite>{{0, 0, {2}}, {0, 1, {3}}}));
 }
 
+// `head->weight = embedding->weight` leaves `head.weight` registered, saved and untrained.
+TEST(UnusedParameters, AreThoseThatNoNodeTrains) {
+  testing::GraphBuilder b;
+  const ValueId x = b.input("x", {4});
+  const ValueId p = b.parameter("p", {4});
+  b.parameter("head.weight", {4});
+  b.frozen("frozen", {4});
+  b.loss(b.node("mul", {x, p}, b.batch({4})));
+  EXPECT_EQ(unused_parameters(b.graph()), std::vector<std::string>{"head.weight"});
+}
+
 TEST(UseSites, AreFoundByNode) {
   const Graph graph = testing::make_mlp();
   const std::vector<UseSite> sites = use_sites(graph);

@@ -37,6 +37,18 @@ std::vector<Users> find_users(const Graph& graph) {
 
 }  // namespace
 
+std::vector<std::string> unused_parameters(const Graph& graph) {
+  const std::vector<Users> users = find_users(graph);
+  std::vector<std::string> names;
+  for (std::size_t p = 0; p < graph.parameters.size(); ++p) {
+    const Parameter& parameter = graph.parameters[p];
+    if (graph.values[parameter.value].requires_grad && users[p].nodes.empty()) {
+      names.push_back(parameter.name);
+    }
+  }
+  return names;
+}
+
 std::vector<UseSite> use_sites(const Graph& graph) {
   const std::vector<Users> users = find_users(graph);
   std::vector<UseSite> sites;

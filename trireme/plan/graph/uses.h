@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "trireme/plan/graph/graph.h"
@@ -29,6 +30,9 @@ struct UseSite {
 /// graph   one that passes `check`.
 /// Cost    linear in nodes and arguments.
 std::vector<UseSite> use_sites(const Graph& graph);
+
+/// Names of trainable parameters without a use, in order of registration.
+std::vector<std::string> unused_parameters(const Graph& graph);
 
 /// The site of `parameter` that `node` belongs to; nothing where it is no use.
 ///
