@@ -180,6 +180,36 @@ TEST(TransducerLossTest, KeepsNanToItsSample) {
   EXPECT_TRUE(std::isfinite(p.gradient[0]));
 }
 
+/// A NaN on one of two ways to a cell, where the other is impossible. Any label stands for all
+/// simd lanes: sample 3 has 18 of them.
+TEST(TransducerLossTest, ANanBesideAMaskedLabelIsNotLost) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr std::int64_t kFrame = 9, kPositions = 19, kVocabulary = 8;
+  for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+    const IsaLimit limit(isa);
+    for (std::int64_t u = 1; u < kPositions; ++u) {
+      for (const bool is_label_masked : {true, false}) {
+        Problem<float> p(kVocabulary, 0, true);
+        const auto row = [&](std::int64_t t, std::int64_t position) {
+          return &p.logits[(loss_offsets()[3] + t * kPositions + position) * kVocabulary];
+        };
+        float* const by_blank = row(kFrame - 1, u);
+        float* const by_label = row(kFrame, u - 1);
+        if (is_label_masked) {
+          by_blank[0] = std::nanf("");
+          by_label[p.labels[3 * 19 + u - 1]] = -kInfinity;
+        } else {
+          by_blank[0] = -kInfinity;
+          by_label[0] = std::nanf("");
+        }
+        p.run();
+        EXPECT_TRUE(std::isnan(p.loss[3])) << to_string(isa) << ", label " << u;
+        for (const int b : {0, 1, 2}) EXPECT_TRUE(std::isfinite(p.loss[b]));
+      }
+    }
+  }
+}
+
 TEST(TransducerLossTest, TakesLogitsOfMinusInfinity) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   Problem<float> p(8, 0, true);

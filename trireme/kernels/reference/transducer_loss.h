@@ -10,9 +10,10 @@
 
 namespace trireme::kernels::reference {
 
-/// log(exp(a) + exp(b)).
+/// log(exp(a) + exp(b)); NaN where either is.
 template <typename T>
 T log_add(T a, T b) {
+  if (std::isnan(a) || std::isnan(b)) return a + b;
   const T larger = std::max(a, b);
   if (std::isinf(larger)) return larger;
   return larger + std::log(std::exp(a - larger) + std::exp(b - larger));

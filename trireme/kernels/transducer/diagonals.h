@@ -79,13 +79,14 @@ TRIREME_INLINE_LOOP float log_one_plus(float x) {
   return p * x;
 }
 
-/// log(exp(a) + exp(b)): the larger in f64, what the smaller adds, at most log 2, in f32.
+/// log(exp(a) + exp(b)): the larger in f64, what the smaller adds, at most log 2, in f32. NaN where
+/// either is.
 TRIREME_INLINE_LOOP double log_add(double a, double b) {
   const double larger = a > b ? a : b;
   const double smaller = a > b ? b : a;
   const auto distance = static_cast<float>(smaller - larger);
   const double sum = larger + static_cast<double>(log_one_plus(exponential(distance)));
-  return larger == kNever ? kNever : sum;
+  return larger == kNever ? smaller : sum;  // which is not above it, or NaN
 }
 
 /// Fills `alpha`; returns the log-probability of the labels.
