@@ -78,6 +78,10 @@ TEST(RoiAlignTest, BackwardIsTheReferenceAndDoesNotDependOnThreads) {
     roi_align_backward(options, shape, gradient.data(), regions.data(), 30, two.data(),
                        on_threads(2));
     EXPECT_EQ(one, two);
+    std::ranges::fill(two, 1.0F);
+    roi_align_backward(options, shape, gradient.data(), regions.data(), 30, two.data(),
+                       on_threads(3));
+    EXPECT_EQ(one, two);
     for (std::int64_t i = 0; i < map_size; ++i) {
       ASSERT_NEAR(one[i], expected[i], 1e-4 * std::max(1.0, std::abs(expected[i]))) << i;
     }
@@ -162,6 +166,48 @@ TEST(RoiAlignTest, ASampleThatIsNowhereHasNoTap) {
   }
   EXPECT_FALSE(internal::tap_of({-0.5F, 1, 1}, 0, 0, 0).is_inside());  // a map without pixels
   EXPECT_TRUE(internal::tap_of({8.5F, 1, 1}, 0, 0, 9).is_inside());
+}
+
+TEST(RoiAlignTest, TheSamplesOnAMapAreThoseInside) {
+  std::mt19937 random(11);
+  const auto draw = [&](float low, float high) {
+    return std::uniform_real_distribution<float>(low, high)(random);
+  };
+  for (int i = 0; i < 20000; ++i) {
+    const std::int64_t size = i % 17;
+    const internal::RoiAxis axis{draw(-40, 40), draw(-30, 30), i % 31};
+    for (const std::int64_t p : {0, 1, 6}) {
+      const auto [first, end] = internal::samples_on_map(axis, p, size);
+      for (std::int64_t s = 0; s < axis.num_samples; ++s) {
+        const bool is_inside = internal::tap_of(axis, p, s, size).is_inside();
+        ASSERT_EQ(is_inside, size > 0 && s >= first && s < end) << i << ", sample " << s;
+      }
+    }
+  }
+}
+
+/// One proposal that nobody clipped: a sample for each of 4e14 pixels, of which 81 are there.
+TEST(RoiAlignTest, ARegionFarLargerThanItsMapCostsWhatTheMapDoes) {
+  const FeatureShape shape{1, 8, 8, 3};
+  const RoiAlignOptions options{.pooled_height = 3, .pooled_width = 3};
+  const std::vector<float> region = {0, -1e7F, -1e7F, 1e7F, 1e7F};
+  const internal::RoiPlace place = internal::roi_place(options, shape, region.data());
+  EXPECT_GT(place.y.num_samples, 6'000'000);
+  std::int64_t num_samples = 0;
+  for (std::int64_t p = 0; p < 3; ++p) {
+    const auto [first, end] = internal::samples_on_map(place.y, p, shape.height);
+    num_samples += end - first;
+  }
+  EXPECT_GE(num_samples, 8);
+  EXPECT_LE(num_samples, 19);
+  const std::vector<float> features(8 * 8 * 3, 1e9F);
+  std::vector<float> out(9 * 3), gradient(8 * 8 * 3);
+  roi_align(options, shape, features.data(), region.data(), 1, out.data());
+  const auto share = static_cast<float>(num_samples) / static_cast<float>(place.y.num_samples);
+  EXPECT_NEAR(out[4 * 3], 1e9F * share * share, 1e-4F * 1e9F * share * share);
+  EXPECT_EQ(out[0], 0);
+  roi_align_backward(options, shape, out.data(), region.data(), 1, gradient.data());
+  EXPECT_GT(gradient[0], 0);
 }
 
 }  // namespace

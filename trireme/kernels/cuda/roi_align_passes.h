@@ -16,6 +16,8 @@ namespace trireme::kernels::cuda::internal {
 using kernels::internal::roi_place;
 using kernels::internal::RoiAxis;
 using kernels::internal::RoiPlace;
+using kernels::internal::SampleRange;
+using kernels::internal::samples_on_map;
 using kernels::internal::Tap;
 
 /// Element i of `out`.
@@ -41,10 +43,12 @@ struct PoolRegions {
       return map[(row * shape.width + column) * shape.channels + channel];
     };
     float sum = 0;
-    for (std::int64_t s = 0; s < place.y.num_samples; ++s) {
+    const SampleRange on_y = samples_on_map(place.y, p, shape.height);
+    const SampleRange on_x = samples_on_map(place.x, q, shape.width);
+    for (std::int64_t s = on_y.first; s < on_y.end; ++s) {
       const Tap y = kernels::internal::tap_of(place.y, p, s, shape.height);
       if (!y.is_inside()) continue;
-      for (std::int64_t t = 0; t < place.x.num_samples; ++t) {
+      for (std::int64_t t = on_x.first; t < on_x.end; ++t) {
         const Tap x = kernels::internal::tap_of(place.x, q, t, shape.width);
         if (!x.is_inside()) continue;
         sum = fma(y.low_weight * x.low_weight * place.share, pixel(y.low, x.low), sum);
@@ -145,7 +149,8 @@ struct CollectGradient {
   /// Whether a sample of bin p reaches the pixel.
   TRIREME_HOST_DEVICE static bool meets(const RoiAxis& axis, std::int64_t p, std::int64_t size,
                                         std::int64_t pixel) {
-    for (std::int64_t s = 0; s < axis.num_samples; ++s) {
+    const SampleRange on_map = samples_on_map(axis, p, size);
+    for (std::int64_t s = on_map.first; s < on_map.end; ++s) {
       const Tap tap = kernels::internal::tap_of(axis, p, s, size);
       if (tap.is_inside() && (tap.low == pixel || tap.high == pixel)) return true;
     }
@@ -155,10 +160,12 @@ struct CollectGradient {
   TRIREME_HOST_DEVICE float add_bin(const RoiPlace& place, std::int64_t p, std::int64_t q,
                                     std::int64_t row, std::int64_t column, float g,
                                     float sum) const {
-    for (std::int64_t s = 0; s < place.y.num_samples; ++s) {
+    const SampleRange on_y = samples_on_map(place.y, p, shape.height);
+    const SampleRange on_x = samples_on_map(place.x, q, shape.width);
+    for (std::int64_t s = on_y.first; s < on_y.end; ++s) {
       const Tap y = kernels::internal::tap_of(place.y, p, s, shape.height);
       if (!y.is_inside()) continue;
-      for (std::int64_t t = 0; t < place.x.num_samples; ++t) {
+      for (std::int64_t t = on_x.first; t < on_x.end; ++t) {
         const Tap x = kernels::internal::tap_of(place.x, q, t, shape.width);
         if (!x.is_inside()) continue;
         for (int corner = 0; corner < 4; ++corner) {

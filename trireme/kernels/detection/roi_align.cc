@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,18 +18,25 @@ using internal::Tap;
 
 constexpr std::int64_t kChannelsAtOnce = 64;  // of a thread's share in the backward
 
-/// The samples of all bins along one axis.
+/// The samples of all bins along one axis that are on the map.
 struct Axis {
-  std::vector<Tap> taps;         ///< [pooled][samples]
-  std::int64_t num_samples = 0;  ///< In each bin.
+  std::vector<Tap> taps;
+  std::vector<std::int64_t> begins;  ///< [pooled + 1] of each bin's.
+
+  std::span<const Tap> bin(std::int64_t p) const {
+    return std::span(taps).subspan(begins[p], begins[p + 1] - begins[p]);
+  }
 };
 
 Axis make_axis(const RoiAxis& grid, std::int64_t pooled, std::int64_t size) {
-  Axis axis{.num_samples = grid.num_samples};
+  Axis axis{.taps = {}, .begins = {0}};
   for (std::int64_t p = 0; p < pooled; ++p) {
-    for (std::int64_t s = 0; s < grid.num_samples; ++s) {
-      axis.taps.push_back(internal::tap_of(grid, p, s, size));
+    const auto [first, end] = internal::samples_on_map(grid, p, size);
+    for (std::int64_t s = first; s < end; ++s) {
+      const Tap tap = internal::tap_of(grid, p, s, size);
+      if (tap.is_inside()) axis.taps.push_back(tap);
     }
+    axis.begins.push_back(std::ssize(axis.taps));
   }
   return axis;
 }
@@ -109,13 +117,9 @@ template <typename Body>
 void for_each_sample(const RoiAlignOptions& options, const FeatureShape& shape,
                      const Region& region, const Body& body) {
   for (std::int64_t bin = 0; bin < options.pooled_height * options.pooled_width; ++bin) {
-    const Tap* rows = region.y.taps.data() + bin / options.pooled_width * region.y.num_samples;
-    const Tap* columns = region.x.taps.data() + bin % options.pooled_width * region.x.num_samples;
-    for (std::int64_t s = 0; s < region.y.num_samples; ++s) {
-      if (!rows[s].is_inside()) continue;
-      for (std::int64_t t = 0; t < region.x.num_samples; ++t) {
-        if (!columns[t].is_inside()) continue;
-        body(corners_of(rows[s], columns[t], shape, region.share), bin);
+    for (const Tap& row : region.y.bin(bin / options.pooled_width)) {
+      for (const Tap& column : region.x.bin(bin % options.pooled_width)) {
+        body(corners_of(row, column, shape, region.share), bin);
       }
     }
   }
@@ -178,10 +182,11 @@ void roi_align_backward(const RoiAlignOptions& options, const FeatureShape& shap
   const std::int64_t map_size = shape.height * shape.width * shape.channels;
   const std::int64_t out_size = options.pooled_height * options.pooled_width * shape.channels;
   const std::int64_t num_shares = (shape.channels + kChannelsAtOnce - 1) / kChannelsAtOnce;
-  spread(num_shares, [&](std::int64_t share) {
-    const std::int64_t begin = share * kChannelsAtOnce;
+  spread(shape.batch * num_shares, [&](std::int64_t piece) {
+    const std::int64_t begin = piece % num_shares * kChannelsAtOnce;
     const std::int64_t count = std::min(kChannelsAtOnce, shape.channels - begin);
     for (std::int64_t r = 0; r < num_regions; ++r) {
+      if (static_cast<std::int64_t>(regions[r * 5]) != piece / num_shares) continue;
       const Region region = make_region(options, shape, regions + r * 5);
       const float* own = gradient_out + r * out_size + begin;
       float* map = gradient_features + region.batch * map_size + begin;

@@ -38,15 +38,15 @@ struct FeatureShape {
 /// Errors     kInvalidArgument naming the region that is in no feature map, or not finite when
 ///            scaled, or that has bins of more than 2^23 pixels with a sample for each; for a scale
 ///            that is not finite and above 0; for a grid without bins.
-/// Cost       4 samples^2 multiply-adds for each output; a region's pixels are read once from
-///            memory.
+/// Cost       4 samples^2 multiply-adds for each output, those on the map alone: a region far larger
+///            than the map costs what the map does. Its pixels are read once from memory.
 void roi_align(const RoiAlignOptions& options, const FeatureShape& shape, const float* features,
                const float* regions, std::int64_t num_regions, float* out,
                const Spread& spread = on_caller);
 
 /// gradient_out        [num_regions, pooled_height, pooled_width, channels].
 /// gradient_features   [batch, height, width, channels], added to, in order of the regions.
-/// Threads share the channels, 64 at a time.
+/// Threads share the feature maps and their channels, 64 at a time.
 void roi_align_backward(const RoiAlignOptions& options, const FeatureShape& shape,
                         const float* gradient_out, const float* regions, std::int64_t num_regions,
                         float* gradient_features, const Spread& spread = on_caller);

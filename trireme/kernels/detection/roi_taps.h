@@ -50,12 +50,16 @@ TRIREME_INLINE_LOOP RoiAxis roi_axis(const RoiAlignOptions& options, float begin
   return {start, bin, static_cast<std::int64_t>(std::max(__builtin_ceilf(bin), 0.0F))};
 }
 
+/// Of sample s of bin p. Rises with s, or falls where the region is inverted, as rounding does.
+TRIREME_INLINE_LOOP float position_of(const RoiAxis& axis, std::int64_t p, std::int64_t s) {
+  return axis.start + static_cast<float>(p) * axis.bin +
+         (static_cast<float>(s) + 0.5F) * axis.bin / static_cast<float>(axis.num_samples);
+}
+
 /// Sample s of bin p, of pixels [0, size).
 TRIREME_INLINE_LOOP Tap tap_of(const RoiAxis& axis, std::int64_t p, std::int64_t s,
                                std::int64_t size) {
-  const float position =
-      axis.start + static_cast<float>(p) * axis.bin +
-      (static_cast<float>(s) + 0.5F) * axis.bin / static_cast<float>(axis.num_samples);
+  const float position = position_of(axis, p, s);
   // Written so that a NaN fails.
   if (!(position >= -1.0F && position <= static_cast<float>(size)) || size < 1) return {};
   const float inside = std::max(position, 0.0F);
@@ -63,6 +67,32 @@ TRIREME_INLINE_LOOP Tap tap_of(const RoiAxis& axis, std::int64_t p, std::int64_t
   if (low >= size - 1) return {size - 1, size - 1, 1.0F, 0.0F};
   const float part = inside - static_cast<float>(low);
   return {low, low + 1, 1.0F - part, part};
+}
+
+/// Samples [first, end) of a bin.
+struct SampleRange {
+  std::int64_t first, end;
+};
+
+/// Those samples of bin p that may be on a map of `size` pixels: all others are outside. A region
+/// may be far larger than the map; by bisection its cost is that of what it covers.
+TRIREME_INLINE_LOOP SampleRange samples_on_map(const RoiAxis& axis, std::int64_t p,
+                                               std::int64_t size) {
+  const auto limit = static_cast<float>(size);
+  const bool rises = axis.bin >= 0;
+  // The first sample that has come to the map's near edge, or is past its far one.
+  const auto first_at = [&](bool is_past) {
+    std::int64_t low = 0, high = axis.num_samples;
+    while (low < high) {
+      const std::int64_t middle = low + (high - low) / 2;
+      const float position = position_of(axis, p, middle);
+      const bool is_there = is_past ? (rises ? position > limit : position < -1.0F)
+                                    : (rises ? position >= -1.0F : position <= limit);
+      (is_there ? high : low) = is_there ? middle : middle + 1;
+    }
+    return low;
+  };
+  return {first_at(false), first_at(true)};
 }
 
 /// Of a sample in its bin's mean.
