@@ -239,27 +239,35 @@ class ThreadGroup final : public StatisticsGroup {
   int rank_;
 };
 
+/// Calls `rank(r, group)` on two ranks.
+template <typename Rank>
+void on_two_ranks(const Rank& rank) {
+  std::barrier<> barrier(2);
+  std::vector<double>* values[2] = {};
+  const auto run_rank = [&](int r) {
+    ThreadGroup group(barrier, values, r);
+    rank(r, group);
+  };
+  std::thread other(run_rank, 1);
+  run_rank(0);
+  other.join();
+}
+
 TEST(BatchNormTest, RanksOfAGroupNormaliseAsOne) {
   for (const bool has_channels_last : {false, true}) {
     const BatchNormShape whole{3, 4, 10, has_channels_last};
     const NormProblem problem = make_norm_problem(whole, true, true);
     const auto expected = reference_of(problem);
-    std::barrier<> barrier(2);
-    std::vector<double>* values[2] = {};
     std::vector<NormResult> results(2, NormResult(whole));
-    const auto rank = [&](int r) {
+    on_two_ranks([&](int r, ThreadGroup& group) {
       const std::int64_t begin = r == 0 ? 0 : 40, count = r == 0 ? 40 : 80;
       NormProblem part = problem;
       part.shape.batch = count / 40;
       for (Floats* all : {&part.x, &part.residual, &part.gradient_y}) {
         *all = Floats(all->begin() + begin, all->begin() + begin + count);
       }
-      ThreadGroup group(barrier, values, r);
       results[r] = run(part, &group);
-    };
-    std::thread other(rank, 1);
-    rank(0);
-    other.join();
+    });
     Floats y = results[0].y, gradient = results[0].gradient_x, gamma = results[0].gradient_gamma;
     y.insert(y.end(), results[1].y.begin(), results[1].y.end());
     gradient.insert(gradient.end(), results[1].gradient_x.begin(), results[1].gradient_x.end());
@@ -268,6 +276,54 @@ TEST(BatchNormTest, RanksOfAGroupNormaliseAsOne) {
     expect_near(gradient, expected.gradient_x, "gradient_x");
     expect_near(gamma, expected.gradient_gamma, "gradient_gamma");
   }
+}
+
+TEST(BatchNormTest, ARankWithoutElementsTakesPartAndStrandsNobody) {
+  for (const bool has_channels_last : {false, true}) {
+    const NormProblem problem = make_norm_problem({2, 4, 10, has_channels_last}, true, true);
+    const NormResult expected = run(problem);
+    const NormProblem nothing = make_norm_problem({0, 4, 10, has_channels_last}, true, true);
+    std::vector<NormResult> results(2, NormResult(problem.shape));
+    on_two_ranks(
+        [&](int r, ThreadGroup& group) { results[r] = run(r == 0 ? problem : nothing, &group); });
+    expect_near(results[0].y, widened(expected.y), "y");
+    expect_near(results[0].gradient_x, widened(expected.gradient_x), "gradient_x");
+    EXPECT_EQ(results[0].gradient_gamma, expected.gradient_gamma);
+    EXPECT_EQ(results[1].mean, results[0].mean);
+    EXPECT_EQ(results[1].count, 20);
+    EXPECT_EQ(results[1].gradient_gamma, Floats(4, 0.0F));
+  }
+}
+
+TEST(BatchNormTest, ABadCallOfOneRankIsAnErrorOfAll) {
+  const NormProblem problem = make_norm_problem({2, 4, 10, false}, true, true);
+  std::string errors[2];
+  on_two_ranks([&](int r, ThreadGroup& group) {
+    NormResult result(problem.shape);
+    try {
+      batch_norm_forward(problem.options, problem.shape,
+                         {.x = problem.x.data(),
+                          .gamma = problem.gamma.data(),
+                          .beta = problem.beta.data(),
+                          .y = result.y.data(),
+                          .mask = r == 0 ? nullptr : result.mask.data(),
+                          .statistics = {result.mean.data(), result.inverse.data(), &result.count}},
+                         &group);
+    } catch (const Error& error) {
+      errors[r] = error.message();
+    }
+  });
+  EXPECT_THAT(errors[0], testing::HasSubstr("keeps a mask"));
+  EXPECT_THAT(errors[1], testing::HasSubstr("1 other ranks"));
+}
+
+TEST(BatchNormTest, AGroupOfOneElementIsAnErrorOfAll) {
+  int num_errors[2] = {};
+  on_two_ranks([&](int r, ThreadGroup& group) {
+    EXPECT_THROW(run(make_norm_problem({r, 3, 1, false}, false, false), &group), Error);
+    ++num_errors[r];
+  });
+  EXPECT_EQ(num_errors[0] + num_errors[1], 2);
 }
 
 TEST(BatchNormTest, OneElementHasNoDeviation) {

@@ -65,6 +65,19 @@ TEST(CudaBatchNormPasses, HaveThemInAGroup) {
   }
 }
 
+TEST(CudaBatchNormPasses, ARankWithoutElementsTakesPart) {
+  for (const bool has_channels_last : {false, true}) {
+    const BatchNormShape nothing{0, 3, 5, has_channels_last};
+    const auto sum = [](std::span<double> values) {  // with a rank of 2 elements, 1 and 3
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] += i < 3 ? 4 : i < 6 ? 10 : 2;
+    };
+    const NormOutput made =
+        norm_by_passes(NormInput(nothing, false), nothing, false, Order::kForward, sum);
+    EXPECT_EQ(made.mean, std::vector<float>(3, 2));
+    EXPECT_EQ(made.variance, std::vector<float>(3, 1));
+  }
+}
+
 TEST(CudaBatchNormPasses, ReluPassesNanAndItsGradient) {
   const BatchNormShape shape{2, 3, 35, false};
   NormInput input(shape, true);

@@ -22,8 +22,8 @@ using SumOnStream = std::function<void(std::span<double> values, CUstream_st* st
 /// workspace   batch_norm_workspace_bytes(shape) of the same device, aligned to 16, not set; used
 ///             until the work is done.
 /// sum         over ranks, once in forward and once in backward; none: this rank alone.
-/// Errors      kInvalidArgument as there, but elements are only counted on this rank; a workspace
-///             that is too small; kUnavailable without CUDA, kIo where a launch fails.
+/// Errors      kInvalidArgument as there, but the elements of several ranks are not counted: of fewer
+///             than 2 the results mean nothing; a workspace that is too small; kUnavailable without CUDA, kIo where a launch fails.
 /// Blocking    no: work is put on the stream.
 /// Cost        x is read twice, the residual once, y and the mask written once; backward reads
 ///             gradient_y, x and the mask twice. 5 launches, 7 with ranks.

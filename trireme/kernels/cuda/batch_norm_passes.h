@@ -23,11 +23,13 @@ struct OwnMoments {
   double* total_count;
 
   TRIREME_HOST_DEVICE void operator()(std::int64_t c) const {
+    if (c == 0) *total_count = count;
+    moments[c] = {};
+    if (count == 0) return;  // of a group others have some
     const Sums total = sums(c);
     const double mean = total.first / count;
     const auto shift = static_cast<double>(centred.x[c * centred.shift_stride]);
     moments[c] = {shift + mean, total.second - mean * total.first};
-    if (c == 0) *total_count = count;
   }
 };
 
@@ -108,10 +110,10 @@ struct Normalise {
   }
 };
 
-inline void check_count(double count, double least) {
-  if (count >= least) return;
+inline void check_count(double count) {
+  if (count >= 2) return;
   throw Error(ErrorKind::kInvalidArgument,
-              "batch norm needs 2 elements or more of each channel, and one on each rank; got " +
+              "batch norm needs 2 elements or more of each channel; got " +
                   std::to_string(static_cast<std::int64_t>(count)));
 }
 
@@ -122,12 +124,12 @@ template <typename Each>
 void batch_norm_forward_passes(const BatchNormOptions& options, const BatchNormShape& shape,
                                const BatchNormForward& arrays, std::span<std::byte> workspace,
                                const SumValues& sum, const Each& each) {
-  if (options.has_relu != (arrays.mask != nullptr)) {
+  if (options.has_relu != (arrays.mask != nullptr) && mask_words(shape) > 0) {
     throw Error(ErrorKind::kInvalidArgument, "batch norm keeps a mask with ReLU, and only then");
   }
   const std::int64_t n = shape.channels;
   const auto count = static_cast<double>(shape.batch * shape.spatial);
-  check_count(count, sum ? 1 : 2);
+  if (!sum) check_count(count);
   const NormWorkspace space = norm_workspace(workspace, shape);
   double* total_count = arrays.statistics.count;
   const CentredPair centred{arrays.x, shape.has_channels_last ? 1 : shape.spatial};

@@ -1,5 +1,6 @@
 #include "trireme/kernels/normalization/batch_norm.h"
 
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -20,38 +21,65 @@ double own_count(const BatchNormShape& shape) {
   return static_cast<double>(shape.batch * shape.spatial);
 }
 
-void check_count(double count, double least) {
-  if (count >= least) return;
+void check_count(double count) {
+  if (count >= 2) return;
   throw Error(ErrorKind::kInvalidArgument,
-              "batch norm needs 2 elements or more of each channel, and one on each rank; got " +
+              "batch norm needs 2 elements or more of each channel, of all ranks together; got " +
                   std::to_string(static_cast<std::int64_t>(count)));
 }
 
+void check_mask(const BatchNormOptions& options, const BatchNormShape& shape,
+                const BatchNormForward& arrays) {
+  if (options.has_relu == (arrays.mask != nullptr) || mask_words(shape) == 0) return;
+  throw Error(ErrorKind::kInvalidArgument, "batch norm keeps a mask with ReLU, and only then");
+}
+
+/// Zeros where there are no elements.
 std::vector<Moments> all_moments(const BatchNormShape& shape, const float* x,
                                  const Spread& spread) {
+  if (own_count(shape) == 0) return std::vector<Moments>(shape.channels);
   if (shape.has_channels_last) return last::moments(shape, x, spread);
   std::vector<Moments> all(shape.channels);
   spread(shape.channels, [&](std::int64_t c) { all[c] = first::moments(shape, x, c); });
   return all;
 }
 
-/// Of all ranks, from those of each; the count with them.
-double merge_moments(const BatchNormShape& shape, StatisticsGroup& group,
-                     std::vector<Moments>& moments) {
-  const double own = own_count(shape);
-  const std::size_t n = moments.size();
-  std::vector<double> sums(2 * n + 1);
-  for (std::size_t c = 0; c < n; ++c) {
-    sums[c] = own * moments[c].mean;
-    sums[n + c] = moments[c].squares + own * moments[c].mean * moments[c].mean;
+/// Of all ranks, from those of each; and the count of elements. A rank with an error takes part too,
+/// so that no other waits for it, and all throw.
+std::vector<Moments> moments_of_group(const BatchNormOptions& options, const BatchNormShape& shape,
+                                      const BatchNormForward& arrays, StatisticsGroup& group,
+                                      const Spread& spread) {
+  const auto n = static_cast<std::size_t>(shape.channels);
+  std::vector<Moments> moments(n);
+  std::vector<double> sums(2 * n + 2);
+  std::exception_ptr error;
+  try {
+    check_mask(options, shape, arrays);
+    moments = all_moments(shape, arrays.x, spread);
+    const double own = own_count(shape);
+    for (std::size_t c = 0; c < n; ++c) {
+      sums[c] = own * moments[c].mean;
+      sums[n + c] = moments[c].squares + own * moments[c].mean * moments[c].mean;
+    }
+    sums[2 * n] = own;
+  } catch (...) {
+    error = std::current_exception();
+    sums[2 * n + 1] = 1;
   }
-  sums.back() = own;
   group.sum(sums);
+  if (error) std::rethrow_exception(error);
+  if (const double num_bad = sums[2 * n + 1]; num_bad > 0) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "batch norm: " + std::to_string(static_cast<std::int64_t>(num_bad)) +
+                    " other ranks of the group failed; they say why");
+  }
+  const double count = *arrays.statistics.count = sums[2 * n];
+  check_count(count);
   for (std::size_t c = 0; c < n; ++c) {
-    const double mean = sums[c] / sums.back();
+    const double mean = sums[c] / count;
     moments[c] = {mean, sums[n + c] - mean * sums[c]};
   }
-  return sums.back();
+  return moments;
 }
 
 std::vector<GradientSums> all_gradient_sums(const BatchNormShape& shape,
@@ -80,11 +108,11 @@ std::int64_t mask_words(const BatchNormShape& shape) {
 void batch_norm_forward(const BatchNormOptions& options, const BatchNormShape& shape,
                         const BatchNormForward& arrays, StatisticsGroup* group,
                         const Spread& spread) {
-  if (options.has_relu != (arrays.mask != nullptr)) {
-    throw Error(ErrorKind::kInvalidArgument, "batch norm keeps a mask with ReLU, and only then");
+  if (group == nullptr) {
+    check_mask(options, shape, arrays);
+    check_count(own_count(shape));
+    *arrays.statistics.count = own_count(shape);
   }
-  check_count(own_count(shape), group == nullptr ? 2 : 1);
-  *arrays.statistics.count = own_count(shape);
   if (group == nullptr && !shape.has_channels_last) {
     spread(shape.channels, [&](std::int64_t c) {
       set_statistics(options, arrays, c, first::moments(shape, arrays.x, c));
@@ -92,9 +120,9 @@ void batch_norm_forward(const BatchNormOptions& options, const BatchNormShape& s
     });
     return;
   }
-  std::vector<Moments> moments = all_moments(shape, arrays.x, spread);
-  if (group != nullptr) *arrays.statistics.count = merge_moments(shape, *group, moments);
-  check_count(*arrays.statistics.count, 2);
+  const std::vector<Moments> moments =
+      group == nullptr ? all_moments(shape, arrays.x, spread)
+                       : moments_of_group(options, shape, arrays, *group, spread);
   for (std::int64_t c = 0; c < shape.channels; ++c) {
     set_statistics(options, arrays, c, moments[c]);
   }

@@ -86,9 +86,10 @@ struct BatchNormBackward {
 /// own.
 std::int64_t mask_words(const BatchNormShape& shape);
 
-/// group    sums over the ranks that normalise together; null: this rank alone.
-/// Errors   kInvalidArgument where a channel has no elements, or fewer than 2 in all ranks
-///          together.
+/// group    sums over the ranks that normalise together, of which some may have no elements; null:
+///          this rank alone.
+/// Errors   kInvalidArgument where a channel has fewer than 2 elements in all ranks together; on
+///          all ranks of a group, also where another one failed before the sum.
 /// Cost     x is read once from memory where a channel (channels first) fits into the cache, else
 ///          twice; the residual once, y written once.
 void batch_norm_forward(const BatchNormOptions& options, const BatchNormShape& shape,
