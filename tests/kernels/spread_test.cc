@@ -1,8 +1,10 @@
 #include "trireme/kernels/spread.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <atomic>
+#include <string>
 #include <vector>
 
 #include "trireme/base/error.h"
@@ -28,6 +30,22 @@ TEST(SpreadTest, ThrowsWhatAPieceThrows) {
     EXPECT_THROW(on_threads(num_threads)(100, fail_at_3), Error);
   }
   EXPECT_THROW(on_threads(0), Error);
+}
+
+TEST(SpreadTest, AThreadThatCannotBeMadeIsAnError) {
+  pthread_attr_t before, too_large;
+  ASSERT_EQ(pthread_getattr_default_np(&before), 0);
+  ASSERT_EQ(pthread_attr_init(&too_large), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&too_large, std::size_t{1} << 47), 0);
+  ASSERT_EQ(pthread_setattr_default_np(&too_large), 0);
+  try {
+    on_threads(3)(100, [](std::int64_t) {});
+    ADD_FAILURE() << "a stack larger than memory was made";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kResourceExhausted);
+    EXPECT_NE(error.message().find("thread 2 of 3"), std::string::npos) << error.message();
+  }
+  EXPECT_EQ(pthread_setattr_default_np(&before), 0);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <exception>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -28,6 +29,9 @@ class Pieces {
     }
   }
 
+  /// No piece begins any more.
+  void stop() noexcept { next_ = n_; }
+
   void rethrow() const {
     if (failure_) std::rethrow_exception(failure_);
   }
@@ -36,7 +40,7 @@ class Pieces {
   void fail(std::exception_ptr failure) {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = std::move(failure);
-    next_ = n_;
+    stop();
   }
 
   const std::int64_t n_;
@@ -46,12 +50,24 @@ class Pieces {
   std::exception_ptr failure_;
 };
 
+void start(std::int64_t count, Pieces& pieces, std::vector<std::jthread>& threads) {
+  try {
+    for (std::int64_t i = 0; i < count; ++i) threads.emplace_back([&] { pieces.work(); });
+  } catch (const std::system_error& error) {
+    pieces.stop();  // those that run end with their piece, and are joined by the caller
+    throw Error(ErrorKind::kResourceExhausted,
+                "cannot start thread " + std::to_string(threads.size() + 2) + " of " +
+                    std::to_string(count + 1) + " for a kernel: " + error.what() +
+                    "; use fewer threads, or raise the limit (ulimit -u)");
+  }
+}
+
 void spread(int num_threads, std::int64_t n, const Piece& piece) {
   Pieces pieces(n, piece);
   {
     std::vector<std::jthread> threads;
     const std::int64_t num_others = std::min<std::int64_t>(num_threads, n) - 1;
-    for (std::int64_t i = 0; i < num_others; ++i) threads.emplace_back([&] { pieces.work(); });
+    start(num_others, pieces, threads);
     pieces.work();
   }
   pieces.rethrow();
@@ -61,6 +77,11 @@ void spread(int num_threads, std::int64_t n, const Piece& piece) {
 
 void on_caller(std::int64_t n, const Piece& piece) {
   for (std::int64_t i = 0; i < n; ++i) piece(i);
+}
+
+const Spread& spread_or_caller(const Spread& spread, std::int64_t n, std::int64_t least) {
+  static const Spread kCaller = on_caller;
+  return n < least ? kCaller : spread;
 }
 
 Spread on_threads(int num_threads) {

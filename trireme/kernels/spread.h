@@ -21,6 +21,12 @@ void on_caller(std::int64_t n, const Piece& piece);
 /// next piece when they are done with one.
 ///
 /// num_threads   1 or more, else kInvalidArgument.
+/// Errors of a call   kResourceExhausted where a thread cannot be made; pieces may then not have run.
 Spread on_threads(int num_threads);
+
+/// `spread` where there is enough to do that threads made for it pay, else the calling thread alone.
+///
+/// n, least   how many items there are, and how many of them take some 100 us.
+const Spread& spread_or_caller(const Spread& spread, std::int64_t n, std::int64_t least);
 
 }  // namespace trireme::kernels
