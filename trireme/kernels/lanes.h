@@ -39,52 +39,62 @@ TRIREME_LANES Lanes all(float x) {
   return r;
 }
 
+// Whole registers are copied one by one: of larger structures GCC makes copies of 16 bytes through
+// the stack, from which a processor cannot forward to a load of 32.
+
 TRIREME_LANES Lanes load(const float* x) {
   Lanes r;
-  std::memcpy(&r, x, sizeof r);
+  for (int p = 0; p < kParts; ++p) std::memcpy(&r.part[p], x + p * kPartLanes, sizeof r.part[p]);
   return r;
 }
 
-TRIREME_LANES void store(const Lanes& a, float* x) { std::memcpy(x, &a, sizeof a); }
+TRIREME_LANES void store(const Lanes& a, float* x) {
+  for (int p = 0; p < kParts; ++p) std::memcpy(x + p * kPartLanes, &a.part[p], sizeof a.part[p]);
+}
 
 /// The first `count` of 16; the others are 0, and their memory is not touched.
 TRIREME_LANES Lanes load_first(const float* x, std::int64_t count) {
   if (count >= kLanes) return load(x);
-  Lanes r = all(0);
-  std::memcpy(&r, x, static_cast<std::size_t>(count) * sizeof(float));
-  return r;
+  float rest[kLanes] = {};
+  std::memcpy(&rest, x, static_cast<std::size_t>(count) * sizeof(float));
+  return load(rest);
 }
 
 TRIREME_LANES void store_first(const Lanes& a, std::int64_t count, float* x) {
   if (count >= kLanes) return store(a, x);
-  std::memcpy(x, &a, static_cast<std::size_t>(count) * sizeof(float));
+  float lanes[kLanes];
+  store(a, lanes);
+  std::memcpy(x, lanes, static_cast<std::size_t>(count) * sizeof(float));
 }
 
 TRIREME_LANES Lanes load_first(const Bf16* x, std::int64_t count) {
-  ShortPart halves[kParts] = {};
-  if (count >= kLanes) {
-    std::memcpy(&halves, x, sizeof halves);
-  } else {
-    std::memcpy(&halves, x, static_cast<std::size_t>(count) * sizeof *x);
+  Bf16 rest[kLanes];
+  if (count < kLanes) {
+    std::memset(&rest, 0, sizeof rest);
+    std::memcpy(&rest, x, static_cast<std::size_t>(count) * sizeof *x);
+    x = rest;
   }
-  WordPart words[kParts];
-  for (int p = 0; p < kParts; ++p) words[p] = __builtin_convertvector(halves[p], WordPart) << 16;
   Lanes r;
-  std::memcpy(&r, &words, sizeof r);
+  for (int p = 0; p < kParts; ++p) {
+    ShortPart halves;
+    std::memcpy(&halves, x + p * kPartLanes, sizeof halves);
+    const WordPart words = __builtin_convertvector(halves, WordPart) << 16;
+    std::memcpy(&r.part[p], &words, sizeof words);
+  }
   return r;
 }
 
 /// Of lanes that bf16 holds exactly.
 TRIREME_LANES void store_first(const Lanes& a, std::int64_t count, Bf16* x) {
-  WordPart words[kParts];
-  std::memcpy(&words, &a, sizeof a);
-  ShortPart halves[kParts];
-  for (int p = 0; p < kParts; ++p) halves[p] = __builtin_convertvector(words[p] >> 16, ShortPart);
-  if (count >= kLanes) {
-    std::memcpy(x, &halves, sizeof halves);
-  } else {
-    std::memcpy(x, &halves, static_cast<std::size_t>(count) * sizeof *x);
+  Bf16 all_lanes[kLanes];
+  Bf16* const to = count >= kLanes ? x : all_lanes;
+  for (int p = 0; p < kParts; ++p) {
+    WordPart words;
+    std::memcpy(&words, &a.part[p], sizeof words);
+    const ShortPart halves = __builtin_convertvector(words >> 16, ShortPart);
+    std::memcpy(to + p * kPartLanes, &halves, sizeof halves);
   }
+  if (count < kLanes) std::memcpy(x, to, static_cast<std::size_t>(count) * sizeof *x);
 }
 
 /// As to_bf16 (half.h), widened again.
@@ -238,11 +248,17 @@ TRIREME_LANES DoubleLanes no_sums() { return DoubleLanes{}; }
 
 TRIREME_LANES DoubleLanes load(const double* x) {
   DoubleLanes r;
-  std::memcpy(&r, x, sizeof r);
+  for (int p = 0; p < 2 * kParts; ++p) {
+    std::memcpy(&r.part[p], x + p * (kPartLanes / 2), sizeof r.part[p]);
+  }
   return r;
 }
 
-TRIREME_LANES void store(const DoubleLanes& a, double* x) { std::memcpy(x, &a, sizeof a); }
+TRIREME_LANES void store(const DoubleLanes& a, double* x) {
+  for (int p = 0; p < 2 * kParts; ++p) {
+    std::memcpy(x + p * (kPartLanes / 2), &a.part[p], sizeof a.part[p]);
+  }
+}
 
 TRIREME_LANES DoubleLanes operator+(const DoubleLanes& a, const DoubleLanes& b) {
   DoubleLanes r;
@@ -252,15 +268,15 @@ TRIREME_LANES DoubleLanes operator+(const DoubleLanes& a, const DoubleLanes& b) 
 
 /// a^2 in f64: exact.
 TRIREME_LANES DoubleLanes squares(const Lanes& a) {
-  HalfPart halves[2 * kParts];
-  static_assert(sizeof halves == sizeof a);
-  std::memcpy(&halves, &a, sizeof a);
   DoubleLanes r;
   for (int p = 0; p < 2 * kParts; ++p) {
+    HalfPart half;
+    std::memcpy(&half, reinterpret_cast<const char*>(&a.part[p / 2]) + p % 2 * sizeof half,
+                sizeof half);
 #if TRIREME_PART_BYTES == 64  // GCC 12 makes three instructions of it
-    const DoublePart wide = _mm512_maskz_cvtps_pd(0xFF, halves[p]);
+    const DoublePart wide = _mm512_maskz_cvtps_pd(0xFF, half);
 #else
-    const DoublePart wide = __builtin_convertvector(halves[p], DoublePart);
+    const DoublePart wide = __builtin_convertvector(half, DoublePart);
 #endif
     r.part[p] = wide * wide;
   }
@@ -272,7 +288,7 @@ TRIREME_LANES void add_squares(const Lanes& a, DoubleLanes& sums) { sums = sums 
 /// As `sum`.
 TRIREME_LANES double sum(const DoubleLanes& a) {
   double lanes[kLanes];
-  std::memcpy(lanes, &a, sizeof lanes);
+  store(a, lanes);
   for (int stride = 1; stride < kLanes; stride *= 2) {
     for (int lane = 0; lane < kLanes; lane += 2 * stride) lanes[lane] += lanes[lane + stride];
   }
