@@ -61,6 +61,36 @@ TEST(InstanceNormOperator, IsTorchsInEveryLayoutWithGradients) {
   EXPECT_TRUE(instance_norm(inputs[2], {}, {}).is_contiguous(at::MemoryFormat::ChannelsLast));
 }
 
+/// A 3-D U-Net's layout, in one node and without a copy of each sample.
+TEST(InstanceNormOperator, ChannelsLastIsOneNodeWithTheBitsOfEachSampleAlone) {
+  torch::manual_seed(13);
+  const at::Tensor x =
+      torch::randn({3, 4, 5, 6, 7}).contiguous(at::MemoryFormat::ChannelsLast3d).requires_grad_();
+  const at::Tensor weight = torch::randn({4}, torch::requires_grad()), bias = torch::randn({4});
+  const at::Tensor slope = torch::randn({3, 4, 5, 6, 7});
+  const at::Tensor y = instance_norm(x, weight, bias, 1e-5, true);
+  EXPECT_NE(y.grad_fn()->name().find("InstanceNorm"), std::string::npos) << y.grad_fn()->name();
+  const auto gradients = torch::autograd::grad({y}, {x, weight}, {slope});
+  TensorList parts;
+  for (const at::Tensor& sample : x.split(1)) {
+    parts.push_back(batch_norm(sample, {.weight = weight, .bias = bias}, {.has_relu = true}));
+  }
+  const at::Tensor apart = at::cat(parts);
+  EXPECT_TRUE(torch::equal(y, apart));
+  const auto expected = torch::autograd::grad({apart}, {x, weight}, {slope});
+  EXPECT_TRUE(torch::equal(gradients[0], expected[0]));
+  EXPECT_TRUE(torch::equal(gradients[1], expected[1]));
+  const int before = at::get_num_threads();
+  for (const int num_threads : {1, 2, 3}) {
+    at::set_num_threads(num_threads);
+    const at::Tensor again = instance_norm(x, weight, bias, 1e-5, true);
+    EXPECT_TRUE(torch::equal(again, y)) << num_threads << " threads";
+    EXPECT_TRUE(torch::equal(torch::autograd::grad({again}, {x, weight}, {slope})[0], gradients[0]))
+        << num_threads << " threads";
+  }
+  at::set_num_threads(before);
+}
+
 TEST(BatchNormOperator, KeepsTheLayout) {
   const at::Tensor x = torch::randn({2, 4, 3, 3}).contiguous(at::MemoryFormat::ChannelsLast);
   EXPECT_TRUE(batch_norm(x, {}).is_contiguous(at::MemoryFormat::ChannelsLast));
