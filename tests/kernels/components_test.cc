@@ -68,6 +68,28 @@ TEST(ComponentsTest, EqualFloods) {
   expect_reference<std::uint8_t>({1, 300, 1}, 2, 0.5);
 }
 
+TEST(ComponentsTest, DoNotDependOnThreads) {
+  const VolumeShape shape{37, 170, 180};  // more than one slab for each of three threads
+  for (const double background : {0.4, 0.75, 0.97}) {
+    std::mt19937 random(7);
+    std::vector<std::uint8_t> labels(shape.count());
+    for (std::uint8_t& label : labels) {
+      const bool is_background = std::uniform_real_distribution<>()(random) < background;
+      label = is_background ? 0 : static_cast<std::uint8_t>(1 + random() % 2);
+    }
+    for (const Connectivity connectivity : kConnectivities) {
+      const auto expected = reference::component_map(shape, labels, connectivity);
+      for (const int num_threads : {1, 2, 3}) {
+        std::vector<std::int32_t> map(shape.count(), -1);
+        const auto found = connected_components(shape, labels.data(), connectivity, map.data(),
+                                                on_threads(num_threads));
+        EXPECT_EQ(map, expected) << num_threads << " threads";
+        EXPECT_EQ(found, components_of(shape, labels, expected));
+      }
+    }
+  }
+}
+
 TEST(ComponentsTest, SeparatesLabelsThatTouch) {
   const std::vector<std::uint8_t> labels = {1, 1, 2, 2, 1};
   const auto found = connected_components({1, 1, 5}, labels.data(), Connectivity::kCorners);

@@ -18,7 +18,8 @@ class Adamw : public Optimizer {
     ++*step;
     with_values(parameter, [&]<typename T>(const T* gradient, T* value) {
       kernels::adamw(options, *step, gradient, state["exp_avg"].mutable_data_ptr<T>(),
-                     state["exp_avg_sq"].mutable_data_ptr<T>(), value, parameter.value.numel());
+                     state["exp_avg_sq"].mutable_data_ptr<T>(), value, parameter.value.numel(),
+                     nullptr, on_torch_threads);
     });
   }
 

@@ -18,7 +18,8 @@ class Lamb : public Optimizer {
     auto& state = state_of(parameter);
     auto* step = state.at("step").mutable_data_ptr<std::int64_t>();
     kernels::lamb(options, ++*step, values.gradient, state.at("exp_avg").mutable_data_ptr<float>(),
-                  state.at("exp_avg_sq").mutable_data_ptr<float>(), values.value, values.count);
+                  state.at("exp_avg_sq").mutable_data_ptr<float>(), values.value, values.count,
+                  on_torch_threads);
   }
 
  private:

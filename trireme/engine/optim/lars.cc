@@ -18,7 +18,7 @@ class Lars : public Optimizer {
     if (is_vector(parameter)) options.weight_decay = 0;
     auto& buffer = state_of(parameter).at("momentum_buffer");
     kernels::lars(options, values.gradient, buffer.mutable_data_ptr<float>(), values.value,
-                  values.count);
+                  values.count, on_torch_threads);
   }
 
  private:

@@ -19,7 +19,8 @@ class Novograd : public Optimizer {
     auto* step = state.at("step").mutable_data_ptr<std::int64_t>();
     kernels::novograd(options, ++*step, values.gradient,
                       *state.at("square_norm").mutable_data_ptr<double>(),
-                      state.at("exp_avg").mutable_data_ptr<float>(), values.value, values.count);
+                      state.at("exp_avg").mutable_data_ptr<float>(), values.value, values.count,
+                      on_torch_threads);
   }
 
  private:

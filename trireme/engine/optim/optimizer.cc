@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "trireme/base/error.h"
+#include "trireme/engine/optim/values.h"
 #include "trireme/kernels/norm/norm.h"
 
 namespace trireme::optim {
@@ -38,8 +39,8 @@ std::vector<std::int64_t> memory_shape(const at::Tensor& value) {
 
 double square_norm(const at::Tensor& flat) {
   return flat.scalar_type() == at::kDouble
-             ? kernels::square_norm(flat.const_data_ptr<double>(), flat.numel())
-             : kernels::square_norm(flat.const_data_ptr<float>(), flat.numel());
+             ? kernels::square_norm(flat.const_data_ptr<double>(), flat.numel(), on_torch_threads)
+             : kernels::square_norm(flat.const_data_ptr<float>(), flat.numel(), on_torch_threads);
 }
 
 }  // namespace

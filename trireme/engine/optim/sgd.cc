@@ -18,7 +18,8 @@ class Sgd : public Optimizer {
     if (options_.momentum != 0) buffer = state_of(parameter).at("momentum_buffer");
     with_values(parameter, [&]<typename T>(const T* gradient, T* value) {
       T* momentum = buffer.defined() ? buffer.mutable_data_ptr<T>() : nullptr;
-      kernels::sgd(options, first, gradient, momentum, value, parameter.value.numel());
+      kernels::sgd(options, first, gradient, momentum, value, parameter.value.numel(),
+                   on_torch_threads);
     });
   }
 

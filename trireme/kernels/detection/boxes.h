@@ -3,6 +3,8 @@
 #include <array>
 #include <cstdint>
 
+#include "trireme/kernels/spread.h"
+
 namespace trireme::kernels {
 
 /// overlaps[i, j] = inter / (area(a_i) + area(b_j) - inter); 0 where both are empty. Each operation
@@ -11,9 +13,10 @@ namespace trireme::kernels {
 /// a, b       [num_a, 4], [num_b, 4] x1, y1, x2, y2 in one unit.
 /// overlaps   [num_a, num_b], written.
 /// Errors     kInvalidArgument naming the box with a coordinate or an area that is not finite.
-/// Cost       num_a * num_b, in vectors; reads b once for each box of a.
+/// Cost       num_a * num_b, in vectors; reads b once for each box of a. Threads share it, here and
+///            below, where there are many; they change nothing.
 void box_overlaps(const float* a, std::int64_t num_a, const float* b, std::int64_t num_b,
-                  float* overlaps);
+                  float* overlaps, const Spread& spread = on_caller);
 
 /// How a box is written relative to a reference box (an anchor):
 ///
@@ -33,7 +36,7 @@ struct BoxCoding {
 ///                  no area, or is not finite.
 /// Cost             two logarithms of each box.
 void encode_boxes(const BoxCoding& coding, const float* boxes, const float* anchors, std::int64_t n,
-                  float* codes);
+                  float* codes, const Spread& spread = on_caller);
 
 /// The inverse.
 ///
@@ -41,6 +44,6 @@ void encode_boxes(const BoxCoding& coding, const float* boxes, const float* anch
 ///          anchor that has no area.
 /// Cost     two exponentials of each box.
 void decode_boxes(const BoxCoding& coding, const float* codes, const float* anchors, std::int64_t n,
-                  float* boxes);
+                  float* boxes, const Spread& spread = on_caller);
 
 }  // namespace trireme::kernels

@@ -1,6 +1,7 @@
 #include "trireme/kernels/detection/matching.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -16,31 +17,76 @@ struct Best {
   std::vector<float> overlap;
 };
 
-void check(std::span<const float> overlaps, std::int64_t num_truth, std::size_t num_anchors) {
+/// Anchors that a thread takes at a time, and overlaps that threads are made for: some 100 us.
+constexpr std::int64_t kAnchorsOfPiece = 4096;
+constexpr std::int64_t kWorthThreads = std::int64_t{1} << 18;
+
+/// The overlaps of one call.
+struct Overlaps {
+  std::span<const float> all;
+  std::int64_t num_truth, num_anchors;
+
+  std::span<const float> row(std::int64_t truth) const {
+    return all.subspan(truth * num_anchors, num_anchors);
+  }
+
+  /// Calls body(begin, end) for pieces of the anchors.
+  template <typename Body>
+  void for_each_piece(const Spread& spread, const Body& body) const {
+    const std::int64_t num_pieces = (num_anchors + kAnchorsOfPiece - 1) / kAnchorsOfPiece;
+    spread_or_caller(spread, std::ssize(all), kWorthThreads)(num_pieces, [&](std::int64_t piece) {
+      body(piece * kAnchorsOfPiece, std::min((piece + 1) * kAnchorsOfPiece, num_anchors));
+    });
+  }
+};
+
+Overlaps checked(std::span<const float> overlaps, std::int64_t num_truth, std::size_t num_anchors) {
   if (num_truth < 0 || overlaps.size() != static_cast<std::size_t>(num_truth) * num_anchors) {
     throw Error(ErrorKind::kInvalidArgument, "expected overlaps of " + std::to_string(num_truth) +
                                                  " x " + std::to_string(num_anchors) + ", got " +
                                                  std::to_string(overlaps.size()));
   }
-  const auto nan = std::ranges::find_if(overlaps, [](float x) { return std::isnan(x); });
-  if (nan == overlaps.end()) return;
-  const auto place = static_cast<std::size_t>(nan - overlaps.begin());
-  throw Error(ErrorKind::kInvalidArgument,
-              "the overlap of box " + std::to_string(place / num_anchors) + " with anchor " +
-                  std::to_string(place % num_anchors) + " is NaN");
+  return {overlaps, num_truth, static_cast<std::int64_t>(num_anchors)};
 }
 
-Best best_of_anchors(std::span<const float> overlaps, std::int64_t num_truth,
-                     std::int64_t num_anchors) {
-  Best best{std::vector<std::int64_t>(num_anchors, 0), std::vector<float>(num_anchors, -1)};
-  for (std::int64_t t = 0; t < num_truth; ++t) {
-    const float* row = overlaps.data() + t * num_anchors;
-    for (std::int64_t a = 0; a < num_anchors; ++a) {
-      if (row[a] <= best.overlap[a]) continue;
-      best.overlap[a] = row[a];
-      best.truth[a] = t;
+[[noreturn]] void refuse_nan(const Overlaps& overlaps) {
+  const auto nan = std::ranges::find_if(overlaps.all, [](float x) { return std::isnan(x); });
+  const std::int64_t place = nan - overlaps.all.begin();
+  throw Error(ErrorKind::kInvalidArgument,
+              "the overlap of box " + std::to_string(place / overlaps.num_anchors) +
+                  " with anchor " + std::to_string(place % overlaps.num_anchors) + " is NaN");
+}
+
+/// Throws where one is NaN.
+Best best_of_anchors(const Overlaps& overlaps, const Spread& spread) {
+  Best best{std::vector<std::int64_t>(overlaps.num_anchors, 0),
+            std::vector<float>(overlaps.num_anchors, -1)};
+  std::atomic<bool> has_nan = false;
+  overlaps.for_each_piece(spread, [&](std::int64_t begin, std::int64_t end) {
+    bool any_nan = false;
+    for (std::int64_t t = 0; t < overlaps.num_truth; ++t) {
+      const std::span row = overlaps.row(t);
+      for (std::int64_t a = begin; a < end; ++a) {
+        any_nan |= std::isnan(row[a]);
+        if (row[a] <= best.overlap[a]) continue;
+        best.overlap[a] = row[a];
+        best.truth[a] = t;
+      }
     }
-  }
+    if (any_nan) has_nan = true;
+  });
+  if (has_nan) refuse_nan(overlaps);
+  return best;
+}
+
+/// The anchor that each ground-truth box overlaps with most, the first of equals; there are anchors.
+std::vector<std::int64_t> best_of_truth(const Overlaps& overlaps, const Spread& spread) {
+  std::vector<std::int64_t> best(overlaps.num_truth);
+  const Spread& used = spread_or_caller(spread, std::ssize(overlaps.all), kWorthThreads);
+  used(overlaps.num_truth, [&](std::int64_t t) {
+    const std::span row = overlaps.row(t);
+    best[t] = std::ranges::max_element(row) - row.begin();
+  });
   return best;
 }
 
@@ -53,39 +99,39 @@ void internal::check(const MatchOptions& options) {
                                                std::to_string(options.high));
 }
 
-void match_anchors(const MatchOptions& options, std::span<const float> overlaps,
-                   std::int64_t num_truth, std::span<std::int64_t> matches) {
+void match_anchors(const MatchOptions& options, std::span<const float> given,
+                   std::int64_t num_truth, std::span<std::int64_t> matches, const Spread& spread) {
   internal::check(options);
-  check(overlaps, num_truth, matches.size());
-  const std::int64_t num_anchors = std::ssize(matches);
-  const Best best = best_of_anchors(overlaps, num_truth, num_anchors);
-  for (std::int64_t a = 0; a < num_anchors; ++a) {
-    matches[a] = best.overlap[a] >= options.high ? best.truth[a]
-                 : best.overlap[a] < options.low ? kBackground
-                                                 : kBetween;
-  }
-  if (!options.keeps_best) return;
-  for (std::int64_t t = 0; t < num_truth; ++t) {
-    const std::span row = overlaps.subspan(t * num_anchors, num_anchors);
-    const float most = row.empty() ? 0 : std::ranges::max(row);
-    for (std::int64_t a = 0; most > 0 && a < num_anchors; ++a) {
-      if (row[a] == most) matches[a] = best.truth[a];
+  const Overlaps overlaps = checked(given, num_truth, matches.size());
+  const Best best = best_of_anchors(overlaps, spread);
+  std::vector<std::int64_t> most;
+  if (options.keeps_best && !matches.empty()) most = best_of_truth(overlaps, spread);
+  overlaps.for_each_piece(spread, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t a = begin; a < end; ++a) {
+      matches[a] = best.overlap[a] >= options.high ? best.truth[a]
+                   : best.overlap[a] < options.low ? kBackground
+                                                   : kBetween;
     }
-  }
+    for (std::int64_t t = 0; t < std::ssize(most); ++t) {
+      const std::span row = overlaps.row(t);
+      const float largest = row[most[t]];
+      for (std::int64_t a = begin; largest > 0 && a < end; ++a) {
+        if (row[a] == largest) matches[a] = best.truth[a];
+      }
+    }
+  });
 }
 
-void match_ssd(float threshold, std::span<const float> overlaps, std::int64_t num_truth,
-               std::span<std::int64_t> matches) {
-  check(overlaps, num_truth, matches.size());
-  const std::int64_t num_anchors = std::ssize(matches);
-  const Best best = best_of_anchors(overlaps, num_truth, num_anchors);
-  for (std::int64_t a = 0; a < num_anchors; ++a) {
+void match_ssd(float threshold, std::span<const float> given, std::int64_t num_truth,
+               std::span<std::int64_t> matches, const Spread& spread) {
+  const Overlaps overlaps = checked(given, num_truth, matches.size());
+  const Best best = best_of_anchors(overlaps, spread);
+  for (std::size_t a = 0; a < matches.size(); ++a) {
     matches[a] = best.overlap[a] > threshold ? best.truth[a] : kBackground;
   }
-  for (std::int64_t t = 0; num_anchors > 0 && t < num_truth; ++t) {
-    const std::span row = overlaps.subspan(t * num_anchors, num_anchors);
-    matches[std::ranges::max_element(row) - row.begin()] = t;
-  }
+  if (matches.empty()) return;
+  const std::vector<std::int64_t> taken = best_of_truth(overlaps, spread);
+  for (std::int64_t t = 0; t < num_truth; ++t) matches[taken[t]] = t;
 }
 
 }  // namespace trireme::kernels

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <span>
 
+#include "trireme/kernels/spread.h"
+
 namespace trireme::kernels {
 
 /// Which ground-truth box each anchor stands for.
@@ -24,17 +26,19 @@ struct MatchOptions {
 /// overlaps   [num_truth, num_anchors].
 /// matches    [num_anchors], written: a ground-truth index, kBackground or kBetween.
 /// Errors     kInvalidArgument where sizes do not match, low > high, or an overlap is NaN.
-/// Cost       reads the overlaps twice, three times where `keeps_best`; 12 bytes for each anchor.
+/// Cost       reads the overlaps once, three times where `keeps_best`; 12 bytes for each anchor.
+///            Threads share the anchors where there are many; they change nothing.
 void match_anchors(const MatchOptions& options, std::span<const float> overlaps,
-                   std::int64_t num_truth, std::span<std::int64_t> matches);
+                   std::int64_t num_truth, std::span<std::int64_t> matches,
+                   const Spread& spread = on_caller);
 
 /// As SSD matches: an anchor takes the box it overlaps with most where that exceeds `threshold`;
 /// then each box, in order, takes the anchor that overlaps with it most for itself alone.
 ///
 /// Errors     kInvalidArgument where sizes do not match, or an overlap is NaN.
-/// Cost       reads the overlaps three times; 12 bytes for each anchor.
+/// Cost       reads the overlaps twice; 12 bytes for each anchor. Threads as above.
 void match_ssd(float threshold, std::span<const float> overlaps, std::int64_t num_truth,
-               std::span<std::int64_t> matches);
+               std::span<std::int64_t> matches, const Spread& spread = on_caller);
 
 namespace internal {
 

@@ -12,9 +12,16 @@
 namespace trireme::kernels {
 namespace {
 
-/// Suppressed boxes are dropped from the columns after so many were kept: often enough that few are
-/// looked at in vain, seldom enough to cost nothing.
-constexpr int kKeptBetweenDrops = 32;
+/// So many of the highest scores are decided among themselves, then suppress all others, of which
+/// the suppressed are dropped: often enough that few are looked at in vain, seldom enough to cost
+/// nothing.
+constexpr std::int64_t kWindow = 64;
+
+/// Boxes that all kept ones of a window are held against while they are in the first cache.
+constexpr std::int64_t kBlock = 1024;
+
+/// Overlaps that threads are made for: some 200 us.
+constexpr std::int64_t kWorthThreads = std::int64_t{1} << 20;
 
 /// Boxes side by side, in the order in which they are looked at.
 struct Columns {
@@ -25,8 +32,13 @@ struct Columns {
   std::vector<std::int64_t> box;     ///< Which one it is.
 };
 
-/// Suppresses what overlaps with the box at `kept`, of those behind it.
-TRIREME_INLINE_LOOP void suppress_loop(float threshold, std::int64_t kept, std::int64_t end,
+/// Places [begin, end) of columns.
+struct Stretch {
+  std::int64_t begin, end;
+};
+
+/// Suppresses what overlaps with the box at `kept`, of a stretch behind it.
+TRIREME_INLINE_LOOP void suppress_loop(float threshold, std::int64_t kept, Stretch stretch,
                                        Columns& columns) {
   const float* __restrict x1 = columns.x1.data();
   const float* __restrict y1 = columns.y1.data();
@@ -36,7 +48,7 @@ TRIREME_INLINE_LOOP void suppress_loop(float threshold, std::int64_t kept, std::
   std::int32_t* __restrict is_out = columns.is_out.data();
   const float kept_x1 = x1[kept], kept_y1 = y1[kept], kept_x2 = x2[kept], kept_y2 = y2[kept];
   const float kept_area = area[kept];
-  for (std::int64_t i = kept + 1; i < end; ++i) {
+  for (std::int64_t i = stretch.begin; i < stretch.end; ++i) {
     const float left = x1[i] > kept_x1 ? x1[i] : kept_x1;
     const float top = y1[i] > kept_y1 ? y1[i] : kept_y1;
     const float right = x2[i] < kept_x2 ? x2[i] : kept_x2;
@@ -49,14 +61,14 @@ TRIREME_INLINE_LOOP void suppress_loop(float threshold, std::int64_t kept, std::
   }
 }
 
-TRIREME_AVX2 void suppress_avx2(float threshold, std::int64_t kept, std::int64_t end,
+TRIREME_AVX2 void suppress_avx2(float threshold, std::int64_t kept, Stretch stretch,
                                 Columns& columns) {
-  suppress_loop(threshold, kept, end, columns);
+  suppress_loop(threshold, kept, stretch, columns);
 }
 
-TRIREME_AVX512 void suppress_avx512(float threshold, std::int64_t kept, std::int64_t end,
+TRIREME_AVX512 void suppress_avx512(float threshold, std::int64_t kept, Stretch stretch,
                                     Columns& columns) {
-  suppress_loop(threshold, kept, end, columns);
+  suppress_loop(threshold, kept, stretch, columns);
 }
 
 /// Moves those of [begin, end) that are still in to the front; how many they are.
@@ -82,9 +94,8 @@ float round_down(double x) {
   return static_cast<double>(nearest) > x ? std::nextafter(nearest, -kInfinity) : nearest;
 }
 
-/// Appends the kept ones of `order`, which is in order of falling scores.
-void keep_greedily(std::span<const float> boxes, std::span<const std::int64_t> order,
-                   double threshold, std::int64_t max_kept, std::vector<std::int64_t>& kept) {
+/// The boxes of `order`, which is in order of falling scores.
+Columns columns_of(std::span<const float> boxes, std::span<const std::int64_t> order) {
   Columns columns(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
     const float* box = boxes.data() + order[i] * 4;
@@ -95,21 +106,38 @@ void keep_greedily(std::span<const float> boxes, std::span<const std::int64_t> o
     columns.area[i] = (box[2] - box[0]) * (box[3] - box[1]);
     columns.box[i] = order[i];
   }
+  return columns;
+}
+
+/// The kept ones of `order`.
+std::vector<std::int64_t> keep_greedily(std::span<const float> boxes,
+                                        std::span<const std::int64_t> order,
+                                        const NmsOptions& options, const Spread& spread) {
+  Columns columns = columns_of(boxes, order);
   const auto suppress = has_avx512() ? suppress_avx512 : has_avx2() ? suppress_avx2 : suppress_loop;
-  const float limit = round_down(threshold);
-  std::int64_t end = std::ssize(order);
-  std::int64_t num_kept = 0;
-  int kept_since_drop = 0;
-  for (std::int64_t i = 0; i < end && num_kept != max_kept; ++i) {
-    if (columns.is_out[i] != 0) continue;
-    kept.push_back(columns.box[i]);
-    ++num_kept;
-    suppress(limit, i, end, columns);
-    if (++kept_since_drop < kKeptBetweenDrops) continue;
-    end = drop_suppressed(i + 1, end, columns);
-    i = -1;
-    kept_since_drop = 0;
+  const float limit = round_down(options.threshold);
+  std::vector<std::int64_t> kept, kept_places;
+  for (std::int64_t end = std::ssize(order); end > 0;) {
+    const std::int64_t window = std::min(kWindow, end);
+    kept_places.clear();
+    for (std::int64_t i = 0; i < window; ++i) {
+      if (columns.is_out[i] != 0) continue;
+      if (std::ssize(kept) == options.max_kept) return kept;
+      kept.push_back(columns.box[i]);
+      kept_places.push_back(i);
+      suppress(limit, i, {i + 1, window}, columns);
+    }
+    const Spread& used =
+        spread_or_caller(spread, std::ssize(kept_places) * (end - window), kWorthThreads);
+    used((end - window + kBlock - 1) / kBlock, [&](std::int64_t block) {
+      const std::int64_t begin = window + block * kBlock;
+      for (const std::int64_t place : kept_places) {
+        suppress(limit, place, {begin, std::min(begin + kBlock, end)}, columns);
+      }
+    });
+    end = drop_suppressed(window, end, columns);
   }
+  return kept;
 }
 
 void check(std::span<const float> boxes, std::span<const float> scores, double threshold) {
@@ -145,19 +173,17 @@ void internal::check_nms_threshold(double threshold) {
 }
 
 std::vector<std::int64_t> nms(std::span<const float> boxes, std::span<const float> scores,
-                              const NmsOptions& options) {
+                              const NmsOptions& options, const Spread& spread) {
   check(boxes, scores, options.threshold);
   std::vector<std::int64_t> order(scores.size());
   std::iota(order.begin(), order.end(), 0);
   sort_by_score(scores, order);
-  std::vector<std::int64_t> kept;
-  keep_greedily(boxes, order, options.threshold, options.max_kept, kept);
-  return kept;
+  return keep_greedily(boxes, order, options, spread);
 }
 
 std::vector<std::int64_t> batched_nms(std::span<const float> boxes, std::span<const float> scores,
                                       std::span<const std::int64_t> classes,
-                                      const NmsOptions& options) {
+                                      const NmsOptions& options, const Spread& spread) {
   check(boxes, scores, options.threshold);
   if (classes.size() != scores.size()) {
     throw Error(ErrorKind::kInvalidArgument, "expected a class for each of " +
@@ -166,16 +192,21 @@ std::vector<std::int64_t> batched_nms(std::span<const float> boxes, std::span<co
   }
   std::vector<std::int64_t> order(scores.size());
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::sort(order, [&](std::int64_t a, std::int64_t b) {
-    if (classes[a] != classes[b]) return classes[a] < classes[b];
-    return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
+  std::ranges::stable_sort(order, {}, [&](std::int64_t box) { return classes[box]; });
+  std::vector<std::size_t> begins;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (i == 0 || classes[order[i]] != classes[order[i - 1]]) begins.push_back(i);
+  }
+  begins.push_back(order.size());
+  std::vector<std::vector<std::int64_t>> kept_of(begins.size() - 1);
+  const Spread& used = spread_or_caller(spread, std::ssize(order), 4096);
+  used(std::ssize(kept_of), [&](std::int64_t i) {
+    const std::span own = std::span(order).subspan(begins[i], begins[i + 1] - begins[i]);
+    sort_by_score(scores, own);
+    kept_of[i] = keep_greedily(boxes, own, options, on_caller);
   });
   std::vector<std::int64_t> kept;
-  for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
-    while (end < order.size() && classes[order[end]] == classes[order[begin]]) ++end;
-    keep_greedily(boxes, std::span(order).subspan(begin, end - begin), options.threshold,
-                  options.max_kept, kept);
-  }
+  for (const auto& some : kept_of) kept.insert(kept.end(), some.begin(), some.end());
   sort_by_score(scores, kept);
   if (options.max_kept >= 0 && std::ssize(kept) > options.max_kept) kept.resize(options.max_kept);
   return kept;
@@ -183,9 +214,9 @@ std::vector<std::int64_t> batched_nms(std::span<const float> boxes, std::span<co
 
 std::int64_t fixed_nms(std::span<const float> boxes, std::span<const float> scores,
                        std::span<const std::int64_t> classes, double threshold,
-                       std::span<std::int64_t> kept) {
-  const std::vector<std::int64_t> all =
-      batched_nms(boxes, scores, classes, {.threshold = threshold, .max_kept = std::ssize(kept)});
+                       std::span<std::int64_t> kept, const Spread& spread) {
+  const std::vector<std::int64_t> all = batched_nms(
+      boxes, scores, classes, {.threshold = threshold, .max_kept = std::ssize(kept)}, spread);
   std::fill(std::ranges::copy(all, kept.begin()).out, kept.end(), 0);
   return std::ssize(all);
 }

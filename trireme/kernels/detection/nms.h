@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "trireme/kernels/spread.h"
+
 namespace trireme::kernels {
 
 /// Greedy non-maximum suppression: boxes in order of falling scores are kept unless their overlap
@@ -24,18 +26,20 @@ struct NmsOptions {
 /// scores   [n].
 /// Errors   kInvalidArgument naming the box where a coordinate or score is NaN, or where a box ends
 ///          before it starts; where sizes do not match; for a threshold that is NaN.
-/// Cost     kept x n / 2 overlaps at most, 16 at a time; 24 n bytes of scratch.
+/// Cost     kept x n / 2 overlaps at most, 16 at a time; 24 n bytes of scratch. Threads share the
+///          boxes behind the kept ones of a window of 64, where there are many; they change nothing.
 std::vector<std::int64_t> nms(std::span<const float> boxes, std::span<const float> scores,
-                              const NmsOptions& options = {});
+                              const NmsOptions& options = {}, const Spread& spread = on_caller);
 
 /// The same among boxes of one class each; classes do not suppress each other.
 ///
 /// classes   [n], any numbers.
 /// Returns   as `nms`: over all classes in order of falling scores.
-/// Cost      the sum over classes.
+/// Cost      the sum over classes, which threads share.
 std::vector<std::int64_t> batched_nms(std::span<const float> boxes, std::span<const float> scores,
                                       std::span<const std::int64_t> classes,
-                                      const NmsOptions& options = {});
+                                      const NmsOptions& options = {},
+                                      const Spread& spread = on_caller);
 
 /// `batched_nms` into a fixed number of places, for graphs whose shapes may not change.
 ///
@@ -43,7 +47,7 @@ std::vector<std::int64_t> batched_nms(std::span<const float> boxes, std::span<co
 /// Returns   how many are valid.
 std::int64_t fixed_nms(std::span<const float> boxes, std::span<const float> scores,
                        std::span<const std::int64_t> classes, double threshold,
-                       std::span<std::int64_t> kept);
+                       std::span<std::int64_t> kept, const Spread& spread = on_caller);
 
 namespace internal {
 /// Errors   kInvalidArgument where it is NaN.

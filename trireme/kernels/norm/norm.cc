@@ -1,6 +1,11 @@
 #include "trireme/kernels/norm/norm.h"
 
 #include <algorithm>
+#include <numeric>
+#include <vector>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include "trireme/kernels/simd.h"
 
@@ -9,15 +14,45 @@ namespace {
 
 constexpr int kSimdLanes = 16;
 
+/// Adds the squares of whole rows of 16.
 template <typename T>
-TRIREME_INLINE_LOOP double block_sum(const T* x, std::int64_t n) {
-  double lanes[kSimdLanes] = {};
-  const std::int64_t full = n / kSimdLanes * kSimdLanes;
-  for (std::int64_t i = 0; i < full; i += kSimdLanes) {
+TRIREME_INLINE_LOOP void add_rows(const T* __restrict x, std::int64_t n, double* __restrict lanes) {
+  for (std::int64_t i = 0; i < n; i += kSimdLanes) {
     for (int lane = 0; lane < kSimdLanes; ++lane) {
       const auto element = static_cast<double>(to_f32(x[i + lane]));
       lanes[lane] += element * element;
     }
+  }
+}
+
+#if defined(__x86_64__)
+/// The same by four at a time, which are widened as they are loaded: compilers load eight and take
+/// them apart, which takes a third longer.
+TRIREME_AVX2 void add_rows_avx2(const float* x, std::int64_t n, double* lanes) {
+  __m256d sums[4] = {};
+  for (std::int64_t i = 0; i < n; i += kSimdLanes) {
+    for (int k = 0; k < 4; ++k) {
+      const __m256d wide = _mm256_cvtps_pd(_mm_loadu_ps(x + i + 4 * k));
+      sums[k] = _mm256_add_pd(sums[k], _mm256_mul_pd(wide, wide));
+    }
+  }
+  for (int k = 0; k < 4; ++k) _mm256_storeu_pd(lanes + 4 * k, sums[k]);
+}
+#endif
+
+template <typename T>
+TRIREME_AVX2 void add_rows_avx2(const T* x, std::int64_t n, double* lanes) {
+  add_rows(x, n, lanes);
+}
+
+template <typename T>
+double any_block(const T* x, std::int64_t n) {
+  double lanes[kSimdLanes] = {};
+  const std::int64_t full = n / kSimdLanes * kSimdLanes;
+  if (has_avx2()) {
+    add_rows_avx2(x, full, lanes);
+  } else {
+    add_rows(x, full, lanes);
   }
   for (std::int64_t i = full; i < n; ++i) {
     const auto element = static_cast<double>(to_f32(x[i]));
@@ -31,22 +66,23 @@ TRIREME_INLINE_LOOP double block_sum(const T* x, std::int64_t n) {
 }
 
 template <typename T>
-TRIREME_AVX2 double block_sum_avx2(const T* x, std::int64_t n) {
-  return block_sum(x, n);
-}
-
-template <typename T>
-double any_block(const T* x, std::int64_t n) {
-  return has_avx2() ? block_sum_avx2(x, n) : block_sum(x, n);
-}
-
-template <typename T>
-double fold_blocks(const T* x, std::int64_t n) {
-  double total = 0;
-  for (std::int64_t begin = 0; begin < n; begin += kNormBlock) {
-    total += any_block(x + begin, std::min(kNormBlock, n - begin));
+double fold_blocks(const T* x, std::int64_t n, const Spread& spread) {
+  constexpr std::int64_t kBlocks = 16;  // of a piece
+  const std::int64_t num_blocks = (n + kNormBlock - 1) / kNormBlock;
+  if (num_blocks <= kBlocks) {
+    double total = 0;
+    for (std::int64_t begin = 0; begin < n; begin += kNormBlock) {
+      total += any_block(x + begin, std::min(kNormBlock, n - begin));
+    }
+    return total;
   }
-  return total;
+  std::vector<double> sums(num_blocks);
+  spread((num_blocks + kBlocks - 1) / kBlocks, [&](std::int64_t piece) {
+    for (std::int64_t b = piece * kBlocks; b < std::min((piece + 1) * kBlocks, num_blocks); ++b) {
+      sums[b] = any_block(x + b * kNormBlock, std::min(kNormBlock, n - b * kNormBlock));
+    }
+  });
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
 }  // namespace
@@ -56,9 +92,17 @@ double sum_of_squares(const double* x, std::int64_t n) { return any_block(x, n);
 double sum_of_squares(const Bf16* x, std::int64_t n) { return any_block(x, n); }
 double sum_of_squares(const F16* x, std::int64_t n) { return any_block(x, n); }
 
-double square_norm(const float* x, std::int64_t n) { return fold_blocks(x, n); }
-double square_norm(const double* x, std::int64_t n) { return fold_blocks(x, n); }
-double square_norm(const Bf16* x, std::int64_t n) { return fold_blocks(x, n); }
-double square_norm(const F16* x, std::int64_t n) { return fold_blocks(x, n); }
+double square_norm(const float* x, std::int64_t n, const Spread& spread) {
+  return fold_blocks(x, n, spread);
+}
+double square_norm(const double* x, std::int64_t n, const Spread& spread) {
+  return fold_blocks(x, n, spread);
+}
+double square_norm(const Bf16* x, std::int64_t n, const Spread& spread) {
+  return fold_blocks(x, n, spread);
+}
+double square_norm(const F16* x, std::int64_t n, const Spread& spread) {
+  return fold_blocks(x, n, spread);
+}
 
 }  // namespace trireme::kernels

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "trireme/kernels/half.h"
+#include "trireme/kernels/spread.h"
 
 namespace trireme::kernels {
 
@@ -21,9 +22,10 @@ double sum_of_squares(const F16* x, std::int64_t n);
 
 /// Square of a parameter's norm: the sums of its norm blocks, folded left; 0 for no elements. The
 /// norm over parameters folds these left in byte order of their names (docs/concepts/equality.md).
-double square_norm(const float* x, std::int64_t n);
-double square_norm(const double* x, std::int64_t n);
-double square_norm(const Bf16* x, std::int64_t n);
-double square_norm(const F16* x, std::int64_t n);
+/// Threads share the blocks, whose sums are folded after: they change nothing.
+double square_norm(const float* x, std::int64_t n, const Spread& spread = on_caller);
+double square_norm(const double* x, std::int64_t n, const Spread& spread = on_caller);
+double square_norm(const Bf16* x, std::int64_t n, const Spread& spread = on_caller);
+double square_norm(const F16* x, std::int64_t n, const Spread& spread = on_caller);
 
 }  // namespace trireme::kernels

@@ -76,17 +76,23 @@ void with_roots(const Terms<T>& terms, const T* gradient, T* m, T* v, T* paramet
   }
 }
 
+/// Which random bits elements take.
+struct BitSource {
+  std::uint64_t seed;
+  std::int64_t first;  ///< Element of the tensor that is the first one here.
+};
+
 /// All in bf16, rounded by random bits that are drawn for a chunk at a time.
-void with_random_bits(const Terms<float>& terms, std::uint64_t seed, const Bf16* gradient, Bf16* m,
-                      Bf16* v, Bf16* parameter, std::int64_t n) {
+void with_random_bits(const Terms<float>& terms, const BitSource& source, const Bf16* gradient,
+                      Bf16* m, Bf16* v, Bf16* parameter, std::int64_t n) {
   constexpr std::int64_t kChunk = 1024, kCounters = kChunk / 8;
   const auto lower = [](std::uint64_t x) { return static_cast<std::uint32_t>(x); };
   std::uint32_t words[4 * kCounters];
   std::uint16_t bits[kChunk];
   for (std::int64_t begin = 0; begin < n; begin += kChunk) {
-    const auto chunk = static_cast<std::uint64_t>(begin / kChunk);
-    philox_row({lower(chunk), lower(chunk >> 32), 0}, {lower(seed), lower(seed >> 32)}, kCounters,
-               words);
+    const auto chunk = static_cast<std::uint64_t>((source.first + begin) / kChunk);
+    philox_row({lower(chunk), lower(chunk >> 32), 0},
+               {lower(source.seed), lower(source.seed >> 32)}, kCounters, words);
     for (std::int64_t i = 0; i < kChunk / 2; ++i) {
       bits[2 * i] = static_cast<std::uint16_t>(words[i]);
       bits[2 * i + 1] = static_cast<std::uint16_t>(words[i] >> 16);
@@ -114,23 +120,38 @@ void any_adamw(const Terms<T>& terms, const T* gradient, T* m, T* v, T* paramete
 }  // namespace
 
 void adamw(const AdamwOptions& options, std::int64_t step, const float* gradient, float* exp_avg,
-           float* exp_avg_sq, float* parameter, std::int64_t n, SquareRoots<float> roots) {
-  any_adamw(Terms<float>(options, step), gradient, exp_avg, exp_avg_sq, parameter, n, roots);
+           float* exp_avg_sq, float* parameter, std::int64_t n, SquareRoots<float> roots,
+           const Spread& spread) {
+  const Terms<float> terms(options, step);
+  internal::for_each_piece(n, spread, [&](std::int64_t i, std::int64_t count) {
+    any_adamw(terms, gradient + i, exp_avg + i, exp_avg_sq + i, parameter + i, count, roots);
+  });
 }
 
 void adamw(const AdamwOptions& options, std::int64_t step, const double* gradient, double* exp_avg,
-           double* exp_avg_sq, double* parameter, std::int64_t n, SquareRoots<double> roots) {
-  any_adamw(Terms<double>(options, step), gradient, exp_avg, exp_avg_sq, parameter, n, roots);
+           double* exp_avg_sq, double* parameter, std::int64_t n, SquareRoots<double> roots,
+           const Spread& spread) {
+  const Terms<double> terms(options, step);
+  internal::for_each_piece(n, spread, [&](std::int64_t i, std::int64_t count) {
+    any_adamw(terms, gradient + i, exp_avg + i, exp_avg_sq + i, parameter + i, count, roots);
+  });
 }
 
 void adamw(const AdamwOptions& options, std::int64_t step, const float* gradient, Bf16* exp_avg,
-           Bf16* exp_avg_sq, float* parameter, std::int64_t n) {
-  one_pass(Terms<float>(options, step), gradient, exp_avg, exp_avg_sq, parameter, n);
+           Bf16* exp_avg_sq, float* parameter, std::int64_t n, const Spread& spread) {
+  const Terms<float> terms(options, step);
+  internal::for_each_piece(n, spread, [&](std::int64_t i, std::int64_t count) {
+    one_pass(terms, gradient + i, exp_avg + i, exp_avg_sq + i, parameter + i, count);
+  });
 }
 
 void adamw(const AdamwOptions& options, std::int64_t step, std::uint64_t seed, const Bf16* gradient,
-           Bf16* exp_avg, Bf16* exp_avg_sq, Bf16* parameter, std::int64_t n) {
-  with_random_bits(Terms<float>(options, step), seed, gradient, exp_avg, exp_avg_sq, parameter, n);
+           Bf16* exp_avg, Bf16* exp_avg_sq, Bf16* parameter, std::int64_t n, const Spread& spread) {
+  const Terms<float> terms(options, step);
+  internal::for_each_piece(n, spread, [&](std::int64_t i, std::int64_t count) {
+    with_random_bits(terms, {seed, i}, gradient + i, exp_avg + i, exp_avg_sq + i, parameter + i,
+                     count);
+  });
 }
 
 }  // namespace trireme::kernels

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "trireme/kernels/half.h"
+#include "trireme/kernels/spread.h"
 
 namespace trireme::kernels {
 
@@ -39,19 +40,21 @@ using SquareRoots = void (*)(const T* x, T* root, std::int64_t n);
 /// roots       where square roots are taken; null: here, correctly rounded. Torch's own come from
 ///             MKL and are off by one in the last place for about a sixth of all f32, so equality
 ///             with torch::optim::AdamW to the bit needs torch's function here.
+/// spread      threads share the elements; they change nothing.
 /// Source      Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019,
 /// algorithm 2.
 void adamw(const AdamwOptions& options, std::int64_t step, const float* gradient, float* exp_avg,
-           float* exp_avg_sq, float* parameter, std::int64_t n, SquareRoots<float> roots = nullptr);
+           float* exp_avg_sq, float* parameter, std::int64_t n, SquareRoots<float> roots = nullptr,
+           const Spread& spread = on_caller);
 void adamw(const AdamwOptions& options, std::int64_t step, const double* gradient, double* exp_avg,
            double* exp_avg_sq, double* parameter, std::int64_t n,
-           SquareRoots<double> roots = nullptr);
+           SquareRoots<double> roots = nullptr, const Spread& spread = on_caller);
 
 /// The same with moments kept as bf16, rounded to nearest, ties to even; the parameter is given
 /// them unrounded. A moment stands still where a step changes it by less than 2^-9 of itself: v
 /// wants beta2 <= 0.99.
 void adamw(const AdamwOptions& options, std::int64_t step, const float* gradient, Bf16* exp_avg,
-           Bf16* exp_avg_sq, float* parameter, std::int64_t n);
+           Bf16* exp_avg_sq, float* parameter, std::int64_t n, const Spread& spread = on_caller);
 
 /// The same with all kept as bf16 and no copy in f32: 6 bytes for each element instead of 12.
 /// Whatever is written is rounded at random (half.h), so that changes of less than a unit count on
@@ -63,6 +66,7 @@ void adamw(const AdamwOptions& options, std::int64_t step, const float* gradient
 ///        the upper half where it is odd. exp_avg takes them rotated right by 5 bits, exp_avg_sq
 ///        by 10.
 void adamw(const AdamwOptions& options, std::int64_t step, std::uint64_t seed, const Bf16* gradient,
-           Bf16* exp_avg, Bf16* exp_avg_sq, Bf16* parameter, std::int64_t n);
+           Bf16* exp_avg, Bf16* exp_avg_sq, Bf16* parameter, std::int64_t n,
+           const Spread& spread = on_caller);
 
 }  // namespace trireme::kernels

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <type_traits>
+#include <vector>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -29,7 +30,7 @@ double ratio_of(double above, double below) { return above > 0 && below > 0 ? ab
 
 template <typename State>
 void any_lamb(const LambOptions& options, std::int64_t step, const float* gradient, State* m,
-              State* v, float* parameter, std::int64_t n) {
+              State* v, float* parameter, std::int64_t n, const Spread& spread) {
   internal::check_step("LAMB", step);
   const auto power = static_cast<double>(step);
   const internal::LambTerms terms{
@@ -41,17 +42,21 @@ void any_lamb(const LambOptions& options, std::int64_t step, const float* gradie
       static_cast<float>(1 / std::sqrt(1 - std::pow(options.beta2, power))),
       static_cast<float>(options.epsilon),
       static_cast<float>(options.weight_decay)};
+  std::vector<internal::LambSums> sums(internal::count_norm_blocks(n));
+  internal::for_each_norm_block(
+      n, spread, [&](std::int64_t block, std::int64_t begin, std::int64_t count) {
+        sums[block] = lamb_loops<State>().moments(terms, gradient + begin, m + begin, v + begin,
+                                                  parameter + begin, count);
+      });
   internal::LambSums total{0, 0};
-  internal::for_each_norm_block(n, [&](std::int64_t begin, std::int64_t count) {
-    const internal::LambSums block = lamb_loops<State>().moments(
-        terms, gradient + begin, m + begin, v + begin, parameter + begin, count);
+  for (const internal::LambSums& block : sums) {
     total.parameter += block.parameter;
     total.update += block.update;
-  });
+  }
   const bool adapts = options.adapts_always || options.weight_decay != 0;
   const double ratio = adapts ? ratio_of(std::sqrt(total.parameter), std::sqrt(total.update)) : 1.0;
   const auto minus_rate = static_cast<float>(-options.learning_rate * ratio);
-  internal::for_each_norm_block_back(n, [&](std::int64_t begin, std::int64_t count) {
+  internal::for_each_norm_block_back(n, spread, [&](std::int64_t begin, std::int64_t count) {
     lamb_loops<State>().update(terms, minus_rate, m + begin, v + begin, parameter + begin, count);
   });
 }
@@ -59,13 +64,13 @@ void any_lamb(const LambOptions& options, std::int64_t step, const float* gradie
 }  // namespace
 
 void lamb(const LambOptions& options, std::int64_t step, const float* gradient, float* m, float* v,
-          float* parameter, std::int64_t n) {
-  any_lamb(options, step, gradient, m, v, parameter, n);
+          float* parameter, std::int64_t n, const Spread& spread) {
+  any_lamb(options, step, gradient, m, v, parameter, n, spread);
 }
 
 void lamb(const LambOptions& options, std::int64_t step, const float* gradient, Bf16* m, Bf16* v,
-          float* parameter, std::int64_t n) {
-  any_lamb(options, step, gradient, m, v, parameter, n);
+          float* parameter, std::int64_t n, const Spread& spread) {
+  any_lamb(options, step, gradient, m, v, parameter, n, spread);
 }
 
 }  // namespace trireme::kernels

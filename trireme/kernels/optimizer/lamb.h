@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "trireme/kernels/half.h"
+#include "trireme/kernels/spread.h"
 
 namespace trireme::kernels {
 
@@ -33,12 +34,13 @@ struct LambOptions {
 ///            to even, before the parameter is changed by them; v stands still where a step changes
 ///            it by less than 2^-9 of itself: it wants beta2 <= 0.99.
 /// parameter  [n], updated. No arrays overlap.
+/// spread     threads share the elements; they change nothing.
 /// Cost       24 bytes read or written for each element in a first pass, for the norms; 16 in the
 ///            second, which updates.
 /// Source     You et al., "Large batch optimization for deep learning", ICLR 2020, algorithm 2.
 void lamb(const LambOptions& options, std::int64_t step, const float* gradient, float* m, float* v,
-          float* parameter, std::int64_t n);
+          float* parameter, std::int64_t n, const Spread& spread = on_caller);
 void lamb(const LambOptions& options, std::int64_t step, const float* gradient, Bf16* m, Bf16* v,
-          float* parameter, std::int64_t n);
+          float* parameter, std::int64_t n, const Spread& spread = on_caller);
 
 }  // namespace trireme::kernels

@@ -11,11 +11,11 @@ namespace {
 
 template <typename State>
 void any_lars(const LarsOptions& options, const float* gradient, State* buffer, float* parameter,
-              std::int64_t n) {
+              std::int64_t n, const Spread& spread) {
   double trust = 1;
   if (options.adapts) {
-    const double weight = std::sqrt(square_norm(parameter, n));
-    const double slope = std::sqrt(square_norm(gradient, n));
+    const double weight = std::sqrt(square_norm(parameter, n, spread));
+    const double slope = std::sqrt(square_norm(gradient, n, spread));
     if (weight > 0 && slope > 0) {
       trust = options.trust * weight / (slope + options.weight_decay * weight + options.epsilon);
     }
@@ -24,7 +24,7 @@ void any_lars(const LarsOptions& options, const float* gradient, State* buffer, 
   const auto ratio = static_cast<float>(trust);
   const auto weight_decay = static_cast<float>(options.weight_decay);
   const auto minus_rate = static_cast<float>(-options.learning_rate);
-  internal::for_each_norm_block_back(n, [&](std::int64_t begin, std::int64_t count) {
+  internal::for_each_norm_block_back(n, spread, [&](std::int64_t begin, std::int64_t count) {
     internal::for_each_element(
         count,
         [=](float g, State& buf, float& p) TRIREME_ELEMENT {
@@ -39,13 +39,13 @@ void any_lars(const LarsOptions& options, const float* gradient, State* buffer, 
 }  // namespace
 
 void lars(const LarsOptions& options, const float* gradient, float* buffer, float* parameter,
-          std::int64_t n) {
-  any_lars(options, gradient, buffer, parameter, n);
+          std::int64_t n, const Spread& spread) {
+  any_lars(options, gradient, buffer, parameter, n, spread);
 }
 
 void lars(const LarsOptions& options, const float* gradient, Bf16* buffer, float* parameter,
-          std::int64_t n) {
-  any_lars(options, gradient, buffer, parameter, n);
+          std::int64_t n, const Spread& spread) {
+  any_lars(options, gradient, buffer, parameter, n, spread);
 }
 
 }  // namespace trireme::kernels

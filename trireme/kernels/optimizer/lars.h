@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "trireme/kernels/half.h"
+#include "trireme/kernels/spread.h"
 
 namespace trireme::kernels {
 
@@ -29,11 +30,12 @@ struct LarsOptions {
 /// buffer     [n] b, updated; zeros before the first step. As bf16 it is rounded to nearest, ties
 ///            to even; the parameter is changed by it unrounded.
 /// parameter  [n], updated. No arrays overlap.
+/// spread     threads share the elements; they change nothing.
 /// Cost       8 bytes read for each element for the norms; 20 read or written for the update.
 /// Source     You et al., "Large batch training of convolutional networks", 2017, algorithm 1.
 void lars(const LarsOptions& options, const float* gradient, float* buffer, float* parameter,
-          std::int64_t n);
+          std::int64_t n, const Spread& spread = on_caller);
 void lars(const LarsOptions& options, const float* gradient, Bf16* buffer, float* parameter,
-          std::int64_t n);
+          std::int64_t n, const Spread& spread = on_caller);
 
 }  // namespace trireme::kernels

@@ -12,16 +12,16 @@ namespace {
 
 template <typename State>
 void any_novograd(const NovogradOptions& options, std::int64_t step, const float* gradient,
-                  double& v, State* m, float* parameter, std::int64_t n) {
+                  double& v, State* m, float* parameter, std::int64_t n, const Spread& spread) {
   internal::check_step("NovoGrad", step);
-  const double square = square_norm(gradient, n);
+  const double square = square_norm(gradient, n, spread);
   v = step == 1 ? square : options.beta2 * v + (1 - options.beta2) * square;
   const double beta3 = options.averages_gradients ? 1 - options.beta1 : 1;
   const auto beta1 = static_cast<float>(options.beta1);
   const auto factor = static_cast<float>(beta3 / (std::sqrt(v) + options.epsilon));
   const auto decay = static_cast<float>(beta3 * options.weight_decay);
   const auto minus_rate = static_cast<float>(-options.learning_rate);
-  internal::for_each_norm_block_back(n, [&](std::int64_t begin, std::int64_t count) {
+  internal::for_each_norm_block_back(n, spread, [&](std::int64_t begin, std::int64_t count) {
     internal::for_each_element(
         count,
         [=](float g, State& m, float& p) TRIREME_ELEMENT {
@@ -36,13 +36,13 @@ void any_novograd(const NovogradOptions& options, std::int64_t step, const float
 }  // namespace
 
 void novograd(const NovogradOptions& options, std::int64_t step, const float* gradient, double& v,
-              float* m, float* parameter, std::int64_t n) {
-  any_novograd(options, step, gradient, v, m, parameter, n);
+              float* m, float* parameter, std::int64_t n, const Spread& spread) {
+  any_novograd(options, step, gradient, v, m, parameter, n, spread);
 }
 
 void novograd(const NovogradOptions& options, std::int64_t step, const float* gradient, double& v,
-              Bf16* m, float* parameter, std::int64_t n) {
-  any_novograd(options, step, gradient, v, m, parameter, n);
+              Bf16* m, float* parameter, std::int64_t n, const Spread& spread) {
+  any_novograd(options, step, gradient, v, m, parameter, n, spread);
 }
 
 }  // namespace trireme::kernels

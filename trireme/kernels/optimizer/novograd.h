@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "trireme/kernels/half.h"
+#include "trireme/kernels/spread.h"
 
 namespace trireme::kernels {
 
@@ -30,12 +31,13 @@ struct NovogradOptions {
 /// m          [n], updated; zeros before the first step. As bf16 it is rounded to nearest, ties to
 ///            even; the parameter is changed by it unrounded.
 /// parameter  [n], updated. No arrays overlap.
+/// spread     threads share the elements; they change nothing.
 /// Cost       4 bytes read for each element for the norm; 20 read or written for the update.
 /// Source     Ginsburg et al., "Stochastic gradient methods with layer-wise adaptive moments", 2019,
 ///            algorithm 1.
 void novograd(const NovogradOptions& options, std::int64_t step, const float* gradient, double& v,
-              float* m, float* parameter, std::int64_t n);
+              float* m, float* parameter, std::int64_t n, const Spread& spread = on_caller);
 void novograd(const NovogradOptions& options, std::int64_t step, const float* gradient, double& v,
-              Bf16* m, float* parameter, std::int64_t n);
+              Bf16* m, float* parameter, std::int64_t n, const Spread& spread = on_caller);
 
 }  // namespace trireme::kernels

@@ -24,7 +24,14 @@ struct Terms {
 
 template <typename T, typename State>
 void any_sgd(const SgdOptions& options, bool first_step, const T* gradient, State* buffer,
-             T* parameter, std::int64_t n) {
+             T* parameter, std::int64_t n, const Spread& spread) {
+  if (n > internal::kSpreadPiece) {
+    internal::for_each_piece(n, spread, [&](std::int64_t begin, std::int64_t count) {
+      any_sgd(options, first_step, gradient + begin, buffer ? buffer + begin : nullptr,
+              parameter + begin, count, spread);
+    });
+    return;
+  }
   const Terms<T> terms(options);
   if (options.momentum == 0) {
     internal::for_each_element(
@@ -47,18 +54,18 @@ void any_sgd(const SgdOptions& options, bool first_step, const T* gradient, Stat
 }  // namespace
 
 void sgd(const SgdOptions& options, bool first_step, const float* gradient, float* buffer,
-         float* parameter, std::int64_t n) {
-  any_sgd(options, first_step, gradient, buffer, parameter, n);
+         float* parameter, std::int64_t n, const Spread& spread) {
+  any_sgd(options, first_step, gradient, buffer, parameter, n, spread);
 }
 
 void sgd(const SgdOptions& options, bool first_step, const double* gradient, double* buffer,
-         double* parameter, std::int64_t n) {
-  any_sgd(options, first_step, gradient, buffer, parameter, n);
+         double* parameter, std::int64_t n, const Spread& spread) {
+  any_sgd(options, first_step, gradient, buffer, parameter, n, spread);
 }
 
 void sgd(const SgdOptions& options, bool first_step, const float* gradient, Bf16* buffer,
-         float* parameter, std::int64_t n) {
-  any_sgd(options, first_step, gradient, buffer, parameter, n);
+         float* parameter, std::int64_t n, const Spread& spread) {
+  any_sgd(options, first_step, gradient, buffer, parameter, n, spread);
 }
 
 }  // namespace trireme::kernels

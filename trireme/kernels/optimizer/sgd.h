@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "trireme/kernels/half.h"
+#include "trireme/kernels/spread.h"
 
 namespace trireme::kernels {
 
@@ -32,11 +33,12 @@ struct SgdOptions {
 /// buffer       [n] momentum buffer, updated; may be null where momentum is 0. bf16 is rounded to
 ///              nearest, ties to even, as it is kept; the parameter is given the buffer unrounded.
 /// parameter    [n], updated. No arrays overlap.
+/// spread       threads share the elements; they change nothing.
 void sgd(const SgdOptions& options, bool first_step, const float* gradient, float* buffer,
-         float* parameter, std::int64_t n);
+         float* parameter, std::int64_t n, const Spread& spread = on_caller);
 void sgd(const SgdOptions& options, bool first_step, const double* gradient, double* buffer,
-         double* parameter, std::int64_t n);
+         double* parameter, std::int64_t n, const Spread& spread = on_caller);
 void sgd(const SgdOptions& options, bool first_step, const float* gradient, Bf16* buffer,
-         float* parameter, std::int64_t n);
+         float* parameter, std::int64_t n, const Spread& spread = on_caller);
 
 }  // namespace trireme::kernels

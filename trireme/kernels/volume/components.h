@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "trireme/kernels/spread.h"
 #include "trireme/kernels/volume/shape.h"
 
 namespace trireme::kernels {
@@ -30,12 +31,15 @@ struct Component {
 /// Errors   kInvalidArgument where the volume is empty or has 2^31 voxels or more.
 /// Cost     labels are read once, the map is written once; the rest, 16 bytes of memory each and
 ///          nearly linear in time, grows with the runs of equal labels along x, so with a
-///          component's surface, not with its volume.
+///          component's surface, not with its volume. Threads share the depths, 8 at a time; they
+///          change nothing.
 /// Source   Rosenfeld and Pfaltz, "Sequential operations in digital picture processing", 1966;
 ///          runs: He, Chao and Suzuki, "A run-based two-scan labeling algorithm", 2008.
 std::vector<Component> connected_components(const VolumeShape& shape, const std::uint8_t* labels,
-                                            Connectivity connectivity, std::int32_t* map = nullptr);
+                                            Connectivity connectivity, std::int32_t* map = nullptr,
+                                            const Spread& spread = on_caller);
 std::vector<Component> connected_components(const VolumeShape& shape, const std::int32_t* labels,
-                                            Connectivity connectivity, std::int32_t* map = nullptr);
+                                            Connectivity connectivity, std::int32_t* map = nullptr,
+                                            const Spread& spread = on_caller);
 
 }  // namespace trireme::kernels
