@@ -56,6 +56,27 @@ TEST(DiceTest, CountsVoxels) {
   }
 }
 
+TEST(DiceTest, CountsDoNotDependOnThreads) {
+  const VolumeShape shape{11, 250, 301};  // more than three parts
+  const auto predicted = random_labels<std::uint8_t>(shape.count(), 5, 9, 3);
+  auto expected = random_labels<std::uint8_t>(shape.count(), 5, 9, 4);
+  const auto count = [&](const kernels::Spread& spread) {
+    return dice_counts(5, VolumeView<std::uint8_t>{shape, predicted},
+                       VolumeView<std::uint8_t>{shape, expected}, spread);
+  };
+  const auto alone = count(kernels::on_caller);
+  std::uint64_t num_voxels = 0;
+  for (const DiceCounts& counts : alone) num_voxels += counts.expected;
+  EXPECT_EQ(num_voxels, shape.count());
+  for (const int num_threads : {1, 2, 3}) {
+    EXPECT_EQ(count(kernels::on_threads(num_threads)), alone) << num_threads << " threads";
+  }
+  expected[700'000] = 5;
+  expected[800'000] = 6;
+  const Error error = test::error_of([&] { count(kernels::on_threads(3)); });
+  EXPECT_NE(error.message().find("label 5"), std::string::npos) << error.message();
+}
+
 TEST(DiceTest, IsTwiceTheIntersectionOverBoth) {
   const DiceCounts counts{.both = 3, .predicted = 5, .expected = 4};
   EXPECT_DOUBLE_EQ(counts.dice(), 6.0 / 9);

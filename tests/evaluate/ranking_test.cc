@@ -132,6 +132,19 @@ TEST(RocAucTest, OrdersZerosAndInfinities) {
   EXPECT_EQ((Ranking{{0, 0}, {1, 0}}.auc()), 0.5);
 }
 
+TEST(RocAucTest, DoesNotDependOnThreads) {
+  for (const int kind : {0, 1, 2, 3}) {
+    const Ranking ranking = random_ranking(1'200'000, kind, 5);
+    std::vector<float> sorted = ranking.scores;
+    const double expected = roc_auc(sorted, ranking.labels);
+    for (const int num_threads : {1, 2, 3}) {
+      sorted = ranking.scores;
+      EXPECT_EQ(roc_auc(sorted, ranking.labels, kernels::on_threads(num_threads)), expected)
+          << num_threads << " threads, kind " << kind;
+    }
+  }
+}
+
 TEST(RocAucTest, NamesBadInput) {
   const auto message = [](Ranking ranking) {
     return test::error_of([&] { ranking.auc(); }).message();
@@ -215,6 +228,26 @@ TEST(LogLossTest, ClipsByTheTypesEpsilon) {
   const double eps = 0x1p-23;
   EXPECT_NEAR(log_loss(std::span<const float>(p), labels).sum,
               -(2 * std::log(eps) + std::log(1 - eps)), 1e-14);
+}
+
+TEST(LogLossTest, DoesNotDependOnThreads) {
+  std::vector<float> probabilities(700'001);
+  std::vector<std::uint8_t> labels(probabilities.size());
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    probabilities[i] = static_cast<float>(i * 7919 % 100'003) / 100'003;
+    labels[i] = i % 3 == 0;
+  }
+  const std::span<const float> all = probabilities;
+  const LogLoss expected = log_loss(all, labels);
+  for (const int num_threads : {1, 2, 3}) {
+    const LogLoss made = log_loss(all, labels, kernels::on_threads(num_threads));
+    EXPECT_EQ(made.sum, expected.sum) << num_threads;
+    EXPECT_EQ(made.num_positives, expected.num_positives);
+  }
+  probabilities[300'000] = 2;
+  probabilities[600'000] = NAN;
+  const Error error = test::error_of([&] { log_loss(all, labels, kernels::on_threads(3)); });
+  EXPECT_NE(error.message().find("probability 300000 is 2"), std::string::npos) << error.message();
 }
 
 TEST(LogLossTest, NamesBadInput) {

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <span>
 
+#include "trireme/kernels/spread.h"
+
 namespace trireme::evaluate {
 
 /// What log loss is made of. Parts (batches, ranks) add up.
@@ -31,10 +33,13 @@ struct LogLoss {
 ///                 a label that is neither 0 nor 1.
 /// Order           sample i adds to sum i mod 16 of a block of 4,096; then neighbours of 1, 2, 4
 ///                 and 8 sums; then blocks in order.
-/// Cost            reads both once, a logarithm in f64 for each sample, one thread.
+///                 Threads change nothing.
+/// Cost            reads both once, a logarithm in f64 for each sample.
 /// Source          He et al., "Practical lessons from predicting clicks on ads at Facebook", 2014
 ///                 (normalized entropy).
-LogLoss log_loss(std::span<const double> probabilities, std::span<const std::uint8_t> labels);
-LogLoss log_loss(std::span<const float> probabilities, std::span<const std::uint8_t> labels);
+LogLoss log_loss(std::span<const double> probabilities, std::span<const std::uint8_t> labels,
+                 const kernels::Spread& spread = kernels::on_caller);
+LogLoss log_loss(std::span<const float> probabilities, std::span<const std::uint8_t> labels,
+                 const kernels::Spread& spread = kernels::on_caller);
 
 }  // namespace trireme::evaluate

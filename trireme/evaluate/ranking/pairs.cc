@@ -66,4 +66,11 @@ void Pairs::add(std::span<std::uint32_t> items, std::span<float> other) {
   }
 }
 
+void Pairs::append(const Pairs& above) {
+  above_or_equal += above.above_or_equal + above.num_positives * num_negatives;
+  equal += above.equal;
+  num_negatives += above.num_negatives;
+  num_positives += above.num_positives;
+}
+
 }  // namespace trireme::evaluate

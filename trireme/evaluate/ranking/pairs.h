@@ -23,6 +23,9 @@ struct Pairs {
   /// Cost    a reading and a writing for each digit of 11 bits by which they differ but one, and
   ///         one reading more.
   void add(std::span<std::uint32_t> items, std::span<float> other);
+
+  /// Adds the pairs of items of which none is below one that is counted here.
+  void append(const Pairs& above);
 };
 
 }  // namespace trireme::evaluate

@@ -10,6 +10,8 @@
 #include <new>
 #include <numeric>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "trireme/base/error.h"
 #include "trireme/kernels/simd.h"
@@ -68,6 +70,9 @@ float check(Scores scores, Labels labels) {
 /// So many at a time: buckets and items are found in vectors, then counted or placed one by one.
 constexpr std::size_t kAtATime = 64;
 constexpr std::uint32_t kSteps = PartedScores::kBucketsOfSign;
+
+constexpr std::size_t kPieces = 32;
+constexpr std::size_t kLeastPiece = std::size_t{1} << 19;  // some ms; tables cost some us
 
 struct Found {
   std::array<std::uint32_t, kAtATime> buckets;
@@ -141,19 +146,38 @@ std::uint32_t* make_items(std::size_t n) {
 
 void PartedScores::Free::operator()(std::uint32_t* memory) const { std::free(memory); }
 
-PartedScores::PartedScores(Scores scores, Labels labels) {
+PartedScores::PartedScores(Scores scores, Labels labels, const kernels::Spread& spread) {
   const float largest = check(scores, labels);
   const float scale = (kSteps - 1) / std::clamp(largest, 1e-30F, std::numeric_limits<float>::max());
   const bool fast = kernels::has_avx2();
-  Tables tables{};
-  (fast ? count_avx2 : count_loop)(scores, labels, scale, tables);
+  // Pieces of neighbours: a bucket's items are in the order of scores however many there are.
+  const std::size_t piece_size = std::max(kLeastPiece, (scores.size() + kPieces - 1) / kPieces);
+  const std::size_t num_pieces = (scores.size() + piece_size - 1) / piece_size;
+  const auto each_piece = [&](const auto& body) {
+    spread(static_cast<std::int64_t>(num_pieces), [&](std::int64_t piece) {
+      const std::size_t begin = static_cast<std::size_t>(piece) * piece_size;
+      const std::size_t count = std::min(piece_size, scores.size() - begin);
+      body(piece, scores.subspan(begin, count), labels.subspan(begin, count));
+    });
+  };
+  std::vector<std::array<std::uint32_t, kBuckets>> places(num_pieces);
+  each_piece([&](std::int64_t piece, Scores some, Labels their) {
+    Tables tables{};
+    (fast ? count_avx2 : count_loop)(some, their, scale, tables);
+    for (std::uint32_t b = 0; b < kBuckets; ++b) {
+      places[piece][b] = tables[0][b] + tables[1][b] + tables[2][b] + tables[3][b];
+    }
+  });
   begins_[0] = 0;
   for (std::uint32_t b = 0; b < kBuckets; ++b) {
-    begins_[b + 1] = begins_[b] + tables[0][b] + tables[1][b] + tables[2][b] + tables[3][b];
+    std::uint32_t end = begins_[b];
+    for (auto& counts : places) end += std::exchange(counts[b], end);
+    begins_[b + 1] = end;
   }
   items_.reset(make_items(scores.size()));
-  auto places = begins_;
-  (fast ? place_avx2 : place_loop)(scores, labels, scale, places.data(), items_.get());
+  each_piece([&](std::int64_t piece, Scores some, Labels their) {
+    (fast ? place_avx2 : place_loop)(some, their, scale, places[piece].data(), items_.get());
+  });
 }
 
 }  // namespace trireme::evaluate

@@ -5,6 +5,8 @@
 #include <memory>
 #include <span>
 
+#include "trireme/kernels/spread.h"
+
 namespace trireme::evaluate {
 
 /// Scores with their labels in 32 bits each, parted into buckets that ascend; within one they are
@@ -21,12 +23,14 @@ class PartedScores {
  public:
   static constexpr std::uint32_t kBucketsOfSign = 1024;
   static constexpr std::uint32_t kBuckets = 2 * kBucketsOfSign;  ///< The first half: below zero.
+  static constexpr std::int64_t kWorthThreads = 1 << 17;         ///< Scores: some 2 ms.
 
   /// labels   as many as scores.
   /// Errors   kInvalidArgument, naming the index of a score that is NaN or of a label that is
   ///          neither 0 nor 1; beyond 2^32 - 1 scores.
   /// Cost     reads both twice, writes 4 bytes for each score to a thousand places in turn.
-  PartedScores(std::span<const float> scores, std::span<const std::uint8_t> labels);
+  PartedScores(std::span<const float> scores, std::span<const std::uint8_t> labels,
+               const kernels::Spread& spread = kernels::on_caller);
 
   std::span<std::uint32_t> items() const { return {items_.get(), begins_.back()}; }
 

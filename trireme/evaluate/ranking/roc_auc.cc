@@ -76,11 +76,12 @@ struct Refinement {
 /// Sorts this rank's scores; all learn whether each could. all: negatives and positives of all.
 std::unique_ptr<const SortedScores> sort_together(std::span<float> scores,
                                                   std::span<const std::uint8_t> labels,
-                                                  CountGroup& group, Counts& all) {
+                                                  CountGroup& group, const kernels::Spread& spread,
+                                                  Counts& all) {
   std::unique_ptr<const SortedScores> sorted;
   std::exception_ptr error;
   try {
-    sorted = std::make_unique<SortedScores>(scores, labels);
+    sorted = std::make_unique<SortedScores>(scores, labels, spread);
   } catch (...) {
     error = std::current_exception();
   }
@@ -100,20 +101,30 @@ std::unique_ptr<const SortedScores> sort_together(std::span<float> scores,
 
 }  // namespace
 
-double roc_auc(std::span<float> scores, std::span<const std::uint8_t> labels) {
-  const PartedScores parted(scores, labels);
+double roc_auc(std::span<float> scores, std::span<const std::uint8_t> labels,
+               const kernels::Spread& spread) {
+  constexpr std::uint32_t kBucketsOfPiece = 32;
+  const PartedScores parted(scores, labels, spread);
+  std::array<Pairs, PartedScores::kBuckets / kBucketsOfPiece> pieces;
+  const kernels::Spread& used =
+      kernels::spread_or_caller(spread, std::ssize(scores), PartedScores::kWorthThreads);
+  used(std::ssize(pieces), [&](std::int64_t piece) {
+    const auto first = static_cast<std::uint32_t>(piece) * kBucketsOfPiece;
+    for (std::uint32_t b = first; b < first + kBucketsOfPiece; ++b) {
+      const auto items = parted.bucket(b);
+      pieces[piece].add(items, scores.subspan(parted.begin(b), items.size()));
+    }
+  });
   Pairs pairs;
-  for (std::uint32_t b = 0; b < PartedScores::kBuckets; ++b) {
-    const auto items = parted.bucket(b);
-    pairs.add(items, scores.subspan(parted.begin(b), items.size()));
-  }
-  const Wide twice_above = 2 * static_cast<Wide>(pairs.above_or_equal) - pairs.equal;
-  return quotient(twice_above, pairs.num_positives, pairs.num_negatives);
+  for (const Pairs& piece : pieces) pairs.append(piece);
+  return quotient(2 * static_cast<Wide>(pairs.above_or_equal) - pairs.equal, pairs.num_positives,
+                  pairs.num_negatives);
 }
 
-double roc_auc(std::span<float> scores, std::span<const std::uint8_t> labels, CountGroup& group) {
+double roc_auc(std::span<float> scores, std::span<const std::uint8_t> labels, CountGroup& group,
+               const kernels::Spread& spread) {
   Counts all{};
-  const auto sorted = sort_together(scores, labels, group, all);
+  const auto sorted = sort_together(scores, labels, group, spread, all);
   Refinement refinement{.mixed = {0}};
   int width = 32;
   for (const int bits : kLevelBits) {

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <span>
 
+#include "trireme/kernels/spread.h"
+
 namespace trireme::evaluate {
 
 /// Sums of counts over the ranks that hold parts of one evaluation. All call with the same sizes,
@@ -27,9 +29,10 @@ class CountGroup {
 ///          0 nor 1; where a class is missing; beyond 2^32 - 1 scores.
 /// Cost     linear where scores are spread evenly by value over 1,024 steps up to the largest
 ///          magnitude, each then sorted within the cache; never more than a radix sort of 4 passes.
-///          Memory for the scores once more.
+///          Memory for the scores once more. Threads change nothing but the time.
 /// Source   Hanley and McNeil, "The meaning and use of the area under a ROC curve", 1982.
-double roc_auc(std::span<float> scores, std::span<const std::uint8_t> labels);
+double roc_auc(std::span<float> scores, std::span<const std::uint8_t> labels,
+               const kernels::Spread& spread = kernels::on_caller);
 
 /// The same over the scores of all ranks of a group, on every rank: counts of coarse buckets are
 /// added up, and only buckets in which both classes meet are cut further, until a bucket is one
@@ -40,6 +43,7 @@ double roc_auc(std::span<float> scores, std::span<const std::uint8_t> labels);
 /// Cost     sums of at most 512 KiB, one after the other: 32 counts for each bucket that holds both
 ///          classes, on each of 5 levels, so more than the scores themselves where most of
 ///          them differ.
-double roc_auc(std::span<float> scores, std::span<const std::uint8_t> labels, CountGroup& group);
+double roc_auc(std::span<float> scores, std::span<const std::uint8_t> labels, CountGroup& group,
+               const kernels::Spread& spread = kernels::on_caller);
 
 }  // namespace trireme::evaluate

@@ -20,12 +20,19 @@ void sort(std::span<std::uint32_t> items, std::span<float> other) {
 
 }  // namespace
 
-SortedScores::SortedScores(std::span<float> scores, std::span<const std::uint8_t> labels)
-    : parted_(scores, labels) {
-  for (std::uint32_t b = 0; b < PartedScores::kBuckets; ++b) {
-    const auto items = parted_.bucket(b);
-    sort(items, scores.subspan(parted_.begin(b), items.size()));
-  }
+SortedScores::SortedScores(std::span<float> scores, std::span<const std::uint8_t> labels,
+                           const kernels::Spread& spread)
+    : parted_(scores, labels, spread) {
+  constexpr std::uint32_t kBucketsOfPiece = 32;
+  const kernels::Spread& used =
+      kernels::spread_or_caller(spread, std::ssize(scores), PartedScores::kWorthThreads);
+  used(PartedScores::kBuckets / kBucketsOfPiece, [&](std::int64_t piece) {
+    const auto first = static_cast<std::uint32_t>(piece) * kBucketsOfPiece;
+    for (std::uint32_t b = first; b < first + kBucketsOfPiece; ++b) {
+      const auto items = parted_.bucket(b);
+      sort(items, scores.subspan(parted_.begin(b), items.size()));
+    }
+  });
 }
 
 }  // namespace trireme::evaluate

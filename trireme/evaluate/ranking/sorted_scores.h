@@ -12,7 +12,8 @@ class SortedScores {
  public:
   /// scores   destroyed.
   /// Errors   those of PartedScores.
-  SortedScores(std::span<float> scores, std::span<const std::uint8_t> labels);
+  SortedScores(std::span<float> scores, std::span<const std::uint8_t> labels,
+               const kernels::Spread& spread = kernels::on_caller);
 
   std::span<const std::uint32_t> below_zero() const {
     return parted_.items().first(parted_.begin(PartedScores::kBucketsOfSign));

@@ -72,6 +72,11 @@ class Counter {
     add_each(predicted + i, expected + i, n - i);
   }
 
+  Counter& operator+=(const Counter& other) {
+    for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
+    return *this;
+  }
+
   bool is_good() const { return counts_.back() == DiceCounts{}; }
 
   std::vector<DiceCounts> counts() && {
@@ -109,18 +114,26 @@ class Counter {
 
 template <typename Label>
 std::vector<DiceCounts> count(std::int64_t num_classes, const VolumeView<Label>& predicted,
-                              const VolumeView<Label>& expected) {
+                              const VolumeView<Label>& expected, const kernels::Spread& spread) {
   check_classes(num_classes, std::int64_t{1} << 20);
   check_view("predicted", predicted, 1);
   check_view("expected", expected, 1);
   check_equal(predicted.shape, expected.shape);
-  Counter<Label> counter(num_classes);
-  counter.add(predicted.values.data(), expected.values.data(), predicted.shape.count());
-  if (!counter.is_good()) {
+  const std::int64_t num_voxels = predicted.shape.count();
+  // Counts of a part cost memory and time of their own.
+  const std::int64_t part = std::max(kPart, 16 * num_classes);
+  std::vector<Counter<Label>> counters((num_voxels + part - 1) / part, Counter<Label>(num_classes));
+  spread(std::ssize(counters), [&](std::int64_t i) {
+    const std::int64_t begin = i * part;
+    counters[i].add(predicted.values.data() + begin, expected.values.data() + begin,
+                    std::min(part, num_voxels - begin));
+  });
+  for (std::size_t i = 1; i < counters.size(); ++i) counters[0] += counters[i];
+  if (!counters[0].is_good()) {
     check_labels("predicted", predicted, num_classes);
     check_labels("expected", expected, num_classes);
   }
-  return std::move(counter).counts();
+  return std::move(counters[0]).counts();
 }
 
 // ---- sums of probabilities
@@ -236,14 +249,16 @@ double mean_dice(std::span<const DiceCounts> classes, double smoothing) {
 
 std::vector<DiceCounts> dice_counts(std::int64_t num_classes,
                                     const VolumeView<std::uint8_t>& predicted,
-                                    const VolumeView<std::uint8_t>& expected) {
-  return count(num_classes, predicted, expected);
+                                    const VolumeView<std::uint8_t>& expected,
+                                    const kernels::Spread& spread) {
+  return count(num_classes, predicted, expected, spread);
 }
 
 std::vector<DiceCounts> dice_counts(std::int64_t num_classes,
                                     const VolumeView<std::int32_t>& predicted,
-                                    const VolumeView<std::int32_t>& expected) {
-  return count(num_classes, predicted, expected);
+                                    const VolumeView<std::int32_t>& expected,
+                                    const kernels::Spread& spread) {
+  return count(num_classes, predicted, expected, spread);
 }
 
 SoftDiceSums& SoftDiceSums::operator+=(const SoftDiceSums& other) {

@@ -43,10 +43,12 @@ struct DiceCounts {
 /// Source   Dice, "Measures of the amount of ecologic association between species", 1945.
 std::vector<DiceCounts> dice_counts(std::int64_t num_classes,
                                     const VolumeView<std::uint8_t>& predicted,
-                                    const VolumeView<std::uint8_t>& expected);
+                                    const VolumeView<std::uint8_t>& expected,
+                                    const kernels::Spread& spread = kernels::on_caller);
 std::vector<DiceCounts> dice_counts(std::int64_t num_classes,
                                     const VolumeView<std::int32_t>& predicted,
-                                    const VolumeView<std::int32_t>& expected);
+                                    const VolumeView<std::int32_t>& expected,
+                                    const kernels::Spread& spread = kernels::on_caller);
 
 /// The mean over classes whose Dice is not NaN; NaN without any. For foreground leave out the
 /// first.
