@@ -1,5 +1,6 @@
 #include "trireme/data/source.h"
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 
@@ -50,6 +51,29 @@ InMemorySource::InMemorySource(std::int64_t num_samples, std::vector<Column> col
     fields_.push_back(std::move(column.field));
     data_.push_back(std::move(column.data));
   }
+}
+
+std::string fingerprint(const Source& source) {
+  if (std::string identity = source.identity(); !identity.empty()) return identity;
+  constexpr std::int64_t kMost = 64;
+  Sha256 hash;
+  const auto add_text = [&](const std::string& text) { hash.add(std::as_bytes(std::span(text))); };
+  const std::int64_t num_samples = source.num_samples();
+  add_text(std::to_string(num_samples) + "\n");
+  std::vector<std::vector<std::byte>> fields;
+  for (const Field& field : source.fields()) {
+    add_text(description(field));
+    fields.emplace_back(static_cast<std::size_t>(field.num_bytes()));
+  }
+  const std::vector<std::span<std::byte>> destinations(fields.begin(), fields.end());
+  const std::int64_t num_read = std::min(num_samples, kMost);
+  for (std::int64_t i = 0; i < num_read; ++i) {
+    // First and last among them; no overflow: i < 64.
+    const std::int64_t last = num_samples - 1, parts = std::max<std::int64_t>(num_read - 1, 1);
+    source.read({last / parts * i + last % parts * i / parts}, destinations);
+    for (const std::span<std::byte> field : destinations) hash.add(field);
+  }
+  return "sampled " + hash.finish();
 }
 
 std::string InMemorySource::identity() const {

@@ -48,6 +48,13 @@ class Source {
   virtual std::string identity() const { return {}; }
 };
 
+/// `identity`, or for a source that has none `sampled` and the SHA-256 of its number of samples, its
+/// fields and up to 64 samples spread over it: other data of the same form are told apart, a change
+/// of few samples may not be.
+///
+/// Errors   those of Source::read.
+std::string fingerprint(const Source& source);
+
 /// Samples in memory that others may share. Immutable.
 class InMemorySource : public Source {
  public:
