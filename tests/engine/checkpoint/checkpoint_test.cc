@@ -86,7 +86,7 @@ TEST_F(Checkpoints, NoticeAChangedByte) {
   const Error error = error_of();
   EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
   EXPECT_THAT(error.message(), HasSubstr("rank-1.safetensors' is not the file"));
-  EXPECT_THAT(error.message(), HasSubstr("older checkpoint"));
+  EXPECT_THAT(error.message(), HasSubstr("where there is an older one, --resume takes that"));
 }
 
 TEST_F(Checkpoints, NoticeACutOrMissingFileAtOnce) {

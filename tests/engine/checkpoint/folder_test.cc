@@ -9,6 +9,7 @@
 #include "tests/engine/checkpoint/own_folder.h"
 #include "trireme/base/error.h"
 #include "trireme/base/files.h"
+#include "trireme/engine/checkpoint/index.h"
 
 namespace trireme::checkpoint {
 namespace {
@@ -49,6 +50,20 @@ TEST_F(Folders, PublishesAndKeepsTheLast) {
   checkpoints.keep_last(5);
   EXPECT_EQ(checkpoints.steps().size(), 2U);
   EXPECT_THROW(checkpoints.keep_last(0), Error);
+}
+
+// A run that went on after a NaN rotated away all that it could be resumed from.
+TEST_F(Folders, TheLastFiniteOneIsNeverRotatedAway) {
+  for (const int step : {1, 2, 3, 4, 5}) {
+    const fs::path partial = checkpoints.begin(step);
+    save({.step = step, .contents = {.not_finite = step > 2 ? "parameters/w" : ""}},
+         partial / "index.json");
+    checkpoints.publish(partial, step);
+  }
+  checkpoints.keep_last(2);
+  EXPECT_EQ(checkpoints.steps(), (std::vector<std::int64_t>{2, 4, 5}));
+  checkpoints.keep_last(1);
+  EXPECT_EQ(checkpoints.steps(), (std::vector<std::int64_t>{2, 5}));
 }
 
 TEST_F(Folders, ReplacesNothing) {

@@ -40,7 +40,7 @@ TEST(MakeOptimizer, RefusesNumbersThatCannotBe) {
   };
   EXPECT_EQ(refusal({}), "none");
   EXPECT_EQ(refusal({.learning_rate = nan}),
-            "the learning rate must be a number of 0 or more, is nan");
+            "the learning rate must be a number from 0 to 3.4e38, is nan");
   EXPECT_THAT(refusal({.warmup_steps = -1}), testing::HasSubstr("warm-up steps must be 0 or more"));
   EXPECT_THAT(refusal({.momentum = -0.5}), testing::HasSubstr("momentum"));
   EXPECT_THAT(refusal({.weight_decay = nan}), testing::HasSubstr("weight decay"));

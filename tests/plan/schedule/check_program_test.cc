@@ -31,8 +31,8 @@ std::string complaint(const StepCase& step) {
 
 /// The complaint about three stages with a skip and a tie, two replicas, after `change`.
 std::string complaint(const std::function<void(StepCase&)>& change) {
-  StepCase step = make_case(testing::make_skips_and_ties(),
-                            {.cuts = {1, 3}, .replicas = 2, .clips_norm = true});
+  StepCase step =
+      make_case(testing::make_skips_and_ties(), {.cuts = {1, 3}, .replicas = 2, .has_norm = true});
   change(step);
   return complaint(step);
 }
@@ -50,7 +50,7 @@ TEST(ProgramCheck, SaysWhereWhatAndByWhichRule) {
             "after an action stand its sends, by channel and item");
   EXPECT_EQ(complaint([](StepCase& s) { s.program.ranks[5].pop_back(); }),
             "step program: rank 5, operation 20: expected `recv parameter 0 0>2`, got the end; "
-            "the tail is exchange, joins, tie gradients, tie sum, commit, norm where steps clip, "
+            "the tail is exchange, joins, tie gradients, tie sum, norm where there is one, commit, "
             "update, tie values");
   EXPECT_EQ(complaint([](StepCase& s) { s.program.ranks[0].push_back({}); }),
             "step program: rank 0, operation 19: expected the end, got `compute 0F0`; nothing "

@@ -53,7 +53,7 @@ TEST(ScheduleJson, ComplaintsNameTheField) {
 
 StepCase three_stages() {
   return make_case(testing::make_skips_and_ties(),
-                   {.cuts = {1, 3}, .replicas = 2, .clips_norm = true});
+                   {.cuts = {1, 3}, .replicas = 2, .has_norm = true});
 }
 
 TEST(StepProgramJson, ComesBackTheSame) {

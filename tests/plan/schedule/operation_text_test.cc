@@ -14,7 +14,7 @@ using testing::StepCase;
 
 StepCase skips_and_ties() {
   return make_case(testing::make_skips_and_ties(),
-                   {.cuts = {1, 3}, .replicas = 2, .clips_norm = true});
+                   {.cuts = {1, 3}, .replicas = 2, .has_norm = true});
 }
 
 TEST(OperationText, EveryOperationParsesBack) {

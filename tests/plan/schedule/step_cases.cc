@@ -50,7 +50,7 @@ graph::Graph random_graph(std::mt19937& random) {
 StepCase make_case(const graph::Graph& graph, const CaseOptions& options) {
   StepCase step;
   step.graph = graph;
-  step.options.clips_norm = options.clips_norm;
+  step.options.has_norm = options.has_norm;
   const std::int64_t batch = options.microbatches * options.replicas;
   const std::string hash = graph::graph_sha256(graph);
   step.plan = layout::make_manual_plan(graph, hash, options.cuts, {batch, 1, options.replicas});
@@ -104,7 +104,7 @@ StepCase make_random_case(std::mt19937& random) {
                       .replicas = 1 << pick(random, 3),
                       .schedule = schedule_names()[pick(random, schedule_names().size())],
                       .microbatches = 1 + pick(random, 4),
-                      .clips_norm = pick(random, 2) == 0};
+                      .has_norm = pick(random, 2) == 0};
   options.placement.resize((options.cuts.size() + 1) * options.replicas);
   std::iota(options.placement.begin(), options.placement.end(), 0);
   std::shuffle(options.placement.begin(), options.placement.end(), random);

@@ -26,7 +26,7 @@ struct CaseOptions {
   int replicas = 1;
   std::string schedule = "simple";
   int microbatches = 2;  ///< Per replica.
-  bool clips_norm = false;
+  bool has_norm = false;
   std::vector<layout::TieOwner> tie_owners;
   std::vector<int> placement;  ///< Empty: ranks are numbered as the mesh has them.
 };

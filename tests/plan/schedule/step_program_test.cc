@@ -63,24 +63,24 @@ TEST(StepProgram, TwoStagesSendValuesAndGradients) {
 // parameter t (index 0, sites 0 and 1) is kept by stage 0 and mirrored by stage 2.
 TEST(StepProgram, ThreeStagesWithASkipAndATie) {
   const StepCase step = make_case(testing::make_skips_and_ties(),
-                                  {.cuts = {1, 3}, .schedule = "interleaved", .clips_norm = true});
+                                  {.cuts = {1, 3}, .schedule = "interleaved", .has_norm = true});
   EXPECT_EQ(picture(step.program, 0),
             "compute 0F0 | send v3 m0 0>1 | send v3 m0 0>2 | "
             "compute 0F1 | send v3 m1 0>1 | send v3 m1 0>2 | "
             "recv g3 m0 1>0 | compute 0B0 | recv g3 m1 1>0 | compute 0B1 | "
-            "exchange | recv site 1 2>0 | tie sum | commit | norm | update | send parameter 0 0>2");
+            "exchange | recv site 1 2>0 | tie sum | norm | commit | update | send parameter 0 0>2");
   EXPECT_EQ(picture(step.program, 1),
             "recv v3 m0 0>1 | compute 1F0 | send v5 m0 1>2 | "
             "recv v3 m1 0>1 | compute 1F1 | send v5 m1 1>2 | "
             "recv g3 m0 2>1 | recv g5 m0 2>1 | compute 1B0 | send g3 m0 1>0 | "
             "recv g3 m1 2>1 | recv g5 m1 2>1 | compute 1B1 | send g3 m1 1>0 | "
-            "exchange | tie sum | commit | norm | update");
+            "exchange | tie sum | norm | commit | update");
   EXPECT_EQ(picture(step.program, 2),
             "recv v3 m0 0>2 | recv v5 m0 1>2 | compute 2F0 | "
             "compute 2B0 | send g3 m0 2>1 | send g5 m0 2>1 | "
             "recv v3 m1 0>2 | recv v5 m1 1>2 | compute 2F1 | "
             "compute 2B1 | send g3 m1 2>1 | send g5 m1 2>1 | "
-            "exchange | send site 1 2>0 | tie sum | commit | norm | update | recv parameter 0 0>2");
+            "exchange | send site 1 2>0 | tie sum | norm | commit | update | recv parameter 0 0>2");
 }
 
 TEST(StepProgram, TheOwnerOfATieMayBeTheLaterStage) {

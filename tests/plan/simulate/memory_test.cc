@@ -87,14 +87,26 @@ TEST(Memory, ReplicasHoldTheSame) {
   EXPECT_NE(ranks[0], ranks[2]);
 }
 
-TEST(Memory, FrozenParametersBuffersAndConstantsAreEverywhere) {
+TEST(Memory, UnusedParametersBuffersAndConstantsAreEverywhere) {
   graph::testing::GraphBuilder b;
   const graph::ValueId x = b.input("x", {4});
-  b.frozen("frozen", {8});
+  b.frozen("unused", {8});
   b.buffer("table", {16});
   const graph::ValueId c = b.constant({1, 2, 3, 4});
   b.loss(b.node("mul", {x, c, b.parameter("p", {4})}, b.batch({4})));
   EXPECT_EQ(fixed_bytes(b.graph()), 32 + 64 + 16);
+}
+
+// They were priced, and lay, on every rank.
+TEST(Memory, FrozenParametersAreWhereTheyAreUsed) {
+  graph::testing::GraphBuilder b;
+  const graph::ValueId x = b.input("x", {4});
+  const graph::ValueId both = b.frozen("both", {8, 4}), late = b.frozen("late", {4});
+  const graph::ValueId h = b.node("mul", {x, b.parameter("p", {4}), both}, b.batch({4}));
+  b.loss(b.node("mul", {h, late, both}, b.batch({4})));
+  const layout::Plan plan = make_plan(b.graph(), {{1}, 4, 1});
+  EXPECT_EQ(fixed_bytes(b.graph()), 0);
+  EXPECT_EQ(fixed_bytes(b.graph(), plan), (std::vector<std::int64_t>{128, 128 + 16}));
 }
 
 TEST(ValueBytes, AreThoseOfTheMemoryThatIsSpanned) {

@@ -32,7 +32,7 @@ TEST(Prices, OfTwoStagesOfTwoReplicas) {
   model.profile.links = {{"host", {{0, 5, 10}, {1000, 20, 30}}}};
   const layout::Plan plan = make_plan(model.graph, {{1}, 1, 2});
   const auto map = parameters::make_parameter_map(model.graph, plan);
-  const auto program = schedule::make_step_program(model.graph, plan, map, {.clips_norm = true});
+  const auto program = schedule::make_step_program(model.graph, plan, map, {.has_norm = true});
   const topology::Topology topology = make_topology(4);
   const Prices result = prices(program, stage_costs(model.graph, plan, model.profile),
                                {model.graph, plan, map, model.profile, topology});
@@ -40,7 +40,7 @@ TEST(Prices, OfTwoStagesOfTwoReplicas) {
   // bytes, 30 + 3 * 20 each, and 1000 folds of 1 ns. Small messages: two hops of 3/4 or 1/2 KiB.
   EXPECT_EQ(picture(program, result, 0),
             "compute 0F0 1+0 | send v2 m0 0>1 1+30 | compute 0B0 7+0 | reduce bucket 0 0+181 | "
-            "exchange 0+50 | commit 0+40 | norm 2+40 | update 4+0");
+            "exchange 0+50 | norm 2+40 | commit 0+40 | update 4+0");
   EXPECT_EQ(result[0], result[1]);
 }
 

@@ -12,6 +12,7 @@
 #include "trireme/base/error.h"
 #include "trireme/base/files.h"
 #include "trireme/base/system_error.h"
+#include "trireme/engine/checkpoint/index.h"
 
 namespace trireme::checkpoint {
 namespace {
@@ -19,6 +20,7 @@ namespace {
 constexpr std::string_view kPrefix = "step-";
 constexpr std::string_view kPartial = ".partial";
 constexpr std::string_view kRemoved = ".removed";
+constexpr std::string_view kDamaged = ".damaged";
 
 void remove_folder(const std::filesystem::path& path) {
   std::error_code problem;
@@ -99,13 +101,30 @@ void Folder::publish(const std::filesystem::path& partial, std::int64_t step) co
   write_file_atomically(root_ / "latest", published(step).filename().string() + "\n");
 }
 
+void Folder::set_aside(std::int64_t step) const {
+  const std::filesystem::path aside = published(step) += kDamaged;
+  remove_folder(aside);
+  rename_durably(published(step), aside);
+}
+
+bool Folder::is_finite(std::int64_t step) const {
+  try {
+    return load(published(step) / "index.json").contents.not_finite.empty();
+  } catch (const Error&) {
+    return false;  // what cannot be read is nothing to go on from
+  }
+}
+
 void Folder::keep_last(int count) const {
   if (count < 1) {
     throw Error(ErrorKind::kInvalidArgument,
                 "at least 1 checkpoint is kept, got " + std::to_string(count));
   }
   const std::vector<std::int64_t> all = steps();
+  const auto finite =
+      std::find_if(all.rbegin(), all.rend(), [&](std::int64_t step) { return is_finite(step); });
   for (std::size_t i = 0; i + count < all.size(); ++i) {
+    if (finite != all.rend() && all[i] == *finite) continue;
     const std::filesystem::path removed = published(all[i]) += kRemoved;
     // A published name is whole, also while it is removed.
     rename_durably(published(all[i]), removed);

@@ -34,11 +34,17 @@ class Folder {
   /// `latest`. kIo where there is one of this step: a run does not go back.
   void publish(const std::filesystem::path& partial, std::int64_t step) const;
 
-  /// Removes all but the newest `count`. kInvalidArgument below 1.
+  /// Renames a published one that is damaged, to `step-N.damaged`, so that a run may publish that
+  /// step again; one of that name from before is removed.
+  void set_aside(std::int64_t step) const;
+
+  /// Removes all but the newest `count` and the newest whose numbers are all finite: what a run can
+  /// go on from whatever became of it. kInvalidArgument below 1.
   void keep_last(int count) const;
 
  private:
   std::vector<std::filesystem::path> entries() const;  ///< None where there is no folder.
+  bool is_finite(std::int64_t step) const;             ///< False also where it cannot be read.
   void remove_leftovers() const;
 
   std::filesystem::path root_;

@@ -103,6 +103,9 @@ std::string name_in_file(const std::string& key, const TensorEntry& tensor, cons
 }
 
 void Contents::merge(Contents other) {
+  if (not_finite.empty() || (!other.not_finite.empty() && other.not_finite < not_finite)) {
+    not_finite = other.not_finite;
+  }
   files.insert(files.end(), std::make_move_iterator(other.files.begin()),
                std::make_move_iterator(other.files.end()));
   for (auto& [key, tensor] : other.tensors) {
@@ -133,6 +136,7 @@ Json to_json(const Contents& contents) {
     json["tensors"][key] = {
         {"dtype", to_text(tensor.dtype)}, {"shape", tensor.shape}, {"slices", slices}};
   }
+  if (!contents.not_finite.empty()) json["not_finite"] = contents.not_finite;
   return json;
 }
 
@@ -143,6 +147,7 @@ Contents contents_from_json(const JsonField& field) {
   contents.files = files.list(file_from_json);
   check_names(files, contents.files);
   JsonObject tensors(object.required("tensors"));
+  if (const auto key = object.optional("not_finite")) contents.not_finite = key->text();
   object.finish();
   for (const auto& [key, value] : tensors.field().json().items()) {
     const JsonField place = tensors.required(key);
@@ -182,6 +187,9 @@ Index load(const std::filesystem::path& path) {
 std::string show(const Index& index) {
   std::string text = "checkpoint after " + std::to_string(index.step) +
                      " steps, next sample at position " + std::to_string(index.position) + "\n";
+  if (!index.contents.not_finite.empty()) {
+    text += "  not finite: " + index.contents.not_finite + "\n";
+  }
   for (const auto& [name, value] : index.facts) text += "  " + name + "  " + value + "\n";
   for (const File& file : index.contents.files) {
     text += file.name + "  " + std::to_string(file.bytes) + " bytes\n";

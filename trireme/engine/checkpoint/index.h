@@ -39,6 +39,7 @@ struct TensorEntry {
 struct Contents {
   std::vector<File> files;
   std::map<std::string, TensorEntry> tensors;
+  std::string not_finite;  ///< The first trained tensor with a NaN or infinite number; empty: none.
   bool operator==(const Contents&) const = default;
 
   /// Adds what another writer wrote: other files, other slices. kInvalidArgument where the two mean

@@ -5,6 +5,7 @@
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "trireme/base/error.h"
@@ -20,18 +21,20 @@ namespace {
 [[noreturn]] void fail_file(const std::filesystem::path& path, const std::string& problem) {
   throw Error(ErrorKind::kCorruptData,
               "'" + path.string() + "' is not the file that the checkpoint was written with: " +
-                  problem + "; remove its folder to go on from an older checkpoint");
+                  problem + "; where there is an older one, --resume takes that");
 }
 
 }  // namespace
 
-/// A file of the checkpoint, compared with its checksum.
+/// A file of the checkpoint, compared with its checksum unless that was done.
 struct Reader::Shard {
   MappedFile file;
   std::map<std::string, safetensors::Tensor> tensors;
 
-  Shard(const std::filesystem::path& path, const File& entry) : file(path) {
-    if (sha256(file.bytes()) != entry.sha256) fail_file(path, "its SHA-256 is another");
+  Shard(const std::filesystem::path& path, const File& entry, Checksums checksums) : file(path) {
+    if (checksums == Checksums::kCompare && sha256(file.bytes()) != entry.sha256) {
+      fail_file(path, "its SHA-256 is another");
+    }
     for (safetensors::Tensor& tensor : safetensors::parse(file.bytes(), path.string()).tensors) {
       std::string name = tensor.name;
       tensors.emplace(std::move(name), std::move(tensor));
@@ -39,8 +42,8 @@ struct Reader::Shard {
   }
 };
 
-Reader::Reader(std::filesystem::path folder)
-    : folder_(std::move(folder)), index_(load(folder_ / "index.json")) {
+Reader::Reader(std::filesystem::path folder, Checksums checksums)
+    : folder_(std::move(folder)), checksums_(checksums), index_(load(folder_ / "index.json")) {
   for (const File& file : index_.contents.files) {
     const std::filesystem::path path = folder_ / file.name;
     std::error_code problem;
@@ -62,7 +65,7 @@ Reader::Shard& Reader::shard(const std::string& file) {
   const auto entry =
       std::find_if(files.begin(), files.end(), [&](const File& one) { return one.name == file; });
   TRIREME_CHECK(entry != files.end(), "a slice of a file that the index does not list");
-  shard = std::make_unique<Shard>(folder_ / file, *entry);
+  shard = std::make_unique<Shard>(folder_ / file, *entry, checksums_);
   return *shard;
 }
 
@@ -115,10 +118,16 @@ at::Tensor Reader::read(const std::string& key) {
   return result;
 }
 
-void Reader::verify() {
-  for (const File& file : index_.contents.files) shard(file.name);
+void Reader::verify(std::size_t part, std::size_t parts) {
+  std::set<std::string> mine;
+  for (std::size_t f = part; f < index_.contents.files.size(); f += parts) {
+    mine.insert(index_.contents.files[f].name);
+  }
+  for (const std::string& name : mine) shard(name);
   for (const auto& [key, tensor] : index_.contents.tensors) {
-    for (const Slice& slice : tensor.slices) stored(key, tensor, slice);
+    for (const Slice& slice : tensor.slices) {
+      if (mine.contains(slice.file)) stored(key, tensor, slice);
+    }
   }
 }
 

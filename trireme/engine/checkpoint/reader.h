@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -12,13 +13,19 @@
 
 namespace trireme::checkpoint {
 
+/// Whether a reader compares files with their checksums before it reads from them.
+enum class Checksums : std::uint8_t {
+  kCompare,
+  kCompared,  ///< Somebody has done so: ranks divide that work (train::newest_whole).
+};
+
 /// A published checkpoint. Caller-synchronised.
 class Reader {
  public:
   /// Reads the index and looks that all its files are there, as long as they should be.
   ///
   /// Errors   kIo and kCorruptData, naming the file.
-  explicit Reader(std::filesystem::path folder);
+  explicit Reader(std::filesystem::path folder, Checksums checksums = Checksums::kCompare);
   ~Reader();
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
@@ -36,8 +43,9 @@ class Reader {
   /// The tensor in memory of its own.
   at::Tensor read(const std::string& key);
 
-  /// Compares all files with their checksums, and what is in them with the index.
-  void verify();
+  /// Compares files with their checksums, and what is in them with the index: all of them, or every
+  /// `parts`-th from `part` on.
+  void verify(std::size_t part = 0, std::size_t parts = 1);
 
  private:
   struct Shard;
@@ -48,6 +56,7 @@ class Reader {
                                     const Slice& slice);
 
   std::filesystem::path folder_;
+  Checksums checksums_;
   Index index_;
   std::map<std::string, std::unique_ptr<Shard>> shards_;
 };

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "trireme/engine/checkpoint/finite.h"
 #include "trireme/engine/checkpoint/split.h"
 #include "trireme/engine/checkpoint/tensor_file.h"
 #include "trireme/engine/record/convert.h"
@@ -35,6 +36,12 @@ Contents write_share(const std::filesystem::path& path, const std::vector<Item>&
     file.add(name_in_file(item.key, entry, entry.slices[0]),
              rows_of(item.tensor, piece.begin, piece.end));
     contents.tensors[item.key] = std::move(entry);
+    // Buffers may hold infinite numbers on purpose: masks.
+    const bool may_count = !item.key.starts_with("buffers/") &&
+                           (contents.not_finite.empty() || item.key < contents.not_finite);
+    if (may_count && !is_finite(rows_of(item.tensor, piece.begin, piece.end))) {
+      contents.not_finite = item.key;
+    }
   }
   if (file.is_empty()) return contents;
   const safetensors::Written written = file.write(path);

@@ -14,11 +14,15 @@ std::map<std::string, Origin> origins(const graph::Graph& graph, const layout::P
     for (const std::string& alias : item.aliases) result[alias] = origin;
     result[item.name] = origin;
   };
-  for (const graph::Parameter& parameter : graph.parameters) {
-    if (!store.is_trained(parameter.name)) continue;
-    add(parameter, store.map().buckets[store.owner(parameter.name).bucket].stage);
-  }
   const auto stages = layout::stages_of_values(graph, plan);
+  for (const graph::Parameter& parameter : graph.parameters) {
+    const auto used = stages.find(parameter.value);
+    if (store.is_trained(parameter.name)) {
+      add(parameter, store.map().buckets[store.owner(parameter.name).bucket].stage);
+    } else if (used != stages.end()) {
+      add(parameter, *used->second.begin());
+    }
+  }
   for (const graph::Buffer& buffer : graph.buffers) {
     const auto stage = stages.find(buffer.value);
     if (stage != stages.end()) add(buffer, *stage->second.begin());

@@ -17,8 +17,7 @@ struct Origin {
   std::vector<std::int64_t> shape;
 };
 
-/// By name, aliases too; tensors that no stage trains or uses are the same on all ranks and not
-/// listed.
+/// By name, aliases too; tensors that no stage uses are the same on all ranks and not listed.
 ///
 /// graph   with the plan's copies.
 std::map<std::string, Origin> origins(const graph::Graph& graph, const layout::Plan& plan,

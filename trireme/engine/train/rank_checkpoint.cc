@@ -1,9 +1,13 @@
 #include "trireme/engine/train/rank_checkpoint.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "trireme/base/error.h"
 #include "trireme/base/json.h"
+#include "trireme/engine/checkpoint/reader.h"
+#include "trireme/engine/train/finite.h"
 #include "trireme/plan/layout/json.h"
 #include "trireme/plan/layout/manual.h"
 
@@ -39,6 +43,10 @@ void publish(const RankSession& session, const checkpoint::Folder& folder,
              checkpoint::Contents contents) {
   const std::int64_t step = session.next_step();
   check_files(partial, contents);
+  if (!session.options().allow_nonfinite && !contents.not_finite.empty()) {
+    require_finite("'" + contents.not_finite + "' is not finite",
+                   std::max<std::int64_t>(step - 1, 0));
+  }
   layout::save(session.plan(), partial / "plan.json");
   const checkpoint::Index index{.step = step,
                                 .position = step * session.plan().batch.global_batch,
@@ -55,15 +63,71 @@ void write_and_publish(const World& world, RankSession& session, const checkpoin
   if (world.rank() == 0) begun = folder.begin(session.next_step()).string();
   const std::filesystem::path partial = from_first(world, begun, "begin checkpoint");
   const int replicas = layout::train_role(session.plan()).mesh.data;
-  const checkpoint::Contents mine = checkpoint::write_share(
-      partial / ("rank-" + std::to_string(world.rank()) + ".safetensors"),
-      checkpoint_items(session.state(), session.stage()), {session.replica(), replicas});
+  const checkpoint::Contents mine =
+      checkpoint::write_share(partial / ("rank-" + std::to_string(world.rank()) + ".safetensors"),
+                              checkpoint_items(session.state()), {session.replica(), replicas});
   const auto texts = gather(world, compact_text(to_json(mine)), "write checkpoint");
   if (world.rank() == 0) publish(session, folder, partial, facts, merged(texts));
   gather(world, "", "publish checkpoint");
 }
 
+/// What is wrong with this rank's part of a checkpoint; empty where nothing is.
+std::string damage(const World& world, const checkpoint::Folder& folder, std::int64_t step) {
+  try {
+    checkpoint::Reader reader(folder.published(step));
+    if (reader.index().step != step) {
+      return "the checkpoint of step " + std::to_string(step) + " says that it is of step " +
+             std::to_string(reader.index().step) + "; its folder was renamed";
+    }
+    reader.verify(static_cast<std::size_t>(world.rank()), static_cast<std::size_t>(world.size()));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kCorruptData) throw;
+    return error.message();
+  }
+  return "";
+}
+
+/// Of all ranks: the first.
+std::string first_damage(const World& world, const checkpoint::Folder& folder, std::int64_t step) {
+  for (const std::string& text : gather(world, damage(world, folder, step), "check checkpoint")) {
+    if (!text.empty()) return text;
+  }
+  return "";
+}
+
+std::vector<std::int64_t> steps_from_first(const World& world, const checkpoint::Folder& folder) {
+  const std::string text = world.rank() == 0 ? compact_text(Json(folder.steps())) : std::string();
+  return parse_json(from_first(world, text, "checkpoints"), "the list of checkpoints")
+      .get<std::vector<std::int64_t>>();
+}
+
 }  // namespace
+
+std::optional<std::int64_t> newest_whole(const World& world, const checkpoint::Folder& folder) {
+  const std::vector<std::int64_t> steps = steps_from_first(world, folder);
+  std::vector<std::string> damages;  // from the newest on
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    const std::string problem = first_damage(world, folder, *step);
+    if (!problem.empty()) {
+      damages.push_back(problem);
+      continue;
+    }
+    if (world.rank() != 0) return *step;
+    for (std::size_t i = 0; i < damages.size(); ++i) {
+      const std::int64_t damaged = *(steps.rbegin() + static_cast<std::ptrdiff_t>(i));
+      folder.set_aside(damaged);
+      world.watch.logger.warning("the checkpoint of step " + std::to_string(damaged) +
+                                 " is damaged and set aside as step-" + std::to_string(damaged) +
+                                 ".damaged: " + damages[i]);
+    }
+    if (!damages.empty()) {
+      world.watch.logger.warning("resumes from the one before, of step " + std::to_string(*step));
+    }
+    return *step;
+  }
+  if (!damages.empty()) throw Error(ErrorKind::kCorruptData, damages[0]);
+  return std::nullopt;
+}
 
 void save_checkpoint(const World& world, RankSession& session, const checkpoint::Folder& folder,
                      const checkpoint::Facts& facts) {

@@ -9,6 +9,7 @@
 #include "trireme/base/error.h"
 #include "trireme/engine/data_parallel/replica_check.h"
 #include "trireme/engine/program/buffer_commit.h"
+#include "trireme/engine/train/finite.h"
 #include "trireme/engine/train/norm_messages.h"
 #include "trireme/engine/train/world.h"
 #include "trireme/plan/graph/index.h"
@@ -74,10 +75,10 @@ collectives::Group& group_of(const schedule::StepProgram& program, const Groups&
   TRIREME_CHECK(false, "the rank is in no group of the kind");
 }
 
-RankOperations::RankOperations(const RankParts& parts, const OptimizerOptions& options)
+RankOperations::RankOperations(const RankParts& parts, const SessionOptions& options)
     : parts_(parts),
       options_(options),
-      optimizer_(make_optimizer(options)),
+      optimizer_(make_optimizer(options.optimizer)),
       loss_stages_(stages_of_losses(parts.recording.graph, parts.plan)),
       weighs_(parts.program.ranks[parts.rank].front().kind == OperationKind::kWeigh) {
   optim::check_parameters(*optimizer_, parts.store);
@@ -169,6 +170,7 @@ void RankOperations::exchange() {
   std::vector<double> all(bytes.size() / sizeof(double));
   std::memcpy(all.data(), bytes.data(), bytes.size());
   take_losses(all, mine.size());
+  judge(not_finite(losses_));
   for (std::size_t begin = 0; begin < all.size(); begin += mine.size()) {
     for (int site = 0; site < parts_.sums.num_sites(); ++site) {
       if (all[begin + num_numbers + site] != 0) reached_.insert(parts_.sums.parameter_of(site));
@@ -202,7 +204,7 @@ void RankOperations::run(OperationKind kind) {
     case OperationKind::kCommit:
       return commit();
     case OperationKind::kNorm:
-      return clip();
+      return norm();
     case OperationKind::kUpdate:
       return update();
     default:
@@ -242,7 +244,7 @@ void RankOperations::commit() {
 }
 
 /// Every rank gives the norms of what it owns, in the places of all parameters by name.
-void RankOperations::clip() {
+void RankOperations::norm() {
   std::set<std::string> names;
   for (const graph::Parameter& parameter : parts_.recording.graph.parameters) {
     if (has_gradient(parameter.name)) names.insert(parameter.name);
@@ -263,15 +265,27 @@ void RankOperations::clip() {
     // NaN comes through: it is not below 0.
     if (!(all[i] < 0)) norms[*std::next(names.begin(), i % mine.size())] = all[i];
   }
+  judge(not_finite(norms));
   norm_ = optim::global_norm(norms);
-  optim::clip(parts_.sums.gradients(), norm_, options_.clip_norm);
+  const double most = options_.optimizer.clip_norm;
+  if (most > 0) optim::clip(parts_.sums.gradients(), norm_, most);
+}
+
+/// All ranks find the same problem: losses are exchanged, norms gathered, replicas alike.
+void RankOperations::judge(const std::string& problem) {
+  if (problem.empty() || has_warned_) return;
+  if (!options_.allow_nonfinite) require_finite(problem, input_->step);
+  has_warned_ = true;
+  if (parts_.rank != 0) return;
+  parts_.watch.logger.warning(problem + " in step " + std::to_string(input_->step) +
+                              "; goes on, as --allow-nonfinite says; said once");
 }
 
 void RankOperations::update() {
   optim::apply(
       *optimizer_, parts_.store, parts_.sums.gradients(),
       [this](const std::string& name) { return has_gradient(name); },
-      learning_rate_at(options_, input_->step));
+      learning_rate_at(options_.optimizer, input_->step));
   if (reducer_) data_parallel::attach_value_hashes(parts_.store, group(GroupKind::kData));
 }
 

@@ -47,7 +47,7 @@ struct RankParts {
 /// Confined to the thread that runs the step.
 class RankOperations : public pipeline::Operations {
  public:
-  RankOperations(const RankParts& parts, const OptimizerOptions& options);
+  RankOperations(const RankParts& parts, const SessionOptions& options);
 
   /// input   its totals are filled in: at once, or by kWeigh where replicas have to be asked.
   void begin_step(pipeline::StepInput& input);
@@ -82,12 +82,13 @@ class RankOperations : public pipeline::Operations {
   void weigh();
   void take_losses(const std::vector<double>& all, std::size_t per_rank);
   void commit();
-  void clip();
+  void norm();
+  void judge(const std::string& problem);
   void update();
   void wait(transport::Work& work, const collectives::Group& group, const char* what) const;
 
   RankParts parts_;
-  OptimizerOptions options_;
+  SessionOptions options_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<data_parallel::Reducer> reducer_;  ///< Null with one replica.
   std::vector<int> loss_stages_;                     ///< By loss: the stage that makes it.
@@ -96,6 +97,7 @@ class RankOperations : public pipeline::Operations {
   pipeline::StepInput* input_ = nullptr;
   program::StepLosses losses_;
   double norm_ = 0;
+  bool has_warned_ = false;  ///< That a number is not finite.
   std::set<std::string> reached_;
 };
 

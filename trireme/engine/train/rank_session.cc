@@ -7,6 +7,7 @@
 #include "trireme/base/error.h"
 #include "trireme/engine/data_parallel/shared_memory.h"
 #include "trireme/engine/train/drift_check.h"
+#include "trireme/engine/train/finite.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/check.h"
 #include "trireme/plan/layout/manual.h"
@@ -51,7 +52,8 @@ int mesh_index(const layout::Plan& plan, int rank) {
 schedule::StepProgram checked_program(const graph::Graph& planned, const layout::Plan& plan,
                                       const parameters::ParameterMap& map,
                                       const SessionOptions& options) {
-  const schedule::ProgramOptions program_options{.clips_norm = options.optimizer.clip_norm > 0};
+  const schedule::ProgramOptions program_options{.has_norm = needs_norm(options),
+                                                 .tolerant = options.tolerant};
   schedule::StepProgram program = schedule::make_step_program(planned, plan, map, program_options);
   const schedule::StepFacts facts = schedule::step_facts(planned, plan, map, program_options);
   const schedule::Schedule schedule =
@@ -105,10 +107,18 @@ RankSession::RankSession(const World& world, const Workload& workload,
       prefetch_(reader_, reading_order(),
                 simulate::batches_ahead(
                     simulate::batch_bytes(recording_.graph, plan_.batch.microbatch))) {
+  release_frozen(recording_, plan_, stage_);
+  const int replicas = layout::train_role(plan_).mesh.data;
+  if (world.rank() == 0 && !schedule::keeps_bits(plan_.batch, replicas)) {
+    world_.watch.logger.warning(
+        std::to_string(plan_.batch.lanes) + " lanes on " + std::to_string(replicas) +
+        " replicas: weights differ in their last bits from those of other numbers of replicas, as "
+        "--tolerant allows");
+  }
   const int rank = world.endpoint.rank();
   operations_ = std::make_unique<RankOperations>(
       RankParts{rank, recording_, plan_, program_, store_, sums_, worker_, groups_, world_.watch},
-      options.optimizer);
+      options);
   mailbox_ = std::make_unique<pipeline::Mailbox>(program_, rank, world.endpoint, world.watch);
   runner_ = std::make_unique<pipeline::StepRunner>(
       program_, rank, std::map<int, pipeline::StageWorker*>{{stage_, &worker_}}, *operations_,
@@ -178,6 +188,15 @@ StepReport RankSession::step() {
   telling_others(world_, next_step_, [&] { report = run(next_step_); });
   ++next_step_;
   return report;
+}
+
+void RankSession::check_finite() {
+  if (options_.allow_nonfinite) return;
+  std::string first;
+  for (const std::string& problem : gather(world_, not_finite(store_), "finite values")) {
+    if (first.empty() || (!problem.empty() && problem < first)) first = problem;
+  }
+  require_finite(first, std::max<std::int64_t>(next_step_ - 1, 0));
 }
 
 void RankSession::check_replicas() {

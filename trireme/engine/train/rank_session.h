@@ -25,7 +25,7 @@ namespace trireme::train {
 class RankSession {
  public:
   /// recorded   of the workload's model in train mode; shares its tensors. Parameters of other
-  ///            stages lose their memory. Both outlive the session.
+  ///            stages, frozen ones too, lose their memory. Both outlive the session.
   /// Errors     kInvalidArgument where plan, graph, data and world do not fit each other, on every
   ///            rank where ranks differ.
   RankSession(const World& world, const Workload& workload, const record::Recording& recorded,
@@ -47,9 +47,14 @@ class RankSession {
   /// step does it for the step before. Every rank calls it, after a step; blocks.
   void check_replicas();
 
+  /// Throws kCorruptData, on every rank, where a value of a parameter is NaN or infinite, unless
+  /// the options allow it: an update can make one from finite gradients. Every rank calls it.
+  void check_finite();
+
   std::int64_t next_step() const { return next_step_; }
-  TrainingState state() { return {recording_, plan_, store_, operations_->optimizer()}; }
+  TrainingState state() { return {recording_, plan_, store_, operations_->optimizer(), stage_}; }
   const layout::Plan& plan() const { return plan_; }
+  const SessionOptions& options() const { return options_; }
   int stage() const { return stage_; }
   int replica() const { return replica_; }
   const record::Recording& recording() const { return recording_; }

@@ -6,6 +6,7 @@
 #include "trireme/base/error.h"
 #include "trireme/data/range.h"
 #include "trireme/engine/memory/block_allocator.h"
+#include "trireme/engine/train/finite.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/check.h"
 
@@ -63,8 +64,15 @@ StepReport Session::run(std::int64_t step) {
   const auto begin = std::chrono::steady_clock::now();
   StepReport report{.step = step, .losses = executor_.run_step(step, microbatches(step))};
   parameters::LaneAccumulator& sums = executor_.gradients();
-  report.gradient_norm = update(*optimizer_, store_, sums.gradients(), options_.optimizer, step,
-                                [&](const std::string& name) { return sums.has_gradient(name); });
+  const auto has_gradient = [&](const std::string& name) { return sums.has_gradient(name); };
+  optim::SquareNorms norms;
+  if (needs_norm(options_)) norms = optim::square_norms(store_, sums.gradients(), has_gradient);
+  if (!options_.allow_nonfinite) {
+    require_finite(not_finite(report.losses), step);
+    require_finite(not_finite(norms), step);
+  }
+  update(*optimizer_, store_, sums.gradients(), options_.optimizer, step, has_gradient);
+  report.gradient_norm = optim::global_norm(norms);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return report;
 }

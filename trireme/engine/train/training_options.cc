@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <string_view>
 
 #include "trireme/base/error.h"
@@ -60,8 +61,9 @@ void check(const OptimizerOptions& options) {
   };
   const auto is_number = [](double value) { return value >= 0 && std::isfinite(value); };
   const double warmup = static_cast<double>(options.warmup_steps);
-  require(is_number(options.learning_rate), "the learning rate", "a number of 0 or more",
-          options.learning_rate);
+  require(is_number(options.learning_rate) &&
+              options.learning_rate <= std::numeric_limits<float>::max(),
+          "the learning rate", "a number from 0 to 3.4e38", options.learning_rate);
   require(warmup >= 0, "the number of warm-up steps", "0 or more", warmup);
   require(is_number(options.momentum), "the momentum", "a number of 0 or more", options.momentum);
   require(is_number(options.weight_decay), "the weight decay", "a number of 0 or more",
@@ -101,6 +103,10 @@ double learning_rate_at(const OptimizerOptions& options, std::int64_t step) {
   return options.learning_rate * std::sqrt(warmup / done);
 }
 
+bool needs_norm(const SessionOptions& options) {
+  return options.optimizer.clip_norm > 0 || !options.allow_nonfinite;
+}
+
 std::map<std::string, std::string> facts_of(const SessionOptions& options) {
   const OptimizerOptions& o = options.optimizer;
   const Json json = {{"seed", options.seed},
@@ -121,7 +127,9 @@ std::map<std::string, std::string> facts_of(const SessionOptions& options) {
 std::string to_text(const SessionOptions& options) {
   std::string text;
   for (const auto& [name, value] : facts_of(options)) text += name + " " + value + "\n";
-  return text + "drift_check_step " + std::to_string(options.drift_check_step) + "\n";
+  return text + "drift_check_step " + std::to_string(options.drift_check_step) +
+         "\nallow_nonfinite " + (options.allow_nonfinite ? "yes" : "no") + "\ntolerant " +
+         (options.tolerant ? "yes" : "no") + "\n";
 }
 
 }  // namespace trireme::train

@@ -24,7 +24,7 @@ struct OptimizerOptions {
 std::string optimizer_names();
 
 /// Errors   kInvalidArgument for an unknown name or decay, and for a number that is negative or not
-///          finite.
+///          finite, or for a learning rate that f32 cannot hold.
 std::unique_ptr<optim::Optimizer> make_optimizer(const OptimizerOptions& options);
 
 /// Bytes of state per f32 parameter element. kInvalidArgument for an unknown name.
@@ -42,9 +42,15 @@ struct SessionOptions {
   // Changes results.
   std::uint64_t seed = 0;
   OptimizerOptions optimizer;
+  bool tolerant = false;  ///< Takes replicas that do not keep the bits of one.
   // Changes nothing but what is noticed.
+  bool allow_nonfinite = false;         ///< Goes on where a loss or a gradient is not finite.
   std::int64_t drift_check_step = 100;  ///< -1: never.
 };
+
+/// Whether steps compute the norm of all gradients: where they clip, or end at one that is not
+/// finite.
+bool needs_norm(const SessionOptions& options);
 
 /// What changes results, by name.
 std::map<std::string, std::string> facts_of(const SessionOptions& options);
@@ -56,7 +62,7 @@ std::string to_text(const SessionOptions& options);
 struct StepReport {
   std::int64_t step = 0;  ///< From 0.
   program::StepLosses losses;
-  double gradient_norm = 0;  ///< Before clipping; 0 where it is not asked for.
+  double gradient_norm = 0;  ///< Before clipping; 0 where no step needs it.
   double seconds = 0;
   double data_wait_seconds = 0;  ///< Of these, those in which the rank waited for samples.
 };

@@ -15,6 +15,9 @@
 #include "trireme/engine/record/convert.h"
 #include "trireme/engine/train/origins.h"
 #include "trireme/plan/graph/json.h"
+#include "trireme/plan/layout/crossings.h"
+#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/schedule/step_facts.h"
 
 namespace trireme::train {
 namespace {
@@ -91,11 +94,22 @@ void restore_optimizer(const TrainingState& state, checkpoint::Reader& reader) {
 
 }  // namespace
 
-std::vector<checkpoint::Item> checkpoint_items(const TrainingState& state, int stage) {
+void release_frozen(const record::Recording& recording, const layout::Plan& plan, int stage) {
+  const auto stages = layout::stages_of_values(recording.graph, plan);
+  for (const graph::Parameter& parameter : recording.graph.parameters) {
+    const auto used = stages.find(parameter.value);
+    if (recording.graph.values[parameter.value].requires_grad || used == stages.end()) continue;
+    if (used->second.contains(stage)) continue;
+    at::Tensor tensor = recording.tensors[parameter.value];
+    tensor.set_data(at::empty({0}, tensor.options()));
+  }
+}
+
+std::vector<checkpoint::Item> checkpoint_items(const TrainingState& state) {
   const auto where = origins(state.recording.graph, state.plan, state.store);
   const auto is_here = [&](const std::string& name) {
     const auto origin = where.find(name);
-    return (origin == where.end() ? 0 : origin->second.stage) == stage;
+    return (origin == where.end() ? 0 : origin->second.stage) == state.stage;
   };
   std::vector<checkpoint::Item> items;
   for (const graph::Parameter& parameter : state.recording.graph.parameters) {
@@ -115,15 +129,22 @@ std::vector<checkpoint::Item> checkpoint_items(const TrainingState& state, int s
 
 void restore(const TrainingState& state, checkpoint::Reader& reader) {
   const at::NoGradGuard no_grad;
+  const auto stages = layout::stages_of_values(state.recording.graph, state.plan);
+  const auto is_elsewhere = [&](graph::ValueId value) {
+    const auto used = stages.find(value);
+    return used != stages.end() && !used->second.contains(state.stage);
+  };
   for (const graph::Parameter& parameter : state.recording.graph.parameters) {
     if (state.store.has_value(parameter.name)) {
       reader.read(key_of(kParameters, parameter.name), state.store.value(parameter.name));
-    } else if (!state.store.is_trained(parameter.name)) {
+    } else if (!state.store.is_trained(parameter.name) && !is_elsewhere(parameter.value)) {
       reader.read(key_of(kParameters, parameter.name),
                   state.recording.tensors[parameter.value].detach());
     }
   }
   for (const graph::Buffer& buffer : state.recording.graph.buffers) {
+    const bool is_written = buffer.policy != graph::BufferPolicy::kReadOnly;
+    if (is_written && is_elsewhere(buffer.value)) continue;  // others are held by all
     reader.read(key_of(kBuffers, buffer.name), state.recording.tensors[buffer.value].detach());
   }
   restore_optimizer(state, reader);
@@ -139,32 +160,42 @@ checkpoint::Facts training_facts(const Workload& workload, const record::Recordi
   facts["lanes"] = std::to_string(batch.lanes);
   facts["copied_nodes"] = Json(plan.copied_nodes).dump();
   facts["samples"] = std::to_string(workload.training->num_samples());
-  facts["data"] = workload.training->identity();
+  // Where the number of replicas decides bits.
+  if (!plan.roles.empty() && !schedule::keeps_bits(batch, layout::train_role(plan).mesh.data)) {
+    facts["replicas"] = std::to_string(layout::train_role(plan).mesh.data);
+  }
+  facts["data"] = data::fingerprint(*workload.training);
   facts["machine.torch"] = TORCH_VERSION;
   facts["machine.instructions"] = at::get_cpu_capability();
   return facts;
 }
 
-std::vector<std::string> check_facts(const checkpoint::Facts& saved, const checkpoint::Facts& now) {
+std::vector<std::string> check_facts(const checkpoint::Facts& saved, const checkpoint::Facts& now,
+                                     const DescribeChange& describe) {
   const auto said = [](const checkpoint::Facts& facts, const std::string& name) {
     const auto found = facts.find(name);
-    return found == facts.end() ? "nothing" : "'" + found->second + "'";
+    return found == facts.end() ? std::string("nothing") : found->second;
   };
   checkpoint::Facts all = now;
   all.insert(saved.begin(), saved.end());
   std::vector<std::string> warnings;
+  std::string changes;
   for (const auto& [name, value] : all) {
     const std::string before = said(saved, name), after = said(now, name);
     if (before == after) continue;
-    const std::string text = name + ": the checkpoint says " + before + ", this run says " + after;
-    if (!name.starts_with(kMachine)) {
-      throw Error(ErrorKind::kInvalidArgument,
-                  "this run would not go on as the one that wrote the checkpoint; " + text +
-                      "; give the same options, or start a run of its own");
+    if (name.starts_with(kMachine)) {
+      warnings.push_back(name + ": " + before + " -> " + after);
+      continue;
     }
-    warnings.push_back(text);
+    if (name == "data" && said(saved, "seed") != said(now, "seed")) continue;
+    const std::string words = describe ? describe(name) : "";
+    changes += (changes.empty() ? "" : "; ") + name + ": " +
+               (words.empty() ? before + " -> " + after : words);
   }
-  return warnings;
+  if (changes.empty()) return warnings;
+  throw Error(ErrorKind::kInvalidArgument,
+              "this run would not go on as the one that wrote the checkpoint: " + changes +
+                  "; give the same options, or start a run of its own");
 }
 
 }  // namespace trireme::train

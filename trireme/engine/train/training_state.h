@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "trireme/engine/checkpoint/reader.h"
@@ -19,12 +21,19 @@ struct TrainingState {
   const layout::Plan& plan;
   const parameters::ParameterStore& store;
   optim::Optimizer& optimizer;
+  int stage;  ///< That the process runs.
 };
 
-/// What the ranks of `stage` write into a checkpoint: parameters that the stage owns with their
-/// optimizer state, its buffers; stage 0 also what no stage trains or uses. The same list on all of
-/// them. Views of the state.
-std::vector<checkpoint::Item> checkpoint_items(const TrainingState& state, int stage);
+/// Frees the frozen parameters that only other stages than `stage` use; they have the shape [0]
+/// then. Nothing with one stage.
+///
+/// recording   with the plan's copies.
+void release_frozen(const record::Recording& recording, const layout::Plan& plan, int stage);
+
+/// What the ranks of the state's stage write into a checkpoint: parameters that the stage owns with
+/// their optimizer state, frozen ones of which it is the first user, its buffers; stage 0 also what
+/// no stage uses. The same list on all of them. Views of the state.
+std::vector<checkpoint::Item> checkpoint_items(const TrainingState& state);
 
 /// Puts back everything of a checkpoint that is held here, whatever the plan it was written under.
 ///
@@ -36,8 +45,13 @@ void restore(const TrainingState& state, checkpoint::Reader& reader);
 checkpoint::Facts training_facts(const Workload& workload, const record::Recording& recorded,
                                  const layout::Plan& plan, const SessionOptions& options);
 
-/// Throws kInvalidArgument for the first fact in which a run differs from the checkpoint that it
-/// would go on from. Returns the machine's that differ, for a warning.
-std::vector<std::string> check_facts(const checkpoint::Facts& saved, const checkpoint::Facts& now);
+/// What has changed about a fact that is a hash, in words; empty where that cannot be said.
+using DescribeChange = std::function<std::string(const std::string& fact)>;
+
+/// Throws kInvalidArgument, saying what has changed (`learning_rate: 0.01 -> 0.02`), where a run
+/// differs from the checkpoint that it would go on from. Returns the machine's facts that differ,
+/// for a warning. With another seed, other data are its consequence and not named.
+std::vector<std::string> check_facts(const checkpoint::Facts& saved, const checkpoint::Facts& now,
+                                     const DescribeChange& describe = {});
 
 }  // namespace trireme::train

@@ -88,7 +88,10 @@ RunRecord run_serial(const MakeWorkload& make_workload, const layout::Plan& plan
   const Workload workload = construct(make_workload, options.seed);
   const record::Recording recording = record_training(workload);
   Session session(workload, recording, plan,
-                  {.seed = options.seed, .optimizer = options.optimizer, .drift_check_step = -1});
+                  {.seed = options.seed,
+                   .optimizer = options.optimizer,
+                   .allow_nonfinite = true,
+                   .drift_check_step = -1});
   RunRecord result;
   for (std::int64_t step = 0; step < options.num_steps; ++step) {
     result.losses.push_back(session.step().losses.total());

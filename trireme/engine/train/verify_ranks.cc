@@ -72,9 +72,11 @@ Comparison verify_rank(const World& world, const MakeWorkload& make_workload,
   const Workload workload = construct(make_workload, options.seed);
   const record::Recording recorded = record::record(
       workload.model, BatchReader(workload.training, workload.model).maker(), graph::Mode::kTrain);
-  RankSession session(
-      world, workload, recorded, plan,
-      {.seed = options.seed, .optimizer = options.optimizer, .drift_check_step = -1});
+  RankSession session(world, workload, recorded, plan,
+                      {.seed = options.seed,
+                       .optimizer = options.optimizer,
+                       .allow_nonfinite = true,
+                       .drift_check_step = -1});
   RunRecord run;
   for (std::int64_t step = 0; step < options.num_steps; ++step) {
     run.losses.push_back(session.step().losses.total());

@@ -19,7 +19,7 @@ namespace {
 using graph::Graph;
 using graph::ValueId;
 
-/// Stages that hold each trainable parameter and written buffer, by name.
+/// Stages that hold each parameter and written buffer, by name.
 std::map<std::string, std::set<int>> holders(const Graph& planned, const Plan& plan) {
   const auto stages = stages_of_values(planned, plan);
   std::map<std::string, std::set<int>> result;
@@ -28,7 +28,7 @@ std::map<std::string, std::set<int>> holders(const Graph& planned, const Plan& p
     if (found != stages.end()) result[name] = found->second;
   };
   for (const graph::Parameter& parameter : planned.parameters) {
-    if (planned.values[parameter.value].requires_grad) add(parameter.name, parameter.value);
+    add(parameter.name, parameter.value);
   }
   for (const graph::Buffer& buffer : planned.buffers) {
     if (buffer.policy != graph::BufferPolicy::kReadOnly) add(buffer.name, buffer.value);

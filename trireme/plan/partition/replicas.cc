@@ -1,26 +1,23 @@
 #include "trireme/plan/partition/replicas.h"
 
-#include <bit>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "trireme/base/error.h"
 #include "trireme/plan/layout/peak.h"
+#include "trireme/plan/schedule/step_facts.h"
 
 namespace trireme::partition {
 namespace {
 
-/// Whether that many replicas give the bits of one.
-bool keeps_bits(std::int64_t lanes, std::int64_t replicas) {
-  if (replicas == 1) return true;
-  return lanes % replicas == 0 && std::has_single_bit(static_cast<std::uint64_t>(lanes / replicas));
-}
-
 std::vector<int> candidates(const PartitionOptions& options, int num_ranks) {
   std::vector<int> result;
   for (int replicas = 1; replicas <= num_ranks; ++replicas) {
-    if (num_ranks % replicas != 0 || !keeps_bits(options.batch.lanes, replicas)) continue;
+    const bool is_possible = options.forecast.program.tolerant
+                                 ? options.batch.lanes % replicas == 0
+                                 : schedule::keeps_bits(options.batch, replicas);
+    if (num_ranks % replicas != 0 || !is_possible) continue;
     if (options.stages != 0 && options.stages * replicas != num_ranks) continue;
     result.push_back(replicas);
   }

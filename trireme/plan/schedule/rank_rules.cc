@@ -36,7 +36,8 @@ void RankRules::check_action(const Action& action) {
 
 void RankRules::check_tail() {
   rule_ =
-      "the tail is exchange, joins, tie gradients, tie sum, commit, norm where steps clip, update, "
+      "the tail is exchange, joins, tie gradients, tie sum, norm where there is one, commit, "
+      "update, "
       "tie values";
   check_collective(OperationKind::kExchange, GroupKind::kWorld);
   check_buckets(OperationKind::kJoin);
@@ -45,8 +46,8 @@ void RankRules::check_tail() {
     check_messages(OperationKind::kRecv, facts().recvs_of(kind), -1);
     if (kind == ChannelKind::kTieValue) return;
     expect({.kind = OperationKind::kTieSum});
+    if (facts_.has_norm) check_collective(OperationKind::kNorm, GroupKind::kPipeline);
     check_collective(OperationKind::kCommit, GroupKind::kData);
-    if (facts_.clips_norm) check_collective(OperationKind::kNorm, GroupKind::kPipeline);
     expect({.kind = OperationKind::kUpdate});
   }
 }

@@ -31,18 +31,27 @@ void check_mesh(const layout::Plan& plan, const layout::Mesh& mesh) {
   }
 }
 
+}  // namespace
+
+bool keeps_bits(const layout::BatchLayout& batch, std::int64_t replicas) {
+  return replicas == 1 || (batch.lanes % replicas == 0 &&
+                           std::has_single_bit(static_cast<std::uint64_t>(batch.lanes / replicas)));
+}
+
+namespace {
+
 /// Every rank's lanes must be one subtree of the fold over lanes.
-void check_replicas(const layout::BatchLayout& batch, std::int64_t replicas) {
+void check_replicas(const layout::BatchLayout& batch, std::int64_t replicas,
+                    const ProgramOptions& options) {
   if (batch.lanes % replicas != 0) {
     fail(std::to_string(replicas) + " data replicas do not divide the " +
          std::to_string(batch.lanes) + " lanes; make lanes a multiple");
   }
-  const auto lanes_each = static_cast<std::uint64_t>(batch.lanes / replicas);
-  if (replicas > 1 && !std::has_single_bit(lanes_each)) {
+  if (!options.tolerant && !keeps_bits(batch, replicas)) {
     fail(std::to_string(batch.lanes) + " lanes on " + std::to_string(replicas) +
-         " data replicas are " + std::to_string(lanes_each) +
+         " data replicas are " + std::to_string(batch.lanes / replicas) +
          " each, which is no power of two: the sum would depend on the number of replicas; " +
-         "choose lanes = replicas x 1, 2, 4, ...");
+         "choose lanes = replicas x 1, 2, 4, ..., or accept other last bits with --tolerant");
   }
 }
 
@@ -130,10 +139,10 @@ StepFacts step_facts(const graph::Graph& planned, const layout::Plan& plan,
   StepFacts facts;
   facts.role = layout::train_role(plan);
   check_mesh(plan, facts.role.mesh);
-  check_replicas(plan.batch, facts.num_replicas());
+  check_replicas(plan.batch, facts.num_replicas(), options);
   facts.num_ranks = count_ranks(plan);
   facts.num_microbatches = static_cast<int>(plan.batch.num_microbatches() / facts.num_replicas());
-  facts.clips_norm = options.clips_norm;
+  facts.has_norm = options.has_norm;
   facts.weighs = facts.num_replicas() > 1 &&
                  std::any_of(planned.losses.begin(), planned.losses.end(),
                              [](const graph::Loss& loss) { return loss.weight.has_value(); });

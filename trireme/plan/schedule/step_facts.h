@@ -43,7 +43,7 @@ struct StepFacts {
   int num_microbatches = 0;       ///< Per replica.
   std::vector<Message> messages;  ///< Ascending.
   std::vector<StageFacts> stages;
-  bool clips_norm = false;
+  bool has_norm = false;
   bool weighs = false;  ///< Replicas have to tell each other the weights of losses.
 
   int num_stages() const { return static_cast<int>(stages.size()); }
@@ -62,10 +62,14 @@ ChannelKind carried_by(ActionKind kind);
 /// Whether an action of `kind` completes a microbatch's gradients of parameters: B or W.
 bool completes_gradients(ActionKind kind);
 
+/// Whether that many replicas give the bits of one: each has lanes that are one subtree of the fold
+/// over lanes (DESIGN contract 1).
+bool keeps_bits(const layout::BatchLayout& batch, std::int64_t replicas);
+
 /// planned, plan, map   as for make_step_program.
 /// Errors   kInvalidArgument where one program cannot serve the plan: more stages than pipeline
 ///          ranks, a sharded mesh, ranks that are not 0 to n - 1, replicas whose lanes are no
-///          subtree of the fold (DESIGN contract 1).
+///          subtree of the fold (DESIGN contract 1), unless that is tolerated.
 StepFacts step_facts(const graph::Graph& planned, const layout::Plan& plan,
                      const parameters::ParameterMap& map, const ProgramOptions& options);
 

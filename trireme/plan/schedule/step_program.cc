@@ -89,8 +89,9 @@ class RankWriter {
     write_buckets(OperationKind::kJoin);
     write_ties(ChannelKind::kTieGradient);
     write_plain(OperationKind::kTieSum, -1);
+    // First: where a gradient is not finite the step ends here, and buffers stay as they were.
+    if (facts_.has_norm) write_plain(OperationKind::kNorm, pipeline_group_);
     write_plain(OperationKind::kCommit, data_group_);
-    if (facts_.clips_norm) write_plain(OperationKind::kNorm, pipeline_group_);
     write_plain(OperationKind::kUpdate, -1);
     write_ties(ChannelKind::kTieValue);
   }

@@ -78,7 +78,7 @@ struct Operation {
 /// its schedule: the recvs that it needs, ordered by (channel, item); the action; its sends,
 /// likewise; after the stage's last backward, the kReduce of its buckets in order, if there are
 /// replicas. Then the tail: exchange; join of each reduced bucket; tie gradients, sends then recvs;
-/// tie sum; commit; norm; update; tie values, likewise. Channels are listed by (kind, from_stage,
+/// tie sum; norm; commit; update; tie values, likewise. Channels are listed by (kind, from_stage,
 /// to_stage, replica), only those that carry messages; groups by (kind, index), all of them.
 struct StepProgram {
   int num_microbatches = 0;  ///< Per replica.
@@ -89,7 +89,8 @@ struct StepProgram {
 };
 
 struct ProgramOptions {
-  bool clips_norm = false;  ///< Whether steps have kNorm.
+  bool has_norm = false;  ///< Whether steps have kNorm: they clip, or end at what is not finite.
+  bool tolerant = false;  ///< Takes replicas that do not keep the bits of one (`keeps_bits`).
 };
 
 /// The step of `plan`, under the schedule that it names.

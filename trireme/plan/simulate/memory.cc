@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <unordered_set>
 
 #include "trireme/plan/graph/bytes.h"
+#include "trireme/plan/graph/index.h"
 #include "trireme/plan/layout/crossings.h"
 #include "trireme/plan/layout/manual.h"
 #include "trireme/plan/schedule/in_flight.h"
@@ -120,16 +122,32 @@ std::int64_t held_batch_bytes(const graph::Graph& planned, std::int64_t microbat
 }
 
 std::int64_t fixed_bytes(const graph::Graph& planned) {
+  std::unordered_set<graph::ValueId> used;
+  for (const graph::Node& node : planned.nodes) {
+    for (const graph::ValueId id : graph::input_values(node)) used.insert(id);
+  }
   std::int64_t bytes = 0;
   for (const graph::Parameter& parameter : planned.parameters) {
-    const graph::Value& value = planned.values[parameter.value];
-    if (!value.requires_grad) bytes += graph::bytes_at(value, 0);
+    if (used.contains(parameter.value)) continue;
+    bytes += graph::bytes_at(planned.values[parameter.value], 0);
   }
   for (const graph::Buffer& buffer : planned.buffers) {
     bytes += graph::bytes_at(planned.values[buffer.value], 0);
   }
   for (const graph::ConstantTensor& constant : planned.constants) {
     bytes += graph::bytes_at(planned.values[constant.value], 0);
+  }
+  return bytes;
+}
+
+std::vector<std::int64_t> fixed_bytes(const graph::Graph& planned, const layout::Plan& plan) {
+  std::vector<std::int64_t> bytes(plan.stages.size(), fixed_bytes(planned));
+  const auto stages = layout::stages_of_values(planned, plan);
+  for (const graph::Parameter& parameter : planned.parameters) {
+    const graph::Value& value = planned.values[parameter.value];
+    const auto used = stages.find(parameter.value);
+    if (value.requires_grad || used == stages.end()) continue;
+    for (const int stage : used->second) bytes[stage] += graph::bytes_at(value, 0);
   }
   return bytes;
 }
@@ -145,6 +163,7 @@ std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::P
       schedule::make_schedule(plan.schedule, num_stages, static_cast<int>(num_microbatches)));
   const std::vector<std::int64_t> messages = message_bytes(planned, plan);
   const std::vector<std::int64_t> ties = tie_bytes(plan, map);
+  const std::vector<std::int64_t> fixed = fixed_bytes(planned, plan);
   std::vector<RankMemory> stages = state_of_stages(plan, map, options);
   std::vector<RankMemory> ranks(1 +
                                 *std::max_element(role.placement.begin(), role.placement.end()));
@@ -154,7 +173,7 @@ std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::P
     stage.transient = std::max(tensors[s].forward_peak, tensors[s].backward_peak) - tensors[s].kept;
     stage.messages = messages[s] + ties[s];
     stage.batch = held_batch_bytes(planned, plan.batch.microbatch);
-    stage.fixed = fixed_bytes(planned);
+    stage.fixed = fixed[s];
     for (int r = 0; r < role.mesh.data; ++r) ranks[role.placement[s * role.mesh.data + r]] = stage;
   }
   return ranks;

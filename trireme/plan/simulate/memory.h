@@ -53,8 +53,11 @@ int batches_ahead(std::int64_t batch_bytes);
 /// Samples that a rank holds: of the microbatch that runs and of those read ahead.
 std::int64_t held_batch_bytes(const graph::Graph& planned, std::int64_t microbatch);
 
-/// Frozen parameters, buffers and constants, which every rank holds.
+/// What every rank holds whatever the plan: buffers, constants, parameters that no node uses.
 std::int64_t fixed_bytes(const graph::Graph& planned);
+
+/// By stage: that, and the frozen parameters that its nodes use.
+std::vector<std::int64_t> fixed_bytes(const graph::Graph& planned, const layout::Plan& plan);
 
 /// By world rank; ranks of other roles than `train` have none.
 ///
