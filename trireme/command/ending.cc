@@ -2,21 +2,72 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
 #include "trireme/command/weights_file.h"
+#include "trireme/plan/graph/table.h"
+#include "trireme/plan/layout/manual.h"
 #include "trireme/plan/layout/peak.h"
 
 namespace trireme::command {
+namespace {
 
-void Ending::add_peak(std::int64_t bytes, std::int64_t resident, const layout::Plan& plan) {
-  json_["peak_bytes"] = bytes;
-  json_["resident_peak_bytes"] = resident;
-  text_ += fmt::format("peak of live tensors {:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
-  if (plan.prediction) {
-    const std::int64_t predicted = layout::largest_peak_bytes(plan.prediction->peak_bytes);
-    json_["predicted_peak_bytes"] = predicted;
-    text_ += fmt::format(" (predicted {:.1f})", static_cast<double>(predicted) / (1 << 20));
+double mib(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+/// `240.0 parameters, 12.5 activations`, in MiB, the most first.
+std::string kinds_text(const std::map<std::string, std::int64_t>& kinds) {
+  std::vector<std::pair<std::int64_t, std::string>> sorted;
+  for (const auto& [kind, bytes] : kinds) sorted.emplace_back(-bytes, kind);
+  std::ranges::sort(sorted);
+  std::string text;
+  for (const auto& [bytes, kind] : sorted) {
+    text += fmt::format("{}{:.1f} {}", text.empty() ? "" : ", ", mib(-bytes), kind);
   }
-  text_ += fmt::format(", of the process {:.0f} MiB\n", static_cast<double>(resident) / (1 << 20));
+  return text;
+}
+
+/// A row for each stage: of its replicas, the rank that has most.
+std::string peaks_text(const Segment::Measured& measured, const layout::Plan& plan) {
+  const layout::Role& role = layout::train_role(plan);
+  graph::Table table(
+      {">rank", ">stage", ">predicted MiB", ">measured MiB", ">process MiB", "predicted by kind"});
+  for (int stage = 0; stage < role.mesh.pipeline; ++stage) {
+    const auto begin = role.placement.begin() + static_cast<std::ptrdiff_t>(stage) * role.mesh.data;
+    const int rank = *std::max_element(begin, begin + role.mesh.data, [&](int a, int b) {
+      return measured.peak_bytes[a] < measured.peak_bytes[b];
+    });
+    const auto& kinds = plan.prediction->peak_bytes[rank];
+    table.add({std::to_string(rank), std::to_string(stage),
+               fmt::format("{:.1f}", mib(layout::largest_peak_bytes({kinds}))),
+               fmt::format("{:.1f}", mib(measured.peak_bytes[rank])),
+               fmt::format("{:.0f}", mib(measured.resident_peak_bytes[rank])), kinds_text(kinds)});
+  }
+  return table.text();
+}
+
+}  // namespace
+
+void Ending::add_measured(const Segment::Measured& measured, const layout::Plan& plan) {
+  const std::int64_t peak = *std::ranges::max_element(measured.peak_bytes);
+  const std::int64_t resident = *std::ranges::max_element(measured.resident_peak_bytes);
+  const bool is_comparable =
+      plan.prediction && plan.prediction->peak_bytes.size() == measured.peak_bytes.size();
+  json_["median_step_ms"] = measured.median_step_ms;
+  json_["peak_bytes"] = peak;
+  json_["resident_peak_bytes"] = resident;
+  text_ += fmt::format("median step {:.2f} ms", measured.median_step_ms);
+  if (is_comparable) {
+    const double predicted = plan.prediction->step_ms;
+    json_["predicted_step_ms"] = predicted;
+    json_["predicted_peak_bytes"] = layout::largest_peak_bytes(plan.prediction->peak_bytes);
+    text_ += fmt::format(" (predicted {:.2f})", predicted);
+  }
+  text_ += fmt::format(", peak of live tensors {:.1f} MiB, of the process {:.0f} MiB\n", mib(peak),
+                       mib(resident));
+  if (is_comparable) text_ += peaks_text(measured, plan);
 }
 
 void Ending::add_weights(const train::Tensors& weights, const std::string& path) {
@@ -35,11 +86,8 @@ void Ending::add_file(const std::string& name, const std::string& path) {
   text_ += fmt::format("{}  {}\n", name, path);
 }
 
-void Ending::print(const Context& context, const TrainingReport& report) {
-  const double median = report.median_step_ms();
-  json_["median_step_ms"] = median;
-  fmt::print("{}", context.json ? json_.dump() + "\n"
-                                : fmt::format("median step {:.2f} ms, ", median) + text_);
+void Ending::print(const Context& context) {
+  fmt::print("{}", context.json ? json_.dump() + "\n" : text_);
 }
 
 }  // namespace trireme::command

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "trireme/base/json.h"
+#include "trireme/command/run_document.h"
 #include "trireme/command/training_report.h"
 #include "trireme/command/verbs.h"
 #include "trireme/engine/train/run_record.h"
@@ -13,8 +14,11 @@ namespace trireme::command {
 /// What is said, and the weights that are written, when training has ended.
 class Ending {
  public:
-  /// bytes, resident   of the ranks that have most.
-  void add_peak(std::int64_t bytes, std::int64_t resident, const layout::Plan& plan);
+  /// Step time and peaks of memory, measured, and beside them what the plan predicted, if it did:
+  /// by stage, of its rank that has most.
+  ///
+  /// measured   peaks by world rank. One rank that ran all stages of a plan is compared with nothing.
+  void add_measured(const Segment::Measured& measured, const layout::Plan& plan);
 
   /// Writes the weights to `path` too.
   void add_weights(const train::Tensors& weights, const std::string& path);
@@ -24,8 +28,8 @@ class Ending {
   /// A file or folder that was written. name: `checkpoint`.
   void add_file(const std::string& name, const std::string& path);
 
-  /// Prints all of it, after what the report knows.
-  void print(const Context& context, const TrainingReport& report);
+  /// Prints all of it.
+  void print(const Context& context);
 
  private:
   Json json_ = Json::object();

@@ -44,6 +44,7 @@ Body add_partition(CLI::App& app, Context& context) {
       ->check(CLI::IsMember({"speed", "memory"}))
       ->capture_default_str();
   add_device_memory_option(app, options->decide.device_memory_bytes);
+  add_tolerant_option(app, options->decide.tolerant);
   app.add_option("--out", options->out, "Where the plan is written")->capture_default_str();
   options->plan.add_to(app, /*with_file=*/false);
   add_optimizer_options(app, options->decide.optimizer);

@@ -68,6 +68,7 @@ Decision decide(const graph::Graph& graph, const Measurement& measurement,
   partition::PartitionOptions asked{.batch = wanted.batch,
                                     .replicas = wanted.replicas,
                                     .may_copy = options.may_copy,
+                                    .copied_nodes = options.copied_nodes,
                                     .objective = options.objective == "memory"
                                                      ? partition::Objective::kMemory
                                                      : partition::Objective::kSpeed,
@@ -76,6 +77,7 @@ Decision decide(const graph::Graph& graph, const Measurement& measurement,
                                     .device_memory_bytes = options.device_memory_bytes};
   asked.batch.microbatch = profile.microbatch;
   asked.forecast = forecast_options(options.optimizer);
+  asked.forecast.program.tolerant = options.tolerant;
   for (const std::string& cut : wanted.cuts) asked.cuts.push_back(node_position(graph, cut));
   Decision decision{partition::partition_over_replicas(graph, profile, topology, asked), ""};
   const graph::Graph planned = layout::planned_graph(graph, decision.plan);

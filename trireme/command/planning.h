@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "trireme/command/verbs.h"
 #include "trireme/engine/record/recording.h"
@@ -37,7 +39,10 @@ struct DecideOptions {
   std::string objective = "speed";       ///< Or `memory`.
   std::int64_t device_memory_bytes = 0;  ///< 0: what the topology says.
   train::OptimizerOptions optimizer;
-  bool may_copy = true;  ///< partition::PartitionOptions
+  bool tolerant = false;  ///< schedule::ProgramOptions
+  // partition::PartitionOptions
+  bool may_copy = true;
+  std::optional<std::vector<graph::NodeId>> copied_nodes;
 };
 
 /// A plan, and what is said about it.

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -67,6 +68,12 @@ Body add_record(CLI::App& app, Context& context) {
       const Summary summary = summarize(recording.graph, path.string(), sha256);
       json[name] = summary.json;
       text += summary.text;
+      const auto unused = graph::unused_parameters(recording.graph);
+      json[name]["unused_parameters"] = unused;
+      if (!unused.empty() && mode == graph::Mode::kTrain) {
+        text += fmt::format("never trained, since the loss depends on no use of them: {}\n",
+                            fmt::join(unused, ", "));
+      }
     }
     print(context, json, text);
     return 0;

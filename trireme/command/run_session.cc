@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "trireme/base/error.h"
 #include "trireme/engine/measure/detect_topology.h"
 #include "trireme/engine/train/rank_checkpoint.h"
+#include "trireme/plan/graph/difference.h"
 #include "trireme/plan/graph/file.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/json.h"
@@ -58,13 +60,35 @@ bool same_places(const topology::Topology& a, const topology::Topology& b) {
          std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), b.ranks.end(), same_rank);
 }
 
-/// The checkpoint of a step; kCorruptData where it says that it is another's.
-void check_step(const checkpoint::Reader& reader, std::int64_t step) {
-  if (reader.index().step == step) return;
-  throw Error(ErrorKind::kCorruptData,
-              fmt::format("the checkpoint of step {} says that it is of step {}; its folder was "
-                          "renamed",
-                          step, reader.index().step));
+/// The numbers of a checkpoint may be no good though its files are.
+void check_finite(const checkpoint::Index& index, const TrainOptions& options) {
+  if (index.contents.not_finite.empty() || options.session.allow_nonfinite) return;
+  throw Error(ErrorKind::kInvalidArgument,
+              fmt::format("the checkpoint of step {} holds numbers that are not finite, first in "
+                          "'{}'; remove its folder to resume from an older one, or give "
+                          "--allow-nonfinite",
+                          index.step, index.contents.not_finite));
+}
+
+/// Plan::copied_nodes of the run that wrote a checkpoint.
+std::vector<graph::NodeId> copied_nodes_of(const checkpoint::Facts& facts) {
+  const auto found = facts.find("copied_nodes");
+  if (found == facts.end()) return {};
+  const Json list = parse_json(found->second, "the checkpoint's fact copied_nodes");
+  return JsonField(list, "the checkpoint's fact copied_nodes").list([](const JsonField& node) {
+    return node.index(0, std::numeric_limits<int>::max() - 1);
+  });
+}
+
+/// run.json, or what to do about one that cannot be read.
+RunDocument load_kept_run(const std::filesystem::path& path) {
+  try {
+    return load_run(path);
+  } catch (const Error& error) {
+    throw Error(error.kind(), fmt::format("{}; remove it to go on: checkpoints do not need it, and "
+                                          "a new one is begun without what was run before",
+                                          error.message()));
+  }
 }
 
 }  // namespace
@@ -72,15 +96,12 @@ void check_step(const checkpoint::Reader& reader, std::int64_t step) {
 RunSession::RunSession(const TrainOptions& options, const Context& context,
                        const train::World& world)
     : options_(options), context_(context), world_(world), folder_(options.run.folder) {
-  std::optional<std::int64_t> newest;
   if (world.rank() == 0) {
     folder_.lock();
-    newest = folder_.checkpoints().newest();
+    const auto newest = folder_.checkpoints().newest();
     if (newest && !options.run.resume) refuse_old_run(folder_, *newest);
   }
-  const std::string text =
-      train::from_first(world, newest ? std::to_string(*newest) : "", "run folder");
-  if (!text.empty()) start_ = std::stoll(text);
+  start_ = train::newest_whole(world, folder_.checkpoints());
   if (start_) check_end(*start_, options.report.num_steps);
   saved_ = start_;
 }
@@ -89,9 +110,27 @@ void RunSession::check_goes_on(const Training& training) const {
   if (!start_) return;
   const checkpoint::Index index =
       checkpoint::load(folder_.checkpoints().published(*start_) / "index.json");
-  train::check_facts(index.facts,
-                     train::training_facts(training.workload, training.recorded,
-                                           {.batch = options_.plan.batch}, options_.session));
+  check_finite(index, options_);
+  checkpoint::Facts saved = index.facts;
+  saved.erase("replicas");  // of no plan so far
+  layout::Plan plan{.batch = options_.plan.batch};
+  plan.copied_nodes = copied_nodes_of(index.facts);
+  train::check_facts(
+      saved, train::training_facts(training.workload, training.recorded, plan, options_.session),
+      describe(training.recorded.graph));
+}
+
+train::DescribeChange RunSession::describe(const graph::Graph& now) const {
+  return [this, &now](const std::string& fact) -> std::string {
+    if (fact == "data") return "other samples than before";
+    if (fact != "graph") return "";
+    try {
+      const graph::Graph before = graph::load(folder_.path("graph.json"));
+      return graph::differences_text(graph::differences(before, now));
+    } catch (const Error&) {
+      return "";  // the hashes are said then
+    }
+  };
 }
 
 std::string RunSession::file_for(const std::string& what) const {
@@ -112,7 +151,13 @@ Measurement RunSession::named_measurement(const graph::Graph& graph) const {
 std::optional<Measurement> RunSession::kept_measurement(const graph::Graph& graph,
                                                         topology::Topology now) const {
   if (!is_there(profile_file())) return std::nullopt;
-  Measurement kept{profile::load(profile_file()), topology::load(topology_file())};
+  Measurement kept;
+  try {
+    kept = {profile::load(profile_file()), topology::load(topology_file())};
+  } catch (const Error& error) {
+    world_.watch.logger.warning("measured anew, over a file that is damaged: " + error.message());
+    return std::nullopt;
+  }
   if (!fits(kept, graph, options_, world_.size()) || !same_places(kept.topology, now)) {
     world_.watch.logger.info("measured anew: " + profile_file() + " is of other hosts or a model");
     return std::nullopt;
@@ -143,6 +188,13 @@ void RunSession::keep(Measurement measurement) {
   measurement_ = std::move(measurement);
 }
 
+/// Copies change bits: those that the run began with stay.
+std::optional<std::vector<graph::NodeId>> RunSession::pinned_copies() const {
+  if (!start_) return std::nullopt;
+  return copied_nodes_of(
+      checkpoint::load(folder_.checkpoints().published(*start_) / "index.json").facts);
+}
+
 layout::Plan RunSession::decide(const graph::Graph& graph) {
   std::string text;
   if (world_.rank() == 0) {
@@ -151,7 +203,9 @@ layout::Plan RunSession::decide(const graph::Graph& graph) {
                         {.objective = options_.run.objective,
                          .device_memory_bytes = options_.run.device_memory_bytes,
                          .optimizer = options_.session.optimizer,
-                         .may_copy = false});  // copies change bits, ranks must not
+                         .tolerant = options_.session.tolerant,
+                         .may_copy = options_.run.may_copy && !start_,
+                         .copied_nodes = pinned_copies()});
     if (!context_.json) fmt::print("{}\n", decision.text);
     text = to_document_text(layout::kPlanDocument, layout::to_json(decision.plan));
   }
@@ -164,16 +218,23 @@ void RunSession::begin(const Training& training, train::RankSession& session) {
   facts_ =
       train::training_facts(training.workload, training.recorded, session.plan(), options_.session);
   if (start_) {
-    checkpoint::Reader reader(folder_.checkpoints().published(*start_));
-    check_step(reader, *start_);
-    for (const std::string& warning : train::check_facts(reader.index().facts, facts_)) {
+    checkpoint::Reader reader(folder_.checkpoints().published(*start_),
+                              checkpoint::Checksums::kCompared);
+    check_finite(reader.index(), options_);
+    checkpoint::Facts saved = reader.index().facts, now = facts_;
+    if (options_.session.tolerant) {
+      saved.erase("replicas");
+      now.erase("replicas");
+    }
+    for (const std::string& warning :
+         train::check_facts(saved, now, describe(training.recorded.graph))) {
       world_.watch.logger.warning("weights may differ in their last bits: " + warning);
     }
     session.resume(reader);
   }
   if (world_.rank() != 0) return;
   const bool goes_on = start_ && is_there(folder_.document());
-  if (goes_on) document_ = load_run(folder_.document());
+  if (goes_on) document_ = load_kept_run(folder_.document());
   document_.model = context_.model_name();
   document_.options = facts_;
   document_.seed = context_.seed;

@@ -67,6 +67,8 @@ class RunSession {
   Measurement named_measurement(const graph::Graph& graph) const;
   std::optional<Measurement> kept_measurement(const graph::Graph& graph,
                                               topology::Topology now) const;
+  train::DescribeChange describe(const graph::Graph& now) const;
+  std::optional<std::vector<graph::NodeId>> pinned_copies() const;
   void save(train::RankSession& session);
 
   const TrainOptions& options_;

@@ -18,6 +18,7 @@ struct RunOptions {
   std::int64_t checkpoint_every = 100;  ///< Steps; 0: only at the end.
   int keep_last = 3;
   std::int64_t evaluate_every = 0;  ///< Steps; 0: before the first step and at the end.
+  bool may_copy = false;            ///< At the first start: copies change bits and stay.
   std::string objective = "speed";
   std::int64_t device_memory_bytes = 0;
 };

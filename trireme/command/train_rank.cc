@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
@@ -19,6 +20,7 @@
 #include "trireme/engine/train/measured_timeline.h"
 #include "trireme/engine/train/memory_check.h"
 #include "trireme/plan/graph/bytes.h"
+#include "trireme/plan/graph/uses.h"
 #include "trireme/plan/layout/json.h"
 #include "trireme/plan/profile/json.h"
 #include "trireme/plan/simulate/predicted_timeline.h"
@@ -71,6 +73,17 @@ void check_samples(const train::World& world, const Workload& workload, const la
                   samples, plan.batch.global_batch));
 }
 
+/// Two names of what was meant to be one tensor: `head->weight = embedding->weight` registers nothing
+/// anew, and `head.weight` stays, saved and never trained.
+void warn_of_unused(const train::World& world, const graph::Graph& graph) {
+  const std::vector<std::string> names = graph::unused_parameters(graph);
+  if (names.empty()) return;
+  world.watch.logger.warning(fmt::format(
+      "the loss depends on no use of the parameter{} {}: it is saved and never trained; tie by "
+      "register_parameter under both names, or do not register it",
+      names.size() == 1 ? "" : "s", fmt::join(names, ", ")));
+}
+
 /// A rank's training from plan to ending.
 class RankTraining {
  public:
@@ -80,6 +93,7 @@ class RankTraining {
     train::require_same(world, shared_text(options), "training options");
     if (!options.run.folder.empty()) run_.emplace(options, context, world);
     training_.emplace(context);
+    if (world.rank() == 0) warn_of_unused(world, training_->recorded.graph);
     plan_ = decide();
     train::require_same(world, layout::plan_sha256(plan_), "plan or model");
     train::check_memory(world, plan_);
@@ -109,11 +123,12 @@ class RankTraining {
   }
 
   void end(const std::function<void()>& leave) {
+    session_->check_finite();
     if (run_) run_->save_last(*session_);  // before all that may fail
     session_->check_replicas();
     const Segment::Measured measured = measure_run();
     Ending ending;
-    ending.add_peak(largest(measured.peak_bytes), largest(measured.resident_peak_bytes), plan_);
+    ending.add_measured(measured, plan_);
     const auto timelines = write_timelines();
     if (run_) {
       run_->end(measured, timelines);
@@ -131,7 +146,7 @@ class RankTraining {
     if (!report_) return;
     if (!options_.save.empty()) ending.add_weights(weights, options_.save);
     if (shows) show_examples(weights);
-    ending.print(context_, *report_);
+    ending.print(context_);
   }
 
  private:

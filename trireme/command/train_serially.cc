@@ -4,6 +4,7 @@
 #include "trireme/command/weights_file.h"
 #include "trireme/engine/memory/block_allocator.h"
 #include "trireme/engine/memory/resident.h"
+#include "trireme/engine/train/finite.h"
 #include "trireme/engine/train/session.h"
 
 namespace trireme::command {
@@ -30,9 +31,14 @@ int train_serially(const TrainOptions& options, const Context& context) {
   TrainingReport report(plan, options.session.optimizer, options.report);
   for (std::int64_t i = 0; i < options.report.num_steps; ++i) report.add(session.step());
   report.finish();
+  if (!options.session.allow_nonfinite) {
+    train::require_finite(train::not_finite(session.store()), session.next_step() - 1);
+  }
   Ending ending;
-  ending.add_peak(memory::memory_use().peak_bytes - training.data_bytes,
-                  memory::resident_peak_bytes(), plan);
+  ending.add_measured({.median_step_ms = report.median_step_ms(),
+                       .peak_bytes = {memory::memory_use().peak_bytes - training.data_bytes},
+                       .resident_peak_bytes = {memory::resident_peak_bytes()}},
+                      plan);
   if (!options.save.empty()) {
     ending.add_weights(state_of(training.workload.model), options.save);
   }
@@ -41,7 +47,7 @@ int train_serially(const TrainOptions& options, const Context& context) {
     ending.add_evaluation(
         train::evaluate(training.workload, recording, plan.batch.microbatch, session.next_step()));
   }
-  ending.print(context, report);
+  ending.print(context);
   return 0;
 }
 

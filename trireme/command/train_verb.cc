@@ -32,6 +32,10 @@ void add_run_options(CLI::App& app, RunOptions& run) {
       app.add_option("--optimize", run.objective, "speed: least step time; memory: least peak")
           ->check(CLI::IsMember({"speed", "memory"}))
           ->capture_default_str(),
+      app.add_flag(
+          "--copies", run.may_copy,
+          "Let the plan run cheap shared nodes once per consumer: other bits, which the run "
+          "then keeps on any number of ranks"),
       add_device_memory_option(app, run.device_memory_bytes)};
   for (CLI::Option* option : for_planning) {
     option->excludes(app.get_option("--plan"))->excludes(app.get_option("--cut-at"));
@@ -76,6 +80,9 @@ Body add_train(CLI::App& app, Context& context) {
   app.add_option("--drift-check-step", options->session.drift_check_step,
                  "Step at which the model is recorded again and compared; -1 for never")
       ->capture_default_str();
+  add_tolerant_option(app, options->session.tolerant);
+  app.add_flag("--allow-nonfinite", options->session.allow_nonfinite,
+               "Go on where a loss or a gradient is NaN or infinite; else the run ends there");
   add_run_options(app, options->run);
   add_optimizer_options(app, options->session.optimizer);
   app.footer(

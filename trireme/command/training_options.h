@@ -21,6 +21,14 @@ inline void add_optimizer_options(CLI::App& app, train::OptimizerOptions& option
       ->capture_default_str();
 }
 
+/// --tolerant.
+inline void add_tolerant_option(CLI::App& app, bool& tolerant) {
+  app.add_flag(
+      "--tolerant", tolerant,
+      "Take any number of replicas that divides the lanes, also where weights then differ in "
+      "their last bits from those of other numbers");
+}
+
 /// --device-memory, with or without a unit.
 inline CLI::Option* add_device_memory_option(CLI::App& app, std::int64_t& bytes) {
   return app

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct PartitionOptions {
   layout::BatchLayout batch;
   int replicas = 1;
   bool may_copy = true;  ///< Whether nodes with parameters may run once per consumer: other bits.
+  /// Exactly these, as the run had that goes on; not set: as `may_copy` says.
+  std::optional<std::vector<graph::NodeId>> copied_nodes;
   std::vector<int>
       cuts;  ///< Stages must begin at these positions of the recorded graph; ascending.
 

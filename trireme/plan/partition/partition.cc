@@ -116,7 +116,11 @@ class Planner {
   bool fits() const { return score(problem_, *best_, {}).excess_bytes == 0; }
 
   void search(const Goal& goal) {
-    for (const std::string& schedule : schedules_) try_setting(schedule, {}, goal);
+    const auto& pinned = problem_.options.copied_nodes;
+    for (const std::string& schedule : schedules_) {
+      try_setting(schedule, pinned.value_or(std::vector<graph::NodeId>()), goal);
+    }
+    if (pinned) return;
     if (problem_.num_stages == 1 || !problem_.options.cuts.empty()) return;
     if (!problem_.options.may_copy) return;
     for (const auto& nodes : copy_candidates(problem_.recorded, problem_.profile)) {
