@@ -42,8 +42,9 @@ TEST(Reducer, SumsByTheTreeWhateverTheOrderOfBuckets) {
       fill(replica, rank);
       std::vector<int> order(replica.num_buckets);
       std::iota(order.begin(), order.end(), 0);
-      Reducer reducer(replica.sums, group, order);
+      Reducer reducer(replica.sums, group);
       reducer.begin_step();
+      for (const int bucket : order) reducer.expect(bucket);
       std::rotate(order.begin(), order.begin() + rank, order.end());
       for (const int bucket : order) reducer.on_sum(bucket);
       for (const int bucket : order) {
@@ -62,8 +63,9 @@ TEST(Reducer, StartsABucketOnceAllBeforeItAreComplete) {
   std::latch is_seen(1);
   test::run(2, [&](Replica& replica, collectives::Group& group, int rank) {
     fill(replica, rank);
-    Reducer reducer(replica.sums, group, {2, 0, 1});
+    Reducer reducer(replica.sums, group);
     reducer.begin_step();
+    for (const int bucket : {2, 0, 1}) reducer.expect(bucket);
     if (rank == 0) {
       for (const int bucket : {1, 0}) reducer.on_sum(bucket);
       is_seen.wait();

@@ -77,9 +77,20 @@ TEST(Rendezvous, CollectivesMatch) {
                       "reduce bucket 1|exchange|join bucket 1|commit"}),
             "");
   EXPECT_THAT(deadlock({"reduce bucket 1", "reduce bucket 2"}),
-              HasSubstr("rank 0, operation 0 `reduce bucket 1` meets `reduce bucket 2` of rank 1"));
+              HasSubstr("rank 1, operation 0 `reduce bucket 2` meets `reduce bucket 1` of rank 0"));
   EXPECT_THAT(deadlock({"reduce bucket 1|commit", "commit|reduce bucket 1"}), HasSubstr("meets"));
   EXPECT_THAT(deadlock({"join bucket 1", ""}), HasSubstr("joins what was not reduced"));
+}
+
+// A reduction runs beside the backward and the messages after it; only who joins it waits.
+TEST(Rendezvous, ReductionsWaitWhereTheyAreJoined) {
+  EXPECT_EQ(deadlock({"reduce bucket 1|recv g1 m0 1>0|join bucket 1",
+                      "send g1 m0 1>0|reduce bucket 1|join bucket 1"}),
+            "");
+  EXPECT_EQ(deadlock({"reduce bucket 1|join bucket 1|send v1 m0 0>1",
+                      "recv v1 m0 0>1|reduce bucket 1|join bucket 1"}),
+            "step program: ranks wait for ever: rank 0, operation 1 `join bucket 1` waits for "
+            "rank 1; rank 1, operation 0 `recv v1 m0 0>1` waits for rank 0");
 }
 
 TEST(Rendezvous, ChannelsAndGroupsAreTheRanks) {

@@ -92,16 +92,15 @@ TEST(StepProgram, TheOwnerOfATieMayBeTheLaterStage) {
   EXPECT_THAT(picture(step.program, 1), HasSubstr("update | send parameter 0 1>0"));
 }
 
-TEST(StepProgram, ReplicasReduceEveryBucketAfterTheLastBackward) {
+TEST(StepProgram, ReplicasReduceEveryBucketInsideTheLastBackward) {
   const StepCase step =
       make_case(graph::testing::make_mlp(), {.cuts = {2}, .replicas = 2, .microbatches = 1});
   const std::string last =
-      "recv v6 m0 0>1 | compute 1F0 | compute 1B0 | send g6 m0 1>0 | reduce bucket 2 | "
-      "reduce bucket 3 | exchange | join bucket 2 | join bucket 3 | tie sum | commit | update";
+      "recv v6 m0 0>1 | compute 1F0 | reduce bucket 2 | reduce bucket 3 | compute 1B0 | "
+      "send g6 m0 1>0 | exchange | join bucket 2 | join bucket 3 | tie sum | commit | update";
   EXPECT_EQ(picture(step.program, 0),
-            "compute 0F0 | send v6 m0 0>1 | recv g6 m0 1>0 | compute 0B0 | reduce bucket 0 | "
-            "reduce bucket 1 | exchange | join bucket 0 | join bucket 1 | tie sum | commit | "
-            "update");
+            "compute 0F0 | send v6 m0 0>1 | recv g6 m0 1>0 | reduce bucket 0 | reduce bucket 1 | "
+            "compute 0B0 | exchange | join bucket 0 | join bucket 1 | tie sum | commit | update");
   EXPECT_EQ(picture(step.program, 2), last);
   EXPECT_EQ(picture(step.program, 3), last);
   // Mesh: stage 0 on ranks 0 and 1, stage 1 on 2 and 3.

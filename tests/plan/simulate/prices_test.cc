@@ -39,7 +39,7 @@ TEST(Prices, OfTwoStagesOfTwoReplicas) {
   // A value of 1000 bytes: 1 to copy, 30 on its way. The sum of 2000 elements: two hops of 4000
   // bytes, 30 + 3 * 20 each, and 1000 folds of 1 ns. Small messages: two hops of 3/4 or 1/2 KiB.
   EXPECT_EQ(picture(program, result, 0),
-            "compute 0F0 1+0 | send v2 m0 0>1 1+30 | compute 0B0 7+0 | reduce bucket 0 0+181 | "
+            "compute 0F0 1+0 | send v2 m0 0>1 1+30 | reduce bucket 0 0+181 | compute 0B0 7+0 | "
             "exchange 0+50 | norm 2+40 | commit 0+40 | update 4+0");
   EXPECT_EQ(result[0], result[1]);
 }

@@ -117,6 +117,28 @@ TEST(Simulate, AReduceRunsBesideComputeUntilItIsJoined) {
   EXPECT_EQ(result.step_us, 23);
 }
 
+/// Replicas whose last backward of 10 completes one bucket at 4, another at 7: what the reductions
+/// of 3 and 5 take beside it is not waited for.
+TEST(Simulate, AReduceStartsInsideTheBackwardThatCompletesIt) {
+  schedule::StepProgram program;
+  program.groups = {{schedule::GroupKind::kData, 0, {0, 1}}};
+  const auto reduce = [](int bucket) {
+    return Operation{.kind = OperationKind::kReduce, .group = 0, .item = bucket};
+  };
+  const auto join = [](int bucket) {
+    return Operation{.kind = OperationKind::kJoin, .item = bucket};
+  };
+  const std::vector<Operation> rank = {
+      reduce(1), reduce(0), {.kind = OperationKind::kUpdate}, join(0), join(1)};
+  program.ranks = {rank, rank};
+  const auto step_us = [&](double second_us) {
+    const std::vector<Price> prices = {{0, 3, 4}, {0, second_us, 7}, {10, 0}, {}, {}};
+    return simulate(program, {prices, prices}, make_topology(2)).step_us;
+  };
+  EXPECT_EQ(step_us(3), 10);
+  EXPECT_EQ(step_us(5), 12);  // 7 + 5; started after the backward, it would be there at 18
+}
+
 TEST(Simulate, WaitsForEverAreNamed) {
   schedule::StepProgram program;
   program.channels = {{schedule::ChannelKind::kValue, 0, 1, 0, 1}};

@@ -1,26 +1,31 @@
 #include "trireme/engine/data_parallel/reducer.h"
 
 #include <string>
-#include <utility>
 
 #include "trireme/base/error.h"
 
 namespace trireme::data_parallel {
 
-Reducer::Reducer(parameters::LaneAccumulator& sums, collectives::Group& group,
-                 std::vector<int> buckets)
-    : sums_(sums), group_(group), buckets_(std::move(buckets)) {}
-
 void Reducer::begin_step() {
+  expected_.clear();
   complete_.clear();
   works_.clear();
   num_started_ = 0;
 }
 
+void Reducer::expect(int bucket) {
+  expected_.push_back(bucket);
+  start_complete();
+}
+
 void Reducer::on_sum(int bucket) {
   complete_.insert(bucket);
-  while (num_started_ < buckets_.size() && complete_.contains(buckets_[num_started_])) {
-    start(buckets_[num_started_++]);
+  start_complete();
+}
+
+void Reducer::start_complete() {
+  while (num_started_ < expected_.size() && complete_.contains(expected_[num_started_])) {
+    start(expected_[num_started_++]);
   }
 }
 

@@ -13,13 +13,14 @@ class Operations {
  public:
   virtual ~Operations() = default;
 
-  /// The gradients of the rank's last microbatch come next: sums may be started as they complete.
-  virtual void begin_last_backward() = 0;
-
   /// A microbatch's backward is done. microbatch   of the replica.
   virtual void end_backward(int microbatch) = 0;
 
+  /// The action that comes next completes the stage's gradients: the sum of this bucket starts
+  /// inside it, as soon as it and those of earlier calls are complete.
   virtual void reduce(int bucket) = 0;
+
+  /// Waits for that sum.
   virtual void join(int bucket) = 0;
   virtual void exchange() = 0;
 

@@ -18,13 +18,7 @@ StepRunner::StepRunner(const schedule::StepProgram& program, int rank,
       rank_(rank),
       stages_(std::move(stages)),
       operations_(operations),
-      mailbox_(mailbox) {
-  for (const Operation& operation : program.ranks[rank]) {
-    const bool is_backward =
-        operation.kind == OperationKind::kCompute && operation.action.kind != ActionKind::kForward;
-    if (is_backward) last_backward_ = operation.action;
-  }
-}
+      mailbox_(mailbox) {}
 
 void StepRunner::run(const StepInput& input) {
   input_ = &input;
@@ -86,7 +80,6 @@ void StepRunner::compute(const schedule::Action& action) {
   StageWorker& stage = *stages_.at(action.stage);
   if (action.kind == ActionKind::kForward) return stage.forward(action.microbatch);
   TRIREME_CHECK(action.kind == ActionKind::kBackward, "backwards are not split yet");
-  if (action == last_backward_) operations_.begin_last_backward();
   stage.backward(action.microbatch);
   operations_.end_backward(action.microbatch);
 }

@@ -55,7 +55,6 @@ class StepRunner {
   Operations& operations_;
   Mailbox& mailbox_;
   const StepInput* input_ = nullptr;
-  schedule::Action last_backward_;
   std::vector<OperationTime> times_;
   Clock::time_point begin_;
 };

@@ -35,14 +35,6 @@ std::vector<int> stages_of_losses(const graph::Graph& graph, const layout::Plan&
   return result;
 }
 
-std::vector<int> reduced_buckets(const schedule::StepProgram& program, int rank) {
-  std::vector<int> buckets;
-  for (const schedule::Operation& operation : program.ranks[rank]) {
-    if (operation.kind == OperationKind::kReduce) buckets.push_back(operation.item);
-  }
-  return buckets;
-}
-
 std::string name_of(const schedule::Group& group) {
   if (group.kind == GroupKind::kWorld) return "world";
   return (group.kind == GroupKind::kData ? "data " : "pipeline ") + std::to_string(group.index);
@@ -83,8 +75,7 @@ RankOperations::RankOperations(const RankParts& parts, const SessionOptions& opt
       weighs_(parts.program.ranks[parts.rank].front().kind == OperationKind::kWeigh) {
   optim::check_parameters(*optimizer_, parts.store);
   if (layout::train_role(parts.plan).mesh.data == 1) return;
-  reducer_ = std::make_unique<data_parallel::Reducer>(parts.sums, group(GroupKind::kData),
-                                                      reduced_buckets(parts.program, parts.rank));
+  reducer_ = std::make_unique<data_parallel::Reducer>(parts.sums, group(GroupKind::kData));
 }
 
 collectives::Group& RankOperations::group(GroupKind kind) const {
@@ -107,6 +98,7 @@ void RankOperations::begin_step(pipeline::StepInput& input) {
   if (!weighs_) input.totals = program::total_weights(parts_.recording.graph, all);
   norm_ = 0;
   reached_.clear();
+  is_last_ = false;
   parts_.sums.begin_step();
   if (reducer_) reducer_->begin_step();
 }
@@ -127,18 +119,17 @@ void RankOperations::weigh() {
   input_->totals = program::total_weights(parts_.recording.graph, all);
 }
 
-void RankOperations::begin_last_backward() {
-  parts_.sums.begin_last_microbatch([this](int bucket) {
-    if (reducer_) reducer_->on_sum(bucket);
-  });
-}
-
 void RankOperations::end_backward(int microbatch) {
   if ((microbatch + 1) % parts_.plan.batch.microbatches_per_lane() == 0) parts_.sums.end_lane();
 }
 
-/// It was started when its last gradient came.
-void RankOperations::reduce(int bucket) { reducer_->work(bucket); }
+void RankOperations::reduce(int bucket) {
+  if (!is_last_) {
+    parts_.sums.begin_last_microbatch([this](int complete) { reducer_->on_sum(complete); });
+  }
+  is_last_ = true;
+  reducer_->expect(bucket);
+}
 
 void RankOperations::join(int bucket) {
   wait(*reducer_->work(bucket), group(GroupKind::kData), "join bucket");

@@ -52,7 +52,6 @@ class RankOperations : public pipeline::Operations {
   /// input   its totals are filled in: at once, or by kWeigh where replicas have to be asked.
   void begin_step(pipeline::StepInput& input);
 
-  void begin_last_backward() override;
   void end_backward(int microbatch) override;
   void reduce(int bucket) override;
   void join(int bucket) override;
@@ -92,6 +91,7 @@ class RankOperations : public pipeline::Operations {
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<data_parallel::Reducer> reducer_;  ///< Null with one replica.
   std::vector<int> loss_stages_;                     ///< By loss: the stage that makes it.
+  bool is_last_ = false;                             ///< The last backward comes, or has come.
   bool weighs_ = false;                              ///< Its program begins with kWeigh.
   std::map<int, at::Tensor> remote_sites_;           ///< Sums of sites held elsewhere.
   pipeline::StepInput* input_ = nullptr;

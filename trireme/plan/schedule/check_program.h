@@ -11,8 +11,9 @@ namespace trireme::schedule {
 ///  * channels are those that the facts' messages need, groups those of the mesh, each in order,
 ///    with the right ranks;
 ///  * each rank's computes are the schedule's; before each stand exactly the recvs that it needs,
-///    after it exactly its sends; each bucket is reduced once, after the stage's last backward, in
-///    the same order on all replicas; the tail is as in step_program.h; nothing else happens;
+///    after it exactly its sends; each bucket is reduced once, started inside the action that
+///    completes its gradients, in the same order on all replicas, and joined after it; the tail is
+///    as in step_program.h; nothing else happens;
 ///  * run under rendezvous semantics (rendezvous.h) all messages match and no rank waits for ever;
 ///    `most_held` tells how many buffers each channel then needs.
 ///

@@ -25,13 +25,13 @@ void RankRules::check_action(const Action& action) {
   const bool carries = carries_messages(action.kind);
   rule_ = "before an action stand the recvs that it needs, by channel and item";
   if (carries) check_messages(OperationKind::kRecv, facts().recvs_of(kind), action.microbatch);
+  rule_ = "before the action that completes the gradients stands the reduction of each bucket";
+  const bool is_last = action.microbatch == facts_.num_microbatches - 1;
+  if (is_last && completes_gradients(action.kind)) check_buckets(OperationKind::kReduce);
   rule_ = "actions are those of the schedule, in order";
   expect({.kind = OperationKind::kCompute, .action = action});
   rule_ = "after an action stand its sends, by channel and item";
   if (carries) check_messages(OperationKind::kSend, facts().sends_of(kind), action.microbatch);
-  rule_ = "after the last backward stands the reduction of each bucket, in order";
-  const bool is_last = action.microbatch == facts_.num_microbatches - 1;
-  if (is_last && completes_gradients(action.kind)) check_buckets(OperationKind::kReduce);
 }
 
 void RankRules::check_tail() {

@@ -15,6 +15,7 @@
 namespace trireme::schedule {
 namespace {
 
+/// Whether all ranks of the operation's group take part in it.
 bool is_collective(OperationKind kind) {
   switch (kind) {
     case OperationKind::kReduce:
@@ -32,12 +33,20 @@ bool is_member(const Group& group, int rank) {
   return std::find(group.ranks.begin(), group.ranks.end(), rank) != group.ranks.end();
 }
 
+/// A collective that some rank has come to.
+struct Meeting {
+  const Operation* operation = nullptr;
+  int first_rank = 0;  ///< Who came first.
+  std::set<int> ranks;
+};
+
 class Machine {
  public:
   explicit Machine(const StepProgram& program)
       : program_(program),
         cursors_(program.ranks.size()),
-        started_(program.ranks.size()),
+        ranks_(program.ranks.size()),
+        meetings_(program.groups.size()),
         posted_(program.channels.size()) {}
 
   /// Lets all ranks but `held_back` go as far as they can.
@@ -45,16 +54,18 @@ class Machine {
     for (bool is_moving = true; is_moving;) {
       is_moving = false;
       for (int rank = 0; rank < num_ranks(); ++rank) {
-        while (rank != held_back && step(rank, held_back)) is_moving = true;
+        while (rank != held_back && step(rank)) is_moving = true;
       }
     }
   }
 
   /// The rank's next operation; false where it has none or must wait.
-  bool step(int rank, int held_back = -1) {
+  bool step(int rank) {
     if (is_done(rank)) return false;
     const Operation& operation = next(rank);
-    if (is_collective(operation.kind)) return step_collective(rank, held_back);
+    if (is_collective(operation.kind) && !ranks_[rank].has_come) come(rank);
+    const Meeting* awaited = awaited_meeting(rank);
+    if (awaited != nullptr && !is_complete(*awaited)) return false;
     if (operation.kind == OperationKind::kRecv) {
       std::deque<const Operation*>& posted = posted_[operation.channel];
       if (posted.empty()) return false;
@@ -62,9 +73,7 @@ class Machine {
       posted.pop_front();
     }
     if (operation.kind == OperationKind::kSend) posted_[operation.channel].push_back(&operation);
-    if (operation.kind == OperationKind::kJoin && !started_[rank].contains(operation.item)) {
-      fail(rank, "joins what was not reduced");
-    }
+    ranks_[rank].has_come = false;
     ++cursors_[rank];
     return true;
   }
@@ -91,26 +100,45 @@ class Machine {
   bool is_done(int rank) const { return cursors_[rank] == program_.ranks[rank].size(); }
   const Operation& next(int rank) const { return program_.ranks[rank][cursors_[rank]]; }
 
-  bool is_at_group(int rank, int group) const {
-    return !is_done(rank) && is_collective(next(rank).kind) && next(rank).group == group;
+  /// The rank takes part in the next collective of the group; all members must have the same.
+  void come(int rank) {
+    const Operation& operation = next(rank);
+    RankState& state = ranks_[rank];
+    const std::size_t index = state.num_meetings[operation.group]++;
+    std::vector<Meeting>& meetings = meetings_[operation.group];
+    if (index == meetings.size()) meetings.push_back({&operation, rank, {}});
+    Meeting& meeting = meetings[index];
+    if (*meeting.operation != operation) {
+      fail(rank, "meets `" + to_text(program_, *meeting.operation) + "` of rank " +
+                     std::to_string(meeting.first_rank) + " in its group");
+    }
+    meeting.ranks.insert(rank);
+    state.has_come = true;
+    state.last_meeting = {operation.group, index};
+    if (operation.kind == OperationKind::kReduce) {
+      state.reductions[operation.item] = state.last_meeting;
+    }
   }
 
-  bool step_collective(int rank, int held_back) {
+  /// The collective that the rank's next operation waits for: nobody waits where a reduction
+  /// starts, but where it is joined. Null where it waits for none.
+  const Meeting* awaited_meeting(int rank) const {
     const Operation& operation = next(rank);
-    const std::vector<int>& members = program_.groups[operation.group].ranks;
-    for (const int member : members) {
-      if (member == held_back || !is_at_group(member, operation.group)) return false;
+    if (operation.kind == OperationKind::kReduce) return nullptr;
+    const RankState& state = ranks_[rank];
+    Place place = state.last_meeting;
+    if (operation.kind == OperationKind::kJoin) {
+      const auto reduction = state.reductions.find(operation.item);
+      if (reduction == state.reductions.end()) fail(rank, "joins what was not reduced");
+      place = reduction->second;
+    } else if (!state.has_come) {
+      return nullptr;
     }
-    for (const int member : members) {
-      if (next(member) == operation) continue;
-      fail(rank, "meets `" + to_text(program_, next(member)) + "` of rank " +
-                     std::to_string(member) + " in its group");
-    }
-    for (const int member : members) {
-      if (operation.kind == OperationKind::kReduce) started_[member].insert(operation.item);
-      ++cursors_[member];
-    }
-    return true;
+    return &meetings_[place.first][place.second];
+  }
+
+  bool is_complete(const Meeting& meeting) const {
+    return meeting.ranks.size() == program_.groups[meeting.operation->group].ranks.size();
   }
 
   void expect_message(int rank, const Operation& recv, const Operation& sent) const {
@@ -123,8 +151,9 @@ class Machine {
     const Operation& operation = next(rank);
     if (operation.kind == OperationKind::kRecv)
       return program_.channels[operation.channel].from_rank;
-    for (const int member : program_.groups[operation.group].ranks) {
-      if (!is_at_group(member, operation.group)) return member;
+    const Meeting& meeting = *awaited_meeting(rank);
+    for (const int member : program_.groups[meeting.operation->group].ranks) {
+      if (!meeting.ranks.contains(member)) return member;
     }
     return rank;
   }
@@ -151,9 +180,18 @@ class Machine {
     throw Error(ErrorKind::kInvalidArgument, "step program: " + place(rank) + " " + problem);
   }
 
+  using Place = std::pair<int, std::size_t>;  // A group and the number of its collective.
+  struct RankState {
+    bool has_come = false;  ///< To the collective that is its next operation.
+    Place last_meeting;
+    std::map<int, std::size_t> num_meetings;  ///< By group.
+    std::map<int, Place> reductions;          ///< By bucket.
+  };
+
   const StepProgram& program_;
   std::vector<std::size_t> cursors_;
-  std::vector<std::set<int>> started_;  ///< Buckets whose reduction each rank has started.
+  std::vector<RankState> ranks_;
+  std::vector<std::vector<Meeting>> meetings_;        ///< By group.
   std::vector<std::deque<const Operation*>> posted_;  ///< By channel.
 };
 

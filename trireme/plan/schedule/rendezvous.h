@@ -8,8 +8,8 @@ namespace trireme::schedule {
 
 /// Runs all ranks of a step with nothing but order: a send is posted and holds its buffer until it
 /// is received; a recv waits for the next message of its channel, which must be the one it names; a
-/// collective, the start of a reduction included, waits for all ranks of its group, which must be
-/// at the same one.
+/// collective waits for all ranks of its group, whose collectives must be the same in the same
+/// order; a reduction runs beside what follows, and its join waits for all ranks to have started it.
 ///
 /// program   any.
 /// Errors    kInvalidArgument where a channel or group is not one of the rank's; messages or

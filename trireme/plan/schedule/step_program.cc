@@ -78,10 +78,10 @@ class RankWriter {
     const ChannelKind kind = carried_by(action.kind);
     const bool carries = carries_messages(action.kind);
     if (carries) write_messages(OperationKind::kRecv, stage().recvs_of(kind), action.microbatch);
-    operations_.push_back({.kind = OperationKind::kCompute, .action = action});
-    if (carries) write_messages(OperationKind::kSend, stage().sends_of(kind), action.microbatch);
     const bool is_last = action.microbatch == facts_.num_microbatches - 1;
     if (is_last && completes_gradients(action.kind)) write_buckets(OperationKind::kReduce);
+    operations_.push_back({.kind = OperationKind::kCompute, .action = action});
+    if (carries) write_messages(OperationKind::kSend, stage().sends_of(kind), action.microbatch);
   }
 
   void write_tail() {

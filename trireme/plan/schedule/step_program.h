@@ -48,7 +48,9 @@ enum class OperationKind : std::uint8_t {
   kRecv,     ///< Take the next message of a channel; waits for it. [channel, item, microbatch]
   kCompute,  ///< Run an action. [action]
   kSend,     ///< Post a message; holds its buffer until it is received. [channel, item, microbatch]
-  kReduce,   ///< Start the sum of a bucket over the replicas. [group kData, item = bucket]
+  kReduce,   ///< The sum of a bucket over the replicas starts inside the action that follows, as
+             ///< soon as the gradients of it and of the buckets before it are complete.
+             ///< [group kData, item = bucket]
   kExchange,  ///< All losses and which sites got a gradient, to all ranks. [group kWorld]
   kJoin,      ///< Wait until a bucket's sum is there. [item = bucket]
   kTieSum,    ///< Add the sites of the parameters that are owned here, in node order.
@@ -76,10 +78,11 @@ struct Operation {
 ///
 /// A rank's program is kWeigh, if a loss has a weight and there are replicas; for each action of
 /// its schedule: the recvs that it needs, ordered by (channel, item); the action; its sends,
-/// likewise; after the stage's last backward, the kReduce of its buckets in order, if there are
-/// replicas. Then the tail: exchange; join of each reduced bucket; tie gradients, sends then recvs;
-/// tie sum; norm; commit; update; tie values, likewise. Channels are listed by (kind, from_stage,
-/// to_stage, replica), only those that carry messages; groups by (kind, index), all of them.
+/// likewise. Before the action that completes the stage's gradients, the last B or W, stand the
+/// kReduce of its buckets in order, if there are replicas. Then the tail: exchange; join of each
+/// reduced bucket; tie gradients, sends then recvs; tie sum; norm; commit; update; tie values,
+/// likewise. Channels are listed by (kind, from_stage, to_stage, replica), only those that carry
+/// messages; groups by (kind, index), all of them.
 struct StepProgram {
   int num_microbatches = 0;  ///< Per replica.
   std::vector<Channel> channels;

@@ -6,6 +6,7 @@
 #include "trireme/base/error.h"
 #include "trireme/plan/graph/bytes.h"
 #include "trireme/plan/graph/uses.h"
+#include "trireme/plan/simulate/bucket_completions.h"
 #include "trireme/plan/simulate/memory.h"
 #include "trireme/plan/simulate/value_bytes.h"
 
@@ -34,21 +35,23 @@ class Pricer {
         costs_(costs),
         inputs_(inputs),
         sites_(graph::use_sites(inputs.planned)),
-        elements_(count_elements(inputs.map, costs.size())) {
+        elements_(count_elements(inputs.map, costs.size())),
+        ready_(bucket_completions(inputs.planned, inputs.plan, inputs.map, inputs.profile)) {
     for (const schedule::Group& group : program.groups) {
       if (group.kind != schedule::GroupKind::kData) continue;
       for (const int rank : group.ranks) stage_of_[rank] = group.index;
     }
   }
 
-  Price price(const Operation& operation, int rank) const {
+  Price price(int rank, std::size_t index) const {
+    const Operation& operation = program_.ranks[rank][index];
     switch (operation.kind) {
       case OperationKind::kCompute:
         return {action_us(operation.action), 0};
       case OperationKind::kSend:
         return send(operation);
       case OperationKind::kReduce:
-        return {0, bucket_us(operation)};
+        return {0, bucket_us(operation), ready_us(rank, index)};
       case OperationKind::kExchange:
       case OperationKind::kCommit:
       case OperationKind::kWeigh:
@@ -84,6 +87,15 @@ class Pricer {
       }
     }
     return elements;
+  }
+
+  /// Work of the action after a reduction, until its bucket is complete.
+  double ready_us(int rank, std::size_t index) const {
+    const std::vector<Operation>& operations = program_.ranks[rank];
+    const int bucket = operations[index].item;
+    while (index < operations.size() && operations[index].kind == OperationKind::kReduce) ++index;
+    if (index == operations.size() || operations[index].kind != OperationKind::kCompute) return 0;
+    return ready_[bucket] * action_us(operations[index].action);
   }
 
   const profile::StepCosts& step() const { return inputs_.profile.step; }
@@ -159,6 +171,7 @@ class Pricer {
   const PriceInputs& inputs_;
   std::vector<graph::UseSite> sites_;
   std::vector<StageElements> elements_;
+  std::vector<double> ready_;  ///< By bucket.
   std::map<int, int> stage_of_;  ///< By rank.
 };
 
@@ -185,8 +198,8 @@ Prices prices(const schedule::StepProgram& program, const std::vector<StageCost>
   const Pricer pricer(program, costs, inputs);
   Prices result(program.ranks.size());
   for (std::size_t rank = 0; rank < result.size(); ++rank) {
-    for (const Operation& operation : program.ranks[rank]) {
-      result[rank].push_back(pricer.price(operation, static_cast<int>(rank)));
+    for (std::size_t i = 0; i < program.ranks[rank].size(); ++i) {
+      result[rank].push_back(pricer.price(static_cast<int>(rank), i));
     }
   }
   return result;

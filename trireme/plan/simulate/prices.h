@@ -18,6 +18,7 @@ namespace trireme::simulate {
 struct Price {
   double work_us = 0;   ///< Of the rank's processor.
   double delay_us = 0;  ///< After that, beside compute: a message's way, a collective's rounds.
+  double ready_us = 0;  ///< Of a reduction: work of the action that follows until it can start.
   bool operator==(const Price&) const = default;
 };
 

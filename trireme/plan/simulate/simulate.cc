@@ -1,6 +1,7 @@
 #include "trireme/plan/simulate/simulate.h"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <map>
 #include <string>
@@ -49,6 +50,8 @@ struct RankState {
   int group = -1;      ///< That it waits for, and which of its collectives.
   int collective = -1;
   std::map<int, std::pair<int, int>> reduces;  ///< By bucket: group, collective.
+  std::deque<std::size_t> to_start;            ///< Reduces that start inside the next operation.
+  double done_us = 0;                          ///< Work of the operation before its `work_us`.
 };
 
 class Player {
@@ -98,7 +101,31 @@ class Player {
     RankState& state = ranks_[rank];
     state.phase = Phase::kWork;
     state.begin_us = now_;
-    if (has_operation(rank)) state.work_us = price(rank).work_us;
+    state.done_us = 0;
+    if (has_operation(rank)) begin_part(rank);
+  }
+
+  /// Work until the next reduction can start, or to the operation's end.
+  void begin_part(int rank) {
+    RankState& state = ranks_[rank];
+    double end = price(rank).work_us;
+    if (operation(rank).kind != OperationKind::kReduce && !state.to_start.empty()) {
+      end = std::min(end, prices_[rank][state.to_start.front()].ready_us);
+    }
+    state.work_us = std::max(0.0, end - state.done_us);
+    state.done_us = std::max(state.done_us, end);
+  }
+
+  /// Starts the reduction that was next; false where none is.
+  bool start_reduce(int rank) {
+    RankState& state = ranks_[rank];
+    if (operation(rank).kind == OperationKind::kReduce || state.to_start.empty()) return false;
+    const std::size_t index = state.to_start.front();
+    const Operation& reduce = program_.ranks[rank][index];
+    state.to_start.pop_front();
+    state.reduces[reduce.item] = {reduce.group,
+                                  join(rank, reduce.group, prices_[rank][index].delay_us)};
+    return true;
   }
 
   /// Lets every rank go on as far as it can at this moment.
@@ -116,6 +143,10 @@ class Player {
     RankState& state = ranks_[rank];
     if (state.phase == Phase::kWork) {
       if (state.work_us > 0) return false;
+      if (start_reduce(rank)) {
+        begin_part(rank);
+        return true;
+      }
       post(rank);
       state.phase = Phase::kWait;
       state.worked_us = now_;
@@ -147,7 +178,7 @@ class Player {
         return;
       }
       case OperationKind::kReduce:
-        state.reduces[operation.item] = {operation.group, join(rank, operation.group, delay)};
+        state.to_start.push_back(state.next);
         return;
       case OperationKind::kJoin: {
         const auto reduce = state.reduces.find(operation.item);

@@ -31,7 +31,8 @@ struct Simulation {
 ///    progresses at cores / ranks;
 ///  * a message takes its delay, after the one before it on its channel; its sender goes on;
 ///  * a collective begins when all of its group are there and the group's one before is done. A
-///    reduce runs beside the rank's other operations until it joins; others are waited for.
+///    reduce is there once `ready_us` of the next operation's work are done and those before it
+///    are; it runs beside the rank's other operations until it joins; others are waited for.
 ///
 /// program, prices   of the same step; ranks are those of `topology`.
 /// Errors            kInvalidArgument where ranks wait for ever, naming the operations.
