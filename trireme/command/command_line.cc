@@ -32,7 +32,7 @@ int run(const command::Body& body) {
   } catch (const Error& error) {
     return report(error.what(), error.kind() == ErrorKind::kInvalidArgument ? kMisuse : kFailed);
   } catch (const c10::Error& error) {
-    return report(error.what_without_backtrace(), kFailed);
+    return report(program::error_of(error).what(), kFailed);
   } catch (const std::bad_alloc&) {
     return report("out of memory", kFailed);
   } catch (const std::exception& error) {

@@ -8,6 +8,7 @@
 #include "trireme/base/error.h"
 #include "trireme/command/local_ranks.h"
 #include "trireme/command/verbs.h"
+#include "trireme/engine/program/torch_failure.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/check.h"
 #include "trireme/plan/layout/json.h"
@@ -128,7 +129,7 @@ int run_ranks(const Context& context, int num_ranks,
     world.shutdown();
     return code;
   } catch (const std::exception& failure) {
-    Error error = train::error_of(failure);
+    Error error = program::error_of(failure);
     world.world().endpoint.poison(error.add({.rank = world.rank()}));
     throw error;
   }

@@ -10,7 +10,7 @@
 #include "trireme/engine/measure/node_key.h"
 #include "trireme/engine/program/autograd_nodes.h"
 #include "trireme/engine/program/boundary.h"
-#include "trireme/engine/record/compare.h"
+#include "trireme/engine/program/torch_failure.h"
 #include "trireme/plan/graph/index.h"
 
 namespace trireme::measure {
@@ -112,9 +112,8 @@ void NodeTrial::run() {
     } else {
       program::call(call_, slots_, /*seed=*/static_cast<std::uint64_t>(node_.id));
     }
-  } catch (const c10::Error& error) {
-    throw Error(ErrorKind::kInvalidArgument, "measuring " + record::name_of(node_) +
-                                                 " failed: " + error.what_without_backtrace());
+  } catch (const std::exception& failure) {
+    throw program::node_failure("measuring", recording_.graph, node_, state_.num_samples, failure);
   }
 }
 

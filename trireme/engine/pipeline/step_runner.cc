@@ -4,6 +4,7 @@
 
 #include "trireme/base/error.h"
 #include "trireme/engine/pipeline/message.h"
+#include "trireme/engine/program/torch_failure.h"
 
 namespace trireme::pipeline {
 
@@ -30,9 +31,8 @@ void StepRunner::run(const StepInput& input) {
     const auto begin = Clock::now();
     try {
       run(operation);
-    } catch (Error& error) {
-      error.add(place_of(operation));
-      throw;
+    } catch (const std::exception& failure) {
+      throw program::error_of(failure).add(place_of(operation));
     }
     note(operation, begin);
   }

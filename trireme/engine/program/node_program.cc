@@ -1,11 +1,13 @@
 #include "trireme/engine/program/node_program.h"
 
+#include <ATen/SequenceNumber.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>
 
 #include "trireme/base/error.h"
-#include "trireme/engine/record/compare.h"
+#include "trireme/engine/program/torch_failure.h"
 #include "trireme/plan/graph/index.h"
 
 namespace trireme::program {
@@ -121,8 +123,10 @@ void NodeProgram::run(Slots& slots, std::int64_t batch, const NodeStream& stream
   const std::vector<NodeCall>& calls = calls_for(batch);
   for (const auto& [slot, tensor] : private_constants_) slots.tensors[slot] = tensor.clone();
   for (int slot : written_inputs_) slots.tensors[slot] = slots.tensors[slot].clone();
+  slots.sequence.reserve(calls.size() + 1);
   ModeScope mode;
   for (const NodeCall& node_call : calls) {
+    slots.sequence.push_back(at::sequence_number::peek());
     if (node_call.kind == CallKind::kSkip) continue;
     mode.set(node_call);
     try {
@@ -133,12 +137,20 @@ void NodeProgram::run(Slots& slots, std::int64_t batch, const NodeStream& stream
         const std::uint64_t seed = node_call.flags.random ? stream.of_node(node_call.stream_id) : 0;
         call(node_call, slots.tensors, seed);
       }
-    } catch (const c10::Error& error) {
-      throw Error(ErrorKind::kInvalidArgument, "replaying " + record::name_of(*node_call.node) +
-                                                   " failed: " + error.what_without_backtrace());
+    } catch (const std::exception& failure) {
+      throw node_failure("replaying", recording_.graph, *node_call.node, batch, failure);
     }
     for (int slot : node_call.releases) slots.tensors[slot].reset();
   }
+  slots.sequence.push_back(at::sequence_number::peek());
+}
+
+const graph::Node* NodeProgram::node_of(const Slots& slots, std::uint64_t sequence) const {
+  const auto after = std::upper_bound(slots.sequence.begin(), slots.sequence.end(), sequence);
+  // The number of the run's last node is open to above: what comes later is not the run's.
+  if (after == slots.sequence.begin() || after == slots.sequence.end()) return nullptr;
+  const auto index = static_cast<std::size_t>(after - slots.sequence.begin()) - 1;
+  return &recording_.graph.nodes[positions_[index]];
 }
 
 }  // namespace trireme::program

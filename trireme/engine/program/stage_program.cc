@@ -1,12 +1,12 @@
 #include "trireme/engine/program/stage_program.h"
 
-#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "trireme/base/error.h"
+#include "trireme/engine/program/torch_failure.h"
 #include "trireme/engine/program/weight_program.h"
 #include "trireme/plan/graph/index.h"
 
@@ -67,7 +67,7 @@ bool StageProgram::reads_batch() const {
 bool StageProgram::seeds_loss(int loss) const { return contains(seeded_losses_, loss); }
 
 StageRun StageProgram::forward(const MicrobatchInput& input, ValueMap received) const {
-  StageRun run{.slots = nodes_->make_slots(), .leaves = {}};
+  StageRun run{.slots = nodes_->make_slots(), .num_samples = input.num_samples, .leaves = {}};
   put_inputs(recording_.graph, *nodes_, input.batch, run.slots);
   for (const layout::Crossing& crossing : receives_) {
     const auto found = received.find(crossing.value);
@@ -91,6 +91,21 @@ at::Tensor StageProgram::value(const StageRun& run, graph::ValueId value) const 
   return run.slots.tensors[*slot];
 }
 
+void StageProgram::fail(const StageRun& run, const FailedFunction& failed) const {
+  const graph::Node* node = nodes_->node_of(run.slots, failed.sequence());
+  try {
+    std::rethrow_exception(failed.cause());
+  } catch (const std::exception& cause) {
+    const std::string function = "the backward (" + failed.name() + ") of";
+    if (node != nullptr) {
+      throw node_failure(function, recording_.graph, *node, run.num_samples, cause);
+    }
+    const Error error = error_of(cause);
+    if (dynamic_cast<const Error*>(&cause) != nullptr) throw error;
+    throw Error(error.kind(), "the backward (" + failed.name() + ") failed: " + error.message());
+  }
+}
+
 ValueMap StageProgram::backward(StageRun run, const ValueMap& seeds) const {
   torch::autograd::edge_list roots;
   torch::autograd::variable_list gradients;
@@ -104,9 +119,10 @@ ValueMap StageProgram::backward(StageRun run, const ValueMap& seeds) const {
     gradients.push_back(gradient);
   }
   run.slots.tensors.clear();
-  if (!roots.empty()) {
-    torch::autograd::Engine::get_default_engine().execute(
-        roots, gradients, /*keep_graph=*/false, /*create_graph=*/false, /*accumulate_grad=*/true);
+  try {
+    if (!roots.empty()) run_backward(roots, gradients);
+  } catch (const FailedFunction& failed) {
+    fail(run, failed);
   }
   ValueMap result;
   for (auto& [value, leaf] : run.leaves) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "trireme/engine/program/backward_engine.h"
 #include "trireme/engine/program/node_program.h"
 #include "trireme/engine/program/sites.h"
 #include "trireme/engine/record/recording.h"
@@ -27,6 +28,7 @@ struct Leaf {
 /// One microbatch in one stage, between its forward and its backward.
 struct StageRun {
   Slots slots;
+  std::int64_t num_samples = 0;
   std::map<graph::ValueId, Leaf> leaves;  ///< Of received values that want a gradient.
 };
 
@@ -67,12 +69,16 @@ class StageProgram {
   ///
   /// seeds   gradient of each loss value whose last use is in this stage (see `seeds_loss`), and of
   ///         each crossing value that comes back from the next stage of its chain.
+  /// Errors   what a function of the backward throws, as node_failure says it; an Error of the sink
+  ///          stays what it is.
   ValueMap backward(StageRun run, const ValueMap& seeds) const;
 
   /// The stage starts the backward of this loss: it makes it or is the last to use it.
   bool seeds_loss(int loss) const;
 
  private:
+  [[noreturn]] void fail(const StageRun& run, const FailedFunction& failed) const;
+
   const record::Recording& recording_;
   std::vector<layout::Crossing> receives_;
   std::vector<layout::Crossing> sends_;

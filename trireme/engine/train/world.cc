@@ -1,16 +1,14 @@
 #include "trireme/engine/train/world.h"
 
-#include <c10/util/Exception.h>
-
 #include <algorithm>
 #include <cstdint>
-#include <new>
 #include <numeric>
 #include <sstream>
 #include <utility>
 
 #include "trireme/base/error.h"
 #include "trireme/base/random.h"
+#include "trireme/engine/program/torch_failure.h"
 
 namespace trireme::train {
 namespace {
@@ -84,23 +82,11 @@ void require_same(const World& world, const std::string& text, const std::string
   }
 }
 
-Error error_of(const std::exception& failure) {
-  if (const auto* error = dynamic_cast<const Error*>(&failure)) return *error;
-  if (const auto* error = dynamic_cast<const c10::Error*>(&failure)) {
-    return Error(ErrorKind::kIo,
-                 std::string("torch refused an operation: ") + error->what_without_backtrace());
-  }
-  if (dynamic_cast<const std::bad_alloc*>(&failure) != nullptr) {
-    return Error(ErrorKind::kResourceExhausted, "out of memory");
-  }
-  return Error(ErrorKind::kIo, std::string("a rank failed: ") + failure.what());
-}
-
 void telling_others(const World& world, std::int64_t step, const std::function<void()>& part) {
   try {
     part();
   } catch (const std::exception& failure) {
-    Error error = error_of(failure);
+    Error error = program::error_of(failure);
     error.add({.rank = world.rank(), .step = step});
     world.endpoint.poison(error);
     throw error;

@@ -44,7 +44,4 @@ void require_same(const World& world, const std::string& text, const std::string
 /// waits for this one, and the Error that leaves says rank and step.
 void telling_others(const World& world, std::int64_t step, const std::function<void()>& part);
 
-/// What a rank that fails with `failure` tells the others: an Error itself; torch's in one line.
-Error error_of(const std::exception& failure);
-
 }  // namespace trireme::train
