@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "trireme/engine/pipeline/message.h"
+#include "trireme/plan/schedule/message_limits.h"
 #include "trireme/wire/transport/pending_work.h"
 #include "trireme/wire/transport/sim/world.h"
 
@@ -81,7 +82,7 @@ TEST(Mailbox, ReceivesAtMostSoManyAhead) {
     works.push_back(ends.endpoints[0]->send(1, kChannelTag, bytes));
   }
   for (int taken = 0;; ++taken) {
-    const int received = std::min(taken + Mailbox::kAhead, kMessages);
+    const int received = std::min(taken + schedule::kReceivedAhead, kMessages);
     for (int m = 0; m < received; ++m) EXPECT_TRUE(works[m]->wait_for(20s));
     if (received < kMessages) {
       EXPECT_FALSE(works[received]->wait_for(10ms));

@@ -162,7 +162,7 @@ TEST(Partition, SaysWhatDoesNotFit) {
                 {.batch = {4, 1, 1}, .schedule = "simple", .device_memory_bytes = 20000},
                 ErrorKind::kResourceExhausted);
   EXPECT_THAT(message, HasSubstr("no plan with 2 stages fits"));
-  EXPECT_THAT(message, HasSubstr("the 19.5 KiB of stage 1 by 21,124 bytes"));
+  EXPECT_THAT(message, HasSubstr("the 19.5 KiB of stage 0 by 21,908 bytes"));
   EXPECT_THAT(message, HasSubstr("most of it are optimizer 15.8 KiB, gradients 7.9 KiB, "));
   EXPECT_THAT(message, HasSubstr("use more stages, or ranks with more memory"));
 }

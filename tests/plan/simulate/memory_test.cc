@@ -6,6 +6,7 @@
 #include "tests/plans/chain_model.h"
 #include "trireme/base/error.h"
 #include "trireme/kernels/reduce/tree.h"
+#include "trireme/plan/schedule/message_limits.h"
 #include "trireme/plan/simulate/value_bytes.h"
 
 namespace trireme::simulate {
@@ -38,12 +39,16 @@ TEST(Memory, EachKindByItself) {
   EXPECT_EQ(ranks[0].gradients, 2 * 64);
   EXPECT_EQ(ranks[0].optimizer, 128);
   EXPECT_EQ(ranks[0].activations, 2 * 40);  // Its output, which it sends; two in flight.
-  EXPECT_EQ(ranks[0].messages, 80);         // A value out, a gradient in.
+  // After 0F1: two values that nobody has taken, a gradient asked for and one more.
+  const std::int64_t message = schedule::kMessageHeaderBytes + 40;
+  EXPECT_EQ(ranks[0].messages + ranks[0].transient, 4 * message);
   EXPECT_EQ(ranks[0].batch, 17 * 4);        // 16 are read ahead
   EXPECT_EQ(ranks[0].fixed, 0);
   EXPECT_EQ(ranks[1].parameters, 128);
   EXPECT_EQ(ranks[1].activations, 40);
-  EXPECT_EQ(ranks[1].total(), 128 + 256 + 256 + 40 + ranks[1].transient + 80 + 17 * 4);
+  // After 1B1: two gradients, two values; its activations are gone.
+  EXPECT_EQ(ranks[1].messages + ranks[1].transient, 4 * message - 40);
+  EXPECT_EQ(ranks[1].total(), 128 + 256 + 256 + 4 * message + 17 * 4);
   EXPECT_EQ(memory_of(model, plan, {0})[1].optimizer, 0);
   EXPECT_EQ(ranks[0].by_kind().at("optimizer"), 128);
   EXPECT_FALSE(ranks[0].by_kind().contains("fixed"));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "trireme/engine/pipeline/message.h"
+#include "trireme/plan/schedule/message_limits.h"
 #include "trireme/wire/transport/watch.h"
 
 namespace trireme::pipeline {
@@ -52,15 +53,17 @@ void Mailbox::wait(transport::Work& work, int channel, const ErrorContext& place
 }
 
 void Mailbox::begin_step() {
+  most_held_bytes_ = 0;
   for (std::size_t c = 0; c < inboxes_.size(); ++c) {
     inboxes_[c].num_posted = 0;
-    for (int i = 0; i < kAhead; ++i) post(static_cast<int>(c));
+    for (int i = 0; i < schedule::kReceivedAhead; ++i) post(static_cast<int>(c));
   }
 }
 
 at::Tensor Mailbox::take(int channel, const ErrorContext& place) {
   Inbox& inbox = inboxes_[channel];
   wait(*inbox.posted.front().work, channel, place);
+  note_held();
   at::Tensor message = std::move(*inbox.posted.front().message);
   inbox.posted.pop_front();
   post(channel);
@@ -71,6 +74,21 @@ void Mailbox::send(int channel, at::Tensor message) {
   drop_received();
   const std::span bytes(static_cast<const std::byte*>(message.const_data_ptr()), message.nbytes());
   sent_.push_back({channels_[channel].send(bytes), std::move(message), channel});
+  note_held();
+}
+
+void Mailbox::note_held() { most_held_bytes_ = std::max(most_held_bytes_, held_bytes()); }
+
+std::int64_t Mailbox::held_bytes() const {
+  std::size_t bytes = 0;
+  for (const Sent& sent : sent_) bytes += sent.message.defined() ? sent.message.nbytes() : 0;
+  for (const Inbox& inbox : inboxes_) {
+    for (const Posted& posted : inbox.posted) {
+      // Only then does the endpoint's thread no longer write it.
+      if (posted.work->is_done()) bytes += posted.message->nbytes();
+    }
+  }
+  return static_cast<std::int64_t>(bytes);
 }
 
 void Mailbox::take_into(int channel, std::span<std::byte> memory, const ErrorContext& place) {

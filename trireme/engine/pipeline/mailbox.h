@@ -16,12 +16,11 @@ namespace trireme::pipeline {
 
 /// The messages of a step over one rank's channels: receives ahead, keeps what is being sent.
 ///
-/// At most kAhead messages of a channel are received before they are asked for; that and what the
-/// rank has sent and nobody has taken yet is all that it holds. Confined to one thread.
+/// At most schedule::kReceivedAhead messages of a channel are received before they are asked for;
+/// that and what the rank has sent and nobody has taken yet is all that it holds: what the plan
+/// counts (simulate::held_messages). Confined to one thread.
 class Mailbox {
  public:
-  static constexpr int kAhead = 2;
-
   /// endpoint   outlives the mailbox.
   Mailbox(const schedule::StepProgram& program, int rank, transport::Endpoint& endpoint,
           transport::WatchOptions watch);
@@ -38,8 +37,17 @@ class Mailbox {
   void take_into(int channel, std::span<std::byte> memory, const ErrorContext& place);
   void send_from(int channel, std::span<const std::byte> memory);
 
+  /// Lets go of what was sent and has been received.
+  void drop_received();
+
   /// Waits until everything that was sent has been received.
   void flush(const ErrorContext& place);
+
+  /// Bytes of values and gradients that are held now: sent and not received, or received ahead.
+  std::int64_t held_bytes() const;
+
+  /// The most that it was since the step began.
+  std::int64_t most_held_bytes() const { return most_held_bytes_; }
 
   const transport::WatchOptions& watch() const { return watch_; }
 
@@ -61,13 +69,14 @@ class Mailbox {
 
   void post(int channel);
   void wait(transport::Work& work, int channel, const ErrorContext& place);
-  void drop_received();
+  void note_held();
 
   transport::Endpoint& endpoint_;
   transport::WatchOptions watch_;
   std::vector<channel::Channel> channels_;
   std::vector<Inbox> inboxes_;
   std::deque<Sent> sent_;
+  std::int64_t most_held_bytes_ = 0;
 };
 
 }  // namespace trireme::pipeline

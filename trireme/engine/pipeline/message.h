@@ -4,6 +4,8 @@
 
 #include <cstddef>
 
+#include "trireme/plan/schedule/message_limits.h"
+
 namespace trireme::pipeline {
 
 /// A boundary value or gradient as bytes: a header of kMessageHeaderBytes that says dtype, sizes
@@ -11,7 +13,7 @@ namespace trireme::pipeline {
 /// gradient is absent, which is not zero.
 ///
 /// Both are u8 tensors of one dimension, their memory aligned to 64 bytes.
-inline constexpr std::size_t kMessageHeaderBytes = 512;
+inline constexpr std::size_t kMessageHeaderBytes = schedule::kMessageHeaderBytes;
 
 /// Memory for a message of that many bytes.
 at::Tensor make_message(std::size_t bytes);

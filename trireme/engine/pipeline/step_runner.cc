@@ -29,6 +29,7 @@ void StepRunner::run(const StepInput& input) {
   mailbox_.begin_step();
   for (const Operation& operation : program_.ranks[rank_]) {
     const auto begin = Clock::now();
+    mailbox_.drop_received();
     try {
       run(operation);
     } catch (const std::exception& failure) {

@@ -66,6 +66,9 @@ class RankSession {
   /// When the last step began here.
   std::chrono::steady_clock::time_point step_begin() const { return runner_->begin(); }
 
+  /// Bytes of messages that this rank held when it held most, in the last step.
+  std::int64_t most_message_bytes() const { return mailbox_->most_held_bytes(); }
+
   /// What this rank did in the last step; times since that.
   const std::vector<pipeline::OperationTime>& times() const { return runner_->times(); }
 

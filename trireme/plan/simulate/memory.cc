@@ -8,8 +8,9 @@
 #include "trireme/plan/graph/index.h"
 #include "trireme/plan/layout/crossings.h"
 #include "trireme/plan/layout/manual.h"
-#include "trireme/plan/schedule/in_flight.h"
 #include "trireme/plan/schedule/schedules.h"
+#include "trireme/plan/schedule/step_facts.h"
+#include "trireme/plan/simulate/held_messages.h"
 #include "trireme/plan/simulate/value_bytes.h"
 
 namespace trireme::simulate {
@@ -54,28 +55,25 @@ std::vector<std::int64_t> tie_bytes(const layout::Plan& plan, const parameters::
   return bytes;
 }
 
-/// Per channel one message that is being sent and one that was received ahead: the largest.
-std::vector<std::int64_t> message_bytes(const graph::Graph& planned, const layout::Plan& plan) {
-  std::map<std::pair<int, int>, std::int64_t> values, gradients;  // By from and to stage.
-  for (const layout::Crossing& crossing : layout::crossings(planned, plan)) {
-    const graph::Value& value = planned.values[crossing.value];
-    const std::vector<int>& chain = crossing.stages;
-    for (std::size_t i = 1; i < chain.size(); ++i) {
-      std::int64_t& most = values[{chain[0], chain[i]}];
-      most = std::max(most, span_bytes(value, plan.batch.microbatch));
-      if (!crossing.has_gradient) continue;
-      std::int64_t& most_back = gradients[{chain[i], chain[i - 1]}];
-      most_back = std::max(most_back, graph::bytes_at(value, plan.batch.microbatch));
-    }
+/// Activations, what a pass adds to them, and messages, of a rank of the stage when it holds most of
+/// the three together.
+RankMemory fullest(const std::vector<schedule::Action>& actions, const StageTensors& tensors,
+                   const std::vector<HeldMessages>& messages) {
+  std::int64_t num_held = 0, most_held = 0;  // Microbatches between forward and backward.
+  std::int64_t most = 0;
+  for (std::size_t i = 0; i < actions.size(); ++i) {
+    const bool is_forward = actions[i].kind == schedule::ActionKind::kForward;
+    const std::int64_t peak = is_forward ? tensors.forward_peak : tensors.backward_peak;
+    if (is_forward) most_held = std::max(most_held, ++num_held);
+    most = std::max(most, (num_held - 1) * tensors.kept + peak + messages[i].during);
+    if (schedule::completes_gradients(actions[i].kind)) --num_held;
+    most = std::max(most, num_held * tensors.kept + messages[i].after);
   }
-  std::vector<std::int64_t> bytes(plan.stages.size());
-  for (const auto* channels : {&values, &gradients}) {
-    for (const auto& [path, most] : *channels) {
-      bytes[path.first] += most;
-      bytes[path.second] += most;
-    }
-  }
-  return bytes;
+  RankMemory memory{
+      .activations = most_held * tensors.kept,
+      .transient = std::max(tensors.forward_peak, tensors.backward_peak) - tensors.kept};
+  memory.messages = most - memory.total();
+  return memory;
 }
 
 }  // namespace
@@ -159,9 +157,9 @@ std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::P
   const layout::Role& role = layout::train_role(plan);
   const int num_stages = static_cast<int>(plan.stages.size());
   const std::int64_t num_microbatches = plan.batch.num_microbatches() / role.mesh.data;
-  const std::vector<int> in_flight = schedule::most_in_flight(
-      schedule::make_schedule(plan.schedule, num_stages, static_cast<int>(num_microbatches)));
-  const std::vector<std::int64_t> messages = message_bytes(planned, plan);
+  const schedule::Schedule schedule =
+      schedule::make_schedule(plan.schedule, num_stages, static_cast<int>(num_microbatches));
+  const std::vector<std::vector<HeldMessages>> messages = held_messages(planned, plan);
   const std::vector<std::int64_t> ties = tie_bytes(plan, map);
   const std::vector<std::int64_t> fixed = fixed_bytes(planned, plan);
   std::vector<RankMemory> stages = state_of_stages(plan, map, options);
@@ -169,9 +167,10 @@ std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::P
                                 *std::max_element(role.placement.begin(), role.placement.end()));
   for (int s = 0; s < num_stages; ++s) {
     RankMemory& stage = stages[s];
-    stage.activations = in_flight[s] * tensors[s].kept;
-    stage.transient = std::max(tensors[s].forward_peak, tensors[s].backward_peak) - tensors[s].kept;
-    stage.messages = messages[s] + ties[s];
+    const RankMemory run = fullest(schedule.ranks[s], tensors[s], messages[s]);
+    stage.activations = run.activations;
+    stage.transient = run.transient;
+    stage.messages = run.messages + ties[s];
     stage.batch = held_batch_bytes(planned, plan.batch.microbatch);
     stage.fixed = fixed[s];
     for (int r = 0; r < role.mesh.data; ++r) ranks[role.placement[s * role.mesh.data + r]] = stage;

@@ -20,7 +20,9 @@ struct RankMemory {
   std::int64_t optimizer = 0;    ///< State of the parameters owned here.
   std::int64_t activations = 0;  ///< Kept for backwards, of the most microbatches in flight.
   std::int64_t transient = 0;    ///< Beyond those, inside one forward or backward.
-  std::int64_t messages = 0;     ///< Boundary values and gradients, and sums of shared parameters.
+  /// What boundary values and gradients that are sent or were received add to these, however slow
+  /// other ranks are (held_messages.h), and sums of shared parameters.
+  std::int64_t messages = 0;
   std::int64_t batch = 0;        ///< Samples of the microbatch that runs and of those read ahead.
   std::int64_t fixed = 0;        ///< Frozen parameters, buffers and constants.
 

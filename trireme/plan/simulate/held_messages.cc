@@ -1,0 +1,148 @@
+#include "trireme/plan/simulate/held_messages.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <tuple>
+
+#include "trireme/plan/graph/bytes.h"
+#include "trireme/plan/layout/crossings.h"
+#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/schedule/causes.h"
+#include "trireme/plan/schedule/message_limits.h"
+#include "trireme/plan/schedule/schedules.h"
+#include "trireme/plan/simulate/value_bytes.h"
+
+// Nobody is stopped from sending: a sender keeps a message until the receiver has taken it. How
+// many that can be follows from the order alone (schedule/causes.h). Stage 0 of two, `interleaved`:
+//
+//     0F0 0F1 | 0B0 ...      after 0F1, stage 1 need not have begun: two values are held.
+//                            0B0 has waited for 1B0, so 1F0 has taken the first: one is left.
+
+namespace trireme::simulate {
+namespace {
+
+using schedule::Causes;
+using schedule::ChannelKind, schedule::kMessageHeaderBytes, schedule::kReceivedAhead;
+
+/// The messages of one kind between two stages: the same in each microbatch.
+struct Stream {
+  ChannelKind kind = ChannelKind::kValue;
+  int from = 0;
+  int to = 0;
+  std::vector<std::int64_t> bytes;  ///< Of a microbatch's messages, in order.
+  std::int64_t total = 0;
+
+  /// Of the `count` messages from the beginning of a microbatch on.
+  std::int64_t next(std::int64_t count) const {
+    const auto each = static_cast<std::int64_t>(bytes.size());
+    std::int64_t sum = count / each * total;
+    for (std::int64_t i = 0; i < count % each; ++i) sum += bytes[i];
+    return sum;
+  }
+};
+
+class Holder {
+ public:
+  Holder(const graph::Graph& planned, const layout::Plan& plan)
+      : streams_(make_streams(planned, plan)), causes_(make_causes(planned, plan)) {}
+
+  std::vector<HeldMessages> of_stage(int stage) const {
+    std::vector<HeldMessages> held(static_cast<std::size_t>(causes_.num_actions(stage)));
+    for (int i = 0; i < causes_.num_actions(stage); ++i) {
+      for (const Stream& stream : streams_) {
+        if (stream.from == stage) {
+          held[i].during += sent(stream, i, i);
+          held[i].after += sent(stream, i + 1, i);
+        }
+        if (stream.to == stage) {
+          held[i].during += received(stream, i, most_sent(stream, i), 0);
+          held[i].after += received(stream, i, most_sent(stream, i + 1), num_awaited(stream, i));
+        }
+      }
+    }
+    return held;
+  }
+
+ private:
+  std::vector<Stream> make_streams(const graph::Graph& planned, const layout::Plan& plan) {
+    std::map<std::tuple<ChannelKind, int, int>, Stream> streams;
+    const auto add = [&](ChannelKind kind, int from, int to, std::int64_t bytes) {
+      Stream& stream = streams[{kind, from, to}];
+      stream.kind = kind;
+      stream.from = from;
+      stream.to = to;
+      stream.bytes.push_back(bytes + kMessageHeaderBytes);
+      stream.total += bytes + kMessageHeaderBytes;
+      messages_.push_back({kind, from, to, 0});
+    };
+    for (const layout::Crossing& crossing : layout::crossings(planned, plan)) {
+      const graph::Value& value = planned.values[crossing.value];
+      const std::vector<int>& chain = crossing.stages;
+      for (std::size_t i = 1; i < chain.size(); ++i) {
+        add(ChannelKind::kValue, chain[0], chain[i], span_bytes(value, plan.batch.microbatch));
+        if (!crossing.has_gradient) continue;
+        add(ChannelKind::kGradient, chain[i], chain[i - 1],
+            graph::bytes_at(value, plan.batch.microbatch));
+      }
+    }
+    std::vector<Stream> result;
+    for (auto& [path, stream] : streams) result.push_back(std::move(stream));
+    return result;
+  }
+
+  Causes make_causes(const graph::Graph& /*planned*/, const layout::Plan& plan) const {
+    const std::int64_t microbatches =
+        plan.batch.num_microbatches() / layout::train_role(plan).mesh.data;
+    return {schedule::make_schedule(plan.schedule, static_cast<int>(plan.stages.size()),
+                                    static_cast<int>(microbatches)),
+            messages_};
+  }
+
+  /// What the stage has sent in its first `num_actions` and the receiver need not have taken when
+  /// the action `index` begins.
+  std::int64_t sent(const Stream& stream, int num_actions, int index) const {
+    const int taken = causes_.num_taking(stream.to, stream.kind,
+                                         causes_.done_before(stream.to, stream.from, index));
+    return (causes_.num_taking(stream.from, stream.kind, num_actions) - taken) * stream.total;
+  }
+
+  /// What can have come, of `num_sent` microbatches, and has not been taken for the actions up to
+  /// `index`; `num_awaited` more messages are asked for than the rank takes in by itself.
+  std::int64_t received(const Stream& stream, int index, int num_sent,
+                        std::int64_t num_awaited) const {
+    const int taken = causes_.num_taking(stream.to, stream.kind, index + 1);
+    const std::int64_t there = std::max(num_sent - taken, 0) * std::ssize(stream.bytes);
+    return stream.next(std::min(there, kReceivedAhead + num_awaited));
+  }
+
+  int most_sent(const Stream& stream, int index) const {
+    return causes_.most_sent(stream.from, stream.kind, stream.to, index);
+  }
+
+  /// Messages of the stream that the stage's action after `index` waits for.
+  std::int64_t num_awaited(const Stream& stream, int index) const {
+    if (index + 1 == causes_.num_actions(stream.to)) return 0;
+    const int taken = causes_.num_taking(stream.to, stream.kind, index + 2) -
+                      causes_.num_taking(stream.to, stream.kind, index + 1);
+    return taken * std::ssize(stream.bytes);
+  }
+
+  std::vector<schedule::Message> messages_;
+  std::vector<Stream> streams_;
+  Causes causes_;
+};
+
+}  // namespace
+
+std::vector<std::vector<HeldMessages>> held_messages(const graph::Graph& planned,
+                                                     const layout::Plan& plan) {
+  const Holder holder(planned, plan);
+  std::vector<std::vector<HeldMessages>> held;
+  for (int stage = 0; stage < static_cast<int>(plan.stages.size()); ++stage) {
+    held.push_back(holder.of_stage(stage));
+  }
+  return held;
+}
+
+}  // namespace trireme::simulate

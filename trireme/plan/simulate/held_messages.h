@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "trireme/plan/graph/graph.h"
+#include "trireme/plan/layout/plan.h"
+
+namespace trireme::simulate {
+
+/// Bytes of messages that a rank of a stage holds at one of its actions if all goes as badly as the
+/// order of the step allows: what it has sent and others need not have taken, and what can have
+/// come before it asks.
+struct HeldMessages {
+  std::int64_t during = 0;  ///< While the action runs.
+  std::int64_t after = 0;   ///< When its sends are posted and the rank waits for the next action.
+};
+
+/// By stage, by action of its schedule.
+///
+/// planned, plan   as for schedule::make_step_program.
+/// Errors          those of schedule::make_schedule.
+/// Cost            actions x stages x channels of a stage.
+std::vector<std::vector<HeldMessages>> held_messages(const graph::Graph& planned,
+                                                     const layout::Plan& plan);
+
+}  // namespace trireme::simulate
