@@ -24,10 +24,10 @@ TEST_F(Resume, OnlyAsTheRunThatItWas) {
   run(training(path("run"), 1, 3));
   Words words = training(path("run"), 1, 6);
   words.insert(words.end(), {"--learning-rate", "0.5"});
-  EXPECT_THAT(run(words, 2)->error(), HasSubstr("learning_rate: the checkpoint says '0.001'"));
+  EXPECT_THAT(run(words, 2)->error(), HasSubstr("learning_rate: 0.001 -> 0.5"));
   words = training(path("run"), 2, 6);
   *std::find(words.begin(), words.end(), "transformer") = "mlp";
-  EXPECT_THAT(error_after(words, 2), HasSubstr("data: the checkpoint says"));
+  EXPECT_THAT(error_after(words, 2), HasSubstr("data: other samples than before"));
   EXPECT_FALSE(std::filesystem::exists(path("run") + "/profile-2.json")) << "measured in vain";
   EXPECT_EQ(expect_whole("run"), 3);
 }
@@ -81,20 +81,71 @@ TEST_F(Resume, NotFromDamagedFiles) {
   run(training(path("run"), 2, 6));
   const auto newest = checkpoints("run").published(6);
   const auto file = newest / "rank-1.safetensors";
-  const std::string whole = text_of(file);
-  std::filesystem::resize_file(file, whole.size() / 2);
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2);
   EXPECT_THAT(
-      error_after(training(path("run"), 2, 9)),
-      HasSubstr("rank-1.safetensors' is not the file that the checkpoint was written with"));
-  const auto index = newest / "index.json";
-  std::string text = text_of(index);
-  text.replace(text.find("\"step\": 6"), 9, "\"step\": 5");
-  std::ofstream(index) << text;
-  EXPECT_THAT(run(training(path("run"), 1, 9), 1)->error(), HasSubstr("sha256"));
-  // The one before is as good as ever.
-  std::filesystem::remove_all(newest);
-  run(training(path("run"), 2, 9));
+      error_after(training(path("run"), 2, 9), 0),
+      testing::AllOf(
+          HasSubstr("rank-1.safetensors' is not the file that the checkpoint was written with"),
+          HasSubstr("set aside as step-6.damaged"), HasSubstr("of step 3")));
   EXPECT_EQ(expect_whole("run"), 9);
+  EXPECT_EQ(checkpoints("run").steps(), (std::vector<std::int64_t>{3, 6, 9}));
+  // None that is whole.
+  for (const int step : {3, 6, 9}) {
+    const auto index = checkpoints("run").published(step) / "index.json";
+    std::string text = text_of(index);
+    const std::string field = "\"step\": " + std::to_string(step);
+    text.replace(text.find(field), field.size(), "\"step\": 5");
+    std::ofstream(index) << text;
+  }
+  EXPECT_THAT(run(training(path("run"), 1, 12), 1)->error(), HasSubstr("sha256"));
+  EXPECT_EQ(checkpoints("run").steps().size(), 3U);
+}
+
+TEST_F(Resume, ADamagedRunFileOrProfileSaysWhatToDo) {
+  run(training(path("run"), 1, 3));
+  std::ofstream(path("run") + "/profile-1.json") << "{";
+  EXPECT_THAT(error_after(training(path("run"), 1, 6), 0), HasSubstr("measured anew"));
+  std::ofstream(path("run") + "/run.json") << "{";
+  EXPECT_THAT(error_after(training(path("run"), 1, 9)), HasSubstr("remove it to go on"));
+  std::filesystem::remove(path("run") + "/run.json");
+  run(training(path("run"), 1, 9));
+  EXPECT_EQ(expect_whole("run"), 9);
+}
+
+// A run whose plan copied nodes could not go on under a plan of its own.
+TEST_F(Resume, KeepsTheCopiesThatTheRunBeganWith) {
+  Words words = training(path("run"), 2, 3);
+  words.insert(words.end(),
+               {"--cut-at", "blocks.1.norm1/layer_norm", "--copy", "bias/embedding,bias/permute"});
+  run(words);
+  EXPECT_THAT(text_of(path("run") + "/plan-1.json"), HasSubstr("copied_nodes"));
+  for (const int ranks : {1, 2}) {
+    run(training(path("run"), ranks, 3 * ranks + 3));
+    const std::string plan = "/plan-" + std::to_string(ranks + 1) + ".json";
+    EXPECT_THAT(text_of(path("run") + plan), HasSubstr("copied_nodes")) << ranks;
+  }
+  EXPECT_EQ(expect_whole("run"), 9);
+}
+
+// NaN trained on with exit code 0, and all checkpoints that were kept came later.
+TEST_F(Resume, ANumberThatIsNotFiniteEndsTheRun) {
+  run(training(path("run"), 1, 6));
+  Words words = training(path("diverged"), 2, 20);
+  words.insert(words.end(), {"--learning-rate", "1e38", "--optimizer", "sgd"});
+  *std::find(words.begin(), words.end(), "--clip-norm") = "--weight-decay";
+  EXPECT_THAT(error_after(words, 1), HasSubstr("in step 1: the training ends here"));
+  EXPECT_EQ(expect_whole("diverged"), 0);
+  words.push_back("--allow-nonfinite");
+  EXPECT_THAT(error_after(words, 0), HasSubstr("as --allow-nonfinite says"));
+}
+
+// The difference of two seeds was reported as other data.
+TEST_F(Resume, AnotherSeedIsSaidToBeOne) {
+  run(training(path("run"), 1, 3));
+  Words words = training(path("run"), 1, 6);
+  words.insert(words.begin(), {"--seed", "5"});
+  EXPECT_THAT(run(words, 2)->error(),
+              testing::AllOf(HasSubstr("seed: 0 -> 5"), testing::Not(HasSubstr("data:"))));
 }
 
 TEST_F(Resume, AFullDiskLeavesTheLastCheckpoint) {
