@@ -200,10 +200,11 @@ std::vector<std::int64_t> batched_nms(std::span<const float> boxes, std::span<co
   begins.push_back(order.size());
   std::vector<std::vector<std::int64_t>> kept_of(begins.size() - 1);
   const Spread& used = spread_or_caller(spread, std::ssize(order), 4096);
+  const Spread& within = kept_of.size() == 1 ? spread : spread_or_caller(spread, 0, 1);
   used(std::ssize(kept_of), [&](std::int64_t i) {
     const std::span own = std::span(order).subspan(begins[i], begins[i + 1] - begins[i]);
     sort_by_score(scores, own);
-    kept_of[i] = keep_greedily(boxes, own, options, on_caller);
+    kept_of[i] = keep_greedily(boxes, own, options, within);
   });
   std::vector<std::int64_t> kept;
   for (const auto& some : kept_of) kept.insert(kept.end(), some.begin(), some.end());

@@ -138,7 +138,19 @@ void distribute(std::span<const std::uint64_t> pairs, int shift, std::span<std::
   for (const std::uint64_t pair : pairs) sorted[ends[(pair >> shift) & mask]++] = pair;
 }
 
-/// `from` is nearly sorted: few go more than a place or two further.
+/// Orders neighbours, four times: then those are sorted that are among four which are out of order.
+/// No branch: nobody could predict it.
+void order_neighbours(std::span<std::uint64_t> pairs) {
+  for (std::size_t pass = 0; pass < 4; ++pass) {
+    for (std::size_t i = pass % 2; i + 1 < pairs.size(); i += 2) {
+      const std::uint64_t a = pairs[i], b = pairs[i + 1];
+      pairs[i] = a < b ? a : b;
+      pairs[i + 1] = a < b ? b : a;
+    }
+  }
+}
+
+/// `from` is sorted but for a few, which do not go far.
 void insert_all(std::span<const std::uint64_t> from, std::uint64_t* sorted) {
   for (std::size_t i = 0; i < from.size(); ++i) {
     std::size_t place = i;
@@ -148,7 +160,7 @@ void insert_all(std::span<const std::uint64_t> from, std::uint64_t* sorted) {
 }
 
 /// Sorts pairs whose upper halves are random, and takes them as workspace: by their first bits into
-/// buckets that fit the first cache, there by the next ones to about their places, then exactly.
+/// buckets that fit the first cache, there by the next ones to slots of about one, then exactly.
 void sort_pairs(std::span<std::uint64_t> pairs, std::uint64_t* sorted) {
   const auto width_of = [](std::size_t n) { return static_cast<int>(std::bit_width(n)); };
   const int num_bits = std::clamp(width_of(pairs.size()) - 9, 1, 11);
@@ -157,10 +169,11 @@ void sort_pairs(std::span<std::uint64_t> pairs, std::uint64_t* sorted) {
   std::size_t begin = 0;
   for (const std::uint32_t end : ends) {
     const auto nearly = pairs.subspan(begin, end - begin);
-    const int num_within = std::max(1, width_of(nearly.size()) - 1);
+    const int num_within = width_of(nearly.size());
     ends_within.resize(std::size_t{1} << num_within);
     distribute({sorted + begin, nearly.size()}, 64 - num_bits - num_within, ends_within,
                nearly.data());
+    order_neighbours(nearly);
     insert_all(nearly, sorted + begin);
     begin = end;
   }
