@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "trireme/base/error.h"
+#include "trireme/base/inheritance.h"
 #include "trireme/base/system_error.h"
 
 namespace trireme {
@@ -39,6 +40,7 @@ FileLock::FileLock(const std::filesystem::path& path, std::chrono::milliseconds 
                    const std::function<void()>& on_wait)
     : file_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
   if (!file_.is_open()) throw_system_error("open the lock", path, errno);
+  keep_from_children(file_);  // which would hold it beyond the end of this process
   wait_for_lock(file_.number(), path, max_wait, on_wait);
 }
 
