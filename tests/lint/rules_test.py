@@ -12,6 +12,7 @@ sys.path.insert(0, str(ROOT / "tools/lint"))
 import compiled  # noqa: E402
 import links  # noqa: E402
 import lists  # noqa: E402
+import names  # noqa: E402
 import python  # noqa: E402
 import quotes  # noqa: E402
 import rooms  # noqa: E402
@@ -218,6 +219,41 @@ class ListsTest(unittest.TestCase):
         self.assertTrue(self.found("trireme/plan/graph/cuts.h"))
         self.assertTrue(self.found("recipes/t5/stack.h"))
         self.assertTrue(self.found("tests/recipes/t5/stack_test.cc"))
+
+
+class NamesTest(unittest.TestCase):
+    TEXT = """
+        #define BRACE {
+        namespace a::b {
+        namespace {
+        struct Hidden {};
+        }  // namespace
+        template <typename T>
+        class Shape final : public Base {
+          struct Inner {};
+        };
+        struct Shape2;
+        struct Outer::Part {};
+        Shape make(struct Argument) { struct Local {}; }
+        enum class Kind : int { kOne };
+        }  // namespace a::b
+        """
+
+    def test_types_of_named_namespaces(self) -> None:
+        found = [name for name, _ in names.defined_types(self.TEXT)]
+        self.assertEqual(found, ["a::b::Shape", "a::b::Outer::Part", "a::b::Kind"])
+
+    def test_one_name_for_two_types(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            subprocess.run(["git", "init", "-q", folder], check=True)
+            for name in ("one", "two"):
+                path = root / f"trireme/room/{name}.h"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text("namespace room {\nstruct Exchange {\n};\n}\n")
+            found = [str(finding) for finding in names.check(root)]
+        text = "trireme/room/two.h:2: room::Exchange is defined in trireme/room/one.h too"
+        self.assertEqual(found, [text])
 
 
 class LinksTest(unittest.TestCase):

@@ -11,6 +11,7 @@ from pathlib import Path
 import compiled
 import links
 import lists
+import names
 import python
 import quotes
 import rooms
@@ -52,7 +53,7 @@ def main() -> int:
     root = Path(__file__).resolve().parents[2]
 
     good = report("format", partial(check_format, root))
-    for rule in (rooms, lists, sizes, links, quotes, python):
+    for rule in (rooms, lists, names, sizes, links, quotes, python):
         good &= report(rule.__name__, partial(rule.check, root))
 
     paths, since = changed_files(root)

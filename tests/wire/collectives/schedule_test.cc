@@ -184,7 +184,7 @@ TEST(Schedules, AllToAllOfAnySizes) {
       for (std::int64_t& size : row) size = random() % 3 == 0 ? 0 : random() % 40;
     }
     const Make make = [&](const Setting& setting) {
-      Exchange exchange{.send_elements = elements[setting.rank]};
+      ExchangeSizes exchange{.send_elements = elements[setting.rank]};
       for (const auto& row : elements) exchange.recv_elements.push_back(row[setting.rank]);
       return all_to_all_schedule(setting, exchange);
     };

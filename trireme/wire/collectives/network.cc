@@ -198,7 +198,7 @@ void network_all_to_all(Call& call, std::span<const std::span<const std::byte>> 
   if (call.description().algorithm == Algorithm::kTwoLevel) {
     return exchange_on_two_levels(call, send_parts, recv_parts);
   }
-  Exchange exchange;
+  ExchangeSizes exchange;
   for (const auto& part : send_parts) exchange.send_elements.push_back(std::ssize(part));
   for (const auto& part : recv_parts) exchange.recv_elements.push_back(std::ssize(part));
   run_schedule(call, all_to_all_schedule(setting_of(call, 0, Dtype::kU8), exchange),

@@ -18,7 +18,7 @@ std::vector<Range> consecutive(Place place, const std::vector<std::int64_t>& siz
 
 }  // namespace
 
-Schedule all_to_all_schedule(const Setting& setting, const Exchange& exchange) {
+Schedule all_to_all_schedule(const Setting& setting, const ExchangeSizes& exchange) {
   ScheduleBuilder builder;
   const std::vector<Range> from = consecutive(Place::kInput, exchange.send_elements);
   const std::vector<Range> to = consecutive(Place::kData, exchange.recv_elements);

@@ -54,11 +54,11 @@ Schedule two_level_all_reduce(const Setting& setting, int ranks_per_host);
 
 /// Of any sizes: part i of the input goes to rank i, part i of the data comes from there; parts
 /// follow each other. Messages are whole parts, so that sizes which differ are noticed.
-struct Exchange {
+struct ExchangeSizes {
   std::vector<std::int64_t> send_elements;  ///< By rank.
   std::vector<std::int64_t> recv_elements;
 };
-Schedule all_to_all_schedule(const Setting& setting, const Exchange& exchange);
+Schedule all_to_all_schedule(const Setting& setting, const ExchangeSizes& exchange);
 
 /// Of equal parts, of `setting.count` elements each; ranks_per_host as above.
 Schedule two_level_all_to_all(const Setting& setting, int ranks_per_host);
