@@ -88,8 +88,9 @@ doctor::Finding examine_store(const DoctorVerbOptions& options, const Context& c
   const transport::Address address = transport::parse_address(options.store);
   const std::optional<RankEnvironment>& ranks = context.environment.ranks;
   const transport::Token token =
-      options.token_file.empty() ? transport::token_of_store(context.environment, address.port)
-                                 : transport::Token(transport::read_token_file(options.token_file));
+      options.token_file.empty()
+          ? transport::token_of_store(context.environment, address.port, Logger(LogLevel::kOff))
+          : transport::Token(transport::read_token_file(options.token_file));
   return doctor::examine_store(address, token, std::chrono::seconds(5),
                                ranks ? transport::host_of(*ranks) : "");
 }

@@ -213,9 +213,9 @@ TEST(Token, IsDerivedFromTheJobWhereNoneIsGiven) {
 TEST(Token, OfAStoreIsThatOfAJobWithoutAnId) {
   const Logger logger(LogLevel::kOff);
   const Token of_rank = token_of_job({.rank = 1, .store_port = 5, .generation = "0"}, logger);
-  EXPECT_EQ(token_of_store({}, 5).sign({}), of_rank.sign({}));
-  EXPECT_NE(token_of_store({}, 6).sign({}), of_rank.sign({}));
-  EXPECT_EQ(token_of_store({.token = {.text = "a secret", .file = ""}}, 5).sign({}),
+  EXPECT_EQ(token_of_store({}, 5, logger).sign({}), of_rank.sign({}));
+  EXPECT_NE(token_of_store({}, 6, logger).sign({}), of_rank.sign({}));
+  EXPECT_EQ(token_of_store({.token = {.text = "a secret", .file = ""}}, 5, logger).sign({}),
             Token("a secret").sign({}));
 }
 

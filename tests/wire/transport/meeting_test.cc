@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <future>
 #include <string>
 
@@ -102,6 +103,38 @@ TEST(Meeting, AtAnAddressWithAToken) {
                                      .token = "0123456789abcdef"}));
 }
 
+// Both waited for the whole deadline, and then another rank was blamed.
+TEST(Meeting, TwoProcessesWithOneRankAreNamedAtOnce) {
+  const TestStore server;
+  const auto start = std::chrono::steady_clock::now();
+  const Errors errors = run_threads(3, [&](int i) {
+    const int rank = std::min(i, 1);  // of three; nobody is rank 2
+    TestClient store(server.address(), rank);
+    connect_tcp_world({.store = store, .rank = rank, .world_size = 3, .deadline = 20s});
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
+  for (const auto& error : errors) {
+    ASSERT_TRUE(error.has_value());
+    EXPECT_EQ(error->kind(), ErrorKind::kInvalidArgument) << error->what();
+    EXPECT_THAT(error->message(), HasSubstr("two processes were started as rank 1 of 3"));
+  }
+}
+
+// A rank that gives up first was taken for the lost one by the others.
+TEST(Meeting, ARankThatNeverComesIsNamedByAll) {
+  const TestStore server;
+  const Errors errors = run_threads(3, [&](int rank) {
+    TestClient store(server.address(), rank);
+    const auto deadline = 300ms + rank * 100ms;
+    connect_tcp_world({.store = store, .rank = rank, .world_size = 4, .deadline = deadline});
+  });
+  for (const auto& error : errors) {
+    ASSERT_TRUE(error.has_value());
+    EXPECT_EQ(error->kind(), ErrorKind::kTimeout) << error->what();
+    EXPECT_THAT(error->message(), HasSubstr("not connected to rank 3 within 300 ms"));
+  }
+}
+
 // As on hosts whose own name is 127.0.1.1 to them. This one has many addresses too: 127.x.x.x.
 TEST(Meeting, Rank0ListensOnAllAddressesOfItsHost) {
   const std::string name(70, 'x');  // which it does not know at all
@@ -118,6 +151,43 @@ TEST(Meeting, Rank0ListensOnAllAddressesOfItsHost) {
     StoreClient client({host, port}, 1, {.deadline = 2s}, meeting.token);
     client.shutdown();
   }
+}
+
+// Of this host's addresses, if it has one that others reach.
+TEST(Meeting, AtAnAddressOfItsHostRank0ListensThereAlone) {
+  for (const Interface& interface : list_interfaces()) {
+    if (interface.is_loopback || !interface.is_up || interface.is_v6 || interface.host.empty()) {
+      continue;
+    }
+    const int port = local_address(listen_on({interface.host, 0})).port;
+    const Meeting meeting = meet({.launcher = Launcher::kOther,
+                                  .store_host = interface.host,
+                                  .store_port = port,
+                                  .token = "0123456789abcdef"},
+                                 Clock::now() + 10s, Logger(LogLevel::kOff));
+    EXPECT_EQ(meeting.server->address().host, interface.host);
+    return;
+  }
+  GTEST_SKIP() << "this host has no address but its loopback";
+}
+
+TEST(Meeting, BeyondTheHostAGuessableTokenIsRefused) {
+  for (const int rank : {0, 1}) {
+    const Error error = error_of_call([rank] {
+      meet({.launcher = Launcher::kOther,
+            .rank = rank,
+            .world_size = 2,
+            .store_host = "node-1",
+            .store_port = 29'500},
+           Clock::now() + 10s, Logger(LogLevel::kOff));
+    });
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+    EXPECT_THAT(error.message(), HasSubstr("set TRIREME_TOKEN to one secret"));
+  }
+  const Token guessable = Token::guessable("world\n\n0\n29500");
+  EXPECT_THROW(StoreServer({"0.0.0.0", 0}, guessable), Error);
+  EXPECT_NO_THROW(StoreServer({"127.0.0.1", 0}, guessable));
+  EXPECT_NO_THROW(StoreServer({"0.0.0.0", 0}, Token("a secret")));
 }
 
 TEST(Meeting, OnOneHostNobodyElseIsHeard) {

@@ -160,5 +160,41 @@ TEST(StoreBatch, AServerThatTakesNothingIsLate) {
   EXPECT_THAT(error.message(), HasSubstr("does not answer"));
 }
 
+TEST(Store, ForgetsWhatIsRemoved) {
+  const TestStore server;
+  TestClient client(server.address(), 0);
+  client.set("a", "1");
+  EXPECT_TRUE(client.remove("a"));
+  EXPECT_FALSE(client.remove("a"));
+  EXPECT_EQ(client.missing(std::vector<std::string>{"a"}), std::vector<std::string>{"a"});
+  // While another waits for it and for more.
+  TestClient other(server.address(), 1);
+  client.set("a", "2");
+  auto waiting = std::async(std::launch::async, [&] {
+    return other.get_many(std::vector<std::string>{"a", "b"}, std::chrono::seconds(20));
+  });
+  EXPECT_EQ(waiting.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
+  EXPECT_TRUE(client.remove("a"));
+  client.set("b", "3");
+  EXPECT_EQ(waiting.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  client.set("a", "4");
+  EXPECT_EQ(waiting.get(), (std::vector<std::string>{"4", "3"}));
+}
+
+TEST(Store, HoldsNoMoreThanItsLimit) {
+  const TestStore server;
+  TestClient client(server.address(), 0);
+  const std::string value(kMaxStoreValue, 'x');
+  const auto key = [](std::size_t i) { return "key " + std::to_string(i); };
+  const std::size_t most = kMaxStoreBytes / (kMaxStoreValue + 16);
+  for (std::size_t i = 0; i < most; ++i) client.set(key(i), value);
+  const Error error = error_of_call([&] { client.set(key(most), value); });
+  EXPECT_EQ(error.kind(), ErrorKind::kResourceExhausted);
+  client.set(key(0), value);  // in place of what was there
+  EXPECT_TRUE(client.remove(key(0)));
+  client.set(key(most), value);
+  client.check();  // nobody is lost
+}
+
 }  // namespace
 }  // namespace trireme::transport::test

@@ -45,8 +45,14 @@ void check(const TriremeWorldOptions& options) {
 }
 
 /// As given, else as the environment says.
-transport::Token token_of(const char* given, int store_port) {
-  if (given == nullptr) return transport::token_of_store(read_environment(), store_port);
+///
+/// rank   0 warns where none is set.
+transport::Token token_of(const char* given, int store_port, int rank) {
+  if (given == nullptr) {
+    const Environment environment = read_environment();
+    const Logger logger(rank == 0 ? environment.log_level : LogLevel::kOff);
+    return transport::token_of_store(environment, store_port, logger);
+  }
   if (*given == '\0') refuse("'token' is empty; null is for that of the environment");
   return transport::Token(given);
 }
@@ -72,7 +78,7 @@ std::shared_ptr<World> connect(transport::Meeting meeting, const TriremeWorldOpt
 std::shared_ptr<World> connect(const TriremeWorldOptions& options) {
   check(options);
   transport::Meeting meeting{.store = {options.store_host, options.store_port},
-                             .token = token_of(options.token, options.store_port),
+                             .token = token_of(options.token, options.store_port, options.rank),
                              .server = nullptr,
                              .announcement = nullptr};
   if (options.rank == 0 && options.serves_store != 0) {
@@ -128,7 +134,7 @@ TriremeStatus trireme_store_serve(const char* host, int32_t port, const char* to
     if (port < 0 || port > 65535) trireme::c::refuse("there is no port " + std::to_string(port));
     trireme::Descriptor listener = trireme::transport::listen_on({host, port});
     const int own_port = trireme::transport::local_address(listener).port;
-    const trireme::transport::Token own_token = trireme::c::token_of(token, own_port);
+    const trireme::transport::Token own_token = trireme::c::token_of(token, own_port, 0);
     result = new TriremeStore{trireme::transport::StoreServer(own_token, std::move(listener))};
   });
 }

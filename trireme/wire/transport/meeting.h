@@ -16,10 +16,12 @@ struct Meeting {
   std::unique_ptr<Announcement> announcement;  ///< Of rank 0, where ranks meet by the job's id.
 };
 
-/// As the environment says. Not for torchrun, which has a store of its own. Rank 0 serves, on all
-/// addresses of its host unless all ranks are on it; the others may have to wait until it does.
+/// As the environment says. Not for torchrun, which has a store of its own. Rank 0 serves, at the
+/// address that the store's name leads to, or on all of its host where that is none of its own; the
+/// others may have to wait until it does.
 ///
-/// Errors   those of `listen_on`, Announcement, `find_announcement` and `token_of_job`.
+/// Errors   those of `listen_on`, Announcement, `find_announcement`, `token_of_job` and
+///          `check_may_listen`.
 Meeting meet(const RankEnvironment& environment, Deadline deadline, const Logger& logger);
 
 /// Host at which others reach this rank: TRIREME_HOST, the address of TRIREME_INTERFACE, or empty:

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "trireme/base/error.h"
+#include "trireme/base/inheritance.h"
 #include "trireme/base/system_error.h"
 
 namespace trireme::transport {
@@ -60,6 +61,7 @@ Descriptor open_socket(const addrinfo& info) {
   Descriptor socket(
       ::socket(info.ai_family, info.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, info.ai_protocol));
   if (!socket.is_open()) throw_system_error("open a socket", errno);
+  keep_from_children(socket);
   return socket;
 }
 
@@ -142,11 +144,25 @@ Descriptor listen_on(const Address& address) {
   return socket;
 }
 
+std::vector<std::string> hosts_of_name(const std::string& host) {
+  std::vector<std::string> hosts;
+  const Resolved resolved = try_resolve({.host = host}, 0);
+  for (const addrinfo* info = resolved.list.get(); info != nullptr; info = info->ai_next) {
+    std::array<char, NI_MAXHOST> text{};
+    if (getnameinfo(info->ai_addr, info->ai_addrlen, text.data(), text.size(), nullptr, 0,
+                    NI_NUMERICHOST) == 0) {
+      hosts.emplace_back(text.data());
+    }
+  }
+  return hosts;
+}
+
 Descriptor listen_on_all(int port) {
   const Address any{.host = "::", .port = port};
   const AddressList list = resolve(any, AI_PASSIVE | AI_NUMERICHOST);
   Descriptor socket(::socket(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket.is_open()) return listen_on({.host = "0.0.0.0", .port = port});  // without IPv6
+  keep_from_children(socket);
   set_option(socket, IPPROTO_IPV6, IPV6_V6ONLY, 0);
   bind_and_listen(socket, *list, any);
   return socket;
@@ -154,7 +170,10 @@ Descriptor listen_on_all(int port) {
 
 std::optional<Descriptor> accept_from(const Descriptor& listener) {
   Descriptor socket(::accept4(listener.number(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (socket.is_open()) return socket;
+  if (socket.is_open()) {
+    keep_from_children(socket);
+    return socket;
+  }
   // The rest are connections that ended while they waited.
   if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
     throw_system_error("accept a connection", errno);

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "trireme/base/address.h"
 #include "trireme/base/descriptor.h"
@@ -28,12 +29,15 @@ struct ConnectPolicy {
   std::chrono::milliseconds longest_pause{200};
 };
 
-// All sockets are non-blocking and closed on exec. Errors are kIo with the system's reason, where
+// All sockets are non-blocking, closed on exec and kept from forked children. Errors are kIo with the system's reason, where
 // nothing else is said.
 
 /// Errors   kInvalidArgument, naming the address and what to do, where another program has it or it
 ///          is not of this host.
 Descriptor listen_on(const Address& address);
+
+/// The addresses of a host, in numbers; none where nobody knows it.
+std::vector<std::string> hosts_of_name(const std::string& host);
 
 /// On all addresses of this host, IPv4 and IPv6. Errors as above.
 Descriptor listen_on_all(int port);

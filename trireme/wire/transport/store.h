@@ -76,10 +76,14 @@ class StoreClient {
   const Address& address() const { return address_; }
 
   /// key   at most kMaxStoreKey bytes; value at most kMaxStoreValue; else kInvalidArgument.
+  ///       kResourceExhausted where the store would hold more than kMaxStoreBytes.
   void set(std::string_view key, std::string_view value);
 
   /// Sets the key unless it is set; the value that it has then.
   std::string set_once(std::string_view key, std::string_view value);
+
+  /// Whether it was set.
+  bool remove(std::string_view key);
 
   /// Sets all of (key, value) in one request; no get comes between. kInvalidArgument where they are
   /// too many or too large for one (`pack`).

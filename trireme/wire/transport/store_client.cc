@@ -66,6 +66,10 @@ std::string StoreClient::set_once(std::string_view key, std::string_view value) 
       usual_deadline());
 }
 
+bool StoreClient::remove(std::string_view key) {
+  return request({.verb = StoreVerb::kRemove, .key = std::string(key)}, usual_deadline()) == "1";
+}
+
 void StoreClient::set_many(std::span<const std::pair<std::string, std::string>> entries) {
   std::vector<std::string> texts;
   for (const auto& [key, value] : entries) {

@@ -69,7 +69,7 @@ StoreMessage parse_store_message(std::span<const std::byte> body) {
   message.key = reader.text();
   message.value = reader.text();
   reader.finish();
-  if (verb > static_cast<std::uint8_t>(StoreVerb::kError) || message.key.size() > kMaxStoreKey ||
+  if (verb > static_cast<std::uint8_t>(StoreVerb::kRemove) || message.key.size() > kMaxStoreKey ||
       message.value.size() > kMaxStoreValue) {
     throw Error(ErrorKind::kCorruptData, "bytes that are no message of the store");
   }

@@ -27,6 +27,7 @@ enum class StoreVerb : std::uint8_t {
   kGoodbye,  ///< client: it ends in good order
   kValue,    ///< server: done; value
   kError,    ///< server: failed; value = an error (error_form.h)
+  kRemove,   ///< client: key. Answered with `1`, or `0` where it was not set.
 };
 
 /// On the wire: 4 bytes length of the rest, 1 byte verb, 8 bytes id, 8 bytes number, key and value
@@ -44,7 +45,8 @@ inline constexpr int kObserver = -1;
 
 inline constexpr std::size_t kMaxStoreKey = 4096;
 inline constexpr std::size_t kMaxStoreValue = std::size_t{16} << 20;
-inline constexpr std::size_t kMaxStoreBatch = std::size_t{1} << 17;  ///< Texts in a pack.
+inline constexpr std::size_t kMaxStoreBytes = std::size_t{128} << 20;  ///< Of all keys and values.
+inline constexpr std::size_t kMaxStoreBatch = std::size_t{1} << 17;    ///< Texts in a pack.
 inline constexpr std::size_t kStoreLengthBytes = 4;
 
 std::vector<std::byte> to_bytes(const StoreMessage& message);

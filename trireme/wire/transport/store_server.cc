@@ -18,6 +18,12 @@ using Clock = std::chrono::steady_clock;
   throw Error(ErrorKind::kCorruptData, problem);
 }
 
+/// Not one that strangers reach who can guess the token.
+Descriptor checked(Descriptor listener, const Token& token) {
+  check_may_listen(token, local_address(listener).host);
+  return listener;
+}
+
 }  // namespace
 
 StoreServer::Service::Service(Descriptor listener, const Token& token, const Logger& logger)
@@ -88,7 +94,12 @@ void StoreServer::Service::serve_client(std::uint64_t id, Client& client,
     while (client.to_send.empty()) {  // answers are taken before more is asked
       const auto message = take_store_message(client.received);
       if (!message) break;
-      handle(client, *message);
+      try {
+        handle(client, *message);
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::kResourceExhausted) throw;
+        answer(client, *message, error);
+      }
     }
     update_interest(id, client);
   });
@@ -172,6 +183,8 @@ void StoreServer::Service::handle(Client& client, const StoreMessage& message) {
       return regroup(client, message);
     case StoreVerb::kAdd:
       return add(client, message);
+    case StoreVerb::kRemove:
+      return remove(client, message);
     case StoreVerb::kCheck:
       return check(client, message);
     case StoreVerb::kGoodbye:
@@ -199,11 +212,38 @@ void StoreServer::Service::check(Client& client, const StoreMessage& message) {
   answer(client, message, "");
 }
 
+/// Whoever sets too much is turned away; what is there stays.
 void StoreServer::Service::set(const std::string& key, const std::string& value) {
+  const auto found = values_.find(key);
+  const std::size_t before = found == values_.end() ? 0 : key.size() + found->second.size();
+  const std::size_t after = num_bytes_ - before + key.size() + value.size();
+  if (after > kMaxStoreBytes) {
+    throw Error(ErrorKind::kResourceExhausted,
+                "the store holds at most " + std::to_string(kMaxStoreBytes) +
+                    " bytes of keys and values; remove some, or set less");
+  }
   values_[key] = value;
+  num_bytes_ = after;
   for (auto& [id, client] : clients_) {
     if (client.waiting && client.waiting->missing.erase(key) > 0) answer_waiting(id, client);
   }
+}
+
+void StoreServer::Service::remove(Client& client, const StoreMessage& message) {
+  const auto found = values_.find(message.key);
+  const bool is_there = found != values_.end();
+  if (is_there) {
+    num_bytes_ -= message.key.size() + found->second.size();
+    values_.erase(found);
+    for (auto& [id, other] : clients_) {
+      if (!other.waiting) continue;
+      const std::vector<std::string>& keys = other.waiting->keys;
+      if (std::ranges::find(keys, message.key) != keys.end()) {
+        other.waiting->missing.insert(message.key);
+      }
+    }
+  }
+  answer(client, message, is_there ? "1" : "0");
 }
 
 void StoreServer::Service::set_many(Client& client, const StoreMessage& message) {
@@ -231,7 +271,8 @@ void StoreServer::Service::get(Client& client, const StoreMessage& message,
 }
 
 void StoreServer::Service::add(Client& client, const StoreMessage& message) {
-  const std::string& text = values_[message.key];
+  const auto found = values_.find(message.key);
+  const std::string text = found == values_.end() ? "" : found->second;
   std::int64_t number = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (!text.empty() && (code != std::errc() || end != text.data() + text.size())) {
@@ -305,7 +346,7 @@ StoreServer::StoreServer(const Address& address, const Token& token, const Logge
     : StoreServer(token, listen_on(address), logger) {}
 
 StoreServer::StoreServer(const Token& token, Descriptor listener, const Logger& logger)
-    : service_(std::make_unique<Service>(std::move(listener), token, logger)) {}
+    : service_(std::make_unique<Service>(checked(std::move(listener), token), token, logger)) {}
 
 StoreServer::~StoreServer() = default;
 

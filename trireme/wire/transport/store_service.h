@@ -76,6 +76,7 @@ class StoreServer::Service {
   void hello(Client& client, const StoreMessage& message);
   void check(Client& client, const StoreMessage& message);
   void set(const std::string& key, const std::string& value);
+  void remove(Client& client, const StoreMessage& message);
   void set_many(Client& client, const StoreMessage& message);
   std::vector<std::string> absent(const std::vector<std::string>& keys) const;
   void get(Client& client, const StoreMessage& message, std::vector<std::string> keys);
@@ -104,6 +105,7 @@ class StoreServer::Service {
   std::uint64_t last_id_ = 0;
   std::map<std::uint64_t, Client> clients_;
   std::map<std::string, std::string> values_;
+  std::size_t num_bytes_ = 0;                              ///< Of keys and values.
   std::set<int> ended_well_;                               ///< Processes that said goodbye.
   std::map<int, Seat> seats_;                              ///< Of processes that have regrouped.
   std::map<std::string, Error> failures_;                  ///< By generation.

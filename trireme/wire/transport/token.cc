@@ -11,6 +11,7 @@
 #include "trireme/base/descriptor.h"
 #include "trireme/base/error.h"
 #include "trireme/base/system_error.h"
+#include "trireme/wire/transport/interfaces.h"
 
 namespace trireme::transport {
 namespace {
@@ -90,14 +91,22 @@ Token token_of_job(const RankEnvironment& environment, const Logger& logger) {
   }
   const std::string generation = environment.generation.empty() ? "0" : environment.generation;
   // Without the store's host: launchers spell it differently for different ranks.
-  return Token("world\n" + environment.job_id + "\n" + generation + "\n" +
-               std::to_string(environment.store_port));
+  return Token::guessable("world\n" + environment.job_id + "\n" + generation + "\n" +
+                          std::to_string(environment.store_port));
 }
 
-Token token_of_store(const Environment& environment, int port) {
+void check_may_listen(const Token& token, const std::string& host) {
+  if (!token.is_guessable() || host == "localhost" || is_loopback(host)) return;
+  throw Error(ErrorKind::kInvalidArgument,
+              "no token is set, and other hosts reach '" + host +
+                  "': whoever guesses the job's id and port could join or end it; on all ranks "
+                  "set TRIREME_TOKEN to one secret (openssl rand -hex 32), or TRIREME_TOKEN_FILE");
+}
+
+Token token_of_store(const Environment& environment, int port, const Logger& logger) {
   return token_of_job(
       {.store_port = port, .token = environment.token.text, .token_file = environment.token.file},
-      Logger(LogLevel::kOff));
+      logger);
 }
 
 }  // namespace trireme::transport

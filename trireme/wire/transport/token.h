@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "trireme/base/environment.h"
 #include "trireme/base/sha256.h"
@@ -17,6 +18,15 @@ class Token {
   /// secret   any bytes.
   explicit Token(std::string secret) : secret_(std::move(secret)) {}
 
+  /// One that follows from what others know or can try: it keeps jobs apart that meet by accident.
+  static Token guessable(std::string text) {
+    Token token(std::move(text));
+    token.is_guessable_ = true;
+    return token;
+  }
+
+  bool is_guessable() const { return is_guessable_; }
+
   /// One that is known to all.
   static Token for_tests() { return Token("no token"); }
 
@@ -25,7 +35,12 @@ class Token {
 
  private:
   std::string secret_;
+  bool is_guessable_ = false;
 };
+
+/// Throws kInvalidArgument, with the line that sets a token, where other hosts could reach a listener
+/// on `host` and guess the token. host: in numbers or a name; only a loopback is this host's alone.
+void check_may_listen(const Token& token, const std::string& host);
 
 /// 32 bytes that nobody can guess, as 64 hexadecimal digits: the token of a new job.
 ///
@@ -50,6 +65,6 @@ Token token_of_job(const RankEnvironment& environment, const Logger& logger);
 
 /// As above for who is no rank of a launcher's job and knows only the port of its store: that of a
 /// job without an id, where no variable is set.
-Token token_of_store(const Environment& environment, int port);
+Token token_of_store(const Environment& environment, int port, const Logger& logger);
 
 }  // namespace trireme::transport

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "trireme/base/error.h"
+#include "trireme/base/inheritance.h"
 #include "trireme/base/system_error.h"
 
 namespace trireme::transport::internal {
@@ -33,6 +34,7 @@ struct LocalAddress {
 Descriptor open_local_socket() {
   Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket.is_open()) throw_system_error("open a Unix socket", errno);
+  keep_from_children(socket);
   return socket;
 }
 

@@ -57,6 +57,7 @@ Mesh::Mesh(const TcpOptions& options, std::string fabric)
 void Mesh::connect() {
   try {
     agree_on_size();
+    claim_rank();
     publish();
     meet();
     for (int peer = 0; peer < options_.rank; ++peer) {
@@ -82,9 +83,21 @@ void Mesh::agree_on_size() {
   throw Error(wrong.add({.rank = options_.rank}));
 }
 
+/// Of two processes with one rank the second one ends the start of all, naming the rank.
+void Mesh::claim_rank() {
+  const std::string rank = std::to_string(options_.rank);
+  const std::string claim = std::to_string(random_id());
+  if (options_.store.set_once(key("claim/" + rank), claim) == claim) return;
+  fail_for_all(Error(ErrorKind::kInvalidArgument, "two processes were started as rank " + rank +
+                                                      " of " + std::to_string(options_.world_size) +
+                                                      "; give each a rank of its own"));
+}
+
 void Mesh::publish() {
   const std::string& host = options_.host;
-  listener_ = listen_on({host.empty() ? options_.store.local_host() : host, 0});
+  const std::string own = host.empty() ? options_.store.local_host() : host;
+  check_may_listen(options_.store.token(), own);
+  listener_ = listen_on({own, 0});
   const std::string rank = std::to_string(options_.rank);
   std::vector<std::pair<std::string, std::string>> entries = {
       {key("address/" + rank),
@@ -109,11 +122,11 @@ void Mesh::meet() {
     check_same_fabric();
     check_reachable();
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kTimeout) throw;
-    options_.store.check();  // it may be the error of another rank
+    if (error.kind() != ErrorKind::kTimeout || Clock::now() < deadline_) throw;  // another's
     const std::vector<int> late = not_published();
-    if (late.empty()) throw;
-    fail_late(late);
+    if (!late.empty()) fail_late(late);
+    options_.store.check();  // it may be the error of another rank
+    throw;
   }
 }
 
@@ -335,11 +348,17 @@ void Mesh::check_in_time() {
   if (const std::vector<int> ranks = missing(); !ranks.empty()) fail_late(ranks);
 }
 
+/// Who ends early would be taken for lost by those that wait for the same rank.
+void Mesh::fail_for_all(Error error) const {
+  options_.store.fail(error);
+  throw Error(error.add({.rank = options_.rank, .operation = "start"}));
+}
+
 void Mesh::fail_late(const std::vector<int>& ranks) const {
   Error late(ErrorKind::kTimeout, "not connected to " + ranks_text(ranks) + " within " +
                                       std::to_string(options_.deadline.count()) +
                                       " ms; were all ranks started?");
-  throw Error(late.add({.rank = options_.rank, .operation = "start"}));
+  fail_for_all(late);
 }
 
 /// Those who are connected to all may be at work already: they learn the cause, not that this rank

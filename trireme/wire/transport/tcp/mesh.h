@@ -57,6 +57,7 @@ class Mesh {
   std::string key(const std::string& name) const { return options_.name + "/" + name; }
   std::chrono::milliseconds time_left() const;
   void agree_on_size();
+  void claim_rank();
   void publish();
   void meet();
   std::vector<int> not_published() const;
@@ -78,6 +79,7 @@ class Mesh {
   bool is_connected(int peer) const;
   std::vector<int> missing() const;
   void check_in_time();
+  [[noreturn]] void fail_for_all(Error error) const;
   [[noreturn]] void fail_late(const std::vector<int>& ranks) const;
   void tell_connected(const Error& error);
   [[noreturn]] void fail_lost(int peer);
