@@ -90,6 +90,39 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
 }
 
+/// What a chain of links leads to; it need not exist.
+std::filesystem::path target_of(std::filesystem::path path) {
+  constexpr int kMaxLinks = 40;  // as Linux follows
+  std::error_code problem;
+  for (int i = 0; std::filesystem::is_symlink(path, problem); ++i) {
+    if (i == kMaxLinks) throw_system_error("follow the link", path, ELOOP);
+    const std::filesystem::path target = std::filesystem::read_symlink(path, problem);
+    if (problem) throw_system_error("follow the link", path, problem);
+    path = folder_of(path) / target;
+  }
+  return path;
+}
+
+const char* name_of_kind(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
+  return "no regular file";
+}
+
+/// A file that is replaced by renaming must be one: else a device would be lost.
+void check_is_file(const std::filesystem::path& path) {
+  struct stat status{};
+  if (::lstat(path.c_str(), &status) != 0) {
+    if (errno == ENOENT) return;
+    fail("write", path);
+  }
+  if (S_ISREG(status.st_mode)) return;
+  throw Error(ErrorKind::kInvalidArgument,
+              "'" + path.string() + "' is " + name_of_kind(status.st_mode) +
+                  ", which is not replaced; name a file");
+}
+
 }  // namespace
 
 std::string read_file(const std::filesystem::path& path) { return read_whole<std::string>(path); }
@@ -100,10 +133,13 @@ std::vector<std::byte> read_file_bytes(const std::filesystem::path& path) {
 
 void write_atomically(const std::filesystem::path& path,
                       const std::function<void(const std::filesystem::path&)>& write) {
-  const TemporaryFile temporary(create_beside(path));
+  const std::filesystem::path target = target_of(path);
+  check_is_file(target);
+  const TemporaryFile temporary(create_beside(target));
   write(temporary.path());
-  if (::rename(temporary.path().c_str(), path.c_str()) != 0) fail("replace", path);
-  sync_folder(folder_of(path));
+  check_is_file(target);  // writing may have taken long
+  if (::rename(temporary.path().c_str(), target.c_str()) != 0) fail("replace", target);
+  sync_folder(folder_of(target));
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> content) {
@@ -155,8 +191,9 @@ void rename_durably(const std::filesystem::path& from, const std::filesystem::pa
 }
 
 void check_writable(const std::filesystem::path& path) {
-  if (is_folder(path)) throw_system_error("write", path, EISDIR);
-  const std::filesystem::path folder = folder_of(path);
+  const std::filesystem::path target = target_of(path);
+  check_is_file(target);
+  const std::filesystem::path folder = folder_of(target);
   if (::access(folder.c_str(), W_OK | X_OK) != 0) fail("write into", folder);
 }
 

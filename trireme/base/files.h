@@ -23,8 +23,9 @@ std::vector<std::byte> read_file_bytes(const std::filesystem::path& path);
 /// Makes `path` hold `content`, or leaves it as it was: nobody ever sees a part of it, also after
 /// a power cut. Writes `path` + `.tmp-<process id>-<n>`, syncs it, renames it, syncs the folder.
 ///
-/// The folder must exist; an older file is replaced. A link is replaced, not followed.
-/// Errors   kIo or, for a full disk, kResourceExhausted, naming the path; the temporary file is
+/// The folder must exist; an older file is replaced. Of a link the file that it names is written.
+/// Errors   kInvalidArgument where there is something else than a file: a device, a pipe, a folder;
+///          kIo or, for a full disk, kResourceExhausted, naming the path; the temporary file is
 ///          removed.
 /// Blocking until the data is on the device.
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
@@ -70,8 +71,9 @@ void make_folder(const std::filesystem::path& path);
 /// Errors   kIo with the system's reason. Blocking.
 void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
 
-/// Throws what writing `path` would throw for its folder or name, without touching it: kIo where
-/// the folder is missing or may not be written to, or `path` is a folder. Says nothing about space.
+/// Throws what writing `path` would throw for its folder or name, without touching it:
+/// kInvalidArgument where something else than a file is there, kIo where the folder is missing or
+/// may not be written to. Says nothing about space.
 void check_writable(const std::filesystem::path& path);
 
 }  // namespace trireme
