@@ -10,8 +10,10 @@ int run_local_ranks(int num_ranks, std::span<const char* const> argv) {
                       .program = "/proc/self/exe",
                       .words = {argv.begin(), argv.end()},
                       .prefixes_lines = false,
-                      .grace = std::chrono::seconds(kGraceSeconds)});
-  return result.signal ? 1 : result.exit_code;
+                      .grace = std::chrono::seconds(kGraceSeconds),
+                      .signal_grace = std::chrono::minutes(10)});  // a step and a checkpoint
+  const bool is_for_us = result.signal && result.was_passed_on;
+  return result.signal && !is_for_us ? 1 : result.exit_code;
 }
 
 }  // namespace trireme::command

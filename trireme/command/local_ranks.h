@@ -14,7 +14,7 @@ namespace trireme::command {
 ///
 /// argv     the whole command line.
 /// Returns  0 if all ranks returned 0, else the exit code of the first that did not, 1 for a
-///          signal. Of several that are found ended, one that ended by a signal counts as first.
+///          signal; 128 + n where signal n to this process ended them. Of several that are found ended, one that ended by a signal counts as first.
 /// Errors   kIo where a process cannot be started.
 int run_local_ranks(int num_ranks, std::span<const char* const> argv);
 

@@ -78,7 +78,7 @@ transport::WorldOptions options_of(const RankEnvironment& environment, const Log
 
 ConnectedWorld::ConnectedWorld(const RankEnvironment& environment, const Logger& logger,
                                std::chrono::milliseconds deadline)
-    : watch_{.deadline = deadline, .logger = logger},
+    : watch_{.deadline = deadline, .warn_after = std::chrono::seconds(3), .logger = logger},
       ranks_(meet(environment, deadline, logger), options_of(environment, logger, deadline)) {
   if (environment.launcher == Launcher::kTrireme) {
     transport::take_core(environment.rank, environment.world_size);

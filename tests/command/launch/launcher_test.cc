@@ -53,8 +53,10 @@ class Launched {
     std::fflush(nullptr);
     pid_ = ::fork();
     if (pid_ == 0) {
+      ::dup2(out[1], 1);
+      ::dup2(err[1], 2);
       prepare();
-      run(options, out[1], err[1]);
+      run(options);
     }
     ::close(out[1]);
     ::close(err[1]);
@@ -107,9 +109,7 @@ class Launched {
     std::string text;
   };
 
-  [[noreturn]] static void run(const LaunchOptions& options, int out, int err) {
-    ::dup2(out, 1);
-    ::dup2(err, 2);
+  [[noreturn]] static void run(const LaunchOptions& options) {
     int code = 99;
     try {
       code = launch(options).exit_code;
@@ -274,7 +274,32 @@ TEST(Launch, WhoIgnoresAForwardedSignalIsKilled) {
   Launched launched(options);
   launched.wait_for("ready");
   ASSERT_EQ(::kill(launched.pid(), SIGINT), 0);
-  EXPECT_EQ(launched.wait(), 128 + SIGKILL);
+  EXPECT_EQ(launched.wait(), 128 + SIGINT);
+  EXPECT_EQ(launched.err(), "trireme: ended by signal 2 (Interrupt)\n");
+}
+
+// A stopped process hears no SIGTERM: the launcher waited for two graces.
+TEST(Launch, AStoppedRankIsKilledOnceOthersHaveFailed) {
+  LaunchOptions options =
+      shell(2, "if [ $TRIREME_RANK = 1 ]; then kill -STOP $$; fi; sleep 0.5; exit 3");
+  options.grace = 60s;
+  Launched launched(options);
+  EXPECT_EQ(launched.wait(), 3);  // within 20 s
+}
+
+TEST(Launch, OutputThatIsLostIsAFailure) {
+  Launched launched(shell(1, "echo text"), [] {
+    const int full = ::open("/dev/full", O_WRONLY);
+    ::dup2(full, 1);
+  });
+  EXPECT_EQ(launched.wait(), 99);
+  EXPECT_THAT(launched.err(), HasSubstr("No space left on device"));
+}
+
+TEST(Launch, ProgramsForOtherLaunchersKnowTheirRank) {
+  Launched launched(shell(2, "echo $RANK of $WORLD_SIZE, $LOCAL_RANK of $LOCAL_WORLD_SIZE here"));
+  EXPECT_EQ(launched.wait(), 0) << launched.err();
+  EXPECT_THAT(launched.out(), HasSubstr("[1] 1 of 2, 1 of 2 here"));
 }
 
 // As under nohup, when the terminal closes.

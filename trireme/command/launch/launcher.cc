@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 
 #include "trireme/base/error.h"
@@ -45,6 +46,7 @@ class Launcher {
     while (!running_.empty()) {
       serve(std::min(next_step_at_.value_or(Deadline::max()), Clock::now() + kLook));
       if (next_step_at_ && Clock::now() >= *next_step_at_) take_next_step();
+      if (result_.exit_code != 0 && are_all_stopped()) signal_all(SIGKILL);
       orphans_.reap(running_);
     }
     orphans_.end_all();
@@ -60,7 +62,12 @@ class Launcher {
                                     "TRIREME_WORLD_SIZE=" + std::to_string(options_.num_ranks),
                                     "TRIREME_STORE_HOST=" + store.host,
                                     "TRIREME_STORE_PORT=" + std::to_string(store.port),
-                                    "TRIREME_LAUNCHER_PID=" + std::to_string(::getpid())};
+                                    "TRIREME_LAUNCHER_PID=" + std::to_string(::getpid()),
+                                    // As programs for other launchers know them.
+                                    "RANK=" + std::to_string(rank),
+                                    "WORLD_SIZE=" + std::to_string(options_.num_ranks),
+                                    "LOCAL_RANK=" + std::to_string(rank),
+                                    "LOCAL_WORLD_SIZE=" + std::to_string(options_.num_ranks)};
     own.push_back(options_.token_file.empty() ? "TRIREME_TOKEN=" + secret_
                                               : "TRIREME_TOKEN_FILE=" + options_.token_file);
     // At once among those that are ended, whatever fails from here on.
@@ -107,30 +114,42 @@ class Launcher {
     // The store knows who has said goodbye.
     store_.mark_lost(end.rank, end.text() + (end.code == 0 ? " before its goodbye" : ""));
     if (end.code == 0 || result_.exit_code != 0) return;
-    result_ = {end.code, end.signal};
-    outputs_.say("trireme: rank " + std::to_string(end.rank) + " failed: " + end.text());
+    result_ = {.exit_code = end.code, .signal = end.signal};
+    if (end.signal && passed_on_ != 0) {
+      // Whoever was killed for it in the end.
+      result_ = {.exit_code = 128 + passed_on_, .signal = passed_on_, .was_passed_on = true};
+      outputs_.say("trireme: ended by signal " + std::to_string(passed_on_) + " (" +
+                   strsignal(passed_on_) + ")");
+    } else {
+      outputs_.say("trireme: rank " + std::to_string(end.rank) + " failed: " + end.text());
+    }
     end_with(SIGTERM, options_.grace);
   }
+
+  /// Those that are stopped hear no signal but one.
+  bool are_all_stopped() const { return std::ranges::all_of(running_, is_stopped); }
 
   void forward(const std::vector<int>& signals) {
     for (const int signal : signals) {
       signal_all(signal);
       if (signal == SIGUSR1 || signal == SIGUSR2) continue;
+      if (passed_on_ == 0) passed_on_ = signal;
       end_with(SIGKILL, options_.signal_grace);
       outputs_.hurry();
     }
   }
 
   void end_outputs(const std::exception_ptr& failure) {
-    if (failure) std::rethrow_exception(failure);
+    if (failure && result_.exit_code == 0) std::rethrow_exception(failure);
     have_outputs_ended_ = true;
   }
 
-  /// What is sent to those that still run, and when; the first decision stays.
+  /// What is sent to those that still run, and when; of several decisions the earliest.
   void end_with(int signal, std::chrono::milliseconds after) {
-    if (next_step_at_) return;
+    const Deadline at = Clock::now() + after;
+    if (next_step_at_ && *next_step_at_ <= at) return;
     next_signal_ = signal;
-    next_step_at_ = Clock::now() + after;
+    next_step_at_ = at;
   }
 
   void take_next_step() {
@@ -176,6 +195,7 @@ class Launcher {
   std::vector<RankProcess> running_;
   bool have_outputs_ended_ = false;
   LaunchResult result_;
+  int passed_on_ = 0;  ///< The first signal to end that ranks were sent; 0: none.
   int next_signal_ = 0;
   std::optional<Deadline> next_step_at_;
 };

@@ -44,6 +44,7 @@ bool Outlet::write() {
     } else if (errno == EAGAIN || errno == EINTR) {
       break;
     } else {
+      problem_ = errno;
       target_ = -1;
       done = waiting_.size();
     }

@@ -8,7 +8,7 @@ namespace trireme::launch {
 
 /// Text on its way to a descriptor whose reader may be slow. Never waits for it.
 ///
-/// Caller-synchronised. Drops everything once the descriptor cannot be written to.
+/// Caller-synchronised. Drops everything once the descriptor cannot be written to; `problem` says so.
 class Outlet {
  public:
   explicit Outlet(int target) : target_(target) {}
@@ -17,6 +17,9 @@ class Outlet {
 
   /// Writes what the reader takes at once, whole lines where they are short; whether it took any.
   bool write();
+
+  /// Error number of the write after which all was dropped; 0 while there was none.
+  int problem() const { return problem_; }
 
   bool is_empty() const { return waiting_.empty(); }
 
@@ -32,6 +35,7 @@ class Outlet {
   int target_;
   std::string waiting_;
   bool is_full_ = false;
+  int problem_ = 0;
 };
 
 }  // namespace trireme::launch

@@ -86,6 +86,7 @@ void RankOutputs::serve() {
       write();
       pause_where_full();
     }
+    check_nothing_lost();
   } catch (const std::exception&) {
     failure = std::current_exception();
   }
@@ -116,6 +117,12 @@ bool RankOutputs::is_at_end() const {
 void RankOutputs::write() {
   for (Outlet& outlet : outlets_) {
     if (outlet.write()) last_write_ = Clock::now();
+  }
+}
+
+void RankOutputs::check_nothing_lost() const {
+  for (const Outlet& outlet : outlets_) {
+    if (outlet.problem() != 0) throw_system_error("write what ranks have said", outlet.problem());
   }
 }
 

@@ -61,6 +61,7 @@ class RankOutputs {
   void wait();
   bool is_at_end() const;
   void write();
+  void check_nothing_lost() const;
   void pause_where_full();
   bool read_some(Stream& stream, bool is_error);
   void drain_all(Streams& streams);

@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 
 #include "trireme/base/error.h"
 #include "trireme/base/system_error.h"
@@ -130,6 +131,14 @@ RankProcess start_process(int rank, const ProcessOptions& options) {
                                                  std::to_string(rank) + ": " + std::strerror(code));
   }
   return {rank, pid, watch_end(pid), std::move(output.reading), std::move(errors.reading)};
+}
+
+bool is_stopped(const RankProcess& process) {
+  std::ifstream file("/proc/" + std::to_string(process.pid) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  const std::size_t name_end = text.rfind(')');  // the name may hold anything
+  return name_end != std::string::npos && text.substr(name_end + 1).starts_with(" T");
 }
 
 ProcessEnd take_end(const RankProcess& process) {

@@ -32,6 +32,9 @@ struct RankProcess {
 ///          kIo. Nothing runs then.
 RankProcess start_process(int rank, const ProcessOptions& options);
 
+/// Whether a process is stopped, as by SIGSTOP.
+bool is_stopped(const RankProcess& process);
+
 /// How a process has ended.
 struct ProcessEnd {
   int rank = 0;

@@ -49,7 +49,7 @@ Awaited message_work(Work& work, Endpoint& endpoint, int peer) {
 void await(const Awaited& awaited, const WatchOptions& watch, const ErrorContext& place) {
   const milliseconds deadline = awaited.has_deadline ? milliseconds::max() : watch.deadline;
   const auto next = [&](milliseconds waited) {
-    return std::min(watch.warn_after, deadline - waited);
+    return std::min(std::max(watch.warn_after, waited), deadline - waited);
   };
   try {
     for (milliseconds waited{0}; !has_ended_in(awaited, next(waited));) {
