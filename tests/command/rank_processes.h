@@ -95,8 +95,17 @@ class Process {
     constexpr int kWrite = O_WRONLY | O_CREAT | O_TRUNC;
     posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, out_.c_str(), kWrite, 0600);
     posix_spawn_file_actions_addopen(&files, STDERR_FILENO, error_.c_str(), kWrite, 0600);
-    const int failed = posix_spawn(&pid_, words[0].c_str(), &files, nullptr, pointers(words).data(),
-                                   pointers(settings).data());
+    // Whoever started this test may ignore some: nohup, a shell's `&`.
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    sigset_t usual;
+    sigemptyset(&usual);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) sigaddset(&usual, signal);
+    posix_spawnattr_setsigdefault(&attributes, &usual);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+    const int failed = posix_spawn(&pid_, words[0].c_str(), &files, &attributes,
+                                   pointers(words).data(), pointers(settings).data());
+    posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&files);
     if (failed != 0) throw std::runtime_error("cannot run " + words[0]);
     ended_ = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));

@@ -55,6 +55,8 @@ class Launched {
     if (pid_ == 0) {
       ::dup2(out[1], 1);
       ::dup2(err[1], 2);
+      // Whoever started this test may ignore some: nohup, a shell's `&`.
+      for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_DFL);
       prepare();
       run(options);
     }
