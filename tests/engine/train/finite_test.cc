@@ -25,10 +25,10 @@ constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 /// Where its scalar is 1, every number is finite; 0 makes the gradient of `b.weight` NaN, -1 the
 /// loss `root`. A buffer that counts says which steps were committed.
-struct Fragile : torch::nn::Module {
+struct Diverging : torch::nn::Module {
   torch::nn::Linear a{nullptr}, b{nullptr};
   torch::Tensor count;
-  Fragile() {
+  Diverging() {
     a = register_module("a", torch::nn::Linear(1, 4));
     b = register_module("b", torch::nn::Linear(torch::nn::LinearOptions(4, 1).bias(false)));
     count = register_buffer("count", torch::zeros({1}, torch::kLong));
@@ -45,7 +45,7 @@ struct Fragile : torch::nn::Module {
 
 MakeWorkload fragile(std::function<double(std::int64_t step)> scalar) {
   return [scalar] {
-    Model model = make_model(std::make_shared<Fragile>());
+    Model model = make_model(std::make_shared<Diverging>());
     model.step_scalars.push_back({"scalar", scalar});
     return Workload{std::move(model),
                     tensor_source({{"x", torch::linspace(-1, 1, 32).unsqueeze(1)}}), nullptr};
