@@ -28,9 +28,7 @@ TEST(World, ARankThatDoesNotGatherIsNamed) {
       EXPECT_EQ(error.context().group, "gather");
       EXPECT_EQ(error.context().peer, 1);
     }
-    const auto failure = endpoints[1]->failure();
-    ASSERT_TRUE(failure.has_value());
-    EXPECT_THAT(failure->message(), HasSubstr("for ranks 1, 2;"));
+    EXPECT_FALSE(endpoints[1]->failure());  // the group's alone; whoever drives the rank ends all
   }
 }
 

@@ -131,9 +131,11 @@ TEST_P(GroupFailureTest, SomeRanksMustHaveData) {
 TEST_P(GroupFailureTest, ARankThatDoesNotComeIsNamed) {
   Endpoints endpoints = make_world(GetParam(), 3);
   const Errors errors = run_ranks(endpoints, [](Endpoint& endpoint) {
-    std::vector<std::byte> memory;
-    if (endpoint.rank() == 1) return wait_for(endpoint.recv(0, 1, transport::test::into(memory)));
     Group group(endpoint, first_ranks(3), {.name = "data", .id = 1, .deadline = 300ms});
+    if (endpoint.rank() == 1) {
+      while (!group.failure()) std::this_thread::sleep_for(1ms);
+      throw Error(*group.failure());
+    }
     // Long enough for ranks 0 and 2 to meet on a busy host, over a fabric that connects on first
     // use.
     std::vector<float> data(100);
@@ -148,6 +150,21 @@ TEST_P(GroupFailureTest, ARankThatDoesNotComeIsNamed) {
     EXPECT_EQ(error->context().sequence, 0);
     EXPECT_EQ(error->context().peer, 1);
     EXPECT_EQ(error->context().group, "data");
+  }
+}
+
+// On shared memory the others waited for the whole deadline.
+TEST_P(GroupFailureTest, AGoodbyeBeforeAnOperationIsALoss) {
+  const auto start = Clock::now();
+  const Errors errors = run_group(GetParam(), 3, [](Group& group) {
+    wait_for(group.barrier());
+    if (group.group_rank() != 2) wait_for(group.barrier());
+  });
+  EXPECT_LT(Clock::now() - start, 5s);
+  for (const int rank : {0, 1}) {
+    ASSERT_TRUE(errors[rank].has_value());
+    EXPECT_EQ(errors[rank]->kind(), ErrorKind::kPeerLost) << errors[rank]->what();
+    EXPECT_THAT(errors[rank]->message(), HasSubstr("rank 2 is lost: it"));
   }
 }
 

@@ -3,12 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "tests/wire/collectives/network_world.h"
+#include "tests/wire/transport/fake_peer.h"
 
 namespace trireme::collectives::test {
 namespace {
@@ -150,6 +153,55 @@ TEST_P(NetworkFailureTest, APartOfAnotherSizeIsTold) {
     EXPECT_EQ(error->kind(), ErrorKind::kInvalidArgument);
     EXPECT_THAT(error->message(), testing::HasSubstr("its recv gave memory for 11"));
   }
+}
+
+// Rank 1 has told that it waits in the same all_to_all, of which it gives rank 0 nothing; its next
+// message must not be taken for that part.
+TEST_P(NetworkFailureTest, AnOmittedPartIsNoSuccess) {
+  const Errors errors = run_network(GetParam(), 3, [&](NetworkRank& rank) {
+    if (rank.rank() == 2) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    std::vector<std::vector<std::byte>> out(3, std::vector<std::byte>(100, std::byte{7}));
+    std::vector<std::vector<std::byte>> in(3, std::vector<std::byte>(100));
+    std::vector<std::span<const std::byte>> send_parts(out.begin(), out.end());
+    const std::vector<std::span<std::byte>> recv_parts(in.begin(), in.end());
+    if (rank.rank() == 1) send_parts[0] = {};
+    rank.call({.operation = Operation::kAllToAll},
+              [&](Call& call) { network_all_to_all(call, send_parts, recv_parts); });
+    broadcast_from(1, Algorithm::kOneShot)(rank);
+  });
+  for (const auto& error : errors) {
+    ASSERT_TRUE(error.has_value());
+    EXPECT_EQ(error->kind(), ErrorKind::kInvalidArgument) << error->what();
+    EXPECT_THAT(error->message(), testing::HasSubstr("rank 0 operation 0: all_to_all"));
+    EXPECT_THAT(error->message(), testing::HasSubstr("rank 1 operation 1: broadcast"));
+  }
+}
+
+class NetworkFakePeer : public transport::test::FakePeer {};
+
+// It is only compared: no memory of the size that its sender says is asked for.
+TEST_F(NetworkFakePeer, AMessageOfAnotherOperationTakesNoMemory) {
+  auto rank_0 = std::async(std::launch::async, [&] {
+    NetworkRank rank(*endpoint, {0, 1}, std::chrono::seconds(20), 1);
+    return transport::test::error_of_call([&] { broadcast_from(1, Algorithm::kOneShot)(rank); });
+  });
+  const auto credit = transport::test::read_bytes(socket, transport::internal::kHeaderBytes);
+  transport::internal::FrameHeader header{};
+  std::copy(credit.begin(), credit.end(), header.begin());
+  const Description other{.operation = Operation::kBroadcast,
+                          .count = std::int64_t{1} << 47,
+                          .root = 1,
+                          .group_size = 2,
+                          .algorithm = Algorithm::kOneShot};
+  send({.kind = transport::internal::FrameKind::kData,
+        .tag = transport::internal::parse_frame(header).tag,
+        .message_bytes = std::uint64_t{1} << 47,
+        .envelope = to_bytes(other)},
+       std::vector<std::byte>(1000));
+  // The rest never comes: the call must not wait for it.
+  const Error error = rank_0.get();
+  EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument) << error.what();
+  EXPECT_THAT(error.message(), testing::HasSubstr("the ranks call different operations"));
 }
 
 TEST(NetworkArguments, RefusesWhatContradictsTheCall) {

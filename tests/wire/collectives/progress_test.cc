@@ -100,6 +100,26 @@ TEST_P(Progress, TheFirstEndsBeforeTheSecond) {
   });
 }
 
+// A watchdog that looks at works must not do their sums: the group's thread goes on with them.
+TEST_P(Progress, WhoLooksDoesNoneOfTheWork) {
+  if (!transport::test::shares_memory(GetParam())) GTEST_SKIP() << "its thread does all";
+  run(2, [&](Group& group) {
+    std::vector<float> data(1000, 1);  // little enough to be left to whoever waits
+    wait_for(group.barrier());
+    if (group.group_rank() == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      return wait_for(group.all_reduce(std::span(data)));
+    }
+    const WorkPtr work = group.all_reduce(std::span(data));
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    EXPECT_FALSE(work->is_done());
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!work->is_done() && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+    EXPECT_TRUE(work->is_done());
+    EXPECT_EQ(data.back(), 2);
+  });
+}
+
 // Who listens does not wait; the group has to tell.
 TEST_P(Progress, TellTheirEnd) {
   run(2, [&](Group& group) {

@@ -86,6 +86,7 @@ void soak(Backend backend, int num_rounds) {
 }
 
 TEST(Soak, AMillionOverSim) { soak(Backend::kSim, 1'000'000); }
+TEST(Soak, TenThousandOverANetworkThatDropsDelaysAndReorders) { soak(Backend::kSimDelays, 10'000); }
 TEST(Soak, AHundredThousandOverSharedMemory) { soak(Backend::kLocal, 100'000); }
 TEST(Soak, AHundredThousandOverTcp) { soak(Backend::kTcp, 100'000); }
 

@@ -40,6 +40,7 @@ TEST(Doctor, SeesWhatThisHostHas) {
   EXPECT_THAT(found("addresses").found, HasSubstr("127.0.0.1 (lo)"));
   EXPECT_EQ(found("shared memory").verdict, Verdict::kGood);
   EXPECT_EQ(found("futex").verdict, Verdict::kGood);
+  EXPECT_FALSE(found("peers' memory").found.empty());
   EXPECT_EQ(found("cores", 1).verdict, Verdict::kGood);
   const Finding crowded = found("cores", 100'000);
   EXPECT_EQ(crowded.verdict, Verdict::kSlow);

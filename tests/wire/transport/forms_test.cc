@@ -106,6 +106,8 @@ TEST(Frame, RoundTrip) {
       {.kind = FrameKind::kTaken},
       {.kind = FrameKind::kAccept, .offset = ~0ULL},
       {.kind = FrameKind::kPoison, .payload_bytes = internal::kMaxPoison},
+      {.kind = FrameKind::kFailed, .tag = 8, .payload_bytes = internal::kMaxPoison},
+      {.kind = FrameKind::kAlive},
       {.kind = FrameKind::kGoodbye}};
   for (const Frame& frame : frames) EXPECT_EQ(internal::parse_frame(to_bytes(frame)), frame);
 }
@@ -129,8 +131,10 @@ TEST(Frame, RefusesWhatContradictsItself) {
       {.kind = FrameKind::kReader, .tag = 5},
       {.kind = FrameKind::kReader, .offset = 5},
       {.kind = FrameKind::kTaken, .offset = 1},
+      {.kind = FrameKind::kFailed, .payload_bytes = internal::kMaxPoison + 1},
+      {.kind = FrameKind::kAlive, .payload_bytes = 1},
       {.kind = static_cast<FrameKind>(0)},
-      {.kind = static_cast<FrameKind>(10)}};
+      {.kind = static_cast<FrameKind>(12)}};
   for (const Frame& frame : frames) expect_corrupt([&] { internal::parse_frame(to_bytes(frame)); });
 }
 

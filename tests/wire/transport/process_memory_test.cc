@@ -93,8 +93,9 @@ class ReadingPeers : public testing::Test {
     std::array<int, 2> ends{};
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()), 0);
     // Each tells the other that it can read.
-    sender.emplace(1, Descriptor(ends[0]), notes, nullptr, memory);    // in rank 0
-    receiver.emplace(0, Descriptor(ends[1]), notes, nullptr, memory);  // in rank 1
+    const internal::PeerContext context{notes, domains, nullptr, memory};
+    sender.emplace(1, Descriptor(ends[0]), context);    // in rank 0
+    receiver.emplace(0, Descriptor(ends[1]), context);  // in rank 1
     for (Peer* peer : {&*sender, &*receiver}) peer->write();
     for (Peer* peer : {&*sender, &*receiver}) peer->read();
   }
@@ -123,6 +124,7 @@ class ReadingPeers : public testing::Test {
 
   std::shared_ptr<Failure> failure = std::make_shared<Failure>();
   NoteBoard notes;
+  DomainBoard domains{failure};
   std::optional<Peer> sender, receiver;
   std::vector<std::byte> received;
 };

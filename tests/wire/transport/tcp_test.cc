@@ -295,8 +295,9 @@ TEST(TcpConnection, NoticesADeadHostWithin10Seconds) {
 
 TEST(TcpConnection, ErrorsNameThePeer) {
   NoteBoard notes;
-  internal::Peer peer(3, Descriptor(::open("/dev/null", O_RDWR | O_CLOEXEC)), notes, nullptr,
-                      std::nullopt);
+  DomainBoard domains(std::make_shared<Failure>());
+  internal::Peer peer(3, Descriptor(::open("/dev/null", O_RDWR | O_CLOEXEC)),
+                      {notes, domains, nullptr, std::nullopt});
   peer.say_goodbye();
   for (const bool is_reading : {true, false}) {
     const Error error = error_of_call([&] { is_reading ? peer.read() : peer.write(); });

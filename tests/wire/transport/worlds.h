@@ -122,7 +122,8 @@ inline Endpoints make_world(Backend backend, int num_ranks) {
     case Backend::kSim:
       return make_sim_world(num_ranks);
     case Backend::kSimDelays:
-      return make_sim_world(num_ranks, {.seed = 1, .max_delay = std::chrono::milliseconds(1)});
+      return make_sim_world(
+          num_ranks, {.seed = 1, .max_delay = std::chrono::milliseconds(1), .drop_percent = 5});
     case Backend::kTcp:
       return make_tcp_world(num_ranks);
     case Backend::kTcpTinyBuffers:

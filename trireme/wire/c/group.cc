@@ -100,7 +100,7 @@ void wait_to_the_end(TriremeWork& work) {
   collectives::Group& group = *work.named->group;
   transport::Endpoint& endpoint = work.named->world->ranks.endpoint();
   const transport::Awaited awaited = work.peer
-                                         ? transport::message_work(*work.work, endpoint, *work.peer)
+                                         ? collectives::group_message(*work.work, group, *work.peer)
                                          : collectives::group_work(*work.work, group);
   transport::await(
       awaited, {.deadline = group.deadline(), .logger = work.named->world->logger},
@@ -160,6 +160,18 @@ TriremeStatus trireme_group_rank(const TriremeGroup* group, int32_t* group_rank)
 
 TriremeStatus trireme_group_size(const TriremeGroup* group, int32_t* size) {
   return guarded([&] { needed(size, "size") = needed(group, "group").named->group->size(); });
+}
+
+TriremeStatus trireme_group_set_deadline(TriremeGroup* group, int64_t deadline_ms) {
+  return guarded([&] {
+    if (deadline_ms <= 0) trireme::c::refuse("'deadline_ms' must be above 0");
+    const auto deadline = trireme::c::milliseconds_of(deadline_ms);
+    needed(group, "group").named->group->set_deadline(deadline);
+  });
+}
+
+TriremeStatus trireme_group_abort(TriremeGroup* group, const char* reason) {
+  return guarded([&] { needed(group, "group").named->group->abort(&needed(reason, "reason")); });
 }
 
 void trireme_group_free(TriremeGroup* group) { delete group; }

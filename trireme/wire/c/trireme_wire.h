@@ -13,11 +13,12 @@
  * freed with trireme_work_free, and buffers are lent to the library until the operation has ended.
  *
  * All ranks of a group call the same operations in the same order; where they differ, all ranks get
- * kTriremeInvalidArgument. After a failure all calls return the world's first error, on
- * every rank, until trireme_regroup.
+ * kTriremeInvalidArgument. A failure ends its group: all calls on it return its first error, on all
+ * its ranks; other groups go on. A lost rank ends the world: then all calls return the world's first
+ * error, on every rank, until trireme_regroup.
  *
  * Threads: the calls on one group, and those on one world, come from one thread at a time;
- * different groups and worlds are independent. trireme_wait, trireme_abort and the error functions
+ * different groups and worlds are independent. trireme_wait, trireme_abort, trireme_group_abort and the error functions
  * may be called from any thread; a handle must not be used while or after it is freed. No call from
  * a child that was forked after trireme_connect. */
 
@@ -62,7 +63,7 @@ TRIREME_API const char* trireme_last_error(void);
 TRIREME_API int32_t trireme_last_error_peer(void);
 
 /* Grows when a function's arguments or meaning change. */
-enum { kTriremeWireVersion = 3 };
+enum { kTriremeWireVersion = 4 };
 
 /* kTriremeWireVersion of the library that is loaded. */
 TRIREME_API int32_t trireme_wire_version(void);
@@ -198,7 +199,14 @@ TRIREME_API TriremeStatus trireme_group_create(TriremeWorld* world,
 TRIREME_API TriremeStatus trireme_group_rank(const TriremeGroup* group, int32_t* group_rank);
 TRIREME_API TriremeStatus trireme_group_size(const TriremeGroup* group, int32_t* size);
 
-/* A group with operations under way fails, and the world with it. Null is allowed. */
+/* Of the calls from now on, this rank's alone; also of those that nobody waits for. Above 0. */
+TRIREME_API TriremeStatus trireme_group_set_deadline(TriremeGroup* group, int64_t deadline_ms);
+
+/* Ends the group on purpose: every operation of it, on every rank, fails with kTriremeCancelled,
+ * `reason` and this rank, unless the group has failed before. Any thread. */
+TRIREME_API TriremeStatus trireme_group_abort(TriremeGroup* group, const char* reason);
+
+/* A group with operations under way fails. Null is allowed. */
 TRIREME_API void trireme_group_free(TriremeGroup* group);
 
 /* Memory for buffers, zeros, until the group is freed: where its ranks share memory, operations on

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -20,7 +21,7 @@ class Backend {
 
   /// Memory of this rank that is best for operations, until the backend ends. Every rank calls it;
   /// blocks.
-  virtual std::span<std::byte> allocate(std::size_t bytes) = 0;
+  virtual std::span<std::byte> allocate(std::size_t bytes, std::chrono::milliseconds deadline) = 0;
 
   /// World ranks for which the operation under way waits at the moment, in order.
   virtual std::vector<int> missing() const = 0;

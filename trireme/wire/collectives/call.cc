@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "trireme/wire/collectives/definitions.h"
 #include "trireme/wire/transport/watch.h"
 
 namespace trireme::collectives {
@@ -15,16 +16,17 @@ constexpr std::chrono::milliseconds kResolutionStep{5};
 
 }  // namespace
 
-Call::Call(const Members& members, const Description& description, Scratch& scratch, double scale)
+Call::Call(const Members& members, const Description& description, Scratch& scratch, const Own& own)
     : members_(members),
       description_(description),
-      own_bytes_(to_bytes(description, scale)),
-      deadline_(transport::later(members.deadline)),
+      own_bytes_(to_bytes(description, own.scale)),
+      patience_(own.deadline.value_or(members.deadline)),
+      deadline_(transport::later(patience_)),
       completions_(std::make_shared<transport::Completions>()),
       notes_(members),
       scales_(description.reduce == kernels::ReduceOp::kScaledSum ? members.ranks.size() : 0),
       scratch_(scratch) {
-  if (!scales_.empty()) scales_[members.group_rank] = scale;
+  if (!scales_.empty()) scales_[members.group_rank] = own.scale;
 }
 
 void Call::start(Message message, std::size_t id) {
@@ -45,8 +47,8 @@ void Call::recv(int peer, std::span<std::byte> memory, std::size_t id) {
   transport::Inspection inspect = [this, peer, is_own](const transport::Envelope& envelope) {
     *is_own = this->inspect(peer, envelope);
   };
-  transport::Placement place = [this, memory, is_own](std::size_t bytes) {
-    return *is_own ? memory : foreign_memory(bytes);
+  transport::Placement place = [memory, is_own](std::size_t) {
+    return *is_own ? std::optional(memory) : std::nullopt;  // of another operation: dropped
   };
   start({members_.endpoint.recv(members_.ranks[peer], members_.tag(Use::kOperation),
                                 std::move(place), std::move(inspect)),
@@ -65,14 +67,8 @@ bool Call::inspect(int peer, const transport::Envelope& envelope) {
   }
   const Description other = parse_description(envelope);
   const std::lock_guard lock(mutex_);
-  heard_.emplace(peer, other);
+  heard_.insert_or_assign(peer, other);  // it may have told before that it does the same
   return false;
-}
-
-/// On the endpoint's thread.
-std::span<std::byte> Call::foreign_memory(std::size_t bytes) {
-  const std::lock_guard lock(mutex_);
-  return foreign_.emplace_back(bytes);
 }
 
 std::vector<double> Call::scales() const {
@@ -103,6 +99,7 @@ std::vector<std::size_t> Call::wait(const std::vector<int>& awaited) {
     notes_.tell(own_bytes_);
     hear();
     refuse_if_different();
+    if (Clock::now() >= begin + kDefinitionPatience) check_definitions(members_, missing());
     hear_at = Clock::now() + kHearEvery;
   }
 }
@@ -111,10 +108,10 @@ std::vector<std::size_t> Call::wait(const std::vector<int>& awaited) {
 Error Call::late() const {
   constexpr std::chrono::milliseconds kNews{100};
   for (const auto limit = Clock::now() + kNews; Clock::now() < limit;) {
-    if (const auto failure = members_.endpoint.shared_failure()->error()) return Error(*failure);
+    if (const auto failure = members_.failure()->error()) return Error(*failure);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  return late_error(missing(), members_.deadline);
+  return late_error(missing(), patience_);
 }
 
 void Call::note_wait(Clock::time_point begin, int peer) {
@@ -156,7 +153,7 @@ void Call::refuse_if_different() {
   notes_.tell(own_bytes_);
   const auto limit = Clock::now() + notes_.resolution();
   while (!hear() && Clock::now() < limit) {
-    if (const auto error = members_.endpoint.shared_failure()->error()) throw Error(*error);
+    if (const auto error = members_.failure()->error()) throw Error(*error);
     std::this_thread::sleep_for(kResolutionStep);
   }
   refuse();

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -35,9 +34,16 @@ namespace trireme::collectives {
 /// Threads  confined to the group's thread, but for `missing`.
 class Call {
  public:
+  /// What a rank has of its own in a call.
+  struct Own {
+    double scale = 1;  ///< Of a scaled sum, of this rank's elements.
+    std::optional<std::chrono::milliseconds> deadline;  ///< Of all waits; nothing: the group's.
+  };
+
   /// members, scratch   outlive the call.
-  /// scale   of a scaled sum, of this rank's elements.
-  Call(const Members& members, const Description& description, Scratch& scratch, double scale = 1);
+  Call(const Members& members, const Description& description, Scratch& scratch, const Own& own);
+  Call(const Members& members, const Description& description, Scratch& scratch)
+      : Call(members, description, scratch, Own{}) {}
 
   /// The operation has ended: members that were told that it waits hear that it does no more.
   void retract() { notes_.retract(); }
@@ -94,7 +100,6 @@ class Call {
   void note_wait(Clock::time_point begin, int peer);
   void finish(const std::vector<std::size_t>& ids);
   bool inspect(int peer, const transport::Envelope& envelope);
-  std::span<std::byte> foreign_memory(std::size_t bytes);
   bool is_waiting(int world_rank) const;
   bool hear();
   void refuse_if_different();
@@ -105,6 +110,7 @@ class Call {
   const Members& members_;
   const Description description_;
   const transport::Envelope own_bytes_;
+  const std::chrono::milliseconds patience_;  ///< From the construction to the deadline.
   const Clock::time_point deadline_;
   const std::shared_ptr<transport::Completions> completions_;  // shared with the works
   std::map<std::size_t, Message> works_;                       ///< Under way.
@@ -115,7 +121,6 @@ class Call {
   std::vector<double> scales_;
   /// What members do, by group rank, as far as it is known.
   std::map<int, Description> heard_;
-  std::list<std::vector<std::byte>> foreign_;  ///< Messages of other operations.
   std::array<std::byte, 1> token_{};
   Scratch& scratch_;
 };

@@ -1,81 +1,15 @@
 #include "trireme/wire/collectives/group.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <functional>
 #include <numeric>
 #include <utility>
 
-#include "trireme/wire/collectives/device/device_backend.h"
-#include "trireme/wire/collectives/eligible.h"
-#include "trireme/wire/collectives/host/arena.h"
-#include "trireme/wire/collectives/host/host_backend.h"
-#include "trireme/wire/collectives/members.h"
-#include "trireme/wire/collectives/network_backend.h"
+#include "trireme/wire/collectives/group_state.h"
 
 namespace trireme::collectives {
 namespace {
-
-[[noreturn]] void refuse(const std::string& group, const std::string& problem) {
-  Error error(ErrorKind::kInvalidArgument, problem);
-  error.add({.group = group});
-  throw error;
-}
-
-Members checked_members(transport::Endpoint& endpoint, std::vector<int> ranks,
-                        GroupOptions options) {
-  constexpr std::uint64_t kMaxId = (std::uint64_t{1} << 60) - 1;
-  if (options.id > kMaxId) refuse(options.name, "the id of a group is below 2^60");
-  std::vector<int> sorted = ranks;
-  std::sort(sorted.begin(), sorted.end());
-  const auto own = std::find(ranks.begin(), ranks.end(), endpoint.rank());
-  if (own == ranks.end() || sorted.front() < 0 || sorted.back() >= endpoint.world_size() ||
-      std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
-    refuse(options.name, "the ranks of a group are different ranks of its world, this one (rank " +
-                             std::to_string(endpoint.rank()) + " of " +
-                             std::to_string(endpoint.world_size()) + ") among them");
-  }
-  if (options.num_reducers < 0 ||
-      (options.num_reducers > 0 && std::ssize(ranks) - options.num_reducers < 2)) {
-    refuse(options.name, std::to_string(options.num_reducers) + " of " +
-                             std::to_string(ranks.size()) +
-                             " ranks are reducers; at least two must have data to be summed");
-  }
-  const int group_rank = static_cast<int>(own - ranks.begin());
-  const std::uint64_t use = endpoint.count_use(message_id(options.id, ranks, 0));
-  std::vector<int> hosts;
-  for (const int rank : ranks) hosts.push_back(endpoint.local_peers().host_of(rank));
-  auto flight =
-      std::make_shared<FlightRecorder>(FlightOwner{.world_rank = endpoint.rank(),
-                                                   .world_size = endpoint.world_size(),
-                                                   .group_rank = group_rank,
-                                                   .group_size = static_cast<int>(ranks.size()),
-                                                   .group = options.name});
-  const std::uint64_t id = message_id(options.id, ranks, use);
-  return {.endpoint = endpoint,
-          .ranks = std::move(ranks),
-          .group_rank = group_rank,
-          .name = std::move(options.name),
-          .id = id,
-          .deadline = options.deadline,
-          .order = options.order,
-          .algorithm = options.algorithm,
-          .costs = options.costs,
-          .ranks_per_host = common_ranks_per_host(hosts),
-          .num_reducers = options.num_reducers,
-          .flight = std::move(flight),
-          .logger = options.logger};
-}
-
-std::unique_ptr<Backend> make_backend(const Members& members, const DeviceChoice& choice) {
-  if (choice.device.kind != DeviceKind::kCpu) {
-    return std::make_unique<DeviceBackend>(members, choice);
-  }
-  const bool has_room = members.size() <= Arena::kMaxRanks && members.num_reducers == 0;
-  if (has_room && members.share_memory()) return std::make_unique<HostBackend>(members);
-  return std::make_unique<NetworkBackend>(members);
-}
 
 Elements as_elements(std::span<std::byte> bytes) { return {bytes, Dtype::kU8}; }
 
@@ -98,84 +32,10 @@ std::vector<Chunk> parts_of(std::span<const std::int64_t> counts) {
   return parts;
 }
 
-/// Whether a difference between any two ranks is noticed in the operation, also where some ranks
-/// have no elements.
-bool compares_all(Operation operation) {
-  return operation == Operation::kAllReduce || operation == Operation::kReduceScatter ||
-         operation == Operation::kAllGather || operation == Operation::kBarrier;
-}
-
 }  // namespace
 
-/// What a group is made of.
-struct Group::State {
-  State(Members of, const DeviceChoice& choice)
-      : members(std::move(of)),
-        is_on_host(choice.device.kind == DeviceKind::kCpu),
-        backend(make_backend(members, choice)) {}
-
-  void check_root(int root) const {
-    if (root >= 0 && root < members.size()) return;
-    refuse(members.name, "there is no group rank " + std::to_string(root) + " among " +
-                             std::to_string(members.size()));
-  }
-
-  void check_reducible(const Elements& data, const Reduce& by) const {
-    const std::size_t element = size_bytes(data.dtype);
-    if (data.bytes.size() % element != 0 ||
-        reinterpret_cast<std::uintptr_t>(data.bytes.data()) % std::min<std::size_t>(element, 8) !=
-            0) {
-      refuse(members.name, "a buffer of " + std::string(to_text(data.dtype)) + " has " +
-                               std::to_string(data.bytes.size()) +
-                               " bytes, or does not begin where an element can; expected whole, "
-                               "aligned elements");
-    }
-    if (!std::isfinite(by.scale)) refuse(members.name, "the scale of a sum is no finite number");
-    if (kernels::is_reducible(data.dtype, by.op)) return;
-    refuse(members.name, "there is no " + std::string(kernels::to_text(by.op)) + " of " +
-                             std::string(to_text(data.dtype)));
-  }
-
-  void check_no_reducers(std::string_view operation) const {
-    if (members.num_reducers == 0) return;
-    refuse(members.name, "there is no " + std::string(operation) +
-                             " with reducers; make a group of the ranks that have data");
-  }
-
-  void check_parts(std::span<const std::int64_t> counts, std::int64_t total,
-                   std::string_view of) const {
-    const bool is_whole = static_cast<int>(counts.size()) == members.size() &&
-                          std::all_of(counts.begin(), counts.end(), [](auto n) { return n >= 0; });
-    const std::int64_t sum = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
-    if (is_whole && sum == total) return;
-    refuse(members.name, "the " + std::to_string(counts.size()) + " parts of " + std::string(of) +
-                             " have " + std::to_string(sum) + " elements; expected " +
-                             std::to_string(members.size()) + " parts with " +
-                             std::to_string(total));
-  }
-
-  transport::WorkPtr submit(Request request) {
-    if (compares_all(request.description.operation)) {
-      request.description.hash = std::exchange(hash, std::nullopt);
-    }
-    return backend->submit(std::move(request));
-  }
-
-  void check_messages() const {
-    if (is_on_host) return;
-    refuse(members.name,
-           "messages between two ranks move memory of the host; on GPUs use a channel (C++: "
-           "channel::DeviceChannel) or an all_to_all");
-  }
-
-  const Members members;
-  const bool is_on_host;
-  const std::unique_ptr<Backend> backend;
-  std::optional<std::uint64_t> hash;  ///< For the next operation that can carry one.
-};
-
 Group::Group(transport::Endpoint& endpoint, std::vector<int> ranks, GroupOptions options)
-    : state_(std::make_unique<State>(checked_members(endpoint, std::move(ranks), options),
+    : state_(std::make_unique<State>(make_members(endpoint, std::move(ranks), options),
                                      DeviceChoice{.device = options.device,
                                                   .caller = options.stream,
                                                   .checks_calls = options.checks_calls})) {}
@@ -186,7 +46,15 @@ int Group::size() const { return state_->members.size(); }
 int Group::group_rank() const { return state_->members.group_rank; }
 const std::vector<int>& Group::ranks() const { return state_->members.ranks; }
 transport::Endpoint& Group::endpoint() const { return state_->members.endpoint; }
-std::chrono::milliseconds Group::deadline() const { return state_->members.deadline; }
+std::chrono::milliseconds Group::deadline() const { return state_->deadline; }
+void Group::set_deadline(std::chrono::milliseconds deadline) { state_->deadline = deadline; }
+std::optional<Error> Group::failure() const { return state_->members.failure()->error(); }
+transport::Tag Group::first_tag() const { return Members::first_tag(state_->members.id); }
+void Group::abort(const std::string& reason) {
+  const Members& members = state_->members;
+  members.fail(
+      transport::aborted_by(members.endpoint.rank(), "group '" + members.name + "'", reason));
+}
 std::vector<int> Group::missing() const { return state_->backend->missing(); }
 FlightRecord Group::flight() const { return parse_flight(state_->members.flight->copy()); }
 void Group::attach_hash(std::uint64_t hash) {
@@ -195,7 +63,9 @@ void Group::attach_hash(std::uint64_t hash) {
             : hash;
 }
 
-std::span<std::byte> Group::allocate(std::size_t bytes) { return state_->backend->allocate(bytes); }
+std::span<std::byte> Group::allocate(std::size_t bytes) {
+  return state_->backend->allocate(bytes, state_->deadline);
+}
 
 // ---- Reductions
 
@@ -257,9 +127,8 @@ transport::WorkPtr Group::all_gather(std::span<const std::byte> mine, std::span<
   std::vector<Chunk> parts = parts_of(counts);
   const std::span<std::byte> own = as_elements(all).part(parts[group_rank()]).bytes;
   if (own.size() != mine.size()) {
-    refuse(state_->members.name, "this rank gives " + std::to_string(mine.size()) +
-                                     " bytes to an all_gather in which its part has " +
-                                     std::to_string(own.size()));
+    state_->refuse("this rank gives " + std::to_string(mine.size()) +
+                   " bytes to an all_gather in which its part has " + std::to_string(own.size()));
   }
   const bool is_in_place = own.data() == mine.data() || mine.empty();
   if (!is_in_place && state_->is_on_host) std::memmove(own.data(), mine.data(), mine.size());
@@ -305,10 +174,9 @@ transport::WorkPtr Group::scatter(Sends all, std::span<std::byte> mine, int root
 transport::WorkPtr Group::all_to_all(std::span<const std::byte> send, std::span<std::byte> recv) {
   const auto n = static_cast<std::size_t>(size());
   if (send.size() != recv.size() || send.size() % n != 0) {
-    refuse(state_->members.name, "an all_to_all among " + std::to_string(n) +
-                                     " ranks needs two buffers of one size that it divides, got " +
-                                     std::to_string(send.size()) + " and " +
-                                     std::to_string(recv.size()) + " bytes");
+    state_->refuse("an all_to_all among " + std::to_string(n) +
+                   " ranks needs two buffers of one size that it divides, got " +
+                   std::to_string(send.size()) + " and " + std::to_string(recv.size()) + " bytes");
   }
   const std::size_t part = send.size() / n;
   Request request{
@@ -330,15 +198,13 @@ transport::WorkPtr Group::exchange(Request request) {
   const auto n = static_cast<std::size_t>(size());
   const auto own = static_cast<std::size_t>(group_rank());
   if (request.sends.size() != n || request.recvs.size() != n) {
-    refuse(state_->members.name, "expected a part for each of " + std::to_string(n) +
-                                     " ranks, got " + std::to_string(request.sends.size()) +
-                                     " to send and " + std::to_string(request.recvs.size()) +
-                                     " to receive");
+    state_->refuse("expected a part for each of " + std::to_string(n) + " ranks, got " +
+                   std::to_string(request.sends.size()) + " to send and " +
+                   std::to_string(request.recvs.size()) + " to receive");
   }
   if (request.sends[own].size() != request.recvs[own].size()) {
-    refuse(state_->members.name,
-           "this rank sends itself " + std::to_string(request.sends[own].size()) +
-               " bytes and expects " + std::to_string(request.recvs[own].size()));
+    state_->refuse("this rank sends itself " + std::to_string(request.sends[own].size()) +
+                   " bytes and expects " + std::to_string(request.recvs[own].size()));
   }
   return state_->submit(std::move(request));
 }
@@ -352,20 +218,33 @@ transport::WorkPtr Group::barrier() {
 transport::WorkPtr Group::send(int peer_group_rank, std::span<const std::byte> data) {
   state_->check_root(peer_group_rank);
   state_->check_messages();
-  return endpoint().send(ranks()[peer_group_rank], state_->members.tag(Use::kPointToPoint), data);
+  const int peer = ranks()[peer_group_rank];
+  auto work = endpoint().send(peer, state_->members.tag(Use::kPointToPoint), data);
+  state_->messages.add({work, peer, "send", state_->deadline});
+  return work;
 }
 
 transport::WorkPtr Group::recv(int peer_group_rank, std::span<std::byte> data) {
   state_->check_root(peer_group_rank);
   state_->check_messages();
-  return endpoint().recv(ranks()[peer_group_rank], state_->members.tag(Use::kPointToPoint),
-                         [data](std::size_t) { return data; });
+  const int peer = ranks()[peer_group_rank];
+  auto work = endpoint().recv(peer, state_->members.tag(Use::kPointToPoint),
+                              [data](std::size_t) { return data; });
+  state_->messages.add({work, peer, "recv", state_->deadline});
+  return work;
 }
 
 transport::Awaited group_work(transport::Work& work, const Group& group) {
   return {.work = work,
           .endpoint = group.endpoint(),
           .missing = [&group] { return group.missing(); },
+          .has_deadline = true};
+}
+
+transport::Awaited group_message(transport::Work& work, const Group& group, int peer) {
+  return {.work = work,
+          .endpoint = group.endpoint(),
+          .missing = [peer] { return std::vector{peer}; },
           .has_deadline = true};
 }
 

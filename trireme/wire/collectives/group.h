@@ -19,11 +19,15 @@
 
 namespace trireme::collectives {
 
+class Group;
+
 struct GroupOptions {
   std::string name;      ///< For messages: `data 1`.
   std::uint64_t id = 0;  ///< Differs between the groups of a world; part of the tags.
   /// Of an operation, from where those before it have ended.
   std::chrono::milliseconds deadline{300'000};
+  /// Whose failure is this group's too, and has all its ranks; may be null. Read in the constructor.
+  const Group* parent = nullptr;
   Order order = Order::kCanonical;  ///< Of reductions.
   Logger logger{LogLevel::kOff};    ///< The last operations, at debug level, after a failure.
 
@@ -51,6 +55,9 @@ using Receives = std::vector<std::span<std::byte>>;
 
 /// Ranks of a world that run collectives together.
 ///
+/// Ranks make the groups that they share in the same order, with the same ids and ranks; where they
+/// do not, those that wait in one say so after 2 s.
+///
 /// Operations of a group run one after another, in the order of the calls, which must be the same
 /// on all its ranks; where they differ in kind, dtype, count or the like, all ranks get the same
 /// kInvalidArgument, which names both. Reductions are combined in one order, by
@@ -62,8 +69,9 @@ using Receives = std::vector<std::span<std::byte>>;
 /// Buffers are in the host's memory, or of all ranks in GPUs' (`GroupOptions::device`): then the
 /// calls give operations to a stream, and only works, `run_after` and the end of the group wait.
 ///
-/// Errors   an operation beyond the deadline poisons the world with kTimeout, naming who is
-/// missing.
+/// Errors   the first failure of a group ends it and its children on all their ranks: a deadline
+///          that has passed (kTimeout, naming who is missing), ranks that differ, a refused message,
+///          `abort`. The rest of the world goes on. A lost rank ends the world.
 ///
 /// Threads  calls from one thread at a time, `missing` from any; works may be waited for anywhere.
 class Group {
@@ -79,6 +87,9 @@ class Group {
   const std::vector<int>& ranks() const;
   transport::Endpoint& endpoint() const;
   std::chrono::milliseconds deadline() const;
+
+  /// Of the calls from now on; this rank's alone.
+  void set_deadline(std::chrono::milliseconds deadline);
 
   /// World ranks for which the operation under way waits at the moment, in order.
   std::vector<int> missing() const;
@@ -137,12 +148,19 @@ class Group {
 
   transport::WorkPtr barrier();
 
-  /// Ends the world, and so this group, on purpose: every operation of every rank fails with
-  /// kCancelled, the reason and this rank. Any thread.
-  void abort(const std::string& reason) { endpoint().abort(reason); }
+  /// Ends this group and its children on purpose: every operation of theirs, on every rank, fails
+  /// with kCancelled, the reason and this rank. Any thread.
+  void abort(const std::string& reason);
 
-  /// Messages between two ranks of the group, in order, apart from its operations. data: of one
-  /// size on both sides, in the host's memory; kInvalidArgument of a group on GPUs.
+  /// Of its domain (transport/domains.h).
+  transport::Tag first_tag() const;
+
+  /// The error that ended the group; nothing while it is well. Any thread.
+  std::optional<Error> failure() const;
+
+  /// Messages between two ranks of the group, in order, apart from its operations. One that has not
+  /// moved within the deadline fails the group, also if nobody waits for it. data: of one size on
+  /// both sides, in the host's memory; kInvalidArgument of a group on GPUs.
   transport::WorkPtr send(int peer_group_rank, std::span<const std::byte> data);
   transport::WorkPtr recv(int peer_group_rank, std::span<std::byte> data);
 
@@ -156,6 +174,9 @@ class Group {
 /// An operation of `group`, for whoever waits for it: the group, which knows who is missing, ends
 /// it at its deadline.
 transport::Awaited group_work(transport::Work& work, const Group& group);
+
+/// As above, a message from or to a rank of the world.
+transport::Awaited group_message(transport::Work& work, const Group& group, int peer);
 
 /// What is given to `stream` from now on starts after an operation of a group on GPUs, for which
 /// the host does not wait; after one of another group when that has ended, which blocks. Throws the

@@ -6,6 +6,11 @@
 
 namespace trireme::collectives {
 
+void Members::fail(const Error& error) const {
+  if (!domain || error.kind() == ErrorKind::kPeerLost) return endpoint.poison(error);
+  endpoint.domains().fail(first_tag(id), error);
+}
+
 std::uint64_t mixed(std::uint64_t hash, std::int64_t value) {
   hash = (hash ^ static_cast<std::uint64_t>(value)) * 0x9E3779B97F4A7C15ULL;
   return hash ^ (hash >> 29);

@@ -52,15 +52,29 @@ struct Members {
   std::shared_ptr<FlightRecorder> flight;
   Logger logger{LogLevel::kOff};
 
+  /// Says that the group has failed: its domain, where it has one, else the world.
+  std::shared_ptr<transport::Failure> domain = nullptr;
+
+  std::shared_ptr<transport::Failure> failure() const {
+    return domain ? domain : endpoint.shared_failure();
+  }
+
+  /// Ends the group on all its ranks; the world where a rank is lost. When it returns, no message of
+  /// the group is under way here but those that peers still read.
+  void fail(const Error& error) const;
+
   /// The group has failed.
   void log_flight() const { log_last_operations(*flight, logger); }
 
   int size() const { return static_cast<int>(ranks.size()); }
 
   /// Apart from other groups' and other users'.
-  transport::Tag tag(Use use) const {
+  transport::Tag tag(Use use) const { return first_tag(id) | static_cast<transport::Tag>(use); }
+
+  /// Of the domain of a group with that id.
+  static constexpr transport::Tag first_tag(std::uint64_t id) {
     constexpr transport::Tag kGroups = transport::Tag{1} << 63;
-    return kGroups | id << 3 | static_cast<transport::Tag>(use);
+    return kGroups | id << 3;
   }
 
   /// Whether all of them can share memory with this rank.

@@ -59,12 +59,13 @@ class NetworkBackend::Queue {
   ~Queue() {
     if (stop()) {
       Error closed(ErrorKind::kCancelled, "the group was closed with operations under way");
-      members_.endpoint.poison(closed.add({.group = members_.name}));
+      members_.fail(closed.add({.group = members_.name}));
     }
     thread_.join();
   }
 
   std::span<std::byte> allocate(std::size_t bytes) {
+    if (const auto error = members_.failure()->error()) throw Error(*error);
     const std::lock_guard lock(mutex_);
     const std::span<std::byte> memory = allocated_.emplace_back().at_least(bytes);
     std::fill(memory.begin(), memory.end(), std::byte{0});
@@ -77,7 +78,7 @@ class NetworkBackend::Queue {
   }
 
   transport::WorkPtr submit(Request request) {
-    auto work = std::make_shared<transport::PendingWork>(members_.endpoint.shared_failure());
+    auto work = std::make_shared<transport::PendingWork>(members_.failure());
     const std::lock_guard lock(mutex_);
     request.description.sequence = num_submitted_++;
     request.description.group_size = static_cast<std::uint32_t>(members_.size());
@@ -125,7 +126,8 @@ class NetworkBackend::Queue {
   void run(const Job& job) {
     const std::int64_t sequence = job.request.description.sequence;
     record([&](FlightRecorder& flight) { flight.start(sequence, Clock::now()); });
-    Call call(members_, job.request.description, scratch_, job.request.scale);
+    Call call(members_, job.request.description, scratch_,
+              {.scale = job.request.scale, .deadline = job.request.deadline});
     show(&call);
     try {
       run_over_network(call, job.request);
@@ -154,7 +156,7 @@ class NetworkBackend::Queue {
   /// Tells everyone, and returns when nothing of the call is under way.
   void fail(Call& call, Error error) {
     failure_ = error.add(call.context());
-    members_.endpoint.poison(error);
+    members_.fail(error);
     call.drain();
     record([&](FlightRecorder& flight) { flight.fail(call.description().sequence, Clock::now()); });
     members_.log_flight();
@@ -195,7 +197,9 @@ transport::WorkPtr NetworkBackend::submit(Request request) {
   return queue_->submit(std::move(request));
 }
 
-std::span<std::byte> NetworkBackend::allocate(std::size_t bytes) { return queue_->allocate(bytes); }
+std::span<std::byte> NetworkBackend::allocate(std::size_t bytes, std::chrono::milliseconds) {
+  return queue_->allocate(bytes);
+}
 
 std::vector<int> NetworkBackend::missing() const { return queue_->missing(); }
 

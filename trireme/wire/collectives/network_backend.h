@@ -14,7 +14,7 @@ class NetworkBackend final : public Backend {
   ~NetworkBackend() override;
 
   transport::WorkPtr submit(Request request) override;
-  std::span<std::byte> allocate(std::size_t bytes) override;
+  std::span<std::byte> allocate(std::size_t bytes, std::chrono::milliseconds deadline) override;
   std::vector<int> missing() const override;
 
  private:

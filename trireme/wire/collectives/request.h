@@ -1,6 +1,8 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -32,6 +34,9 @@ struct Request {
   Description description;  ///< Without sequence and group size, which are filled in.
 
   double scale = 1;  ///< Of a scaled sum, of this rank's elements.
+
+  /// Of this call, from where those before it have ended; nothing: the group's.
+  std::optional<std::chrono::milliseconds> deadline;
 
   /// The buffer of operations that reduce; the bytes of a broadcast; all ranks' bytes of an
   /// all_gather, this rank's in their place.

@@ -107,6 +107,19 @@ Finding examine_memfd() {
   }
 }
 
+/// Yama may forbid what the kernel allows to processes of one user.
+Finding examine_peer_memory() {
+  const auto scope = word_of("/proc/sys/kernel/yama/ptrace_scope");
+  const std::string topic = "peers' memory";
+  if (!scope || *scope == "0" || ::geteuid() == 0) {
+    return {topic, Verdict::kGood, "readable by processes of this user", ""};
+  }
+  return {
+      topic, Verdict::kSlow, "kernel.yama.ptrace_scope is " + *scope,
+      "sysctl -w kernel.yama.ptrace_scope=0: else large messages between two ranks of this host "
+      "go through the loopback, not straight from memory to memory"};
+}
+
 Finding examine_futex() {
   std::uint32_t word = 0;
   if (::syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0) >= 0) {
@@ -150,6 +163,7 @@ std::vector<Finding> examine_host(int local_ranks) {
       examine_kernel_limit("rmem_max", std::uint64_t{4} << 20),
       examine_kernel_limit("wmem_max", std::uint64_t{4} << 20),
       examine_memfd(),
+      examine_peer_memory(),
       examine_futex(),
       examine_cores(local_ranks),
       examine_clock(),

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "trireme/base/error.h"
+#include "trireme/wire/transport/domains.h"
 #include "trireme/wire/transport/envelope.h"
 #include "trireme/wire/transport/failure.h"
 #include "trireme/wire/transport/notes.h"
@@ -20,9 +21,10 @@
 
 namespace trireme::transport {
 
-/// Gives memory for a message of that many bytes, lent to the endpoint until the work ends. Called
-/// once, on a thread of the endpoint; must not call the endpoint.
-using Placement = std::function<std::span<std::byte>(std::size_t bytes)>;
+/// Gives memory for a message of that many bytes, lent to the endpoint until the work ends; nothing:
+/// the message is dropped as it comes, and the work ends well. Called once, on a thread of the
+/// endpoint; must not call the endpoint.
+using Placement = std::function<std::optional<std::span<std::byte>>(std::size_t bytes)>;
 
 /// One rank of a world: messages to and from every other rank.
 ///
@@ -32,7 +34,7 @@ using Placement = std::function<std::span<std::byte>(std::size_t bytes)>;
 ///
 /// After the first failure (a peer lost, a poison) all works of the rank fail, now and later, with
 /// the error that came first on any rank, and every peer is told: nobody hangs, everyone prints the
-/// same cause.
+/// same cause. What fails in a domain (domains.h) fails there alone.
 ///
 /// Threads  safe from any thread.
 class Endpoint {
@@ -59,6 +61,7 @@ class Endpoint {
   }
 
   virtual Notes& notes() = 0;
+  virtual Domains& domains() = 0;
 
   /// How often it was called with `key` before: tells users of the same thing apart that come after
   /// each other.
@@ -72,7 +75,7 @@ class Endpoint {
   virtual void poison(const Error& error) = 0;
 
   /// This rank ends the world on purpose: `poison` with kCancelled, this rank and the reason.
-  void abort(const std::string& reason) { poison(aborted_by(rank(), reason)); }
+  void abort(const std::string& reason) { poison(aborted_by(rank(), "the world", reason)); }
 
   /// Those with whom this rank can share memory; none where that was not wanted.
   virtual LocalPeers& local_peers() = 0;

@@ -10,9 +10,9 @@ Error lost_rank(int rank, const std::string& why) {
   return error;
 }
 
-Error aborted_by(int rank, const std::string& reason) {
+Error aborted_by(int rank, const std::string& what, const std::string& reason) {
   Error error(ErrorKind::kCancelled,
-              "rank " + std::to_string(rank) + " has ended the world: " + reason);
+              "rank " + std::to_string(rank) + " has ended " + what + ": " + reason);
   error.add({.peer = rank});
   return error;
 }
@@ -32,8 +32,9 @@ std::optional<Error> Failure::error() const {
 
 void Failure::mark_given() {
   if (LibraryThread::is_current()) return;
+  if (world_) world_->mark_given();
   const std::lock_guard lock(mutex_);
-  is_given_ = true;
+  is_given_ = is_given_ || error_.has_value();
 }
 
 bool Failure::is_given() const {

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "trireme/base/error.h"
 
@@ -12,15 +14,18 @@ namespace trireme::transport {
 /// kPeerLost `rank 2 is lost: <why>`: the same text on whichever rank notices.
 Error lost_rank(int rank, const std::string& why);
 
-/// kCancelled `rank 2 has ended the world: <reason>`.
-Error aborted_by(int rank, const std::string& reason);
+/// kCancelled `rank 2 has ended the world: <reason>`; what: that, or `group 'data 1'`.
+Error aborted_by(int rank, const std::string& what, const std::string& reason);
 
-/// What ended a world, as one rank sees it. The first error stays.
+/// What ended a world, or a domain of it, as one rank sees it. The first error stays.
 ///
 /// Shared by an endpoint and its works, which may outlive it.
 /// Threads  safe from any thread.
 class Failure {
  public:
+  /// world   of which this is a part (domains.h), or null.
+  explicit Failure(std::shared_ptr<Failure> world = nullptr) : world_(std::move(world)) {}
+
   /// Returns whether it was the first.
   bool set(const Error& error);
 
@@ -30,13 +35,14 @@ class Failure {
   /// Nothing while all is well.
   std::optional<Error> error() const;
 
-  /// The calling thread has been given the error. Counts if the thread is its owner's, not a
-  /// LibraryThread.
+  /// The calling thread has been given the error, of this or of the world. Counts if there is one
+  /// and the thread is its owner's, not a LibraryThread.
   void mark_given();
 
   bool is_given() const;
 
  private:
+  const std::shared_ptr<Failure> world_;  // shared with the endpoint
   std::atomic<bool> is_set_{false};
   mutable std::mutex mutex_;
   std::optional<Error> error_;

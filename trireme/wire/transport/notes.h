@@ -3,6 +3,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "trireme/wire/transport/envelope.h"
@@ -23,6 +24,9 @@ class Notes {
 
   /// The last note that has arrived from `peer` under `tag`; nothing before the first.
   virtual std::optional<Envelope> heard(int peer, Tag tag) const = 0;
+
+  /// Whether `peer` has said goodbye: it makes no call any more.
+  virtual bool has_left(int peer) const = 0;
 };
 
 /// Where an endpoint keeps what it has heard. Grows by one entry per (peer, tag).
@@ -35,6 +39,16 @@ class NoteBoard {
     notes_[{peer, tag}] = note;
   }
 
+  void mark_left(int peer) {
+    const std::lock_guard lock(mutex_);
+    left_.insert(peer);
+  }
+
+  bool has_left(int peer) const {
+    const std::lock_guard lock(mutex_);
+    return left_.contains(peer);
+  }
+
   std::optional<Envelope> get(int peer, Tag tag) const {
     const std::lock_guard lock(mutex_);
     const auto found = notes_.find({peer, tag});
@@ -44,6 +58,7 @@ class NoteBoard {
  private:
   mutable std::mutex mutex_;
   std::map<std::pair<int, Tag>, Envelope> notes_;
+  std::set<int> left_;  ///< Peers that have said goodbye.
 };
 
 }  // namespace trireme::transport

@@ -25,9 +25,9 @@ Error missing_goodbyes(int rank, const std::vector<int>& missing,
   return error;
 }
 
-std::span<std::byte> place_message(const PostedRecv& recv, std::size_t bytes,
-                                   const Envelope& envelope) {
-  std::span<std::byte> memory;
+std::optional<std::span<std::byte>> place_message(const PostedRecv& recv, std::size_t bytes,
+                                                  const Envelope& envelope) {
+  std::optional<std::span<std::byte>> memory;
   try {
     if (recv.inspect) recv.inspect(envelope);
     memory = recv.place(bytes);
@@ -37,17 +37,17 @@ std::span<std::byte> place_message(const PostedRecv& recv, std::size_t bytes,
     throw Error(ErrorKind::kResourceExhausted,
                 "no memory for a message of " + std::to_string(bytes) + " bytes", error);
   }
-  if (memory.size() != bytes) {
+  if (memory && memory->size() != bytes) {
     throw Error(ErrorKind::kInvalidArgument, "a message has " + std::to_string(bytes) +
                                                  " bytes, its recv gave memory for " +
-                                                 std::to_string(memory.size()));
+                                                 std::to_string(memory->size()));
   }
   return memory;
 }
 
 void deliver(const PostedSend& send, const PostedRecv& recv) {
-  const std::span<std::byte> memory = place_message(recv, send.data.size(), send.envelope);
-  std::copy(send.data.begin(), send.data.end(), memory.begin());
+  const auto memory = place_message(recv, send.data.size(), send.envelope);
+  if (memory) std::copy(send.data.begin(), send.data.end(), memory->begin());
   send.work->complete();
   recv.work->complete();
 }

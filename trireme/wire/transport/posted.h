@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -39,11 +40,11 @@ void check_peer(int peer, const Endpoint& endpoint);
 Error missing_goodbyes(int rank, const std::vector<int>& missing,
                        std::chrono::milliseconds deadline);
 
-/// Memory for a message of `bytes`, from the receiver. Throws what `inspect` and `place` throw;
-/// kInvalidArgument where it gives another size; kResourceExhausted for an exception that is no
-/// Error.
-std::span<std::byte> place_message(const PostedRecv& recv, std::size_t bytes,
-                                   const Envelope& envelope);
+/// Memory for a message of `bytes`, from the receiver; nothing where it is to be dropped. Throws what
+/// `inspect` and `place` throw; kInvalidArgument where it gives another size; kResourceExhausted for
+/// an exception that is no Error.
+std::optional<std::span<std::byte>> place_message(const PostedRecv& recv, std::size_t bytes,
+                                                  const Envelope& envelope);
 
 /// Moves a message within the process and ends both works; errors of `place_message`.
 void deliver(const PostedSend& send, const PostedRecv& recv);

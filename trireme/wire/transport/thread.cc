@@ -6,6 +6,9 @@
 #include <optional>
 #include <utility>
 
+#include "trireme/base/error.h"
+#include "trireme/wire/transport/shm/local_socket.h"
+
 namespace trireme::transport {
 namespace {
 
@@ -18,6 +21,22 @@ bool& current_flag() {
 std::optional<cpu_set_t>& cores_before() {
   thread_local std::optional<cpu_set_t> cores;  // a fact of the thread too
   return cores;
+}
+
+/// Whose core it is: a fact of the thread too, until it ends.
+Descriptor& mark_of_core() {
+  thread_local Descriptor mark;
+  return mark;
+}
+
+/// A name that one process of the host can have at a time, and that goes with it; not open where
+/// another has it.
+Descriptor mark_core(int core) {
+  try {
+    return internal::listen_locally("trireme/core/" + std::to_string(core));
+  } catch (const Error&) {
+    return {};
+  }
 }
 
 }  // namespace
@@ -45,20 +64,37 @@ void bind_to_core(int core) {
   if (!cores_before()) cores_before() = before;
 }
 
-int count_cores() {
-  if (cores_before()) return CPU_COUNT(&*cores_before());
+std::vector<int> allowed_cores() {
   cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return CPU_COUNT(&allowed);
-  return static_cast<int>(std::thread::hardware_concurrency());
+  CPU_ZERO(&allowed);
+  if (cores_before()) {
+    allowed = *cores_before();
+  } else {
+    sched_getaffinity(0, sizeof allowed, &allowed);
+  }
+  std::vector<int> cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &allowed)) cores.push_back(core);
+  }
+  return cores;
+}
+
+int count_cores() {
+  const auto count = static_cast<int>(allowed_cores().size());
+  return count > 0 ? count : static_cast<int>(std::thread::hardware_concurrency());
 }
 
 void take_core(int rank, int num_ranks) {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-  if (CPU_COUNT(&allowed) < num_ranks) return;
-  int core = -1;
-  for (int seen = -1; seen < rank;) seen += CPU_ISSET(++core, &allowed) ? 1 : 0;
-  bind_to_core(core);
+  const std::vector<int> cores = allowed_cores();
+  const auto count = static_cast<int>(cores.size());
+  if (count < num_ranks) return;
+  for (int i = 0; i < count; ++i) {
+    const int core = cores[static_cast<std::size_t>((rank + i) % count)];
+    if (Descriptor mark = mark_core(core); mark.is_open()) {
+      mark_of_core() = std::move(mark);
+      return bind_to_core(core);
+    }
+  }
 }
 
 }  // namespace trireme::transport

@@ -3,6 +3,7 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace trireme::transport {
 
@@ -35,8 +36,12 @@ void bind_to_core(int core);
 
 /// Gives this thread a core of its own among those of the process, if there is one for each local
 /// rank. Two busy ranks that meet on one core while another idles wait for milliseconds; threads
-/// that move messages and sum gradients stay free to run on any.
+/// that move messages and sum gradients stay free to run on any. Cores that another launch on this
+/// host has taken in this way are left to it; where none is left, nothing is bound.
 void take_core(int rank, int num_ranks);
+
+/// Those cores, in order.
+std::vector<int> allowed_cores();
 
 /// Cores on which the calling thread may run, or might before `bind_to_core`: those of the process.
 int count_cores();

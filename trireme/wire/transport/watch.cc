@@ -13,10 +13,12 @@ using std::chrono::milliseconds;
 /// Whether the work has ended within `time`.
 bool has_ended_in(const Awaited& awaited, milliseconds time) {
   if (!awaited.meanwhile) return awaited.work.wait_for(time);
-  for (const auto end = Clock::now() + time; !awaited.work.is_done() && Clock::now() < end;) {
+  const auto end = Clock::now() + time;
+  bool has_ended = false;
+  while (!(has_ended = awaited.work.wait_for(milliseconds(0))) && Clock::now() < end) {
     awaited.meanwhile();
   }
-  return awaited.work.wait_for(milliseconds(0));
+  return has_ended;
 }
 
 std::string waiting_text(const ErrorContext& place, const std::vector<int>& missing,

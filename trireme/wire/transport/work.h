@@ -16,7 +16,7 @@ class Work {
  public:
   virtual ~Work() = default;
 
-  /// Whether it has ended, well or not. Never blocks.
+  /// Whether it has ended, well or not. Never blocks, and does no part of it.
   virtual bool is_done() const = 0;
 
   /// Blocks until it has ended or `time` has passed; returns whether it ended. Throws the error of

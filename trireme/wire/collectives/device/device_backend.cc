@@ -41,7 +41,7 @@ transport::WorkPtr DeviceBackend::submit(Request request) {
   return queue_->submit(std::move(request));
 }
 
-std::span<std::byte> DeviceBackend::allocate(std::size_t bytes) {
+std::span<std::byte> DeviceBackend::allocate(std::size_t bytes, std::chrono::milliseconds) {
   return allocated_.emplace_back(device_.index, bytes).bytes();
 }
 

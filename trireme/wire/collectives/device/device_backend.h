@@ -30,7 +30,7 @@ class DeviceBackend final : public Backend {
   ~DeviceBackend() override;
 
   transport::WorkPtr submit(Request request) override;
-  std::span<std::byte> allocate(std::size_t bytes) override;
+  std::span<std::byte> allocate(std::size_t bytes, std::chrono::milliseconds deadline) override;
   std::vector<int> missing() const override;
 
  private:

@@ -39,7 +39,7 @@ bool DeviceWork::wait_for(milliseconds time) {
 
 DeviceQueue::DeviceQueue(const Members& members, DeviceParts parts)
     : members_(members),
-      world_failure_(members.endpoint.shared_failure()),
+      group_failure_(members.failure()),
       parts_(std::move(parts)),
       exchange_(members_),
       agreement_(members_) {
@@ -66,11 +66,11 @@ void DeviceQueue::prepare(const Description& description) {
 }
 
 /// Throws what ended the world, and kTimeout.
-void DeviceQueue::checkpoint(const Description& description, Time deadline) const {
-  if (world_failure_->is_set()) throw Error(*world_failure_->error());
+void DeviceQueue::checkpoint(const Job& job, Time deadline) const {
+  if (group_failure_->is_set()) throw Error(*group_failure_->error());
   if (Clock::now() < deadline) return;
   const std::lock_guard lock(mutex_);
-  throw late_error(agreement_.missing(description), members_.deadline);
+  throw late_error(agreement_.missing(job.description), job.patience);
 }
 
 /// This rank's bytes of an all_gather come to their place.
@@ -95,7 +95,7 @@ DeviceEngine& DeviceQueue::choose(const Request& request) {
 
 void DeviceQueue::enqueue(const Request& request, Job& job) {
   const std::lock_guard lock(engines_mutex_);
-  if (world_failure_->is_set()) throw Error(*world_failure_->error());  // engines may have ended
+  if (group_failure_->is_set()) throw Error(*group_failure_->error());  // engines may have ended
   const cuda::CurrentDevice current(parts_.stream->device());
   if (parts_.caller != nullptr) {
     job.ready = parts_.make_event();
@@ -103,8 +103,8 @@ void DeviceQueue::enqueue(const Request& request, Job& job) {
     parts_.stream->run_after(*job.ready);
   }
   place_own(request);
-  const Time deadline = transport::later(members_.deadline);
-  job.engine->enqueue(request, *parts_.stream, [&] { checkpoint(job.description, deadline); });
+  const Time deadline = transport::later(job.patience);
+  job.engine->enqueue(request, *parts_.stream, [&] { checkpoint(job, deadline); });
   job.work->end_ = parts_.make_event();
   job.work->end_->record(*parts_.stream);
 }
@@ -115,15 +115,16 @@ transport::WorkPtr DeviceQueue::submit(Request request) {
   description.sequence = num_submitted_++;
   description.group_size = static_cast<std::uint32_t>(members_.size());
   description.order = members_.order;
-  Job job{.work = std::make_shared<DeviceWork>(shared_from_this(), world_failure_),
+  Job job{.work = std::make_shared<DeviceWork>(shared_from_this(), group_failure_),
           .description = description,
-          .scale = request.scale};
+          .scale = request.scale,
+          .patience = request.deadline.value_or(members_.deadline)};
   const DeviceWorkPtr work = job.work;
   {
     const std::lock_guard lock(mutex_);
     members_.flight->call(description.sequence, request, Clock::now());
   }
-  std::optional<Error> error = world_failure_->error();
+  std::optional<Error> error = group_failure_->error();
   const auto attempt = [&error](const auto& step) {
     if (error) return;
     try {
@@ -179,21 +180,21 @@ void DeviceQueue::finish_done() {
 std::optional<Error> DeviceQueue::problem() {
   finish_done();
   if (jobs_.empty()) return std::nullopt;
-  if (world_failure_->is_set()) return world_failure_->error();
+  if (group_failure_->is_set()) return group_failure_->error();
   Job& job = jobs_.front();
   const Time now = Clock::now();
   if (!job.since && (!job.ready || job.ready->is_done())) job.since = now;
   if (!job.since || now - *job.since < WaitNotes::kPatience) return std::nullopt;
   agreement_.look(job.description, job.scale, now);
-  if (now - *job.since < members_.deadline) return std::nullopt;
-  return late_error(agreement_.missing(job.description), members_.deadline);
+  if (now - *job.since < job.patience) return std::nullopt;
+  return late_error(agreement_.missing(job.description), job.patience);
 }
 
 /// Another rank's end shows first as trouble between the GPUs: then that is not the cause.
 Error DeviceQueue::with_first_cause(const Error& error) const {
   constexpr std::chrono::seconds kNews{1};
   for (const auto limit = Clock::now() + kNews; Clock::now() < limit;) {
-    if (const auto cause = world_failure_->error()) return *cause;
+    if (const auto cause = group_failure_->error()) return *cause;
     std::this_thread::sleep_for(milliseconds(1));
   }
   return error;
@@ -258,7 +259,7 @@ void DeviceQueue::fail(Error error) {
     failure_ = error;
     jobs = std::exchange(jobs_, {});
   }
-  members_.endpoint.poison(error);
+  members_.fail(error);
   {
     const std::lock_guard lock(engines_mutex_);
     for (const auto& engine : engines_.engines) engine->abort();
@@ -309,10 +310,11 @@ void DeviceQueue::close() {
     fail(Error(ErrorKind::kCancelled, "the group was closed with operations under way"));
   }
   const std::lock_guard lock(engines_mutex_);
-  if (world_failure_->is_set()) {  // then nobody comes to an orderly end
+  if (group_failure_->is_set()) {  // then nobody comes to an orderly end
     for (const auto& engine : engines_.engines) engine->abort();
   }
   engines_.engines.clear();
+  exchange_.close();
 }
 
 }  // namespace trireme::collectives

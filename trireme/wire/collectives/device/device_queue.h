@@ -74,6 +74,7 @@ class DeviceQueue final : public std::enable_shared_from_this<DeviceQueue> {
     DeviceWorkPtr work;
     Description description;
     double scale = 1;
+    std::chrono::milliseconds patience{0};  ///< From `since` to its deadline.
     DeviceEngine* engine = nullptr;
     std::unique_ptr<Event> ready;  ///< What the caller's stream had before it; may be none.
     std::optional<Time> since;     ///< It is the first, and its buffers are ready.
@@ -84,7 +85,7 @@ class DeviceQueue final : public std::enable_shared_from_this<DeviceQueue> {
   DeviceEngine& choose(const Request& request);
   void enqueue(const Request& request, Job& job);
   Error with_first_cause(const Error& error) const;
-  void checkpoint(const Description& description, Time deadline) const;
+  void checkpoint(const Job& job, Time deadline) const;
   void place_own(const Request& request);
   void finish_done();
   std::optional<Error> problem();
@@ -94,7 +95,7 @@ class DeviceQueue final : public std::enable_shared_from_this<DeviceQueue> {
   void serve();
 
   const Members members_;
-  const std::shared_ptr<transport::Failure> world_failure_;  // shared with the endpoint
+  const std::shared_ptr<transport::Failure> group_failure_;  // shared with the endpoint
   DeviceParts parts_;
 
   // Of the thread that calls, but for what engines_mutex_ guards.

@@ -7,16 +7,26 @@
 namespace trireme::collectives {
 namespace {
 
-/// With messages of their own.
+/// With messages of their own, which fail with the group.
 Members apart(Members members) {
   constexpr std::uint64_t kExchange = 1;
-  members.id = message_id(members.id, members.ranks, kExchange);
+  const std::uint64_t group = members.id;
+  members.id = message_id(group, members.ranks, kExchange);
+  if (members.domain) {
+    members.domain = members.endpoint.domains().open({.first_tag = Members::first_tag(members.id),
+                                                      .ranks = members.ranks,
+                                                      .parent = Members::first_tag(group)});
+  }
   return members;
 }
 
 }  // namespace
 
-HostExchange::HostExchange(const Members& members) : members_(apart(members)) {}
+HostExchange::HostExchange(const Members& members) : group_(members), members_(apart(members)) {}
+
+void HostExchange::close() {
+  if (members_.domain) members_.endpoint.domains().close(Members::first_tag(members_.id));
+}
 
 void HostExchange::run(Description description, const std::function<void(Call&)>& body) {
   description.group_size = static_cast<std::uint32_t>(members_.size());
@@ -25,7 +35,7 @@ void HostExchange::run(Description description, const std::function<void(Call&)>
     body(call);
     call.retract();
   } catch (Error& error) {
-    members_.endpoint.poison(error.add(call.context()));
+    group_.fail(error.add(call.context()));
     call.drain();
     throw;
   }

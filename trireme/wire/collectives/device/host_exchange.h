@@ -12,7 +12,7 @@
 namespace trireme::collectives {
 
 /// What the ranks of a group on GPUs tell each other over the endpoint, from memory of the host.
-/// Every call blocks until the others have made it too; one that fails poisons the world, and
+/// Every call blocks until the others have made it too; one that fails ends the group, and
 /// throws.
 ///
 /// Threads  caller-synchronised.
@@ -20,6 +20,9 @@ class HostExchange {
  public:
   /// members   their messages are not those of the group's other operations.
   explicit HostExchange(const Members& members);
+
+  /// No call may follow.
+  void close();
 
   /// Every rank's equal part of `all` goes to all others; the own one is there.
   void all_gather(std::span<std::byte> all);
@@ -34,6 +37,7 @@ class HostExchange {
  private:
   void run(Description description, const std::function<void(Call&)>& body);
 
+  const Members group_;
   const Members members_;
   Scratch scratch_;
   std::int64_t num_calls_ = 0;

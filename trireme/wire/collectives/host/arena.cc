@@ -13,15 +13,26 @@ constexpr std::size_t rounded(std::size_t bytes, std::size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-constexpr std::size_t kSlots = 2 * kLine;
+constexpr std::size_t kCores = 2 * kLine;
+constexpr std::size_t kSlots = kCores + rounded(sizeof(transport::Cores), kLine);
 constexpr std::size_t kStaging = rounded(kSlots + 2 * kSlot, kPage);
-constexpr std::size_t kRank = kStaging + 2 * Arena::kPieceBytes;
+constexpr std::size_t kRank = kStaging + Arena::kStagingBytes;
 
 static_assert(sizeof(transport::Signal) <= kLine && sizeof(Way) * Arena::kWays <= kLine);
 
 }  // namespace
 
 std::size_t Arena::bytes_for(int num_ranks) { return kRank * static_cast<std::size_t>(num_ranks); }
+
+std::size_t Arena::staging_offset(int rank) {
+  return kRank * static_cast<std::size_t>(rank) + kStaging;
+}
+
+void Arena::provide_control(const transport::SharedMemory& memory, int num_ranks) {
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    memory.provide(kRank * static_cast<std::size_t>(rank), kStaging);
+  }
+}
 
 Arena::Arena(std::span<std::byte> memory, int num_ranks) : memory_(memory), num_ranks_(num_ranks) {
   TRIREME_CHECK(memory.size() == bytes_for(num_ranks), "an arena of another size");
@@ -37,6 +48,10 @@ transport::Signal& Arena::progress(int rank) const {
 
 std::atomic<Way>& Arena::way(std::size_t index) const {
   return reinterpret_cast<std::atomic<Way>*>(of_rank(0) + kLine)[index];
+}
+
+transport::Cores& Arena::cores(int rank) const {
+  return *reinterpret_cast<transport::Cores*>(of_rank(rank) + kCores);
 }
 
 std::span<std::byte> Arena::header(int rank, int turn) const {

@@ -6,6 +6,8 @@
 #include <span>
 
 #include "trireme/wire/collectives/host/way.h"
+#include "trireme/wire/transport/shm/cores.h"
+#include "trireme/wire/transport/shm/shared_memory.h"
 #include "trireme/wire/transport/shm/signal.h"
 
 namespace trireme::collectives {
@@ -15,6 +17,7 @@ namespace trireme::collectives {
 ///
 ///     progress        a Signal: steps of operations that the rank has done
 ///     ways            of the first rank: how all of them stage
+///     cores           those on which it may run, written before its first step
 ///     slots           two, used in turn: what it is about to do, and its data where that is little
 ///     staging         two halves, used in turn: its data, a piece after the other
 ///
@@ -31,6 +34,12 @@ class Arena {
   /// Bytes that an arena of so many ranks takes.
   static std::size_t bytes_for(int num_ranks);
 
+  /// Where in it a rank's staging halves are, which it provides itself; of the rest, the first rank
+  /// provides the pages before it hands the arena over.
+  static std::size_t staging_offset(int rank);
+  static constexpr std::size_t kStagingBytes = 2 * kPieceBytes;
+  static void provide_control(const transport::SharedMemory& memory, int num_ranks);
+
   /// memory   of bytes_for(num_ranks), aligned to a page.
   Arena(std::span<std::byte> memory, int num_ranks);
 
@@ -40,6 +49,9 @@ class Arena {
   /// How operations of a kind stage (way.h); written by the first rank. index: below kWays.
   static constexpr std::size_t kWays = 64;
   std::atomic<Way>& way(std::size_t index) const;
+
+  /// Those of the process that `rank` is.
+  transport::Cores& cores(int rank) const;
 
   /// The first kHeaderBytes of slot `turn`, and the kSlotBytes behind them. turn: 0 or 1.
   std::span<std::byte> header(int rank, int turn) const;

@@ -14,7 +14,9 @@ transport::WorkPtr HostBackend::submit(Request request) {
   return queue_->submit(std::move(request));
 }
 
-std::span<std::byte> HostBackend::allocate(std::size_t bytes) { return queue_->allocate(bytes); }
+std::span<std::byte> HostBackend::allocate(std::size_t bytes, std::chrono::milliseconds deadline) {
+  return queue_->allocate(bytes, deadline);
+}
 
 std::vector<int> HostBackend::missing() const { return queue_->missing(); }
 

@@ -16,8 +16,8 @@ class HostQueue;
 /// long as the others are quick; the thread that waits for it; else one of the backend's own. So a
 /// small operation costs no change of threads, and a large one goes on while its caller computes.
 ///
-/// The leader (group rank 0) makes the arena and hands it to the others, which take it when their
-/// first operation runs.
+/// The leader (group rank 0) makes the arena and hands it to the others when its first operation
+/// runs; they take it when theirs does.
 class HostBackend final : public Backend {
  public:
   /// members   must share memory.
@@ -25,7 +25,7 @@ class HostBackend final : public Backend {
   ~HostBackend() override;
 
   transport::WorkPtr submit(Request request) override;
-  std::span<std::byte> allocate(std::size_t bytes) override;
+  std::span<std::byte> allocate(std::size_t bytes, std::chrono::milliseconds deadline) override;
   std::vector<int> missing() const override;
 
  private:

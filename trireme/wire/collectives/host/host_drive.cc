@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "trireme/base/error.h"
+#include "trireme/wire/collectives/definitions.h"
 #include "trireme/wire/collectives/host/handover.h"
 #include "trireme/wire/collectives/host/host_queue.h"
 
@@ -18,30 +19,37 @@ using std::chrono::milliseconds;
 // so, while operations come, the thread looks after short naps whether one is left alone.
 constexpr microseconds kNap{1000};
 constexpr milliseconds kNapping{20};
+constexpr milliseconds kIdle{500};  // between looks for one that is left alone until its deadline
 
 }  // namespace
 
 void HostQueue::serve() {
   Lock lock(mutex_);
-  while (true) {
-    if (is_closing_) return;
-    if (wants_thread()) {
+  while (!is_closing_) {
+    if (wants_thread() || is_overdue()) {
       drive(lock, nullptr, Time::max());
     } else if (Clock::now() < last_submit_ + kNapping) {
       is_napping_ = true;
       wanted_.wait_for(lock, kNap);
       is_napping_ = false;
     } else {
-      wanted_.wait(lock);
+      wanted_.wait_for(lock, kIdle);
     }
   }
+}
+
+/// An operation that nobody waits for has a deadline too.
+bool HostQueue::is_overdue() const {
+  return !operations_.empty() && !is_driven_ && operations_.front()->deadline &&
+         Clock::now() >= *operations_.front()->deadline;
 }
 
 /// Whether somebody counts on this rank to go on, and nobody here does.
 bool HostQueue::wants_thread() const {
   if (operations_.empty() || is_driven_) return false;
-  return operations_.size() > 1 || !operations_.front()->has_started ||
-         operations_.front()->listener || host_->owes_steps();
+  const Operation& first = *operations_.front();
+  return operations_.size() > 1 || !first.has_started || first.listener || first.is_watched ||
+         host_->owes_steps();
 }
 
 /// Goes on with the first operations until `wanted` (all, where there is none) has ended or `until`
@@ -66,7 +74,7 @@ void HostQueue::drive(Lock& lock, const Operation* wanted, Time until) {
                   .group = members_.name,
                   .operation = std::string(first->name),
                   .sequence = first->sequence});
-      members_.endpoint.poison(*error);
+      members_.fail(*error);
     }
     lock.lock();
     if (!has_ended) break;
@@ -75,6 +83,7 @@ void HostQueue::drive(Lock& lock, const Operation* wanted, Time until) {
       fail_all(*error);
     } else {
       operations_.pop_front();
+      if (!knows_all_cores_) learn_cores();
       end(*first);
       changed_.notify_all();  // who waits for it need not wait for those behind it
     }
@@ -86,7 +95,7 @@ void HostQueue::drive(Lock& lock, const Operation* wanted, Time until) {
 
 /// It is the first of the queue now.
 void HostQueue::begin_waiting(Operation& operation) {
-  operation.deadline = transport::later(members_.deadline);
+  operation.deadline = transport::later(operation.patience);
   members_.flight->start(operation.sequence, Clock::now());
 }
 
@@ -132,9 +141,10 @@ void HostQueue::note_wait(Operation& operation, int rank) {
   if (time >= operation.wait.time) operation.wait = {rank, time};
 }
 
-/// Takes the arena that the leader has made.
+/// The leader makes the arena, the others take it; each provides its own part.
 bool HostQueue::attach(Operation& operation, Time until) {
-  while (true) {
+  if (members_.group_rank == 0) memory_ = make_arena();
+  while (members_.group_rank != 0) {
     const Time now = Clock::now();
     const auto left = std::max(std::min({until, *operation.deadline, now + kLook}) - now, {});
     auto memory = take(members_, Use::kArena, std::chrono::ceil<milliseconds>(left));
@@ -149,8 +159,31 @@ bool HostQueue::attach(Operation& operation, Time until) {
     throw Error(ErrorKind::kInvalidArgument,
                 "group rank 0 of '" + members_.name + "' has made it for another number of ranks");
   }
-  host_.emplace(members_, Arena(memory_.bytes(), members_.size()), patience_);
+  memory_.provide(Arena::staging_offset(members_.group_rank), Arena::kStagingBytes);
+  const Arena arena(memory_.bytes(), members_.size());
+  arena.cores(members_.group_rank) = own_cores_;
+  host_.emplace(members_, arena, patience_);
   return true;
+}
+
+/// With its first operation: a group that has none hands nothing over, of which the system allows a
+/// user only so much at a time.
+transport::SharedMemory HostQueue::make_arena() const {
+  auto memory = transport::SharedMemory::create_empty("trireme " + members_.name,
+                                                      Arena::bytes_for(members_.size()));
+  Arena::provide_control(memory, members_.size());
+  give(members_, Use::kArena, memory);
+  return memory;
+}
+
+/// After an operation, in which all ranks have told theirs. Under the mutex.
+void HostQueue::learn_cores() {
+  knows_all_cores_ = true;
+  const Arena arena(memory_.bytes(), members_.size());
+  std::vector<transport::Cores> cores;
+  for (int rank = 0; rank < members_.size(); ++rank) cores.push_back(arena.cores(rank));
+  patience_ = patience_for(cores);
+  host_->set_patience(patience_);
 }
 
 /// While others are late, some 20 times a second. Throws where waiting is of no use any more.
@@ -162,9 +195,18 @@ void HostQueue::check(Operation& operation, const std::vector<int>& late) {
     const Lock lock(mutex_);
     late_ = ranks;
   }
-  if (const auto failure = world_failure_->error()) throw Error(*failure);
-  if (Clock::now() < *operation.deadline || ranks.empty()) return;
-  throw late_error(ranks, members_.deadline);
+  if (const auto failure = group_failure_->error()) throw Error(*failure);
+  for (const int rank : ranks) {
+    if (members_.endpoint.notes().has_left(rank)) {
+      throw transport::lost_rank(rank, "it has said goodbye");
+    }
+  }
+  const Time now = Clock::now();
+  if (now >= *operation.deadline - operation.patience + kDefinitionPatience) {
+    check_definitions(members_, ranks);
+  }
+  if (now < *operation.deadline || ranks.empty()) return;
+  throw late_error(ranks, operation.patience);
 }
 
 void HostQueue::end(Operation& operation) {

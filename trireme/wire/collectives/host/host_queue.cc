@@ -23,15 +23,14 @@ constexpr std::size_t kPromptBytes = 256 * 1024;  // begun in the call
 
 HostQueue::HostQueue(const Members& members)
     : members_(members),
-      world_failure_(members.endpoint.shared_failure()),
-      patience_(transport::Patience::for_ranks(members.endpoint.local_peers().count() + 1)) {
-  if (members_.group_rank == 0) {
-    memory_ = transport::SharedMemory::create("trireme " + members_.name,
-                                              Arena::bytes_for(members_.size()));
-    host_.emplace(members_, Arena(memory_.bytes(), members_.size()), patience_);
-    give(members_, Use::kArena, memory_);
-  }
+      group_failure_(members.failure()),
+      own_cores_(transport::own_cores()),
+      patience_(patience_for({&own_cores_, 1})) {
   thread_.emplace("group " + members_.name, [this] { serve(); });
+}
+
+transport::Patience HostQueue::patience_for(std::span<const transport::Cores> ranks) const {
+  return transport::patience_for(ranks, members_.endpoint.local_peers().count() + 1);
 }
 
 /// Begins an operation; ends it too, where all ranks are quick. Else nothing is returned.
@@ -50,8 +49,8 @@ transport::WorkPtr HostQueue::try_now(const Request& request) {
 
 transport::WorkPtr HostQueue::submit(Request request) {
   Lock lock(mutex_);
-  if (!failure_ && world_failure_->is_set()) {
-    failure_ = world_failure_->error();
+  if (!failure_ && group_failure_->is_set()) {
+    failure_ = group_failure_->error();
     failure_->add({.rank = members_.endpoint.rank(), .group = members_.name});
   }
   const bool is_prompt =
@@ -62,8 +61,7 @@ transport::WorkPtr HostQueue::submit(Request request) {
   if (is_begun) {
     if (transport::WorkPtr done = try_now(request)) return done;
   }
-  const auto operation = std::make_shared<Operation>(
-      shared_from_this(), to_text(request.description.operation), num_submitted_++);
+  const auto operation = std::make_shared<Operation>(shared_from_this(), request, num_submitted_++);
   if (failure_) {
     operation->error = failure_;
     operation->has_ended = true;
@@ -73,7 +71,7 @@ transport::WorkPtr HostQueue::submit(Request request) {
   if (is_begun) {
     operation->task = host_->finish(std::move(request));
     operation->has_started = true;
-    operation->deadline = transport::later(members_.deadline);
+    operation->deadline = transport::later(operation->patience);
   } else {
     last_submit_ = Clock::now();
     members_.flight->call(operation->sequence, request, last_submit_);
@@ -98,7 +96,7 @@ void HostQueue::close() {
   wanted_.notify_one();
   Error closed(ErrorKind::kCancelled, "the group was closed with operations under way");
   closed.add({.group = members_.name});
-  if (is_busy) members_.endpoint.poison(closed);
+  if (is_busy) members_.fail(closed);
   thread_->join();
   lock.lock();
   changed_.wait(lock, [this] { return !is_driven_; });
@@ -107,9 +105,11 @@ void HostQueue::close() {
 
 // ---- Whoever waits
 
+/// Who only looks does nothing for it: the thread has to.
 bool HostQueue::is_done(const Operation& operation) {
-  Lock lock(mutex_);
-  if (!operation.has_ended && !is_driven_) drive(lock, &operation, Clock::now());
+  const Lock lock(mutex_);
+  operation.is_watched = true;
+  if (wants_thread() && !is_napping_) wanted_.notify_one();
   return operation.has_ended;
 }
 
@@ -129,7 +129,7 @@ bool HostQueue::wait_for(const Operation& operation, milliseconds time) {
   if (!operation.error) return true;
   const Error error = *operation.error;
   lock.unlock();
-  world_failure_->mark_given();
+  group_failure_->mark_given();
   throw Error(error);
 }
 
@@ -142,7 +142,7 @@ void HostQueue::tell_end(Operation& operation, Listener listener) {
 
 // ---- Shared memory for buffers
 
-std::span<std::byte> HostQueue::allocate(std::size_t bytes) {
+std::span<std::byte> HostQueue::allocate(std::size_t bytes, milliseconds deadline) {
   // After the operations before it, as one of its own: nobody drives meanwhile.
   constexpr std::size_t kMostBytes = std::size_t{1} << 46;  // what a process can map
   if (bytes > kMostBytes / static_cast<std::size_t>(members_.size())) {
@@ -150,7 +150,7 @@ std::span<std::byte> HostQueue::allocate(std::size_t bytes) {
                                                  " bytes of memory for each of " +
                                                  std::to_string(members_.size()) + " ranks");
   }
-  const auto operation = std::make_shared<Operation>(shared_from_this(), "allocate", -1);
+  const auto operation = std::make_shared<Operation>(shared_from_this(), "allocate", deadline);
   Lock lock(mutex_);
   while (!operations_.empty() || is_driven_) {
     if (!is_driven_) {
@@ -159,12 +159,13 @@ std::span<std::byte> HostQueue::allocate(std::size_t bytes) {
       changed_.wait(lock);
     }
   }
+  if (!failure_) failure_ = group_failure_->error();
   if (failure_) throw Error(*failure_);
   is_driven_ = true;
   lock.unlock();
   std::optional<Error> error;
   try {
-    operation->deadline = transport::later(members_.deadline);
+    operation->deadline = transport::later(deadline);
     if (!host_) attach(*operation, Time::max());
     add_region(*operation, bytes);
   } catch (const Error& failure) {
@@ -174,7 +175,7 @@ std::span<std::byte> HostQueue::allocate(std::size_t bytes) {
   }
   if (error) {
     error->add({.rank = members_.endpoint.rank(), .group = members_.name, .operation = "allocate"});
-    members_.endpoint.poison(*error);
+    members_.fail(*error);
   }
   lock.lock();
   is_driven_ = false;
@@ -193,7 +194,8 @@ void HostQueue::add_region(Operation& operation, std::size_t bytes) {
   const std::size_t part = std::max<std::size_t>((bytes + kPage - 1) / kPage * kPage, kPage);
   const std::size_t all = part * static_cast<std::size_t>(members_.size());
   if (members_.group_rank == 0) {
-    auto memory = transport::SharedMemory::create("trireme " + members_.name, all);
+    auto memory = transport::SharedMemory::create_empty("trireme " + members_.name, all);
+    memory.provide(0, part);
     give(members_, Use::kRegion, memory);
     return host_->registry().add(std::move(memory));
   }
@@ -205,6 +207,7 @@ void HostQueue::add_region(Operation& operation, std::size_t bytes) {
                     std::to_string(bytes) + ", group rank 0 about " +
                     std::to_string(memory->bytes().size() / members_.ranks.size()));
   }
+  memory->provide(part * static_cast<std::size_t>(members_.group_rank), part);
   host_->registry().add(std::move(*memory));
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "trireme/wire/collectives/host/host_rank.h"
 #include "trireme/wire/collectives/members.h"
 #include "trireme/wire/transport/failure.h"
+#include "trireme/wire/transport/shm/cores.h"
 #include "trireme/wire/transport/thread.h"
 #include "trireme/wire/transport/watch.h"
 
@@ -39,7 +41,7 @@ class HostQueue final : public std::enable_shared_from_this<HostQueue> {
   explicit HostQueue(const Members& members);
 
   transport::WorkPtr submit(Request request);
-  std::span<std::byte> allocate(std::size_t bytes);
+  std::span<std::byte> allocate(std::size_t bytes, std::chrono::milliseconds deadline);
   std::vector<int> missing() const;
   void close();
 
@@ -52,8 +54,14 @@ class HostQueue final : public std::enable_shared_from_this<HostQueue> {
 
   /// One operation; its fields are the queue's.
   struct Operation final : transport::Work {
-    Operation(std::shared_ptr<HostQueue> owner, std::string_view called, std::int64_t number)
-        : queue(std::move(owner)), name(called), sequence(number) {}
+    Operation(std::shared_ptr<HostQueue> owner, const Request& of, std::int64_t number)
+        : queue(std::move(owner)),
+          name(to_text(of.description.operation)),
+          sequence(number),
+          patience(of.deadline.value_or(queue->members_.deadline)) {}
+    Operation(std::shared_ptr<HostQueue> owner, std::string_view called,
+              std::chrono::milliseconds time)
+        : queue(std::move(owner)), name(called), sequence(-1), patience(time) {}
 
     bool is_done() const override { return queue->is_done(*this); }
     bool wait_for(std::chrono::milliseconds time) override { return queue->wait_for(*this, time); }
@@ -64,10 +72,12 @@ class HostQueue final : public std::enable_shared_from_this<HostQueue> {
     const std::shared_ptr<HostQueue> queue;
     const std::string_view name;
     const std::int64_t sequence;
-    Request request;  ///< Until it has started.
+    const std::chrono::milliseconds patience;  ///< Until its deadline.
+    Request request;                           ///< Until it has started.
     Task task;
     bool has_started = false;
-    std::optional<Time> deadline;  ///< Since it is the first of the queue.
+    std::optional<Time> deadline;     ///< Since it is the first of the queue.
+    mutable bool is_watched = false;  ///< Somebody looks whether it has ended, and does not wait.
     bool has_ended = false;
     std::optional<Error> error;
     std::optional<Listener> listener;
@@ -89,6 +99,9 @@ class HostQueue final : public std::enable_shared_from_this<HostQueue> {
   bool advance(Operation& operation, Time until);
   bool wait_for_ranks(Operation& operation, Time until);
   bool attach(Operation& operation, Time until);
+  transport::SharedMemory make_arena() const;
+  void learn_cores();
+  transport::Patience patience_for(std::span<const transport::Cores> ranks) const;
   void add_region(Operation& operation, std::size_t bytes);
   void check(Operation& operation, const std::vector<int>& late);
   void note_wait(Operation& operation, int rank);
@@ -96,15 +109,18 @@ class HostQueue final : public std::enable_shared_from_this<HostQueue> {
   void end(Operation& operation);
   void fail_all(const Error& error);
   bool wants_thread() const;
+  bool is_overdue() const;
 
   const Members members_;
-  const std::shared_ptr<transport::Failure> world_failure_;  // shared with the endpoint
-  const transport::Patience patience_;
+  const std::shared_ptr<transport::Failure> group_failure_;  // shared with the endpoint
+  const transport::Cores own_cores_;
   const transport::WorkPtr done_ = std::make_shared<DoneWork>();
 
   // Of whoever drives, or holds the mutex while nobody does.
   transport::SharedMemory memory_;
   std::optional<HostRank> host_;
+  transport::Patience patience_;  ///< By this rank's cores until those of all are known.
+  bool knows_all_cores_ = false;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;  ///< An operation has ended, or nobody drives any more.

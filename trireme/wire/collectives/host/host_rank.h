@@ -30,6 +30,8 @@ class HostRank {
         registry_(arena.num_ranks()),
         choosers_(members.group_rank == 0 ? Arena::kWays : 0) {}
 
+  void set_patience(const transport::Patience& patience) { patience_ = patience; }
+
   int rank() const { return meeting_.rank; }
   int size() const { return meeting_.size(); }
   std::int64_t sequence() const { return sequence_; }  ///< Operations before the next one.

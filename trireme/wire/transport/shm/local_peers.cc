@@ -1,6 +1,8 @@
 #include "trireme/wire/transport/shm/local_peers.h"
 
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -76,6 +78,16 @@ std::optional<pid_t> LocalPeers::process_of(int rank) const {
   const int socket = found->second.number();
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return std::nullopt;
   return credentials.pid > 0 ? std::optional(credentials.pid) : std::nullopt;
+}
+
+Descriptor LocalPeers::watch_process(int rank) const {
+#ifdef SYS_pidfd_open
+  const auto process = process_of(rank);
+  if (!process || *process == ::getpid()) return {};
+  return Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, *process, 0)));  // closed on exec
+#else
+  return {};
+#endif
 }
 
 void LocalPeers::give(int peer, Tag tag, const SharedMemory& memory) {

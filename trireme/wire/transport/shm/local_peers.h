@@ -38,6 +38,10 @@ class LocalPeers {
   /// That of a peer, as this process sees it; nothing of other ranks, and where it sees none.
   std::optional<pid_t> process_of(int rank) const;
 
+  /// Readable once that process has ended, whoever else has its descriptors; not open where the
+  /// system does not tell, and for ranks of this process.
+  Descriptor watch_process(int rank) const;
+
   /// The number of any rank's host: the same for ranks that share memory, and on all ranks.
   int host_of(int rank) const { return hosts_.empty() ? rank : hosts_.at(rank); }
 

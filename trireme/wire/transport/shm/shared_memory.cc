@@ -22,10 +22,10 @@ std::string what(std::size_t bytes) { return std::to_string(bytes) + " bytes of 
 ///
 /// Many kernels undo the work of a call at a signal, so that one for all of it might never get
 /// through under a profiler's timer: pieces of a fraction of a millisecond each.
-bool allocate(const Descriptor& file, off_t size) {
+bool allocate(const Descriptor& file, off_t begin, off_t end) {
   constexpr off_t kPiece = off_t{2} << 20;
-  for (off_t begin = 0; begin < size; begin += kPiece) {
-    const off_t piece = std::min(kPiece, size - begin);
+  for (; begin < end; begin += kPiece) {
+    const off_t piece = std::min(kPiece, end - begin);
     while (::fallocate(file.number(), 0, begin, piece) != 0) {
       if (errno != EINTR) return false;
     }
@@ -36,13 +36,31 @@ bool allocate(const Descriptor& file, off_t size) {
 }  // namespace
 
 SharedMemory SharedMemory::create(const std::string& name, std::size_t bytes) {
+  SharedMemory memory = create_empty(name, bytes);
+  memory.provide(0, bytes);
+  return memory;
+}
+
+SharedMemory SharedMemory::create_empty(const std::string& name, std::size_t bytes) {
   Descriptor file(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!file.is_open()) throw_system_error("make " + what(bytes), errno);
   const auto size = static_cast<off_t>(bytes);
-  const bool is_made = ::ftruncate(file.number(), size) == 0 && allocate(file, size) &&
-                       ::fcntl(file.number(), F_ADD_SEALS, kSeals) == 0;
+  const bool is_made =
+      ::ftruncate(file.number(), size) == 0 && ::fcntl(file.number(), F_ADD_SEALS, kSeals) == 0;
   if (!is_made) throw_system_error("make " + what(bytes), errno);
   return {std::move(file), bytes};
+}
+
+void SharedMemory::provide(std::size_t offset, std::size_t bytes) const {
+  const auto begin = static_cast<off_t>(offset);
+  if (!allocate(file_, begin, begin + static_cast<off_t>(bytes))) {
+    throw_system_error("make " + what(bytes), errno);
+  }
+#ifdef MADV_POPULATE_WRITE
+  // Else page by page, at the first use.
+  [[maybe_unused]] const int is_mapped =
+      ::madvise(bytes_.data() + offset, bytes, MADV_POPULATE_WRITE);
+#endif
 }
 
 SharedMemory SharedMemory::open(Descriptor file, std::size_t bytes) {
@@ -57,8 +75,7 @@ SharedMemory SharedMemory::open(Descriptor file, std::size_t bytes) {
 }
 
 SharedMemory::SharedMemory(Descriptor file, std::size_t bytes) : file_(std::move(file)) {
-  void* begin =
-      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file_.number(), 0);
+  void* begin = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.number(), 0);
   if (begin == MAP_FAILED) throw_system_error("map " + what(bytes), errno);
   bytes_ = {static_cast<std::byte*>(begin), bytes};
 }

@@ -20,7 +20,15 @@ class SharedMemory {
   /// Errors   kResourceExhausted, saying how much was asked for; kIo.
   static SharedMemory create(const std::string& name, std::size_t bytes);
 
-  /// Maps what another process has made.
+  /// The same with no page yet: each is to be provided before it is used. So a rank's part is on its
+  /// own NUMA node and counts against its own limit.
+  static SharedMemory create_empty(const std::string& name, std::size_t bytes);
+
+  /// The pages from `offset` on, from the memory of this process. Once they are there, it does
+  /// nothing. Any process. Errors as of `create`.
+  void provide(std::size_t offset, std::size_t bytes) const;
+
+  /// Maps what another process has made; its pages may still be missing.
   ///
   /// Errors   kCorruptData where it is no sealed memfd of that size: it could shrink while it is
   ///          used; kResourceExhausted, kIo.

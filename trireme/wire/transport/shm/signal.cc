@@ -8,8 +8,6 @@
 #include <climits>
 #include <ctime>
 
-#include "trireme/wire/transport/thread.h"
-
 namespace trireme::transport {
 namespace {
 
@@ -56,11 +54,6 @@ bool look_for(microseconds time, Look look, Pause pause) {
 }
 
 }  // namespace
-
-Patience Patience::for_ranks(int ranks_of_host) {
-  if (ranks_of_host <= count_cores()) return {};
-  return {.spin = microseconds(0)};
-}
 
 void Signal::set(std::uint32_t value) {
   // Sequentially consistent with `sleep`: either it sees the value, or this sees the sleeper.

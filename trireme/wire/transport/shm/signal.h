@@ -11,10 +11,6 @@ namespace trireme::transport {
 struct Patience {
   std::chrono::microseconds spin{20};   ///< Looking again and again.
   std::chrono::microseconds yield{50};  ///< Then, letting others run in between.
-
-  /// For so many ranks of this host: where they are more than the cores that this process may use,
-  /// nobody spins.
-  static Patience for_ranks(int ranks_of_host);
 };
 
 /// A number in shared memory that only grows and that others wait for: one writer, any number of

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cerrno>
+#include <iterator>
 #include <string>
 
 #include "trireme/base/system_error.h"
@@ -36,6 +37,7 @@ SimNetwork::SimNetwork(int num_ranks, SimOptions options)
       failure_(std::make_shared<Failure>()),
       random_(options.seed),
       notes_(num_ranks) {
+  for (int rank = 0; rank < num_ranks; ++rank) domains_.emplace_back(failure_);
   local_sockets_ = connected_pairs(num_ranks, options.shares_memory);
 }
 
@@ -76,7 +78,8 @@ bool SimNetwork::admit(const Route& route, const PendingWorkPtr& work) {
   for (const int rank : {route.from, route.to}) {
     if (gone_.contains(rank)) fail_now(lost_rank(rank, "it has said goodbye"));
   }
-  const auto error = failure_->error();
+  auto error = failure_->error();
+  if (!error) error = domains_[route.from].failure_of(route.tag);
   if (error) work->fail(*error);
   return !error;
 }
@@ -87,8 +90,16 @@ void SimNetwork::match(const Route& route) {
   traffic.flying.emplace_back(traffic.posted.sends.front(), traffic.posted.recvs.front());
   traffic.posted.sends.pop_front();
   traffic.posted.recvs.pop_front();
+  loop_.post([this, route] { arrive(route); }, flight_time());
+}
+
+/// Until it arrives, however often it is dropped on the way.
+std::chrono::microseconds SimNetwork::flight_time() {
   std::uniform_int_distribution<std::int64_t> delay(0, options_.max_delay.count());
-  loop_.post([this, route] { arrive(route); }, std::chrono::microseconds(delay(random_)));
+  std::uniform_int_distribution<int> percent(0, 99);
+  std::chrono::microseconds time(delay(random_));
+  while (percent(random_) < options_.drop_percent) time += options_.resend_after;
+  return time;
 }
 
 void SimNetwork::arrive(const Route& route) {
@@ -99,6 +110,7 @@ void SimNetwork::arrive(const Route& route) {
     deliver(traffic.flying.front().first, traffic.flying.front().second);
   } catch (Error& error) {
     error.add({.rank = route.to, .peer = route.from});
+    if (domains_[route.to].contains(route.tag)) return fail_now(domain_of(route.tag), error);
     return fail_now(error);
   }
   traffic.flying.pop_front();
@@ -110,16 +122,38 @@ void SimNetwork::fail(const Error& error) {
   loop_.run([&] { fail_now(error); });
 }
 
+void SimNetwork::fail(Tag first_tag, const Error& error) {
+  loop_.run([&] { fail_now(first_tag, error); });
+}
+
+void SimNetwork::fail_now(Tag first_tag, const Error& error) {
+  std::set<Tag> failed;
+  for (DomainBoard& board : domains_) {
+    for (const Tag tag : board.fail(first_tag, error)) failed.insert(tag);
+  }
+  std::vector<PendingWorkPtr> works;
+  for (auto route = traffic_.begin(); route != traffic_.end();) {
+    const bool is_its = failed.contains(domain_of(route->first.tag));
+    if (is_its) take_works(route->second, works);
+    route = is_its ? traffic_.erase(route) : std::next(route);
+  }
+  for (const PendingWorkPtr& work : works) work->fail(error);
+}
+
+/// Empties `traffic` into `works`, which are to be failed.
+void SimNetwork::take_works(Traffic& traffic, std::vector<PendingWorkPtr>& works) {
+  transport::take_works(traffic.posted, works);
+  for (const auto& [send, recv] : traffic.flying) {
+    works.insert(works.end(), {send.work, recv.work});
+  }
+}
+
 void SimNetwork::fail_now(const Error& error) {
   failure_->set(error);
+  for (DomainBoard& board : domains_) board.fail_all(*failure_->error());
   std::vector<PendingWorkPtr> works = std::move(goodbyes_);
   goodbyes_.clear();
-  for (auto& [route, traffic] : traffic_) {
-    take_works(traffic.posted, works);
-    for (const auto& [send, recv] : traffic.flying) {
-      works.insert(works.end(), {send.work, recv.work});
-    }
-  }
+  for (auto& [route, traffic] : traffic_) take_works(traffic, works);
   traffic_.clear();
   for (const PendingWorkPtr& work : works) work->fail(*failure_->error());
 }
@@ -139,6 +173,7 @@ WorkPtr SimNetwork::say_goodbye(int rank, std::chrono::milliseconds deadline) {
 void SimNetwork::hear_goodbye(int rank, const PendingWorkPtr& work,
                               std::chrono::milliseconds deadline) {
   gone_.insert(rank);
+  for (NoteBoard& board : notes_) board.mark_left(rank);
   for (const auto& [route, traffic] : traffic_) {
     if (route.from == rank || route.to == rank) {
       fail_now(lost_rank(rank, "it said goodbye with messages under way"));

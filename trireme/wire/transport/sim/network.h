@@ -46,6 +46,12 @@ class SimNetwork {
   /// Ends the world for all; returns when all works have ended.
   void fail(const Error& error);
 
+  /// The domains that `rank` has opened.
+  DomainBoard& domains(int rank) { return domains_[rank]; }
+
+  /// Ends a domain for all its ranks; returns when its works have ended.
+  void fail(Tag first_tag, const Error& error);
+
   /// The rank's endpoint is gone: a loss, unless it said goodbye before.
   void close(int rank);
 
@@ -60,10 +66,13 @@ class SimNetwork {
     std::deque<std::pair<PostedSend, PostedRecv>> flying;
   };
 
+  static void take_works(Traffic& traffic, std::vector<PendingWorkPtr>& works);
   bool admit(const Route& route, const PendingWorkPtr& work);
   void match(const Route& route);
+  std::chrono::microseconds flight_time();
   void arrive(const Route& route);
   void fail_now(const Error& error);
+  void fail_now(Tag first_tag, const Error& error);
   void hear_goodbye(int rank, const PendingWorkPtr& work, std::chrono::milliseconds deadline);
   void give_up_goodbye(int rank, const PendingWorkPtr& work, std::chrono::milliseconds deadline);
 
@@ -72,7 +81,8 @@ class SimNetwork {
   const SimOptions options_;
   const std::shared_ptr<Failure> failure_;  // shared with the works
   std::mt19937_64 random_;
-  std::vector<NoteBoard> notes_;  ///< By rank.
+  std::vector<NoteBoard> notes_;     ///< By rank.
+  std::deque<DomainBoard> domains_;  ///< By rank.
   std::map<Route, Traffic> traffic_;
   std::set<int> gone_;                    ///< Ranks that said goodbye.
   std::vector<PendingWorkPtr> goodbyes_;  ///< Works that wait for the other ranks' goodbye.

@@ -9,7 +9,7 @@
 namespace trireme::transport {
 namespace {
 
-class SimEndpoint final : public Endpoint, private Notes {
+class SimEndpoint final : public Endpoint, private Notes, private Domains {
  public:
   SimEndpoint(std::shared_ptr<internal::SimNetwork> network, int rank)
       : network_(std::move(network)),
@@ -34,6 +34,7 @@ class SimEndpoint final : public Endpoint, private Notes {
   LocalPeers& local_peers() override { return local_peers_; }
   std::string path() const override { return "sim"; }
   Notes& notes() override { return *this; }
+  Domains& domains() override { return *this; }
 
   void poison(const Error& error) override {
     Error named = flattened(error);
@@ -47,6 +48,15 @@ class SimEndpoint final : public Endpoint, private Notes {
   }
 
  private:
+  std::shared_ptr<Failure> open(const Domain& domain) override {
+    return network_->domains(rank_).open(domain);
+  }
+  void close(Tag first_tag) override { network_->domains(rank_).close(first_tag); }
+  void fail(Tag first_tag, const Error& error) override {
+    Error named = flattened(error);
+    network_->fail(first_tag, named.add({.rank = rank_}));
+  }
+
   void tell(int peer, Tag tag, const Envelope& note) override {
     check_peer(peer, *this);
     network_->notes(peer).put(rank_, tag, note);
@@ -55,6 +65,8 @@ class SimEndpoint final : public Endpoint, private Notes {
   std::optional<Envelope> heard(int peer, Tag tag) const override {
     return network_->notes(rank_).get(peer, tag);
   }
+
+  bool has_left(int peer) const override { return network_->notes(rank_).has_left(peer); }
 
   const std::shared_ptr<internal::SimNetwork> network_;  // shared by the endpoints of the world
   const int rank_;

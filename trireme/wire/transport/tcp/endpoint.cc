@@ -1,6 +1,9 @@
 #include "trireme/wire/transport/tcp/endpoint.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -14,7 +17,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kAbandonedAfter{1000};
 constexpr milliseconds kFailedPatience{1000};  // for the others to learn the cause of a failure
-constexpr std::uint64_t kCarrierId = std::uint64_t{1} << 32;  // no rank
+constexpr std::uint64_t kCarrierId = std::uint64_t{1} << 32;   // no rank
+constexpr std::uint64_t kProcessIds = std::uint64_t{1} << 33;  // and the rank
 
 Error closed_error() { return Error(ErrorKind::kCancelled, "the endpoint was closed"); }
 
@@ -25,6 +29,7 @@ TcpEndpoint::TcpEndpoint(int rank, Links links, OnAbandon on_abandon)
       world_size_(static_cast<int>(links.sockets.size())),
       failure_(std::make_shared<Failure>()),
       local_peers_(std::move(links.local_sockets), std::move(links.hosts)),
+      domains_(failure_),
       carrier_(std::move(links.carrier)),
       path_(std::move(links.path)),
       on_abandon_(std::move(on_abandon)) {
@@ -34,8 +39,9 @@ TcpEndpoint::TcpEndpoint(int rank, Links links, OnAbandon on_abandon)
   for (int peer = 0; peer < world_size_; ++peer) {
     if (peer == rank_) continue;
     poller_.add(links.sockets[peer], static_cast<std::uint64_t>(peer));
-    peers_.try_emplace(peer, peer, std::move(links.sockets[peer]), board_, carrier_.get(),
-                       memory_of(peer));
+    peers_.try_emplace(peer, peer, std::move(links.sockets[peer]),
+                       PeerContext{board_, domains_, carrier_.get(), memory_of(peer)});
+    watch_process(peer);
   }
   thread_.emplace("tcp rank " + std::to_string(rank_), [this] { serve(); });
 }
@@ -46,11 +52,21 @@ std::optional<ProcessMemory> TcpEndpoint::memory_of(int peer) const {
   return process ? ProcessMemory::open(*process) : std::nullopt;
 }
 
+void TcpEndpoint::watch_process(int rank) {
+  Descriptor process = local_peers_.watch_process(rank);
+  if (!process.is_open()) {
+    if (local_peers_.process_of(rank) != ::getpid()) liveness_.add(rank);
+    return;
+  }
+  poller_.add(process, kProcessIds + static_cast<std::uint64_t>(rank));
+  processes_.emplace(rank, std::move(process));
+}
+
 // ---- Any thread
 
 WorkPtr TcpEndpoint::send(int peer, Tag tag, std::span<const std::byte> data,
                           const Envelope& envelope) {
-  return post_work(peer, [this, peer, tag, data, envelope](const PendingWorkPtr& work) {
+  return post_work(peer, tag, [this, peer, tag, data, envelope](const PendingWorkPtr& work) {
     if (peer != rank_) return peers_.at(peer).post_send(tag, {data, envelope, work});
     to_self_[tag].sends.push_back({data, envelope, work});
     send_to_self(tag);
@@ -58,12 +74,14 @@ WorkPtr TcpEndpoint::send(int peer, Tag tag, std::span<const std::byte> data,
 }
 
 WorkPtr TcpEndpoint::recv(int peer, Tag tag, Placement place, Inspection inspect) {
-  return post_work(peer, [this, peer, tag, place = std::move(place),
-                          inspect = std::move(inspect)](const PendingWorkPtr& work) {
-    if (peer != rank_) return peers_.at(peer).post_recv(tag, {place, inspect, work});
-    to_self_[tag].recvs.push_back({place, inspect, work});
-    send_to_self(tag);
-  });
+  return post_work(peer, tag,
+                   [this, peer, tag, place = std::move(place),
+                    inspect = std::move(inspect)](const PendingWorkPtr& work) {
+                     if (peer != rank_)
+                       return peers_.at(peer).post_recv(tag, {place, inspect, work});
+                     to_self_[tag].recvs.push_back({place, inspect, work});
+                     send_to_self(tag);
+                   });
 }
 
 void TcpEndpoint::tell(int peer, Tag tag, const Envelope& note) {
@@ -72,11 +90,13 @@ void TcpEndpoint::tell(int peer, Tag tag, const Envelope& note) {
   poller_.post([this, peer, tag, note] { attempt([&] { peers_.at(peer).tell(tag, note); }); });
 }
 
-WorkPtr TcpEndpoint::post_work(int peer, std::function<void(const PendingWorkPtr&)> start) {
+WorkPtr TcpEndpoint::post_work(int peer, Tag tag,
+                               std::function<void(const PendingWorkPtr&)> start) {
   check_peer(peer, *this);
   auto work = std::make_shared<PendingWork>(failure_);
-  const bool is_posted = poller_.post([this, work, start = std::move(start)] {
+  const bool is_posted = poller_.post([this, work, tag, start = std::move(start)] {
     if (over_) return work->fail(*over_);
+    if (const auto error = domains_.failure_of(tag)) return work->fail(*error);
     attempt([&] { start(work); });
   });
   if (!is_posted) work->fail(closed_error());
@@ -86,10 +106,27 @@ WorkPtr TcpEndpoint::post_work(int peer, std::function<void(const PendingWorkPtr
 void TcpEndpoint::poison(const Error& error) {
   Error named = flattened(error);
   failure_->set(named.add({.rank = rank_}));
+  domains_.fail_all(*failure_->error());
   failure_->mark_given();
   const auto done = std::make_shared<PendingWork>(failure_);
   const bool is_posted = poller_.post([this, named, done] {
-    fail(named);
+    fail_world(named);
+    done->complete();
+  });
+  if (is_posted) done->wait_for(milliseconds::max());
+}
+
+void TcpEndpoint::fail(Tag first_tag, const Error& error) {
+  Error named = flattened(error);
+  named.add({.rank = rank_});
+  const std::vector<Tag> failed = domains_.fail(first_tag, named);
+  const auto done = std::make_shared<PendingWork>(failure_);
+  // Where it had failed before, its end may still be under way.
+  const bool is_posted = poller_.post([this, first_tag, failed, named, done] {
+    attempt([&] {
+      if (!failed.empty()) tell_failure(first_tag, named);
+      end_domains(failed, named);
+    });
     done->complete();
   });
   if (is_posted) done->wait_for(milliseconds::max());
@@ -114,19 +151,30 @@ void TcpEndpoint::serve() {
   while (!has_ended()) {
     for (const Poller::Event& event : poller_.wait(next_deadline())) serve_peer(event);
     progress_carrier();
+    if (!over_ && liveness_.is_due()) attempt([&] { liveness_.look(peers_); });
     write_to_peers();
     report_if_abandoned();
   }
-  close();
+  close_all();
 }
 
 void TcpEndpoint::serve_peer(const Poller::Event& event) {
   if (event.id == kCarrierId) return;
+  if (event.id >= kProcessIds) return note_end_of_process(static_cast<int>(event.id - kProcessIds));
   Peer& peer = peers_.at(static_cast<int>(event.id));
   attempt([&] {
-    if (event.is_readable) peer.read();
+    if (event.is_readable) {
+      peer.read();
+      take_failures(peer);
+    }
     if (event.is_writable && peer.wants_to_write()) peer.write();
   });
+}
+
+void TcpEndpoint::note_end_of_process(int rank) {
+  attempt([&] { poller_.remove(processes_.at(rank)); });
+  processes_.erase(rank);
+  peers_.at(rank).note_end_of_process();
 }
 
 void TcpEndpoint::progress_carrier() {
@@ -154,7 +202,13 @@ void TcpEndpoint::update_interest(int rank, Peer& peer) {
 void TcpEndpoint::send_to_self(Tag tag) {
   Stream& stream = to_self_[tag];
   if (stream.sends.empty() || stream.recvs.empty()) return;
-  deliver(stream.sends.front(), stream.recvs.front());
+  try {
+    deliver(stream.sends.front(), stream.recvs.front());
+  } catch (const Error& error) {
+    if (!domains_.contains(tag)) throw;
+    tell_failure(domain_of(tag), error);
+    return end_domains(domains_.fail(domain_of(tag), error), error);
+  }
   stream.sends.pop_front();
   stream.recvs.pop_front();
   if (stream.is_empty()) to_self_.erase(tag);
@@ -164,17 +218,50 @@ void TcpEndpoint::attempt(const std::function<void()>& step) {
   try {
     step();
   } catch (const Error& error) {
-    fail(error);
+    fail_world(error);
   } catch (const std::exception& error) {
-    fail(Error(ErrorKind::kResourceExhausted, "no memory for messages", error));
+    fail_world(Error(ErrorKind::kResourceExhausted, "no memory for messages", error));
   }
 }
 
-void TcpEndpoint::fail(const Error& error) {
+void TcpEndpoint::fail_world(const Error& error) {
   failure_->set(flattened(error));
+  domains_.fail_all(*failure_->error());
   if (failed_at_) return;
   failed_at_ = Clock::now();
   abandon_works(*failure_->error());
+}
+
+/// Of domains, as `peer` told or by what it sent.
+void TcpEndpoint::take_failures(Peer& peer) {
+  for (const Peer::DomainFailure& failure : peer.take_failures()) {
+    const std::vector<Tag> failed = domains_.fail(failure.first_tag, failure.error);
+    if (!failed.empty() && !failure.is_told) tell_failure(failure.first_tag, failure.error);
+    end_domains(failed, failure.error);
+  }
+}
+
+/// Before its works end: then the owner may end the process.
+void TcpEndpoint::tell_failure(Tag first_tag, const Error& error) {
+  if (over_) return;
+  const std::vector<std::byte> bytes = error_to_bytes(error);
+  for (const int rank : domains_.ranks_of(first_tag)) {
+    if (rank != rank_) peers_.at(rank).tell_failure(first_tag, bytes);
+  }
+}
+
+void TcpEndpoint::end_domains(const std::vector<Tag>& failed, const Error& error) {
+  if (over_) return;
+  std::vector<PendingWorkPtr> works;
+  for (const Tag first_tag : failed) {
+    for (auto& [rank, peer] : peers_) peer.abandon(first_tag, error, works);
+    for (auto stream = to_self_.begin(); stream != to_self_.end();) {
+      const bool is_its = domain_of(stream->first) == first_tag;
+      if (is_its) take_works(stream->second, works);
+      stream = is_its ? to_self_.erase(stream) : std::next(stream);
+    }
+  }
+  for (const PendingWorkPtr& work : works) work->fail(error);
 }
 
 void TcpEndpoint::abandon_works(const Error& error) {
@@ -208,7 +295,7 @@ void TcpEndpoint::report_if_abandoned() {
 
 void TcpEndpoint::say_goodbye(milliseconds patience) {
   if (has_work()) {
-    fail(lost_rank(rank_, "it said goodbye with messages under way"));
+    fail_world(lost_rank(rank_, "it said goodbye with messages under way"));
   } else if (!failed_at_) {
     for (auto& [rank, peer] : peers_) peer.say_goodbye();
   }
@@ -249,6 +336,7 @@ Deadline TcpEndpoint::ending_deadline() const {
 
 Deadline TcpEndpoint::next_deadline() {
   Deadline next = Clock::now() + std::chrono::hours(1);
+  if (!over_) next = std::min(next, liveness_.next());
   if (carrier_ && !over_) next = std::min(next, carrier_->next_progress());
   for (const auto& [rank, peer] : peers_) {
     if (!over_) next = std::min(next, peer.next_check());
@@ -258,7 +346,7 @@ Deadline TcpEndpoint::next_deadline() {
   return next;
 }
 
-void TcpEndpoint::close() {
+void TcpEndpoint::close_all() {
   for (auto& [rank, peer] : peers_) peer.close();
   if (!over_) abandon_works(closed_error());
   poller_.close();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "trireme/wire/transport/poller.h"
+#include "trireme/wire/transport/tcp/liveness.h"
 #include "trireme/wire/transport/tcp/peer.h"
 #include "trireme/wire/transport/thread.h"
 
@@ -25,7 +26,7 @@ struct Links {
 /// Endpoint over one connection to each other rank, all served by one thread.
 ///
 /// Public functions post to that thread; the rest is confined to it.
-class TcpEndpoint final : public Endpoint, private Notes {
+class TcpEndpoint final : public Endpoint, private Notes, private Domains {
  public:
   using OnAbandon = std::function<void(const Error&)>;
 
@@ -40,6 +41,7 @@ class TcpEndpoint final : public Endpoint, private Notes {
                const Envelope& envelope) override;
   WorkPtr recv(int peer, Tag tag, Placement place, Inspection inspect) override;
   Notes& notes() override { return *this; }
+  Domains& domains() override { return *this; }
   void poison(const Error& error) override;
   LocalPeers& local_peers() override { return local_peers_; }
   std::string path() const override { return path_; }
@@ -57,13 +59,20 @@ class TcpEndpoint final : public Endpoint, private Notes {
 
   void tell(int peer, Tag tag, const Envelope& note) override;
   std::optional<Envelope> heard(int peer, Tag tag) const override { return board_.get(peer, tag); }
+  bool has_left(int peer) const override { return board_.has_left(peer); }
+
+  std::shared_ptr<Failure> open(const Domain& domain) override { return domains_.open(domain); }
+  void close(Tag first_tag) override { domains_.close(first_tag); }
+  void fail(Tag first_tag, const Error& error) override;
 
   std::optional<ProcessMemory> memory_of(int peer) const;
-  WorkPtr post_work(int peer, std::function<void(const PendingWorkPtr&)> start);
+  WorkPtr post_work(int peer, Tag tag, std::function<void(const PendingWorkPtr&)> start);
 
   // The progress thread.
   void serve();
+  void watch_process(int rank);
   void serve_peer(const Poller::Event& event);
+  void note_end_of_process(int rank);
   void progress_carrier();
   void write_to_peers();
   void update_interest(int rank, Peer& peer);
@@ -72,12 +81,15 @@ class TcpEndpoint final : public Endpoint, private Notes {
   void leave(std::chrono::milliseconds patience);
   bool has_work() const;
   void attempt(const std::function<void()>& step);
-  void fail(const Error& error);
+  void fail_world(const Error& error);
+  void take_failures(Peer& peer);
+  void end_domains(const std::vector<Tag>& failed, const Error& error);
+  void tell_failure(Tag first_tag, const Error& error);
   void abandon_works(const Error& error);
   void abandon_carrier(std::vector<PendingWorkPtr>& works);
   void report_if_abandoned();
   bool has_ended();
-  void close();
+  void close_all();
   Deadline ending_deadline() const;
   Deadline next_deadline();
 
@@ -86,10 +98,13 @@ class TcpEndpoint final : public Endpoint, private Notes {
   const std::shared_ptr<Failure> failure_;  // shared with the works
   LocalPeers local_peers_;
   NoteBoard board_;
+  DomainBoard domains_;
   Poller poller_;
   const std::unique_ptr<Carrier> carrier_;  ///< May be null.
   const std::string path_;
   std::map<int, Peer> peers_;
+  std::map<int, Descriptor> processes_;  ///< Of ranks of this host; readable at their end.
+  Liveness liveness_;                    ///< Of the others.
   std::map<Tag, Stream> to_self_;
   OnAbandon on_abandon_;       ///< Until called, or not needed any more.
   std::optional<Error> over_;  ///< Why works fail from now on.

@@ -10,7 +10,7 @@ namespace trireme::transport::internal {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x4d'45'52'54;  // `TREM`
-constexpr std::uint16_t kVersion = 4;
+constexpr std::uint16_t kVersion = 5;
 
 bool may_have_envelope(const Frame& frame) {
   return frame.kind == FrameKind::kNote || frame.kind == FrameKind::kOffer ||
@@ -24,8 +24,10 @@ bool is_consistent(const Frame& frame) {
     case FrameKind::kGoodbye:
     case FrameKind::kNote:
     case FrameKind::kTaken:
+    case FrameKind::kAlive:
       return frame.payload_bytes == 0 && frame.message_bytes == 0 && frame.offset == 0;
     case FrameKind::kPoison:
+    case FrameKind::kFailed:
       return frame.payload_bytes <= kMaxPoison && frame.message_bytes == 0 && frame.offset == 0;
     case FrameKind::kOffer:
       return frame.payload_bytes == 0 && frame.message_bytes > 0 &&

@@ -17,8 +17,10 @@ enum class FrameKind : std::uint16_t {
   kNote,        ///< The envelope is all there is to say (notes.h).
   kOffer,       ///< A message, sent against a credit, whose payload comes another way.
   kAccept,      ///< The receiver has memory for the oldest offer.
-  kTaken,       ///< The receiver has read the payload of the oldest offer.
+  kTaken,       ///< The receiver has read the payload of the oldest offer, or wants none of it.
   kReader,      ///< This process can read the other one's memory.
+  kFailed,      ///< The domain of `tag`, its first, has failed; payload = the error.
+  kAlive,       ///< Nothing else was sent for a while.
 };
 
 /// What precedes a payload on a connection.

@@ -34,6 +34,10 @@ void FrameReader::drop_frame() {
   if (has_whole_frame()) num_header_bytes_ = 0;
 }
 
+void FrameReader::drop_data(Tag first_tag) {
+  if (frame_.kind == FrameKind::kData && domain_of(frame_.tag) == first_tag) memory_ = {};
+}
+
 std::optional<std::size_t> FrameReader::read_header(const Descriptor& socket,
                                                     FrameHandler& handler) {
   const auto count = read_some(socket, std::span(header_).subspan(num_header_bytes_));

@@ -33,6 +33,9 @@ class FrameReader {
   /// Lets go of the handler's memory: the rest of the current frame is dropped.
   void drop_frame();
 
+  /// The same, where that is data of a failed domain.
+  void drop_data(Tag first_tag);
+
  private:
   bool has_whole_frame() const {
     return num_header_bytes_ == kHeaderBytes && num_payload_bytes_ == frame_.payload_bytes;

@@ -19,8 +19,8 @@ void FrameWriter::queue_message(Tag tag, PostedSend send) {
   messages_.push_back({tag, std::move(send), 0, false, false});
 }
 
-void FrameWriter::queue_offer(Tag tag, Offered offered) {
-  messages_.push_back({tag, std::move(offered.send), 0, true, offered.is_readable});
+void FrameWriter::queue_offer(Offered offered) {
+  messages_.push_back({offered.tag, std::move(offered.send), 0, true, offered.is_readable});
 }
 
 std::optional<Offered> FrameWriter::take_offered() {
@@ -56,10 +56,12 @@ bool FrameWriter::start_next() {
     controls_.pop_front();
     owned_ = std::move(control.payload);
     ends_message_ = false;
+    is_message_ = false;
     start(control.frame, owned_);
     return true;
   }
   if (messages_.empty()) return false;
+  is_message_ = true;
   Message& message = messages_.front();
   message.is_offer ? start_offer(message) : start_segment(message);
   return true;
@@ -104,7 +106,7 @@ void FrameWriter::finish_current() {
   Message message = std::move(messages_.front());
   messages_.pop_front();
   if (message.is_offer) {
-    offered_.push_back({std::move(message.send), message.is_readable});
+    offered_.push_back({message.tag, std::move(message.send), message.is_readable});
   } else {
     message.send.work->complete();
   }
@@ -115,11 +117,37 @@ void FrameWriter::abandon(std::vector<PendingWorkPtr>& works) {
   for (Offered& offered : offered_) works.push_back(std::move(offered.send.work));
   messages_.clear();
   offered_.clear();
+  own_payload();
+}
+
+/// The frame that is being written ends no message any more, and needs no memory of one.
+void FrameWriter::own_payload() {
   ends_message_ = false;
-  if (has_current_ && payload_.data() != owned_.data()) {
-    owned_.assign(payload_.begin(), payload_.end());
-    payload_ = owned_;
+  if (!has_current_ || !std::exchange(is_message_, false)) return;
+  owned_.assign(payload_.begin(), payload_.end());
+  payload_ = owned_;
+}
+
+void FrameWriter::abandon(Tag first_tag, std::vector<PendingWorkPtr>& works,
+                          std::vector<PendingWorkPtr>& kept) {
+  for (const Offered& offered : offered_) {
+    if (domain_of(offered.tag) == first_tag) kept.push_back(offered.send.work);
   }
+  std::deque<Message> others;
+  bool is_current = has_current_ && is_message_;  // the first
+  for (Message& message : messages_) {
+    const bool is_its = domain_of(message.tag) == first_tag;
+    const bool is_being_offered = is_current && message.is_offer;
+    if (is_its && is_being_offered) kept.push_back(message.send.work);
+    if (is_its && !is_being_offered) {
+      if (is_current) own_payload();
+      works.push_back(std::move(message.send.work));
+    } else {
+      others.push_back(std::move(message));
+    }
+    is_current = false;
+  }
+  messages_ = std::move(others);
 }
 
 }  // namespace trireme::transport::internal

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "trireme/wire/transport/posted.h"
@@ -13,6 +14,7 @@ namespace trireme::transport::internal {
 
 /// A send that its receiver has heard of.
 struct Offered {
+  Tag tag;
   PostedSend send;
   bool is_readable;  ///< The receiver reads it; else the carrier brings it.
 };
@@ -26,7 +28,7 @@ class FrameWriter {
  public:
   void queue_control(const Frame& frame, std::vector<std::byte> payload = {});
   void queue_message(Tag tag, PostedSend send);
-  void queue_offer(Tag tag, Offered offered);
+  void queue_offer(Offered offered);
 
   /// The oldest send whose offer is written; nothing where there is none.
   std::optional<Offered> take_offered();
@@ -35,12 +37,20 @@ class FrameWriter {
   /// connection swallows everything: its reader will find the reason.
   void write(const Descriptor& socket);
 
+  /// Whether a frame was started since the last call.
+  bool was_used() { return std::exchange(seen_sequence_, sequence_) != sequence_; }
+
   bool is_idle() const { return !has_current_ && controls_.empty() && messages_.empty(); }
   bool has_messages() const { return !messages_.empty() || !offered_.empty(); }
 
   /// Lets go of all memory that is lent; `works` gets the works. A frame that is half written will
   /// be finished from a copy.
   void abandon(std::vector<PendingWorkPtr>& works);
+
+  /// The same for the messages of a domain. kept: gets the works of those that have been offered,
+  /// which end when they are answered.
+  void abandon(Tag first_tag, std::vector<PendingWorkPtr>& works,
+               std::vector<PendingWorkPtr>& kept);
 
  private:
   struct Control {
@@ -60,14 +70,17 @@ class FrameWriter {
   void start_segment(Message& message);
   void start(Frame frame, std::span<const std::byte> payload);
   void finish_current();
+  void own_payload();
 
   std::deque<Control> controls_;
   std::deque<Message> messages_;
   std::deque<Offered> offered_;
   std::uint64_t sequence_ = 0;
+  std::uint64_t seen_sequence_ = 0;
 
   // The frame that is being written.
   bool has_current_ = false;
+  bool is_message_ = false;  ///< Of the first of `messages_`.
   bool ends_message_ = false;
   FrameHeader header_{};
   std::span<const std::byte> payload_;  ///< Of a lent message or of `owned_`.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <random>
 #include <string>
 #include <system_error>
@@ -49,6 +50,7 @@ void Peer::tell(Tag tag, const Envelope& note) {
 }
 
 void Peer::take_credit(Tag tag) {
+  if (domains_.has_failed(tag)) return;
   const auto found = streams_.try_emplace(tag).first;
   Stream& stream = found->second;
   if (stream.sends.empty()) {
@@ -64,9 +66,9 @@ void Peer::take_credit(Tag tag) {
 void Peer::offer_or_write(Tag tag, PostedSend send) {
   const std::size_t bytes = send.data.size();
   if (memory_ && its_ && bytes >= kMinReadBytes) {
-    writer_.queue_offer(tag, {std::move(send), true});
+    writer_.queue_offer({tag, std::move(send), true});
   } else if (carrier_ != nullptr && carrier_->takes(bytes)) {
-    writer_.queue_offer(tag, {std::move(send), false});
+    writer_.queue_offer({tag, std::move(send), false});
   } else {
     writer_.queue_message(tag, std::move(send));
   }
@@ -74,6 +76,7 @@ void Peer::offer_or_write(Tag tag, PostedSend send) {
 
 void Peer::read() {
   if (!socket_.is_open() || is_garbage_) return;
+  has_heard_ = true;
   try {
     if (reader_.read(socket_, *this)) return;
   } catch (Error& error) {
@@ -99,7 +102,7 @@ void Peer::write() {
 
 std::span<std::byte> Peer::begin_frame(const Frame& frame) {
   if (has_said_goodbye_ && frame.kind != FrameKind::kPoison) refuse("a frame after its goodbye");
-  if (frame.kind == FrameKind::kPoison) {
+  if (frame.kind == FrameKind::kPoison || frame.kind == FrameKind::kFailed) {
     poison_.resize(frame.payload_bytes);
     return poison_;
   }
@@ -120,15 +123,23 @@ void Peer::end_frame(const Frame& frame) {
       return;
     case FrameKind::kAccept:
       if (!is_abandoned_) {
-        PostedSend send = taken_offer(false).send;
+        Offered offered = taken_offer();
+        if (offered.is_readable) refuse("an answer to what was not offered");
+        PostedSend& send = offered.send;
+        carry(offered.tag, send.work);
         carrier_->send(rank_, frame.offset, send.data, std::move(send.work));
       }
       return;
     case FrameKind::kTaken:
-      if (!is_abandoned_) taken_offer(true).send.work->complete();
+      if (!is_abandoned_) taken_offer().send.work->complete();
       return;
     case FrameKind::kReader:
       its_ = {frame.offset, frame.tag};
+      return;
+    case FrameKind::kFailed:
+      failures_.push_back({domain_of(frame.tag), error_from_bytes(poison_), true});
+      return;
+    case FrameKind::kAlive:
       return;
     case FrameKind::kNote:
       return notes_.put(rank_, frame.tag, frame.envelope);
@@ -139,6 +150,7 @@ void Peer::end_frame(const Frame& frame) {
     }
     case FrameKind::kGoodbye:
       has_said_goodbye_ = true;
+      notes_.mark_left(rank_);
       // It has ended its part of what the carrier has under way, and waits for this rank.
       if (has_unmatched()) throw lost_rank(rank_, "it said goodbye with messages under way");
       return;
@@ -146,12 +158,14 @@ void Peer::end_frame(const Frame& frame) {
 }
 
 std::span<std::byte> Peer::begin_data(const Frame& frame) {
+  if (domains_.has_failed(frame.tag)) return {};
   if (frame.offset == 0) incoming_ = match(frame);
   if (!incoming_ || incoming_->tag != frame.tag || incoming_->num_received != frame.offset ||
-      incoming_->memory.size() != frame.message_bytes) {
+      incoming_->message_bytes != frame.message_bytes) {
     refuse("a segment of a message that is not under way");
   }
-  return incoming_->memory.subspan(frame.offset, frame.payload_bytes);
+  if (!incoming_->memory) return {};
+  return incoming_->memory->subspan(frame.offset, frame.payload_bytes);
 }
 
 /// Takes the oldest recv for the message that `frame` begins, and memory from it.
@@ -161,27 +175,53 @@ Peer::Incoming Peer::match(const Frame& frame) {
     refuse("a message that nobody asked for");
   }
   Stream& stream = found->second;
-  Incoming incoming{.tag = frame.tag, .memory = {}, .work = nullptr, .num_received = 0};
-  try {
-    incoming.memory = place_message(stream.recvs.front(), frame.message_bytes, frame.envelope);
-  } catch (Error& error) {
-    has_owner_failed_ = true;
-    error.add({.peer = rank_});
-    throw;
-  }
+  Incoming incoming{.tag = frame.tag,
+                    .memory = {},
+                    .work = nullptr,
+                    .message_bytes = frame.message_bytes,
+                    .num_received = 0};
+  incoming.memory = place(stream.recvs.front(), frame);
   incoming.work = std::move(stream.recvs.front().work);
   stream.recvs.pop_front();
   if (stream.is_empty()) streams_.erase(found);
   return incoming;
 }
 
+/// What a domain's recv refuses ends that domain, and is dropped.
+std::optional<std::span<std::byte>> Peer::place(const PostedRecv& recv, const Frame& frame) {
+  try {
+    return place_message(recv, frame.message_bytes, frame.envelope);
+  } catch (Error& error) {
+    error.add({.peer = rank_});
+    has_owner_failed_ = !domains_.contains(frame.tag);
+    if (has_owner_failed_) throw;
+    failures_.push_back({domain_of(frame.tag), error, false});
+    recv.work->fail(error);
+    return std::nullopt;
+  }
+}
+
+void Peer::carry(Tag tag, const PendingWorkPtr& work) {
+  constexpr std::size_t kMany = 64;
+  if (carried_.size() >= kMany) {
+    std::erase_if(carried_, [](const auto& entry) { return entry.second->is_done(); });
+  }
+  carried_.emplace_back(tag, work);
+}
+
 void Peer::take_offer(const Frame& frame) {
+  if (domains_.has_failed(frame.tag)) return writer_.queue_control({.kind = FrameKind::kTaken});
   const bool is_readable = frame.offset != 0;
   const bool can_fetch = is_readable ? memory_ && its_ : carrier_ != nullptr;
   if (!can_fetch) refuse("an offer of what cannot be fetched");
   Incoming incoming = match(frame);
+  if (!incoming.memory) {
+    writer_.queue_control({.kind = FrameKind::kTaken});
+    return incoming.work->complete();
+  }
   if (is_readable) return read_offered(std::move(incoming), frame.offset);
-  const std::uint64_t key = carrier_->receive(rank_, incoming.memory, std::move(incoming.work));
+  carry(frame.tag, incoming.work);
+  const std::uint64_t key = carrier_->receive(rank_, *incoming.memory, std::move(incoming.work));
   writer_.queue_control({.kind = FrameKind::kAccept, .offset = key});
 }
 
@@ -203,7 +243,7 @@ std::optional<Error> Peer::read_lent(std::uint64_t address, std::span<std::byte>
 /// After one that could not be read nothing is answered: answers are to the oldest offer.
 void Peer::read_offered(Incoming incoming, std::uint64_t address) {
   if (unread_.empty()) {
-    const auto error = read_lent(address, incoming.memory);
+    const auto error = read_lent(address, *incoming.memory);
     if (!error) {
       writer_.queue_control({.kind = FrameKind::kTaken});
       return incoming.work->complete();
@@ -214,13 +254,14 @@ void Peer::read_offered(Incoming incoming, std::uint64_t address) {
 }
 
 /// What the peer answers to.
-Offered Peer::taken_offer(bool is_readable) {
+Offered Peer::taken_offer() {
   std::optional<Offered> offered = writer_.take_offered();
-  if (!offered || offered->is_readable != is_readable) refuse("an answer to what was not offered");
+  if (!offered) refuse("an answer to what was not offered");
   return std::move(*offered);
 }
 
 void Peer::end_data(const Frame& frame) {
+  if (!incoming_ || incoming_->tag != frame.tag) return;  // its domain has failed
   incoming_->num_received += frame.payload_bytes;
   if (incoming_->num_received < frame.message_bytes) return;
   const PendingWorkPtr work = std::move(incoming_->work);
@@ -237,6 +278,7 @@ void Peer::abandon(const std::vector<std::byte>& poison, std::vector<PendingWork
   incoming_.reset();
   for (PendingWorkPtr& work : unread_) works.push_back(std::move(work));
   unread_.clear();
+  endings_.clear();
   reader_.drop_frame();
   writer_.abandon(works);
   if (!socket_.is_open()) return;
@@ -247,6 +289,63 @@ void Peer::abandon(const std::vector<std::byte>& poison, std::vector<PendingWork
     close();
   }
   if (is_garbage_) close();
+}
+
+void Peer::abandon(Tag first_tag, const Error& error, std::vector<PendingWorkPtr>& works) {
+  constexpr std::chrono::seconds kPatience{2};
+  if (is_abandoned_) return;
+  for (auto stream = streams_.begin(); stream != streams_.end();) {
+    const bool is_its = domain_of(stream->first) == first_tag;
+    if (is_its) take_works(stream->second, works);
+    stream = is_its ? streams_.erase(stream) : std::next(stream);
+  }
+  if (incoming_ && domain_of(incoming_->tag) == first_tag) {
+    works.push_back(std::move(incoming_->work));
+    incoming_.reset();
+    reader_.drop_data(first_tag);
+  }
+  Ending ending{{}, error, std::chrono::steady_clock::now() + kPatience};
+  writer_.abandon(first_tag, works, ending.works);
+  for (const auto& [tag, work] : carried_) {
+    if (domain_of(tag) == first_tag && !work->is_done()) ending.works.push_back(work);
+  }
+  if (!ending.works.empty()) endings_.push_back(std::move(ending));
+}
+
+void Peer::tell_failure(Tag first_tag, const std::vector<std::byte>& error) {
+  if (has_said_goodbye_ || is_abandoned_ || !socket_.is_open()) return;
+  writer_.queue_control({.kind = FrameKind::kFailed, .tag = first_tag}, error);
+  write();
+}
+
+void Peer::note_end_of_process() {
+  if (socket_.is_open() && !has_said_goodbye_) {
+    trouble_.note(lost_rank(rank_, "its process has ended"));
+  }
+}
+
+void Peer::check() {
+  if (!has_said_goodbye_ || !unread_.empty()) trouble_.check();
+  if (endings_.empty()) return;
+  for (Ending& ending : endings_) {
+    std::erase_if(ending.works, [](const PendingWorkPtr& work) { return work->is_done(); });
+  }
+  std::erase_if(endings_, [](const Ending& ending) { return ending.works.empty(); });
+  for (const Ending& ending : endings_) {
+    if (std::chrono::steady_clock::now() >= ending.until) throw Error(ending.error);
+  }
+}
+
+Deadline Peer::next_check() const {
+  Deadline next = trouble_.due();
+  for (const Ending& ending : endings_) next = std::min(next, ending.until);
+  return next;
+}
+
+void Peer::tell_alive() {
+  if (has_said_goodbye_ || is_abandoned_ || has_left_ || !socket_.is_open()) return;
+  if (writer_.was_used()) return;
+  writer_.queue_control({.kind = FrameKind::kAlive});
 }
 
 bool Peer::has_work() const {

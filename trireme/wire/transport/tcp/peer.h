@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "trireme/wire/transport/domains.h"
 #include "trireme/wire/transport/poller.h"
 #include "trireme/wire/transport/posted.h"
 #include "trireme/wire/transport/shm/process_memory.h"
@@ -15,6 +17,14 @@
 #include "trireme/wire/transport/tcp/trouble.h"
 
 namespace trireme::transport::internal {
+
+/// What the peers of an endpoint share.
+struct PeerContext {
+  NoteBoard& notes;  ///< Outlives them, as do the others.
+  DomainBoard& domains;
+  Carrier* carrier = nullptr;                          ///< May be null.
+  std::optional<ProcessMemory> memory = std::nullopt;  ///< Of the peer's process, where readable.
+};
 
 // clang-format off
 /// The protocol with one other rank:
@@ -37,21 +47,27 @@ namespace trireme::transport::internal {
 ///     placement called   <-- offer(tag, address) --
 ///     reads, work done   -- taken -->              work done
 ///
+/// A receiver that drops a message drops its segments as they come, and answers an offer of either
+/// kind with `taken`.
+///
 /// A world that fails gives its memory back. So after the payload the receiver reads the sender's
 /// word `lends_`: only if that still stands was the memory what was offered.
 ///
-/// Whatever ends the world is thrown as an Error; `abandon` must follow, on all peers.
+/// Whatever ends the world is thrown as an Error; `abandon` must follow, on all peers. What ends a
+/// domain is kept for `take_failures`; `abandon` of that domain must follow.
 ///
 /// Threads  confined to the progress thread.
 // clang-format on
 class Peer final : private FrameHandler {
  public:
-  /// notes, carrier   outlive it. carrier: may be null.
-  /// memory           of the peer's process, where this one can read it.
-  Peer(int rank, Descriptor socket, NoteBoard& notes, Carrier* carrier,
-       std::optional<ProcessMemory> memory)
-      : rank_(rank), socket_(std::move(socket)), notes_(notes), carrier_(carrier), memory_(memory) {
-    if (memory) tell_that_it_reads();
+  Peer(int rank, Descriptor socket, const PeerContext& context)
+      : rank_(rank),
+        socket_(std::move(socket)),
+        notes_(context.notes),
+        domains_(context.domains),
+        carrier_(context.carrier),
+        memory_(context.memory) {
+    if (memory_) tell_that_it_reads();
   }
 
   // Throw kPeerLost where the peer has said goodbye.
@@ -60,15 +76,44 @@ class Peer final : private FrameHandler {
 
   void tell(Tag tag, const Envelope& note);
 
-  void say_goodbye() { writer_.queue_control({.kind = FrameKind::kGoodbye}); }
+  void say_goodbye() {
+    has_left_ = true;
+    writer_.queue_control({.kind = FrameKind::kGoodbye});
+  }
 
   /// As far as possible without blocking. Errors of this connection name the peer.
   void read();
   void write();
 
-  /// Throws what went wrong in reading its memory, unless its connection has told within 1 s.
-  void check() const { trouble_.check(); }
-  Deadline next_check() const { return trouble_.due(); }
+  /// Throws what went wrong in reading its memory, unless its connection has told within 1 s; the
+  /// error of a domain whose memory it still reads after 2 s.
+  void check();
+  Deadline next_check() const;
+
+  /// A domain that has failed, as this peer told or by what it sent.
+  struct DomainFailure {
+    Tag first_tag;
+    Error error;
+    bool is_told;  ///< By the peer, who tells all others too.
+  };
+  std::vector<DomainFailure> take_failures() { return std::exchange(failures_, {}); }
+
+  /// A domain has failed: drops what arrives for it from now on, and lets go of its memory. `works`
+  /// gets its works, to be failed; those that the peer reads, or the carrier has, end by themselves.
+  void abandon(Tag first_tag, const Error& error, std::vector<PendingWorkPtr>& works);
+
+  /// Tells the peer; error: in bytes.
+  void tell_failure(Tag first_tag, const std::vector<std::byte>& error);
+
+  /// Sends that this rank is alive, where nothing else was queued since the last call.
+  void tell_alive();
+
+  /// Its process has ended. If its connection says nothing else within 1 s, the rank is lost: a child
+  /// of the process may have inherited the other end.
+  void note_end_of_process();
+
+  /// Whether something has arrived since the last call.
+  bool was_heard() { return std::exchange(has_heard_, false); }
 
   /// The world has failed: sends `poison` (error_form.h), drops what arrives from now on, and lets
   /// go of all memory that is lent. `works` gets the works, to be failed.
@@ -93,10 +138,17 @@ class Peer final : private FrameHandler {
     std::uint64_t address;
     std::uint64_t word;
   };
+  /// Works of a failed domain that end by themselves.
+  struct Ending {
+    std::vector<PendingWorkPtr> works;
+    Error error;
+    Deadline until;
+  };
   struct Incoming {
     Tag tag;
-    std::span<std::byte> memory;
+    std::optional<std::span<std::byte>> memory;  ///< Nothing: dropped.
     PendingWorkPtr work;
+    std::size_t message_bytes;
     std::size_t num_received;
   };
 
@@ -104,13 +156,15 @@ class Peer final : private FrameHandler {
   void end_frame(const Frame& frame) override;
   std::span<std::byte> begin_data(const Frame& frame);
   Incoming match(const Frame& frame);
+  std::optional<std::span<std::byte>> place(const PostedRecv& recv, const Frame& frame);
+  void carry(Tag tag, const PendingWorkPtr& work);
   void end_data(const Frame& frame);
   void tell_that_it_reads();
   void offer_or_write(Tag tag, PostedSend send);
   void take_offer(const Frame& frame);
   void read_offered(Incoming incoming, std::uint64_t address);
   std::optional<Error> read_lent(std::uint64_t address, std::span<std::byte> memory) const;
-  Offered taken_offer(bool is_readable);
+  Offered taken_offer();
   bool has_unmatched() const;
   void take_credit(Tag tag);
   void check_present() const;
@@ -119,6 +173,7 @@ class Peer final : private FrameHandler {
   const int rank_;
   Descriptor socket_;
   NoteBoard& notes_;
+  DomainBoard& domains_;
   Carrier* const carrier_;
   const std::optional<ProcessMemory> memory_;
   /// Not 0 while what is offered is lent; read by the peer. A random number, so that no other word,
@@ -131,8 +186,13 @@ class Peer final : private FrameHandler {
   std::optional<Incoming> incoming_;
   std::vector<PendingWorkPtr> unread_;  ///< Whose payload could not be read.
   Trouble trouble_;
+  std::vector<DomainFailure> failures_;
+  std::vector<std::pair<Tag, PendingWorkPtr>> carried_;  ///< That the carrier has; some have ended.
+  std::vector<Ending> endings_;
   std::vector<std::byte> poison_;
+  bool has_heard_ = false;
   bool has_said_goodbye_ = false;
+  bool has_left_ = false;  ///< This rank has said goodbye.
   bool has_poisoned_ = false;
   bool has_owner_failed_ = false;  ///< In a placement or inspection; the connection is well.
   bool is_garbage_ = false;        ///< What it sends cannot be read any further.

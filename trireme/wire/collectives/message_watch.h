@@ -1,0 +1,52 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string_view>
+
+#include "trireme/wire/collectives/members.h"
+#include "trireme/wire/transport/thread.h"
+
+namespace trireme::collectives {
+
+/// The deadlines of a group's messages, which hold whether somebody waits for them or not: a message
+/// that has not moved by then fails the group with kTimeout, naming its peer.
+///
+/// Threads  safe from any thread. One of its own, from the first message on.
+class MessageWatch {
+ public:
+  /// members   outlives it.
+  explicit MessageWatch(const Members& members) : members_(members) {}
+  ~MessageWatch();
+
+  /// A message under way.
+  struct Message {
+    transport::WorkPtr work;
+    int peer;                            ///< World rank.
+    std::string_view operation;          ///< `send` or `recv`.
+    std::chrono::milliseconds patience;  ///< Until its deadline.
+  };
+
+  void add(Message message);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void serve();
+  void forget_ended();
+  void fail(const Message& late) const;
+
+  const Members& members_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::multimap<Clock::time_point, Message> messages_;  ///< By deadline; some have ended.
+  std::size_t forget_at_ = 1024;                        ///< Messages.
+  bool is_stopping_ = false;
+  std::optional<transport::LibraryThread> thread_;
+};
+
+}  // namespace trireme::collectives
