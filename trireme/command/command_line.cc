@@ -11,6 +11,7 @@
 #include "trireme/base/error.h"
 #include "trireme/command/verbs.h"
 #include "trireme/engine/memory/torch_settings.h"
+#include "trireme/engine/program/torch_failure.h"
 
 namespace trireme {
 namespace {
