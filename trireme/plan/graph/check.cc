@@ -1,5 +1,6 @@
 #include "trireme/plan/graph/check.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -99,6 +100,12 @@ void internal::check_values(const Graph& graph) {
     const Value& value = graph.values[id];
     const std::string subject = "value " + std::to_string(id);
     check_extents(subject, value);
+    const bool grows = std::any_of(value.shape.begin(), value.shape.end(),
+                                   [](const Size& dim) { return !dim.is_fixed(); });
+    if (graph.microbatch > 0 && grows) {
+      fail_check(subject, "it grows with the batch, but the graph holds for " +
+                              std::to_string(graph.microbatch) + " samples alone");
+    }
     if ((value.source == ValueSource::kNode) != (value.producer >= 0)) {
       fail_check(subject, "the producer " + std::to_string(value.producer) +
                               " does not go with its source, " +
@@ -124,7 +131,19 @@ void internal::check_values(const Graph& graph) {
   ledger.finish();
 }
 
+void check_samples(const Graph& graph, std::int64_t num_samples) {
+  if (graph.microbatch == 0 || graph.microbatch == num_samples) return;
+  throw Error(ErrorKind::kInvalidArgument,
+              "the graph was recorded at a microbatch size of " + std::to_string(graph.microbatch) +
+                  " and holds for that alone, not for " + std::to_string(num_samples) +
+                  " samples; record the model again at the size that is to run, or make its code "
+                  "independent of the batch size");
+}
+
 void check(const Graph& graph) {
+  if (graph.microbatch < 0 || graph.microbatch > kMaxExtent) {
+    fail_check("microbatch", std::to_string(graph.microbatch) + " is no number of samples");
+  }
   internal::check_values(graph);
   internal::check_boundaries(graph);
   internal::check_nodes(graph);

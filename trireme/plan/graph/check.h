@@ -24,6 +24,7 @@ inline constexpr int kMaxListDepth = 16;
 ///    constants or read-only buffers; no absolute offset into a trainable parameter; a copy follows
 ///    its original.
 ///  * inputs: `batch_dim` alone grows with the batch; a step scalar is 0-dim.
+///  * microbatch: a graph that holds for one size has fixed shapes, and inputs of that size.
 ///  * parameters, buffers: names and aliases unique over both; fixed shapes; a trainable
 ///    parameter shares its memory with no other parameter or buffer.
 ///  * constants: fixed shapes, bytes to match.
@@ -35,6 +36,10 @@ inline constexpr int kMaxListDepth = 16;
 ///          is safe to pass in.
 /// Cost     linear in nodes, arguments and values.
 void check(const Graph& graph);
+
+/// Refuses to run a graph on `num_samples` samples that holds for another number alone
+/// (Graph::microbatch): kInvalidArgument with both numbers.
+void check_samples(const Graph& graph, std::int64_t num_samples);
 
 namespace internal {
 

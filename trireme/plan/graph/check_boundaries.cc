@@ -47,6 +47,15 @@ void check_input(const Graph& graph, const Input& input, const std::string& subj
     fail_check(subject, "batch_dim " + std::to_string(input.batch_dim) + " is not one of its " +
                             std::to_string(shape.size()) + " dimensions");
   }
+  if (graph.microbatch > 0) {
+    const std::int64_t samples = shape[input.batch_dim].fixed;
+    if (samples < 1 || samples % graph.microbatch != 0) {
+      fail_check(subject, "dimension " + std::to_string(input.batch_dim) + " is " +
+                              std::to_string(samples) + ", no multiple of the microbatch size " +
+                              std::to_string(graph.microbatch) + " that the graph holds for");
+    }
+    return;
+  }
   for (std::size_t dim = 0; dim < shape.size(); ++dim) {
     const bool is_batch = static_cast<int>(dim) == input.batch_dim;
     if (is_batch ? shape[dim].per_sample < 1 || shape[dim].fixed != 0 : !shape[dim].is_fixed()) {

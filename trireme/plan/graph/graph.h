@@ -121,6 +121,8 @@ enum class Mode : std::uint8_t { kTrain, kEval };
 struct Graph {
   Mode mode = Mode::kTrain;
   std::string torch_version;  ///< Of the recording; operators may differ between versions.
+  /// The only number of samples that it holds for, its sizes then all fixed; 0: any number.
+  std::int64_t microbatch = 0;
   std::vector<Value> values;
   std::vector<Node> nodes;  ///< In execution order.
   std::vector<Input> inputs;

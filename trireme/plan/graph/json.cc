@@ -171,6 +171,7 @@ void check_identity(const Graph& graph, const JsonField& field) {
 /// What the graph computes.
 Json computed_to_json(const Graph& graph) {
   Json json = {{"mode", kModes[static_cast<std::size_t>(graph.mode)]}};
+  if (graph.microbatch > 0) json["microbatch"] = graph.microbatch;
   for (const char* name : {"inputs", "parameters", "buffers", "losses", "values", "nodes"}) {
     json[name] = Json::array();
   }
@@ -228,6 +229,8 @@ Graph graph_from_json(const Json& body, std::span<const std::byte> constants) {
   Graph graph;
   graph.mode = static_cast<Mode>(object.required("mode").choice(kModes));
   graph.torch_version = object.required("torch_version").text();
+  if (const auto size = object.optional("microbatch"))
+    graph.microbatch = size->integer(1, kMaxExtent);
   graph.inputs = object.required("inputs").list(input_from_json);
   graph.parameters = object.required("parameters").list(parameter_from_json);
   graph.buffers = object.required("buffers").list(buffer_from_json);

@@ -242,6 +242,7 @@ void check(const Plan& plan, const std::string& graph_sha256, const graph::Graph
          "; make the plan again for this graph, or load the graph it was made for");
   }
   check_batch(plan.batch);
+  graph::check_samples(graph, plan.batch.microbatch);
   if (plan.stages.empty()) fail("it has no stages");
   if (plan.schedule.name.empty()) fail("its schedule has no name");
   check_roles(plan);
