@@ -22,15 +22,23 @@ at::Tensor buffer_at(const record::Recording& recording, const graph::Node& node
 }
 
 /// The formulas that give ATen's bits; each differs in its rounding.
-void commit(const record::Recording& recording, const graph::Node& node,
-            const NormStatistics& one) {
-  const double momentum = std::get<graph::Real>(node.inputs[kMomentum].content).fixed;
+void commit(const record::Recording& recording, const graph::Node& node, const NormStatistics& one,
+            double momentum) {
   at::Tensor mean = buffer_at(recording, node, kRunningMean);
   at::Tensor variance = buffer_at(recording, node, kRunningVar);
   if (mean.defined()) mean.copy_(one.mean.mul(momentum).add_(mean.mul(1 - momentum)));
   if (variance.defined()) {
     variance.copy_(variance.mul(1 - momentum).add_(one.variance, momentum));
   }
+}
+
+/// Of the microbatch at `index` of the step. A counter gives one over the batches so far; it is
+/// incremented at the end of the step.
+double momentum_of(const record::Recording& recording, const graph::Node& node, std::size_t index) {
+  const at::Tensor counter = buffer_at(recording, node, kMomentum);
+  if (!counter.defined()) return std::get<graph::Real>(node.inputs[kMomentum].content).fixed;
+  return 1.0 /
+         static_cast<double>(counter.item<std::int64_t>() + static_cast<std::int64_t>(index) + 1);
 }
 
 }  // namespace
@@ -40,8 +48,11 @@ void commit_batch_norms(const record::Recording& recording,
   const at::NoGradGuard no_grad;
   std::map<graph::NodeId, const graph::Node*> nodes;
   for (const graph::Node& node : recording.graph.nodes) nodes[node.id] = &node;
-  for (const auto& microbatch : statistics) {
-    for (const NormStatistics& one : microbatch) commit(recording, *nodes.at(one.node), one);
+  for (std::size_t m = 0; m < statistics.size(); ++m) {
+    for (const NormStatistics& one : statistics[m]) {
+      const graph::Node& node = *nodes.at(one.node);
+      commit(recording, node, one, momentum_of(recording, node, m));
+    }
   }
 }
 

@@ -11,7 +11,7 @@ namespace trireme::program {
 /// Folds batch statistics of a step into the running ones, microbatch after microbatch, with
 /// torch's own formula: bit for bit what the unmodified model's buffers would be.
 ///
-/// statistics   by microbatch in global order, then in node order.
+/// statistics   by microbatch in global order, then in node order. Before `commit_counters`.
 void commit_batch_norms(const record::Recording& recording,
                         const std::vector<std::vector<NormStatistics>>& statistics);
 

@@ -8,6 +8,7 @@
 
 #include "trireme/base/error.h"
 #include "trireme/engine/program/torch_failure.h"
+#include "trireme/plan/graph/check.h"
 #include "trireme/plan/graph/index.h"
 
 namespace trireme::program {
@@ -108,6 +109,7 @@ const std::vector<NodeCall>& NodeProgram::calls_for(std::int64_t batch) const {
   const std::lock_guard lock(mutex_);
   auto& calls = calls_[batch];
   if (calls) return *calls;
+  graph::check_samples(recording_.graph, batch);
   auto made = std::make_unique<std::vector<NodeCall>>();
   const CallContext context{recording_.graph, recording_.tensors, recording_.opaques,
                             slot_of_,         parameters_,        {batch, at::Device(at::kCPU)}};

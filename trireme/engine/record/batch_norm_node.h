@@ -10,7 +10,8 @@ inline bool is_batch_norm(std::string_view op) {
   return op == "aten::batch_norm" || op == "trireme::batch_norm";
 }
 
-/// Places of their arguments.
+/// Places of their arguments. The momentum of a recorded node may be a counter (a buffer) instead of
+/// a number: one over what it is after its increment.
 namespace batch_norm {
 inline constexpr std::size_t kRunningMean = 3;
 inline constexpr std::size_t kRunningVar = 4;

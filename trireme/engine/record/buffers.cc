@@ -4,12 +4,15 @@
 #include <set>
 #include <vector>
 
+#include "trireme/base/error.h"
 #include "trireme/engine/record/batch_norm_node.h"
+#include "trireme/engine/record/compare.h"
 
 namespace trireme::record {
 namespace {
 
-using batch_norm::kRunningMean, batch_norm::kRunningVar, batch_norm::kTraining;
+using batch_norm::kMomentum, batch_norm::kRunningMean, batch_norm::kRunningVar,
+    batch_norm::kTraining;
 
 bool is_value(const graph::Argument& argument, graph::ValueId value) {
   const auto* ref = std::get_if<graph::ValueRef>(&argument.content);
@@ -48,6 +51,13 @@ bool is_integer(Dtype dtype) {
          dtype == Dtype::kI8 || dtype == Dtype::kU8;
 }
 
+/// A batch norm whose momentum is one over the counter.
+bool is_share(const graph::Node& node, graph::ValueId value) {
+  return is_batch_norm(node.op) && node.inputs.size() > kMomentum &&
+         is_value(node.inputs[kMomentum], value) && !mentions(node.inputs[kRunningMean], value) &&
+         !mentions(node.inputs[kRunningVar], value);
+}
+
 graph::BufferPolicy policy_of(const graph::Graph& graph, graph::ValueId buffer,
                               const std::set<int>& written_storages) {
   const graph::Value& value = graph.values[buffer];
@@ -66,8 +76,36 @@ graph::BufferPolicy policy_of(const graph::Graph& graph, graph::ValueId buffer,
   if (value.dtype == Dtype::kF32 && all(is_batch_norm_statistic)) {
     return graph::BufferPolicy::kBatchNorm;
   }
-  if (is_integer(value.dtype) && all(is_increment)) return graph::BufferPolicy::kCounter;
+  const auto counts = [](const graph::Node& node, graph::ValueId id) {
+    return is_increment(node, id) || is_share(node, id);
+  };
+  if (is_integer(value.dtype) && all(counts)) return graph::BufferPolicy::kCounter;
   return graph::BufferPolicy::kEager;
+}
+
+graph::BufferPolicy policy_of(const graph::Graph& graph, const graph::Argument& argument) {
+  for (const graph::Buffer& buffer : graph.buffers) {
+    if (is_value(argument, buffer.value)) return buffer.policy;
+  }
+  return graph::BufferPolicy::kReadOnly;
+}
+
+/// Statistics whose momentum comes from a counter are folded at the end of a step, or not at all.
+void check_shares(const graph::Graph& graph) {
+  for (const graph::Node& node : graph.nodes) {
+    if (!is_batch_norm(node.op) || node.inputs.size() <= kMomentum ||
+        !std::holds_alternative<graph::ValueRef>(node.inputs[kMomentum].content)) {
+      continue;
+    }
+    if (policy_of(graph, node.inputs[kRunningMean]) == graph::BufferPolicy::kBatchNorm &&
+        policy_of(graph, node.inputs[kMomentum]) == graph::BufferPolicy::kCounter) {
+      continue;
+    }
+    throw Error(ErrorKind::kInvalidArgument,
+                name_of(node) +
+                    " averages over all batches so far (momentum = nullopt), and its statistics or "
+                    "its counter are used elsewhere too; give it a momentum");
+  }
 }
 
 }  // namespace
@@ -80,6 +118,7 @@ void set_buffer_policies(graph::Graph& graph) {
   for (graph::Buffer& buffer : graph.buffers) {
     buffer.policy = policy_of(graph, buffer.value, written);
   }
+  check_shares(graph);
 }
 
 }  // namespace trireme::record

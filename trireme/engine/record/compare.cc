@@ -86,6 +86,14 @@ std::string difference(const graph::Graph& recorded, const graph::Graph& now) {
       return "parameter '" + parameter.name + "' was frozen or unfrozen";
     }
   }
+  for (std::size_t i = 0; i < std::min(recorded.values.size(), now.values.size()); ++i) {
+    const bool has_same_form = recorded.values[i].shape == now.values[i].shape &&
+                               recorded.values[i].strides == now.values[i].strides;
+    if (has_same_form) continue;
+    for (const graph::Node& node : recorded.nodes) {
+      if (node.id == recorded.values[i].producer) return name_of(node) + " gives another shape";
+    }
+  }
   return constant_difference(recorded, now);
 }
 

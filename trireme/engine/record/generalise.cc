@@ -8,6 +8,7 @@
 
 #include "trireme/base/error.h"
 #include "trireme/engine/record/compare.h"
+#include "trireme/engine/record/size_problem.h"
 
 namespace trireme::record {
 namespace {
@@ -146,13 +147,73 @@ graph::Argument fit(const Samples<graph::Argument>& samples) {
       samples.items[0]->content);
 }
 
-[[noreturn]] void refuse(const std::string& where, const std::string& what) {
-  throw Error(ErrorKind::kInvalidArgument,
-              where + ": " + what +
-                  " differs between recordings and does not grow linearly with the batch size; it "
-                  "depends on data or on the state of the program. Mark the code around it with "
-                  "trireme::opaque, or declare a number that changes with the step as a step "
-                  "scalar");
+std::string batches_text(const std::vector<std::int64_t>& batches) {
+  std::string text;
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    const bool is_last = i + 1 == batches.size();
+    text += (i == 0 ? "" : is_last ? " and " : ", ") + std::to_string(batches[i]);
+  }
+  return text;
+}
+
+[[noreturn]] void refuse(const std::string& where, const std::string& what,
+                         const std::vector<std::int64_t>& batches) {
+  throw SizeProblem(where + ": " + what + " differs between recordings (made at the batch sizes " +
+                    batches_text(batches) +
+                    ", with other data each) and does not grow linearly with the batch size. Where "
+                    "it depends on the batch size alone, record the model at its microbatch size "
+                    "(--record-at exact); where it depends on data or on the state of the program, "
+                    "mark the code around it with trireme::opaque, or declare a number that "
+                    "changes with the step as a step scalar");
+}
+
+/// Throws where each sample of the batch adds as many nodes.
+void refuse_growth(const Samples<graph::Graph>& samples, std::size_t position) {
+  const auto& [graphs, batches] = samples;
+  std::vector<std::string> counts;
+  std::vector<std::int64_t> numbers;
+  for (const graph::Graph* graph : graphs) {
+    numbers.push_back(static_cast<std::int64_t>(graph->nodes.size()));
+    counts.push_back(std::to_string(graph->nodes.size()));
+  }
+  const std::int64_t rise = numbers[1] - numbers[0];
+  const std::int64_t run = batches[1] - batches[0];
+  for (std::size_t i = 1; i < numbers.size(); ++i) {
+    const bool grows =
+        rise != 0 && (numbers[i] - numbers[0]) * run == rise * (batches[i] - batches[0]);
+    if (!grows) return;
+  }
+  const std::string where =
+      position == 0 ? "the first node" : name_of(graphs[0]->nodes[position - 1]);
+  throw SizeProblem("the number of operators grows with the batch (" +
+                    numbers_text(counts, batches) + "): a loop over samples, which has reached " +
+                    where + " where batch " + std::to_string(batches[0]) +
+                    " ends it. Record the model at its microbatch size (--record-at exact), write "
+                    "the loop as operators on the whole batch, or mark it with trireme::opaque");
+}
+
+/// Throws where the first recording takes a buffer and the other one a constant in its place.
+void refuse_replaced_buffer(const graph::Graph& first, const graph::Graph& other,
+                            std::size_t position) {
+  const graph::Node& a = first.nodes[position];
+  const graph::Node& b = other.nodes[position];
+  if (a.op != b.op || a.overload != b.overload || a.inputs.size() != b.inputs.size()) return;
+  for (std::size_t i = 0; i < a.inputs.size(); ++i) {
+    const auto* buffer = std::get_if<graph::ValueRef>(&a.inputs[i].content);
+    const auto* constant = std::get_if<graph::ValueRef>(&b.inputs[i].content);
+    if (buffer == nullptr || constant == nullptr ||
+        first.values[buffer->value].source != graph::ValueSource::kBuffer ||
+        other.values[constant->value].source != graph::ValueSource::kConstant) {
+      continue;
+    }
+    const auto name =
+        std::find_if(first.buffers.begin(), first.buffers.end(),
+                     [&](const graph::Buffer& entry) { return entry.value == buffer->value; });
+    throw SizeProblem(name_of(a) + ": it takes the buffer '" + name->name +
+                      "' in one recording and a constant tensor in the next: the program has put "
+                      "another tensor in its place. Write to the buffer in place (buffer.copy_()), "
+                      "or mark the code around it with trireme::opaque");
+  }
 }
 
 void require_same_calls(const Samples<graph::Graph>& samples) {
@@ -162,9 +223,13 @@ void require_same_calls(const Samples<graph::Graph>& samples) {
       if (i < first.size() && i < other->nodes.size() && same_call(first[i], other->nodes[i])) {
         continue;
       }
+      refuse_growth(samples, i);
+      if (i < first.size() && i < other->nodes.size()) {
+        refuse_replaced_buffer(*samples.items[0], *other, i);
+      }
       const std::string a = i < first.size() ? name_of(first[i]) : "the end";
       const std::string b = i < other->nodes.size() ? name_of(other->nodes[i]) : "the end";
-      refuse(a, "the operator (" + b + " in another recording)");
+      refuse(a, "the operator (" + b + " in another recording)", samples.batches);
     }
   }
 }
@@ -203,6 +268,18 @@ graph::Value fit_value(const Samples<graph::Graph>& samples, std::size_t index) 
   return value;
 }
 
+[[noreturn]] void refuse_constant(const std::string& where,
+                                  const std::vector<std::int64_t>& batches) {
+  throw SizeProblem(where +
+                    ": it takes a constant tensor that differs between recordings (made at "
+                    "the batch sizes " +
+                    batches_text(batches) +
+                    "): the program keeps it outside "
+                    "the registered buffers and changes it, or makes it of other data. Register it "
+                    "as a buffer and write to that in place (buffer.copy_()), or mark the code "
+                    "around it with trireme::opaque");
+}
+
 void require_same_constants(const Samples<graph::Graph>& samples) {
   for (std::size_t i = 0; i < samples.items[0]->constants.size(); ++i) {
     for (const graph::Graph* other : samples.items) {
@@ -211,10 +288,11 @@ void require_same_constants(const Samples<graph::Graph>& samples) {
       for (const graph::Node& node : samples.items[0]->nodes) {
         for (const graph::Argument& argument : node.inputs) {
           const auto* ref = std::get_if<graph::ValueRef>(&argument.content);
-          if (ref != nullptr && ref->value == value) refuse(name_of(node), "a constant tensor");
+          if (ref != nullptr && ref->value == value)
+            refuse_constant(name_of(node), samples.batches);
         }
       }
-      refuse(value_name(*samples.items[0], value), "a constant tensor");
+      refuse_constant(value_name(*samples.items[0], value), samples.batches);
     }
   }
 }
@@ -254,7 +332,7 @@ graph::Graph generalise(const std::vector<FixedGraph>& recordings) {
       node.inputs =
           fit(samples.each([i](const auto& g) -> const auto& { return g.nodes[i].inputs; }));
     } catch (const Unexplained& unexplained) {
-      refuse(name_of(node), unexplained.what());
+      refuse(name_of(node), unexplained.what(), batches);
     }
     node.flags.batch_dependent = grows({node.inputs});
   }
@@ -262,7 +340,7 @@ graph::Graph generalise(const std::vector<FixedGraph>& recordings) {
     try {
       result.values[i] = fit_value(samples, i);
     } catch (const Unexplained& unexplained) {
-      refuse(value_name(result, static_cast<graph::ValueId>(i)), unexplained.what());
+      refuse(value_name(result, static_cast<graph::ValueId>(i)), unexplained.what(), batches);
     }
   }
   require_same_constants(samples);

@@ -17,7 +17,7 @@ struct FixedGraph {
 /// per_sample x batch + fixed and checked against the others, which were made with other data.
 ///
 /// recordings   at least three, at different batch sizes.
-/// Errors       kInvalidArgument naming the first node that differs in anything else, or whose
+/// Errors       SizeProblem naming the first node that differs in anything else, or whose
 ///              integer, shape or constant is not explained by the batch.
 graph::Graph generalise(const std::vector<FixedGraph>& recordings);
 

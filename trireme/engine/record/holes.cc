@@ -78,6 +78,11 @@ bool picks_by_mask(const c10::OperatorName& name, c10::ArrayRef<const c10::IValu
   });
 }
 
+bool has_given_classes(const c10::OperatorName& name, c10::ArrayRef<const c10::IValue> inputs) {
+  return name.name == "aten::one_hot" && inputs.size() == 2 && inputs[1].isInt() &&
+         inputs[1].toInt() > 0;
+}
+
 OutputKind hole_of_outputs(const c10::OperatorName& name, const std::vector<c10::IValue>& outputs) {
   if (std::find(kMetadataOperators.begin(), kMetadataOperators.end(), name.name) !=
       kMetadataOperators.end()) {

@@ -23,6 +23,9 @@ inline constexpr const char* kShapeFromData = "the shape of its result depends o
 /// Indexing with a mask: as many rows as the mask has true elements.
 bool picks_by_mask(const c10::OperatorName& name, c10::ArrayRef<const c10::IValue> inputs);
 
+/// `one_hot` with the number of classes given: its shape does not depend on data then.
+bool has_given_classes(const c10::OperatorName& name, c10::ArrayRef<const c10::IValue> inputs);
+
 /// Why an operator cannot be repeated whatever its arguments are; nothing where it can.
 std::optional<std::string> hole_of_operator(const c10::OperatorName& name);
 

@@ -30,7 +30,7 @@ class Batch {
 struct Loss {
   std::string name;
   at::Tensor value;   ///< 0-dim floating: a sum if `weight` is defined, else a mean over samples.
-  at::Tensor weight;  ///< 0-dim; depends on no parameter and on no random operator.
+  at::Tensor weight;  ///< 0-dim, of any real dtype; depends on no parameter, nor on random numbers.
   double coefficient = 1;  ///< Factor in the step loss; 0 makes it a metric.
 };
 
@@ -40,7 +40,8 @@ using Losses = std::vector<Loss>;
 /// A mean over the samples of the microbatch; each sample weighs 1.
 Loss mean_loss(at::Tensor mean, std::string name = "loss");
 
-/// A sum and what it is to be divided by (tokens, boxes, ...) once both are totals of the step.
+/// A sum and what it is to be divided by (tokens, boxes, ...) once both are totals of the step; the
+/// weight may be an integer tensor, as a count is.
 Loss sum_loss(at::Tensor sum, at::Tensor weight, std::string name = "loss");
 
 /// Reported beside the loss, without a gradient.

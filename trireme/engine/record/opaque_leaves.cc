@@ -8,7 +8,7 @@
 
 namespace trireme::record {
 
-std::string unlisted_leaf(const OpaqueCall& call) {
+std::vector<at::Tensor> unlisted_leaves(const OpaqueCall& call) {
   using torch::autograd::Node;
   std::unordered_set<const void*> listed;
   std::unordered_set<Node*> seen;  // starts with where the call's inputs come from
@@ -20,6 +20,7 @@ std::string unlisted_leaf(const OpaqueCall& call) {
   for (const NamedTensor& item : call.function->parameters) {
     listed.insert(item.tensor.unsafeGetTensorImpl());
   }
+  std::vector<at::Tensor> leaves;
   std::vector<Node*> pending;
   const auto visit = [&](Node* node) {
     if (node != nullptr && seen.insert(node).second) pending.push_back(node);
@@ -32,12 +33,11 @@ std::string unlisted_leaf(const OpaqueCall& call) {
     pending.pop_back();
     const auto* leaf = dynamic_cast<const torch::autograd::AccumulateGrad*>(node);
     if (leaf != nullptr && !listed.contains(leaf->variable.unsafeGetTensorImpl())) {
-      return "it uses a parameter that it does not list, whose gradient would be lost; make it out "
-             "of the module that owns the parameter, opaque(name, module)";
+      leaves.push_back(leaf->variable);
     }
     for (const auto& edge : node->next_edges()) visit(edge.function.get());
   }
-  return "";
+  return leaves;
 }
 
 }  // namespace trireme::record

@@ -11,7 +11,7 @@
 #include "trireme/base/error.h"
 #include "trireme/engine/record/convert.h"
 #include "trireme/engine/record/holes.h"
-#include "trireme/engine/record/opaque_leaves.h"
+#include "trireme/engine/record/size_problem.h"
 
 namespace trireme::record {
 namespace internal {
@@ -69,6 +69,9 @@ void Recorder::add_registered(const Model& model) {
     const graph::ValueId id = table_.add(tensor, graph::ValueSource::kBuffer, -1);
     graph_.buffers.push_back({.name = name, .aliases = {}, .value = id});
     buffer_data_[id] = tensor.detach().clone();
+    if (tensor.dim() == 0 && tensor.scalar_type() == at::kLong) {
+      initial_counters_[id] = tensor.item<std::int64_t>();
+    }
   }
 }
 
@@ -79,6 +82,9 @@ void Recorder::add_batch(const Model& model, const Batch& batch) {
     const auto dim = model.batch_dims.find(name);
     const auto source = is_scalar ? graph::ValueSource::kStepScalar : graph::ValueSource::kInput;
     const graph::ValueId id = table_.add(tensor, source, -1);
+    if (!is_scalar && num_samples_ == 0 && tensor.dim() > 0) {
+      num_samples_ = tensor.size(dim == model.batch_dims.end() ? 0 : dim->second);
+    }
     graph_.inputs.push_back(
         {.name = name,
          .value = id,
@@ -103,7 +109,8 @@ void Recorder::before(int index, const at::RecordFunction& call) {
   if (const auto hole = hole_of_operator(*name)) refuse(*hole);
   node_.flags.random = op->hasTag(at::Tag::nondeterministic_seeded);
   // The tag is on every kind of indexing; only masks make it depend on data.
-  const bool is_dynamic = name->name != "aten::index" && op->hasTag(at::Tag::dynamic_output_shape);
+  const bool is_dynamic = name->name != "aten::index" && !has_given_classes(*name, call.inputs()) &&
+                          op->hasTag(at::Tag::dynamic_output_shape);
   if (is_dynamic || picks_by_mask(*name, call.inputs())) refuse(kShapeFromData);
   take_inputs(op->schema(), call.inputs());
 }
@@ -112,7 +119,7 @@ void Recorder::after(int index, const at::RecordFunction& call) {
   TRIREME_CHECK(node_.id == index, "operator " + std::to_string(index) + " ends out of order");
   take_writes();
   const auto hole = hole_of_outputs(*call.operator_name(), call.outputs());
-  if (hole == OutputKind::kValueLeaves) refuse("it hands a tensor's value to the program");
+  if (hole == OutputKind::kValueLeaves) return take_answer(call.outputs());
   if (hole == OutputKind::kMetadata) return;
   take_outputs(call.outputs());
   settle_uninitialised();
@@ -148,7 +155,10 @@ void Recorder::after_opaque(int, const OpaqueCall& call) {
       refuse("it writes to one of its inputs; clone() it first");
     }
   }
-  if (const std::string unlisted = unlisted_leaf(call); !unlisted.empty()) refuse(unlisted);
+  for (const at::Tensor& leaf : unlisted_leaves(call)) {
+    if (table_.find(leaf)) refuse(kCapturedLeaf, "");
+    opaque_leaves_.push_back({call.function->name, leaf});
+  }
   node_.output_lists.push_back(static_cast<int>(call.outputs.size()));
   for (const at::Tensor& tensor : call.outputs) take_output(tensor);
   settle_uninitialised();
@@ -170,10 +180,12 @@ graph::Argument Recorder::to_argument(const at::Tensor& tensor) {
   std::string problem;
   const graph::ValueId value = table_.find_or_add_constant(tensor, problem);
   if (!problem.empty()) refuse("it takes " + problem);
-  if (const std::string foreign = table_.foreign_gradient(value); !foreign.empty()) refuse(foreign);
-  inputs_.push_back({tensor, value, version_of(tensor), false});
   const auto parameter = parameter_names_.find(value);
   if (parameter != parameter_names_.end()) nearest_parameter_ = parameter->second;
+  problem = table_.problem_of_use(tensor);
+  if (!problem.empty() && parameter != parameter_names_.end()) refuse_toggle(problem);
+  if (!problem.empty()) refuse(problem);
+  inputs_.push_back({tensor, value, version_of(tensor), false});
   return {graph::ValueRef{value}};
 }
 
@@ -212,7 +224,7 @@ void Recorder::take_writes() {
       continue;
     }
     node_.writes.push_back(input.value);
-    table_.refresh_storage_of(input.tensor);
+    table_.take_write(input.tensor);
     for (graph::ValueId member : table_.in_storage_of(input.tensor)) {
       const graph::ValueSource source = table_.values()[member].source;
       if (source == graph::ValueSource::kParameter) refuse("it writes to a parameter");
@@ -240,16 +252,18 @@ void Recorder::take_output(const at::Tensor& tensor) {
     node_.outputs.push_back(-1);
     return;
   }
+  at::Tensor memory_of;
   for (const InputTensor& input : inputs_) {
     if (tensor.has_storage() && input.tensor.has_storage() && tensor.is_alias_of(input.tensor)) {
       node_.flags.view = true;
+      memory_of = input.tensor;
     }
   }
   if (const auto known = table_.find(tensor)) {
     node_.outputs.push_back(*known);
     return;
   }
-  node_.outputs.push_back(table_.add(tensor, graph::ValueSource::kNode, node_.id));
+  node_.outputs.push_back(table_.add(tensor, graph::ValueSource::kNode, node_.id, memory_of));
 }
 
 /// The first operator that reads memory of an empty() makes it a constant, unless one wrote before:
@@ -274,7 +288,7 @@ void Recorder::settle_uninitialised() {
 void Recorder::make_constant(graph::ValueId value, std::size_t position) {
   dropped_.insert(position);
   table_.values()[value].source = graph::ValueSource::kConstant;
-  table_.entry(value).constant = table_.entry(value).tensor.detach().clone();
+  table_.entry(value).constant = table_.tensor(value).detach().clone();
 }
 
 void Recorder::end_node() {
@@ -285,15 +299,38 @@ void Recorder::end_node() {
   graph_.nodes.push_back(std::move(node_));
 }
 
-void Recorder::refuse(const std::string& what) const {
+std::string Recorder::place_text() const {
+  return nearest_parameter_.empty() ? "before any parameter is used"
+                                    : "near parameter '" + nearest_parameter_ + "'";
+}
+
+void Recorder::refuse_toggle(const std::string& what) const {
+  refuse("it takes the parameter '" + nearest_parameter_ + "', whose " + what,
+         "Where one use is to have no gradient, give that operator parameter.detach(); freeze a "
+         "parameter for good before training. Losses for some of the parameters alone, each with "
+         "its own step (the two players of a GAN), are not supported: a model has one step loss "
+         "and one optimizer");
+}
+
+void Recorder::refuse(const std::string& what, const std::string& remedy) const {
   const std::string op =
       node_.op + (node_.overload.empty() || node_.op == "opaque" ? "" : "." + node_.overload);
   throw Error(ErrorKind::kInvalidArgument,
               "cannot record " + op + " (operator " + std::to_string(node_.id) + ", " +
-                  (nearest_parameter_.empty() ? "before any parameter is used"
-                                              : "near parameter '" + nearest_parameter_ + "'") +
-                  "): " + what +
-                  ". Mark the code around it with trireme::opaque to run it as one node");
+                  place_text() + "): " + what + (remedy.empty() ? "" : ". " + remedy));
+}
+
+void Recorder::explain(const c10::Error& failure) const {
+  const std::string op = graph_.nodes.empty() ? "" : graph_.nodes.back().op;
+  throw SizeProblem(
+      "forward failed on a batch of " + std::to_string(num_samples_) + " samples, " +
+      (op.empty() ? std::string("before its first operator")
+                  : "in or after " + op + " (operator " + std::to_string(graph_.nodes.back().id) +
+                        ", " + place_text() + ")") +
+      ": " + failure.what_without_backtrace() +
+      ". A recording takes 4, 6 and 10 samples; where the model is written for one batch size (a "
+      "fixed size in view, a state carried from batch to batch), record it at its microbatch size "
+      "(--record-at exact)");
 }
 
 }  // namespace internal
@@ -307,8 +344,11 @@ Trace trace(const Model& model, const Batch& batch, graph::Mode mode) {
     const c10::AutoGradMode grad_mode(mode == graph::Mode::kTrain);
     try {
       losses = model.forward(batch);
-    } catch (...) {
+    } catch (const c10::Error& failure) {
       observation.rethrow();  // A refusal explains more than what it led to.
+      recorder.explain(failure);
+    } catch (...) {
+      observation.rethrow();
       throw;
     }
     observation.rethrow();

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <c10/util/Exception.h>
+
 #include <map>
 #include <memory>
 #include <string>
@@ -8,6 +10,7 @@
 
 #include "trireme/engine/record/model.h"
 #include "trireme/engine/record/observer.h"
+#include "trireme/engine/record/opaque_leaves.h"
 #include "trireme/engine/record/value_table.h"
 #include "trireme/plan/graph/graph.h"
 
@@ -19,6 +22,9 @@ struct Trace {
   graph::Graph graph;
   std::vector<at::Tensor> tensors;  ///< By value id; of node outputs empty.
   std::map<std::string, std::shared_ptr<const OpaqueFunction>> opaques;
+  std::vector<OpaqueLeaf> opaque_leaves;  ///< That no recorded tensor is.
+  /// Buffers whose value the program has read; other recordings have other values there.
+  std::vector<at::Tensor> read_counters;
 };
 
 /// Runs `model.forward(batch)` once and writes down what it calls.
@@ -39,16 +45,30 @@ class Recorder : public OperatorListener {
   void before_opaque(int index, const OpaqueCall& call) override;
   void after_opaque(int index, const OpaqueCall& call) override;
 
+  /// Throws a SizeProblem that says where torch failed.
+  [[noreturn]] void explain(const c10::Error& failure) const;
+
   /// Call after the forward, its observation over.
   Trace finish(const Losses& losses);
 
  private:
+  static constexpr const char* kOpaqueRemedy =
+      "Mark the code around it with trireme::opaque to run it as one node";
+
   /// A tensor among an operator's inputs and its state before the call.
   struct InputTensor {
     at::Tensor tensor;
     graph::ValueId value;
     std::int64_t version;
     bool declared_write;  ///< By the operator's schema.
+  };
+
+  /// The program has read a buffer that counts forwards.
+  struct CounterRead {
+    graph::ValueId counter;
+    std::int64_t number;
+    std::size_t position;  ///< Of the next node.
+    graph::Node node;      ///< The operator that read it.
   };
 
   void add_registered(const Model& model);
@@ -60,25 +80,39 @@ class Recorder : public OperatorListener {
   void take_outputs(const std::vector<c10::IValue>& outputs);
   void take_output(const at::Tensor& tensor);
   void take_writes();
+  void take_answer(const std::vector<c10::IValue>& outputs);
+  void take_equality(bool answer);
+  bool take_packed_size();
+  bool take_counter();
+  void settle_counters();
+  std::string buffer_name(graph::ValueId value) const;
   void settle_uninitialised();
   void make_constant(graph::ValueId value, std::size_t position);
   void end_node();
   void check_gradients_and_hooks();
   graph::Loss to_loss(const Loss& loss) const;
-  graph::ValueId loss_value(const at::Tensor& tensor, const std::string& name) const;
-  [[noreturn]] void refuse(const std::string& what) const;
+  graph::ValueId scalar_value(const at::Tensor& tensor, const std::string& name) const;
+  /// The operator being recorded, and `what` cannot be repeated about it; `remedy` is a sentence.
+  [[noreturn]] void refuse(const std::string& what,
+                           const std::string& remedy = kOpaqueRemedy) const;
+  [[noreturn]] void refuse_toggle(const std::string& what) const;
+  std::string place_text() const;
 
   graph::Graph graph_;
   ValueTable table_;
   graph::Node node_;                 ///< The one being recorded.
   std::vector<InputTensor> inputs_;  ///< Of the node being recorded.
   std::string nearest_parameter_;
+  std::int64_t num_samples_ = 0;
   std::map<graph::ValueId, at::Tensor> buffer_data_;  ///< As last seen, to notice silent writes.
+  std::map<graph::ValueId, std::int64_t> initial_counters_;  ///< 0-dim integer buffers.
+  std::vector<CounterRead> counter_reads_;
   std::map<graph::ValueId, std::string> parameter_names_;
   /// Outputs of empty() whose memory nobody has written yet: value -> position of the node.
   std::map<graph::ValueId, std::size_t> uninitialised_;
   std::unordered_set<std::size_t> dropped_;  ///< Positions of nodes that became constants.
   std::map<std::string, std::shared_ptr<const OpaqueFunction>> opaques_;
+  std::vector<OpaqueLeaf> opaque_leaves_;
 };
 
 }  // namespace internal

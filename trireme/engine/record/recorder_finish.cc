@@ -10,15 +10,14 @@
 
 namespace trireme::record::internal {
 
-graph::ValueId Recorder::loss_value(const at::Tensor& tensor, const std::string& name) const {
-  if (!tensor.defined() || tensor.dim() != 0 || !at::isFloatingType(tensor.scalar_type())) {
+graph::ValueId Recorder::scalar_value(const at::Tensor& tensor, const std::string& name) const {
+  if (!tensor.defined() || tensor.dim() != 0) {
     throw Error(
         ErrorKind::kInvalidArgument,
         "loss '" + name + "' is " +
-            (tensor.defined() ? "a tensor of " + std::to_string(tensor.dim()) +
-                                    " dimensions and dtype " + c10::toString(tensor.scalar_type())
+            (tensor.defined() ? "a tensor of " + std::to_string(tensor.dim()) + " dimensions"
                               : "undefined") +
-            "; forward returns 0-dim floating tensors, as in mean_loss(loss.mean())");
+            "; forward returns 0-dim tensors, as in mean_loss(loss.mean())");
   }
   const auto value = table_.find(tensor);
   if (!value) {
@@ -29,15 +28,19 @@ graph::ValueId Recorder::loss_value(const at::Tensor& tensor, const std::string&
 }
 
 graph::Loss Recorder::to_loss(const Loss& loss) const {
-  if (table_.values()[loss_value(loss.value, loss.name)].source != graph::ValueSource::kNode) {
+  const graph::ValueId value = scalar_value(loss.value, loss.name);
+  if (!at::isFloatingType(loss.value.scalar_type())) {
+    throw Error(ErrorKind::kInvalidArgument, "loss '" + loss.name + "' has the dtype " +
+                                                 c10::toString(loss.value.scalar_type()) +
+                                                 "; a loss is a floating tensor");
+  }
+  if (table_.values()[value].source != graph::ValueSource::kNode) {
     throw Error(ErrorKind::kInvalidArgument,
                 "loss '" + loss.name + "' is not the result of an operator");
   }
-  graph::Loss result{.name = loss.name,
-                     .value = loss_value(loss.value, loss.name),
-                     .weight = std::nullopt,
-                     .coefficient = loss.coefficient};
-  if (loss.weight.defined()) result.weight = loss_value(loss.weight, loss.name + ".weight");
+  graph::Loss result{
+      .name = loss.name, .value = value, .weight = std::nullopt, .coefficient = loss.coefficient};
+  if (loss.weight.defined()) result.weight = scalar_value(loss.weight, loss.name + ".weight");
   const bool wants_gradient = graph_.mode == graph::Mode::kTrain && loss.coefficient != 0;
   if (wants_gradient && !loss.value.requires_grad()) {
     throw Error(ErrorKind::kInvalidArgument,
@@ -57,13 +60,21 @@ Trace Recorder::finish(const Losses& losses) {
   }
   for (const Loss& loss : losses) graph_.losses.push_back(to_loss(loss));
   check_gradients_and_hooks();
+  settle_counters();
   table_.describe();
   std::vector<graph::Node> kept;
   for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
     if (!dropped_.contains(i)) kept.push_back(std::move(graph_.nodes[i]));
   }
   graph_.nodes = std::move(kept);
-  Trace trace{.graph = std::move(graph_), .tensors = {}, .opaques = std::move(opaques_)};
+  Trace trace{.graph = std::move(graph_),
+              .tensors = {},
+              .opaques = std::move(opaques_),
+              .opaque_leaves = std::move(opaque_leaves_),
+              .read_counters = {}};
+  for (const CounterRead& read : counter_reads_) {
+    trace.read_counters.push_back(table_.tensor(read.counter));
+  }
   trace.graph.values = table_.values();
   for (std::size_t i = 0; i < table_.values().size(); ++i) {
     graph::Value& value = trace.graph.values[i];
@@ -74,7 +85,7 @@ Trace Recorder::finish(const Losses& losses) {
       trace.tensors.push_back(table_.entry(id).constant);
     } else {
       const bool is_node = value.source == graph::ValueSource::kNode;
-      trace.tensors.push_back(is_node ? at::Tensor() : table_.entry(id).tensor);
+      trace.tensors.push_back(is_node ? at::Tensor() : table_.tensor(id));
     }
   }
   name_nodes(trace.graph);
@@ -82,23 +93,24 @@ Trace Recorder::finish(const Losses& losses) {
 }
 
 void Recorder::check_gradients_and_hooks() {
-  for (std::size_t i = 0; i < table_.values().size(); ++i) {
-    const auto id = static_cast<graph::ValueId>(i);
-    std::string problem = table_.foreign_gradient(id);
-    if (problem.empty() && has_hooks(table_.entry(id).tensor)) {
-      problem = "a gradient hook is attached to it or to its backward; a replay would lose it";
-    }
-    if (problem.empty()) continue;
-    const graph::Value& value = table_.values()[id];
+  for (const ValueTable::Object& object : table_.objects()) {
+    const std::string foreign = table_.foreign_gradient(object);
+    const bool is_hooked = has_hooks(object.tensor);
+    if (foreign.empty() && !is_hooked) continue;
+    const graph::Value& value = table_.values()[object.value];
     for (const graph::Node& node : graph_.nodes) {
       if (node.id == value.producer) node_ = node;
     }
-    const auto parameter = parameter_names_.find(id);
+    const auto parameter = parameter_names_.find(object.value);
     if (parameter != parameter_names_.end()) {
       node_.op = "parameter '" + parameter->second + "'";
       node_.overload.clear();
+      nearest_parameter_ = parameter->second;
+      if (!foreign.empty()) refuse_toggle(foreign);
     }
-    refuse(problem);
+    refuse(!foreign.empty()
+               ? foreign
+               : "a gradient hook is attached to it or to its backward; a replay would lose it");
   }
 }
 

@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/core/AutogradState.h>
 
+#include <optional>
 #include <utility>
 
 #include "trireme/base/error.h"
@@ -11,25 +12,35 @@
 #include "trireme/engine/record/compare.h"
 #include "trireme/engine/record/generalise.h"
 #include "trireme/engine/record/generator.h"
+#include "trireme/engine/record/opaque_leaves.h"
 #include "trireme/engine/record/recorder.h"
+#include "trireme/engine/record/size_problem.h"
 #include "trireme/plan/graph/check.h"
 #include "trireme/plan/graph/copies.h"
 
 namespace trireme::record {
 namespace {
 
-/// Puts the buffers of a model and the default generator, whose turn it is, back as they were.
+/// Puts the buffers of a model, what its parameters say of gradients, and the default generator,
+/// whose turn it is, back as they were.
 class StateGuard {
  public:
   explicit StateGuard(const Model& model) : generator_(at::detail::getDefaultCPUGenerator()) {
     for (const NamedTensor& buffer : model.buffers) {
       if (buffer.tensor.defined()) saved_.emplace_back(buffer.tensor, buffer.tensor.clone());
     }
+    for (const NamedTensor& parameter : model.parameters) {
+      if (!parameter.tensor.defined()) continue;
+      required_grad_.emplace_back(parameter.tensor, parameter.tensor.requires_grad());
+    }
     generator_state_ = generator_.get_state();
   }
   ~StateGuard() {
     const c10::NoGradGuard no_grad;
     for (auto& [tensor, copy] : saved_) tensor.copy_(copy);
+    for (auto& [tensor, required] : required_grad_) {
+      if (tensor.requires_grad() != required) tensor.set_requires_grad(required);
+    }
     generator_.set_state(generator_state_);
   }
   StateGuard(const StateGuard&) = delete;
@@ -38,39 +49,145 @@ class StateGuard {
  private:
   GeneratorTurn turn_;  // first: held until the state is back
   std::vector<std::pair<at::Tensor, at::Tensor>> saved_;
+  std::vector<std::pair<at::Tensor, bool>> required_grad_;
   at::Generator generator_;
   at::Tensor generator_state_;
 };
 
+struct TraceInput {
+  std::int64_t size;
+  std::uint64_t seed;
+  std::int64_t step;
+};
+
 Trace trace_at(const Model& model, const BatchMaker& make_batch, graph::Mode mode,
-               std::int64_t size, std::uint64_t seed, std::int64_t step) {
+               const TraceInput& input) {
   const StateGuard restore(model);
-  Batch batch = make_batch(size, seed);
-  set_step_scalars(batch, model, step);
+  Batch batch = make_batch(input.size, input.seed);
+  set_step_scalars(batch, model, input.step);
   return trace(model, batch, mode);
 }
 
-}  // namespace
-
-Recording record(const Model& model, const BatchMaker& make_batch, graph::Mode mode) {
-  // Steps far apart: a number taken from the step by other ways than a step scalar shows.
-  constexpr std::array<std::int64_t, 3> kSteps = {0, 1, 10007};
-  std::vector<Trace> traces;
-  std::vector<FixedGraph> fixed;
-  traces.reserve(kRecordedBatches.size());
-  for (std::size_t i = 0; i < kRecordedBatches.size(); ++i) {
-    traces.push_back(trace_at(model, make_batch, mode, kRecordedBatches[i], i, kSteps[i]));
-    fixed.push_back({traces.back().graph, kRecordedBatches[i]});
+/// A leaf that is the same tensor in two recordings was not made by the call that used it.
+void refuse_captured_leaves(const Trace& first, const Trace& other) {
+  for (const OpaqueLeaf& leaf : first.opaque_leaves) {
+    for (const OpaqueLeaf& again : other.opaque_leaves) {
+      if (!leaf.tensor.is_same(again.tensor)) continue;
+      throw Error(ErrorKind::kInvalidArgument,
+                  "cannot record the opaque function '" + leaf.function + "': " + kCapturedLeaf);
+    }
   }
-  Recording recording{.graph = generalise(fixed),
-                      .tensors = std::move(traces[0].tensors),
-                      .opaques = std::move(traces[0].opaques)};
+}
+
+Recording finish(graph::Graph graph, Trace& trace) {
+  Recording recording{.graph = std::move(graph),
+                      .tensors = std::move(trace.tensors),
+                      .opaques = std::move(trace.opaques),
+                      .why_exact = ""};
   set_buffer_policies(recording.graph);
   for (const graph::Input& input : recording.graph.inputs) {
     recording.tensors[input.value] = at::Tensor();
   }
   graph::check(recording.graph);
   return recording;
+}
+
+/// Steps far apart: a number taken from the step by other ways than a step scalar shows.
+constexpr std::array<std::int64_t, 3> kSteps = {0, 1, 10007};
+
+/// What traces of one model are made into.
+struct Tracer {
+  const Model& model;
+  const BatchMaker& make_batch;
+  graph::Mode mode;
+  std::vector<at::Tensor> read_counters = {};  ///< By the program, in the first trace.
+
+  /// Trace `number`: other numbers have other data, another step and other counters.
+  Trace trace(std::int64_t size, std::size_t number) {
+    const StateGuard restore(model);
+    const std::int64_t step = kSteps[number % kSteps.size()];
+    for (const at::Tensor& counter : read_counters) counter.detach().add_(step);
+    Trace result = trace_at(model, make_batch, mode, {size, number, step});
+    if (read_counters.empty()) read_counters = result.read_counters;
+    return result;
+  }
+
+  Recording at_any_size() {
+    std::vector<Trace> traces;
+    std::vector<FixedGraph> fixed;
+    traces.reserve(kRecordedBatches.size());
+    for (std::size_t i = 0; i < kRecordedBatches.size(); ++i) {
+      traces.push_back(trace(kRecordedBatches[i], i));
+      fixed.push_back({traces.back().graph, kRecordedBatches[i]});
+      if (i > 0) refuse_captured_leaves(traces[0], traces[i]);
+    }
+    return finish(generalise(fixed), traces[0]);
+  }
+
+  Recording at_size(std::int64_t size) {
+    if (size < 1) {
+      throw Error(ErrorKind::kInvalidArgument,
+                  "a recording at the microbatch size alone needs that size; give --microbatch");
+    }
+    Trace first = trace(size, 0);
+    for (std::size_t i = 1; i < kSteps.size(); ++i) {
+      const Trace other = trace(size, i);
+      refuse_captured_leaves(first, other);
+      const std::string what = difference(first.graph, other.graph);
+      if (what.empty()) continue;
+      throw Error(ErrorKind::kInvalidArgument,
+                  "two recordings at the batch size " + std::to_string(size) + " differ: " + what +
+                      ". It depends on data or on the state of the program: mark the code around "
+                      "it with trireme::opaque, or declare a number that changes with the step as "
+                      "a step scalar");
+    }
+    graph::Graph graph = std::move(first.graph);
+    graph.microbatch = size;
+    return finish(std::move(graph), first);
+  }
+
+  /// `at_size`, or nothing where the recordings differ by more than their sizes.
+  std::optional<Recording> at_size_if_alone(std::int64_t size) {
+    try {
+      Recording exact = at_size(size);
+      for (const std::int64_t other : kRecordedBatches) {
+        if (!is_repeatable(other)) return std::nullopt;
+      }
+      return exact;
+    } catch (const Error&) {
+      return std::nullopt;  // the first problem says more
+    }
+  }
+
+  /// Two recordings at `size` with other data agree, or the model cannot take that many samples.
+  bool is_repeatable(std::int64_t size) {
+    try {
+      const Trace first = trace(size, 3);
+      return difference(first.graph, trace(size, 4).graph).empty();
+    } catch (const SizeProblem&) {
+      return true;
+    }
+  }
+};
+
+}  // namespace
+
+Recording record(const Model& model, const BatchMaker& make_batch, const RecordOptions& options) {
+  Tracer tracer{model, make_batch, options.mode};
+  if (options.sizes == BatchSizes::kExact) return tracer.at_size(options.microbatch);
+  try {
+    return tracer.at_any_size();
+  } catch (const SizeProblem& problem) {
+    if (options.sizes == BatchSizes::kAny || options.microbatch < 1) throw;
+    std::optional<Recording> exact = tracer.at_size_if_alone(options.microbatch);
+    if (!exact) throw;
+    exact->why_exact = problem.message();
+    return *std::move(exact);
+  }
+}
+
+Recording record(const Model& model, const BatchMaker& make_batch, graph::Mode mode) {
+  return record(model, make_batch, {.mode = mode, .sizes = BatchSizes::kAny});
 }
 
 Recording with_copies(Recording recording, std::span<const graph::NodeId> nodes) {
@@ -82,9 +199,9 @@ Recording with_copies(Recording recording, std::span<const graph::NodeId> nodes)
 
 void check_drift(const graph::Graph& recorded, const Model& model, const BatchMaker& make_batch,
                  std::int64_t step) {
-  constexpr std::int64_t kBatch = 4;
-  const Trace now = trace_at(model, make_batch, recorded.mode, kBatch, 12345, step);
-  const std::string what = difference(at_batch(recorded, kBatch), now.graph);
+  const std::int64_t batch = recorded.microbatch > 0 ? recorded.microbatch : 4;
+  const Trace now = trace_at(model, make_batch, recorded.mode, {batch, 12345, step});
+  const std::string what = difference(at_batch(recorded, batch), now.graph);
   if (what.empty()) return;
   throw Error(ErrorKind::kInvalidArgument,
               "the model no longer does what was recorded, at step " + std::to_string(step) + ": " +

@@ -25,24 +25,45 @@ struct Recording {
   /// By value id: parameters and buffers (the model's own tensors), constants; undefined elsewhere.
   std::vector<at::Tensor> tensors;
   std::map<std::string, std::shared_ptr<const OpaqueFunction>> opaques;
+  /// Why the graph holds for one batch size alone, where that was not asked for; for people.
+  std::string why_exact;
 };
 
 /// Batch sizes of the recordings: two to fit, one to check, each with other data.
 inline constexpr std::array<std::int64_t, 3> kRecordedBatches = {4, 6, 10};
 
-/// Records `model.forward` at the three batch sizes and generalises it to any.
+/// For which batch sizes a recording is to hold.
+enum class BatchSizes : std::uint8_t {
+  kAny,           ///< Any.
+  kExact,         ///< The microbatch size alone: code may differ with the size as it likes.
+  kAnyElseExact,  ///< The microbatch size alone only where the recordings at several sizes differ
+                  ///< by the size and by nothing else, or forward fails at another one.
+};
+
+struct RecordOptions {
+  graph::Mode mode = graph::Mode::kTrain;
+  std::int64_t microbatch = 0;  ///< Samples of each run; 0 where not known: then any or none.
+  BatchSizes sizes = BatchSizes::kAnyElseExact;
+};
+
+/// Records `model.forward` at the three batch sizes and generalises it to any, or three times at
+/// the microbatch size with other data and requires the same graph (Graph::microbatch says so).
 ///
-/// The model is left as it was (buffers, generator), in the training mode of `mode`. Operators that
-/// other threads call inside forward are not seen.
+/// The model is left as it was (buffers, generator, requires_grad), in the training mode of the
+/// options. Operators that other threads call inside forward are not seen.
 /// Errors   kInvalidArgument naming the operator and the nearest parameters where a replay could
-///          not repeat the forward, and what to do; whatever forward throws.
-/// Cost     three forward passes, and about 20 us an operator each.
+///          not repeat the forward, and what to do; what forward throws, with the batch size and
+///          the last operator.
+/// Cost     three forward passes, and about 20 us an operator each; up to nine for kAnyElseExact.
+Recording record(const Model& model, const BatchMaker& make_batch, const RecordOptions& options);
+
+/// For any batch size.
 Recording record(const Model& model, const BatchMaker& make_batch, graph::Mode mode);
 
 /// The recording with `nodes` run once per consuming node. Errors of graph::copy_to_consumers.
 Recording with_copies(Recording recording, std::span<const graph::NodeId> nodes);
 
-/// Records once more, on a batch of four, and compares: throws kInvalidArgument naming the first
+/// Records once more, on a batch of four or of the graph's own size, and compares: throws kInvalidArgument naming the first
 /// node that differs (DESIGN contract 6: no baked host state). `step` sets the step scalars.
 void check_drift(const graph::Graph& recorded, const Model& model, const BatchMaker& make_batch,
                  std::int64_t step);

@@ -1,0 +1,103 @@
+#include <cstring>
+#include <utility>
+
+#include "trireme/engine/record/answers.h"
+#include "trireme/engine/record/batch_norm_node.h"
+#include "trireme/engine/record/names.h"
+#include "trireme/engine/record/recorder.h"
+
+// Operators that hand a tensor's value to the program, which acts on it: most are holes. A replay
+// can answer for it where the answer follows from the graph, or is checked at every run.
+
+namespace trireme::record::internal {
+
+using batch_norm::kMomentum, batch_norm::kRunningMean, batch_norm::kTraining;
+
+void Recorder::take_answer(const std::vector<c10::IValue>& outputs) {
+  if (node_.op == "aten::equal" && inputs_.size() == 2) return take_equality(outputs[0].toBool());
+  if (node_.op == "aten::item" && inputs_.size() == 1) {
+    if (take_packed_size()) return;
+  }
+  std::string origin;
+  for (const InputTensor& input : inputs_) {
+    origin = origin_text(graph_, table_.values(), input.value);
+  }
+  refuse("it hands a tensor's value to the program, which a replay could not repeat" +
+         (origin.empty() ? "" : "; the tensor comes from " + origin));
+}
+
+/// As torch's attention asks whether query, key and value are one tensor.
+void Recorder::take_equality(bool answer) {
+  const at::Tensor& a = inputs_[0].tensor;
+  const at::Tensor& b = inputs_[1].tensor;
+  const bool is_same = inputs_[0].value == inputs_[1].value ||
+                       (a.is_alias_of(b) && a.sizes() == b.sizes() && a.strides() == b.strides() &&
+                        a.storage_offset() == b.storage_offset() && a.dtype() == b.dtype());
+  if (is_same && !answer) refuse("a tensor differs from itself: it holds NaN");
+  if (is_same) return;  // so it is at every run
+  node_.op = kExpectEqual;
+  node_.overload.clear();
+  node_.inputs.push_back({answer});
+  settle_uninitialised();
+  end_node();
+}
+
+/// As torch's recurrent layers ask for the number of packed sequences.
+bool Recorder::take_packed_size() {
+  const graph::ValueId data = packed_data(graph_, table_.values(), inputs_[0].value);
+  if (data < 0) return false;
+  node_.op = kExpectRows;
+  node_.overload.clear();
+  node_.inputs = {{graph::ValueRef{data}}, {graph::Size{0, table_.tensor(data).size(0)}}};
+  end_node();
+  return true;
+}
+
+/// As a batch norm without a momentum asks how many batches it has seen: settled at the end, when
+/// it is known where the number went.
+bool Recorder::take_counter() {
+  const at::Tensor& counter = inputs_[0].tensor;
+  const auto initial = initial_counters_.find(inputs_[0].value);
+  if (initial == initial_counters_.end()) return false;
+  const std::int64_t number = counter.item<std::int64_t>();
+  if (number != initial->second + 1) return false;
+  counter_reads_.push_back({inputs_[0].value, number, graph_.nodes.size(), node_});
+  return true;
+}
+
+std::string Recorder::buffer_name(graph::ValueId value) const {
+  for (const graph::Buffer& buffer : graph_.buffers) {
+    if (buffer.value == value) return buffer.name;
+  }
+  return "";
+}
+
+/// A batch norm of the counter's module whose momentum is one over the counter takes the counter
+/// instead.
+void Recorder::settle_counters() {
+  for (const CounterRead& read : counter_reads_) {
+    const double share = 1.0 / static_cast<double>(read.number);
+    bool is_explained = false;
+    for (std::size_t i = read.position; i < graph_.nodes.size(); ++i) {
+      graph::Node& node = graph_.nodes[i];
+      if (!is_batch_norm(node.op) || node.inputs.size() <= kMomentum) continue;
+      const auto* mean = std::get_if<graph::ValueRef>(&node.inputs[kRunningMean].content);
+      const auto* training = std::get_if<bool>(&node.inputs[kTraining].content);
+      const auto* momentum = std::get_if<graph::Real>(&node.inputs[kMomentum].content);
+      const bool takes_share =
+          mean != nullptr && training != nullptr && *training && momentum != nullptr &&
+          std::memcmp(&momentum->fixed, &share, sizeof share) == 0 &&
+          module_of(buffer_name(mean->value)) == module_of(buffer_name(read.counter));
+      if (!takes_share) continue;
+      node.inputs[kMomentum] = {graph::ValueRef{read.counter}};
+      is_explained = true;
+      break;
+    }
+    if (is_explained) continue;
+    node_ = read.node;
+    refuse("it hands the value of the buffer '" + buffer_name(read.counter) +
+           "' to the program, which a replay could not repeat");
+  }
+}
+
+}  // namespace trireme::record::internal
