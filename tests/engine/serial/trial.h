@@ -30,7 +30,7 @@ class Trial {
 
   Trial(models::TestModel model, const layout::BatchLayout& batch)
       : test(std::move(model)),
-        recording(record::record(test.model, test.make_batch, graph::Mode::kTrain)),
+        recording(record::record(test.model, test.make_batch, {.microbatch = batch.microbatch})),
         graph_sha256(graph::graph_sha256(recording.graph)),
         batch_(batch) {
     plan = layout::make_manual_plan(recording.graph, graph_sha256, {}, batch);

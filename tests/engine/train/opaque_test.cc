@@ -101,6 +101,29 @@ TEST(Opaque, RefusesToLoseTheGradientOfAParameterThatItCaptured) {
   EXPECT_THAT(refusal(host, gate), testing::HasSubstr("does not list"));
 }
 
+TEST(Opaque, RefusesToLoseTheGradientOfALeafThatItKeeps) {
+  const auto host = std::make_shared<torch::nn::LinearImpl>(5, 5);
+  const auto kept = torch::ones({5, 5}).requires_grad_(true);
+  const Opaque gate = opaque(
+      "gate", [kept](const TensorList& inputs) { return TensorList{torch::mm(inputs[0], kept)}; });
+  EXPECT_THAT(refusal(host, gate), testing::HasSubstr("does not list"));
+}
+
+TEST(Opaque, MakesLeavesOfItsOwn) {
+  torch::manual_seed(2);
+  const auto host = std::make_shared<torch::nn::LinearImpl>(5, 5);
+  const Opaque loss = opaque("loss", [](const TensorList& inputs) {
+    auto total = torch::full({}, 0.0).requires_grad_(true);
+    return TensorList{total + inputs[0].square().mean()};
+  });
+  Trial trial(
+      {make_model(
+           host, [host, loss](const Batch& batch) { return loss({host->forward(batch["x"])})[0]; }),
+       make_host().make_batch},
+      {.global_batch = 6, .microbatch = 3, .lanes = 1});
+  expect_plain_at_every_cut(trial);
+}
+
 TEST(Opaque, RefusesToWriteToItsInputs) {
   const auto host = std::make_shared<torch::nn::LinearImpl>(5, 5);
   const Opaque doubled = opaque("doubled", [](const TensorList& inputs) {

@@ -18,9 +18,9 @@
 namespace trireme::train {
 namespace {
 
-record::Recording record_training(const Workload& workload) {
+record::Recording record_training(const Workload& workload, const layout::Plan& plan) {
   return record::record(workload.model, BatchReader(workload.training, workload.model).maker(),
-                        graph::Mode::kTrain);
+                        {.microbatch = plan.batch.microbatch});
 }
 
 /// Gradients of parameters that the recording has no use of: the executors would never train them.
@@ -39,7 +39,7 @@ void add_lost_gradients(const graph::Graph& graph, const Tensors& parameters,
 RunRecord run_plain(const MakeWorkload& make_workload, const layout::Plan& plan,
                     const VerifyOptions& options) {
   const Workload workload = construct(make_workload, options.seed);
-  const record::Recording recording = record_training(workload);
+  const record::Recording recording = record_training(workload, plan);
   const Session samples(workload, recording, plan, {.seed = options.seed});
   const parameters::ParameterStore& store = samples.store();
   parameters::GradientBuffers buffers = store.make_gradients();
@@ -86,7 +86,7 @@ bool adds_like_autograd(const graph::Graph& graph) {
 RunRecord run_serial(const MakeWorkload& make_workload, const layout::Plan& plan,
                      const VerifyOptions& options) {
   const Workload workload = construct(make_workload, options.seed);
-  const record::Recording recording = record_training(workload);
+  const record::Recording recording = record_training(workload, plan);
   Session session(workload, recording, plan,
                   {.seed = options.seed,
                    .optimizer = options.optimizer,
@@ -107,7 +107,7 @@ RunRecord run_serial(const MakeWorkload& make_workload, const layout::Plan& plan
 std::vector<Comparison> verify(const MakeWorkload& make_workload, const layout::Plan& plan,
                                const VerifyOptions& options) {
   const Workload workload = construct(make_workload, options.seed);
-  const record::Recording recording = record_training(workload);
+  const record::Recording recording = record_training(workload, plan);
   const std::string sha256 = graph::graph_sha256(recording.graph);
   // The copies are part of the graph that the contract is about; the cuts are not.
   layout::Plan uncut = layout::make_manual_plan(layout::planned_graph(recording.graph, plan),

@@ -70,8 +70,9 @@ Comparison verify_rank(const World& world, const MakeWorkload& make_workload,
                        const layout::Plan& plan, const VerifyOptions& options,
                        const RunRecord& reference) {
   const Workload workload = construct(make_workload, options.seed);
-  const record::Recording recorded = record::record(
-      workload.model, BatchReader(workload.training, workload.model).maker(), graph::Mode::kTrain);
+  const record::Recording recorded =
+      record::record(workload.model, BatchReader(workload.training, workload.model).maker(),
+                     {.microbatch = plan.batch.microbatch});
   RankSession session(world, workload, recorded, plan,
                       {.seed = options.seed,
                        .optimizer = options.optimizer,
@@ -103,11 +104,11 @@ Comparison verify_rank(const World& world, const MakeWorkload& make_workload,
 
 std::string first_missing(const World& world, const RunRecord& mine, const RunRecord& reference) {
   std::string text;
-  for (const std::string& name : names_of(mine)) text += name + "\n";
+  for (const std::string& name : names_of(mine)) text += name + '\0';  // names may hold newlines
   std::set<std::string> compared;
   for (const std::string& list : gather(world, text, "names compared")) {
     std::istringstream lines(list);
-    for (std::string name; std::getline(lines, name);) compared.insert(name);
+    for (std::string name; std::getline(lines, name, '\0');) compared.insert(name);
   }
   for (const std::string& name : names_of(reference)) {
     if (!compared.contains(name)) return name + " is held by no rank";

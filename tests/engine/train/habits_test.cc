@@ -1,0 +1,164 @@
+#include "tests/habits/habits.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tests/engine/serial/trial.h"
+#include "tests/engine/train/rank_threads.h"
+#include "trireme/base/error.h"
+#include "trireme/engine/train/construct.h"
+#include "trireme/engine/train/plain_loop.h"
+#include "trireme/engine/train/verify_ranks.h"
+#include "trireme/plan/graph/cuts.h"
+#include "trireme/plan/graph/uses.h"
+
+// The table of tests/habits, row by row: what is recorded gives the bits of the plain model, loss,
+// gradients and buffers, cut wherever it may be and over 2 x 2 ranks; what is refused says why.
+
+namespace trireme::train {
+namespace {
+
+using habits::Habit, habits::Outcome, habits::kMicrobatch;
+using serial::Trial;
+
+constexpr std::uint64_t kSeed = 3;
+constexpr layout::BatchLayout kOneLane{
+    .global_batch = 4 * kMicrobatch, .microbatch = kMicrobatch, .lanes = 1};
+
+models::TestModel test_of(const Habit& habit) {
+  const Workload workload = construct(habit.make, kSeed);
+  return {workload.model, BatchReader(workload.training, workload.model).maker()};
+}
+
+std::string refusal(const Habit& habit) {
+  try {
+    const Trial trial(test_of(habit), kOneLane);
+  } catch (const Error& error) {
+    return error.message();
+  }
+  return "was recorded";
+}
+
+std::vector<int> every_cut(const graph::Graph& graph) {
+  const std::vector<bool> allowed = graph::allowed_cuts(graph);
+  std::vector<int> cuts;
+  for (std::size_t cut = 0; cut < allowed.size(); ++cut) {
+    if (allowed[cut]) cuts.push_back(static_cast<int>(cut));
+  }
+  return cuts;
+}
+
+/// Autograd adds the gradients of several uses, and sparse ones, in another order than the contract
+/// says.
+bool adds_in_another_order(const graph::Graph& graph) {
+  constexpr std::size_t kSparse = 4;  // of aten::embedding
+  const auto sites = graph::use_sites(graph);
+  return std::any_of(sites.begin(), sites.end(),
+                     [](const graph::UseSite& site) { return site.site > 0; }) ||
+         std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const graph::Node& node) {
+           return node.op == "aten::embedding" && node.inputs.at(kSparse) == graph::Argument{true};
+         });
+}
+
+bool is_close(const at::Tensor& a, const at::Tensor& b) {
+  return at::allclose(a, b, /*rtol=*/1e-5, /*atol=*/1e-7, /*equal_nan=*/true);
+}
+
+void expect_same_buffers(const Trial& trial, const serial::StepRecord& step) {
+  for (const NamedTensor& buffer : trial.test.model.buffers) {
+    EXPECT_TRUE(serial::same_bits(step.buffers.at(buffer.name), buffer.tensor)) << buffer.name;
+  }
+}
+
+void expect_plain_model(Trial& trial, const serial::StepRecord& step) {
+  trial.restore_buffers();
+  const double loss =
+      PlainLoop(trial.test.model, Trial::kSeed).run_step(0, trial.microbatches(0)).total();
+  EXPECT_EQ(std::memcmp(&loss, &step.loss, sizeof loss), 0) << loss << " and " << step.loss;
+  const bool is_rounded = adds_in_another_order(trial.recording.graph);
+  for (const auto& [name, tensor] : trial.test.model.parameters) {
+    if (!tensor.grad().defined()) continue;
+    const at::Tensor plain = tensor.grad().to_dense();
+    const auto found = step.gradients.find(name);
+    ASSERT_NE(found, step.gradients.end()) << name;
+    EXPECT_TRUE(is_rounded ? is_close(found->second, plain)
+                           : serial::same_bits(found->second, plain))
+        << name;
+  }
+  expect_same_buffers(trial, step);
+}
+
+class Habits : public testing::TestWithParam<Habit> {};
+
+TEST_P(Habits, GivesThePlainModelCutEverywhereOrIsRefusedInWords) {
+  const Habit& habit = GetParam();
+  if (habit.outcome == Outcome::kRefused) {
+    const std::string message = refusal(habit);
+    for (const std::string& words : habit.words) {
+      EXPECT_THAT(message, testing::HasSubstr(words));
+    }
+    return;
+  }
+  Trial trial(test_of(habit), kOneLane);
+  const graph::Graph& graph = trial.recording.graph;
+  EXPECT_EQ(graph.microbatch, habit.outcome == Outcome::kExact ? kMicrobatch : 0);
+  EXPECT_EQ(trial.recording.why_exact.empty(), habit.outcome != Outcome::kExact);
+  if (habit.outcome == Outcome::kDrifts) {
+    EXPECT_THROW(
+        for (int step = 0; step < 100;
+             ++step) { record::check_drift(graph, trial.test.model, trial.test.make_batch, step); },
+        Error);
+    return;
+  }
+  const std::vector<int> cuts = every_cut(graph);
+  EXPECT_FALSE(cuts.empty());
+  const serial::StepRecord step = trial.run_cut(cuts);
+  expect_plain_model(trial, step);
+}
+
+/// Two steps of the habit's workload on ranks, each a thread, against the serial executor's.
+void expect_bits_on_ranks(const Habit& habit, int stages, int replicas) {
+  const Workload workload = construct(habit.make, kSeed);
+  const auto recorded =
+      record::record(workload.model, BatchReader(workload.training, workload.model).maker(),
+                     {.microbatch = kMicrobatch});
+  layout::Plan plan = layout::make_manual_plan(recorded.graph, graph::graph_sha256(recorded.graph),
+                                               layout::even_cuts(recorded.graph, stages),
+                                               {4 * kMicrobatch, kMicrobatch, 2});
+  layout::set_replicas(plan, replicas);
+  const VerifyOptions options{.num_steps = 2, .seed = kSeed, .optimizer = {.name = "sgd"}};
+  const RunRecord reference = run_serial(habit.make, plan, options);
+  run_ranks(stages * replicas, [&](const World& world) {
+    const Comparison result = verify_rank(world, habit.make, plan, options, reference);
+    EXPECT_EQ(first_difference(world, result), "");
+  });
+}
+
+TEST_P(Habits, GivesTheBitsOfTheSerialExecutorOnTwoByTwoRanks) {
+  const Habit& habit = GetParam();
+  if (habit.outcome == Outcome::kRefused || habit.outcome == Outcome::kDrifts) return;
+  if (habit.takes_replicas) {
+    expect_bits_on_ranks(habit, 2, 2);
+    return;
+  }
+  expect_bits_on_ranks(habit, 2, 1);
+  try {
+    expect_bits_on_ranks(habit, 2, 2);
+    FAIL() << "took two replicas";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.message(), testing::HasSubstr("one replica"));
+  }
+}
+
+const auto kName = [](const auto& info) { return info.param.name; };
+
+INSTANTIATE_TEST_SUITE_P(Training, Habits, testing::ValuesIn(habits::training_habits()), kName);
+INSTANTIATE_TEST_SUITE_P(Memory, Habits, testing::ValuesIn(habits::memory_habits()), kName);
+INSTANTIATE_TEST_SUITE_P(Random, Habits, testing::ValuesIn(habits::random_habits()), kName);
+INSTANTIATE_TEST_SUITE_P(Sequences, Habits, testing::ValuesIn(habits::sequence_habits()), kName);
+INSTANTIATE_TEST_SUITE_P(Layers, Habits, testing::ValuesIn(habits::layer_habits()), kName);
+
+}  // namespace
+}  // namespace trireme::train
