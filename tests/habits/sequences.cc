@@ -100,7 +100,7 @@ std::vector<Habit> embeddings() {
                    };
                  }),
                  Outcome::kRefused,
-                 {"aten::embedding_renorm_", "writes to a parameter"}};
+                 {"aten::embedding_renorm_", "writes to a parameter", "scale the rows"}};
   return {
       {"embedding_bag", sequences([](Net& net) -> Forward {
          auto e = net.part("e", nn::EmbeddingBag(nn::EmbeddingBagOptions(20, 8).mode(torch::kSum)));

@@ -61,17 +61,24 @@ const Hole kHoles[] = {
        return y.sum() * y.abs().max().item<float>();
      },
      "aten::item"},
+    {"item_of_a_buffer",
+     [](Parts& p, const torch::Tensor& x) {
+       const auto y = p.linear(x).sum();
+       return p.counter.abs().sum().item<float>() > 0 ? y : y * 2;
+     },
+     "the tensor comes from the buffer 'counter'"},
+    {"allclose",
+     [](Parts& p, const torch::Tensor& x) {
+       const auto y = p.linear(x).sum();
+       return torch::allclose(x, x * 1) ? y : y * 2;
+     },
+     "the tensor comes from the input 'x'"},
     {"is_nonzero",
      [](Parts& p, const torch::Tensor& x) {
        const auto y = p.linear(x);
        return (y.sum() > 0).is_nonzero() ? y.sum() : y.mean();
      },
      "aten::is_nonzero"},
-    {"equal",
-     [](Parts& p, const torch::Tensor& x) {
-       return torch::equal(x, x * 2) ? x.sum() : p.linear(x).sum();
-     },
-     "aten::equal"},
     {"set_data",
      [](Parts& p, const torch::Tensor& x) {
        auto y = torch::ones({4});
@@ -282,7 +289,8 @@ TEST_P(Holes, IsRefusedByName) {
     // Each says what to do.
     EXPECT_THAT(error.message(), testing::AnyOf(testing::HasSubstr("trireme::opaque"),
                                                 testing::HasSubstr("leave it out"),
-                                                testing::HasSubstr("parameter.detach()")));
+                                                testing::HasSubstr("parameter.detach()"),
+                                                testing::HasSubstr("Only the optimizer")));
   }
 }
 

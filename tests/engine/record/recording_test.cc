@@ -182,6 +182,21 @@ TEST(Drift, AStepScalarMayChange) {
   EXPECT_EQ(input->batch_dim, -1);
 }
 
+TEST(Recording, WhetherTwoTensorsAreEqualIsAskedAgainAtEveryRun) {
+  const auto module = std::make_shared<Annealed>();
+  const Model model = make_model(module, [module](const Batch& batch) {
+    const auto& x = batch["x"];
+    const bool is_itself = torch::equal(x, x);  // known: no node
+    const auto y = module->linear(x);
+    return torch::equal(x, y) || !is_itself ? y.sum() : y.mean();
+  });
+  const graph::Graph graph = record(model, three_features, graph::Mode::kTrain).graph;
+  const auto asked = [](const graph::Node& node) { return node.op == "trireme::expect_equal"; };
+  EXPECT_EQ(std::count_if(graph.nodes.begin(), graph.nodes.end(), asked), 1);
+  const auto node = std::find_if(graph.nodes.begin(), graph.nodes.end(), asked);
+  EXPECT_EQ(node->inputs.at(2), graph::Argument{false});
+}
+
 TEST(Recording, TwoRecordingsAtOnceOnOneThreadAreRefused) {
   const auto module = std::make_shared<Annealed>();
   Model model = make_model(

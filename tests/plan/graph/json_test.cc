@@ -106,6 +106,25 @@ TEST(GraphJson, AnIdentityMayBeAbsentButNotWrong) {
   EXPECT_THAT(complaint([](Json& json) { json["derived"] = 1; }), HasSubstr("expected an object"));
 }
 
+TEST(GraphJson, AGraphMayHoldForOneNumberOfSamples) {
+  Graph graph = testing::make_mlp();
+  for (Value& value : graph.values) {
+    for (Size& size : value.shape) size = {0, size.at(8)};
+    for (Size& size : value.strides) size = {0, size.at(8)};
+  }
+  const std::string any = graph_sha256(testing::make_mlp());
+  graph.microbatch = 8;
+  EXPECT_NE(graph_sha256(graph), any);
+  EXPECT_EQ(graph_from_json(to_json(graph)), graph);
+  EXPECT_NO_THROW(check_samples(graph, 8));
+  EXPECT_THROW(check_samples(graph, 4), Error);
+  graph.microbatch = 3;
+  EXPECT_THROW(check(graph), Error);  // its inputs have 8 samples
+  EXPECT_THAT(complaint([](Json& json) { json["microbatch"] = 8; }),
+              HasSubstr("grows with the batch"));
+  EXPECT_THAT(complaint([](Json& json) { json["microbatch"] = 0; }), HasSubstr("microbatch"));
+}
+
 TEST(GraphJson, ABadFieldIsNamedByItsPlace) {
   EXPECT_EQ(complaint([](Json& json) { json.erase("nodes"); }),
             "graph: the field \"nodes\" is missing");

@@ -227,7 +227,12 @@ void Recorder::take_writes() {
     table_.take_write(input.tensor);
     for (graph::ValueId member : table_.in_storage_of(input.tensor)) {
       const graph::ValueSource source = table_.values()[member].source;
-      if (source == graph::ValueSource::kParameter) refuse("it writes to a parameter");
+      if (source == graph::ValueSource::kParameter) {
+        refuse("it writes to a parameter",
+               "Only the optimizer may change parameters: replicas and other stages would not see "
+               "the write. Make the tensor a buffer; where an embedding has a max_norm, scale the "
+               "rows that it gives instead");
+      }
       if (source == graph::ValueSource::kConstant && table_.values()[member].producer < 0) {
         refuse("it writes to a tensor that is not registered; make it a buffer");
       }
