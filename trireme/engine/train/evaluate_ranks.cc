@@ -8,6 +8,7 @@
 #include "trireme/data/range.h"
 #include "trireme/engine/pipeline/message.h"
 #include "trireme/engine/program/step_losses.h"
+#include "trireme/engine/train/session.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/manual.h"
 #include "trireme/plan/layout/matching_cuts.h"
@@ -142,7 +143,9 @@ std::string bytes_text(const std::vector<double>& numbers) {
 
 }  // namespace
 
-void check_evaluation(const RankSession& session, const record::Recording& recording) {
+void check_evaluation(const RankSession& session, const Workload& workload,
+                      const record::Recording& recording) {
+  check_remainder(recording.graph, workload, session.plan().batch.microbatch);
   evaluation_plan(session, recording.graph);
 }
 

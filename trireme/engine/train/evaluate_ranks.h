@@ -10,7 +10,9 @@ namespace trireme::train {
 ///
 /// Errors   kInvalidArgument where the recording cannot be cut where the plan is
 ///          (layout::matching_cuts).
-void check_evaluation(const RankSession& session, const record::Recording& recording);
+///          Those of check_remainder.
+void check_evaluation(const RankSession& session, const Workload& workload,
+                      const record::Recording& recording);
 
 /// Losses over every sample of the workload's evaluation data, once each, by the session's ranks:
 /// microbatch m by replica m mod R, through the stages one after the other. The same sums as

@@ -7,6 +7,7 @@
 #include "trireme/data/range.h"
 #include "trireme/engine/memory/block_allocator.h"
 #include "trireme/engine/train/finite.h"
+#include "trireme/plan/graph/check.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/check.h"
 
@@ -87,12 +88,27 @@ StepReport Session::step() {
   }
 }
 
+void check_remainder(const graph::Graph& graph, const Workload& workload, std::int64_t microbatch) {
+  if (graph.microbatch == 0 || !workload.evaluation) return;
+  graph::check_samples(graph, microbatch);
+  const std::int64_t num_samples = workload.evaluation->num_samples();
+  if (num_samples % microbatch == 0) return;
+  throw Error(ErrorKind::kInvalidArgument,
+              "the model's code for evaluation holds for microbatches of " +
+                  std::to_string(microbatch) + " samples alone, and the " +
+                  std::to_string(num_samples) + " samples of the evaluation leave a remainder of " +
+                  std::to_string(num_samples % microbatch) +
+                  "; choose a microbatch size that divides them, leave samples out, or make the "
+                  "model's code independent of the batch size");
+}
+
 program::StepLosses evaluate(const Workload& workload, const record::Recording& recording,
                              std::int64_t microbatch, std::int64_t step) {
   if (!workload.evaluation) {
     throw Error(ErrorKind::kInvalidArgument,
                 "the workload has no evaluation data; set Workload::evaluation");
   }
+  check_remainder(recording.graph, workload, microbatch);
   const BatchReader reader(workload.evaluation, workload.model);
   serial::Evaluator evaluator(recording);
   const std::int64_t num_samples = workload.evaluation->num_samples();

@@ -62,6 +62,10 @@ class Session {
   std::int64_t next_step_ = 0;
 };
 
+/// Refuses, before a training, an evaluation whose last microbatch would have a size that the graph
+/// does not hold for (Graph::microbatch): kInvalidArgument with the numbers and what to do.
+void check_remainder(const graph::Graph& graph, const Workload& workload, std::int64_t microbatch);
+
 /// Losses over every sample of the workload's evaluation data, once each.
 ///
 /// step        that the step scalars are taken at.

@@ -18,9 +18,10 @@
 namespace trireme::train {
 namespace {
 
-record::Recording record_training(const Workload& workload, const layout::Plan& plan) {
+record::Recording record_training(const Workload& workload, const layout::Plan& plan,
+                                  const VerifyOptions& options) {
   return record::record(workload.model, BatchReader(workload.training, workload.model).maker(),
-                        {.microbatch = plan.batch.microbatch});
+                        {.microbatch = plan.batch.microbatch, .sizes = options.sizes});
 }
 
 /// Gradients of parameters that the recording has no use of: the executors would never train them.
@@ -39,7 +40,7 @@ void add_lost_gradients(const graph::Graph& graph, const Tensors& parameters,
 RunRecord run_plain(const MakeWorkload& make_workload, const layout::Plan& plan,
                     const VerifyOptions& options) {
   const Workload workload = construct(make_workload, options.seed);
-  const record::Recording recording = record_training(workload, plan);
+  const record::Recording recording = record_training(workload, plan, options);
   const Session samples(workload, recording, plan, {.seed = options.seed});
   const parameters::ParameterStore& store = samples.store();
   parameters::GradientBuffers buffers = store.make_gradients();
@@ -66,8 +67,17 @@ RunRecord run_plain(const MakeWorkload& make_workload, const layout::Plan& plan,
   return result;
 }
 
+bool has_sparse_gradient(const graph::Node& node) {
+  constexpr std::size_t kSparse = 4;  // of aten::embedding; of aten::embedding_bag it is the next
+  const std::size_t place = node.op == "aten::embedding_bag" ? kSparse + 1 : kSparse;
+  const bool is_embedding = node.op == "aten::embedding" || node.op == "aten::embedding_bag";
+  return is_embedding && node.inputs.size() > place &&
+         node.inputs[place] == graph::Argument{true};
+}
+
 /// Whether autograd adds the gradients of this graph in the order of the contract. It does not for
-/// ties, inside opaque nodes (theirs are added apart), and for weights used several times under
+/// sparse ones (it merges their lists of rows, so a row that occurs twice is added up in an order
+/// that depends on its neighbours), for ties, inside opaque nodes (theirs are added apart), and for weights used several times under
 /// autocast (torch casts a leaf once and adds in the lower precision).
 bool adds_like_autograd(const graph::Graph& graph) {
   const auto sites = graph::use_sites(graph);
@@ -75,7 +85,9 @@ bool adds_like_autograd(const graph::Graph& graph) {
       std::any_of(graph.nodes.begin(), graph.nodes.end(),
                   [](const graph::Node& node) { return node.autocast.has_value(); });
   return std::none_of(graph.nodes.begin(), graph.nodes.end(),
-                      [](const graph::Node& node) { return node.op == "opaque"; }) &&
+                      [](const graph::Node& node) {
+                        return node.op == "opaque" || has_sparse_gradient(node);
+                      }) &&
          std::none_of(sites.begin(), sites.end(), [&](const graph::UseSite& site) {
            return site.site > 0 || (has_autocast && site.nodes.size() > 1);
          });
@@ -86,7 +98,7 @@ bool adds_like_autograd(const graph::Graph& graph) {
 RunRecord run_serial(const MakeWorkload& make_workload, const layout::Plan& plan,
                      const VerifyOptions& options) {
   const Workload workload = construct(make_workload, options.seed);
-  const record::Recording recording = record_training(workload, plan);
+  const record::Recording recording = record_training(workload, plan, options);
   Session session(workload, recording, plan,
                   {.seed = options.seed,
                    .optimizer = options.optimizer,
@@ -107,7 +119,7 @@ RunRecord run_serial(const MakeWorkload& make_workload, const layout::Plan& plan
 std::vector<Comparison> verify(const MakeWorkload& make_workload, const layout::Plan& plan,
                                const VerifyOptions& options) {
   const Workload workload = construct(make_workload, options.seed);
-  const record::Recording recording = record_training(workload, plan);
+  const record::Recording recording = record_training(workload, plan, options);
   const std::string sha256 = graph::graph_sha256(recording.graph);
   // The copies are part of the graph that the contract is about; the cuts are not.
   layout::Plan uncut = layout::make_manual_plan(layout::planned_graph(recording.graph, plan),

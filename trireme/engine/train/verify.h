@@ -15,6 +15,7 @@ struct VerifyOptions {
   std::int64_t num_steps = 3;
   std::uint64_t seed = 0;
   OptimizerOptions optimizer;
+  record::BatchSizes sizes = record::BatchSizes::kAnyElseExact;  ///< Of the recordings.
 };
 
 /// Trains the workload three times from the same weights over the same samples: by the serial
@@ -22,8 +23,8 @@ struct VerifyOptions {
 /// unmodified model, and compares losses, all gradients, weights and buffers.
 ///
 /// Against `uncut`, everything is the same bits. Against the plain loop too, where there is one
-/// lane, no parameter has several use sites, nothing is copied and no node is opaque; else first
-/// gradients agree to 1e-6 of their norm, losses to 1e-5, weights to 1e-5 of their norm under sgd
+/// lane, no parameter has several use sites or a sparse gradient, nothing is copied and no node is
+/// opaque; else first gradients agree to 1e-6 of their norm, losses to 1e-5, weights to 1e-5 of their norm under sgd
 /// (adamw magnifies what rounds differently near zero, so its weights are reported only).
 std::vector<Comparison> verify(const MakeWorkload& make_workload, const layout::Plan& plan,
                                const VerifyOptions& options);

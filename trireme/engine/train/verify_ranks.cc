@@ -72,7 +72,7 @@ Comparison verify_rank(const World& world, const MakeWorkload& make_workload,
   const Workload workload = construct(make_workload, options.seed);
   const record::Recording recorded =
       record::record(workload.model, BatchReader(workload.training, workload.model).maker(),
-                     {.microbatch = plan.batch.microbatch});
+                     {.microbatch = plan.batch.microbatch, .sizes = options.sizes});
   RankSession session(world, workload, recorded, plan,
                       {.seed = options.seed,
                        .optimizer = options.optimizer,
