@@ -109,6 +109,10 @@ void PlanOptions::check_ranks(const layout::Plan& plan) const {
                           expected, ranks));
 }
 
+std::int64_t PlanOptions::microbatch() const {
+  return file.empty() ? batch.microbatch : layout::load(file).batch.microbatch;
+}
+
 int PlanOptions::num_ranks() const {
   if (ranks > 0) return ranks;
   if (!file.empty()) return layout::train_role(layout::load(file)).mesh.num_ranks();

@@ -26,8 +26,10 @@ struct PartitionVerbOptions {
 graph::Graph graph_of(const PartitionVerbOptions& options, const Context& context) {
   if (!options.graph_file.empty()) return graph::load(options.graph_file);
   const Workload workload = train::construct(context.workload(), context.seed);
-  const train::BatchReader reader(workload.training, workload.model);
-  return record::record(workload.model, reader.maker(), graph::Mode::kTrain).graph;
+  const std::int64_t microbatch = options.profile.empty()
+                                      ? options.plan.microbatch()
+                                      : profile::load(options.profile).microbatch;
+  return record_model(context, workload, graph::Mode::kTrain, microbatch).graph;
 }
 
 }  // namespace

@@ -26,8 +26,7 @@ int profile_rank(const ProfileVerbOptions& options, const Context& context,
   std::optional<train::World> world;
   if (connected != nullptr) world.emplace(connected->world());
   const Workload workload = train::construct(context.workload(), context.seed);
-  const train::BatchReader reader(workload.training, workload.model);
-  const auto recorded = record::record(workload.model, reader.maker(), graph::Mode::kTrain);
+  const auto recorded = record_model(context, workload, graph::Mode::kTrain, options.measure.microbatch);
   const auto [profile, topology] =
       measure(workload, recorded, options.measure, world ? &*world : nullptr);
   if (world && world->rank() != 0) return 0;

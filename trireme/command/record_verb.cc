@@ -48,20 +48,24 @@ Summary summarize(const graph::Graph& graph, const std::string& path, const std:
 Body add_record(CLI::App& app, Context& context) {
   struct RecordVerbOptions {
     std::string folder = ".";
+    std::int64_t microbatch = 8;
   };
   auto options = std::make_shared<RecordVerbOptions>();
   app.add_option("--out", options->folder, "Folder for train.graph.json and eval.graph.json")
       ->capture_default_str();
+  app.add_option("--microbatch", options->microbatch,
+                 "Samples per microbatch (b), for a model whose code differs with the batch size")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.footer("Example: trireme record --out run");
   return [options, &context] {
     const Workload workload = train::construct(context.workload(), context.seed);
-    const train::BatchReader reader(workload.training, workload.model);
     make_folder(options->folder);
     Json json;
     std::string text;
     for (const auto& [mode, name] :
          {std::pair{graph::Mode::kTrain, "train"}, std::pair{graph::Mode::kEval, "eval"}}) {
-      const auto recording = record::record(workload.model, reader.maker(), mode);
+      const auto recording = record_model(context, workload, mode, options->microbatch);
       const auto path =
           std::filesystem::path(options->folder) / (std::string(name) + ".graph.json");
       const std::string sha256 = graph::save(recording.graph, path);

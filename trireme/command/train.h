@@ -46,9 +46,8 @@ struct Training {
   std::int64_t data_bytes;  ///< Live tensors beside the model's: the samples.
   record::Recording recorded;
 
-  explicit Training(const Context& context);
-
-  record::Recording record(graph::Mode mode) const;
+  /// microbatch   samples of each run.
+  Training(const Context& context, std::int64_t microbatch);
 };
 
 /// All stages in this process, one after the other. Returns the exit code, as below.

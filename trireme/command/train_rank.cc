@@ -92,16 +92,21 @@ class RankTraining {
     if (world.rank() == 0) check_outputs(options);
     train::require_same(world, shared_text(options), "training options");
     if (!options.run.folder.empty()) run_.emplace(options, context, world);
-    training_.emplace(context);
+    training_.emplace(context, options.plan.microbatch());
     if (world.rank() == 0) warn_of_unused(world, training_->recorded.graph);
     plan_ = decide();
     train::require_same(world, layout::plan_sha256(plan_), "plan or model");
     train::check_memory(world, plan_);
     check_samples(world, training_->workload, plan_);
-    if (training_->workload.evaluation) evaluation_ = training_->record(graph::Mode::kEval);
+    if (training_->workload.evaluation) {
+      evaluation_ = record_model(context, training_->workload, graph::Mode::kEval,
+                                 plan_.batch.microbatch);
+    }
     session_ = std::make_unique<train::RankSession>(world, training_->workload, training_->recorded,
                                                     plan_, options.session);
-    if (evaluation_) train::check_evaluation(*session_, *evaluation_);
+    if (evaluation_) {
+      train::check_evaluation(*session_, training_->workload, *evaluation_);
+    }
     if (run_) run_->begin(*training_, *session_);
     predicted_ = predicted_timeline();
   }
@@ -159,7 +164,7 @@ class RankTraining {
                                   .seed = context_.seed,
                                   .optimizer = options_.session.optimizer};
       run_->keep(measure(training_->workload, training_->recorded, wanted, &world_));
-      training_.emplace(context_);  // as it was before
+      training_.emplace(context_, options_.plan.microbatch());  // as it was before
     }
     return run_->decide(training_->recorded.graph);
   }

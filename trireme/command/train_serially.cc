@@ -24,7 +24,8 @@ void check_options(const TrainOptions& options) {
 int train_serially(const TrainOptions& options, const Context& context) {
   check_options(options);
   check_outputs(options);
-  const Training training(context);
+  const std::int64_t microbatch = options.plan.microbatch();
+  const Training training(context, microbatch);
   const layout::Plan plan = options.plan.plan_for(training.recorded.graph);
   train::Session session(training.workload, training.recorded, plan, options.session);
   memory::reset_peak();
@@ -43,7 +44,8 @@ int train_serially(const TrainOptions& options, const Context& context) {
     ending.add_weights(state_of(training.workload.model), options.save);
   }
   if (training.workload.evaluation) {
-    const auto recording = training.record(graph::Mode::kEval);
+    const auto recording =
+        record_model(context, training.workload, graph::Mode::kEval, microbatch);
     ending.add_evaluation(
         train::evaluate(training.workload, recording, plan.batch.microbatch, session.next_step()));
   }

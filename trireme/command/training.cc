@@ -1,3 +1,5 @@
+#include <cstdio>
+
 #include "trireme/base/files.h"
 #include "trireme/command/train.h"
 #include "trireme/engine/memory/block_allocator.h"
@@ -18,15 +20,28 @@ std::int64_t model_bytes(const Model& model) {
 
 }  // namespace
 
-Training::Training(const Context& context)
+record::Recording record_model(const Context& context, const Workload& workload, graph::Mode mode,
+                               std::int64_t microbatch) {
+  const train::BatchReader reader(workload.training, workload.model);
+  record::Recording recording =
+      record::record(workload.model, reader.maker(),
+                     {.mode = mode, .microbatch = microbatch, .sizes = context.sizes});
+  const bool is_first = !context.environment.ranks || context.environment.ranks->rank == 0;
+  if (!recording.why_exact.empty() && is_first) {
+    std::fprintf(stderr,
+                 "trireme: recorded for microbatches of %lld samples alone (%s), since at other "
+                 "batch sizes the model's code differs: %s\n",
+                 static_cast<long long>(microbatch),
+                 mode == graph::Mode::kTrain ? "training" : "evaluation",
+                 recording.why_exact.c_str());
+  }
+  return recording;
+}
+
+Training::Training(const Context& context, std::int64_t microbatch)
     : workload(train::construct(context.workload(), context.seed)),
       data_bytes(memory::memory_use().live_bytes - model_bytes(workload.model)),
-      recorded(record(graph::Mode::kTrain)) {}
-
-record::Recording Training::record(graph::Mode mode) const {
-  const train::BatchReader reader(workload.training, workload.model);
-  return record::record(workload.model, reader.maker(), mode);
-}
+      recorded(record_model(context, workload, graph::Mode::kTrain, microbatch)) {}
 
 void check_outputs(const TrainOptions& options) {
   for (const std::string& path : {options.save, options.timeline}) {

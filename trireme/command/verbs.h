@@ -28,6 +28,7 @@ struct Context {
   std::uint64_t seed = 0;
   bool json = false;
   int timeout_s = 300;  ///< --timeout, of every wait for another rank.
+  record::BatchSizes sizes = record::BatchSizes::kAnyElseExact;  ///< --record-at
 
   /// The workload that --model names, or the only one. kInvalidArgument where there is no such one.
   MakeWorkload workload() const { return recipe().second.make; }
@@ -80,12 +81,20 @@ struct PlanOptions {
   /// The plan of the file, or one made by hand; checked against the recorded graph.
   layout::Plan plan_for(const graph::Graph& recorded) const;
 
+  /// Samples per microbatch: the plan's, or those of --microbatch.
+  std::int64_t microbatch() const;
+
   /// Ranks that the plan needs.
   int num_ranks() const;
 
   /// kInvalidArgument where --ranks says another number than the plan's.
   void check_ranks(const layout::Plan& plan) const;
 };
+
+/// Records the workload's model for microbatches of `microbatch` samples, as --record-at says, and
+/// says on the first rank where the graph holds for that size alone. Errors of record::record.
+record::Recording record_model(const Context& context, const Workload& workload, graph::Mode mode,
+                               std::int64_t microbatch);
 
 /// A node by its position or name, as a position. kInvalidArgument where there is none.
 int node_position(const graph::Graph& graph, const std::string& node);

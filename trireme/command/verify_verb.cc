@@ -45,9 +45,8 @@ struct VerifyVerbOptions {
 
 layout::Plan make_plan(const VerifyVerbOptions& options, const Context& context) {
   const Workload workload = train::construct(context.workload(), context.seed);
-  const train::BatchReader reader(workload.training, workload.model);
   return options.plan.plan_for(
-      record::record(workload.model, reader.maker(), graph::Mode::kTrain).graph);
+      record_model(context, workload, graph::Mode::kTrain, options.plan.microbatch()).graph);
 }
 
 /// Prints the answer; the exit code.
@@ -107,6 +106,7 @@ Body add_verify(CLI::App& app, Context& context) {
       "--serial.");
   return [options, &context] {
     options->verify.seed = context.seed;
+    options->verify.sizes = context.sizes;
     const auto verify_here = [&] {
       const layout::Plan plan = make_plan(*options, context);
       return answer(*options, context, plan,
