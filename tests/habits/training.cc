@@ -21,6 +21,11 @@ std::vector<Habit> frozen() {
          };
        }),
        Outcome::kRefused, kToggled},
+  };
+}
+
+std::vector<Habit> toggled() {
+  return {
       {"toggled_linear_of_a_gan",
        vectors([](Net& net) -> Forward {
          auto a = net.linear("a"), b = net.linear("b");
@@ -74,6 +79,11 @@ std::vector<Habit> frozen() {
        }),
        Outcome::kRefused,
        {"'u', whose requires_grad was set inside forward", "aten::mul"}},
+  };
+}
+
+std::vector<Habit> without_gradients() {
+  return {
       {"teacher_without_a_gradient", vectors([](Net& net) -> Forward {
          auto a = net.linear("student"), b = net.linear("teacher");
          return [=](const Batch& k) mutable {
@@ -186,7 +196,7 @@ std::vector<Habit> host_state_and_sizes() {
   };
 }
 
-std::vector<Habit> losses_and_opaque() {
+std::vector<Habit> opaque_losses() {
   return {
       {"leaf_made_in_an_opaque_loss", vectors([](Net& net) -> Forward {
          auto a = net.linear("a");
@@ -216,6 +226,11 @@ std::vector<Habit> losses_and_opaque() {
          });
          return [=](const Batch& k) mutable { return mean_of(loss({a(k["x"]), k["y"]})[0]); };
        })},
+  };
+}
+
+std::vector<Habit> plain_losses() {
+  return {
       {"one_hot_with_classes", vectors([](Net& net) -> Forward {
          auto a = net.linear("a", 8, 4);
          return [=](const Batch& k) mutable {
@@ -258,7 +273,8 @@ std::vector<Habit> losses_and_opaque() {
 
 std::vector<Habit> training_habits() {
   std::vector<Habit> all = frozen();
-  for (auto& part : {host_state_and_sizes(), losses_and_opaque()}) {
+  for (auto& part :
+       {toggled(), without_gradients(), host_state_and_sizes(), opaque_losses(), plain_losses()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

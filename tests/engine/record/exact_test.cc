@@ -63,8 +63,8 @@ TEST(Exact, IsNotChosenWhereAnySizeWillDo) {
     return linear.forward(x).mean();
   };
   EXPECT_EQ(record(model_of_size(mean), three_columns, {.microbatch = 5}).graph.microbatch, 0);
-  const Recording asked = record(model_of_size(mean), three_columns,
-                                 {.microbatch = 5, .sizes = BatchSizes::kExact});
+  const Recording asked =
+      record(model_of_size(mean), three_columns, {.microbatch = 5, .sizes = BatchSizes::kExact});
   EXPECT_EQ(asked.graph.microbatch, 5);
   EXPECT_EQ(asked.why_exact, "");
 }
