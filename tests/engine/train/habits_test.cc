@@ -20,7 +20,7 @@
 namespace trireme::train {
 namespace {
 
-using habits::Habit, habits::Outcome, habits::kMicrobatch;
+using habits::Habit, habits::kMicrobatch;
 using serial::Trial;
 
 constexpr std::uint64_t kSeed = 3;
@@ -94,7 +94,7 @@ class Habits : public testing::TestWithParam<Habit> {};
 
 TEST_P(Habits, GivesThePlainModelCutEverywhereOrIsRefusedInWords) {
   const Habit& habit = GetParam();
-  if (habit.outcome == Outcome::kRefused) {
+  if (habit.outcome == habits::Outcome::kRefused) {
     const std::string message = refusal(habit);
     for (const std::string& words : habit.words) {
       EXPECT_THAT(message, testing::HasSubstr(words));
@@ -103,9 +103,9 @@ TEST_P(Habits, GivesThePlainModelCutEverywhereOrIsRefusedInWords) {
   }
   Trial trial(test_of(habit), kOneLane);
   const graph::Graph& graph = trial.recording.graph;
-  EXPECT_EQ(graph.microbatch, habit.outcome == Outcome::kExact ? kMicrobatch : 0);
-  EXPECT_EQ(trial.recording.why_exact.empty(), habit.outcome != Outcome::kExact);
-  if (habit.outcome == Outcome::kDrifts) {
+  EXPECT_EQ(graph.microbatch, habit.outcome == habits::Outcome::kExact ? kMicrobatch : 0);
+  EXPECT_EQ(trial.recording.why_exact.empty(), habit.outcome != habits::Outcome::kExact);
+  if (habit.outcome == habits::Outcome::kDrifts) {
     EXPECT_THROW(
         for (int step = 0; step < 100;
              ++step) { record::check_drift(graph, trial.test.model, trial.test.make_batch, step); },
@@ -138,7 +138,8 @@ void expect_bits_on_ranks(const Habit& habit, int stages, int replicas) {
 
 TEST_P(Habits, GivesTheBitsOfTheSerialExecutorOnTwoByTwoRanks) {
   const Habit& habit = GetParam();
-  if (habit.outcome == Outcome::kRefused || habit.outcome == Outcome::kDrifts) return;
+  if (habit.outcome == habits::Outcome::kRefused || habit.outcome == habits::Outcome::kDrifts)
+    return;
   if (habit.takes_replicas) {
     expect_bits_on_ranks(habit, 2, 2);
     return;

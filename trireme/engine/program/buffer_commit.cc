@@ -21,15 +21,16 @@ at::Tensor buffer_at(const record::Recording& recording, const graph::Node& node
   return ref == nullptr ? at::Tensor() : recording.tensors[ref->value];
 }
 
-/// The formulas that give ATen's bits; each differs in its rounding.
+/// The formulas that give ATen's bits, for every momentum: it is rounded to f32 before it is taken
+/// from one, and each buffer has a rounding of its own.
 void commit(const record::Recording& recording, const graph::Node& node, const NormStatistics& one,
             double momentum) {
+  const auto share = static_cast<float>(momentum);
+  const float rest = 1.0F - share;
   at::Tensor mean = buffer_at(recording, node, kRunningMean);
   at::Tensor variance = buffer_at(recording, node, kRunningVar);
-  if (mean.defined()) mean.copy_(one.mean.mul(momentum).add_(mean.mul(1 - momentum)));
-  if (variance.defined()) {
-    variance.copy_(variance.mul(1 - momentum).add_(one.variance, momentum));
-  }
+  if (mean.defined()) mean.copy_(one.mean.mul(share).add_(mean.mul(rest)));
+  if (variance.defined()) variance.copy_(variance.mul(rest).add_(one.variance, share));
 }
 
 /// Of the microbatch at `index` of the step. A counter gives one over the batches so far; it is

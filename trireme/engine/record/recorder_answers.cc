@@ -16,7 +16,7 @@ using batch_norm::kMomentum, batch_norm::kRunningMean, batch_norm::kTraining;
 void Recorder::take_answer(const std::vector<c10::IValue>& outputs) {
   if (node_.op == "aten::equal" && inputs_.size() == 2) return take_equality(outputs[0].toBool());
   if (node_.op == "aten::item" && inputs_.size() == 1) {
-    if (take_packed_size()) return;
+    if (take_packed_size() || take_counter()) return;
   }
   std::string origin;
   for (const InputTensor& input : inputs_) {
