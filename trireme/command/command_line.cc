@@ -25,6 +25,18 @@ int report(const char* text, int code) {
   return code;
 }
 
+void add_batch_sizes(CLI::App& app, record::BatchSizes& batch_sizes) {
+  const std::map<std::string, record::BatchSizes> names = {
+      {"any", record::BatchSizes::kAny},
+      {"exact", record::BatchSizes::kExact},
+      {"auto", record::BatchSizes::kAnyElseExact}};
+  app.add_option("--record-at", batch_sizes,
+                 "Record for any batch size, or exactly for the microbatch size; auto: for that "
+                 "only where the model's code differs with the batch size")
+      ->transform(CLI::CheckedTransformer(names))
+      ->default_str("auto");
+}
+
 /// Runs a verb; whatever it throws becomes a line and an exit code.
 int run(const command::Body& body) {
   try {
@@ -64,15 +76,7 @@ int run_command_line(int argc, const char* const* argv,
   }
   app.add_option("--model", context.model, "Which of the registered models");
   app.add_option("--seed", context.seed, "Of weights, data order and random operators");
-  const std::map<std::string, record::BatchSizes> sizes = {
-      {"any", record::BatchSizes::kAny},
-      {"exact", record::BatchSizes::kExact},
-      {"auto", record::BatchSizes::kAnyElseExact}};
-  app.add_option("--record-at", context.sizes,
-                 "Record for any batch size, or exactly for the microbatch size; auto: for that "
-                 "only where the model's code differs with the batch size")
-      ->transform(CLI::CheckedTransformer(sizes))
-      ->default_str("auto");
+  add_batch_sizes(app, context.sizes);
   app.add_flag("--json", context.json, "Print the answer as JSON");
   app.add_option("--timeout", context.timeout_s, "Seconds that a rank waits for another at most")
       ->check(CLI::PositiveNumber)

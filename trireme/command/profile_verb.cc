@@ -26,7 +26,8 @@ int profile_rank(const ProfileVerbOptions& options, const Context& context,
   std::optional<train::World> world;
   if (connected != nullptr) world.emplace(connected->world());
   const Workload workload = train::construct(context.workload(), context.seed);
-  const auto recorded = record_model(context, workload, graph::Mode::kTrain, options.measure.microbatch);
+  const auto recorded =
+      record_model(context, workload, graph::Mode::kTrain, options.measure.microbatch);
   const auto [profile, topology] =
       measure(workload, recorded, options.measure, world ? &*world : nullptr);
   if (world && world->rank() != 0) return 0;

@@ -99,8 +99,8 @@ class RankTraining {
     train::check_memory(world, plan_);
     check_samples(world, training_->workload, plan_);
     if (training_->workload.evaluation) {
-      evaluation_ = record_model(context, training_->workload, graph::Mode::kEval,
-                                 plan_.batch.microbatch);
+      evaluation_ =
+          record_model(context, training_->workload, graph::Mode::kEval, plan_.batch.microbatch);
     }
     session_ = std::make_unique<train::RankSession>(world, training_->workload, training_->recorded,
                                                     plan_, options.session);

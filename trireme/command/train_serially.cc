@@ -44,8 +44,7 @@ int train_serially(const TrainOptions& options, const Context& context) {
     ending.add_weights(state_of(training.workload.model), options.save);
   }
   if (training.workload.evaluation) {
-    const auto recording =
-        record_model(context, training.workload, graph::Mode::kEval, microbatch);
+    const auto recording = record_model(context, training.workload, graph::Mode::kEval, microbatch);
     ending.add_evaluation(
         train::evaluate(training.workload, recording, plan.batch.microbatch, session.next_step()));
   }

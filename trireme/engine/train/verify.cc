@@ -71,8 +71,7 @@ bool has_sparse_gradient(const graph::Node& node) {
   constexpr std::size_t kSparse = 4;  // of aten::embedding; of aten::embedding_bag it is the next
   const std::size_t place = node.op == "aten::embedding_bag" ? kSparse + 1 : kSparse;
   const bool is_embedding = node.op == "aten::embedding" || node.op == "aten::embedding_bag";
-  return is_embedding && node.inputs.size() > place &&
-         node.inputs[place] == graph::Argument{true};
+  return is_embedding && node.inputs.size() > place && node.inputs[place] == graph::Argument{true};
 }
 
 /// Whether autograd adds the gradients of this graph in the order of the contract. It does not for

@@ -249,8 +249,6 @@ Graph graph_from_json(const Json& body, std::span<const std::byte> constants) {
 
 bool has_constants(const Json& body) { return body.is_object() && body.contains("constants"); }
 
-std::string graph_sha256(const Graph& graph) {
-  return identity_of(graph, computed_to_json(graph));
-}
+std::string graph_sha256(const Graph& graph) { return identity_of(graph, computed_to_json(graph)); }
 
 }  // namespace trireme::graph
