@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from dropout_checks import identity, statistics
 from registry import Inputs, Outputs, Peer, peer
+
+NAMES = ("out", "gradient_q", "gradient_k", "gradient_v")
 
 
 @peer("attention", "torch")
@@ -23,17 +24,28 @@ def attention_torch(inputs: Inputs, threads: int) -> Peer:
     for tensor in (q, k, v):
         tensor.requires_grad_()
     drop_probability = float(inputs.options["drop_probability"])
-    means: list[float] = []
 
-    def run() -> Outputs:
-        out = torch.nn.functional.scaled_dot_product_attention(q, k, v, dropout_p=drop_probability)
+    def made(probability: float) -> dict[str, torch.Tensor]:
+        out = torch.nn.functional.scaled_dot_product_attention(q, k, v, dropout_p=probability)
         gradients = torch.autograd.grad(out, (q, k, v), gradient_out)
-        if drop_probability > 0:
-            if not means:
-                means.append(out.detach().double().mean().item())
-            return {"mean": np.array(means)}
-        names = ("out", "gradient_q", "gradient_k", "gradient_v")
-        made = zip(names, (out.detach(), *gradients), strict=True)
-        return {name: tensor.transpose(1, 2) for name, tensor in made}
+        return dict(zip(NAMES, (out.detach(), *gradients), strict=True))
 
-    return Peer(f"torch {torch.__version__}", run)
+    def run() -> None:
+        made(drop_probability)
+
+    def check() -> Outputs:
+        dropped = made(drop_probability)
+        if drop_probability == 0:
+            return {name: tensor.transpose(1, 2) for name, tensor in dropped.items()}
+        plain = made(0)
+        outputs: Outputs = {}
+        for name in NAMES:
+            outputs |= statistics(name, dropped[name], plain[name])
+        on_v = [(dropped["gradient_v"], v)]
+        return (
+            outputs
+            | identity("out_of_v", on_v, [(gradient_out, dropped["out"])])
+            | identity("q_of_k", [(dropped["gradient_q"], q)], [(dropped["gradient_k"], k)])
+        )
+
+    return Peer(f"torch {torch.__version__}", run, check)

@@ -11,6 +11,10 @@ import numpy as np
 
 from registry import Inputs, Outputs, Peer, peer
 
+# Of the checked steps' gradients, over those of the step before; powers of 2, so that the last one
+# is undone exactly.
+STEP_SCALES = (1.0, -0.5, 4.0)
+
 Parameters = list[Any]  # of torch
 Make = Callable[[Any, Parameters], Any]
 
@@ -23,6 +27,17 @@ def parts(array: np.ndarray, inputs: Inputs) -> list[np.ndarray]:
         part.reshape(num_rows, -1) if num_rows > 1 else part
         for part, num_rows in zip(flat, rows, strict=True)
     ]
+
+
+def kept_moment(optimizer: Any) -> Outputs:  # noqa: ANN401
+    """The sum of the magnitudes of the first moment, where there is one."""
+    total = 0.0
+    for state in optimizer.state.values():
+        moment = state.get("exp_avg", state.get("momentum_buffer"))
+        if moment is None or moment.numel() == 0:
+            return {}
+        total += moment.detach().double().abs().sum().item()
+    return {"moment": np.array([total])}
 
 
 def optimizer(kernel: str, module: str, make: Make) -> None:
@@ -40,43 +55,50 @@ def optimizer(kernel: str, module: str, make: Make) -> None:
         for parameter, gradient in zip(parameters, gradients, strict=True):
             parameter.grad = torch.from_numpy(gradient)
         made = make(optim, parameters)
-        first: list[Outputs] = []
 
-        def run() -> Outputs:
+        def run() -> None:
             made.step()
-            if not first:
-                first.append({"parameter": flat.copy()})
-            return first[0]
+
+        def check() -> Outputs:
+            """Three steps of gradients that differ; what timed steps add is not looked at."""
+            start = flat.copy()
+            for scale in STEP_SCALES:
+                inputs.tensors["gradient"] *= np.float32(scale)
+                made.step()
+            inputs.tensors["gradient"] *= np.float32(1 / np.prod(STEP_SCALES))
+            return {"change": flat - start} | kept_moment(made)
 
         version = getattr(sys.modules[name], "__version__", "")
-        return Peer(f"{name} {version}".strip(), run)
+        return Peer(f"{name} {version}".strip(), run, check)
 
     peer(kernel, name)(make_peer)
 
 
-optimizer("adamw", "torch.optim", lambda optim, p: optim.AdamW(p, lr=1e-3, fused=True))
+optimizer(
+    "adamw", "torch.optim", lambda optim, p: optim.AdamW(p, lr=1e-3, weight_decay=1.0, fused=True)
+)
 optimizer(
     "sgd",
     "torch.optim",
-    lambda optim, p: optim.SGD(p, lr=1e-3, momentum=0.9, weight_decay=1e-4, fused=True),
+    lambda optim, p: optim.SGD(p, lr=1e-1, momentum=0.9, weight_decay=0.1, fused=True),
 )
 optimizer(
     "lamb",
     "timm.optim",
-    lambda optim, p: optim.Lamb(p, weight_decay=1e-2, max_grad_norm=None, always_adapt=True),
+    lambda optim, p: optim.Lamb(p, weight_decay=1.0, max_grad_norm=None, always_adapt=True),
 )
 optimizer(
     "lars",
     "timm.optim",
     lambda optim, p: optim.Lars(
-        p, lr=1.0, momentum=0.9, weight_decay=1e-4, trust_coeff=1e-3, always_adapt=True
+        p, lr=1.0, momentum=0.9, weight_decay=0.1, trust_coeff=1e-3, always_adapt=True
     ),
 )
 optimizer(
     "novograd",
     "timm.optim",
     lambda optim, p: optim.NvNovoGrad(
-        p, lr=1e-2, betas=(0.95, 0.98), weight_decay=1e-3, grad_averaging=True
+        p, lr=10.0, betas=(0.95, 0.98), weight_decay=1e-2, grad_averaging=True
     ),
 )
 optimizer("adafactor", "torch.optim", lambda optim, p: optim.Adafactor(p, foreach=True))

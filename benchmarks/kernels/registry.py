@@ -30,10 +30,15 @@ class Inputs:
 
 @dataclass
 class Peer:
-    """`run` does what is timed and returns what it made, under the names of the case's outputs."""
+    """`run` does what is timed and returns what it made, under the names of the case's outputs.
+
+    Where what is compared takes more than that, `check` runs instead before anything is timed, and
+    what `run` returns is not looked at.
+    """
 
     version: str
-    run: Run = field(repr=False)
+    run: Callable[[], Any] = field(repr=False)
+    check: Run | None = field(default=None, repr=False)
 
 
 PEERS: dict[tuple[str, str], Callable[[Inputs, int], Peer]] = {}

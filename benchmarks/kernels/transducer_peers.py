@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from dropout_checks import identity, statistics
 from registry import Inputs, Outputs, Peer, peer
 
 if TYPE_CHECKING:
@@ -41,29 +40,54 @@ def log_probabilities(
 
 @peer("transducer_loss", "torch")
 def transducer_loss_torch(inputs: Inputs, threads: int) -> Peer:
-    """Autograd for the lattice; the gradient of the logits by hand, in place."""
+    """Autograd for the lattice; the gradient of the logits by hand, in place.
+
+    The whole batch where all lengths are equal, else one sample after the other.
+    """
     import torch
 
     torch.set_num_threads(threads)
-    logits = torch.from_numpy(inputs.tensors["logits"])
+    dtype = getattr(torch, inputs.options["dtype"])
+    logits = torch.from_numpy(inputs.tensors["logits"]).to(dtype)
     labels = torch.from_numpy(inputs.tensors["labels"])
-    index = labels.long()[:, None, :, None].expand(-1, logits.shape[1], -1, 1)
+    frames, lengths = inputs.tensors["frames"].tolist(), inputs.tensors["lengths"].tolist()
+    is_even = len(set(frames)) == 1 and len(set(lengths)) == 1
 
-    def run() -> Outputs:
-        log_sum = logits.logsumexp(-1)
-        blank, label = (x.requires_grad_() for x in log_probabilities(logits, labels, log_sum))
+    def both(x: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        wide = x.float()
+        index = labels.long()[:, None, :, None].expand(-1, x.shape[1], -1, 1)
+        log_sum = wide.logsumexp(-1)
+        blank, label = (y.requires_grad_() for y in log_probabilities(wide, labels, log_sum))
         loss = lattice_loss(blank, label)
         loss.sum().backward()
         assert blank.grad is not None and label.grad is not None
         on_blank, on_label = blank.grad.float(), label.grad.float()
         met = -on_blank
         met[:, :, :-1] -= on_label
-        gradient = (logits - log_sum[..., None]).exp_().mul_(met[..., None])
+        gradient = (wide - log_sum[..., None]).exp_().mul_(met[..., None])
         gradient[..., 0] += on_blank
         gradient[:, :, :-1].scatter_add_(-1, index, on_label[..., None])
+        return loss.detach(), gradient.to(dtype)
+
+    def run() -> list[tuple[torch.Tensor, torch.Tensor]]:
+        if is_even:
+            return [both(logits, labels)]
+        return [
+            both(logits[b : b + 1, :t, : u + 1], labels[b : b + 1, :u])
+            for b, (t, u) in enumerate(zip(frames, lengths, strict=True))
+        ]
+
+    def check() -> Outputs:
+        made = run()
+        loss = torch.cat([one for one, _ in made]).float()
+        if is_even:
+            return {"loss": loss, "gradient": made[0][1].float()}
+        gradient = torch.zeros(logits.shape)
+        for b, (_, one) in enumerate(made):
+            gradient[b, : one.shape[1], : one.shape[2]] = one[0].float()
         return {"loss": loss, "gradient": gradient}
 
-    return Peer(f"torch {torch.__version__}, softmax's gradient by hand", run)
+    return Peer(f"torch {torch.__version__}, softmax's gradient by hand", run, check)
 
 
 @peer("transducer_loss", "torch_autograd")
@@ -94,16 +118,29 @@ def joint_torch(inputs: Inputs, threads: int) -> Peer:
     drop_probability = float(inputs.options["drop_probability"])
     has_padding = bool((dout[:, :, -1] == 0).all(-1).any())
 
-    def run() -> Outputs:
+    def made(probability: float) -> dict[str, torch.Tensor]:
         f.grad = g.grad = None
         out = (f[:, :, None] + g[:, None]).relu_()
-        if drop_probability > 0:
-            out = torch.nn.functional.dropout(out, drop_probability)
+        if probability > 0:
+            out = torch.nn.functional.dropout(out, probability)
         out.backward(dout)
         assert f.grad is not None and g.grad is not None
-        if drop_probability > 0:
-            return {"mean": np.array([out.detach().double().mean().item()])}
-        made = {"df": f.grad, "dg": g.grad}
-        return made if has_padding else made | {"out": out}
+        return {"df": f.grad, "dg": g.grad, "out": out.detach()}
 
-    return Peer(f"torch {torch.__version__}", run)
+    def run() -> None:
+        made(drop_probability)
+
+    def check() -> Outputs:
+        dropped = made(drop_probability)
+        if has_padding:
+            del dropped["out"]
+        if drop_probability == 0:
+            return dict(dropped)
+        plain = made(0)
+        outputs: Outputs = {}
+        for name, tensor in dropped.items():
+            outputs |= statistics(name, tensor, plain[name])
+        sums = [(dropped["df"], f), (dropped["dg"], g)]
+        return outputs | identity("out_of_inputs", sums, [(dout, dropped["out"])])
+
+    return Peer(f"torch {torch.__version__}", run, check)

@@ -15,10 +15,22 @@ Tensors one(const std::string& name, float a, float b) {
   return tensors;
 }
 
-TEST(DifferenceTest, IsRelativeAboveOne) {
-  const Difference difference = compare(one("x", 0.5F, 10.5F), one("x", 0.25F, 10.0F));
-  EXPECT_EQ(difference.largest, 0.25);
+TEST(DifferenceTest, IsRelativeToTheElementOrToItsTensor) {
+  const Difference difference = compare(one("x", 0, 10.5F), one("x", 1, 10.0F));
+  EXPECT_DOUBLE_EQ(difference.largest, 1 / std::sqrt(101.0 / 2));  // 0.5 of 10 is less
   EXPECT_EQ(difference.where, "x[0]");
+  EXPECT_DOUBLE_EQ(compare(one("x", 0x1p-30F, 0x3p-30F), one("x", 0x1p-30F, 0x1p-30F)).largest, 2);
+  EXPECT_TRUE(std::isinf(compare(one("x", 0, 1e-30F), one("x", 0, 0)).largest));
+}
+
+TEST(DifferenceTest, TensorsMayHaveTolerancesOfTheirOwn) {
+  Tensors a = one("x", 1, 1), b = one("x", 1, 1.5F);
+  a.add<float>("y", {1})[0] = 1;
+  b.add<float>("y", {1})[0] = 1.06F;
+  EXPECT_EQ(compare(a, b, {.usual = 0.1}).where, "x[1]");
+  const Difference difference = compare(a, b, {.usual = 0.1, .of = {{"x", 1}}});
+  EXPECT_EQ(difference.where, "y[0]");
+  EXPECT_LT(difference.excess, 1);
 }
 
 TEST(DifferenceTest, NanEqualsNanAlone) {

@@ -61,6 +61,14 @@ TEST(RunnerTest, APeerThatAgreesIsTimed) {
   EXPECT_THAT(table, HasSubstr("123456.000"));
 }
 
+TEST(RunnerTest, OfFiveRoundsThe95thPercentileIsTheSlowest) {
+  EXPECT_EQ(quantile({5, 1, 4, 2, 3}, 0.95), 5);
+  EXPECT_EQ(quantile({5, 1, 4, 2, 3}, 0.5), 3);
+  EXPECT_EQ(quantile({7}, 0.95), 7);
+  EXPECT_EQ(median({1, 2, 3, 10}), 2.5);
+  EXPECT_EQ(median({3, 1, 2}), 2);
+}
+
 TEST(RunnerTest, APeerThatDiffersHasNoFigure) {
   std::string table;
   const Timing timing = timing_of(OneNumber::of(3), kAnswer, table);

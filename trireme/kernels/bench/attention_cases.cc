@@ -1,10 +1,10 @@
 #include "trireme/kernels/bench/attention_cases.h"
 
 #include <algorithm>
-#include <numeric>
 #include <string>
 
 #include "trireme/kernels/attention/attention.h"
+#include "trireme/kernels/bench/dropout_checks.h"
 #include "trireme/kernels/bench/random_values.h"
 
 namespace trireme::kernels::bench {
@@ -31,13 +31,37 @@ class AttentionCase final : public Case {
 
   const Tensors& inputs() const override { return inputs_; }
 
-  void run() override {
+  void run() override { make(drop_probability_, outputs_); }
+
+  /// With dropout only what hardly depends on which elements are dropped.
+  void check() override {
+    make(drop_probability_, outputs_);
+    if (drop_probability_ == 0) {
+      checked_ = outputs_;
+      return;
+    }
+    Tensors plain = outputs_;
+    make(0, plain);
+    for (const char* name : kMade) {
+      add_statistics(name, outputs_.get<float>(name), plain.get<float>(name), checked_);
+    }
+    const auto with = [&](const char* made, const char* given) {
+      return product(outputs_.get<float>(made), inputs_.get<float>(given));
+    };
+    add_identity("out_of_v", with("gradient_v", "v"), with("out", "gradient_out"), checked_);
+    add_identity("q_of_k", with("gradient_q", "q"), with("gradient_k", "k"), checked_);
+  }
+
+  Tensors outputs() const override { return checked_; }
+
+ private:
+  void make(double drop_probability, Tensors& outputs) {
     const AttentionShape shape{offsets_, kHeads, kWidth};
-    const AttentionOptions options{.drop_probability = drop_probability_, .seed = ++seed_};
+    const AttentionOptions options{.drop_probability = drop_probability, .seed = ++seed_};
     const auto of = [&](const char* name) { return inputs_.get<float>(name).data(); };
     float* made[4];
     std::ranges::transform(kMade, made, [&](const char* name) {
-      return const_cast<float*>(outputs_.get<float>(name).data());
+      return const_cast<float*>(outputs.get<float>(name).data());
     });
     attention(shape, options, of("q"), of("k"), of("v"), made[0], log_sum_.data(), spread_);
     attention_backward(shape, options,
@@ -46,23 +70,12 @@ class AttentionCase final : public Case {
                        spread_);
   }
 
-  /// With dropout only what hardly depends on which elements are dropped: the mean of `out`.
-  Tensors outputs() const override {
-    if (drop_probability_ == 0) return outputs_;
-    const auto out = outputs_.get<float>("out");
-    Tensors outputs;
-    outputs.add<double>("mean", {1})[0] =
-        std::accumulate(out.begin(), out.end(), 0.0) / static_cast<double>(out.size());
-    return outputs;
-  }
-
- private:
   static constexpr const char* kMade[] = {"out", "gradient_q", "gradient_k", "gradient_v"};
 
   const double drop_probability_;
   const Spread spread_;
   const std::vector<std::int64_t> offsets_ = {0, kLength, 2 * kLength, 3 * kLength, 4 * kLength};
-  Tensors inputs_, outputs_;
+  Tensors inputs_, outputs_, checked_;
   std::vector<float> log_sum_;
   std::uint64_t seed_ = 0;
 };
@@ -73,7 +86,8 @@ CaseEntry attention_entry(const std::string& variant, double drop_probability) {
   return {.name = "attention/" + variant,
           .shape = has_dropout ? "f32, 4 x 512, 16 x 64, dropout 0.1" : "f32, 4 x 512, 16 x 64",
           .flops = kScores * kWidth * 14,
-          .tolerance = has_dropout ? 1e-3 : 1e-5,
+          .tolerance = has_dropout ? kStatisticsTolerance : 1e-3,
+          .tolerances = {{"out_of_v", kIdentityTolerance}, {"q_of_k", kIdentityTolerance}},
           .peers = {"torch"},
           .make = [drop_probability](const CaseSetting& setting) {
             return std::make_unique<AttentionCase>(setting.num_threads, drop_probability);

@@ -1,6 +1,7 @@
 #include "trireme/kernels/bench/bounds.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <vector>
 
@@ -22,14 +23,50 @@ double seconds_of(const Spread& spread, int num_threads, const Piece& piece) {
   return best;
 }
 
-TRIREME_INLINE_LOOP void add_scaled_loop(float factor, const float* x, float* y, std::int64_t n) {
-  TRIREME_INDEPENDENT
-  for (std::int64_t i = 0; i < n; ++i) y[i] = fma(factor, x[i], y[i]);
+/// Arrays of a pattern are as many as an optimizer's.
+constexpr int kArrays = 4;
+constexpr std::int64_t kElements = 16 << 20;  // of each: far more than caches hold
+
+struct Arrays {
+  std::array<std::vector<float>, kArrays> all;
+};
+
+TRIREME_INLINE_LOOP void read_loop(Arrays& arrays) {
+  float sums[64] = {};
+  const float *a = arrays.all[0].data(), *b = arrays.all[1].data();
+  const float *c = arrays.all[2].data(), *d = arrays.all[3].data();
+  for (std::int64_t i = 0; i < kElements; i += 64) {
+    for (int k = 0; k < 64; ++k) sums[k] += (a[i + k] + b[i + k]) + (c[i + k] + d[i + k]);
+  }
+  arrays.all[0][0] = sums[0] * 0 + 1;
 }
 
-TRIREME_AVX2 void add_scaled_avx2(float factor, const float* x, float* y, std::int64_t n) {
-  add_scaled_loop(factor, x, y, n);
+TRIREME_INLINE_LOOP void add_scaled_loop(Arrays& arrays) {
+  const float* x = arrays.all[0].data();
+  float* y = arrays.all[1].data();
+  TRIREME_INDEPENDENT
+  for (std::int64_t i = 0; i < kElements; ++i) y[i] = fma(0.5F, x[i], y[i]);
 }
+
+TRIREME_INLINE_LOOP void update_loop(Arrays& arrays) {
+  const float* x = arrays.all[0].data();
+  float *a = arrays.all[1].data(), *b = arrays.all[2].data(), *c = arrays.all[3].data();
+  TRIREME_INDEPENDENT
+  for (std::int64_t i = 0; i < kElements; ++i) {
+    a[i] = fma(0.5F, x[i], a[i] * 0.5F);
+    b[i] = fma(0.25F, x[i], b[i] * 0.5F);
+    c[i] = fma(0.125F, x[i], c[i] * 0.5F);
+  }
+}
+
+TRIREME_AVX2 void read_avx2(Arrays& arrays) { read_loop(arrays); }
+TRIREME_AVX2 void add_scaled_avx2(Arrays& arrays) { add_scaled_loop(arrays); }
+TRIREME_AVX2 void update_avx2(Arrays& arrays) { update_loop(arrays); }
+
+struct Pattern {
+  void (*run)(Arrays& arrays);
+  double bytes;  ///< Read and written, of each element.
+};
 
 constexpr int kSums = 192;  // enough to hide the latency of 512-bit instructions
 constexpr std::int64_t kRounds = 400'000;
@@ -51,16 +88,23 @@ TRIREME_AVX512 void multiply_avx512(float* sums) { multiply_loop(sums); }
 
 Bounds measure_bounds(int num_threads) {
   const Spread spread = on_threads(num_threads);
-  constexpr std::int64_t kElements = 16 << 20;
-  std::vector<std::vector<float>> x(num_threads, std::vector<float>(kElements, 1.0F));
-  std::vector<std::vector<float>> y = x;
-  const double copy_s = seconds_of(spread, num_threads, [&](std::int64_t i) {
-    (has_avx2() ? add_scaled_avx2 : add_scaled_loop)(0.5F, x[i].data(), y[i].data(), kElements);
-  });
+  const bool fast = has_avx2();
+  std::vector<Arrays> arrays(num_threads);
+  for (Arrays& own : arrays) own.all.fill(std::vector<float>(kElements, 1.0F));
+  double bytes_per_s = 0;
+  for (const Pattern& pattern : {Pattern{fast ? read_avx2 : read_loop, 16},
+                                 Pattern{fast ? add_scaled_avx2 : add_scaled_loop, 12},
+                                 Pattern{fast ? update_avx2 : update_loop, 28}}) {
+    const double seconds =
+        seconds_of(spread, num_threads, [&](std::int64_t i) { pattern.run(arrays[i]); });
+    bytes_per_s = std::max(bytes_per_s, pattern.bytes * kElements * num_threads / seconds);
+  }
   const double multiply_s = seconds_of(spread, num_threads, [&](std::int64_t i) {
-    (has_avx512() ? multiply_avx512 : has_avx2() ? multiply_avx2 : multiply_loop)(x[i].data());
+    (has_avx512() ? multiply_avx512
+     : has_avx2() ? multiply_avx2
+                  : multiply_loop)(arrays[i].all[0].data());
   });
-  return {.bytes_per_s = 12.0 * kElements * num_threads / copy_s,
+  return {.bytes_per_s = bytes_per_s,
           .flops_per_s = 2.0 * kSums * kRounds * num_threads / multiply_s};
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,7 +23,11 @@ class Case {
   /// Once, with as many threads as it was made for. What is timed.
   virtual void run() = 0;
 
-  /// What the last run has made, by the names that peers use.
+  /// What `outputs` tells about: once, before anything is timed. Where what is compared takes more
+  /// than a run, it is made here.
+  virtual void check() { run(); }
+
+  /// What `check` has made, by the names that peers use.
   virtual Tensors outputs() const = 0;
 };
 
@@ -39,9 +44,10 @@ struct CaseEntry {
   double bytes = 0;   ///< That the best implementation would move to and from memory; 0: unknown.
   double flops = 0;   ///< That it would do; 0: bytes alone matter.
 
-  /// Largest difference from a peer's outputs that is right: |ours - its| <= tolerance *
-  /// max(1, |its|). 0: equal.
+  /// Largest difference from a peer's outputs that is right (difference.h), and those of tensors
+  /// that have one of their own. 0: equal.
   double tolerance = 0;
+  std::map<std::string, double> tolerances = {};
 
   std::vector<std::string> peers;  ///< Best first.
   std::function<std::unique_ptr<Case>(const CaseSetting&)> make;

@@ -42,23 +42,42 @@ std::size_t num_elements(const HostTensor& tensor) {
   return tensor.bytes.size() / size_bytes(tensor.dtype);
 }
 
-void compare(const std::string& name, const HostTensor& a, const HostTensor& b, Difference& all) {
-  const std::size_t n = num_elements(b);
-  for (std::size_t i = 0; i < n; ++i) {
+/// The root of the mean square of what is finite.
+double rms(const HostTensor& tensor) {
+  double sum = 0;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < num_elements(tensor); ++i) {
+    const double x = element(tensor, i);
+    if (!std::isfinite(x)) continue;
+    sum += x * x;
+    ++count;
+  }
+  return count == 0 ? 0 : std::sqrt(sum / static_cast<double>(count));
+}
+
+/// The element of two tensors that differs most, and by how much.
+struct Place {
+  double difference = 0;
+  std::size_t index = 0;
+};
+
+Place largest_difference(const HostTensor& a, const HostTensor& b) {
+  const double usual_size = rms(b);
+  Place largest;
+  for (std::size_t i = 0; i < num_elements(b); ++i) {
     const double x = element(a, i);
     const double y = element(b, i);
     if (x == y || (std::isnan(x) && std::isnan(y))) continue;
-    double difference = std::abs(x - y) / std::max(1.0, std::abs(y));
+    double difference = std::abs(x - y) / std::max(usual_size, std::abs(y));
     if (std::isnan(difference)) difference = std::numeric_limits<double>::infinity();
-    if (difference <= all.largest) continue;
-    all.largest = difference;
-    all.where = name + "[" + std::to_string(i) + "]";
+    if (difference > largest.difference) largest = {difference, i};
   }
+  return largest;
 }
 
 }  // namespace
 
-Difference compare(const Tensors& a, const Tensors& b) {
+Difference compare(const Tensors& a, const Tensors& b, const Tolerances& tolerances) {
   Difference all;
   std::size_t num_compared = 0;
   for (const auto& [name, tensor] : b.all()) {
@@ -66,8 +85,16 @@ Difference compare(const Tensors& a, const Tensors& b) {
       return {.where = name + (a.has(name) ? " has another shape" : " is missing"),
               .is_comparable = false};
     }
-    compare(name, a.at(name), tensor, all);
     num_compared += num_elements(tensor);
+    const Place place = largest_difference(a.at(name), tensor);
+    if (place.difference == 0) continue;
+    all.largest = std::max(all.largest, place.difference);
+    const auto own = tolerances.of.find(name);
+    const double tolerance = own == tolerances.of.end() ? tolerances.usual : own->second;
+    const double excess = place.difference / tolerance;
+    if (excess <= all.excess) continue;
+    all.excess = excess;
+    all.where = name + "[" + std::to_string(place.index) + "]";
   }
   if (num_compared == 0) return {.where = "it gave nothing", .is_comparable = false};
   return all;

@@ -6,6 +6,8 @@
 
 #include <array>
 #include <cerrno>
+#include <string>
+#include <string_view>
 
 #include "trireme/base/error.h"
 #include "trireme/base/system_error.h"
@@ -13,14 +15,18 @@
 namespace trireme::kernels::bench {
 namespace {
 
-/// The variables of this process, and that the allocator keeps its memory: without it stock torch
-/// pays page faults for every large result, which training processes avoid.
+/// The variables of this process, and that the allocator keeps its memory, in large pages where
+/// there are any: without it stock torch pays page faults for every large result, which training
+/// processes avoid.
 std::vector<std::string> peer_environment() {
   std::vector<std::string> variables;
-  for (char** one = environ; *one != nullptr; ++one) variables.emplace_back(*one);
-  variables.emplace_back(
-      "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=17179869184:"
-      "glibc.malloc.trim_threshold=17179869184");
+  const std::string tunables = "GLIBC_TUNABLES=";
+  for (char** one = environ; *one != nullptr; ++one) {
+    if (!std::string_view(*one).starts_with(tunables)) variables.emplace_back(*one);
+  }
+  variables.push_back(tunables +
+                      "glibc.malloc.mmap_threshold=17179869184:"
+                      "glibc.malloc.trim_threshold=17179869184:glibc.malloc.hugetlb=1");
   return variables;
 }
 

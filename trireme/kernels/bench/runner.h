@@ -41,6 +41,8 @@ struct RunnerOptions {
 Row run_case(const CaseEntry& entry, const RunnerOptions& options);
 
 double median(std::vector<double> values);
+
+/// The smallest value that a share q of all does not exceed: of 5, the 95th percentile is the largest.
 double quantile(std::vector<double> values, double q);
 
 /// The table: a heading, then the lines of each row.
