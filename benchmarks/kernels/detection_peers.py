@@ -64,6 +64,22 @@ def overlaps_torchvision(inputs: Inputs, threads: int) -> Peer:
     return Peer(f"torchvision {torchvision.__version__}", run)
 
 
+@peer("matching", "torchvision")
+def matching_torchvision(inputs: Inputs, threads: int) -> Peer:
+    import torch
+    import torchvision
+    from torchvision.models.detection._utils import Matcher
+
+    torch.set_num_threads(threads)
+    overlaps = torch.from_numpy(inputs.tensors["overlaps"])
+    matcher = Matcher(0.7, 0.3, allow_low_quality_matches=True)
+
+    def run() -> Outputs:
+        return {"matches": matcher(overlaps)}
+
+    return Peer(f"torchvision {torchvision.__version__}", run)
+
+
 @peer("box_codes", "torchvision")
 def box_codes_torchvision(inputs: Inputs, threads: int) -> Peer:
     import torch

@@ -9,6 +9,22 @@ from registry import Inputs, Outputs, Peer, peer
 
 @peer("auc", "numpy")
 def auc_numpy(inputs: Inputs, threads: int) -> Peer:
+    """Sorts the scores of each class; positives look up how many negatives are below them."""
+    scores, labels = inputs.tensors["scores"], inputs.tensors["labels"]
+
+    def run() -> Outputs:
+        is_positive = labels.view(np.bool_)
+        negatives, positives = np.sort(scores[~is_positive]), np.sort(scores[is_positive])
+        below = int(np.searchsorted(negatives, positives, "left").sum())
+        not_above = int(np.searchsorted(negatives, positives, "right").sum())
+        pairs = len(negatives) * len(positives)
+        return {"auc": np.array([(below + not_above) / (2 * pairs)])}
+
+    return Peer(f"numpy {np.__version__}, by class", run)
+
+
+@peer("auc", "numpy_packed")
+def auc_numpy_packed(inputs: Inputs, threads: int) -> Peer:
     """Sorts bits of scores, which are not negative here, with the label below them."""
     scores, labels = inputs.tensors["scores"], inputs.tensors["labels"]
 
@@ -26,7 +42,7 @@ def auc_numpy(inputs: Inputs, threads: int) -> Peer:
         pairs = int(below[-1]) * int(positive.sum())
         return {"auc": np.array([(2 * above - ties) / (2 * pairs)])}
 
-    return Peer(f"numpy {np.__version__}", run)
+    return Peer(f"numpy {np.__version__}, packed", run)
 
 
 @peer("auc", "sklearn")

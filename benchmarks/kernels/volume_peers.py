@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from importlib.metadata import version
 
 import numpy as np
 
 from registry import Inputs, Outputs, Peer, peer
 
+Found = tuple[list[int], list[tuple[slice, ...]]]  # sizes and boxes of components
 
-def rows(sizes: Iterable[int], boxes: Iterable[tuple[slice, ...]]) -> Outputs:
+
+def rows(found: Found) -> Outputs:
     """As `outputs` of ComponentsCase."""
+    sizes, boxes = found
     listed = [
         [size, *(s.start for s in box), *(s.stop for s in box)]
         for size, box in zip(sizes, boxes, strict=True)
@@ -26,12 +28,13 @@ def components_cc3d(inputs: Inputs, threads: int) -> Peer:
 
     labels = inputs.tensors["labels"]
 
-    def run() -> Outputs:
+    def run() -> Found:
         found = cc3d.connected_components(labels, connectivity=26)
         statistics = cc3d.statistics(found)
-        return rows(statistics["voxel_counts"][1:].tolist(), statistics["bounding_boxes"][1:])
+        return statistics["voxel_counts"][1:].tolist(), statistics["bounding_boxes"][1:]
 
-    return Peer(f"connected-components-3d {version('connected-components-3d')}", run)
+    name = f"connected-components-3d {version('connected-components-3d')}"
+    return Peer(name, run, lambda: rows(run()))
 
 
 @peer("components", "scipy")
@@ -42,16 +45,16 @@ def components_scipy(inputs: Inputs, threads: int) -> Peer:
     labels = inputs.tensors["labels"]
     corners = np.ones((3, 3, 3))
 
-    def run() -> Outputs:
+    def run() -> Found:
         sizes: list[int] = []
         boxes: list[tuple[slice, ...]] = []
         for label in (1, 2):
             found, _ = ndimage.label(labels == label, corners)
             sizes += np.bincount(found.ravel())[1:].tolist()
             boxes += ndimage.find_objects(found)
-        return rows(sizes, boxes)
+        return sizes, boxes
 
-    return Peer(f"scipy {scipy.__version__}", run)
+    return Peer(f"scipy {scipy.__version__}", run, lambda: rows(run()))
 
 
 @peer("dice", "numpy")

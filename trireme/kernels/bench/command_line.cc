@@ -17,6 +17,7 @@
 #include "trireme/base/files.h"
 #include "trireme/base/system_error.h"
 #include "trireme/kernels/bench/bounds.h"
+#include "trireme/kernels/bench/origin.h"
 #include "trireme/kernels/bench/runner.h"
 #include "trireme/kernels/isa.h"
 
@@ -30,22 +31,27 @@ struct Options {
   std::string json_file;
   bool is_list = false;
   RunnerOptions runner;
+  std::vector<CaseEntry> (*more_cases)() = nullptr;
+  std::filesystem::path source;  ///< A folder of the repository, whose commit is told.
 };
 
-std::vector<CaseEntry> chosen_cases(const std::string& name) {
+std::vector<CaseEntry> chosen_cases(const Options& options) {
   std::vector<CaseEntry> chosen;
-  for (CaseEntry& entry : all_cases()) {
-    if (entry.name.find(name) != std::string::npos) chosen.push_back(std::move(entry));
+  for (auto* cases : {&all_cases, options.more_cases}) {
+    if (cases == nullptr) continue;
+    for (CaseEntry& entry : cases()) {
+      if (entry.name.find(options.name) != std::string::npos) chosen.push_back(std::move(entry));
+    }
   }
   if (chosen.empty()) {
     throw Error(ErrorKind::kInvalidArgument,
-                "no kernel's name contains \"" + name + "\"; --list shows them");
+                "no kernel's name contains \"" + options.name + "\"; --list shows them");
   }
   return chosen;
 }
 
 int list(const Options& options) {
-  for (const CaseEntry& entry : chosen_cases(options.name)) {
+  for (const CaseEntry& entry : chosen_cases(options)) {
     std::printf("%-28s %-34s", entry.name.c_str(), entry.shape.c_str());
     for (const std::string& peer : entry.peers) std::printf(" %s", peer.c_str());
     std::printf("\n");
@@ -61,12 +67,15 @@ void keep_memory() {
 
 int run(const Options& options) {
   keep_memory();
-  const std::vector<CaseEntry> cases = chosen_cases(options.name);
+  const std::vector<CaseEntry> cases = chosen_cases(options);
   if (!options.json_file.empty()) check_writable(options.json_file);
   const FileLock lock(kLock, std::chrono::hours(1),
                       [] { std::fprintf(stderr, "waiting for another benchmark\n"); });
   double load[3] = {-1, -1, -1};
   if (getloadavg(load, 3) != 3) load[0] = load[1] = load[2] = -1;
+  const Origin origin = origin_of(options.source);
+  std::printf("commit %s; %s; %s UTC\n", origin.commit.c_str(), origin.processor.c_str(),
+              origin.time.c_str());
   std::printf("%d rounds, instructions: %s; load before: %.2f %.2f %.2f\n", options.runner.rounds,
               to_string(isa()).c_str(), load[0], load[1], load[2]);
   const Bounds bounds = measure_bounds(options.runner.num_threads);
@@ -82,7 +91,11 @@ int run(const Options& options) {
     });
   }
   if (!options.json_file.empty()) {
-    const Json json = to_json(rows, bounds, options.runner.num_threads);
+    Json json = to_json(rows, bounds, options.runner.num_threads);
+    json["commit"] = origin.commit;
+    json["processor"] = origin.processor;
+    json["time"] = origin.time;
+    json["load"] = load;
     write_file_atomically(options.json_file, readable_text(json));
   }
   return is_right ? 0 : 1;
@@ -93,6 +106,8 @@ int run(const Options& options) {
 std::function<int()> add_command(CLI::App& app, const Place& place) {
   auto options = std::make_shared<Options>();
   options->runner.peer_start = {.python = place.python, .script = place.script};
+  options->more_cases = place.more_cases;
+  options->source = place.script.parent_path();
   app.add_option("name", options->name, "Those whose name contains it; default: all");
   app.add_flag("--list", options->is_list, "Print their names, shapes and peers, run nothing");
   app.add_option("--against", options->runner.peers,

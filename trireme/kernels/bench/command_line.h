@@ -3,6 +3,9 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
+
+#include "trireme/kernels/bench/case.h"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): theirs
 class App;
@@ -14,6 +17,9 @@ namespace trireme::kernels::bench {
 struct Place {
   std::string python;            ///< That runs the peers.
   std::filesystem::path script;  ///< benchmarks/kernels/peers.py
+
+  /// Cases after those of `all_cases`; null: none.
+  std::vector<CaseEntry> (*more_cases)() = nullptr;
 };
 
 /// Adds the options of `trireme bench kernels`. The result runs it: prints the table; 0, or 1 where

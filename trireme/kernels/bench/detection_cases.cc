@@ -6,6 +6,7 @@
 
 #include "trireme/kernels/bench/random_values.h"
 #include "trireme/kernels/detection/boxes.h"
+#include "trireme/kernels/detection/matching.h"
 #include "trireme/kernels/detection/nms.h"
 #include "trireme/kernels/detection/roi_align.h"
 
@@ -37,13 +38,14 @@ Tensors make_boxes(std::int64_t n, std::int64_t num_classes, float largest) {
 
 class NmsCase final : public Case {
  public:
-  explicit NmsCase(Tensors inputs) : inputs_(std::move(inputs)) {}
+  NmsCase(Tensors inputs, const CaseSetting& setting)
+      : inputs_(std::move(inputs)), spread_(on_threads(setting.num_threads)) {}
 
   const Tensors& inputs() const override { return inputs_; }
 
   void run() override {
     kept_ = batched_nms(inputs_.get<float>("boxes"), inputs_.get<float>("scores"),
-                        inputs_.get<std::int64_t>("classes"));
+                        inputs_.get<std::int64_t>("classes"), {}, spread_);
   }
 
   Tensors outputs() const override {
@@ -54,13 +56,15 @@ class NmsCase final : public Case {
 
  private:
   const Tensors inputs_;
+  const Spread spread_;
   std::vector<std::int64_t> kept_;
 };
 
 /// Ground-truth boxes against anchors.
 class OverlapsCase final : public Case {
  public:
-  OverlapsCase() : overlaps_(kNumTruth * kNumAnchors) {
+  explicit OverlapsCase(const CaseSetting& setting)
+      : spread_(on_threads(setting.num_threads)), overlaps_(kNumTruth * kNumAnchors) {
     inputs_ = make_boxes(kNumTruth + kNumAnchors, 1, 60);
     inputs_.options["num_truth"] = std::to_string(kNumTruth);
   }
@@ -69,7 +73,7 @@ class OverlapsCase final : public Case {
 
   void run() override {
     const float* boxes = inputs_.get<float>("boxes").data();
-    box_overlaps(boxes, kNumTruth, boxes + 4 * kNumTruth, kNumAnchors, overlaps_.data());
+    box_overlaps(boxes, kNumTruth, boxes + 4 * kNumTruth, kNumAnchors, overlaps_.data(), spread_);
   }
 
   Tensors outputs() const override {
@@ -82,21 +86,55 @@ class OverlapsCase final : public Case {
   static constexpr std::int64_t kNumTruth = 20, kNumAnchors = 120'000;
 
   Tensors inputs_;
+  const Spread spread_;
   std::vector<float> overlaps_;
+};
+
+/// Faster R-CNN's matching of anchors to ground-truth boxes, from their overlaps.
+class MatchingCase final : public Case {
+ public:
+  explicit MatchingCase(const CaseSetting& setting)
+      : spread_(on_threads(setting.num_threads)), matches_(kNumAnchors) {
+    const Tensors boxes = make_boxes(kNumTruth + kNumAnchors, 1, 60);
+    const float* truth = boxes.get<float>("boxes").data();
+    box_overlaps(truth, kNumTruth, truth + 4 * kNumTruth, kNumAnchors,
+                 inputs_.add<float>("overlaps", {kNumTruth, kNumAnchors}).data());
+  }
+
+  const Tensors& inputs() const override { return inputs_; }
+
+  void run() override {
+    match_anchors({.high = 0.7F, .low = 0.3F}, inputs_.get<float>("overlaps"), kNumTruth, matches_,
+                  spread_);
+  }
+
+  Tensors outputs() const override {
+    Tensors outputs;
+    std::ranges::copy(matches_, outputs.add<std::int64_t>("matches", {kNumAnchors}).begin());
+    return outputs;
+  }
+
+ private:
+  static constexpr std::int64_t kNumTruth = 20, kNumAnchors = 120'000;
+
+  Tensors inputs_;
+  const Spread spread_;
+  std::vector<std::int64_t> matches_;
 };
 
 /// Boxes coded relative to anchors, and back.
 class BoxCodesCase final : public Case {
  public:
-  BoxCodesCase() : codes_(4 * kNum), boxes_(4 * kNum) {}
+  explicit BoxCodesCase(const CaseSetting& setting)
+      : spread_(on_threads(setting.num_threads)), codes_(4 * kNum), boxes_(4 * kNum) {}
 
   const Tensors& inputs() const override { return inputs_; }
 
   void run() override {
     const float* boxes = inputs_.get<float>("boxes").data();
     const float* anchors = boxes + 4 * kNum;
-    encode_boxes(kCoding, boxes, anchors, kNum, codes_.data());
-    decode_boxes(kCoding, codes_.data(), anchors, kNum, boxes_.data());
+    encode_boxes(kCoding, boxes, anchors, kNum, codes_.data(), spread_);
+    decode_boxes(kCoding, codes_.data(), anchors, kNum, boxes_.data(), spread_);
   }
 
   Tensors outputs() const override {
@@ -111,6 +149,7 @@ class BoxCodesCase final : public Case {
   static constexpr BoxCoding kCoding{.weights = {10, 10, 5, 5}};
 
   const Tensors inputs_ = make_boxes(2 * kNum, 1, 60);  // boxes, then anchors
+  const Spread spread_;
   std::vector<float> codes_, boxes_;
 };
 
@@ -194,31 +233,40 @@ CaseEntry roi_align_entry(const std::string& name, const std::string& shape, boo
 
 CaseEntry nms_entry(const std::string& name, const std::string& shape, std::int64_t n,
                     std::int64_t num_classes, float largest) {
-  return {.name = name, .shape = shape, .peers = {"torchvision"}, .make = [=](const CaseSetting&) {
-            return std::make_unique<NmsCase>(make_boxes(n, num_classes, largest));
+  return {.name = name,
+          .shape = shape,
+          .peers = {"torchvision"},
+          .make = [=](const CaseSetting& setting) {
+            return std::make_unique<NmsCase>(make_boxes(n, num_classes, largest), setting);
           }};
 }
 
 }  // namespace
 
 std::vector<CaseEntry> detection_cases() {
-  return {nms_entry("nms/8732", "8,732 boxes", 8732, 1, 60),
-          nms_entry("nms/8732-small", "8,732 small boxes", 8732, 1, 30),
-          nms_entry("nms/80x1000", "80 classes of 1,000 boxes", 80'000, 80, 60),
-          {.name = "overlaps/20x120k",
-           .shape = "20 boxes, 120,000 anchors",
-           .bytes = 4.0 * 20 * 120'000,
-           .tolerance = 1e-6,
-           .peers = {"torchvision"},
-           .make = [](const CaseSetting&) { return std::make_unique<OverlapsCase>(); }},
-          {.name = "box_codes/120k",
-           .shape = "120,000 boxes, there and back",
-           .bytes = 96.0 * 120'000,
-           .tolerance = 1e-4,
-           .peers = {"torchvision"},
-           .make = [](const CaseSetting&) { return std::make_unique<BoxCodesCase>(); }},
-          roi_align_entry("roi_align/forward", "512x7x7x256, 2x2 samples", false),
-          roi_align_entry("roi_align/both", "512x7x7x256, forward and backward", true)};
+  return {
+      nms_entry("nms/8732", "8,732 boxes", 8732, 1, 60),
+      nms_entry("nms/8732-small", "8,732 small boxes", 8732, 1, 30),
+      nms_entry("nms/80x1000", "80 classes of 1,000 boxes", 80'000, 80, 60),
+      {.name = "overlaps/20x120k",
+       .shape = "20 boxes, 120,000 anchors",
+       .bytes = 4.0 * 20 * 120'000,
+       .tolerance = 1e-6,
+       .peers = {"torchvision"},
+       .make = [](const CaseSetting& setting) { return std::make_unique<OverlapsCase>(setting); }},
+      {.name = "matching/20x120k",
+       .shape = "20 boxes, 120,000 anchors",
+       .bytes = 4.0 * 20 * 120'000,
+       .peers = {"torchvision"},
+       .make = [](const CaseSetting& setting) { return std::make_unique<MatchingCase>(setting); }},
+      {.name = "box_codes/120k",
+       .shape = "120,000 boxes, there and back",
+       .bytes = 96.0 * 120'000,
+       .tolerance = 1e-4,
+       .peers = {"torchvision"},
+       .make = [](const CaseSetting& setting) { return std::make_unique<BoxCodesCase>(setting); }},
+      roi_align_entry("roi_align/forward", "512x7x7x256, 2x2 samples", false),
+      roi_align_entry("roi_align/both", "512x7x7x256, forward and backward", true)};
 }
 
 }  // namespace trireme::kernels::bench

@@ -127,7 +127,7 @@ class GreedyCase final : public Case {
 std::vector<CaseEntry> greedy_cases() {
   return {{.name = "greedy/16x150",
            .shape = "16 x 100-150 frames, 32 units, 32 labels",
-           .peers = {"torch"},
+           .peers = {"numpy", "torch"},
            .make = [](const CaseSetting&) { return std::make_unique<GreedyCase>(); }}};
 }
 

@@ -6,19 +6,39 @@
 #include "trireme/evaluate/ranking/log_loss.h"
 #include "trireme/evaluate/ranking/roc_auc.h"
 #include "trireme/kernels/bench/random_values.h"
+#include "trireme/kernels/half.h"
+#include "trireme/kernels/spread.h"
 
 namespace trireme::kernels::bench {
 namespace {
 
+/// Which scores a model gives: even ones, those of one that is sure (nearly all within 2^-10 of 1,
+/// many equal), or of one in bf16 (some hundred values).
+enum class Scores : std::uint8_t { kEven, kSure, kTied };
+
+struct AucForm {
+  Scores scores = Scores::kEven;
+  bool is_grouped = false;  ///< By the way that ranks take, here one.
+};
+
+/// As a group of one rank.
+struct OneRank final : evaluate::CountGroup {
+  void sum(std::span<std::uint64_t>) override {}
+};
+
 class AucCase final : public Case {
  public:
-  explicit AucCase(std::int64_t n) : sorted_(n) {
+  AucCase(std::int64_t n, const AucForm& form, const CaseSetting& setting)
+      : form_(form), sorted_(n), spread_(on_threads(setting.num_threads)) {
     const auto scores = inputs_.add<float>("scores", {n});
     const auto labels = inputs_.add<std::uint8_t>("labels", {n});
     fill_normal(scores, 1);
     for (std::int64_t i = 0; i < n; ++i) {
       labels[i] = i % 4 == 0;
-      scores[i] = 1 / (1 + std::exp(-scores[i] - static_cast<float>(labels[i])));
+      const float logit = scores[i] + static_cast<float>(labels[i]);
+      const float probability =
+          1 / (1 + std::exp(form.scores == Scores::kSure ? -10 - 2 * logit : -logit));
+      scores[i] = form.scores == Scores::kTied ? to_f32(to_bf16(probability)) : probability;
     }
   }
 
@@ -27,7 +47,10 @@ class AucCase final : public Case {
   /// With the copy that keeps the inputs.
   void run() override {
     std::ranges::copy(inputs_.get<float>("scores"), sorted_.begin());
-    auc_ = evaluate::roc_auc(sorted_, inputs_.get<std::uint8_t>("labels"));
+    const auto labels = inputs_.get<std::uint8_t>("labels");
+    OneRank group;
+    auc_ = form_.is_grouped ? evaluate::roc_auc(sorted_, labels, group, spread_)
+                            : evaluate::roc_auc(sorted_, labels, spread_);
   }
 
   Tensors outputs() const override {
@@ -37,14 +60,17 @@ class AucCase final : public Case {
   }
 
  private:
+  const AucForm form_;
   Tensors inputs_;
   std::vector<float> sorted_;
+  const Spread spread_;
   double auc_ = 0;
 };
 
 class LogLossCase final : public Case {
  public:
-  explicit LogLossCase(std::int64_t n) {
+  LogLossCase(std::int64_t n, const CaseSetting& setting)
+      : spread_(on_threads(setting.num_threads)) {
     fill_even(inputs_.add<float>("probabilities", {n}), 1, 0.001F, 0.999F);
     const auto labels = inputs_.add<std::uint8_t>("labels", {n});
     for (std::int64_t i = 0; i < n; ++i) labels[i] = i % 4 == 0;
@@ -54,7 +80,7 @@ class LogLossCase final : public Case {
 
   void run() override {
     loss_ = evaluate::log_loss(inputs_.get<float>("probabilities"),
-                               inputs_.get<std::uint8_t>("labels"));
+                               inputs_.get<std::uint8_t>("labels"), spread_);
   }
 
   Tensors outputs() const override {
@@ -65,24 +91,36 @@ class LogLossCase final : public Case {
 
  private:
   Tensors inputs_;
+  const Spread spread_;
   evaluate::LogLoss loss_;
 };
+
+CaseEntry auc_entry(const std::string& variant, const std::string& shape, const AucForm& form) {
+  return {.name = "auc/" + variant,
+          .shape = "10,000,000 scores" + shape,
+          .bytes = 1e7 * 29,
+          .tolerance = 1e-12,
+          .peers = {"numpy", "numpy_packed", "sklearn"},
+          .make = [form](const CaseSetting& setting) {
+            return std::make_unique<AucCase>(10'000'000, form, setting);
+          }};
+}
 
 }  // namespace
 
 std::vector<CaseEntry> ranking_cases() {
-  return {{.name = "auc/10m",
-           .shape = "10,000,000 scores",
-           .bytes = 1e7 * 29,
-           .tolerance = 1e-12,
-           .peers = {"numpy", "sklearn"},
-           .make = [](const CaseSetting&) { return std::make_unique<AucCase>(10'000'000); }},
+  return {auc_entry("10m", "", {}),
+          auc_entry("10m_sure", ", nearly all about 1", {.scores = Scores::kSure}),
+          auc_entry("10m_tied", " of bf16, many equal", {.scores = Scores::kTied}),
+          auc_entry("10m_group", ", a group of one", {.is_grouped = true}),
           {.name = "log_loss/10m",
            .shape = "10,000,000 probabilities",
            .bytes = 1e7 * 5,
            .tolerance = 1e-5,  // peers add up in f32
            .peers = {"torch", "sklearn"},
-           .make = [](const CaseSetting&) { return std::make_unique<LogLossCase>(10'000'000); }}};
+           .make = [](const CaseSetting& setting) {
+             return std::make_unique<LogLossCase>(10'000'000, setting);
+           }}};
 }
 
 }  // namespace trireme::kernels::bench

@@ -49,18 +49,59 @@ void draw_kidneys(std::span<std::uint8_t> labels, std::int64_t shift) {
   }
 }
 
+void draw_two_kidneys(std::span<std::uint8_t> labels) { draw_kidneys(labels, 0); }
+
+/// Thousands of balls of both labels, some of which touch, as of cells or nodules.
+void draw_balls(std::span<std::uint8_t> labels) {
+  std::mt19937_64 random(3);
+  const auto below = [&](std::int64_t n) { return static_cast<std::int64_t>(random() % n); };
+  for (int i = 0; i < 5000; ++i) {
+    const std::int64_t r = 2 + below(8);
+    const Voxel c = {below(kShape.depth), below(kShape.height), below(kShape.width)};
+    for (std::int64_t z = std::max<std::int64_t>(c[0] - r, 0);
+         z < std::min(c[0] + r + 1, kShape.depth); ++z) {
+      for (std::int64_t y = std::max<std::int64_t>(c[1] - r, 0);
+           y < std::min(c[1] + r + 1, kShape.height); ++y) {
+        const std::int64_t left = r * r - (z - c[0]) * (z - c[0]) - (y - c[1]) * (y - c[1]);
+        if (left < 0) continue;
+        const auto half = static_cast<std::int64_t>(std::sqrt(static_cast<double>(left)));
+        const std::int64_t begin = std::max<std::int64_t>(c[2] - half, 0);
+        const std::int64_t end = std::min(c[2] + half + 1, kShape.width);
+        std::fill_n(labels.begin() + (z * kShape.height + y) * kShape.width + begin, end - begin,
+                    static_cast<std::uint8_t>(1 + i % 2));
+      }
+    }
+  }
+}
+
+/// Voxels that do not depend on each other, a tenth of them of each label: short runs alone.
+void draw_noise(std::span<std::uint8_t> labels) {
+  std::mt19937 random(4);
+  for (std::uint8_t& label : labels) {
+    const std::uint32_t draw = random() % 10;
+    label = static_cast<std::uint8_t>(draw < 2 ? 1 + draw : 0);
+  }
+}
+
+struct ComponentsForm {
+  void (*draw)(std::span<std::uint8_t> labels);
+  bool has_map = false;
+};
+
 class ComponentsCase final : public Case {
  public:
-  explicit ComponentsCase(bool has_map) {
-    draw_kidneys(inputs_.add<std::uint8_t>("labels", dimensions(kShape)), 0);
-    if (has_map) map_.emplace(kShape.count());
+  ComponentsCase(const ComponentsForm& form, const CaseSetting& setting)
+      : spread_(on_threads(setting.num_threads)) {
+    form.draw(inputs_.add<std::uint8_t>("labels", dimensions(kShape)));
+    if (form.has_map) map_.emplace(kShape.count());
   }
 
   const Tensors& inputs() const override { return inputs_; }
 
   void run() override {
-    components_ = connected_components(kShape, inputs_.get<std::uint8_t>("labels").data(),
-                                       Connectivity::kCorners, map_ ? map_->data() : nullptr);
+    components_ =
+        connected_components(kShape, inputs_.get<std::uint8_t>("labels").data(),
+                             Connectivity::kCorners, map_ ? map_->data() : nullptr, spread_);
   }
 
   /// By size and box, since libraries number components in their own ways.
@@ -79,9 +120,22 @@ class ComponentsCase final : public Case {
 
  private:
   Tensors inputs_;
+  const Spread spread_;
   std::optional<std::vector<std::int32_t>> map_;
   std::vector<Component> components_;
 };
+
+CaseEntry components_entry(const std::string& variant, const std::string& shape,
+                           const ComponentsForm& form) {
+  const auto voxels = static_cast<double>(kShape.count());
+  return {.name = "components/" + variant,
+          .shape = "210 x 333 x 333, " + shape,
+          .bytes = form.has_map ? 5 * voxels : voxels,
+          .peers = {"cc3d", "scipy"},
+          .make = [form](const CaseSetting& setting) {
+            return std::make_unique<ComponentsCase>(form, setting);
+          }};
+}
 
 /// Crops of 128^3, one after the other, from boxes that were found before.
 class CropsCase final : public Case {
@@ -128,7 +182,7 @@ class CropsCase final : public Case {
 
 class DiceCase final : public Case {
  public:
-  DiceCase() {
+  explicit DiceCase(const CaseSetting& setting) : spread_(on_threads(setting.num_threads)) {
     draw_kidneys(inputs_.add<std::uint8_t>("predicted", dimensions(kShape)), 2);
     draw_kidneys(inputs_.add<std::uint8_t>("expected", dimensions(kShape)), 0);
   }
@@ -138,7 +192,7 @@ class DiceCase final : public Case {
   void run() override {
     using Labels = evaluate::VolumeView<std::uint8_t>;
     counts_ = evaluate::dice_counts(3, Labels{kShape, inputs_.get<std::uint8_t>("predicted")},
-                                    Labels{kShape, inputs_.get<std::uint8_t>("expected")});
+                                    Labels{kShape, inputs_.get<std::uint8_t>("expected")}, spread_);
   }
 
   Tensors outputs() const override {
@@ -150,6 +204,7 @@ class DiceCase final : public Case {
 
  private:
   Tensors inputs_;
+  const Spread spread_;
   std::vector<evaluate::DiceCounts> counts_;
 };
 
@@ -248,16 +303,10 @@ class SlidingWindowCase final : public Case {
 std::vector<CaseEntry> volume_cases() {
   const auto voxels = static_cast<double>(kShape.count());
   return {
-      {.name = "components/boxes",
-       .shape = "210 x 333 x 333, 2 labels",
-       .bytes = voxels,
-       .peers = {"cc3d", "scipy"},
-       .make = [](const CaseSetting&) { return std::make_unique<ComponentsCase>(false); }},
-      {.name = "components/map",
-       .shape = "210 x 333 x 333, 2 labels",
-       .bytes = 5 * voxels,
-       .peers = {"cc3d", "scipy"},
-       .make = [](const CaseSetting&) { return std::make_unique<ComponentsCase>(true); }},
+      components_entry("boxes", "2 labels", {draw_two_kidneys}),
+      components_entry("map", "2 labels", {draw_two_kidneys, true}),
+      components_entry("balls", "5,000 balls", {draw_balls, true}),
+      components_entry("noise", "noise", {draw_noise, true}),
       {.name = "crops/10k",
        .shape = "10,000 of 128^3, boxes cached",
        .tolerance = 0.03,  // means over the crops
@@ -268,7 +317,7 @@ std::vector<CaseEntry> volume_cases() {
        .bytes = 2 * voxels,
        .tolerance = 1e-12,
        .peers = {"numpy", "torch"},
-       .make = [](const CaseSetting&) { return std::make_unique<DiceCase>(); }},
+       .make = [](const CaseSetting& setting) { return std::make_unique<DiceCase>(setting); }},
       {.name = "soft_dice/f32",
        .shape = "210 x 333 x 333, 3 classes",
        .bytes = 13 * voxels,
