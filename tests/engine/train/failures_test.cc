@@ -24,8 +24,8 @@ Error failure_of(const std::function<Workload()>& make, int num_steps, int num_b
           record::record(workload.model, BatchReader(workload.training, workload.model).maker(),
                          graph::Mode::kTrain);
       layout::Plan plan = layout::make_manual_plan(
-          recorded.graph, graph::graph_sha256(recorded.graph),
-          layout::even_cuts(recorded.graph, 2), {.global_batch = 24, .microbatch = 4, .lanes = 1});
+          recorded.graph, graph::graph_sha256(recorded.graph), layout::even_cuts(recorded.graph, 2),
+          {.global_batch = 24, .microbatch = 4, .lanes = 1});
       RankSession session(world, workload, recorded, plan, {});
       if (world.rank() == 0) backwards_left = num_backwards;
       for (int i = 0; i < num_steps; ++i) session.step();

@@ -15,8 +15,7 @@ TEST(BucketCompletions, FollowTheBackwardFromTheLastNodeToTheFirst) {
   const auto model = make_chain({{1, 1, 2}, {1, 2, 2}, {1, 1, 0}, {1, 1, 1}});
   const layout::Plan plan = make_plan(model.graph, {{2}, 2, 2});
   const auto map = parameters::make_parameter_map(model.graph, plan, {.bucket_bytes = 1});
-  const std::vector<double> completions =
-      bucket_completions(model.graph, plan, map, model.profile);
+  const std::vector<double> completions = bucket_completions(model.graph, plan, map, model.profile);
   ASSERT_EQ(completions.size(), 4U);
   for (std::size_t b = 0; b < completions.size(); ++b) {
     const std::string& parameter = map.buckets[b].slots[0].parameter;

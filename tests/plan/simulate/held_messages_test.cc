@@ -43,9 +43,10 @@ TEST(HeldMessages, PileUpBeforeASlowStage) {
 TEST(HeldMessages, AreAsFewAsTheScheduleLetsPileUp) {
   // 0F0 0F1 0B0 0F2 0B1 0F3 0B2 0B3.
   const auto interleaved = held("interleaved", 4);
-  EXPECT_EQ(interleaved[0],
-            (std::vector<std::pair<std::int64_t, std::int64_t>>{
-                {0, 1 + 1}, {1 + 1, 2 + 2}, {2, 2}, {2, 2 + 2}, {2, 2}, {2, 2 + 2}, {2, 2}, {0, 0}}));
+  EXPECT_EQ(
+      interleaved[0],
+      (std::vector<std::pair<std::int64_t, std::int64_t>>{
+          {0, 1 + 1}, {1 + 1, 2 + 2}, {2, 2}, {2, 2 + 2}, {2, 2}, {2, 2 + 2}, {2, 2}, {0, 0}}));
 }
 
 TEST(HeldMessages, OneStageHoldsNone) {

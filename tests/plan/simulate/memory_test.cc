@@ -42,7 +42,7 @@ TEST(Memory, EachKindByItself) {
   // After 0F1: two values that nobody has taken, a gradient asked for and one more.
   const std::int64_t message = schedule::kMessageHeaderBytes + 40;
   EXPECT_EQ(ranks[0].messages + ranks[0].transient, 4 * message);
-  EXPECT_EQ(ranks[0].batch, 17 * 4);        // 16 are read ahead
+  EXPECT_EQ(ranks[0].batch, 17 * 4);  // 16 are read ahead
   EXPECT_EQ(ranks[0].fixed, 0);
   EXPECT_EQ(ranks[1].parameters, 128);
   EXPECT_EQ(ranks[1].activations, 40);

@@ -71,8 +71,8 @@ Causes::Causes(const Schedule& schedule, std::span<const Message> messages) {
         done[s] = static_cast<int>(i);
         bool is_known = true;
         const auto kind = static_cast<std::size_t>(carried_by(action.kind));
-        for (const int from : carries_messages(action.kind) ? sources[s][kind]
-                                                            : std::vector<int>()) {
+        for (const int from :
+             carries_messages(action.kind) ? sources[s][kind] : std::vector<int>()) {
           const auto index = static_cast<std::size_t>(index_of[from][kind].at(action.microbatch));
           is_known = is_known && index < stages_[from].done.size();
           if (!is_known) break;

@@ -171,7 +171,7 @@ class Pricer {
   const PriceInputs& inputs_;
   std::vector<graph::UseSite> sites_;
   std::vector<StageElements> elements_;
-  std::vector<double> ready_;  ///< By bucket.
+  std::vector<double> ready_;    ///< By bucket.
   std::map<int, int> stage_of_;  ///< By rank.
 };
 
