@@ -45,7 +45,7 @@ TEST(ProfileCheck, NamesTheField) {
   EXPECT_THAT(complaint([](Profile& p) { p.microbatch = 0; }), HasSubstr("microbatch"));
   EXPECT_THAT(complaint([](Profile& p) { p.num_busy_ranks = 0; }), HasSubstr("num_busy_ranks"));
   EXPECT_THAT(complaint([](Profile& p) { p.costs[1].forward_us = kInf; }),
-              HasSubstr("costs[1].forward_us must be finite"));
+              HasSubstr("costs[1].forward_us must be from 0 to 1e+12, got inf"));
   EXPECT_THAT(complaint([](Profile& p) { p.costs[0].weight_us = -1; }),
               HasSubstr("costs[0].weight_us"));
   EXPECT_THAT(complaint([](Profile& p) { p.costs[0].kept_bytes = -1; }),
@@ -55,6 +55,16 @@ TEST(ProfileCheck, NamesTheField) {
               HasSubstr("are at least 1"));
   EXPECT_THAT(complaint([](Profile& p) { p.step.fold_ns = std::nan(""); }),
               HasSubstr("step.fold_ns"));
+}
+
+/// Sums of them left 64 bits, and counted as fitting into any memory.
+TEST(ProfileCheck, RefusesSizesAndTimesThatNoSumCouldHold) {
+  EXPECT_THAT(complaint([](Profile& p) { p.costs[0].kept_bytes = std::int64_t{1} << 62; }),
+              HasSubstr("costs[0].kept_bytes must be from 0 to 70368744177664, got 46116860184273"));
+  EXPECT_THAT(complaint([](Profile& p) { p.costs[1].input_us = 1e308; }),
+              HasSubstr("costs[1].input_us must be from 0 to 1e+12, got 1e+308"));
+  EXPECT_THAT(complaint([](Profile& p) { p.microbatch = std::int64_t{1} << 40; }),
+              HasSubstr("microbatch must be from 1 to 4194304"));
 }
 
 TEST(ProfileCheck, IndicesAreInRange) {

@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <functional>
 #include <limits>
 
@@ -60,7 +62,27 @@ TEST(ProfileJson, ABadFieldIsNamedByItsPlace) {
 
 TEST(ProfileJson, TheExampleOfTheFormatsIsWhatTheCodeWrites) { forms::expect_example(kForm); }
 
-TEST(ProfileJson, FilesLoadAndErrorsNameThem) { forms::expect_files(kForm, full_profile()); }
+TEST(ProfileJson, FilesLoadAndErrorsNameThem) {
+  Profile profile = full_profile();
+  profile.ranges[1].backward_us = 9;
+  forms::expect_files(kForm, profile);
+}
+
+/// The field was named without its file, and bad content ended as misuse.
+TEST(ProfileJson, BadContentNamesTheFile) {
+  const auto path = std::filesystem::temp_directory_path() /
+                    ("bad_profile_" + std::to_string(::getpid()) + ".json");
+  save(full_profile(), path);  // A range takes for ever.
+  try {
+    load(path);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
+    EXPECT_THAT(error.message(), HasSubstr(path.string()));
+    EXPECT_THAT(error.message(), HasSubstr("ranges[1].backward_us"));
+  }
+  std::filesystem::remove(path);
+}
 
 }  // namespace
 }  // namespace trireme::profile

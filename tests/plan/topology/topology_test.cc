@@ -51,6 +51,15 @@ TEST(Topology, CheckNamesRankAndHost) {
   EXPECT_THAT(complaint([](Topology& t) { t.ranks[1].memory_bytes = 0; }), HasSubstr("rank 1"));
 }
 
+/// Each rank went through all others.
+TEST(Topology, ALargeOneIsReadInTime) {
+  Topology topology;
+  topology.hosts = {{"a", 200'000, 1}};
+  for (int rank = 0; rank < 200'000; ++rank) topology.ranks.push_back({0, {rank}, 1});
+  for (int rank = 1; rank < 200'000; rank += 2) topology.ranks[rank].cores = {rank - 1, rank};
+  EXPECT_EQ(shared_cores(topology).size(), 100'000U);
+}
+
 TEST(Topology, OwnCoresAreSharedWithNobody) {
   EXPECT_EQ(shared_cores(two_hosts()), (std::vector<SharedCores>{{{0}, 1}, {{1}, 2}, {{2}, 1}}));
 }

@@ -1,4 +1,4 @@
-#include <cmath>
+#include <cstdio>
 #include <set>
 
 #include "trireme/base/error.h"
@@ -16,13 +16,21 @@ std::string at(const std::string& list, std::size_t index) {
   return list + "[" + std::to_string(index) + "]";
 }
 
+std::string short_text(double number) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%g", number);
+  return text;
+}
+
 void check_amount(double amount, const std::string& field) {
-  if (std::isfinite(amount) && amount >= 0) return;
-  fail(field + " must be finite and not negative, got " + std::to_string(amount));
+  if (amount >= 0 && amount <= kMostAmount) return;
+  fail(field + " must be from 0 to " + short_text(kMostAmount) + ", got " + short_text(amount));
 }
 
 void check_bytes(std::int64_t bytes, const std::string& field) {
-  if (bytes < 0) fail(field + " must not be negative, got " + std::to_string(bytes));
+  if (bytes >= 0 && bytes <= kMostBytes) return;
+  fail(field + " must be from 0 to " + std::to_string(kMostBytes) + ", got " +
+       std::to_string(bytes));
 }
 
 void check_cost(const NodeCost& cost, const std::string& subject) {
@@ -85,6 +93,8 @@ void check_ranges(const Profile& profile) {
 }
 
 void check_held(const HeldTimes& held) {
+  check_bytes(held.one_bytes, "held.one_bytes");
+  check_bytes(held.held_bytes, "held.held_bytes");
   if (held.one_bytes < 0 || held.held_bytes <= held.one_bytes) {
     fail("held.held_bytes must be more than held.one_bytes, which is not negative");
   }
@@ -113,9 +123,10 @@ void check_links(const std::vector<LinkTable>& links) {
 
 }  // namespace
 
-void check(const Profile& profile, const graph::Graph& recorded) {
-  if (profile.microbatch < 1) {
-    fail("microbatch must be at least 1, got " + std::to_string(profile.microbatch));
+void check_contents(const Profile& profile) {
+  if (profile.microbatch < 1 || profile.microbatch > kMostSamples) {
+    fail("microbatch must be from 1 to " + std::to_string(kMostSamples) + ", got " +
+         std::to_string(profile.microbatch));
   }
   if (profile.num_busy_ranks < 1) {
     fail("num_busy_ranks must be at least 1, got " + std::to_string(profile.num_busy_ranks));
@@ -123,13 +134,17 @@ void check(const Profile& profile, const graph::Graph& recorded) {
   for (std::size_t c = 0; c < profile.costs.size(); ++c) {
     check_cost(profile.costs[c], at("costs", c));
   }
-  check_cost_of(profile, recorded);
   check_ranges(profile);
   if (profile.held) check_held(*profile.held);
   check_links(profile.links);
   check_amount(profile.step.optimizer_ns, "step.optimizer_ns");
   check_amount(profile.step.fold_ns, "step.fold_ns");
   check_amount(profile.step.copy_ns_per_byte, "step.copy_ns_per_byte");
+}
+
+void check(const Profile& profile, const graph::Graph& recorded) {
+  check_cost_of(profile, recorded);
+  check_contents(profile);
 }
 
 }  // namespace trireme::profile

@@ -177,9 +177,11 @@ std::string save(const Profile& profile, const std::filesystem::path& path) {
 Profile load(const std::filesystem::path& path) {
   const Json body = read_document(path, kProfileDocument);
   try {
-    return profile_from_json(body);
+    Profile profile = profile_from_json(body);
+    check_contents(profile);
+    return profile;
   } catch (const Error& error) {
-    throw Error(error.kind(), "'" + path.string() + "': " + error.message());
+    throw Error(ErrorKind::kCorruptData, "'" + path.string() + "': " + error.message());
   }
 }
 

@@ -24,7 +24,8 @@ std::string profile_sha256(const Profile& profile);
 /// Writes the document; returns its sha256. Errors of `write_file_atomically`.
 std::string save(const Profile& profile, const std::filesystem::path& path);
 
-/// Inverse of `save`. Errors of `read_document` and `profile_from_json`, naming the file.
+/// Inverse of `save`. Errors of `read_document`; kCorruptData, naming file and field, where its
+/// content is not a profile or does not pass `check_contents`.
 Profile load(const std::filesystem::path& path);
 
 }  // namespace trireme::profile

@@ -126,9 +126,17 @@ Slowdown slowdown(const Profile& profile, std::int64_t activation_bytes);
 double link_us(const Profile& profile, const std::string& kind, std::int64_t bytes,
                bool beside_compute);
 
-/// kInvalidArgument, naming the field: indices in range, times finite and not negative, ranges and
-/// message sizes in order, node ids as recorded (ascending, no copies). Any profile is safe to pass
-/// in.
+/// Largest microbatch, bytes and times (of any unit) in a profile: sums of a graph's stay exact.
+inline constexpr std::int64_t kMostSamples = std::int64_t{1} << 22;
+inline constexpr std::int64_t kMostBytes = std::int64_t{1} << 46;
+inline constexpr double kMostAmount = 1e12;
+
+/// What `check` says of a profile alone, without its graph.
+void check_contents(const Profile& profile);
+
+/// kInvalidArgument, naming the field: indices in range, times and bytes not negative and within
+/// the limits above, ranges and message sizes in order, node ids as recorded (ascending, no
+/// copies). Any profile is safe to pass in.
 void check(const Profile& profile, const graph::Graph& recorded);
 
 }  // namespace trireme::profile

@@ -62,9 +62,11 @@ std::string save(const Topology& topology, const std::filesystem::path& path) {
 Topology load(const std::filesystem::path& path) {
   const Json body = read_document(path, kTopologyDocument);
   try {
-    return topology_from_json(body);
+    Topology topology = topology_from_json(body);
+    check(topology);
+    return topology;
   } catch (const Error& error) {
-    throw Error(error.kind(), "'" + path.string() + "': " + error.message());
+    throw Error(ErrorKind::kCorruptData, "'" + path.string() + "': " + error.message());
   }
 }
 

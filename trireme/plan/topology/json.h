@@ -24,7 +24,8 @@ std::string topology_sha256(const Topology& topology);
 /// Writes the document; returns its sha256. Errors of `write_file_atomically`.
 std::string save(const Topology& topology, const std::filesystem::path& path);
 
-/// Inverse of `save`. Errors of `read_document` and `topology_from_json`, naming the file.
+/// Inverse of `save`. Errors of `read_document`; kCorruptData, naming file and field, where its
+/// content is not a topology or does not pass `check`.
 Topology load(const std::filesystem::path& path);
 
 }  // namespace trireme::topology

@@ -22,14 +22,15 @@ std::string rank_text(std::size_t rank, const RankPlace& place) {
 
 std::string show(const Topology& topology) {
   std::string text;
+  std::vector<std::vector<std::size_t>> ranks_of(topology.hosts.size());
+  for (std::size_t rank = 0; rank < topology.ranks.size(); ++rank) {
+    ranks_of[topology.ranks[rank].host].push_back(rank);
+  }
   for (std::size_t h = 0; h < topology.hosts.size(); ++h) {
     const Host& host = topology.hosts[h];
     text += "host " + std::to_string(h) + ": " + host.name + ", " + std::to_string(host.num_cores) +
             " cores, " + gibibytes(host.memory_bytes) + "\n";
-    for (std::size_t rank = 0; rank < topology.ranks.size(); ++rank) {
-      if (topology.ranks[rank].host != static_cast<int>(h)) continue;
-      text += rank_text(rank, topology.ranks[rank]);
-    }
+    for (const std::size_t rank : ranks_of[h]) text += rank_text(rank, topology.ranks[rank]);
   }
   for (const SharedCores& shared : shared_cores(topology)) {
     if (shared.ranks.size() < 2) continue;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -55,20 +56,24 @@ void check_place(const RankPlace& place, int rank, const std::vector<Host>& host
 
 std::vector<SharedCores> shared_cores(const Topology& topology) {
   const int num_ranks = static_cast<int>(topology.ranks.size());
-  std::vector<int> root(num_ranks);               // Of a rank's component: its lowest rank.
+  std::vector<int> above(num_ranks);  // A lower rank of the same component; itself where lowest.
+  std::iota(above.begin(), above.end(), 0);
+  const auto root = [&above](int rank) {
+    while (above[rank] != rank) rank = above[rank] = above[above[rank]];
+    return rank;
+  };
   std::map<std::pair<int, int>, int> first_user;  // By host and core.
   for (int rank = 0; rank < num_ranks; ++rank) {
-    root[rank] = rank;
     const RankPlace& place = topology.ranks[rank];
     for (const int core : place.cores) {
       const int user = first_user.try_emplace({place.host, core}, rank).first->second;
-      const int a = root[user], b = root[rank];
-      for (int& r : root) r = r == a || r == b ? std::min(a, b) : r;
+      const int a = root(user), b = root(rank);
+      above[std::max(a, b)] = std::min(a, b);
     }
   }
   std::map<int, SharedCores> by_root;
-  for (int rank = 0; rank < num_ranks; ++rank) by_root[root[rank]].ranks.push_back(rank);
-  for (const auto& [place, user] : first_user) ++by_root[root[user]].num_cores;
+  for (int rank = 0; rank < num_ranks; ++rank) by_root[root(rank)].ranks.push_back(rank);
+  for (const auto& [place, user] : first_user) ++by_root[root(user)].num_cores;
   std::vector<SharedCores> result;
   for (auto& [first, shared] : by_root) result.push_back(std::move(shared));
   return result;
