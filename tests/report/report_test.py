@@ -14,12 +14,13 @@ from unittest import mock
 from run_case import RunTest, read_document
 from sample_run import run_document, write_document
 from trireme.report.documents import document_sha256
-from trireme.report.figures.loss import loss_figure
+from trireme.report.figures.loss import loss_figure, parts_figure
 from trireme.report.figures.memory import memory_figure
 from trireme.report.figures.speed import step_time_figure, throughput_figure
 from trireme.report.figures.timeline import timeline_figure
 from trireme.report.page import page
 from trireme.report.run import NotARun, read_run
+from trireme.report.tables import overview
 from trireme.report.write import write_atomically
 
 
@@ -80,7 +81,13 @@ class ReadingTest(RunTest):
         self.append(
             '{"step":150,"loss":null}\n{"step":151,"loss":NaN}\n{"step":152,"loss":"inf"}\n'
         )
-        self.assertIn("the loss is not finite in 3 steps, first in step 150", self.notes())
+        self.assertIn("3 steps, first in step 150", overview(self.read()))
+        figure = loss_figure(self.read())
+        assert figure is not None
+        crosses = [trace for trace in figure.plot.data if trace.name == "not finite"]
+        self.assertEqual([list(trace.x) for trace in crosses], [[150, 151, 152]])
+        self.assertIn("Not finite in 3 steps", figure.html())
+        self.assertNotIn("not finite", self.notes())  # nothing is damaged
 
     def test_a_wrong_hash_is_said_and_the_content_shown(self) -> None:
         document = read_document(self.folder / "run.json")
@@ -149,19 +156,48 @@ class FigureTest(RunTest):
         self.assertEqual(traces, [("training", 88), ("training", 75), ("held out", 6)])
         self.assertEqual(sum(trace.showlegend is not False for trace in figure.plot.data), 2)
 
-    def test_losses_by_name_where_there_are_several(self) -> None:
-        self.append('{"step":150,"loss":2.0,"by_name":{"main":1.5,"balance":0.5}}\n')
-        figure = loss_figure(self.read())
+    # They shared the axis of the loss, and held-out accuracy was absent.
+    def test_losses_and_metrics_by_name_have_axes_of_their_own(self) -> None:
+        self.append('{"step":150,"loss":2.0,"by_name":{"main":2.0,"accuracy":0.5}}\n')
+        self.append(
+            '{"step":151,"evaluation":{"loss":3.0,"by_name":{"main":3.0,"accuracy":0.4}}}\n'
+        )
+        run = self.read()
+        self.assertEqual(run.metrics.parts(), ["accuracy"])  # `main` is the loss itself
+        figure = parts_figure(run)
         assert figure is not None
-        legend = [trace.name for trace in figure.plot.data if trace.showlegend is not False]
-        self.assertEqual(legend, ["training", "balance", "main", "held out"])
+        self.assertEqual({trace.name for trace in figure.plot.data}, {"training", "held out"})
+        held_out = figure.plot.data[-1]
+        self.assertEqual((held_out.x[-1], held_out.y[-1]), (151, 0.4))
+        self.assertEqual(figure.plot.layout.yaxis.title.text, "accuracy")
+        self.assertIn("held-out accuracy", overview(run))
+        whole = loss_figure(run)
+        assert whole is not None
+        self.assertEqual({trace.name for trace in whole.plot.data}, {"training", "held out"})
 
-    def test_more_losses_than_colours_are_all_drawn(self) -> None:
-        names = {f"loss {number}": 1.0 for number in range(12)}
-        self.append(json.dumps({"step": 150, "loss": 2.0, "by_name": names}) + "\n")
-        figure = loss_figure(self.read())
-        assert figure is not None
-        self.assertLessEqual(names.keys(), {trace.name for trace in figure.plot.data})
+    def test_one_loss_is_drawn_once(self) -> None:
+        self.append('{"step":150,"loss":2.0,"by_name":{"loss":2.0}}\n')
+        self.assertIsNone(parts_figure(self.read()))
+
+    def test_figures_have_a_text_for_those_who_do_not_see_them(self) -> None:
+        text = page(self.read())
+        labels = re.findall(r'class="plot" role="img" aria-label="([^"]+)"', text)
+        self.assertEqual(len(labels), text.count("<figure "))
+        self.assertRegex(
+            labels[0], r"^Loss\. Training loss from [0-9.]+ to [0-9.]+\. Held-out loss"
+        )
+
+    def test_the_page_says_when_and_where(self) -> None:
+        body = run_document()
+        body["segments"][0]["started"] = "2026-11-23T14:05:00Z"
+        body["segments"][0]["host"] = "node7"
+        write_document(self.folder / "run.json", "run", body)
+        text = overview(self.read())
+        self.assertIn("2026-11-23 14:05:00 UTC", text)
+        self.assertIn("node7", text)
+
+    def test_the_page_takes_two_megabytes(self) -> None:
+        self.assertLess(len(page(self.read())), 2_500_000)
 
     def test_predictions_stand_beside_what_was_measured(self) -> None:
         run = self.read()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
+import os
 import sys
 from pathlib import Path
 
@@ -11,6 +13,16 @@ from pathlib import Path
 def _fail(text: str, code: int) -> int:
     print(f"trireme: {text}", file=sys.stderr)
     return code
+
+
+def _end_output() -> int:
+    """0, or 1 where what was printed is lost."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        sys.stderr.write(f"trireme: standard output was lost: {error.strerror}\n")
+        os._exit(1)  # it would be flushed again
+    return 0
 
 
 def _print_any_name() -> None:
@@ -25,6 +37,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="trireme report", description="A page about a run.")
     parser.add_argument("run", type=Path, help="folder of the run")
     parser.add_argument("--out", type=Path, help="the page; default: report.html in the folder")
+    parser.add_argument("--json", action="store_true", help="say in JSON what was done")
     arguments = parser.parse_args()
     out: Path = arguments.out or arguments.run / "report.html"
     try:
@@ -45,10 +58,13 @@ def main() -> int:
         write_atomically(out, page(run))
     except OSError as error:
         return _fail(f"cannot write {out}: {error.strerror}", 1)
-    print(f"report written to {out}")
-    for note in run.notes.texts:
-        print(f"  note: {note}")
-    return 0
+    if arguments.json:
+        print(json.dumps({"file": str(out), "notes": run.notes.texts}))
+    else:
+        print(f"report written to {out}")
+        for note in run.notes.texts:
+            print(f"  note: {note}")
+    return _end_output()
 
 
 if __name__ == "__main__":

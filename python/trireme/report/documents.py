@@ -23,10 +23,17 @@ def document_sha256(document: dict[str, object]) -> str:
     return hashlib.sha256(canonical(document).encode(errors="surrogatepass")).hexdigest()
 
 
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        raise ValueError("a field appears twice in one object")
+    return result
+
+
 def parse(text: str) -> object:
     """JSON; raises ValueError where it is none, however it is malformed."""
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_unique)
     except RecursionError:
         raise ValueError("nested too deep") from None
 
@@ -34,7 +41,8 @@ def parse(text: str) -> object:
 def read_document(path: Path, kind: str, notes: Notes) -> Fields:
     """The document at `path`, which must say that it is a `kind` of version 1.
 
-    A wrong hash becomes a note: the content is shown all the same. Raises NoDocument.
+    A wrong hash becomes a note: the content is shown all the same. Raises NoDocument, also where a
+    field appears twice.
     """
     name = path.name
     try:

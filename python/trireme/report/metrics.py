@@ -39,6 +39,21 @@ class Metrics:
     def steps(self) -> list[Step]:
         return [step for attempt in self.attempts for step in attempt]
 
+    def not_finite(self) -> list[int]:
+        """Steps whose loss is not finite, in order."""
+        return [step.step for step in self.steps() if math.isnan(step.loss)]
+
+    def parts(self) -> list[str]:
+        """Names of the losses and metrics beside the loss itself, which one of them may be."""
+        lines = [(step.loss, step.by_name) for step in self.steps()]
+        lines += [(one.loss, one.by_name) for one in self.evaluations]
+        names = {name for _, by_name in lines for name in by_name}
+        return sorted(
+            name
+            for name in names
+            if any(by_name.get(name, loss) != loss for loss, by_name in lines if loss == loss)
+        )
+
     def repeated(self) -> tuple[int, int]:
         """How many steps were trained again, and how many of those had the same loss again."""
         first: dict[int, float] = {}
@@ -115,7 +130,4 @@ def read_metrics(path: Path, notes: Notes) -> Metrics:
     if unreadable:
         shown = ", ".join(map(str, unreadable[:5])) + (", .." if len(unreadable) > 5 else "")
         notes.add(f"{path.name}: {len(unreadable)} lines are unreadable and left out ({shown})")
-    bad = [step.step for step in metrics.steps() if math.isnan(step.loss)]
-    if bad:
-        notes.add(f"the loss is not finite in {len(bad)} steps, first in step {bad[0]}")
     return metrics

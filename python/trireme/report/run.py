@@ -31,6 +31,9 @@ class Segment:
     replicas: int | None
     schedule: str
     is_done: bool
+    stopped_at: int | None
+    started: str
+    host: str
     predicted_step_ms: float | None
     median_step_ms: float | None
     predicted_peak_bytes: list[dict[str, float]]
@@ -43,6 +46,8 @@ class Segment:
 
     def end(self) -> int | None:
         """One past its last step: as planned, or as far as it got if it did not end well."""
+        if self.stopped_at is not None:
+            return self.stopped_at
         if self.is_done:
             return self.end_step
         return self.steps[-1].step + 1 if self.steps else self.first_step
@@ -96,7 +101,10 @@ def _segment(fields: Fields, index: int) -> Segment:
         fields.whole("stages"),
         fields.whole("replicas"),
         fields.text("schedule") or "",
-        fields.text("ended") == "done",
+        fields.text("ended") in ("done", "stopped"),
+        fields.whole("stopped_at"),
+        fields.text("started") or "",
+        fields.text("host") or "",
         fields.positive("predicted_step_ms"),
         fields.positive("median_step_ms"),
         [rank.all_numbers() for rank in fields.children("predicted_peak_bytes")],

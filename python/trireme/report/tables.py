@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from trireme.report import units
 from trireme.report.figures.theme import plan_text
 from trireme.report.markup import facts, table
@@ -22,6 +24,34 @@ def _repeated(run: Run) -> list[tuple[str, str]]:
     return [("steps trained again", f"{again}, of which {same} with exactly the same loss")]
 
 
+def _held_out(run: Run) -> list[tuple[str, str]]:
+    """A pair for each loss and metric that has a name of its own."""
+    evaluations = run.metrics.evaluations
+    names = run.metrics.parts()
+    return [
+        (f"held-out {name}", _change([one.by_name.get(name, math.nan) for one in evaluations]))
+        for name in names
+        if any(name in one.by_name for one in evaluations)
+    ]
+
+
+def _not_finite(run: Run) -> list[tuple[str, str]]:
+    bad = run.metrics.not_finite()
+    return [("loss not finite", f"{len(bad)} steps, first in step {bad[0]}")] if bad else []
+
+
+def _start(run: Run) -> list[tuple[str, str]]:
+    """When and where it began, and when it was last started."""
+    started = [one.started.replace("T", " ").replace("Z", " UTC") for one in run.segments]
+    hosts = sorted({one.host for one in run.segments if one.host})
+    pairs = [("started", started[0])] if started and started[0] else []
+    if len(started) > 1 and started[-1]:
+        pairs.append(("last started", started[-1]))
+    if hosts:
+        pairs.append(("host" if len(hosts) == 1 else "hosts", ", ".join(hosts)))
+    return pairs
+
+
 def overview(run: Run) -> str:
     """What was trained, and what came of it."""
     steps = run.metrics.steps()
@@ -30,12 +60,15 @@ def overview(run: Run) -> str:
         ("steps", str(max((step.step for step in steps), default=-1) + 1)),
         ("training loss", _change([step.loss for step in steps])),
         ("held-out loss", _change([one.loss for one in run.metrics.evaluations])),
+        *_held_out(run),
+        *_not_finite(run),
         (
             "batch",
             f"{units.whole(run.global_batch)}, microbatches of {units.whole(run.microbatch)}, "
             f"{units.whole(run.lanes)} lanes",
         ),
         ("seed", units.whole(run.seed)),
+        *_start(run),
         *_repeated(run),
     ]
     return facts(pairs, "overview")
@@ -54,6 +87,12 @@ def _largest(values: list[float]) -> float | None:
     return max(values, default=None)
 
 
+def _ending(segment: Segment) -> str:
+    if segment.stopped_at is not None:
+        return "by a signal"
+    return "as asked" if segment.is_done else "unknown"
+
+
 def _segment_row(segment: Segment) -> list[str]:
     predicted, measured = segment.predicted_step_ms, segment.step_ms()
     predicted_peak = _largest(segment.predicted_peaks())
@@ -69,7 +108,7 @@ def _segment_row(segment: Segment) -> list[str]:
         units.memory(peak),
         units.signed_percent(units.error(predicted_peak, peak)),
         units.percent(segment.data_wait_fraction),
-        "yes" if segment.is_done else "no",
+        _ending(segment),
     ]
 
 
@@ -86,7 +125,7 @@ def segments(run: Run) -> str:
         "measured",
         "error",
         "waits for data",
-        "ended well",
+        "ended",
     )
     return table(head, [_segment_row(segment) for segment in run.segments], "segments")
 

@@ -8,26 +8,26 @@ import plotly.graph_objects as go
 
 from trireme.report.markup import escape
 
-_CONFIG = {
-    "displaylogo": False,
-    "responsive": True,
-    "modeBarButtons": [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
-}
-
 
 @dataclass(frozen=True)
 class Figure:
+    """`summary` says in words what the figure shows, for those who do not see it."""
+
     name: str
     title: str
     caption: str
     plot: go.Figure
+    summary: str = ""
 
     def html(self) -> str:
-        """Needs plotly's script earlier on the page."""
-        drawing = self.plot.to_html(
-            full_html=False, include_plotlyjs=False, div_id=self.name, config=_CONFIG
-        )
+        """A place, and what page.js draws there."""
+        name = escape(self.name)
+        label = escape(f"{self.title}. {self.summary or self.caption}")
+        # Inside of a script element nothing is escaped, and only `</` could end it.
+        drawing = self.plot.to_json().replace("<", "\\u003c")
         return (
-            f'<figure id="figure-{escape(self.name)}"><h3>{escape(self.title)}</h3>\n'
-            f"<figcaption>{escape(self.caption)}</figcaption>\n{drawing}</figure>\n"
+            f'<figure id="figure-{name}"><h3>{escape(self.title)}</h3>\n'
+            f"<figcaption>{escape(self.caption)}</figcaption>\n"
+            f'<div id="{name}" class="plot" role="img" aria-label="{label}"></div>\n'
+            f'<script type="application/json" data-for="{name}">{drawing}</script></figure>\n'
         )
