@@ -74,8 +74,9 @@ TEST_F(Files, WritesWhatALinkNamesAndKeepsTheLink) {
   EXPECT_EQ(read_file(folder / "elsewhere" / "target"), "new");
   EXPECT_EQ(read_file(folder / "elsewhere" / "later"), "new");
   fs::create_symlink("circle", folder / "circle");
-  EXPECT_EQ(error_of([&] { write_file_atomically(folder / "circle", std::string_view("x")); }).kind(),
-            ErrorKind::kIo);
+  EXPECT_EQ(
+      error_of([&] { write_file_atomically(folder / "circle", std::string_view("x")); }).kind(),
+      ErrorKind::kIo);
 }
 
 TEST_F(Files, ADeviceOrPipeIsNeverReplaced) {

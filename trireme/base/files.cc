@@ -118,9 +118,9 @@ void check_is_file(const std::filesystem::path& path) {
     fail("write", path);
   }
   if (S_ISREG(status.st_mode)) return;
-  throw Error(ErrorKind::kInvalidArgument,
-              "'" + path.string() + "' is " + name_of_kind(status.st_mode) +
-                  ", which is not replaced; name a file");
+  throw Error(ErrorKind::kInvalidArgument, "'" + path.string() + "' is " +
+                                               name_of_kind(status.st_mode) +
+                                               ", which is not replaced; name a file");
 }
 
 }  // namespace

@@ -58,16 +58,15 @@ class Launcher {
  private:
   void start(int rank) {
     const transport::Address store = store_.address();
-    std::vector<std::string> own = {"TRIREME_RANK=" + std::to_string(rank),
-                                    "TRIREME_WORLD_SIZE=" + std::to_string(options_.num_ranks),
-                                    "TRIREME_STORE_HOST=" + store.host,
-                                    "TRIREME_STORE_PORT=" + std::to_string(store.port),
-                                    "TRIREME_LAUNCHER_PID=" + std::to_string(::getpid()),
-                                    // As programs for other launchers know them.
-                                    "RANK=" + std::to_string(rank),
-                                    "WORLD_SIZE=" + std::to_string(options_.num_ranks),
-                                    "LOCAL_RANK=" + std::to_string(rank),
-                                    "LOCAL_WORLD_SIZE=" + std::to_string(options_.num_ranks)};
+    std::vector<std::string> own = {
+        "TRIREME_RANK=" + std::to_string(rank),
+        "TRIREME_WORLD_SIZE=" + std::to_string(options_.num_ranks),
+        "TRIREME_STORE_HOST=" + store.host, "TRIREME_STORE_PORT=" + std::to_string(store.port),
+        "TRIREME_LAUNCHER_PID=" + std::to_string(::getpid()),
+        // As programs for other launchers know them.
+        "RANK=" + std::to_string(rank), "WORLD_SIZE=" + std::to_string(options_.num_ranks),
+        "LOCAL_RANK=" + std::to_string(rank),
+        "LOCAL_WORLD_SIZE=" + std::to_string(options_.num_ranks)};
     own.push_back(options_.token_file.empty() ? "TRIREME_TOKEN=" + secret_
                                               : "TRIREME_TOKEN_FILE=" + options_.token_file);
     // At once among those that are ended, whatever fails from here on.
