@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <thread>
+#include <future>
 
 #include "tests/wire/collectives/group_world.h"
 
@@ -106,11 +106,20 @@ TEST(DeviceChannel, IsOfTwoRanksOfWhichThisIsOne) {
 }
 
 TEST(DeviceChannel, NamesWhoDoesNotTakeAMessageInTime) {
-  const auto errors = run_world(Backend::kTcp, 2, [](Endpoint& endpoint) {
+  std::promise<void> is_late;
+  const auto errors = run_world(Backend::kTcp, 2, [&is_late](Endpoint& endpoint) {
     DeviceChannel channel(endpoint, 0, 1, {.id = 3, .deadline = 300ms});
+    if (endpoint.rank() == 1) {
+      is_late.get_future().wait_for(60s);
+      return;
+    }
     Bytes data(1 << 20);
-    if (endpoint.rank() == 0) wait_for(channel.send(data));
-    while (!endpoint.failure()) std::this_thread::sleep_for(1ms);
+    try {
+      wait_for(channel.send(data));
+    } catch (...) {
+      is_late.set_value();
+      throw;
+    }
   });
   ASSERT_TRUE(errors[0].has_value());
   EXPECT_EQ(errors[0]->kind(), ErrorKind::kTimeout);

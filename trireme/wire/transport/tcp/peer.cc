@@ -320,7 +320,8 @@ void Peer::tell_failure(Tag first_tag, const std::vector<std::byte>& error) {
 
 void Peer::note_end_of_process() {
   if (socket_.is_open() && !has_said_goodbye_) {
-    trouble_.note(lost_rank(rank_, "its process has ended"));
+    // All that it has written is here, or on its way inside the host.
+    trouble_.note(lost_rank(rank_, "its process has ended"), std::chrono::milliseconds(200));
   }
 }
 

@@ -108,8 +108,8 @@ class Peer final : private FrameHandler {
   /// Sends that this rank is alive, where nothing else was queued since the last call.
   void tell_alive();
 
-  /// Its process has ended. If its connection says nothing else within 1 s, the rank is lost: a child
-  /// of the process may have inherited the other end.
+  /// Its process has ended. If its connection says nothing else within 0.2 s, the rank is lost: a
+  /// child of the process may have inherited the other end.
   void note_end_of_process();
 
   /// Whether something has arrived since the last call.

@@ -8,14 +8,15 @@
 
 namespace trireme::transport::internal {
 
-/// The first error of a carrier with a peer, held back for 1 s: a rank that ends or fails says why
-/// on its connection, and that text is the one that all ranks print.
+/// The first error of a carrier with a peer, held back for a while: a rank that ends or fails says
+/// why on its connection, and that text is the one that all ranks print.
 ///
 /// Caller-synchronised.
 class Trouble {
  public:
-  void note(const Error& error) {
-    if (!held_) held_ = {error, std::chrono::steady_clock::now() + std::chrono::seconds(1)};
+  /// hold   shorter where what the connection has to say must be there already.
+  void note(const Error& error, std::chrono::milliseconds hold = std::chrono::seconds(1)) {
+    if (!held_) held_ = {error, std::chrono::steady_clock::now() + hold};
   }
 
   /// Throws it when its time has come.
