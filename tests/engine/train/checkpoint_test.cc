@@ -180,7 +180,7 @@ TEST(OptimizerState, ThatIsNotWholeIsRefused) {
       tensors.insert(std::move(entry));
     });
     const Error error = error_of([&] { train_to(3, kTwo, own.folder); });
-    EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
+    EXPECT_EQ(error.kind(), ErrorKind::kCorruptData) << error.what();
     return error.message();
   };
   EXPECT_THAT(refusal("optimizer/exp_avg/", ""), HasSubstr("is not what this optimizer keeps"));

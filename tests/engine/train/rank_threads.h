@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <functional>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -11,11 +12,12 @@
 
 namespace trireme::train {
 
-/// Runs `body` as every rank of a world, each a thread; throws the first failure. A rank that fails
+/// Runs `body` as every rank of a world, each a thread; throws what failed first. A rank that fails
 /// takes the others down with it, so nothing hangs.
 inline void run_ranks(int num_ranks, const std::function<void(const World&)>& body) {
   auto endpoints = transport::make_sim_world(num_ranks, {.seed = 1});
-  std::vector<std::exception_ptr> failures(num_ranks);
+  std::once_flag has_failed;
+  std::exception_ptr first;
   std::vector<std::thread> threads;
   for (int rank = 0; rank < num_ranks; ++rank) {
     threads.emplace_back([&, rank] {
@@ -24,15 +26,13 @@ inline void run_ranks(int num_ranks, const std::function<void(const World&)>& bo
       try {
         body(world);
       } catch (const std::exception& failure) {
-        failures[rank] = std::current_exception();
+        std::call_once(has_failed, [&] { first = std::current_exception(); });
         world.endpoint.poison(Error(ErrorKind::kCancelled, "another rank failed", failure));
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
-  for (const std::exception_ptr& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
+  if (first) std::rethrow_exception(first);
 }
 
 }  // namespace trireme::train

@@ -35,8 +35,8 @@ TEST(Difference, IsSaidInWords) {
               ElementsAre("loss '" + testing::make_mlp().losses[0].name +
                           "': mean, coefficient 1.0 -> mean, coefficient 0.5"));
   EXPECT_THAT(after([](Graph& g) { g.nodes[1].op = "aten::gelu"; }),
-              ElementsAre("node 1 '" + testing::make_mlp().nodes[1].name + "': " +
-                          testing::make_mlp().nodes[1].op + " -> aten::gelu"));
+              ElementsAre("node 1 '" + testing::make_mlp().nodes[1].name +
+                          "': " + testing::make_mlp().nodes[1].op + " -> aten::gelu"));
 }
 
 TEST(Difference, AConstantArgumentIsNamedByItsOperator) {
@@ -44,9 +44,8 @@ TEST(Difference, AConstantArgumentIsNamedByItsOperator) {
   before.nodes[2].inputs.push_back({Real{.fixed = 0.1}});
   now.nodes[2].inputs.push_back({Real{.fixed = 0.2}});
   const Node& node = now.nodes[2];
-  EXPECT_THAT(differences(before, now),
-              ElementsAre("node " + std::to_string(node.id) + " '" + node.name + "': " + node.op +
-                          " 0.1 -> 0.2"));
+  EXPECT_THAT(differences(before, now), ElementsAre("node " + std::to_string(node.id) + " '" +
+                                                    node.name + "': " + node.op + " 0.1 -> 0.2"));
 }
 
 TEST(Difference, WhatIsNoPartOfTheIdentityIsNone) {

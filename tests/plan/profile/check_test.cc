@@ -59,8 +59,9 @@ TEST(ProfileCheck, NamesTheField) {
 
 /// Sums of them left 64 bits, and counted as fitting into any memory.
 TEST(ProfileCheck, RefusesSizesAndTimesThatNoSumCouldHold) {
-  EXPECT_THAT(complaint([](Profile& p) { p.costs[0].kept_bytes = std::int64_t{1} << 62; }),
-              HasSubstr("costs[0].kept_bytes must be from 0 to 70368744177664, got 46116860184273"));
+  EXPECT_THAT(
+      complaint([](Profile& p) { p.costs[0].kept_bytes = std::int64_t{1} << 62; }),
+      HasSubstr("costs[0].kept_bytes must be from 0 to 70368744177664, got 46116860184273"));
   EXPECT_THAT(complaint([](Profile& p) { p.costs[1].input_us = 1e308; }),
               HasSubstr("costs[1].input_us must be from 0 to 1e+12, got 1e+308"));
   EXPECT_THAT(complaint([](Profile& p) { p.microbatch = std::int64_t{1} << 40; }),

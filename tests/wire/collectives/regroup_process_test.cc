@@ -144,7 +144,7 @@ TEST_P(RegroupTest, AfterAnAbortAllGoOn) {
       Group group(world.endpoint(), all_of(world), {.name = "data", .id = 1, .deadline = 20s});
       try {
         group.barrier()->wait_for(20s);
-        if (rank == 1) group.abort("the loss is no number");
+        if (rank == 1) world.abort("the loss is no number");
         group.barrier()->wait_for(20s);
       } catch (const Error& error) {
         if (error.message() != "rank 1 has ended the world: the loss is no number") throw;

@@ -9,6 +9,7 @@ namespace trireme::record {
 class SizeProblem : public Error {
  public:
   explicit SizeProblem(const std::string& message) : Error(ErrorKind::kInvalidArgument, message) {}
+  SizeProblem(ErrorKind kind, const std::string& message) : Error(kind, message) {}
   SizeProblem(const std::string& message, const std::exception& cause)
       : Error(ErrorKind::kInvalidArgument, message, cause) {}
 };

@@ -11,6 +11,7 @@
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/check.h"
 #include "trireme/plan/layout/manual.h"
+#include "trireme/plan/schedule/check_crossings.h"
 #include "trireme/plan/schedule/check_program.h"
 #include "trireme/plan/schedule/schedules.h"
 #include "trireme/plan/schedule/step_facts.h"
@@ -59,6 +60,7 @@ schedule::StepProgram checked_program(const graph::Graph& planned, const layout:
   const schedule::Schedule schedule =
       schedule::make_schedule(plan.schedule, facts.num_stages(), facts.num_microbatches);
   schedule::check(program, schedule, facts);
+  schedule::check_crossings(program, planned, plan);
   return program;
 }
 

@@ -23,8 +23,8 @@ struct RankMemory {
   /// What boundary values and gradients that are sent or were received add to these, however slow
   /// other ranks are (held_messages.h), and sums of shared parameters.
   std::int64_t messages = 0;
-  std::int64_t batch = 0;        ///< Samples of the microbatch that runs and of those read ahead.
-  std::int64_t fixed = 0;        ///< Frozen parameters, buffers and constants.
+  std::int64_t batch = 0;  ///< Samples of the microbatch that runs and of those read ahead.
+  std::int64_t fixed = 0;  ///< Frozen parameters, buffers and constants.
 
   std::int64_t total() const;
 

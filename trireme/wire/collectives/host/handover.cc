@@ -11,7 +11,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 /// Runs what talks to a local peer. One that has ended may have done so because of another's end,
-/// of which the endpoint is told: that is then the cause.
+/// of which the group is told: that is then the cause.
 template <typename Talk>
 auto with_first_cause(const Members& members, Talk talk) {
   try {
@@ -19,7 +19,7 @@ auto with_first_cause(const Members& members, Talk talk) {
   } catch (const Error& lost) {
     if (lost.kind() != ErrorKind::kPeerLost) throw;
     for (const auto limit = Clock::now() + std::chrono::seconds(1); Clock::now() < limit;) {
-      if (const auto error = members.endpoint.failure()) throw Error(*error);
+      if (const auto error = members.failure()->error()) throw Error(*error);
       std::this_thread::sleep_for(milliseconds(1));
     }
     throw;

@@ -22,6 +22,17 @@ constexpr std::uint64_t kProcessIds = std::uint64_t{1} << 33;  // and the rank
 
 Error closed_error() { return Error(ErrorKind::kCancelled, "the endpoint was closed"); }
 
+std::optional<Error> error_of(const std::function<void()>& step) {
+  try {
+    step();
+    return std::nullopt;
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::exception& error) {
+    return Error(ErrorKind::kResourceExhausted, "no memory for messages", error);
+  }
+}
+
 }  // namespace
 
 TcpEndpoint::TcpEndpoint(int rank, Links links, OnAbandon on_abandon)
@@ -162,11 +173,13 @@ void TcpEndpoint::serve_peer(const Poller::Event& event) {
   if (event.id == kCarrierId) return;
   if (event.id >= kProcessIds) return note_end_of_process(static_cast<int>(event.id - kProcessIds));
   Peer& peer = peers_.at(static_cast<int>(event.id));
+  if (event.is_readable) {
+    const auto lost = error_of([&] { peer.read(); });
+    // First what it said of a group: its end may follow from that.
+    attempt([&] { take_failures(peer); });
+    if (lost) return fail_world(*lost);
+  }
   attempt([&] {
-    if (event.is_readable) {
-      peer.read();
-      take_failures(peer);
-    }
     if (event.is_writable && peer.wants_to_write()) peer.write();
   });
 }
@@ -215,13 +228,7 @@ void TcpEndpoint::send_to_self(Tag tag) {
 }
 
 void TcpEndpoint::attempt(const std::function<void()>& step) {
-  try {
-    step();
-  } catch (const Error& error) {
-    fail_world(error);
-  } catch (const std::exception& error) {
-    fail_world(Error(ErrorKind::kResourceExhausted, "no memory for messages", error));
-  }
+  if (const auto error = error_of(step)) fail_world(*error);
 }
 
 void TcpEndpoint::fail_world(const Error& error) {
@@ -235,9 +242,10 @@ void TcpEndpoint::fail_world(const Error& error) {
 /// Of domains, as `peer` told or by what it sent.
 void TcpEndpoint::take_failures(Peer& peer) {
   for (const Peer::DomainFailure& failure : peer.take_failures()) {
-    const std::vector<Tag> failed = domains_.fail(failure.first_tag, failure.error);
-    if (!failed.empty() && !failure.is_told) tell_failure(failure.first_tag, failure.error);
-    end_domains(failed, failure.error);
+    // Whoever told it may have told the others too; but this rank may end, as soon as it is given
+    // the error, before they have read that.
+    if (!domains_.has_failed(failure.first_tag)) tell_failure(failure.first_tag, failure.error);
+    end_domains(domains_.fail(failure.first_tag, failure.error), failure.error);
   }
 }
 

@@ -137,7 +137,7 @@ void Peer::end_frame(const Frame& frame) {
       its_ = {frame.offset, frame.tag};
       return;
     case FrameKind::kFailed:
-      failures_.push_back({domain_of(frame.tag), error_from_bytes(poison_), true});
+      failures_.push_back({domain_of(frame.tag), error_from_bytes(poison_)});
       return;
     case FrameKind::kAlive:
       return;
@@ -170,6 +170,10 @@ std::span<std::byte> Peer::begin_data(const Frame& frame) {
 
 /// Takes the oldest recv for the message that `frame` begins, and memory from it.
 Peer::Incoming Peer::match(const Frame& frame) {
+  if (incoming_ && !failures_.empty()) {  // broken off with its domain, or with a parent of it
+    incoming_->work->fail(failures_.back().error);
+    incoming_.reset();
+  }
   const auto found = streams_.find(frame.tag);
   if (incoming_ || found == streams_.end() || found->second.recvs.empty()) {
     refuse("a message that nobody asked for");
@@ -195,7 +199,7 @@ std::optional<std::span<std::byte>> Peer::place(const PostedRecv& recv, const Fr
     error.add({.peer = rank_});
     has_owner_failed_ = !domains_.contains(frame.tag);
     if (has_owner_failed_) throw;
-    failures_.push_back({domain_of(frame.tag), error, false});
+    failures_.push_back({domain_of(frame.tag), error});
     recv.work->fail(error);
     return std::nullopt;
   }

@@ -94,7 +94,6 @@ class Peer final : private FrameHandler {
   struct DomainFailure {
     Tag first_tag;
     Error error;
-    bool is_told;  ///< By the peer, who tells all others too.
   };
   std::vector<DomainFailure> take_failures() { return std::exchange(failures_, {}); }
 
