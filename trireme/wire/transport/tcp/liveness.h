@@ -37,9 +37,9 @@ class Liveness {
       const bool is_heard = peer.was_heard();
       if (is_heard || (was_stopped && count != kNeverHeard)) {
         count = 0;
-      } else if (count != kNeverHeard && !peer.has_said_goodbye() && ++count >= kMostSilent) {
-        throw lost_rank(
-            rank, "it was silent for " + std::to_string(kMostSilent * kInterval.count()) + " ms");
+      } else if (count != kNeverHeard && !peer.has_said_goodbye()) {
+        ++count;
+        if (count >= kMostSilent) throw lost_rank(rank, silence());
       }
     }
   }
@@ -47,6 +47,10 @@ class Liveness {
  private:
   using Clock = std::chrono::steady_clock;
   static constexpr int kNeverHeard = -1;
+
+  static std::string silence() {
+    return "it was silent for " + std::to_string(kMostSilent * kInterval.count()) + " ms";
+  }
 
   std::map<int, int> silent_;  ///< Intervals, by rank.
   Deadline next_ = Clock::now() + kInterval;
