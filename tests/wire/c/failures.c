@@ -203,7 +203,8 @@ void run_other_order(const Place* place) {
   trireme_group_free(group);
   /* The group alone has failed. */
   group = group_of_all(world);
-  TRIREME_EXPECT_OK(trireme_barrier(group, NULL));
+  const TriremeStatus first = trireme_barrier(group, NULL);
+  TRIREME_EXPECT(first == kTriremeOk || first == kTriremeCancelled); /* a rank may be quicker */
   TRIREME_EXPECT(trireme_group_abort(group, "enough") == kTriremeOk);
   TRIREME_EXPECT(trireme_barrier(group, NULL) == kTriremeCancelled);
   expect_error("has ended group 'all': enough");
