@@ -119,6 +119,7 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
+  pid_t pid() const { return pid_; }
   void kill() const { kill_process(pid_); }
 
   /// It does nothing until told to go on.

@@ -70,6 +70,12 @@ void Ending::add_measured(const Segment::Measured& measured, const layout::Plan&
   if (is_comparable) text_ += peaks_text(measured, plan);
 }
 
+void Ending::add_stop(const Stop& stop) {
+  json_["stopped_at"] = stop.done;
+  text_ += fmt::format("stopped after {} of {} steps by {}{}\n", stop.done, stop.num_steps,
+                       stop.reason, stop.can_resume ? "; --resume trains the rest" : "");
+}
+
 void Ending::add_weights(const train::Tensors& weights, const std::string& path) {
   save_weights(weights, path);
   json_["weights"] = path;

@@ -11,6 +11,14 @@
 
 namespace trireme::command {
 
+/// A training that ended before its last step because it was asked to.
+struct Stop {
+  std::int64_t done = 0;  ///< Steps of the whole run.
+  std::int64_t num_steps = 0;
+  std::string reason;  ///< `signal 15 (Terminated)`
+  bool can_resume = false;
+};
+
 /// What is said, and the weights that are written, when training has ended.
 class Ending {
  public:
@@ -22,6 +30,8 @@ class Ending {
 
   /// Writes the weights to `path` too.
   void add_weights(const train::Tensors& weights, const std::string& path);
+
+  void add_stop(const Stop& stop);
 
   void add_evaluation(const program::StepLosses& losses);
 

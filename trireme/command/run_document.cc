@@ -12,7 +12,10 @@
 namespace trireme::command {
 namespace {
 
-const char* ending_of(const Segment& segment) { return segment.measured ? "done" : "unknown"; }
+const char* ending_of(const Segment& segment) {
+  if (segment.stopped_at) return "stopped";
+  return segment.measured ? "done" : "unknown";
+}
 
 Json to_json(const Segment& segment) {
   Json json = {{"first_step", segment.first_step},
@@ -23,6 +26,9 @@ Json to_json(const Segment& segment) {
                {"replicas", segment.replicas},
                {"schedule", segment.schedule},
                {"ended", ending_of(segment)}};
+  if (segment.stopped_at) json["stopped_at"] = *segment.stopped_at;
+  if (!segment.started.empty()) json["started"] = segment.started;
+  if (!segment.host.empty()) json["host"] = segment.host;
   if (!segment.timeline.empty()) json["timeline"] = segment.timeline;
   if (segment.predicted_step_ms) {
     json["predicted_step_ms"] = *segment.predicted_step_ms;
@@ -71,6 +77,9 @@ Segment segment_from_json(const JsonField& field) {
   Segment segment;
   segment.first_step = object.required("first_step").integer(0);
   segment.end_step = object.required("end_step").integer(0);
+  if (const auto at = object.optional("stopped_at")) segment.stopped_at = at->integer(0);
+  if (const auto started = object.optional("started")) segment.started = started->text();
+  if (const auto host = object.optional("host")) segment.host = host->text();
   segment.plan = object.required("plan").text();
   if (const auto timeline = object.optional("timeline")) segment.timeline = timeline->text();
   segment.ranks = object.required("ranks").index(1);
@@ -84,7 +93,8 @@ Segment segment_from_json(const JsonField& field) {
   }
   segment.measured = measured_from_json(object);
   if (ended.text() != ending_of(segment)) {
-    ended.fail_expected("'done' where there are figures, else 'unknown'");
+    ended.fail_expected(
+        "'stopped' where there is 'stopped_at', 'done' where there are figures, else 'unknown'");
   }
   object.finish();
   return segment;
@@ -108,7 +118,7 @@ std::string measured_peak(const Segment& segment) {
 std::vector<std::string> row(const Segment& segment) {
   std::optional<double> step_ms;
   if (segment.measured) step_ms = segment.measured->median_step_ms;
-  return {fmt::format("{}..{}", segment.first_step, segment.end_step),
+  return {fmt::format("{}..{}", segment.first_step, segment.stopped_at.value_or(segment.end_step)),
           std::to_string(segment.ranks),
           fmt::format("{} x {}", segment.stages, segment.replicas),
           segment.schedule,

@@ -15,9 +15,12 @@ namespace trireme::command {
 /// What one start of a run did; what is measured is absent in one that was killed.
 struct Segment {
   std::int64_t first_step = 0;
-  std::int64_t end_step = 0;  ///< Asked for.
-  std::string plan;           ///< File names in the run's folder.
-  std::string timeline;       ///< Empty: none.
+  std::int64_t end_step = 0;               ///< Asked for.
+  std::optional<std::int64_t> stopped_at;  ///< Steps done when a signal asked to stop.
+  std::string started;                     ///< `2026-11-23T14:05:00Z`; empty: not known.
+  std::string host;                        ///< Of rank 0; empty: not known.
+  std::string plan;                        ///< File names in the run's folder.
+  std::string timeline;                    ///< Empty: none.
   int ranks = 1;
   int stages = 1;
   int replicas = 1;

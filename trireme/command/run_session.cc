@@ -1,13 +1,16 @@
 #include "trireme/command/run_session.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 #include <limits>
 #include <utility>
 
 #include "trireme/base/error.h"
 #include "trireme/engine/measure/detect_topology.h"
+#include "trireme/engine/measure/host_facts.h"
 #include "trireme/engine/train/rank_checkpoint.h"
 #include "trireme/plan/graph/difference.h"
 #include "trireme/plan/graph/file.h"
@@ -244,6 +247,8 @@ void RunSession::begin(const Training& training, train::RankSession& session) {
   Segment segment = segment_of(session.plan());
   segment.first_step = session.next_step();
   segment.end_step = options_.report.num_steps;
+  segment.started = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+  segment.host = measure::host_name();
   segment.plan = fmt::format("plan-{}.json", document_.segments.size() + 1);
   document_.segments.push_back(std::move(segment));
   graph::save(training.recorded.graph, folder_.path("graph.json"));
@@ -251,7 +256,8 @@ void RunSession::begin(const Training& training, train::RankSession& session) {
   command::save(document_, folder_.document());
 }
 
-void RunSession::save(train::RankSession& session) {
+void RunSession::save_now(train::RankSession& session) {
+  if (saved_ == session.next_step()) return;
   const checkpoint::Folder folder = folder_.checkpoints();
   train::save_checkpoint(world_, session, folder, facts_);
   saved_ = session.next_step();
@@ -260,7 +266,7 @@ void RunSession::save(train::RankSession& session) {
 
 void RunSession::after_step(train::RankSession& session) {
   const std::int64_t every = options_.run.checkpoint_every;
-  if (every > 0 && session.next_step() % every == 0) save(session);
+  if (every > 0 && session.next_step() % every == 0) save_now(session);
 }
 
 bool RunSession::is_evaluation_due(const train::RankSession& session) const {
@@ -269,12 +275,8 @@ bool RunSession::is_evaluation_due(const train::RankSession& session) const {
   return every > 0 ? step % every == 0 : step == 0;
 }
 
-void RunSession::save_last(train::RankSession& session) {
-  if (saved_ != session.next_step()) save(session);
-}
-
 void RunSession::end(const Segment::Measured& measured,
-                     const std::vector<timeline::Timeline>& timelines) {
+                     const std::vector<timeline::Timeline>& timelines, std::int64_t num_steps) {
   if (!has_segment_) return;
   Segment& segment = document_.segments.back();
   if (!timelines.empty()) {
@@ -282,6 +284,7 @@ void RunSession::end(const Segment::Measured& measured,
     timeline::save(timelines, folder_.path(segment.timeline));
   }
   segment.measured = measured;
+  if (num_steps < segment.end_step) segment.stopped_at = num_steps;
   command::save(document_, folder_.document());
 }
 

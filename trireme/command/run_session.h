@@ -50,10 +50,13 @@ class RunSession {
   bool is_evaluation_due(const train::RankSession& session) const;
 
   /// A checkpoint of the last step, if there is none. Every rank calls it.
-  void save_last(train::RankSession& session);
+  void save_now(train::RankSession& session);
 
   /// What this start has done, into run.json. On rank 0; elsewhere nothing.
-  void end(const Segment::Measured& measured, const std::vector<timeline::Timeline>& timelines);
+  ///
+  /// num_steps   done in all; fewer than were asked for where the run was stopped.
+  void end(const Segment::Measured& measured, const std::vector<timeline::Timeline>& timelines,
+           std::int64_t num_steps);
 
   /// Step that the run went on from; nothing where it began.
   std::optional<std::int64_t> resumed_from() const { return start_; }
@@ -69,8 +72,6 @@ class RunSession {
                                               topology::Topology now) const;
   train::DescribeChange describe(const graph::Graph& now) const;
   std::optional<std::vector<graph::NodeId>> pinned_copies() const;
-  void save(train::RankSession& session);
-
   const TrainOptions& options_;
   const Context& context_;
   const train::World& world_;

@@ -34,6 +34,9 @@ struct TrainOptions {
   RunOptions run;
   train::SessionOptions session;
 
+  /// Whether a training that is stopped leaves what it has learnt.
+  bool keeps_something() const { return !run.folder.empty() || !save.empty(); }
+
   /// Whether the plan comes from a measurement that the run makes itself.
   bool plans_itself() const {
     return !run.folder.empty() && plan.file.empty() && plan.cuts.empty();

@@ -12,6 +12,7 @@
 #include "trireme/command/forecasts.h"
 #include "trireme/command/run_session.h"
 #include "trireme/command/train.h"
+#include "trireme/command/training_requests.h"
 #include "trireme/engine/memory/block_allocator.h"
 #include "trireme/engine/memory/resident.h"
 #include "trireme/engine/train/evaluate_ranks.h"
@@ -114,14 +115,17 @@ class RankTraining {
   void run() {
     start_report();
     memory::reset_peak();
+    if (options_.keeps_something()) requests_.emplace(world_);
     if (run_ && evaluation_ && !run_->resumed_from()) evaluate_if_due();
-    while (session_->next_step() < options_.report.num_steps) {
+    while (session_->next_step() < options_.report.num_steps && stop_signal_ == 0) {
       const train::StepReport step = session_->step();
       step_seconds_ += step.seconds;
       wait_seconds_ += step.data_wait_seconds;
       if (report_) report_->add(step);
+      take_requests();
       if (!run_) continue;
-      if (evaluation_) evaluate_if_due();  // first: a resumed run does it no more
+      // First: a resumed run does it no more.
+      if (evaluation_ && stop_signal_ == 0) evaluate_if_due();
       run_->after_step(*session_);
     }
     if (report_) report_->finish();
@@ -129,19 +133,23 @@ class RankTraining {
 
   void end(const std::function<void()>& leave) {
     session_->check_finite();
-    if (run_) run_->save_last(*session_);  // before all that may fail
+    if (run_) run_->save_now(*session_);  // before all that may fail
     session_->check_replicas();
+    take_requests();
+    if (run_) requests_.reset();  // from here on a signal ends the process: nothing would be lost
     const Segment::Measured measured = measure_run();
     Ending ending;
     ending.add_measured(measured, plan_);
     const auto timelines = write_timelines();
     if (run_) {
-      run_->end(measured, timelines);
+      run_->end(measured, timelines, session_->next_step());
       ending.add_file("checkpoint",
                       run_->folder().checkpoints().published(session_->next_step()).string());
     }
-    if (evaluation_) ending.add_evaluation(evaluate());
-    const bool shows = shows_examples();
+    add_stop(ending);
+    const bool has_time = stop_signal_ == 0;
+    if (evaluation_ && has_time) ending.add_evaluation(evaluate());
+    const bool shows = has_time && shows_examples();
     train::Tensors weights;
     if (shows || !options_.save.empty()) {
       weights = train::gather_state(world_, training_->workload, *session_);
@@ -155,6 +163,23 @@ class RankTraining {
   }
 
  private:
+  /// Whoever asks for an end may not wait long: what was learnt is saved before anything else.
+  void take_requests() {
+    if (!requests_) return;
+    const TrainingRequest request = requests_->agree();
+    stop_signal_ = request.stop_signal;
+    if (run_ && (request.saves || stop_signal_ != 0)) run_->save_now(*session_);
+  }
+
+  void add_stop(Ending& ending) const {
+    const std::int64_t done = session_->next_step();
+    if (stop_signal_ == 0 || done == options_.report.num_steps) return;
+    ending.add_stop({.done = done,
+                     .num_steps = options_.report.num_steps,
+                     .reason = signal_text(stop_signal_),
+                     .can_resume = run_.has_value()});
+  }
+
   layout::Plan decide() {
     if (!options_.plans_itself()) return options_.plan.plan_for(training_->recorded.graph);
     run_->check_goes_on(*training_);
@@ -264,6 +289,8 @@ class RankTraining {
   std::unique_ptr<train::RankSession> session_;
   std::optional<timeline::Timeline> predicted_;
   std::optional<TrainingReport> report_;  ///< On rank 0.
+  std::optional<RankRequests> requests_;  ///< While there is something to save.
+  int stop_signal_ = 0;                   ///< That asked for an end; the same on all ranks.
   double step_seconds_ = 0;
   double wait_seconds_ = 0;
 };

@@ -1,6 +1,7 @@
 #include "trireme/base/error.h"
 #include "trireme/command/ending.h"
 #include "trireme/command/train.h"
+#include "trireme/command/training_requests.h"
 #include "trireme/command/weights_file.h"
 #include "trireme/engine/memory/block_allocator.h"
 #include "trireme/engine/memory/resident.h"
@@ -30,7 +31,13 @@ int train_serially(const TrainOptions& options, const Context& context) {
   train::Session session(training.workload, training.recorded, plan, options.session);
   memory::reset_peak();
   TrainingReport report(plan, options.session.optimizer, options.report);
-  for (std::int64_t i = 0; i < options.report.num_steps; ++i) report.add(session.step());
+  std::optional<SignalRequests> requests;
+  if (options.keeps_something()) requests.emplace();
+  int stop_signal = 0;
+  while (session.next_step() < options.report.num_steps && stop_signal == 0) {
+    report.add(session.step());
+    if (requests) stop_signal = requests->take().stop_signal;
+  }
   report.finish();
   if (!options.session.allow_nonfinite) {
     train::require_finite(train::not_finite(session.store()), session.next_step() - 1);
@@ -40,10 +47,16 @@ int train_serially(const TrainOptions& options, const Context& context) {
                        .peak_bytes = {memory::memory_use().peak_bytes - training.data_bytes},
                        .resident_peak_bytes = {memory::resident_peak_bytes()}},
                       plan);
+  const bool is_stopped = session.next_step() < options.report.num_steps;
+  if (is_stopped) {
+    ending.add_stop({.done = session.next_step(),
+                     .num_steps = options.report.num_steps,
+                     .reason = signal_text(stop_signal)});
+  }
   if (!options.save.empty()) {
     ending.add_weights(state_of(training.workload.model), options.save);
   }
-  if (training.workload.evaluation) {
+  if (training.workload.evaluation && !is_stopped) {
     const auto recording = record_model(context, training.workload, graph::Mode::kEval, microbatch);
     ending.add_evaluation(
         train::evaluate(training.workload, recording, plan.batch.microbatch, session.next_step()));
