@@ -84,7 +84,7 @@ TEST_F(CommandLine, EveryVerbShowsAnExample) {
        {"record", "profile", "partition", "simulate", "train", "verify", "report", "show"}) {
     const Answer answer = run(make_net, {verb, "--help"});
     EXPECT_EQ(answer.code, 0);
-    EXPECT_THAT(answer.out, HasSubstr("Example: trireme " + verb));
+    EXPECT_THAT(answer.out, HasSubstr("Example: program " + verb));
   }
 }
 

@@ -15,6 +15,7 @@
 #include "trireme/base/json.h"
 #include "trireme/base/system_error.h"
 #include "trireme/command/bench_contestants.h"
+#include "trireme/command/numbers.h"
 #include "trireme/command/verbs.h"
 #include "trireme/kernels/bench/command_line.h"
 #include "trireme/wire/bench/compare.h"
@@ -213,7 +214,7 @@ void add_wire_options(CLI::App& app, BenchVerbOptions& options) {
                  "Peers to run in turn with ours: gloo, mpi, ours with an algorithm forced")
       ->delimiter(',');
   app.add_option("--rounds", options.rounds, "Turns of each contestant at each case")
-      ->check(CLI::PositiveNumber)
+      ->check(positive())
       ->capture_default_str();
   app.add_flag("--overlap", options.is_overlapped,
                "Also what a call adds to a sleep of twice its time");

@@ -1,6 +1,7 @@
 #include "trireme/command/command_line.h"
 
 #include <c10/util/Exception.h>
+#include <torch/version.h>
 
 #include <cstdio>
 #include <exception>
@@ -9,6 +10,8 @@
 #include <vector>
 
 #include "trireme/base/error.h"
+#include "trireme/command/arguments.h"
+#include "trireme/command/numbers.h"
 #include "trireme/command/verbs.h"
 #include "trireme/engine/memory/torch_settings.h"
 #include "trireme/engine/program/torch_failure.h"
@@ -34,14 +37,32 @@ void add_batch_sizes(CLI::App& app, record::BatchSizes& batch_sizes) {
                  "Record for any batch size, or exactly for the microbatch size; auto: for that "
                  "only where the model's code differs with the batch size")
       ->transform(CLI::CheckedTransformer(names))
-      ->default_str("auto");
+      ->option_text("{any,exact,auto}=auto");
+}
+
+/// Options of every verb.
+void add_common_options(CLI::App& app, command::Context& context) {
+  app.set_config("--config", "", "Read options from a TOML file: `[train]`, `steps = 100`");
+  app.set_version_flag("--version", "trireme " TRIREME_VERSION " with torch " TORCH_VERSION);
+  app.add_option("--model", context.model, "Which of the registered models");
+  app.add_option("--seed", context.seed, "Of weights, data order and random operators");
+  add_batch_sizes(app, context.sizes);
+  app.add_flag("--json", context.json, "Print the answer as JSON");
+  app.add_option("--timeout", context.timeout_s, "Seconds that a rank waits for another at most")
+      ->check(command::positive())
+      ->capture_default_str();
+  for (const auto& [name, recipe] : context.recipes) {
+    if (recipe.add_options) recipe.add_options(app);
+  }
 }
 
 /// Runs a verb; whatever it throws becomes a line and an exit code.
 int run(const command::Body& body) {
   try {
     memory::apply_torch_settings();
-    return body();
+    const int code = body();
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+    return report("standard output took not all that was printed", kFailed);
   } catch (const Error& error) {
     return report(error.what(), error.kind() == ErrorKind::kInvalidArgument ? kMisuse : kFailed);
   } catch (const c10::Error& error) {
@@ -61,31 +82,21 @@ int run_command_line(int argc, const char* const* argv, const MakeWorkload& make
 
 int run_command_line(int argc, const char* const* argv,
                      const std::map<std::string, Recipe>& recipes) {
-  CLI::App app("Trains a model that is too big or too slow for one device.", "trireme");
-  app.require_subcommand(1);
-  app.fallthrough();
-  app.set_config("--config", "", "Read options from a TOML or INI file; [verb] sections");
   command::Context context{.recipes = recipes,
                            .argv = {argv, static_cast<std::size_t>(argc)},
                            .environment = {},
                            .model = {}};
+  CLI::App app("Trains a model that is too big or too slow for one device.",
+               command::program_name(context.argv));
+  command::set_up(app);
+  app.require_subcommand(1);
+  app.fallthrough();
   try {
     context.environment = read_environment();
   } catch (const Error& error) {
     return report(error.what(), kMisuse);
   }
-  app.add_option("--model", context.model, "Which of the registered models");
-  app.add_option("--seed", context.seed, "Of weights, data order and random operators");
-  add_batch_sizes(app, context.sizes);
-  app.add_flag("--json", context.json, "Print the answer as JSON");
-  app.add_option("--timeout", context.timeout_s, "Seconds that a rank waits for another at most")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-
-  for (const auto& [name, recipe] : recipes) {
-    if (recipe.add_options) recipe.add_options(app);
-  }
-
+  add_common_options(app, context);
   std::vector<std::pair<CLI::App*, command::Body>> verbs;
   const auto add = [&](const char* name, const char* what, auto add_verb) {
     CLI::App* verb = app.add_subcommand(name, what);
@@ -107,10 +118,12 @@ int run_command_line(int argc, const char* const* argv,
   add("doctor",
       "Say what is wrong with this host, a store, a running rank, or the ways between ranks",
       command::add_doctor);
+  command::finish_set_up(app);
   try {
-    app.parse(argc, argv);
+    command::parse(app, context.argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kDone : kMisuse;
+    if (error.get_exit_code() != 0) return report(command::explain(app, error).c_str(), kMisuse);
+    return run([&] { return app.exit(error); });  // help, version
   }
   for (const auto& [verb, body] : verbs) {
     if (verb->parsed()) return run(body);

@@ -1,4 +1,5 @@
 #include "trireme/base/log.h"
+#include "trireme/command/numbers.h"
 #include "trireme/command/train.h"
 #include "trireme/command/training_options.h"
 #include "trireme/wire/transport/sim/world.h"
@@ -17,16 +18,16 @@ void add_run_options(CLI::App& app, RunOptions& run) {
   std::vector<CLI::Option*> own;
   own.push_back(app.add_option("--checkpoint-every", run.checkpoint_every,
                                "Steps between checkpoints; 0 for one at the end")
-                    ->check(CLI::NonNegativeNumber)
+                    ->check(not_negative())
                     ->capture_default_str());
   own.push_back(app.add_option("--keep-last", run.keep_last, "Checkpoints that stay")
-                    ->check(CLI::PositiveNumber)
+                    ->check(positive())
                     ->capture_default_str());
   own.push_back(
       app.add_option(
              "--evaluate-every", run.evaluate_every,
              "Steps between evaluations; 0 for one before the first step and one at the end")
-          ->check(CLI::NonNegativeNumber)
+          ->check(not_negative())
           ->capture_default_str());
   const std::vector<CLI::Option*> for_planning = {
       app.add_option("--optimize", run.objective, "speed: least step time; memory: least peak")
@@ -58,33 +59,39 @@ int train_alone(const TrainOptions& options, const Context& context) {
 Body add_train(CLI::App& app, Context& context) {
   auto options = std::make_shared<TrainOptions>();
   options->report.num_steps = 100;
+  const auto begin_group = [&app](const char* name) { app.option_defaults()->group(name); };
+  begin_group("Plan");
   options->plan.add_to(app, /*with_file=*/true);
   app.add_option("--ranks", options->plan.ranks,
                  "Processes to start here; as many as the plan has ranks where it is not given");
   app.add_flag("--serial", options->serial, "Run all stages in this process, one after the other");
+  app.add_option("--profile", options->profile,
+                 "Profile that the plan was made from, or is to be made from: else it is measured");
+  app.add_option("--topology", options->topology, "Topology that goes with it")
+      ->capture_default_str();
+  begin_group("Steps");
   app.add_option("--steps", options->report.num_steps, "Steps of the whole run")
-      ->check(CLI::NonNegativeNumber)
+      ->check(not_negative())
       ->capture_default_str();
   app.add_option("--log-every", options->report.log_every, "Steps between printed lines")
-      ->check(CLI::PositiveNumber)
+      ->check(positive())
       ->capture_default_str();
+  add_optimizer_options(app, options->session.optimizer);
+  begin_group("Run folder");
+  add_run_options(app, options->run);
+  begin_group("Files");
   app.add_option("--metrics", options->report.metrics_file,
                  "Write a JSON line per step here; else into the run's folder");
   app.add_option("--save", options->save, "Write the trained weights to this safetensors file");
   app.add_option("--timeline", options->timeline,
                  "Write a Chrome trace of the last step to this file");
-  app.add_option("--profile", options->profile,
-                 "Profile that the plan was made from, or is to be made from: else it is measured");
-  app.add_option("--topology", options->topology, "Topology that goes with it")
-      ->capture_default_str();
+  begin_group("Checks");
   app.add_option("--drift-check-step", options->session.drift_check_step,
                  "Step at which the model is recorded again and compared; -1 for never")
       ->capture_default_str();
   add_tolerant_option(app, options->session.tolerant);
   app.add_flag("--allow-nonfinite", options->session.allow_nonfinite,
                "Go on where a loss or a gradient is NaN or infinite; else the run ends there");
-  add_run_options(app, options->run);
-  add_optimizer_options(app, options->session.optimizer);
   app.footer(
       "Example: trireme train --model t5 --run run --ranks 4 --batch 64 --lanes 2 --steps 200\n"
       "after a crash, or on another number of ranks: the same with --resume");
