@@ -45,6 +45,32 @@ TEST_F(CommandLine, GoesFromAModelToTrainedWeights) {
   EXPECT_EQ(safetensors::parse(bytes, "weights").tensors.size(), 4U);
 }
 
+/// After its recording, which calls it three times, it is another model.
+Workload make_fickle() {
+  const auto net = std::make_shared<torch::nn::LinearImpl>(4, 2);
+  const auto calls = std::make_shared<int>(0);
+  return {make_model(net,
+                     [net, calls](const Batch& batch) {
+                       const double factor = ++*calls > 3 ? 2 : 1;
+                       return net->forward(batch["x"]).mul(factor).square().mean();
+                     }),
+          tensor_source({{"x", torch::randn({40, 4})}}), nullptr};
+}
+
+TEST_F(CommandLine, TrainsNothingThatIsNotTheModelUnlessAskedTo) {
+  for (const std::vector<std::string>& how :
+       {std::vector<std::string>{"--serial"}, std::vector<std::string>{}}) {
+    std::vector<std::string> words = {"train", "--steps", "2", "--batch", "8", "--microbatch", "2"};
+    words.insert(words.end(), how.begin(), how.end());
+    const Answer refused = run(make_fickle, words);
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_THAT(refused.err, HasSubstr("before the first step"));
+    words.push_back("--no-first-step-check");
+    const Answer trained = run(make_fickle, words);
+    EXPECT_EQ(trained.code, 0) << trained.err;
+  }
+}
+
 TEST_F(CommandLine, APlanDoesNotChangeWhatIsLearnt) {
   const std::vector<std::string> common = {"train",   "--serial", "--steps",      "10",
                                            "--batch", "8",        "--microbatch", "2",

@@ -31,6 +31,7 @@ struct TrainOptions {
   std::string profile;  ///< For the predicted lanes of the timeline; may be empty.
   std::string topology = "topology.json";
   bool serial = false;
+  bool no_first_step_check = false;
   RunOptions run;
   train::SessionOptions session;
 

@@ -15,7 +15,9 @@
 #include "trireme/command/training_requests.h"
 #include "trireme/engine/memory/block_allocator.h"
 #include "trireme/engine/memory/resident.h"
+#include "trireme/engine/record/state_guard.h"
 #include "trireme/engine/train/evaluate_ranks.h"
+#include "trireme/engine/train/first_step_check.h"
 #include "trireme/engine/train/gather_state.h"
 #include "trireme/engine/train/give_state.h"
 #include "trireme/engine/train/measured_timeline.h"
@@ -50,10 +52,10 @@ std::string shared_text(const TrainOptions& options) {
   return train::to_text(options.session) +
          fmt::format(
              "steps {}\nsave {}\ntimeline {}\nrun {}\nplan {}\ncheckpoint_every {}\n"
-             "evaluate_every {}\n",
+             "evaluate_every {}\nno_first_step_check {}\n",
              options.report.num_steps, !options.save.empty(), !options.timeline.empty(), run.folder,
              options.plans_itself() ? "measured" : "given", run.checkpoint_every,
-             run.evaluate_every);
+             run.evaluate_every, options.no_first_step_check);
 }
 
 std::int64_t parameter_bytes(const graph::Graph& graph) {
@@ -103,6 +105,7 @@ class RankTraining {
       evaluation_ =
           record_model(context, training_->workload, graph::Mode::kEval, plan_.batch.microbatch);
     }
+    check_first_step();
     session_ = std::make_unique<train::RankSession>(world, training_->workload, training_->recorded,
                                                     plan_, options.session);
     if (evaluation_) {
@@ -178,6 +181,17 @@ class RankTraining {
                      .num_steps = options_.report.num_steps,
                      .reason = signal_text(stop_signal_),
                      .can_resume = run_.has_value()});
+  }
+
+  /// On rank 0, which still has the whole model; the others wait for its verdict.
+  void check_first_step() {
+    if (options_.no_first_step_check) return;
+    train::telling_others(world_, 0, [&] {
+      if (world_.rank() != 0) return;
+      train::check_first_step(training_->workload, training_->recorded, plan_,
+                              {.seed = options_.session.seed}, world_.watch.logger);
+    });
+    train::from_first(world_, "", "first step's check");
   }
 
   layout::Plan decide() {
@@ -274,6 +288,7 @@ class RankTraining {
 
   void show_examples(const train::Tensors& weights) const {
     train::give_state(training_->workload.model, weights);
+    const record::ModeGuard in_mode(training_->workload.model, graph::Mode::kEval);
     const std::string text = training_->workload.examples();
     write_file_atomically(run_->folder().path("examples.txt"), text);
     if (!context_.json) fmt::print("{}\n", text);

@@ -6,6 +6,7 @@
 #include "trireme/engine/memory/block_allocator.h"
 #include "trireme/engine/memory/resident.h"
 #include "trireme/engine/train/finite.h"
+#include "trireme/engine/train/first_step_check.h"
 #include "trireme/engine/train/session.h"
 
 namespace trireme::command {
@@ -28,6 +29,10 @@ int train_serially(const TrainOptions& options, const Context& context) {
   const std::int64_t microbatch = options.plan.microbatch();
   const Training training(context, microbatch);
   const layout::Plan plan = options.plan.plan_for(training.recorded.graph);
+  if (!options.no_first_step_check) {
+    train::check_first_step(training.workload, training.recorded, plan,
+                            {.seed = options.session.seed}, Logger(context.environment.log_level));
+  }
   train::Session session(training.workload, training.recorded, plan, options.session);
   memory::reset_peak();
   TrainingReport report(plan, options.session.optimizer, options.report);

@@ -89,6 +89,9 @@ Body add_train(CLI::App& app, Context& context) {
   app.add_option("--drift-check-step", options->session.drift_check_step,
                  "Step at which the model is recorded again and compared; -1 for never")
       ->capture_default_str();
+  app.add_flag("--no-first-step-check", options->no_first_step_check,
+               "Train without comparing, before the first step, a small step of the plan's stages "
+               "with the model's own");
   add_tolerant_option(app, options->session.tolerant);
   app.add_flag("--allow-nonfinite", options->session.allow_nonfinite,
                "Go on where a loss or a gradient is NaN or infinite; else the run ends there");

@@ -9,6 +9,7 @@
 #include "tests/engine/train/rank_threads.h"
 #include "trireme/base/error.h"
 #include "trireme/engine/train/construct.h"
+#include "trireme/engine/train/first_step_check.h"
 #include "trireme/engine/train/plain_loop.h"
 #include "trireme/engine/train/verify_ranks.h"
 #include "trireme/plan/graph/cuts.h"
@@ -151,6 +152,21 @@ TEST_P(Habits, GivesTheBitsOfTheSerialExecutorOnTwoByTwoRanks) {
   } catch (const Error& error) {
     EXPECT_THAT(error.message(), testing::HasSubstr("one replica"));
   }
+}
+
+TEST_P(Habits, PassesTheCheckBeforeTheFirstStep) {
+  const Habit& habit = GetParam();
+  if (habit.outcome == habits::Outcome::kRefused || habit.outcome == habits::Outcome::kDrifts)
+    return;
+  const Workload workload = construct(habit.make, kSeed);
+  const auto recorded =
+      record::record(workload.model, BatchReader(workload.training, workload.model).maker(),
+                     {.microbatch = kMicrobatch});
+  const layout::Plan plan = layout::make_manual_plan(
+      recorded.graph, graph::graph_sha256(recorded.graph), every_cut(recorded.graph), kOneLane);
+  const bool is_compared =
+      check_first_step(workload, recorded, plan, {.seed = kSeed}, Logger(LogLevel::kOff));
+  EXPECT_EQ(is_compared, habit.name != "loss_that_is_not_finite");
 }
 
 const auto kName = [](const auto& info) { return info.param.name; };

@@ -72,6 +72,17 @@ TEST(Compare, WithinToleranceWhereBitsAreNotAskedFor) {
   EXPECT_NEAR(close.worst_loss, 1e-7, 1e-9);
 }
 
+TEST(Compare, AGradientThatIsMissingOrShouldNotBeIsNotWithinTolerance) {
+  for (const auto& change : std::vector<std::function<void(RunRecord&)>>{
+           [](RunRecord& r) { r.gradients[0].erase("v"); },
+           [](RunRecord& r) { r.gradients[1]["v"] = at::ones({2}); },
+           [](RunRecord& r) { r.buffers.erase("mean"); }}) {
+    Comparison lost = compared(change);
+    lost.must_be_bitwise = false;
+    EXPECT_FALSE(lost.passes()) << lost.first_difference;
+  }
+}
+
 TEST(Compare, SaysThatLossesAreNotFinite) {
   RunRecord diverged = two_steps();
   diverged.losses[1] = std::numeric_limits<double>::quiet_NaN();

@@ -12,6 +12,7 @@
 #include "trireme/engine/record/convert.h"
 #include "trireme/engine/record/holes.h"
 #include "trireme/engine/record/size_problem.h"
+#include "trireme/engine/record/state_guard.h"
 
 namespace trireme::record {
 namespace internal {
@@ -344,7 +345,7 @@ void Recorder::explain(const c10::Error& failure) const {
 }  // namespace internal
 
 Trace trace(const Model& model, const Batch& batch, graph::Mode mode) {
-  model.set_training(mode == graph::Mode::kTrain);
+  const ModeGuard in_mode(model, mode);
   internal::Recorder recorder(model, batch, mode);
   Losses losses;
   {

@@ -1,9 +1,5 @@
 #include "trireme/engine/record/recording.h"
 
-#include <ATen/CPUGeneratorImpl.h>
-#include <ATen/core/grad_mode.h>
-#include <c10/core/AutogradState.h>
-
 #include <optional>
 #include <utility>
 
@@ -11,48 +7,15 @@
 #include "trireme/engine/record/buffers.h"
 #include "trireme/engine/record/compare.h"
 #include "trireme/engine/record/generalise.h"
-#include "trireme/engine/record/generator.h"
 #include "trireme/engine/record/opaque_leaves.h"
 #include "trireme/engine/record/recorder.h"
 #include "trireme/engine/record/size_problem.h"
+#include "trireme/engine/record/state_guard.h"
 #include "trireme/plan/graph/check.h"
 #include "trireme/plan/graph/copies.h"
 
 namespace trireme::record {
 namespace {
-
-/// Puts the buffers of a model, what its parameters say of gradients, and the default generator,
-/// whose turn it is, back as they were.
-class StateGuard {
- public:
-  explicit StateGuard(const Model& model) : generator_(at::detail::getDefaultCPUGenerator()) {
-    for (const NamedTensor& buffer : model.buffers) {
-      if (buffer.tensor.defined()) saved_.emplace_back(buffer.tensor, buffer.tensor.clone());
-    }
-    for (const NamedTensor& parameter : model.parameters) {
-      if (!parameter.tensor.defined()) continue;
-      required_grad_.emplace_back(parameter.tensor, parameter.tensor.requires_grad());
-    }
-    generator_state_ = generator_.get_state();
-  }
-  ~StateGuard() {
-    const c10::NoGradGuard no_grad;
-    for (auto& [tensor, copy] : saved_) tensor.copy_(copy);
-    for (auto& [tensor, required] : required_grad_) {
-      if (tensor.requires_grad() != required) tensor.set_requires_grad(required);
-    }
-    generator_.set_state(generator_state_);
-  }
-  StateGuard(const StateGuard&) = delete;
-  StateGuard& operator=(const StateGuard&) = delete;
-
- private:
-  GeneratorTurn turn_;  // first: held until the state is back
-  std::vector<std::pair<at::Tensor, at::Tensor>> saved_;
-  std::vector<std::pair<at::Tensor, bool>> required_grad_;
-  at::Generator generator_;
-  at::Tensor generator_state_;
-};
 
 struct TraceInput {
   std::int64_t size;

@@ -8,6 +8,7 @@
 #include "trireme/data/range.h"
 #include "trireme/engine/pipeline/message.h"
 #include "trireme/engine/program/step_losses.h"
+#include "trireme/engine/record/state_guard.h"
 #include "trireme/engine/train/session.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/manual.h"
@@ -155,6 +156,7 @@ program::StepLosses evaluate_ranks(const World& world, const Workload& workload,
     throw Error(ErrorKind::kInvalidArgument,
                 "the workload has no evaluation data; set Workload::evaluation");
   }
+  const record::ModeGuard in_mode(workload.model, graph::Mode::kEval);
   Evaluation evaluation(world, workload, session, recording);
   const int num_replicas = layout::train_role(session.plan()).mesh.data;
   const std::size_t width = 2 * recording.graph.losses.size();

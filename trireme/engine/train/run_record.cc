@@ -10,19 +10,6 @@
 namespace trireme::train {
 namespace {
 
-bool same_bits(const at::Tensor& a, const at::Tensor& b) {
-  const at::Tensor x = a.contiguous(), y = b.contiguous();
-  return x.sizes() == y.sizes() && x.scalar_type() == y.scalar_type() &&
-         (x.nbytes() == 0 || std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0);
-}
-
-double relative(const at::Tensor& a, const at::Tensor& b) {
-  if (a.sizes() != b.sizes()) return std::numeric_limits<double>::infinity();
-  const double difference = at::sub(a.to(at::kDouble), b.to(at::kDouble)).norm().item<double>();
-  const double norm = b.to(at::kDouble).norm().item<double>();
-  return difference == 0 ? 0 : difference / std::max(norm, 1e-30);
-}
-
 /// Fills the comparison in, in the order in which a run makes things.
 class Comparer {
  public:
@@ -34,18 +21,23 @@ class Comparer {
     if (result_.first_difference.empty()) result_.first_difference = what;
   }
 
+  void note_lack(const std::string& what) {
+    result_.has_all = false;
+    note(false, what);
+  }
+
   void tensors(const Tensors& a, const Tensors& b, const std::string& what, double* worst) {
     for (const auto& [name, tensor] : b) {
       const auto mine = a.find(name);
       if (mine == a.end()) {
-        note(false, what + " '" + name + "' is missing");
+        note_lack(what + " '" + name + "' is missing");
         continue;
       }
       note(same_bits(mine->second, tensor), what + " '" + name + "'");
-      if (worst != nullptr) *worst = std::max(*worst, relative(mine->second, tensor));
+      if (worst != nullptr) *worst = std::max(*worst, relative_difference(mine->second, tensor));
     }
     for (const auto& [name, tensor] : a) {
-      if (!b.contains(name)) note(false, what + " '" + name + "' should not be");
+      if (!b.contains(name)) note_lack(what + " '" + name + "' should not be");
     }
   }
 
@@ -54,6 +46,19 @@ class Comparer {
 };
 
 }  // namespace
+
+bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor x = a.contiguous(), y = b.contiguous();
+  return x.sizes() == y.sizes() && x.scalar_type() == y.scalar_type() &&
+         (x.nbytes() == 0 || std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0);
+}
+
+double relative_difference(const at::Tensor& a, const at::Tensor& b) {
+  if (a.sizes() != b.sizes()) return std::numeric_limits<double>::infinity();
+  const double difference = at::sub(a.to(at::kDouble), b.to(at::kDouble)).norm().item<double>();
+  const double norm = b.to(at::kDouble).norm().item<double>();
+  return difference == 0 ? 0 : difference / std::max(norm, 1e-30);
+}
 
 at::Tensor owner_view(const parameters::ParameterStore& store,
                       const parameters::GradientBuffers& gradients, const std::string& name) {
@@ -102,7 +107,7 @@ void compare(const RunRecord& run, const RunRecord& reference, Comparison& resul
 bool Comparison::passes() const {
   if (must_be_bitwise) return is_bitwise;
   // Written so that NaN fails.
-  return worst_loss <= 1e-5 && worst_gradient <= 1e-6 && worst_weight <= weight_limit;
+  return has_all && worst_loss <= 1e-5 && worst_gradient <= 1e-6 && worst_weight <= weight_limit;
 }
 
 }  // namespace trireme::train

@@ -23,6 +23,12 @@ struct RunRecord {
   Tensors buffers;                 ///< Likewise.
 };
 
+/// Whether type, shape and every bit are the same; strides do not count.
+bool same_bits(const at::Tensor& a, const at::Tensor& b);
+
+/// |a - b| / |b|; infinite where the shapes differ.
+double relative_difference(const at::Tensor& a, const at::Tensor& b);
+
 /// The gradient of a parameter that `store` owns, as it lies in its owner's slot.
 at::Tensor owner_view(const parameters::ParameterStore& store,
                       const parameters::GradientBuffers& gradients, const std::string& name);
@@ -42,6 +48,7 @@ struct Comparison {
   bool must_be_bitwise = true;
   bool is_bitwise = true;
   bool is_finite = true;         ///< The reference's losses are; else equal bits say little.
+  bool has_all = true;           ///< Each holds tensors of all the names that the other holds.
   std::string first_difference;  ///< The first thing that is not the same bits; empty if none.
   double worst_loss = 0;         ///< Largest relative difference of a step's loss.
   double worst_gradient = 0;     ///< Of the first step, |difference| / |norm| of a tensor.

@@ -6,6 +6,7 @@
 #include "trireme/base/error.h"
 #include "trireme/data/range.h"
 #include "trireme/engine/memory/block_allocator.h"
+#include "trireme/engine/record/state_guard.h"
 #include "trireme/engine/train/finite.h"
 #include "trireme/plan/graph/check.h"
 #include "trireme/plan/graph/json.h"
@@ -109,6 +110,7 @@ program::StepLosses evaluate(const Workload& workload, const record::Recording& 
                 "the workload has no evaluation data; set Workload::evaluation");
   }
   check_remainder(recording.graph, workload, microbatch);
+  const record::ModeGuard in_mode(workload.model, graph::Mode::kEval);
   const BatchReader reader(workload.evaluation, workload.model);
   serial::Evaluator evaluator(recording);
   const std::int64_t num_samples = workload.evaluation->num_samples();

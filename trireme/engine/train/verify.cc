@@ -3,15 +3,14 @@
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 
-#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "trireme/engine/train/construct.h"
 #include "trireme/engine/train/plain_loop.h"
+#include "trireme/engine/train/rounding.h"
 #include "trireme/plan/graph/json.h"
-#include "trireme/plan/graph/uses.h"
 #include "trireme/plan/layout/manual.h"
 #include "trireme/plan/layout/planned_graph.h"
 
@@ -67,31 +66,6 @@ RunRecord run_plain(const MakeWorkload& make_workload, const layout::Plan& plan,
   return result;
 }
 
-bool has_sparse_gradient(const graph::Node& node) {
-  constexpr std::size_t kSparse = 4;  // of aten::embedding; of aten::embedding_bag it is the next
-  const std::size_t place = node.op == "aten::embedding_bag" ? kSparse + 1 : kSparse;
-  const bool is_embedding = node.op == "aten::embedding" || node.op == "aten::embedding_bag";
-  return is_embedding && node.inputs.size() > place && node.inputs[place] == graph::Argument{true};
-}
-
-/// Whether autograd adds the gradients of this graph in the order of the contract. It does not for
-/// sparse ones (it merges their lists of rows, so a row that occurs twice is added up in an order
-/// that depends on its neighbours), for ties, inside opaque nodes (theirs are added apart), and for weights used several times under
-/// autocast (torch casts a leaf once and adds in the lower precision).
-bool adds_like_autograd(const graph::Graph& graph) {
-  const auto sites = graph::use_sites(graph);
-  const bool has_autocast =
-      std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                  [](const graph::Node& node) { return node.autocast.has_value(); });
-  return std::none_of(graph.nodes.begin(), graph.nodes.end(),
-                      [](const graph::Node& node) {
-                        return node.op == "opaque" || has_sparse_gradient(node);
-                      }) &&
-         std::none_of(sites.begin(), sites.end(), [&](const graph::UseSite& site) {
-           return site.site > 0 || (has_autocast && site.nodes.size() > 1);
-         });
-}
-
 }  // namespace
 
 RunRecord run_serial(const MakeWorkload& make_workload, const layout::Plan& plan,
@@ -129,8 +103,7 @@ std::vector<Comparison> verify(const MakeWorkload& make_workload, const layout::
   result[0].against = "uncut";
   compare(run, run_serial(make_workload, uncut, options), result[0]);
   result[1].against = "plain loop";
-  result[1].must_be_bitwise =
-      plan.batch.lanes == 1 && plan.copied_nodes.empty() && adds_like_autograd(recording.graph);
+  result[1].must_be_bitwise = plan.batch.lanes == 1 && rounding_of(recording.graph, plan).is_none();
   if (options.optimizer.name == "sgd") result[1].weight_limit = 1e-5;
   const layout::Plan plain = layout::make_manual_plan(recording.graph, sha256, {}, plan.batch);
   compare(run, run_plain(make_workload, plain, options), result[1]);

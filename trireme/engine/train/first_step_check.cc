@@ -1,0 +1,242 @@
+#include "trireme/engine/train/first_step_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trireme/base/error.h"
+#include "trireme/engine/memory/block_allocator.h"
+#include "trireme/engine/record/state_guard.h"
+#include "trireme/engine/serial/executor.h"
+#include "trireme/engine/train/plain_loop.h"
+#include "trireme/engine/train/rounding.h"
+#include "trireme/engine/train/run_record.h"
+#include "trireme/engine/train/step_reader.h"
+#include "trireme/plan/graph/bytes.h"
+#include "trireme/plan/graph/json.h"
+#include "trireme/plan/layout/check.h"
+#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/layout/planned_graph.h"
+
+namespace trireme::train {
+namespace {
+
+constexpr std::int64_t kNumMicrobatches = 2;
+
+/// What a step leaves behind.
+struct Outcome {
+  program::StepLosses losses;
+  Tensors gradients;
+  Tensors buffers;
+};
+
+Tensors copies_of(const std::vector<NamedTensor>& buffers) {
+  Tensors result;
+  for (const auto& [name, tensor] : buffers) {
+    if (tensor.defined()) result[name] = tensor.clone();
+  }
+  return result;
+}
+
+/// The same small step, by whoever runs it.
+class SmallStep {
+ public:
+  SmallStep(const Workload& workload, const record::Recording& recorded, const layout::Plan& plan,
+            std::uint64_t seed)
+      : workload_(workload), recorded_(recorded), plan_(plan), seed_(seed) {
+    layout::check(plan, graph::graph_sha256(recorded.graph),
+                  layout::planned_graph(recorded.graph, plan));
+    const std::int64_t largest = record::kRecordedBatches[0];
+    const std::int64_t alone = recorded.graph.microbatch;
+    const std::int64_t size = alone > 0 ? alone : std::min(plan.batch.microbatch, largest);
+    plan_.batch = {.global_batch = kNumMicrobatches * size, .microbatch = size, .lanes = 1};
+    plan_.prediction.reset();
+    layout::set_replicas(plan_, 1);
+  }
+
+  const layout::Plan& plan() const { return plan_; }
+
+  layout::Plan uncut() const {
+    const record::Recording with_copies = record::with_copies(recorded_, plan_.copied_nodes);
+    layout::Plan plan =
+        layout::make_manual_plan(with_copies.graph, plan_.graph_sha256, {}, plan_.batch);
+    plan.copied_nodes = plan_.copied_nodes;
+    return plan;
+  }
+
+  Outcome plain(std::int64_t step) const {
+    const Model& model = workload_.model;
+    const record::StateGuard restore(model);
+    Outcome result;
+    result.losses = PlainLoop(model, seed_).run_step(step, microbatches(step));
+    std::map<std::string, at::Tensor> by_name;
+    for (const auto& [name, tensor] : model.parameters) by_name[name] = tensor;
+    for (const graph::Parameter& parameter : recorded_.graph.parameters) {
+      const at::Tensor& gradient = by_name.at(parameter.name).grad();
+      if (gradient.defined()) result.gradients[parameter.name] = gradient.to_dense();
+    }
+    result.buffers = copies_of(model.buffers);
+    return result;
+  }
+
+  /// By the serial executor under `plan`.
+  Outcome replay(const layout::Plan& plan, std::int64_t step) const {
+    const record::StateGuard restore(workload_.model);
+    const record::Recording recording = record::with_copies(recorded_, plan.copied_nodes);
+    const parameters::ParameterStore store(parameters::make_parameter_map(recording.graph, plan),
+                                           recording.graph, recording.tensors, {});
+    serial::SerialExecutor executor(recording, plan, store, seed_);
+    Outcome result;
+    result.losses = executor.run_step(step, microbatches(step));
+    const parameters::LaneAccumulator& sums = executor.gradients();
+    result.gradients = gradients_of(
+        store, sums.gradients(), [&](const std::string& name) { return sums.has_gradient(name); });
+    result.buffers = copies_of(workload_.model.buffers);
+    return result;
+  }
+
+ private:
+  /// Read anew each time: a model may write to its batch.
+  std::vector<Batch> microbatches(std::int64_t step) const {
+    const StepReader reader(workload_, plan_.batch, seed_);
+    std::vector<Batch> result;
+    for (std::int64_t m = 0; m < kNumMicrobatches; ++m) result.push_back(reader.read(step, m));
+    return result;
+  }
+
+  const Workload& workload_;
+  const record::Recording& recorded_;
+  layout::Plan plan_;
+  std::uint64_t seed_;
+};
+
+bool same_number(double a, double b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+
+/// Root mean square of the gradient that has the largest.
+double scale_of(const Tensors& gradients) {
+  double scale = 0;
+  for (const auto& [name, tensor] : gradients) {
+    if (tensor.numel() == 0) continue;
+    const auto elements = static_cast<double>(tensor.numel());
+    scale = std::max(scale, tensor.norm().item<double>() / std::sqrt(elements));
+  }
+  return scale;
+}
+
+/// Sums that cancel leave nothing but rounding, of the size of what was added.
+bool is_rounding(const at::Tensor& a, const at::Tensor& b, double scale, double limit) {
+  if (a.sizes() != b.sizes()) return false;
+  const double difference = a.to(at::kDouble).sub(b.to(at::kDouble)).norm().item<double>();
+  const double norm = b.norm().item<double>();
+  const double floor = scale * std::sqrt(static_cast<double>(b.numel()));
+  return difference <= limit * (norm + floor);
+}
+
+std::string gradient_difference(const Outcome& run, const Outcome& reference,
+                                const Rounding& rounding) {
+  const double scale = scale_of(reference.gradients);
+  for (const auto& [name, tensor] : reference.gradients) {
+    const std::string what = "the gradient of '" + name + "'";
+    const auto mine = run.gradients.find(name);
+    if (mine == run.gradients.end()) return what + " is missing";
+    if (same_bits(mine->second, tensor)) continue;
+    if (rounding.allows(name) && is_rounding(mine->second, tensor, scale, rounding.limit)) continue;
+    return what + " differs, by " + std::to_string(relative_difference(mine->second, tensor)) +
+           " of its norm";
+  }
+  for (const auto& [name, tensor] : run.gradients) {
+    if (!reference.gradients.contains(name)) return "'" + name + "' should have no gradient";
+  }
+  return "";
+}
+
+/// The first thing that differs, in the order in which a step makes them; empty if nothing does.
+std::string difference(const Outcome& run, const Outcome& reference, const Rounding& rounding) {
+  for (std::size_t i = 0; i < reference.losses.losses.size(); ++i) {
+    const program::LossTotal& a = run.losses.losses.at(i);
+    const program::LossTotal& b = reference.losses.losses[i];
+    if (same_number(a.sum, b.sum) && same_number(a.weight, b.weight)) continue;
+    return "loss '" + b.name + "' is " + std::to_string(a.mean()) + " and not " +
+           std::to_string(b.mean());
+  }
+  for (const auto& [name, tensor] : reference.buffers) {
+    if (!same_bits(run.buffers.at(name), tensor)) return "buffer '" + name + "' differs";
+  }
+  return gradient_difference(run, reference, rounding);
+}
+
+bool is_finite(const Outcome& outcome) {
+  return std::isfinite(outcome.losses.total()) &&
+         std::all_of(outcome.gradients.begin(), outcome.gradients.end(), [](const auto& gradient) {
+           return std::isfinite(gradient.second.norm().template item<double>());
+         });
+}
+
+[[noreturn]] void fail(const SmallStep& step, const std::string& what, bool cut_is_to_blame) {
+  const std::string against = cut_is_to_blame ? "the uncut graph" : "the model";
+  throw Error(
+      ErrorKind::kInvalidArgument,
+      "before the first step, " + std::to_string(kNumMicrobatches) + " microbatches of " +
+          std::to_string(step.plan().batch.microbatch) + " samples were run by " + against +
+          " and by the stages of the plan: " + what + ". " +
+          (cut_is_to_blame ? "The cuts are to blame: cut elsewhere"
+                           : "The recording is not what the model does: mark the code that changes "
+                             "from call to call, or that it has lost, with trireme::opaque") +
+          "; --no-first-step-check trains what the plan does");
+}
+
+std::int64_t bytes_needed(const graph::Graph& graph) {
+  std::int64_t bytes = 0;
+  for (const graph::Parameter& parameter : graph.parameters) {
+    bytes += graph::bytes_at(graph.values[parameter.value], 0);
+  }
+  return 4 * bytes;  // gradients of the plain model, the replay's and their copies, weights
+}
+
+void compare_replay(const SmallStep& small, const Outcome& plain, std::int64_t step,
+                    const Rounding& rounding) {
+  const Outcome run = small.replay(small.plan(), step);
+  const std::string what = difference(run, plain, rounding);
+  const bool is_cut = small.plan().stages.size() > 1;
+  if (is_cut && (!what.empty() || !rounding.is_none())) {
+    const std::string by_cut = difference(run, small.replay(small.uncut(), step), {});
+    if (!by_cut.empty()) fail(small, by_cut, /*cut_is_to_blame=*/true);
+  }
+  if (!what.empty()) fail(small, what, /*cut_is_to_blame=*/false);
+}
+
+}  // namespace
+
+bool check_first_step(const Workload& workload, const record::Recording& recorded,
+                      const layout::Plan& plan, const FirstStepOptions& options,
+                      const Logger& logger) {
+  const auto skip = [&](const std::string& why) {
+    logger.info("the first step is not compared with the plain model: " + why);
+    return false;
+  };
+  const std::int64_t bytes = bytes_needed(recorded.graph);
+  if (bytes > options.available_bytes) {
+    return skip("that takes " + std::to_string(bytes >> 20) + " MiB, more than there is here");
+  }
+  const memory::PeakPause pause;
+  const SmallStep small(workload, recorded, plan, options.seed);
+  constexpr std::int64_t kTries = 4;  // of samples whose losses all weigh something
+  for (std::int64_t step = 0; step < kTries; ++step) {
+    const Outcome plain = small.plain(step);
+    const auto& losses = plain.losses.losses;
+    if (std::any_of(losses.begin(), losses.end(),
+                    [](const program::LossTotal& loss) { return loss.weight == 0; })) {
+      continue;
+    }
+    if (!is_finite(plain)) return skip("its loss or a gradient is not finite");
+    compare_replay(small, plain, step, rounding_of(recorded.graph, plan));
+    return true;
+  }
+  return skip("a loss has no weight in the first samples");
+}
+
+}  // namespace trireme::train
