@@ -107,6 +107,9 @@ void check_links(const std::vector<LinkTable>& links) {
   std::set<std::string> kinds;
   for (std::size_t l = 0; l < links.size(); ++l) {
     const std::string subject = at("links", l);
+    if (links[l].kind != "host" && links[l].kind != "network") {
+      fail(subject + ".kind must be host or network, got '" + links[l].kind.substr(0, 80) + "'");
+    }
     if (!kinds.insert(links[l].kind).second) fail(subject + ".kind appears twice");
     if (links[l].times.empty()) fail(subject + ".times is empty");
     std::int64_t last = -1;
