@@ -45,6 +45,10 @@ Body add_partition(CLI::App& app, Context& context) {
                  "speed: least step time; memory: least peak")
       ->check(CLI::IsMember({"speed", "memory"}))
       ->capture_default_str();
+  app.add_option("--max-slowdown", options->decide.max_slowdown,
+                 "With --optimize memory: a step may take so many times as long as the fastest")
+      ->check(CLI::Range(1.0, 1e6))
+      ->capture_default_str();
   add_device_memory_option(app, options->decide.device_memory_bytes);
   add_tolerant_option(app, options->decide.tolerant);
   app.add_option("--out", options->out, "Where the plan is written")->capture_default_str();
@@ -56,6 +60,7 @@ Body add_partition(CLI::App& app, Context& context) {
       "of the memory.");
   return [options, &context] {
     const graph::Graph graph = graph_of(*options, context);
+    options->decide.may_idle = true;  // Ranks are not started yet.
     Decision decision;
     if (!options->profile.empty()) {
       decision = decide(graph, {profile::load(options->profile), topology::load(options->topology)},

@@ -10,6 +10,7 @@
 #include "trireme/engine/measure/measure_profile.h"
 #include "trireme/engine/train/step_reader.h"
 #include "trireme/plan/graph/json.h"
+#include "trireme/plan/layout/manual.h"
 #include "trireme/plan/layout/planned_graph.h"
 #include "trireme/plan/partition/explain.h"
 #include "trireme/plan/partition/replicas.h"
@@ -32,6 +33,16 @@ std::string shared_text(const MeasureOptions& options) {
   return train::to_text({.seed = options.seed, .optimizer = options.optimizer}) +
          fmt::format("microbatch {}\ndevice memory {}\n", options.microbatch,
                      options.device_memory_bytes);
+}
+
+/// Says which ranks have nothing to do.
+std::string idle_text(const layout::Plan& plan, const topology::Topology& topology) {
+  const int num_used = layout::train_role(plan).mesh.num_ranks();
+  const int num_ranks = static_cast<int>(topology.ranks.size());
+  if (num_used == num_ranks) return "";
+  return fmt::format(
+      "\nthe plan uses {} of the {} ranks, the others stay idle; start it with as many\n", num_used,
+      num_ranks);
 }
 
 }  // namespace
@@ -73,8 +84,10 @@ Decision decide(const graph::Graph& graph, const Measurement& measurement,
                                                      ? partition::Objective::kMemory
                                                      : partition::Objective::kSpeed,
                                     .stages = wanted.stages,
+                                    .may_idle = options.may_idle,
                                     .schedule = wanted.schedule,
-                                    .device_memory_bytes = options.device_memory_bytes};
+                                    .device_memory_bytes = options.device_memory_bytes,
+                                    .max_slowdown = options.max_slowdown};
   asked.batch.microbatch = profile.microbatch;
   asked.forecast = forecast_options(options.optimizer);
   asked.forecast.program.tolerant = options.tolerant;
@@ -83,7 +96,8 @@ Decision decide(const graph::Graph& graph, const Measurement& measurement,
   const graph::Graph planned = layout::planned_graph(graph, decision.plan);
   decision.text =
       partition::explain(planned, decision.plan,
-                         forecast(planned, decision.plan, profile, topology, options.optimizer));
+                         forecast(planned, decision.plan, profile, topology, options.optimizer)) +
+      idle_text(decision.plan, topology);
   return decision;
 }
 

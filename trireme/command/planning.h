@@ -37,10 +37,12 @@ Measurement measure(const Workload& workload, const record::Recording& recorded,
 /// What is asked of a plan that a profile decides.
 struct DecideOptions {
   std::string objective = "speed";       ///< Or `memory`.
+  double max_slowdown = 1.25;            ///< partition::PartitionOptions
   std::int64_t device_memory_bytes = 0;  ///< 0: what the topology says.
   train::OptimizerOptions optimizer;
   bool tolerant = false;  ///< schedule::ProgramOptions
   // partition::PartitionOptions
+  bool may_idle = false;
   bool may_copy = true;
   std::optional<std::vector<graph::NodeId>> copied_nodes;
 };

@@ -18,6 +18,8 @@ using layout::testing::make_free_profile;
 using layout::testing::make_plan;
 using layout::testing::make_topology;
 
+std::string on_host(int /*from*/, int /*to*/) { return "host"; }
+
 /// x -> mask = invert(ne(x)) -> h = x * p | h * mask -> loss: the mask crosses a cut at 3.
 struct MaskModel {
   MaskModel() {
@@ -37,7 +39,7 @@ struct MaskModel {
   std::vector<NodeId> copies(double link_us) {
     profile.links = {{"host", {{0, link_us, link_us}}}};
     plan = make_plan(graph, {{3}});
-    add_stage_copies(graph, profile, "host", plan);
+    add_stage_copies(graph, profile, on_host, plan);
     layout::check(plan, plan.graph_sha256, graph);
     return plan.stages[1].copies;
   }
@@ -67,7 +69,7 @@ TEST(StageCopies, OfWhatIsWrittenOrHasParametersAreNotMade) {
   layout::Plan plan = make_plan(b.graph(), {{2}});
   profile::Profile profile = make_free_profile(b.graph());
   profile.links = {{"host", {{0, 100, 100}}}};
-  add_stage_copies(b.graph(), profile, "host", plan);
+  add_stage_copies(b.graph(), profile, on_host, plan);
   EXPECT_TRUE(plan.stages[1].copies.empty());
 }
 

@@ -15,6 +15,7 @@
 #include "trireme/plan/layout/check.h"
 #include "trireme/plan/layout/json.h"
 #include "trireme/plan/layout/planned_graph.h"
+#include "trireme/plan/partition/replicas.h"
 
 namespace trireme::partition {
 namespace {
@@ -187,8 +188,32 @@ TEST(Partition, RefusesWhatDoesNotFitTogether) {
   EXPECT_THAT(with({.batch = {4, 1, 1}, .cuts = {9}}), HasSubstr("no cut may fall at 9"));
   EXPECT_THAT(with({.batch = {4, 1, 1}, .cuts = {1, 2}, .stages = 2}), HasSubstr("2 cuts make"));
   EXPECT_THAT(with({.batch = {4, 1, 1}, .schedule = "fast"}), HasSubstr("no schedule 'fast'"));
+  EXPECT_THAT(with({.batch = {std::int64_t{1} << 40, 1, 1}}),
+              HasSubstr("is 1099511627776 microbatches of 1 for each replica; at most 1048576"));
+  model.graph.mode = graph::Mode::kEval;
+  model.profile.graph_sha256 = graph::graph_sha256(model.graph);
+  EXPECT_THAT(with({.batch = {4, 1, 1}}), HasSubstr("recorded in mode eval"));
   model.profile.graph_sha256 = std::string(64, '0');
   EXPECT_THAT(with({.batch = {4, 1, 1}}), HasSubstr("the profile is of another graph"));
+}
+
+TEST(Partition, ReplicasThatCannotBeAreNamed) {
+  const Model model = chain_of({1, 1, 1});
+  const auto with = [&](int stages) -> std::string {
+    try {
+      partition_over_replicas(model.graph, model.profile, make_topology(8),
+                              {.batch = {8, 1, 1}, .replicas = 0, .stages = stages});
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return "";
+  };
+  EXPECT_EQ(with(2),
+            "partition: 2 stages on 8 ranks are 4 replicas, which 1 lane cannot be shared among; "
+            "give --lanes 4, or --replicas 1 to use 2 ranks");
+  EXPECT_EQ(with(3),
+            "partition: 3 stages cannot be laid over 8 ranks; give stages that divide the ranks, "
+            "or --replicas");
 }
 
 TEST(Partition, RandomGraphsGetValidPlansTwiceTheSame) {

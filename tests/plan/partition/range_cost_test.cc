@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <iterator>
 #include <limits>
 #include <random>
 
 #include "tests/graphs/graph_builder.h"
 #include "tests/plans/chain_model.h"
+#include "tests/plans/random_models.h"
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/layout/crossings.h"
 #include "trireme/plan/simulate/stage_tensors.h"
@@ -21,54 +21,8 @@ using graph::testing::GraphBuilder;
 using layout::testing::make_free_profile;
 using layout::testing::make_plan;
 using layout::testing::Model;
-
-/// Nodes over random earlier values, some views, some without gradient, some with parameters of
-/// which several nodes may use one; random costs.
-Model random_model(std::mt19937& random, int num_nodes) {
-  const auto pick = [&random](int count) { return static_cast<int>(random() % count); };
-  GraphBuilder b;
-  std::vector<ValueId> values = {b.input("x", {16})}, parameters;
-  for (int p = 0; p < 6; ++p) parameters.push_back(b.parameter("p" + std::to_string(p), {1 + p}));
-  while (static_cast<int>(b.graph().nodes.size()) + 1 < num_nodes) {
-    const ValueId a = values[pick(static_cast<int>(values.size()))];
-    const ValueId c =
-        values[values.size() - 1 - pick(std::min(3, static_cast<int>(values.size())))];
-    switch (pick(6)) {
-      case 0:
-        values.push_back(b.node("view", {a}, b.batch({16}), {.view_of = a}));
-        break;
-      case 1:
-        values.push_back(b.node("ne", {c}, b.batch({16}), {.flags = {.grad_mode = false}}));
-        break;
-      case 2:
-        values.push_back(b.node("mul", {a, parameters[pick(6)]}, b.batch({16})));
-        break;
-      default:
-        values.push_back(b.node("add", {a, c}, b.batch({1 + pick(40)})));
-    }
-  }
-  b.loss(b.node("mul", {values.back(), parameters[0]}, b.batch({4})));
-  Model model{b.graph(), make_free_profile(b.graph())};
-  for (profile::NodeCost& cost : model.profile.costs) {
-    cost = {"", pick(9) + 0.0, pick(9) + 0.0, pick(9) + 0.0, 0, {}, {}, pick(50), 0, 0};
-    if (pick(2) == 0) cost.saved_inputs = {0};
-    if (pick(3) == 0) cost.saved_outputs = {0};
-  }
-  model.profile.step = {1, 1000, 100};
-  model.profile.links = {{"host", {{0, 3, 5}, {100, 4, 8}}}};
-  return model;
-}
-
-/// Allowed cuts, up to `most` of them.
-std::vector<int> random_cuts(std::mt19937& random, const graph::Graph& graph, int most) {
-  const std::vector<bool> allowed = graph::allowed_cuts(graph);
-  std::vector<int> all, cuts;
-  for (int c = 1; c < static_cast<int>(graph.nodes.size()); ++c) {
-    if (allowed[c]) all.push_back(c);
-  }
-  std::sample(all.begin(), all.end(), std::back_inserter(cuts), random() % (most + 1), random);
-  return cuts;
-}
+using layout::testing::random_cuts;
+using layout::testing::random_model;
 
 bool sends_once(const graph::Graph& graph, const layout::Plan& plan) {
   for (const layout::Crossing& crossing : layout::crossings(graph, plan)) {
@@ -170,12 +124,12 @@ TEST(RangeCost, AMirrorCostsItsMessages) {
   range.begin(0);
   range.extend();
   EXPECT_EQ(range.memory(0).optimizer, 112 * 8);  // 100 elements, aligned to 64 bytes.
-  EXPECT_EQ(range.time_us(), 0.4);                // The gradient of its output.
+  EXPECT_EQ(range.time_us(0), 0.4);               // The gradient of its output.
   range.begin(2);
   range.extend();
   EXPECT_EQ(range.memory(1).optimizer, 0);
   EXPECT_EQ(range.memory(1).parameters, 112 * 4);
-  EXPECT_EQ(range.time_us(), 0.4 + (40 + 40) / 4.0);
+  EXPECT_EQ(range.time_us(1), 0.4 + (40 + 40) / 4.0);
 }
 
 }  // namespace

@@ -4,72 +4,157 @@
 
 #include <random>
 
+#include "tests/plan/partition/search_cases.h"
 #include "tests/plans/chain_model.h"
-#include "trireme/plan/graph/cuts.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/partition/range_cost.h"
+#include "trireme/base/error.h"
+#include "trireme/plan/layout/peak.h"
+#include "trireme/plan/partition/partition.h"
 
 namespace trireme::partition {
 namespace {
 
-using layout::testing::ChainNode;
 using layout::testing::make_chain;
 using layout::testing::make_topology;
 using layout::testing::Model;
 
-/// Step of the best of all partitions.
-double exhaustive(const Problem& problem, const Setting& setting, std::vector<int>& cuts) {
-  const int num_nodes = static_cast<int>(setting.planned.nodes.size());
-  if (static_cast<int>(cuts.size()) + 1 == problem.num_stages) {
-    return evaluate(problem, setting, cuts).forecast.simulation.step_us;
+/// How far what is found is from the best there is.
+struct Gaps {
+  int num_cases = 0;
+  double sum = 0, worst = 0;
+
+  void add(double found, double best) {
+    const double gap = best > 0 ? found / best - 1 : 0;
+    EXPECT_GE(gap, -1e-9);
+    ++num_cases;
+    sum += gap;
+    worst = std::max(worst, gap);
   }
-  double best = std::numeric_limits<double>::infinity();
-  for (int cut = cuts.empty() ? 1 : cuts.back() + 1; cut < num_nodes; ++cut) {
-    cuts.push_back(cut);
-    best = std::min(best, exhaustive(problem, setting, cuts));
-    cuts.pop_back();
+};
+
+/// The best over both schedules with moves alone.
+Score climb(const Problem& problem, const Goal& goal) {
+  std::optional<Score> best;
+  for (const std::string& schedule : schedule::schedule_names()) {
+    const Setting setting{schedule, {}, problem.recorded};
+    const auto found = Search(problem, setting, {.exhaustive = 0}).find(goal);
+    if (found && (!best || found->score < *best)) best = found->score;
   }
-  return best;
+  return *best;
 }
 
-/// Step of the DP's cuts.
-double without_moves(const Problem& problem, const Setting& setting) {
-  RangeCost ranges(setting.planned, problem.profile, {.in_flight = {3, 2, 1}}, RangeGoal::kTime);
-  const ChainRules rules{graph::allowed_cuts(setting.planned), {}, {1e18, 1e18, 1e18}};
-  const std::vector<int> cuts = cut_chain(ranges, rules)->cuts;
-  return evaluate(problem, setting, cuts).forecast.simulation.step_us;
+/// Caps the memory at a part of what the fastest plan takes.
+void cap_memory(std::mt19937& random, testing::SearchCase& one) {
+  if (random() % 2 == 0) return;
+  const Score free = testing::exhaustive(one.problem(), {});
+  one.options.device_memory_bytes =
+      static_cast<std::int64_t>(free.secondary * (0.6 + 0.05 * static_cast<double>(random() % 9)));
 }
 
-/// Random chains at m = p, where the least slowest stage is often not the least step.
-TEST(Search, ComesCloseToTheExhaustiveOptimum) {
+/// Chains and branches, links of 1 to 400 Gb/s, 1 to 4 machines, memory caps: judged by trying all
+/// cuts and schedules in the simulator.
+TEST(Search, MovesComeCloseToTheExhaustiveBest) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
-  const auto pick = [&random](int count) { return static_cast<double>(random() % count); };
-  int num_optimal = 0;
-  double sum_of_gaps = 0;
-  constexpr int kRounds = 60;
-  for (int round = 0; round < kRounds; ++round) {
-    std::vector<ChainNode> nodes(9);
-    for (ChainNode& node : nodes) node = {1 + pick(20), 1 + pick(20), pick(20), 1, 1};
-    const Model model = make_chain(nodes);
-    const topology::Topology topology = make_topology(3);
-    const PartitionOptions options{.batch = {3, 1, 1}};
-    const Problem problem{
-        model.graph, model.profile, topology, options, graph::graph_sha256(model.graph), 3};
-    const Setting setting{"interleaved", {}, model.graph};
-    const Candidate found = *Search(problem, setting).find({});
-    EXPECT_LE(found.forecast.simulation.step_us, without_moves(problem, setting));
-    std::vector<int> cuts;
-    const double best = exhaustive(problem, setting, cuts);
-    const double gap = found.forecast.simulation.step_us / best - 1;
-    EXPECT_GE(gap, -1e-9);
-    EXPECT_LE(gap, 0.2);
-    sum_of_gaps += gap;
-    num_optimal += gap <= 1e-9 ? 1 : 0;
+  Gaps gaps;
+  for (int round = 0; round < 80; ++round) {
+    testing::SearchCase one = testing::random_search_case(random, 10);
+    if (!testing::has_plans(one)) continue;
+    cap_memory(random, one);
+    const Score best = testing::exhaustive(one.problem(), {});
+    const Score found = climb(one.problem(), {});
+    EXPECT_EQ(found.excess_bytes > 0, best.excess_bytes > 0) << "round " << round;
+    if (found.excess_bytes == 0) gaps.add(found.primary, best.primary);
   }
-  EXPECT_GE(num_optimal, kRounds * 3 / 4);
-  EXPECT_LE(sum_of_gaps / kRounds, 0.02);
+  EXPECT_GT(gaps.num_cases, 30);
+  EXPECT_LE(gaps.sum / gaps.num_cases, 0.01);
+  EXPECT_LE(gaps.worst, 0.1);
+}
+
+/// What `partition` gives is as good as the best of small problems, and refused where none fits.
+TEST(Search, SmallProblemsAreSolved) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int round = 0; round < 60; ++round) {
+    testing::SearchCase one = testing::random_search_case(random, 9);
+    if (!testing::has_plans(one)) continue;
+    cap_memory(random, one);
+    one.options.may_copy = false;
+    const Score best = testing::exhaustive(one.problem(), {});
+    try {
+      const layout::Plan plan =
+          partition(one.model.graph, one.model.profile, one.topology, one.options);
+      EXPECT_EQ(best.excess_bytes, 0);
+      EXPECT_NEAR(plan.prediction->step_ms * 1000, best.primary, 1e-9 * best.primary);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kResourceExhausted) << error.message();
+      EXPECT_GT(best.excess_bytes, 0);
+    }
+  }
+}
+
+/// The least peak within a slowdown, of small problems and by moves alone.
+TEST(Search, TheObjectiveMemoryComesCloseToTheExhaustiveBest) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  Gaps gaps;
+  for (int round = 0; round < 40; ++round) {
+    testing::SearchCase one = testing::random_search_case(random, 9);
+    if (!testing::has_plans(one)) continue;
+    one.options.may_copy = false;
+    one.options.objective = Objective::kMemory;
+    one.options.max_slowdown = 1 + 0.1 * static_cast<double>(random() % 10);
+    const Score fastest = testing::exhaustive(one.problem(), {});
+    const Goal goal{Objective::kMemory, fastest.primary * one.options.max_slowdown};
+    const Score best = testing::exhaustive(one.problem(), goal);
+    const layout::Plan plan =
+        partition(one.model.graph, one.model.profile, one.topology, one.options);
+    EXPECT_EQ(static_cast<double>(layout::largest_peak_bytes(plan.prediction->peak_bytes)),
+              best.primary);
+    const Score found = climb(one.problem(), goal);
+    EXPECT_EQ(found.excess_us, 0) << "round " << round;
+    gaps.add(found.primary, best.primary);
+  }
+  EXPECT_LE(gaps.sum / gaps.num_cases, 0.02);
+  EXPECT_LE(gaps.worst, 0.2);
+}
+
+/// Ranks on two machines, a slow link between them: the cut that it carries is the cheap one.
+TEST(Search, EachCutIsPricedByItsOwnLink) {
+  std::vector<layout::testing::ChainNode> nodes(12, {10, 10, 10, 1000, 1});
+  nodes[5].width = 1;
+  const Model model = [&] {
+    Model made = make_chain(nodes);
+    made.profile.links = {{"host", {{0, 1, 1}, {4000, 1, 1}}},
+                          {"network", {{0, 5, 5}, {4000, 2000, 2000}}}};
+    return made;
+  }();
+  topology::Topology topology = make_topology(4);
+  topology.hosts.push_back(topology.hosts[0]);
+  topology.hosts[1].name = "b";
+  for (const int rank : {2, 3}) topology.ranks[rank].host = 1;
+  const layout::Plan plan =
+      partition(model.graph, model.profile, topology, {.batch = {16, 1, 1}, .may_copy = false});
+  EXPECT_EQ(plan.stages[2].begin, 6);
+  EXPECT_EQ(plan.stages[1].begin, 3);
+  EXPECT_EQ(plan.stages[3].begin, 9);
+}
+
+/// Sending takes longer than all work: one rank is faster than two.
+TEST(Search, RanksStayIdleWhereThatIsFaster) {
+  Model model = make_chain(std::vector<layout::testing::ChainNode>(6, {1, 1, 1, 1, 1}));
+  model.profile.links = {{"host", {{0, 1000, 1000}}}};
+  PartitionOptions options{.batch = {4, 1, 1}};
+  const auto num_stages = [&] {
+    return partition(model.graph, model.profile, make_topology(3), options).stages.size();
+  };
+  EXPECT_EQ(num_stages(), 3U);
+  options.may_idle = true;
+  EXPECT_EQ(num_stages(), 1U);
+  options.stages = 2;
+  EXPECT_EQ(num_stages(), 2U);
 }
 
 TEST(Search, FindsNothingWithoutCuts) {
@@ -77,7 +162,8 @@ TEST(Search, FindsNothingWithoutCuts) {
   const topology::Topology topology = make_topology(3);
   const PartitionOptions options{.batch = {3, 1, 1}};
   const Problem problem{model.graph, model.profile, topology, options, "hash", 3};
-  EXPECT_FALSE(Search(problem, {"simple", {}, model.graph}).find({}).has_value());
+  const Setting setting{"simple", {}, model.graph};
+  EXPECT_FALSE(Search(problem, setting).find({}).has_value());
 }
 
 }  // namespace

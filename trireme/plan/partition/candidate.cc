@@ -44,14 +44,12 @@ std::int64_t Problem::memory_limit(int stage) const {
   return least;
 }
 
-std::string Problem::link_kind() const {
-  for (int s = 1; s < num_stages; ++s) {
-    for (int r = 0; r < options.replicas; ++r) {
-      const std::string kind = simulate::link_kind(topology, rank(s - 1, r), rank(s, r));
-      if (kind != "host") return kind;
-    }
+std::string Problem::link_kind(int from_stage, int to_stage) const {
+  for (int r = 0; r < options.replicas; ++r) {
+    const std::string kind = simulate::link_kind(topology, rank(from_stage, r), rank(to_stage, r));
+    if (kind != "host") return kind;
   }
-  return num_stages == 1 ? "" : "host";
+  return "host";
 }
 
 std::int64_t excess_bytes(const Problem& problem, const Candidate& candidate, int stage) {
@@ -73,7 +71,9 @@ Score score(const Problem& problem, const Candidate& candidate, const Goal& goal
 
 Candidate evaluate(const Problem& problem, const Setting& setting, const std::vector<int>& cuts) {
   layout::Plan plan = make_plan(problem, setting, cuts);
-  add_stage_copies(setting.planned, problem.profile, problem.link_kind(), plan);
+  add_stage_copies(
+      setting.planned, problem.profile,
+      [&problem](int from, int to) { return problem.link_kind(from, to); }, plan);
   const parameters::ParameterMap map =
       parameters::make_parameter_map(setting.planned, plan, {.graph_sha256 = problem.graph_sha256});
   simulate::Forecast forecast = simulate::forecast(

@@ -31,8 +31,8 @@ struct Problem {
   int rank(int stage, int replica) const { return stage * options.replicas + replica; }
   /// What every rank of a stage may use.
   std::int64_t memory_limit(int stage) const;
-  /// The slowest kind of link between ranks of neighbouring stages; empty where there is one stage.
-  std::string link_kind() const;
+  /// The slowest kind of link between ranks of two stages.
+  std::string link_kind(int from_stage, int to_stage) const;
 };
 
 /// A plan and what it would do.

@@ -5,7 +5,8 @@
 
 // Ranges are walked from every i upwards, i ascending, so that T[s][i] is final when i is reached.
 // First some good partition is made by filling stages in order up to a cost, which is bisected:
-// what costs more than that is no part of the best one, so most walks are a stage long.
+// what costs more than that is no part of the best one, so most walks are a stage long. It also
+// tells where a stage can begin at the earliest: what is left must go into the stages that are left.
 //
 //     costs 3 1 2 4, two stages    T[1] = 3 4 6 10    T[2][4] = min(3|7, 4|6, 6|4), | for max
 //                                                              = 6, by the cut at 2 or at 3: 2
@@ -15,6 +16,7 @@ namespace {
 
 constexpr double kImpossible = std::numeric_limits<double>::infinity();
 constexpr int kBisections = 12;
+constexpr double kRounding = 1 + 1e-9;  // Sums in another order.
 
 /// T[s][j] and the i that it came from.
 struct Best {
@@ -29,8 +31,11 @@ class ChainCutter {
         rules_(rules),
         num_nodes_(static_cast<int>(rules.allowed.size()) - 1),
         num_stages_(static_cast<int>(rules.limits.size())),
-        best_(num_stages_ + 1, std::vector<Best>(num_nodes_ + 1)) {
+        best_(num_stages_ + 1, std::vector<Best>(num_nodes_ + 1)),
+        latest_(num_stages_, num_nodes_),
+        earliest_(num_stages_ + 1, 0) {
     best_[0][0].cost = 0;
+    leave_room();
     bound_ = fill(kImpossible);
     double low = 0;
     for (int i = 0; i < kBisections && bound_ != kImpossible; ++i) {
@@ -45,6 +50,7 @@ class ChainCutter {
   }
 
   std::optional<ChainCuts> cut() {
+    if (bound_ != kImpossible) find_earliest();
     for (int i = 0; i < num_nodes_; ++i) {
       if (can_begin(i)) walk(i);
     }
@@ -57,6 +63,37 @@ class ChainCutter {
   }
 
  private:
+  /// Every stage leaves places for the cuts after it.
+  void leave_room() {
+    int place = num_nodes_;
+    for (int s = num_stages_ - 2; s >= 0; --s) {
+      for (--place; place > 0 && !rules_.allowed[place];) --place;
+      latest_[s] = std::max(place, 0);
+    }
+  }
+
+  /// By number of stages: where those after them must begin at the earliest to hold the rest, none
+  /// at a cost above the bound.
+  void find_earliest() {
+    std::vector<int> furthest(num_nodes_);  // By begin: where a stage ends at the latest.
+    for (int i = 0; i < num_nodes_; ++i) {
+      pricer_.begin(i);
+      int j = i;
+      while (j < num_nodes_) {
+        pricer_.extend();
+        if (pricer_.least_cost() > bound_ * kRounding) break;
+        ++j;
+      }
+      furthest[i] = j;
+    }
+    earliest_[num_stages_] = num_nodes_;
+    int i = num_nodes_;
+    for (int s = num_stages_ - 1; s >= 0; --s) {
+      while (i > 0 && furthest[i - 1] >= earliest_[s + 1]) --i;
+      earliest_[s] = i;
+    }
+  }
+
   /// The cost of a partition whose stages, in order, take as much as costs at most `most`;
   /// kImpossible where that is none.
   double fill(double most) {
@@ -64,7 +101,7 @@ class ChainCutter {
     int begin = 0;
     for (int s = 0; s < num_stages_; ++s) {
       const bool is_last = s + 1 == num_stages_;
-      const int last = is_last ? last_end(begin) : std::min(last_end(begin), num_nodes_ - 1);
+      const int last = std::min(last_end(begin), latest_[s]);
       int end = begin;
       double taken = 0;
       pricer_.begin(begin);
@@ -98,11 +135,20 @@ class ChainCutter {
   }
 
   void walk(int i) {
+    // Stages that can begin here: reached, and with room for the rest.
+    first_stage_ = num_stages_;
+    last_stage_ = -1;
+    for (int s = 0; s < num_stages_; ++s) {
+      if (best_[s][i].cost == kImpossible || i < earliest_[s]) continue;
+      first_stage_ = std::min(first_stage_, s);
+      last_stage_ = s;
+    }
+    if (last_stage_ < 0) return;
     pricer_.begin(i);
     for (int j = i + 1, last = last_end(i); j <= last; ++j) {
       pricer_.extend();
       if (j < num_nodes_ && !rules_.allowed[j]) continue;
-      for (int s = 0; s < num_stages_; ++s) offer(s, i, j);
+      for (int s = first_stage_; s <= last_stage_; ++s) offer(s, i, j);
       const double least = pricer_.least_cost();
       if (least > bound_ || least >= best_[num_stages_][num_nodes_].cost) break;
     }
@@ -110,7 +156,10 @@ class ChainCutter {
 
   /// [i, j) as stage s. The last stage takes all the rest, and no other does.
   void offer(int s, int i, int j) {
-    if (best_[s][i].cost == kImpossible || (s + 1 == num_stages_) != (j == num_nodes_)) return;
+    if (best_[s][i].cost == kImpossible || (s + 1 == num_stages_) != (j == num_nodes_) ||
+        j < earliest_[s + 1]) {
+      return;
+    }
     const RangePrice price = pricer_.price(s);
     if (price.bound > rules_.limits[s]) return;
     const double cost = std::max(best_[s][i].cost, price.cost);
@@ -123,8 +172,11 @@ class ChainCutter {
   const ChainRules& rules_;
   int num_nodes_;
   int num_stages_;
-  double bound_ = kImpossible;           ///< Cost of a partition that keeps the rules.
-  std::vector<std::vector<Best>> best_;  ///< By number of stages, nodes.
+  double bound_ = kImpossible;            ///< Cost of a partition that keeps the rules.
+  std::vector<std::vector<Best>> best_;   ///< By number of stages, nodes.
+  std::vector<int> latest_;               ///< By stage: where it must end.
+  std::vector<int> earliest_;             ///< By stage: where it must begin.
+  int first_stage_ = 0, last_stage_ = 0;  ///< That the ranges of a walk can be.
 };
 
 }  // namespace

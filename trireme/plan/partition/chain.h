@@ -26,7 +26,7 @@ class RangePricer {
   /// Of the range as stage `stage`, from 0.
   virtual RangePrice price(int stage) const = 0;
 
-  /// A cost that no longer range from the same node is below, in any stage.
+  /// A cost that no range with these nodes and more, before or after them, is below, in any stage.
   virtual double least_cost() const { return 0; }
 };
 
@@ -52,8 +52,9 @@ struct ChainCuts {
 ///              T[s][j] = min over i of max(T[s-1][i], cost of [i, j) as stage s)
 ///
 ///          over allowed i and j and ranges within their limit. Exact for any prices.
-/// Cost     n^2 / 2 steps of the pricer and p n^2 / 2 prices; about n^2 / p and n^2 where
-///          `least_cost` rules out ranges that are longer than a stage of a good partition.
+/// Cost     n^2 / 2 steps of the pricer and p n^2 / 2 prices. Where `least_cost` rules out ranges
+///          that are longer than a stage of a good partition: about 2 n^2 / p steps, and prices of
+///          those ranges and stages alone that a partition as good as that can have.
 /// Source   the recurrence of contiguous partitions: Pinar & Aykanat, J. Parallel Distrib. Comput.
 ///          64 (2004), section 2, with limits.
 std::optional<ChainCuts> cut_chain(RangePricer& pricer, const ChainRules& rules);

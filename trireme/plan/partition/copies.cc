@@ -26,55 +26,6 @@ constexpr std::size_t kMaxCandidates = 4;
 /// A cone that takes a larger part of a microbatch is no candidate.
 constexpr double kMaxConeShare = 0.05;
 
-/// Finds what a stage would have to run to make a value itself.
-class ConeFinder {
- public:
-  explicit ConeFinder(const graph::Graph& graph)
-      : graph_(graph), positions_(graph::node_positions(graph)) {
-    for (const auto& [storage, history] : graph::storage_histories(graph)) {
-      if (!history.writes.empty()) written_.insert(storage);
-    }
-    for (const graph::Buffer& buffer : graph.buffers) {
-      if (buffer.policy == graph::BufferPolicy::kReadOnly) continue;
-      written_.insert(graph.values[buffer.value].storage_id);
-    }
-  }
-
-  /// Positions, ascending, of the nodes that `value` is made by, but those in `present`; nothing
-  /// where one of them may not be copied.
-  std::optional<std::vector<int>> find(ValueId value, const std::set<int>& present) const {
-    std::set<int> cone;
-    std::vector<ValueId> open = {value};
-    while (!open.empty()) {
-      const graph::Value& next = graph_.values[open.back()];
-      open.pop_back();
-      if (next.source != graph::ValueSource::kNode) continue;
-      const int producer = positions_.at(next.producer);
-      if (present.contains(producer) || !cone.insert(producer).second) continue;
-      if (cone.size() > kMaxConeNodes || !can_copy(graph_.nodes[producer])) return std::nullopt;
-      const std::vector<ValueId> inputs = graph::input_values(graph_.nodes[producer]);
-      open.insert(open.end(), inputs.begin(), inputs.end());
-    }
-    return std::vector<int>(cone.begin(), cone.end());
-  }
-
- private:
-  /// Stricter than layout::check: nothing that it touches is written, ever.
-  bool can_copy(const graph::Node& node) const {
-    if (node.op == "opaque" || !node.writes.empty()) return false;
-    std::vector<ValueId> values = graph::input_values(node);
-    values.insert(values.end(), node.outputs.begin(), node.outputs.end());
-    return std::all_of(values.begin(), values.end(), [this](ValueId id) {
-      return id < 0 ||
-             (!graph_.values[id].requires_grad && !written_.contains(graph_.values[id].storage_id));
-    });
-  }
-
-  const graph::Graph& graph_;
-  std::unordered_map<NodeId, int> positions_;
-  std::unordered_set<int> written_;  ///< Storages.
-};
-
 double forward_us(const std::vector<int>& positions, const std::vector<profile::NodeTime>& times) {
   double sum = 0;
   for (const int position : positions) sum += times[position].forward_us;
@@ -122,29 +73,92 @@ bool can_copy(const graph::Graph& recorded, const std::vector<NodeId>& nodes) {
   }
 }
 
-void add_stage_copies(const graph::Graph& planned, const profile::Profile& profile,
-                      const std::string& link_kind, layout::Plan& plan) {
-  const std::vector<layout::Crossing> crossings = layout::crossings(planned, plan);
-  const bool has_plain = std::any_of(crossings.begin(), crossings.end(),
-                                     [](const layout::Crossing& c) { return !c.has_gradient; });
-  if (!has_plain) return;
-  const std::vector<profile::NodeTime> times = profile::node_times(profile, planned);
-  const ConeFinder finder(planned);
-  std::vector<std::set<int>> copies(plan.stages.size());
-  for (const layout::Crossing& crossing : crossings) {
-    if (crossing.has_gradient) continue;
-    const std::int64_t bytes =
-        simulate::span_bytes(planned.values[crossing.value], plan.batch.microbatch);
-    const double send_us = profile::link_us(profile, link_kind, bytes, true) +
-                           static_cast<double>(bytes) * profile.step.copy_ns_per_byte / 1000;
-    for (std::size_t i = 1; i < crossing.stages.size(); ++i) {
-      std::set<int>& present = copies[crossing.stages[i]];
-      const std::optional<std::vector<int>> cone = finder.find(crossing.value, present);
-      if (cone && forward_us(*cone, times) < send_us) present.insert(cone->begin(), cone->end());
+/// Finds what a stage would have to run to make a value itself.
+class StageCopies::ConeFinder {
+ public:
+  explicit ConeFinder(const graph::Graph& graph)
+      : graph_(graph), positions_(graph::node_positions(graph)) {
+    for (const auto& [storage, history] : graph::storage_histories(graph)) {
+      if (!history.writes.empty()) written_.insert(storage);
+    }
+    for (const graph::Buffer& buffer : graph.buffers) {
+      if (buffer.policy == graph::BufferPolicy::kReadOnly) continue;
+      written_.insert(graph.values[buffer.value].storage_id);
     }
   }
-  for (std::size_t s = 0; s < copies.size(); ++s) {
-    for (const int position : copies[s]) {
+
+  /// Positions, ascending, of the nodes that `value` is made by, but those in `present`; nothing
+  /// where one of them may not be copied.
+  std::optional<std::vector<int>> find(ValueId value, const std::set<int>& present) const {
+    std::set<int> cone;
+    std::vector<ValueId> open = {value};
+    while (!open.empty()) {
+      const graph::Value& next = graph_.values[open.back()];
+      open.pop_back();
+      if (next.source != graph::ValueSource::kNode) continue;
+      const int producer = positions_.at(next.producer);
+      if (present.contains(producer) || !cone.insert(producer).second) continue;
+      if (cone.size() > kMaxConeNodes || !can_copy(graph_.nodes[producer])) return std::nullopt;
+      const std::vector<ValueId> inputs = graph::input_values(graph_.nodes[producer]);
+      open.insert(open.end(), inputs.begin(), inputs.end());
+    }
+    return std::vector<int>(cone.begin(), cone.end());
+  }
+
+ private:
+  /// Stricter than layout::check: nothing that it touches is written, ever.
+  bool can_copy(const graph::Node& node) const {
+    if (node.op == "opaque" || !node.writes.empty()) return false;
+    std::vector<ValueId> values = graph::input_values(node);
+    values.insert(values.end(), node.outputs.begin(), node.outputs.end());
+    return std::all_of(values.begin(), values.end(), [this](ValueId id) {
+      return id < 0 ||
+             (!graph_.values[id].requires_grad && !written_.contains(graph_.values[id].storage_id));
+    });
+  }
+
+  const graph::Graph& graph_;
+  std::unordered_map<NodeId, int> positions_;
+  std::unordered_set<int> written_;  ///< Storages.
+};
+
+StageCopies::StageCopies(const graph::Graph& planned, const profile::Profile& profile)
+    : graph_(planned),
+      profile_(profile),
+      times_(profile::node_times(profile, planned)),
+      finder_(std::make_unique<ConeFinder>(planned)) {}
+
+StageCopies::~StageCopies() = default;
+
+std::vector<int> StageCopies::choose(std::span<const Arrival> arrivals) const {
+  std::set<int> present;
+  for (const Arrival& arrival : arrivals) {
+    const std::int64_t bytes =
+        simulate::span_bytes(graph_.values[arrival.value], profile_.microbatch);
+    const double send_us = profile::link_us(profile_, arrival.link_kind, bytes, true) +
+                           static_cast<double>(bytes) * profile_.step.copy_ns_per_byte / 1000;
+    const std::optional<std::vector<int>> cone = finder_->find(arrival.value, present);
+    if (cone && forward_us(*cone, times_) < send_us) present.insert(cone->begin(), cone->end());
+  }
+  return {present.begin(), present.end()};
+}
+
+void add_stage_copies(const graph::Graph& planned, const profile::Profile& profile,
+                      const StageLinks& link_kind, layout::Plan& plan) {
+  std::vector<std::vector<StageCopies::Arrival>> arrivals(plan.stages.size());
+  bool has_plain = false;
+  for (const layout::Crossing& crossing : layout::crossings(planned, plan)) {
+    if (crossing.has_gradient) continue;
+    has_plain = true;
+    for (std::size_t i = 1; i < crossing.stages.size(); ++i) {
+      const int to = crossing.stages[i];
+      arrivals[to].push_back({crossing.value, link_kind(crossing.stages[0], to)});
+    }
+  }
+  if (!has_plain) return;
+  const StageCopies copies(planned, profile);
+  for (std::size_t s = 0; s < arrivals.size(); ++s) {
+    for (const int position : copies.choose(arrivals[s])) {
       plan.stages[s].copies.push_back(planned.nodes[position].id);
     }
   }

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -9,14 +12,41 @@
 
 namespace trireme::partition {
 
-/// Sets `Stage::copies`: a value that crosses a cut, needs no gradient and is made of the batch and
-/// constants alone by nodes that may be copied (layout::check) is made again by the consuming
-/// stage, with all nodes before it, where their forwards take less than sending it.
+/// Chooses what a stage makes itself: a value that crosses a cut, needs no gradient and is made of
+/// the batch and constants alone by nodes that may be copied (layout::check) is made again by the
+/// consuming stage, with all nodes before it, where their forwards take less than sending it.
+class StageCopies {
+ public:
+  /// planned, profile   must outlive this.
+  StageCopies(const graph::Graph& planned, const profile::Profile& profile);
+  ~StageCopies();
+
+  /// A value without gradient that a stage would receive, and over which kind of link.
+  struct Arrival {
+    graph::ValueId value = -1;
+    std::string link_kind;
+    auto operator<=>(const Arrival&) const = default;
+  };
+
+  /// Positions of the nodes that a stage with these arrivals, ascending, runs again; ascending.
+  std::vector<int> choose(std::span<const Arrival> arrivals) const;
+
+ private:
+  class ConeFinder;
+  const graph::Graph& graph_;
+  const profile::Profile& profile_;
+  std::vector<profile::NodeTime> times_;
+  std::unique_ptr<ConeFinder> finder_;
+};
+
+/// Kind of the links from one stage to another.
+using StageLinks = std::function<std::string(int from, int to)>;
+
+/// Sets `Stage::copies`.
 ///
 /// planned, profile   that `plan` counts in. `plan` has its stages, without copies.
-/// link_kind          of the links between stages.
 void add_stage_copies(const graph::Graph& planned, const profile::Profile& profile,
-                      const std::string& link_kind, layout::Plan& plan);
+                      const StageLinks& link_kind, layout::Plan& plan);
 
 /// Whether graph::copy_to_consumers accepts the nodes.
 bool can_copy(const graph::Graph& recorded, const std::vector<graph::NodeId>& nodes);

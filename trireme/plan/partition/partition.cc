@@ -2,17 +2,13 @@
 
 #include <algorithm>
 #include <functional>
-#include <optional>
 
 #include "trireme/base/error.h"
-#include "trireme/plan/graph/copies.h"
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/graph/json.h"
-#include "trireme/plan/partition/copies.h"
 #include "trireme/plan/partition/limits.h"
-#include "trireme/plan/partition/search.h"
+#include "trireme/plan/partition/planner.h"
 #include "trireme/plan/profile/json.h"
-#include "trireme/plan/schedule/schedules.h"
 #include "trireme/plan/topology/json.h"
 
 namespace trireme::partition {
@@ -21,6 +17,9 @@ namespace {
 [[noreturn]] void fail(const std::string& problem) {
   throw Error(ErrorKind::kInvalidArgument, "partition: " + problem);
 }
+
+/// A replica's actions of a step: more are no plan but a mistake in the batch.
+constexpr std::int64_t kMostActions = std::int64_t{1} << 23;
 
 std::string count(std::int64_t number, const std::string& thing) {
   return std::to_string(number) + " " + thing + (number == 1 ? "" : "s");
@@ -78,6 +77,15 @@ void check_cuts(const Problem& problem) {
   }
 }
 
+void check_actions(const Problem& problem) {
+  const std::int64_t most = kMostActions / 2 / problem.num_stages;
+  if (problem.num_microbatches() <= most) return;
+  fail("a batch of " + count(problem.options.batch.global_batch, "sample") + " is " +
+       std::to_string(problem.num_microbatches()) + " microbatches of " +
+       std::to_string(problem.options.batch.microbatch) + " for each replica; at most " +
+       std::to_string(most) + " are planned: give a smaller batch, or profile larger microbatches");
+}
+
 Problem make_problem(const graph::Graph& recorded, const profile::Profile& profile,
                      const topology::Topology& topology, const PartitionOptions& options) {
   Problem problem{recorded, profile, topology, options, graph::graph_sha256(recorded)};
@@ -85,72 +93,17 @@ Problem make_problem(const graph::Graph& recorded, const profile::Profile& profi
     fail("the profile is of another graph: it names " + profile.graph_sha256.substr(0, 64) +
          ", but this one is " + problem.graph_sha256 + "; profile this graph");
   }
+  if (recorded.mode != graph::Mode::kTrain) {
+    fail("the graph was recorded in mode eval and has no backward; record it in mode train");
+  }
   profile::check(profile, recorded);
   topology::check(topology);
   check_batch(options, profile);
   problem.num_stages = count_stages(options, topology);
+  check_actions(problem);
   check_cuts(problem);
   return problem;
 }
-
-/// The best over schedules and groups of copied nodes.
-class Planner {
- public:
-  explicit Planner(const Problem& problem) : problem_(problem) {
-    schedules_ = problem.options.schedule.empty()
-                     ? schedule::schedule_names()
-                     : std::vector<std::string>{problem.options.schedule};
-  }
-
-  Candidate plan() {
-    const Goal speed;
-    search(speed);
-    if (problem_.options.objective == Objective::kMemory && fits()) {
-      search(
-          {Objective::kMemory, best_->forecast.simulation.step_us * problem_.options.max_slowdown});
-    }
-    return *std::move(best_);
-  }
-
- private:
-  bool fits() const { return score(problem_, *best_, {}).excess_bytes == 0; }
-
-  void search(const Goal& goal) {
-    const auto& pinned = problem_.options.copied_nodes;
-    for (const std::string& schedule : schedules_) {
-      try_setting(schedule, pinned.value_or(std::vector<graph::NodeId>()), goal);
-    }
-    if (pinned) return;
-    if (problem_.num_stages == 1 || !problem_.options.cuts.empty()) return;
-    if (!problem_.options.may_copy) return;
-    for (const auto& nodes : copy_candidates(problem_.recorded, problem_.profile)) {
-      std::vector<graph::NodeId> copied = best_->plan.copied_nodes;
-      copied.insert(copied.end(), nodes.begin(), nodes.end());
-      std::sort(copied.begin(), copied.end());
-      copied.erase(std::unique(copied.begin(), copied.end()), copied.end());
-      if (copied != best_->plan.copied_nodes && can_copy(problem_.recorded, copied)) {
-        try_setting(best_->plan.schedule.name, std::move(copied), goal);
-      }
-    }
-  }
-
-  void try_setting(const std::string& schedule, std::vector<graph::NodeId> copied,
-                   const Goal& goal) {
-    Setting setting{schedule, std::move(copied), {}};
-    setting.planned = setting.copied_nodes.empty()
-                          ? problem_.recorded
-                          : graph::copy_to_consumers(problem_.recorded, setting.copied_nodes);
-    std::optional<Candidate> found = Search(problem_, setting).find(goal);
-    if (!found) return;
-    if (!best_ || score(problem_, *found, goal) < score(problem_, *best_, goal)) {
-      best_ = std::move(found);
-    }
-  }
-
-  const Problem& problem_;
-  std::vector<std::string> schedules_;
-  std::optional<Candidate> best_;
-};
 
 layout::Prediction predict(const Problem& problem, const Candidate& candidate) {
   const simulate::Forecast& forecast = candidate.forecast;
@@ -169,13 +122,16 @@ layout::Prediction predict(const Problem& problem, const Candidate& candidate) {
 layout::Plan partition(const graph::Graph& recorded, const profile::Profile& profile,
                        const topology::Topology& topology, const PartitionOptions& options) {
   const Problem problem = make_problem(recorded, profile, topology, options);
-  Candidate best = Planner(problem).plan();
-  if (score(problem, best, {}).excess_bytes > 0) {
-    throw Error(ErrorKind::kResourceExhausted, "partition: " + does_not_fit(problem, best));
+  Planner planner(problem);
+  planner.plan();
+  Candidate best = planner.candidate();
+  if (score(planner.problem(), best, {}).excess_bytes > 0) {
+    throw Error(ErrorKind::kResourceExhausted,
+                "partition: " + does_not_fit(planner.problem(), best));
   }
   best.plan.profile_sha256 = profile::profile_sha256(profile);
   best.plan.topology_sha256 = topology::topology_sha256(topology);
-  best.plan.prediction = predict(problem, best);
+  best.plan.prediction = predict(planner.problem(), best);
   return std::move(best.plan);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "trireme/base/error.h"
 #include "trireme/plan/graph/bytes.h"
 #include "trireme/plan/graph/index.h"
 #include "trireme/plan/graph/uses.h"
@@ -29,9 +30,15 @@ constexpr std::int64_t kAlignmentBytes = 64;  // Of slots in a bucket.
 
 }  // namespace
 
+std::int64_t aligned_elements(std::int64_t elements, Dtype dtype) {
+  const std::int64_t multiple = kAlignmentBytes / static_cast<std::int64_t>(size_bytes(dtype));
+  return (elements + multiple - 1) / multiple * multiple;
+}
+
 RangeCost::RangeCost(const graph::Graph& planned, const profile::Profile& profile, RangeRules rules,
                      RangeGoal goal)
     : graph_(planned), profile_(profile), rules_(std::move(rules)), goal_(goal) {
+  read_kinds();
   read_values();
   read_nodes(profile);
   read_sites();
@@ -41,8 +48,31 @@ RangeCost::RangeCost(const graph::Graph& planned, const profile::Profile& profil
   used_in_.assign(graph_.parameters.size(), 0);
 }
 
-double RangeCost::link_us(std::int64_t bytes) const {
-  return rules_.link_kind.empty() ? 0 : profile::link_us(profile_, rules_.link_kind, bytes, true);
+void RangeCost::read_kinds() {
+  if (rules_.in_flight.size() < 2) return;
+  if (rules_.link_kinds.empty()) rules_.link_kinds.assign(rules_.in_flight.size() - 1, "host");
+  for (const std::string& kind : rules_.link_kinds) {
+    if (std::find(kinds_.begin(), kinds_.end(), kind) == kinds_.end()) kinds_.push_back(kind);
+  }
+  TRIREME_CHECK(kinds_.size() <= kMaxKinds, "more kinds of links than there are");
+}
+
+std::size_t RangeCost::kind_after(int stage) const {
+  if (stage < 0 || static_cast<std::size_t>(stage) >= rules_.link_kinds.size()) return 0;
+  return std::find(kinds_.begin(), kinds_.end(), rules_.link_kinds[stage]) - kinds_.begin();
+}
+
+RangeCost::ByKind RangeCost::link_us(std::int64_t bytes) const {
+  ByKind us{};
+  for (std::size_t k = 0; k < kinds_.size(); ++k) {
+    us[k] = profile::link_us(profile_, kinds_[k], bytes, true);
+  }
+  return us;
+}
+
+double RangeCost::slowest_link_us(std::int64_t bytes) const {
+  const ByKind us = link_us(bytes);
+  return *std::max_element(us.begin(), us.end());
 }
 
 void RangeCost::read_values() {
@@ -84,7 +114,11 @@ void RangeCost::read_nodes(const profile::Profile& profile) {
     const std::vector<ValueId> inputs = graph::input_values(from);
     std::set<int> distinct, viewed, fresh, saved;
     for (const ValueId id : inputs) {
-      viewed.insert(graph_.values[id].storage_id);
+      const graph::Value& input = graph_.values[id];
+      viewed.insert(input.storage_id);
+      if (input.source == graph::ValueSource::kParameter && !input.requires_grad) {
+        node.frozen.push_back(id);
+      }
       if (values_[id].producer < 0) continue;
       distinct.insert(id);
       values_[id].last_use = static_cast<int>(p);
@@ -113,15 +147,14 @@ void RangeCost::read_sites() {
     const auto size = static_cast<std::int64_t>(size_bytes(value.dtype));
     const std::int64_t elements = graph::num_elements_at(value, 0);
     const std::int64_t gradient_size = simulate::gradient_bytes_per_element(value.dtype);
-    const std::int64_t alignment = kAlignmentBytes / size;
     Site site;
     site.parameter = from.parameter;
     site.is_owner = from.site == 0;
-    site.elements = (elements + alignment - 1) / alignment * alignment;
+    site.elements = aligned_elements(elements, value.dtype);
     site.value_bytes = site.elements * size;
     site.gradient_bytes = site.elements * gradient_size * num_buffers;
     site.fold_us = static_cast<double>(elements) * profile_.step.fold_ns / 1000;
-    site.tie_us = (link_us(elements * gradient_size) + link_us(elements * size)) /
+    site.tie_us = (slowest_link_us(elements * gradient_size) + slowest_link_us(elements * size)) /
                   static_cast<double>(rules_.num_microbatches);
     nodes_[positions.at(from.nodes.front())].sites.push_back(site);
   }
@@ -140,6 +173,8 @@ void RangeCost::begin(int first) {
   begin_ = end_ = first;
   ++stamp_;
   sums_ = {};
+  received_.clear();
+  frozen_.clear();
 }
 
 void RangeCost::extend() {
@@ -157,12 +192,21 @@ void RangeCost::extend() {
       if (is_last) end_use(value);
     } else {
       received_in_[id] = stamp_;
+      received_.push_back(id);
       receive(value, !is_last);
     }
   }
   make(node, position);
   for (const int storage : node.saved) save(storage);
   for (const Site& site : node.sites) add_site(site);
+  for (const ValueId value : node.frozen) add_frozen(value);
+}
+
+void RangeCost::add_frozen(ValueId value) {
+  if (received_in_[value] == stamp_) return;
+  received_in_[value] = stamp_;
+  frozen_.push_back(value);
+  sums_.frozen += graph::bytes_at(graph_.values[value], 0);
 }
 
 RangeCost::Piece& RangeCost::piece(int storage) {
@@ -179,10 +223,19 @@ std::int64_t RangeCost::kept_bytes(const Piece& piece) {
   return is_kept ? piece.bytes + piece.received_bytes : 0;
 }
 
+/// The gradient of a value that a later stage uses comes in (sign 1), or does not after all (-1).
+void RangeCost::add_gradient_in(const Value& value, int sign) {
+  sums_.cost.received_bytes += sign * value.gradient_bytes;
+  sums_.gradients_received += sign * value.gradient_bytes;
+  for (std::size_t k = 0; k < kMaxKinds; ++k) {
+    sums_.gradients_in_us[k] += sign * value.gradient_us[k];
+  }
+}
+
 /// goes_on   to a later stage too, from which its gradient comes first.
 void RangeCost::receive(const Value& value, bool goes_on) {
   sums_.cost.received_bytes += value.bytes;
-  sums_.values_in_us += value.message_us;
+  for (std::size_t k = 0; k < kMaxKinds; ++k) sums_.values_in_us[k] += value.message_us[k];
   sums_.largest_received = std::max(sums_.largest_received, value.bytes);
   if (!value.has_gradient) {
     sums_.plain_received += value.bytes;
@@ -196,18 +249,12 @@ void RangeCost::receive(const Value& value, bool goes_on) {
   sums_.cost.sent_bytes += value.gradient_bytes;
   sums_.largest_gradient_sent = std::max(sums_.largest_gradient_sent, value.gradient_bytes);
   if (!goes_on) return;
-  sums_.cost.received_bytes += value.gradient_bytes;
-  sums_.gradients_received += value.gradient_bytes;
-  sums_.gradients_in_us += value.gradient_us;
+  add_gradient_in(value, 1);
 }
 
 /// No stage after the range uses the value.
 void RangeCost::end_use(const Value& value) {
-  if (value.has_gradient) {
-    sums_.cost.received_bytes -= value.gradient_bytes;
-    sums_.gradients_received -= value.gradient_bytes;
-    sums_.gradients_in_us -= value.gradient_us;
-  }
+  if (value.has_gradient) add_gradient_in(value, -1);
   if (value.producer < begin_) return;
   sums_.cost.sent_bytes -= value.bytes;
   Piece& piece = this->piece(value.storage);
@@ -226,11 +273,7 @@ void RangeCost::make(const Node& node, int position) {
     if (value.last_use > position) {
       ++piece.num_sent;
       sums_.cost.sent_bytes += value.bytes;
-      if (value.has_gradient) {
-        sums_.cost.received_bytes += value.gradient_bytes;
-        sums_.gradients_received += value.gradient_bytes;
-        sums_.gradients_in_us += value.gradient_us;
-      }
+      if (value.has_gradient) add_gradient_in(value, 1);
     }
     sums_.kept += kept_bytes(piece);
   }
@@ -263,8 +306,9 @@ simulate::StageCost RangeCost::cost() const {
   return cost;
 }
 
-double RangeCost::time_us() const {
-  return sums_.tie_us + std::max({cost().work_us(), sums_.values_in_us, sums_.gradients_in_us});
+double RangeCost::time_us(int stage) const {
+  return sums_.tie_us + std::max({cost().work_us(), sums_.values_in_us[kind_after(stage - 1)],
+                                  sums_.gradients_in_us[kind_after(stage)]});
 }
 
 double RangeCost::least_cost() const {
@@ -282,12 +326,14 @@ simulate::RankMemory RangeCost::memory(int stage) const {
   memory.messages =
       sums_.largest_received + sums_.largest_gradient_sent + 2 * largest_crossing_[end_];
   memory.batch = rules_.constant_bytes;
+  memory.fixed = sums_.frozen;
   return memory;
 }
 
 RangePrice RangeCost::price(int stage) const {
   const auto bytes = static_cast<double>(this->bytes(stage));
-  return goal_ == RangeGoal::kTime ? RangePrice{time_us(), bytes} : RangePrice{bytes, time_us()};
+  const double us = time_us(stage);
+  return goal_ == RangeGoal::kTime ? RangePrice{us, bytes} : RangePrice{bytes, us};
 }
 
 }  // namespace trireme::partition

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <unordered_map>
@@ -13,9 +14,13 @@
 
 namespace trireme::partition {
 
+/// Elements that a parameter of `elements` takes in a bucket: slots begin at multiples of 64 bytes.
+std::int64_t aligned_elements(std::int64_t elements, Dtype dtype);
+
 /// What is the same for all ranges.
 struct RangeRules {
-  std::string link_kind = "host";  ///< Of the links between stages; empty where there is one.
+  /// Of the links between stage s and s + 1; empty: all `host`.
+  std::vector<std::string> link_kinds;
   std::int64_t microbatch = 1;
   std::int64_t num_microbatches = 1;  ///< Of a replica, per step.
   std::int64_t lanes = 1;             ///< Of a replica.
@@ -50,18 +55,32 @@ class RangeCost : public RangePricer {
   RangePrice price(int stage) const override;
   double least_cost() const override;
 
-  /// Per microbatch: the largest of its work and of what each direction of its links takes; uses
-  /// elsewhere of its parameters by their part of a step.
-  double time_us() const;
+  /// Per microbatch: the largest of its work and of what each direction of its links takes, as
+  /// stage `stage`; uses elsewhere of its parameters by their part of a step.
+  double time_us(int stage) const;
 
   std::int64_t bytes(int stage) const { return memory(stage).total(); }
 
   simulate::StageCost cost() const;
 
-  /// By kind. `transient` is an upper bound; `batch` stands for all constant bytes.
+  /// Between the forward and the backward of a microbatch.
+  std::int64_t kept_bytes() const { return sums_.kept; }
+
+  /// By kind. `transient` is an upper bound; `batch` stands for all constant bytes, `fixed` for
+  /// frozen parameters.
   simulate::RankMemory memory(int stage) const;
 
+  /// Values of nodes before the range that it uses, in order of their first use.
+  const std::vector<graph::ValueId>& received() const { return received_; }
+
+  /// Frozen parameters that it uses, likewise.
+  const std::vector<graph::ValueId>& frozen() const { return frozen_; }
+
  private:
+  /// Kinds of links that there are: `host` and `network`.
+  static constexpr std::size_t kMaxKinds = 2;
+  using ByKind = std::array<double, kMaxKinds>;
+
   struct Value {
     int producer = -1;  ///< Position; -1 where no node makes it.
     int last_use = -1;
@@ -69,8 +88,8 @@ class RangeCost : public RangePricer {
     bool has_gradient = false;
     std::int64_t bytes = 0;  ///< As a message.
     std::int64_t gradient_bytes = 0;
-    double message_us = 0;
-    double gradient_us = 0;
+    ByKind message_us{};
+    ByKind gradient_us{};
   };
 
   /// A use site's first node.
@@ -91,6 +110,7 @@ class RangeCost : public RangePricer {
     std::vector<int> fresh;   ///< Storages that it makes.
     std::vector<int> saved;   ///< Storages made by nodes.
     std::vector<Site> sites;
+    std::vector<int> frozen;  ///< Values of frozen parameters that it takes.
     std::int64_t kept_bytes = 0;
     std::int64_t passing_bytes = 0;
   };
@@ -115,28 +135,36 @@ class RangeCost : public RangePricer {
     std::int64_t largest_received = 0;
     std::int64_t largest_gradient_sent = 0;
     std::int64_t parameters = 0, gradients = 0, optimizer = 0;
-    double values_in_us = 0, gradients_in_us = 0;
+    std::int64_t frozen = 0;
+    ByKind values_in_us{}, gradients_in_us{};
     double tie_us = 0;
   };
 
-  double link_us(std::int64_t bytes) const;
+  void read_kinds();
+  /// Place in `kinds_` of the kind between `stage` and the next one.
+  std::size_t kind_after(int stage) const;
+  ByKind link_us(std::int64_t bytes) const;
+  double slowest_link_us(std::int64_t bytes) const;
   void read_values();
   void read_nodes(const profile::Profile& profile);
   void read_sites();
   void read_boundaries();
 
   Piece& piece(int storage);
+  void add_gradient_in(const Value& value, int sign);
   void receive(const Value& value, bool goes_on);
   void end_use(const Value& value);
   void make(const Node& node, int position);
   void save(int storage);
   void add_site(const Site& site);
+  void add_frozen(graph::ValueId value);
   static std::int64_t kept_bytes(const Piece& piece);
 
   const graph::Graph& graph_;
   const profile::Profile& profile_;
   RangeRules rules_;
   RangeGoal goal_;
+  std::vector<std::string> kinds_;  ///< Without repeats; none where there is one stage.
   std::vector<Value> values_;
   std::vector<Node> nodes_;
   std::vector<std::int64_t> largest_crossing_;   ///< By cut: of the values that cross it.
@@ -144,6 +172,7 @@ class RangeCost : public RangePricer {
   int begin_ = 0, end_ = 0;
   int stamp_ = 0;  ///< Of the range; entries with others are void.
   Sums sums_;
+  std::vector<graph::ValueId> received_, frozen_;
   std::vector<int> received_in_;  ///< By value: stamp of the last range that received it.
   std::vector<int> used_in_;      ///< By parameter, likewise.
   std::vector<Piece> pieces_;     ///< By storage.

@@ -35,6 +35,22 @@ bool is_better(const layout::Plan& plan, const layout::Plan& than, Objective obj
   return plan.prediction->step_ms < than.prediction->step_ms;
 }
 
+/// Why no number of replicas is a candidate: only where the number of stages is given.
+std::string no_replicas(const PartitionOptions& options, int num_ranks) {
+  const std::string stages =
+      std::to_string(options.stages) + (options.stages == 1 ? " stage" : " stages");
+  if (options.stages < 1 || num_ranks % options.stages != 0) {
+    return stages + " cannot be laid over " + std::to_string(num_ranks) +
+           " ranks; give stages that divide the ranks, or --replicas";
+  }
+  const std::string replicas = std::to_string(num_ranks / options.stages);
+  return stages + " on " + std::to_string(num_ranks) + " ranks are " + replicas +
+         " replicas, which " + std::to_string(options.batch.lanes) +
+         (options.batch.lanes == 1 ? " lane" : " lanes") +
+         " cannot be shared among; give --lanes " + replicas + ", or --replicas 1 to use " +
+         std::to_string(options.stages) + " ranks";
+}
+
 }  // namespace
 
 layout::Plan partition_over_replicas(const graph::Graph& recorded, const profile::Profile& profile,
@@ -47,7 +63,6 @@ layout::Plan partition_over_replicas(const graph::Graph& recorded, const profile
   for (const int replicas : candidates(options, num_ranks)) {
     PartitionOptions tried = options;
     tried.replicas = replicas;
-    tried.stages = num_ranks / replicas;
     try {
       layout::Plan plan = partition(recorded, profile, topology, tried);
       if (!best || is_better(plan, *best, options.objective)) best = std::move(plan);
@@ -57,10 +72,7 @@ layout::Plan partition_over_replicas(const graph::Graph& recorded, const profile
   }
   if (best) return *std::move(best);
   if (failure) throw Error(*failure);
-  throw Error(ErrorKind::kInvalidArgument,
-              std::to_string(options.stages) + " stages do not divide " +
-                  std::to_string(num_ranks) + " ranks into replicas that keep the bits of " +
-                  std::to_string(options.batch.lanes) + " lanes; give other stages, or --replicas");
+  throw Error(ErrorKind::kInvalidArgument, "partition: " + no_replicas(options, num_ranks));
 }
 
 }  // namespace trireme::partition

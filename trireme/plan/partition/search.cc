@@ -3,38 +3,30 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <iterator>
 #include <limits>
-#include <set>
 
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/partition/chain.h"
 #include "trireme/plan/partition/range_cost.h"
-#include "trireme/plan/schedule/in_flight.h"
-#include "trireme/plan/schedule/schedules.h"
 
 namespace trireme::partition {
 namespace {
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 constexpr int kMaxTightenings = 6;
-constexpr int kMaxMoves = 64;
-constexpr std::array kDistances = {1, 2, 8, 32};
+/// Moves go by every distance up to this, then by ever larger ones.
+constexpr int kNear = 40;
+/// Starts from which moves are tried.
+constexpr std::size_t kMaxClimbs = 4;
+/// Two cuts are put anywhere between their neighbours where there are at most so many places.
+constexpr std::ptrdiff_t kMostPlaces = 120;
+/// Pipelines up to this long move blocks of more than two cuts.
+constexpr std::size_t kShort = 12;
+/// A start that is further from the incumbent than this does not reach it.
+constexpr double kFar = 1.3;
 /// Parts of the allowed slowdown that the slowest stage may take, tried in turn.
 constexpr std::array kSlowdownParts = {1.0, 0.75, 0.5, 0.25, 0.0};
-
-RangeRules range_rules(const Problem& problem, const Setting& setting) {
-  RangeRules rules;
-  rules.link_kind = problem.link_kind();
-  rules.microbatch = problem.options.batch.microbatch;
-  rules.num_microbatches = problem.num_microbatches();
-  rules.lanes = problem.options.batch.lanes / problem.options.replicas;
-  rules.in_flight = schedule::most_in_flight(schedule::make_schedule(
-      setting.schedule, problem.num_stages, static_cast<int>(problem.num_microbatches())));
-  rules.memory = problem.options.forecast.memory;
-  rules.constant_bytes = simulate::held_batch_bytes(setting.planned, rules.microbatch) +
-                         simulate::fixed_bytes(setting.planned);
-  return rules;
-}
 
 }  // namespace
 
@@ -44,137 +36,220 @@ std::vector<int> cuts_of(const layout::Plan& plan) {
   return cuts;
 }
 
-Search::Search(const Problem& problem, const Setting& setting)
-    : problem_(problem), setting_(setting), allowed_(graph::allowed_cuts(setting.planned)) {
+Search::Search(const Problem& problem, const Setting& setting, const SearchEffort& effort)
+    : problem_(problem),
+      setting_(setting),
+      effort_(effort),
+      judge_(problem, setting),
+      allowed_(graph::allowed_cuts(setting.planned)) {
   for (int c = 1; c + 1 < static_cast<int>(allowed_.size()); ++c) {
     if (allowed_[c]) places_.push_back(c);
   }
-  work_before_us_ = {0};
-  for (const profile::NodeTime& time : profile::node_times(problem.profile, setting.planned)) {
-    work_before_us_.push_back(work_before_us_.back() + time.forward_us + time.backward_us());
+}
+
+std::optional<Search::Found> Search::find(const Goal& goal, const std::vector<Cuts>& starts,
+                                          const std::optional<Score>& incumbent) {
+  judge_.begin(goal);
+  if (num_partitions() * static_cast<double>(judge_.price()) <=
+      static_cast<double>(effort_.exhaustive)) {
+    return try_all();
+  }
+  std::vector<Cuts> all = this->starts(goal);
+  std::copy_if(starts.begin(), starts.end(), std::back_inserter(all),
+               [this](const Cuts& cuts) { return suits(cuts); });
+  std::vector<Found> found;
+  for (const Cuts& cuts : all) {
+    const bool is_known = std::any_of(found.begin(), found.end(),
+                                      [&](const Found& other) { return other.cuts == cuts; });
+    if (!is_known) found.push_back({cuts, judge_.score(cuts)});
+  }
+  if (found.empty()) return std::nullopt;
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Found& a, const Found& b) { return a.score < b.score; });
+  Found best = found.front();
+  for (std::size_t i = 0; i < std::min(kMaxClimbs, found.size()); ++i) {
+    const Score& score = found[i].score;
+    if (incumbent && score.excess_bytes >= incumbent->excess_bytes &&
+        score.primary > kFar * incumbent->primary) {
+      break;
+    }
+    improve(found[i]);
+    if (found[i].score < best.score) best = found[i];
+  }
+  return best;
+}
+
+/// Ways to choose the cuts, required ones or not.
+double Search::num_partitions() const {
+  double count = 1;
+  for (int k = 1; k < problem_.num_stages; ++k) {
+    count *= (static_cast<double>(places_.size()) - k + 1) / k;
+  }
+  return std::max(count, 0.0);
+}
+
+std::optional<Search::Found> Search::try_all() {
+  std::optional<Found> best;
+  Cuts cuts;
+  try_all(0, cuts, best);
+  return best;
+}
+
+void Search::try_all(std::size_t place, Cuts& cuts, std::optional<Found>& best) {
+  const std::size_t num_left = static_cast<std::size_t>(problem_.num_stages) - 1 - cuts.size();
+  if (num_left == 0) {
+    if (!keeps_required(cuts)) return;
+    if (!best) {
+      best = Found{cuts, judge_.score(cuts)};
+    } else if (const std::optional<Score> score = judge_.better(cuts, best->score)) {
+      best = Found{cuts, *score};
+    }
+    return;
+  }
+  for (; place + num_left <= places_.size(); ++place) {
+    cuts.push_back(places_[place]);
+    try_all(place + 1, cuts, best);
+    cuts.pop_back();
   }
 }
 
-std::optional<Candidate> Search::find(const Goal& goal) const {
-  std::optional<Candidate> found = goal.objective == Objective::kSpeed ? fastest() : smallest(goal);
-  if (!found) return std::nullopt;
-  return improve(*std::move(found), goal);
+std::vector<Search::Cuts> Search::starts(const Goal& goal) {
+  std::vector<Cuts> starts = fastest();
+  if (Cuts cuts = even_cuts(); suits(cuts)) starts.push_back(std::move(cuts));
+  if (goal.objective == Objective::kMemory) {
+    // The slowest stage alone is no step: limits of several lengths are tried.
+    const double m = static_cast<double>(problem_.num_microbatches());
+    for (const double part : kSlowdownParts) {
+      const double allowed = goal.max_step_us / (m + problem_.num_stages - 1);
+      if (auto cuts = least_memory(allowed * (1 + part))) starts.push_back(*std::move(cuts));
+    }
+  }
+  const bool has_fitting = std::any_of(starts.begin(), starts.end(), [&](const Cuts& cuts) {
+    return judge_.score(cuts).excess_bytes <= 0;
+  });
+  if (!has_fitting || goal.objective == Objective::kMemory) {
+    if (auto cuts = least_memory(kNoLimit)) starts.push_back(*std::move(cuts));
+  }
+  return starts;
 }
 
-std::optional<Candidate> Search::fastest() const {
+/// About as many places in each stage.
+std::vector<int> Search::even_cuts() const {
+  Cuts cuts;
+  for (int s = 1; s < problem_.num_stages; ++s) {
+    const std::size_t place = places_.size() * s / problem_.num_stages;
+    if (place < places_.size()) cuts.push_back(places_[place]);
+  }
+  return cuts;
+}
+
+/// The DP's cuts. Where a stage does not fit after all, its limit is lowered by what it exceeds and
+/// the DP runs again.
+std::vector<Search::Cuts> Search::fastest() {
   RangeCost ranges(setting_.planned, problem_.profile, range_rules(problem_, setting_),
                    RangeGoal::kTime);
   ChainRules rules{allowed_, problem_.options.cuts, {}};
   for (int s = 0; s < problem_.num_stages; ++s) {
     rules.limits.push_back(static_cast<double>(problem_.memory_limit(s)));
   }
-  std::optional<Candidate> best;
-  const Goal goal;
+  std::vector<Cuts> found;
   for (int round = 0; round < kMaxTightenings; ++round) {
     const std::optional<ChainCuts> chain = cut_chain(ranges, rules);
     if (!chain) break;
-    Candidate candidate = evaluate(problem_, setting_, chain->cuts);
+    found.push_back(chain->cuts);
+    const std::vector<std::int64_t> peaks = judge_.peak_bytes(chain->cuts);
     bool fits = true;
     for (int s = 0; s < problem_.num_stages; ++s) {
-      const std::int64_t excess = excess_bytes(problem_, candidate, s);
+      const std::int64_t excess = peaks[s] - problem_.memory_limit(s);
       if (excess <= 0) continue;
       fits = false;
       rules.limits[s] -= static_cast<double>(excess);
     }
-    if (!best || score(problem_, candidate, goal) < score(problem_, *best, goal)) {
-      best = std::move(candidate);
-    }
-    if (fits) return best;
+    if (fits) break;
   }
-  std::optional<Candidate> small = least_memory(kNoLimit);
-  if (!best || (small && score(problem_, *small, goal) < score(problem_, *best, goal))) {
-    best = std::move(small);
-  }
-  return best;
+  return found;
 }
 
-std::optional<Candidate> Search::least_memory(double max_stage_us) const {
+std::optional<Search::Cuts> Search::least_memory(double max_stage_us) {
   RangeCost ranges(setting_.planned, problem_.profile, range_rules(problem_, setting_),
                    RangeGoal::kMemory);
   const std::vector<double> limits(static_cast<std::size_t>(problem_.num_stages), max_stage_us);
   const std::optional<ChainCuts> chain =
       cut_chain(ranges, {allowed_, problem_.options.cuts, limits});
   if (!chain) return std::nullopt;
-  return evaluate(problem_, setting_, chain->cuts);
+  return chain->cuts;
 }
 
-std::optional<Candidate> Search::smallest(const Goal& goal) const {
-  RangeCost ranges(setting_.planned, problem_.profile, range_rules(problem_, setting_),
-                   RangeGoal::kTime);
-  const std::vector<double> limits(static_cast<std::size_t>(problem_.num_stages), kNoLimit);
-  const std::optional<ChainCuts> balanced =
-      cut_chain(ranges, {allowed_, problem_.options.cuts, limits});
-  if (!balanced) return std::nullopt;
-  Candidate best = evaluate(problem_, setting_, balanced->cuts);
-  for (const double part : kSlowdownParts) {
-    const double slowdown = 1 + part * (problem_.options.max_slowdown - 1);
-    std::optional<Candidate> candidate = least_memory(balanced->cost * slowdown);
-    if (candidate && score(problem_, *candidate, goal) < score(problem_, best, goal)) {
-      best = *std::move(candidate);
+void Search::improve(Found& best) {
+  const std::int64_t until = judge_.spent() + effort_.moves / static_cast<std::int64_t>(kMaxClimbs);
+  do {
+    move(best, until);
+  } while (place_pairs(best, until));
+}
+
+bool Search::place_pairs(Found& best, std::int64_t until) {
+  bool is_better = false;
+  for (std::size_t c = 0; c + 2 < static_cast<std::size_t>(problem_.num_stages); ++c) {
+    is_better = place_pair(best, c, until) || is_better;
+  }
+  return is_better;
+}
+
+/// Cuts `first` and the next one, anywhere between their neighbours.
+bool Search::place_pair(Found& best, std::size_t first, std::int64_t until) {
+  const int after = first == 0 ? 0 : best.cuts[first - 1];
+  const int before =
+      first + 2 == best.cuts.size() ? static_cast<int>(allowed_.size()) - 1 : best.cuts[first + 2];
+  const auto begin = std::upper_bound(places_.begin(), places_.end(), after);
+  const auto end = std::lower_bound(begin, places_.end(), before);
+  if (end - begin > kMostPlaces) return false;
+  bool is_better = false;
+  Cuts cuts = best.cuts;
+  for (auto a = begin; a != end; ++a) {
+    for (auto b = a + 1; b < end && judge_.spent() < until; ++b) {
+      cuts[first] = *a;
+      cuts[first + 1] = *b;
+      if (!keeps_required(cuts)) continue;
+      const std::optional<Score> score = judge_.better(cuts, best.score);
+      if (!score) continue;
+      best = {cuts, *score};
+      is_better = true;
     }
   }
-  return best;
+  return is_better;
 }
 
-Candidate Search::improve(Candidate best, const Goal& goal) const {
+void Search::move(Found& best, std::int64_t until) {
   const std::vector<Move> moves = this->moves();
-  Score best_score = score(problem_, best, goal);
-  std::set<Cuts> tried;  // None of them was better than some worse best.
-  int num_made = 0;
   std::size_t at = 0, num_failed = 0;
-  while (num_failed < moves.size() && num_made < kMaxMoves) {
-    const std::optional<Cuts> cuts = moved(cuts_of(best.plan), moves[at]);
-    if (cuts && may_improve(*cuts, best_score, goal) && tried.insert(*cuts).second) {
-      Candidate candidate = evaluate(problem_, setting_, *cuts);
-      const Score now = score(problem_, candidate, goal);
-      if (now < best_score) {
-        best = std::move(candidate);
-        best_score = now;
-        ++num_made;
-        num_failed = 0;
-        continue;  // The same move may pay again.
-      }
+  while (num_failed < moves.size() && judge_.spent() < until) {
+    const std::optional<Cuts> cuts = moved(best.cuts, moves[at]);
+    if (const auto score = cuts ? judge_.better(*cuts, best.score) : std::nullopt) {
+      best = {*cuts, *score};
+      num_failed = 0;
+      continue;  // The same move may pay again.
     }
     ++num_failed;
     at = (at + 1) % moves.size();
   }
-  return best;
-}
-
-bool Search::may_improve(const Cuts& cuts, const Score& best, const Goal& goal) const {
-  // Most moves are too far: their stages alone take longer than the step may.
-  const bool fits = best.excess_bytes <= 0 && best.excess_us <= 0;
-  const double longest_us = goal.objective == Objective::kSpeed ? best.primary : goal.max_step_us;
-  return !fits || step_bound_us(cuts) <= longest_us;
-}
-
-/// What a step with these cuts takes at least: simulate::plan_bound_us by nodes alone.
-double Search::step_bound_us(const Cuts& cuts) const {
-  const auto m = static_cast<double>(problem_.num_microbatches());
-  double bound = 0;
-  int begin = 0;
-  for (std::size_t s = 0; s <= cuts.size(); ++s) {
-    const int end = s == cuts.size() ? static_cast<int>(setting_.planned.nodes.size()) : cuts[s];
-    const double before = work_before_us_[begin];
-    bound = std::max(bound, before + m * (work_before_us_[end] - before));
-    begin = end;
-  }
-  return bound * (1 - 1e-9);  // Sums in another order than the forecast's.
 }
 
 std::vector<Search::Move> Search::moves() const {
-  std::vector<Move> moves;
+  std::vector<int> distances;
+  const int furthest = static_cast<int>(places_.size());
+  for (int d = 1; d < furthest; d = d < kNear ? d + 1 : d + d / 4) distances.push_back(d);
   const auto num_cuts = static_cast<std::size_t>(problem_.num_stages) - 1;
+  std::vector<std::size_t> lengths = {1, 2};
+  if (num_cuts <= kShort) {
+    for (std::size_t length = 3; length <= num_cuts; ++length) lengths.push_back(length);
+  }
+  std::vector<Move> moves;
   for (std::size_t c = 0; c < num_cuts; ++c) {
-    for (const int distance : kDistances) {
+    for (const int distance : distances) {
       for (const int signed_distance : {-distance, distance}) {
-        moves.push_back({c, c, signed_distance});
-        if (c + 1 < num_cuts) moves.push_back({c, c + 1, signed_distance});
+        for (const std::size_t length : lengths) {
+          if (c + length <= num_cuts) moves.push_back({c, c + length - 1, signed_distance});
+        }
       }
     }
   }
@@ -189,10 +264,19 @@ std::optional<Search::Cuts> Search::moved(const Cuts& cuts, const Move& move) co
     if (place < 0 || place >= static_cast<std::ptrdiff_t>(places_.size())) return std::nullopt;
     moved[c] = places_[place];
   }
-  const bool ascends =
-      std::adjacent_find(moved.begin(), moved.end(), std::greater_equal<>()) == moved.end();
+  const bool ascends = (move.first == 0 || moved[move.first - 1] < moved[move.first]) &&
+                       (move.last + 1 == moved.size() || moved[move.last] < moved[move.last + 1]);
   if (!ascends || !keeps_required(moved)) return std::nullopt;
   return moved;
+}
+
+/// Whether the cuts are ones of this problem.
+bool Search::suits(const Cuts& cuts) const {
+  return static_cast<int>(cuts.size()) + 1 == problem_.num_stages && keeps_required(cuts) &&
+         std::adjacent_find(cuts.begin(), cuts.end(), std::greater_equal<>()) == cuts.end() &&
+         std::all_of(cuts.begin(), cuts.end(), [this](int cut) {
+           return cut > 0 && cut + 1 < static_cast<int>(allowed_.size()) && allowed_[cut];
+         });
 }
 
 bool Search::keeps_required(const Cuts& cuts) const {

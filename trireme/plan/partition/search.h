@@ -1,30 +1,49 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <utility>
+#include <vector>
 
-#include "trireme/plan/partition/candidate.h"
+#include "trireme/plan/partition/judge.h"
 
 namespace trireme::partition {
 
+/// What a search may spend, in actions of schedules that are played.
+struct SearchEffort {
+  std::int64_t exhaustive = 16'000'000;  ///< Up to that, all partitions are tried.
+  std::int64_t moves = 24'000'000;       ///< Else so much for each goal.
+};
+
 /// Looks for the best cuts under one setting:
 ///
-///  1. the DP's cuts (chain.h) by estimated costs of ranges. Where the forecast of a stage does not
-///     fit the device after all, its limit is lowered by what it exceeds and the DP runs again;
-///  2. where no cuts fit by estimate, those of least memory;
-///  3. from there, each cut, or two neighbours together, moves by 1, 2, 8 or 32 allowed places, as
-///     long as the forecast improves; until none of these moves does.
+///  1. where all partitions can be tried, they are;
+///  2. else it starts from several: the DP's cuts (chain.h) by estimated costs of ranges, whose
+///     slowest stage is least within memory, those of least memory, and others that are handed in;
+///  3. and from the best of these, each cut, or several neighbours together, moves by any number of
+///     places, as long as the estimate (estimate.h) improves. Where no such move does, two
+///     neighbours are put anywhere between theirs.
 ///
 /// What it returns may exceed limits: its score says by how much. Nothing where the graph has too
 /// few allowed cuts.
 class Search {
  public:
-  /// problem, setting   must outlive this.
-  Search(const Problem& problem, const Setting& setting);
+  using Cuts = std::vector<int>;
 
-  std::optional<Candidate> find(const Goal& goal) const;
+  /// problem, setting   must outlive this.
+  Search(const Problem& problem, const Setting& setting, const SearchEffort& effort = {});
+
+  struct Found {
+    Cuts cuts;
+    Score score;
+  };
+
+  /// starts      cuts to start from, beside its own; those that do not suit are left out.
+  /// incumbent   a score that is known to be reached elsewhere: far from it, moves are not tried.
+  std::optional<Found> find(const Goal& goal, const std::vector<Cuts>& starts = {},
+                            const std::optional<Score>& incumbent = std::nullopt);
 
  private:
-  using Cuts = std::vector<int>;
   /// Of cuts first .. last by so many allowed places.
   struct Move {
     std::size_t first;
@@ -32,23 +51,29 @@ class Search {
     int distance;
   };
 
-  std::optional<Candidate> fastest() const;
-  std::optional<Candidate> smallest(const Goal& goal) const;
-  std::optional<Candidate> least_memory(double max_stage_us) const;
-  Candidate improve(Candidate best, const Goal& goal) const;
+  double num_partitions() const;
+  std::optional<Found> try_all();
+  void try_all(std::size_t place, Cuts& cuts, std::optional<Found>& best);
+  std::vector<Cuts> starts(const Goal& goal);
+  std::vector<Cuts> fastest();
+  std::optional<Cuts> least_memory(double max_stage_us);
+  void improve(Found& best);
+  void move(Found& best, std::int64_t until);
+  bool place_pairs(Found& best, std::int64_t until);
+  bool place_pair(Found& best, std::size_t first, std::int64_t until);
+  std::vector<int> even_cuts() const;
   std::vector<Move> moves() const;
   /// The cuts after the move; nothing where that cannot be.
   std::optional<Cuts> moved(const Cuts& cuts, const Move& move) const;
-  /// Whether the step with these cuts may be better, by a bound that needs no forecast.
-  bool may_improve(const Cuts& cuts, const Score& best, const Goal& goal) const;
-  double step_bound_us(const Cuts& cuts) const;
+  bool suits(const Cuts& cuts) const;
   bool keeps_required(const Cuts& cuts) const;
 
   const Problem& problem_;
   const Setting& setting_;
+  SearchEffort effort_;
+  Judge judge_;
   std::vector<bool> allowed_;
-  std::vector<int> places_;             ///< Allowed cuts, ascending.
-  std::vector<double> work_before_us_;  ///< By position: F and B of the nodes before it.
+  std::vector<int> places_;  ///< Allowed cuts, ascending.
 };
 
 /// Cuts of a plan: where its stages begin, but the first.

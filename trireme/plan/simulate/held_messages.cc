@@ -44,8 +44,19 @@ struct Stream {
 
 class Holder {
  public:
-  Holder(const graph::Graph& planned, const layout::Plan& plan)
-      : streams_(make_streams(planned, plan)), causes_(make_causes(planned, plan)) {}
+  Holder(const Causes& causes, const std::vector<SentBytes>& sent, int stage) : causes_(causes) {
+    std::map<std::tuple<ChannelKind, int, int>, Stream> streams;
+    for (const auto& [message, bytes] : sent) {
+      if (message.from_stage != stage && message.to_stage != stage) continue;
+      Stream& stream = streams[{message.kind, message.from_stage, message.to_stage}];
+      stream.kind = message.kind;
+      stream.from = message.from_stage;
+      stream.to = message.to_stage;
+      stream.bytes.push_back(bytes + kMessageHeaderBytes);
+      stream.total += bytes + kMessageHeaderBytes;
+    }
+    for (auto& [path, stream] : streams) streams_.push_back(std::move(stream));
+  }
 
   std::vector<HeldMessages> of_stage(int stage) const {
     std::vector<HeldMessages> held(static_cast<std::size_t>(causes_.num_actions(stage)));
@@ -65,40 +76,6 @@ class Holder {
   }
 
  private:
-  std::vector<Stream> make_streams(const graph::Graph& planned, const layout::Plan& plan) {
-    std::map<std::tuple<ChannelKind, int, int>, Stream> streams;
-    const auto add = [&](ChannelKind kind, int from, int to, std::int64_t bytes) {
-      Stream& stream = streams[{kind, from, to}];
-      stream.kind = kind;
-      stream.from = from;
-      stream.to = to;
-      stream.bytes.push_back(bytes + kMessageHeaderBytes);
-      stream.total += bytes + kMessageHeaderBytes;
-      messages_.push_back({kind, from, to, 0});
-    };
-    for (const layout::Crossing& crossing : layout::crossings(planned, plan)) {
-      const graph::Value& value = planned.values[crossing.value];
-      const std::vector<int>& chain = crossing.stages;
-      for (std::size_t i = 1; i < chain.size(); ++i) {
-        add(ChannelKind::kValue, chain[0], chain[i], span_bytes(value, plan.batch.microbatch));
-        if (!crossing.has_gradient) continue;
-        add(ChannelKind::kGradient, chain[i], chain[i - 1],
-            graph::bytes_at(value, plan.batch.microbatch));
-      }
-    }
-    std::vector<Stream> result;
-    for (auto& [path, stream] : streams) result.push_back(std::move(stream));
-    return result;
-  }
-
-  Causes make_causes(const graph::Graph& /*planned*/, const layout::Plan& plan) const {
-    const std::int64_t microbatches =
-        plan.batch.num_microbatches() / layout::train_role(plan).mesh.data;
-    return {schedule::make_schedule(plan.schedule, static_cast<int>(plan.stages.size()),
-                                    static_cast<int>(microbatches)),
-            messages_};
-  }
-
   /// What the stage has sent in its first `num_actions` and the receiver need not have taken when
   /// the action `index` begins.
   std::int64_t sent(const Stream& stream, int num_actions, int index) const {
@@ -128,19 +105,48 @@ class Holder {
     return taken * std::ssize(stream.bytes);
   }
 
-  std::vector<schedule::Message> messages_;
+  const Causes& causes_;
   std::vector<Stream> streams_;
-  Causes causes_;
 };
+
+std::vector<SentBytes> sent_bytes(const graph::Graph& planned, const layout::Plan& plan) {
+  std::vector<SentBytes> sent;
+  for (const layout::Crossing& crossing : layout::crossings(planned, plan)) {
+    const graph::Value& value = planned.values[crossing.value];
+    const std::vector<int>& chain = crossing.stages;
+    for (std::size_t i = 1; i < chain.size(); ++i) {
+      sent.push_back({{ChannelKind::kValue, chain[0], chain[i], crossing.value},
+                      span_bytes(value, plan.batch.microbatch)});
+      if (!crossing.has_gradient) continue;
+      sent.push_back({{ChannelKind::kGradient, chain[i], chain[i - 1], crossing.value},
+                      graph::bytes_at(value, plan.batch.microbatch)});
+    }
+  }
+  std::sort(sent.begin(), sent.end(),
+            [](const SentBytes& a, const SentBytes& b) { return a.message < b.message; });
+  return sent;
+}
 
 }  // namespace
 
+std::vector<HeldMessages> held_messages(const Causes& causes, const std::vector<SentBytes>& sent,
+                                        int stage) {
+  return Holder(causes, sent, stage).of_stage(stage);
+}
+
 std::vector<std::vector<HeldMessages>> held_messages(const graph::Graph& planned,
                                                      const layout::Plan& plan) {
-  const Holder holder(planned, plan);
+  const std::vector<SentBytes> sent = sent_bytes(planned, plan);
+  std::vector<schedule::Message> messages;
+  for (const SentBytes& one : sent) messages.push_back(one.message);
+  const int num_stages = static_cast<int>(plan.stages.size());
+  const std::int64_t microbatches =
+      plan.batch.num_microbatches() / layout::train_role(plan).mesh.data;
+  const Causes causes(
+      schedule::make_schedule(plan.schedule, num_stages, static_cast<int>(microbatches)), messages);
   std::vector<std::vector<HeldMessages>> held;
-  for (int stage = 0; stage < static_cast<int>(plan.stages.size()); ++stage) {
-    held.push_back(holder.of_stage(stage));
+  for (int stage = 0; stage < num_stages; ++stage) {
+    held.push_back(held_messages(causes, sent, stage));
   }
   return held;
 }

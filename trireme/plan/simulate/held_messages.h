@@ -5,6 +5,7 @@
 
 #include "trireme/plan/graph/graph.h"
 #include "trireme/plan/layout/plan.h"
+#include "trireme/plan/schedule/causes.h"
 
 namespace trireme::simulate {
 
@@ -15,6 +16,19 @@ struct HeldMessages {
   std::int64_t during = 0;  ///< While the action runs.
   std::int64_t after = 0;   ///< When its sends are posted and the rank waits for the next action.
 };
+
+/// A message of every microbatch.
+struct SentBytes {
+  schedule::Message message;
+  std::int64_t bytes = 0;  ///< Without its header.
+};
+
+/// By action of the stage.
+///
+/// sent     the messages of all stages, values and gradients, ascending.
+/// causes   of the same messages.
+std::vector<HeldMessages> held_messages(const schedule::Causes& causes,
+                                        const std::vector<SentBytes>& sent, int stage);
 
 /// By stage, by action of its schedule.
 ///

@@ -10,7 +10,6 @@
 #include "trireme/plan/layout/manual.h"
 #include "trireme/plan/schedule/schedules.h"
 #include "trireme/plan/schedule/step_facts.h"
-#include "trireme/plan/simulate/held_messages.h"
 #include "trireme/plan/simulate/value_bytes.h"
 
 namespace trireme::simulate {
@@ -53,27 +52,6 @@ std::vector<std::int64_t> tie_bytes(const layout::Plan& plan, const parameters::
     }
   }
   return bytes;
-}
-
-/// Activations, what a pass adds to them, and messages, of a rank of the stage when it holds most of
-/// the three together.
-RankMemory fullest(const std::vector<schedule::Action>& actions, const StageTensors& tensors,
-                   const std::vector<HeldMessages>& messages) {
-  std::int64_t num_held = 0, most_held = 0;  // Microbatches between forward and backward.
-  std::int64_t most = 0;
-  for (std::size_t i = 0; i < actions.size(); ++i) {
-    const bool is_forward = actions[i].kind == schedule::ActionKind::kForward;
-    const std::int64_t peak = is_forward ? tensors.forward_peak : tensors.backward_peak;
-    if (is_forward) most_held = std::max(most_held, ++num_held);
-    most = std::max(most, (num_held - 1) * tensors.kept + peak + messages[i].during);
-    if (schedule::completes_gradients(actions[i].kind)) --num_held;
-    most = std::max(most, num_held * tensors.kept + messages[i].after);
-  }
-  RankMemory memory{
-      .activations = most_held * tensors.kept,
-      .transient = std::max(tensors.forward_peak, tensors.backward_peak) - tensors.kept};
-  memory.messages = most - memory.total();
-  return memory;
 }
 
 }  // namespace
@@ -150,6 +128,25 @@ std::vector<std::int64_t> fixed_bytes(const graph::Graph& planned, const layout:
   return bytes;
 }
 
+RankMemory run_memory(const std::vector<schedule::Action>& actions, const StageTensors& tensors,
+                      const std::vector<HeldMessages>& messages) {
+  std::int64_t num_held = 0, most_held = 0;  // Microbatches between forward and backward.
+  std::int64_t most = 0;
+  for (std::size_t i = 0; i < actions.size(); ++i) {
+    const bool is_forward = actions[i].kind == schedule::ActionKind::kForward;
+    const std::int64_t peak = is_forward ? tensors.forward_peak : tensors.backward_peak;
+    if (is_forward) most_held = std::max(most_held, ++num_held);
+    most = std::max(most, (num_held - 1) * tensors.kept + peak + messages[i].during);
+    if (schedule::completes_gradients(actions[i].kind)) --num_held;
+    most = std::max(most, num_held * tensors.kept + messages[i].after);
+  }
+  RankMemory memory{
+      .activations = most_held * tensors.kept,
+      .transient = std::max(tensors.forward_peak, tensors.backward_peak) - tensors.kept};
+  memory.messages = most - memory.total();
+  return memory;
+}
+
 std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::Plan& plan,
                                     const parameters::ParameterMap& map,
                                     const std::vector<StageTensors>& tensors,
@@ -167,7 +164,7 @@ std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::P
                                 *std::max_element(role.placement.begin(), role.placement.end()));
   for (int s = 0; s < num_stages; ++s) {
     RankMemory& stage = stages[s];
-    const RankMemory run = fullest(schedule.ranks[s], tensors[s], messages[s]);
+    const RankMemory run = run_memory(schedule.ranks[s], tensors[s], messages[s]);
     stage.activations = run.activations;
     stage.transient = run.transient;
     stage.messages = run.messages + ties[s];

@@ -9,6 +9,8 @@
 #include "trireme/plan/layout/plan.h"
 #include "trireme/plan/parameters/parameter_map.h"
 #include "trireme/plan/profile/profile.h"
+#include "trireme/plan/schedule/action.h"
+#include "trireme/plan/simulate/held_messages.h"
 #include "trireme/plan/simulate/stage_tensors.h"
 
 namespace trireme::simulate {
@@ -60,6 +62,13 @@ std::int64_t fixed_bytes(const graph::Graph& planned);
 
 /// By stage: that, and the frozen parameters that its nodes use.
 std::vector<std::int64_t> fixed_bytes(const graph::Graph& planned, const layout::Plan& plan);
+
+/// Activations, what a pass adds to them, and messages, of a rank of a stage when it holds most of
+/// the three together.
+///
+/// messages   by action: held_messages.h.
+RankMemory run_memory(const std::vector<schedule::Action>& actions, const StageTensors& tensors,
+                      const std::vector<HeldMessages>& messages);
 
 /// By world rank; ranks of other roles than `train` have none.
 ///

@@ -18,9 +18,6 @@ using schedule::ChannelKind;
 using schedule::Operation;
 using schedule::OperationKind;
 
-/// Bytes of losses, flags and norms that ranks exchange once a step.
-constexpr std::int64_t kSmallMessageBytes = 1024;
-
 /// Elements that a stage handles once a step.
 struct StageElements {
   std::int64_t owned = 0;
@@ -142,28 +139,17 @@ class Pricer {
             profile::link_us(inputs_.profile, kind, bytes, true)};
   }
 
-  /// The slowest kind of link between ranks of a group.
-  std::string kind_of(const std::vector<int>& ranks) const {
-    for (const int rank : ranks) {
-      const std::string kind = link_kind(inputs_.topology, ranks.front(), rank);
-      if (kind != "host") return kind;
-    }
-    return "host";
-  }
-
   double group_us(int group, std::int64_t bytes) const {
     if (group < 0) return 0;
     const std::vector<int>& ranks = program_.groups[group].ranks;
-    return reduce_us(inputs_.profile, kind_of(ranks), bytes, static_cast<int>(ranks.size()));
+    return reduce_us(inputs_.profile, group_link_kind(inputs_.topology, ranks), bytes,
+                     static_cast<int>(ranks.size()));
   }
 
   double bucket_us(const Operation& operation) const {
-    const parameters::Bucket& bucket = inputs_.map.buckets[operation.item];
-    const auto n = static_cast<double>(program_.groups[operation.group].ranks.size());
-    const double folds = static_cast<double>(bucket.num_elements) * (n - 1) / n;
-    return group_us(operation.group,
-                    bucket.num_elements * gradient_bytes_per_element(bucket.dtype)) +
-           folds * step().fold_ns / 1000;
+    const std::vector<int>& ranks = program_.groups[operation.group].ranks;
+    return simulate::bucket_us(inputs_.profile, group_link_kind(inputs_.topology, ranks),
+                               inputs_.map.buckets[operation.item], static_cast<int>(ranks.size()));
   }
 
   const schedule::StepProgram& program_;
@@ -186,6 +172,22 @@ double reduce_us(const profile::Profile& profile, const std::string& kind, std::
   if (num_ranks < 2) return 0;
   const std::int64_t sent = bytes / num_ranks * (num_ranks - 1);
   return 2 * profile::link_us(profile, kind, sent, true);
+}
+
+std::string group_link_kind(const topology::Topology& topology, const std::vector<int>& ranks) {
+  for (const int rank : ranks) {
+    const std::string kind = link_kind(topology, ranks.front(), rank);
+    if (kind != "host") return kind;
+  }
+  return "host";
+}
+
+double bucket_us(const profile::Profile& profile, const std::string& kind,
+                 const parameters::Bucket& bucket, int num_ranks) {
+  const std::int64_t bytes = bucket.num_elements * gradient_bytes_per_element(bucket.dtype);
+  const auto n = static_cast<double>(num_ranks);
+  const double folds = static_cast<double>(bucket.num_elements) * (n - 1) / n;
+  return reduce_us(profile, kind, bytes, num_ranks) + folds * profile.step.fold_ns / 1000;
 }
 
 Prices prices(const schedule::StepProgram& program, const std::vector<StageCost>& costs,

@@ -42,6 +42,16 @@ std::string link_kind(const topology::Topology& topology, int a, int b);
 double reduce_us(const profile::Profile& profile, const std::string& kind, std::int64_t bytes,
                  int num_ranks);
 
+/// Bytes of losses, flags and norms that ranks exchange once a step.
+inline constexpr std::int64_t kSmallMessageBytes = 1024;
+
+/// Microseconds of the sum of a bucket over the ranks of a group, additions included.
+double bucket_us(const profile::Profile& profile, const std::string& kind,
+                 const parameters::Bucket& bucket, int num_ranks);
+
+/// The slowest kind of link between ranks of a group.
+std::string group_link_kind(const topology::Topology& topology, const std::vector<int>& ranks);
+
 /// costs    by stage, from `stage_costs`.
 /// Errors   kInvalidArgument where the profile lacks a kind of link that the program uses, or the
 ///          topology a rank.

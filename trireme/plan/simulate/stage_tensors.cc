@@ -110,18 +110,18 @@ class StageWalk {
         backward_(end_ + 1),
         batch_(batch_storages(graph, microbatch)) {}
 
-  void receive(const layout::Crossing& crossing, bool goes_on) {
-    const graph::Value& value = graph_.values[crossing.value];
+  void receive(ValueId id, bool goes_on) {
+    const graph::Value& value = graph_.values[id];
     Piece piece{span_bytes(value, microbatch_), 0, 0};
-    piece.is_leaf = crossing.has_gradient;
+    piece.is_leaf = value.requires_grad;
     received_[value.storage_id].push_back(pieces_.size());
     pieces_.push_back(piece);
-    if (!crossing.has_gradient) return;
-    gradients_[crossing.value] = {gradient_bytes(crossing.value), 0};
-    if (goes_on) backward_.held.add(0, end_, gradient_bytes(crossing.value));
+    if (!value.requires_grad) return;
+    gradients_[id] = {gradient_bytes(id), 0};
+    if (goes_on) backward_.held.add(0, end_, gradient_bytes(id));
   }
 
-  void send(const layout::Crossing& crossing) { sent_.push_back(crossing); }
+  void send(ValueId id) { sent_.push_back(id); }
 
   StageTensors measure() {
     walk();
@@ -141,7 +141,7 @@ class StageWalk {
   void walk() {
     for (int t = 0; t <= end_; ++t) make_outputs(t);
     for (int t = 0; t <= end_; ++t) use_inputs(t);
-    for (const layout::Crossing& crossing : sent_) add_sent(crossing);
+    for (const ValueId id : sent_) add_sent(id);
     for (const Piece& piece : pieces_) add_piece(piece);
     for (const auto& [value, uses] : gradients_) add_gradient(uses);
   }
@@ -243,9 +243,9 @@ class StageWalk {
     }
   }
 
-  void add_sent(const layout::Crossing& crossing) {
-    for (const std::size_t p : pieces_of(crossing.value)) pieces_[p].is_sent = true;
-    if (crossing.has_gradient) backward_.held.add(0, end_, gradient_bytes(crossing.value));
+  void add_sent(ValueId id) {
+    for (const std::size_t p : pieces_of(id)) pieces_[p].is_sent = true;
+    if (graph_.values[id].requires_grad) backward_.held.add(0, end_, gradient_bytes(id));
   }
 
   void add_piece(const Piece& piece) {
@@ -279,7 +279,7 @@ class StageWalk {
   std::unordered_map<int, std::size_t> made_;                   ///< By storage.
   std::unordered_map<int, std::vector<std::size_t>> received_;  ///< By storage.
   std::map<ValueId, GradientUses> gradients_;
-  std::vector<layout::Crossing> sent_;
+  std::vector<ValueId> sent_;
   std::unordered_map<int, std::int64_t> batch_;  ///< Bytes of its fields, by storage.
 };
 
@@ -316,17 +316,28 @@ std::vector<StageTensors> stage_tensors(const graph::Graph& planned, const layou
   const std::vector<const profile::NodeCost*> costs = profile::node_costs(profile, planned);
   std::vector<StageTensors> result;
   for (int stage = 0; stage < static_cast<int>(plan.stages.size()); ++stage) {
-    StageWalk walk(planned, costs, plan.batch.microbatch, positions[stage]);
+    StageNodes nodes{positions[stage], {}, {}, {}};
     for (const layout::Crossing& crossing : crossings) {
       if (crossing.stages.front() == stage) {
-        walk.send(crossing);
+        nodes.sent.push_back(crossing.value);
       } else if (layout::previous_in_chain(crossing, stage) >= 0) {
-        walk.receive(crossing, layout::next_in_chain(crossing, stage) >= 0);
+        const bool goes_on = layout::next_in_chain(crossing, stage) >= 0;
+        (goes_on ? nodes.passed : nodes.ends).push_back(crossing.value);
       }
     }
-    result.push_back(walk.measure());
+    result.push_back(tensors_of(planned, costs, plan.batch.microbatch, std::move(nodes)));
   }
   return result;
+}
+
+StageTensors tensors_of(const graph::Graph& planned,
+                        const std::vector<const profile::NodeCost*>& costs, std::int64_t microbatch,
+                        StageNodes stage) {
+  StageWalk walk(planned, costs, microbatch, std::move(stage.positions));
+  for (const ValueId id : stage.sent) walk.send(id);
+  for (const ValueId id : stage.ends) walk.receive(id, false);
+  for (const ValueId id : stage.passed) walk.receive(id, true);
+  return walk.measure();
 }
 
 std::vector<std::int64_t> passing_bytes(const graph::Graph& planned,

@@ -22,6 +22,21 @@ struct StageTensors {
 std::vector<StageTensors> stage_tensors(const graph::Graph& planned, const layout::Plan& plan,
                                         const profile::Profile& profile);
 
+/// A stage by itself: what its tensors depend on.
+struct StageNodes {
+  std::vector<int> positions;          ///< Of its nodes, in its order of execution.
+  std::vector<graph::ValueId> sent;    ///< Values that it makes and later stages receive.
+  std::vector<graph::ValueId> ends;    ///< Values that it receives and no later stage does.
+  std::vector<graph::ValueId> passed;  ///< Values that it receives and a later stage does too.
+};
+
+/// Of one stage.
+///
+/// costs   by position in the graph, from profile::node_costs.
+StageTensors tensors_of(const graph::Graph& planned,
+                        const std::vector<const profile::NodeCost*>& costs, std::int64_t microbatch,
+                        StageNodes stage);
+
 /// What comes and goes while each node of the uncut graph runs, forward or backward, beyond what is
 /// kept between the two: by position. A stage's peaks are at most what it keeps, what it receives
 /// without a gradient, the gradients that it receives, and the largest of its nodes.

@@ -1,0 +1,132 @@
+#include "trireme/plan/partition/estimate.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <random>
+
+#include "tests/graphs/sample_graphs.h"
+#include "tests/plans/random_models.h"
+#include "trireme/plan/graph/json.h"
+
+namespace trireme::partition {
+namespace {
+
+using layout::testing::make_free_profile;
+using layout::testing::make_topology;
+using layout::testing::Model;
+using layout::testing::random_cuts;
+using layout::testing::random_model;
+using layout::testing::random_topology;
+
+/// A problem and all that it refers to.
+struct Case {
+  Model model;
+  topology::Topology topology;
+  PartitionOptions options;
+  std::vector<int> cuts;
+
+  Problem problem() const {
+    return {model.graph,
+            model.profile,
+            topology,
+            options,
+            graph::graph_sha256(model.graph),
+            static_cast<int>(cuts.size()) + 1};
+  }
+};
+
+/// One of the graphs that hold everything a graph can, with random costs.
+Model random_sample(std::mt19937& random) {
+  const graph::Graph graph =
+      graph::testing::make_random_graph(random(), 4 + static_cast<int>(random() % 20));
+  Model model{graph, make_free_profile(graph)};
+  model.profile.links = random_model(random, 5).profile.links;
+  model.profile.step = {3, 200, 10};
+  for (profile::NodeCost& cost : model.profile.costs) {
+    cost.forward_us = static_cast<double>(random() % 9);
+    cost.input_us = static_cast<double>(random() % 9);
+    cost.weight_us = static_cast<double>(random() % 9);
+    cost.backward_workspace_bytes = static_cast<std::int64_t>(random() % 500);
+    if (random() % 2 == 0) cost.saved_outputs = {0};
+  }
+  return model;
+}
+
+Case random_case(std::mt19937& random) {
+  Case one;
+  one.model = random() % 3 == 0 ? random_sample(random)
+                                : random_model(random, 4 + static_cast<int>(random() % 30));
+  one.cuts = random_cuts(random, one.model.graph, 5);
+  const int replicas = 1 << random() % 3;
+  const int num_microbatches = 1 + static_cast<int>(random() % 9);
+  one.options.batch = {replicas * num_microbatches, 1, replicas};
+  one.options.replicas = replicas;
+  one.options.forecast.program.has_norm = random() % 2 == 0;
+  one.options.schedule = random() % 2 == 0 ? "simple" : "interleaved";
+  one.topology = random_topology(random, replicas * (static_cast<int>(one.cuts.size()) + 1), 4);
+  if (random() % 2 == 0) one.model.profile.held = profile::HeldTimes{100, 2000, 1.5, 1.25};
+  return one;
+}
+
+/// The gate: whatever the estimate leaves out, the forecast has it.
+TEST(Estimator, IsWhatTheForecastSays) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  int num_copying = 0;
+  for (int round = 0; round < 1500; ++round) {
+    const Case one = random_case(random);
+    const Problem problem = one.problem();
+    const Setting setting{one.options.schedule, {}, one.model.graph};
+    const Candidate whole = evaluate(problem, setting, one.cuts);
+    Estimator estimator(problem, setting);
+    EXPECT_TRUE(estimator.is_lean());
+    const double expected = whole.forecast.simulation.step_us;
+    EXPECT_NEAR(estimator.step_us(one.cuts), expected, 1e-9 * expected);
+    const std::vector<std::int64_t> peaks = estimator.peak_bytes(one.cuts);
+    for (int s = 0; s < problem.num_stages; ++s) {
+      EXPECT_EQ(peaks[s], whole.forecast.memory[problem.rank(s, 0)].total()) << "stage " << s;
+      num_copying += whole.plan.stages[s].copies.empty() ? 0 : 1;
+    }
+    if (HasFailure()) FAIL() << "round " << round;
+  }
+  EXPECT_GT(num_copying, 50);
+}
+
+/// Cuts are asked for again and again: nothing of one plan is left in the next.
+TEST(Estimator, SaysTheSameTwice) {
+  std::mt19937 random(3);
+  const Case one = random_case(random);
+  for (int round = 0; round < 20; ++round) {
+    Case two = one;
+    do {
+      two.cuts = random_cuts(random, one.model.graph, static_cast<int>(one.cuts.size()));
+    } while (two.cuts.size() != one.cuts.size());
+    const Problem problem = two.problem();
+    const Setting setting{one.options.schedule, {}, one.model.graph};
+    Estimator used(problem, setting), fresh(problem, setting);
+    used.step_us(one.cuts);
+    used.peak_bytes(one.cuts);
+    EXPECT_EQ(used.step_us(two.cuts), fresh.step_us(two.cuts));
+    EXPECT_EQ(used.peak_bytes(two.cuts), fresh.peak_bytes(two.cuts));
+  }
+}
+
+TEST(Estimator, RanksThatShareCoresAreForecast) {
+  std::mt19937 random(5);
+  Case one = random_case(random);
+  one.options.replicas = 1;
+  one.options.batch = {4, 1, 1};
+  one.cuts = random_cuts(random, one.model.graph, 3);
+  one.topology = make_topology(static_cast<int>(one.cuts.size()) + 1, 1);
+  const Problem problem = one.problem();
+  const Setting setting{"interleaved", {}, one.model.graph};
+  Estimator estimator(problem, setting);
+  EXPECT_EQ(estimator.is_lean(), one.cuts.empty());
+  EXPECT_EQ(estimator.step_us(one.cuts),
+            evaluate(problem, setting, one.cuts).forecast.simulation.step_us);
+}
+
+}  // namespace
+}  // namespace trireme::partition

@@ -1,0 +1,109 @@
+#include <gtest/gtest.h>
+
+#include <ctime>
+#include <random>
+
+#include "tests/graphs/graph_builder.h"
+#include "tests/plan/partition/search_cases.h"
+#include "trireme/base/error.h"
+#include "trireme/plan/partition/partition.h"
+#include "trireme/plan/partition/search.h"
+
+namespace trireme::partition {
+namespace {
+
+using layout::testing::ChainNode;
+using layout::testing::Model;
+
+/// The best over both schedules with moves alone.
+Score climb(const Problem& problem, const Goal& goal) {
+  std::optional<Score> best;
+  for (const std::string& schedule : schedule::schedule_names()) {
+    const Setting setting{schedule, {}, problem.recorded};
+    const auto found = Search(problem, setting, {.exhaustive = 0}).find(goal);
+    if (found && (!best || found->score < *best)) best = found->score;
+  }
+  return *best;
+}
+
+TEST(ManyProblems, MovesComeCloseToTheExhaustiveBest) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  int num_cases = 0, num_refused = 0, num_wrongly_refused = 0;
+  double sum = 0, worst = 0;
+  for (int round = 0; round < 1500; ++round) {
+    testing::SearchCase one = testing::random_search_case(random, 13);
+    if (!testing::has_plans(one)) continue;
+    if (random() % 2 == 0) {
+      const Score free = testing::exhaustive(one.problem(), {});
+      one.options.device_memory_bytes = static_cast<std::int64_t>(
+          free.secondary * (0.6 + 0.05 * static_cast<double>(random() % 9)));
+    }
+    const Score best = testing::exhaustive(one.problem(), {});
+    const Score found = climb(one.problem(), {});
+    num_refused += best.excess_bytes > 0 ? 1 : 0;
+    num_wrongly_refused += found.excess_bytes > 0 && best.excess_bytes == 0 ? 1 : 0;
+    if (found.excess_bytes > 0) continue;
+    ++num_cases;
+    sum += found.primary / best.primary - 1;
+    worst = std::max(worst, found.primary / best.primary - 1);
+  }
+  std::printf(
+      "%d problems: %.3f %% above the best on average, %.2f %% at worst; %d refused, %d of "
+      "them wrongly\n",
+      num_cases, 100 * sum / num_cases, 100 * worst, num_refused, num_wrongly_refused);
+  EXPECT_LE(sum / num_cases, 0.01);
+  EXPECT_LE(worst, 0.06);
+  EXPECT_EQ(num_wrongly_refused, 0);
+}
+
+/// Work of a log-normal distribution, some nodes with branches over ten others.
+Model long_model(int num_nodes, bool has_branches) {
+  std::mt19937 random(7);
+  std::lognormal_distribution<double> times(4, 1), widths(8, 1);
+  graph::testing::GraphBuilder b;
+  std::vector<graph::ValueId> values = {b.input("x", {64})};
+  for (int n = 0; n + 1 < num_nodes; ++n) {
+    std::vector<graph::ValueId> inputs = {values.back()};
+    if (has_branches && n > 10 && n % 3 == 0) inputs.push_back(values[values.size() - 10]);
+    if (n % 2 == 0) inputs.push_back(b.parameter("p" + std::to_string(n), {1000}));
+    values.push_back(
+        b.node("work", inputs, b.batch({static_cast<std::int64_t>(widths(random)) + 1})));
+  }
+  b.loss(values.back());
+  Model model{b.graph(), layout::testing::make_free_profile(b.graph())};
+  for (auto& cost : model.profile.costs) {
+    cost.forward_us = times(random);
+    cost.input_us = cost.forward_us;
+    cost.saved_inputs = {0};
+  }
+  model.profile.links = {{"host", {{0, 2, 2}, {1'000'000, 200, 200}}}};
+  return model;
+}
+
+double planning_seconds(int num_nodes, int num_stages, bool has_branches) {
+  const Model model = long_model(num_nodes, has_branches);
+  const topology::Topology topology = layout::testing::make_topology(num_stages);
+  const std::clock_t begin = std::clock();
+  const layout::Plan plan = partition(model.graph, model.profile, topology,
+                                      {.batch = {4 * num_stages, 1, 1}, .may_idle = true});
+  const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  std::printf("%5d nodes, %2d stages, %s: %.2f s; step %.3f of the bound\n", num_nodes, num_stages,
+              has_branches ? "branches" : "chain", seconds,
+              plan.prediction->step_ms / plan.prediction->lower_bound_ms);
+  return seconds;
+}
+
+/// Processor time, with room for a machine that is twice as slow.
+TEST(ManyProblems, LongGraphsArePlannedInTime) {
+  for (const bool has_branches : {false, true}) {
+    for (const int num_stages : {4, 16, 64}) {
+      EXPECT_LE(planning_seconds(1000, num_stages, has_branches), 4);
+    }
+    EXPECT_LE(planning_seconds(10'000, 64, has_branches), 40);
+  }
+}
+
+}  // namespace
+}  // namespace trireme::partition

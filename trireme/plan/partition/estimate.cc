@@ -1,0 +1,342 @@
+#include "trireme/plan/partition/estimate.h"
+
+#include <algorithm>
+#include <set>
+
+#include "trireme/plan/graph/bytes.h"
+#include "trireme/plan/graph/index.h"
+#include "trireme/plan/schedule/schedules.h"
+#include "trireme/plan/simulate/held_messages.h"
+#include "trireme/plan/simulate/value_bytes.h"
+
+// Cuts -> stages, each a range of nodes that is known or worked out; what they copy instead of
+// receiving; what they send each other; what that takes. Each step here has its twin in
+// plan/simulate and plan/schedule, which say the same of a whole plan (estimate_test.cc).
+
+namespace trireme::partition {
+namespace {
+
+using graph::ValueId;
+using schedule::ChannelKind, schedule::Message;
+
+/// Whether each rank that is used has a core whatever the others do.
+bool has_own_cores(const Problem& problem) {
+  const int num_used = problem.num_stages * problem.options.replicas;
+  for (const topology::SharedCores& shared : topology::shared_cores(problem.topology)) {
+    const auto used = std::count_if(shared.ranks.begin(), shared.ranks.end(),
+                                    [num_used](int rank) { return rank < num_used; });
+    if (used > shared.num_cores) return false;
+  }
+  return true;
+}
+
+bool weighs(const Problem& problem, const graph::Graph& graph) {
+  return problem.options.replicas > 1 &&
+         std::any_of(graph.losses.begin(), graph.losses.end(),
+                     [](const graph::Loss& loss) { return loss.weight.has_value(); });
+}
+
+}  // namespace
+
+Estimator::Estimator(const Problem& problem, const Setting& setting)
+    : problem_(problem),
+      setting_(setting),
+      graph_(setting.planned),
+      rules_(range_rules(problem, setting)),
+      ranges_(problem, setting),
+      schedule_(schedule::make_schedule(setting.schedule, problem.num_stages,
+                                        static_cast<int>(problem.num_microbatches()))),
+      clock_(schedule_),
+      copies_(setting.planned, problem.profile),
+      costs_(profile::node_costs(problem.profile, setting.planned)),
+      is_lean_(has_own_cores(problem)),
+      last_consumer_(graph_.values.size(), -1) {
+  const int p = problem.num_stages, num_replicas = problem.options.replicas;
+  step_.weighs = weighs(problem, graph_);
+  step_.has_norm = problem.options.forecast.program.has_norm;
+  std::vector<int> world;
+  for (int rank = 0; rank < p * num_replicas; ++rank) world.push_back(rank);
+  step_.exchange_us = small_us(world);
+  for (int r = 0; r < num_replicas; ++r) {
+    std::vector<int> pipeline;
+    for (int s = 0; s < p; ++s) pipeline.push_back(problem.rank(s, r));
+    step_.pipeline_us.push_back(step_.has_norm ? small_us(pipeline) : 0);
+  }
+  for (int s = 0; s < p; ++s) {
+    const std::vector<int> data(world.begin() + problem.rank(s, 0),
+                                world.begin() + problem.rank(s, 0) + num_replicas);
+    data_kinds_.push_back(simulate::group_link_kind(problem.topology, data));
+    TimedStage stage;
+    stage.small_us = small_us(data);
+    step_.stages.push_back(stage);
+    for (int t = 0; t < p; ++t) {
+      for (int r = 0; r < num_replicas; ++r) {
+        kinds_.push_back(
+            simulate::link_kind(problem.topology, problem.rank(s, r), problem.rank(t, r)));
+      }
+    }
+  }
+}
+
+double Estimator::small_us(const std::vector<int>& ranks) const {
+  return simulate::reduce_us(problem_.profile, simulate::group_link_kind(problem_.topology, ranks),
+                             simulate::kSmallMessageBytes, static_cast<int>(ranks.size()));
+}
+
+const std::string& Estimator::kind(int from_stage, int to_stage, int replica) const {
+  const int pair = from_stage * problem_.num_stages + to_stage;
+  return kinds_[static_cast<std::size_t>(pair) * problem_.options.replicas + replica];
+}
+
+double Estimator::link_us(const std::string& kind, std::int64_t bytes) {
+  const auto [entry, is_new] = known_links_.try_emplace({kind, bytes});
+  if (is_new) entry->second = profile::link_us(problem_.profile, kind, bytes, true);
+  return entry->second;
+}
+
+int Estimator::stage_at(const Shape& shape, int position) {
+  const auto next =
+      std::upper_bound(shape.stages.begin(), shape.stages.end(), position,
+                       [](int wanted, const Stage& stage) { return wanted < stage.end; });
+  return static_cast<int>(next - shape.stages.begin());
+}
+
+Estimator::Shape Estimator::shape(const Cuts& cuts) {
+  Shape shape;
+  int begin = 0;
+  for (std::size_t s = 0; s <= cuts.size(); ++s) {
+    const int end = s == cuts.size() ? static_cast<int>(graph_.nodes.size()) : cuts[s];
+    const Range& range = ranges_.at(begin, end);
+    shape.stages.push_back({begin, end, &range, {}, range.received, {}});
+    begin = end;
+  }
+  choose_copies(shape);
+  add_values(shape);
+  add_ties(shape);
+  std::sort(shape.messages.begin(), shape.messages.end());
+  return shape;
+}
+
+bool Estimator::makes(const Stage& stage, ValueId value) const {
+  return std::binary_search(stage.copies.begin(), stage.copies.end(), ranges_.producer(value));
+}
+
+void Estimator::choose_copies(Shape& shape) {
+  for (std::size_t s = 0; s < shape.stages.size(); ++s) {
+    Stage& stage = shape.stages[s];
+    std::vector<StageCopies::Arrival> arrivals;
+    for (const ValueId id : stage.received) {
+      if (graph_.values[id].requires_grad) continue;
+      arrivals.push_back(
+          {id, problem_.link_kind(stage_at(shape, ranges_.producer(id)), static_cast<int>(s))});
+    }
+    if (arrivals.empty()) continue;
+    const auto [entry, is_new] = known_copies_.try_emplace(arrivals);
+    if (is_new) entry->second = copies_.choose(arrivals);
+    stage.copies = entry->second;
+    if (stage.copies.empty()) continue;
+    shape.has_copies = true;
+    std::erase_if(stage.received, [&](ValueId id) { return makes(stage, id); });
+  }
+}
+
+void Estimator::add_values(Shape& shape) {
+  for (std::size_t s = 0; s < shape.stages.size(); ++s) {
+    const int to = static_cast<int>(s);
+    for (const ValueId id : shape.stages[s].received) {
+      const int from = stage_at(shape, ranges_.producer(id));
+      shape.messages.push_back({ChannelKind::kValue, from, to, id});
+      int& last = last_consumer_[id];
+      if (last < 0) shape.stages[from].sent.push_back(id);
+      if (graph_.values[id].requires_grad) {
+        shape.messages.push_back({ChannelKind::kGradient, to, last < 0 ? from : last, id});
+      }
+      last = to;
+    }
+  }
+  for (Stage& stage : shape.stages) {
+    std::sort(stage.sent.begin(), stage.sent.end());
+    for (const ValueId id : stage.received) last_consumer_[id] = -1;
+  }
+}
+
+/// The stage of a parameter's first use owns it, others send it their sums.
+void Estimator::add_ties(Shape& shape) const {
+  for (const std::vector<int>& sites : ranges_.shared()) {
+    const int owner = stage_at(shape, ranges_.sites()[sites.front()].position);
+    int last = owner;
+    for (std::size_t i = 1; i < sites.size(); ++i) {
+      const PlacedSite& site = ranges_.sites()[sites[i]];
+      shape.stages[owner].further_elements += static_cast<double>(site.elements);
+      const int stage = stage_at(shape, site.position);
+      if (stage == owner) continue;
+      shape.stages[owner].tie_bytes +=
+          site.elements * simulate::gradient_bytes_per_element(site.dtype);
+      shape.messages.push_back({ChannelKind::kTieGradient, stage, owner, sites[i]});
+      if (stage != last) {
+        shape.messages.push_back({ChannelKind::kTieValue, owner, stage, site.parameter});
+      }
+      last = stage;
+    }
+  }
+}
+
+std::int64_t Estimator::bytes_of(const Message& message) const {
+  const std::int64_t microbatch = problem_.options.batch.microbatch;
+  switch (message.kind) {
+    case ChannelKind::kValue:
+      return simulate::span_bytes(graph_.values[message.item], microbatch);
+    case ChannelKind::kGradient:
+      return graph::bytes_at(graph_.values[message.item], microbatch);
+    case ChannelKind::kTieGradient: {
+      const PlacedSite& site = ranges_.sites()[message.item];
+      return site.elements * simulate::gradient_bytes_per_element(site.dtype);
+    }
+    case ChannelKind::kTieValue:
+      return graph::bytes_at(graph_.values[graph_.parameters[message.item].value], 0);
+  }
+  return 0;
+}
+
+TimedStage Estimator::timed(const Shape& shape, int stage) {
+  const Stage& from = shape.stages[stage];
+  const Range& range = *from.range;
+  const profile::StepCosts& step = problem_.profile.step;
+  TimedStage timed = step_.stages[stage];
+  timed.forward_us = range.forward_us;
+  timed.input_us = range.input_us;
+  timed.weight_us = range.weight_us;
+  double backward_us = range.backward_us;
+  for (const int position : from.copies) {
+    const profile::NodeTime& time = ranges_.time(position);
+    timed.forward_us += time.forward_us;
+    timed.input_us += time.input_us;
+    timed.weight_us += time.weight_us;
+    backward_us += time.backward_us();
+  }
+  if (problem_.profile.held) {
+    const profile::Slowdown slowdown =
+        profile::slowdown(problem_.profile, rules_.in_flight[stage] * kept_bytes(shape, from));
+    timed.forward_us *= slowdown.forward;
+    timed.input_us *= slowdown.backward;
+    timed.weight_us *= slowdown.backward;
+  }
+  for (const RangeBucket& bucket : range.buckets) {
+    timed.reduces.push_back({backward_us > 0 ? bucket.ready_us / backward_us : 0,
+                             simulate::bucket_us(problem_.profile, data_kinds_[stage],
+                                                 bucket.bucket, problem_.options.replicas)});
+  }
+  timed.tie_sum_us = from.further_elements * step.fold_ns / 1000;
+  timed.norm_us = range.owned * step.fold_ns / 1000;
+  timed.update_us = range.owned * step.optimizer_ns / 1000;
+  return timed;
+}
+
+TimedStep Estimator::timed(const Shape& shape) {
+  TimedStep step = step_;
+  for (std::size_t s = 0; s < shape.stages.size(); ++s) {
+    step.stages[s] = timed(shape, static_cast<int>(s));
+  }
+  for (const Message& message : shape.messages) {
+    const std::int64_t bytes = bytes_of(message);
+    TimedMessage timed{
+        message, static_cast<double>(bytes) * problem_.profile.step.copy_ns_per_byte / 1000, {}};
+    for (int r = 0; r < problem_.options.replicas; ++r) {
+      timed.delays_us.push_back(link_us(kind(message.from_stage, message.to_stage, r), bytes));
+    }
+    step.messages.push_back(std::move(timed));
+  }
+  return step;
+}
+
+double Estimator::step_us(const Cuts& cuts) {
+  if (!is_lean_) return forecast(cuts).forecast.simulation.step_us;
+  return clock_.play(timed(shape(cuts)));
+}
+
+std::int64_t Estimator::kept_bytes(const Shape& shape, const Stage& stage) {
+  return shape.has_copies ? tensors(stage).kept : stage.range->kept;
+}
+
+const simulate::StageTensors& Estimator::tensors(const Stage& stage) {
+  std::vector<int> key = {stage.begin, stage.end};
+  key.insert(key.end(), stage.copies.begin(), stage.copies.end());
+  key.push_back(-1);
+  key.insert(key.end(), stage.sent.begin(), stage.sent.end());
+  const auto [entry, is_new] = known_tensors_.try_emplace(std::move(key));
+  if (!is_new) return entry->second;
+  simulate::StageNodes nodes{stage.copies, stage.sent, {}, {}};
+  for (int p = stage.begin; p < stage.end; ++p) nodes.positions.push_back(p);
+  for (const ValueId id : stage.received) {
+    const bool goes_on = graph_.values[id].requires_grad && ranges_.last_use(id) >= stage.end;
+    (goes_on ? nodes.passed : nodes.ends).push_back(id);
+  }
+  entry->second = simulate::tensors_of(graph_, costs_, rules_.microbatch, std::move(nodes));
+  return entry->second;
+}
+
+const schedule::Causes& Estimator::causes(const std::vector<Message>& messages) {
+  std::vector<int> key;
+  std::vector<Message> paths;
+  for (const Message& message : messages) {
+    if (message.kind != ChannelKind::kValue && message.kind != ChannelKind::kGradient) continue;
+    const Message path{message.kind, message.from_stage, message.to_stage, 0};
+    if (!paths.empty() && paths.back() == path) continue;
+    paths.push_back(path);
+    key.insert(key.end(), {static_cast<int>(path.kind), path.from_stage, path.to_stage});
+  }
+  const auto found = known_causes_.find(key);
+  if (found != known_causes_.end()) return found->second;
+  return known_causes_.emplace(std::move(key), schedule::Causes(schedule_, paths)).first->second;
+}
+
+/// Of frozen parameters that its nodes take.
+std::int64_t Estimator::frozen_bytes(const Stage& stage) const {
+  std::set<ValueId> used(stage.range->frozen.begin(), stage.range->frozen.end());
+  for (const int position : stage.copies) {
+    for (const ValueId id : graph::input_values(graph_.nodes[position])) {
+      const graph::Value& value = graph_.values[id];
+      if (value.source == graph::ValueSource::kParameter && !value.requires_grad) used.insert(id);
+    }
+  }
+  std::int64_t bytes = 0;
+  for (const ValueId id : used) bytes += graph::bytes_at(graph_.values[id], 0);
+  return bytes;
+}
+
+std::vector<std::int64_t> Estimator::peak_bytes(const Cuts& cuts) {
+  std::vector<std::int64_t> peaks;
+  if (!is_lean_) {
+    for (int s = 0; s < problem_.num_stages; ++s) {
+      peaks.push_back(forecast(cuts).forecast.memory[problem_.rank(s, 0)].total());
+    }
+    return peaks;
+  }
+  const Shape shape = this->shape(cuts);
+  std::vector<simulate::SentBytes> sent;
+  for (const Message& message : shape.messages) {
+    if (message.kind != ChannelKind::kValue && message.kind != ChannelKind::kGradient) continue;
+    sent.push_back({message, bytes_of(message)});
+  }
+  const schedule::Causes& causes = this->causes(shape.messages);
+  for (int s = 0; s < problem_.num_stages; ++s) {
+    const Stage& stage = shape.stages[s];
+    const Range& range = *stage.range;
+    const simulate::RankMemory run = simulate::run_memory(schedule_.ranks[s], tensors(stage),
+                                                          simulate::held_messages(causes, sent, s));
+    peaks.push_back(range.parameters + range.gradients + range.optimizer + run.total() +
+                    stage.tie_bytes + rules_.constant_bytes + frozen_bytes(stage));
+  }
+  return peaks;
+}
+
+const Candidate& Estimator::forecast(const Cuts& cuts) {
+  if (forecast_.empty() || forecast_cuts_ != cuts) {
+    forecast_.clear();
+    forecast_.push_back(evaluate(problem_, setting_, cuts));
+    forecast_cuts_ = cuts;
+  }
+  return forecast_.front();
+}
+
+}  // namespace trireme::partition

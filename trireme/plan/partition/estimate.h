@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "trireme/plan/partition/candidate.h"
+#include "trireme/plan/partition/copies.h"
+#include "trireme/plan/partition/stage_ranges.h"
+#include "trireme/plan/partition/step_clock.h"
+#include "trireme/plan/schedule/causes.h"
+#include "trireme/plan/simulate/stage_tensors.h"
+
+namespace trireme::partition {
+
+/// Says of cuts what the forecast of the finished plan says: its step, and the memory of its ranks,
+/// stage copies included. What depends on one stage alone is worked out once for each range of
+/// nodes; a step costs the messages and actions of the plan, however long the graph is.
+///
+/// Where ranks share cores, it makes the plan and forecasts it.
+class Estimator {
+ public:
+  using Cuts = std::vector<int>;
+
+  /// problem, setting   must outlive this. Cuts make as many stages as the problem has.
+  Estimator(const Problem& problem, const Setting& setting);
+
+  double step_us(const Cuts& cuts);
+
+  /// Of a rank of each stage when it holds most.
+  std::vector<std::int64_t> peak_bytes(const Cuts& cuts);
+
+  /// Whether every rank has cores of its own.
+  bool is_lean() const { return is_lean_; }
+
+  /// Actions that a step plays, as a measure of what it costs to estimate.
+  int num_actions() const { return clock_.num_actions(); }
+
+ private:
+  struct Stage {
+    int begin = 0, end = 0;
+    const Range* range = nullptr;
+    std::vector<int> copies;                     ///< Positions, ascending.
+    std::vector<graph::ValueId> received, sent;  ///< Ascending.
+    std::int64_t tie_bytes = 0;                  ///< Sums that it receives.
+    double further_elements = 0;                 ///< Of what it owns, in further sites.
+  };
+
+  /// A plan as far as cuts decide it.
+  struct Shape {
+    std::vector<Stage> stages;
+    std::vector<schedule::Message> messages;  ///< Ascending.
+    bool has_copies = false;
+  };
+
+  Shape shape(const Cuts& cuts);
+  void choose_copies(Shape& shape);
+  void add_values(Shape& shape);
+  void add_ties(Shape& shape) const;
+  static int stage_at(const Shape& shape, int position);
+  bool makes(const Stage& stage, graph::ValueId value) const;
+
+  std::int64_t bytes_of(const schedule::Message& message) const;
+  const std::string& kind(int from_stage, int to_stage, int replica) const;
+  double link_us(const std::string& kind, std::int64_t bytes);
+  double small_us(const std::vector<int>& ranks) const;
+  TimedStage timed(const Shape& shape, int stage);
+  TimedStep timed(const Shape& shape);
+  std::int64_t kept_bytes(const Shape& shape, const Stage& stage);
+  const simulate::StageTensors& tensors(const Stage& stage);
+  const schedule::Causes& causes(const std::vector<schedule::Message>& messages);
+  std::int64_t frozen_bytes(const Stage& stage) const;
+  const Candidate& forecast(const Cuts& cuts);
+
+  const Problem& problem_;
+  const Setting& setting_;
+  const graph::Graph& graph_;
+  RangeRules rules_;
+  StageRanges ranges_;
+  schedule::Schedule schedule_;
+  StepClock clock_;
+  StageCopies copies_;
+  std::vector<const profile::NodeCost*> costs_;
+  bool is_lean_ = true;
+  TimedStep step_;                       ///< What every step has in common.
+  std::vector<std::string> data_kinds_;  ///< Of the links among the replicas of a stage.
+  std::vector<std::string> kinds_;       ///< By stage, stage, replica.
+  std::vector<int> last_consumer_;       ///< By value: scratch of `add_values`.
+  std::map<std::pair<std::string, std::int64_t>, double> known_links_;
+  std::map<std::vector<StageCopies::Arrival>, std::vector<int>> known_copies_;
+  std::map<std::vector<int>, simulate::StageTensors> known_tensors_;
+  std::map<std::vector<int>, schedule::Causes> known_causes_;
+  Cuts forecast_cuts_;
+  std::vector<Candidate> forecast_;  ///< Of `forecast_cuts_`; none or one.
+};
+
+}  // namespace trireme::partition

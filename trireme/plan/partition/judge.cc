@@ -1,0 +1,123 @@
+#include "trireme/plan/partition/judge.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "trireme/plan/graph/index.h"
+
+namespace trireme::partition {
+namespace {
+
+constexpr std::int64_t kActionsPerStage = 24;      ///< What a stage costs beside its actions.
+constexpr std::int64_t kForecastActions = 20'000;  ///< What a whole forecast costs beside those.
+constexpr double kRounding = 1 - 1e-9;             ///< Sums in another order.
+
+}  // namespace
+
+Judge::Judge(const Problem& problem, const Setting& setting)
+    : problem_(problem), setting_(setting), estimator_(problem, setting) {
+  work_before_us_ = {0};
+  for (const profile::NodeTime& time : profile::node_times(problem.profile, setting.planned)) {
+    work_before_us_.push_back(work_before_us_.back() + time.forward_us + time.backward_us());
+  }
+  read_crossings();
+  for (int s = 0; s < problem.num_stages; ++s) limits_.push_back(problem.memory_limit(s));
+}
+
+void Judge::begin(const Goal& goal) {
+  goal_ = goal;
+  asked_.clear();
+  spent_ = 0;
+}
+
+std::int64_t Judge::price() const {
+  const std::int64_t actions = estimator_.num_actions() + kActionsPerStage * problem_.num_stages;
+  return estimator_.is_lean() ? actions : kForecastActions + problem_.num_stages * actions;
+}
+
+void Judge::read_crossings() {
+  const graph::Graph& graph = setting_.planned;
+  const auto num_nodes = static_cast<int>(graph.nodes.size());
+  std::vector<int> producers(graph.values.size(), -1);
+  std::vector<Crossing> uses;
+  for (int p = 0; p < num_nodes; ++p) {
+    for (const graph::ValueId id : graph::input_values(graph.nodes[p])) {
+      const bool is_sent = producers[id] >= 0 && graph.values[id].requires_grad;
+      if (is_sent) uses.push_back({producers[id], p});
+    }
+    for (const graph::ValueId id : graph.nodes[p].outputs) {
+      if (id >= 0 && graph.values[id].producer == graph.nodes[p].id) producers[id] = p;
+    }
+  }
+  std::stable_sort(uses.begin(), uses.end(), [](const Crossing& a, const Crossing& b) {
+    return a.consumer - a.producer < b.consumer - b.producer;
+  });
+  shortest_.resize(num_nodes + 1);
+  std::vector<int> next(num_nodes + 2);  // By cut: the first from there on that has none yet.
+  std::iota(next.begin(), next.end(), 0);
+  const auto open = [&next](int cut) {
+    while (next[cut] != cut) cut = next[cut] = next[next[cut]];
+    return cut;
+  };
+  for (const Crossing& use : uses) {
+    for (int cut = open(use.producer + 1); cut <= use.consumer; cut = open(cut)) {
+      shortest_[cut] = use;
+      next[cut] = cut + 1;
+    }
+  }
+}
+
+double Judge::step_bound_us(const Cuts& cuts) const {
+  const auto m = static_cast<double>(problem_.num_microbatches());
+  const auto num_nodes = static_cast<int>(setting_.planned.nodes.size());
+  double bound = 0, before = 0;
+  for (std::size_t s = 0; s <= cuts.size(); ++s) {
+    const int begin = s == 0 ? 0 : cuts[s - 1], end = s == cuts.size() ? num_nodes : cuts[s];
+    const double work = work_before_us_[end] - work_before_us_[begin];
+    bound = std::max(bound, before + m * work);
+    const Crossing& use = shortest_[end];
+    const int next_end = s + 1 >= cuts.size() ? num_nodes : cuts[s + 1];
+    const bool waits = use.producer >= begin && use.consumer < next_end;
+    before = waits ? before + work : 0;
+  }
+  return bound * kRounding;
+}
+
+void Judge::add_memory(const Cuts& cuts, Score& score) {
+  const std::vector<std::int64_t> peaks = estimator_.peak_bytes(cuts);
+  std::int64_t most = 0;
+  for (std::size_t s = 0; s < peaks.size(); ++s) {
+    score.excess_bytes = std::max(score.excess_bytes, peaks[s] - limits_[s]);
+    most = std::max(most, peaks[s]);
+  }
+  const auto peak = static_cast<double>(most);
+  (goal_.objective == Objective::kSpeed ? score.secondary : score.primary) = peak;
+}
+
+Score Judge::score(const Cuts& cuts) {
+  Score score;
+  spent_ += price();
+  const double step_us = estimator_.step_us(cuts);
+  score.excess_us = std::max(0.0, step_us - goal_.max_step_us);
+  (goal_.objective == Objective::kSpeed ? score.primary : score.secondary) = step_us;
+  add_memory(cuts, score);
+  return score;
+}
+
+std::optional<Score> Judge::better(const Cuts& cuts, const Score& than) {
+  const bool fits = than.excess_bytes <= 0 && than.excess_us <= 0;
+  const double longest_us = goal_.objective == Objective::kSpeed ? than.primary : goal_.max_step_us;
+  if (fits && step_bound_us(cuts) > longest_us) return std::nullopt;
+  if (!asked_.insert(cuts).second) return std::nullopt;
+  spent_ += price();
+  Score score;
+  const double step_us = estimator_.step_us(cuts);
+  if (fits && step_us > longest_us) return std::nullopt;
+  score.excess_us = std::max(0.0, step_us - goal_.max_step_us);
+  (goal_.objective == Objective::kSpeed ? score.primary : score.secondary) = step_us;
+  add_memory(cuts, score);
+  if (score < than) return score;
+  return std::nullopt;
+}
+
+}  // namespace trireme::partition

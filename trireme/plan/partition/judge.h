@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "trireme/plan/partition/candidate.h"
+#include "trireme/plan/partition/estimate.h"
+
+namespace trireme::partition {
+
+/// Says which cuts are better for a goal, and keeps account of what that has cost.
+class Judge {
+ public:
+  using Cuts = std::vector<int>;
+
+  /// problem, setting   must outlive this.
+  Judge(const Problem& problem, const Setting& setting);
+
+  /// Forgets which cuts were asked about, but not what is known of them.
+  void begin(const Goal& goal);
+
+  Score score(const Cuts& cuts);
+
+  /// The score where it is better than `than`; nothing where it is not, or the cuts were asked
+  /// about since `begin`. Most cuts are ruled out by a bound.
+  std::optional<Score> better(const Cuts& cuts, const Score& than);
+
+  /// Of each stage, and what it may have.
+  std::vector<std::int64_t> peak_bytes(const Cuts& cuts) { return estimator_.peak_bytes(cuts); }
+
+  /// What was spent since `begin`, in actions that were played.
+  std::int64_t spent() const { return spent_; }
+
+  /// What one score costs.
+  std::int64_t price() const;
+
+ private:
+  /// A use of a value with a gradient across a cut.
+  struct Crossing {
+    int producer = -1, consumer = -1;  ///< Positions; -1: nothing crosses.
+  };
+
+  void read_crossings();
+  /// What a step with these cuts takes at least, by nodes alone: before the first forward of a stage
+  /// the stage before it, if it waits for that one, has run one; after its last backward likewise.
+  double step_bound_us(const Cuts& cuts) const;
+  void add_memory(const Cuts& cuts, Score& score);
+
+  const Problem& problem_;
+  const Setting& setting_;
+  Estimator estimator_;
+  std::vector<double> work_before_us_;  ///< By position: F and B of the nodes before it.
+  std::vector<Crossing> shortest_;      ///< By cut: of the uses that cross it.
+  std::vector<std::int64_t> limits_;    ///< By stage, bytes.
+  Goal goal_;
+  std::set<Cuts> asked_;
+  std::int64_t spent_ = 0;
+};
+
+}  // namespace trireme::partition

@@ -1,0 +1,133 @@
+#include "trireme/plan/partition/planner.h"
+
+#include <algorithm>
+
+#include "trireme/base/error.h"
+#include "trireme/plan/graph/copies.h"
+#include "trireme/plan/partition/copies.h"
+#include "trireme/plan/schedule/schedules.h"
+
+namespace trireme::partition {
+namespace {
+
+/// Up to so many stages, every smaller number is tried.
+constexpr int kFewStages = 8;
+
+/// Numbers of stages below `most` that are tried, descending: all, or those that are far apart.
+std::vector<int> fewer_stages(int most) {
+  std::vector<int> numbers;
+  for (int n = most - 1; n > 0; n = n <= kFewStages ? n - 1 : std::max(kFewStages, n * 3 / 4)) {
+    numbers.push_back(n);
+  }
+  return numbers;
+}
+
+}  // namespace
+
+Planner::Planner(const Problem& problem) : problem_(problem) {
+  schedules_ = problem.options.schedule.empty()
+                   ? schedule::schedule_names()
+                   : std::vector<std::string>{problem.options.schedule};
+  for (const profile::NodeTime& time : profile::node_times(problem.profile, problem.recorded)) {
+    work_us_ += time.forward_us + time.backward_us();
+  }
+}
+
+void Planner::plan() {
+  const Goal speed;
+  search(speed);
+  const PartitionOptions& options = problem_.options;
+  if (options.may_idle && options.stages == 0 && options.cuts.empty()) try_fewer_stages();
+  TRIREME_CHECK(best_.has_value(), "no cuts though there are enough places");
+  if (options.objective != Objective::kMemory || best_->found.score.excess_bytes > 0) return;
+  // The fastest plan is one that is within the limit.
+  const Goal memory{Objective::kMemory, best_->found.score.primary * options.max_slowdown};
+  std::swap(best_->found.score.primary, best_->found.score.secondary);
+  search(memory);
+}
+
+Candidate Planner::candidate() const {
+  return evaluate(problem(), *settings_[best_->setting], best_->found.cuts);
+}
+
+void Planner::search(const Goal& goal) {
+  const auto& pinned = problem_.options.copied_nodes;
+  for (const std::string& schedule : schedules_) {
+    try_setting(problem_.num_stages,
+                setting(schedule, pinned.value_or(std::vector<graph::NodeId>())), goal);
+  }
+  if (best_ && !pinned && best_->num_stages > 1 && problem_.options.cuts.empty() &&
+      problem_.options.may_copy) {
+    try_copies(goal);
+  }
+}
+
+void Planner::try_fewer_stages() {
+  for (const int num_stages : fewer_stages(problem_.num_stages)) {
+    if (best_->found.score.excess_bytes > 0) return;  // Fewer stages need more.
+    if (least_us(num_stages) >= best_->found.score.primary) return;
+    const std::vector<graph::NodeId> copied = settings_[best_->setting]->copied_nodes;
+    for (const std::string& schedule : schedules_) {
+      try_setting(num_stages, setting(schedule, num_stages > 1 ? copied : decltype(copied)()), {});
+    }
+  }
+}
+
+void Planner::try_copies(const Goal& goal) {
+  for (const auto& nodes : copy_candidates(problem_.recorded, problem_.profile)) {
+    const Setting& now = *settings_[best_->setting];
+    std::vector<graph::NodeId> copied = now.copied_nodes;
+    copied.insert(copied.end(), nodes.begin(), nodes.end());
+    std::sort(copied.begin(), copied.end());
+    copied.erase(std::unique(copied.begin(), copied.end()), copied.end());
+    if (copied != now.copied_nodes && can_copy(problem_.recorded, copied)) {
+      try_setting(best_->num_stages, setting(now.schedule, std::move(copied)), goal);
+    }
+  }
+}
+
+void Planner::try_setting(int num_stages, std::size_t setting, const Goal& goal) {
+  std::unique_ptr<Search>& search = searches_[{num_stages, setting}];
+  if (!search) {
+    SearchEffort effort;
+    // Copies begin from good cuts, and there may be many groups of them.
+    if (!settings_[setting]->copied_nodes.empty()) effort.moves /= 4;
+    search = std::make_unique<Search>(problem(num_stages), *settings_[setting], effort);
+  }
+  std::vector<std::vector<int>> starts;
+  std::optional<Score> incumbent;
+  if (best_) {
+    incumbent = best_->found.score;
+    const bool is_same_graph =
+        settings_[best_->setting]->copied_nodes == settings_[setting]->copied_nodes;
+    if (is_same_graph) starts.push_back(best_->found.cuts);
+  }
+  std::optional<Search::Found> found = search->find(goal, starts, incumbent);
+  if (!found || (best_ && found->score >= best_->found.score)) return;
+  best_ = Best{num_stages, setting, *std::move(found)};
+}
+
+std::size_t Planner::setting(const std::string& schedule, std::vector<graph::NodeId> copied) {
+  for (std::size_t i = 0; i < settings_.size(); ++i) {
+    if (settings_[i]->schedule == schedule && settings_[i]->copied_nodes == copied) return i;
+  }
+  auto setting = std::make_unique<Setting>(Setting{schedule, std::move(copied), {}});
+  setting->planned = setting->copied_nodes.empty()
+                         ? problem_.recorded
+                         : graph::copy_to_consumers(problem_.recorded, setting->copied_nodes);
+  settings_.push_back(std::move(setting));
+  return settings_.size() - 1;
+}
+
+const Problem& Planner::problem(int num_stages) {
+  const auto [entry, is_new] = problems_.try_emplace(num_stages, problem_);
+  entry->second.num_stages = num_stages;
+  return entry->second;
+}
+
+/// What no plan with so many stages beats.
+double Planner::least_us(int num_stages) const {
+  return static_cast<double>(problem_.num_microbatches()) * work_us_ / num_stages;
+}
+
+}  // namespace trireme::partition

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "trireme/plan/partition/candidate.h"
+#include "trireme/plan/partition/search.h"
+
+namespace trireme::partition {
+
+/// The best over schedules, groups of copied nodes and, where ranks may stay idle, numbers of
+/// stages.
+class Planner {
+ public:
+  /// problem   with the most stages that a plan may have; must outlive this.
+  explicit Planner(const Problem& problem);
+
+  /// For the objective of the problem's options. May exceed memory: its score says so.
+  void plan();
+
+  /// What was found. `plan` found something: graphs with too few cuts do not come here.
+  const Problem& problem() const { return problems_.at(best_->num_stages); }
+  Candidate candidate() const;
+
+ private:
+  struct Best {
+    int num_stages = 0;
+    std::size_t setting = 0;
+    Search::Found found;
+  };
+
+  void search(const Goal& goal);
+  void try_fewer_stages();
+  void try_copies(const Goal& goal);
+  void try_setting(int num_stages, std::size_t setting, const Goal& goal);
+  std::size_t setting(const std::string& schedule, std::vector<graph::NodeId> copied);
+  const Problem& problem(int num_stages);
+  double least_us(int num_stages) const;
+
+  const Problem& problem_;
+  std::vector<std::string> schedules_;
+  double work_us_ = 0;  ///< Of a microbatch.
+  std::vector<std::unique_ptr<Setting>> settings_;
+  std::map<int, Problem> problems_;  ///< By number of stages.
+  std::map<std::pair<int, std::size_t>, std::unique_ptr<Search>> searches_;
+  std::optional<Best> best_;
+};
+
+}  // namespace trireme::partition
