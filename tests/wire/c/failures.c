@@ -53,8 +53,9 @@ static void null_handles(void) {
   expect_refused(trireme_group_create(NULL, NULL, &group), "'world' is null");
   expect_refused(trireme_group_rank(NULL, &number), "'group' is null");
   expect_refused(trireme_barrier(NULL, NULL), "'group' is null");
-  expect_refused(trireme_send(NULL, 0, &number, 4, NULL), "'group' is null");
+  expect_refused(trireme_send(NULL, 0, &number, 1, kTriremeI32, 0, NULL), "'group' is null");
   expect_refused(trireme_wait(NULL, 0), "'work' is null");
+  expect_refused(trireme_cancel(NULL, &number), "'work' is null");
   trireme_store_free(NULL);
   trireme_world_free(NULL);
   trireme_group_free(NULL);
@@ -84,7 +85,9 @@ static void operation_mistakes(TriremeGroup* group, const Place* place) {
   expect_refused(trireme_all_gather(group, NULL, data, ones, NULL), "'mine' is null");
   expect_refused(trireme_all_to_all(group, data, ones, data, NULL, NULL), "'recv_bytes' is null");
   expect_refused(trireme_gather(group, data, -8, data, 0, NULL), "below 0");
-  expect_refused(trireme_recv(group, -1, data, 8, NULL), "no group rank -1");
+  expect_refused(trireme_recv(group, -2, data, 1, kTriremeF64, 0, NULL), "no group rank -2");
+  expect_refused(trireme_send(group, -1, data, 1, kTriremeF64, 0, NULL), "no group rank -1");
+  expect_refused(trireme_send(group, 0, data, 1, 99, 0, NULL), "no dtype 99");
   expect_refused(trireme_allocate(group, 0, &memory), "'bytes' is 0");
   expect_refused(trireme_allocate(group, 8, NULL), "'memory' is null");
   TRIREME_EXPECT(work == NULL && memory == NULL);
@@ -235,9 +238,10 @@ static void leave_last(const Place* place, TriremeGroup* group, int32_t last) {
   int32_t size = 0;
   TRIREME_EXPECT_OK(trireme_group_size(group, &size));
   TRIREME_EXPECT_OK(trireme_barrier(group, NULL));
-  if (place->rank != last) TRIREME_EXPECT_OK(trireme_send(group, last, &word, 1, NULL));
+  if (place->rank != last)
+    TRIREME_EXPECT_OK(trireme_send(group, last, &word, 1, kTriremeU8, 0, NULL));
   for (int32_t rank = 0; place->rank == last && rank < size; ++rank) {
-    if (rank != last) TRIREME_EXPECT_OK(trireme_recv(group, rank, &word, 1, NULL));
+    if (rank != last) TRIREME_EXPECT_OK(trireme_recv(group, rank, &word, 1, kTriremeU8, 0, NULL));
   }
 }
 
@@ -273,7 +277,7 @@ void run_late(const Place* place) {
     TriremeWork* work = NULL;
     expect_refused(trireme_group_set_deadline(group, 0), "must be above 0");
     TRIREME_EXPECT_OK(trireme_group_set_deadline(group, 20000)); /* the others' is over before */
-    TRIREME_EXPECT_OK(trireme_recv(group, 0, &word, 4, &work));
+    TRIREME_EXPECT_OK(trireme_recv(group, 0, &word, 1, kTriremeF32, 0, &work));
     TRIREME_EXPECT(trireme_wait(work, 0) == kTriremePending);
     for (int i = 0; i < 200 && status == kTriremePending; ++i) status = trireme_wait(work, 50);
     TRIREME_EXPECT(status == kTriremeTimeout);

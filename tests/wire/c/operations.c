@@ -139,13 +139,49 @@ static void messages(TriremeGroup* group, const Place* place, int64_t bytes) {
   unsigned char* in = buffer(bytes);
   memset(out, place->rank + 1, (size_t)bytes);
   TriremeWork* sent = NULL;
-  TRIREME_EXPECT_OK(trireme_send(group, (place->rank + 1) % size, out, bytes, &sent));
-  TRIREME_EXPECT_OK(trireme_recv(group, left, in, bytes, NULL));
+  TRIREME_EXPECT_OK(
+      trireme_send(group, (place->rank + 1) % size, out, bytes, kTriremeU8, 0, &sent));
+  TRIREME_EXPECT_OK(trireme_recv(group, left, in, bytes, kTriremeU8, 0, NULL));
   TRIREME_EXPECT_OK(trireme_wait(sent, -1));
   trireme_work_free(sent);
   for (int64_t i = 0; i < bytes; ++i) TRIREME_EXPECT(in[i] == left + 1);
   free(out);
   free(in);
+}
+
+/* All others to rank 0, in two tags of which it takes the second first; from whoever comes. */
+static void messages_by_tag(TriremeGroup* group, const Place* place) {
+  const int32_t size = place->ranks.count;
+  float numbers[2] = {(float)place->rank, -(float)place->rank};
+  if (place->rank != 0) {
+    TRIREME_EXPECT_OK(trireme_send(group, 0, &numbers[0], 1, kTriremeF32, 1, NULL));
+    TRIREME_EXPECT_OK(trireme_send(group, 0, &numbers[1], 1, kTriremeF32, 2, NULL));
+    return;
+  }
+  for (uint64_t tag = 2; tag > 0; --tag) {
+    for (int32_t i = 1; i < size; ++i) {
+      TriremeWork* work = NULL;
+      int32_t source = -1;
+      int64_t bytes = 0;
+      TRIREME_EXPECT_OK(
+          trireme_recv_up_to(group, kTriremeAnySource, numbers, 2, kTriremeF32, tag, &work));
+      TRIREME_EXPECT_OK(trireme_wait(work, -1));
+      TRIREME_EXPECT_OK(trireme_received(work, &source, &bytes));
+      TRIREME_EXPECT(bytes == 4 && source > 0 && source < size);
+      TRIREME_EXPECT(numbers[0] == (float)(tag == 1 ? source : -source));
+      trireme_work_free(work);
+    }
+  }
+}
+
+static void withdrawn_recv(TriremeGroup* group, const Place* place) {
+  int32_t number = 0;
+  int32_t is_cancelled = 0;
+  TriremeWork* work = NULL;
+  TRIREME_EXPECT_OK(trireme_recv(group, place->rank, &number, 1, kTriremeI32, 9, &work));
+  TRIREME_EXPECT_OK(trireme_cancel(work, &is_cancelled));
+  TRIREME_EXPECT(is_cancelled == 1 && trireme_wait(work, -1) == kTriremeCancelled);
+  trireme_work_free(work);
 }
 
 static void registered_memory(TriremeGroup* group, const Place* place) {
@@ -275,6 +311,8 @@ void run_operations(const Place* place) {
     messages(group, place, kCounts[i]);
     TRIREME_EXPECT_OK(trireme_barrier(group, NULL));
   }
+  messages_by_tag(group, place);
+  withdrawn_recv(group, place);
   registered_memory(group, place);
   reductions_and_types(group, place);
   weighted_averages(group, place);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 #include <string>
 #include <thread>
@@ -197,6 +198,37 @@ TEST_P(GroupDomain, RanksThatMakeDifferentGroupsAreTold) {
     EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
     EXPECT_THAT(error.message(), HasSubstr("'left' of ranks 0 1"));
     EXPECT_THAT(error.message(), HasSubstr("'right' of ranks 1 0"));
+  });
+}
+
+// A mistake that only this rank can see: the others waited for it until the deadline.
+TEST_P(GroupDomain, AskedForWhatOneRankRefuses) {
+  if (GetParam() != Backend::kTcp && GetParam() != Backend::kSimShared) {
+    GTEST_SKIP() << "takes a second; by messages and by shared memory is enough";
+  }
+  run([](Endpoint& endpoint) {
+    const int rank = endpoint.rank();
+    if (rank > 1) return;
+    Group group(endpoint, {0, 1}, {.name = "pair", .id = 5, .deadline = 60s});
+    std::vector<float> data(100, 1);
+    const auto refuse = [&] {
+      const Error error =
+          error_of_call([&] { group.all_reduce(std::span(data), scaled_sum(std::nan(""))); });
+      EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+    };
+    if (rank == 1) refuse();
+    wait_for(group.all_reduce(std::span(data), scaled_sum(1)));  // no harm to the next one
+    if (rank == 1) {
+      refuse();
+      EXPECT_EQ(failure_soon(group).kind(), ErrorKind::kInvalidArgument);
+      return;
+    }
+    const auto start = Clock::now();
+    const Error error = error_of(group.all_reduce(std::span(data), scaled_sum(1)));
+    EXPECT_LT(Clock::now() - start, 10s);
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+    EXPECT_THAT(error.message(), HasSubstr("rank 1 has refused this operation"));
+    EXPECT_THAT(error.message(), HasSubstr("the scale of a sum is no finite"));
   });
 }
 

@@ -108,6 +108,7 @@ TEST(Frame, RoundTrip) {
       {.kind = FrameKind::kPoison, .payload_bytes = internal::kMaxPoison},
       {.kind = FrameKind::kFailed, .tag = 8, .payload_bytes = internal::kMaxPoison},
       {.kind = FrameKind::kAlive},
+      {.kind = FrameKind::kLetter, .tag = 8, .payload_bytes = 3, .message_bytes = 3, .offset = 9},
       {.kind = FrameKind::kGoodbye}};
   for (const Frame& frame : frames) EXPECT_EQ(internal::parse_frame(to_bytes(frame)), frame);
 }
@@ -134,7 +135,9 @@ TEST(Frame, RefusesWhatContradictsItself) {
       {.kind = FrameKind::kFailed, .payload_bytes = internal::kMaxPoison + 1},
       {.kind = FrameKind::kAlive, .payload_bytes = 1},
       {.kind = static_cast<FrameKind>(0)},
-      {.kind = static_cast<FrameKind>(12)}};
+      {.kind = FrameKind::kLetter, .payload_bytes = internal::kMaxLetter + 1},
+      {.kind = FrameKind::kLetter, .message_bytes = internal::kMaxMessage + 1},
+      {.kind = static_cast<FrameKind>(13)}};
   for (const Frame& frame : frames) expect_corrupt([&] { internal::parse_frame(to_bytes(frame)); });
 }
 

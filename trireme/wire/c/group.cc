@@ -99,9 +99,9 @@ std::shared_ptr<NamedGroup> make_group(const std::shared_ptr<World>& world,
 void wait_to_the_end(TriremeWork& work) {
   collectives::Group& group = *work.named->group;
   transport::Endpoint& endpoint = work.named->world->ranks.endpoint();
-  const transport::Awaited awaited = work.peer
-                                         ? collectives::group_message(*work.work, group, *work.peer)
-                                         : collectives::group_work(*work.work, group);
+  const transport::Awaited awaited =
+      work.peers.empty() ? collectives::group_work(*work.work, group)
+                         : collectives::group_message(*work.work, group, work.peers);
   transport::await(
       awaited, {.deadline = group.deadline(), .logger = work.named->world->logger},
       {.rank = endpoint.rank(), .group = work.named->name, .operation = work.operation});
@@ -213,6 +213,29 @@ TriremeStatus trireme_run_after(void* stream, TriremeWork* work) {
     const trireme::cuda::CurrentDevice current(device);  // CUDA's default streams are of that
     const auto borrowed = trireme::cuda::borrow_stream(device.index, trireme::c::handle_of(stream));
     trireme::collectives::run_after(*borrowed, *awaited.work);
+  });
+}
+
+TriremeStatus trireme_received(TriremeWork* work, int32_t* source, int64_t* bytes) {
+  return guarded([&] {
+    const TriremeWork& ended = needed(work, "work");
+    needed(source, "source");
+    needed(bytes, "bytes");
+    if (!ended.recv) trireme::c::refuse("'work' is of no recv");
+    if (!ended.recv->wait_for(std::chrono::milliseconds(0))) {
+      trireme::c::refuse("the recv has not ended; wait for it");
+    }
+    const auto received = ended.named->group->received(*ended.recv);
+    *source = received.source;
+    *bytes = static_cast<int64_t>(received.bytes);
+  });
+}
+
+TriremeStatus trireme_cancel(TriremeWork* work, int32_t* is_cancelled) {
+  return guarded([&] {
+    const TriremeWork& recv = needed(work, "work");
+    if (!recv.recv) trireme::c::refuse("only recvs can be cancelled; abort the group instead");
+    needed(is_cancelled, "is_cancelled") = recv.named->group->cancel(recv.recv) ? 1 : 0;
   });
 }
 

@@ -82,5 +82,6 @@ struct TriremeWork {
   std::shared_ptr<trireme::c::NamedGroup> named;  // shared with the group's handle
   trireme::transport::WorkPtr work;
   std::string operation;
-  std::optional<int> peer;  ///< World rank; of a message.
+  std::vector<int> peers = {};                ///< World ranks; of a message.
+  trireme::transport::RecvWorkPtr recv = {};  ///< The work, where it is a recv's.
 };

@@ -136,20 +136,60 @@ struct Call {
   TriremeGroup* group;
   const char* operation;
   TriremeWork** work;
-  std::optional<std::int32_t> peer = std::nullopt;  ///< Of a message.
 };
 
-/// Starts an operation, and waits for it where the caller wants no handle.
+/// Waits for it where the caller wants no handle.
+TriremeStatus give(const Call& call, std::unique_ptr<TriremeWork> handle) {
+  if (call.work == nullptr) return trireme_wait(handle.get(), -1);
+  *call.work = handle.release();
+  return kTriremeOk;
+}
+
+/// Starts an operation.
 TriremeStatus start(const Call& call, const std::function<WorkPtr(Group&)>& submit) {
   return guarded([&]() -> TriremeStatus {
     const auto& named = needed(call.group, "group").named;
-    auto handle = std::make_unique<TriremeWork>(TriremeWork{named, nullptr, call.operation, {}});
+    auto handle = std::make_unique<TriremeWork>(TriremeWork{named, nullptr, call.operation});
     handle->work = submit(*named->group);
-    // `submit` has checked that there is such a rank.
-    if (call.peer) handle->peer = named->group->ranks()[static_cast<std::size_t>(*call.peer)];
-    if (call.work == nullptr) return trireme_wait(handle.get(), -1);
-    *call.work = handle.release();
-    return kTriremeOk;
+    return give(call, std::move(handle));
+  });
+}
+
+/// A message, as its function has it.
+struct MessageCall {
+  std::int32_t peer;
+  std::span<std::byte> data;
+  collectives::MessageOptions options;
+};
+
+MessageCall message(std::int32_t peer, void* data, std::int64_t count, TriremeDtype dtype,
+                    std::uint64_t tag) {
+  const Elements all = elements(data, count, dtype);
+  return {peer, all.bytes, {.tag = tag, .dtype = all.dtype}};
+}
+
+TriremeStatus start_send(const Call& call, const std::function<MessageCall()>& parse) {
+  return guarded([&]() -> TriremeStatus {
+    const auto& named = needed(call.group, "group").named;
+    const MessageCall message = parse();
+    auto handle = std::make_unique<TriremeWork>(TriremeWork{named, nullptr, call.operation});
+    handle->work = named->group->send(message.peer, message.data, message.options);
+    handle->peers = {named->group->ranks()[static_cast<std::size_t>(message.peer)]};
+    return give(call, std::move(handle));
+  });
+}
+
+TriremeStatus start_recv(const Call& call, const std::function<MessageCall()>& parse) {
+  return guarded([&]() -> TriremeStatus {
+    const auto& named = needed(call.group, "group").named;
+    const MessageCall message = parse();
+    const bool is_any = message.peer == kTriremeAnySource;
+    auto handle = std::make_unique<TriremeWork>(TriremeWork{named, nullptr, call.operation});
+    handle->recv = named->group->recv(message.peer, message.data, message.options);
+    handle->work = handle->recv;
+    const std::vector<int>& ranks = named->group->ranks();
+    handle->peers = is_any ? ranks : std::vector{ranks[static_cast<std::size_t>(message.peer)]};
+    return give(call, std::move(handle));
   });
 }
 
@@ -254,17 +294,25 @@ TriremeStatus trireme_barrier(TriremeGroup* group, TriremeWork** work) {
   return c::start({group, "barrier", work}, [](c::Group& ranks) { return ranks.barrier(); });
 }
 
-TriremeStatus trireme_send(TriremeGroup* group, int32_t peer, const void* data, int64_t bytes,
-                           TriremeWork** work) {
-  return c::start({group, "send", work, peer}, [&](c::Group& ranks) {
-    return ranks.send(peer, c::memory(data, bytes, "data"));
+TriremeStatus trireme_send(TriremeGroup* group, int32_t peer, const void* data, int64_t count,
+                           TriremeDtype dtype, uint64_t tag, TriremeWork** work) {
+  return c::start_send({group, "send", work}, [&] {
+    return c::message(peer, const_cast<void*>(data), count, dtype, tag);
   });
 }
 
-TriremeStatus trireme_recv(TriremeGroup* group, int32_t peer, void* data, int64_t bytes,
-                           TriremeWork** work) {
-  return c::start({group, "recv", work, peer}, [&](c::Group& ranks) {
-    return ranks.recv(peer, c::memory(data, bytes, "data"));
+TriremeStatus trireme_recv(TriremeGroup* group, int32_t source, void* data, int64_t count,
+                           TriremeDtype dtype, uint64_t tag, TriremeWork** work) {
+  return c::start_recv({group, "recv", work},
+                       [&] { return c::message(source, data, count, dtype, tag); });
+}
+
+TriremeStatus trireme_recv_up_to(TriremeGroup* group, int32_t source, void* data, int64_t max_count,
+                                 TriremeDtype dtype, uint64_t tag, TriremeWork** work) {
+  return c::start_recv({group, "recv", work}, [&] {
+    c::MessageCall message = c::message(source, data, max_count, dtype, tag);
+    message.options.may_be_shorter = true;
+    return message;
   });
 }
 

@@ -63,7 +63,7 @@ TRIREME_API const char* trireme_last_error(void);
 TRIREME_API int32_t trireme_last_error_peer(void);
 
 /* Grows when a function's arguments or meaning change. */
-enum { kTriremeWireVersion = 4 };
+enum { kTriremeWireVersion = 5 };
 
 /* kTriremeWireVersion of the library that is loaded. */
 TRIREME_API int32_t trireme_wire_version(void);
@@ -312,12 +312,33 @@ TRIREME_API TriremeStatus trireme_scatter(TriremeGroup* group, const void* all, 
 /* Ends once all ranks have called it. */
 TRIREME_API TriremeStatus trireme_barrier(TriremeGroup* group, TriremeWork** work);
 
-/* Messages between two ranks of the host's memory, in order, apart from the group's operations; of one size on both
- * sides. A send ends once the receiver has it. */
+/* Messages of the host's memory between two ranks, apart from the group's operations. A recv takes
+ * the oldest message of its tag from its source, or from any rank. Another count or type than the
+ * recv's ends the group with kTriremeInvalidArgument, and so does a message that nobody has received
+ * when the group is freed.
+ *
+ * A send of up to 8 KiB ends once it is copied, which says nothing of the receiver; a larger one
+ * once the receiver has it. */
+enum { kTriremeAnySource = -1 };
+
 TRIREME_API TriremeStatus trireme_send(TriremeGroup* group, int32_t peer, const void* data,
-                                       int64_t bytes, TriremeWork** work);
-TRIREME_API TriremeStatus trireme_recv(TriremeGroup* group, int32_t peer, void* data, int64_t bytes,
+                                       int64_t count, TriremeDtype dtype, uint64_t tag,
                                        TriremeWork** work);
+TRIREME_API TriremeStatus trireme_recv(TriremeGroup* group, int32_t source, void* data,
+                                       int64_t count, TriremeDtype dtype, uint64_t tag,
+                                       TriremeWork** work);
+
+/* Takes fewer elements, too; trireme_received says how many bytes came. */
+TRIREME_API TriremeStatus trireme_recv_up_to(TriremeGroup* group, int32_t source, void* data,
+                                             int64_t max_count, TriremeDtype dtype, uint64_t tag,
+                                             TriremeWork** work);
+
+/* Of a recv that has ended: the group rank that has sent, and how much. */
+TRIREME_API TriremeStatus trireme_received(TriremeWork* work, int32_t* source, int64_t* bytes);
+
+/* Withdraws a recv for which no message has come: trireme_wait says kTriremeCancelled then, and the
+ * buffer is free. is_cancelled: 0 where it goes on, or has ended. */
+TRIREME_API TriremeStatus trireme_cancel(TriremeWork* work, int32_t* is_cancelled);
 
 /* Blocks until the operation has ended; returns how. timeout_ms: below 0, until its deadline, after
  * which the world fails; else kTriremePending after so long. May be called again. */

@@ -99,6 +99,7 @@ std::vector<std::size_t> Call::wait(const std::vector<int>& awaited) {
     notes_.tell(own_bytes_);
     hear();
     refuse_if_different();
+    refusals_.check(members_, missing(), description_.sequence);
     if (Clock::now() >= begin + kDefinitionPatience) check_definitions(members_, missing());
     hear_at = Clock::now() + kHearEvery;
   }

@@ -14,6 +14,7 @@
 
 #include "trireme/wire/collectives/flight/recorder.h"
 #include "trireme/wire/collectives/members.h"
+#include "trireme/wire/collectives/refusals.h"
 #include "trireme/wire/collectives/scratch.h"
 #include "trireme/wire/collectives/wait_notes.h"
 #include "trireme/wire/transport/endpoint.h"
@@ -116,6 +117,7 @@ class Call {
   std::map<std::size_t, Message> works_;                       ///< Under way.
   LongestWait longest_wait_;
   WaitNotes notes_;
+  RefusalWatch refusals_;
   mutable std::mutex mutex_;  // for what follows
   std::vector<int> awaited_;  ///< World ranks.
   std::vector<double> scales_;

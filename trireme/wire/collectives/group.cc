@@ -13,6 +13,10 @@ namespace {
 
 Elements as_elements(std::span<std::byte> bytes) { return {bytes, Dtype::kU8}; }
 
+transport::MessageLabel label_of(const MessageOptions& options) {
+  return {.tag = options.tag, .type = transport::type_name(to_text(options.dtype))};
+}
+
 /// For the description: not 0 where parts are not all of one size.
 std::int32_t mark_of(std::span<const std::int64_t> counts) {
   if (std::ranges::adjacent_find(counts, std::not_equal_to<>()) == counts.end()) return 0;
@@ -215,23 +219,40 @@ transport::WorkPtr Group::barrier() {
 
 // ---- Between two ranks
 
-transport::WorkPtr Group::send(int peer_group_rank, std::span<const std::byte> data) {
-  state_->check_root(peer_group_rank);
-  state_->check_messages();
+transport::WorkPtr Group::send(int peer_group_rank, std::span<const std::byte> data,
+                               const MessageOptions& options) {
+  state_->check_peer(peer_group_rank);
+  state_->check_message(data.size(), options);
   const int peer = ranks()[peer_group_rank];
-  auto work = endpoint().send(peer, state_->members.tag(Use::kPointToPoint), data);
-  state_->messages.add({work, peer, "send", state_->deadline});
+  auto work = endpoint().messages().send(
+      {.domain = first_tag(), .peer = peer, .label = label_of(options), .data = data});
+  state_->messages.add({work, {peer}, "send", options.tag, state_->deadline});
   return work;
 }
 
-transport::WorkPtr Group::recv(int peer_group_rank, std::span<std::byte> data) {
-  state_->check_root(peer_group_rank);
-  state_->check_messages();
-  const int peer = ranks()[peer_group_rank];
-  auto work = endpoint().recv(peer, state_->members.tag(Use::kPointToPoint),
-                              [data](std::size_t) { return data; });
-  state_->messages.add({work, peer, "recv", state_->deadline});
+transport::RecvWorkPtr Group::recv(int source_group_rank, std::span<std::byte> data,
+                                   const MessageOptions& options) {
+  const bool is_any = source_group_rank == transport::kAnySource;
+  if (!is_any) state_->check_peer(source_group_rank);
+  state_->check_message(data.size(), options);
+  const int source = is_any ? transport::kAnySource : ranks()[source_group_rank];
+  auto work = endpoint().messages().recv({.domain = first_tag(),
+                                          .source = source,
+                                          .label = label_of(options),
+                                          .memory = data,
+                                          .may_be_shorter = options.may_be_shorter});
+  std::vector<int> sources = is_any ? ranks() : std::vector{source};
+  state_->messages.add({work, std::move(sources), "recv", options.tag, state_->deadline});
   return work;
+}
+
+bool Group::cancel(const transport::RecvWorkPtr& recv) {
+  return endpoint().messages().cancel(recv);
+}
+
+transport::Received Group::received(const transport::RecvWork& recv) const {
+  const auto source = std::ranges::find(ranks(), recv.received().source);
+  return {.source = static_cast<int>(source - ranks().begin()), .bytes = recv.received().bytes};
 }
 
 transport::Awaited group_work(transport::Work& work, const Group& group) {
@@ -241,10 +262,11 @@ transport::Awaited group_work(transport::Work& work, const Group& group) {
           .has_deadline = true};
 }
 
-transport::Awaited group_message(transport::Work& work, const Group& group, int peer) {
+transport::Awaited group_message(transport::Work& work, const Group& group,
+                                 std::vector<int> peers) {
   return {.work = work,
           .endpoint = group.endpoint(),
-          .missing = [peer] { return std::vector{peer}; },
+          .missing = [peers = std::move(peers)] { return peers; },
           .has_deadline = true};
 }
 

@@ -49,6 +49,13 @@ struct GroupOptions {
   std::optional<Algorithm> algorithm;  ///< To be taken wherever it can be.
 };
 
+/// Of a message between two ranks; tag and dtype are the same on both sides.
+struct MessageOptions {
+  std::uint64_t tag = 0;        ///< A recv takes messages of its tag alone.
+  Dtype dtype = Dtype::kU8;     ///< Of its elements.
+  bool may_be_shorter = false;  ///< Of a recv: it takes less than its memory holds, too.
+};
+
 /// What goes to each rank of a group, or comes from it; empty where nothing does.
 using Sends = std::vector<std::span<const std::byte>>;
 using Receives = std::vector<std::span<std::byte>>;
@@ -158,11 +165,25 @@ class Group {
   /// The error that ended the group; nothing while it is well. Any thread.
   std::optional<Error> failure() const;
 
-  /// Messages between two ranks of the group, in order, apart from its operations. One that has not
-  /// moved within the deadline fails the group, also if nobody waits for it. data: of one size on
-  /// both sides, in the host's memory; kInvalidArgument of a group on GPUs.
-  transport::WorkPtr send(int peer_group_rank, std::span<const std::byte> data);
-  transport::WorkPtr recv(int peer_group_rank, std::span<std::byte> data);
+  /// Messages between two ranks of the group, apart from its operations: a recv takes the oldest
+  /// one of its tag from its source, a group rank or transport::kAnySource. One that has not moved
+  /// within the deadline fails the group, also if nobody waits for it; so does one of another dtype
+  /// or size than its recv's, and one that nobody has received when the group ends on a rank.
+  ///
+  /// A send of up to 8 KiB ends once it is copied, which says nothing of the receiver.
+  ///
+  /// data   in the host's memory; kInvalidArgument of a group on GPUs.
+  transport::WorkPtr send(int peer_group_rank, std::span<const std::byte> data,
+                          const MessageOptions& options = {});
+  transport::RecvWorkPtr recv(int source_group_rank, std::span<std::byte> data,
+                              const MessageOptions& options = {});
+
+  /// Withdraws a recv for which no message has come: its work fails with kCancelled, and its memory
+  /// is free. Returns whether it did; else it goes on, or has ended.
+  bool cancel(const transport::RecvWorkPtr& recv);
+
+  /// What a recv that has ended well has taken; its source as a group rank.
+  transport::Received received(const transport::RecvWork& recv) const;
 
  private:
   struct State;
@@ -175,8 +196,8 @@ class Group {
 /// it at its deadline.
 transport::Awaited group_work(transport::Work& work, const Group& group);
 
-/// As above, a message from or to a rank of the world.
-transport::Awaited group_message(transport::Work& work, const Group& group, int peer);
+/// As above, a message to a rank of the world, or from one of several.
+transport::Awaited group_message(transport::Work& work, const Group& group, std::vector<int> peers);
 
 /// What is given to `stream` from now on starts after an operation of a group on GPUs, for which
 /// the host does not wait; after one of another group when that has ended, which blocks. Throws the

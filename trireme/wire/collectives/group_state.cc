@@ -113,17 +113,25 @@ Group::State::State(Members of, const DeviceChoice& choice)
   tell_definition(members);
 }
 
-void Group::State::refuse(const std::string& problem) const {
+void Group::State::refuse(const std::string& problem) {
+  tell_refusal(members, num_calls, problem);
+  has_refused = true;
   collectives::refuse(members.name, problem);
 }
 
-void Group::State::check_root(int root) const {
+void Group::State::check_peer(int group_rank) const {
+  if (group_rank >= 0 && group_rank < members.size()) return;
+  collectives::refuse(members.name, "there is no group rank " + std::to_string(group_rank) +
+                                        " among " + std::to_string(members.size()));
+}
+
+void Group::State::check_root(int root) {
   if (root >= 0 && root < members.size()) return;
   refuse("there is no group rank " + std::to_string(root) + " among " +
          std::to_string(members.size()));
 }
 
-void Group::State::check_reducible(const Elements& data, const Reduce& by) const {
+void Group::State::check_reducible(const Elements& data, const Reduce& by) {
   const std::size_t element = size_bytes(data.dtype);
   if (data.bytes.size() % element != 0 ||
       reinterpret_cast<std::uintptr_t>(data.bytes.data()) % std::min<std::size_t>(element, 8) !=
@@ -139,14 +147,14 @@ void Group::State::check_reducible(const Elements& data, const Reduce& by) const
          std::string(to_text(data.dtype)));
 }
 
-void Group::State::check_no_reducers(std::string_view operation) const {
+void Group::State::check_no_reducers(std::string_view operation) {
   if (members.num_reducers == 0) return;
   refuse("there is no " + std::string(operation) +
          " with reducers; make a group of the ranks that have data");
 }
 
 void Group::State::check_parts(std::span<const std::int64_t> counts, std::int64_t total,
-                               std::string_view of) const {
+                               std::string_view of) {
   const bool is_whole = static_cast<int>(counts.size()) == members.size() &&
                         std::all_of(counts.begin(), counts.end(), [](auto n) { return n >= 0; });
   const std::int64_t sum = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
@@ -161,12 +169,20 @@ transport::WorkPtr Group::State::submit(Request request) {
     request.description.hash = std::exchange(hash, std::nullopt);
   }
   request.deadline = deadline;
+  if (std::exchange(has_refused, false)) retract_refusal(members);
+  ++num_calls;
   return backend->submit(std::move(request));
 }
 
-void Group::State::check_messages() const {
+void Group::State::check_message(std::size_t bytes, const MessageOptions& options) const {
+  if (bytes % size_bytes(options.dtype) != 0) {
+    collectives::refuse(members.name, "a message of " + std::string(to_text(options.dtype)) +
+                                          " has " + std::to_string(bytes) +
+                                          " bytes; expected whole elements");
+  }
   if (is_on_host) return;
-  refuse(
+  collectives::refuse(
+      members.name,
       "messages between two ranks move memory of the host; on GPUs use a channel (C++: "
       "channel::DeviceChannel) or an all_to_all");
 }

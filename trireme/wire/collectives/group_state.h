@@ -15,6 +15,7 @@
 #include "trireme/wire/collectives/group.h"
 #include "trireme/wire/collectives/members.h"
 #include "trireme/wire/collectives/message_watch.h"
+#include "trireme/wire/collectives/refusals.h"
 
 namespace trireme::collectives {
 
@@ -40,15 +41,18 @@ struct OpenDomain {
 struct Group::State {
   State(Members of, const DeviceChoice& choice);
 
-  /// The call has not begun, and does no harm to the next one.
-  [[noreturn]] void refuse(const std::string& problem) const;
+  /// The call has not begun, and does no harm to the next one, where that comes within a second: the
+  /// others, who may wait in this one, are told.
+  [[noreturn]] void refuse(const std::string& problem);
 
-  void check_root(int root) const;
-  void check_reducible(const Elements& data, const Reduce& by) const;
-  void check_no_reducers(std::string_view operation) const;
-  void check_parts(std::span<const std::int64_t> counts, std::int64_t total,
-                   std::string_view of) const;
-  void check_messages() const;
+  void check_root(int root);
+  void check_reducible(const Elements& data, const Reduce& by);
+  void check_no_reducers(std::string_view operation);
+  void check_parts(std::span<const std::int64_t> counts, std::int64_t total, std::string_view of);
+
+  // Of messages, for which nobody waits in a sequence.
+  void check_peer(int group_rank) const;
+  void check_message(std::size_t bytes, const MessageOptions& options) const;
 
   transport::WorkPtr submit(Request request);
 
@@ -59,6 +63,8 @@ struct Group::State {
   const std::unique_ptr<Backend> backend;
   MessageWatch messages;
   std::optional<std::uint64_t> hash;  ///< For the next operation that can carry one.
+  std::int64_t num_calls = 0;         ///< That became operations.
+  bool has_refused = false;           ///< The call after them, as the others have been told.
 };
 
 }  // namespace trireme::collectives

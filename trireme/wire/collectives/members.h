@@ -30,9 +30,9 @@ std::uint64_t message_id(std::uint64_t id, const std::vector<int>& ranks, std::u
 /// What members send each other: each has its own tag.
 enum class Use : std::uint8_t {
   kOperation,
-  kPointToPoint,
   kArena,   ///< Shared memory in which they meet.
   kRegion,  ///< Shared memory for buffers.
+  kRefusal,
 };
 
 /// The ranks of a group, and this one among them. Immutable.

@@ -51,8 +51,26 @@ void MessageWatch::serve() {
   }
 }
 
+/// Of other tags, or from others: one may be what was waited for.
+std::string MessageWatch::others_text() const {
+  constexpr std::size_t kMost = 3;
+  const auto waiting = members_.endpoint.messages().waiting(Members::first_tag(members_.id));
+  if (waiting.empty()) return "";
+  std::string text = "; nobody has asked for ";
+  for (std::size_t i = 0; i < std::min(waiting.size(), kMost); ++i) {
+    text += (i > 0 ? ", " : "") + std::to_string(waiting[i].bytes) + " bytes of rank " +
+            std::to_string(waiting[i].source) + " with tag " + std::to_string(waiting[i].label.tag);
+  }
+  return waiting.size() > kMost ? text + " and others" : text;
+}
+
 void MessageWatch::fail(const Message& late) const {
-  Error error = late_error({late.peer}, late.patience);
+  std::vector<int> peers = late.peers;
+  if (peers.size() > 1) std::erase(peers, members_.endpoint.rank());
+  const Error plain = late_error(peers, late.patience);
+  Error error(plain.kind(), plain.message() + " (a " + std::string(late.operation) + " with tag " +
+                                std::to_string(late.tag) + others_text() + ")");
+  error.add(plain.context());
   error.add({.rank = members_.endpoint.rank(),
              .group = members_.name,
              .operation = std::string(late.operation)});

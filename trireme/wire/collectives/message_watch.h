@@ -3,10 +3,13 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "trireme/wire/collectives/members.h"
 #include "trireme/wire/transport/thread.h"
@@ -14,7 +17,8 @@
 namespace trireme::collectives {
 
 /// The deadlines of a group's messages, which hold whether somebody waits for them or not: a message
-/// that has not moved by then fails the group with kTimeout, naming its peer.
+/// that has not moved by then fails the group with kTimeout, naming its peer, its tag and messages
+/// that nobody has asked for.
 ///
 /// Threads  safe from any thread. One of its own, from the first message on.
 class MessageWatch {
@@ -26,8 +30,9 @@ class MessageWatch {
   /// A message under way.
   struct Message {
     transport::WorkPtr work;
-    int peer;                            ///< World rank.
-    std::string_view operation;          ///< `send` or `recv`.
+    std::vector<int> peers;      ///< World ranks: one of them.
+    std::string_view operation;  ///< `send` or `recv`.
+    std::uint64_t tag;
     std::chrono::milliseconds patience;  ///< Until its deadline.
   };
 
@@ -39,6 +44,7 @@ class MessageWatch {
   void serve();
   void forget_ended();
   void fail(const Message& late) const;
+  std::string others_text() const;
 
   const Members& members_;
   std::mutex mutex_;

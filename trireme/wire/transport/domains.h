@@ -16,6 +16,9 @@ namespace trireme::transport {
 /// The eight tags of a failure domain begin at one that 8 divides.
 constexpr Tag domain_of(Tag tag) { return tag & ~Tag{7}; }
 
+/// The last of them is that of large messages' payloads (messages.h).
+constexpr Tag payload_tag(Tag domain) { return domain | Tag{7}; }
+
 /// Ranks whose messages under some tags fail together, apart from the rest of the world.
 struct Domain {
   Tag first_tag = 0;          ///< Of eight; with the highest bit set.
@@ -40,7 +43,8 @@ class Domains {
   /// Returns what will say that it has failed; it may have before, on another rank.
   virtual std::shared_ptr<Failure> open(const Domain& domain) = 0;
 
-  /// No work of it is under way, and none will be. A failure of it stays.
+  /// No call for it will come. What is left of its messages (messages.h) fails it on the other
+  /// ranks. A failure of it stays.
   virtual void close(Tag first_tag) = 0;
 
   /// This rank has failed in it. When it returns, its works here have ended, but for those whose

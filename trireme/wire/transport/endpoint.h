@@ -15,6 +15,7 @@
 #include "trireme/wire/transport/domains.h"
 #include "trireme/wire/transport/envelope.h"
 #include "trireme/wire/transport/failure.h"
+#include "trireme/wire/transport/messages.h"
 #include "trireme/wire/transport/notes.h"
 #include "trireme/wire/transport/shm/local_peers.h"
 #include "trireme/wire/transport/work.h"
@@ -62,6 +63,7 @@ class Endpoint {
 
   virtual Notes& notes() = 0;
   virtual Domains& domains() = 0;
+  virtual Messages& messages() = 0;
 
   /// How often it was called with `key` before: tells users of the same thing apart that come after
   /// each other.

@@ -13,7 +13,7 @@ namespace trireme::transport {
 /// A work and the means to end it, for whoever does it. The first end stays.
 ///
 /// Threads  safe from any thread.
-class PendingWork final : public Work {
+class PendingWork : public Work {
  public:
   /// failure   is told when an error was given to a waiter. May be null for one that cannot fail.
   explicit PendingWork(std::shared_ptr<Failure> failure) : failure_(std::move(failure)) {}

@@ -201,6 +201,7 @@ void HostQueue::check(Operation& operation, const std::vector<int>& late) {
       throw transport::lost_rank(rank, "it has said goodbye");
     }
   }
+  operation.refusals.check(members_, ranks, operation.sequence);
   const Time now = Clock::now();
   if (now >= *operation.deadline - operation.patience + kDefinitionPatience) {
     check_definitions(members_, ranks);

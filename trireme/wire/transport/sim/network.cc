@@ -38,6 +38,7 @@ SimNetwork::SimNetwork(int num_ranks, SimOptions options)
       random_(options.seed),
       notes_(num_ranks) {
   for (int rank = 0; rank < num_ranks; ++rank) domains_.emplace_back(failure_);
+  for (int rank = 0; rank < num_ranks; ++rank) ranks_.emplace_back(*this, rank);
   local_sockets_ = connected_pairs(num_ranks, options.shares_memory);
 }
 
@@ -132,6 +133,9 @@ void SimNetwork::fail_now(Tag first_tag, const Error& error) {
     for (const Tag tag : board.fail(first_tag, error)) failed.insert(tag);
   }
   std::vector<PendingWorkPtr> works;
+  for (const Tag tag : failed) {
+    for (Rank& rank : ranks_) rank.matcher.abandon(tag, works);
+  }
   for (auto route = traffic_.begin(); route != traffic_.end();) {
     const bool is_its = failed.contains(domain_of(route->first.tag));
     if (is_its) take_works(route->second, works);
@@ -155,6 +159,8 @@ void SimNetwork::fail_now(const Error& error) {
   goodbyes_.clear();
   for (auto& [route, traffic] : traffic_) take_works(traffic, works);
   traffic_.clear();
+  for (Rank& rank : ranks_) rank.matcher.abandon(works);
+  letters_.clear();
   for (const PendingWorkPtr& work : works) work->fail(*failure_->error());
 }
 
@@ -172,7 +178,16 @@ WorkPtr SimNetwork::say_goodbye(int rank, std::chrono::milliseconds deadline) {
 
 void SimNetwork::hear_goodbye(int rank, const PendingWorkPtr& work,
                               std::chrono::milliseconds deadline) {
+  if (has_flying_letters(rank)) {  // they arrive before it
+    loop_.post([this, rank, work, deadline] { hear_goodbye(rank, work, deadline); },
+               std::chrono::milliseconds(1));
+    return;
+  }
+  if (ranks_[rank].matcher.has_work()) {
+    fail_now(lost_rank(rank, "it said goodbye with messages under way"));
+  }
   gone_.insert(rank);
+  for (const Rank& other : ranks_) attempt([&] { other.matcher.check_left(rank); });
   for (NoteBoard& board : notes_) board.mark_left(rank);
   for (const auto& [route, traffic] : traffic_) {
     if (route.from == rank || route.to == rank) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "trireme/wire/transport/matcher.h"
 #include "trireme/wire/transport/posted.h"
 #include "trireme/wire/transport/sim/loop.h"
 #include "trireme/wire/transport/sim/world.h"
@@ -48,9 +49,16 @@ class SimNetwork {
 
   /// The domains that `rank` has opened.
   DomainBoard& domains(int rank) { return domains_[rank]; }
+  void close(int rank, Tag first_tag);
 
   /// Ends a domain for all its ranks; returns when its works have ended.
   void fail(Tag first_tag, const Error& error);
+
+  // As Messages of `rank`.
+  WorkPtr send(int rank, const MessageToSend& message);
+  RecvWorkPtr recv(int rank, const MessageToReceive& message);
+  bool cancel(int rank, const RecvWorkPtr& work);
+  std::vector<WaitingMessage> waiting(int rank, Tag domain);
 
   /// The rank's endpoint is gone: a loss, unless it said goodbye before.
   void close(int rank);
@@ -66,6 +74,41 @@ class SimNetwork {
     std::deque<std::pair<PostedSend, PostedRecv>> flying;
   };
 
+  /// Letters of one order.
+  struct LetterRoute {
+    int from;
+    int to;
+    Tag domain;
+    bool is_answer;     ///< A grant or an allowance.
+    std::uint64_t tag;  ///< Of a message.
+    auto operator<=>(const LetterRoute&) const = default;
+  };
+  struct FlyingLetter {
+    Letter letter;  ///< But its payload.
+    std::vector<std::byte> payload;
+  };
+  /// A rank's way to the others, and which of its recvs takes what.
+  class Rank final : public MatcherLink {
+   public:
+    Rank(SimNetwork& network, int rank)
+        : matcher(rank, *this, network.domains(rank)), network_(network), rank_(rank) {}
+
+    void write_letter(int peer, const Letter& letter) override;
+    void send_payload(int peer, Tag tag, PostedSend send) override;
+    void recv_payload(int peer, Tag tag, PostedRecv recv) override;
+    bool has_gone(int peer) const override { return network_.gone_.contains(peer); }
+
+    Matcher matcher;
+
+   private:
+    SimNetwork& network_;
+    const int rank_;
+  };
+
+  void arrive(const LetterRoute& route);
+  bool admit(int rank, Tag tag, const PendingWorkPtr& work);
+  void attempt(const std::function<void()>& step);
+  bool has_flying_letters(int rank) const;
   static void take_works(Traffic& traffic, std::vector<PendingWorkPtr>& works);
   bool admit(const Route& route, const PendingWorkPtr& work);
   void match(const Route& route);
@@ -84,6 +127,8 @@ class SimNetwork {
   std::vector<NoteBoard> notes_;     ///< By rank.
   std::deque<DomainBoard> domains_;  ///< By rank.
   std::map<Route, Traffic> traffic_;
+  std::deque<Rank> ranks_;
+  std::map<LetterRoute, std::deque<FlyingLetter>> letters_;
   std::set<int> gone_;                    ///< Ranks that said goodbye.
   std::vector<PendingWorkPtr> goodbyes_;  ///< Works that wait for the other ranks' goodbye.
   SimLoop loop_;                          // last: its thread uses the others

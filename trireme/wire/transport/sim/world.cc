@@ -9,7 +9,7 @@
 namespace trireme::transport {
 namespace {
 
-class SimEndpoint final : public Endpoint, private Notes, private Domains {
+class SimEndpoint final : public Endpoint, private Notes, private Domains, private Messages {
  public:
   SimEndpoint(std::shared_ptr<internal::SimNetwork> network, int rank)
       : network_(std::move(network)),
@@ -35,6 +35,7 @@ class SimEndpoint final : public Endpoint, private Notes, private Domains {
   std::string path() const override { return "sim"; }
   Notes& notes() override { return *this; }
   Domains& domains() override { return *this; }
+  Messages& messages() override { return *this; }
 
   void poison(const Error& error) override {
     Error named = flattened(error);
@@ -51,10 +52,23 @@ class SimEndpoint final : public Endpoint, private Notes, private Domains {
   std::shared_ptr<Failure> open(const Domain& domain) override {
     return network_->domains(rank_).open(domain);
   }
-  void close(Tag first_tag) override { network_->domains(rank_).close(first_tag); }
+  void close(Tag first_tag) override { network_->close(rank_, first_tag); }
   void fail(Tag first_tag, const Error& error) override {
     Error named = flattened(error);
     network_->fail(first_tag, named.add({.rank = rank_}));
+  }
+
+  WorkPtr send(const MessageToSend& message) override {
+    check_peer(message.peer, *this);
+    return network_->send(rank_, message);
+  }
+  RecvWorkPtr recv(const MessageToReceive& message) override {
+    if (message.source != kAnySource) check_peer(message.source, *this);
+    return network_->recv(rank_, message);
+  }
+  bool cancel(const RecvWorkPtr& work) override { return network_->cancel(rank_, work); }
+  std::vector<WaitingMessage> waiting(Tag domain) override {
+    return network_->waiting(rank_, domain);
   }
 
   void tell(int peer, Tag tag, const Envelope& note) override {

@@ -41,6 +41,7 @@ TcpEndpoint::TcpEndpoint(int rank, Links links, OnAbandon on_abandon)
       failure_(std::make_shared<Failure>()),
       local_peers_(std::move(links.local_sockets), std::move(links.hosts)),
       domains_(failure_),
+      matcher_(rank_, *this, domains_),
       carrier_(std::move(links.carrier)),
       path_(std::move(links.path)),
       on_abandon_(std::move(on_abandon)) {
@@ -51,7 +52,7 @@ TcpEndpoint::TcpEndpoint(int rank, Links links, OnAbandon on_abandon)
     if (peer == rank_) continue;
     poller_.add(links.sockets[peer], static_cast<std::uint64_t>(peer));
     peers_.try_emplace(peer, peer, std::move(links.sockets[peer]),
-                       PeerContext{board_, domains_, carrier_.get(), memory_of(peer)});
+                       PeerContext{board_, domains_, carrier_.get(), memory_of(peer), &matcher_});
     watch_process(peer);
   }
   thread_.emplace("tcp rank " + std::to_string(rank_), [this] { serve(); });
@@ -105,13 +106,27 @@ WorkPtr TcpEndpoint::post_work(int peer, Tag tag,
                                std::function<void(const PendingWorkPtr&)> start) {
   check_peer(peer, *this);
   auto work = std::make_shared<PendingWork>(failure_);
+  start_work(work, tag, [work, start = std::move(start)] { start(work); });
+  return work;
+}
+
+void TcpEndpoint::start_work(const PendingWorkPtr& work, Tag tag, std::function<void()> start) {
   const bool is_posted = poller_.post([this, work, tag, start = std::move(start)] {
     if (over_) return work->fail(*over_);
     if (const auto error = domains_.failure_of(tag)) return work->fail(*error);
-    attempt([&] { start(work); });
+    attempt(start);
   });
   if (!is_posted) work->fail(closed_error());
-  return work;
+}
+
+/// Blocks until it was run; not at all where the loop has ended. function: must not throw.
+void TcpEndpoint::run_on_loop(const std::function<void()>& function) {
+  const auto done = std::make_shared<PendingWork>(failure_);
+  const bool is_posted = poller_.post([&function, done] {
+    function();
+    done->complete();
+  });
+  if (is_posted) done->wait_for(milliseconds::max());
 }
 
 void TcpEndpoint::poison(const Error& error) {
@@ -119,28 +134,20 @@ void TcpEndpoint::poison(const Error& error) {
   failure_->set(named.add({.rank = rank_}));
   domains_.fail_all(*failure_->error());
   failure_->mark_given();
-  const auto done = std::make_shared<PendingWork>(failure_);
-  const bool is_posted = poller_.post([this, named, done] {
-    fail_world(named);
-    done->complete();
-  });
-  if (is_posted) done->wait_for(milliseconds::max());
+  run_on_loop([&] { fail_world(named); });
 }
 
 void TcpEndpoint::fail(Tag first_tag, const Error& error) {
   Error named = flattened(error);
   named.add({.rank = rank_});
   const std::vector<Tag> failed = domains_.fail(first_tag, named);
-  const auto done = std::make_shared<PendingWork>(failure_);
   // Where it had failed before, its end may still be under way.
-  const bool is_posted = poller_.post([this, first_tag, failed, named, done] {
+  run_on_loop([&] {
     attempt([&] {
       if (!failed.empty()) tell_failure(first_tag, named);
       end_domains(failed, named);
     });
-    done->complete();
   });
-  if (is_posted) done->wait_for(milliseconds::max());
 }
 
 void TcpEndpoint::shutdown(milliseconds deadline) {
@@ -219,12 +226,17 @@ void TcpEndpoint::send_to_self(Tag tag) {
     deliver(stream.sends.front(), stream.recvs.front());
   } catch (const Error& error) {
     if (!domains_.contains(tag)) throw;
-    tell_failure(domain_of(tag), error);
-    return end_domains(domains_.fail(domain_of(tag), error), error);
+    return fail_domain(tag, error);
   }
   stream.sends.pop_front();
   stream.recvs.pop_front();
   if (stream.is_empty()) to_self_.erase(tag);
+}
+
+/// By what this rank has noticed.
+void TcpEndpoint::fail_domain(Tag tag, const Error& error) {
+  tell_failure(domain_of(tag), error);
+  end_domains(domains_.fail(domain_of(tag), error), error);
 }
 
 void TcpEndpoint::attempt(const std::function<void()>& step) {
@@ -262,6 +274,7 @@ void TcpEndpoint::end_domains(const std::vector<Tag>& failed, const Error& error
   if (over_) return;
   std::vector<PendingWorkPtr> works;
   for (const Tag first_tag : failed) {
+    matcher_.abandon(first_tag, works);
     for (auto& [rank, peer] : peers_) peer.abandon(first_tag, error, works);
     for (auto stream = to_self_.begin(); stream != to_self_.end();) {
       const bool is_its = domain_of(stream->first) == first_tag;
@@ -282,6 +295,7 @@ void TcpEndpoint::abandon_works(const Error& error) {
   for (auto& [rank, peer] : peers_) peer.abandon(poison, works);
   for (auto& [tag, stream] : to_self_) take_works(stream, works);
   to_self_.clear();
+  matcher_.abandon(works);
   for (const PendingWorkPtr& work : works) work->fail(error);
 }
 
@@ -313,9 +327,9 @@ void TcpEndpoint::say_goodbye(milliseconds patience) {
 void TcpEndpoint::leave(milliseconds patience) { ending_ = {patience, Clock::now(), {}}; }
 
 bool TcpEndpoint::has_work() const {
-  return !to_self_.empty() || std::any_of(peers_.begin(), peers_.end(), [](const auto& entry) {
-    return entry.second.has_work();
-  });
+  return !to_self_.empty() || matcher_.has_work() ||
+         std::any_of(peers_.begin(), peers_.end(),
+                     [](const auto& entry) { return entry.second.has_work(); });
 }
 
 bool TcpEndpoint::has_ended() {

@@ -26,7 +26,11 @@ struct Links {
 /// Endpoint over one connection to each other rank, all served by one thread.
 ///
 /// Public functions post to that thread; the rest is confined to it.
-class TcpEndpoint final : public Endpoint, private Notes, private Domains {
+class TcpEndpoint final : public Endpoint,
+                          private Notes,
+                          private Domains,
+                          private Messages,
+                          private MatcherLink {
  public:
   using OnAbandon = std::function<void(const Error&)>;
 
@@ -42,6 +46,7 @@ class TcpEndpoint final : public Endpoint, private Notes, private Domains {
   WorkPtr recv(int peer, Tag tag, Placement place, Inspection inspect) override;
   Notes& notes() override { return *this; }
   Domains& domains() override { return *this; }
+  Messages& messages() override { return *this; }
   void poison(const Error& error) override;
   LocalPeers& local_peers() override { return local_peers_; }
   std::string path() const override { return path_; }
@@ -62,11 +67,23 @@ class TcpEndpoint final : public Endpoint, private Notes, private Domains {
   bool has_left(int peer) const override { return board_.has_left(peer); }
 
   std::shared_ptr<Failure> open(const Domain& domain) override { return domains_.open(domain); }
-  void close(Tag first_tag) override { domains_.close(first_tag); }
+  void close(Tag first_tag) override;
   void fail(Tag first_tag, const Error& error) override;
+
+  // endpoint_messages.cc
+  WorkPtr send(const MessageToSend& message) override;
+  RecvWorkPtr recv(const MessageToReceive& message) override;
+  bool cancel(const RecvWorkPtr& work) override;
+  std::vector<WaitingMessage> waiting(Tag domain) override;
+  void write_letter(int peer, const Letter& letter) override;
+  void send_payload(int peer, Tag tag, PostedSend send) override;
+  void recv_payload(int peer, Tag tag, PostedRecv recv) override;
+  bool has_gone(int peer) const override;
 
   std::optional<ProcessMemory> memory_of(int peer) const;
   WorkPtr post_work(int peer, Tag tag, std::function<void(const PendingWorkPtr&)> start);
+  void start_work(const PendingWorkPtr& work, Tag tag, std::function<void()> start);
+  void run_on_loop(const std::function<void()>& function);
 
   // The progress thread.
   void serve();
@@ -77,6 +94,7 @@ class TcpEndpoint final : public Endpoint, private Notes, private Domains {
   void write_to_peers();
   void update_interest(int rank, Peer& peer);
   void send_to_self(Tag tag);
+  void fail_domain(Tag tag, const Error& error);
   void say_goodbye(std::chrono::milliseconds patience);
   void leave(std::chrono::milliseconds patience);
   bool has_work() const;
@@ -99,6 +117,7 @@ class TcpEndpoint final : public Endpoint, private Notes, private Domains {
   LocalPeers local_peers_;
   NoteBoard board_;
   DomainBoard domains_;
+  Matcher matcher_;
   Poller poller_;
   const std::unique_ptr<Carrier> carrier_;  ///< May be null.
   const std::string path_;

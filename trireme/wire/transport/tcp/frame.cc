@@ -10,11 +10,11 @@ namespace trireme::transport::internal {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x4d'45'52'54;  // `TREM`
-constexpr std::uint16_t kVersion = 5;
+constexpr std::uint16_t kVersion = 6;
 
 bool may_have_envelope(const Frame& frame) {
   return frame.kind == FrameKind::kNote || frame.kind == FrameKind::kOffer ||
-         (frame.kind == FrameKind::kData && frame.offset == 0);
+         frame.kind == FrameKind::kLetter || (frame.kind == FrameKind::kData && frame.offset == 0);
 }
 
 bool is_consistent(const Frame& frame) {
@@ -29,6 +29,8 @@ bool is_consistent(const Frame& frame) {
     case FrameKind::kPoison:
     case FrameKind::kFailed:
       return frame.payload_bytes <= kMaxPoison && frame.message_bytes == 0 && frame.offset == 0;
+    case FrameKind::kLetter:
+      return frame.payload_bytes <= kMaxLetter && frame.message_bytes <= kMaxMessage;
     case FrameKind::kOffer:
       return frame.payload_bytes == 0 && frame.message_bytes > 0 &&
              frame.message_bytes <= kMaxMessage;

@@ -21,6 +21,7 @@ enum class FrameKind : std::uint16_t {
   kReader,      ///< This process can read the other one's memory.
   kFailed,      ///< The domain of `tag`, its first, has failed; payload = the error.
   kAlive,       ///< Nothing else was sent for a while.
+  kLetter,      ///< Of one matcher to another (letter_frame.h).
 };
 
 /// What precedes a payload on a connection.
@@ -35,9 +36,11 @@ struct Frame {
   std::uint64_t message_bytes = 0;  ///< Data, offer: size of the whole message.
   /// Data: where in the message the payload belongs. Accept: the key for the carrier. Offer: the
   /// payload's address in its process, for the receiver to read; 0: the carrier will bring it.
-  /// Reader: the address of a word that is the tag while what it offers is lent (peer.h).
+  /// Reader: the address of a word that is the tag while what it offers is lent (peer.h). Letter:
+  /// its number.
   std::uint64_t offset = 0;
-  Envelope envelope{};  ///< Of a note, an offer, and of a message's first segment; else zeros.
+  /// Of a note, an offer, a letter, and of a message's first segment; else zeros.
+  Envelope envelope{};
 
   bool operator==(const Frame&) const = default;
 };
@@ -49,6 +52,7 @@ using FrameHeader = std::array<std::byte, kHeaderBytes>;
 /// follows another.
 inline constexpr std::size_t kMaxSegment = 256 * 1024;
 inline constexpr std::size_t kMaxPoison = 64 * 1024;
+inline constexpr std::size_t kMaxLetter = 8 * 1024;
 inline constexpr std::uint64_t kMaxMessage = std::uint64_t{1} << 48;
 
 FrameHeader to_bytes(const Frame& frame);

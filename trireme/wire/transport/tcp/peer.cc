@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "trireme/wire/transport/error_form.h"
+#include "trireme/wire/transport/tcp/letter_frame.h"
 
 namespace trireme::transport::internal {
 namespace {
@@ -47,6 +48,11 @@ void Peer::post_recv(Tag tag, PostedRecv recv) {
 void Peer::tell(Tag tag, const Envelope& note) {
   if (has_said_goodbye_ || is_abandoned_) return;
   writer_.queue_control({.kind = FrameKind::kNote, .tag = tag, .envelope = note});
+}
+
+void Peer::write_letter(const Letter& letter) {
+  if (has_said_goodbye_ || has_left_ || is_abandoned_) return;
+  writer_.queue_control(frame_of(letter), {letter.payload.begin(), letter.payload.end()});
 }
 
 void Peer::take_credit(Tag tag) {
@@ -102,9 +108,10 @@ void Peer::write() {
 
 std::span<std::byte> Peer::begin_frame(const Frame& frame) {
   if (has_said_goodbye_ && frame.kind != FrameKind::kPoison) refuse("a frame after its goodbye");
-  if (frame.kind == FrameKind::kPoison || frame.kind == FrameKind::kFailed) {
-    poison_.resize(frame.payload_bytes);
-    return poison_;
+  if (frame.kind == FrameKind::kPoison || frame.kind == FrameKind::kFailed ||
+      frame.kind == FrameKind::kLetter) {
+    payload_.resize(frame.payload_bytes);
+    return payload_;
   }
   if (frame.kind == FrameKind::kData && !is_abandoned_) return begin_data(frame);
   return {};
@@ -137,24 +144,42 @@ void Peer::end_frame(const Frame& frame) {
       its_ = {frame.offset, frame.tag};
       return;
     case FrameKind::kFailed:
-      failures_.push_back({domain_of(frame.tag), error_from_bytes(poison_)});
+      failures_.push_back({domain_of(frame.tag), error_from_bytes(payload_)});
+      return;
+    case FrameKind::kLetter:
+      if (!is_abandoned_) take_letter(frame);
       return;
     case FrameKind::kAlive:
       return;
     case FrameKind::kNote:
       return notes_.put(rank_, frame.tag, frame.envelope);
     case FrameKind::kPoison: {
-      const Error error = error_from_bytes(poison_);
+      const Error error = error_from_bytes(payload_);
       has_poisoned_ = true;
       throw Error(error);
     }
     case FrameKind::kGoodbye:
-      has_said_goodbye_ = true;
-      notes_.mark_left(rank_);
-      // It has ended its part of what the carrier has under way, and waits for this rank.
-      if (has_unmatched()) throw lost_rank(rank_, "it said goodbye with messages under way");
-      return;
+      return take_goodbye();
   }
+}
+
+void Peer::take_goodbye() {
+  has_said_goodbye_ = true;
+  notes_.mark_left(rank_);
+  if (is_abandoned_) return;
+  // It has ended its part of what the carrier has under way, and waits for this rank.
+  if (has_unmatched()) throw lost_rank(rank_, "it said goodbye with messages under way");
+  if (matcher_ != nullptr) matcher_->check_left(rank_);
+}
+
+void Peer::take_letter(const Frame& frame) {
+  if (matcher_ == nullptr) refuse("a letter that nobody takes");
+  if (domains_.has_failed(frame.tag)) return;
+  const auto error = matcher_->arrive(rank_, letter_of(frame, payload_));
+  if (!error) return;
+  // Of a domain that has ended here, only the sender may still be in it.
+  if (!domains_.contains(frame.tag)) tell_failure(frame.tag, error_to_bytes(*error));
+  failures_.push_back({frame.tag, *error});
 }
 
 std::span<std::byte> Peer::begin_data(const Frame& frame) {
@@ -317,7 +342,7 @@ void Peer::abandon(Tag first_tag, const Error& error, std::vector<PendingWorkPtr
 }
 
 void Peer::tell_failure(Tag first_tag, const std::vector<std::byte>& error) {
-  if (has_said_goodbye_ || is_abandoned_ || !socket_.is_open()) return;
+  if (has_said_goodbye_ || has_left_ || is_abandoned_ || !socket_.is_open()) return;
   writer_.queue_control({.kind = FrameKind::kFailed, .tag = first_tag}, error);
   write();
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "trireme/wire/transport/domains.h"
+#include "trireme/wire/transport/matcher.h"
 #include "trireme/wire/transport/poller.h"
 #include "trireme/wire/transport/posted.h"
 #include "trireme/wire/transport/shm/process_memory.h"
@@ -24,6 +25,7 @@ struct PeerContext {
   DomainBoard& domains;
   Carrier* carrier = nullptr;                          ///< May be null.
   std::optional<ProcessMemory> memory = std::nullopt;  ///< Of the peer's process, where readable.
+  Matcher* matcher = nullptr;                          ///< Null: letters are refused.
 };
 
 // clang-format off
@@ -66,7 +68,8 @@ class Peer final : private FrameHandler {
         notes_(context.notes),
         domains_(context.domains),
         carrier_(context.carrier),
-        memory_(context.memory) {
+        memory_(context.memory),
+        matcher_(context.matcher) {
     if (memory_) tell_that_it_reads();
   }
 
@@ -75,6 +78,7 @@ class Peer final : private FrameHandler {
   void post_recv(Tag tag, PostedRecv recv);
 
   void tell(Tag tag, const Envelope& note);
+  void write_letter(const Letter& letter);
 
   void say_goodbye() {
     has_left_ = true;
@@ -166,6 +170,8 @@ class Peer final : private FrameHandler {
   Offered taken_offer();
   bool has_unmatched() const;
   void take_credit(Tag tag);
+  void take_letter(const Frame& frame);
+  void take_goodbye();
   void check_present() const;
   [[noreturn]] static void refuse(const std::string& problem);
 
@@ -175,6 +181,7 @@ class Peer final : private FrameHandler {
   DomainBoard& domains_;
   Carrier* const carrier_;
   const std::optional<ProcessMemory> memory_;
+  Matcher* const matcher_;
   /// Not 0 while what is offered is lent; read by the peer. A random number, so that no other word,
   /// of this process or of one that has got its number, is taken for it.
   std::atomic<std::uint64_t> lends_ = 0;
@@ -188,7 +195,7 @@ class Peer final : private FrameHandler {
   std::vector<DomainFailure> failures_;
   std::vector<std::pair<Tag, PendingWorkPtr>> carried_;  ///< That the carrier has; some have ended.
   std::vector<Ending> endings_;
-  std::vector<std::byte> poison_;
+  std::vector<std::byte> payload_;  ///< Of a poison, a failure, a letter.
   bool has_heard_ = false;
   bool has_said_goodbye_ = false;
   bool has_left_ = false;  ///< This rank has said goodbye.
