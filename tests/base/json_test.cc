@@ -67,6 +67,26 @@ TEST(CompactText, RealsReadBackExactly) {
   }
 }
 
+/// What parsing `text` fails with.
+std::string problem_of(const std::string& text) {
+  try {
+    parse_json(text, "x");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
+    return error.message();
+  }
+  ADD_FAILURE() << "was parsed";
+  return "";
+}
+
+// The parser's code and 100 kB of digits were shown; what followed a NUL was left out.
+TEST(ParseJson, SaysInFewWordsWhatIsWrong) {
+  EXPECT_EQ(problem_of("[1e999]"), "'x' is not valid JSON: at byte 6, a number is beyond 64 bits");
+  EXPECT_LT(problem_of("[" + std::string(100'000, '9') + "e9]").size(), 100U);
+  EXPECT_LT(problem_of("[\"" + std::string(100'000, 'a')).size(), 300U);
+  EXPECT_EQ(problem_of(std::string("{}\0", 3)), "'x' is not valid JSON: at byte 2 stands a NUL");
+}
+
 TEST(CompactText, RefusesWhatJsonLacks) {
   for (const Json& json :
        {Json(std::nan("")), Json(std::numeric_limits<double>::infinity()), Json("\xff")}) {

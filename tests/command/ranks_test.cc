@@ -10,6 +10,7 @@
 namespace trireme::command::test {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -117,10 +118,9 @@ TEST_F(RankTest, GoFromAModelToTrainedWeights) {
 
 TEST_F(RankTest, OtherNumberOfRanksThanThePlanHas) {
   run({"--model", "gated", "partition", "--stages", "2", "--out", path("plan.json")});
-  run({"--model", "gated", "train", "--plan", path("plan.json"), "--ranks", "3"}, 2);
-  for (int rank = 0; rank < 3; ++rank) {
-    EXPECT_THAT(error_of(rank), HasSubstr("the plan is for 2 ranks and --ranks says 3"));
-  }
+  const Words words = {"--model", "gated", "train", "--plan", path("plan.json"), "--ranks", "3"};
+  EXPECT_THAT(run(words, 2)->error(), HasSubstr("the plan is for 2 ranks and --ranks says 3"));
+  EXPECT_EQ(errors(), "") << "ranks were started";
 }
 
 TEST_F(RankTest, APlanForSeveralIsNotTrainedByOne) {
@@ -138,7 +138,8 @@ TEST_F(RankTest, WhatCannotBeWrittenIsNoticedBeforeTheFirstStep) {
   const auto training =
       run(with(kTinyTraining, {"--stages", "2", "--save", "/nowhere/weights"}), 1);
   EXPECT_EQ(training->out(), "");
-  EXPECT_THAT(error_of(1), HasSubstr("cannot write into '/nowhere'"));
+  EXPECT_THAT(training->error(), HasSubstr("cannot write into '/nowhere'"));
+  EXPECT_EQ(errors(), "") << "ranks were started";
 }
 
 TEST_F(RankTest, WhatALauncherLeftInTheEnvironmentIsNotTaken) {
@@ -147,10 +148,37 @@ TEST_F(RankTest, WhatALauncherLeftInTheEnvironmentIsNotTaken) {
   EXPECT_EQ(process->wait(), 0) << process->error() << errors();
 }
 
-TEST_F(RankTest, MoreStagesThanCuts) {
-  run(with(kTinyTraining, {"--stages", "20", "--ranks", "2"}), 2);
-  for (int rank = 0; rank < 2; ++rank) {
-    EXPECT_THAT(error_of(rank), HasSubstr("20 stages need 19 cuts"));
+// Each rank said it, with `(rank 0, group gather, operation all_gather, sequence 0)`.
+TEST_F(RankTest, MisuseThatRanksFindIsSaidOnce) {
+  const auto launcher = run(with(kTinyTraining, {"--cut-at", "nowhere"}), 2);
+  EXPECT_THAT(error_of(0), HasSubstr("'nowhere' is neither a position nor the name of a node"));
+  EXPECT_EQ(lines_of(error_of(0)).size(), 1U);
+  EXPECT_EQ(launcher->error(), "");
+  EXPECT_THAT(error_of(0), Not(HasSubstr("rank")));
+  EXPECT_EQ(error_of(1), "");
+}
+
+// `the plan is for 1 ranks`, though none was given.
+TEST_F(RankTest, PlanByThemselvesWithoutARunFolder) {
+  const auto training = run(with(kTinyTraining, {"--ranks", "2"}));
+  EXPECT_THAT(training->out(), AllOf(HasSubstr("(predicted"), HasSubstr("--lanes 2 up to 2")));
+}
+
+// It trained a tokenizer before it looked at the batch.
+TEST_F(RankTest, MisuseIsFoundBeforeModelsAreMade) {
+  for (const Words& words : std::vector<Words>{{"--lanes", "3"},
+                                               {"--microbatch", "3"},
+                                               {"--lanes", "2", "--replicas", "3"},
+                                               {"--optimizer", "adam"},
+                                               {"--learning-rate", "1e308"},
+                                               {"--plan", path("nowhere")},
+                                               {"--ranks", "3", "--stages", "2"}}) {
+    Words all = {"--model", "gated", "train", "--steps", "1"};
+    if (words[0] != "--plan") all.insert(all.end(), {"--batch", "8", "--microbatch", "2"});
+    const auto process = start(with(all, words));
+    EXPECT_NE(process->wait(), 0) << words[0];
+    EXPECT_EQ(errors(), "") << "ranks were started";
+    EXPECT_EQ(lines_of(process->error()).size(), 1U) << process->error();
   }
 }
 

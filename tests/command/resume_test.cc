@@ -74,7 +74,22 @@ TEST_F(Resume, SaysThatSamplesAreFew) {
 TEST_F(Resume, OneTrainsAtATime) {
   const auto first = start(training(path("run"), 1, 1'000'000));
   wait_until([this] { return checkpoints("run").newest().has_value(); }, "a checkpoint");
+  const auto begin = Clock::now();
   EXPECT_THAT(run(training(path("run"), 1, 3), 1)->error(), HasSubstr("another process trains in"));
+  EXPECT_LT(Clock::now() - begin, 8s) << "it waited for one that does not end";
+  // Nor does it help to remove the file that is locked.
+  std::filesystem::remove(path("run") + "/lock");
+  EXPECT_THAT(run(training(path("run"), 2, 3), 1)->error(), HasSubstr("another process trains in"));
+  EXPECT_EQ(errors(), "") << "ranks were started";
+}
+
+// It trained on, and exited with 0; half of the run was nowhere.
+TEST_F(Resume, AFolderThatIsRemovedEndsTheRun) {
+  const auto process = start(training(path("run"), 1, 1'000'000));
+  wait_for_steps(1);
+  std::filesystem::rename(path("run"), path("elsewhere"));
+  EXPECT_EQ(process->wait(), 1);
+  EXPECT_THAT(process->error(), HasSubstr("was removed or replaced while it trains"));
 }
 
 TEST_F(Resume, NotFromDamagedFiles) {

@@ -209,10 +209,15 @@ class Builder : public nlohmann::json_sax<Json> {
 
   bool parse_error(std::size_t position, const std::string& /*token*/,
                    const nlohmann::detail::exception& error) override {
+    constexpr int kNumberOverflow = 406;
+    constexpr std::size_t kMostDetail = 200;  // it repeats what was read, of any length
+    const std::string where = "at byte " + std::to_string(position) + ", ";
+    if (error.id == kNumberOverflow) fail(origin_, where + "a number is beyond 64 bits");
     const std::string text = error.what();
-    const std::size_t detail = text.find(": ");
-    fail(origin_, "at byte " + std::to_string(position) + ", " +
-                      (detail == std::string::npos ? text : text.substr(detail + 2)));
+    const std::size_t begin = text.find(": ");
+    std::string detail = begin == std::string::npos ? text : text.substr(begin + 2);
+    if (detail.size() > kMostDetail) detail = detail.substr(0, kMostDetail) + " ..";
+    fail(origin_, where + detail);
   }
 
  private:
@@ -268,6 +273,9 @@ std::string readable_text(const Json& json) {
 }
 
 Json parse_json(std::string_view text, std::string_view origin) {
+  if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    fail(origin, "at byte " + std::to_string(nul) + " stands a NUL");  // to the parser, the end
+  }
   Builder builder(origin);
   Json::sax_parse(text.begin(), text.end(), &builder);
   return builder.take();

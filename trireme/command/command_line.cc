@@ -11,6 +11,7 @@
 
 #include "trireme/base/error.h"
 #include "trireme/command/arguments.h"
+#include "trireme/command/local_ranks.h"
 #include "trireme/command/numbers.h"
 #include "trireme/command/verbs.h"
 #include "trireme/engine/memory/torch_settings.h"
@@ -21,7 +22,7 @@ namespace {
 
 constexpr int kDone = 0;
 constexpr int kFailed = 1;
-constexpr int kMisuse = 2;
+constexpr int kMisuse = command::kMisuseCode;
 
 int report(const char* text, int code) {
   std::fprintf(stderr, "trireme: %s\n", text);

@@ -10,6 +10,7 @@ int run_local_ranks(int num_ranks, std::span<const char* const> argv) {
                       .program = "/proc/self/exe",
                       .words = {argv.begin(), argv.end()},
                       .prefixes_lines = false,
+                      .explained_code = kMisuseCode,
                       .grace = std::chrono::seconds(kGraceSeconds),
                       .signal_grace = std::chrono::minutes(10)});  // a step and a checkpoint
   const bool is_for_us = result.signal && result.was_passed_on;

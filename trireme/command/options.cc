@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <utility>
 
 #include "trireme/base/error.h"
@@ -103,11 +104,14 @@ layout::Plan PlanOptions::plan_for(const graph::Graph& recorded) const {
 
 void PlanOptions::check_ranks(const layout::Plan& plan) const {
   const int expected = layout::train_role(plan).mesh.num_ranks();
-  if (ranks == 0 || ranks == expected) return;
+  if (ranks != 0 && ranks != expected) refuse_ranks(expected, ranks);
+}
+
+void refuse_ranks(std::int64_t expected, std::int64_t given) {
   throw Error(ErrorKind::kInvalidArgument,
               fmt::format("the plan is for {} ranks and --ranks says {}; leave --ranks out or "
                           "partition for as many",
-                          expected, ranks));
+                          expected, given));
 }
 
 std::int64_t PlanOptions::microbatch() const {
@@ -117,9 +121,42 @@ std::int64_t PlanOptions::microbatch() const {
 int PlanOptions::num_ranks() const {
   if (ranks > 0) return ranks;
   if (!file.empty()) return layout::train_role(layout::load(file)).mesh.num_ranks();
-  return (cuts.empty() ? std::max(stages, 1) : static_cast<int>(cuts.size()) + 1) *
-         std::max(replicas, 1);
+  const std::int64_t by_hand = num_ranks_by_hand();
+  if (by_hand <= std::numeric_limits<int>::max()) return static_cast<int>(by_hand);
+  throw Error(ErrorKind::kInvalidArgument, fmt::format("{} ranks are too many", by_hand));
 }
+
+std::int64_t PlanOptions::num_ranks_by_hand() const {
+  const std::int64_t num_stages =
+      cuts.empty() ? std::max(stages, 1) : static_cast<std::int64_t>(cuts.size()) + 1;
+  return num_stages * std::max(replicas, 1);
+}
+
+void PlanOptions::check() const {
+  if (!file.empty()) return check_ranks(layout::load(file));
+  layout::check_batch(batch);
+  if (batch.lanes % std::max(replicas, 1) == 0) return;
+  throw Error(ErrorKind::kInvalidArgument,
+              fmt::format("{} replicas do not divide {} lanes; give --lanes a multiple of them",
+                          replicas, batch.lanes));
+}
+
+namespace {
+
+/// What a command line that was given once is to blame for: all ranks learn it.
+bool is_misuse(const Error& error) {
+  return error.kind() == ErrorKind::kInvalidArgument && !error.context().step;
+}
+
+/// Rank 0 says it for all, without what the ranks were doing when they learnt it.
+int misuse_of_ranks(const Error& error, int rank) {
+  if (rank != 0) return kMisuseCode;
+  Error plain(error.kind(), error.message());
+  if (error.context().rank != 0) plain.add({.rank = error.context().rank});
+  throw plain;
+}
+
+}  // namespace
 
 int run_ranks(const Context& context, int num_ranks,
               const std::function<int(ConnectedWorld*)>& body) {
@@ -136,6 +173,9 @@ int run_ranks(const Context& context, int num_ranks,
   } catch (const std::exception& failure) {
     Error error = program::error_of(failure);
     world.world().endpoint.poison(error.add({.rank = world.rank()}));
+    if (environment->launcher == Launcher::kTrireme && is_misuse(error)) {
+      return misuse_of_ranks(error, world.rank());
+    }
     throw error;
   }
 }

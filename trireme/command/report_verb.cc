@@ -2,9 +2,12 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <string_view>
 
 #include "trireme/base/error.h"
+#include "trireme/command/run_document.h"
+#include "trireme/command/run_folder.h"
 #include "trireme/command/verbs.h"
 
 namespace trireme::command {
@@ -65,6 +68,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 /// Becomes the interpreter: what it prints and its exit code are this verb's. Returns only by
 /// throwing.
 int become_report(const ReportVerbOptions& options, const Environment& environment) {
+  const std::filesystem::path document = RunFolder(options.run).document();
+  if (std::filesystem::exists(document)) load_run(document);  // refuses what `show` refuses
   check_packages();
   const std::string python = interpreter(environment);
   std::vector<std::string> words = {python, "-m", "trireme.report"};

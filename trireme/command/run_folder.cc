@@ -1,23 +1,111 @@
 #include "trireme/command/run_folder.h"
 
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <chrono>
 #include <fstream>
+#include <thread>
 
 #include "trireme/base/error.h"
 #include "trireme/base/files.h"
+#include "trireme/base/inheritance.h"
 #include "trireme/base/system_error.h"
+#include "trireme/engine/measure/host_facts.h"
 
 namespace trireme::command {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kLook{50};
+constexpr std::chrono::milliseconds kUnsure{1'000};  // who holds it may not have written it yet
+constexpr std::chrono::seconds kEnding{10};
+
+/// `process 123 on host-a`
+std::string own_text() {
+  return "process " + std::to_string(::getpid()) + " on " + measure::host_name();
+}
+
+/// What the holder of a lock wrote about itself; empty where it is not known.
+std::string holder_text(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::string text;
+  std::getline(file, text);
+  return text.substr(0, 200);
+}
+
+/// Whether the holder may be gone soon: killed, or not there any more. False on other hosts.
+bool is_ending(const std::string& holder) {
+  const std::string before = "process ", after = " on " + measure::host_name();
+  if (!holder.starts_with(before) || !holder.ends_with(after)) return false;
+  const std::string pid =
+      holder.substr(before.size(), holder.find(' ', before.size()) - before.size());
+  std::ifstream file("/proc/" + pid + "/status");
+  std::string line;
+  bool is_there = false;
+  while (std::getline(file, line)) {
+    is_there = true;
+    if (line.starts_with("State:") && line.find_first_of("ZX") != std::string::npos) return true;
+    const bool is_pending = line.starts_with("SigPnd:") || line.starts_with("ShdPnd:");
+    if (!is_pending) continue;
+    const auto signals = std::stoull(line.substr(line.find(':') + 1), nullptr, 16);
+    if ((signals & (1ULL << (SIGKILL - 1))) != 0) return true;
+  }
+  return !is_there;
+}
+
+}  // namespace
+
+/// Takes both locks, or none.
+bool RunFolder::try_lock() {
+  Descriptor root(::open(root_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!root.is_open()) throw_system_error("open the run's folder", root_, errno);
+  keep_from_children(root);
+  // File systems of other hosts may have no locks of folders.
+  if (::flock(root.number(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
+  try {
+    lock_.emplace(path("lock"), std::chrono::milliseconds(0));
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kTimeout) return false;
+    throw;
+  }
+  locked_root_ = std::move(root);
+  return true;
+}
 
 void RunFolder::lock() {
   make_folder(root_);
-  try {
-    lock_.emplace(path("lock"), std::chrono::seconds(10));
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kTimeout) throw;
-    throw Error(ErrorKind::kUnavailable, "another process trains in '" + root_.string() +
-                                             "'; end it, or name another folder");
+  const auto begin = steady_clock::now();
+  while (!try_lock()) {
+    const auto waited = steady_clock::now() - begin;
+    const std::string holder = holder_text(path("lock"));
+    const bool is_removed = !std::filesystem::exists(path("lock"));  // under whoever has it
+    const bool is_sure = is_removed || (!holder.empty() && !is_ending(holder));
+    if (waited > kEnding || (is_sure && waited > kUnsure)) {
+      throw Error(ErrorKind::kUnavailable, "another process trains in '" + root_.string() + "'" +
+                                               (holder.empty() ? "" : ": " + holder) +
+                                               "; end it, or name another folder");
+    }
+    std::this_thread::sleep_for(kLook);
   }
+  std::ofstream(path("lock"), std::ios::trunc) << own_text() << "\n";
+}
+
+void RunFolder::require_here() const {
+  struct stat locked{}, now{};
+  if (!locked_root_.is_open() || ::fstat(locked_root_.number(), &locked) != 0) return;
+  if (::stat(root_.c_str(), &now) == 0 && now.st_ino == locked.st_ino &&
+      now.st_dev == locked.st_dev) {
+    return;
+  }
+  throw Error(ErrorKind::kIo, "the run's folder '" + root_.string() +
+                                  "' was removed or replaced while it trains; nothing more can be "
+                                  "kept there");
 }
 
 std::string RunFolder::name_for(const std::string& what, int ranks) {

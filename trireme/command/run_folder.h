@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "trireme/base/descriptor.h"
 #include "trireme/base/file_lock.h"
 #include "trireme/engine/checkpoint/folder.h"
 
@@ -15,10 +16,16 @@ class RunFolder {
  public:
   explicit RunFolder(std::filesystem::path root) : root_(std::move(root)) {}
 
-  /// Makes the folder and keeps others out until this object ends, or its process.
+  /// Makes the folder and keeps others out until this object ends, or its process: by a lock of the
+  /// file `lock`, and of the folder itself, which nobody can remove to get in.
   ///
-  /// Errors   kUnavailable where another process has it and does not give it up within 10 s; kIo.
+  /// Errors   kUnavailable, naming it, where another process has it; one that is about to end gets
+  ///          10 s. kIo.
   void lock();
+
+  /// Throws kIo where the folder that was locked is no longer there under its name: what is written
+  /// now would be lost, or lie in another.
+  void require_here() const;
 
   const std::filesystem::path& root() const { return root_; }
   std::filesystem::path path(const std::string& name) const { return root_ / name; }
@@ -30,8 +37,11 @@ class RunFolder {
   static std::string name_for(const std::string& what, int ranks);
 
  private:
+  bool try_lock();
+
   std::filesystem::path root_;
   std::optional<FileLock> lock_;
+  Descriptor locked_root_;
 };
 
 /// Cuts off the last line of a file of lines where a killed run has left it half written. Nothing

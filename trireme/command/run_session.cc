@@ -9,16 +9,13 @@
 #include <utility>
 
 #include "trireme/base/error.h"
-#include "trireme/engine/measure/detect_topology.h"
 #include "trireme/engine/measure/host_facts.h"
 #include "trireme/engine/train/rank_checkpoint.h"
 #include "trireme/plan/graph/difference.h"
 #include "trireme/plan/graph/file.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/json.h"
-#include "trireme/plan/profile/json.h"
 #include "trireme/plan/timeline/json.h"
-#include "trireme/plan/topology/json.h"
 
 namespace trireme::command {
 namespace {
@@ -41,26 +38,6 @@ void check_end(std::int64_t start, std::int64_t end) {
   throw Error(ErrorKind::kInvalidArgument,
               fmt::format("the run has done {} steps and --steps asks for {}; give as many or more",
                           start, end));
-}
-
-bool fits(const Measurement& measurement, const graph::Graph& graph, const TrainOptions& options,
-          int num_ranks) {
-  return measurement.profile.graph_sha256 == graph::graph_sha256(graph) &&
-         measurement.profile.microbatch == options.plan.batch.microbatch &&
-         measurement.profile.num_busy_ranks == num_ranks &&
-         static_cast<int>(measurement.topology.ranks.size()) == num_ranks;
-}
-
-/// Whether each rank lies on the host on which it was measured.
-bool same_places(const topology::Topology& a, const topology::Topology& b) {
-  const auto same_host = [](const topology::Host& x, const topology::Host& y) {
-    return x.name == y.name && x.num_cores == y.num_cores;
-  };
-  const auto same_rank = [](const topology::RankPlace& x, const topology::RankPlace& y) {
-    return x.host == y.host;
-  };
-  return std::equal(a.hosts.begin(), a.hosts.end(), b.hosts.begin(), b.hosts.end(), same_host) &&
-         std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), b.ranks.end(), same_rank);
 }
 
 /// The numbers of a checkpoint may be no good though its files are.
@@ -95,6 +72,14 @@ RunDocument load_kept_run(const std::filesystem::path& path) {
 }
 
 }  // namespace
+
+void check_run_folder(const TrainOptions& options) {
+  RunFolder folder(options.run.folder);
+  if (!is_there(folder.root())) return;
+  folder.lock();  // until the ranks do
+  const auto newest = folder.checkpoints().newest();
+  if (newest && !options.run.resume) refuse_old_run(folder, *newest);
+}
 
 RunSession::RunSession(const TrainOptions& options, const Context& context,
                        const train::World& world)
@@ -136,85 +121,10 @@ train::DescribeChange RunSession::describe(const graph::Graph& now) const {
   };
 }
 
-std::string RunSession::file_for(const std::string& what) const {
-  return folder_.path(RunFolder::name_for(what, world_.size())).string();
-}
-
-/// The one that the options name.
-Measurement RunSession::named_measurement(const graph::Graph& graph) const {
-  Measurement named{profile::load(options_.profile), topology::load(options_.topology)};
-  if (fits(named, graph, options_, world_.size())) return named;
-  throw Error(ErrorKind::kInvalidArgument,
-              fmt::format("{} is not a profile of this model with microbatches of {} on {} ranks; "
-                          "leave --profile out to measure",
-                          options_.profile, options_.plan.batch.microbatch, world_.size()));
-}
-
-/// One of this folder, if it is of this model and these hosts. Memory is that of now.
-std::optional<Measurement> RunSession::kept_measurement(const graph::Graph& graph,
-                                                        topology::Topology now) const {
-  if (!is_there(profile_file())) return std::nullopt;
-  Measurement kept;
-  try {
-    kept = {profile::load(profile_file()), topology::load(topology_file())};
-  } catch (const Error& error) {
-    world_.watch.logger.warning("measured anew, over a file that is damaged: " + error.message());
-    return std::nullopt;
-  }
-  if (!fits(kept, graph, options_, world_.size()) || !same_places(kept.topology, now)) {
-    world_.watch.logger.info("measured anew: " + profile_file() + " is of other hosts or a model");
-    return std::nullopt;
-  }
-  kept.topology = std::move(now);
-  return kept;
-}
-
-bool RunSession::has_measurement(const graph::Graph& graph) {
-  const auto group = train::make_world_group(world_, "topology");
-  topology::Topology now =
-      measure::detect_topology(measure::BusyRanks(*group, world_.watch),
-                               {.device_memory_bytes = options_.run.device_memory_bytes});
-  if (world_.rank() == 0) {
-    measurement_ = options_.profile.empty() ? kept_measurement(graph, std::move(now))
-                                            : named_measurement(graph);
-  }
-  return !train::from_first(world_, measurement_ ? "yes" : "", "measurement").empty();
-}
-
-void RunSession::keep(Measurement measurement) {
-  if (world_.rank() != 0) return;
-  std::error_code ignored;
-  std::filesystem::remove(profile_file(),
-                          ignored);  // a kill leaves no profile without its topology
-  topology::save(measurement.topology, topology_file());
-  profile::save(measurement.profile, profile_file());
-  measurement_ = std::move(measurement);
-}
-
-/// Copies change bits: those that the run began with stay.
-std::optional<std::vector<graph::NodeId>> RunSession::pinned_copies() const {
+PlannedCopies RunSession::copies() const {
   if (!start_) return std::nullopt;
   return copied_nodes_of(
       checkpoint::load(folder_.checkpoints().published(*start_) / "index.json").facts);
-}
-
-layout::Plan RunSession::decide(const graph::Graph& graph) {
-  std::string text;
-  if (world_.rank() == 0) {
-    const Decision decision =
-        command::decide(graph, *measurement_, options_.plan,
-                        {.objective = options_.run.objective,
-                         .device_memory_bytes = options_.run.device_memory_bytes,
-                         .optimizer = options_.session.optimizer,
-                         .tolerant = options_.session.tolerant,
-                         .may_copy = options_.run.may_copy && !start_,
-                         .copied_nodes = pinned_copies()});
-    if (!context_.json) fmt::print("{}\n", decision.text);
-    text = to_document_text(layout::kPlanDocument, layout::to_json(decision.plan));
-  }
-  const std::string origin = "rank 0's plan";
-  return layout::plan_from_json(
-      parse_document(layout::kPlanDocument, train::from_first(world_, text, "plan"), origin));
 }
 
 void RunSession::begin(const Training& training, train::RankSession& session) {
@@ -257,6 +167,7 @@ void RunSession::begin(const Training& training, train::RankSession& session) {
 }
 
 void RunSession::save_now(train::RankSession& session) {
+  if (world_.rank() == 0) folder_.require_here();
   if (saved_ == session.next_step()) return;
   const checkpoint::Folder folder = folder_.checkpoints();
   train::save_checkpoint(world_, session, folder, facts_);
@@ -265,6 +176,7 @@ void RunSession::save_now(train::RankSession& session) {
 }
 
 void RunSession::after_step(train::RankSession& session) {
+  if (world_.rank() == 0) folder_.require_here();
   const std::int64_t every = options_.run.checkpoint_every;
   if (every > 0 && session.next_step() % every == 0) save_now(session);
 }

@@ -5,14 +5,18 @@
 #include <string>
 #include <vector>
 
-#include "trireme/command/planning.h"
 #include "trireme/command/run_document.h"
 #include "trireme/command/run_folder.h"
+#include "trireme/command/self_planner.h"
 #include "trireme/command/train.h"
 #include "trireme/engine/train/rank_session.h"
 #include "trireme/plan/timeline/timeline.h"
 
 namespace trireme::command {
+
+/// Refuses, before anything is started, what RunSession would refuse: a folder that holds a run
+/// without --resume, or one in which another process trains.
+void check_run_folder(const TrainOptions& options);
 
 /// A rank's part in keeping a run in its folder: the plan, the checkpoint to go on from, new ones,
 /// run.json. Methods that say so are called by every rank; rank 0 writes all but shards.
@@ -28,16 +32,8 @@ class RunSession {
   /// plan: before anything is measured. Errors of `begin`.
   void check_goes_on(const Training& training) const;
 
-  /// A measurement of these ranks that was kept, or that the options name; the same answer on all
-  /// ranks, the measurement on rank 0. Every rank calls it.
-  bool has_measurement(const graph::Graph& graph);
-
-  /// Keeps a new one.
-  void keep(Measurement measurement);
-
-  /// The best plan by the measurement, on every rank; rank 0 prints what is said about it. Every
-  /// rank calls it.
-  layout::Plan decide(const graph::Graph& graph);
+  /// Copies change bits: those that the run began with stay.
+  PlannedCopies copies() const;
 
   /// Takes the session to where the run is, and notes the start. Every rank calls it.
   ///
@@ -62,16 +58,9 @@ class RunSession {
   std::optional<std::int64_t> resumed_from() const { return start_; }
 
   const RunFolder& folder() const { return folder_; }
-  std::string profile_file() const { return file_for("profile"); }
-  std::string topology_file() const { return file_for("topology"); }
 
  private:
-  std::string file_for(const std::string& what) const;
-  Measurement named_measurement(const graph::Graph& graph) const;
-  std::optional<Measurement> kept_measurement(const graph::Graph& graph,
-                                              topology::Topology now) const;
   train::DescribeChange describe(const graph::Graph& now) const;
-  std::optional<std::vector<graph::NodeId>> pinned_copies() const;
   const TrainOptions& options_;
   const Context& context_;
   const train::World& world_;
@@ -79,9 +68,8 @@ class RunSession {
   std::optional<std::int64_t> start_;
   std::optional<std::int64_t> saved_;  ///< Step of the last checkpoint.
   checkpoint::Facts facts_;
-  std::optional<Measurement> measurement_;  ///< On rank 0.
-  RunDocument document_;                    ///< Likewise.
-  bool has_segment_ = false;                ///< Likewise: this start has steps to do.
+  RunDocument document_;      ///< On rank 0.
+  bool has_segment_ = false;  ///< Likewise: this start has steps to do.
 };
 
 }  // namespace trireme::command

@@ -38,10 +38,9 @@ struct TrainOptions {
   /// Whether a training that is stopped leaves what it has learnt.
   bool keeps_something() const { return !run.folder.empty() || !save.empty(); }
 
-  /// Whether the plan comes from a measurement that the run makes itself.
-  bool plans_itself() const {
-    return !run.folder.empty() && plan.file.empty() && plan.cuts.empty();
-  }
+  /// Whether these ranks measure and plan: in a run's folder, and where several were given neither a
+  /// plan nor stages and replicas that make as many ranks.
+  bool plans_itself(int world_size) const;
 };
 
 /// Everything that a training is made of; the recordings share the workload's tensors.
@@ -65,5 +64,10 @@ int train_rank(const TrainOptions& options, const Context& context, const train:
 
 /// What is written in the end must not fail only then. kIo.
 void check_outputs(const TrainOptions& options);
+
+/// Whatever can be found wrong before processes are started, data prepared and models made: a plan
+/// and its ranks, the batch, the optimizer, outputs, the run's folder. kInvalidArgument, kIo,
+/// kUnavailable where another process trains there.
+void check_before_start(const TrainOptions& options, const Context& context);
 
 }  // namespace trireme::command

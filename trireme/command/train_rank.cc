@@ -11,6 +11,7 @@
 #include "trireme/command/ending.h"
 #include "trireme/command/forecasts.h"
 #include "trireme/command/run_session.h"
+#include "trireme/command/self_planner.h"
 #include "trireme/command/train.h"
 #include "trireme/command/training_requests.h"
 #include "trireme/engine/memory/block_allocator.h"
@@ -47,14 +48,14 @@ std::int64_t largest(const std::vector<std::int64_t>& numbers) {
 }
 
 /// What ranks must have in common: else one would wait for what another does not do.
-std::string shared_text(const TrainOptions& options) {
+std::string shared_text(const TrainOptions& options, int world_size) {
   const RunOptions& run = options.run;
   return train::to_text(options.session) +
          fmt::format(
              "steps {}\nsave {}\ntimeline {}\nrun {}\nplan {}\ncheckpoint_every {}\n"
              "evaluate_every {}\nno_first_step_check {}\n",
              options.report.num_steps, !options.save.empty(), !options.timeline.empty(), run.folder,
-             options.plans_itself() ? "measured" : "given", run.checkpoint_every,
+             options.plans_itself(world_size) ? "measured" : "given", run.checkpoint_every,
              run.evaluate_every, options.no_first_step_check);
 }
 
@@ -93,7 +94,7 @@ class RankTraining {
   RankTraining(const TrainOptions& options, const Context& context, const train::World& world)
       : options_(options), context_(context), world_(world) {
     if (world.rank() == 0) check_outputs(options);
-    train::require_same(world, shared_text(options), "training options");
+    train::require_same(world, shared_text(options, world.size()), "training options");
     if (!options.run.folder.empty()) run_.emplace(options, context, world);
     training_.emplace(context, options.plan.microbatch());
     if (world.rank() == 0) warn_of_unused(world, training_->recorded.graph);
@@ -195,34 +196,41 @@ class RankTraining {
   }
 
   layout::Plan decide() {
-    if (!options_.plans_itself()) return options_.plan.plan_for(training_->recorded.graph);
-    run_->check_goes_on(*training_);
-    if (!run_->has_measurement(training_->recorded.graph)) {
+    if (!options_.plans_itself(world_.size())) {
+      return options_.plan.plan_for(training_->recorded.graph);
+    }
+    if (run_) run_->check_goes_on(*training_);
+    planner_.emplace(options_, context_, world_, options_.run.folder);
+    if (!planner_->has_measurement(training_->recorded.graph)) {
       const MeasureOptions wanted{.microbatch = options_.plan.batch.microbatch,
                                   .device_memory_bytes = options_.run.device_memory_bytes,
                                   .seed = context_.seed,
                                   .optimizer = options_.session.optimizer};
-      run_->keep(measure(training_->workload, training_->recorded, wanted, &world_));
+      planner_->keep(measure(training_->workload, training_->recorded, wanted, &world_));
       training_.emplace(context_, options_.plan.microbatch());  // as it was before
     }
-    return run_->decide(training_->recorded.graph);
+    return planner_->decide(training_->recorded.graph, run_ ? run_->copies() : PlannedCopies());
   }
 
-  /// What was expected of a step, if there is a profile that the plan was made from.
-  std::optional<timeline::Timeline> predicted_timeline() const {
-    std::string file = options_.profile, topology = options_.topology;
-    if (file.empty() && run_ && options_.plans_itself()) {
-      file = run_->profile_file();
-      topology = run_->topology_file();
-    }
-    if (file.empty()) return std::nullopt;
-    const profile::Profile profile = profile::load(file);
-    if (plan_.profile_sha256 && *plan_.profile_sha256 != profile::profile_sha256(profile)) {
+  /// What the plan was made from; nothing where that is not known.
+  std::optional<Measurement> measurement_of_plan() const {
+    if (planner_) return planner_->measurement();
+    if (options_.profile.empty()) return std::nullopt;
+    Measurement named{profile::load(options_.profile), topology::load(options_.topology)};
+    if (plan_.profile_sha256 && *plan_.profile_sha256 != profile::profile_sha256(named.profile)) {
       throw Error(ErrorKind::kInvalidArgument,
-                  file + " is not the profile that the plan was made from");
+                  options_.profile + " is not the profile that the plan was made from");
     }
-    const simulate::Forecast step = forecast(session_->recording().graph, plan_, profile,
-                                             topology::load(topology), options_.session.optimizer);
+    return named;
+  }
+
+  /// What was expected of a step; on rank 0.
+  std::optional<timeline::Timeline> predicted_timeline() const {
+    if (world_.rank() != 0) return std::nullopt;
+    const std::optional<Measurement> measured = measurement_of_plan();
+    if (!measured) return std::nullopt;
+    const simulate::Forecast step = forecast(session_->recording().graph, plan_, measured->profile,
+                                             measured->topology, options_.session.optimizer);
     return simulate::predicted_timeline(step.program, step.simulation);
   }
 
@@ -299,6 +307,7 @@ class RankTraining {
   const train::World& world_;
   std::optional<RunSession> run_;
   std::optional<Training> training_;
+  std::optional<SelfPlanner> planner_;  ///< Where no plan was given.
   layout::Plan plan_;
   std::optional<record::Recording> evaluation_;
   std::unique_ptr<train::RankSession> session_;

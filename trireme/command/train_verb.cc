@@ -101,6 +101,7 @@ Body add_train(CLI::App& app, Context& context) {
   return [options, &context] {
     options->session.seed = context.seed;
     options->report.json = context.json;
+    if (!context.environment.ranks) check_before_start(*options, context);
     if (options->serial) return train_serially(*options, context);
     return run_ranks(context, options->plan.num_ranks(), [&](ConnectedWorld* connected) {
       if (connected == nullptr) return train_alone(*options, context);

@@ -1,6 +1,7 @@
 #include <cstdio>
 
 #include "trireme/base/files.h"
+#include "trireme/command/run_session.h"
 #include "trireme/command/train.h"
 #include "trireme/engine/memory/block_allocator.h"
 #include "trireme/engine/train/construct.h"
@@ -42,6 +43,26 @@ Training::Training(const Context& context, std::int64_t microbatch)
     : workload(train::construct(context.workload(), context.seed)),
       data_bytes(memory::memory_use().live_bytes - model_bytes(workload.model)),
       recorded(record_model(context, workload, graph::Mode::kTrain, microbatch)) {}
+
+bool TrainOptions::plans_itself(int world_size) const {
+  if (!plan.file.empty() || !plan.cuts.empty()) return false;
+  if (!run.folder.empty()) return true;
+  const std::int64_t by_hand = plan.num_ranks_by_hand();
+  return plan.copies.empty() && by_hand < world_size && world_size % by_hand == 0;
+}
+
+void check_before_start(const TrainOptions& options, const Context& context) {
+  context.workload();
+  options.plan.check();
+  const bool is_by_hand = options.plan.file.empty() && !options.plans_itself(options.plan.ranks);
+  const std::int64_t by_hand = options.plan.num_ranks_by_hand();
+  if (is_by_hand && options.plan.ranks != 0 && options.plan.ranks != by_hand) {
+    refuse_ranks(by_hand, options.plan.ranks);
+  }
+  train::make_optimizer(options.session.optimizer);
+  check_outputs(options);
+  if (!options.run.folder.empty()) check_run_folder(options);
+}
 
 void check_outputs(const TrainOptions& options) {
   for (const std::string& path : {options.save, options.timeline}) {

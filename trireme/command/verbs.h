@@ -87,9 +87,18 @@ struct PlanOptions {
   /// Ranks that the plan needs.
   int num_ranks() const;
 
+  /// Of a plan by hand: its stages times its replicas.
+  std::int64_t num_ranks_by_hand() const;
+
+  /// Throws kInvalidArgument, or what reading the file throws, for what is wrong whatever the model.
+  void check() const;
+
   /// kInvalidArgument where --ranks says another number than the plan's.
   void check_ranks(const layout::Plan& plan) const;
 };
+
+/// Throws kInvalidArgument: the plan has `expected` ranks, and --ranks says `given`.
+[[noreturn]] void refuse_ranks(std::int64_t expected, std::int64_t given);
 
 /// Records the workload's model for microbatches of `microbatch` samples, as --record-at says, and
 /// says on the first rank where the graph holds for that size alone. Errors of record::record.

@@ -108,6 +108,7 @@ Body add_verify(CLI::App& app, Context& context) {
   return [options, &context] {
     options->verify.seed = context.seed;
     options->verify.sizes = context.sizes;
+    if (!context.environment.ranks) options->plan.check();
     const auto verify_here = [&] {
       const layout::Plan plan = make_plan(*options, context);
       return answer(*options, context, plan,

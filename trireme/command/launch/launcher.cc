@@ -119,7 +119,7 @@ class Launcher {
       result_ = {.exit_code = 128 + passed_on_, .signal = passed_on_, .was_passed_on = true};
       outputs_.say("trireme: ended by signal " + std::to_string(passed_on_) + " (" +
                    strsignal(passed_on_) + ")");
-    } else {
+    } else if (end.code != options_.explained_code) {
       outputs_.say("trireme: rank " + std::to_string(end.rank) + " failed: " + end.text());
     }
     end_with(SIGTERM, options_.grace);

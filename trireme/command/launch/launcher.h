@@ -21,6 +21,9 @@ struct LaunchOptions {
   /// children.
   bool adopts_orphans = false;
 
+  /// A rank that fails with it has said why, and nothing is added; 0: none.
+  int explained_code = 0;
+
   std::chrono::milliseconds grace{5'000};          ///< From the first failure to SIGTERM.
   std::chrono::milliseconds kill_after{3'000};     ///< From there to SIGKILL.
   std::chrono::milliseconds signal_grace{30'000};  ///< From a forwarded signal to end to SIGKILL.

@@ -18,23 +18,6 @@ namespace {
   throw Error(ErrorKind::kInvalidArgument, "plan: " + problem);
 }
 
-void check_batch(const BatchLayout& batch) {
-  if (batch.global_batch < 1 || batch.microbatch < 1 || batch.lanes < 1 ||
-      batch.global_batch > kMaxBatch) {
-    fail("global_batch, microbatch and lanes must be from 1 to " + std::to_string(kMaxBatch));
-  }
-  const std::string b = std::to_string(batch.microbatch);
-  if (batch.global_batch % batch.microbatch != 0) {
-    fail("a microbatch of " + b + " samples does not divide the global batch of " +
-         std::to_string(batch.global_batch) + "; change one of them");
-  }
-  if (batch.num_microbatches() % batch.lanes != 0) {
-    fail(std::to_string(batch.lanes) + " lanes do not divide the " +
-         std::to_string(batch.num_microbatches()) + " microbatches of a step (" +
-         std::to_string(batch.global_batch) + " samples in microbatches of " + b + ")");
-  }
-}
-
 void check_role(const Role& role) {
   const std::string subject = "role '" + role.name + "': ";
   const Mesh& mesh = role.mesh;
@@ -234,6 +217,23 @@ void check_tie_owners(const Plan& plan, const graph::Graph& graph) {
 }
 
 }  // namespace
+
+void check_batch(const BatchLayout& batch) {
+  if (batch.global_batch < 1 || batch.microbatch < 1 || batch.lanes < 1 ||
+      batch.global_batch > kMaxBatch) {
+    fail("global_batch, microbatch and lanes must be from 1 to " + std::to_string(kMaxBatch));
+  }
+  const std::string b = std::to_string(batch.microbatch);
+  if (batch.global_batch % batch.microbatch != 0) {
+    fail("a microbatch of " + b + " samples does not divide the global batch of " +
+         std::to_string(batch.global_batch) + "; change one of them");
+  }
+  if (batch.num_microbatches() % batch.lanes != 0) {
+    fail(std::to_string(batch.lanes) + " lanes do not divide the " +
+         std::to_string(batch.num_microbatches()) + " microbatches of a step (" +
+         std::to_string(batch.global_batch) + " samples in microbatches of " + b + ")");
+  }
+}
 
 void check(const Plan& plan, const std::string& graph_sha256, const graph::Graph& graph) {
   if (plan.graph_sha256 != graph_sha256) {

@@ -11,6 +11,10 @@ namespace trireme::layout {
 /// Largest number of samples of a step.
 inline constexpr std::int64_t kMaxBatch = std::int64_t{1} << 22;
 
+/// Throws kInvalidArgument, with what to do, unless b divides B, G divides B / b, and all are at
+/// least 1 and B at most kMaxBatch. Part of `check`.
+void check_batch(const BatchLayout& batch);
+
 /// Proves that `plan` can be run on `graph`.
 ///
 ///  * it is of this graph: its hash is `graph_sha256`;
