@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "trireme/plan/layout/crossings.h"
 #include "trireme/plan/layout/plan.h"
 #include "trireme/plan/simulate/stage_cost.h"
 #include "trireme/plan/topology/topology.h"
@@ -12,20 +13,24 @@ namespace trireme::simulate {
 /// What no step of this plan can beat where a backward is not split, in any order of its actions;
 /// f, b, w are forward, backward and all work of a stage for one of a replica's m microbatches:
 ///
-///  * max_i [ sum_{j<i} (f_j + b_j) + m w_i ]: before the first forward of stage i the stages before
-///    it run one, after its last backward they run one;
-///  * sum_i (f_i + b_i): one microbatch through everything;
+///  * max_i [ c_i + m w_i ], c_i = max_j [ c_j + f_j + b_j ] over the stages j that send stage i a
+///    value with a gradient: they run one microbatch before the first forward of stage i, and one
+///    after its last backward. In a chain c_i is the work of all stages before it;
 ///  * m x the work of ranks that share cores / their cores.
 ///
-/// costs   by stage.
+/// costs       by stage.
+/// crossings   of the plan.
 double plan_bound_us(const std::vector<StageCost>& costs, const layout::Plan& plan,
-                     const topology::Topology& topology);
+                     const topology::Topology& topology,
+                     const std::vector<layout::Crossing>& crossings);
 
-/// What no plan at all can beat: one microbatch through everything, and m x all work / p.
+/// What no plan at all can beat: one microbatch through the longest path, and m x all work / p.
 ///
+/// path_us            forward and backward of the longest path of values with gradients.
 /// work_us            forward and backward of one microbatch of the uncut graph.
 /// num_microbatches   m, of a replica.
 /// num_processors     p: stages, or the cores that they have together where that is less.
-double any_plan_bound_us(double work_us, std::int64_t num_microbatches, double num_processors);
+double any_plan_bound_us(double path_us, double work_us, std::int64_t num_microbatches,
+                         double num_processors);
 
 }  // namespace trireme::simulate

@@ -5,6 +5,7 @@
 
 #include "trireme/base/error.h"
 #include "trireme/plan/graph/index.h"
+#include "trireme/plan/layout/crossings.h"
 #include "trireme/plan/layout/manual.h"
 #include "trireme/plan/simulate/bounds.h"
 #include "trireme/plan/simulate/stage_tensors.h"
@@ -20,6 +21,26 @@ double recorded_work_us(const graph::Graph& planned, const profile::Profile& pro
     if (planned.nodes[p].copy_of < 0) work += times[p].forward_us + times[p].backward_us();
   }
   return work;
+}
+
+/// Forward and backward of the longest path of values with gradients in that graph.
+double longest_path_us(const graph::Graph& planned, const profile::Profile& profile) {
+  const std::vector<profile::NodeTime> times = profile::node_times(profile, planned);
+  std::vector<double> until(planned.values.size());  // By value: that makes it.
+  double longest = 0;
+  for (std::size_t p = 0; p < times.size(); ++p) {
+    const graph::Node& node = planned.nodes[p];
+    double path = 0;
+    for (const graph::ValueId id : graph::input_values(node)) {
+      if (planned.values[id].requires_grad) path = std::max(path, until[id]);
+    }
+    if (node.copy_of < 0) path += times[p].forward_us + times[p].backward_us();
+    for (const graph::ValueId id : node.outputs) {
+      if (id >= 0) until[id] = path;
+    }
+    longest = std::max(longest, path);
+  }
+  return longest;
 }
 
 /// Processors that a replica has: its ranks, or the cores that all have together if that is less.
@@ -76,11 +97,12 @@ Forecast forecast(const PriceInputs& inputs, const ForecastOptions& options) {
                                       activation_bytes(plan, result.program.groups, result.memory));
   result.simulation =
       simulate(result.program, prices(result.program, result.stages, inputs), topology);
-  result.plan_bound_us = plan_bound_us(result.stages, plan, topology);
+  result.plan_bound_us =
+      plan_bound_us(result.stages, plan, topology, layout::crossings(planned, plan));
   result.work_us = recorded_work_us(planned, profile);
-  result.any_bound_us =
-      any_plan_bound_us(result.work_us, plan.batch.num_microbatches() / role.mesh.data,
-                        num_processors(role, topology));
+  result.any_bound_us = any_plan_bound_us(longest_path_us(planned, profile), result.work_us,
+                                          plan.batch.num_microbatches() / role.mesh.data,
+                                          num_processors(role, topology));
   return result;
 }
 
