@@ -7,7 +7,8 @@
 //  step      time of an interleaved step by the simulator, random chains of 12 nodes: cuts by the
 //            least slowest stage alone, and those that the search makes of them, over the best of
 //            all partitions.
-//  planning  time of `partition`, all schedules, 4 stages, on transformers of some number of nodes.
+//  planning  time of `partition`, all schedules, 4 and 64 stages, on transformers of some number of
+//            nodes.
 
 #include <fmt/format.h>
 
@@ -190,11 +191,12 @@ Chain long_chain(int num_nodes) {
   return chain;
 }
 
-Json run_planning(int num_nodes, partition::Objective objective) {
-  constexpr int kStages = 4, kRounds = 3;
+Json run_planning(int num_nodes, int num_stages, partition::Objective objective) {
+  constexpr int kRounds = 3;
   const Chain chain = long_chain(num_nodes);
-  const Model model = make_model(chain, kStages, false);
-  const partition::PartitionOptions options{.batch = {16, 1, 1}, .objective = objective};
+  const Model model = make_model(chain, num_stages, false);
+  const partition::PartitionOptions options{.batch = {4 * num_stages, 1, 1},
+                                            .objective = objective};
   std::vector<double> times, processor_times;
   layout::Plan plan;
   int wrong = 0;
@@ -214,12 +216,12 @@ Json run_planning(int num_nodes, partition::Objective objective) {
       "processor {:.0f} ms; {}, step "
       "{:.3f} "
       "of the bound; wrong {}\n",
-      model.graph.nodes.size(), kStages, name, median(times), quantile(times, 1),
+      model.graph.nodes.size(), num_stages, name, median(times), quantile(times, 1),
       median(processor_times), plan.schedule.name, gap, wrong);
   std::fflush(stdout);
   return {{"operation", "planning"},
           {"nodes", model.graph.nodes.size()},
-          {"stages", kStages},
+          {"stages", num_stages},
           {"objective", name},
           {"median_ms", median(times)},
           {"slowest_ms", quantile(times, 1)},
@@ -241,11 +243,13 @@ int run(const std::string& json_file) {
       }
     }
   }
-  for (const int num_nodes : {300, 1000, 3000}) {
-    for (const auto objective : {partition::Objective::kSpeed, partition::Objective::kMemory}) {
-      results.push_back(run_planning(num_nodes, objective));
+  for (const auto objective : {partition::Objective::kSpeed, partition::Objective::kMemory}) {
+    for (const int num_nodes : {300, 1000, 3000}) {
+      results.push_back(run_planning(num_nodes, 4, objective));
     }
+    results.push_back(run_planning(1000, 64, objective));
   }
+  results.push_back(run_planning(10'000, 64, partition::Objective::kSpeed));
   if (!json_file.empty()) {
     std::ofstream(json_file) << Json({{"load", machine.load()}, {"results", results}}).dump(2)
                              << "\n";

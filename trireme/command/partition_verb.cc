@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "trireme/base/error.h"
 #include "trireme/command/planning.h"
 #include "trireme/command/training_options.h"
 #include "trireme/command/verbs.h"
@@ -32,6 +33,15 @@ graph::Graph graph_of(const PartitionVerbOptions& options, const Context& contex
   return record_model(context, workload, graph::Mode::kTrain, microbatch).graph;
 }
 
+/// The size that the profile measured is the one that is planned.
+void check_microbatch(std::int64_t given, const profile::Profile& profile) {
+  if (given == profile.microbatch) return;
+  throw Error(ErrorKind::kInvalidArgument,
+              fmt::format("--microbatch says {}, but the profile measured {}; profile with "
+                          "--microbatch {}, or leave it out",
+                          given, profile.microbatch, given));
+}
+
 }  // namespace
 
 Body add_partition(CLI::App& app, Context& context) {
@@ -58,13 +68,15 @@ Body add_partition(CLI::App& app, Context& context) {
       "Example: trireme partition --graph train.graph.json --profile profile.json --batch 64\n"
       "The microbatch size is the profile's. Give the optimizer that will train: its state is part "
       "of the memory.");
-  return [options, &context] {
+  return [options, &context, &app] {
     const graph::Graph graph = graph_of(*options, context);
     options->decide.may_idle = true;  // Ranks are not started yet.
     Decision decision;
     if (!options->profile.empty()) {
-      decision = decide(graph, {profile::load(options->profile), topology::load(options->topology)},
-                        options->plan, options->decide);
+      const profile::Profile profile = profile::load(options->profile);
+      if (app.count("--microbatch") > 0) check_microbatch(options->plan.batch.microbatch, profile);
+      decision = decide(graph, {profile, topology::load(options->topology)}, options->plan,
+                        options->decide);
     } else {
       decision.plan = options->plan.plan_for(graph);
     }

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <ctime>
 #include <random>
@@ -82,12 +83,14 @@ Model long_model(int num_nodes, bool has_branches) {
   return model;
 }
 
-double planning_seconds(int num_nodes, int num_stages, bool has_branches) {
+double planning_seconds(int num_nodes, int num_stages, bool has_branches,
+                        Objective objective = Objective::kSpeed) {
   const Model model = long_model(num_nodes, has_branches);
   const topology::Topology topology = layout::testing::make_topology(num_stages);
   const std::clock_t begin = std::clock();
-  const layout::Plan plan = partition(model.graph, model.profile, topology,
-                                      {.batch = {4 * num_stages, 1, 1}, .may_idle = true});
+  const layout::Plan plan =
+      partition(model.graph, model.profile, topology,
+                {.batch = {4 * num_stages, 1, 1}, .objective = objective, .may_idle = true});
   const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   std::printf("%5d nodes, %2d stages, %s: %.2f s; step %.3f of the bound\n", num_nodes, num_stages,
               has_branches ? "branches" : "chain", seconds,
@@ -102,7 +105,12 @@ TEST(ManyProblems, LongGraphsArePlannedInTime) {
       EXPECT_LE(planning_seconds(1000, num_stages, has_branches), 4);
     }
     EXPECT_LE(planning_seconds(10'000, 64, has_branches), 40);
+    EXPECT_LE(planning_seconds(1000, 64, has_branches, Objective::kMemory), 20);
   }
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  std::printf("most memory: %ld MiB\n", usage.ru_maxrss / 1024);
+  EXPECT_LE(usage.ru_maxrss, 1 << 20);
 }
 
 }  // namespace

@@ -197,6 +197,22 @@ TEST(Partition, RefusesWhatDoesNotFitTogether) {
   EXPECT_THAT(with({.batch = {4, 1, 1}}), HasSubstr("the profile is of another graph"));
 }
 
+/// A slow link: two replicas are much faster than two stages, which hold half of the parameters.
+TEST(Partition, TheSlowdownIsAgainstTheFastestOfAllReplicas) {
+  Model model = make_chain(std::vector<ChainNode>(4, {10, 10, 10, 1, 10'000}));
+  model.profile.links = {{"host", {{0, 1000, 1000}}}};
+  PartitionOptions options{
+      .batch = {8, 1, 2}, .replicas = 0, .objective = Objective::kMemory, .max_slowdown = 1.25};
+  const auto replicas = [&] {
+    return partition_over_replicas(model.graph, model.profile, make_topology(2), options)
+        .roles[0]
+        .mesh.data;
+  };
+  EXPECT_EQ(replicas(), 2);
+  options.max_slowdown = 10;
+  EXPECT_EQ(replicas(), 1);
+}
+
 TEST(Partition, ReplicasThatCannotBeAreNamed) {
   const Model model = chain_of({1, 1, 1});
   const auto with = [&](int stages) -> std::string {

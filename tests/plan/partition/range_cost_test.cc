@@ -111,6 +111,20 @@ TEST(RangeCost, TheBestPartitionWithTiesIsFound) {
   EXPECT_GT(num_found, 500);
 }
 
+/// Numbers of storages are names: a table by them would take 40 GB here.
+TEST(RangeCost, AHighStorageNumberTakesNoMemory) {
+  layout::testing::Model model = layout::testing::make_chain({{}, {}, {}});
+  const auto bytes = [&] {
+    RangeCost range(model.graph, model.profile, {.in_flight = {1}}, RangeGoal::kTime);
+    range.begin(0);
+    for (std::size_t p = 0; p < model.graph.nodes.size(); ++p) range.extend();
+    return range.bytes(0);
+  };
+  const std::int64_t before = bytes();
+  model.graph.values[model.graph.nodes[1].outputs[0]].storage_id = 1 << 30;
+  EXPECT_EQ(bytes(), before);
+}
+
 TEST(RangeCost, AMirrorCostsItsMessages) {
   GraphBuilder b;
   const ValueId p = b.parameter("p", {100});

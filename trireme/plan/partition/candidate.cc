@@ -62,7 +62,7 @@ Score score(const Problem& problem, const Candidate& candidate, const Goal& goal
     score.excess_bytes = std::max(score.excess_bytes, excess_bytes(problem, candidate, s));
   }
   const double step_us = candidate.forecast.simulation.step_us;
-  score.excess_us = std::max(0.0, step_us - goal.max_step_us);
+  score.excess_us = goal.excess_us(step_us);
   score.primary = step_us;
   score.secondary = static_cast<double>(candidate.forecast.peak_bytes());
   if (goal.objective == Objective::kMemory) std::swap(score.primary, score.secondary);

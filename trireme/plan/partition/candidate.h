@@ -54,6 +54,12 @@ struct Score {
 struct Goal {
   Objective objective = Objective::kSpeed;
   double max_step_us = std::numeric_limits<double>::infinity();
+
+  /// Of a step over that, but for rounding.
+  double excess_us(double step_us) const {
+    constexpr double kRounding = 1 + 1e-9;  // Sums in another order.
+    return step_us > max_step_us * kRounding ? step_us - max_step_us : 0;
+  }
 };
 
 Score score(const Problem& problem, const Candidate& candidate, const Goal& goal);

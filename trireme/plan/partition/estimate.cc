@@ -5,8 +5,8 @@
 
 #include "trireme/plan/graph/bytes.h"
 #include "trireme/plan/graph/index.h"
+#include "trireme/plan/schedule/message_limits.h"
 #include "trireme/plan/schedule/schedules.h"
-#include "trireme/plan/simulate/held_messages.h"
 #include "trireme/plan/simulate/value_bytes.h"
 
 // Cuts -> stages, each a range of nodes that is known or worked out; what they copy instead of
@@ -275,19 +275,31 @@ const simulate::StageTensors& Estimator::tensors(const Stage& stage) {
   return entry->second;
 }
 
-const schedule::Causes& Estimator::causes(const std::vector<Message>& messages) {
+std::vector<simulate::SentBytes> Estimator::sent_bytes(const Shape& shape) const {
+  std::vector<simulate::SentBytes> sent;
+  for (const Message& message : shape.messages) {
+    if (message.kind != ChannelKind::kValue && message.kind != ChannelKind::kGradient) continue;
+    sent.push_back({message, bytes_of(message)});
+  }
+  return sent;
+}
+
+/// Those of the last plan stay: most cuts are like the ones before in who sends to whom.
+const schedule::Causes& Estimator::causes(const std::vector<simulate::SentBytes>& sent) {
   std::vector<int> key;
   std::vector<Message> paths;
-  for (const Message& message : messages) {
-    if (message.kind != ChannelKind::kValue && message.kind != ChannelKind::kGradient) continue;
+  for (const auto& [message, bytes] : sent) {
     const Message path{message.kind, message.from_stage, message.to_stage, 0};
     if (!paths.empty() && paths.back() == path) continue;
     paths.push_back(path);
     key.insert(key.end(), {static_cast<int>(path.kind), path.from_stage, path.to_stage});
   }
-  const auto found = known_causes_.find(key);
-  if (found != known_causes_.end()) return found->second;
-  return known_causes_.emplace(std::move(key), schedule::Causes(schedule_, paths)).first->second;
+  if (!causes_ || causes_paths_ != key) {
+    causes_.emplace(schedule_, paths);
+    causes_paths_ = std::move(key);
+    known_runs_.clear();
+  }
+  return *causes_;
 }
 
 /// Of frozen parameters that its nodes take.
@@ -304,6 +316,32 @@ std::int64_t Estimator::frozen_bytes(const Stage& stage) const {
   return bytes;
 }
 
+std::int64_t Estimator::state_bytes(const Stage& stage) const {
+  const Range& range = *stage.range;
+  return range.parameters + range.gradients + range.optimizer + stage.tie_bytes +
+         rules_.constant_bytes + frozen_bytes(stage);
+}
+
+/// Activations, what a pass adds to them, messages.
+std::int64_t Estimator::run_bytes(const Shape& shape, const std::vector<simulate::SentBytes>& sent,
+                                  int stage) {
+  const schedule::Causes& causes = this->causes(sent);
+  const Stage& from = shape.stages[stage];
+  std::vector<int> key = {stage, from.begin, from.end};
+  key.insert(key.end(), from.copies.begin(), from.copies.end());
+  for (const auto& [message, bytes] : sent) {
+    if (message.from_stage != stage && message.to_stage != stage) continue;
+    key.insert(key.end(), {static_cast<int>(message.kind), message.from_stage, message.to_stage,
+                           message.item});
+  }
+  const auto [entry, is_new] = known_runs_.try_emplace(std::move(key));
+  if (is_new) {
+    const auto held = simulate::held_messages(causes, sent, stage);
+    entry->second = simulate::run_memory(schedule_.ranks[stage], tensors(from), held).total();
+  }
+  return entry->second;
+}
+
 std::vector<std::int64_t> Estimator::peak_bytes(const Cuts& cuts) {
   std::vector<std::int64_t> peaks;
   if (!is_lean_) {
@@ -313,21 +351,29 @@ std::vector<std::int64_t> Estimator::peak_bytes(const Cuts& cuts) {
     return peaks;
   }
   const Shape shape = this->shape(cuts);
-  std::vector<simulate::SentBytes> sent;
-  for (const Message& message : shape.messages) {
-    if (message.kind != ChannelKind::kValue && message.kind != ChannelKind::kGradient) continue;
-    sent.push_back({message, bytes_of(message)});
-  }
-  const schedule::Causes& causes = this->causes(shape.messages);
+  const std::vector<simulate::SentBytes> sent = sent_bytes(shape);
   for (int s = 0; s < problem_.num_stages; ++s) {
-    const Stage& stage = shape.stages[s];
-    const Range& range = *stage.range;
-    const simulate::RankMemory run = simulate::run_memory(schedule_.ranks[s], tensors(stage),
-                                                          simulate::held_messages(causes, sent, s));
-    peaks.push_back(range.parameters + range.gradients + range.optimizer + run.total() +
-                    stage.tie_bytes + rules_.constant_bytes + frozen_bytes(stage));
+    peaks.push_back(state_bytes(shape.stages[s]) + run_bytes(shape, sent, s));
   }
   return peaks;
+}
+
+bool Estimator::surely_fits(const Cuts& cuts, const std::vector<std::int64_t>& limits) {
+  if (!is_lean_) return false;
+  const Shape shape = this->shape(cuts);
+  const std::int64_t m = problem_.num_microbatches();
+  std::vector<std::int64_t> messages(shape.stages.size());
+  for (const auto& [message, bytes] : sent_bytes(shape)) {
+    messages[message.from_stage] += m * (bytes + schedule::kMessageHeaderBytes);
+    messages[message.to_stage] += m * (bytes + schedule::kMessageHeaderBytes);
+  }
+  for (std::size_t s = 0; s < shape.stages.size(); ++s) {
+    const simulate::StageTensors& tensors = this->tensors(shape.stages[s]);
+    const std::int64_t run = (rules_.in_flight[s] - 1) * tensors.kept +
+                             std::max(tensors.forward_peak, tensors.backward_peak);
+    if (state_bytes(shape.stages[s]) + run + messages[s] > limits[s]) return false;
+  }
+  return true;
 }
 
 const Candidate& Estimator::forecast(const Cuts& cuts) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "trireme/plan/partition/stage_ranges.h"
 #include "trireme/plan/partition/step_clock.h"
 #include "trireme/plan/schedule/causes.h"
+#include "trireme/plan/simulate/held_messages.h"
 #include "trireme/plan/simulate/stage_tensors.h"
 
 namespace trireme::partition {
@@ -30,6 +32,10 @@ class Estimator {
 
   /// Of a rank of each stage when it holds most.
   std::vector<std::int64_t> peak_bytes(const Cuts& cuts);
+
+  /// Whether every stage stays within its limit even where all messages of a step are held at once:
+  /// quick, but true is all that it can say for sure.
+  bool surely_fits(const Cuts& cuts, const std::vector<std::int64_t>& limits);
 
   /// Whether every rank has cores of its own.
   bool is_lean() const { return is_lean_; }
@@ -69,7 +75,13 @@ class Estimator {
   TimedStep timed(const Shape& shape);
   std::int64_t kept_bytes(const Shape& shape, const Stage& stage);
   const simulate::StageTensors& tensors(const Stage& stage);
-  const schedule::Causes& causes(const std::vector<schedule::Message>& messages);
+  /// Of a rank of the stage, but for its messages, activations and what a pass adds to these.
+  std::int64_t state_bytes(const Stage& stage) const;
+  /// Of the messages that go back and forth in each microbatch.
+  std::vector<simulate::SentBytes> sent_bytes(const Shape& shape) const;
+  const schedule::Causes& causes(const std::vector<simulate::SentBytes>& sent);
+  std::int64_t run_bytes(const Shape& shape, const std::vector<simulate::SentBytes>& sent,
+                         int stage);
   std::int64_t frozen_bytes(const Stage& stage) const;
   const Candidate& forecast(const Cuts& cuts);
 
@@ -90,7 +102,9 @@ class Estimator {
   std::map<std::pair<std::string, std::int64_t>, double> known_links_;
   std::map<std::vector<StageCopies::Arrival>, std::vector<int>> known_copies_;
   std::map<std::vector<int>, simulate::StageTensors> known_tensors_;
-  std::map<std::vector<int>, schedule::Causes> known_causes_;
+  std::map<std::vector<int>, std::int64_t> known_runs_;
+  std::vector<int> causes_paths_;  ///< What `causes_` is of.
+  std::optional<schedule::Causes> causes_;
   Cuts forecast_cuts_;
   std::vector<Candidate> forecast_;  ///< Of `forecast_cuts_`; none or one.
 };

@@ -1,6 +1,7 @@
 #include "trireme/plan/partition/judge.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "trireme/plan/graph/index.h"
@@ -10,6 +11,7 @@ namespace {
 
 constexpr std::int64_t kActionsPerStage = 24;      ///< What a stage costs beside its actions.
 constexpr std::int64_t kForecastActions = 20'000;  ///< What a whole forecast costs beside those.
+constexpr std::int64_t kLong = 10'000;             ///< Actions x stages.
 constexpr double kRounding = 1 - 1e-9;             ///< Sums in another order.
 
 }  // namespace
@@ -21,6 +23,7 @@ Judge::Judge(const Problem& problem, const Setting& setting)
     work_before_us_.push_back(work_before_us_.back() + time.forward_us + time.backward_us());
   }
   read_crossings();
+  is_long_ = static_cast<std::int64_t>(estimator_.num_actions()) * problem.num_stages > kLong;
   for (int s = 0; s < problem.num_stages; ++s) limits_.push_back(problem.memory_limit(s));
 }
 
@@ -98,7 +101,7 @@ Score Judge::score(const Cuts& cuts) {
   Score score;
   spent_ += price();
   const double step_us = estimator_.step_us(cuts);
-  score.excess_us = std::max(0.0, step_us - goal_.max_step_us);
+  score.excess_us = goal_.excess_us(step_us);
   (goal_.objective == Objective::kSpeed ? score.primary : score.secondary) = step_us;
   add_memory(cuts, score);
   return score;
@@ -112,9 +115,16 @@ std::optional<Score> Judge::better(const Cuts& cuts, const Score& than) {
   spent_ += price();
   Score score;
   const double step_us = estimator_.step_us(cuts);
-  if (fits && step_us > longest_us) return std::nullopt;
-  score.excess_us = std::max(0.0, step_us - goal_.max_step_us);
+  const bool is_longer =
+      goal_.objective == Objective::kSpeed ? step_us > than.primary : goal_.excess_us(step_us) > 0;
+  if (fits && is_longer) return std::nullopt;
+  score.excess_us = goal_.excess_us(step_us);
   (goal_.objective == Objective::kSpeed ? score.primary : score.secondary) = step_us;
+  const bool is_faster = goal_.objective == Objective::kSpeed && fits && step_us < than.primary;
+  if (is_faster && is_long_ && estimator_.surely_fits(cuts, limits_)) {
+    score.secondary = std::numeric_limits<double>::infinity();
+    return score;
+  }
   add_memory(cuts, score);
   if (score < than) return score;
   return std::nullopt;

@@ -24,7 +24,8 @@ class Judge {
   Score score(const Cuts& cuts);
 
   /// The score where it is better than `than`; nothing where it is not, or the cuts were asked
-  /// about since `begin`. Most cuts are ruled out by a bound.
+  /// about since `begin`. Most cuts are ruled out by a bound. The peak of a long pipeline that is
+  /// faster and surely fits is left open: infinity.
   std::optional<Score> better(const Cuts& cuts, const Score& than);
 
   /// Of each stage, and what it may have.
@@ -54,6 +55,7 @@ class Judge {
   std::vector<double> work_before_us_;  ///< By position: F and B of the nodes before it.
   std::vector<Crossing> shortest_;      ///< By cut: of the uses that cross it.
   std::vector<std::int64_t> limits_;    ///< By stage, bytes.
+  bool is_long_ = false;                ///< Peaks cost more than steps.
   Goal goal_;
   std::set<Cuts> asked_;
   std::int64_t spent_ = 0;

@@ -32,7 +32,8 @@ struct PartitionOptions {
   bool may_idle = false;  ///< whether ranks may be left without a stage where that is faster.
   std::string schedule;   ///< Empty: the best of all.
   std::int64_t device_memory_bytes = 0;  ///< Of each rank; 0: what the topology says.
-  double max_slowdown = 1.25;            ///< Of kMemory.
+  double max_slowdown = 1.25;            ///< Of kMemory: against the fastest plan.
+  double fastest_us = 0;                 ///< Its step, where it is known; 0: with these options.
   simulate::ForecastOptions forecast;    ///< State per element, norm clipping.
 };
 

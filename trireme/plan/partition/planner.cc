@@ -40,9 +40,11 @@ void Planner::plan() {
   if (options.may_idle && options.stages == 0 && options.cuts.empty()) try_fewer_stages();
   TRIREME_CHECK(best_.has_value(), "no cuts though there are enough places");
   if (options.objective != Objective::kMemory || best_->found.score.excess_bytes > 0) return;
-  // The fastest plan is one that is within the limit.
-  const Goal memory{Objective::kMemory, best_->found.score.primary * options.max_slowdown};
-  std::swap(best_->found.score.primary, best_->found.score.secondary);
+  Score& score = best_->found.score;
+  const double fastest_us = options.fastest_us > 0 ? options.fastest_us : score.primary;
+  const Goal memory{Objective::kMemory, fastest_us * options.max_slowdown};
+  score.excess_us = memory.excess_us(score.primary);
+  std::swap(score.primary, score.secondary);
   search(memory);
 }
 

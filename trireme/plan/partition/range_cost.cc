@@ -43,7 +43,9 @@ RangeCost::RangeCost(const graph::Graph& planned, const profile::Profile& profil
   read_nodes(profile);
   read_sites();
   read_boundaries();
-  batch_ = simulate::batch_storages(graph_, rules_.microbatch);
+  for (const auto& [storage, bytes] : simulate::batch_storages(graph_, rules_.microbatch)) {
+    batch_[storages_.at(storage)] = bytes;
+  }
   received_in_.assign(values_.size(), 0);
   used_in_.assign(graph_.parameters.size(), 0);
 }
@@ -76,11 +78,10 @@ double RangeCost::slowest_link_us(std::int64_t bytes) const {
 }
 
 void RangeCost::read_values() {
-  int num_storages = 0;
   for (const graph::Value& value : graph_.values) {
-    num_storages = std::max(num_storages, value.storage_id + 1);
+    storages_.try_emplace(value.storage_id, static_cast<int>(storages_.size()));
   }
-  pieces_.resize(num_storages);
+  pieces_.resize(storages_.size());
   const auto positions = graph::node_positions(graph_);
   values_.resize(graph_.values.size());
   for (std::size_t v = 0; v < values_.size(); ++v) {
@@ -88,7 +89,7 @@ void RangeCost::read_values() {
     if (from.source != graph::ValueSource::kNode) continue;
     Value& value = values_[v];
     value.producer = positions.at(from.producer);
-    value.storage = from.storage_id;
+    value.storage = storages_.at(from.storage_id);
     value.has_gradient = from.requires_grad;
     value.bytes = simulate::span_bytes(from, rules_.microbatch);
     value.message_us = link_us(value.bytes);
@@ -115,7 +116,7 @@ void RangeCost::read_nodes(const profile::Profile& profile) {
     std::set<int> distinct, viewed, fresh, saved;
     for (const ValueId id : inputs) {
       const graph::Value& input = graph_.values[id];
-      viewed.insert(input.storage_id);
+      viewed.insert(storages_.at(input.storage_id));
       if (input.source == graph::ValueSource::kParameter && !input.requires_grad) {
         node.frozen.push_back(id);
       }
@@ -128,10 +129,12 @@ void RangeCost::read_nodes(const profile::Profile& profile) {
       node.made.push_back(id);
       if (!viewed.contains(values_[id].storage)) fresh.insert(values_[id].storage);
     }
-    for (const int index : costs[p]->saved_inputs)
-      saved.insert(graph_.values[inputs[index]].storage_id);
+    for (const int index : costs[p]->saved_inputs) {
+      saved.insert(storages_.at(graph_.values[inputs[index]].storage_id));
+    }
     for (const int index : costs[p]->saved_outputs) {
-      if (from.outputs[index] >= 0) saved.insert(graph_.values[from.outputs[index]].storage_id);
+      const ValueId id = from.outputs[index];
+      if (id >= 0) saved.insert(storages_.at(graph_.values[id].storage_id));
     }
     node.inputs.assign(distinct.begin(), distinct.end());
     node.fresh.assign(fresh.begin(), fresh.end());

@@ -164,7 +164,8 @@ class RangeCost : public RangePricer {
   const profile::Profile& profile_;
   RangeRules rules_;
   RangeGoal goal_;
-  std::vector<std::string> kinds_;  ///< Without repeats; none where there is one stage.
+  std::vector<std::string> kinds_;         ///< Without repeats; none where there is one stage.
+  std::unordered_map<int, int> storages_;  ///< Place in `pieces_` by storage_id, which may be any.
   std::vector<Value> values_;
   std::vector<Node> nodes_;
   std::vector<std::int64_t> largest_crossing_;   ///< By cut: of the values that cross it.

@@ -1,5 +1,6 @@
 #include "trireme/plan/partition/replicas.h"
 
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -28,6 +29,13 @@ std::int64_t peak_bytes(const layout::Plan& plan) {
   return layout::largest_peak_bytes(plan.prediction->peak_bytes);
 }
 
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+
+/// Steps that the objective `memory` may take; with room for rounding between units.
+double limit_ms(const PartitionOptions& options) {
+  return options.fastest_us * options.max_slowdown / 1000 * (1 + 1e-9);
+}
+
 bool is_better(const layout::Plan& plan, const layout::Plan& than, Objective objective) {
   if (objective == Objective::kMemory && peak_bytes(plan) != peak_bytes(than)) {
     return peak_bytes(plan) < peak_bytes(than);
@@ -51,28 +59,50 @@ std::string no_replicas(const PartitionOptions& options, int num_ranks) {
          std::to_string(options.stages) + " ranks";
 }
 
+/// The best plan of all numbers of replicas, and what else they said.
+struct Tried {
+  std::optional<layout::Plan> best;
+  std::optional<Error> failure;
+};
+
+Tried try_replicas(const graph::Graph& recorded, const profile::Profile& profile,
+                   const topology::Topology& topology, PartitionOptions options) {
+  const double max_step_ms = options.fastest_us > 0 ? limit_ms(options) : kNoLimit;
+  Tried tried;
+  for (const int replicas : candidates(options, static_cast<int>(topology.ranks.size()))) {
+    options.replicas = replicas;
+    try {
+      layout::Plan plan = partition(recorded, profile, topology, options);
+      if (plan.prediction->step_ms > max_step_ms) continue;
+      if (!tried.best || is_better(plan, *tried.best, options.objective)) {
+        tried.best = std::move(plan);
+      }
+    } catch (const Error& error) {
+      const bool lacks_memory = error.kind() == ErrorKind::kResourceExhausted;
+      if (!tried.failure || lacks_memory) tried.failure = error;
+    }
+  }
+  return tried;
+}
+
 }  // namespace
 
 layout::Plan partition_over_replicas(const graph::Graph& recorded, const profile::Profile& profile,
                                      const topology::Topology& topology,
                                      const PartitionOptions& options) {
   if (options.replicas != 0) return partition(recorded, profile, topology, options);
-  const int num_ranks = static_cast<int>(topology.ranks.size());
-  std::optional<layout::Plan> best;
-  std::optional<Error> failure;
-  for (const int replicas : candidates(options, num_ranks)) {
-    PartitionOptions tried = options;
-    tried.replicas = replicas;
-    try {
-      layout::Plan plan = partition(recorded, profile, topology, tried);
-      if (!best || is_better(plan, *best, options.objective)) best = std::move(plan);
-    } catch (const Error& error) {
-      if (!failure || error.kind() == ErrorKind::kResourceExhausted) failure = error;
-    }
+  PartitionOptions asked = options;
+  asked.objective = Objective::kSpeed;
+  Tried tried = try_replicas(recorded, profile, topology, asked);
+  if (tried.best && options.objective == Objective::kMemory) {
+    asked.objective = Objective::kMemory;
+    asked.fastest_us = tried.best->prediction->step_ms * 1000;
+    tried = try_replicas(recorded, profile, topology, asked);
   }
-  if (best) return *std::move(best);
-  if (failure) throw Error(*failure);
-  throw Error(ErrorKind::kInvalidArgument, "partition: " + no_replicas(options, num_ranks));
+  if (tried.best) return *std::move(tried.best);
+  if (tried.failure) throw Error(*tried.failure);
+  throw Error(ErrorKind::kInvalidArgument,
+              "partition: " + no_replicas(options, static_cast<int>(topology.ranks.size())));
 }
 
 }  // namespace trireme::partition

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
 #include <iterator>
 #include <limits>
@@ -18,7 +19,9 @@ constexpr int kMaxTightenings = 6;
 /// Moves go by every distance up to this, then by ever larger ones.
 constexpr int kNear = 40;
 /// Starts from which moves are tried.
-constexpr std::size_t kMaxClimbs = 4;
+constexpr std::size_t kMaxClimbs = 4, kMaxShortClimbs = 8;
+/// Powers by which starts spread their cuts.
+constexpr std::array kSpreads = {1.0, 0.6, 1.6, 0.3, 3.0};
 /// Two cuts are put anywhere between their neighbours where there are at most so many places.
 constexpr std::ptrdiff_t kMostPlaces = 120;
 /// Pipelines up to this long move blocks of more than two cuts.
@@ -67,15 +70,19 @@ std::optional<Search::Found> Search::find(const Goal& goal, const std::vector<Cu
   std::stable_sort(found.begin(), found.end(),
                    [](const Found& a, const Found& b) { return a.score < b.score; });
   Found best = found.front();
-  for (std::size_t i = 0; i < std::min(kMaxClimbs, found.size()); ++i) {
+  const bool is_short = static_cast<std::size_t>(problem_.num_stages) <= kShort;
+  const std::size_t num_climbs = std::min(is_short ? kMaxShortClimbs : kMaxClimbs, found.size());
+  for (std::size_t i = 0; i < num_climbs; ++i) {
     const Score& score = found[i].score;
-    if (incumbent && score.excess_bytes >= incumbent->excess_bytes &&
+    if (goal.objective == Objective::kSpeed && incumbent &&
+        score.excess_bytes >= incumbent->excess_bytes &&
         score.primary > kFar * incumbent->primary) {
       break;
     }
     improve(found[i]);
     if (found[i].score < best.score) best = found[i];
   }
+  best.score = judge_.score(best.cuts);
   return best;
 }
 
@@ -92,6 +99,7 @@ std::optional<Search::Found> Search::try_all() {
   std::optional<Found> best;
   Cuts cuts;
   try_all(0, cuts, best);
+  if (best) best->score = judge_.score(best->cuts);
   return best;
 }
 
@@ -115,7 +123,9 @@ void Search::try_all(std::size_t place, Cuts& cuts, std::optional<Found>& best) 
 
 std::vector<Search::Cuts> Search::starts(const Goal& goal) {
   std::vector<Cuts> starts = fastest();
-  if (Cuts cuts = even_cuts(); suits(cuts)) starts.push_back(std::move(cuts));
+  for (const double power : kSpreads) {
+    if (Cuts cuts = spread_cuts(power); suits(cuts)) starts.push_back(std::move(cuts));
+  }
   if (goal.objective == Objective::kMemory) {
     // The slowest stage alone is no step: limits of several lengths are tried.
     const double m = static_cast<double>(problem_.num_microbatches());
@@ -133,11 +143,13 @@ std::vector<Search::Cuts> Search::starts(const Goal& goal) {
   return starts;
 }
 
-/// About as many places in each stage.
-std::vector<int> Search::even_cuts() const {
+/// About as many places in each stage where `power` is 1; more in the later ones where it is above.
+Search::Cuts Search::spread_cuts(double power) const {
   Cuts cuts;
+  const auto size = static_cast<double>(places_.size());
   for (int s = 1; s < problem_.num_stages; ++s) {
-    const std::size_t place = places_.size() * s / problem_.num_stages;
+    const double part = std::pow(static_cast<double>(s) / problem_.num_stages, power);
+    const auto place = static_cast<std::size_t>(size * part);
     if (place < places_.size()) cuts.push_back(places_[place]);
   }
   return cuts;

@@ -61,7 +61,7 @@ class Search {
   void move(Found& best, std::int64_t until);
   bool place_pairs(Found& best, std::int64_t until);
   bool place_pair(Found& best, std::size_t first, std::int64_t until);
-  std::vector<int> even_cuts() const;
+  Cuts spread_cuts(double power) const;
   std::vector<Move> moves() const;
   /// The cuts after the move; nothing where that cannot be.
   std::optional<Cuts> moved(const Cuts& cuts, const Move& move) const;
