@@ -57,7 +57,7 @@ struct Case {
 };
 
 const train::SessionOptions kOptions{
-    .seed = kSeed, .optimizer = {.name = "adamw"}, .drift_check_step = -1};
+    .seed = kSeed, .optimizer = {.name = "adamw"}, .drift_check_steps = {}};
 
 /// A model that is trained here, and its recording.
 struct Trained {

@@ -132,6 +132,8 @@ TEST_F(RankTest, VerifyThemselves) {
   const auto verified = run({"--model", "gated", "verify", "--batch", "8", "--microbatch", "2",
                              "--lanes", "2", "--stages", "2", "--replicas", "2", "--steps", "2"});
   EXPECT_THAT(verified->out(), HasSubstr("against the serial executor: same bits"));
+  EXPECT_THAT(verified->out(), HasSubstr("against the uncut: same bits"));
+  EXPECT_THAT(verified->out(), HasSubstr("against the plain loop: within tolerance"));
 }
 
 TEST_F(RankTest, WhatCannotBeWrittenIsNoticedBeforeTheFirstStep) {

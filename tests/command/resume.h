@@ -53,8 +53,7 @@ class Resume : public RankTest {
             "--clip-norm",
             "1",
             "--resume",
-            "--drift-check-step",
-            "-1"};
+            "--no-drift-check"};
   }
 
   Words saving(Words words, const std::string& file) const {

@@ -33,8 +33,7 @@ TRAINING = [
     "2",
     "--steps",
     "2",
-    "--drift-check-step",
-    "-1",
+    "--no-drift-check",
 ]
 
 Tensors = dict[str, tuple[str, list[int], bytes]]

@@ -86,9 +86,15 @@ Body add_train(CLI::App& app, Context& context) {
   app.add_option("--timeline", options->timeline,
                  "Write a Chrome trace of the last step to this file");
   begin_group("Checks");
-  app.add_option("--drift-check-step", options->session.drift_check_step,
-                 "Step at which the model is recorded again and compared; -1 for never")
-      ->capture_default_str();
+  CLI::Option* steps = app.add_option("--drift-check-steps", options->session.drift_check_steps,
+                                      "Steps at which the model is recorded again and compared")
+                           ->delimiter(',')
+                           ->check(not_negative())
+                           ->capture_default_str();
+  app.add_flag_callback(
+         "--no-drift-check", [options] { options->session.drift_check_steps.clear(); },
+         "Never record the model again")
+      ->excludes(steps);
   app.add_flag("--no-first-step-check", options->no_first_step_check,
                "Train without comparing, before the first step, a small step of the plan's stages "
                "with the model's own");

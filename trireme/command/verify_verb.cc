@@ -18,6 +18,7 @@ std::string verdict(const train::Comparison& one) {
   if (one.is_bitwise) {
     return one.is_finite ? "same bits" : "same bits, but the losses are not finite";
   }
+  if (one.must_be_bitwise) return "DIFFERS, first in the " + one.first_difference;
   const std::string largest = fmt::format(
       "largest relative difference: losses {:.1e}, first gradients {:.1e}, weights "
       "{:.1e}",
@@ -27,15 +28,17 @@ std::string verdict(const train::Comparison& one) {
 }
 
 Json to_json(const train::Comparison& one) {
-  return {{"against", one.against},
-          {"passes", one.passes()},
-          {"bitwise", one.is_bitwise},
-          {"finite", one.is_finite},
-          {"must_be_bitwise", one.must_be_bitwise},
-          {"first_difference", one.first_difference},
-          {"worst_loss", one.worst_loss},
-          {"worst_gradient", one.worst_gradient},
-          {"worst_weight", one.worst_weight}};
+  Json json = {{"against", one.against},
+               {"passes", one.passes()},
+               {"bitwise", one.is_bitwise},
+               {"finite", one.is_finite},
+               {"must_be_bitwise", one.must_be_bitwise},
+               {"first_difference", one.first_difference}};
+  if (one.must_be_bitwise) return json;
+  json["worst_loss"] = one.worst_loss;
+  json["worst_gradient"] = one.worst_gradient;
+  json["worst_weight"] = one.worst_weight;
+  return json;
 }
 
 struct VerifyVerbOptions {
@@ -68,7 +71,7 @@ int answer(const VerifyVerbOptions& options, const Context& context, const layou
   return passes ? 0 : 1;
 }
 
-/// This rank's part: the serial executor's run again, in this process, then the ranks'.
+/// This rank's part: rank 0's runs in one process, then the ranks' run.
 int verify_rank(const VerifyVerbOptions& options, const Context& context,
                 const train::World& world) {
   const layout::Plan plan = make_plan(options, context);
@@ -76,16 +79,18 @@ int verify_rank(const VerifyVerbOptions& options, const Context& context,
   train::require_same(world,
                       train::to_text({.seed = options.verify.seed,
                                       .optimizer = options.verify.optimizer,
-                                      .drift_check_step = -1}) +
+                                      .drift_check_steps = {}}) +
                           fmt::format("steps {}\n", options.verify.num_steps),
                       "options of the verification");
-  const train::RunRecord reference = train::run_serial(context.workload(), plan, options.verify);
+  train::Verification reference =
+      train::verify_on_first(world, context.workload(), plan, options.verify);
   train::Comparison result =
-      train::verify_rank(world, context.workload(), plan, options.verify, reference);
+      train::verify_rank(world, context.workload(), plan, options.verify, reference.run);
   result.first_difference = train::first_difference(world, result);
   result.is_bitwise = result.first_difference.empty();
-  if (world.rank() == 0) return answer(options, context, plan, {result});
-  return result.passes() ? 0 : 1;
+  if (world.rank() != 0) return result.passes() ? 0 : 1;
+  reference.comparisons.insert(reference.comparisons.begin(), result);
+  return answer(options, context, plan, reference.comparisons);
 }
 
 }  // namespace
@@ -103,8 +108,8 @@ Body add_verify(CLI::App& app, Context& context) {
   add_optimizer_options(app, options->verify.optimizer);
   app.footer(
       "Example: trireme verify --stages 2 --replicas 2 --schedule interleaved --lanes 4 --steps 5\n"
-      "Ranks, each a process, are compared with the serial executor; a plan for one rank as with "
-      "--serial.");
+      "Ranks, each a process, are compared with the serial executor, and that with the uncut and "
+      "the plain model, on rank 0; a plan for one rank as with --serial.");
   return [options, &context] {
     options->verify.seed = context.seed;
     options->verify.sizes = context.sizes;

@@ -119,7 +119,7 @@ TEST(Session, ErrorsCarryTheStep) {
     return losses;
   };
   Prepared run(std::move(workload), {.global_batch = 4, .microbatch = 4, .lanes = 1});
-  Session session(run.workload, run.recording, run.plan, {.drift_check_step = 2});
+  Session session(run.workload, run.recording, run.plan, {.drift_check_steps = {2}});
   session.step();
   session.step();
   try {

@@ -55,8 +55,8 @@ TEST(SessionOptions, FactsAreWhatChangesResults) {
   EXPECT_EQ(facts.at("seed"), "7");
   EXPECT_EQ(facts.at("optimizer"), "sgd");
   EXPECT_EQ(facts.at("decay"), "none");
-  EXPECT_FALSE(facts.contains("drift_check_step"));
-  EXPECT_THAT(to_text(options), testing::HasSubstr("drift_check_step 100\n"));
+  EXPECT_FALSE(facts.contains("drift_check_steps"));
+  EXPECT_THAT(to_text(options), testing::HasSubstr("drift_check_steps 1 10 100 1000\n"));
 }
 
 }  // namespace

@@ -152,7 +152,7 @@ void RankSession::weigh(pipeline::StepInput& input) {
 }
 
 StepReport RankSession::run(std::int64_t step) {
-  if (step == options_.drift_check_step && world_.rank() == 0) {
+  if (checks_drift(options_, step) && world_.rank() == 0) {
     check_drift_of_rank(recorded_, workload_.model, reader_.maker(), step, world_.watch.logger);
   }
   const auto begin = std::chrono::steady_clock::now();

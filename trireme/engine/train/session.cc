@@ -59,7 +59,7 @@ std::vector<Batch> Session::microbatches(std::int64_t step) const {
 }
 
 StepReport Session::run(std::int64_t step) {
-  if (step == options_.drift_check_step) {
+  if (checks_drift(options_, step)) {
     const memory::PeakPause pause;
     record::check_drift(recorded_.graph, workload_.model, reader_.maker(), step);
   }

@@ -107,6 +107,10 @@ bool needs_norm(const SessionOptions& options) {
   return options.optimizer.clip_norm > 0 || !options.allow_nonfinite;
 }
 
+bool checks_drift(const SessionOptions& options, std::int64_t step) {
+  return std::ranges::find(options.drift_check_steps, step) != options.drift_check_steps.end();
+}
+
 std::map<std::string, std::string> facts_of(const SessionOptions& options) {
   const OptimizerOptions& o = options.optimizer;
   const Json json = {{"seed", options.seed},
@@ -127,8 +131,9 @@ std::map<std::string, std::string> facts_of(const SessionOptions& options) {
 std::string to_text(const SessionOptions& options) {
   std::string text;
   for (const auto& [name, value] : facts_of(options)) text += name + " " + value + "\n";
-  return text + "drift_check_step " + std::to_string(options.drift_check_step) +
-         "\nallow_nonfinite " + (options.allow_nonfinite ? "yes" : "no") + "\ntolerant " +
+  text += "drift_check_steps";
+  for (const std::int64_t step : options.drift_check_steps) text += " " + std::to_string(step);
+  return text + "\nallow_nonfinite " + (options.allow_nonfinite ? "yes" : "no") + "\ntolerant " +
          (options.tolerant ? "yes" : "no") + "\n";
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "trireme/engine/optim/optimizer.h"
 #include "trireme/engine/program/step_losses.h"
@@ -44,9 +45,12 @@ struct SessionOptions {
   OptimizerOptions optimizer;
   bool tolerant = false;  ///< Takes replicas that do not keep the bits of one.
   // Changes nothing but what is noticed.
-  bool allow_nonfinite = false;         ///< Goes on where a loss or a gradient is not finite.
-  std::int64_t drift_check_step = 100;  ///< -1: never.
+  bool allow_nonfinite = false;  ///< Goes on where a loss or a gradient is not finite.
+  /// Steps at which the model is recorded again; early and late, since some of it changes rarely.
+  std::vector<std::int64_t> drift_check_steps = {1, 10, 100, 1000};
 };
+
+bool checks_drift(const SessionOptions& options, std::int64_t step);
 
 /// Whether steps compute the norm of all gradients: where they clip, or end at one that is not
 /// finite.

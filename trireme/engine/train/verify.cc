@@ -35,9 +35,15 @@ void add_lost_gradients(const graph::Graph& graph, const Tensors& parameters,
   }
 }
 
+/// How a run is watched.
+struct Watch {
+  Keep keep = Keep::kDigests;
+  std::function<void()> after_step = [] {};
+};
+
 /// The plain loop's optimizer works on the same flat layout, so that only gradients can differ.
 RunRecord run_plain(const MakeWorkload& make_workload, const layout::Plan& plan,
-                    const VerifyOptions& options) {
+                    const VerifyOptions& options, const Watch& watch) {
   const Workload workload = construct(make_workload, options.seed);
   const record::Recording recording = record_training(workload, plan, options);
   const Session samples(workload, recording, plan, {.seed = options.seed});
@@ -59,38 +65,47 @@ RunRecord run_plain(const MakeWorkload& make_workload, const layout::Plan& plan,
       owner_view(store, buffers, name).copy_(by_name.at(name).grad().to_dense());
     }
     update(*optimizer, store, buffers, options.optimizer, step, has_gradient);
-    result.gradients.push_back(gradients_of(store, buffers, has_gradient));
-    add_lost_gradients(recording.graph, by_name, store, result.gradients.back());
+    Tensors gradients = gradients_of(store, buffers, has_gradient);
+    add_lost_gradients(recording.graph, by_name, store, gradients);
+    take_gradients(gradients, watch.keep, result);
+    watch.after_step();
   }
-  take_state(workload, store, result);
+  take_state(workload, store, watch.keep, result);
   return result;
 }
 
-}  // namespace
-
-RunRecord run_serial(const MakeWorkload& make_workload, const layout::Plan& plan,
-                     const VerifyOptions& options) {
+RunRecord run_watched(const MakeWorkload& make_workload, const layout::Plan& plan,
+                      const VerifyOptions& options, const Watch& watch) {
   const Workload workload = construct(make_workload, options.seed);
   const record::Recording recording = record_training(workload, plan, options);
   Session session(workload, recording, plan,
                   {.seed = options.seed,
                    .optimizer = options.optimizer,
                    .allow_nonfinite = true,
-                   .drift_check_step = -1});
+                   .drift_check_steps = {}});
   RunRecord result;
   for (std::int64_t step = 0; step < options.num_steps; ++step) {
     result.losses.push_back(session.step().losses.total());
     const parameters::LaneAccumulator& sums = session.executor().gradients();
-    result.gradients.push_back(
-        gradients_of(session.store(), sums.gradients(),
-                     [&](const std::string& name) { return sums.has_gradient(name); }));
+    take_gradients(gradients_of(session.store(), sums.gradients(),
+                                [&](const std::string& name) { return sums.has_gradient(name); }),
+                   watch.keep, result);
+    watch.after_step();
   }
-  take_state(workload, session.store(), result);
+  take_state(workload, session.store(), watch.keep, result);
   return result;
 }
 
-std::vector<Comparison> verify(const MakeWorkload& make_workload, const layout::Plan& plan,
-                               const VerifyOptions& options) {
+/// Plans of the same batch without cuts, with the plan's copies and without, and what the plain
+/// loop may differ in.
+struct References {
+  layout::Plan uncut;
+  layout::Plan plain;
+  Rounding rounding;
+};
+
+References references_of(const MakeWorkload& make_workload, const layout::Plan& plan,
+                         const VerifyOptions& options) {
   const Workload workload = construct(make_workload, options.seed);
   const record::Recording recording = record_training(workload, plan, options);
   const std::string sha256 = graph::graph_sha256(recording.graph);
@@ -98,16 +113,38 @@ std::vector<Comparison> verify(const MakeWorkload& make_workload, const layout::
   layout::Plan uncut = layout::make_manual_plan(layout::planned_graph(recording.graph, plan),
                                                 sha256, {}, plan.batch);
   uncut.copied_nodes = plan.copied_nodes;
-  const RunRecord run = run_serial(make_workload, plan, options);
-  std::vector<Comparison> result(2);
-  result[0].against = "uncut";
-  compare(run, run_serial(make_workload, uncut, options), result[0]);
-  result[1].against = "plain loop";
-  result[1].must_be_bitwise = plan.batch.lanes == 1 && rounding_of(recording.graph, plan).is_none();
-  if (options.optimizer.name == "sgd") result[1].weight_limit = 1e-5;
-  const layout::Plan plain = layout::make_manual_plan(recording.graph, sha256, {}, plan.batch);
-  compare(run, run_plain(make_workload, plain, options), result[1]);
-  return result;
+  return {std::move(uncut), layout::make_manual_plan(recording.graph, sha256, {}, plan.batch),
+          rounding_of(recording.graph, plan)};
+}
+
+}  // namespace
+
+RunRecord run_serial(const MakeWorkload& make_workload, const layout::Plan& plan,
+                     const VerifyOptions& options) {
+  return run_watched(make_workload, plan, options, {});
+}
+
+Verification verify_in_one_process(const MakeWorkload& make_workload, const layout::Plan& plan,
+                                   const VerifyOptions& options,
+                                   const std::function<void()>& after_step) {
+  const References references = references_of(make_workload, plan, options);
+  Comparison uncut{.against = "uncut"};
+  Comparison plain{.against = "plain loop"};
+  plain.must_be_bitwise = plan.batch.lanes == 1 && references.rounding.is_none();
+  if (options.optimizer.name == "sgd") plain.weight_limit = 1e-5;
+  const Watch watch{plain.must_be_bitwise ? Keep::kDigests : Keep::kTensors, after_step};
+  RunRecord run = run_watched(make_workload, plan, options, watch);
+  compare(run, run_watched(make_workload, references.uncut, options, {.after_step = after_step}),
+          uncut);
+  compare(run, run_plain(make_workload, references.plain, options, watch), plain);
+  run.first_gradients.clear();
+  run.last_weights.clear();
+  return {std::move(run), {std::move(uncut), std::move(plain)}};
+}
+
+std::vector<Comparison> verify(const MakeWorkload& make_workload, const layout::Plan& plan,
+                               const VerifyOptions& options) {
+  return verify_in_one_process(make_workload, plan, options).comparisons;
 }
 
 }  // namespace trireme::train

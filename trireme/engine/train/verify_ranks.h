@@ -8,6 +8,12 @@
 
 namespace trireme::train {
 
+/// As verify_in_one_process, by rank 0 alone; its memory is free again when this returns. All ranks
+/// get the run, rank 0 the comparisons. Every rank calls it; the others wait, never longer than a
+/// step takes.
+Verification verify_on_first(const World& world, const MakeWorkload& make_workload,
+                             const layout::Plan& plan, const VerifyOptions& options);
+
 /// Trains the workload by the ranks of `plan` and compares this rank's part with the run of the
 /// serial executor: losses, gradients of what it owns, weights that it holds and buffers of its
 /// stage, all of it bit by bit.
