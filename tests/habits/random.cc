@@ -1,3 +1,5 @@
+#include <ATen/autocast_mode.h>
+
 #include "tests/habits/net.h"
 
 namespace trireme::habits {
@@ -81,6 +83,16 @@ std::vector<Habit> dtypes() {
          return [=](const Batch& k) mutable {
            const auto y = F::linear(k["x"].to(torch::kBFloat16), a->weight.to(torch::kBFloat16));
            return square_error(y.to(torch::kFloat), k["y"]);
+         };
+       })},
+      {"autocast_to_bf16", vectors([](Net& net) -> Forward {
+         auto a = net.linear("a"), b = net.linear("b");
+         return [=](const Batch& k) mutable {
+           at::autocast::set_autocast_enabled(at::kCPU, true);
+           const auto h = torch::tanh(b(torch::tanh(a(k["x"]))));
+           at::autocast::clear_cache();
+           at::autocast::set_autocast_enabled(at::kCPU, false);
+           return square_error(h.to(torch::kFloat), k["y"]);
          };
        })},
       {"complex_weight",

@@ -229,6 +229,41 @@ std::vector<Habit> opaque_losses() {
   };
 }
 
+/// A number that changes with the step, declared; and code of its own that keeps a count.
+std::vector<Habit> declared() {
+  Habit scalar{
+      "step_scalar", [] {
+        Workload workload = vectors([](Net& net) -> Forward {
+          auto a = net.linear("a"), b = net.linear("b");
+          return [=](const Batch& k) mutable {
+            return square_error(b(torch::tanh(a(k["x"]) * k["heat"])), k["y"]);
+          };
+        })();
+        workload.model.step_scalars.push_back(
+            {"heat", [](std::int64_t step) { return 1.0 / static_cast<double>(2 + step); }});
+        return workload;
+      }};
+  Habit counter{"opaque_module_with_a_buffer", vectors([](Net& net) -> Forward {
+                  struct Counting : nn::Module {
+                    nn::Linear inner = register_module("inner", nn::Linear(8, 8));
+                    Tensor calls = register_buffer("calls", torch::zeros({1}));
+                    TensorList forward(const TensorList& in) {
+                      if (is_training()) calls.add_(1);
+                      return {torch::tanh(inner(in[0])) / calls.clamp_min(1)};
+                    }
+                  };
+                  auto a = net.linear("a"), b = net.linear("b");
+                  const auto counting = std::make_shared<Counting>();
+                  net.register_module("counting", counting);
+                  auto count = opaque("counting", counting);
+                  return [=](const Batch& k) mutable {
+                    return square_error(b(count({a(k["x"])})[0]), k["y"]);
+                  };
+                })};
+  counter.takes_replicas = false;
+  return {scalar, counter};
+}
+
 std::vector<Habit> plain_losses() {
   return {
       {"one_hot_with_classes", vectors([](Net& net) -> Forward {
@@ -273,8 +308,8 @@ std::vector<Habit> plain_losses() {
 
 std::vector<Habit> training_habits() {
   std::vector<Habit> all = frozen();
-  for (auto& part :
-       {toggled(), without_gradients(), host_state_and_sizes(), opaque_losses(), plain_losses()}) {
+  for (auto& part : {toggled(), without_gradients(), host_state_and_sizes(), declared(),
+                     opaque_losses(), plain_losses()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

@@ -30,7 +30,13 @@ constexpr layout::BatchLayout kOneLane{
 
 models::TestModel test_of(const Habit& habit) {
   const Workload workload = construct(habit.make, kSeed);
-  return {workload.model, BatchReader(workload.training, workload.model).maker()};
+  const auto samples = BatchReader(workload.training, workload.model).maker();
+  const auto make_batch = [samples, model = workload.model](std::int64_t size, std::uint64_t seed) {
+    Batch batch = samples(size, seed);
+    set_step_scalars(batch, model, 0);
+    return batch;
+  };
+  return {workload.model, make_batch};
 }
 
 std::string refusal(const Habit& habit) {

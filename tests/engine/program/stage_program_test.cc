@@ -1,0 +1,171 @@
+#include "trireme/engine/program/stage_program.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cstring>
+
+#include "tests/models/models.h"
+#include "trireme/engine/program/boundary.h"
+#include "trireme/engine/program/step_losses.h"
+#include "trireme/engine/record/module.h"
+#include "trireme/plan/graph/json.h"
+#include "trireme/plan/graph/uses.h"
+#include "trireme/plan/layout/manual.h"
+
+namespace trireme::program {
+namespace {
+
+constexpr std::int64_t kSamples = 3;
+
+/// Keeps what it is given, by site.
+class Collector : public GradientSink {
+ public:
+  void accept(int site, const at::Tensor& gradient) override {
+    gradients[site].push_back(gradient.clone());
+  }
+  std::map<int, std::vector<at::Tensor>> gradients;
+};
+
+/// A recorded model in stages that are run by hand.
+struct Cut {
+  Cut(models::TestModel made, int num_stages, graph::Mode mode = graph::Mode::kTrain)
+      : test(std::move(made)), recording(record::record(test.model, test.make_batch, mode)) {
+    plan = layout::make_manual_plan(recording.graph, graph::graph_sha256(recording.graph),
+                                    layout::even_cuts(recording.graph, num_stages),
+                                    {kSamples, kSamples, 1});
+    for (int s = 0; s < num_stages; ++s) stages.emplace_back(recording, plan, s, sites);
+  }
+
+  /// All stages forward; what they send goes into `received`.
+  std::vector<StageRun> forward(const Batch& batch) {
+    received.assign(stages.size(), {});
+    std::vector<StageRun> runs;
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      runs.push_back(stages[s].forward({batch, kSamples, {1, 0, 0}}, received[s]));
+      for (const layout::Crossing& crossing : stages[s].sends()) {
+        for (std::size_t i = 1; i < crossing.stages.size(); ++i) {
+          received[crossing.stages[i]][crossing.value] =
+              copy_across(stages[s].value(runs[s], crossing.value));
+        }
+      }
+    }
+    return runs;
+  }
+
+  ValueMap seeds(int stage) const {
+    const std::vector<double> ones(recording.graph.losses.size(), 1.0);
+    return loss_seeds(recording.graph, stages[stage], ones, ones);
+  }
+
+  models::TestModel test;
+  record::Recording recording;
+  layout::Plan plan;
+  Collector sink;
+  SiteTable sites{recording, sink};
+  std::vector<StageProgram> stages;
+  std::vector<ValueMap> received;
+};
+
+bool is_same(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor x = a.contiguous(), y = b.contiguous();
+  return x.sizes() == y.sizes() &&
+         std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
+}
+
+TEST(StageProgram, WhatOneStageSendsALaterOneReceives) {
+  const Cut cut(models::make("unet"), 4);
+  std::map<graph::ValueId, int> sent, received;
+  for (int s = 0; s < 4; ++s) {
+    for (const layout::Crossing& crossing : cut.stages[s].sends()) {
+      EXPECT_EQ(crossing.stages.front(), s);
+      sent[crossing.value] += static_cast<int>(crossing.stages.size()) - 1;
+    }
+    for (const layout::Crossing& crossing : cut.stages[s].receives()) {
+      EXPECT_LT(crossing.stages.front(), s);
+      ++received[crossing.value];
+    }
+  }
+  EXPECT_FALSE(sent.empty());
+  EXPECT_EQ(sent, received);
+}
+
+TEST(StageProgram, OnlyStagesThatUseTheBatchReadIt) {
+  const Cut cut(models::make("mlp"), 3);
+  EXPECT_TRUE(cut.stages[0].reads_batch());
+  EXPECT_FALSE(cut.stages[1].reads_batch());
+  EXPECT_TRUE(cut.stages[2].reads_batch());  // the labels
+}
+
+TEST(StageProgram, StagesByHandAreThePlainModel) {
+  Cut cut(models::make("mlp"), 3);
+  const Batch batch = cut.test.make_batch(kSamples, 9);
+  std::vector<StageRun> runs = cut.forward(batch);
+  const at::Tensor plain = cut.test.model.forward(batch)[0].value;
+  const graph::ValueId loss = cut.recording.graph.losses[0].value;
+  EXPECT_TRUE(is_same(cut.stages[2].value(runs[2], loss), plain));
+  plain.backward();
+  ValueMap gradients = cut.stages[2].backward(std::move(runs[2]), cut.seeds(2));
+  gradients = cut.stages[1].backward(std::move(runs[1]), gradients);
+  EXPECT_TRUE(cut.stages[0].backward(std::move(runs[0]), gradients).empty());  // nothing received
+  const auto sites = graph::use_sites(cut.recording.graph);
+  ASSERT_EQ(cut.sink.gradients.size(), sites.size());
+  for (const auto& [site, taken] : cut.sink.gradients) {
+    const std::string name = cut.recording.graph.parameters[sites[site].parameter].name;
+    ASSERT_EQ(taken.size(), 1U) << name;
+    for (const auto& [known, tensor] : cut.test.model.parameters) {
+      EXPECT_TRUE(known != name || is_same(taken[0], tensor.grad())) << name;
+    }
+  }
+}
+
+TEST(StageProgram, AValueOfSeveralStagesIsLeftToTheLastForItsFirstGradient) {
+  Cut cut(models::make("transformer"), 4);
+  std::vector<StageRun> runs = cut.forward(cut.test.make_batch(kSamples, 9));
+  std::vector<ValueMap> seeds(4);
+  seeds[3] = cut.seeds(3);
+  int chained = 0;
+  for (int s = 3; s >= 0; --s) {
+    const ValueMap gradients = cut.stages[s].backward(std::move(runs[s]), seeds[s]);
+    for (const layout::Crossing& crossing : cut.stages[s].receives()) {
+      const auto gradient = gradients.find(crossing.value);
+      if (gradient == gradients.end()) continue;
+      const int to = layout::previous_in_chain(crossing, s);
+      chained += to != crossing.stages.front() ? 1 : 0;
+      seeds[to][crossing.value] = gradient->second;
+    }
+  }
+  EXPECT_EQ(cut.sink.gradients.size(), graph::use_sites(cut.recording.graph).size());
+  EXPECT_GT(chained, 0) << "no value is used by three stages: the test shows nothing";
+}
+
+TEST(StageProgram, WithoutSeedsNothingIsComputed) {
+  Cut cut(models::make("mlp"), 2);
+  std::vector<StageRun> runs = cut.forward(cut.test.make_batch(kSamples, 9));
+  const graph::ValueId value = cut.stages[0].sends().front().value;
+  EXPECT_TRUE(cut.stages[1].backward(std::move(runs[1]), {}).empty());
+  EXPECT_TRUE(cut.stages[0].backward(std::move(runs[0]), {{value, at::Tensor()}}).empty());
+  EXPECT_TRUE(cut.sink.gradients.empty());
+}
+
+TEST(StageProgram, ALossIsSeededWhereItIsUsedLast) {
+  const Cut cut(models::make("two_losses"), 3);
+  for (std::size_t loss = 0; loss < cut.recording.graph.losses.size(); ++loss) {
+    int seeding = 0;
+    for (const StageProgram& stage : cut.stages) {
+      seeding += stage.seeds_loss(static_cast<int>(loss)) ? 1 : 0;
+    }
+    EXPECT_EQ(seeding, 1) << cut.recording.graph.losses[loss].name;
+  }
+}
+
+TEST(StageProgram, EvaluationKeepsNothingForABackward) {
+  Cut cut(models::make("mlp"), 2, graph::Mode::kEval);
+  const at::NoGradGuard no_grad;
+  const std::vector<StageRun> runs = cut.forward(cut.test.make_batch(kSamples, 9));
+  EXPECT_TRUE(runs[1].leaves.empty());
+  EXPECT_FALSE(cut.stages[1].value(runs[1], cut.recording.graph.losses[0].value).requires_grad());
+}
+
+}  // namespace
+}  // namespace trireme::program
