@@ -256,6 +256,13 @@ void run_abort(const Place* place) {
   if (status == kTriremeOk) status = trireme_wait(work, 10000);
   TRIREME_EXPECT(status == kTriremeCancelled);
   expect_error("rank 0 has ended the world: the disk is full");
+  TriremeGroup* late = NULL;
+  TriremeGroupOptions options = options_named("late");
+  void* memory = NULL;
+  TRIREME_EXPECT(trireme_group_create(world, &options, &late) == kTriremeCancelled);
+  TRIREME_EXPECT(trireme_allocate(group, 64, &memory) == kTriremeCancelled);
+  TRIREME_EXPECT(late == NULL && memory == NULL);
+  expect_error("the disk is full");
   TRIREME_EXPECT(trireme_last_error_peer() == 0);
   trireme_work_free(work);
   trireme_group_free(group);

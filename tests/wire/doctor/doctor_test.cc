@@ -47,6 +47,13 @@ TEST(Doctor, SeesWhatThisHostHas) {
   EXPECT_THAT(crowded.advice, HasSubstr("one rank per core"));
 }
 
+TEST(Doctor, KnowsWhatYamaForbids) {
+  EXPECT_EQ(judge_peer_memory("0").verdict, Verdict::kGood);
+  EXPECT_EQ(judge_peer_memory("1").verdict, Verdict::kGood);  // ranks permit it
+  EXPECT_EQ(judge_peer_memory("2").verdict, Verdict::kSlow);
+  EXPECT_THAT(judge_peer_memory("3").found, HasSubstr("ptrace_scope is 3"));
+}
+
 TEST(Doctor, SaysWhyAStoreIsNotReached) {
   transport::Address nobody;
   {

@@ -131,6 +131,19 @@ TEST(Admission, TheConnectorNoticesAFalseListener) {
   EXPECT_EQ(connector.get().kind(), ErrorKind::kInvalidArgument);
 }
 
+// Another program may have taken the port, and wait for us: ranks waited for the whole deadline.
+TEST(Admission, WhoSaysNothingIsNotWaitedForUntilTheDeadline) {
+  const Pair pair = make_pair_of_sockets();
+  const auto start = Clock::now();
+  const Error error = error_of_call([&] {
+    enter(pair.connecting, Token("secret"), "store", "the store at x:1",
+          wait_until(Clock::now() + 60s, "the store at x:1", 50ms));
+  });
+  EXPECT_LT(Clock::now() - start, 10s);
+  EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
+  EXPECT_THAT(error.message(), HasSubstr("does another program use it?"));
+}
+
 TEST(Admission, OtherBytesAreGarbageAtOnce) {
   const Token token("secret");
   Pair pair = make_pair_of_sockets();

@@ -107,17 +107,9 @@ Finding examine_memfd() {
   }
 }
 
-/// Yama may forbid what the kernel allows to processes of one user.
 Finding examine_peer_memory() {
-  const auto scope = word_of("/proc/sys/kernel/yama/ptrace_scope");
-  const std::string topic = "peers' memory";
-  if (!scope || *scope == "0" || ::geteuid() == 0) {
-    return {topic, Verdict::kGood, "readable by processes of this user", ""};
-  }
-  return {
-      topic, Verdict::kSlow, "kernel.yama.ptrace_scope is " + *scope,
-      "sysctl -w kernel.yama.ptrace_scope=0: else large messages between two ranks of this host "
-      "go through the loopback, not straight from memory to memory"};
+  if (::geteuid() == 0) return judge_peer_memory("0");
+  return judge_peer_memory(word_of("/proc/sys/kernel/yama/ptrace_scope").value_or("0"));
 }
 
 Finding examine_futex() {
@@ -147,6 +139,18 @@ Finding examine_clock() {
 }
 
 }  // namespace
+
+Finding judge_peer_memory(const std::string& ptrace_scope) {
+  const std::string topic = "peers' memory";
+  if (ptrace_scope == "0") return {topic, Verdict::kGood, "readable by processes of this user", ""};
+  const std::string found = "kernel.yama.ptrace_scope is " + ptrace_scope;
+  if (ptrace_scope == "1")
+    return {topic, Verdict::kGood, found + "; ranks let each other read", ""};
+  return {
+      topic, Verdict::kSlow, found,
+      "sysctl -w kernel.yama.ptrace_scope=1: else large messages between two ranks of this host "
+      "go through the loopback, not straight from memory to memory"};
+}
 
 std::vector<Finding> examine_host(int local_ranks) {
   constexpr rlim_t kDescriptors = 4096;

@@ -134,9 +134,12 @@ std::optional<Descriptor> enter_with_retries(const std::function<Descriptor()>& 
   return std::nullopt;
 }
 
-WaitReadable wait_until(Deadline deadline, const std::string& listener) {
-  return [deadline, listener](const Descriptor& socket) {
-    if (wait_readable(socket, deadline)) return;
+WaitReadable wait_until(Deadline deadline, const std::string& listener,
+                        std::chrono::milliseconds longest) {
+  return [deadline, listener, longest](const Descriptor& socket) {
+    if (wait_readable(socket, std::min(deadline, std::chrono::steady_clock::now() + longest))) {
+      return;
+    }
     throw Error(ErrorKind::kTimeout, listener + " does not answer; does another program use it?");
   };
 }

@@ -78,7 +78,9 @@ std::optional<Descriptor> enter_with_retries(const std::function<Descriptor()>& 
                                              const Token& token, const std::string& door,
                                              const std::string& listener, const WaitReadable& wait);
 
-/// For `enter`: kTimeout where it takes longer than until `deadline`.
-WaitReadable wait_until(Deadline deadline, const std::string& listener);
+/// For `enter`: kTimeout where it takes longer than until `deadline`, or `longest` for one answer:
+/// who listens there may be another program, that waits for us.
+WaitReadable wait_until(Deadline deadline, const std::string& listener,
+                        std::chrono::milliseconds longest = std::chrono::seconds(15));
 
 }  // namespace trireme::transport

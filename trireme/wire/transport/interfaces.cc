@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <fstream>
 #include <memory>
 #include <set>
 
@@ -68,6 +69,13 @@ std::string interface_of_host(const std::string& host) {
     if (entry.host == host) return "interface " + entry.name;
   }
   return is_loopback(host) ? "interface lo" : "no interface";
+}
+
+std::optional<int> megabits_of_interface(const std::string& name) {
+  int megabits = 0;
+  if (name.find('/') != std::string::npos) return std::nullopt;
+  if (!(std::ifstream("/sys/class/net/" + name + "/speed") >> megabits)) return std::nullopt;
+  return megabits > 0 ? std::optional(megabits) : std::nullopt;
 }
 
 bool is_loopback(const std::string& host) {

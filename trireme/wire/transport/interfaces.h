@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,9 @@ std::string host_of_interface(const std::string& name);
 
 /// Name of the interface that has the address `host`, in numbers; `no interface` where none has.
 std::string interface_of_host(const std::string& host);
+
+/// Speed of an interface's link, per second, as the system has it; nothing where it has none.
+std::optional<int> megabits_of_interface(const std::string& name);
 
 /// Whether an address in numbers leads to the host that uses it: 127.x.x.x, ::1.
 bool is_loopback(const std::string& host);

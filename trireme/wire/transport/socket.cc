@@ -19,6 +19,7 @@
 #include "trireme/base/error.h"
 #include "trireme/base/inheritance.h"
 #include "trireme/base/system_error.h"
+#include "trireme/wire/transport/interfaces.h"
 
 namespace trireme::transport {
 namespace {
@@ -186,6 +187,7 @@ Descriptor connect_to(const Address& address, const ConnectPolicy& policy) {
   std::chrono::milliseconds pause = policy.first_pause;
   while (true) {
     std::string problem;
+    int code = 0;
     const Resolved host = try_resolve(address, 0);  // anew: its address may change
     if (host.code != 0) {
       problem = unknown_host(address, host.code);
@@ -194,9 +196,14 @@ Descriptor connect_to(const Address& address, const ConnectPolicy& policy) {
     for (const addrinfo* info = host.list.get(); info != nullptr; info = info->ai_next) {
       Descriptor socket;
       const Deadline end = std::min(deadline, Clock::now() + policy.longest_try);
-      const int code = try_connect(socket, *info, end);
+      code = try_connect(socket, *info, end);
       if (code == 0) return socket;
       problem = std::generic_category().message(code);
+    }
+    if (code == ENETUNREACH && (is_loopback(address.host) || address.host == "localhost")) {
+      throw Error(ErrorKind::kUnavailable,
+                  "cannot connect to " + to_text(address) + ": " + problem +
+                      "; is the loopback interface up (ip link set lo up)?");
     }
     if (Clock::now() + pause >= deadline) {
       throw Error(ErrorKind::kTimeout, "cannot connect to " + to_text(address) + " within " +

@@ -15,6 +15,7 @@
 #include "trireme/wire/transport/failure.h"
 #include "trireme/wire/transport/gate.h"
 #include "trireme/wire/transport/shm/local_socket.h"
+#include "trireme/wire/transport/shm/process_memory.h"
 #include "trireme/wire/transport/watch.h"
 
 namespace trireme::transport::internal {
@@ -65,7 +66,10 @@ std::vector<int> hosts_of(std::span<const std::string> publications) {
 }
 
 LocalMesh::LocalMesh(const LocalMeshOptions& options) : options_(options) {
-  if (options_.shares_memory) listener_ = listen_locally();
+  if (options_.shares_memory) {
+    ProcessMemory::permit();  // before the others know where this rank is
+    listener_ = listen_locally();
+  }
   publication_ = listener_.is_open() ? this_host() + " " + name_of(listener_)
                                      : std::string(kUnknownHost) + " ";
 }

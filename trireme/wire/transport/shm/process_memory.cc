@@ -1,5 +1,6 @@
 #include "trireme/wire/transport/shm/process_memory.h"
 
+#include <sys/prctl.h>
 #include <sys/uio.h>
 
 #include <cerrno>
@@ -24,6 +25,11 @@ std::optional<ProcessMemory> ProcessMemory::open(pid_t process) {
   const ssize_t count = read_once(process, 0, {&byte, 1});
   if (count < 0 && errno != EFAULT) return std::nullopt;
   return ProcessMemory(process);
+}
+
+void ProcessMemory::permit() {
+  // Without Yama it is refused, and nothing is needed.
+  ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 }
 
 int ProcessMemory::read(std::uint64_t address, std::span<std::byte> memory) const {

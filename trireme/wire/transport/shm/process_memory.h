@@ -17,6 +17,10 @@ class ProcessMemory {
   /// another PID namespace, or where tracing is forbidden (a container, kernel.yama.ptrace_scope).
   static std::optional<ProcessMemory> open(pid_t process);
 
+  /// Lets processes of this user read this one's memory where Yama lets them read that of their
+  /// children only (kernel.yama.ptrace_scope is 1, as in Ubuntu): those that could without Yama.
+  static void permit();
+
   /// Fills `memory` with what is at `address` there. Blocks while it copies.
   ///
   /// Returns  0, or the error number of the system: ESRCH where the process has ended, EFAULT where

@@ -112,18 +112,23 @@ WorkPtr TcpEndpoint::post_work(int peer, Tag tag,
 
 void TcpEndpoint::start_work(const PendingWorkPtr& work, Tag tag, std::function<void()> start) {
   const bool is_posted = poller_.post([this, work, tag, start = std::move(start)] {
-    if (over_) return work->fail(*over_);
-    if (const auto error = domains_.failure_of(tag)) return work->fail(*error);
-    attempt(start);
+    const auto error = error_of([&] {
+      if (over_) return work->fail(*over_);
+      if (const auto failed = domains_.failure_of(tag)) return work->fail(*failed);
+      start();
+    });
+    if (!error) return;
+    fail_world(*error);
+    work->fail(*error);  // it may be kept nowhere
   });
   if (!is_posted) work->fail(closed_error());
 }
 
-/// Blocks until it was run; not at all where the loop has ended. function: must not throw.
+/// Blocks until it was run; not at all where the loop has ended.
 void TcpEndpoint::run_on_loop(const std::function<void()>& function) {
   const auto done = std::make_shared<PendingWork>(failure_);
-  const bool is_posted = poller_.post([&function, done] {
-    function();
+  const bool is_posted = poller_.post([this, &function, done] {
+    attempt(function);
     done->complete();
   });
   if (is_posted) done->wait_for(milliseconds::max());
@@ -143,15 +148,16 @@ void TcpEndpoint::fail(Tag first_tag, const Error& error) {
   const std::vector<Tag> failed = domains_.fail(first_tag, named);
   // Where it had failed before, its end may still be under way.
   run_on_loop([&] {
-    attempt([&] {
-      if (!failed.empty()) tell_failure(first_tag, named);
-      end_domains(failed, named);
-    });
+    if (!failed.empty()) tell_failure(first_tag, named);
+    end_domains(failed, named);
   });
 }
 
 void TcpEndpoint::shutdown(milliseconds deadline) {
-  poller_.post([this, deadline] { say_goodbye(deadline); });
+  poller_.post([this, deadline] {
+    leave(deadline);
+    attempt([&] { say_goodbye(); });
+  });
   thread_->join();
   if (!ending_->error) return;
   failure_->mark_given();
@@ -167,7 +173,9 @@ TcpEndpoint::~TcpEndpoint() {
 
 void TcpEndpoint::serve() {
   while (!has_ended()) {
-    for (const Poller::Event& event : poller_.wait(next_deadline())) serve_peer(event);
+    attempt([&] {
+      for (const Poller::Event& event : poller_.wait(next_deadline())) serve_peer(event);
+    });
     progress_carrier();
     if (!over_ && liveness_.is_due()) attempt([&] { liveness_.look(peers_); });
     write_to_peers();
@@ -315,13 +323,12 @@ void TcpEndpoint::report_if_abandoned() {
 
 // ---- The way out
 
-void TcpEndpoint::say_goodbye(milliseconds patience) {
+void TcpEndpoint::say_goodbye() {
   if (has_work()) {
     fail_world(lost_rank(rank_, "it said goodbye with messages under way"));
   } else if (!failed_at_) {
     for (auto& [rank, peer] : peers_) peer.say_goodbye();
   }
-  leave(patience);
 }
 
 void TcpEndpoint::leave(milliseconds patience) { ending_ = {patience, Clock::now(), {}}; }

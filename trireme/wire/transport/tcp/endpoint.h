@@ -95,7 +95,7 @@ class TcpEndpoint final : public Endpoint,
   void update_interest(int rank, Peer& peer);
   void send_to_self(Tag tag);
   void fail_domain(Tag tag, const Error& error);
-  void say_goodbye(std::chrono::milliseconds patience);
+  void say_goodbye();
   void leave(std::chrono::milliseconds patience);
   bool has_work() const;
   void attempt(const std::function<void()>& step);

@@ -32,7 +32,7 @@ bool TcpEndpoint::cancel(const RecvWorkPtr& work) {
 
 std::vector<WaitingMessage> TcpEndpoint::waiting(Tag domain) {
   std::vector<WaitingMessage> messages;
-  run_on_loop([&] { attempt([&] { messages = matcher_.waiting(domain); }); });
+  run_on_loop([&] { messages = matcher_.waiting(domain); });
   return messages;
 }
 

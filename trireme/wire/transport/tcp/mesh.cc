@@ -10,6 +10,7 @@
 #include "trireme/wire/transport/error_form.h"
 #include "trireme/wire/transport/interfaces.h"
 #include "trireme/wire/transport/tcp/frame_writer.h"
+#include "trireme/wire/transport/tcp/window.h"
 #include "trireme/wire/transport/watch.h"
 
 namespace trireme::transport::internal {
@@ -23,15 +24,6 @@ constexpr milliseconds kCheckEvery{50};  // how often the store is asked who is 
 std::uint64_t random_id() {
   std::random_device device;
   return static_cast<std::uint64_t>(device()) << 32 | device();
-}
-
-/// Of a connection between hosts: its share of what may be on its way to a rank. Where many send to
-/// one at once, the queue of its link is else filled with what the system's buffers hold, and what
-/// is urgent waits behind that: 8 MiB summed by 4 hosts took a tenth longer.
-int shared_window(int world_size) {
-  constexpr int kWindow = 256 * 1024;
-  constexpr int kLeast = 64 * 1024;
-  return std::max(kLeast, kWindow / std::max(1, world_size - 1));
 }
 
 }  // namespace
@@ -98,6 +90,7 @@ void Mesh::publish() {
   const std::string own = host.empty() ? options_.store.local_host() : host;
   check_may_listen(options_.store.token(), own);
   listener_ = listen_on({own, 0});
+  megabits_ = megabits_of_interface(interface_of_host(local_address(listener_).host));
   const std::string rank = std::to_string(options_.rank);
   std::vector<std::pair<std::string, std::string>> entries = {
       {key("address/" + rank),
@@ -325,7 +318,9 @@ void Mesh::adopt(int peer, int flow, Descriptor socket) {
   if (options_.socket_buffer_bytes > 0) {
     set_buffer_size(socket, options_.socket_buffer_bytes);
   } else if (addresses_[peer].host != addresses_[options_.rank].host) {
-    set_buffer_size(socket, shared_window(options_.world_size));
+    if (const int window = shared_window(options_.world_size, megabits_)) {
+      set_buffer_size(socket, window);
+    }
   }
   place_of(peer, flow) = std::move(socket);
 }

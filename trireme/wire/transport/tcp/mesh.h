@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -89,6 +90,7 @@ class Mesh {
   const Deadline deadline_;
   std::uint64_t world_id_ = 0;
   Descriptor listener_;
+  std::optional<int> megabits_;  ///< Of the interface that it listens on, per second.
   Poller poller_;
   LocalMesh local_mesh_;
   std::vector<Address> addresses_;  ///< By rank.

@@ -28,8 +28,8 @@ struct TcpOptions {
 
   // Changes speed only.
   bool shares_memory = true;  ///< With ranks of this host.
-  /// Per direction and connection; 0: the system's default on a host, between hosts a share of 256
-  /// KiB, and at least 64 KiB, so that many that send to one do not fill its link's queue.
+  /// Per direction and connection; 0: the system's default, but between hosts whose links are slow a
+  /// share (tcp/window.h), so that many that send to one do not fill its link's queue.
   int socket_buffer_bytes = 0;
   /// Connections to each rank beside the first one, which then share the messages from
   /// `min_flow_bytes` on: where one connection does not fill the link. The same on all ranks; at
