@@ -148,6 +148,7 @@ TEST_P(GroupMessages, OfAnotherTypeOrSizeEndTheGroupOnBothSides) {
       EXPECT_THAT(error.message(), HasSubstr("a message of rank 0 with tag 3 has"));
       EXPECT_THAT(error.message(), HasSubstr(one.text));
       EXPECT_EQ(error.context().peer, 0);
+      EXPECT_EQ(error.context().rank, 1);  // which has refused it
     });
   }
 }
@@ -329,19 +330,24 @@ TEST_P(GroupMessages, WhatNobodyReceivesEndsTheGroupOfItsSender) {
 }
 
 TEST_P(GroupMessages, NobodyIsLeftToSend) {
-  Endpoints endpoints = make_world(GetParam(), 2);
-  const auto errors = run_ranks(endpoints, [](Endpoint& endpoint) {
-    {
-      Group group(endpoint, {0, 1}, {.name = "pair", .id = 5, .deadline = 20s});
-      wait_for(group.barrier());
-      std::byte byte{};
-      if (endpoint.rank() == 0) wait_for(group.recv(kAnySource, {&byte, 1}));
-    }
-    endpoint.shutdown(20s);
-  });
-  ASSERT_TRUE(errors[0]);
-  EXPECT_EQ(errors[0]->kind(), ErrorKind::kPeerLost) << errors[0]->what();
-  EXPECT_THAT(errors[0]->message(), HasSubstr("rank 1 is lost"));
+  for (const bool is_late : {false, true}) {  // it waits already, or not yet
+    Endpoints endpoints = make_world(GetParam(), 2);
+    const auto errors = run_ranks(endpoints, [&](Endpoint& endpoint) {
+      {
+        Group group(endpoint, {0, 1}, {.name = "pair", .id = 5, .deadline = 20s});
+        wait_for(group.barrier());
+        std::byte byte{};
+        if (endpoint.rank() == 0) {
+          while (is_late && !endpoint.notes().has_left(1)) std::this_thread::sleep_for(1ms);
+          wait_for(group.recv(kAnySource, {&byte, 1}));
+        }
+      }
+      endpoint.shutdown(20s);
+    });
+    ASSERT_TRUE(errors[0]);
+    EXPECT_EQ(errors[0]->kind(), ErrorKind::kPeerLost) << errors[0]->what();
+    EXPECT_THAT(errors[0]->message(), HasSubstr("rank 1 is lost"));
+  }
 }
 
 }  // namespace

@@ -93,11 +93,18 @@ std::optional<Error> Matcher::post_recv(const MessageToReceive& message, RecvWor
     --box.from[arrival.message.source].num_waiting;
     return match(message.domain, recv, arrival);
   }
-  if (message.source != kAnySource && link_.has_gone(message.source)) {
-    throw lost_rank(message.source, "it has said goodbye");
-  }
+  check_present(message);
   box.recvs.push_back(recv);
   return std::nullopt;
+}
+
+/// Somebody is left who could send it.
+void Matcher::check_present(const MessageToReceive& message) const {
+  const bool is_any = message.source == kAnySource;
+  if (!(is_any ? are_all_gone(message.domain) : link_.has_gone(message.source))) return;
+  const std::vector<int> ranks = domains_.ranks_of(message.domain);
+  const int lost = !is_any ? message.source : ranks[0] == rank_ ? ranks[1] : ranks[0];
+  throw lost_rank(lost, "it has said goodbye");
 }
 
 std::optional<Error> Matcher::arrive(int peer, const Letter& letter) {
@@ -122,9 +129,10 @@ std::optional<Error> Matcher::take_message(int peer, const Letter& letter) {
     throw Error(ErrorKind::kCorruptData, "a message that is not of the size that it says");
   }
   Box& box = boxes_[letter.domain];
-  Arrival arrival{.message = {peer, letter.label, letter.bytes}, .number = {}, .payload = {}};
-  if (!is_small) arrival.number = letter.number;
-  arrival.payload.assign(letter.payload.begin(), letter.payload.end());
+  Arrival arrival{.message = {peer, letter.label, letter.bytes},
+                  .number = is_small ? std::nullopt : std::optional(letter.number),
+                  .payload = letter.payload,
+                  .kept = {}};
   const auto found = std::ranges::find_if(
       box.recvs, [&](const Recv& recv) { return fits(recv.message, arrival.message); });
   if (found == box.recvs.end()) {
@@ -132,6 +140,8 @@ std::optional<Error> Matcher::take_message(int peer, const Letter& letter) {
     if (++inbox.num_waiting > Messages::kMaxWaiting) {
       throw Error(ErrorKind::kCorruptData, "more messages than are allowed to wait");
     }
+    arrival.kept.assign(letter.payload.begin(), letter.payload.end());
+    arrival.payload = arrival.kept;  // moves with it
     box.arrivals.push_back(std::move(arrival));
     return std::nullopt;
   }
@@ -146,7 +156,8 @@ std::optional<Error> Matcher::match(Tag domain, const Recv& recv, const Arrival&
   const std::size_t room = recv.message.memory.size();
   const bool has_room = recv.message.may_be_shorter ? message.bytes <= room : message.bytes == room;
   if (!has_room || message.label.type != recv.message.label.type) {
-    const Error error = other_message(recv.message, message);
+    Error error = other_message(recv.message, message);
+    error.add({.rank = rank_});
     recv.work->fail(error);
     return error;
   }
@@ -232,12 +243,18 @@ bool Matcher::is_waited_for(int peer, Tag domain, const Box& box) const {
       (!outbox->second.kept.empty() || !outbox->second.announced.empty())) {
     return true;
   }
-  const std::vector<int> ranks = domains_.ranks_of(domain);
-  const bool is_last = std::ranges::all_of(
-      ranks, [this](int rank) { return rank == rank_ || link_.has_gone(rank); });
+  const bool is_last = are_all_gone(domain);
   return std::ranges::any_of(box.recvs, [peer, is_last](const Recv& recv) {
     return recv.message.source == peer || (recv.message.source == kAnySource && is_last);
   });
+}
+
+/// The other ranks of a domain, of which there are some.
+bool Matcher::are_all_gone(Tag domain) const {
+  const std::vector<int> ranks = domains_.ranks_of(domain);
+  return ranks.size() > 1 && std::ranges::all_of(ranks, [this](int rank) {
+           return rank == rank_ || link_.has_gone(rank);
+         });
 }
 
 bool Matcher::has_work() const {

@@ -92,11 +92,12 @@ class Matcher {
     MessageToReceive message;
     RecvWorkPtr work;
   };
-  /// A message, or the announcement of one, that no recv has taken.
+  /// A message, or the announcement of one.
   struct Arrival {
     WaitingMessage message;
     std::optional<std::uint64_t> number;  ///< Of an announcement.
-    std::vector<std::byte> payload;
+    std::span<const std::byte> payload;   ///< Of the letter, or of `kept`.
+    std::vector<std::byte> kept;          ///< Where no recv has taken it at once.
   };
   struct Send {
     MessageLabel label;
@@ -129,6 +130,8 @@ class Matcher {
   void count_taken(Tag domain, int peer);
   void await_payload(Tag domain, const Recv& recv, const Arrival& arrival);
   bool is_waited_for(int peer, Tag domain, const Box& box) const;
+  bool are_all_gone(Tag domain) const;
+  void check_present(const MessageToReceive& message) const;
   static bool fits(const MessageToReceive& recv, const WaitingMessage& message);
   static void take_works(Box& box, std::vector<PendingWorkPtr>& works);
 

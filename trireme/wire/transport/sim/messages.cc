@@ -13,7 +13,7 @@ WorkPtr SimNetwork::send(int rank, const MessageToSend& message) {
   auto work = std::make_shared<PendingWork>(failure_);
   loop_.post([this, rank, message, work] {
     if (!admit(rank, message.domain, work)) return;
-    attempt([&] { ranks_[rank].matcher.post_send(message, work); });
+    attempt([&] { ranks_[rank].matcher.post_send(message, work); }, work);
   });
   return work;
 }
@@ -22,10 +22,12 @@ RecvWorkPtr SimNetwork::recv(int rank, const MessageToReceive& message) {
   auto work = std::make_shared<RecvWork>(failure_);
   loop_.post([this, rank, message, work] {
     if (!admit(rank, message.domain, work)) return;
-    attempt([&] {
-      const auto error = ranks_[rank].matcher.post_recv(message, work);
-      if (error) fail_now(message.domain, *error);
-    });
+    attempt(
+        [&] {
+          const auto error = ranks_[rank].matcher.post_recv(message, work);
+          if (error) fail_now(message.domain, *error);
+        },
+        work);
   });
   return work;
 }
@@ -59,11 +61,13 @@ bool SimNetwork::admit(int rank, Tag tag, const PendingWorkPtr& work) {
   return !error;
 }
 
-void SimNetwork::attempt(const std::function<void()>& step) {
+/// work   of the step, which may have been kept nowhere yet; may be null.
+void SimNetwork::attempt(const std::function<void()>& step, const PendingWorkPtr& work) {
   try {
     step();
   } catch (const Error& error) {
     fail_now(error);
+    if (work) work->fail(*failure_->error());
   }
 }
 
@@ -91,8 +95,8 @@ void SimNetwork::arrive(const LetterRoute& route) {
   if (domains_[route.to].has_failed(route.domain)) return;
   flying.letter.payload = flying.payload;
   attempt([&] {
-    auto error = ranks_[route.to].matcher.arrive(route.from, flying.letter);
-    if (error) fail_now(route.domain, error->add({.rank = route.to}));
+    const auto error = ranks_[route.to].matcher.arrive(route.from, flying.letter);
+    if (error) fail_now(route.domain, *error);
   });
 }
 

@@ -107,7 +107,7 @@ class SimNetwork {
 
   void arrive(const LetterRoute& route);
   bool admit(int rank, Tag tag, const PendingWorkPtr& work);
-  void attempt(const std::function<void()>& step);
+  void attempt(const std::function<void()>& step, const PendingWorkPtr& work = nullptr);
   bool has_flying_letters(int rank) const;
   static void take_works(Traffic& traffic, std::vector<PendingWorkPtr>& works);
   bool admit(const Route& route, const PendingWorkPtr& work);
