@@ -232,6 +232,24 @@ TEST_P(GroupDomain, AskedForWhatOneRankRefuses) {
   });
 }
 
+// Each waited for the other, and the deadline did not say in what.
+TEST_P(GroupDomain, OppositeOrdersAreNamedAtTheDeadline) {
+  run([](Endpoint& endpoint) {
+    const int rank = endpoint.rank();
+    if (rank > 1) return;
+    Group left(endpoint, {0, 1}, {.name = "left", .id = 5, .deadline = 20s});
+    Group right(endpoint, {0, 1}, {.name = "right", .id = 6, .deadline = 20s});
+    wait_for(left.barrier());
+    wait_for(right.barrier());
+    Group& first = rank == 0 ? left : right;
+    first.set_deadline(500ms);
+    const Error error = error_of(first.barrier());
+    EXPECT_EQ(error.kind(), ErrorKind::kTimeout);
+    EXPECT_THAT(error.message(), HasSubstr("waits for this rank in barrier of group '" +
+                                           std::string(rank == 0 ? "right" : "left") + "'"));
+  });
+}
+
 TEST_P(GroupDomain, DeadlinesHoldWhereNobodyWaits) {
   run([](Endpoint& endpoint) {
     const int rank = endpoint.rank();

@@ -97,6 +97,7 @@ std::vector<std::size_t> Call::wait(const std::vector<int>& awaited) {
     if (Clock::now() >= deadline_) throw late();
     if (Clock::now() < hear_at) continue;
     notes_.tell(own_bytes_);
+    other_waits_.tell(members_, to_text(description_.operation), missing());
     hear();
     refuse_if_different();
     refusals_.check(members_, missing(), description_.sequence);
@@ -112,7 +113,7 @@ Error Call::late() const {
     if (const auto failure = members_.failure()->error()) return Error(*failure);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  return late_error(missing(), patience_);
+  return late_error_with_waits(members_, missing(), patience_);
 }
 
 void Call::note_wait(Clock::time_point begin, int peer) {

@@ -14,6 +14,7 @@
 
 #include "trireme/wire/collectives/flight/recorder.h"
 #include "trireme/wire/collectives/members.h"
+#include "trireme/wire/collectives/other_waits.h"
 #include "trireme/wire/collectives/refusals.h"
 #include "trireme/wire/collectives/scratch.h"
 #include "trireme/wire/collectives/wait_notes.h"
@@ -47,7 +48,10 @@ class Call {
       : Call(members, description, scratch, Own{}) {}
 
   /// The operation has ended: members that were told that it waits hear that it does no more.
-  void retract() { notes_.retract(); }
+  void retract() {
+    notes_.retract();
+    other_waits_.retract(members_);
+  }
 
   const Members& members() const { return members_; }
   const Description& description() const { return description_; }
@@ -118,6 +122,7 @@ class Call {
   LongestWait longest_wait_;
   WaitNotes notes_;
   RefusalWatch refusals_;
+  OtherWaits other_waits_;
   mutable std::mutex mutex_;  // for what follows
   std::vector<int> awaited_;  ///< World ranks.
   std::vector<double> scales_;

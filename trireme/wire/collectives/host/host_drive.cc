@@ -7,6 +7,7 @@
 #include "trireme/wire/collectives/definitions.h"
 #include "trireme/wire/collectives/host/handover.h"
 #include "trireme/wire/collectives/host/host_queue.h"
+#include "trireme/wire/collectives/wait_notes.h"
 
 namespace trireme::collectives {
 namespace {
@@ -203,11 +204,11 @@ void HostQueue::check(Operation& operation, const std::vector<int>& late) {
   }
   operation.refusals.check(members_, ranks, operation.sequence);
   const Time now = Clock::now();
-  if (now >= *operation.deadline - operation.patience + kDefinitionPatience) {
-    check_definitions(members_, ranks);
-  }
+  const Time start = *operation.deadline - operation.patience;
+  if (now >= start + WaitNotes::kPatience) operation.waits.tell(members_, operation.name, ranks);
+  if (now >= start + kDefinitionPatience) check_definitions(members_, ranks);
   if (now < *operation.deadline || ranks.empty()) return;
-  throw late_error(ranks, operation.patience);
+  throw late_error_with_waits(members_, ranks, operation.patience);
 }
 
 void HostQueue::end(Operation& operation) {
@@ -215,6 +216,7 @@ void HostQueue::end(Operation& operation) {
   if (operation.error) {
     members_.flight->fail(operation.sequence, Clock::now());
   } else {
+    operation.waits.retract(members_);
     const LongestWait nobody{.group_rank = members_.group_rank};
     members_.flight->end(operation.sequence, Clock::now(),
                          operation.has_waited ? operation.wait : nobody);

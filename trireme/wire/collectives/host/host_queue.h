@@ -13,6 +13,7 @@
 
 #include "trireme/wire/collectives/host/host_rank.h"
 #include "trireme/wire/collectives/members.h"
+#include "trireme/wire/collectives/other_waits.h"
 #include "trireme/wire/collectives/refusals.h"
 #include "trireme/wire/transport/failure.h"
 #include "trireme/wire/transport/shm/cores.h"
@@ -83,6 +84,7 @@ class HostQueue final : public std::enable_shared_from_this<HostQueue> {
     std::optional<Error> error;
     std::optional<Listener> listener;
     RefusalWatch refusals;
+    OtherWaits waits;
 
     // For the flight record.
     bool has_waited = false;
