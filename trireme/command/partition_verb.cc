@@ -67,7 +67,8 @@ Body add_partition(CLI::App& app, Context& context) {
   app.footer(
       "Example: trireme partition --graph train.graph.json --profile profile.json --batch 64\n"
       "The microbatch size is the profile's. Give the optimizer that will train: its state is part "
-      "of the memory.");
+      "of the memory. Ranks of the topology that would make steps longer stay idle; --stages and "
+      "--replicas ask for numbers.");
   return [options, &context, &app] {
     const graph::Graph graph = graph_of(*options, context);
     options->decide.may_idle = true;  // Ranks are not started yet.

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <optional>
+#include <algorithm>
 #include <random>
 
 #include "tests/graphs/sample_graphs.h"
@@ -92,6 +92,28 @@ TEST(Estimator, IsWhatTheForecastSays) {
     if (HasFailure()) FAIL() << "round " << round;
   }
   EXPECT_GT(num_copying, 50);
+}
+
+/// What is said quickly is on the safe side.
+TEST(Estimator, BoundsOfPeaksHold) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  int num_fitting = 0;
+  for (int round = 0; round < 300; ++round) {
+    const Case one = random_case(random);
+    const Problem problem = one.problem();
+    const Setting setting{one.options.schedule, {}, one.model.graph};
+    Estimator estimator(problem, setting);
+    const std::vector<std::int64_t> peaks = estimator.peak_bytes(one.cuts);
+    EXPECT_LE(estimator.least_peak_bytes(one.cuts), *std::max_element(peaks.begin(), peaks.end()));
+    std::vector<std::int64_t> limits = peaks;
+    for (std::int64_t& limit : limits) limit += static_cast<std::int64_t>(random() % 60'000) - 9000;
+    if (!estimator.surely_fits(one.cuts, limits)) continue;
+    ++num_fitting;
+    for (std::size_t s = 0; s < peaks.size(); ++s) EXPECT_LE(peaks[s], limits[s]);
+  }
+  EXPECT_GT(num_fitting, 20);
 }
 
 /// Cuts are asked for again and again: nothing of one plan is left in the next.

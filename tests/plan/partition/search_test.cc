@@ -157,6 +157,14 @@ TEST(Search, RanksStayIdleWhereThatIsFaster) {
   EXPECT_EQ(num_stages(), 2U);
 }
 
+/// Four nodes are at most four stages; the other ranks have nothing to do.
+TEST(Search, RanksStayIdleWhereThereAreTooFewCuts) {
+  const Model model = make_chain({{8, 8, 8, 1, 1}, {8, 8, 8, 1, 1}, {8, 8, 8, 1, 1}});
+  const PartitionOptions options{.batch = {16, 1, 1}, .may_idle = true};
+  const layout::Plan plan = partition(model.graph, model.profile, make_topology(8), options);
+  EXPECT_LE(plan.stages.size(), 4U);
+}
+
 TEST(Search, FindsNothingWithoutCuts) {
   const Model model = make_chain({{}});  // A node and the loss: one cut.
   const topology::Topology topology = make_topology(3);

@@ -34,9 +34,9 @@ TEST(Causes, AnActionComesAfterAllThatItsMessagesComeAfter) {
   EXPECT_EQ(causes.done_before(0, 1, 0), 1);
   EXPECT_EQ(causes.done_before(0, 1, 2), 2);
   // The backwards of stage 1 need no backward of stage 0: both gradients may be there before 0B0.
-  EXPECT_EQ(causes.most_sent(1, ChannelKind::kGradient, 0, 2), 2);
-  EXPECT_EQ(causes.most_sent(1, ChannelKind::kGradient, 0, 1), 0);
-  EXPECT_EQ(causes.most_sent(0, ChannelKind::kValue, 1, 0), 2);
+  EXPECT_EQ(causes.most_sent(1, ChannelKind::kGradient, 0)[2], 2);
+  EXPECT_EQ(causes.most_sent(1, ChannelKind::kGradient, 0)[1], 0);
+  EXPECT_EQ(causes.most_sent(0, ChannelKind::kValue, 1)[0], 2);
 }
 
 // Two ways to the same number: from the causes of actions, and by running all ranks but one.

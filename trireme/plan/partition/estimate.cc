@@ -322,6 +322,13 @@ std::int64_t Estimator::state_bytes(const Stage& stage) const {
          rules_.constant_bytes + frozen_bytes(stage);
 }
 
+std::int64_t Estimator::silent_bytes(const Shape& shape, int stage) {
+  const Stage& from = shape.stages[stage];
+  const simulate::StageTensors& tensors = this->tensors(from);
+  return state_bytes(from) + (rules_.in_flight[stage] - 1) * tensors.kept +
+         std::max(tensors.forward_peak, tensors.backward_peak);
+}
+
 /// Activations, what a pass adds to them, messages.
 std::int64_t Estimator::run_bytes(const Shape& shape, const std::vector<simulate::SentBytes>& sent,
                                   int stage) {
@@ -367,13 +374,18 @@ bool Estimator::surely_fits(const Cuts& cuts, const std::vector<std::int64_t>& l
     messages[message.from_stage] += m * (bytes + schedule::kMessageHeaderBytes);
     messages[message.to_stage] += m * (bytes + schedule::kMessageHeaderBytes);
   }
-  for (std::size_t s = 0; s < shape.stages.size(); ++s) {
-    const simulate::StageTensors& tensors = this->tensors(shape.stages[s]);
-    const std::int64_t run = (rules_.in_flight[s] - 1) * tensors.kept +
-                             std::max(tensors.forward_peak, tensors.backward_peak);
-    if (state_bytes(shape.stages[s]) + run + messages[s] > limits[s]) return false;
+  for (int s = 0; s < problem_.num_stages; ++s) {
+    if (silent_bytes(shape, s) + messages[s] > limits[s]) return false;
   }
   return true;
+}
+
+std::int64_t Estimator::least_peak_bytes(const Cuts& cuts) {
+  if (!is_lean_) return 0;
+  const Shape shape = this->shape(cuts);
+  std::int64_t least = 0;
+  for (int s = 0; s < problem_.num_stages; ++s) least = std::max(least, silent_bytes(shape, s));
+  return least;
 }
 
 const Candidate& Estimator::forecast(const Cuts& cuts) {

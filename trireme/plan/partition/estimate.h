@@ -33,6 +33,9 @@ class Estimator {
   /// Of a rank of each stage when it holds most.
   std::vector<std::int64_t> peak_bytes(const Cuts& cuts);
 
+  /// What the fullest rank holds at least: messages left out. Quick.
+  std::int64_t least_peak_bytes(const Cuts& cuts);
+
   /// Whether every stage stays within its limit even where all messages of a step are held at once:
   /// quick, but true is all that it can say for sure.
   bool surely_fits(const Cuts& cuts, const std::vector<std::int64_t>& limits);
@@ -77,6 +80,8 @@ class Estimator {
   const simulate::StageTensors& tensors(const Stage& stage);
   /// Of a rank of the stage, but for its messages, activations and what a pass adds to these.
   std::int64_t state_bytes(const Stage& stage) const;
+  /// With these, but without messages.
+  std::int64_t silent_bytes(const Shape& shape, int stage);
   /// Of the messages that go back and forth in each microbatch.
   std::vector<simulate::SentBytes> sent_bytes(const Shape& shape) const;
   const schedule::Causes& causes(const std::vector<simulate::SentBytes>& sent);

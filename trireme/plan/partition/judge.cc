@@ -9,10 +9,10 @@
 namespace trireme::partition {
 namespace {
 
-constexpr std::int64_t kActionsPerStage = 24;      ///< What a stage costs beside its actions.
-constexpr std::int64_t kForecastActions = 20'000;  ///< What a whole forecast costs beside those.
-constexpr std::int64_t kLong = 10'000;             ///< Actions x stages.
-constexpr double kRounding = 1 - 1e-9;             ///< Sums in another order.
+constexpr std::int64_t kActionsPerStage = 24;   ///< What a stage costs beside its actions.
+constexpr std::int64_t kForecastActions = 200;  ///< What a node costs in a whole forecast.
+constexpr std::int64_t kLong = 10'000;          ///< Actions x stages.
+constexpr double kRounding = 1 - 1e-9;          ///< Sums in another order.
 
 }  // namespace
 
@@ -35,7 +35,9 @@ void Judge::begin(const Goal& goal) {
 
 std::int64_t Judge::price() const {
   const std::int64_t actions = estimator_.num_actions() + kActionsPerStage * problem_.num_stages;
-  return estimator_.is_lean() ? actions : kForecastActions + problem_.num_stages * actions;
+  if (estimator_.is_lean()) return actions;
+  const auto num_nodes = static_cast<std::int64_t>(setting_.planned.nodes.size());
+  return kForecastActions * num_nodes + problem_.num_stages * actions;
 }
 
 void Judge::read_crossings() {
@@ -98,33 +100,44 @@ void Judge::add_memory(const Cuts& cuts, Score& score) {
 }
 
 Score Judge::score(const Cuts& cuts) {
-  Score score;
-  spent_ += price();
-  const double step_us = estimator_.step_us(cuts);
-  score.excess_us = goal_.excess_us(step_us);
-  (goal_.objective == Objective::kSpeed ? score.primary : score.secondary) = step_us;
+  Score score = time_score(cuts);
   add_memory(cuts, score);
   return score;
 }
 
-std::optional<Score> Judge::better(const Cuts& cuts, const Score& than) {
-  const bool fits = than.excess_bytes <= 0 && than.excess_us <= 0;
-  const double longest_us = goal_.objective == Objective::kSpeed ? than.primary : goal_.max_step_us;
-  if (fits && step_bound_us(cuts) > longest_us) return std::nullopt;
-  if (!asked_.insert(cuts).second) return std::nullopt;
+Score Judge::quick_score(const Cuts& cuts) {
+  Score score = time_score(cuts);
+  if (!leaves_open(cuts)) add_memory(cuts, score);
+  return score;
+}
+
+/// With the peak open.
+Score Judge::time_score(const Cuts& cuts) {
   spent_ += price();
-  Score score;
   const double step_us = estimator_.step_us(cuts);
-  const bool is_longer =
-      goal_.objective == Objective::kSpeed ? step_us > than.primary : goal_.excess_us(step_us) > 0;
-  if (fits && is_longer) return std::nullopt;
-  score.excess_us = goal_.excess_us(step_us);
-  (goal_.objective == Objective::kSpeed ? score.primary : score.secondary) = step_us;
-  const bool is_faster = goal_.objective == Objective::kSpeed && fits && step_us < than.primary;
-  if (is_faster && is_long_ && estimator_.surely_fits(cuts, limits_)) {
-    score.secondary = std::numeric_limits<double>::infinity();
-    return score;
+  const double open = std::numeric_limits<double>::infinity();
+  const bool is_speed = goal_.objective == Objective::kSpeed;
+  return {0, goal_.excess_us(step_us), is_speed ? step_us : open, is_speed ? open : step_us};
+}
+
+bool Judge::leaves_open(const Cuts& cuts) {
+  return goal_.objective == Objective::kSpeed && is_long_ && estimator_.surely_fits(cuts, limits_);
+}
+
+std::optional<Score> Judge::better(const Cuts& cuts, const Score& than) {
+  const bool is_speed = goal_.objective == Objective::kSpeed;
+  const bool fits = than.excess_bytes <= 0 && than.excess_us <= 0;
+  if (fits && step_bound_us(cuts) > (is_speed ? than.primary : goal_.max_step_us)) {
+    return std::nullopt;
   }
+  if (!asked_.insert(cuts).second) return std::nullopt;
+  if (fits && !is_speed && is_long_ &&
+      static_cast<double>(estimator_.least_peak_bytes(cuts)) > than.primary) {
+    return std::nullopt;
+  }
+  Score score = time_score(cuts);
+  if (fits && (is_speed ? score.primary > than.primary : score.excess_us > 0)) return std::nullopt;
+  if (fits && is_speed && score.primary < than.primary && leaves_open(cuts)) return score;
   add_memory(cuts, score);
   if (score < than) return score;
   return std::nullopt;

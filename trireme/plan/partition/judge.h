@@ -23,9 +23,11 @@ class Judge {
 
   Score score(const Cuts& cuts);
 
+  /// The same where the peak of a long pipeline that surely fits may be left open: infinity.
+  Score quick_score(const Cuts& cuts);
+
   /// The score where it is better than `than`; nothing where it is not, or the cuts were asked
-  /// about since `begin`. Most cuts are ruled out by a bound. The peak of a long pipeline that is
-  /// faster and surely fits is left open: infinity.
+  /// about since `begin`. Most cuts are ruled out by bounds. Peaks may be left open.
   std::optional<Score> better(const Cuts& cuts, const Score& than);
 
   /// Of each stage, and what it may have.
@@ -47,7 +49,9 @@ class Judge {
   /// What a step with these cuts takes at least, by nodes alone: before the first forward of a stage
   /// the stage before it, if it waits for that one, has run one; after its last backward likewise.
   double step_bound_us(const Cuts& cuts) const;
+  Score time_score(const Cuts& cuts);
   void add_memory(const Cuts& cuts, Score& score);
+  bool leaves_open(const Cuts& cuts);
 
   const Problem& problem_;
   const Setting& setting_;

@@ -55,9 +55,16 @@ int count_stages(const PartitionOptions& options, const topology::Topology& topo
   return stages;
 }
 
-void check_cuts(const Problem& problem) {
+/// Whether a plan may have fewer stages than there are ranks for.
+bool may_idle(const PartitionOptions& options) { return options.may_idle && options.stages == 0; }
+
+/// Also takes fewer stages where the graph has too few cuts and ranks may stay idle.
+void check_cuts(Problem& problem) {
   const std::vector<bool> allowed = graph::allowed_cuts(problem.recorded);
   const auto num_allowed = std::count(allowed.begin(), allowed.end(), true);
+  if (num_allowed + 1 < problem.num_stages && may_idle(problem.options)) {
+    problem.num_stages = static_cast<int>(num_allowed) + 1;
+  }
   if (num_allowed + 1 < problem.num_stages) {
     fail(count(problem.num_stages, "stage") + " need " + count(problem.num_stages - 1, "cut") +
          ", but the graph allows " + std::to_string(num_allowed) + "; ask for at most " +

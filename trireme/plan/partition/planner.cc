@@ -36,9 +36,9 @@ Planner::Planner(const Problem& problem) : problem_(problem) {
 void Planner::plan() {
   const Goal speed;
   search(speed);
+  if (!best_) fail_without_cuts();
   const PartitionOptions& options = problem_.options;
   if (options.may_idle && options.stages == 0 && options.cuts.empty()) try_fewer_stages();
-  TRIREME_CHECK(best_.has_value(), "no cuts though there are enough places");
   if (options.objective != Objective::kMemory || best_->found.score.excess_bytes > 0) return;
   Score& score = best_->found.score;
   const double fastest_us = options.fastest_us > 0 ? options.fastest_us : score.primary;
@@ -46,6 +46,13 @@ void Planner::plan() {
   score.excess_us = memory.excess_us(score.primary);
   std::swap(score.primary, score.secondary);
   search(memory);
+}
+
+/// The recorded graph has enough of them: the planner was asked for copies that leave too few.
+void Planner::fail_without_cuts() const {
+  throw Error(ErrorKind::kInvalidArgument,
+              "partition: with the nodes that are to be copied the graph has too few cuts for " +
+                  std::to_string(problem_.num_stages) + " stages; ask for fewer stages");
 }
 
 Candidate Planner::candidate() const {

@@ -33,6 +33,7 @@ class Planner {
     Search::Found found;
   };
 
+  [[noreturn]] void fail_without_cuts() const;
   void search(const Goal& goal);
   void try_fewer_stages();
   void try_copies(const Goal& goal);

@@ -64,7 +64,7 @@ std::optional<Search::Found> Search::find(const Goal& goal, const std::vector<Cu
   for (const Cuts& cuts : all) {
     const bool is_known = std::any_of(found.begin(), found.end(),
                                       [&](const Found& other) { return other.cuts == cuts; });
-    if (!is_known) found.push_back({cuts, judge_.score(cuts)});
+    if (!is_known) found.push_back({cuts, judge_.quick_score(cuts)});
   }
   if (found.empty()) return std::nullopt;
   std::stable_sort(found.begin(), found.end(),
@@ -135,7 +135,7 @@ std::vector<Search::Cuts> Search::starts(const Goal& goal) {
     }
   }
   const bool has_fitting = std::any_of(starts.begin(), starts.end(), [&](const Cuts& cuts) {
-    return judge_.score(cuts).excess_bytes <= 0;
+    return judge_.quick_score(cuts).excess_bytes <= 0;
   });
   if (!has_fitting || goal.objective == Objective::kMemory) {
     if (auto cuts = least_memory(kNoLimit)) starts.push_back(*std::move(cuts));

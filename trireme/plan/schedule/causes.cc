@@ -98,13 +98,15 @@ int Causes::done_before(int other, int stage, int index) const {
   return stages_[stage].done[index][other];
 }
 
-int Causes::most_sent(int other, ChannelKind kind, int stage, int index) const {
-  // What an action waits for grows along its stage.
+std::vector<int> Causes::most_sent(int other, ChannelKind kind, int stage) const {
   const auto& done = stages_[other].done;
-  const auto first_later =
-      std::partition_point(done.begin(), done.end(),
-                           [&](const std::vector<int>& before) { return before[stage] <= index; });
-  return counts(other, kind)[first_later - done.begin()];
+  std::vector<int> sent;
+  std::size_t first_later = 0;  // What an action waits for grows along its stage.
+  for (int index = 0; index <= num_actions(stage); ++index) {
+    while (first_later < done.size() && done[first_later][stage] <= index) ++first_later;
+    sent.push_back(counts(other, kind)[first_later]);
+  }
+  return sent;
 }
 
 }  // namespace trireme::schedule

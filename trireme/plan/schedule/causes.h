@@ -35,9 +35,9 @@ class Causes {
   /// Actions of `other` that are done whenever `stage` begins its action `index`.
   int done_before(int other, int stage, int index) const;
 
-  /// Microbatches whose messages `other` can have sent to `stage` before that ends the action
-  /// `index`, were everybody else as fast as can be.
-  int most_sent(int other, ChannelKind kind, int stage, int index) const;
+  /// By action of `stage`, and one more after the last: microbatches whose messages `other` can have
+  /// sent to `stage` before that ends the action, were everybody else as fast as can be.
+  std::vector<int> most_sent(int other, ChannelKind kind, int stage) const;
 
  private:
   struct Stage {

@@ -60,15 +60,17 @@ class Holder {
 
   std::vector<HeldMessages> of_stage(int stage) const {
     std::vector<HeldMessages> held(static_cast<std::size_t>(causes_.num_actions(stage)));
-    for (int i = 0; i < causes_.num_actions(stage); ++i) {
-      for (const Stream& stream : streams_) {
+    for (const Stream& stream : streams_) {
+      std::vector<int> most_sent;
+      if (stream.to == stage) most_sent = causes_.most_sent(stream.from, stream.kind, stage);
+      for (int i = 0; i < causes_.num_actions(stage); ++i) {
         if (stream.from == stage) {
           held[i].during += sent(stream, i, i);
           held[i].after += sent(stream, i + 1, i);
         }
         if (stream.to == stage) {
-          held[i].during += received(stream, i, most_sent(stream, i), 0);
-          held[i].after += received(stream, i, most_sent(stream, i + 1), num_awaited(stream, i));
+          held[i].during += received(stream, i, most_sent[i], 0);
+          held[i].after += received(stream, i, most_sent[i + 1], num_awaited(stream, i));
         }
       }
     }
@@ -91,10 +93,6 @@ class Holder {
     const int taken = causes_.num_taking(stream.to, stream.kind, index + 1);
     const std::int64_t there = std::max(num_sent - taken, 0) * std::ssize(stream.bytes);
     return stream.next(std::min(there, kReceivedAhead + num_awaited));
-  }
-
-  int most_sent(const Stream& stream, int index) const {
-    return causes_.most_sent(stream.from, stream.kind, stream.to, index);
   }
 
   /// Messages of the stream that the stage's action after `index` waits for.
