@@ -11,6 +11,7 @@
 #include "trireme/kernels/cuda/matching.h"
 #include "trireme/kernels/detection/boxes.h"
 #include "trireme/kernels/detection/matching.h"
+#include "trireme/kernels/detection/permutation.h"
 #include "trireme/kernels/detection/selection.h"
 
 namespace trireme::kernels::cuda {

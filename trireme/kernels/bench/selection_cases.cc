@@ -5,6 +5,7 @@
 #include <string>
 
 #include "trireme/kernels/bench/random_values.h"
+#include "trireme/kernels/detection/permutation.h"
 #include "trireme/kernels/detection/selection.h"
 
 namespace trireme::kernels::bench {

@@ -145,18 +145,19 @@ struct PermutationSpace {
   std::int64_t bytes;
 };
 
-/// Two random numbers. Places from n on get the largest one: with their index they sort last.
+/// Four random numbers. Places from n on get the largest one: with their index they sort last.
 struct DrawNumbers {
   std::array<std::uint32_t, 2> key;
   std::int64_t n;
   PermutationSpace space;
 
-  TRIREME_HOST_DEVICE void operator()(std::int64_t pair) const {
-    const std::int64_t i = 2 * pair;
-    const auto words =
-        philox({static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(i >> 32), 0, 0}, key);
-    put(i, (std::uint64_t{words[0]} << 32) | words[1]);
-    put(i + 1, (std::uint64_t{words[2]} << 32) | words[3]);
+  TRIREME_HOST_DEVICE void operator()(std::int64_t four) const {
+    const auto counter = static_cast<std::uint32_t>(four);
+    const auto upper = philox({counter, 0, 0, 0}, key);
+    const auto lower = philox({counter, 1, 0, 0}, key);
+    for (int k = 0; k < 4 && 4 * four + k < space.num_places(); ++k) {
+      put(4 * four + k, (std::uint64_t{upper[k]} << 32) | lower[k]);
+    }
   }
 
   TRIREME_HOST_DEVICE void put(std::int64_t i, std::uint64_t number) const {
@@ -220,7 +221,7 @@ void random_permutation_passes(std::uint64_t seed, std::int64_t* order, std::int
   check_workspace("random_permutation", workspace, space.bytes);
   const std::array<std::uint32_t, 2> key = {static_cast<std::uint32_t>(seed),
                                             static_cast<std::uint32_t>(seed >> 32)};
-  each(space.num_places() / 2, DrawNumbers{key, n, space});
+  each((space.num_places() + 3) / 4, DrawNumbers{key, n, space});
   sort_pairs_passes(space, each);
   each(n, CopyIndices{space.indices, order});
 }

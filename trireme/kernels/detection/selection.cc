@@ -96,101 +96,6 @@ void mark_hardest(std::span<const float> losses, std::int64_t count,
   hardest.mark(is_chosen);
 }
 
-// ---- Permutation
-
-using Key = std::array<std::uint32_t, 2>;
-
-/// The number that index i is ordered by.
-std::uint64_t number_of(const Key& key, std::uint64_t i) {
-  const std::uint64_t even = i & ~std::uint64_t{1};
-  const auto words = philox({static_cast<std::uint32_t>(even), 0, 0, 0}, key);
-  const std::size_t first = (i & 1) * 2;
-  return (std::uint64_t{words[first]} << 32) | words[first + 1];
-}
-
-/// (upper half of the number, index) of each index.
-std::vector<std::uint64_t> make_pairs(const Key& key, std::int64_t n) {
-  constexpr std::int64_t kRow = 512;  // counters, of two numbers each
-  std::array<std::uint32_t, 4 * kRow> words;
-  std::vector<std::uint64_t> pairs((n + 2 * kRow - 1) / (2 * kRow) * 2 * kRow);
-  for (std::int64_t begin = 0; begin < n; begin += 2 * kRow) {
-    philox_row({0, 0, 0}, key, kRow, words.data(),
-               {.first = static_cast<std::uint32_t>(begin), .step = 2});
-    for (std::int64_t i = 0; i < kRow; ++i) {
-      const auto index = static_cast<std::uint64_t>(begin + 2 * i);
-      pairs[index] = (std::uint64_t{words[i]} << 32) | index;
-      pairs[index + 1] = (std::uint64_t{words[2 * kRow + i]} << 32) | (index + 1);
-    }
-  }
-  pairs.resize(n);
-  return pairs;
-}
-
-/// Copies pairs to `sorted`, in order of the bits from `shift` on that count `ends`, which are set to
-/// where the pairs of each value end.
-void distribute(std::span<const std::uint64_t> pairs, int shift, std::span<std::uint32_t> ends,
-                std::uint64_t* sorted) {
-  const std::uint64_t mask = ends.size() - 1;
-  std::ranges::fill(ends, 0);
-  for (const std::uint64_t pair : pairs) ++ends[(pair >> shift) & mask];
-  std::uint32_t sum = 0;
-  for (std::uint32_t& end : ends) sum += std::exchange(end, sum);
-  for (const std::uint64_t pair : pairs) sorted[ends[(pair >> shift) & mask]++] = pair;
-}
-
-/// Orders neighbours, four times: then those are sorted that are among four which are out of order.
-/// No branch: nobody could predict it.
-void order_neighbours(std::span<std::uint64_t> pairs) {
-  for (std::size_t pass = 0; pass < 4; ++pass) {
-    for (std::size_t i = pass % 2; i + 1 < pairs.size(); i += 2) {
-      const std::uint64_t a = pairs[i], b = pairs[i + 1];
-      pairs[i] = a < b ? a : b;
-      pairs[i + 1] = a < b ? b : a;
-    }
-  }
-}
-
-/// `from` is sorted but for a few, which do not go far.
-void insert_all(std::span<const std::uint64_t> from, std::uint64_t* sorted) {
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    std::size_t place = i;
-    for (; place > 0 && sorted[place - 1] > from[i]; --place) sorted[place] = sorted[place - 1];
-    sorted[place] = from[i];
-  }
-}
-
-/// Sorts pairs whose upper halves are random, and takes them as workspace: by their first bits into
-/// buckets that fit the first cache, there by the next ones to slots of about one, then exactly.
-void sort_pairs(std::span<std::uint64_t> pairs, std::uint64_t* sorted) {
-  const auto width_of = [](std::size_t n) { return static_cast<int>(std::bit_width(n)); };
-  const int num_bits = std::clamp(width_of(pairs.size()) - 9, 1, 11);
-  std::vector<std::uint32_t> ends(std::size_t{1} << num_bits), ends_within;
-  distribute(pairs, 64 - num_bits, ends, sorted);
-  std::size_t begin = 0;
-  for (const std::uint32_t end : ends) {
-    const auto nearly = pairs.subspan(begin, end - begin);
-    const int num_within = width_of(nearly.size());
-    ends_within.resize(std::size_t{1} << num_within);
-    distribute({sorted + begin, nearly.size()}, 64 - num_bits - num_within, ends_within,
-               nearly.data());
-    order_neighbours(nearly);
-    insert_all(nearly, sorted + begin);
-    begin = end;
-  }
-}
-
-/// Where upper halves are equal, and so in order of their index, orders by the whole number.
-void order_equals(const Key& key, std::span<std::int64_t> sorted) {
-  const auto half = [&](std::size_t i) { return static_cast<std::uint64_t>(sorted[i]) >> 32; };
-  for (std::size_t begin = 0, end = 0; begin < sorted.size(); begin = end) {
-    for (end = begin + 1; end < sorted.size() && half(end) == half(begin);) ++end;
-    if (end - begin == 1) continue;
-    std::ranges::stable_sort(sorted.subspan(begin, end - begin), {}, [&](std::int64_t pair) {
-      return number_of(key, static_cast<std::uint32_t>(pair));
-    });
-  }
-}
-
 }  // namespace
 
 void internal::check_ratio(double ratio) {
@@ -249,15 +154,6 @@ std::int64_t fixed_nonzero(std::span<const std::uint8_t> values, std::span<std::
     places[place] = count == 0 ? 0 : places[place - count];
   }
   return count;
-}
-
-void random_permutation(std::uint64_t seed, std::span<std::int64_t> order) {
-  if (order.size() >= kMostIndices) refuse("random permutation: expected less than 2^32 indices");
-  const Key key = {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)};
-  std::vector<std::uint64_t> pairs = make_pairs(key, std::ssize(order));
-  sort_pairs(pairs, reinterpret_cast<std::uint64_t*>(order.data()));
-  order_equals(key, order);
-  for (std::int64_t& pair : order) pair &= std::int64_t{0xFFFFFFFF};
 }
 
 }  // namespace trireme::kernels

@@ -28,16 +28,6 @@ std::int64_t mine_hard_negatives(std::span<const float> losses,
 /// Returns   how many there are, at most the number of places.
 std::int64_t fixed_nonzero(std::span<const std::uint8_t> values, std::span<std::int64_t> places);
 
-/// A random order of 0 .. n-1 that depends on the seed alone: indices in order of a random number
-/// each (Philox, keyed by the seed; equal ones by index), so that any part can be made anywhere
-/// without asking who else draws.
-///
-/// seed     of this call: stream_seed(...).
-/// Errors   kInvalidArgument for 2^32 indices or more.
-/// Cost     linear on average, since the numbers are even: they are put near their places, then in
-///          order; 8 bytes for each index.
-void random_permutation(std::uint64_t seed, std::span<std::int64_t> order);
-
 namespace internal {
 
 /// Of hard negatives.

@@ -52,15 +52,16 @@ inline std::vector<std::uint8_t> mine_hard_negatives(std::span<const float> loss
   return is_chosen;
 }
 
-/// As kernels::random_permutation: a call of Philox for each index.
+/// As kernels::random_permutation: two calls of Philox for each index.
 inline std::vector<std::int64_t> random_permutation(std::uint64_t seed, std::int64_t n) {
   const std::array<std::uint32_t, 2> key = {static_cast<std::uint32_t>(seed),
                                             static_cast<std::uint32_t>(seed >> 32)};
   std::vector<std::uint64_t> numbers;
   for (std::int64_t i = 0; i < n; ++i) {
-    const std::size_t first = i % 2 * 2;
-    const auto words = philox({static_cast<std::uint32_t>(i - i % 2), 0, 0, 0}, key);
-    numbers.push_back((std::uint64_t{words[first]} << 32) | words[first + 1]);
+    const auto counter = static_cast<std::uint32_t>(i / 4);
+    const std::uint64_t upper = philox({counter, 0, 0, 0}, key)[i % 4];
+    const std::uint64_t lower = philox({counter, 1, 0, 0}, key)[i % 4];
+    numbers.push_back((upper << 32) | lower);
   }
   std::vector<std::int64_t> order(n);
   std::iota(order.begin(), order.end(), 0);
