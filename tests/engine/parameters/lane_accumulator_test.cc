@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <map>
+#include <string>
+
 #include "tests/models/models.h"
 #include "trireme/engine/record/recording.h"
 #include "trireme/plan/graph/json.h"
@@ -11,11 +14,12 @@
 namespace trireme::parameters {
 namespace {
 
-/// The mlp's parameters, each weight or bias in a bucket of its own.
+/// A model's parameters, each weight or bias in a bucket of its own; the mlp's unless another is
+/// named.
 class LaneAccumulatorTest : public testing::Test {
  protected:
-  LaneAccumulatorTest()
-      : test_(models::make("mlp")),
+  explicit LaneAccumulatorTest(const std::string& model = "mlp")
+      : test_(models::make(model)),
         recording_(record::record(test_.model, test_.make_batch, graph::Mode::kTrain)),
         store_(make_parameter_map(
                    recording_.graph,
@@ -105,6 +109,34 @@ TEST_F(LaneAccumulatorTest, HandsOnTheSumOfAllLanes) {
   }
   EXPECT_EQ(num_handed, sums.num_sites());
   sums.end_step();
+}
+
+class TiedLaneAccumulatorTest : public LaneAccumulatorTest {
+ protected:
+  TiedLaneAccumulatorTest() : LaneAccumulatorTest("transformer") {}
+};
+
+TEST_F(TiedLaneAccumulatorTest, AddsTheUsesOfAWeight) {
+  LaneAccumulator sums(store_, recording_.graph, 1);
+  sums.begin_step();
+  std::map<std::string, float> expected;
+  float number = 1;
+  for (int site = 0; site < sums.num_sites(); ++site, number += 1) {
+    sums.accept(site, gradient(sums, site, number));
+    expected[sums.parameter_of(site)] += number;
+  }
+  ASSERT_LT(std::ssize(expected), sums.num_sites()) << "nothing is tied";
+  sums.end_lane();
+  sums.end_step();
+  for (int site = sums.num_sites() - 1; site >= 0; --site) {
+    const SlotPlace owner = store_.owner(sums.parameter_of(site));
+    const Slot& slot = store_.slot(owner);
+    const at::Tensor sum = sums.gradients()
+                               .flat(owner.bucket)
+                               .narrow(0, slot.offset_elements, slot.num_elements);
+    EXPECT_TRUE((sum == expected[sums.parameter_of(site)]).all().item<bool>())
+        << sums.parameter_of(site);
+  }
 }
 
 }  // namespace
