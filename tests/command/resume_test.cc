@@ -32,6 +32,21 @@ TEST_F(Resume, OnlyAsTheRunThatItWas) {
   EXPECT_EQ(expect_whole("run"), 3);
 }
 
+// Every option had to be given again.
+TEST_F(Resume, HasTheOptionsOfTheRun) {
+  run(training(path("run"), 2, 3));
+  const Words words = {"train", "--run", path("run"), "--resume"};
+  Words more = words;
+  more.insert(more.end(), {"--steps", "6", "--ranks", "1"});
+  EXPECT_THAT(run(more)->error(), HasSubstr("changed options: --ranks 2 -> 1, --steps 3 -> 6"));
+  EXPECT_EQ(expect_whole("run"), 6);
+  run(words);
+  EXPECT_EQ(expect_whole("run"), 6);
+  more = words;
+  more.insert(more.end(), {"--seed", "4"});
+  EXPECT_THAT(run(more, 2)->error(), HasSubstr("seed: 0 -> 4"));
+}
+
 TEST_F(Resume, NotBackwards) {
   run(training(path("run"), 1, 6));
   EXPECT_THAT(run(training(path("run"), 1, 3), 2)->error(),

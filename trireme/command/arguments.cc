@@ -38,13 +38,6 @@ class HelpFormat : public CLI::Formatter {
   }
 };
 
-/// The verb that was called, the innermost; the app itself where none was.
-const CLI::App& called(const CLI::App& app) {
-  const CLI::App* verb = &app;
-  while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
-  return *verb;
-}
-
 void call_by_name(CLI::App& verb, const std::string& name) {
   std::string text = verb.get_footer();
   const std::string before = std::string("Example: ") + kUsualName + " ";
@@ -120,6 +113,12 @@ void parse(CLI::App& app, std::span<const char* const> argv) {
   }
   std::ranges::reverse(words);  // as the parser wants them
   app.parse(std::move(words));
+}
+
+const CLI::App& called(const CLI::App& app) {
+  const CLI::App* verb = &app;
+  while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
+  return *verb;
 }
 
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {

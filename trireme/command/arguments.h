@@ -22,6 +22,9 @@ void finish_set_up(CLI::App& app);
 /// not in what follows `--`. Errors: CLI::ParseError, also for help and version.
 void parse(CLI::App& app, std::span<const char* const> argv);
 
+/// The verb that was called, the innermost; the app itself where none was.
+const CLI::App& called(const CLI::App& app);
+
 /// What is wrong with a command line, what may have been meant, and where help is.
 std::string explain(const CLI::App& app, const CLI::ParseError& error);
 

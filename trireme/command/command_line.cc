@@ -13,6 +13,7 @@
 #include "trireme/command/arguments.h"
 #include "trireme/command/local_ranks.h"
 #include "trireme/command/numbers.h"
+#include "trireme/command/run_options.h"
 #include "trireme/command/verbs.h"
 #include "trireme/engine/memory/torch_settings.h"
 #include "trireme/engine/program/torch_failure.h"
@@ -121,10 +122,12 @@ int run_command_line(int argc, const char* const* argv,
       command::add_doctor);
   command::finish_set_up(app);
   try {
-    command::parse(app, context.argv);
+    command::parse_with_run(app, context.argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0) return report(command::explain(app, error).c_str(), kMisuse);
     return run([&] { return app.exit(error); });  // help, version
+  } catch (const Error& error) {
+    return report(error.what(), error.kind() == ErrorKind::kInvalidArgument ? kMisuse : kFailed);
   }
   for (const auto& [verb, body] : verbs) {
     if (verb->parsed()) return run(body);

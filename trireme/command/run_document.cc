@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "trireme/base/error.h"
 #include "trireme/base/json_field.h"
 #include "trireme/plan/graph/table.h"
 #include "trireme/plan/layout/manual.h"
@@ -47,6 +48,15 @@ std::map<std::string, std::string> texts_from_json(const JsonField& field) {
   std::map<std::string, std::string> result;
   for (const auto& [name, value] : field.json().items())
     result[name] = object.required(name).text();
+  return result;
+}
+
+GivenOptions given_from_json(const JsonField& field) {
+  JsonObject object(field);
+  GivenOptions result;
+  for (const auto& [name, value] : field.json().items()) {
+    result[name] = object.required(name).list([](const JsonField& text) { return text.text(); });
+  }
   return result;
 }
 
@@ -134,14 +144,16 @@ std::vector<std::string> row(const Segment& segment) {
 Json to_json(const RunDocument& document) {
   Json segments = Json::array();
   for (const Segment& segment : document.segments) segments.push_back(to_json(segment));
-  return {{"model", document.model},
-          {"options", document.options},
-          {"seed", document.seed},
-          {"batch",
-           {{"global_batch", document.batch.global_batch},
-            {"microbatch", document.batch.microbatch},
-            {"lanes", document.batch.lanes}}},
-          {"segments", segments}};
+  Json json = {{"model", document.model},
+               {"options", document.options},
+               {"seed", document.seed},
+               {"batch",
+                {{"global_batch", document.batch.global_batch},
+                 {"microbatch", document.batch.microbatch},
+                 {"lanes", document.batch.lanes}}},
+               {"segments", segments}};
+  if (!document.given.empty()) json["given"] = document.given;
+  return json;
 }
 
 void save(const RunDocument& document, const std::filesystem::path& path) {
@@ -154,6 +166,7 @@ RunDocument load_run(const std::filesystem::path& path) {
   RunDocument document;
   document.model = object.required("model").text();
   document.options = texts_from_json(object.required("options"));
+  if (const auto given = object.optional("given")) document.given = given_from_json(*given);
   const JsonField seed = object.required("seed");
   if (!seed.json().is_number_unsigned()) seed.fail_expected("a whole number from 0 on");
   document.seed = seed.json().get<std::uint64_t>();
@@ -165,6 +178,18 @@ RunDocument load_run(const std::filesystem::path& path) {
   document.segments = object.required("segments").list(segment_from_json);
   object.finish();
   return document;
+}
+
+RunDocument load_kept_run(const std::filesystem::path& path) {
+  try {
+    return load_run(path);
+  } catch (const Error& error) {
+    throw Error(error.kind(),
+                fmt::format("{}; remove it to go on, with all options: checkpoints do "
+                            "not need it, and a new one is begun without what was "
+                            "run before",
+                            error.message()));
+  }
 }
 
 Segment segment_of(const layout::Plan& plan) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "trireme/base/document.h"
+#include "trireme/command/run_options.h"
 #include "trireme/plan/layout/plan.h"
 
 namespace trireme::command {
@@ -41,6 +42,7 @@ struct Segment {
 struct RunDocument {
   std::string model;
   std::map<std::string, std::string> options;  ///< train::training_facts
+  GivenOptions given;                          ///< To the last start.
   std::uint64_t seed = 0;
   layout::BatchLayout batch;
   std::vector<Segment> segments;
@@ -52,6 +54,9 @@ inline constexpr DocumentKind kRunDocument{"trireme.run", 1};
 Json to_json(const RunDocument& document);
 void save(const RunDocument& document, const std::filesystem::path& path);
 RunDocument load_run(const std::filesystem::path& path);
+
+/// The same of a run that goes on; errors say what to do.
+RunDocument load_kept_run(const std::filesystem::path& path);
 
 /// What was trained, and a row for each segment, for people.
 std::string show(const RunDocument& document);

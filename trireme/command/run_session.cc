@@ -60,17 +60,6 @@ std::vector<graph::NodeId> copied_nodes_of(const checkpoint::Facts& facts) {
   });
 }
 
-/// run.json, or what to do about one that cannot be read.
-RunDocument load_kept_run(const std::filesystem::path& path) {
-  try {
-    return load_run(path);
-  } catch (const Error& error) {
-    throw Error(error.kind(), fmt::format("{}; remove it to go on: checkpoints do not need it, and "
-                                          "a new one is begun without what was run before",
-                                          error.message()));
-  }
-}
-
 }  // namespace
 
 void check_run_folder(const TrainOptions& options) {
@@ -127,6 +116,12 @@ PlannedCopies RunSession::copies() const {
       checkpoint::load(folder_.checkpoints().published(*start_) / "index.json").facts);
 }
 
+/// What is given to this start beside what was given to the last one.
+void RunSession::say_changes() const {
+  const std::string changes = changes_text(document_.given, options_.run.given);
+  if (!changes.empty()) world_.watch.logger.info("changed options: " + changes);
+}
+
 void RunSession::begin(const Training& training, train::RankSession& session) {
   facts_ =
       train::training_facts(training.workload, training.recorded, session.plan(), options_.session);
@@ -148,6 +143,8 @@ void RunSession::begin(const Training& training, train::RankSession& session) {
   if (world_.rank() != 0) return;
   const bool goes_on = start_ && is_there(folder_.document());
   if (goes_on) document_ = load_kept_run(folder_.document());
+  if (!document_.given.empty()) say_changes();
+  document_.given = options_.run.given;
   document_.model = context_.model_name();
   document_.options = facts_;
   document_.seed = context_.seed;

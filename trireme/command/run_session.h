@@ -60,6 +60,7 @@ class RunSession {
   const RunFolder& folder() const { return folder_; }
 
  private:
+  void say_changes() const;
   train::DescribeChange describe(const graph::Graph& now) const;
   const TrainOptions& options_;
   const Context& context_;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "trireme/command/run_options.h"
 #include "trireme/command/training_report.h"
 #include "trireme/command/verbs.h"
 #include "trireme/engine/record/recording.h"
@@ -21,6 +22,7 @@ struct RunOptions {
   bool may_copy = false;            ///< At the first start: copies change bits and stay.
   std::string objective = "speed";
   std::int64_t device_memory_bytes = 0;
+  GivenOptions given;  ///< All of them, as a resumed run needs them.
 };
 
 struct TrainOptions {

@@ -96,6 +96,7 @@ class RankTraining {
     if (world.rank() == 0) check_outputs(options);
     train::require_same(world, shared_text(options, world.size()), "training options");
     if (!options.run.folder.empty()) run_.emplace(options, context, world);
+    say("preparing data, recording the model");
     training_.emplace(context, options.plan.microbatch());
     if (world.rank() == 0) warn_of_unused(world, training_->recorded.graph);
     plan_ = decide();
@@ -167,6 +168,10 @@ class RankTraining {
   }
 
  private:
+  void say(const std::string& phase) const {
+    if (world_.rank() == 0) say_phase(phase, context_.json);
+  }
+
   /// Whoever asks for an end may not wait long: what was learnt is saved before anything else.
   void take_requests() {
     if (!requests_) return;
@@ -200,6 +205,7 @@ class RankTraining {
       return options_.plan.plan_for(training_->recorded.graph);
     }
     if (run_) run_->check_goes_on(*training_);
+    say("no plan is given: the ranks measure and plan");
     planner_.emplace(options_, context_, world_, options_.run.folder);
     if (!planner_->has_measurement(training_->recorded.graph)) {
       const MeasureOptions wanted{.microbatch = options_.plan.batch.microbatch,
@@ -237,6 +243,7 @@ class RankTraining {
   void start_report() {
     if (world_.rank() != 0) return;
     ReportOptions options = options_.report;
+    options.columns = terminal_columns();
     options.first_step = session_->next_step();
     if (run_ && options.metrics_file.empty()) {
       options.metrics_file = run_->folder().metrics().string();
@@ -244,9 +251,10 @@ class RankTraining {
     if (!options.metrics_file.empty() && options.first_step > 0) {
       cut_half_line(options.metrics_file);
     }
-    if (run_ && run_->resumed_from() && !context_.json) {
-      fmt::print("goes on after step {} of {}\n", options.first_step, options_.run.folder);
+    if (run_ && run_->resumed_from()) {
+      say(fmt::format("resuming from step {} of {}", options.first_step, options_.run.folder));
     }
+    if (!options_.keeps_something()) say("the weights are not kept: give --run or --save");
     report_.emplace(plan_, options_.session.optimizer, options);
   }
 

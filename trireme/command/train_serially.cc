@@ -35,7 +35,9 @@ int train_serially(const TrainOptions& options, const Context& context) {
   }
   train::Session session(training.workload, training.recorded, plan, options.session);
   memory::reset_peak();
-  TrainingReport report(plan, options.session.optimizer, options.report);
+  ReportOptions report_options = options.report;
+  report_options.columns = terminal_columns();
+  TrainingReport report(plan, options.session.optimizer, report_options);
   std::optional<SignalRequests> requests;
   if (options.keeps_something()) requests.emplace();
   int stop_signal = 0;

@@ -45,6 +45,24 @@ void add_run_options(CLI::App& app, RunOptions& run) {
   for (CLI::Option* option : own) option->needs(folder);
 }
 
+void add_check_options(CLI::App& app, TrainOptions& options) {
+  CLI::Option* steps = app.add_option("--drift-check-steps", options.session.drift_check_steps,
+                                      "Steps at which the model is recorded again and compared")
+                           ->delimiter(',')
+                           ->check(not_negative())
+                           ->capture_default_str();
+  app.add_flag_callback(
+         "--no-drift-check", [&options] { options.session.drift_check_steps.clear(); },
+         "Never record the model again")
+      ->excludes(steps);
+  app.add_flag("--no-first-step-check", options.no_first_step_check,
+               "Train without comparing, before the first step, a small step of the plan's stages "
+               "with the model's own");
+  add_tolerant_option(app, options.session.tolerant);
+  app.add_flag("--allow-nonfinite", options.session.allow_nonfinite,
+               "Go on where a loss or a gradient is NaN or infinite; else the run ends there");
+}
+
 /// One rank is a world too.
 int train_alone(const TrainOptions& options, const Context& context) {
   const auto endpoints = transport::make_sim_world(1);
@@ -86,26 +104,13 @@ Body add_train(CLI::App& app, Context& context) {
   app.add_option("--timeline", options->timeline,
                  "Write a Chrome trace of the last step to this file");
   begin_group("Checks");
-  CLI::Option* steps = app.add_option("--drift-check-steps", options->session.drift_check_steps,
-                                      "Steps at which the model is recorded again and compared")
-                           ->delimiter(',')
-                           ->check(not_negative())
-                           ->capture_default_str();
-  app.add_flag_callback(
-         "--no-drift-check", [options] { options->session.drift_check_steps.clear(); },
-         "Never record the model again")
-      ->excludes(steps);
-  app.add_flag("--no-first-step-check", options->no_first_step_check,
-               "Train without comparing, before the first step, a small step of the plan's stages "
-               "with the model's own");
-  add_tolerant_option(app, options->session.tolerant);
-  app.add_flag("--allow-nonfinite", options->session.allow_nonfinite,
-               "Go on where a loss or a gradient is NaN or infinite; else the run ends there");
+  add_check_options(app, *options);
   app.footer(
       "Example: trireme train --model t5 --run run --ranks 4 --batch 64 --lanes 2 --steps 200\n"
-      "after a crash, or on another number of ranks: the same with --resume");
-  return [options, &context] {
+      "after a crash, or on another number of ranks: trireme train --run run --resume");
+  return [options, &app, &context] {
     options->session.seed = context.seed;
+    options->run.given = given_options(app);
     options->report.json = context.json;
     if (!context.environment.ranks) check_before_start(*options, context);
     if (options->serial) return train_serially(*options, context);

@@ -1,10 +1,12 @@
 #include "trireme/command/training_report.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <numeric>
 #include <utility>
 
 #include "trireme/base/system_error.h"
@@ -25,7 +27,8 @@ std::string losses_text(const program::StepLosses& losses) {
   std::string text = fmt::format("loss {:.6f}", losses.total());
   if (losses.losses.size() < 2) return text;
   for (const program::LossTotal& one : losses.losses) {
-    text += fmt::format(", {} {:.6f}", one.name, one.mean());
+    const bool is_said = one.name == "loss" && one.mean() == losses.total();
+    if (!is_said) text += fmt::format(", {} {:.6f}", one.name, one.mean());
   }
   return text;
 }
@@ -38,10 +41,7 @@ Json losses_json(const program::StepLosses& losses) {
 
 TrainingReport::TrainingReport(const layout::Plan& plan, const train::OptimizerOptions& optimizer,
                                ReportOptions options)
-    : plan_(plan),
-      optimizer_(optimizer),
-      options_(std::move(options)),
-      is_terminal_(isatty(STDOUT_FILENO) == 1) {
+    : plan_(plan), optimizer_(optimizer), options_(std::move(options)) {
   if (options_.metrics_file.empty()) return;
   metrics_ = std::fopen(options_.metrics_file.c_str(), options_.first_step == 0 ? "we" : "ae");
   if (metrics_ == nullptr) throw_system_error("write", options_.metrics_file, errno);
@@ -70,10 +70,19 @@ Json TrainingReport::json(const train::StepReport& step) const {
   return json;
 }
 
+/// Of the steps since the last line: one beside a checkpoint would say little about the others.
+TrainingReport::Rates TrainingReport::rates() const {
+  const auto begin = seconds_.begin() + static_cast<std::ptrdiff_t>(num_said_);
+  const double seconds = std::accumulate(begin, seconds_.end(), 0.0);
+  const auto num_steps = static_cast<double>(seconds_.end() - begin);
+  return {.step_ms = 1e3 * seconds / num_steps,
+          .samples_per_s = num_steps * static_cast<double>(plan_.batch.global_batch) / seconds};
+}
+
 std::string TrainingReport::line(const train::StepReport& step) const {
-  const double rate = static_cast<double>(plan_.batch.global_batch) / step.seconds;
+  const Rates now = rates();
   std::string text = fmt::format("step {:>6}  {}  {:.0f} samples/s  {:.1f} ms", step.step,
-                                 losses_text(step.losses), rate, step.seconds * 1e3);
+                                 losses_text(step.losses), now.samples_per_s, now.step_ms);
   if (plan_.prediction) text += fmt::format(" (predicted {:.1f})", plan_.prediction->step_ms);
   const double left = static_cast<double>(options_.num_steps - step.step - 1);
   return text + "  " + duration_text(left * median_step_ms() / 1e3) + " to go";
@@ -95,8 +104,8 @@ void TrainingReport::print_evaluation(std::int64_t step, const program::StepLoss
   if (options_.json) {
     fmt::print("{}\n", Json{{"step", step}, {"evaluation", losses_json(losses)}}.dump());
   } else {
-    fmt::print("{}after {} steps, evaluation {}\n", is_terminal_ ? "\r\033[K" : "", step,
-               losses_text(losses));
+    clear_newest();
+    fmt::print("after {} steps, evaluation {}\n", step, losses_text(losses));
   }
   std::fflush(stdout);
 }
@@ -105,18 +114,49 @@ void TrainingReport::add(const train::StepReport& step) {
   seconds_.push_back(step.seconds);
   write(json(step));
   const bool is_due = step.step % options_.log_every == 0 || step.step + 1 == options_.num_steps;
-  if (options_.json) {
-    if (is_due) fmt::print("{}\n", json(step).dump());
-  } else if (is_terminal_) {
-    fmt::print("\r\033[K{}", line(step));
-  } else if (is_due) {
-    fmt::print("{}\n", line(step));
+  if (is_due) {
+    print_line(step);
+  } else if (options_.columns > 0 && !options_.json) {
+    show_newest(step);
   }
+}
+
+void TrainingReport::print_line(const train::StepReport& step) {
+  clear_newest();
+  fmt::print("{}\n", options_.json ? json(step).dump() : line(step));
+  std::fflush(stdout);
+  num_said_ = seconds_.size();
+}
+
+/// Ten times a second at most, cut off where the terminal ends.
+void TrainingReport::show_newest(const train::StepReport& step) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - shown_at_ < std::chrono::milliseconds(100)) return;
+  shown_at_ = now;
+  const auto most = static_cast<std::size_t>(options_.columns - 1);
+  fmt::print("\r\033[K{}", line(step).substr(0, most));
   std::fflush(stdout);
 }
 
+void TrainingReport::clear_newest() const {
+  if (options_.columns > 0 && !options_.json) fmt::print("\r\033[K");
+}
+
 void TrainingReport::finish() {
-  if (is_terminal_ && !options_.json && !seconds_.empty()) fmt::print("\n");
+  clear_newest();
+  std::fflush(stdout);
+}
+
+int terminal_columns() {
+  winsize size{};
+  if (isatty(STDOUT_FILENO) != 1) return 0;
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+void say_phase(const std::string& text, bool json) {
+  if (json) return;
+  fmt::print("{}\n", text);
+  std::fflush(stdout);
 }
 
 }  // namespace trireme::command

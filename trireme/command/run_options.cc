@@ -1,0 +1,113 @@
+#include "trireme/command/run_options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include "trireme/command/arguments.h"
+#include "trireme/command/run_document.h"
+#include "trireme/command/run_folder.h"
+
+namespace trireme::command {
+namespace {
+
+const std::set<std::string> kNotOfRun = {"help", "version", "config", "run", "resume", "json"};
+const std::set<std::string> kShapesPlan = {"plan",     "cut-at",   "copy", "stages",
+                                           "replicas", "schedule", "ranks"};
+
+std::string long_name(const CLI::Option& option) {
+  return option.get_lnames().empty() ? "" : option.get_lnames().front();
+}
+
+const CLI::Option* find(const CLI::App& verb, const std::string& name) {
+  for (const CLI::App* app = &verb; app != nullptr; app = app->get_parent()) {
+    if (const CLI::Option* option = app->get_option_no_throw("--" + name)) return option;
+  }
+  return nullptr;
+}
+
+/// Whether something is given now in an option's place.
+bool is_replaced(const CLI::Option& option, bool shapes_plan) {
+  const auto& others = option.get_excludes();
+  return option.count() > 0 || (shapes_plan && kShapesPlan.contains(long_name(option))) ||
+         std::ranges::any_of(others, [](const CLI::Option* other) { return other->count() > 0; });
+}
+
+/// Words for the options of `kept` that still count.
+std::vector<std::string> words_for(const CLI::App& verb, const GivenOptions& kept) {
+  const bool shapes_plan = std::ranges::any_of(kShapesPlan, [&verb](const std::string& name) {
+    const CLI::Option* option = find(verb, name);
+    return option != nullptr && option->count() > 0;
+  });
+  std::vector<std::string> words;
+  for (const auto& [name, values] : kept) {
+    const CLI::Option* option = find(verb, name);
+    if (option == nullptr || kNotOfRun.contains(name) || is_replaced(*option, shapes_plan))
+      continue;
+    for (const std::string& value : values) words.push_back("--" + name + "=" + value);
+  }
+  return words;
+}
+
+/// run.json of the run that `train --resume` goes on with; empty where there is none.
+std::filesystem::path resumed_run(const CLI::App& verb) {
+  const CLI::Option* run = verb.get_option_no_throw("--run");
+  const CLI::Option* resume = verb.get_option_no_throw("--resume");
+  if (run == nullptr || resume == nullptr || run->count() == 0 || resume->count() == 0) return {};
+  const std::filesystem::path path = RunFolder(run->as<std::string>()).document();
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored) ? path : std::filesystem::path();
+}
+
+}  // namespace
+
+GivenOptions given_options(const CLI::App& verb) {
+  GivenOptions given;
+  for (const CLI::App* app = &verb; app != nullptr; app = app->get_parent()) {
+    for (const CLI::Option* option : app->get_options()) {
+      const std::string name = long_name(*option);
+      if (name.empty() || option->count() == 0 || kNotOfRun.contains(name)) continue;
+      std::vector<std::string> values = option->results();
+      if (option->get_items_expected_max() <= 1) values.erase(values.begin(), values.end() - 1);
+      given[name] = std::move(values);
+    }
+  }
+  return given;
+}
+
+void parse_with_run(CLI::App& app, std::span<const char* const> argv) {
+  parse(app, argv);
+  const CLI::App& verb = called(app);
+  const std::filesystem::path run = resumed_run(verb);
+  if (run.empty()) return;
+  const std::vector<std::string> kept = words_for(verb, load_kept_run(run).given);
+  std::vector<const char*> all(argv.begin(), argv.end());
+  for (const std::string& word : kept) all.push_back(word.c_str());
+  if (!kept.empty()) parse(app, all);
+}
+
+std::string changes_text(const GivenOptions& before, const GivenOptions& now) {
+  std::vector<std::string> changes;
+  const auto value_of = [](const GivenOptions& options, const std::string& name) {
+    const auto found = options.find(name);
+    return found == options.end() ? std::string()
+                                  : fmt::format("{}", fmt::join(found->second, ","));
+  };
+  std::set<std::string> names;
+  for (const auto* options : {&before, &now}) {
+    for (const auto& [name, values] : *options) names.insert(name);
+  }
+  for (const std::string& name : names) {
+    const std::string old_value = value_of(before, name), value = value_of(now, name);
+    if (value == old_value) continue;
+    changes.push_back(fmt::format("--{} {} -> {}", name, old_value.empty() ? "(none)" : old_value,
+                                  value.empty() ? "(none)" : value));
+  }
+  return fmt::format("{}", fmt::join(changes, ", "));
+}
+
+}  // namespace trireme::command
