@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <random>
 
@@ -96,11 +97,13 @@ TEST(RangeCost, TheBestPartitionWithTiesIsFound) {
   for (int round = 0; round < 3000; ++round) {
     const Model model = random_model(random, 4 + static_cast<int>(random() % 11));
     const int num_stages = 2 + static_cast<int>(random() % 3);
+    const bool is_memory = random() % 2 == 0;
     RangeCost range(
         model.graph, model.profile,
         {.num_microbatches = 3, .in_flight = std::vector<int>(num_stages, 1 + random() % 4)},
-        RangeGoal::kTime);
-    const double limit = random() % 2 == 0 ? 500.0 + static_cast<double>(random() % 3000) : 1e9;
+        is_memory ? RangeGoal::kMemory : RangeGoal::kTime);
+    const double least = is_memory ? 10 : 500, spread = is_memory ? 300 : 3000;
+    const double limit = random() % 2 == 0 ? least + std::fmod(random(), spread) : 1e9;
     const std::vector<bool> allowed = graph::allowed_cuts(model.graph);
     const auto found = cut_chain(range, {allowed, {}, std::vector<double>(num_stages, limit)});
     const double best = exhaustive(range, allowed, limit, 0, 0, num_stages);

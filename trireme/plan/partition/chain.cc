@@ -32,6 +32,7 @@ class ChainCutter {
         num_nodes_(static_cast<int>(rules.allowed.size()) - 1),
         num_stages_(static_cast<int>(rules.limits.size())),
         best_(num_stages_ + 1, std::vector<Best>(num_nodes_ + 1)),
+        largest_limit_(*std::max_element(rules.limits.begin(), rules.limits.end())),
         latest_(num_stages_, num_nodes_),
         earliest_(num_stages_ + 1, 0) {
     best_[0][0].cost = 0;
@@ -81,7 +82,7 @@ class ChainCutter {
       int j = i;
       while (j < num_nodes_) {
         pricer_.extend();
-        if (pricer_.least_cost() > bound_ * kRounding) break;
+        if (pricer_.least_cost() > bound_ * kRounding || is_too_much()) break;
         ++j;
       }
       furthest[i] = j;
@@ -94,6 +95,9 @@ class ChainCutter {
     }
   }
 
+  /// Whether no stage can have the range, nor more.
+  bool is_too_much() const { return pricer_.least_bound() > largest_limit_ * kRounding; }
+
   /// The cost of a partition whose stages, in order, take as much as costs at most `most`;
   /// kImpossible where that is none.
   double fill(double most) {
@@ -105,7 +109,7 @@ class ChainCutter {
       int end = begin;
       double taken = 0;
       pricer_.begin(begin);
-      for (int j = begin + 1; j <= last && pricer_.least_cost() <= most; ++j) {
+      for (int j = begin + 1; j <= last && pricer_.least_cost() <= most && !is_too_much(); ++j) {
         pricer_.extend();
         if ((j < num_nodes_ && !rules_.allowed[j]) || (is_last && j < num_nodes_)) continue;
         const RangePrice price = pricer_.price(s);
@@ -150,7 +154,7 @@ class ChainCutter {
       if (j < num_nodes_ && !rules_.allowed[j]) continue;
       for (int s = first_stage_; s <= last_stage_; ++s) offer(s, i, j);
       const double least = pricer_.least_cost();
-      if (least > bound_ || least >= best_[num_stages_][num_nodes_].cost) break;
+      if (least > bound_ || least >= best_[num_stages_][num_nodes_].cost || is_too_much()) break;
     }
   }
 
@@ -174,6 +178,7 @@ class ChainCutter {
   int num_stages_;
   double bound_ = kImpossible;            ///< Cost of a partition that keeps the rules.
   std::vector<std::vector<Best>> best_;   ///< By number of stages, nodes.
+  double largest_limit_;                  ///< Of `RangePrice::bound`.
   std::vector<int> latest_;               ///< By stage: where it must end.
   std::vector<int> earliest_;             ///< By stage: where it must begin.
   int first_stage_ = 0, last_stage_ = 0;  ///< That the ranges of a walk can be.

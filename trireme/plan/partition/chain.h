@@ -28,6 +28,9 @@ class RangePricer {
 
   /// A cost that no range with these nodes and more, before or after them, is below, in any stage.
   virtual double least_cost() const { return 0; }
+
+  /// Likewise of bounds.
+  virtual double least_bound() const { return 0; }
 };
 
 struct ChainRules {
@@ -52,9 +55,10 @@ struct ChainCuts {
 ///              T[s][j] = min over i of max(T[s-1][i], cost of [i, j) as stage s)
 ///
 ///          over allowed i and j and ranges within their limit. Exact for any prices.
-/// Cost     n^2 / 2 steps of the pricer and p n^2 / 2 prices. Where `least_cost` rules out ranges
-///          that are longer than a stage of a good partition: about 2 n^2 / p steps, and prices of
-///          those ranges and stages alone that a partition as good as that can have.
+/// Cost     n^2 / 2 steps of the pricer and p n^2 / 2 prices. Where `least_cost` or `least_bound`
+///          rules out ranges that are longer than a stage of a good partition: about 2 n^2 / p
+///          steps, and prices of those ranges and stages alone that a partition as good as that can
+///          have.
 /// Source   the recurrence of contiguous partitions: Pinar & Aykanat, J. Parallel Distrib. Comput.
 ///          64 (2004), section 2, with limits.
 std::optional<ChainCuts> cut_chain(RangePricer& pricer, const ChainRules& rules);

@@ -314,9 +314,16 @@ double RangeCost::time_us(int stage) const {
                                   sums_.gradients_in_us[kind_after(stage)]});
 }
 
-double RangeCost::least_cost() const {
-  if (goal_ == RangeGoal::kMemory) return static_cast<double>(sums_.parameters + sums_.gradients);
+/// Of time or bytes, as the goal `of` has them for its cost.
+double RangeCost::least(RangeGoal of) const {
+  if (of == RangeGoal::kMemory) return static_cast<double>(sums_.parameters + sums_.gradients);
   return sums_.cost.forward_us + sums_.cost.backward_us();
+}
+
+double RangeCost::least_cost() const { return least(goal_); }
+
+double RangeCost::least_bound() const {
+  return least(goal_ == RangeGoal::kTime ? RangeGoal::kMemory : RangeGoal::kTime);
 }
 
 simulate::RankMemory RangeCost::memory(int stage) const {

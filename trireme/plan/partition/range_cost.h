@@ -54,6 +54,7 @@ class RangeCost : public RangePricer {
   void extend() override;
   RangePrice price(int stage) const override;
   double least_cost() const override;
+  double least_bound() const override;
 
   /// Per microbatch: the largest of its work and of what each direction of its links takes, as
   /// stage `stage`; uses elsewhere of its parameters by their part of a step.
@@ -144,6 +145,7 @@ class RangeCost : public RangePricer {
   /// Place in `kinds_` of the kind between `stage` and the next one.
   std::size_t kind_after(int stage) const;
   ByKind link_us(std::int64_t bytes) const;
+  double least(RangeGoal of) const;
   double slowest_link_us(std::int64_t bytes) const;
   void read_values();
   void read_nodes(const profile::Profile& profile);

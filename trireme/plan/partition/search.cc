@@ -137,7 +137,7 @@ std::vector<Search::Cuts> Search::starts(const Goal& goal) {
   const bool has_fitting = std::any_of(starts.begin(), starts.end(), [&](const Cuts& cuts) {
     return judge_.quick_score(cuts).excess_bytes <= 0;
   });
-  if (!has_fitting || goal.objective == Objective::kMemory) {
+  if (!has_fitting) {
     if (auto cuts = least_memory(kNoLimit)) starts.push_back(*std::move(cuts));
   }
   return starts;
