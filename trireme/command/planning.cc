@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "trireme/base/error.h"
 #include "trireme/command/forecasts.h"
 #include "trireme/engine/measure/detect_topology.h"
 #include "trireme/engine/measure/measure_profile.h"
+#include "trireme/engine/train/replica_buffers.h"
 #include "trireme/engine/train/step_reader.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/manual.h"
@@ -91,6 +93,9 @@ Decision decide(const graph::Graph& graph, const Measurement& measurement,
   asked.batch.microbatch = profile.microbatch;
   asked.forecast = forecast_options(options.optimizer);
   asked.forecast.program.tolerant = options.tolerant;
+  asked.may_replicate =
+      std::ranges::all_of(train::written_buffers(graph),
+                          [&](const std::string& name) { return options.buffers.contains(name); });
   for (const std::string& cut : wanted.cuts) asked.cuts.push_back(node_position(graph, cut));
   Decision decision{partition::partition_over_replicas(graph, profile, topology, asked), ""};
   const graph::Graph planned = layout::planned_graph(graph, decision.plan);

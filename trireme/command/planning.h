@@ -40,7 +40,8 @@ struct DecideOptions {
   double max_slowdown = 1.25;            ///< partition::PartitionOptions
   std::int64_t device_memory_bytes = 0;  ///< 0: what the topology says.
   train::OptimizerOptions optimizer;
-  bool tolerant = false;  ///< schedule::ProgramOptions
+  bool tolerant = false;           ///< schedule::ProgramOptions
+  train::ReplicaPolicies buffers;  ///< Without one that it needs, a model has one replica.
   // partition::PartitionOptions
   bool may_idle = false;
   bool may_copy = true;

@@ -10,6 +10,7 @@
 #include "trireme/base/error.h"
 #include "trireme/command/run_folder.h"
 #include "trireme/engine/measure/detect_topology.h"
+#include "trireme/engine/train/replica_buffers.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/json.h"
 #include "trireme/plan/layout/manual.h"
@@ -49,6 +50,19 @@ std::string lanes_hint(const layout::Plan& plan, int num_ranks) {
       "with --lanes {} up to {} replicas could share the batch, instead of {}; it changes the last "
       "bits of weights\n\n",
       lanes, lanes, plan.batch.lanes);
+}
+
+/// Why the plan has one replica; empty where it may have more.
+std::string buffers_hint(const graph::Graph& graph, const train::ReplicaPolicies& policies) {
+  for (const std::string& name : train::written_buffers(graph)) {
+    if (policies.contains(name)) continue;
+    return fmt::format(
+        "one replica: the forward writes buffer '{}' in a way of its own; --buffer {}=first, "
+        "average "
+        "or sum says what replicas make of it\n\n",
+        name, name);
+  }
+  return "";
 }
 
 }  // namespace
@@ -120,10 +134,13 @@ layout::Plan SelfPlanner::decide(const graph::Graph& graph, const PlannedCopies&
                          .device_memory_bytes = options_.run.device_memory_bytes,
                          .optimizer = options_.session.optimizer,
                          .tolerant = options_.session.tolerant,
+                         .buffers = options_.session.buffers,
                          .may_copy = options_.run.may_copy && !copies,
                          .copied_nodes = copies});
     if (!context_.json) {
-      fmt::print("{}\n{}", decision.text, lanes_hint(decision.plan, world_.size()));
+      const std::string hint = buffers_hint(graph, options_.session.buffers);
+      fmt::print("{}\n{}", decision.text,
+                 hint.empty() ? lanes_hint(decision.plan, world_.size()) : hint);
     }
     text = to_document_text(layout::kPlanDocument, layout::to_json(decision.plan));
   }

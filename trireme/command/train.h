@@ -36,6 +36,7 @@ struct TrainOptions {
   bool no_first_step_check = false;
   RunOptions run;
   train::SessionOptions session;
+  std::vector<std::string> buffers;  ///< --buffer, for `session`.
 
   /// Whether a training that is stopped leaves what it has learnt.
   bool keeps_something() const { return !run.folder.empty() || !save.empty(); }

@@ -59,6 +59,7 @@ void add_check_options(CLI::App& app, TrainOptions& options) {
                "Train without comparing, before the first step, a small step of the plan's stages "
                "with the model's own");
   add_tolerant_option(app, options.session.tolerant);
+  add_buffer_option(app, options.buffers);
   app.add_flag("--allow-nonfinite", options.session.allow_nonfinite,
                "Go on where a loss or a gradient is NaN or infinite; else the run ends there");
 }
@@ -111,6 +112,7 @@ Body add_train(CLI::App& app, Context& context) {
   return [options, &app, &context] {
     options->session.seed = context.seed;
     options->run.given = given_options(app);
+    options->session.buffers = train::parse_replica_policies(options->buffers);
     options->report.json = context.json;
     if (!context.environment.ranks) check_before_start(*options, context);
     if (options->serial) return train_serially(*options, context);

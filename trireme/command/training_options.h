@@ -1,6 +1,8 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
 
 #include "trireme/engine/train/session.h"
 
@@ -27,6 +29,17 @@ inline void add_tolerant_option(CLI::App& app, bool& tolerant) {
       "--tolerant", tolerant,
       "Take any number of replicas that divides the lanes, also where weights then differ in "
       "their last bits from those of other numbers");
+}
+
+/// --buffer; the texts are for train::parse_replica_policies.
+inline void add_buffer_option(CLI::App& app, std::vector<std::string>& texts) {
+  app.add_option(
+         "--buffer", texts,
+         "What replicas make of a buffer that the forward writes: first, average, or sum (of their "
+         "changes); for each buffer once")
+      ->type_name("NAME=POLICY")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
 }
 
 /// --device-memory, with or without a unit.

@@ -34,9 +34,9 @@ struct Pair {
                                     {2 * kSamples, kSamples, 1});
     for (int s = 0; s < 2; ++s) stages.emplace_back(recording, plan, s, sites);
     for (const program::StageProgram& stage : stages) workers.emplace_back(recording, stage);
+    input.num_microbatches = 2;
     input.num_samples = kSamples;
     input.read = [this](int m) { return test.make_batch(read_samples, 40 + m); };
-    input.weights.assign(2, {static_cast<double>(kSamples)});
     input.totals = {2.0 * kSamples};
     for (StageWorker& worker : workers) worker.begin_step(input);
   }

@@ -55,7 +55,7 @@ struct Cut {
 
   ValueMap seeds(int stage) const {
     const std::vector<double> ones(recording.graph.losses.size(), 1.0);
-    return loss_seeds(recording.graph, stages[stage], ones, ones);
+    return loss_seeds(recording.graph, stages[stage], 1, ones);
   }
 
   models::TestModel test;
@@ -92,9 +92,9 @@ TEST(StageProgram, WhatOneStageSendsALaterOneReceives) {
 
 TEST(StageProgram, OnlyStagesThatUseTheBatchReadIt) {
   const Cut cut(models::make("mlp"), 3);
-  EXPECT_TRUE(cut.stages[0].reads_batch());
-  EXPECT_FALSE(cut.stages[1].reads_batch());
-  EXPECT_TRUE(cut.stages[2].reads_batch());  // the labels
+  EXPECT_EQ(cut.stages[0].fields(), std::vector<std::string>{"x"});
+  EXPECT_TRUE(cut.stages[1].fields().empty());
+  EXPECT_EQ(cut.stages[2].fields(), std::vector<std::string>{"label"});
 }
 
 TEST(StageProgram, StagesByHandAreThePlainModel) {

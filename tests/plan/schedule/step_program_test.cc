@@ -46,6 +46,13 @@ TEST(StepProgram, ReplicasTellEachOtherTheWeightsOfLossesFirst) {
               ::testing::StartsWith("compute 0F0"));
 }
 
+// The weighted loss is made in stage 0; stage 1 has a mean and a metric.
+TEST(StepProgram, StagesWithoutAWeightedLossDoNotWeigh) {
+  const StepCase step = make_case(testing::make_losses(), {.cuts = {3}, .replicas = 2});
+  EXPECT_THAT(picture(step.program, 1), ::testing::StartsWith("weigh | compute 0F0"));
+  EXPECT_THAT(picture(step.program, 2), ::testing::StartsWith("recv v"));
+}
+
 TEST(StepProgram, TwoStagesSendValuesAndGradients) {
   const StepCase step = make_case(graph::testing::make_mlp(), {.cuts = {2}});
   EXPECT_EQ(picture(step.program, 0),

@@ -62,6 +62,30 @@ TEST(Memory, FewerLargeBatchesAreReadAhead) {
   EXPECT_EQ(batches_ahead(std::int64_t{1} << 40), 1);
 }
 
+// Samples of a weighted loss are taken for its weight, all of the step first, and for its forward.
+TEST(Memory, SamplesOfAWeightedLossAreKeptWhileSmall) {
+  graph::testing::GraphBuilder b;
+  const graph::ValueId x = b.input("x", {4}), mask = b.input("mask", {4});
+  const graph::ValueId h = b.node("mul", {x, b.parameter("p", {4})}, b.batch({4}));
+  const graph::ValueId masked = b.node("mul", {h, mask}, b.batch({4}));
+  const graph::ValueId weight = b.node("sum", {mask}, b.fixed({}));
+  b.loss(masked);
+  b.graph().losses[0].weight = weight;
+  const auto batch_of = [&](int microbatches) {
+    const layout::Plan plan = make_plan(b.graph(), {{1}, microbatches, 1});
+    const auto map = parameters::make_parameter_map(b.graph(), plan);
+    std::vector<std::int64_t> bytes;
+    for (const RankMemory& rank : rank_memory(b.graph(), plan, map, {{}, {}}, {})) {
+      bytes.push_back(rank.batch);
+    }
+    return bytes;
+  };
+  EXPECT_EQ(batch_of(2), std::vector<std::int64_t>(2, (2 + 16) * 32));
+  EXPECT_EQ(batch_of(64), std::vector<std::int64_t>(2, (64 + 64) * 32));
+  EXPECT_TRUE(keeps_batches(1 << 20, 32));
+  EXPECT_FALSE(keeps_batches(1 << 20, 33));
+}
+
 TEST(Memory, SimpleHoldsAllMicrobatches) {
   const auto model = make_chain({{1, 1, 1, 10}, {1, 1, 1, 20}});
   EXPECT_EQ(memory_of(model, make_plan(model.graph, {{1}, 4}))[1].activations, 4 * 40);

@@ -14,8 +14,8 @@ RangeRuns::RangeRuns(const Subject& subject, std::span<const int> cuts)
       num_samples_(program::num_samples(graph_, batch_)),
       plan_(layout::make_manual_plan(graph_, "", cuts, {num_samples_, num_samples_, 1})),
       sites_(subject.recording, sink_),
-      weights_(program::WeightProgram(subject.recording).weights(batch_, num_samples_)),
-      totals_(program::total_weights(graph_, {weights_})),
+      totals_(program::total_weights(
+          graph_, {program::WeightProgram(subject.recording).weights(batch_, num_samples_)})),
       forward_us_(plan_.stages.size()),
       backward_us_(plan_.stages.size()) {
   for (std::size_t s = 0; s < plan_.stages.size(); ++s) {
@@ -45,7 +45,7 @@ RangeRuns::Microbatch RangeRuns::forward() {
 void RangeRuns::backward(Microbatch runs) {
   std::vector<program::ValueMap> seeds;
   for (const program::StageProgram& stage : stages_) {
-    seeds.push_back(program::loss_seeds(graph_, stage, weights_, totals_));
+    seeds.push_back(program::loss_seeds(graph_, stage, num_samples_, totals_));
   }
   for (std::size_t s = stages_.size(); s-- > 0;) {
     program::ValueMap gradients;

@@ -52,7 +52,6 @@ class RangeRuns {
   const layout::Plan plan_;
   DroppingSink sink_;
   const program::SiteTable sites_;
-  const std::vector<double> weights_;
   const std::vector<double> totals_;
   std::vector<program::StageProgram> stages_;
   std::vector<std::vector<double>> forward_us_;

@@ -77,6 +77,14 @@ void Mailbox::send(int channel, at::Tensor message) {
   note_held();
 }
 
+void Mailbox::make_room(int channel, int most, const ErrorContext& place) {
+  const auto is_of = [channel](const Sent& sent) { return sent.channel == channel; };
+  for (drop_received(); std::ranges::count_if(sent_, is_of) >= most; drop_received()) {
+    const transport::WorkPtr oldest = std::ranges::find_if(sent_, is_of)->work;
+    wait(*oldest, channel, place);
+  }
+}
+
 void Mailbox::note_held() { most_held_bytes_ = std::max(most_held_bytes_, held_bytes()); }
 
 std::int64_t Mailbox::held_bytes() const {

@@ -33,6 +33,9 @@ class Mailbox {
   /// Posts a message; `message` is kept until it is received.
   void send(int channel, at::Tensor message);
 
+  /// Waits until fewer than `most` messages sent over a channel have not been received.
+  void make_room(int channel, int most, const ErrorContext& place);
+
   /// As these for memory that exists.
   void take_into(int channel, std::span<std::byte> memory, const ErrorContext& place);
   void send_from(int channel, std::span<const std::byte> memory);

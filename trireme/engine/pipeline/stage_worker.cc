@@ -5,7 +5,7 @@
 namespace trireme::pipeline {
 
 StageWorker::StageWorker(const record::Recording& recording, const program::StageProgram& stage)
-    : recording_(recording), stage_(stage), reads_batch_(stage.reads_batch()) {}
+    : recording_(recording), stage_(stage) {}
 
 void StageWorker::begin_step(const StepInput& input) {
   input_ = &input;
@@ -13,8 +13,9 @@ void StageWorker::begin_step(const StepInput& input) {
   received_.clear();
   seeds_.clear();
   returned_.clear();
-  loss_sums_.assign(input.weights.size(), std::vector<double>(recording_.graph.losses.size(), 0.0));
-  statistics_.assign(input.weights.size(), {});
+  loss_sums_.assign(input.num_microbatches,
+                    std::vector<double>(recording_.graph.losses.size(), 0.0));
+  statistics_.assign(input.num_microbatches, {});
 }
 
 void StageWorker::put_value(int microbatch, graph::ValueId value, at::Tensor tensor) {
@@ -26,11 +27,9 @@ void StageWorker::put_gradient(int microbatch, graph::ValueId value, at::Tensor 
 }
 
 void StageWorker::forward(int microbatch) {
-  const Batch batch = reads_batch_ ? input_->read(microbatch) : Batch();
-  if (reads_batch_) {
-    program::require_samples(recording_.graph, batch, input_->num_samples,
-                             input_->first_microbatch + microbatch);
-  }
+  const Batch batch = stage_.fields().empty() ? Batch() : input_->read(microbatch);
+  program::require_samples(recording_.graph, batch, input_->num_samples,
+                           input_->first_microbatch + microbatch);
   const program::MicrobatchInput input{
       batch,
       input_->num_samples,
@@ -41,7 +40,7 @@ void StageWorker::forward(int microbatch) {
   for (int loss : stage_.losses()) {
     const at::Tensor value = stage_.value(run, recording_.graph.losses[loss].value);
     loss_sums_[microbatch][loss] =
-        program::sum_of(recording_.graph.losses[loss], value, input_->weights[microbatch][loss]);
+        program::sum_of(recording_.graph.losses[loss], value, input_->num_samples);
   }
   runs_[microbatch] = std::move(run);
 }
@@ -49,7 +48,7 @@ void StageWorker::forward(int microbatch) {
 void StageWorker::backward(int microbatch) {
   auto run = runs_.extract(microbatch);
   program::ValueMap seeds =
-      program::loss_seeds(recording_.graph, stage_, input_->weights[microbatch], input_->totals);
+      program::loss_seeds(recording_.graph, stage_, input_->num_samples, input_->totals);
   seeds.merge(seeds_[microbatch]);
   seeds_.erase(microbatch);
   returned_[microbatch] = stage_.backward(std::move(run.mapped()), seeds);

@@ -15,10 +15,11 @@ struct StepInput {
   std::uint64_t seed = 0;
   std::int64_t step = 0;
   std::int64_t first_microbatch = 0;  ///< Global index of the replica's first.
+  int num_microbatches = 0;           ///< Of the replica.
   std::int64_t num_samples = 0;       ///< b.
   std::function<Batch(int microbatch)> read;
-  std::vector<std::vector<double>> weights;  ///< [microbatch][loss]
-  std::vector<double> totals;                ///< [loss], over the step.
+  /// Weight of each loss over the step: of means, and of those that the stage weighs.
+  std::vector<double> totals;
 };
 
 /// Runs the microbatches of one stage and keeps them between forward and backward.
@@ -55,7 +56,6 @@ class StageWorker {
  private:
   const record::Recording& recording_;
   const program::StageProgram& stage_;
-  bool reads_batch_;
   const StepInput* input_ = nullptr;
   std::map<int, program::StageRun> runs_;
   std::map<int, program::ValueMap> received_;  ///< Values by microbatch.

@@ -3,10 +3,6 @@
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 
-#include <map>
-#include <set>
-
-#include "trireme/engine/program/node_call.h"
 #include "trireme/engine/record/batch_norm_node.h"
 
 namespace trireme::program {
@@ -44,35 +40,42 @@ double momentum_of(const record::Recording& recording, const graph::Node& node, 
 
 }  // namespace
 
-void commit_batch_norms(const record::Recording& recording,
-                        const std::vector<std::vector<NormStatistics>>& statistics) {
-  const at::NoGradGuard no_grad;
-  std::map<graph::NodeId, const graph::Node*> nodes;
-  for (const graph::Node& node : recording.graph.nodes) nodes[node.id] = &node;
-  for (std::size_t m = 0; m < statistics.size(); ++m) {
-    for (const NormStatistics& one : statistics[m]) {
-      const graph::Node& node = *nodes.at(one.node);
-      commit(recording, node, one, momentum_of(recording, node, m));
+BufferCommits::BufferCommits(const record::Recording& recording, std::int64_t microbatch)
+    : recording_(recording) {
+  const graph::Graph& graph = recording.graph;
+  std::map<graph::ValueId, graph::BufferPolicy> policies;
+  for (const graph::Buffer& buffer : graph.buffers) policies[buffer.value] = buffer.policy;
+  const std::map<graph::ValueId, int> no_slots;
+  const ParameterBinding no_parameters;
+  const CallContext context{graph,    recording.tensors, recording.opaques,
+                            no_slots, no_parameters,     {microbatch, at::Device(at::kCPU)}};
+  for (const graph::Node& node : graph.nodes) {
+    for (const graph::ValueId written : node.writes) {
+      const auto policy = policies.find(written);
+      if (policy == policies.end()) continue;
+      if (policy->second == graph::BufferPolicy::kBatchNorm) norms_[node.id] = &node;
+      if (policy->second == graph::BufferPolicy::kCounter) {
+        increments_.push_back(make_call(node, context));
+      }
     }
   }
 }
 
-void commit_counters(const record::Recording& recording, std::int64_t num_microbatches,
-                     std::int64_t microbatch) {
+void BufferCommits::fold(const std::vector<std::vector<NormStatistics>>& statistics) const {
   const at::NoGradGuard no_grad;
-  std::set<graph::ValueId> counters;
-  for (const graph::Buffer& buffer : recording.graph.buffers) {
-    if (buffer.policy == graph::BufferPolicy::kCounter) counters.insert(buffer.value);
+  for (std::size_t m = 0; m < statistics.size(); ++m) {
+    for (const NormStatistics& one : statistics[m]) {
+      const graph::Node& node = *norms_.at(one.node);
+      commit(recording_, node, one, momentum_of(recording_, node, m));
+    }
   }
-  const std::map<graph::ValueId, int> no_slots;
-  const ParameterBinding no_parameters;
-  const CallContext context{recording.graph, recording.tensors, recording.opaques,
-                            no_slots,        no_parameters,     {microbatch, at::Device(at::kCPU)}};
-  std::vector<at::Tensor> slots;
-  for (const graph::Node& node : recording.graph.nodes) {
-    if (node.writes.empty() || !counters.contains(node.writes[0])) continue;
-    const NodeCall increment = make_call(node, context);
-    for (std::int64_t m = 0; m < num_microbatches; ++m) call(increment, slots, 0);
+}
+
+void BufferCommits::count(std::int64_t num_microbatches) const {
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> no_slots;
+  for (const NodeCall& increment : increments_) {
+    for (std::int64_t m = 0; m < num_microbatches; ++m) call(increment, no_slots, 0);
   }
 }
 

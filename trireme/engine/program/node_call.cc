@@ -78,10 +78,15 @@ void put_outputs(std::vector<c10::IValue>& stack, const NodeCall& call,
   }
 }
 
-void call_operator(const NodeCall& call, std::vector<at::Tensor>& slots) {
+std::vector<c10::IValue> take_arguments(const NodeCall& call, std::vector<at::Tensor>& slots) {
   std::vector<c10::IValue> stack;
   stack.reserve(call.operands.size());
   for (const Operand& operand : call.operands) stack.push_back(take(operand, slots));
+  return stack;
+}
+
+void call_operator(const NodeCall& call, std::vector<c10::IValue> stack,
+                   std::vector<at::Tensor>& slots) {
   call.op->callBoxed(stack);
   put_outputs(stack, call, slots);
 }
@@ -254,7 +259,8 @@ void ModeScope::set(const NodeCall& call) {
 
 void call(const NodeCall& call, std::vector<at::Tensor>& slots, std::uint64_t seed) {
   const auto run = [&] {
-    call.kind == CallKind::kOpaque ? call_opaque(call, slots) : call_operator(call, slots);
+    if (call.kind == CallKind::kOpaque) return call_opaque(call, slots);
+    call_operator(call, take_arguments(call, slots), slots);
   };
   if (call.flags.random) {
     record::with_seeded_generator(seed, run);
@@ -265,15 +271,15 @@ void call(const NodeCall& call, std::vector<at::Tensor>& slots, std::uint64_t se
 
 std::pair<at::Tensor, at::Tensor> call_batch_norm(const NodeCall& call,
                                                   std::vector<at::Tensor>& slots) {
-  NodeCall own = call;
+  std::vector<c10::IValue> stack = take_arguments(call, slots);
   const auto zeros = [&](std::size_t index) {
     const c10::IValue& buffer = call.operands[index].constant;
     return buffer.isNone() ? at::Tensor() : at::zeros_like(buffer.toTensor());
   };
   const at::Tensor mean = zeros(kRunningMean), variance = zeros(kRunningVar);
-  own.operands[kRunningMean].constant = mean;
-  own.operands[kRunningVar].constant = variance;
-  call_operator(own, slots);
+  stack[kRunningMean] = mean;
+  stack[kRunningVar] = variance;
+  call_operator(call, std::move(stack), slots);
   return {mean, variance};
 }
 

@@ -8,20 +8,12 @@
 #include "trireme/base/error.h"
 #include "trireme/engine/program/torch_failure.h"
 #include "trireme/engine/program/weight_program.h"
-#include "trireme/plan/graph/index.h"
 
 namespace trireme::program {
 namespace {
 
 bool contains(const std::vector<int>& items, int item) {
   return std::find(items.begin(), items.end(), item) != items.end();
-}
-
-const layout::Crossing* find_crossing(const std::vector<layout::Crossing>& all,
-                                      graph::ValueId value) {
-  const auto found = std::find_if(all.begin(), all.end(),
-                                  [&](const layout::Crossing& c) { return c.value == value; });
-  return found == all.end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -38,33 +30,16 @@ StageProgram::StageProgram(const record::Recording& recording, const layout::Pla
     (is_sent ? sends_ : receives_).push_back(crossing);
     if (is_sent) keep.push_back(crossing.value);
   }
-  const auto positions = graph::node_positions(graph);
-  for (std::size_t i = 0; i < graph.losses.size(); ++i) {
-    const graph::ValueId value = graph.losses[i].value;
-    const int producer = positions.at(graph.values[value].producer);
-    const bool is_made_here =
-        plan.stages[stage].begin <= producer && producer < plan.stages[stage].end;
-    const layout::Crossing* crossing = find_crossing(all, value);
-    if (is_made_here) {
-      losses_.push_back(static_cast<int>(i));
-      keep.push_back(value);
-    }
-    if (crossing == nullptr ? is_made_here : crossing->stages.back() == stage) {
-      seeded_losses_.push_back(static_cast<int>(i));
-    }
-  }
+  losses_ = layout::stage_losses(graph, plan, all)[stage];
+  for (const int loss : losses_.made) keep.push_back(graph.losses[loss].value);
   nodes_ = std::make_unique<NodeProgram>(recording, layout::stage_positions(graph, plan)[stage],
                                          keep, sites.binding());
+  for (const graph::Input& input : graph.inputs) {
+    if (nodes_->slot_of(input.value)) fields_.push_back(input.name);
+  }
 }
 
-bool StageProgram::reads_batch() const {
-  const auto& inputs = recording_.graph.inputs;
-  return std::any_of(inputs.begin(), inputs.end(), [&](const graph::Input& input) {
-    return nodes_->slot_of(input.value).has_value();
-  });
-}
-
-bool StageProgram::seeds_loss(int loss) const { return contains(seeded_losses_, loss); }
+bool StageProgram::seeds_loss(int loss) const { return contains(losses_.seeded, loss); }
 
 StageRun StageProgram::forward(const MicrobatchInput& input, ValueMap received) const {
   StageRun run{.slots = nodes_->make_slots(), .num_samples = input.num_samples, .leaves = {}};

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "trireme/engine/program/backward_engine.h"
@@ -13,6 +14,7 @@
 #include "trireme/engine/record/recording.h"
 #include "trireme/plan/layout/crossings.h"
 #include "trireme/plan/layout/plan.h"
+#include "trireme/plan/layout/stage_losses.h"
 
 namespace trireme::program {
 
@@ -53,10 +55,13 @@ class StageProgram {
   const std::vector<layout::Crossing>& sends() const { return sends_; }
 
   /// Indices into Graph::losses of those that are made here.
-  const std::vector<int>& losses() const { return losses_; }
+  const std::vector<int>& losses() const { return losses_.made; }
 
-  /// Whether a forward takes a field of the batch.
-  bool reads_batch() const;
+  /// Of those with a weight, the ones whose total is needed here (layout::StageLosses).
+  const std::vector<int>& weighed_losses() const { return losses_.weighed; }
+
+  /// Names of the batch's fields and step scalars that a forward takes.
+  const std::vector<std::string>& fields() const { return fields_; }
 
   /// received   all of `receives()`, as `copy_across` makes them; taken over.
   StageRun forward(const MicrobatchInput& input, ValueMap received) const;
@@ -82,8 +87,8 @@ class StageProgram {
   const record::Recording& recording_;
   std::vector<layout::Crossing> receives_;
   std::vector<layout::Crossing> sends_;
-  std::vector<int> losses_;
-  std::vector<int> seeded_losses_;
+  layout::StageLosses losses_;
+  std::vector<std::string> fields_;
   std::unique_ptr<NodeProgram> nodes_;
 };
 

@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 
 #include <numeric>
+#include <optional>
 
 #include "trireme/base/error.h"
 #include "trireme/engine/record/convert.h"
@@ -23,9 +24,9 @@ StepLosses empty_losses(const graph::Graph& graph) {
   return losses;
 }
 
-double sum_of(const graph::Loss& loss, const at::Tensor& value, double weight) {
+double sum_of(const graph::Loss& loss, const at::Tensor& value, std::int64_t num_samples) {
   const double number = value.item<double>();
-  return loss.weight ? number : number * weight;
+  return loss.weight ? number : number * static_cast<double>(num_samples);
 }
 
 std::vector<double> total_weights(const graph::Graph& graph,
@@ -44,13 +45,14 @@ std::vector<double> total_weights(const graph::Graph& graph,
   return totals;
 }
 
-ValueMap loss_seeds(const graph::Graph& graph, const StageProgram& stage,
-                    const std::vector<double>& weights, const std::vector<double>& totals) {
+ValueMap loss_seeds(const graph::Graph& graph, const StageProgram& stage, std::int64_t num_samples,
+                    const std::vector<double>& totals) {
   ValueMap result;
   for (std::size_t i = 0; i < graph.losses.size(); ++i) {
     const graph::Loss& loss = graph.losses[i];
     if (loss.coefficient == 0 || !stage.seeds_loss(static_cast<int>(i))) continue;
-    const double seed = loss.coefficient * (loss.weight ? 1.0 : weights[i]) / totals[i];
+    const double count = loss.weight ? 1.0 : static_cast<double>(num_samples);
+    const double seed = loss.coefficient * count / totals[i];
     const at::Tensor tensor =
         at::scalar_tensor(seed, record::to_scalar_type(graph.values[loss.value].dtype));
     // A value returned as several losses gets the sum of their seeds.
@@ -60,36 +62,46 @@ ValueMap loss_seeds(const graph::Graph& graph, const StageProgram& stage,
   return result;
 }
 
-std::int64_t num_samples(const graph::Graph& graph, const Batch& batch) {
-  std::int64_t samples = -1;
+namespace {
+
+/// Samples in the fields that `batch` has; nothing where none of them grows with it.
+std::optional<std::int64_t> common_samples(const graph::Graph& graph, const Batch& batch) {
+  std::optional<std::int64_t> samples;
   std::string first;
   for (const graph::Input& input : graph.inputs) {
+    if (input.batch_dim < 0 || !batch.has(input.name)) continue;
     const at::Tensor& tensor = batch[input.name];
-    if (input.batch_dim < 0) continue;
     if (input.batch_dim >= tensor.dim()) {
       throw Error(ErrorKind::kInvalidArgument, "field '" + input.name + "' has no dimension " +
                                                    std::to_string(input.batch_dim) +
                                                    " for the batch");
     }
     const std::int64_t here = tensor.size(input.batch_dim);
-    if (samples >= 0 && here != samples) {
+    if (samples && here != *samples) {
       throw Error(ErrorKind::kInvalidArgument, "field '" + input.name + "' has " +
                                                    std::to_string(here) + " samples, field '" +
-                                                   first + "' has " + std::to_string(samples));
+                                                   first + "' has " + std::to_string(*samples));
     }
     samples = here;
     first = input.name;
   }
-  if (samples >= 0) return samples;
+  return samples;
+}
+
+}  // namespace
+
+std::int64_t num_samples(const graph::Graph& graph, const Batch& batch) {
+  for (const graph::Input& input : graph.inputs) batch[input.name];  // throws where it is missing
+  if (const auto samples = common_samples(graph, batch)) return *samples;
   throw Error(ErrorKind::kInvalidArgument, "the recording has no input that grows with the batch");
 }
 
 void require_samples(const graph::Graph& graph, const Batch& batch, std::int64_t expected,
                      std::int64_t microbatch) {
-  const std::int64_t samples = num_samples(graph, batch);
-  if (samples == expected) return;
+  const std::optional<std::int64_t> samples = common_samples(graph, batch);
+  if (!samples || *samples == expected) return;
   throw Error(ErrorKind::kInvalidArgument,
-              "microbatch " + std::to_string(microbatch) + " has " + std::to_string(samples) +
+              "microbatch " + std::to_string(microbatch) + " has " + std::to_string(*samples) +
                   " samples, the plan says " + std::to_string(expected));
 }
 

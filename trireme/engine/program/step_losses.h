@@ -29,7 +29,7 @@ struct StepLosses {
 StepLosses empty_losses(const graph::Graph& graph);
 
 /// What a microbatch adds to a loss's sum: a mean counts once per sample.
-double sum_of(const graph::Loss& loss, const at::Tensor& value, double weight);
+double sum_of(const graph::Loss& loss, const at::Tensor& value, std::int64_t num_samples);
 
 /// Weight of each loss over a step: [microbatch][loss] added in the order of microbatches.
 ///
@@ -39,14 +39,16 @@ std::vector<double> total_weights(const graph::Graph& graph,
 
 /// Gradients of the step loss by the values of losses that `stage` starts the backward of.
 ///
-/// weights   of the losses for one microbatch; totals: over the step.
-ValueMap loss_seeds(const graph::Graph& graph, const StageProgram& stage,
-                    const std::vector<double>& weights, const std::vector<double>& totals);
+/// num_samples   of the microbatch.
+/// totals        weight of each loss over the step; of the stage's `weighed_losses` and of means.
+ValueMap loss_seeds(const graph::Graph& graph, const StageProgram& stage, std::int64_t num_samples,
+                    const std::vector<double>& totals);
 
 /// Samples in `batch`. kInvalidArgument where a field is missing or the fields disagree.
 std::int64_t num_samples(const graph::Graph& graph, const Batch& batch);
 
-/// As above, and kInvalidArgument where it is not `expected`. `microbatch` is for the message.
+/// kInvalidArgument where the fields that `batch` has disagree or are not of `expected` samples.
+/// `microbatch` is for the message.
 void require_samples(const graph::Graph& graph, const Batch& batch, std::int64_t expected,
                      std::int64_t microbatch);
 

@@ -2,6 +2,10 @@
 
 #include <ATen/Functions.h>
 
+#include <algorithm>
+#include <limits>
+#include <utility>
+
 #include "trireme/base/error.h"
 #include "trireme/engine/record/compare.h"
 #include "trireme/plan/graph/ancestors.h"
@@ -15,16 +19,26 @@ void put_inputs(const graph::Graph& graph, const NodeProgram& nodes, const Batch
   }
 }
 
-WeightProgram::WeightProgram(const record::Recording& recording) : recording_(recording) {
-  const graph::Graph& graph = recording.graph;
-  std::vector<graph::ValueId> wanted;
-  for (const graph::Loss& loss : graph.losses) {
-    if (loss.weight) wanted.push_back(*loss.weight);
+namespace {
+
+std::set<int> weighted_losses(const graph::Graph& graph) {
+  std::set<int> losses;
+  for (std::size_t i = 0; i < graph.losses.size(); ++i) {
+    if (graph.losses[i].weight) losses.insert(static_cast<int>(i));
   }
-  if (wanted.empty()) return;
-  std::vector<int> positions = graph::ancestors(graph, wanted);
-  for (int position : positions) {
-    for (graph::ValueId written : graph.nodes[position].writes) {
+  return losses;
+}
+
+std::vector<graph::ValueId> weights_of(const graph::Graph& graph, const std::set<int>& losses) {
+  std::vector<graph::ValueId> weights;
+  for (const int loss : losses) weights.push_back(*graph.losses[loss].weight);
+  return weights;
+}
+
+/// Of all losses, so that ranks refuse a graph alike.
+void check_writes(const graph::Graph& graph) {
+  for (const int position : graph::ancestors(graph, weights_of(graph, weighted_losses(graph)))) {
+    for (const graph::ValueId written : graph.nodes[position].writes) {
       if (graph.values[written].source != graph::ValueSource::kBuffer) continue;
       throw Error(ErrorKind::kInvalidArgument,
                   record::name_of(graph.nodes[position]) +
@@ -32,15 +46,31 @@ WeightProgram::WeightProgram(const record::Recording& recording) : recording_(re
                       "apart from the rest, so it would be written twice");
     }
   }
-  nodes_ = std::make_unique<NodeProgram>(recording, std::move(positions), wanted,
+}
+
+}  // namespace
+
+WeightProgram::WeightProgram(const record::Recording& recording)
+    : WeightProgram(recording, weighted_losses(recording.graph)) {}
+
+WeightProgram::WeightProgram(const record::Recording& recording, std::set<int> losses)
+    : recording_(recording), losses_(std::move(losses)) {
+  const graph::Graph& graph = recording.graph;
+  check_writes(graph);
+  if (losses_.empty()) return;
+  const std::vector<graph::ValueId> wanted = weights_of(graph, losses_);
+  nodes_ = std::make_unique<NodeProgram>(recording, graph::ancestors(graph, wanted), wanted,
                                          [](graph::ValueId, graph::NodeId) -> at::Tensor {
                                            TRIREME_CHECK(false, "a weight takes a parameter");
                                          });
+  reads_batch_ = std::ranges::any_of(graph.inputs, [this](const graph::Input& input) {
+    return nodes_->slot_of(input.value).has_value();
+  });
 }
 
-at::Tensor WeightProgram::value(const Slots& slots, graph::ValueId value) const {
-  if (const auto slot = nodes_->slot_of(value)) return slots.tensors[*slot];
-  return recording_.tensors[value];
+double WeightProgram::value(const Slots& slots, graph::ValueId value) const {
+  const auto slot = nodes_->slot_of(value);
+  return (slot ? slots.tensors[*slot] : recording_.tensors[value]).item<double>();
 }
 
 std::vector<double> WeightProgram::weights(const Batch& batch, std::int64_t num_samples) const {
@@ -51,9 +81,15 @@ std::vector<double> WeightProgram::weights(const Batch& batch, std::int64_t num_
     nodes_->run(slots, num_samples, {0, 0, 0});
   }
   std::vector<double> result;
-  for (const graph::Loss& loss : recording_.graph.losses) {
-    result.push_back(loss.weight ? value(slots, *loss.weight).item<double>()
-                                 : static_cast<double>(num_samples));
+  for (std::size_t i = 0; i < recording_.graph.losses.size(); ++i) {
+    const graph::Loss& loss = recording_.graph.losses[i];
+    if (!loss.weight) {
+      result.push_back(static_cast<double>(num_samples));
+    } else if (losses_.contains(static_cast<int>(i))) {
+      result.push_back(value(slots, *loss.weight));
+    } else {
+      result.push_back(std::numeric_limits<double>::quiet_NaN());
+    }
   }
   return result;
 }

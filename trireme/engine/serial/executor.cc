@@ -7,7 +7,6 @@
 
 #include "trireme/base/error.h"
 #include "trireme/engine/program/boundary.h"
-#include "trireme/engine/program/buffer_commit.h"
 #include "trireme/plan/layout/check.h"
 
 namespace trireme::serial {
@@ -20,7 +19,8 @@ SerialExecutor::SerialExecutor(const record::Recording& recording, const layout:
       accumulator_(store, recording.graph, static_cast<int>(plan.batch.lanes)),
       sink_(accumulator_),
       sites_(recording, sink_),
-      weights_(recording) {
+      weights_(recording),
+      commits_(recording, plan.batch.microbatch) {
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     stages_.emplace_back(recording, plan_, static_cast<int>(s), sites_);
   }
@@ -59,18 +59,17 @@ void SerialExecutor::add_losses(const std::vector<program::StageRun>& runs,
     for (int index : stages_[s].losses()) {
       const graph::Loss& loss = recording_.graph.losses[index];
       const at::Tensor value = stages_[s].value(runs[s], loss.value);
-      losses.losses[index].sum += program::sum_of(loss, value, weights[index]);
+      losses.losses[index].sum += program::sum_of(loss, value, plan_.batch.microbatch);
       losses.losses[index].weight += weights[index];
     }
   }
 }
 
 void SerialExecutor::backward(std::vector<program::StageRun> runs,
-                              const std::vector<double>& weights,
                               const std::vector<double>& totals) {
   std::vector<program::ValueMap> seeds;
   for (const program::StageProgram& stage : stages_) {
-    seeds.push_back(program::loss_seeds(recording_.graph, stage, weights, totals));
+    seeds.push_back(program::loss_seeds(recording_.graph, stage, plan_.batch.microbatch, totals));
   }
   for (std::size_t s = stages_.size(); s-- > 0;) {
     program::ValueMap gradients = stages_[s].backward(std::move(runs[s]), seeds[s]);
@@ -104,13 +103,12 @@ program::StepLosses SerialExecutor::run_step(std::int64_t step,
                 std::back_inserter(statistics.back()));
     }
     add_losses(runs, weights[m], losses);
-    backward(std::move(runs), weights[m], totals);
+    backward(std::move(runs), totals);
     if ((microbatch + 1) % plan_.batch.microbatches_per_lane() == 0) accumulator_.end_lane();
   }
   accumulator_.end_step();
-  program::commit_batch_norms(recording_, statistics);
-  program::commit_counters(recording_, static_cast<std::int64_t>(microbatches.size()),
-                           plan_.batch.microbatch);
+  commits_.fold(statistics);
+  commits_.count(static_cast<std::int64_t>(microbatches.size()));
   return losses;
 }
 
@@ -135,7 +133,7 @@ void Evaluator::add(const Batch& batch, std::uint64_t seed) {
   for (std::size_t i = 0; i < recording_.graph.losses.size(); ++i) {
     const graph::Loss& loss = recording_.graph.losses[i];
     losses_.losses[i].sum +=
-        program::sum_of(loss, slots.tensors[*nodes_->slot_of(loss.value)], weights[i]);
+        program::sum_of(loss, slots.tensors[*nodes_->slot_of(loss.value)], samples);
     losses_.losses[i].weight += weights[i];
   }
 }

@@ -7,6 +7,7 @@
 
 #include "trireme/engine/parameters/lane_accumulator.h"
 #include "trireme/engine/parameters/store.h"
+#include "trireme/engine/program/buffer_commit.h"
 #include "trireme/engine/program/stage_program.h"
 #include "trireme/engine/program/step_losses.h"
 #include "trireme/engine/program/weight_program.h"
@@ -56,8 +57,7 @@ class SerialExecutor {
   std::vector<program::StageRun> forward(const program::MicrobatchInput& input);
   void add_losses(const std::vector<program::StageRun>& runs, const std::vector<double>& weights,
                   program::StepLosses& losses) const;
-  void backward(std::vector<program::StageRun> runs, const std::vector<double>& weights,
-                const std::vector<double>& totals);
+  void backward(std::vector<program::StageRun> runs, const std::vector<double>& totals);
 
   const record::Recording& recording_;
   layout::Plan plan_;
@@ -66,6 +66,7 @@ class SerialExecutor {
   Sink sink_;
   program::SiteTable sites_;
   program::WeightProgram weights_;
+  program::BufferCommits commits_;
   std::vector<program::StageProgram> stages_;
 };
 

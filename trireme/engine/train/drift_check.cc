@@ -1,5 +1,6 @@
 #include "trireme/engine/train/drift_check.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Functions.h>
 
 #include <string>
@@ -38,12 +39,15 @@ std::vector<Absent> absent_parameters(const record::Recording& recorded) {
   return result;
 }
 
-/// Lends memory to parameters for as long as it lives.
+/// Lends memory to parameters for as long as it lives. Its values are small random numbers: from
+/// zeros a batch norm's mean is 0, as its running mean may be, and seems not to be written.
 class Loan {
  public:
   explicit Loan(std::vector<Absent> absent) : absent_(std::move(absent)) {
+    const at::Generator random = at::make_generator<at::CPUGeneratorImpl>(1);
     for (Absent& one : absent_) {
-      one.tensor.set_data(at::empty_strided(one.shape, one.strides, one.tensor.options()).zero_());
+      const at::Tensor memory = at::empty_strided(one.shape, one.strides, one.tensor.options());
+      one.tensor.set_data(memory.normal_(0, 0.02, random));
     }
   }
   ~Loan() {

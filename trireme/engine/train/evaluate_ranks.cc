@@ -1,23 +1,24 @@
 #include "trireme/engine/train/evaluate_ranks.h"
 
 #include <algorithm>
-#include <cstring>
+#include <bit>
+#include <map>
 #include <utility>
 
 #include "trireme/base/error.h"
 #include "trireme/data/range.h"
+#include "trireme/engine/pipeline/mailbox.h"
 #include "trireme/engine/pipeline/message.h"
 #include "trireme/engine/program/step_losses.h"
 #include "trireme/engine/record/state_guard.h"
 #include "trireme/engine/train/session.h"
 #include "trireme/plan/graph/json.h"
+#include "trireme/plan/layout/crossings.h"
 #include "trireme/plan/layout/manual.h"
 #include "trireme/plan/layout/matching_cuts.h"
 
 namespace trireme::train {
 namespace {
-
-constexpr transport::Tag kEvaluationTags = transport::Tag{3} << 61;  // apart from all others
 
 /// Nothing is trained here.
 class NoGradients : public program::GradientSink {
@@ -28,6 +29,35 @@ class NoGradients : public program::GradientSink {
 layout::Plan evaluation_plan(const RankSession& session, const graph::Graph& graph) {
   const auto cuts = layout::matching_cuts(session.recording().graph, session.plan(), graph);
   return layout::make_manual_plan(graph, graph::graph_sha256(graph), cuts, session.plan().batch);
+}
+
+/// Channels of forward values between the stages of a replica, and how many messages of an
+/// evaluation this rank receives: what a mailbox has to know.
+schedule::StepProgram value_program(const layout::Role& role, int replica, int rank,
+                                    const std::vector<layout::Crossing>& crossings,
+                                    std::int64_t num_microbatches) {
+  using schedule::ChannelKind;
+  schedule::StepProgram program;
+  program.ranks.resize(role.placement.size());
+  std::map<std::pair<int, int>, int> channels;
+  const auto rank_of = [&](int stage) { return role.placement[stage * role.mesh.data + replica]; };
+  for (const layout::Crossing& crossing : crossings) {
+    const int from = crossing.stages[0];
+    for (std::size_t i = 1; i < crossing.stages.size(); ++i) {
+      const int to = crossing.stages[i];
+      const int next = static_cast<int>(channels.size());
+      const auto [channel, is_new] = channels.emplace(std::pair(from, to), next);
+      if (is_new) {
+        program.channels.push_back({ChannelKind::kValue, from, to, rank_of(from), rank_of(to)});
+      }
+      for (std::int64_t m = 0; rank_of(to) == rank && m < num_microbatches; ++m) {
+        program.ranks[rank].push_back({.kind = schedule::OperationKind::kRecv,
+                                       .channel = channel->second,
+                                       .item = crossing.value});
+      }
+    }
+  }
+  return program;
 }
 
 /// One rank's part of an evaluation.
@@ -42,39 +72,76 @@ class Evaluation {
         plan_(evaluation_plan(session, recording.graph)),
         sites_(recording, sink_),
         stage_(recording, plan_, session.stage(), sites_),
-        weights_(recording),
+        weights_(recording, {stage_.weighed_losses().begin(), stage_.weighed_losses().end()}),
         reader_(workload.evaluation, workload.model),
-        num_samples_(workload.evaluation->num_samples()) {}
-
-  std::int64_t num_microbatches() const {
-    return data::num_evaluation_microbatches(num_samples_, plan_.batch.microbatch);
+        num_samples_(workload.evaluation->num_samples()),
+        program_(value_program(role(), session.replica(), world.rank(),
+                               layout::crossings(recording.graph, plan_), num_own())),
+        mailbox_(program_, world.rank(), world.endpoint, world.watch) {
+    mailbox_.begin_step();
   }
 
-  /// Sum and weight of each loss that is made here; zeros for others.
-  std::vector<double> run(std::int64_t microbatch) {
+  /// Sum and weight of each loss over all samples, on every rank.
+  program::StepLosses run() {
+    const std::size_t width = 2 * recording_.graph.losses.size();
+    std::vector<std::uint64_t> words(num_microbatches() * width);
+    for (std::int64_t m = session_.replica(); m < num_microbatches(); m += role().mesh.data) {
+      run(m, std::span(words).subspan(m * width, width));
+    }
+    mailbox_.flush(place(num_microbatches(), "end of the evaluation"));
+    const auto group = make_world_group(world_, "evaluation");
+    unite(*group, words, world_.watch, place(num_microbatches(), "losses of the evaluation"));
+    program::StepLosses losses = program::empty_losses(recording_.graph);
+    for (std::size_t i = 0; i < words.size(); i += 2) {
+      program::LossTotal& loss = losses.losses[i % width / 2];
+      loss.sum += std::bit_cast<double>(words[i]);
+      loss.weight += std::bit_cast<double>(words[i + 1]);
+    }
+    return losses;
+  }
+
+ private:
+  /// Fills in sum and weight of the losses that are made here.
+  void run(std::int64_t microbatch, std::span<std::uint64_t> losses) {
     const data::IndexRange range =
         data::evaluation_range(num_samples_, plan_.batch.microbatch, microbatch);
     const Batch batch = read(range);
     program::ValueMap received;
     for (const layout::Crossing& crossing : stage_.receives()) {
-      received[crossing.value] = receive(crossing, microbatch);
+      const int channel = channel_between(crossing.stages.front(), session_.stage());
+      received[crossing.value] =
+          pipeline::unpack(mailbox_.take(channel, place(microbatch, "recv of the evaluation")));
     }
     const program::StageRun run =
         stage_.forward({batch, range.size(), {0, 0, microbatch}}, std::move(received));
     for (const layout::Crossing& crossing : stage_.sends()) send(crossing, run, microbatch);
-    return losses(run, batch, range.size());
+    const std::vector<double> weights = weights_.weights(batch, range.size());
+    for (const int i : stage_.losses()) {
+      const graph::Loss& loss = recording_.graph.losses[i];
+      const double sum = program::sum_of(loss, stage_.value(run, loss.value), range.size());
+      losses[2 * i] = std::bit_cast<std::uint64_t>(sum);
+      losses[2 * i + 1] = std::bit_cast<std::uint64_t>(weights[i]);
+    }
   }
 
- private:
+  const layout::Role& role() const { return layout::train_role(session_.plan()); }
+
+  std::int64_t num_microbatches() const {
+    return data::num_evaluation_microbatches(num_samples_, plan_.batch.microbatch);
+  }
+
+  /// Those of this replica.
+  std::int64_t num_own() const {
+    const std::int64_t replicas = role().mesh.data;
+    return (num_microbatches() - session_.replica() + replicas - 1) / replicas;
+  }
+
+  /// Nothing where the stage takes nothing.
   Batch read(const data::IndexRange& range) const {
+    if (stage_.fields().empty() && !weights_.reads_batch()) return {};
     Batch batch = reader_.read(range);
     set_step_scalars(batch, workload_.model, session_.next_step());
     return batch;
-  }
-
-  int rank_of(int stage) const {
-    const layout::Role& role = layout::train_role(session_.plan());
-    return role.placement[stage * role.mesh.data + session_.replica()];
   }
 
   ErrorContext place(std::int64_t microbatch, const char* operation) const {
@@ -84,45 +151,27 @@ class Evaluation {
             .microbatch = microbatch};
   }
 
-  at::Tensor receive(const layout::Crossing& crossing, std::int64_t microbatch) const {
-    const int peer = rank_of(crossing.stages.front());
-    at::Tensor message;
-    const auto work = world_.endpoint.recv(
-        peer, kEvaluationTags + static_cast<transport::Tag>(crossing.value),
-        [&message](std::size_t bytes) {
-          message = pipeline::make_message(bytes);
-          return std::span(static_cast<std::byte*>(message.mutable_data_ptr()), bytes);
-        });
-    transport::await(transport::message_work(*work, world_.endpoint, peer), world_.watch,
-                     place(microbatch, "recv of the evaluation"));
-    return pipeline::unpack(message);
+  int channel_between(int from_stage, int to_stage) const {
+    const auto found = std::ranges::find_if(program_.channels, [&](const auto& channel) {
+      return channel.from_stage == from_stage && channel.to_stage == to_stage;
+    });
+    return static_cast<int>(found - program_.channels.begin());
   }
 
+  /// A stage that is k further may be k microbatches behind: what is between them is at work.
   void send(const layout::Crossing& crossing, const program::StageRun& run,
-            std::int64_t microbatch) const {
+            std::int64_t microbatch) {
     const at::Tensor message = pipeline::pack(stage_.value(run, crossing.value));
-    const std::span bytes(static_cast<const std::byte*>(message.const_data_ptr()),
-                          message.nbytes());
     for (std::size_t i = 1; i < crossing.stages.size(); ++i) {
-      const int peer = rank_of(crossing.stages[i]);
-      const auto work = world_.endpoint.send(
-          peer, kEvaluationTags + static_cast<transport::Tag>(crossing.value), bytes);
-      transport::await(transport::message_work(*work, world_.endpoint, peer), world_.watch,
-                       place(microbatch, "send of the evaluation"));
+      const int to = crossing.stages[i];
+      const int channel = channel_between(session_.stage(), to);
+      const auto values = std::ranges::count_if(stage_.sends(), [to](const auto& other) {
+        return std::ranges::count(other.stages, to) != 0;
+      });
+      const auto most = static_cast<int>(values) * (to - session_.stage());
+      mailbox_.make_room(channel, most, place(microbatch, "send of the evaluation"));
+      mailbox_.send(channel, message);
     }
-  }
-
-  std::vector<double> losses(const program::StageRun& run, const Batch& batch,
-                             std::int64_t num_samples) const {
-    std::vector<double> result(2 * recording_.graph.losses.size());
-    if (stage_.losses().empty()) return result;
-    const std::vector<double> weights = weights_.weights(batch, num_samples);
-    for (const int i : stage_.losses()) {
-      const graph::Loss& loss = recording_.graph.losses[i];
-      result[2 * i] = program::sum_of(loss, stage_.value(run, loss.value), weights[i]);
-      result[2 * i + 1] = weights[i];
-    }
-    return result;
   }
 
   const World& world_;
@@ -136,11 +185,9 @@ class Evaluation {
   program::WeightProgram weights_;
   BatchReader reader_;
   std::int64_t num_samples_;
+  schedule::StepProgram program_;
+  pipeline::Mailbox mailbox_;
 };
-
-std::string bytes_text(const std::vector<double>& numbers) {
-  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(double)};
-}
 
 }  // namespace
 
@@ -157,29 +204,7 @@ program::StepLosses evaluate_ranks(const World& world, const Workload& workload,
                 "the workload has no evaluation data; set Workload::evaluation");
   }
   const record::ModeGuard in_mode(workload.model, graph::Mode::kEval);
-  Evaluation evaluation(world, workload, session, recording);
-  const int num_replicas = layout::train_role(session.plan()).mesh.data;
-  const std::size_t width = 2 * recording.graph.losses.size();
-  std::vector<double> mine;
-  for (std::int64_t m = 0; m < evaluation.num_microbatches(); ++m) {
-    const bool is_mine = m % num_replicas == session.replica();
-    const std::vector<double> numbers = is_mine ? evaluation.run(m) : std::vector<double>(width);
-    mine.insert(mine.end(), numbers.begin(), numbers.end());
-  }
-  // Each number is that of one rank; the others' zeros change nothing.
-  std::vector<double> all(mine.size());
-  for (const std::string& text : gather(world, bytes_text(mine), "evaluation")) {
-    std::vector<double> numbers(mine.size());
-    std::memcpy(numbers.data(), text.data(), text.size());
-    std::transform(all.begin(), all.end(), numbers.begin(), all.begin(), std::plus<>());
-  }
-  program::StepLosses losses = program::empty_losses(recording.graph);
-  for (std::size_t i = 0; i < all.size(); i += 2) {
-    program::LossTotal& loss = losses.losses[i % width / 2];
-    loss.sum += all[i];
-    loss.weight += all[i + 1];
-  }
-  return losses;
+  return Evaluation(world, workload, session, recording).run();
 }
 
 }  // namespace trireme::train

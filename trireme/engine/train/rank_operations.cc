@@ -3,16 +3,15 @@
 #include <ATen/Functions.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
 #include "trireme/base/error.h"
 #include "trireme/engine/data_parallel/replica_check.h"
-#include "trireme/engine/program/buffer_commit.h"
 #include "trireme/engine/train/finite.h"
 #include "trireme/engine/train/norm_messages.h"
 #include "trireme/engine/train/world.h"
-#include "trireme/plan/graph/index.h"
 #include "trireme/plan/layout/manual.h"
 
 namespace trireme::train {
@@ -26,14 +25,15 @@ std::span<std::byte> bytes_of(const at::Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes()};
 }
 
-std::vector<int> stages_of_losses(const graph::Graph& graph, const layout::Plan& plan) {
-  const auto positions = graph::node_positions(graph);
-  std::vector<int> result;
-  for (const graph::Loss& loss : graph.losses) {
-    result.push_back(layout::stage_of(plan, positions.at(graph.values[loss.value].producer)));
+std::map<std::string, int> parameter_indices(const graph::Graph& graph) {
+  std::map<std::string, int> indices;
+  for (const graph::Parameter& parameter : graph.parameters) {
+    indices.emplace(parameter.name, static_cast<int>(indices.size()));
   }
-  return result;
+  return indices;
 }
+
+constexpr std::size_t kWordBits = 64;
 
 std::string name_of(const schedule::Group& group) {
   if (group.kind == GroupKind::kWorld) return "world";
@@ -71,8 +71,10 @@ RankOperations::RankOperations(const RankParts& parts, const SessionOptions& opt
     : parts_(parts),
       options_(options),
       optimizer_(make_optimizer(options.optimizer)),
-      loss_stages_(stages_of_losses(parts.recording.graph, parts.plan)),
-      weighs_(parts.program.ranks[parts.rank].front().kind == OperationKind::kWeigh) {
+      commits_(parts.recording, parts.plan.batch.microbatch),
+      buffers_(parts.recording, parts.plan, parts.stage_index, options.buffers),
+      weighs_(parts.program.ranks[parts.rank].front().kind == OperationKind::kWeigh),
+      parameters_(parameter_indices(parts.recording.graph)) {
   optim::check_parameters(*optimizer_, parts.store);
   if (layout::train_role(parts.plan).mesh.data == 1) return;
   reducer_ = std::make_unique<data_parallel::Reducer>(parts.sums, group(GroupKind::kData));
@@ -84,22 +86,28 @@ collectives::Group& RankOperations::group(GroupKind kind) const {
 
 void RankOperations::wait(transport::Work& work, const collectives::Group& group,
                           const char* what) const {
-  transport::await(collectives::group_work(work, group), parts_.watch,
-                   {.rank = parts_.rank, .operation = what, .step = input_->step});
+  transport::await(collectives::group_work(work, group), parts_.watch, place(what));
 }
 
-void RankOperations::begin_step(pipeline::StepInput& input) {
+ErrorContext RankOperations::place(const char* what) const {
+  return {.rank = parts_.rank, .operation = what, .step = input_->step};
+}
+
+void RankOperations::begin_step(pipeline::StepInput& input,
+                                std::vector<std::vector<double>> weights) {
   input_ = &input;
+  weights_ = std::move(weights);
   // Without weights of their own, losses weigh the same on every replica.
   std::vector<std::vector<double>> all;
   for (int replica = 0; replica < group(GroupKind::kData).size(); ++replica) {
-    all.insert(all.end(), input.weights.begin(), input.weights.end());
+    all.insert(all.end(), weights_.begin(), weights_.end());
   }
   if (!weighs_) input.totals = program::total_weights(parts_.recording.graph, all);
   norm_ = 0;
-  reached_.clear();
+  reached_.assign(parameters_.size(), false);
   is_last_ = false;
   parts_.sums.begin_step();
+  buffers_.begin_step();
   if (reducer_) reducer_->begin_step();
 }
 
@@ -107,8 +115,7 @@ void RankOperations::begin_step(pipeline::StepInput& input) {
 void RankOperations::weigh() {
   const std::size_t num_losses = parts_.recording.graph.losses.size();
   std::vector<double> mine;
-  for (const auto& weights : input_->weights)
-    mine.insert(mine.end(), weights.begin(), weights.end());
+  for (const auto& weights : weights_) mine.insert(mine.end(), weights.begin(), weights.end());
   const auto bytes = gather(GroupKind::kData, std::as_bytes(std::span(mine)), "weigh");
   std::vector<std::vector<double>> all(bytes.size() / (num_losses * sizeof(double)),
                                        std::vector<double>(num_losses));
@@ -143,46 +150,54 @@ std::vector<std::byte> RankOperations::gather(GroupKind kind, std::span<const st
   return all;
 }
 
-/// A rank gives, by microbatch and loss, sum and weight, then 1 for each site that it reached.
 void RankOperations::exchange() {
-  const std::size_t num_losses = loss_stages_.size();
-  std::vector<double> mine;
-  for (std::size_t m = 0; m < input_->weights.size(); ++m) {
-    for (std::size_t i = 0; i < num_losses; ++i) {
-      mine.push_back(parts_.worker.loss_sums()[m][i]);
-      mine.push_back(input_->weights[m][i]);
-    }
-  }
-  const std::size_t num_numbers = mine.size();
-  for (int site = 0; site < parts_.sums.num_sites(); ++site) {
-    mine.push_back(parts_.sums.has_reached(site) ? 1 : 0);
-  }
-  const auto bytes = gather(GroupKind::kWorld, std::as_bytes(std::span(mine)), "exchange");
-  std::vector<double> all(bytes.size() / sizeof(double));
-  std::memcpy(all.data(), bytes.data(), bytes.size());
-  take_losses(all, mine.size());
+  std::vector<std::uint64_t> words = my_words();
+  unite(group(GroupKind::kWorld), words, parts_.watch, place("exchange"));
+  take_words(words);
   judge(not_finite(losses_));
-  for (std::size_t begin = 0; begin < all.size(); begin += mine.size()) {
-    for (int site = 0; site < parts_.sums.num_sites(); ++site) {
-      if (all[begin + num_numbers + site] != 0) reached_.insert(parts_.sums.parameter_of(site));
-    }
-  }
 }
 
-/// Added in global microbatch order: replica after replica.
-void RankOperations::take_losses(const std::vector<double>& all, std::size_t per_rank) {
-  losses_ = program::empty_losses(parts_.recording.graph);
-  const layout::Role& role = layout::train_role(parts_.plan);
-  for (std::size_t i = 0; i < loss_stages_.size(); ++i) {
-    for (int replica = 0; replica < role.mesh.data; ++replica) {
-      const int position = loss_stages_[i] * role.mesh.data + replica;  // the world's group order
-      for (std::size_t m = 0; m < input_->weights.size(); ++m) {
-        const double* pair =
-            &all[static_cast<std::size_t>(position) * per_rank + 2 * (m * loss_stages_.size() + i)];
-        losses_.losses[i].sum += pair[0];
-        losses_.losses[i].weight += pair[1];
-      }
+/// What this rank knows of a step, zeros for the rest: the weight of each loss that has one; sums
+/// by global microbatch and loss; a bit for each parameter that a backward reached.
+std::vector<std::uint64_t> RankOperations::my_words() const {
+  const std::size_t num_losses = parts_.recording.graph.losses.size();
+  const std::size_t num_rows = 1 + parts_.plan.batch.num_microbatches();
+  const std::size_t num_flags = (parameters_.size() + kWordBits - 1) / kWordBits;
+  std::vector<std::uint64_t> words(num_rows * num_losses + num_flags);
+  for (const int loss : parts_.stage.weighed_losses()) {
+    words[loss] = std::bit_cast<std::uint64_t>(input_->totals[loss]);
+  }
+  for (int m = 0; m < input_->num_microbatches; ++m) {
+    const std::size_t row = input_->first_microbatch + m;
+    for (const int loss : parts_.stage.losses()) {
+      words[(1 + row) * num_losses + loss] =
+          std::bit_cast<std::uint64_t>(parts_.worker.loss_sums()[m][loss]);
     }
+  }
+  for (int site = 0; site < parts_.sums.num_sites(); ++site) {
+    if (!parts_.sums.has_reached(site)) continue;
+    const std::size_t flag = parameters_.at(parts_.sums.parameter_of(site));
+    words[num_rows * num_losses + flag / kWordBits] |= std::uint64_t{1} << flag % kWordBits;
+  }
+  return words;
+}
+
+/// Sums are added in global microbatch order.
+void RankOperations::take_words(std::span<const std::uint64_t> words) {
+  losses_ = program::empty_losses(parts_.recording.graph);
+  const std::size_t num_losses = losses_.losses.size();
+  const std::size_t num_rows = 1 + parts_.plan.batch.num_microbatches();
+  for (std::size_t i = 0; i < num_losses; ++i) {
+    program::LossTotal& loss = losses_.losses[i];
+    const bool has_weight = parts_.recording.graph.losses[i].weight.has_value();
+    loss.weight = has_weight ? std::bit_cast<double>(words[i]) : input_->totals[i];
+    for (std::size_t row = 1; row < num_rows; ++row) {
+      loss.sum += std::bit_cast<double>(words[row * num_losses + i]);
+    }
+  }
+  const auto flags = words.subspan(num_rows * num_losses);
+  for (std::size_t i = 0; i < reached_.size(); ++i) {
+    reached_[i] = (flags[i / kWordBits] >> i % kWordBits & 1) != 0;
   }
 }
 
@@ -229,32 +244,29 @@ void RankOperations::commit() {
         gather(GroupKind::kData, to_bytes(statistics), "commit statistics");
     statistics = from_bytes(all, statistics, num_replicas);
   }
-  program::commit_batch_norms(parts_.recording, statistics);
-  program::commit_counters(parts_.recording, parts_.plan.batch.num_microbatches(),
-                           parts_.plan.batch.microbatch);
+  commits_.fold(statistics);
+  commits_.count(parts_.plan.batch.num_microbatches());
+  collectives::Group& replicas = group(GroupKind::kData);
+  buffers_.combine(replicas,
+                   [&](transport::Work& work, const char* what) { wait(work, replicas, what); });
 }
 
 /// Every rank gives the norms of what it owns, in the places of all parameters by name.
 void RankOperations::norm() {
-  std::set<std::string> names;
-  for (const graph::Parameter& parameter : parts_.recording.graph.parameters) {
-    if (has_gradient(parameter.name)) names.insert(parameter.name);
-  }
   const auto own =
       optim::square_norms(parts_.store, parts_.sums.gradients(),
                           [this](const std::string& name) { return has_gradient(name); });
-  std::vector<double> mine;
-  for (const std::string& name : names) {
+  std::vector<std::uint64_t> words;
+  for (const auto& [name, index] : parameters_) {
     const auto found = own.find(name);
-    mine.push_back(found == own.end() ? -1 : found->second);
+    words.push_back(found == own.end() ? 0 : std::bit_cast<std::uint64_t>(found->second));
   }
-  const auto bytes = gather(GroupKind::kPipeline, std::as_bytes(std::span(mine)), "norm");
-  std::vector<double> all(bytes.size() / sizeof(double));
-  std::memcpy(all.data(), bytes.data(), bytes.size());
+  unite(group(GroupKind::kPipeline), words, parts_.watch, place("norm"));
   optim::SquareNorms norms;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    // NaN comes through: it is not below 0.
-    if (!(all[i] < 0)) norms[*std::next(names.begin(), i % mine.size())] = all[i];
+  auto word = words.begin();
+  for (const auto& [name, index] : parameters_) {
+    const double square = std::bit_cast<double>(*word++);
+    if (reached_[index]) norms.emplace_hint(norms.end(), name, square);
   }
   judge(not_finite(norms));
   norm_ = optim::global_norm(norms);

@@ -2,7 +2,6 @@
 
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,8 @@
 #include "trireme/engine/pipeline/mailbox.h"
 #include "trireme/engine/pipeline/operations.h"
 #include "trireme/engine/pipeline/stage_worker.h"
+#include "trireme/engine/program/buffer_commit.h"
+#include "trireme/engine/train/replica_buffers.h"
 #include "trireme/engine/train/training_options.h"
 #include "trireme/engine/train/world.h"
 #include "trireme/plan/layout/plan.h"
@@ -32,11 +33,13 @@ collectives::Group& group_of(const schedule::StepProgram& program, const Groups&
 /// What a rank works on; everything outlives whoever uses it.
 struct RankParts {
   int rank;
+  int stage_index;
   const record::Recording& recording;  ///< With the plan's copies.
   const layout::Plan& plan;
   const schedule::StepProgram& program;
   const parameters::ParameterStore& store;
   parameters::LaneAccumulator& sums;
+  const program::StageProgram& stage;
   pipeline::StageWorker& worker;
   const Groups& groups;
   const transport::WatchOptions& watch;
@@ -49,8 +52,9 @@ class RankOperations : public pipeline::Operations {
  public:
   RankOperations(const RankParts& parts, const SessionOptions& options);
 
-  /// input   its totals are filled in: at once, or by kWeigh where replicas have to be asked.
-  void begin_step(pipeline::StepInput& input);
+  /// input     its totals are filled in: at once, or by kWeigh where replicas have to be asked.
+  /// weights   of the replica's losses, [microbatch][loss].
+  void begin_step(pipeline::StepInput& input, std::vector<std::vector<double>> weights);
 
   void end_backward(int microbatch) override;
   void reduce(int bucket) override;
@@ -72,33 +76,40 @@ class RankOperations : public pipeline::Operations {
   double gradient_norm() const { return norm_; }
 
   /// Whether any rank's backward reached the parameter in the last step.
-  bool has_gradient(const std::string& parameter) const { return reached_.contains(parameter); }
+  bool has_gradient(const std::string& parameter) const {
+    return reached_[parameters_.at(parameter)];
+  }
 
  private:
   collectives::Group& group(schedule::GroupKind kind) const;
   std::vector<std::byte> gather(schedule::GroupKind kind, std::span<const std::byte> mine,
                                 const char* what);
   void weigh();
-  void take_losses(const std::vector<double>& all, std::size_t per_rank);
+  std::vector<std::uint64_t> my_words() const;
+  void take_words(std::span<const std::uint64_t> words);
   void commit();
   void norm();
   void judge(const std::string& problem);
   void update();
   void wait(transport::Work& work, const collectives::Group& group, const char* what) const;
+  ErrorContext place(const char* what) const;
 
   RankParts parts_;
   SessionOptions options_;
   std::unique_ptr<optim::Optimizer> optimizer_;
+  program::BufferCommits commits_;
+  ReplicaBuffers buffers_;
   std::unique_ptr<data_parallel::Reducer> reducer_;  ///< Null with one replica.
-  std::vector<int> loss_stages_;                     ///< By loss: the stage that makes it.
   bool is_last_ = false;                             ///< The last backward comes, or has come.
   bool weighs_ = false;                              ///< Its program begins with kWeigh.
   std::map<int, at::Tensor> remote_sites_;           ///< Sums of sites held elsewhere.
   pipeline::StepInput* input_ = nullptr;
+  std::vector<std::vector<double>> weights_;  ///< Of the replica, [microbatch][loss].
   program::StepLosses losses_;
   double norm_ = 0;
-  bool has_warned_ = false;  ///< That a number is not finite.
-  std::set<std::string> reached_;
+  bool has_warned_ = false;                ///< That a number is not finite.
+  std::map<std::string, int> parameters_;  ///< Index in Graph::parameters, by name.
+  std::vector<bool> reached_;              ///< By that index.
 };
 
 }  // namespace trireme::train

@@ -8,6 +8,7 @@
 #include "trireme/engine/data_parallel/shared_memory.h"
 #include "trireme/engine/train/drift_check.h"
 #include "trireme/engine/train/finite.h"
+#include "trireme/engine/train/replica_buffers.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/check.h"
 #include "trireme/plan/layout/manual.h"
@@ -15,14 +16,14 @@
 #include "trireme/plan/schedule/check_program.h"
 #include "trireme/plan/schedule/schedules.h"
 #include "trireme/plan/schedule/step_facts.h"
-#include "trireme/plan/simulate/memory.h"
 
 namespace trireme::train {
 namespace {
 
 /// The plan, if these ranks can run it on this graph.
 const layout::Plan& checked(const World& world, const layout::Plan& plan,
-                            const graph::Graph& recorded, const graph::Graph& planned) {
+                            const graph::Graph& recorded, const graph::Graph& planned,
+                            const SessionOptions& options) {
   layout::check(plan, graph::graph_sha256(recorded), planned);
   const int expected = layout::train_role(plan).mesh.num_ranks();
   if (world.endpoint.world_size() != expected) {
@@ -31,14 +32,7 @@ const layout::Plan& checked(const World& world, const layout::Plan& plan,
                     std::to_string(world.endpoint.world_size()) +
                     " were started; start as many or partition for these");
   }
-  for (const graph::Buffer& buffer : planned.buffers) {
-    if (buffer.policy == graph::BufferPolicy::kEager && layout::train_role(plan).mesh.data > 1) {
-      throw Error(ErrorKind::kInvalidArgument,
-                  "buffer '" + buffer.name +
-                      "' is written by the forward in a way that replicas cannot combine; use one "
-                      "replica");
-    }
-  }
+  check_buffers(planned, options.buffers, layout::train_role(plan).mesh.data);
   return plan;
 }
 
@@ -89,7 +83,7 @@ RankSession::RankSession(const World& world, const Workload& workload,
       workload_(workload),
       recorded_(recorded),
       recording_(record::with_copies(recorded, plan.copied_nodes)),
-      plan_(checked(world, plan, recorded.graph, recording_.graph)),
+      plan_(checked(world, plan, recorded.graph, recording_.graph, options)),
       options_(options),
       reader_(workload, plan.batch, options.seed),
       stage_(mesh_index(plan, world.endpoint.rank()) / layout::train_role(plan).mesh.data),
@@ -103,12 +97,9 @@ RankSession::RankSession(const World& world, const Workload& workload,
             memory_of_sums(plan_, program_, groups_)),
       sink_(std::make_unique<Sink>(sums_)),
       sites_(recording_, *sink_),
-      weights_(recording_),
       stage_program_(recording_, plan_, stage_, sites_),
       worker_(recording_, stage_program_),
-      prefetch_(reader_, reading_order(),
-                simulate::batches_ahead(
-                    simulate::batch_bytes(recording_.graph, plan_.batch.microbatch))) {
+      batches_(reader_, recording_, stage_program_, plan_, replica_) {
   release_frozen(recording_, plan_, stage_);
   const int replicas = layout::train_role(plan_).mesh.data;
   if (world.rank() == 0 && !schedule::keeps_bits(plan_.batch, replicas)) {
@@ -119,7 +110,8 @@ RankSession::RankSession(const World& world, const Workload& workload,
   }
   const int rank = world.endpoint.rank();
   operations_ = std::make_unique<RankOperations>(
-      RankParts{rank, recording_, plan_, program_, store_, sums_, worker_, groups_, world_.watch},
+      RankParts{rank, stage_, recording_, plan_, program_, store_, sums_, stage_program_, worker_,
+                groups_, world_.watch},
       options);
   mailbox_ = std::make_unique<pipeline::Mailbox>(program_, rank, world.endpoint, world.watch);
   runner_ = std::make_unique<pipeline::StepRunner>(
@@ -129,46 +121,22 @@ RankSession::RankSession(const World& world, const Workload& workload,
 
 RankSession::~RankSession() = default;
 
-std::int64_t RankSession::num_local_microbatches() const {
-  return plan_.batch.num_microbatches() / layout::train_role(plan_).mesh.data;
-}
-
-/// Global microbatches as a step reads them: for their weights, then for their forwards.
-std::vector<std::int64_t> RankSession::reading_order() const {
-  std::vector<std::int64_t> order;
-  for (const bool reads : {weights_.reads_batch(), stage_program_.reads_batch()}) {
-    for (std::int64_t m = 0; reads && m < num_local_microbatches(); ++m) {
-      order.push_back(replica_ * num_local_microbatches() + m);
-    }
-  }
-  return order;
-}
-
-void RankSession::weigh(pipeline::StepInput& input) {
-  for (std::int64_t m = 0; m < num_local_microbatches(); ++m) {
-    const Batch batch = weights_.reads_batch() ? input.read(static_cast<int>(m)) : Batch();
-    input.weights.push_back(weights_.weights(batch, plan_.batch.microbatch));
-  }
-}
-
 StepReport RankSession::run(std::int64_t step) {
   if (checks_drift(options_, step) && world_.rank() == 0) {
     check_drift_of_rank(recorded_, workload_.model, reader_.maker(), step, world_.watch.logger);
   }
   const auto begin = std::chrono::steady_clock::now();
-  const std::int64_t first = replica_ * num_local_microbatches();
-  pipeline::StepInput input{
-      .seed = options_.seed,
-      .step = step,
-      .first_microbatch = first,
-      .num_samples = plan_.batch.microbatch,
-      .read = [this, step, first](int m) { return prefetch_.take(step, first + m); }};
-  weigh(input);
-  operations_->begin_step(input);
+  pipeline::StepInput input{.seed = options_.seed,
+                            .step = step,
+                            .first_microbatch = batches_.first_microbatch(),
+                            .num_microbatches = batches_.num_microbatches(),
+                            .num_samples = plan_.batch.microbatch,
+                            .read = [this, step](int m) { return batches_.take(step, m); }};
+  operations_->begin_step(input, batches_.weigh(step));
   runner_->run(input);
   StepReport report{
       .step = step, .losses = operations_->losses(), .gradient_norm = operations_->gradient_norm()};
-  report.data_wait_seconds = prefetch_.take_waited_seconds();
+  report.data_wait_seconds = batches_.take_waited_seconds();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return report;
 }

@@ -5,8 +5,7 @@
 #include <vector>
 
 #include "trireme/engine/pipeline/step_runner.h"
-#include "trireme/engine/program/weight_program.h"
-#include "trireme/engine/train/prefetch.h"
+#include "trireme/engine/train/rank_batches.h"
 #include "trireme/engine/train/rank_operations.h"
 #include "trireme/engine/train/step_reader.h"
 #include "trireme/engine/train/training_options.h"
@@ -75,9 +74,6 @@ class RankSession {
  private:
   class Sink;
 
-  std::int64_t num_local_microbatches() const;
-  std::vector<std::int64_t> reading_order() const;
-  void weigh(pipeline::StepInput& input);
   StepReport run(std::int64_t step);
 
   World world_;
@@ -95,10 +91,9 @@ class RankSession {
   parameters::LaneAccumulator sums_;  ///< In memory of the group of replicas.
   std::unique_ptr<Sink> sink_;
   program::SiteTable sites_;
-  program::WeightProgram weights_;
   program::StageProgram stage_program_;
   pipeline::StageWorker worker_;
-  Prefetch prefetch_;
+  RankBatches batches_;
   std::unique_ptr<RankOperations> operations_;
   std::unique_ptr<pipeline::Mailbox> mailbox_;
   std::unique_ptr<pipeline::StepRunner> runner_;

@@ -8,6 +8,7 @@
 #include "trireme/engine/memory/block_allocator.h"
 #include "trireme/engine/record/state_guard.h"
 #include "trireme/engine/train/finite.h"
+#include "trireme/engine/train/replica_buffers.h"
 #include "trireme/plan/graph/check.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/check.h"
@@ -48,6 +49,7 @@ Session::Session(const Workload& workload, const record::Recording& recorded,
       executor_(recording_, plan_, store_, options.seed),
       optimizer_(make_optimizer(options.optimizer)) {
   optim::check_parameters(*optimizer_, store_);
+  check_buffers(recording_.graph, options.buffers, 1);
 }
 
 std::vector<Batch> Session::microbatches(std::int64_t step) const {

@@ -40,6 +40,9 @@ constexpr std::array<KnownOptimizer, 6> kOptimizers = {{
      4},
 }};
 
+/// By ReplicaPolicy.
+constexpr std::array<std::string_view, 3> kPolicyNames = {"first", "average", "sum"};
+
 const KnownOptimizer& find(const OptimizerOptions& options) {
   const auto* found = std::ranges::find(kOptimizers, options.name, &KnownOptimizer::name);
   if (found != kOptimizers.end()) return *found;
@@ -103,6 +106,32 @@ double learning_rate_at(const OptimizerOptions& options, std::int64_t step) {
   return options.learning_rate * std::sqrt(warmup / done);
 }
 
+std::string to_text(ReplicaPolicy policy) {
+  return std::string(kPolicyNames[static_cast<std::size_t>(policy)]);
+}
+
+ReplicaPolicies parse_replica_policies(const std::vector<std::string>& texts) {
+  ReplicaPolicies policies;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.rfind('=');
+    const auto policy = equals == std::string::npos || equals == 0
+                            ? kPolicyNames.end()
+                            : std::ranges::find(kPolicyNames, text.substr(equals + 1));
+    if (policy == kPolicyNames.end()) {
+      throw Error(ErrorKind::kInvalidArgument,
+                  "'" + text +
+                      "' says nothing about a buffer; expected NAME=first, NAME=average "
+                      "or NAME=sum");
+    }
+    const std::string name = text.substr(0, equals);
+    const auto value = static_cast<ReplicaPolicy>(policy - kPolicyNames.begin());
+    if (!policies.emplace(name, value).second) {
+      throw Error(ErrorKind::kInvalidArgument, "buffer '" + name + "' is given two policies");
+    }
+  }
+  return policies;
+}
+
 bool needs_norm(const SessionOptions& options) {
   return options.optimizer.clip_norm > 0 || !options.allow_nonfinite;
 }
@@ -125,6 +154,11 @@ std::map<std::string, std::string> facts_of(const SessionOptions& options) {
   for (const auto& [name, value] : json.items()) {
     facts[name] = value.is_string() ? value.get<std::string>() : value.dump();
   }
+  std::string buffers;
+  for (const auto& [name, policy] : options.buffers) {
+    buffers += (buffers.empty() ? "" : " ") + name + "=" + to_text(policy);
+  }
+  if (!buffers.empty()) facts["buffers"] = buffers;
   return facts;
 }
 

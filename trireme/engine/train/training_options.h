@@ -39,11 +39,29 @@ std::int64_t optimizer_bytes_per_element(const OptimizerOptions& options);
 /// 2020, 3.1.2.
 double learning_rate_at(const OptimizerOptions& options, std::int64_t step);
 
+/// What replicas make, at the end of a step, of a buffer that each has written for itself.
+enum class ReplicaPolicy : std::uint8_t {
+  kFirst,    ///< All take that of the first.
+  kAverage,  ///< All take the mean.
+  kSum,      ///< The changes that the step made on each are added to what was before it.
+};
+
+/// By the buffer's name.
+using ReplicaPolicies = std::map<std::string, ReplicaPolicy>;
+
+/// `first`, `average`, `sum`.
+std::string to_text(ReplicaPolicy policy);
+
+/// From texts `NAME=first`, the name up to the last `=`. kInvalidArgument for any other text and for
+/// a name given twice.
+ReplicaPolicies parse_replica_policies(const std::vector<std::string>& texts);
+
 struct SessionOptions {
   // Changes results.
   std::uint64_t seed = 0;
   OptimizerOptions optimizer;
-  bool tolerant = false;  ///< Takes replicas that do not keep the bits of one.
+  ReplicaPolicies buffers;  ///< Of train::written_buffers, where there are replicas.
+  bool tolerant = false;    ///< Takes replicas that do not keep the bits of one.
   // Changes nothing but what is noticed.
   bool allow_nonfinite = false;  ///< Goes on where a loss or a gradient is not finite.
   /// Steps at which the model is recorded again; early and late, since some of it changes rarely.

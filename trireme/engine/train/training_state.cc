@@ -14,6 +14,7 @@
 #include "trireme/base/json.h"
 #include "trireme/engine/record/convert.h"
 #include "trireme/engine/train/origins.h"
+#include "trireme/engine/train/replica_buffers.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/crossings.h"
 #include "trireme/plan/layout/manual.h"
@@ -160,9 +161,13 @@ checkpoint::Facts training_facts(const Workload& workload, const record::Recordi
   facts["lanes"] = std::to_string(batch.lanes);
   facts["copied_nodes"] = Json(plan.copied_nodes).dump();
   facts["samples"] = std::to_string(workload.training->num_samples());
-  // Where the number of replicas decides bits.
-  if (!plan.roles.empty() && !schedule::keeps_bits(batch, layout::train_role(plan).mesh.data)) {
-    facts["replicas"] = std::to_string(layout::train_role(plan).mesh.data);
+  if (!plan.roles.empty()) {
+    const int replicas = layout::train_role(plan).mesh.data;
+    const bool has_written = replicas > 1 && !written_buffers(recorded.graph).empty();
+    // Where their number decides bits.
+    if (has_written || !schedule::keeps_bits(batch, replicas)) {
+      facts["replicas"] = std::to_string(replicas);
+    }
   }
   facts["data"] = data::fingerprint(*workload.training);
   facts["machine.torch"] = TORCH_VERSION;

@@ -48,22 +48,23 @@ std::unique_ptr<collectives::Group> make_world_group(const World& world, const s
 std::vector<std::string> gather(const World& world, const std::string& text,
                                 const std::string& what) {
   const auto group = make_world_group(world, "gather");
-  const auto all_gather = [&](std::span<const std::byte> mine, std::span<std::byte> all) {
-    const auto work = group->all_gather(mine, all);
+  const auto wait = [&](const transport::WorkPtr& work) {
     transport::await(collectives::group_work(*work, *group), world.watch,
                      {.rank = world.rank(), .operation = "gather " + what});
   };
-  const std::uint64_t size = text.size();
-  std::vector<std::uint64_t> sizes(world.size());
-  all_gather(std::as_bytes(std::span(&size, 1)), std::as_writable_bytes(std::span(sizes)));
-  const std::uint64_t longest = *std::max_element(sizes.begin(), sizes.end());
-  std::string padded = text;
-  padded.resize(longest, ' ');
-  std::string all(longest * sizes.size(), ' ');
-  all_gather(std::as_bytes(std::span(padded)), std::as_writable_bytes(std::span(all)));
+  const auto size = static_cast<std::int64_t>(text.size());
+  std::vector<std::int64_t> sizes(world.size());
+  wait(group->all_gather(std::as_bytes(std::span(&size, 1)),
+                         std::as_writable_bytes(std::span(sizes))));
+  std::string all(std::accumulate(sizes.begin(), sizes.end(), std::size_t{0}), ' ');
+  wait(group->all_gather(std::as_bytes(std::span(text)), std::as_writable_bytes(std::span(all)),
+                         sizes));
   std::vector<std::string> result;
-  for (std::size_t r = 0; r < sizes.size(); ++r)
-    result.push_back(all.substr(r * longest, sizes[r]));
+  std::size_t begin = 0;
+  for (const std::int64_t bytes : sizes) {
+    result.push_back(all.substr(begin, bytes));
+    begin += bytes;
+  }
   return result;
 }
 
@@ -80,6 +81,13 @@ void require_same(const World& world, const std::string& text, const std::string
                     difference(all[r], all[0]) +
                     "; start all ranks with the same command line and files");
   }
+}
+
+void unite(collectives::Group& group, std::span<std::uint64_t> words,
+           const transport::WatchOptions& watch, const ErrorContext& place) {
+  const collectives::Elements elements(std::as_writable_bytes(words), Dtype::kI64);
+  const auto work = group.all_reduce(elements, kernels::ReduceOp::kOr);
+  transport::await(collectives::group_work(*work, group), watch, place);
 }
 
 void telling_others(const World& world, std::int64_t step, const std::function<void()>& part) {

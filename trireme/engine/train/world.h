@@ -4,6 +4,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,11 @@ std::string from_first(const World& world, const std::string& text, const std::s
 /// what   `plan`, `options`, ...: what the text is. Of several lines, the first that differs is
 ///        named too.
 void require_same(const World& world, const std::string& text, const std::string& what);
+
+/// Each word becomes the one that some rank of the group knows; the others have 0 there, or the
+/// same. Every rank of the group calls it; blocks. Cost: that of an all_reduce of the words.
+void unite(collectives::Group& group, std::span<std::uint64_t> words,
+           const transport::WatchOptions& watch, const ErrorContext& place);
 
 /// Does a rank's part of what all do together. Where it fails, the others are told, so that none
 /// waits for this one, and the Error that leaves says rank and step.

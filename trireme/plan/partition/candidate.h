@@ -29,6 +29,8 @@ struct Problem {
   }
   /// World rank of a stage of a replica.
   int rank(int stage, int replica) const { return stage * options.replicas + replica; }
+  /// Whether each rank that is used has a core whatever the others do.
+  bool has_own_cores() const;
   /// What every rank of a stage may use.
   std::int64_t memory_limit(int stage) const;
   /// The slowest kind of link between ranks of two stages.

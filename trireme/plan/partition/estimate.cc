@@ -19,23 +19,6 @@ namespace {
 using graph::ValueId;
 using schedule::ChannelKind, schedule::Message;
 
-/// Whether each rank that is used has a core whatever the others do.
-bool has_own_cores(const Problem& problem) {
-  const int num_used = problem.num_stages * problem.options.replicas;
-  for (const topology::SharedCores& shared : topology::shared_cores(problem.topology)) {
-    const auto used = std::count_if(shared.ranks.begin(), shared.ranks.end(),
-                                    [num_used](int rank) { return rank < num_used; });
-    if (used > shared.num_cores) return false;
-  }
-  return true;
-}
-
-bool weighs(const Problem& problem, const graph::Graph& graph) {
-  return problem.options.replicas > 1 &&
-         std::any_of(graph.losses.begin(), graph.losses.end(),
-                     [](const graph::Loss& loss) { return loss.weight.has_value(); });
-}
-
 }  // namespace
 
 Estimator::Estimator(const Problem& problem, const Setting& setting)
@@ -49,10 +32,9 @@ Estimator::Estimator(const Problem& problem, const Setting& setting)
       clock_(schedule_),
       copies_(setting.planned, problem.profile),
       costs_(profile::node_costs(problem.profile, setting.planned)),
-      is_lean_(has_own_cores(problem)),
+      is_lean_(problem.has_own_cores()),
       last_consumer_(graph_.values.size(), -1) {
   const int p = problem.num_stages, num_replicas = problem.options.replicas;
-  step_.weighs = weighs(problem, graph_);
   step_.has_norm = problem.options.forecast.program.has_norm;
   std::vector<int> world;
   for (int rank = 0; rank < p * num_replicas; ++rank) world.push_back(rank);
@@ -232,11 +214,28 @@ TimedStage Estimator::timed(const Shape& shape, int stage) {
   return timed;
 }
 
+/// As layout::stage_losses has it.
+void Estimator::add_weights(const Shape& shape, TimedStep& step) const {
+  if (problem_.options.replicas == 1) return;
+  for (const graph::Loss& loss : graph_.losses) {
+    if (!loss.weight) continue;
+    const int maker = stage_at(shape, ranges_.producer(loss.value));
+    int last = maker;
+    for (int s = maker + 1; s < problem_.num_stages; ++s) {
+      const std::vector<ValueId>& received = shape.stages[s].received;
+      if (std::find(received.begin(), received.end(), loss.value) != received.end()) last = s;
+    }
+    step.stages[maker].weighs = true;
+    if (loss.coefficient != 0) step.stages[last].weighs = true;
+  }
+}
+
 TimedStep Estimator::timed(const Shape& shape) {
   TimedStep step = step_;
   for (std::size_t s = 0; s < shape.stages.size(); ++s) {
     step.stages[s] = timed(shape, static_cast<int>(s));
   }
+  add_weights(shape, step);
   for (const Message& message : shape.messages) {
     const std::int64_t bytes = bytes_of(message);
     TimedMessage timed{

@@ -75,6 +75,7 @@ class Estimator {
   double link_us(const std::string& kind, std::int64_t bytes);
   double small_us(const std::vector<int>& ranks) const;
   TimedStage timed(const Shape& shape, int stage);
+  void add_weights(const Shape& shape, TimedStep& step) const;
   TimedStep timed(const Shape& shape);
   std::int64_t kept_bytes(const Shape& shape, const Stage& stage);
   const simulate::StageTensors& tensors(const Stage& stage);

@@ -20,6 +20,7 @@ struct PartitionOptions {
   // What decides results and what is given.
   layout::BatchLayout batch;
   int replicas = 1;
+  bool may_replicate = true;  ///< Whether `replicas` of 0 may become several.
   bool may_copy = true;  ///< Whether nodes with parameters may run once per consumer: other bits.
   /// Exactly these, as the run had that goes on; not set: as `may_copy` says.
   std::optional<std::vector<graph::NodeId>> copied_nodes;

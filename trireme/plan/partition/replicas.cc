@@ -19,6 +19,7 @@ std::vector<int> candidates(const PartitionOptions& options, int num_ranks) {
                                  ? options.batch.lanes % replicas == 0
                                  : schedule::keeps_bits(options.batch, replicas);
     if (num_ranks % replicas != 0 || !is_possible) continue;
+    if (replicas > 1 && !options.may_replicate) continue;
     if (options.stages != 0 && options.stages * replicas != num_ranks) continue;
     result.push_back(replicas);
   }

@@ -24,8 +24,9 @@ RangeRules range_rules(const Problem& problem, const Setting& setting) {
   rules.in_flight = schedule::most_in_flight(schedule::make_schedule(
       setting.schedule, problem.num_stages, static_cast<int>(problem.num_microbatches())));
   rules.memory = problem.options.forecast.memory;
-  rules.constant_bytes = simulate::held_batch_bytes(setting.planned, rules.microbatch) +
-                         simulate::fixed_bytes(setting.planned);
+  rules.constant_bytes =
+      simulate::held_batch_bytes(setting.planned, rules.microbatch, rules.num_microbatches) +
+      simulate::fixed_bytes(setting.planned);
   return rules;
 }
 

@@ -81,7 +81,9 @@ double StepClock::play(const TimedStep& step) {
   now_.assign(num_replicas_, std::vector<double>(num_stages_));
   last_begin_ = now_;
   group_free_.assign(num_stages_, 0);
-  if (step.weighs) meet_replicas(step);
+  for (int s = 0; s < num_stages_; ++s) {
+    if (step.stages[s].weighs) meet_replicas(step.stages[s], s);
+  }
   for (int r = 0; r < num_replicas_; ++r) {
     const bool is_as_before =
         r > 0 && std::all_of(step.messages.begin(), step.messages.end(), [r](const auto& message) {
@@ -183,7 +185,7 @@ double StepClock::play_tail(const TimedStep& step) {
     const double met = *std::max_element(now.begin(), now.end()) + step.pipeline_us[r];
     std::fill(now.begin(), now.end(), met);
   }
-  meet_replicas(step);  // Commit.
+  for (int s = 0; s < num_stages_; ++s) meet_replicas(step.stages[s], s);  // Commit.
   for (auto& now : now_) {
     for (int s = 0; s < num_stages_; ++s) now[s] += step.stages[s].update_us;
   }
@@ -214,13 +216,11 @@ void StepClock::pass_ties(const TimedStep& step, ChannelKind kind) {
 }
 
 /// A small collective of each stage's replicas.
-void StepClock::meet_replicas(const TimedStep& step) {
-  for (int s = 0; s < num_stages_; ++s) {
-    double begin = group_free_[s];
-    for (const auto& now : now_) begin = std::max(begin, now[s]);
-    group_free_[s] = begin + step.stages[s].small_us;
-    for (auto& now : now_) now[s] = group_free_[s];
-  }
+void StepClock::meet_replicas(const TimedStage& timed, int stage) {
+  double begin = group_free_[stage];
+  for (const auto& now : now_) begin = std::max(begin, now[stage]);
+  group_free_[stage] = begin + timed.small_us;
+  for (auto& now : now_) now[stage] = group_free_[stage];
 }
 
 }  // namespace trireme::partition

@@ -28,13 +28,13 @@ struct TimedStage {
   std::vector<TimedReduce> reduces;  ///< In order; none where there is one replica.
   double tie_sum_us = 0, norm_us = 0, update_us = 0;
   double small_us = 0;  ///< A small message among the replicas.
+  bool weighs = false;  ///< The replicas tell each other the weights of its losses first.
 };
 
 /// A step without its words: what it takes is all that is asked.
 struct TimedStep {
   std::vector<TimedStage> stages;
   std::vector<TimedMessage> messages;  ///< Ascending.
-  bool weighs = false;                 ///< Replicas tell each other the weights of losses first.
   bool has_norm = false;
   double exchange_us = 0;           ///< A small message among all ranks.
   std::vector<double> pipeline_us;  ///< Likewise among the ranks of a replica; by replica.
@@ -69,7 +69,7 @@ class StepClock {
   void play_reduces(const TimedStep& step);
   double play_tail(const TimedStep& step);
   void pass_ties(const TimedStep& step, schedule::ChannelKind kind);
-  void meet_replicas(const TimedStep& step);
+  void meet_replicas(const TimedStage& timed, int stage);
 
   int num_stages_ = 0, num_microbatches_ = 0, num_replicas_ = 0;
   schedule::ActionKind completing_ = schedule::ActionKind::kBackward;

@@ -12,8 +12,8 @@ RankRules::RankRules(const ProgramIndex& index, const StepFacts& facts, int stag
       rank_(facts.rank(stage, replica)) {}
 
 void RankRules::check(const std::vector<Action>& actions) {
-  rule_ = "weights of losses come first, where there are any and replicas";
-  if (facts_.weighs) check_collective(OperationKind::kWeigh, GroupKind::kData);
+  rule_ = "weights of losses come first, where the stage needs them and there are replicas";
+  if (facts().weighs) check_collective(OperationKind::kWeigh, GroupKind::kData);
   for (const Action& action : actions) check_action(action);
   check_tail();
   rule_ = "nothing follows the tail";

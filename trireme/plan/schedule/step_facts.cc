@@ -10,6 +10,7 @@
 #include "trireme/plan/graph/uses.h"
 #include "trireme/plan/layout/crossings.h"
 #include "trireme/plan/layout/manual.h"
+#include "trireme/plan/layout/stage_losses.h"
 
 namespace trireme::schedule {
 namespace {
@@ -69,9 +70,8 @@ int count_ranks(const layout::Plan& plan) {
   return count;
 }
 
-void add_crossings(const graph::Graph& planned, const layout::Plan& plan,
-                   std::vector<Message>& messages) {
-  for (const layout::Crossing& crossing : layout::crossings(planned, plan)) {
+void add_crossings(const std::vector<layout::Crossing>& crossings, std::vector<Message>& messages) {
+  for (const layout::Crossing& crossing : crossings) {
     const std::vector<int>& chain = crossing.stages;
     for (std::size_t i = 1; i < chain.size(); ++i) {
       messages.push_back({ChannelKind::kValue, chain[0], chain[i], crossing.value});
@@ -143,10 +143,8 @@ StepFacts step_facts(const graph::Graph& planned, const layout::Plan& plan,
   facts.num_ranks = count_ranks(plan);
   facts.num_microbatches = static_cast<int>(plan.batch.num_microbatches() / facts.num_replicas());
   facts.has_norm = options.has_norm;
-  facts.weighs = facts.num_replicas() > 1 &&
-                 std::any_of(planned.losses.begin(), planned.losses.end(),
-                             [](const graph::Loss& loss) { return loss.weight.has_value(); });
-  add_crossings(planned, plan, facts.messages);
+  const std::vector<layout::Crossing> crossings = layout::crossings(planned, plan);
+  add_crossings(crossings, facts.messages);
   add_ties(planned, map, facts.messages);
   std::sort(facts.messages.begin(), facts.messages.end());
   facts.stages.resize(plan.stages.size());
@@ -154,6 +152,10 @@ StepFacts step_facts(const graph::Graph& planned, const layout::Plan& plan,
     const auto kind = static_cast<std::size_t>(message.kind);
     facts.stages[message.from_stage].sends[kind].push_back(message);
     facts.stages[message.to_stage].recvs[kind].push_back(message);
+  }
+  const auto losses = layout::stage_losses(planned, plan, crossings);
+  for (std::size_t s = 0; s < losses.size(); ++s) {
+    facts.stages[s].weighs = facts.num_replicas() > 1 && !losses[s].weighed.empty();
   }
   for (std::size_t b = 0; b < map.buckets.size(); ++b) {
     facts.stages[map.buckets[b].stage].buckets.push_back(static_cast<int>(b));

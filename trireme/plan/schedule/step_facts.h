@@ -27,6 +27,7 @@ struct StageFacts {
   std::array<std::vector<Message>, kNumChannelKinds> sends;  ///< By ChannelKind, each ascending.
   std::array<std::vector<Message>, kNumChannelKinds> recvs;
   std::vector<int> buckets;  ///< Of the map, ascending.
+  bool weighs = false;       ///< It needs weights of losses, and other replicas have some of them.
 
   const std::vector<Message>& sends_of(ChannelKind kind) const {
     return sends[static_cast<std::size_t>(kind)];
@@ -44,7 +45,6 @@ struct StepFacts {
   std::vector<Message> messages;  ///< Ascending.
   std::vector<StageFacts> stages;
   bool has_norm = false;
-  bool weighs = false;  ///< Replicas have to tell each other the weights of losses.
 
   int num_stages() const { return static_cast<int>(stages.size()); }
   int num_replicas() const { return role.mesh.data; }

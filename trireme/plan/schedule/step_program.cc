@@ -65,7 +65,7 @@ class RankWriter {
   }
 
   std::vector<Operation> write(const std::vector<Action>& actions) {
-    if (facts_.weighs) write_plain(OperationKind::kWeigh, data_group_);
+    if (stage().weighs) write_plain(OperationKind::kWeigh, data_group_);
     for (const Action& action : actions) write_action(action);
     write_tail();
     return std::move(operations_);

@@ -51,13 +51,13 @@ enum class OperationKind : std::uint8_t {
   kReduce,   ///< The sum of a bucket over the replicas starts inside the action that follows, as
              ///< soon as the gradients of it and of the buckets before it are complete.
              ///< [group kData, item = bucket]
-  kExchange,  ///< All losses and which sites got a gradient, to all ranks. [group kWorld]
+  kExchange,  ///< All losses and which parameters got a gradient, to all ranks. [group kWorld]
   kJoin,      ///< Wait until a bucket's sum is there. [item = bucket]
   kTieSum,    ///< Add the sites of the parameters that are owned here, in node order.
   kCommit,    ///< Fold buffers' statistics over microbatches and replicas. [group kData]
   kNorm,      ///< Global gradient norm, and clipping by it. [group kPipeline]
   kUpdate,    ///< Optimizer step on the parameters owned here.
-  kWeigh,     ///< Weights of losses of all replicas' microbatches. [group kData]
+  kWeigh,     ///< Weights of the stage's losses, of all replicas' microbatches. [group kData]
 };
 
 /// One operation. Text form, with names in place of indices: `recv v17 m3 0>1`, `compute 1F3`,
@@ -76,8 +76,8 @@ struct Operation {
 /// Everything all ranks do in one training step, in order: what simulator, runtime, checker and
 /// watchdog share. Plain data; file form in docs/formats.md.
 ///
-/// A rank's program is kWeigh, if a loss has a weight and there are replicas; for each action of
-/// its schedule: the recvs that it needs, ordered by (channel, item); the action; its sends,
+/// A rank's program is kWeigh, if its stage needs the weight of a loss and there are replicas; for
+/// each action of its schedule: the recvs that it needs, ordered by (channel, item); the action; its sends,
 /// likewise. Before the action that completes the stage's gradients, the last B or W, stand the
 /// kReduce of its buckets in order, if there are replicas. Then the tail: exchange; join of each
 /// reduced bucket; tie gradients, sends then recvs; tie sum; norm; commit; update; tie values,

@@ -4,6 +4,7 @@
 #include <bit>
 #include <unordered_set>
 
+#include "trireme/plan/graph/ancestors.h"
 #include "trireme/plan/graph/bytes.h"
 #include "trireme/plan/graph/index.h"
 #include "trireme/plan/layout/crossings.h"
@@ -54,6 +55,19 @@ std::vector<std::int64_t> tie_bytes(const layout::Plan& plan, const parameters::
   return bytes;
 }
 
+/// Whether weights of losses are computed from the samples.
+bool weighs_samples(const graph::Graph& planned) {
+  std::vector<graph::ValueId> weights;
+  for (const graph::Loss& loss : planned.losses) {
+    if (loss.weight) weights.push_back(*loss.weight);
+  }
+  return std::ranges::any_of(graph::ancestors(planned, weights), [&](int position) {
+    return std::ranges::any_of(
+        graph::input_values(planned.nodes[position]),
+        [&](graph::ValueId id) { return planned.values[id].source == graph::ValueSource::kInput; });
+  });
+}
+
 }  // namespace
 
 std::int64_t RankMemory::total() const {
@@ -92,9 +106,19 @@ int batches_ahead(std::int64_t batch_bytes) {
       std::clamp<std::int64_t>(kSmall / std::max<std::int64_t>(batch_bytes, 1), 1, kMost));
 }
 
-std::int64_t held_batch_bytes(const graph::Graph& planned, std::int64_t microbatch) {
+std::int64_t held_batch_bytes(const graph::Graph& planned, std::int64_t microbatch,
+                              std::int64_t num_microbatches) {
   const std::int64_t bytes = batch_bytes(planned, microbatch);
-  return bytes * (1 + batches_ahead(bytes));
+  const std::int64_t ahead = batches_ahead(bytes);
+  if (!keeps_batches(bytes, num_microbatches) || !weighs_samples(planned)) {
+    return bytes * (1 + ahead);
+  }
+  return bytes * (num_microbatches + std::max(num_microbatches, ahead));
+}
+
+bool keeps_batches(std::int64_t batch_bytes, std::int64_t num_microbatches) {
+  constexpr std::int64_t kMost = std::int64_t{32} << 20;
+  return batch_bytes <= kMost / std::max<std::int64_t>(num_microbatches, 1);
 }
 
 std::int64_t fixed_bytes(const graph::Graph& planned) {
@@ -159,6 +183,7 @@ std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::P
   const std::vector<std::vector<HeldMessages>> messages = held_messages(planned, plan);
   const std::vector<std::int64_t> ties = tie_bytes(plan, map);
   const std::vector<std::int64_t> fixed = fixed_bytes(planned, plan);
+  const std::int64_t batch = held_batch_bytes(planned, plan.batch.microbatch, num_microbatches);
   std::vector<RankMemory> stages = state_of_stages(plan, map, options);
   std::vector<RankMemory> ranks(1 +
                                 *std::max_element(role.placement.begin(), role.placement.end()));
@@ -168,7 +193,7 @@ std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::P
     stage.activations = run.activations;
     stage.transient = run.transient;
     stage.messages = run.messages + ties[s];
-    stage.batch = held_batch_bytes(planned, plan.batch.microbatch);
+    stage.batch = batch;
     stage.fixed = fixed[s];
     for (int r = 0; r < role.mesh.data; ++r) ranks[role.placement[s * role.mesh.data + r]] = stage;
   }

@@ -25,7 +25,7 @@ struct RankMemory {
   /// What boundary values and gradients that are sent or were received add to these, however slow
   /// other ranks are (held_messages.h), and sums of shared parameters.
   std::int64_t messages = 0;
-  std::int64_t batch = 0;  ///< Samples of the microbatch that runs and of those read ahead.
+  std::int64_t batch = 0;  ///< Samples of the microbatches that run, are kept or read ahead.
   std::int64_t fixed = 0;  ///< Frozen parameters, buffers and constants.
 
   std::int64_t total() const;
@@ -54,8 +54,17 @@ std::int64_t batch_bytes(const graph::Graph& planned, std::int64_t microbatch);
 /// together. Small ones are run so fast that a thread that reads one ahead may come too late.
 int batches_ahead(std::int64_t batch_bytes);
 
-/// Samples that a rank holds: of the microbatch that runs and of those read ahead.
-std::int64_t held_batch_bytes(const graph::Graph& planned, std::int64_t microbatch);
+/// Samples that a rank holds: of the microbatch that runs and of those read ahead; where weights of
+/// losses need samples, of a whole step, if it keeps them (`keeps_batches`).
+///
+/// num_microbatches   of a step of a replica.
+std::int64_t held_batch_bytes(const graph::Graph& planned, std::int64_t microbatch,
+                              std::int64_t num_microbatches);
+
+/// Whether a rank that takes the samples of a step for the weights of losses first, and for the
+/// forwards later, keeps them in between: where they are 32 MiB together at most. It then reads as
+/// many ahead, for the next step; else it reads them twice.
+bool keeps_batches(std::int64_t batch_bytes, std::int64_t num_microbatches);
 
 /// What every rank holds whatever the plan: buffers, constants, parameters that no node uses.
 std::int64_t fixed_bytes(const graph::Graph& planned);

@@ -1,0 +1,124 @@
+#include "trireme/engine/train/evaluate_ranks.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "tests/engine/train/layouts.h"
+#include "trireme/engine/record/convert.h"
+#include "trireme/engine/train/session.h"
+
+namespace trireme::train {
+namespace {
+
+/// Knows whether anybody read from it.
+class Noticing : public data::Source {
+ public:
+  explicit Noticing(std::shared_ptr<const data::Source> inner) : inner_(std::move(inner)) {}
+  std::int64_t num_samples() const override { return inner_->num_samples(); }
+  const std::vector<data::Field>& fields() const override { return inner_->fields(); }
+  void read(data::Sample sample,
+            std::span<const std::span<std::byte>> destinations) const override {
+    was_read = true;
+    inner_->read(sample, destinations);
+  }
+  mutable std::atomic<bool> was_read = false;
+
+ private:
+  std::shared_ptr<const data::Source> inner_;
+};
+
+/// The first 15 of the model's samples: a remainder of one.
+std::shared_ptr<Noticing> held_out(const Workload& workload) {
+  std::vector<std::pair<std::string, at::Tensor>> fields;
+  for (const data::Field& field : workload.training->fields()) {
+    std::vector<std::int64_t> shape = {15};
+    shape.insert(shape.end(), field.shape.begin(), field.shape.end());
+    const at::Tensor tensor = at::empty(shape, record::to_scalar_type(field.dtype));
+    fields.emplace_back(field.name, tensor);
+  }
+  for (std::int64_t i = 0; i < 15; ++i) {
+    std::vector<std::span<std::byte>> places;
+    for (auto& [name, tensor] : fields) {
+      at::Tensor row = tensor[i];
+      places.emplace_back(static_cast<std::byte*>(row.mutable_data_ptr()), row.nbytes());
+    }
+    workload.training->read({i}, places);
+  }
+  return std::make_shared<Noticing>(tensor_source(fields));
+}
+
+struct Evaluated {
+  program::StepLosses losses;
+  std::vector<bool> has_read;  ///< By rank.
+};
+
+record::Recording recorded_in(graph::Mode mode, const Workload& workload) {
+  return record::record(workload.model, BatchReader(workload.training, workload.model).maker(),
+                        mode);
+}
+
+/// After one step of training, so that buffers are not those of the beginning.
+Evaluated evaluate_on_ranks(const Layout& layout) {
+  const layout::Plan plan = plan_of(layout);
+  const int num_ranks = layout.stages * layout.replicas;
+  Evaluated result{{}, std::vector<bool>(num_ranks)};
+  std::mutex mutex;
+  run_ranks(num_ranks, [&](const World& world) {
+    Workload workload = construct(workload_of(layout.model), 3);
+    const auto source = held_out(workload);
+    workload.evaluation = source;
+    const auto evaluation = recorded_in(graph::Mode::kEval, workload);
+    workload.model.set_training(true);
+    const auto recorded = recorded_in(graph::Mode::kTrain, workload);
+    RankSession session(world, workload, recorded, plan, {.seed = 3});
+    session.step();
+    const auto losses = evaluate_ranks(world, workload, session, evaluation);
+    session.step();  // nothing of the evaluation is left on the way
+    const std::scoped_lock lock(mutex);
+    result.has_read[world.rank()] = source->was_read;
+    if (world.rank() == 0) result.losses = losses;
+  });
+  return result;
+}
+
+program::StepLosses evaluate_serially(const Layout& layout) {
+  Workload workload = construct(workload_of(layout.model), 3);
+  workload.evaluation = held_out(workload);
+  const auto evaluation = recorded_in(graph::Mode::kEval, workload);
+  workload.model.set_training(true);
+  const auto recorded = recorded_in(graph::Mode::kTrain, workload);
+  Session session(workload, recorded, plan_of({.model = layout.model, .lanes = layout.lanes}),
+                  {.seed = 3});
+  session.step();
+  return evaluate(workload, evaluation, 2, 1);
+}
+
+class EvaluateRanks : public testing::TestWithParam<Layout> {};
+
+TEST_P(EvaluateRanks, GivesTheSumsOfOneProcess) {
+  const program::StepLosses expected = evaluate_serially(GetParam());
+  const program::StepLosses actual = evaluate_on_ranks(GetParam()).losses;
+  ASSERT_EQ(actual.losses.size(), expected.losses.size());
+  for (std::size_t i = 0; i < expected.losses.size(); ++i) {
+    EXPECT_EQ(actual.losses[i].sum, expected.losses[i].sum) << expected.losses[i].name;
+    EXPECT_EQ(actual.losses[i].weight, expected.losses[i].weight);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, EvaluateRanks,
+                         testing::Values(Layout{.model = "mlp", .stages = 2, .replicas = 2},
+                                         Layout{.model = "two_losses", .stages = 4},
+                                         Layout{.model = "two_losses", .replicas = 4},
+                                         Layout{.model = "unet", .stages = 4},
+                                         Layout{.model = "resnet", .stages = 2, .replicas = 2}));
+
+// Every stage read every sample.
+TEST(EvaluateRanks, StagesReadOnlyWhatTheyTake) {
+  EXPECT_THAT(evaluate_on_ranks({.model = "unet", .stages = 4}).has_read,
+              testing::ElementsAre(true, false, false, true));
+}
+
+}  // namespace
+}  // namespace trireme::train

@@ -1,0 +1,117 @@
+#include "trireme/engine/train/replica_buffers.h"
+
+#include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "trireme/base/error.h"
+#include "trireme/engine/record/convert.h"
+#include "trireme/kernels/reduce/combine.h"
+#include "trireme/plan/layout/crossings.h"
+#include "trireme/plan/layout/manual.h"
+
+namespace trireme::train {
+namespace {
+
+kernels::ReduceOp operation_of(ReplicaPolicy policy) {
+  return policy == ReplicaPolicy::kAverage ? kernels::ReduceOp::kAverage : kernels::ReduceOp::kSum;
+}
+
+bool is_written(const graph::Buffer& buffer) {
+  return buffer.policy == graph::BufferPolicy::kEager;
+}
+
+std::string quoted_list(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "'" : ", '") + name + "'";
+  return text.empty() ? "none" : text;
+}
+
+[[noreturn]] void refuse(const std::string& buffer, const std::string& problem) {
+  throw Error(ErrorKind::kInvalidArgument, "buffer '" + buffer + "' " + problem);
+}
+
+/// One of these policies, of a buffer of the graph.
+void check_policy(const graph::Graph& graph, const std::string& name, ReplicaPolicy policy) {
+  const auto found = std::ranges::find(graph.buffers, name, &graph::Buffer::name);
+  if (found == graph.buffers.end() || !is_written(*found)) {
+    refuse(name, "takes no policy; those that the forward writes in a way of their own are: " +
+                     quoted_list(written_buffers(graph)));
+  }
+  const graph::Value& value = graph.values[found->value];
+  const bool is_bool = value.dtype == Dtype::kBool;
+  if (policy != ReplicaPolicy::kFirst &&
+      (is_bool || !kernels::is_reducible(value.dtype, operation_of(policy)))) {
+    refuse(name, "is of dtype " + std::string(to_text(value.dtype)) + ", of which there is no " +
+                     to_text(policy) + "; take first");
+  }
+  for (const graph::Buffer& other : graph.buffers) {
+    if (other.name == name || graph.values[other.value].storage_id != value.storage_id) continue;
+    refuse(name, "shares memory with buffer '" + other.name +
+                     "', so replicas cannot combine it; use one replica");
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> written_buffers(const graph::Graph& graph) {
+  std::vector<std::string> names;
+  for (const graph::Buffer& buffer : graph.buffers) {
+    if (is_written(buffer)) names.push_back(buffer.name);
+  }
+  return names;
+}
+
+void check_buffers(const graph::Graph& graph, const ReplicaPolicies& policies, int num_replicas) {
+  for (const auto& [name, policy] : policies) check_policy(graph, name, policy);
+  if (num_replicas == 1) return;
+  for (const std::string& name : written_buffers(graph)) {
+    if (policies.contains(name)) continue;
+    refuse(name,
+           "is written by the forward in a way that replicas cannot combine by themselves; "
+           "say what they make of it, `--buffer " +
+               name + "=first`, `average` or `sum` (of their changes), or use one replica");
+  }
+}
+
+ReplicaBuffers::ReplicaBuffers(const record::Recording& recording, const layout::Plan& plan,
+                               int stage, const ReplicaPolicies& policies) {
+  if (layout::train_role(plan).mesh.data == 1) return;
+  const auto stages = layout::stages_of_values(recording.graph, plan);
+  for (const graph::Buffer& buffer : recording.graph.buffers) {
+    const auto users = stages.find(buffer.value);
+    if (!is_written(buffer) || users == stages.end() || !users->second.contains(stage)) continue;
+    buffers_.push_back(
+        {recording.tensors[buffer.value].detach(), policies.at(buffer.name), at::Tensor()});
+  }
+}
+
+void ReplicaBuffers::begin_step() {
+  const at::NoGradGuard no_grad;
+  for (Written& buffer : buffers_) {
+    if (buffer.policy == ReplicaPolicy::kSum) buffer.before = buffer.tensor.clone();
+  }
+}
+
+void ReplicaBuffers::combine(collectives::Group& replicas, const Wait& wait) const {
+  const at::NoGradGuard no_grad;
+  for (const Written& buffer : buffers_) {
+    const bool is_sum = buffer.policy == ReplicaPolicy::kSum;
+    at::Tensor mine = is_sum ? buffer.tensor.sub(buffer.before) : buffer.tensor.clone();
+    mine = mine.contiguous();
+    const std::span bytes(static_cast<std::byte*>(mine.mutable_data_ptr()), mine.nbytes());
+    if (buffer.policy == ReplicaPolicy::kFirst) {
+      wait(*replicas.broadcast(bytes, 0), "buffers");
+    } else {
+      const Dtype dtype = record::to_dtype(mine.scalar_type());
+      wait(*replicas.all_reduce({bytes, dtype}, operation_of(buffer.policy)), "buffers");
+    }
+    at::Tensor target = buffer.tensor;
+    target.copy_(is_sum ? buffer.before.add(mine) : mine);
+  }
+}
+
+}  // namespace trireme::train

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "trireme/engine/record/recording.h"
+#include "trireme/engine/train/training_options.h"
+#include "trireme/plan/graph/graph.h"
+#include "trireme/plan/layout/plan.h"
+#include "trireme/wire/collectives/group.h"
+
+namespace trireme::train {
+
+/// Names of the buffers that the forward writes and that replicas cannot combine by themselves.
+std::vector<std::string> written_buffers(const graph::Graph& graph);
+
+/// Refuses policies that do not fit the graph: of a buffer that needs none, of one whose dtype has
+/// no such operation, of two that share memory. With several replicas, every buffer of
+/// `written_buffers` has to have one.
+///
+/// Errors   kInvalidArgument with the buffer and what to do.
+void check_buffers(const graph::Graph& graph, const ReplicaPolicies& policies, int num_replicas);
+
+/// Buffers that a stage's forward writes, brought together over the replicas at the end of a step,
+/// as the user's policies say. Afterwards every replica holds the same.
+///
+/// Confined to the thread that runs the step.
+class ReplicaBuffers {
+ public:
+  using Wait = std::function<void(transport::Work& work, const char* what)>;
+
+  /// recording   outlives this. Its graph and the policies passed check_buffers.
+  ReplicaBuffers(const record::Recording& recording, const layout::Plan& plan, int stage,
+                 const ReplicaPolicies& policies);
+
+  /// Remembers what changes are counted from.
+  void begin_step();
+
+  /// All replicas of the stage call it. Blocks, in `wait`.
+  void combine(collectives::Group& replicas, const Wait& wait) const;
+
+ private:
+  struct Written {
+    at::Tensor tensor;
+    ReplicaPolicy policy;
+    at::Tensor before;  ///< Of kSum: the value at the step's beginning.
+  };
+  std::vector<Written> buffers_;
+};
+
+}  // namespace trireme::train
