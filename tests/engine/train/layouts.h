@@ -54,8 +54,12 @@ inline layout::Plan plan_of(const Layout& layout) {
 }
 
 /// Expects two steps under the layout, its ranks as threads, to be those of the serial executor.
-inline void expect_bits_of_serial_executor(const Layout& layout) {
-  const layout::Plan plan = plan_of(layout);
+///
+/// tie_owners   of the plan.
+inline void expect_bits_of_serial_executor(const Layout& layout,
+                                           std::vector<layout::TieOwner> tie_owners = {}) {
+  layout::Plan plan = plan_of(layout);
+  plan.tie_owners = std::move(tie_owners);
   const VerifyOptions options{
       .num_steps = 2, .seed = 3, .optimizer = {.learning_rate = 0.01, .clip_norm = 0.5}};
   const RunRecord reference = run_serial(workload_of(layout.model), plan, options);

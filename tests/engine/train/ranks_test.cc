@@ -3,6 +3,7 @@
 #include "tests/engine/train/layouts.h"
 #include "trireme/engine/record/module.h"
 #include "trireme/engine/train/memory_check.h"
+#include "trireme/plan/layout/crossings.h"
 
 namespace trireme::train {
 namespace {
@@ -27,6 +28,31 @@ class Ranks : public testing::TestWithParam<Layout> {};
 TEST_P(Ranks, HaveTheBitsOfTheSerialExecutor) { expect_bits_of_serial_executor(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(Covering, Ranks, testing::ValuesIn(covering_layouts()));
+
+/// Every parameter that several stages use, owned by the last of them.
+std::vector<layout::TieOwner> last_owners(const Layout& layout) {
+  const Workload workload = construct(workload_of(layout.model), 3);
+  const auto recorded = record::record(
+      workload.model, BatchReader(workload.training, workload.model).maker(), graph::Mode::kTrain);
+  const auto stages = layout::stages_of_values(recorded.graph, plan_of(layout));
+  std::vector<layout::TieOwner> owners;
+  for (const graph::Parameter& parameter : recorded.graph.parameters) {
+    const auto users = stages.find(parameter.value);
+    if (users == stages.end() || users->second.size() < 2) continue;
+    owners.push_back({parameter.name, *users->second.rbegin()});
+  }
+  return owners;
+}
+
+// Plans that were searched name owners; none had been run.
+TEST(RankSession, LaterStagesMayOwnWhatIsShared) {
+  for (const Layout& layout : {Layout{.model = "transformer", .stages = 3, .replicas = 2},
+                               Layout{.model = "transformer", .stages = 4}}) {
+    const std::vector<layout::TieOwner> owners = last_owners(layout);
+    ASSERT_FALSE(owners.empty());
+    expect_bits_of_serial_executor(layout, owners);
+  }
+}
 
 constexpr VerifyOptions kTwoSteps{.num_steps = 2, .seed = 3};
 const Layout kMlp{.model = "mlp", .stages = 2, .replicas = 2};

@@ -62,6 +62,7 @@ inline SearchCase random_search_case(std::mt19937& random, int max_nodes) {
   one.model.profile.links = random_links(random);
   one.topology = layout::testing::random_topology(random, one.num_stages, 4);
   one.options.batch = {1 + pick(12), 1, 1};
+  one.options.may_choose_owners = false;  // `exhaustive` does not.
   return one;
 }
 

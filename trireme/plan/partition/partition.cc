@@ -8,6 +8,7 @@
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/partition/limits.h"
 #include "trireme/plan/partition/planner.h"
+#include "trireme/plan/partition/tie_owners.h"
 #include "trireme/plan/profile/json.h"
 #include "trireme/plan/topology/json.h"
 
@@ -132,6 +133,7 @@ layout::Plan partition(const graph::Graph& recorded, const profile::Profile& pro
   Planner planner(problem);
   planner.plan();
   Candidate best = planner.candidate();
+  if (options.may_choose_owners) best = with_tie_owners(planner.problem(), std::move(best));
   if (score(planner.problem(), best, {}).excess_bytes > 0) {
     throw Error(ErrorKind::kResourceExhausted,
                 "partition: " + does_not_fit(planner.problem(), best));
