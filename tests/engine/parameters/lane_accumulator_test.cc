@@ -131,9 +131,8 @@ TEST_F(TiedLaneAccumulatorTest, AddsTheUsesOfAWeight) {
   for (int site = sums.num_sites() - 1; site >= 0; --site) {
     const SlotPlace owner = store_.owner(sums.parameter_of(site));
     const Slot& slot = store_.slot(owner);
-    const at::Tensor sum = sums.gradients()
-                               .flat(owner.bucket)
-                               .narrow(0, slot.offset_elements, slot.num_elements);
+    const at::Tensor sum =
+        sums.gradients().flat(owner.bucket).narrow(0, slot.offset_elements, slot.num_elements);
     EXPECT_TRUE((sum == expected[sums.parameter_of(site)]).all().item<bool>())
         << sums.parameter_of(site);
   }
