@@ -43,6 +43,23 @@ const Trap kTraps[] = {
        x.select(1, 4) += batch["x"].select(1, 0);
        return mean_square(torch::mm(x, p.b));
      }},
+    {"view_of_memory_written_since",
+     [](Parts& p, const Batch& batch) {
+       auto x = torch::mm(batch["x"], p.a);
+       const auto turned = x.t();
+       x.add_(batch["x"]);
+       const auto y = torch::tanh(x), z = torch::softmax(x, 1);
+       return mean_square(torch::mm(y + z, p.b)) + mean_square(torch::sigmoid(x)) +
+              mean_square(torch::tanh(turned));
+     }},
+    {"view_that_nobody_uses_after_a_write",
+     [](Parts& p, const Batch& batch) {
+       auto x = torch::mm(batch["x"], p.a);
+       const auto columns = x.unbind(1);
+       const auto y = torch::mm(torch::stack({columns[0], columns[2]}, 1), p.b.narrow(0, 0, 2));
+       x.add_(batch["x"]);
+       return mean_square(x + y);
+     }},
     {"index_and_index_put",
      [](Parts& p, const Batch& batch) {
        using torch::indexing::Slice;

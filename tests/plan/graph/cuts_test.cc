@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+
 #include "tests/graphs/graph_builder.h"
 #include "tests/graphs/sample_graphs.h"
 #include "trireme/plan/graph/check.h"
@@ -44,6 +47,21 @@ TEST(Cuts, DoNotSeparateAProductionFromAnInPlaceWrite) {
               HasSubstr("made by node 0 'a' at 0, is written in place"));
   EXPECT_THAT(why_forbidden(b.graph(), 2), HasSubstr("last by node 3 'd' at 3"));
   EXPECT_EQ(why_forbidden(b.graph(), 4), "");
+}
+
+TEST(Cuts, DoNotSendAViewOfWhatWasWrittenSinceBesideIt) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", {4});
+  const ValueId w = b.parameter("w", {4, 4});
+  const ValueId h = b.node("a", {x, w}, b.batch({4}));
+  const ValueId stale = b.node("b", {h}, b.batch({4}), {.view_of = h});
+  b.write("c", {h});
+  const ValueId fresh = b.node("d", {h}, b.batch({4}), {.view_of = h});
+  b.node("e", {stale}, b.batch({4}));
+  b.node("f", {h, fresh}, b.batch({4}));
+  b.node("g", {h, fresh}, b.batch({4}));
+  EXPECT_EQ(pieces(b.graph()), "abcde|f|g");
+  EXPECT_THAT(why_forbidden(b.graph(), 3), HasSubstr("made by node 1, of memory that was written"));
 }
 
 TEST(Cuts, TheBatchCountsAsProducedAtTheStart) {
@@ -136,6 +154,33 @@ TEST(Cuts, LieBetweenTwoNodes) {
   EXPECT_EQ(allowed_cuts(Graph{}), std::vector<bool>{false});
 }
 
+/// Of the values of one piece of memory that are used beyond the cut, one was made before a write.
+bool sends_stale_view(const Graph& graph, int cut) {
+  const auto positions = node_positions(graph);
+  std::map<int, int> sent, stale;  // by storage
+  for (std::size_t i = 0; i < graph.values.size(); ++i) {
+    const auto id = static_cast<ValueId>(i);
+    const Value& value = graph.values[id];
+    if (value.source != ValueSource::kNode || !value.requires_grad) continue;
+    if (positions.at(value.producer) >= cut) continue;
+    bool is_used = false, is_stale = false;
+    for (int position = 0; position < static_cast<int>(graph.nodes.size()); ++position) {
+      const std::vector<ValueId> inputs = input_values(graph.nodes[position]);
+      is_used |= position >= cut && std::ranges::find(inputs, id) != inputs.end();
+      bool writes_memory = false, writes_it = false;
+      for (const ValueId written : graph.nodes[position].writes) {
+        writes_memory |= graph.values[written].storage_id == value.storage_id;
+        writes_it |= written == id;
+      }
+      if (writes_memory) is_stale = !writes_it && positions.at(value.producer) < position;
+    }
+    sent[value.storage_id] += is_used ? 1 : 0;
+    stale[value.storage_id] += is_used && is_stale ? 1 : 0;
+  }
+  return std::ranges::any_of(
+      stale, [&](const auto& item) { return item.second > 0 && sent.at(item.first) > 1; });
+}
+
 /// The definition, cut by cut.
 bool may_cut(const Graph& graph, int cut) {
   const auto positions = node_positions(graph);
@@ -166,6 +211,7 @@ bool may_cut(const Graph& graph, int cut) {
       }
     }
   }
+  if (sends_stale_view(graph, cut)) return false;
   for (const UseSite& site : use_sites(graph)) {
     if (positions.at(site.nodes.front()) < cut && positions.at(site.nodes.back()) >= cut)
       return false;

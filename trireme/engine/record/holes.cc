@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <type_traits>
 
 namespace trireme::record {
 namespace {
@@ -97,11 +98,24 @@ bool is_functorch_active() {
       c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
 }
 
+namespace {
+
+/// None where torch allows no more use of a view: its memory was written through another one.
+std::decay_t<decltype(at::Tensor().grad_fn())> backward_of(const at::Tensor& tensor) {
+  try {
+    return tensor.grad_fn();
+  } catch (const c10::Error&) {
+    return {};
+  }
+}
+
+}  // namespace
+
 bool has_hooks(const at::Tensor& tensor) {
   if (torch::autograd::impl::get_autograd_meta(tensor) == nullptr) return false;
   if (!torch::autograd::impl::hooks(tensor).empty()) return true;
   if (torch::autograd::impl::post_acc_grad_hooks(tensor)) return true;
-  const auto node = tensor.grad_fn();
+  const auto node = backward_of(tensor);
   return node && (!node->pre_hooks().empty() || !node->post_hooks().empty() ||
                   !node->tensor_pre_hooks().empty());
 }

@@ -1,6 +1,8 @@
 #include "trireme/plan/graph/cuts.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <tuple>
 #include <unordered_map>
 
@@ -10,7 +12,7 @@
 namespace trireme::graph {
 namespace {
 
-enum class Reason { kWrite, kStrided, kManyUses, kBuffer, kChanged };
+enum class Reason { kWrite, kStrided, kManyUses, kBuffer, kChanged, kStaleView };
 
 /// No cut c with first < c <= last.
 struct ForbiddenRange {
@@ -85,8 +87,70 @@ void add_changed(const Graph& graph, Ranges& ranges) {
   }
 }
 
+/// A value that would be sent at cuts c with first < c <= last, after the last write to its memory.
+struct Sent {
+  ValueId value;
+  int first;
+  int last;
+  bool is_stale;  ///< Made before that write, and not by it.
+};
+
+/// Where a stale value is sent and another value of its memory too.
+void add_pairs(const std::vector<Sent>& sent, Ranges& ranges) {
+  struct Change {
+    int all = 0;
+    int stale = 0;
+  };
+  std::map<int, Change> changes;
+  ValueId subject = -1;
+  for (const Sent& one : sent) {
+    const int stale = one.is_stale ? 1 : 0;
+    changes[one.first].all += 1;
+    changes[one.first].stale += stale;
+    changes[one.last].all -= 1;
+    changes[one.last].stale -= stale;
+    if (one.is_stale && (subject < 0 || one.value < subject)) subject = one.value;
+  }
+  Change now;
+  for (auto at = changes.begin(); at != changes.end(); ++at) {
+    now.all += at->second.all;
+    now.stale += at->second.stale;
+    if (now.all < 2 || now.stale == 0) continue;
+    ranges.push_back({at->first, std::next(at)->first, Reason::kStaleView, subject});
+  }
+}
+
+/// Once memory has been written, torch makes the backward of its other views anew, at their next
+/// use: later than that of uses that came before. A later stage gets such a view and its like apart
+/// from each other, and their gradients would be added in another order than without the cut.
+void add_stale_views(const Graph& graph, Ranges& ranges) {
+  std::unordered_map<int, int> last_write;  // by storage
+  std::unordered_map<ValueId, int> last_use;
+  for (int position = 0; position < static_cast<int>(graph.nodes.size()); ++position) {
+    const Node& node = graph.nodes[position];
+    for (const ValueId id : input_values(node)) last_use[id] = position;
+    for (const ValueId id : node.writes) last_write[graph.values[id].storage_id] = position;
+  }
+  const std::unordered_map<NodeId, int> positions = node_positions(graph);
+  std::map<int, std::vector<Sent>> sent;  // by storage
+  for (const auto& [id, use] : last_use) {
+    const Value& value = graph.values[id];
+    const auto write = last_write.find(value.storage_id);
+    if (value.source != ValueSource::kNode || !value.requires_grad || write == last_write.end()) {
+      continue;
+    }
+    const int made = positions.at(value.producer);
+    const auto& written = graph.nodes[write->second].writes;
+    const bool is_stale = made < write->second && std::ranges::find(written, id) == written.end();
+    const int first = std::max(made, write->second);
+    if (use > first) sent[value.storage_id].push_back({id, first, use, is_stale});
+  }
+  for (const auto& [storage, values] : sent) add_pairs(values, ranges);
+}
+
 Ranges forbidden_ranges(const Graph& graph) {
   Ranges ranges;
+  add_stale_views(graph, ranges);
   add_changed(graph, ranges);
   add_storages(graph, ranges);
   add_parameters(graph, ranges);
@@ -128,6 +192,11 @@ std::string reason_text(const Graph& graph, const ForbiddenRange& range) {
       return "value " + std::to_string(range.subject) + " comes from outside, is written by " +
              node_text(graph, range.first) + " and read up to " + last +
              ", which must stay together";
+    case Reason::kStaleView:
+      return "value " + std::to_string(range.subject) + " is a view, made by node " +
+             std::to_string(graph.values[range.subject].producer) +
+             ", of memory that was written since; it and another value of that memory are used "
+             "beyond the cut";
   }
   return "unknown reason";
 }

@@ -17,7 +17,9 @@ namespace trireme::graph {
 ///    count from the storage's start;
 ///  * between the uses of a parameter that has a single site for more than kMaxUseSites uses;
 ///  * between the nodes that touch the same buffer, unless it is read-only;
-///  * between a write to a batch input or constant and a later use of it.
+///  * between a write to a batch input or constant and a later use of it;
+///  * where a view that was made before a write to its memory is used beyond the cut, and another
+///    value of that memory too: their gradients would be added in another order.
 ///
 /// graph    one that passes `check`.
 /// Cost     linear in nodes and arguments.
