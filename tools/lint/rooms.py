@@ -18,7 +18,7 @@ KEYWORDS = {"SOURCES", "HEADERS", "USES", "LIBRARIES", "TESTS", "TEST_USES", "FU
 # Header prefix -> folders that may include it, as patterns over the file's path.
 TORCH_FOLDERS = re.compile(
     r"trireme/(engine|command)/|recipes/|cli/|python/|examples/|benchmarks/"
-    r"|tests/(engine|command|habits|models|rank_program|recipes|examples)/|cmake/"
+    r"|tests/(engine|command|habits|models|random_nets|rank_program|recipes|examples)/|cmake/"
 )
 VENDORS = (
     (re.compile(r"(ATen|c10|torch|caffe2)/"), TORCH_FOLDERS),

@@ -1,5 +1,7 @@
 #include "trireme/engine/train/first_step_check.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -145,8 +147,8 @@ std::string gradient_difference(const Outcome& run, const Outcome& reference,
     if (mine == run.gradients.end()) return what + " is missing";
     if (same_bits(mine->second, tensor)) continue;
     if (rounding.allows(name) && is_rounding(mine->second, tensor, scale, rounding.limit)) continue;
-    return what + " differs, by " + std::to_string(relative_difference(mine->second, tensor)) +
-           " of its norm";
+    return fmt::format("{} differs, by {:.1e} of its norm", what,
+                       relative_difference(mine->second, tensor));
   }
   for (const auto& [name, tensor] : run.gradients) {
     if (!reference.gradients.contains(name)) return "'" + name + "' should have no gradient";
@@ -160,8 +162,7 @@ std::string difference(const Outcome& run, const Outcome& reference, const Round
     const program::LossTotal& a = run.losses.losses.at(i);
     const program::LossTotal& b = reference.losses.losses[i];
     if (same_number(a.sum, b.sum) && same_number(a.weight, b.weight)) continue;
-    return "loss '" + b.name + "' is " + std::to_string(a.mean()) + " and not " +
-           std::to_string(b.mean());
+    return fmt::format("loss '{}' is {} and not {}", b.name, a.mean(), b.mean());
   }
   for (const auto& [name, tensor] : reference.buffers) {
     if (!same_bits(run.buffers.at(name), tensor)) return "buffer '" + name + "' differs";
