@@ -33,12 +33,16 @@ const std::map<std::string, Size>& sizes_of(Variant variant) {
   return variant == Variant::kV10 ? kV10Sizes : kV11Sizes;
 }
 
+constexpr std::int64_t kMostLayers = 4096;
+
 [[noreturn]] void refuse(const std::string& problem) {
   throw Error(ErrorKind::kInvalidArgument, problem);
 }
 
-void require_positive(std::int64_t number, const char* what) {
-  if (number < 1) refuse(std::string(what) + " must be positive, got " + std::to_string(number));
+void require_size(std::int64_t number, const char* what, std::int64_t most = 1 << 20) {
+  if (number >= 1 && number <= most) return;
+  refuse(std::string(what) + " must be from 1 to " + std::to_string(most) + ", got " +
+         std::to_string(number));
 }
 
 }  // namespace
@@ -70,13 +74,13 @@ Config make_config(const std::string& size, Variant variant) {
 }
 
 void check(const Config& config) {
-  require_positive(config.vocabulary, "the vocabulary");
-  require_positive(config.d_model, "d_model");
-  require_positive(config.d_ff, "d_ff");
-  require_positive(config.d_kv, "d_kv");
-  require_positive(config.heads, "the number of heads");
-  require_positive(config.encoder_layers, "the number of encoder layers");
-  require_positive(config.decoder_layers, "the number of decoder layers");
+  require_size(config.vocabulary, "the vocabulary");
+  require_size(config.d_model, "d_model");
+  require_size(config.d_ff, "d_ff");
+  require_size(config.d_kv, "d_kv");
+  require_size(config.heads, "the number of heads");
+  require_size(config.encoder_layers, "the number of encoder layers", kMostLayers);
+  require_size(config.decoder_layers, "the number of decoder layers", kMostLayers);
   if (config.buckets < 4 || config.buckets % 2 != 0) {
     refuse("the number of position buckets must be even and at least 4, got " +
            std::to_string(config.buckets));

@@ -124,7 +124,7 @@ Workload make_workload(const Options& options, const text::Prepared& text) {
 }
 
 void add_model_options(CLI::App& app, Options& options) {
-  app.add_option("--t5-size", options.size, "Numbers of the model")
+  app.add_option("--t5-size", options.size, "Model size")
       ->check(CLI::IsMember(size_names()))
       ->capture_default_str();
   app.add_option("--t5-variant", options.variant, "1.0: ReLU, tied; 1.1: gated GELU, untied")

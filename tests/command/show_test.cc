@@ -120,6 +120,36 @@ segments
 )");
 }
 
+// `corrupt data`: only the names of documents were taken.
+TEST_F(Show, TakesFoldersMetricsAndWeights) {
+  const auto text_of = [&](const std::string& name, int code = 0) {
+    const Answer answer = run(make_net, {"show", path(name)});
+    EXPECT_EQ(answer.code, code) << name << ": " << answer.err;
+    return answer.out + answer.err;
+  };
+  std::filesystem::create_directories(folder_ / "run/checkpoints");
+  EXPECT_THAT(text_of("run", 1), HasSubstr("run"));
+  ASSERT_EQ(run(make_net, {"train", "--run", path("run"), "--steps", "2", "--checkpoint-every", "1",
+                           "--save", path("weights.safetensors")})
+                .code,
+            0);
+  EXPECT_THAT(text_of("run"), HasSubstr("segments"));
+  for (const std::string name : {"run/checkpoints", "run/checkpoints/latest"}) {
+    EXPECT_THAT(text_of(name), HasSubstr("checkpoint after 2 steps"));
+  }
+  EXPECT_THAT(text_of("run/checkpoints/step-1"), HasSubstr("checkpoint after 1 steps"));
+  EXPECT_THAT(text_of("weights.safetensors"), HasSubstr("in.weight   f32   [8, 4]"));
+  EXPECT_THAT(text_of("run/metrics.jsonl"),
+              testing::AllOf(HasSubstr("2 steps"), HasSubstr("evaluation loss")));
+  const Answer json = run(make_net, {"--json", "show", path("run/metrics.jsonl")});
+  EXPECT_EQ(Json::parse(json.out).back()["evaluation"].is_object(), true);
+  write_file_atomically(path("odd.jsonl"), std::string_view("{\"step\": 1}\n{}\n"));
+  EXPECT_THAT(text_of("odd.jsonl", 1), HasSubstr("line 2"));
+  const Answer exported = run(make_net, {"export", path("run"), "--out", path("exported")});
+  EXPECT_EQ(exported.code, 0) << exported.err;
+  EXPECT_EQ(read_file(path("exported")), read_file(path("weights.safetensors")));
+}
+
 TEST_F(Show, NamesWhatItCannotShow) {
   const auto says = [&](std::string_view content, const std::string& what, int code) {
     write_file_atomically(path("wrong.json"), content);

@@ -116,9 +116,10 @@ int run_command_line(int argc, const char* const* argv,
   add("show", "Print any of these files for people", command::add_show);
   add("launch", "Start a program of your own as several ranks on this host", command::add_launch);
   add("bench", "Time parts of the library beside others", command::add_bench);
-  add("evaluate", "Score what a model made, as the judges of the field do", command::add_evaluate);
+  add("evaluate", "Score what a model made, as reference implementations do",
+      command::add_evaluate);
   add("doctor",
-      "Say what is wrong with this host, a store, a running rank, or the ways between ranks",
+      "Say what is wrong with this host, a store, a running rank, or the network between ranks",
       command::add_doctor);
   command::finish_set_up(app);
   try {

@@ -118,9 +118,9 @@ Body add_doctor(CLI::App& app, Context& context) {
   CLI::Option* process =
       app.add_option("--pid", options->process, "Show the last operations of this rank's process")
           ->check(positive());
-  CLI::Option* ranks =
-      app.add_option("--ranks", options->ranks, "Start so many and measure the ways between them")
-          ->check(positive());
+  CLI::Option* ranks = app.add_option("--ranks", options->ranks,
+                                      "Start so many and measure the network links between them")
+                           ->check(positive());
   process->excludes(store)->excludes(ranks);
   app.footer("Example: trireme doctor --ranks 4; under a launcher its ranks are measured");
   return [options, &context] { return examine(*options, context); };

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "trireme/base/error.h"
+#include "trireme/command/run_files.h"
 #include "trireme/command/verbs.h"
 #include "trireme/command/weights_file.h"
 #include "trireme/engine/checkpoint/reader.h"
@@ -30,11 +31,13 @@ train::Tensors weights_of(checkpoint::Reader& reader) {
 
 Body add_export(CLI::App& app, Context& context) {
   auto options = std::make_shared<ExportVerbOptions>();
-  app.add_option("checkpoint", options->checkpoint, "Folder `step-N` of a run")->required();
+  app.add_option("checkpoint", options->checkpoint,
+                 "Folder `step-N`, or a run: its newest checkpoint")
+      ->required();
   app.add_option("--out", options->out, "Where the weights are written")->capture_default_str();
-  app.footer("Example: trireme export run/checkpoints/step-100 --out weights.safetensors");
+  app.footer("Example: trireme export run --out weights.safetensors");
   return [options, &context] {
-    checkpoint::Reader reader(options->checkpoint);
+    checkpoint::Reader reader(checkpoint_at(options->checkpoint));
     const train::Tensors weights = weights_of(reader);
     save_weights(weights, options->out);
     print(context,

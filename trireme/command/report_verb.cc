@@ -67,13 +67,14 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 /// Becomes the interpreter: what it prints and its exit code are this verb's. Returns only by
 /// throwing.
-int become_report(const ReportVerbOptions& options, const Environment& environment) {
+int become_report(const ReportVerbOptions& options, const Context& context) {
   const std::filesystem::path document = RunFolder(options.run).document();
   if (std::filesystem::exists(document)) load_run(document);  // refuses what `show` refuses
   check_packages();
-  const std::string python = interpreter(environment);
+  const std::string python = interpreter(context.environment);
   std::vector<std::string> words = {python, "-m", "trireme.report"};
   if (!options.out.empty()) words.push_back("--out=" + options.out);
+  if (context.json) words.emplace_back("--json");
   words.insert(words.end(), {"--", options.run});
   std::vector<std::string> variables = python_environment();
   execve(python.c_str(), pointers(words).data(), pointers(variables).data());
@@ -87,7 +88,7 @@ Body add_report(CLI::App& app, Context& context) {
   app.add_option("run", options->run, "Folder of the run")->required();
   app.add_option("--out", options->out, "The page; default: report.html in that folder");
   app.footer("Example: trireme report runs/t5");
-  return [options, &context] { return become_report(*options, context.environment); };
+  return [options, &context] { return become_report(*options, context); };
 }
 
 }  // namespace trireme::command

@@ -5,6 +5,8 @@
 #include "trireme/base/document.h"
 #include "trireme/base/error.h"
 #include "trireme/command/run_document.h"
+#include "trireme/command/run_files.h"
+#include "trireme/command/show_files.h"
 #include "trireme/command/verbs.h"
 #include "trireme/engine/checkpoint/index.h"
 #include "trireme/plan/graph/file.h"
@@ -37,12 +39,6 @@ constexpr int kColumns = 100;
 struct ShowVerbOptions {
   std::string file;
   std::string graph;  ///< Empty: not given.
-};
-
-/// A document as JSON and as text.
-struct Shown {
-  Json json;
-  std::string text;
 };
 
 Shown show_graph(const ShowVerbOptions& options) {
@@ -146,7 +142,19 @@ const Form& form_of(const std::string& file) {
                                                ", which this build cannot show; it shows " + known);
 }
 
-int show(const ShowVerbOptions& options, const Context& context) {
+/// What has no field `format`; null for documents.
+Shown (*shows_file(const std::string& file))(const std::string&) {
+  if (file.ends_with(".jsonl")) return show_metrics;
+  return file.ends_with(".safetensors") ? show_tensors : nullptr;
+}
+
+int show(ShowVerbOptions options, const Context& context) {
+  options.file = document_at(options.file).string();
+  if (const auto show_file = shows_file(options.file)) {
+    const Shown shown = show_file(options.file);
+    print(context, shown.json, shown.text);
+    return 0;
+  }
   const Form& form = form_of(options.file);
   if (!options.graph.empty() && !form.has_graph) {
     throw Error(ErrorKind::kInvalidArgument, "'" + options.file + "' is a " +
@@ -162,7 +170,11 @@ int show(const ShowVerbOptions& options, const Context& context) {
 
 Body add_show(CLI::App& app, Context& context) {
   auto options = std::make_shared<ShowVerbOptions>();
-  app.add_option("file", options->file, "Any of Trireme's JSON files")->required();
+  app.add_option(
+         "file", options->file,
+         "Any of Trireme's JSON files, metrics.jsonl, safetensors; or a run's folder, one of "
+         "its checkpoints, `latest`")
+      ->required();
   app.add_option("--graph", options->graph, "Graph of the plan or profile, to name their nodes");
   app.footer("Example: trireme show plan.json --graph run/train.graph.json");
   return [options, &context] { return show(*options, context); };

@@ -73,6 +73,7 @@ TEST(Config, NumbersThatMakeNoModelAreRefused) {
   refused([](Config& c) { c.heads = 0; }, "heads");
   refused([](Config& c) { c.encoder_layers = 0; }, "encoder");
   refused([](Config& c) { c.decoder_layers = 0; }, "decoder");
+  refused([](Config& c) { c.decoder_layers = 1'000'000'000; }, "from 1 to 4096");
   refused([](Config& c) { c.buckets = 5; }, "buckets");
   refused([](Config& c) { c.max_distance = 16; }, "max_distance");
   refused([](Config& c) { c.dropout = 1; }, "dropout");
