@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <chrono>
 #include <fstream>
+#include <sstream>
+#include <string>
 #include <thread>
 
 #include "trireme/base/error.h"
@@ -39,24 +41,39 @@ std::string holder_text(const std::filesystem::path& path) {
   return text.substr(0, 200);
 }
 
+/// Whether a process is on its way out: what it holds is let go last.
+bool is_exiting(const std::string& pid) {
+  constexpr unsigned kExiting = 0x4;  // PF_EXITING, field 9 of proc(5)'s stat
+  std::ifstream file("/proc/" + pid + "/stat");
+  std::string text;
+  std::getline(file, text);
+  const std::size_t name_end = text.rfind(')');  // the name may hold anything
+  if (name_end == std::string::npos) return true;
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string state, parent, group, session, terminal, foreground;
+  unsigned flags = 0;
+  fields >> state >> parent >> group >> session >> terminal >> foreground >> flags;
+  return state == "Z" || state == "X" || (flags & kExiting) != 0;
+}
+
+/// Whether a SIGKILL is on its way to a process.
+bool is_killed(const std::string& pid) {
+  std::ifstream file("/proc/" + pid + "/status");
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with("SigPnd:") && !line.starts_with("ShdPnd:")) continue;
+    const auto signals = std::stoull(line.substr(line.find(':') + 1), nullptr, 16);
+    if ((signals & (1ULL << (SIGKILL - 1))) != 0) return true;
+  }
+  return false;
+}
+
 /// Whether the holder may be gone soon: killed, or not there any more. False on other hosts.
 bool is_ending(const std::string& holder) {
   const std::string before = "process ", after = " on " + measure::host_name();
   if (!holder.starts_with(before) || !holder.ends_with(after)) return false;
-  const std::string pid =
-      holder.substr(before.size(), holder.find(' ', before.size()) - before.size());
-  std::ifstream file("/proc/" + pid + "/status");
-  std::string line;
-  bool is_there = false;
-  while (std::getline(file, line)) {
-    is_there = true;
-    if (line.starts_with("State:") && line.find_first_of("ZX") != std::string::npos) return true;
-    const bool is_pending = line.starts_with("SigPnd:") || line.starts_with("ShdPnd:");
-    if (!is_pending) continue;
-    const auto signals = std::stoull(line.substr(line.find(':') + 1), nullptr, 16);
-    if ((signals & (1ULL << (SIGKILL - 1))) != 0) return true;
-  }
-  return !is_there;
+  const std::string rest = holder.substr(before.size());
+  const std::string pid = rest.substr(0, rest.find(' '));
+  return is_exiting(pid) || is_killed(pid);
 }
 
 }  // namespace
