@@ -65,7 +65,7 @@ TEST_F(CommandLine, TrainsNothingThatIsNotTheModelUnlessAskedTo) {
     const Answer refused = run(make_fickle, words);
     EXPECT_EQ(refused.code, 2);
     EXPECT_THAT(refused.err, HasSubstr("before the first step"));
-    words.push_back("--no-first-step-check");
+    words.insert(words.end(), {"--no-first-step-check", "--no-drift-check"});
     const Answer trained = run(make_fickle, words);
     EXPECT_EQ(trained.code, 0) << trained.err;
   }

@@ -128,7 +128,7 @@ TEST_F(Show, TakesFoldersMetricsAndWeights) {
     return answer.out + answer.err;
   };
   std::filesystem::create_directories(folder_ / "run/checkpoints");
-  EXPECT_THAT(text_of("run", 1), HasSubstr("run"));
+  EXPECT_THAT(text_of("run", 2), HasSubstr("is a folder; expected a file"));
   ASSERT_EQ(run(make_net, {"train", "--run", path("run"), "--steps", "2", "--checkpoint-every", "1",
                            "--save", path("weights.safetensors")})
                 .code,
