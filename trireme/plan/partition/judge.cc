@@ -9,7 +9,9 @@
 namespace trireme::partition {
 namespace {
 
-constexpr std::int64_t kActionsPerStage = 24;   ///< What a stage costs beside its actions.
+constexpr std::int64_t kActionsPerStage = 24;  ///< What a stage costs beside its actions.
+/// What a node costs in the ranges that a move makes anew: times alone, or tensors too.
+constexpr std::int64_t kTimeOfNode = 16, kMemoryOfNode = 100;
 constexpr std::int64_t kForecastActions = 200;  ///< What a node costs in a whole forecast.
 constexpr std::int64_t kLong = 10'000;          ///< Actions x stages.
 constexpr double kRounding = 1 - 1e-9;          ///< Sums in another order.
@@ -34,9 +36,13 @@ void Judge::begin(const Goal& goal) {
 }
 
 std::int64_t Judge::price() const {
-  const std::int64_t actions = estimator_.num_actions() + kActionsPerStage * problem_.num_stages;
-  if (estimator_.is_lean()) return actions;
   const auto num_nodes = static_cast<std::int64_t>(setting_.planned.nodes.size());
+  const bool is_speed = goal_.objective == Objective::kSpeed;
+  const std::int64_t ranges =
+      (is_speed ? kTimeOfNode : kMemoryOfNode) * num_nodes / problem_.num_stages;
+  const std::int64_t actions =
+      estimator_.num_actions() + kActionsPerStage * problem_.num_stages + ranges;
+  if (estimator_.is_lean()) return actions;
   return kForecastActions * num_nodes + problem_.num_stages * actions;
 }
 
