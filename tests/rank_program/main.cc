@@ -4,14 +4,13 @@
 //   RANK_TEST_FOLDER   each rank's standard error goes to `stderr.RANK` there; `events` gets lines
 //                      `start RANK PID` and `stop RANK PID`.
 //   RANK_TEST_STOP     words `PHASE:RANK`: the rank stops for ever at its first `start` (it knows
-//                      no others), `construct`, `record`, `forward` (of a step), `evaluate`, `end`
-//                      (before its goodbye) or `exit` (after it).
+//                      no others), `construct`, `record`, `forward` (of a step), `evaluate` or
+//                      `exit` (after its goodbye).
 
 #include <fcntl.h>
 #include <torch/torch.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -59,42 +58,36 @@ void come_to(const std::string& phase) {
   for (;;) pause();
 }
 
-/// Stops where samples are read, and where it is dropped at the end of training.
+/// Stops where samples are read.
 class GatedSource : public data::Source {
  public:
   explicit GatedSource(std::shared_ptr<const data::Source> source) : source_(std::move(source)) {}
-  ~GatedSource() override {
-    if (was_read_) come_to("end");
-  }
-  GatedSource(const GatedSource&) = delete;
-  GatedSource& operator=(const GatedSource&) = delete;
 
   std::int64_t num_samples() const override { return source_->num_samples(); }
   const std::vector<data::Field>& fields() const override { return source_->fields(); }
   void read(data::Sample sample,
             std::span<const std::span<std::byte>> destinations) const override {
     come_to("evaluate");
-    was_read_ = true;
     source_->read(sample, destinations);
   }
 
  private:
   std::shared_ptr<const data::Source> source_;
-  mutable std::atomic<bool> was_read_ = false;
 };
 
 /// Three blocks, each with a function that cannot be recorded.
 struct Gated : torch::nn::Module {
   std::vector<torch::nn::Linear> linears;
   std::vector<Opaque> gates;
-  std::shared_ptr<bool> is_recording = std::make_shared<bool>(false);
+  bool is_recording = false;
 
   Gated() {
     for (int i = 0; i < 3; ++i) {
       const std::string number = std::to_string(i);
       linears.push_back(register_module("linear" + number, torch::nn::Linear(4, 4)));
-      gates.push_back(opaque("gate" + number, [is = is_recording](const TensorList& inputs) {
-        if (!*is) come_to("forward");
+      gates.push_back(opaque("gate" + number, [this](const TensorList& inputs) {
+        // The first stage comes to an evaluation where it reads, the others here.
+        if (!is_recording) come_to(is_training() ? "forward" : "evaluate");
         return TensorList{inputs[0] * 2};
       }));
     }
@@ -102,12 +95,12 @@ struct Gated : torch::nn::Module {
 
   torch::Tensor forward(const Batch& batch) {
     come_to("record");
-    *is_recording = true;
+    is_recording = true;
     torch::Tensor x = batch["x"];
     for (std::size_t i = 0; i < linears.size(); ++i) {
       x = gates[i]({torch::tanh(linears[i](x))})[0];
     }
-    *is_recording = false;
+    is_recording = false;
     return x.square().mean();
   }
 };
