@@ -86,8 +86,10 @@ TEST(Connect, ATryIsBounded) {
 
 // Ranks waited for the whole deadline where nobody can ever answer.
 TEST(Socket, WithoutALoopbackItIsSaidAtOnce) {
-  std::thread([] {
-    if (::unshare(CLONE_NEWNET) != 0) return;  // not permitted here
+  bool has_namespace = false;
+  std::thread([&] {
+    has_namespace = ::unshare(CLONE_NEWNET) == 0;
+    if (!has_namespace) return;
     const auto start = std::chrono::steady_clock::now();
     const Error error =
         error_of_call([] { connect_to({"127.0.0.1", 9}, {.deadline = std::chrono::seconds(60)}); });
@@ -95,6 +97,7 @@ TEST(Socket, WithoutALoopbackItIsSaidAtOnce) {
     EXPECT_EQ(error.kind(), ErrorKind::kUnavailable);
     EXPECT_THAT(error.message(), testing::HasSubstr("is the loopback interface up"));
   }).join();
+  if (!has_namespace) GTEST_SKIP() << "network namespaces are not permitted here";
 }
 
 // From 5 ranks on, 64 KiB per connection held fast links to 0.65 GB/s at 100 us.
