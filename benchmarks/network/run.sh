@@ -17,6 +17,8 @@ add_default() { [[ $given == *" $1"[\ =]* ]] || options+=("$1" "$2"); }
 add_default --bytes 4KiB..16MiB
 add_default --rounds 3
 [[ ! -x $build/benchmarks/peers/gloo_peer ]] || add_default --against gloo
+# Beyond the loopback ranks meet with a secret only.
+export TRIREME_TOKEN=${TRIREME_TOKEN:-$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')}
 OMP_NUM_THREADS=1 exec bash "$here/hosts.sh" --hosts "$hosts" --rate "${TRIREME_RATE:-1gbit}" --once -- \
   "$build/cli/trireme" bench wire --enter "ip netns exec {prefix}{rank}" --store-host "{host0}" \
   "${options[@]}" "$@"
