@@ -16,17 +16,6 @@ namespace {
 using layout::testing::ChainNode;
 using layout::testing::Model;
 
-/// The best over both schedules with moves alone.
-Score climb(const Problem& problem, const Goal& goal) {
-  std::optional<Score> best;
-  for (const std::string& schedule : schedule::schedule_names()) {
-    const Setting setting{schedule, {}, problem.recorded};
-    const auto found = Search(problem, setting, {.exhaustive = 0}).find(goal);
-    if (found && (!best || found->score < *best)) best = found->score;
-  }
-  return *best;
-}
-
 TEST(ManyProblems, MovesComeCloseToTheExhaustiveBest) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -42,7 +31,7 @@ TEST(ManyProblems, MovesComeCloseToTheExhaustiveBest) {
           free.secondary * (0.6 + 0.05 * static_cast<double>(random() % 9)));
     }
     const Score best = testing::exhaustive(one.problem(), {});
-    const Score found = climb(one.problem(), {});
+    const Score found = testing::climb(one.problem(), {});
     num_refused += best.excess_bytes > 0 ? 1 : 0;
     num_wrongly_refused += found.excess_bytes > 0 && best.excess_bytes == 0 ? 1 : 0;
     if (found.excess_bytes > 0) continue;

@@ -1,13 +1,16 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "tests/plans/random_models.h"
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/partition/candidate.h"
+#include "trireme/plan/partition/search.h"
 #include "trireme/plan/schedule/schedules.h"
 
 namespace trireme::partition::testing {
@@ -90,6 +93,17 @@ inline Score exhaustive(const Problem& problem, const Goal& goal) {
     visit(visit, 0);
   }
   return best;
+}
+
+/// The best over both schedules with moves alone.
+inline Score climb(const Problem& problem, const Goal& goal) {
+  std::optional<Score> best;
+  for (const std::string& schedule : schedule::schedule_names()) {
+    const Setting setting{schedule, {}, problem.recorded};
+    const auto found = Search(problem, setting, {.exhaustive = 0}).find(goal);
+    if (found && (!best || found->score < *best)) best = found->score;
+  }
+  return *best;
 }
 
 /// Whether the graph has enough places for the cuts.

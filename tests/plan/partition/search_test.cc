@@ -31,17 +31,6 @@ struct Gaps {
   }
 };
 
-/// The best over both schedules with moves alone.
-Score climb(const Problem& problem, const Goal& goal) {
-  std::optional<Score> best;
-  for (const std::string& schedule : schedule::schedule_names()) {
-    const Setting setting{schedule, {}, problem.recorded};
-    const auto found = Search(problem, setting, {.exhaustive = 0}).find(goal);
-    if (found && (!best || found->score < *best)) best = found->score;
-  }
-  return *best;
-}
-
 /// Caps the memory at a part of what the fastest plan takes.
 void cap_memory(std::mt19937& random, testing::SearchCase& one) {
   if (random() % 2 == 0) return;
@@ -62,7 +51,7 @@ TEST(Search, MovesComeCloseToTheExhaustiveBest) {
     if (!testing::has_plans(one)) continue;
     cap_memory(random, one);
     const Score best = testing::exhaustive(one.problem(), {});
-    const Score found = climb(one.problem(), {});
+    const Score found = testing::climb(one.problem(), {});
     EXPECT_EQ(found.excess_bytes > 0, best.excess_bytes > 0) << "round " << round;
     if (found.excess_bytes == 0) gaps.add(found.primary, best.primary);
   }
@@ -113,7 +102,7 @@ TEST(Search, TheObjectiveMemoryComesCloseToTheExhaustiveBest) {
         partition(one.model.graph, one.model.profile, one.topology, one.options);
     EXPECT_EQ(static_cast<double>(layout::largest_peak_bytes(plan.prediction->peak_bytes)),
               best.primary);
-    const Score found = climb(one.problem(), goal);
+    const Score found = testing::climb(one.problem(), goal);
     EXPECT_EQ(found.excess_us, 0) << "round " << round;
     gaps.add(found.primary, best.primary);
   }

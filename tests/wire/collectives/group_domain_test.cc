@@ -43,15 +43,6 @@ class GroupDomain : public testing::TestWithParam<Backend> {
       endpoint.shutdown(20s);
     }));
   }
-
-  static Error failure_soon(const Group& group) {
-    for (const auto limit = Clock::now() + 5s; Clock::now() < limit;) {
-      if (const auto error = group.failure()) return *error;
-      std::this_thread::sleep_for(1ms);
-    }
-    ADD_FAILURE() << "the group has not failed";
-    return Error(ErrorKind::kIo, "none");
-  }
 };
 
 INSTANTIATE_TEST_SUITE_P(Backends, GroupDomain,

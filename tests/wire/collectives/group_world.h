@@ -2,9 +2,13 @@
 
 // Groups over every backend of the transport's tests.
 
+#include <gtest/gtest.h>
+
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 #include "tests/wire/transport/worlds.h"
@@ -37,6 +41,17 @@ inline Errors run_group(Backend backend, int num_ranks, const std::function<void
     }
     endpoint.shutdown(std::chrono::seconds(20));
   });
+}
+
+/// What the group fails with; a test failure where it does not within 5 s.
+inline Error failure_soon(const Group& group) {
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (std::chrono::steady_clock::now() < limit) {
+    if (const auto error = group.failure()) return *error;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ADD_FAILURE() << "the group has not failed";
+  return Error(ErrorKind::kIo, "none");
 }
 
 }  // namespace trireme::collectives::test
