@@ -88,7 +88,7 @@ enum class BufferPolicy : std::uint8_t {
   kReadOnly,   ///< Never written; every stage that reads it has it.
   kBatchNorm,  ///< Running statistics: microbatch statistics are folded in at the end of a step.
   kCounter,    ///< Only ever incremented by a constant: added up at the end of a step.
-  kEager,      ///< Written at once, in microbatch order; allows one replica only.
+  kEager,      ///< Written at once, in microbatch order; several replicas need a policy (--buffer).
 };
 
 struct Buffer {
