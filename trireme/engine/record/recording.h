@@ -49,8 +49,8 @@ struct RecordOptions {
 /// Records `model.forward` at the three batch sizes and generalises it to any, or three times at
 /// the microbatch size with other data and requires the same graph (Graph::microbatch says so).
 ///
-/// The model is left as it was (buffers, generator, requires_grad), in the training mode of the
-/// options. Operators that other threads call inside forward are not seen.
+/// The model is left as it was (buffers, generator, requires_grad), in training mode. Operators that
+/// other threads call inside forward are not seen.
 /// Errors   kInvalidArgument naming the operator and the nearest parameters where a replay could
 ///          not repeat the forward, and what to do; what forward throws, with the batch size and
 ///          the last operator.

@@ -20,7 +20,7 @@ struct Workload {
   std::shared_ptr<const data::Source> evaluation;  ///< May be null.
 
   /// A few things that the model does with the weights that it has, for people; may be null. Called
-  /// on the first rank when training has ended, with all weights in the model.
+  /// on the first rank when training has ended, with all weights in the model, in eval mode.
   std::function<std::string()> examples = nullptr;
 };
 
