@@ -53,6 +53,7 @@ TEST(Error, EveryKindHasItsOwnText) {
   EXPECT_EQ(to_text(ErrorKind::kResourceExhausted), "resource exhausted");
   EXPECT_EQ(to_text(ErrorKind::kUnavailable), "unavailable");
   EXPECT_EQ(to_text(ErrorKind::kCancelled), "cancelled");
+  EXPECT_EQ(to_text(ErrorKind::kModelFailure), "model failure");
 }
 
 TEST(Check, AbortsNamingConditionAndMessage) {

@@ -71,7 +71,7 @@ TEST(Tree, NeedsAboutLog2Buffers) {
   EXPECT_EQ(LaneTree::num_buffers(64), 7);
 }
 
-// DESIGN contract 1: R ranks with G/R lanes each, G/R a power of two, give the bits of one rank.
+// R ranks with G/R lanes each, G/R a power of two, give the bits of one rank.
 TEST(Tree, RanksWithAPowerOfTwoOfLanesAreSubtrees) {
   for (int ranks = 1; ranks <= 9; ++ranks) {
     for (const int lanes : {1, 2, 4, 8}) {

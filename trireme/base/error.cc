@@ -57,6 +57,8 @@ std::string_view to_text(ErrorKind kind) {
       return "unavailable";
     case ErrorKind::kCancelled:
       return "cancelled";
+    case ErrorKind::kModelFailure:
+      return "model failure";
   }
   return "unknown";
 }

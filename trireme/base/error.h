@@ -20,6 +20,7 @@ enum class ErrorKind : std::uint8_t {
   kResourceExhausted,  ///< Out of memory, disk or descriptors.
   kUnavailable,        ///< This build or machine lacks what was asked for.
   kCancelled,          ///< Somebody asked to stop.
+  kModelFailure,       ///< The user's model failed, or torch in running it.
 };
 
 /// `kind` as it is printed: `invalid argument`, `timeout`, ...

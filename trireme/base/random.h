@@ -32,7 +32,7 @@ std::uint64_t stream_seed(std::uint64_t seed, std::initializer_list<std::uint64_
 /// As above for a name, taken as bytes; for streams that belong to a parameter.
 std::uint64_t stream_seed(std::uint64_t seed, std::string_view name);
 
-/// Stream of a random node (DESIGN contract 2): (seed, step, global microbatch, node id).
+/// Stream of a random node (docs/concepts/equality.md): (seed, step, global microbatch, node id).
 struct NodeStream {
   std::uint64_t seed;
   std::int64_t step;

@@ -14,7 +14,7 @@
 namespace trireme::parameters {
 
 /// Sums the gradients of a step: each lane's microbatches folded left, the lanes combined by the
-/// balanced tree, then the sites of a parameter in node order (DESIGN contract 1).
+/// balanced tree, then the sites of a parameter in node order (docs/concepts/equality.md).
 ///
 /// Confined to the thread that runs the step.
 class LaneAccumulator {

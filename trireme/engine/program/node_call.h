@@ -33,7 +33,7 @@ struct Operand {
 
 enum class CallKind : std::uint8_t {
   kOperator,
-  kBatchNorm,  ///< Batch statistics go to the run, the running ones stay (DESIGN contract 5).
+  kBatchNorm,  ///< Batch statistics go to the run, the running ones stay.
   kOpaque,
   kSkip,  ///< An increment of a counter, made at the end of the step.
 };

@@ -20,7 +20,7 @@ ErrorKind kind_of(const c10::Error& error) {
   // What torch says where a device is asked for that it was built without.
   const bool lacks_device = text.find("not linked with support for") != std::string_view::npos ||
                             text.find("not compiled with CUDA") != std::string_view::npos;
-  return lacks_device ? ErrorKind::kUnavailable : ErrorKind::kIo;
+  return lacks_device ? ErrorKind::kUnavailable : ErrorKind::kModelFailure;
 }
 
 std::string advice(ErrorKind kind) {
@@ -76,7 +76,7 @@ Error error_of(const std::exception& failure) {
   if (dynamic_cast<const std::bad_alloc*>(&failure) != nullptr) {
     return {ErrorKind::kResourceExhausted, "out of memory"};
   }
-  return {ErrorKind::kIo, std::string("a rank failed: ") + failure.what()};
+  return {ErrorKind::kModelFailure, std::string("a rank failed: ") + failure.what()};
 }
 
 Error node_failure(const std::string& doing, const graph::Graph& graph, const graph::Node& node,

@@ -11,7 +11,7 @@ namespace trireme::program {
 
 /// A failure as an Error: an Error itself, what torch threw in one line, anything else by its text.
 /// Of kind kResourceExhausted where memory ran out, kUnavailable where this build of torch lacks a
-/// device, kIo else.
+/// device, kModelFailure else.
 Error error_of(const std::exception& failure);
 
 /// As above, for a node that failed in a run of `batch` samples: what was done, the node, what it

@@ -6,8 +6,8 @@
 
 namespace trireme::train {
 
-/// Makes a workload whose initial weights depend on (seed, parameter name) alone (DESIGN contract
-/// 2): not on what else is constructed, nor in which order.
+/// Makes a workload whose initial weights depend on (seed, parameter name) alone: not
+/// on what else is constructed, nor in which order.
 ///
 /// The maker runs twice. In the first run each random operator is matched with the registered
 /// parameter whose memory it fills; in the second it draws from the stream (seed, parameter name,

@@ -7,7 +7,7 @@
 
 namespace trireme::train {
 
-/// Records the model that a rank trains again, the object itself, and compares (DESIGN contract 6).
+/// Records the model that a rank trains again, the object itself, and compares.
 ///
 /// Weights that only other stages hold are lent to it as zeros; where the machine has not enough
 /// memory for these, a line is logged and nothing is checked. Does not count towards the peak.

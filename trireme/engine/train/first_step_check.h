@@ -16,7 +16,7 @@ struct FirstStepOptions {
 };
 
 /// Runs a small step of the plain model, and of the stages of `plan` one after the other in this
-/// process, and compares losses, buffers and every gradient (DESIGN contract 4.1): what a recording
+/// process, and compares losses, buffers and every gradient: what a recording
 /// or a cut has lost ends the run here, and not in weights that are wrong in silence.
 ///
 /// Bit by bit; where autograd adds in another order (rounding.h), to rounding, and the stages then

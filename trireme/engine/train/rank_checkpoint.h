@@ -10,7 +10,7 @@
 namespace trireme::train {
 
 /// Writes the session's state after its last step as a checkpoint that is whole or not there
-/// (DESIGN contract 9). Every rank writes an equal share of its stage, so that a replica more makes
+/// (docs/decisions/0013). Every rank writes an equal share of its stage, so that a replica more makes
 /// it faster. Every rank calls it; blocks until it is on the device.
 ///
 /// folder   on a file system that all ranks share.

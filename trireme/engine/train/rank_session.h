@@ -17,7 +17,7 @@
 namespace trireme::train {
 
 /// A workload being trained by the ranks of a plan's mesh, each its stage of the pipeline and its
-/// replica's part of the batch. Same bits as Session (DESIGN contract 1).
+/// replica's part of the batch. Same bits as Session (docs/concepts/equality.md).
 ///
 /// A failure on one rank ends the session on all of them with the same error. Caller-synchronised;
 /// one thread.

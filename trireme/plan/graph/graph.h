@@ -83,7 +83,7 @@ struct Parameter {
   bool operator==(const Parameter&) const = default;
 };
 
-/// When changes of a buffer become visible (DESIGN contract 5).
+/// When changes of a buffer become visible.
 enum class BufferPolicy : std::uint8_t {
   kReadOnly,   ///< Never written; every stage that reads it has it.
   kBatchNorm,  ///< Running statistics: microbatch statistics are folded in at the end of a step.
@@ -106,7 +106,7 @@ struct ConstantTensor {
   bool operator==(const ConstantTensor&) const = default;
 };
 
-/// One term of the step loss: coefficient x total sum / total weight (DESIGN contract 3).
+/// One term of the step loss: coefficient x total sum / total weight.
 struct Loss {
   std::string name;
   ValueId value = -1;  ///< 0-dim; a sum if `weight` is set, else a mean over the samples.

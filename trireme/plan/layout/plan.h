@@ -10,7 +10,7 @@
 
 namespace trireme::layout {
 
-/// What decides results: a step's batch and how it is folded (DESIGN contract 1).
+/// What decides results: a step's batch and how it is folded (docs/concepts/equality.md).
 struct BatchLayout {
   std::int64_t global_batch = 0;  ///< B, samples per step.
   std::int64_t microbatch = 0;    ///< b, samples per microbatch; divides B.

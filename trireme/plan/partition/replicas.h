@@ -5,7 +5,8 @@
 namespace trireme::partition {
 
 /// The best plan of `partition` over the numbers of replicas for which results are the same bits
-/// (DESIGN contract 1): 1, and those with lanes / replicas a power of two, that divide the ranks.
+/// (docs/concepts/equality.md): 1, and those with lanes / replicas a power of two, that divide
+/// the ranks.
 ///
 /// options    as for `partition`; `replicas` 0 asks for this search, another number is taken as it
 ///            is.

@@ -63,13 +63,13 @@ ChannelKind carried_by(ActionKind kind);
 bool completes_gradients(ActionKind kind);
 
 /// Whether that many replicas give the bits of one: each has lanes that are one subtree of the fold
-/// over lanes (DESIGN contract 1).
+/// over lanes (docs/concepts/equality.md).
 bool keeps_bits(const layout::BatchLayout& batch, std::int64_t replicas);
 
 /// planned, plan, map   as for make_step_program.
 /// Errors   kInvalidArgument where one program cannot serve the plan: more stages than pipeline
 ///          ranks, a sharded mesh, ranks that are not 0 to n - 1, replicas whose lanes are no
-///          subtree of the fold (DESIGN contract 1), unless that is tolerated.
+///          subtree of the fold, unless that is tolerated.
 StepFacts step_facts(const graph::Graph& planned, const layout::Plan& plan,
                      const parameters::ParameterMap& map, const ProgramOptions& options);
 

@@ -27,6 +27,7 @@ TriremeStatus status_of(ErrorKind kind) {
     case ErrorKind::kPeerLost:
       return kTriremePeerLost;
     case ErrorKind::kIo:
+    case ErrorKind::kModelFailure:  // No model runs under this interface.
       return kTriremeIo;
     case ErrorKind::kCorruptData:
       return kTriremeCorruptData;

@@ -55,7 +55,7 @@ std::vector<std::byte> error_to_bytes(const Error& error) {
 Error error_from_bytes(std::span<const std::byte> bytes) {
   ByteReader reader(bytes);
   const auto kind = reader.integer<std::uint8_t>();
-  if (kind > static_cast<std::uint8_t>(ErrorKind::kCancelled)) {
+  if (kind > static_cast<std::uint8_t>(ErrorKind::kModelFailure)) {
     throw Error(ErrorKind::kCorruptData, "no kind of error has number " + std::to_string(kind));
   }
   Error error(static_cast<ErrorKind>(kind), reader.text());
