@@ -74,15 +74,21 @@ transport::WorldOptions options_of(const RankEnvironment& environment, const Log
           .num_flows = environment.tcp_flows};
 }
 
+/// The environment. Takes a core before the world has threads, which then keep off other ranks'.
+const RankEnvironment& on_own_core(const RankEnvironment& environment) {
+  if (environment.launcher == Launcher::kTrireme) {
+    transport::take_core(environment.rank, environment.world_size);
+  }
+  return environment;
+}
+
 }  // namespace
 
 ConnectedWorld::ConnectedWorld(const RankEnvironment& environment, const Logger& logger,
                                std::chrono::milliseconds deadline)
     : watch_{.deadline = deadline, .warn_after = std::chrono::seconds(3), .logger = logger},
-      ranks_(meet(environment, deadline, logger), options_of(environment, logger, deadline)) {
-  if (environment.launcher == Launcher::kTrireme) {
-    transport::take_core(environment.rank, environment.world_size);
-  }
+      ranks_(meet(on_own_core(environment), deadline, logger),
+             options_of(environment, logger, deadline)) {
   costs_ = collectives::measure_world_costs(ranks_.endpoint(), deadline);
 }
 

@@ -66,7 +66,7 @@ TEST(ErrorForm, RefusesOtherBytes) {
   for (std::size_t length = 0; length < bytes.size(); ++length) {
     expect_corrupt([&] { error_from_bytes(std::span(bytes).first(length)); });
   }
-  bytes[0] = std::byte{8};
+  bytes[0] = std::byte{255};
   expect_corrupt([&] { error_from_bytes(bytes); });
 }
 

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <barrier>
+#include <cstdint>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -123,6 +126,47 @@ TEST(TakeCore, LeavesCoresThatAreTaken) {
   for (std::thread& thread : threads) thread.join();
   std::ranges::sort(taken);
   EXPECT_EQ(std::ranges::adjacent_find(taken), taken.end());
+}
+
+// Messages waited for milliseconds on the core of another rank that was computing.
+TEST(TakeCore, LibraryThreadsKeepOffTheCoresOfOtherRanks) {
+  const int count = count_cores();
+  for (const int num_ranks : {1, count}) {
+    std::thread([&] {
+      take_core(0, num_ranks);
+      const cpu_set_t own = cores_now();
+      if (CPU_COUNT(&own) > 1 && count > 1) return;  // all are taken by other launches
+      const cpu_set_t found = cores_of_library_thread();
+      EXPECT_EQ(CPU_COUNT(&found), 1 + count - num_ranks);
+      EXPECT_TRUE(CPU_ISSET(first_of(own), &found));
+      cpu_set_t inner;  // a LibraryThread that such a thread makes
+      LibraryThread("test", [&] { inner = cores_of_library_thread(); }).join();
+      EXPECT_TRUE(CPU_EQUAL(&inner, &found));
+      EXPECT_EQ(count_cores(), count);
+    }).join();
+  }
+}
+
+/// Of the calling thread, in nanoseconds.
+std::uint64_t slice_now() {
+  struct {
+    std::uint32_t size, policy;
+    std::uint64_t flags;
+    std::int32_t nice;
+    std::uint32_t priority;
+    std::uint64_t runtime, deadline, period;
+  } attributes{};
+  EXPECT_EQ(syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0), 0);
+  return attributes.runtime;
+}
+
+// A thread with a message to move waited behind one that computes, up to 3 ms.
+TEST(LibraryThread, AsksForShortSlices) {
+  const std::uint64_t usual = slice_now();
+  if (usual == 0) GTEST_SKIP() << "this kernel tells no slices (before Linux 6.12)";
+  std::uint64_t found = 0;
+  LibraryThread("test", [&] { found = slice_now(); }).join();
+  EXPECT_LT(found, usual);
 }
 
 }  // namespace

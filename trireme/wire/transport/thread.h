@@ -11,7 +11,8 @@ namespace trireme::transport {
 ///
 /// Threads know that they are the library's: an error that only they have seen has not reached
 /// anybody who could act on it (`Failure`). They may run wherever their maker could before
-/// `bind_to_core`.
+/// `bind_to_core`; `take_core` leaves them less. They run before threads that compute: they ask for
+/// short slices.
 class LibraryThread {
  public:
   /// name   at most 15 characters are shown. body: must not throw, and must end once its owner has
@@ -35,9 +36,10 @@ class LibraryThread {
 void bind_to_core(int core);
 
 /// Gives this thread a core of its own among those of the process, if there is one for each local
-/// rank. Two busy ranks that meet on one core while another idles wait for milliseconds; threads
-/// that move messages and sum gradients stay free to run on any. Cores that another launch on this
-/// host has taken in this way are left to it; where none is left, nothing is bound.
+/// rank. Two busy ranks that meet on one core while another idles wait for milliseconds, and so
+/// does a message whose thread waits behind another rank: LibraryThreads that are made from now on
+/// run on this core and on those that no rank has. Cores that another launch on this host has taken
+/// in this way are left to it; where none is left, nothing is bound.
 void take_core(int rank, int num_ranks);
 
 /// Those cores, in order.

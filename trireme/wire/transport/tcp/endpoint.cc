@@ -1,5 +1,6 @@
 #include "trireme/wire/transport/tcp/endpoint.h"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -122,6 +123,8 @@ void TcpEndpoint::start_work(const PendingWorkPtr& work, Tag tag, std::function<
     work->fail(*error);  // it may be kept nowhere
   });
   if (!is_posted) work->fail(closed_error());
+  // The loop's thread first: it may be behind this one on its core, which goes on for milliseconds.
+  if (!LibraryThread::is_current()) sched_yield();
 }
 
 /// Blocks until it was run; not at all where the loop has ended.
