@@ -108,6 +108,14 @@ std::pair<double, double> nodes_over_whole(const Recorded& recorded) {
   return {forward / whole[0].forward_us, backward / whole[0].backward_us};
 }
 
+// A slow second while the ranges were measured once was in every forecast of the profile.
+TEST(ProfileTest, TheLeastDisturbedVisitCounts) {
+  const std::vector<profile::RangeTime> slow = {{0, 3, 10, 25}, {3, 5, 8, 20}};
+  const std::vector<profile::RangeTime> quiet = {{0, 3, 11, 20}, {3, 5, 8, 19}};
+  EXPECT_EQ(least_disturbed({slow, quiet, slow}), quiet);
+  EXPECT_EQ(least_disturbed({slow}), slow);
+}
+
 TEST(ProfileTest, ScaledNodesAddUpToTheWholeGraph) {
   constexpr int kAttempts = 10;  // other load on the machine comes and goes
   const auto is_near = [](double ratio) { return ratio > 0.5 && ratio < 2; };

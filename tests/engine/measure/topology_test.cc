@@ -67,15 +67,20 @@ TEST(DetectTopologyTest, MemoryOfADeviceCanBeGiven) {
 
 TEST(LinkMeasureTest, TimesAreTheSameOnAllRanksAndGrowWithTheSize) {
   for (const int num_ranks : {2, 3}) {
-    std::vector<std::vector<profile::LinkTable>> found(num_ranks);
+    std::vector<LinkCosts> costs(num_ranks);
     run_ranks(num_ranks, [&](transport::Endpoint& endpoint, const BusyRanks& ranks) {
       // The last takes longer than a busy machine lets a thread wait for its turn.
-      const LinkOptions options{.sizes = {64, 1 << 12, 96 << 20}, .max_round_trips = 5};
-      found[endpoint.rank()] = measure_links(endpoint, ranks, options);
+      const LinkOptions options{.sizes = {64, 1 << 20, 96 << 20}, .max_round_trips = 5};
+      costs[endpoint.rank()] = measure_links(endpoint, ranks, options);
     });
-    for (const auto& tables : found) EXPECT_EQ(tables, found[0]);
-    ASSERT_THAT(found[0], SizeIs(1));
-    const profile::LinkTable& table = found[0][0];
+    for (const LinkCosts& found : costs) {
+      EXPECT_EQ(found.tables, costs[0].tables);
+      EXPECT_EQ(found.processor_ns_per_byte, costs[0].processor_ns_per_byte);
+    }
+    EXPECT_GT(costs[0].processor_ns_per_byte, 0);
+    EXPECT_LT(costs[0].processor_ns_per_byte, 1e4);
+    ASSERT_THAT(costs[0].tables, SizeIs(1));
+    const profile::LinkTable& table = costs[0].tables[0];
     EXPECT_EQ(table.kind, "host");
     ASSERT_THAT(table.times, SizeIs(3));
     for (const profile::LinkTime& time : table.times) {
@@ -123,7 +128,7 @@ TEST(LinkMeasureTest, AMessageThatDoesNotComeEndsTheWorld) {
 
 TEST(LinkMeasureTest, OneRankHasNoLinks) {
   run_ranks(1, [](transport::Endpoint& endpoint, const BusyRanks& ranks) {
-    EXPECT_THAT(measure_links(endpoint, ranks, {}), SizeIs(0));
+    EXPECT_THAT(measure_links(endpoint, ranks, {}).tables, SizeIs(0));
   });
 }
 

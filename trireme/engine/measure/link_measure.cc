@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <ctime>
 #include <span>
 #include <utility>
 
@@ -13,6 +14,9 @@
 
 namespace trireme::measure {
 namespace {
+
+constexpr std::size_t kColdBytes = std::size_t{32} << 20;  // more than a core's caches
+constexpr std::int64_t kPricedBytes = std::int64_t{1} << 20;
 
 constexpr transport::Tag kMessages = 0x6c696e6b;  // nothing else is under way meanwhile
 
@@ -29,6 +33,39 @@ class BusyWork {
   std::vector<float> sums_ = std::vector<float>(kNumFloats, 1.0F);
   std::vector<float> terms_ = std::vector<float>(kNumFloats, 0.5F);
 };
+
+/// Memory for one message after another, each where none was for long: as in a step.
+class Messages {
+ public:
+  explicit Messages(std::int64_t bytes)
+      : bytes_(static_cast<std::size_t>(bytes)), memory_(std::max(bytes_, kColdBytes)) {}
+
+  std::span<std::byte> next() {
+    if (begin_ + bytes_ > memory_.size()) begin_ = 0;
+    const std::span<std::byte> message = std::span(memory_).subspan(begin_, bytes_);
+    begin_ += (bytes_ + 63) / 64 * 64;
+    return message;
+  }
+
+  /// One whose bytes this core has just written.
+  std::span<std::byte> next_written() {
+    const std::span<std::byte> message = next();
+    std::ranges::fill(message, std::byte{1});
+    return message;
+  }
+
+ private:
+  std::size_t bytes_;
+  std::vector<std::byte> memory_;
+  std::size_t begin_ = 0;
+};
+
+/// Of all threads of this process.
+Microseconds processor_time() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
 
 enum class Meanwhile { kSleep, kCompute };
 
@@ -62,6 +99,10 @@ class LinkTimer {
     return median(std::move(times)) / 2;
   }
 
+  /// Processor time of the first rank for a question and its answer, which is that of both ranks
+  /// for one message.
+  double processor_us() const { return processor_us_; }
+
  private:
   channel::Channel channel(int peer) { return {endpoint_, peer, kMessages}; }
 
@@ -77,26 +118,32 @@ class LinkTimer {
   }
 
   std::vector<double> ask(std::int64_t bytes, int num_round_trips) {
-    std::vector<std::byte> sent(bytes), received(bytes);
+    Messages sent(bytes), received(bytes);
     std::vector<double> times;
+    Microseconds processor{0};
     for (int i = 0; i < num_round_trips; ++i) {
-      const transport::WorkPtr answer = recv(1, received);
+      const transport::WorkPtr answer = recv(1, received.next());
+      const std::span<std::byte> message = sent.next_written();
+      const Microseconds processor_before = processor_time();
       const Clock::time_point start = Clock::now();
-      const transport::WorkPtr question = channel(1).send(sent);
+      const transport::WorkPtr question = channel(1).send(message);
       wait(answer, 1);
       times.push_back(Microseconds(Clock::now() - start).count());
       wait(question, 1);
+      processor += processor_time() - processor_before;
     }
+    processor_us_ = processor.count() / num_round_trips;
     return times;
   }
 
   void answer(std::int64_t bytes, int num_round_trips) {
-    std::vector<std::byte> sent(bytes), received(bytes);
-    transport::WorkPtr question = recv(0, received);
+    Messages sent(bytes), received(bytes);
+    transport::WorkPtr question = recv(0, received.next());
     for (int i = 0; i < num_round_trips; ++i) {
+      const std::span<std::byte> message = sent.next_written();
       wait(question, 0);
-      if (i + 1 < num_round_trips) question = recv(0, received);
-      wait(channel(0).send(sent), 0);
+      if (i + 1 < num_round_trips) question = recv(0, received.next());
+      wait(channel(0).send(message), 0);
     }
   }
 
@@ -104,6 +151,7 @@ class LinkTimer {
   const transport::WatchOptions& watch_;
   const Meanwhile meanwhile_;
   BusyWork busy_;
+  double processor_us_ = 0;
 };
 
 void require_one_host(const transport::Endpoint& endpoint, const BusyRanks& ranks) {
@@ -123,13 +171,14 @@ void require_one_host(const transport::Endpoint& endpoint, const BusyRanks& rank
 
 }  // namespace
 
-std::vector<profile::LinkTable> measure_links(transport::Endpoint& endpoint, const BusyRanks& ranks,
-                                              const LinkOptions& options) {
+LinkCosts measure_links(transport::Endpoint& endpoint, const BusyRanks& ranks,
+                        const LinkOptions& options) {
   require_one_host(endpoint, ranks);
   if (ranks.num_ranks() == 1) return {};
   LinkTimer alone(endpoint, ranks.watch(), Meanwhile::kSleep);
   LinkTimer beside(endpoint, ranks.watch(), Meanwhile::kCompute);
   std::vector<double> times;
+  double processor_us = 0;
   for (const std::int64_t bytes : options.sizes) {
     const int num_round_trips = static_cast<int>(
         std::clamp<std::int64_t>(options.max_bytes / std::max<std::int64_t>(bytes, 1),
@@ -138,13 +187,15 @@ std::vector<profile::LinkTable> measure_links(transport::Endpoint& endpoint, con
       ranks.barrier();
       times.push_back(timer->one_way_us(bytes, num_round_trips));
     }
+    if (bytes == kPricedBytes) processor_us = alone.processor_us();
   }
+  times.push_back(processor_us);
   times = ranks.from_first(std::move(times));
   profile::LinkTable table{.kind = "host", .times = {}};
   for (std::size_t i = 0; i < options.sizes.size(); ++i) {
     table.times.push_back({options.sizes[i], times[2 * i], times[2 * i + 1]});
   }
-  return {table};
+  return {{table}, times.back() * 1000 / kPricedBytes};
 }
 
 }  // namespace trireme::measure

@@ -17,8 +17,14 @@ struct LinkOptions {
   std::int64_t max_bytes = std::int64_t{64} << 20;  ///< One way, unless that is too few trips.
 };
 
+struct LinkCosts {
+  std::vector<profile::LinkTable> tables;
+  double processor_ns_per_byte = 0;  ///< Of both ranks' threads, by messages of 1 MiB.
+};
+
 /// One-way times of messages between the first two ranks, by ping-pong: half a round trip, the
-/// recv of every message posted before it is sent. The same on all ranks; empty where there is one.
+/// recv of every message posted before it is sent. A message was just written, and goes to memory
+/// that is in no cache. The same on all ranks; empty where there is one.
 ///
 ///     rank 0   send . . . . . . . recv      alone: both sleep until their message is there
 ///     rank 1   . . . recv send . . . .      beside compute: all ranks compute in slices of some
@@ -37,7 +43,7 @@ struct LinkOptions {
 /// endpoint   of the world that `ranks` are all of; all on one host, else kUnavailable.
 /// Errors     kInvalidArgument where `ranks` are not all; those of the endpoint; kTimeout where a
 ///            message takes longer than the deadline of `ranks`.
-std::vector<profile::LinkTable> measure_links(transport::Endpoint& endpoint, const BusyRanks& ranks,
-                                              const LinkOptions& options);
+LinkCosts measure_links(transport::Endpoint& endpoint, const BusyRanks& ranks,
+                        const LinkOptions& options);
 
 }  // namespace trireme::measure

@@ -4,6 +4,8 @@
 #include <torch/version.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "trireme/base/error.h"
 #include "trireme/engine/measure/held_measure.h"
@@ -13,6 +15,7 @@
 #include "trireme/engine/program/step_losses.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/profile/json.h"
+#include "trireme/wire/transport/thread.h"
 
 namespace trireme::measure {
 namespace {
@@ -33,19 +36,23 @@ std::vector<double> node_times(const NodeCosts& nodes) {
   return times;
 }
 
-std::vector<profile::RangeTime> ranges_of(const NodeCosts& nodes, const Subject& subject,
-                                          const RepeatOptions& options) {
-  std::vector<int> cuts;
-  if (const auto cut = middle_cut(subject.recording.graph, node_times(nodes))) {
-    cuts.push_back(*cut);
-  }
-  return measure_ranges(subject, cuts, options);
+std::vector<int> cuts_between_ranges(const NodeCosts& nodes, const Subject& subject) {
+  const auto cut = middle_cut(subject.recording.graph, node_times(nodes));
+  return cut ? std::vector{*cut} : std::vector<int>();
 }
 
 /// What the first rank measured.
 profile::Profile from_first(const profile::Profile& mine, const BusyRanks& ranks) {
   const std::string text = ranks.from_first(compact_text(to_json(mine)));
   return profile::profile_from_json(parse_json(text, "profile of the first rank"));
+}
+
+/// Where no core is left for the transport's threads, they take theirs from the ranks' computing.
+void add_links(LinkCosts links, profile::Profile& profile) {
+  if (transport::count_cores() <= profile.num_busy_ranks) {
+    profile.step.copy_ns_per_byte += links.processor_ns_per_byte;
+  }
+  profile.links = std::move(links.tables);
 }
 
 double ratio(double now, double then) { return then > 0 ? now / then : 1; }
@@ -63,12 +70,19 @@ profile::Profile measure_profile(const Subject& subject, transport::Endpoint* en
                            .microbatch = program::num_samples(graph, subject.batch),
                            .num_busy_ranks = subject.ranks.num_ranks(),
                            .hardware = hardware()};
-  profile.ranges = ranges_of(nodes, subject, options.ranges);
+  const std::vector<int> cuts = cuts_between_ranges(nodes, subject);
+  std::vector<std::vector<profile::RangeTime>> visits;
+  const auto visit = [&] { visits.push_back(measure_ranges(subject, cuts, options.ranges)); };
+  visit();
   profile.held = measure_held(subject, options.held);
+  visit();
   profile.costs = std::move(nodes.costs);
   profile.cost_of = std::move(nodes.cost_of);
   profile.step = measure_step(options.update, options.nodes, subject.ranks);
-  if (endpoint != nullptr) profile.links = measure_links(*endpoint, subject.ranks, options.links);
+  if (endpoint != nullptr)
+    add_links(measure_links(*endpoint, subject.ranks, options.links), profile);
+  visit();
+  profile.ranges = least_disturbed(std::move(visits));
   profile = from_first(profile, subject.ranks);
   profile::check(profile, graph);
   return profile;

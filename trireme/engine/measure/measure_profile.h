@@ -13,10 +13,10 @@ namespace trireme::measure {
 struct MeasureOptions {
   UpdateFunction update;  ///< The optimizer's; required.
   RepeatOptions nodes;
-  RepeatOptions ranges = {.min_repeats = 10,
-                          .max_repeats = 100,
-                          .min_time = std::chrono::milliseconds(500),
-                          .max_time = std::chrono::seconds(10)};
+  RepeatOptions ranges = {.min_repeats = 5,  ///< Of each of three visits.
+                          .max_repeats = 50,
+                          .min_time = std::chrono::milliseconds(250),
+                          .max_time = std::chrono::seconds(5)};
   RepeatOptions held = {.min_repeats = 5,
                         .max_repeats = 50,
                         .min_time = std::chrono::milliseconds(200),
@@ -25,7 +25,7 @@ struct MeasureOptions {
 };
 
 /// Measures all of a profile: nodes, the two ranges that `middle_cut` parts (one where no cut is
-/// allowed), how much longer they take beside held activations, what a step does outside stages,
+/// allowed; three times, apart, the least disturbed counts), how much longer they take beside held activations, what a step does outside stages,
 /// and links. It has passed profile::check and is the same on all ranks, byte for byte.
 ///
 /// endpoint   of the world that the subject's ranks are all of; null where there is one rank.

@@ -1,5 +1,6 @@
 #include "trireme/engine/measure/range_measure.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -22,6 +23,12 @@ std::vector<profile::RangeTime> ranges_of(const RangeRuns& runs, const BusyRanks
     result.push_back({stages[s].begin, stages[s].end, medians[s], medians[stages.size() + s]});
   }
   return result;
+}
+
+double sum_us(const std::vector<profile::RangeTime>& ranges) {
+  double sum = 0;
+  for (const profile::RangeTime& range : ranges) sum += range.forward_us + range.backward_us;
+  return sum;
 }
 
 }  // namespace
@@ -53,6 +60,11 @@ std::vector<profile::RangeTime> measure_ranges(const Subject& subject, std::span
   }
   runs.drop(options.num_warmups);
   return ranges_of(runs, subject.ranks);
+}
+
+std::vector<profile::RangeTime> least_disturbed(
+    std::vector<std::vector<profile::RangeTime>> visits) {
+  return *std::ranges::min_element(visits, {}, sum_us);
 }
 
 }  // namespace trireme::measure

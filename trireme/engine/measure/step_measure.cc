@@ -12,7 +12,13 @@
 namespace trireme::measure {
 namespace {
 
-constexpr std::int64_t kNumElements = std::int64_t{1} << 20;
+constexpr std::int64_t kNumElements = std::int64_t{4} << 20;
+
+/// `work` on each part of `cold` that is of the size of `like`.
+void for_parts(const at::Tensor& cold, const at::Tensor& like,
+               const std::function<void(const at::Tensor&)>& work) {
+  for (const at::Tensor& part : cold.split(like.numel())) work(part);
+}
 
 }  // namespace
 
@@ -20,19 +26,27 @@ profile::StepCosts measure_step(const UpdateFunction& update, const RepeatOption
                                 const BusyRanks& ranks) {
   const at::NoGradGuard no_grad;
   const at::Tensor value = at::full({kNumElements}, 0.5), gradient = at::full_like(value, 1e-3);
-  const at::Tensor sum = at::zeros_like(value);
-  const auto ns_per_element = [&](const std::function<void()>& work) {
+  const at::Tensor one = gradient.narrow(0, 0, kNumElements / 4).clone();
+  const at::Tensor boundary = gradient.narrow(0, 0, kNumElements / 16).clone();
+  const at::Tensor cold = at::zeros({4 * kNumElements});
+  const auto measure = [&](const at::Tensor& memory, const std::function<void()>& work) {
     ranks.barrier();
     const Timing timing = time_repeats(options, [] {}, work);
-    return timing.median_us * 1000 / static_cast<double>(kNumElements);
+    return timing.median_us * 1000 / static_cast<double>(memory.numel());
   };
-  std::vector<double> costs;
-  costs.push_back(ns_per_element([&] { update(value, gradient); }));
-  costs.push_back(ns_per_element([&] {
-    kernels::fold(kernels::FoldStep::kNext, gradient.const_data_ptr<float>(),
-                  sum.mutable_data_ptr<float>(), kNumElements);
-  }));
-  costs.push_back(ns_per_element([&] { program::copy_span(gradient, sum); }) / sizeof(float));
+  const auto fold_parts = [&] {
+    for_parts(cold, one, [&](const at::Tensor& sum) {
+      kernels::fold(kernels::FoldStep::kNext, one.const_data_ptr<float>(),
+                    sum.mutable_data_ptr<float>(), sum.numel());
+    });
+  };
+  const auto copy_parts = [&] {
+    for_parts(cold, boundary,
+              [&](const at::Tensor& message) { program::copy_span(boundary, message); });
+  };
+  std::vector<double> costs = {measure(value, [&] { update(value, gradient); }),
+                               measure(cold, fold_parts),
+                               measure(cold, copy_parts) / sizeof(float)};
   costs = ranks.medians(costs);
   return {.optimizer_ns = costs[0], .fold_ns = costs[1], .copy_ns_per_byte = costs[2]};
 }

@@ -73,7 +73,8 @@ struct Hardware {
 struct StepCosts {
   double optimizer_ns = 0;      ///< Update of one parameter element.
   double fold_ns = 0;           ///< Adding one gradient element to a partial sum.
-  double copy_ns_per_byte = 0;  ///< Putting a boundary value into a message.
+  double copy_ns_per_byte = 0;  ///< Putting a boundary value into a message, and moving it where
+                                ///< that takes a computing rank's core.
   bool operator==(const StepCosts&) const = default;
 };
 
