@@ -41,6 +41,17 @@ TEST(TrainingReport, RatesAreOfAllStepsSinceTheLastLine) {
                           HasSubstr("39 samples/s  255.0 ms")));
 }
 
+// The median was of all steps, and each line copied and sorted them: 1,000 fast ones hid that the
+// machine has become slow.
+TEST(TrainingReport, WhatIsToGoFollowsTheLatestSteps) {
+  const layout::Plan plan{.batch = {.global_batch = 10, .microbatch = 10, .lanes = 1}};
+  testing::internal::CaptureStdout();
+  TrainingReport report(plan, {}, {.num_steps = 1400, .log_every = 1299});
+  for (int step = 0; step < 1300; ++step) report.add(report_of(step, step < 1000 ? 0.01 : 1));
+  report.finish();
+  EXPECT_THAT(testing::internal::GetCapturedStdout(), HasSubstr("  1:40 to go"));
+}
+
 // `loss 4.876195, loss 4.876195`.
 TEST(TrainingReport, ALossIsSaidOnce) {
   EXPECT_THAT(printed({.num_steps = 1}), HasSubstr("  loss 3.000000, accuracy 0.500000  "));

@@ -51,9 +51,12 @@ TrainingReport::~TrainingReport() {
   if (metrics_ != nullptr) std::fclose(metrics_);
 }
 
-double TrainingReport::median_step_ms() const {
-  if (seconds_.empty()) return 0;
-  std::vector<double> sorted = seconds_;
+double TrainingReport::median_step_ms() const { return median_ms(0); }
+
+/// Of the steps from `first` on.
+double TrainingReport::median_ms(std::size_t first) const {
+  if (seconds_.size() <= first) return 0;
+  std::vector<double> sorted(seconds_.begin() + static_cast<std::ptrdiff_t>(first), seconds_.end());
   const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
   std::nth_element(sorted.begin(), middle, sorted.end());
   return *middle * 1e3;
@@ -84,8 +87,10 @@ std::string TrainingReport::line(const train::StepReport& step) const {
   std::string text = fmt::format("step {:>6}  {}  {:.0f} samples/s  {:.1f} ms", step.step,
                                  losses_text(step.losses), now.samples_per_s, now.step_ms);
   if (plan_.prediction) text += fmt::format(" (predicted {:.1f})", plan_.prediction->step_ms);
+  constexpr std::size_t kLatest = 256;  // a line costs as much after a million steps
+  const double step_ms = median_ms(seconds_.size() - std::min(seconds_.size(), kLatest));
   const double left = static_cast<double>(options_.num_steps - step.step - 1);
-  return text + "  " + duration_text(left * median_step_ms() / 1e3) + " to go";
+  return text + "  " + duration_text(left * step_ms / 1e3) + " to go";
 }
 
 void TrainingReport::write(const Json& line) {

@@ -60,6 +60,7 @@ class TrainingReport {
     double samples_per_s = 0;
   };
   Rates rates() const;
+  double median_ms(std::size_t first) const;
   std::string line(const train::StepReport& step) const;
   void print_line(const train::StepReport& step);
   void show_newest(const train::StepReport& step);
@@ -72,8 +73,8 @@ class TrainingReport {
   train::OptimizerOptions optimizer_;
   ReportOptions options_;
   std::FILE* metrics_ = nullptr;
-  std::vector<double> seconds_;
-  std::size_t num_said_ = 0;  ///< Steps up to the last printed line.
+  std::vector<double> seconds_;  ///< Of each step.
+  std::size_t num_said_ = 0;     ///< Steps up to the last printed line.
   std::chrono::steady_clock::time_point shown_at_;
 };
 
