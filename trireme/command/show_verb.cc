@@ -8,6 +8,7 @@
 #include "trireme/command/run_files.h"
 #include "trireme/command/show_files.h"
 #include "trireme/command/verbs.h"
+#include "trireme/data/text/token_index.h"
 #include "trireme/engine/checkpoint/index.h"
 #include "trireme/plan/graph/file.h"
 #include "trireme/plan/graph/json.h"
@@ -100,6 +101,8 @@ Shown show_costs(const ShowVerbOptions& options) {
   return {collectives::to_json(costs), collectives::to_text(costs)};
 }
 
+Shown show_token_index(const ShowVerbOptions& options) { return show_tokens(options.file); }
+
 Shown show_run(const ShowVerbOptions& options) {
   const RunDocument run = load_run(options.file);
   return {to_json(run), show(run)};
@@ -117,7 +120,7 @@ struct Form {
   Shown (*show)(const ShowVerbOptions& options);
 };
 
-constexpr std::array<Form, 11> kForms = {{
+constexpr std::array<Form, 12> kForms = {{
     {graph::kGraphDocument.format, false, show_graph},
     {profile::kProfileDocument.format, true, show_profile},
     {topology::kTopologyDocument.format, false, show_topology},
@@ -126,6 +129,7 @@ constexpr std::array<Form, 11> kForms = {{
     {schedule::kScheduleDocument.format, false, show_schedule},
     {schedule::kStepProgramDocument.format, false, show_step_program},
     {timeline::kTimelineDocument.format, false, show_timeline},
+    {text::kTokensDocument.format, false, show_token_index},
     {checkpoint::kIndexDocument.format, false, show_checkpoint},
     {collectives::kCostsDocument.format, false, show_costs},
     {kRunDocument.format, false, show_run},
