@@ -19,7 +19,7 @@ TEST(Explain, ReadsAsTables) {
   const auto forecast = simulate::forecast({model.graph, plan, map, model.profile, topology});
   EXPECT_EQ(explain(model.graph, plan, forecast),
             R"(step 1.380 ms, schedule interleaved, 2 stages x 1 replicas
-  15.0 % above 1.200 ms, the bound of this plan; 31.4 % above 1.050 ms, that of any plan
+  lower bounds: 1.200 ms with these stages (step 15.0 % above), 1.050 ms with any (31.4 %)
   peak 22.3 KiB on the fullest rank
 
 stages, for one microbatch
@@ -28,7 +28,7 @@ stages, for one microbatch
       1      3  linear       0  0.075  0.150     400 B  400 B  65.2 %
 
 peak memory of a rank of the stage
-  stage  parameters  gradients  optimizer  activations  transient  messages  batch  fixed  together
+  stage  parameters  gradients  optimizer  activations  transient  messages  batch  fixed     total
       0     3.9 KiB    3.9 KiB    7.9 KiB        800 B    3.9 KiB   1.8 KiB   68 B    0 B  22.3 KiB
       1     4.0 KiB    4.0 KiB    8.0 KiB        800 B    2.7 KiB   1.8 KiB   68 B    0 B  21.4 KiB
 

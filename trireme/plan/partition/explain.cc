@@ -28,8 +28,7 @@ std::string percent(double part) {
 
 /// How far `us` is above a bound.
 std::string gap(double us, double bound_us) {
-  const double part = bound_us > 0 ? us / bound_us - 1 : 0;
-  return percent(part) + " above " + milliseconds(bound_us) + " ms";
+  return percent(bound_us > 0 ? us / bound_us - 1 : 0);
 }
 
 std::string summary(const layout::Plan& plan, const simulate::Forecast& forecast) {
@@ -37,9 +36,11 @@ std::string summary(const layout::Plan& plan, const simulate::Forecast& forecast
   const layout::Mesh& mesh = layout::train_role(plan).mesh;
   return "step " + milliseconds(step_us) + " ms, schedule " + plan.schedule.name + ", " +
          std::to_string(plan.stages.size()) + " stages x " + std::to_string(mesh.data) +
-         " replicas\n  " + gap(step_us, forecast.plan_bound_us) + ", the bound of this plan; " +
-         gap(step_us, forecast.any_bound_us) + ", that of any plan\n  peak " +
-         bytes_text(forecast.peak_bytes()) + " on the fullest rank\n";
+         " replicas\n  lower bounds: " + milliseconds(forecast.plan_bound_us) +
+         " ms with these stages (step " + gap(step_us, forecast.plan_bound_us) + " above), " +
+         milliseconds(forecast.any_bound_us) + " ms with any (" +
+         gap(step_us, forecast.any_bound_us) + ")\n  peak " + bytes_text(forecast.peak_bytes()) +
+         " on the fullest rank\n";
 }
 
 std::string times_text(const graph::Graph& planned, const layout::Plan& plan,
@@ -65,7 +66,7 @@ std::string times_text(const graph::Graph& planned, const layout::Plan& plan,
 std::string memory_text(const layout::Plan& plan, const simulate::Forecast& forecast) {
   const layout::Role& role = layout::train_role(plan);
   Table table({">stage", ">parameters", ">gradients", ">optimizer", ">activations", ">transient",
-               ">messages", ">batch", ">fixed", ">together"});
+               ">messages", ">batch", ">fixed", ">total"});
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const int rank = role.placement[s * static_cast<std::size_t>(role.mesh.data)];
     const simulate::RankMemory& memory = forecast.memory[rank];
