@@ -189,15 +189,22 @@ class RankTraining {
                      .can_resume = run_.has_value()});
   }
 
-  /// On rank 0, which still has the whole model; the others wait for its verdict.
+  /// On rank 0, which still has the whole model; the others wait for its verdict, and no longer than
+  /// a run of it takes.
   void check_first_step() {
     if (options_.no_first_step_check) return;
+    const std::string what = "first step's check";
+    const auto tell = [&](const char* text) { return train::from_first(world_, text, what); };
+    if (world_.rank() != 0) {
+      while (tell("").empty()) continue;
+      return;
+    }
     train::telling_others(world_, 0, [&] {
-      if (world_.rank() != 0) return;
       train::check_first_step(training_->workload, training_->recorded, plan_,
-                              {.seed = options_.session.seed}, world_.watch.logger);
+                              {.seed = options_.session.seed, .after_run = [&] { tell(""); }},
+                              world_.watch.logger);
     });
-    train::from_first(world_, "", "first step's check");
+    tell("done");
   }
 
   layout::Plan decide() {

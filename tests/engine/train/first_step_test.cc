@@ -80,6 +80,17 @@ TEST_P(FirstStep, LeavesTheModelAsItWas) {
   EXPECT_TRUE(same_bits(generator, at::detail::getDefaultCPUGenerator().get_state()));
 }
 
+// The other ranks waited for all of it, and not longer than their deadline.
+TEST_P(FirstStep, GivesASignOfLifeAfterEachRun) {
+  const Subject subject(workload_of(GetParam()));
+  int signs = 0;
+  EXPECT_TRUE(
+      check_first_step(subject.workload, subject.recorded, subject.plan(2),
+                       {.seed = 3, .available_bytes = 1 << 30, .after_run = [&] { ++signs; }},
+                       Logger(LogLevel::kOff)));
+  EXPECT_GE(signs, 2);  // the model's own, the stages'
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, FirstStep, testing::ValuesIn(models::names()),
                          [](const auto& info) { return info.param; });
 

@@ -199,12 +199,15 @@ std::int64_t bytes_needed(const graph::Graph& graph) {
 }
 
 void compare_replay(const SmallStep& small, const Outcome& plain, std::int64_t step,
-                    const Rounding& rounding) {
+                    const Rounding& rounding, const std::function<void()>& after_run) {
   const Outcome run = small.replay(small.plan(), step);
+  after_run();
   const std::string what = difference(run, plain, rounding);
   const bool is_cut = small.plan().stages.size() > 1;
   if (is_cut && (!what.empty() || !rounding.is_none())) {
-    const std::string by_cut = difference(run, small.replay(small.uncut(), step), {});
+    const Outcome uncut = small.replay(small.uncut(), step);
+    after_run();
+    const std::string by_cut = difference(run, uncut, {});
     if (!by_cut.empty()) fail(small, by_cut, /*cut_is_to_blame=*/true);
   }
   if (!what.empty()) fail(small, what, /*cut_is_to_blame=*/false);
@@ -228,13 +231,14 @@ bool check_first_step(const Workload& workload, const record::Recording& recorde
   constexpr std::int64_t kTries = 4;  // of samples whose losses all weigh something
   for (std::int64_t step = 0; step < kTries; ++step) {
     const Outcome plain = small.plain(step);
+    options.after_run();
     const auto& losses = plain.losses.losses;
     if (std::any_of(losses.begin(), losses.end(),
                     [](const program::LossTotal& loss) { return loss.weight == 0; })) {
       continue;
     }
     if (!is_finite(plain)) return skip("its loss or a gradient is not finite");
-    compare_replay(small, plain, step, rounding_of(recorded.graph, plan));
+    compare_replay(small, plain, step, rounding_of(recorded.graph, plan), options.after_run);
     return true;
   }
   return skip("a loss has no weight in the first samples");

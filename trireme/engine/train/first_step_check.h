@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "trireme/base/log.h"
 #include "trireme/engine/memory/resident.h"
@@ -13,6 +14,7 @@ namespace trireme::train {
 struct FirstStepOptions {
   std::uint64_t seed = 0;
   std::int64_t available_bytes = memory::available_bytes();
+  std::function<void()> after_run = [] {};  ///< Called after each run; others may wait for it.
 };
 
 /// Runs a small step of the plain model, and of the stages of `plan` one after the other in this
