@@ -49,8 +49,11 @@ struct VerifyVerbOptions {
 
 layout::Plan make_plan(const VerifyVerbOptions& options, const Context& context) {
   const Workload workload = train::construct(context.workload(), context.seed);
-  return options.plan.plan_for(
-      record_model(context, workload, graph::Mode::kTrain, options.plan.microbatch()).graph);
+  const record::Recording recorded =
+      record_model(context, workload, graph::Mode::kTrain, options.plan.microbatch());
+  layout::Plan plan = options.plan.plan_for(recorded.graph);
+  if (!options.serial) train::check_comparable(recorded.graph, plan);
+  return plan;
 }
 
 /// Prints the answer; the exit code.

@@ -156,7 +156,7 @@ TEST_P(Habits, GivesTheBitsOfTheSerialExecutorOnTwoByTwoRanks) {
     expect_bits_on_ranks(habit, 2, 2);
     FAIL() << "took two replicas";
   } catch (const Error& error) {
-    EXPECT_THAT(error.message(), testing::HasSubstr("one replica"));
+    EXPECT_THAT(error.message(), testing::HasSubstr("verify with one replica"));
   }
 }
 

@@ -9,7 +9,9 @@
 #include "trireme/base/json.h"
 #include "trireme/engine/memory/block_allocator.h"
 #include "trireme/engine/train/construct.h"
+#include "trireme/engine/train/replica_buffers.h"
 #include "trireme/plan/layout/crossings.h"
+#include "trireme/plan/layout/manual.h"
 
 namespace trireme::train {
 namespace {
@@ -108,6 +110,15 @@ Verification verify_on_first(const World& world, const MakeWorkload& make_worklo
   return result;
 }
 
+void check_comparable(const graph::Graph& graph, const layout::Plan& plan) {
+  const std::vector<std::string> written = written_buffers(graph);
+  if (written.empty() || layout::train_role(plan).mesh.data == 1) return;
+  throw Error(ErrorKind::kInvalidArgument,
+              "buffer '" + written.front() +
+                  "' is written by the forward, microbatch after microbatch: replicas cannot do "
+                  "what one process does; verify with one replica");
+}
+
 Comparison verify_rank(const World& world, const MakeWorkload& make_workload,
                        const layout::Plan& plan, const VerifyOptions& options,
                        const RunRecord& reference) {
@@ -115,6 +126,7 @@ Comparison verify_rank(const World& world, const MakeWorkload& make_workload,
   const record::Recording recorded =
       record::record(workload.model, BatchReader(workload.training, workload.model).maker(),
                      {.microbatch = plan.batch.microbatch, .sizes = options.sizes});
+  check_comparable(recorded.graph, plan);
   RankSession session(world, workload, recorded, plan,
                       {.seed = options.seed,
                        .optimizer = options.optimizer,

@@ -8,6 +8,10 @@
 
 namespace trireme::train {
 
+/// Refuses replicas of a model that writes a buffer in forward: what they make of it (--buffer) is not
+/// what one process does.
+void check_comparable(const graph::Graph& recorded, const layout::Plan& plan);
+
 /// As verify_in_one_process, by rank 0 alone; its memory is free again when this returns. All ranks
 /// get the run, rank 0 the comparisons. Every rank calls it; the others wait, never longer than a
 /// step takes.
@@ -19,7 +23,7 @@ Verification verify_on_first(const World& world, const MakeWorkload& make_worklo
 /// stage, all of it bit by bit.
 ///
 /// reference   of `run_serial` under the same options and batch layout.
-/// Errors      those of RankSession. Every rank of the world calls it.
+/// Errors      those of RankSession and check_comparable. Every rank of the world calls it.
 Comparison verify_rank(const World& world, const MakeWorkload& make_workload,
                        const layout::Plan& plan, const VerifyOptions& options,
                        const RunRecord& reference);
