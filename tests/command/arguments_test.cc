@@ -72,6 +72,7 @@ TEST_F(Arguments, NumbersAreChecked) {
       {{"--learning-rate", "1e400"}, "1e400 is beyond 64 bits"},
       {{"--learning-rate", "nan"}, "'nan' is not a number"},
       {{"--log-every", "0"}, "--log-every: 0 is not above 0"},
+      {{"--run", path("run"), "--optimize", "memory", "--max-slowdown", "0.5"}, "not in range"},
       {{"--ranks", "3000000000"}, "--ranks"},
       {{"--device-memory", "lots", "--run", path("run")}, "--device-memory"},
   };

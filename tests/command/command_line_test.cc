@@ -146,6 +146,29 @@ TEST_F(CommandLine, ForeignAndUnreadableFilesAreNamed) {
   EXPECT_EQ(answer.code, 1);
 }
 
+// Only `train` took policies, so that a plan file for replicas could not be made by `partition`.
+TEST_F(CommandLine, PlanningKnowsPoliciesOfBuffers) {
+  ASSERT_EQ(run(make_net, {"profile", "--microbatch", "2", "--out", path("profile.json"),
+                           "--topology", path("topology.json")})
+                .code,
+            0);
+  const std::vector<std::string> words = {"partition",
+                                          "--profile",
+                                          path("profile.json"),
+                                          "--topology",
+                                          path("topology.json"),
+                                          "--batch",
+                                          "8",
+                                          "--out",
+                                          path("plan.json")};
+  EXPECT_EQ(run(make_net, words).code, 0);
+  std::vector<std::string> with_policy = words;
+  with_policy.insert(with_policy.end(), {"--buffer", "nothing=first"});
+  const Answer answer = run(make_net, with_policy);
+  EXPECT_EQ(answer.code, 2);
+  EXPECT_THAT(answer.err, testing::HasSubstr("'nothing' takes no policy"));
+}
+
 TEST_F(CommandLine, APlanOfAnotherModelIsRefused) {
   ASSERT_EQ(run(make_other, {"partition", "--out", path("plan.json")}).code, 0);
   const Answer answer = run(make_net, {"train", "--serial", "--plan", path("plan.json")});

@@ -22,6 +22,7 @@ struct PartitionVerbOptions {
   std::string out = "plan.json";
   PlanOptions plan;
   DecideOptions decide;
+  std::vector<std::string> buffers;  ///< --buffer, for `decide`.
 };
 
 graph::Graph graph_of(const PartitionVerbOptions& options, const Context& context) {
@@ -55,12 +56,10 @@ Body add_partition(CLI::App& app, Context& context) {
                  "speed: least step time; memory: least peak")
       ->check(CLI::IsMember({"speed", "memory"}))
       ->capture_default_str();
-  app.add_option("--max-slowdown", options->decide.max_slowdown,
-                 "With --optimize memory: a step may take so many times as long as the fastest")
-      ->check(CLI::Range(1.0, 1e6))
-      ->capture_default_str();
+  add_slowdown_option(app, options->decide.max_slowdown);
   add_device_memory_option(app, options->decide.device_memory_bytes);
   add_tolerant_option(app, options->decide.tolerant);
+  add_buffer_option(app, options->buffers);
   app.add_option("--out", options->out, "Where the plan is written")->capture_default_str();
   options->plan.add_to(app, /*with_file=*/false);
   add_optimizer_options(app, options->decide.optimizer);
@@ -71,6 +70,7 @@ Body add_partition(CLI::App& app, Context& context) {
       "--replicas ask for numbers.");
   return [options, &context, &app] {
     const graph::Graph graph = graph_of(*options, context);
+    options->decide.buffers = train::parse_replica_policies(options->buffers);
     options->decide.may_idle = true;  // Ranks are not started yet.
     Decision decision;
     if (!options->profile.empty()) {

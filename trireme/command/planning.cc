@@ -99,6 +99,7 @@ Decision decide(const graph::Graph& graph, const Measurement& measurement,
   for (const std::string& cut : wanted.cuts) asked.cuts.push_back(node_position(graph, cut));
   Decision decision{partition::partition_over_replicas(graph, profile, topology, asked), ""};
   const graph::Graph planned = layout::planned_graph(graph, decision.plan);
+  train::check_buffers(planned, options.buffers, layout::train_role(decision.plan).mesh.data);
   decision.text =
       partition::explain(planned, decision.plan,
                          forecast(planned, decision.plan, profile, topology, options.optimizer)) +

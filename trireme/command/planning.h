@@ -57,7 +57,7 @@ struct Decision {
 /// The best plan of the measurement within what `wanted` says: batch, stages, replicas (0: the
 /// best), schedule, cuts; the microbatch is the profile's.
 ///
-/// Errors   those of partition::partition.
+/// Errors   those of partition::partition and train::check_buffers.
 Decision decide(const graph::Graph& graph, const Measurement& measurement,
                 const PlanOptions& wanted, const DecideOptions& options);
 

@@ -131,6 +131,7 @@ layout::Plan SelfPlanner::decide(const graph::Graph& graph, const PlannedCopies&
     const Decision decision =
         command::decide(graph, *measurement_, options_.plan,
                         {.objective = options_.run.objective,
+                         .max_slowdown = options_.run.max_slowdown,
                          .device_memory_bytes = options_.run.device_memory_bytes,
                          .optimizer = options_.session.optimizer,
                          .tolerant = options_.session.tolerant,

@@ -21,6 +21,7 @@ struct RunOptions {
   std::int64_t evaluate_every = 0;  ///< Steps; 0: before the first step and at the end.
   bool may_copy = false;            ///< At the first start: copies change bits and stay.
   std::string objective = "speed";
+  double max_slowdown = 1.25;  ///< As DecideOptions has it.
   std::int64_t device_memory_bytes = 0;
   GivenOptions given;  ///< All of them, as a resumed run needs them.
 };
@@ -30,7 +31,7 @@ struct TrainOptions {
   ReportOptions report;
   std::string save;
   std::string timeline;
-  std::string profile;  ///< For the predicted lanes of the timeline; may be empty.
+  std::string profile;  ///< The plan's, or what it is to be made from; empty: it is measured.
   std::string topology = "topology.json";
   bool serial = false;
   bool no_first_step_check = false;

@@ -33,6 +33,7 @@ void add_run_options(CLI::App& app, RunOptions& run) {
       app.add_option("--optimize", run.objective, "speed: least step time; memory: least peak")
           ->check(CLI::IsMember({"speed", "memory"}))
           ->capture_default_str(),
+      add_slowdown_option(app, run.max_slowdown),
       app.add_flag(
           "--copies", run.may_copy,
           "Let the plan run cheap shared nodes once per consumer: other bits, which the run "

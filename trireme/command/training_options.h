@@ -23,6 +23,15 @@ inline void add_optimizer_options(CLI::App& app, train::OptimizerOptions& option
       ->capture_default_str();
 }
 
+/// --max-slowdown.
+inline CLI::Option* add_slowdown_option(CLI::App& app, double& max_slowdown) {
+  return app
+      .add_option("--max-slowdown", max_slowdown,
+                  "With --optimize memory: a step may take so many times as long as the fastest")
+      ->check(CLI::Range(1.0, 1e6))
+      ->capture_default_str();
+}
+
 /// --tolerant.
 inline void add_tolerant_option(CLI::App& app, bool& tolerant) {
   app.add_flag(
