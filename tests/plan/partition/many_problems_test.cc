@@ -44,7 +44,7 @@ TEST(ManyProblems, MovesComeCloseToTheExhaustiveBest) {
       "them wrongly\n",
       num_cases, 100 * sum / num_cases, 100 * worst, num_refused, num_wrongly_refused);
   EXPECT_LE(sum / num_cases, 0.01);
-  EXPECT_LE(worst, 0.06);
+  EXPECT_LE(worst, 0.03);
   EXPECT_EQ(num_wrongly_refused, 0);
 }
 

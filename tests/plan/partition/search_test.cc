@@ -57,7 +57,7 @@ TEST(Search, MovesComeCloseToTheExhaustiveBest) {
   }
   EXPECT_GT(gaps.num_cases, 30);
   EXPECT_LE(gaps.sum / gaps.num_cases, 0.01);
-  EXPECT_LE(gaps.worst, 0.1);
+  EXPECT_LE(gaps.worst, 0.03);
 }
 
 /// What `partition` gives is as good as the best of small problems, and refused where none fits.
