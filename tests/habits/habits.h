@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct Habit {
   std::vector<std::string> words = {};  ///< Of a refusal: the cause, the operator, the remedy.
   bool takes_replicas = true;           ///< Else a buffer is written in the order of microbatches.
 };
+
+inline void PrintTo(const Habit& habit, std::ostream* out) { *out << habit.name; }
 
 /// Samples of a microbatch for all of them; one has it in its code.
 inline constexpr std::int64_t kMicrobatch = 2;
