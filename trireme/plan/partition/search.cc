@@ -33,12 +33,6 @@ constexpr std::array kSlowdownParts = {1.0, 0.75, 0.5, 0.25, 0.0};
 
 }  // namespace
 
-std::vector<int> cuts_of(const layout::Plan& plan) {
-  std::vector<int> cuts;
-  for (std::size_t s = 1; s < plan.stages.size(); ++s) cuts.push_back(plan.stages[s].begin);
-  return cuts;
-}
-
 Search::Search(const Problem& problem, const Setting& setting, const SearchEffort& effort)
     : problem_(problem),
       setting_(setting),

@@ -76,7 +76,4 @@ class Search {
   std::vector<int> places_;  ///< Allowed cuts, ascending.
 };
 
-/// Cuts of a plan: where its stages begin, but the first.
-std::vector<int> cuts_of(const layout::Plan& plan);
-
 }  // namespace trireme::partition
