@@ -284,8 +284,8 @@ TRIREME_API TriremeStatus trireme_reduce_scatter_scaled(TriremeGroup* group, voi
 
 /* all = what the ranks gave, one behind the other.
  *
- * mine           [bytes_by_rank[own]], read in the call, on GPUs until the operation has ended; may
- *                be its part of `all`.
+ * mine           [bytes_by_rank[own]], lent until the operation has ended; its part of `all`, or
+ *                apart from it.
  * bytes_by_rank  [size] */
 TRIREME_API TriremeStatus trireme_all_gather(TriremeGroup* group, const void* mine, void* all,
                                              const int64_t* bytes_by_rank, TriremeWork** work);

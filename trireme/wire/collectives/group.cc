@@ -25,6 +25,11 @@ std::int32_t mark_of(std::span<const std::int64_t> counts) {
   return static_cast<std::int32_t>(hash >> 33 | 1);
 }
 
+bool have_common_bytes(std::span<const std::byte> a, std::span<const std::byte> b) {
+  const std::less<const std::byte*> is_before;
+  return is_before(a.data(), b.data() + b.size()) && is_before(b.data(), a.data() + a.size());
+}
+
 /// Parts of so many elements each, one behind the other.
 std::vector<Chunk> parts_of(std::span<const std::int64_t> counts) {
   std::vector<Chunk> parts;
@@ -134,15 +139,17 @@ transport::WorkPtr Group::all_gather(std::span<const std::byte> mine, std::span<
     state_->refuse("this rank gives " + std::to_string(mine.size()) +
                    " bytes to an all_gather in which its part has " + std::to_string(own.size()));
   }
-  const bool is_in_place = own.data() == mine.data() || mine.empty();
-  if (!is_in_place && state_->is_on_host) std::memmove(own.data(), mine.data(), mine.size());
-  return state_->submit(
-      {.description = {.operation = Operation::kAllGather,
-                       .count = static_cast<std::int64_t>(all.size()),
-                       .root = mark_of(counts)},
-       .data = as_elements(all),
-       .parts = std::move(parts),
-       .mine = is_in_place || state_->is_on_host ? std::span<const std::byte>() : mine});
+  const bool is_in_place = own.data() == mine.data();
+  if (!is_in_place && have_common_bytes(mine, all)) {
+    state_->refuse(
+        "what this rank gives to an all_gather is its part of the result, or apart from it");
+  }
+  return state_->submit({.description = {.operation = Operation::kAllGather,
+                                         .count = static_cast<std::int64_t>(all.size()),
+                                         .root = mark_of(counts)},
+                         .data = as_elements(all),
+                         .parts = std::move(parts),
+                         .mine = is_in_place ? std::span<const std::byte>() : mine});
 }
 
 transport::WorkPtr Group::broadcast(std::span<std::byte> data, int root_group_rank) {

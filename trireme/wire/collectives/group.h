@@ -133,7 +133,7 @@ class Group {
 
   /// all = what the ranks gave, one behind the other: mine.size() bytes each, or counts[i].
   ///
-  /// mine   read in the call, on GPUs until the work ends; may be its part of `all`.
+  /// mine   lent until the work ends; its part of `all`, or apart from it.
   transport::WorkPtr all_gather(std::span<const std::byte> mine, std::span<std::byte> all);
   transport::WorkPtr all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
                                 std::span<const std::int64_t> counts);

@@ -26,6 +26,13 @@ Algorithm algorithm_for(const Members& members, const Description& description) 
   return cheapest({description, members.ranks_per_host}, members.costs);
 }
 
+/// This rank's bytes of an all_gather come to their place.
+void place_own(const Call& call, const Request& request) {
+  if (request.mine.empty()) return;
+  const Elements own = request.data.part(request.parts[call.members().group_rank]);
+  std::memmove(own.bytes.data(), request.mine.data(), request.mine.size());
+}
+
 void run_over_network(Call& call, const Request& request) {
   const Description& description = call.description();
   switch (description.operation) {
@@ -36,6 +43,7 @@ void run_over_network(Call& call, const Request& request) {
     case Operation::kReduceScatter:
       return network_reduce_scatter(call, request.data, description.reduce, request.parts);
     case Operation::kAllGather:
+      place_own(call, request);
       return network_all_gather(call, request.data.bytes, request.parts);
     case Operation::kBroadcast:
       return network_broadcast(call, request.data.bytes, description.root);

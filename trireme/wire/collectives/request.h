@@ -39,14 +39,13 @@ struct Request {
   std::optional<std::chrono::milliseconds> deadline;
 
   /// The buffer of operations that reduce; the bytes of a broadcast; all ranks' bytes of an
-  /// all_gather, this rank's in their place.
+  /// all_gather.
   Elements data{{}, Dtype::kU8};
 
   /// By rank: elements of `data` that are its own (reduce_scatter, all_gather).
   std::vector<Chunk> parts;
 
-  /// What this rank gives to an all_gather, where it is not in its place yet: of groups on a GPU,
-  /// whose stream copies it.
+  /// What this rank gives to an all_gather, where it is not in its place yet.
   std::span<const std::byte> mine;
 
   /// By rank: what goes to it and what comes from it (all_to_all, gather, scatter).

@@ -18,7 +18,8 @@ constexpr std::size_t kSlots = kCores + rounded(sizeof(transport::Cores), kLine)
 constexpr std::size_t kStaging = rounded(kSlots + 2 * kSlot, kPage);
 constexpr std::size_t kRank = kStaging + Arena::kStagingBytes;
 
-static_assert(sizeof(transport::Signal) <= kLine && sizeof(Way) * Arena::kWays <= kLine);
+static_assert(sizeof(transport::Signal) <= kLine);
+static_assert(sizeof(Way) * Arena::kWays + sizeof(Route) * Arena::kRoutes <= kLine);
 
 }  // namespace
 
@@ -48,6 +49,10 @@ transport::Signal& Arena::progress(int rank) const {
 
 std::atomic<Way>& Arena::way(std::size_t index) const {
   return reinterpret_cast<std::atomic<Way>*>(of_rank(0) + kLine)[index];
+}
+
+std::atomic<Route>& Arena::route(std::size_t index) const {
+  return reinterpret_cast<std::atomic<Route>*>(of_rank(0) + kLine + sizeof(Way) * kWays)[index];
 }
 
 transport::Cores& Arena::cores(int rank) const {

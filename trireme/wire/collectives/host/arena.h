@@ -16,7 +16,7 @@ namespace trireme::collectives {
 /// it and read by all:
 ///
 ///     progress        a Signal: steps of operations that the rank has done
-///     ways            of the first rank: how all of them stage
+///     ways, routes    of the first rank: how all of them stage, and whether they do
 ///     cores           those on which it may run, written before its first step
 ///     slots           two, used in turn: what it is about to do, and its data where that is little
 ///     staging         two halves, used in turn: its data, a piece after the other
@@ -25,7 +25,7 @@ namespace trireme::collectives {
 class Arena {
  public:
   static constexpr std::size_t kSlotBytes = 4096;
-  static constexpr std::size_t kHeaderBytes = 64;
+  static constexpr std::size_t kHeaderBytes = 128;        // little is written to the second line
   static constexpr std::size_t kPieceBytes = 512 * 1024;  // the fastest from 256 KiB on
 
   /// For the sizes of whose parts a slot has room.
@@ -49,6 +49,10 @@ class Arena {
   /// How operations of a kind stage (way.h); written by the first rank. index: below kWays.
   static constexpr std::size_t kWays = 64;
   std::atomic<Way>& way(std::size_t index) const;
+
+  /// How the bytes of a kind of operation move; written by the first rank. index: below kRoutes.
+  static constexpr std::size_t kRoutes = 32;
+  std::atomic<Route>& route(std::size_t index) const;
 
   /// Those of the process that `rank` is.
   transport::Cores& cores(int rank) const;

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "trireme/wire/collectives/host/arena.h"
@@ -16,7 +19,7 @@ namespace trireme::collectives {
 ///     stage(0)   all meet   [combine(0)   all meet]   take(0)   stage(1)   all meet   ...
 ///
 /// Where the memory of all ranks is shared, `share` stands in place of all that, between two
-/// meetings.
+/// meetings; where it can be read only, the `moves` of an operation that has such.
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -40,11 +43,23 @@ class Exchange {
   /// Takes from the others' halves what this rank needs of a piece.
   virtual void take(std::int64_t piece, int half) = 0;
 
-  /// This rank's memory that the others could read or write; empty where there is none such.
+  /// This rank's memory that the others could read or write, and how many bytes another's has; empty
+  /// where there is none such.
   virtual std::span<const std::byte> sharable() const { return {}; }
+  virtual std::size_t sharable_bytes(int) const { return sharable().size(); }
 
   /// The whole operation over memory that all see. by_rank: where each rank's `sharable` lies.
   virtual void share(std::span<const std::span<std::byte>> by_rank) = 0;
+
+  /// What this rank takes of a rank's `sharable`: as many bytes as `to` has.
+  struct Move {
+    int from;
+    std::size_t offset;
+    std::span<std::byte> to;
+  };
+
+  /// The whole operation, where it changes no bytes.
+  virtual std::optional<std::vector<Move>> moves() const { return std::nullopt; }
 };
 
 /// Where an exchange takes place.

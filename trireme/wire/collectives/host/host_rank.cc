@@ -1,5 +1,7 @@
 #include "trireme/wire/collectives/host/host_rank.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -8,6 +10,7 @@
 #include <utility>
 
 #include "trireme/base/error.h"
+#include "trireme/wire/collectives/host/slices.h"
 
 namespace trireme::collectives {
 namespace {
@@ -43,11 +46,51 @@ std::optional<std::size_t> kind_of(const Request& request) {
          std::bit_width(bytes / kLeastStreamed) - 1;
 }
 
+/// Smaller operations are staged: a call of the system costs more than to copy twice.
+constexpr int kRouteSamples = 4;  // of whole operations, which others disturb more than a piece
+constexpr std::size_t kLeastLent = 32 * 1024;  // of a rank for another
+
+/// Operations that can go either way have a choice of their own for each power of two of bytes.
+std::optional<std::size_t> route_kind_of(const Request& request, int num_ranks) {
+  constexpr std::size_t kSizes = Arena::kRoutes / 2;
+  const Operation operation = request.description.operation;
+  const std::size_t bytes = request.bytes() / static_cast<std::size_t>(num_ranks);
+  if (bytes < kLeastLent) return std::nullopt;
+  if (operation != Operation::kAllGather && operation != Operation::kAllToAll) return std::nullopt;
+  return (operation == Operation::kAllGather ? 0 : kSizes) +
+         std::min<std::size_t>(std::bit_width(bytes / kLeastLent) - 1, kSizes - 1);
+}
+
+/// The memory of each member, this rank's too; empty where one of them may not be read.
+std::vector<transport::ProcessMemory> processes_of(const Members& members) {
+  std::vector<transport::ProcessMemory> result;
+  for (const int rank : members.ranks) {
+    const bool is_own = rank == members.endpoint.rank();
+    const auto process = is_own ? ::getpid() : members.endpoint.local_peers().process_of(rank);
+    const auto memory = process ? transport::ProcessMemory::open(*process) : std::nullopt;
+    if (!memory) return {};
+    result.push_back(*memory);
+  }
+  return result;
+}
+
+/// Of Whereabouts in a header: a line of its own, for small operations have none.
+constexpr std::size_t kPlaceOffset = 64;
+static_assert(kDescriptionBytes <= kPlaceOffset);
+
 constexpr int kFewRanks = 16;  // for whose pointers the stack has room
 
-static_assert(kDescriptionBytes + sizeof(Location) <= Arena::kHeaderBytes);
-
 }  // namespace
+
+HostRank::HostRank(const Members& members, Arena arena, transport::Patience patience)
+    : members_(members),
+      meeting_{arena, members.group_rank},
+      patience_(patience),
+      registry_(arena.num_ranks()),
+      processes_(processes_of(members)),
+      way_choosers_(members.group_rank == 0 ? Arena::kWays : 0),
+      route_choosers_(members.group_rank == 0 ? Arena::kRoutes : 0, Chooser<Route>(kRouteSamples)) {
+}
 
 /// Suspends until the other ranks have arrived; not at all where they have.
 struct HostRank::Meet {
@@ -93,22 +136,25 @@ std::vector<int> HostRank::late() const {
   return ranks;
 }
 
-void HostRank::say(const Request& request, const Location& location) {
+void HostRank::say(const Request& request) {
   Description description = request.description;
   description.sequence = sequence_;
   description.group_size = static_cast<std::uint32_t>(size());
   description.order = members_.order;
   const auto bytes = to_bytes(description, request.scale);
-  const std::span<std::byte> header = meeting_.arena.header(rank(), turn());
-  std::memcpy(header.data(), bytes.data(), bytes.size());
-  std::memcpy(header.data() + bytes.size(), &location, sizeof location);
+  std::memcpy(meeting_.arena.header(rank(), turn()).data(), bytes.data(), bytes.size());
 }
 
-Location HostRank::said_location(int rank) const {
-  Location location;
+void HostRank::say_place(const Whereabouts& place) {
+  static_assert(kPlaceOffset + sizeof place <= Arena::kHeaderBytes);
+  std::memcpy(meeting_.arena.header(rank(), turn()).data() + kPlaceOffset, &place, sizeof place);
+}
+
+HostRank::Whereabouts HostRank::said_place(int rank) const {
+  Whereabouts place;
   const std::span<std::byte> header = meeting_.arena.header(rank, turn());
-  std::memcpy(&location, header.data() + kDescriptionBytes, sizeof location);
-  return location;
+  std::memcpy(&place, header.data() + kPlaceOffset, sizeof place);
+  return place;
 }
 
 bool HostRank::is_same() const {
@@ -153,12 +199,12 @@ bool HostRank::end_now(const Request& request) {
   if (!all_stage_first(*begun_) || begun_->num_pieces() > 1 || begun_->combines_for_all()) {
     return false;
   }
+  if (times_route()) routing_.met = Clock::now();
   begun_->hear(turn());
   staging_.taken_in = timed([&] { begun_->take(0, next_half()); });
   end_piece(next_half());
   ++num_pieces_;
-  ++sequence_;
-  owes_steps_ = false;
+  end_operation();
   begun_.reset();
   return true;
 }
@@ -170,7 +216,7 @@ Task HostRank::finish(Request request) {
 // ---- Small operations
 
 void HostRank::begin_small(const Request& request) {
-  say(request, {});
+  say(request);
   const std::span<std::byte> data = request.data.bytes;
   if (!data.empty()) {
     std::memcpy(meeting_.arena.payload(rank(), turn()).data(), data.data(), data.size());
@@ -226,25 +272,66 @@ std::unique_ptr<Exchange> HostRank::make_exchange(const Request& request) const 
   return nullptr;
 }
 
-std::vector<std::span<std::byte>> HostRank::shared_memory(std::size_t bytes) const {
+HostRank::Whereabouts HostRank::find(const Exchange& exchange) const {
+  const std::span<const std::byte> memory = exchange.sharable();
+  const bool is_lent =
+      routing_.kind &&
+      meeting_.arena.route(*routing_.kind).load(std::memory_order_relaxed) == Route::kLent;
+  return {.shared = registry_.find(rank(), memory),
+          .address = reinterpret_cast<std::uintptr_t>(memory.data()),
+          .is_lent = is_lent};
+}
+
+std::vector<std::span<std::byte>> HostRank::shared_memory(const Exchange& exchange) const {
   std::vector<std::span<std::byte>> by_rank;
   for (int i = 0; i < size(); ++i) {
-    const Location location = said_location(i);
+    const Location location = said_place(i).shared;
     if (!location.is_shared()) return {};
-    by_rank.push_back(registry_.at(i, location, bytes));
+    by_rank.push_back(registry_.at(i, location, exchange.sharable_bytes(i)));
   }
   return by_rank;
 }
 
+bool HostRank::all_lend() const {
+  for (int i = 0; i < size(); ++i) {
+    if (!said_place(i).is_lent) return false;
+  }
+  return true;
+}
+
+/// What the others have for this rank. Whether all of it could be read.
+bool HostRank::read_lent(std::span<const Exchange::Move> moves) const {
+  for (const Exchange::Move& move : moves) {
+    if (move.from == rank()) continue;
+    const std::uint64_t address = said_place(move.from).address + move.offset;
+    if (processes_[move.from].read(address, move.to) != 0) return false;
+  }
+  return true;
+}
+
+void HostRank::copy_own(std::span<const std::byte> own,
+                        std::span<const Exchange::Move> moves) const {
+  for (const Exchange::Move& move : moves) {
+    if (move.from == rank()) copy(own.subspan(move.offset, move.to.size()), move.to);
+  }
+}
+
+bool HostRank::all_have_read() const {
+  for (int i = 0; i < size(); ++i) {
+    if (is_read(i) == std::byte{0}) return false;
+  }
+  return true;
+}
+
 bool HostRank::stages_first(const Exchange& exchange) const {
-  return !said_location(rank()).is_shared() && !exchange.hears_first() && exchange.num_pieces() > 0;
+  return said_place(rank()).is_private() && !exchange.hears_first() && exchange.num_pieces() > 0;
 }
 
 /// After the first meeting.
 bool HostRank::all_stage_first(const Exchange& exchange) const {
   if (!stages_first(exchange)) return false;
   for (int i = 0; i < size(); ++i) {
-    if (said_location(i).is_shared()) return false;
+    if (!said_place(i).is_private()) return false;
   }
   return true;
 }
@@ -252,7 +339,7 @@ bool HostRank::all_stage_first(const Exchange& exchange) const {
 /// The time that it took, where somebody wants to know.
 template <typename Part>
 std::chrono::nanoseconds HostRank::timed(Part part) const {
-  const bool is_wanted = staging_.kind && rank() == 0 && choosers_[*staging_.kind].wants_times();
+  const bool is_wanted = staging_.kind && rank() == 0 && way_choosers_[*staging_.kind].wants_cost();
   const auto begin = is_wanted ? Clock::now() : Clock::time_point();
   part();
   return is_wanted ? Clock::now() - begin : Clock::duration();
@@ -268,33 +355,67 @@ void HostRank::stage(Exchange& exchange, std::int64_t piece) {
 /// A whole piece has been staged and taken: the first rank learns from it, for all.
 void HostRank::end_piece(int half) {
   if (!staging_.kind || rank() != 0) return;
-  WayChooser& chooser = choosers_[*staging_.kind];
+  Chooser<Way>& chooser = way_choosers_[*staging_.kind];
   const auto time = staging_.staged_in[half] + staging_.taken_in;
-  chooser.end_piece(static_cast<double>(time.count()) / static_cast<double>(staging_.bytes));
-  meeting_.arena.way(*staging_.kind).store(chooser.way(), std::memory_order_relaxed);
+  chooser.end_turn(static_cast<double>(time.count()) / static_cast<double>(staging_.bytes));
+  meeting_.arena.way(*staging_.kind).store(chooser.choice(), std::memory_order_relaxed);
+}
+
+bool HostRank::times_route() const {
+  return routing_.kind && rank() == 0 && route_choosers_[*routing_.kind].wants_cost();
+}
+
+/// The first rank learns from it, for all.
+void HostRank::end_operation() {
+  owes_steps_ = false;
+  ++sequence_;
+  if (!routing_.kind || rank() != 0) return;
+  const auto time = times_route() ? routing_.staged_in + (Clock::now() - routing_.met)
+                                  : std::chrono::nanoseconds();
+  Chooser<Route>& chooser = route_choosers_[*routing_.kind];
+  chooser.end_turn(static_cast<double>(time.count()));
+  meeting_.arena.route(*routing_.kind).store(chooser.choice(), std::memory_order_relaxed);
 }
 
 void HostRank::begin_exchange(const Request& request) {
   staging_ = {.kind = kind_of(request), .bytes = std::min(request.bytes(), Arena::kPieceBytes)};
   begun_ = make_exchange(request);
-  say(request, registry_.find(rank(), begun_->sharable()));
+  routing_ = {};
+  if (!processes_.empty() && begun_->moves()) routing_.kind = route_kind_of(request, size());
+  say(request);
+  say_place(find(*begun_));
   begun_->announce(turn());
+  const auto start = times_route() ? Clock::now() : Clock::time_point();
   if (stages_first(*begun_)) stage(*begun_, 0);
+  if (times_route()) routing_.staged_in = Clock::now() - start;
   owes_steps_ = true;
   arrive();
 }
 
 Task HostRank::finish_exchange(std::unique_ptr<Exchange> exchange) {
   co_await others();
+  if (times_route()) routing_.met = Clock::now();
   compare();
   exchange->hear(turn());
-  const auto by_rank = shared_memory(exchange->sharable().size());
+  const auto by_rank = shared_memory(*exchange);
   if (!by_rank.empty()) {
     exchange->share(by_rank);
     owes_steps_ = false;
     co_await meet();
     ++sequence_;
     co_return;
+  }
+  if (all_lend()) {
+    const auto moves = *exchange->moves();
+    is_read(rank()) = std::byte{read_lent(moves)};
+    arrive();
+    copy_own(exchange->sharable(), moves);  // while others still read
+    co_await others();
+    if (all_have_read()) {
+      end_operation();
+      co_return;
+    }
+    processes_.clear();  // on all ranks: what one cannot read is staged, now and later
   }
   const std::int64_t num_pieces = exchange->num_pieces();
   if (num_pieces > 0 && !all_stage_first(*exchange)) {
@@ -321,8 +442,7 @@ Task HostRank::finish_exchange(std::unique_ptr<Exchange> exchange) {
     if (!is_last || num_pieces == 1) end_piece(half);  // the last of several may be shorter
     if (!is_last) co_await meet();
   }
-  owes_steps_ = false;
-  ++sequence_;
+  end_operation();
 }
 
 }  // namespace trireme::collectives

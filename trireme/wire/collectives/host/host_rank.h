@@ -12,6 +12,7 @@
 #include "trireme/wire/collectives/host/exchange.h"
 #include "trireme/wire/collectives/host/task.h"
 #include "trireme/wire/collectives/members.h"
+#include "trireme/wire/transport/shm/process_memory.h"
 
 namespace trireme::collectives {
 
@@ -23,12 +24,7 @@ namespace trireme::collectives {
 class HostRank {
  public:
   /// members   outlives it.
-  HostRank(const Members& members, Arena arena, transport::Patience patience)
-      : members_(members),
-        meeting_{arena, members.group_rank},
-        patience_(patience),
-        registry_(arena.num_ranks()),
-        choosers_(members.group_rank == 0 ? Arena::kWays : 0) {}
+  HostRank(const Members& members, Arena arena, transport::Patience patience);
 
   void set_patience(const transport::Patience& patience) { patience_ = patience; }
 
@@ -68,11 +64,27 @@ class HostRank {
  private:
   struct Meet;
 
-  void say(const Request& request, const Location& location);
-  Location said_location(int rank) const;
+  /// Where a rank's memory of an operation is to be found.
+  struct Whereabouts {
+    Location shared;
+    std::uint64_t address = 0;  ///< In its process, which the others may read while it is lent.
+    bool is_lent = false;
+
+    bool is_private() const { return !shared.is_shared() && !is_lent; }
+  };
+
+  void say(const Request& request);
+  void say_place(const Whereabouts& place);
+  Whereabouts said_place(int rank) const;
   bool is_same() const;
   void compare() const;
-  std::vector<std::span<std::byte>> shared_memory(std::size_t bytes) const;
+  std::vector<std::span<std::byte>> shared_memory(const Exchange& exchange) const;
+  Whereabouts find(const Exchange& exchange) const;
+  bool all_lend() const;
+  bool read_lent(std::span<const Exchange::Move> moves) const;
+  void copy_own(std::span<const std::byte> own, std::span<const Exchange::Move> moves) const;
+  std::byte& is_read(int rank) const { return meeting_.arena.payload(rank, turn()).front(); }
+  bool all_have_read() const;
   void begin_small(const Request& request);
   void end_small(const Request& request);
   void begin_exchange(const Request& request);
@@ -91,6 +103,9 @@ class HostRank {
   Meeting meeting_;
   transport::Patience patience_;
   Registry registry_;
+  /// By group rank, this one's too; empty where one of them may not be read.
+  std::vector<transport::ProcessMemory> processes_;
+
   /// What decides how the operation stages.
   struct Staging {
     std::optional<std::size_t> kind;  ///< Index of its way; none: always cached.
@@ -99,14 +114,25 @@ class HostRank {
     std::chrono::nanoseconds taken_in{};                  ///< Of the piece: combined too.
   };
 
+  /// What tells the cost of a route.
+  struct Routing {
+    std::optional<std::size_t> kind;  ///< Index of its route; none: always staged.
+    std::chrono::nanoseconds staged_in{};
+    std::chrono::steady_clock::time_point met;  ///< All had begun.
+  };
+
+  bool times_route() const;
+  void end_operation();
   void stage(Exchange& exchange, std::int64_t piece);
   void end_piece(int half);
   template <typename Part>
   std::chrono::nanoseconds timed(Part part) const;
 
   Staging staging_;
-  std::vector<WayChooser> choosers_;  ///< By kind; on the first rank.
-  std::unique_ptr<Exchange> begun_;   ///< Of the operation that has begun; none where it is small.
+  std::vector<Chooser<Way>> way_choosers_;  ///< By kind; on the first rank.
+  Routing routing_;
+  std::vector<Chooser<Route>> route_choosers_;  ///< By kind; on the first rank.
+  std::unique_ptr<Exchange> begun_;  ///< Of the operation that has begun; none where it is small.
   bool owes_steps_ = false;
   int last_waited_ = -1;
   std::uint32_t steps_ = 0;      ///< That this rank has done.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,39 +15,62 @@ namespace {
 
 constexpr std::size_t kPiece = Arena::kPieceBytes;
 
-/// Every rank stages its part; all take the others'.
-class AllGather final : public Exchange {
+/// An operation that can be done by reading alone.
+class Movement : public Exchange {
+ public:
+  void share(std::span<const Bytes> by_rank) final {
+    std::size_t total = 0;
+    for (const Move& move : takes()) total += move.to.size();
+    for (const Move& move : takes()) {
+      copy_out(by_rank[move.from].subspan(move.offset, move.to.size()), move.to, total);
+    }
+  }
+
+  std::optional<std::vector<Move>> moves() const final { return takes(); }
+
+ private:
+  virtual std::vector<Move> takes() const = 0;
+};
+
+/// Every rank stages its part; all take the others', and put their own in its place.
+class AllGather final : public Movement {
  public:
   AllGather(const Meeting& meeting, const Request& request)
-      : meeting_(meeting), data_(request.data.bytes) {
+      : meeting_(meeting), total_(request.data.bytes.size()), mine_(request.mine) {
     for (const Chunk& part : request.parts) parts_.push_back(request.data.part(part).bytes);
     for (const Bytes part : parts_) longest_ = std::max(longest_, part.size());
+    if (mine_.empty()) mine_ = own();
   }
 
   std::int64_t num_pieces() const override { return num_slices(longest_, kPiece); }
 
   void stage(std::int64_t piece, int half, Way way) override {
-    copy_in(slice_of(parts_[meeting_.rank], piece, kPiece),
-            meeting_.arena.piece(meeting_.rank, half), way);
+    copy_in(slice_of(mine_, piece, kPiece), meeting_.arena.piece(meeting_.rank, half), way);
   }
 
   void take(std::int64_t piece, int half) override {
+    if (!is_in_place())
+      copy_out(slice_of(mine_, piece, kPiece), slice_of(own(), piece, kPiece), total_);
     for_others([&](int i) {
       const Bytes slice = slice_of(parts_[i], piece, kPiece);
-      copy_out(meeting_.arena.piece(i, half).first(slice.size()), slice, data_.size());
+      copy_out(meeting_.arena.piece(i, half).first(slice.size()), slice, total_);
     });
   }
 
-  std::span<const std::byte> sharable() const override { return data_; }
-
-  void share(std::span<const Bytes> by_rank) override {
-    for_others([&](int i) {
-      const auto offset = static_cast<std::size_t>(parts_[i].data() - data_.data());
-      copy_out(by_rank[i].subspan(offset, parts_[i].size()), parts_[i], data_.size());
-    });
-  }
+  std::span<const std::byte> sharable() const override { return mine_; }
+  std::size_t sharable_bytes(int rank) const override { return parts_[rank].size(); }
 
  private:
+  std::vector<Move> takes() const override {
+    std::vector<Move> result;
+    if (!is_in_place()) result.push_back({meeting_.rank, 0, own()});
+    for_others([&](int i) { result.push_back({i, 0, parts_[i]}); });
+    return result;
+  }
+
+  Bytes own() const { return parts_[meeting_.rank]; }
+  bool is_in_place() const { return mine_.data() == own().data(); }
+
   /// The next rank first, so that not all read from the same one at once.
   template <typename Do>
   void for_others(Do act) const {
@@ -54,13 +78,14 @@ class AllGather final : public Exchange {
   }
 
   Meeting meeting_;
-  Bytes data_;
+  std::size_t total_;
+  std::span<const std::byte> mine_;
   std::vector<Bytes> parts_;
   std::size_t longest_ = 0;
 };
 
 /// The root stages, the others take.
-class Broadcast final : public Exchange {
+class Broadcast final : public Movement {
  public:
   Broadcast(const Meeting& meeting, const Request& request)
       : meeting_(meeting), data_(request.data.bytes), root_(request.description.root) {}
@@ -79,11 +104,11 @@ class Broadcast final : public Exchange {
 
   std::span<const std::byte> sharable() const override { return data_; }
 
-  void share(std::span<const Bytes> by_rank) override {
-    if (!is_root()) copy_out(by_rank[root_], data_, data_.size());
+ private:
+  std::vector<Move> takes() const override {
+    return is_root() ? std::vector<Move>() : std::vector<Move>{{root_, 0, data_}};
   }
 
- private:
   bool is_root() const { return meeting_.rank == root_; }
 
   Meeting meeting_;
@@ -93,7 +118,7 @@ class Broadcast final : public Exchange {
 
 /// Every rank stages a slice of what it has for each other; each takes what is for it. Sizes that
 /// differ are told first: a row per rank, in its slot.
-class AllToAll final : public Exchange {
+class AllToAll final : public Movement {
  public:
   AllToAll(const Meeting& meeting, const Request& request)
       : meeting_(meeting),
@@ -160,16 +185,16 @@ class AllToAll final : public Exchange {
     return {sends_[0].data(), sends_[0].size() * static_cast<std::size_t>(size())};
   }
 
-  void share(std::span<const Bytes> by_rank) override {
+ private:
+  std::vector<Move> takes() const override {
+    std::vector<Move> result;
     for (int step = 0; step < size(); ++step) {
       const int i = (meeting_.rank + step) % size();
-      const std::size_t bytes = recvs_[i].size();
-      copy_out(by_rank[i].subspan(bytes * static_cast<std::size_t>(meeting_.rank), bytes),
-               recvs_[i], received_bytes_);
+      result.push_back({i, longest_ * static_cast<std::size_t>(meeting_.rank), recvs_[i]});
     }
+    return result;
   }
 
- private:
   int size() const { return meeting_.size(); }
 
   Bytes cell(int from, int turn, int to) const {

@@ -26,19 +26,22 @@ std::span<T> slice_of(std::span<T> bytes, std::int64_t index, std::size_t slice)
   return bytes.subspan(begin, std::min(slice, bytes.size() - begin));
 }
 
-/// Where ranks stage what they have for each other: of each half of the arena, a slice per rank.
+/// Where ranks stage what they have for each other: of each half of the arena, a slice per other
+/// rank.
 class SlicedStaging {
  public:
   explicit SlicedStaging(const Arena& arena) : arena_(arena) {
     constexpr std::size_t kLine = 64;
-    slice_ = Arena::kPieceBytes / static_cast<std::size_t>(arena.num_ranks()) / kLine * kLine;
+    const auto others = static_cast<std::size_t>(std::max(1, arena.num_ranks() - 1));
+    slice_ = Arena::kPieceBytes / others / kLine * kLine;
   }
 
   std::size_t slice() const { return slice_; }  ///< Bytes.
 
-  /// What rank `from` stages for rank `to`.
+  /// What rank `from` stages for rank `to`, another.
   Bytes place(int from, int half, int to) const {
-    return arena_.piece(from, half).subspan(slice_ * static_cast<std::size_t>(to), slice_);
+    const auto index = static_cast<std::size_t>(to < from ? to : to - 1);
+    return arena_.piece(from, half).subspan(slice_ * index, slice_);
   }
 
  private:
