@@ -13,10 +13,10 @@
 namespace trireme::collectives {
 namespace {
 
-/// A quarter of a chunk, so that reducing overlaps receiving, unless messages would become so short
-/// that they cost more than they carry.
+/// A quarter of a chunk, so that reducing overlaps receiving and an exchange the next one, unless
+/// messages would become so short that they cost more than they carry.
 std::int64_t segment_elements(const Call& call, std::int64_t count, Dtype dtype) {
-  constexpr std::int64_t kMinBytes = 256 * 1024;
+  constexpr std::int64_t kMinBytes = 64 * 1024;
   constexpr std::int64_t kMaxBytes = 4096 * 1024;
   constexpr std::int64_t kAlignment = 64;
   const auto element_bytes = static_cast<std::int64_t>(size_bytes(dtype));

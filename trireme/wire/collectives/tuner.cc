@@ -37,6 +37,14 @@ struct Numbers {
     return (1 + (w - 2) * x) * bytes;
   }
 
+  /// Where all give to all between hosts: bytes of time in which links idle, since who gets from many
+  /// waits for the queues of all. Nothing where connections' buffers hold the hop.
+  double queued(double hop_bytes) const {
+    constexpr double kBuffer = 128 * 1024;  // of a connection, as measured (benchmarks/results)
+    const double buffers = is_one_host() ? 0 : std::max(0.0, n - sharing() - 1) * kBuffer;
+    return std::clamp(hop_bytes - buffers, 0.0, buffers);
+  }
+
   /// Ranks behind the same link.
   double sharing() const { return is_one_host() ? 1 : g; }
 
@@ -89,11 +97,13 @@ Share two_hop_share(Operation operation, const Numbers& m) {
   switch (operation) {
     case Operation::kAllReduce:
       if (m.s > 0) return {2, m.reducer_bytes(), m.bytes};
-      [[fallthrough]];
+      return {2, 2 * hop_bytes + m.queued(hop_bytes), m.bytes};
     case Operation::kReduce:
       return {2, 2 * hop_bytes, m.bytes};
     case Operation::kReduceScatter:
       return {1, hop_bytes, m.bytes};
+    case Operation::kAllGather:
+      return {1, hop_bytes + m.queued(hop_bytes), 0};
     case Operation::kBroadcast:
       return {2, 2 * hop_bytes, 0};
     case Operation::kBarrier:

@@ -20,6 +20,17 @@ void ScheduleBuilder::send(int peer, const Range& from) {
   add({.kind = StepKind::kSend, .peer = peer, .sources = {from}});
 }
 
+void ScheduleBuilder::send_in_turn(const std::vector<Parcel>& parcels) {
+  int last = -1;
+  for (const Parcel& parcel : parcels) {
+    const int first = next();
+    for (const Range& piece : parcel.pieces) send(parcel.peer, piece);
+    if (next() == first) continue;
+    if (last >= 0) schedule_.steps[first].after.push_back(last);
+    last = next() - 1;
+  }
+}
+
 void ScheduleBuilder::recv(int peer, const Range& to) {
   add({.kind = StepKind::kRecv, .peer = peer, .target = to});
 }

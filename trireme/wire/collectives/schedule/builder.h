@@ -17,6 +17,15 @@ class ScheduleBuilder {
 
   // Steps on empty ranges are left out.
   void send(int peer, const Range& from);
+
+  /// To a peer after the other: the first piece for one begins when the last for the one before has
+  /// ended. Where all ranks begin with the next one, each gets from one at a time, and no link has
+  /// to hold the queues of many.
+  struct Parcel {
+    int peer;
+    std::vector<Range> pieces;
+  };
+  void send_in_turn(const std::vector<Parcel>& parcels);
   void recv(int peer, const Range& to);
   void reduce(const Range& to, std::vector<Range> from);
   void copy(const Range& to, const Range& from);

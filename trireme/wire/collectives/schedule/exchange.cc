@@ -22,7 +22,9 @@ Schedule all_to_all_schedule(const Setting& setting, const ExchangeSizes& exchan
   ScheduleBuilder builder;
   const std::vector<Range> from = consecutive(Place::kInput, exchange.send_elements);
   const std::vector<Range> to = consecutive(Place::kData, exchange.recv_elements);
-  for (const int peer : internal::peers_of(setting)) builder.send(peer, from[peer]);
+  std::vector<ScheduleBuilder::Parcel> parcels;
+  for (const int peer : internal::peers_of(setting)) parcels.push_back({peer, {from[peer]}});
+  builder.send_in_turn(parcels);
   for (const int peer : internal::peers_of(setting)) builder.recv(peer, to[peer]);
   builder.copy(to[setting.rank], from[setting.rank]);
   return builder.take();

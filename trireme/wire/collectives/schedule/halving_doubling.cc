@@ -11,6 +11,10 @@
 // This is THE tree. Where it has a left side of L ranks and a shorter right one, each rank on the
 // right gives its part to those on the left who have the same elements, and gets the results back
 // from them. Three ranks: 0 and 1 exchange halves; 2 gives one half to 0, the other to 1.
+//
+// Each exchange goes by segments, in the order in which the next one needs them: on the way there a
+// rank gets first what it will give away at once, on the way back first what its peer has had for
+// longest. So the next exchange begins while this one is under way, and links do not idle.
 
 #include <algorithm>
 #include <bit>
@@ -79,16 +83,47 @@ class HalvingDoubling {
     }
   }
 
-  int partner(const Block& block) const {
+  int partner(const Block& block) const { return partner(block, setting_.rank); }
+  static int partner(const Block& block, int rank) {
     const int distance = block.left().count;
-    return block.left().has(setting_.rank) ? setting_.rank + distance : setting_.rank - distance;
+    return block.left().has(rank) ? rank + distance : rank - distance;
+  }
+
+  /// The block of which this one is a side.
+  Block around(const Block& block) const {
+    Block result{0, setting_.num_ranks};
+    for (Block side = result.side_of(block.first); side.count != block.count;
+         side = result.side_of(block.first)) {
+      result = side;
+    }
+    return result;
+  }
+
+  /// What `rank` owns of a block, in the order in which it goes on.
+  std::vector<Chunk> wanted(const Block& block, int rank) const {
+    if (block.count == setting_.num_ranks) return {owned(block, rank)};
+    const Block next = around(block);
+    if (!next.is_even()) return {owned(block, rank)};
+    std::vector<Chunk> result = {half_of(owned(block, rank), !next.right().has(rank))};
+    const std::vector<Chunk> kept = wanted(next, rank);
+    result.insert(result.end(), kept.begin(), kept.end());
+    return result;
+  }
+
+  /// The same elements, in the order in which `rank` has them on the way back.
+  std::vector<Chunk> available(const Block& block, int rank) const {
+    if (block.count == setting_.num_ranks) return {owned(block, rank)};
+    const Block last = around(block);
+    if (!last.is_even()) return {owned(block, rank)};
+    std::vector<Chunk> result = available(last, rank);
+    const std::vector<Chunk> received = available(last, partner(last, rank));
+    result.insert(result.end(), received.begin(), received.end());
+    return result;
   }
 
   void exchange_halves(const Block& block) {
-    const bool is_upper = block.right().has(setting_.rank);
-    const Chunk before = owned(block.side_of(setting_.rank), setting_.rank);
-    send(partner(block), half_of(before, !is_upper));
-    recv_and_merge(partner(block), half_of(before, is_upper));
+    for (const Chunk& part : wanted(block, partner(block))) send(partner(block), part);
+    for (const Chunk& part : wanted(block, setting_.rank)) recv_and_merge(partner(block), part);
   }
 
   void give_to_left(const Block& block) {
@@ -100,8 +135,8 @@ class HalvingDoubling {
   void spread_out(const Block& block) {
     if (block.count == 1) return;
     if (block.is_even()) {
-      send(partner(block), owned(block, setting_.rank));
-      recv(partner(block), owned(block, partner(block)));
+      for (const Chunk& part : available(block, setting_.rank)) send(partner(block), part);
+      for (const Chunk& part : available(block, partner(block))) recv(partner(block), part);
     } else {
       for_pairs(block, [&](int peer, const Chunk& part) {
         block.right().has(setting_.rank) ? recv(peer, part) : send(peer, part);

@@ -29,6 +29,7 @@ struct FirstHop {
   std::span<const Chunk> parts;
   Target target = [](const Range& segment) { return segment; };
   Next next = [](const Range&) {};
+  bool is_last = false;  ///< Nothing follows: sums may come late.
 };
 
 void send_parts(ScheduleBuilder& builder, const Setting& setting, std::span<const Chunk> parts) {
@@ -45,6 +46,15 @@ void send_parts(ScheduleBuilder& builder, const Setting& setting, std::span<cons
   }
 }
 
+void send_parts_in_turn(ScheduleBuilder& builder, const Setting& setting,
+                        std::span<const Chunk> parts) {
+  std::vector<ScheduleBuilder::Parcel> parcels;
+  for (const int peer : peers_of(setting)) {
+    parcels.push_back({peer, segments_of(data_range(parts[peer]), setting.segment)});
+  }
+  builder.send_in_turn(parcels);
+}
+
 /// Other ranks that give and get data.
 std::vector<int> givers_of(const Setting& setting) {
   std::vector<int> givers = peers_of(setting);
@@ -53,7 +63,10 @@ std::vector<int> givers_of(const Setting& setting) {
 }
 
 void first_hop(ScheduleBuilder& builder, const Setting& setting, const FirstHop& hop) {
-  if (setting.has_data(setting.rank)) send_parts(builder, setting, hop.parts);
+  if (setting.has_data(setting.rank)) {
+    hop.is_last ? send_parts_in_turn(builder, setting, hop.parts)
+                : send_parts(builder, setting, hop.parts);
+  }
   const Range own = data_range(hop.parts[setting.rank]);
   std::vector<Range> slots(setting.num_ranks - setting.num_reducers, own);
   for (const int peer : givers_of(setting)) slots[peer] = builder.scratch(own.size());
@@ -153,15 +166,16 @@ Schedule two_hop_broadcast(const Setting& setting, int root) {
 
 Schedule direct_reduce_scatter(const Setting& setting, std::span<const Chunk> parts) {
   ScheduleBuilder builder;
-  if (setting.num_ranks > 1) first_hop(builder, setting, {.parts = parts});
+  if (setting.num_ranks > 1) first_hop(builder, setting, {.parts = parts, .is_last = true});
   return builder.take();
 }
 
 Schedule direct_all_gather(const Setting& setting, std::span<const Chunk> parts) {
   ScheduleBuilder builder;
-  for (const Range& segment : segments_of(data_range(parts[setting.rank]), setting.segment)) {
-    for (const int peer : peers_of(setting)) builder.send(peer, segment);
-  }
+  const std::vector<Range> own = segments_of(data_range(parts[setting.rank]), setting.segment);
+  std::vector<ScheduleBuilder::Parcel> parcels;
+  for (const int peer : peers_of(setting)) parcels.push_back({peer, own});
+  builder.send_in_turn(parcels);
   recv_parts(builder, setting, parts, peers_of(setting));
   return builder.take();
 }
