@@ -105,7 +105,7 @@ TEST(Socket, WindowsAreSharedOnSlowLinksAlone) {
   using internal::shared_window;
   static_assert(shared_window(4, 1000) == 128 * 1024 / 3);
   static_assert(shared_window(9, 1000) == 32 * 1024);
-  static_assert(shared_window(9, 10'000) == 48 * 1024);
+  static_assert(shared_window(9, 10'000) == 64 * 1024);
   static_assert(shared_window(9, 25'000) == 0);
   static_assert(shared_window(9, std::nullopt) == 0);
   EXPECT_FALSE(megabits_of_interface("no such"));

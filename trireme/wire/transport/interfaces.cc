@@ -64,11 +64,11 @@ std::string host_of_interface(const std::string& name) {
       "no network interface '" + name + "' with an address; TRIREME_INTERFACE may be: " + names);
 }
 
-std::string interface_of_host(const std::string& host) {
+std::optional<std::string> interface_of_host(const std::string& host) {
   for (const Interface& entry : list_interfaces()) {
-    if (entry.host == host) return "interface " + entry.name;
+    if (entry.host == host) return entry.name;
   }
-  return is_loopback(host) ? "interface lo" : "no interface";
+  return is_loopback(host) ? std::optional("lo") : std::nullopt;
 }
 
 std::optional<int> megabits_of_interface(const std::string& name) {

@@ -26,8 +26,8 @@ std::vector<Interface> list_interfaces();
 ///          address.
 std::string host_of_interface(const std::string& name);
 
-/// Name of the interface that has the address `host`, in numbers; `no interface` where none has.
-std::string interface_of_host(const std::string& host);
+/// Name of the interface that has the address `host`, in numbers; nothing where none has.
+std::optional<std::string> interface_of_host(const std::string& host);
 
 /// Speed of an interface's link, per second, as the system has it; nothing where it has none.
 std::optional<int> megabits_of_interface(const std::string& name);

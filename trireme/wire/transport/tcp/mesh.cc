@@ -90,7 +90,8 @@ void Mesh::publish() {
   const std::string own = host.empty() ? options_.store.local_host() : host;
   check_may_listen(options_.store.token(), own);
   listener_ = listen_on({own, 0});
-  megabits_ = megabits_of_interface(interface_of_host(local_address(listener_).host));
+  const auto interface = interface_of_host(local_address(listener_).host);
+  if (interface) megabits_ = megabits_of_interface(*interface);
   const std::string rank = std::to_string(options_.rank);
   std::vector<std::pair<std::string, std::string>> entries = {
       {key("address/" + rank),
@@ -167,14 +168,15 @@ void Mesh::check_reachable() const {
     if (is_loopback(theirs.host) == is_loopback(mine.host)) continue;
     const bool is_mine = is_loopback(mine.host);
     const int local = is_mine ? options_.rank : rank;
-    Error error(ErrorKind::kInvalidArgument,
-                "rank " + std::to_string(local) + " listens on " +
-                    to_text(is_mine ? mine : theirs) +
-                    (is_mine ? " (" + interface_of_host(mine.host) + ")" : "") +
-                    ", which other hosts cannot reach, and rank " +
-                    std::to_string(is_mine ? rank : options_.rank) + " on " +
-                    to_text(is_mine ? theirs : mine) + "; set TRIREME_INTERFACE or TRIREME_HOST " +
-                    "for rank " + std::to_string(local));
+    Error error(
+        ErrorKind::kInvalidArgument,
+        "rank " + std::to_string(local) + " listens on " + to_text(is_mine ? mine : theirs) +
+            (is_mine ? " (interface " + interface_of_host(mine.host).value_or("unknown") + ")"
+                     : "") +
+            ", which other hosts cannot reach, and rank " +
+            std::to_string(is_mine ? rank : options_.rank) + " on " +
+            to_text(is_mine ? theirs : mine) + "; set TRIREME_INTERFACE or TRIREME_HOST " +
+            "for rank " + std::to_string(local));
     throw Error(error.add({.rank = options_.rank, .peer = rank, .operation = "start"}));
   }
 }

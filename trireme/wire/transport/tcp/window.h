@@ -16,7 +16,7 @@ namespace trireme::transport::internal {
 constexpr int shared_window(int world_size, std::optional<int> megabits) {
   constexpr int kAll = 128 * 1024;
   constexpr int kLeastSlow = 32 * 1024;
-  constexpr int kLeast = 48 * 1024;  // which the system doubles: 10 Gb/s of one connection at 60 us
+  constexpr int kLeast = 64 * 1024;  // 10 Gb/s of one connection at 50 us
   if (!megabits || *megabits > 10'000) return 0;
   return std::max(*megabits <= 1000 ? kLeastSlow : kLeast, kAll / std::max(1, world_size - 1));
 }
