@@ -17,7 +17,7 @@ namespace {
 /// messages would become so short that they cost more than they carry.
 std::int64_t segment_elements(const Call& call, std::int64_t count, Dtype dtype) {
   constexpr std::int64_t kMinBytes = 64 * 1024;
-  constexpr std::int64_t kMaxBytes = 4096 * 1024;
+  constexpr std::int64_t kMaxBytes = 1024 * 1024;
   constexpr std::int64_t kAlignment = 64;
   const auto element_bytes = static_cast<std::int64_t>(size_bytes(dtype));
   const std::int64_t quarter = count * element_bytes / call.members().size() / 4;

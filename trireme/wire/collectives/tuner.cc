@@ -40,7 +40,7 @@ struct Numbers {
   /// Where all give to all between hosts: bytes of time in which links idle, since who gets from many
   /// waits for the queues of all. Nothing where connections' buffers hold the hop.
   double queued(double hop_bytes) const {
-    constexpr double kBuffer = 128 * 1024;  // of a connection, as measured (benchmarks/results)
+    constexpr double kBuffer = 96 * 1024;  // of a connection, as measured (benchmarks/results)
     const double buffers = is_one_host() ? 0 : std::max(0.0, n - sharing() - 1) * kBuffer;
     return std::clamp(hop_bytes - buffers, 0.0, buffers);
   }
