@@ -16,6 +16,7 @@
 #include "tests/wire/transport/processes.h"
 #include "tests/wire/transport/stores.h"
 #include "trireme/wire/collectives/group.h"
+#include "trireme/wire/collectives/host/exchange.h"
 #include "trireme/wire/collectives/host/way.h"
 #include "trireme/wire/transport/shm/process_memory.h"
 #include "trireme/wire/transport/world.h"
@@ -75,6 +76,24 @@ void exchange(Group& group, int round, std::size_t count) {
   }
 }
 
+/// Parts that lie apart, of sizes of their own: never read in place, for nobody knows where they are.
+void exchange_apart(Group& group, int round, std::size_t count) {
+  const int own = group.group_rank();
+  std::vector<Words> to(kReaders), from(kReaders);
+  std::vector<std::span<const std::byte>> sends;
+  std::vector<std::span<std::byte>> recvs;
+  for (int i = 0; i < kReaders; ++i) {
+    to[i] = words_of(own, i, round, count + 100 * own + i);
+    from[i].resize(count + 100 * i + own);
+    sends.push_back(std::as_bytes(std::span(to[i])));
+    recvs.push_back(std::as_writable_bytes(std::span(from[i])));
+  }
+  group.all_to_all(Sends(sends), Receives(recvs))->wait_for(20s);
+  for (int i = 0; i < kReaders; ++i) {
+    expect_same(from[i], words_of(i, own, round, from[i].size()), "all_to_all of parts apart");
+  }
+}
+
 void broadcast(Group& group, int round, std::size_t count) {
   const int root = round % kReaders;
   Words words = words_of(group.group_rank(), 0, round, count);
@@ -87,6 +106,7 @@ void move_all(Group& group, int round) {
   for (const std::size_t count : {1000, 10'000, 300'001}) {
     gather(group, round, count);
     exchange(group, round, count);
+    exchange_apart(group, round, count);
     broadcast(group, round, count);
   }
 }
@@ -129,6 +149,22 @@ TEST(LentMemory, IsReadByAll) {
   run([](Group& group) {
     for (int round = 0; round < kRounds; ++round) move_all(group, round);
   });
+}
+
+// Their addresses were told as 0 and read from: wrong bytes where something is mapped there.
+TEST(LentMemory, PartsThatLieApartAreNotRead) {
+  std::vector<std::byte> arena(Arena::bytes_for(2)), parts(3 << 20);
+  const Meeting meeting{.arena = Arena(arena, 2), .rank = 0};
+  const std::span<std::byte> all(parts);
+  Request request{.description = {.operation = Operation::kAllToAll, .count = 1 << 20},
+                  .sends = {all.first(1 << 19), all.subspan(1 << 19, 1 << 19)},
+                  .recvs = {all.subspan(2 << 20, 1 << 19), all.last(1 << 19)}};
+  EXPECT_TRUE(make_all_to_all(meeting, request)->moves());
+  request.sends[1] = all.subspan(1 << 20, 1 << 19);
+  EXPECT_FALSE(make_all_to_all(meeting, request)->moves());
+  request.sends[1] = all.subspan(1 << 19, 1 << 19);
+  request.description.count = 0;  // of sizes of their own
+  EXPECT_FALSE(make_all_to_all(meeting, request)->moves());
 }
 
 TEST(LentMemory, IsStagedWhereOneMayNotRead) {

@@ -170,6 +170,8 @@ TEST_P(Progress, WhatCannotBeIsRefused) {
               "the 2 parts of a reduce_scatter have 3 elements; expected 2 parts with 4");
     EXPECT_EQ(message([&] { group.all_gather(data, data); }),
               "the 2 parts of an all_gather have 32 elements; expected 2 parts with 16");
+    EXPECT_EQ(message([&] { group.all_gather(std::span(data).subspan(4, 8), data); }),
+              "what this rank gives to an all_gather is its part of the result, or apart from it");
     EXPECT_THAT(message([&] { group.all_to_all(Sends(1), Receives(2)); }),
                 testing::HasSubstr("expected a part for each of 2 ranks, got 1 to send"));
     Bytes odd(15);

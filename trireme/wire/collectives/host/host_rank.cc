@@ -46,9 +46,10 @@ std::optional<std::size_t> kind_of(const Request& request) {
          std::bit_width(bytes / kLeastStreamed) - 1;
 }
 
-/// Smaller operations are staged: a call of the system costs more than to copy twice.
 constexpr int kRouteSamples = 4;  // of whole operations, which others disturb more than a piece
-constexpr std::size_t kLeastLent = 32 * 1024;  // of a rank for another
+
+/// Of a rank for another: less is staged, since a call of the system costs more than to copy twice.
+constexpr std::size_t kLeastLent = 32 * 1024;
 
 /// Operations that can go either way have a choice of their own for each power of two of bytes.
 std::optional<std::size_t> route_kind_of(const Request& request, int num_ranks) {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kPiece = Arena::kPieceBytes;
 
-/// An operation that can be done by reading alone.
+/// An operation that can be done by reading alone, where what goes to all lies in one piece.
 class Movement : public Exchange {
  public:
   void share(std::span<const Bytes> by_rank) final {
@@ -26,9 +26,12 @@ class Movement : public Exchange {
     }
   }
 
-  std::optional<std::vector<Move>> moves() const final { return takes(); }
+  std::optional<std::vector<Move>> moves() const final {
+    return lies_together() ? std::optional(takes()) : std::nullopt;
+  }
 
  private:
+  virtual bool lies_together() const { return true; }
   virtual std::vector<Move> takes() const = 0;
 };
 
@@ -49,8 +52,9 @@ class AllGather final : public Movement {
   }
 
   void take(std::int64_t piece, int half) override {
-    if (!is_in_place())
+    if (!is_in_place()) {
       copy_out(slice_of(mine_, piece, kPiece), slice_of(own(), piece, kPiece), total_);
+    }
     for_others([&](int i) {
       const Bytes slice = slice_of(parts_[i], piece, kPiece);
       copy_out(meeting_.arena.piece(i, half).first(slice.size()), slice, total_);
@@ -176,16 +180,22 @@ class AllToAll final : public Movement {
     }
   }
 
-  /// What goes to all, where it is one buffer with equal parts in rank order.
+  /// What goes to all.
   std::span<const std::byte> sharable() const override {
-    if (!is_uniform_) return {};
-    for (int i = 0; i < size(); ++i) {
-      if (sends_[i].data() != sends_[0].data() + sends_[0].size() * i) return {};
-    }
+    if (!lies_together()) return {};
     return {sends_[0].data(), sends_[0].size() * static_cast<std::size_t>(size())};
   }
 
  private:
+  /// One buffer with equal parts in rank order.
+  bool lies_together() const override {
+    if (!is_uniform_) return false;
+    for (int i = 0; i < size(); ++i) {
+      if (sends_[i].data() != sends_[0].data() + sends_[0].size() * i) return false;
+    }
+    return true;
+  }
+
   std::vector<Move> takes() const override {
     std::vector<Move> result;
     for (int step = 0; step < size(); ++step) {

@@ -159,17 +159,28 @@ class Run {
     return range.place == Place::kInput ? input_.at(range) : target(range);
   }
 
-  /// Whom the first step that has not started waits for; of those that all have, everybody.
+  /// Whom the first step that has not started waits for; where all have, but those that await their
+  /// turn, everybody.
   std::vector<int> awaited() {
-    while (first_ < steps_.size() && is_started_[first_]) ++first_;
+    while (first_ < steps_.size() && (is_started_[first_] || awaits_turn(first_))) ++first_;
     std::set<int> peers;
     if (first_ < steps_.size()) {
       for (const int before : steps_[first_].after) add_awaited(before, peers);
     }
     if (first_ == steps_.size()) {
-      for (std::size_t i = 0; i < steps_.size(); ++i) add_awaited(i, peers);
+      for (std::size_t i = 0; i < steps_.size(); ++i) {
+        if (is_started_[i]) add_awaited(i, peers);
+      }
     }
     return {peers.begin(), peers.end()};
+  }
+
+  /// A send that nothing but another send holds up: its peer is not late.
+  bool awaits_turn(std::size_t index) const {
+    return steps_[index].kind == StepKind::kSend &&
+           std::ranges::all_of(steps_[index].after, [this](int before) {
+             return has_ended_[before] || steps_[before].kind == StepKind::kSend;
+           });
   }
 
   void add_awaited(std::size_t index, std::set<int>& peers) const {
