@@ -1,7 +1,5 @@
 #include "trireme/wire/collectives/host/host_rank.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -46,35 +44,6 @@ std::optional<std::size_t> kind_of(const Request& request) {
          std::bit_width(bytes / kLeastStreamed) - 1;
 }
 
-constexpr int kRouteSamples = 4;  // of whole operations, which others disturb more than a piece
-
-/// Of a rank for another: less is staged, since a call of the system costs more than to copy twice.
-constexpr std::size_t kLeastLent = 32 * 1024;
-
-/// Operations that can go either way have a choice of their own for each power of two of bytes.
-std::optional<std::size_t> route_kind_of(const Request& request, int num_ranks) {
-  constexpr std::size_t kSizes = Arena::kRoutes / 2;
-  const Operation operation = request.description.operation;
-  const std::size_t bytes = request.bytes() / static_cast<std::size_t>(num_ranks);
-  if (bytes < kLeastLent) return std::nullopt;
-  if (operation != Operation::kAllGather && operation != Operation::kAllToAll) return std::nullopt;
-  return (operation == Operation::kAllGather ? 0 : kSizes) +
-         std::min<std::size_t>(std::bit_width(bytes / kLeastLent) - 1, kSizes - 1);
-}
-
-/// The memory of each member, this rank's too; empty where one of them may not be read.
-std::vector<transport::ProcessMemory> processes_of(const Members& members) {
-  std::vector<transport::ProcessMemory> result;
-  for (const int rank : members.ranks) {
-    const bool is_own = rank == members.endpoint.rank();
-    const auto process = is_own ? ::getpid() : members.endpoint.local_peers().process_of(rank);
-    const auto memory = process ? transport::ProcessMemory::open(*process) : std::nullopt;
-    if (!memory) return {};
-    result.push_back(*memory);
-  }
-  return result;
-}
-
 /// Of Whereabouts in a header: a line of its own, for small operations have none.
 constexpr std::size_t kPlaceOffset = 64;
 static_assert(kDescriptionBytes <= kPlaceOffset);
@@ -88,10 +57,9 @@ HostRank::HostRank(const Members& members, Arena arena, transport::Patience pati
       meeting_{arena, members.group_rank},
       patience_(patience),
       registry_(arena.num_ranks()),
-      processes_(processes_of(members)),
-      way_choosers_(members.group_rank == 0 ? Arena::kWays : 0),
-      route_choosers_(members.group_rank == 0 ? Arena::kRoutes : 0, Chooser<Route>(kRouteSamples)) {
-}
+      lent_(members),
+      choosers_(members.group_rank == 0 ? Arena::kWays : 0),
+      routes_(meeting_) {}
 
 /// Suspends until the other ranks have arrived; not at all where they have.
 struct HostRank::Meet {
@@ -200,7 +168,7 @@ bool HostRank::end_now(const Request& request) {
   if (!all_stage_first(*begun_) || begun_->num_pieces() > 1 || begun_->combines_for_all()) {
     return false;
   }
-  if (times_route()) routing_.met = Clock::now();
+  routes_.note_met();
   begun_->hear(turn());
   staging_.taken_in = timed([&] { begun_->take(0, next_half()); });
   end_piece(next_half());
@@ -275,12 +243,9 @@ std::unique_ptr<Exchange> HostRank::make_exchange(const Request& request) const 
 
 HostRank::Whereabouts HostRank::find(const Exchange& exchange) const {
   const std::span<const std::byte> memory = exchange.sharable();
-  const bool is_lent =
-      routing_.kind &&
-      meeting_.arena.route(*routing_.kind).load(std::memory_order_relaxed) == Route::kLent;
   return {.shared = registry_.find(rank(), memory),
           .address = reinterpret_cast<std::uintptr_t>(memory.data()),
-          .is_lent = is_lent};
+          .is_lent = routes_.route() == Route::kLent};
 }
 
 std::vector<std::span<std::byte>> HostRank::shared_memory(const Exchange& exchange) const {
@@ -293,21 +258,14 @@ std::vector<std::span<std::byte>> HostRank::shared_memory(const Exchange& exchan
   return by_rank;
 }
 
-bool HostRank::all_lend() const {
+std::vector<std::uint64_t> HostRank::lent_addresses() const {
+  std::vector<std::uint64_t> by_rank;
   for (int i = 0; i < size(); ++i) {
-    if (!said_place(i).is_lent) return false;
+    const Whereabouts place = said_place(i);
+    if (!place.is_lent) return {};
+    by_rank.push_back(place.address);
   }
-  return true;
-}
-
-/// What the others have for this rank. Whether all of it could be read.
-bool HostRank::read_lent(std::span<const Exchange::Move> moves) const {
-  for (const Exchange::Move& move : moves) {
-    if (move.from == rank()) continue;
-    const std::uint64_t address = said_place(move.from).address + move.offset;
-    if (processes_[move.from].read(address, move.to) != 0) return false;
-  }
-  return true;
+  return by_rank;
 }
 
 void HostRank::copy_own(std::span<const std::byte> own,
@@ -340,7 +298,7 @@ bool HostRank::all_stage_first(const Exchange& exchange) const {
 /// The time that it took, where somebody wants to know.
 template <typename Part>
 std::chrono::nanoseconds HostRank::timed(Part part) const {
-  const bool is_wanted = staging_.kind && rank() == 0 && way_choosers_[*staging_.kind].wants_cost();
+  const bool is_wanted = staging_.kind && rank() == 0 && choosers_[*staging_.kind].wants_cost();
   const auto begin = is_wanted ? Clock::now() : Clock::time_point();
   part();
   return is_wanted ? Clock::now() - begin : Clock::duration();
@@ -356,46 +314,35 @@ void HostRank::stage(Exchange& exchange, std::int64_t piece) {
 /// A whole piece has been staged and taken: the first rank learns from it, for all.
 void HostRank::end_piece(int half) {
   if (!staging_.kind || rank() != 0) return;
-  Chooser<Way>& chooser = way_choosers_[*staging_.kind];
+  Chooser<Way>& chooser = choosers_[*staging_.kind];
   const auto time = staging_.staged_in[half] + staging_.taken_in;
   chooser.end_turn(static_cast<double>(time.count()) / static_cast<double>(staging_.bytes));
   meeting_.arena.way(*staging_.kind).store(chooser.choice(), std::memory_order_relaxed);
 }
 
-bool HostRank::times_route() const {
-  return routing_.kind && rank() == 0 && route_choosers_[*routing_.kind].wants_cost();
-}
-
-/// The first rank learns from it, for all.
 void HostRank::end_operation() {
   owes_steps_ = false;
   ++sequence_;
-  if (!routing_.kind || rank() != 0) return;
-  const auto time = times_route() ? routing_.staged_in + (Clock::now() - routing_.met)
-                                  : std::chrono::nanoseconds();
-  Chooser<Route>& chooser = route_choosers_[*routing_.kind];
-  chooser.end_turn(static_cast<double>(time.count()));
-  meeting_.arena.route(*routing_.kind).store(chooser.choice(), std::memory_order_relaxed);
+  routes_.end();
 }
 
 void HostRank::begin_exchange(const Request& request) {
   staging_ = {.kind = kind_of(request), .bytes = std::min(request.bytes(), Arena::kPieceBytes)};
   begun_ = make_exchange(request);
-  routing_ = {};
-  if (!processes_.empty() && begun_->moves()) routing_.kind = route_kind_of(request, size());
+  routes_.begin(request, lent_.may_read() && begun_->moves());
   say(request);
   say_place(find(*begun_));
   begun_->announce(turn());
-  const auto start = times_route() ? Clock::now() : Clock::time_point();
-  if (stages_first(*begun_)) stage(*begun_, 0);
-  if (times_route()) routing_.staged_in = Clock::now() - start;
+  routes_.before_meeting([&] {
+    if (stages_first(*begun_)) stage(*begun_, 0);
+  });
   owes_steps_ = true;
   arrive();
 }
 
 Task HostRank::finish_exchange(std::unique_ptr<Exchange> exchange) {
   co_await others();
-  if (times_route()) routing_.met = Clock::now();
+  routes_.note_met();
   compare();
   exchange->hear(turn());
   const auto by_rank = shared_memory(*exchange);
@@ -406,9 +353,9 @@ Task HostRank::finish_exchange(std::unique_ptr<Exchange> exchange) {
     ++sequence_;
     co_return;
   }
-  if (all_lend()) {
+  if (const auto addresses = lent_addresses(); !addresses.empty()) {
     const auto moves = *exchange->moves();
-    is_read(rank()) = std::byte{read_lent(moves)};
+    is_read(rank()) = std::byte{lent_.read(moves, addresses)};
     arrive();
     copy_own(exchange->sharable(), moves);  // while others still read
     co_await others();
@@ -416,7 +363,7 @@ Task HostRank::finish_exchange(std::unique_ptr<Exchange> exchange) {
       end_operation();
       co_return;
     }
-    processes_.clear();  // on all ranks: what one cannot read is staged, now and later
+    lent_.give_up();  // on all ranks: what one cannot read is staged, now and later
   }
   const std::int64_t num_pieces = exchange->num_pieces();
   if (num_pieces > 0 && !all_stage_first(*exchange)) {

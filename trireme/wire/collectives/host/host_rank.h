@@ -10,9 +10,10 @@
 
 #include "trireme/kernels/reduce/combine.h"
 #include "trireme/wire/collectives/host/exchange.h"
+#include "trireme/wire/collectives/host/lent_memory.h"
+#include "trireme/wire/collectives/host/routes.h"
 #include "trireme/wire/collectives/host/task.h"
 #include "trireme/wire/collectives/members.h"
-#include "trireme/wire/transport/shm/process_memory.h"
 
 namespace trireme::collectives {
 
@@ -80,8 +81,7 @@ class HostRank {
   void compare() const;
   std::vector<std::span<std::byte>> shared_memory(const Exchange& exchange) const;
   Whereabouts find(const Exchange& exchange) const;
-  bool all_lend() const;
-  bool read_lent(std::span<const Exchange::Move> moves) const;
+  std::vector<std::uint64_t> lent_addresses() const;
   void copy_own(std::span<const std::byte> own, std::span<const Exchange::Move> moves) const;
   std::byte& is_read(int rank) const { return meeting_.arena.payload(rank, turn()).front(); }
   bool all_have_read() const;
@@ -103,8 +103,7 @@ class HostRank {
   Meeting meeting_;
   transport::Patience patience_;
   Registry registry_;
-  /// By group rank, this one's too; empty where one of them may not be read.
-  std::vector<transport::ProcessMemory> processes_;
+  LentMemory lent_;
 
   /// What decides how the operation stages.
   struct Staging {
@@ -114,14 +113,6 @@ class HostRank {
     std::chrono::nanoseconds taken_in{};                  ///< Of the piece: combined too.
   };
 
-  /// What tells the cost of a route.
-  struct Routing {
-    std::optional<std::size_t> kind;  ///< Index of its route; none: always staged.
-    std::chrono::nanoseconds staged_in{};
-    std::chrono::steady_clock::time_point met;  ///< All had begun.
-  };
-
-  bool times_route() const;
   void end_operation();
   void stage(Exchange& exchange, std::int64_t piece);
   void end_piece(int half);
@@ -129,9 +120,8 @@ class HostRank {
   std::chrono::nanoseconds timed(Part part) const;
 
   Staging staging_;
-  std::vector<Chooser<Way>> way_choosers_;  ///< By kind; on the first rank.
-  Routing routing_;
-  std::vector<Chooser<Route>> route_choosers_;  ///< By kind; on the first rank.
+  std::vector<Chooser<Way>> choosers_;  ///< By kind; on the first rank.
+  Routes routes_;
   std::unique_ptr<Exchange> begun_;  ///< Of the operation that has begun; none where it is small.
   bool owes_steps_ = false;
   int last_waited_ = -1;
