@@ -81,9 +81,9 @@ TEST_P(GroupFailureTest, RanksThatCallDifferentThings) {
   const auto gather = [](std::vector<std::int64_t> counts) {
     return [counts](Group& group) {
       thread_local std::vector<std::byte> all;
+      thread_local std::vector<std::byte> mine;  // lent until the work ends, as `all` is
       all.resize(300);
-      const auto own = static_cast<std::size_t>(counts[group.group_rank()]);
-      std::vector<std::byte> mine(own);
+      mine.resize(static_cast<std::size_t>(counts[group.group_rank()]));
       return group.all_gather(mine, all, counts);
     };
   };
