@@ -24,7 +24,8 @@ bool fits(const Measurement& measurement, const graph::Graph& graph, const Train
           int num_ranks) {
   return measurement.profile.graph_sha256 == graph::graph_sha256(graph) &&
          measurement.profile.microbatch == options.plan.batch.microbatch &&
-         measurement.profile.num_busy_ranks == num_ranks &&
+         measurement.profile.num_busy_ranks ==
+             std::ranges::count(measurement.topology.ranks, 0, &topology::RankPlace::host) &&
          static_cast<int>(measurement.topology.ranks.size()) == num_ranks;
 }
 
@@ -53,16 +54,9 @@ std::string lanes_hint(const layout::Plan& plan, int num_ranks) {
 }
 
 /// Why the plan has one replica; empty where it may have more.
-std::string buffers_hint(const graph::Graph& graph, const train::ReplicaPolicies& policies) {
-  for (const std::string& name : train::written_buffers(graph)) {
-    if (policies.contains(name)) continue;
-    return fmt::format(
-        "one replica: the forward writes buffer '{}' in a way of its own; --buffer {}=first, "
-        "average "
-        "or sum says what replicas make of it\n\n",
-        name, name);
-  }
-  return "";
+std::string replicas_hint(const graph::Graph& graph, const train::ReplicaPolicies& policies) {
+  const std::string why = train::why_one_replica(graph, policies);
+  return why.empty() ? "" : fmt::format("one replica: {}\n\n", why);
 }
 
 }  // namespace
@@ -139,7 +133,7 @@ layout::Plan SelfPlanner::decide(const graph::Graph& graph, const PlannedCopies&
                          .may_copy = options_.run.may_copy && !copies,
                          .copied_nodes = copies});
     if (!context_.json) {
-      const std::string hint = buffers_hint(graph, options_.session.buffers);
+      const std::string hint = replicas_hint(graph, options_.session.buffers);
       fmt::print("{}\n{}", decision.text,
                  hint.empty() ? lanes_hint(decision.plan, world_.size()) : hint);
     }

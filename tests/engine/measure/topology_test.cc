@@ -93,6 +93,34 @@ TEST(LinkMeasureTest, TimesAreTheSameOnAllRanksAndGrowWithTheSize) {
   }
 }
 
+// `profile` and self-planned training worked on one host only.
+TEST(LinkMeasureTest, LinksBetweenHostsAreMeasuredToo) {
+  const std::vector<std::string> hosts = {"a", "b", "b", "a"};
+  std::vector<LinkCosts> costs(hosts.size());
+  run_ranks(4, [&](transport::Endpoint& endpoint, const BusyRanks& ranks) {
+    const LinkOptions options{
+        .host = hosts[endpoint.rank()], .sizes = {64, 1 << 20}, .max_round_trips = 5};
+    costs[endpoint.rank()] = measure_links(endpoint, ranks, options);
+  });
+  for (const LinkCosts& found : costs) EXPECT_EQ(found.tables, costs[0].tables);
+  ASSERT_THAT(costs[0].tables, SizeIs(2));
+  EXPECT_EQ(costs[0].tables[0].kind, "host");
+  EXPECT_EQ(costs[0].tables[1].kind, "network");
+  for (const profile::LinkTable& table : costs[0].tables) {
+    EXPECT_GT(table.times[0].alone_us, 0);
+    EXPECT_GT(table.times[1].beside_compute_us, 0);
+  }
+}
+
+TEST(LinkMeasureTest, OneRankOfEachHostHasNoLinkOfAHost) {
+  run_ranks(2, [](transport::Endpoint& endpoint, const BusyRanks& ranks) {
+    const std::string host = endpoint.rank() == 0 ? "a" : "b";
+    const auto tables = measure_links(endpoint, ranks, {.host = host, .sizes = {64}}).tables;
+    ASSERT_THAT(tables, SizeIs(1));
+    EXPECT_EQ(tables[0].kind, "network");
+  });
+}
+
 // Waits had deadlines of their own, 10 min and 1 min, whatever the world's was.
 TEST(LinkMeasureTest, ARankThatDoesNotComeIsNamedAtTheWorldsDeadline) {
   const auto endpoints = transport::make_sim_world(2);

@@ -40,8 +40,8 @@ std::vector<double> BusyRanks::medians(const std::vector<double>& mine) const {
   return result;
 }
 
-std::vector<double> BusyRanks::from_first(std::vector<double> mine) const {
-  if (num_ranks() > 1) wait(group_->broadcast(bytes_of(mine), 0), "times of the first rank");
+std::vector<double> BusyRanks::from(int rank, std::vector<double> mine) const {
+  if (num_ranks() > 1) wait(group_->broadcast(bytes_of(mine), rank), "times of a rank");
   return mine;
 }
 

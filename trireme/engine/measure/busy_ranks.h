@@ -36,8 +36,10 @@ class BusyRanks {
   /// Everybody's text, by rank.
   std::vector<std::string> gather(const std::string& mine) const;
 
-  /// What the first rank has; numbers are as many on all.
-  std::vector<double> from_first(std::vector<double> mine) const;
+  /// What one rank has, as many numbers on all.
+  std::vector<double> from(int rank, std::vector<double> mine) const;
+
+  /// What the first rank has.
   std::string from_first(const std::string& mine) const { return gather(mine).front(); }
 
  private:

@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <ctime>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "trireme/base/error.h"
-#include "trireme/engine/measure/host_facts.h"
 #include "trireme/engine/measure/repeats.h"
 #include "trireme/wire/channel/channel.h"
 
@@ -69,37 +69,40 @@ Microseconds processor_time() {
 
 enum class Meanwhile { kSleep, kCompute };
 
+/// Two ranks that measure a kind of link.
+struct Pair {
+  const char* kind;
+  int asks;
+  int answers;
+};
+
 class LinkTimer {
  public:
   /// watch   of each message; outlives the timer.
-  LinkTimer(transport::Endpoint& endpoint, const transport::WatchOptions& watch,
+  LinkTimer(transport::Endpoint& endpoint, const transport::WatchOptions& watch, const Pair& pair,
             Meanwhile meanwhile)
-      : endpoint_(endpoint), watch_(watch), meanwhile_(meanwhile) {}
+      : endpoint_(endpoint), watch_(watch), pair_(pair), meanwhile_(meanwhile) {}
 
   /// Median one-way time; 0 on ranks that do not know it.
   double one_way_us(std::int64_t bytes, int num_round_trips) {
     constexpr int kWarmups = 2;
     const int rank = endpoint_.rank();
-    if (rank == 1) {
+    if (rank == pair_.answers) {
       answer(bytes, num_round_trips + kWarmups);
       return 0;
     }
-    if (rank > 1) {
+    if (rank != pair_.asks) {
       std::byte end;
-      if (meanwhile_ == Meanwhile::kCompute) wait(recv(0, {&end, 1}), 0);
+      if (meanwhile_ == Meanwhile::kCompute) wait(recv(pair_.asks, {&end, 1}), pair_.asks);
       return 0;
     }
     std::vector<double> times = ask(bytes, num_round_trips + kWarmups);
-    for (int other = 2; meanwhile_ == Meanwhile::kCompute && other < endpoint_.world_size();
-         ++other) {
-      const std::byte end{};
-      wait(channel(other).send({&end, 1}), other);
-    }
+    if (meanwhile_ == Meanwhile::kCompute) end_others();
     times.erase(times.begin(), times.begin() + kWarmups);
     return median(std::move(times)) / 2;
   }
 
-  /// Processor time of the first rank for a question and its answer, which is that of both ranks
+  /// Processor time of the rank that asks for a question and its answer, which is that of both ranks
   /// for one message.
   double processor_us() const { return processor_us_; }
 
@@ -117,19 +120,28 @@ class LinkTimer {
                      {.rank = endpoint_.rank(), .operation = "message of the profile"});
   }
 
+  void end_others() {
+    for (int other = 0; other < endpoint_.world_size(); ++other) {
+      if (other == pair_.asks || other == pair_.answers) continue;
+      const std::byte end{};
+      wait(channel(other).send({&end, 1}), other);
+    }
+  }
+
   std::vector<double> ask(std::int64_t bytes, int num_round_trips) {
+    const int peer = pair_.answers;
     Messages sent(bytes), received(bytes);
     std::vector<double> times;
     Microseconds processor{0};
     for (int i = 0; i < num_round_trips; ++i) {
-      const transport::WorkPtr answer = recv(1, received.next());
+      const transport::WorkPtr answer = recv(peer, received.next());
       const std::span<std::byte> message = sent.next_written();
       const Microseconds processor_before = processor_time();
       const Clock::time_point start = Clock::now();
-      const transport::WorkPtr question = channel(1).send(message);
-      wait(answer, 1);
+      const transport::WorkPtr question = channel(peer).send(message);
+      wait(answer, peer);
       times.push_back(Microseconds(Clock::now() - start).count());
-      wait(question, 1);
+      wait(question, peer);
       processor += processor_time() - processor_before;
     }
     processor_us_ = processor.count() / num_round_trips;
@@ -137,46 +149,58 @@ class LinkTimer {
   }
 
   void answer(std::int64_t bytes, int num_round_trips) {
+    const int peer = pair_.asks;
     Messages sent(bytes), received(bytes);
-    transport::WorkPtr question = recv(0, received.next());
+    transport::WorkPtr question = recv(peer, received.next());
     for (int i = 0; i < num_round_trips; ++i) {
       const std::span<std::byte> message = sent.next_written();
-      wait(question, 0);
-      if (i + 1 < num_round_trips) question = recv(0, received.next());
-      wait(channel(0).send(message), 0);
+      wait(question, peer);
+      if (i + 1 < num_round_trips) question = recv(peer, received.next());
+      wait(channel(peer).send(message), peer);
     }
   }
 
   transport::Endpoint& endpoint_;
   const transport::WatchOptions& watch_;
+  const Pair pair_;
   const Meanwhile meanwhile_;
   BusyWork busy_;
   double processor_us_ = 0;
 };
 
-void require_one_host(const transport::Endpoint& endpoint, const BusyRanks& ranks) {
-  if (ranks.num_ranks() != endpoint.world_size()) {
-    throw Error(ErrorKind::kInvalidArgument,
-                "links are measured by all " + std::to_string(endpoint.world_size()) +
-                    " ranks of the world, got a group of " + std::to_string(ranks.num_ranks()));
-  }
-  const std::vector<std::string> names = ranks.gather(host_name());
-  for (std::size_t rank = 0; rank < names.size(); ++rank) {
-    if (names[rank] == names[0]) continue;
-    throw Error(ErrorKind::kUnavailable,
-                "rank " + std::to_string(rank) + " is on host '" + names[rank] + "', rank 0 on '" +
-                    names[0] + "': links between hosts are not measured yet; profile on one host");
-  }
+void require_all(const transport::Endpoint& endpoint, const BusyRanks& ranks) {
+  if (ranks.num_ranks() == endpoint.world_size()) return;
+  throw Error(ErrorKind::kInvalidArgument,
+              "links are measured by all " + std::to_string(endpoint.world_size()) +
+                  " ranks of the world, got a group of " + std::to_string(ranks.num_ranks()));
 }
 
-}  // namespace
+/// hosts   by rank.
+std::vector<Pair> pairs_of(const std::vector<std::string>& hosts) {
+  std::vector<Pair> pairs;
+  const auto add_first = [&](const char* kind, bool is_same) {
+    for (std::size_t a = 0; a < hosts.size(); ++a) {
+      for (std::size_t b = a + 1; b < hosts.size(); ++b) {
+        if ((hosts[a] == hosts[b]) != is_same) continue;
+        return pairs.push_back({kind, static_cast<int>(a), static_cast<int>(b)});
+      }
+    }
+  };
+  add_first("host", true);
+  add_first("network", false);
+  return pairs;
+}
 
-LinkCosts measure_links(transport::Endpoint& endpoint, const BusyRanks& ranks,
-                        const LinkOptions& options) {
-  require_one_host(endpoint, ranks);
-  if (ranks.num_ranks() == 1) return {};
-  LinkTimer alone(endpoint, ranks.watch(), Meanwhile::kSleep);
-  LinkTimer beside(endpoint, ranks.watch(), Meanwhile::kCompute);
+/// What one pair measures, the same on all ranks.
+struct PairTimes {
+  profile::LinkTable table;
+  double processor_us = 0;  ///< Of a message of kPricedBytes.
+};
+
+PairTimes measure_pair(transport::Endpoint& endpoint, const BusyRanks& ranks, const Pair& pair,
+                       const LinkOptions& options) {
+  LinkTimer alone(endpoint, ranks.watch(), pair, Meanwhile::kSleep);
+  LinkTimer beside(endpoint, ranks.watch(), pair, Meanwhile::kCompute);
   std::vector<double> times;
   double processor_us = 0;
   for (const std::int64_t bytes : options.sizes) {
@@ -190,12 +214,27 @@ LinkCosts measure_links(transport::Endpoint& endpoint, const BusyRanks& ranks,
     if (bytes == kPricedBytes) processor_us = alone.processor_us();
   }
   times.push_back(processor_us);
-  times = ranks.from_first(std::move(times));
-  profile::LinkTable table{.kind = "host", .times = {}};
+  times = ranks.from(pair.asks, std::move(times));
+  PairTimes result{.table = {.kind = pair.kind, .times = {}}, .processor_us = times.back()};
   for (std::size_t i = 0; i < options.sizes.size(); ++i) {
-    table.times.push_back({options.sizes[i], times[2 * i], times[2 * i + 1]});
+    result.table.times.push_back({options.sizes[i], times[2 * i], times[2 * i + 1]});
   }
-  return {{table}, times.back() * 1000 / kPricedBytes};
+  return result;
+}
+
+}  // namespace
+
+LinkCosts measure_links(transport::Endpoint& endpoint, const BusyRanks& ranks,
+                        const LinkOptions& options) {
+  require_all(endpoint, ranks);
+  LinkCosts costs;
+  for (const Pair& pair : pairs_of(ranks.gather(options.host))) {
+    PairTimes times = measure_pair(endpoint, ranks, pair, options);
+    if (costs.tables.empty())
+      costs.processor_ns_per_byte = times.processor_us * 1000 / kPricedBytes;
+    costs.tables.push_back(std::move(times.table));
+  }
+  return costs;
 }
 
 }  // namespace trireme::measure

@@ -1,15 +1,18 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "trireme/engine/measure/busy_ranks.h"
+#include "trireme/engine/measure/host_facts.h"
 #include "trireme/plan/profile/profile.h"
 #include "trireme/wire/transport/endpoint.h"
 
 namespace trireme::measure {
 
 struct LinkOptions {
+  std::string host = host_name();  ///< Of this rank; others are on another where its name differs.
   std::vector<std::int64_t> sizes = {64,       256,       1 << 10, 4 << 10, 16 << 10,
                                      64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20};
   int min_round_trips = 5;
@@ -19,16 +22,18 @@ struct LinkOptions {
 
 struct LinkCosts {
   std::vector<profile::LinkTable> tables;
-  double processor_ns_per_byte = 0;  ///< Of both ranks' threads, by messages of 1 MiB.
+  double processor_ns_per_byte = 0;  ///< Of both ranks' threads, by messages of 1 MiB; those of a
+                                     ///< host, where it has several ranks.
 };
 
-/// One-way times of messages between the first two ranks, by ping-pong: half a round trip, the
-/// recv of every message posted before it is sent. A message was just written, and goes to memory
-/// that is in no cache. The same on all ranks; empty where there is one.
+/// One-way times of messages by ping-pong: half a round trip, the recv of every message posted
+/// before it is sent. A message was just written, and goes to memory that is in no cache. Between
+/// the first two ranks that share a host (`host`), and between rank 0 and the first one that is on
+/// another (`network`), where there are such. The same on all ranks.
 ///
-///     rank 0   send . . . . . . . recv      alone: both sleep until their message is there
-///     rank 1   . . . recv send . . . .      beside compute: all ranks compute in slices of some
-///                                           microseconds and look after each
+///     one     send . . . . . . . recv      alone: both sleep until their message is there
+///     other   . . . recv send . . . .      beside compute: all ranks compute in slices of some
+///                                          microseconds and look after each
 ///
 /// Beside compute, messages are moved by the transport's threads, which have to get a core from
 /// ranks that never pause: as in a pipeline, where a message comes while another microbatch
@@ -40,7 +45,7 @@ struct LinkCosts {
 /// 4-8 ms so, and 0.04 ms with each rank's main thread bound to a core (2 cores, Linux 6.18, tcp,
 /// November 2026).
 ///
-/// endpoint   of the world that `ranks` are all of; all on one host, else kUnavailable.
+/// endpoint   of the world that `ranks` are all of.
 /// Errors     kInvalidArgument where `ranks` are not all; those of the endpoint; kTimeout where a
 ///            message takes longer than the deadline of `ranks`.
 LinkCosts measure_links(transport::Endpoint& endpoint, const BusyRanks& ranks,

@@ -3,6 +3,7 @@
 #include <ATen/Version.h>
 #include <torch/version.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,6 +42,11 @@ std::vector<int> cuts_between_ranges(const NodeCosts& nodes, const Subject& subj
   return cut ? std::vector{*cut} : std::vector<int>();
 }
 
+int num_ranks_of_first_host(const BusyRanks& ranks, const std::string& host) {
+  const std::vector<std::string> hosts = ranks.gather(host);
+  return static_cast<int>(std::ranges::count(hosts, hosts[0]));
+}
+
 /// What the first rank measured.
 profile::Profile from_first(const profile::Profile& mine, const BusyRanks& ranks) {
   const std::string text = ranks.from_first(compact_text(to_json(mine)));
@@ -66,10 +72,11 @@ profile::Profile measure_profile(const Subject& subject, transport::Endpoint* en
   }
   const graph::Graph& graph = subject.recording.graph;
   NodeCosts nodes = measure_nodes(subject, options.nodes);
-  profile::Profile profile{.graph_sha256 = graph::graph_sha256(graph),
-                           .microbatch = program::num_samples(graph, subject.batch),
-                           .num_busy_ranks = subject.ranks.num_ranks(),
-                           .hardware = hardware()};
+  profile::Profile profile{
+      .graph_sha256 = graph::graph_sha256(graph),
+      .microbatch = program::num_samples(graph, subject.batch),
+      .num_busy_ranks = num_ranks_of_first_host(subject.ranks, options.links.host),
+      .hardware = hardware()};
   const std::vector<int> cuts = cuts_between_ranges(nodes, subject);
   std::vector<std::vector<profile::RangeTime>> visits;
   const auto visit = [&] { visits.push_back(measure_ranges(subject, cuts, options.ranges)); };
