@@ -68,7 +68,6 @@ TEST_F(BenchWire, MisuseIsNamed) {
   says({"--ranks", "1"}, 2, "--ranks");
   says({"--against", "ring"}, 2, "share memory and need no algorithm; add --transport tcp");
   says({"--json", path("no/folder")}, 1, "no");
-  says({"--against", "mpi", "--enter", "env"}, 2, "mpi cannot be started behind --enter");
 }
 
 TEST_F(BenchWire, ARankOfAnotherLauncherIsRefused) {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "trireme/base/error.h"
+#include "trireme/base/files.h"
 #include "trireme/wire/collectives/algorithm.h"
 #include "trireme/wire/transport/socket.h"
 #include "trireme/wire/transport/thread.h"
@@ -97,25 +98,45 @@ std::vector<Command> gloo_commands(const std::string& folder, const RankStart& s
   return commands;
 }
 
+/// What Open MPI starts its daemons with, as it would ssh: `FILE HOST WORD..`; HOST is "rank" and a
+/// number. Each gets a host name of its own, for Open MPI shares memory where names are the same.
+std::string write_mpi_agent(const std::string& folder, const RankStart& start) {
+  const std::string file = folder + "/mpi_agent";
+  std::filesystem::create_directories(folder);
+  std::string enter = start.enter;
+  if (const std::size_t place = enter.find("{rank}"); place != std::string::npos) {
+    enter.replace(place, 6, "${0#rank}");
+  }
+  write_file_atomically(
+      file, "#!/bin/sh\nhost=$1\nshift\nexec unshare --uts sh -c 'hostname \"$0\"; exec " + enter +
+                " sh -c \"$1\"' \"$host\" \"$*\"\n");
+  std::filesystem::permissions(file, std::filesystem::perms::owner_all);
+  return file;
+}
+
 std::vector<Command> mpi_commands(const std::string& folder, const RankStart& start) {
   Words words = {std::string(kMpirun), "--allow-run-as-root", "--oversubscribe", "-n",
                  std::to_string(start.num_ranks)};
   if (is_oversubscribed(start)) words.insert(words.end(), {"--mca", "mpi_yield_when_idle", "1"});
+  if (!start.enter.empty()) {
+    std::string hosts = "rank0";
+    for (int rank = 1; rank < start.num_ranks; ++rank) hosts += ",rank" + std::to_string(rank);
+    words.insert(words.end(),
+                 {"--host", hosts, "--mca", "plm_rsh_agent", write_mpi_agent(folder, start),
+                  "--mca", "plm_rsh_no_tree_spawn", "1"});
+    words = entered(start, 0, words);
+  }
   words.insert(words.end(), {program_of("mpi"), folder});
   return {{words, {}}};
 }
 
 }  // namespace
 
-void check_peer(const std::string& peer, const RankStart& start) {
+void check_peer(const std::string& peer) {
   if (is_algorithm(peer)) return;
   if (peer != "gloo" && peer != "mpi") {
     throw Error(ErrorKind::kInvalidArgument,
                 "--against knows gloo, mpi and our own algorithms, not '" + peer + "'");
-  }
-  if (peer == "mpi" && !start.enter.empty()) {
-    throw Error(ErrorKind::kInvalidArgument,
-                "mpi cannot be started behind --enter, only on one host; leave one of both out");
   }
   const bool is_there = access(program_of(peer).c_str(), X_OK) == 0;
   if (is_there && (peer != "mpi" || access(std::string(kMpirun).c_str(), X_OK) == 0)) return;
@@ -143,7 +164,7 @@ std::unique_ptr<bench::Contestant> start_contestant(const std::string& name,
 std::string describe_contestant(const std::string& name, const RankStart& start) {
   if (name == "gloo") return "gloo: torch's ProcessGroupGloo over TCP, 2 threads a rank";
   if (name == "mpi") {
-    return std::string("mpi: Open MPI with its defaults for ranks of one host") +
+    return std::string("mpi: Open MPI with its defaults") +
            (is_oversubscribed(start) ? "; more ranks than cores, so mpi_yield_when_idle is 1" : "");
   }
   if (is_algorithm(name)) return name + ": ours with this algorithm wherever it can be taken";

@@ -21,9 +21,9 @@ struct RankStart {
   std::string store_host = "127.0.0.1";  ///< With `enter`: where rank 0 serves the store.
 };
 
-/// kUnavailable, with how to get it, where a peer was not built or cannot run so; kInvalidArgument
+/// kUnavailable, with how to get it, where a peer was not built; kInvalidArgument
 /// where there is no such peer.
-void check_peer(const std::string& peer, const RankStart& start);
+void check_peer(const std::string& peer);
 
 /// Starts our ranks, or a peer's (`gloo`, `mpi`, ours with an algorithm forced: `ring`), in a
 /// folder of their own below `folder`.

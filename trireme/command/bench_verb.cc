@@ -121,7 +121,7 @@ void check(const BenchVerbOptions& options, const Context& context) {
                 "--transport shm and --enter out");
   }
   if (!options.json_file.empty()) check_writable(options.json_file);
-  for (const std::string& peer : options.peers) check_peer(peer, options.start);
+  for (const std::string& peer : options.peers) check_peer(peer);
 }
 
 bench::Contestants start_all(const BenchVerbOptions& options, const std::filesystem::path& folder) {
