@@ -3,6 +3,14 @@
 namespace trireme::habits {
 namespace {
 
+constexpr std::int64_t kLongest = 6;
+
+/// Sequences of one to five steps, few of which are that long.
+nn::utils::rnn::PackedSequence pack(const Batch& batch) {
+  const Tensor lengths = batch["t"].select(1, 0).floor_divide(4) + 1;
+  return nn::utils::rnn::pack_padded_sequence(batch["x"], lengths, true, false);
+}
+
 std::vector<Habit> recurrent() {
   return {
       {"gru", sequences([](Net& net) -> Forward {
@@ -41,6 +49,29 @@ std::vector<Habit> recurrent() {
            return square_error(std::get<0>(state)[0], k["y"]);
          };
        })},
+      {"lstm_of_packed_sequences_of_several_lengths", sequences([](Net& net) -> Forward {
+         auto g = net.part("g", nn::LSTM(nn::LSTMOptions(8, 8).batch_first(true)));
+         auto o = net.linear("o");
+         return [=](const Batch& k) mutable {
+           auto [packed, state] = g->forward_with_packed_input(pack(k));
+           packed =
+               nn::utils::rnn::PackedSequence(torch::relu(packed.data()), packed.batch_sizes(),
+                                              packed.sorted_indices(), packed.unsorted_indices());
+           const auto padded = nn::utils::rnn::pad_packed_sequence(packed, true, 0.0, kLongest);
+           return square_error(o(std::get<0>(padded).mean(1)) + std::get<0>(state)[0], k["y"]);
+         };
+       })},
+      {"packed_sequences_padded_to_the_longest",
+       sequences([](Net& net) -> Forward {
+         auto g = net.part("g", nn::GRU(nn::GRUOptions(8, 8).batch_first(true)));
+         return [=](const Batch& k) mutable {
+           const auto packed = std::get<0>(g->forward_with_packed_input(pack(k)));
+           const auto padded = nn::utils::rnn::pad_packed_sequence(packed, true);
+           return square_error(std::get<0>(padded).mean(1), k["y"]);
+         };
+       }),
+       Outcome::kRefused,
+       {"pad_packed_sequence", "longest", "total_length"}},
   };
 }
 
@@ -99,8 +130,19 @@ std::vector<Habit> embeddings() {
                      return square_error(e(k["t"]).mean(1), k["y"]);
                    };
                  }),
-                 Outcome::kRefused,
-                 {"aten::embedding_renorm_", "writes to a parameter", "scale the rows"}};
+                 Outcome::kRecorded,
+                 {},
+                 false};
+  Habit tied{"embedding_with_a_largest_norm_that_is_the_output_too",
+             sequences([](Net& net) -> Forward {
+               auto e = net.part("e", nn::Embedding(nn::EmbeddingOptions(20, 8).max_norm(1.0)));
+               return [=](const Batch& k) mutable {
+                 const auto scores = e(k["t"]).mean(1).mm(e->weight.t());
+                 return mean_of(F::cross_entropy(scores, k["t"].select(1, 0)));
+               };
+             }),
+             Outcome::kRefused,
+             {"aten::t", "parameter 'e.weight'", "max_norm", "Scale the rows"}};
   return {
       {"embedding_bag", sequences([](Net& net) -> Forward {
          auto e = net.part("e", nn::EmbeddingBag(nn::EmbeddingBagOptions(20, 8).mode(torch::kSum)));
@@ -116,6 +158,7 @@ std::vector<Habit> embeddings() {
              [=](const Batch& k) mutable { return square_error(e(k["t"].select(1, 0)), k["y"]); };
        })},
       renormed,
+      tied,
   };
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 
 #include "trireme/base/error.h"
@@ -93,9 +92,7 @@ Decision decide(const graph::Graph& graph, const Measurement& measurement,
   asked.batch.microbatch = profile.microbatch;
   asked.forecast = forecast_options(options.optimizer);
   asked.forecast.program.tolerant = options.tolerant;
-  asked.may_replicate =
-      std::ranges::all_of(train::written_buffers(graph),
-                          [&](const std::string& name) { return options.buffers.contains(name); });
+  asked.may_replicate = train::why_one_replica(graph, options.buffers).empty();
   for (const std::string& cut : wanted.cuts) asked.cuts.push_back(node_position(graph, cut));
   Decision decision{partition::partition_over_replicas(graph, profile, topology, asked), ""};
   const graph::Graph planned = layout::planned_graph(graph, decision.plan);

@@ -1,7 +1,5 @@
 #include "trireme/engine/measure/forward_walk.h"
 
-#include <ATen/core/grad_mode.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -9,6 +7,7 @@
 
 #include "trireme/engine/program/step_losses.h"
 #include "trireme/plan/graph/index.h"
+#include "trireme/plan/graph/uses.h"
 
 namespace trireme::measure {
 namespace {
@@ -63,16 +62,12 @@ void walk_forward(const record::Recording& recording, const Batch& batch,
   }
 }
 
-BufferGuard::BufferGuard(const record::Recording& recording) {
-  for (const graph::Buffer& buffer : recording.graph.buffers) {
-    const at::Tensor& tensor = recording.tensors[buffer.value];
-    buffers_.emplace_back(tensor, tensor.clone());
+WriteGuard::WriteGuard(const record::Recording& recording) {
+  const graph::Graph& graph = recording.graph;
+  for (const graph::Buffer& buffer : graph.buffers) tensors_.keep(recording.tensors[buffer.value]);
+  for (const int p : graph::written_parameters(graph)) {
+    tensors_.keep(recording.tensors[graph.parameters[p].value]);
   }
-}
-
-BufferGuard::~BufferGuard() {
-  const at::NoGradGuard no_grad;
-  for (auto& [buffer, before] : buffers_) buffer.copy_(before);
 }
 
 }  // namespace trireme::measure

@@ -6,6 +6,7 @@
 
 #include "trireme/engine/measure/node_trial.h"
 #include "trireme/engine/record/recording.h"
+#include "trireme/engine/record/state_guard.h"
 
 namespace trireme::measure {
 
@@ -18,16 +19,13 @@ namespace trireme::measure {
 void walk_forward(const record::Recording& recording, const Batch& batch,
                   const std::function<void(NodeTrial&)>& visit);
 
-/// Puts the recording's buffers back as they were.
-class BufferGuard {
+/// Puts what forwards write, buffers and rescaled parameters, back as it was.
+class WriteGuard {
  public:
-  explicit BufferGuard(const record::Recording& recording);
-  ~BufferGuard();
-  BufferGuard(const BufferGuard&) = delete;
-  BufferGuard& operator=(const BufferGuard&) = delete;
+  explicit WriteGuard(const record::Recording& recording);
 
  private:
-  std::vector<std::pair<at::Tensor, at::Tensor>> buffers_;  ///< And what they held.
+  record::TensorKeeper tensors_;
 };
 
 }  // namespace trireme::measure

@@ -44,7 +44,7 @@ double at_least_1(double held_us, double alone_us) {
 
 std::optional<profile::HeldTimes> measure_held(const Subject& subject,
                                                const RepeatOptions& options) {
-  const BufferGuard buffers(subject.recording);
+  const WriteGuard writes(subject.recording);
   const std::int64_t bytes = activation_bytes(subject);
   if (bytes <= 0 || bytes >= kBeyondCaches) return std::nullopt;
   const std::int64_t count = std::clamp<std::int64_t>(kBeyondCaches / bytes, 2, kMostHeld);

@@ -105,7 +105,7 @@ void take_medians(std::vector<profile::NodeCost>& costs, const BusyRanks& ranks)
 
 NodeCosts measure_nodes(const Subject& subject, const RepeatOptions& options) {
   require_ready(subject.recording);
-  const BufferGuard buffers(subject.recording);
+  const WriteGuard writes(subject.recording);
   const NodeTimer timer(options);
   NodeCosts result;
   std::map<std::string, int> known;

@@ -50,7 +50,7 @@ std::optional<int> middle_cut(const graph::Graph& graph, std::span<const double>
 
 std::vector<profile::RangeTime> measure_ranges(const Subject& subject, std::span<const int> cuts,
                                                const RepeatOptions& options) {
-  const BufferGuard buffers(subject.recording);
+  const WriteGuard writes(subject.recording);
   RangeRuns runs(subject, cuts);
   subject.ranks.barrier();
   Repeats repeats(options);

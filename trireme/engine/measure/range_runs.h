@@ -15,7 +15,7 @@ namespace trireme::measure {
 /// The ranges between cuts as the stages that they would be, run microbatch by microbatch; keeps
 /// how long each took. Gradients of parameters are dropped as they come.
 ///
-/// Confined to one thread. The subject outlives it; buffers change (BufferGuard).
+/// Confined to one thread. The subject outlives it; buffers change (WriteGuard).
 class RangeRuns {
  public:
   /// cuts   ascending, allowed.

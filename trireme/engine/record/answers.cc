@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "trireme/engine/record/packed.h"
 #include "trireme/plan/graph/index.h"
 
 namespace trireme::record {
@@ -16,12 +17,6 @@ void expect_equal(const at::Tensor& a, const at::Tensor& b, bool answer) {
   TORCH_CHECK(at::equal(a, b) == answer, "the two tensors were ", answer ? "equal" : "different",
               " when the model was recorded and are not now: it would take another branch; make it "
               "an opaque node");
-}
-
-void expect_rows(const at::Tensor& tensor, std::int64_t rows) {
-  TORCH_CHECK(tensor.dim() > 0 && tensor.size(0) == rows, "the packed sequences had ", rows,
-              " steps together when the model was recorded and have ", tensor.size(0),
-              " now; make the code between packing and its use an opaque node");
 }
 
 std::string joined(const std::set<std::string>& names) {
@@ -45,7 +40,6 @@ std::string name_among(const Entries& entries, graph::ValueId value) {
 
 TORCH_LIBRARY_FRAGMENT(trireme, library) {
   library.def("expect_equal(Tensor a, Tensor b, bool answer) -> ()", expect_equal);
-  library.def("expect_rows(Tensor x, int rows) -> ()", expect_rows);
 }
 
 const graph::Node* producer_of(const graph::Graph& graph, const graph::Value& value) {
@@ -89,20 +83,19 @@ std::string origin_text(const graph::Graph& graph, const std::vector<graph::Valu
   return joined(names);
 }
 
-graph::ValueId packed_data(const graph::Graph& graph, const std::vector<graph::Value>& values,
-                           graph::ValueId value) {
+bool counts_packed_sequences(const graph::Graph& graph, const std::vector<graph::Value>& values,
+                             graph::ValueId value) {
   const graph::Node* select = producer_of(graph, values[value]);
-  if (select == nullptr || select->op != "aten::select" || select->inputs.size() != 3) return -1;
+  if (select == nullptr || select->op != "aten::select" || select->inputs.size() != 3) return false;
   const auto* sizes = std::get_if<graph::ValueRef>(&select->inputs[0].content);
   const auto* dim = std::get_if<graph::Size>(&select->inputs[1].content);
   const auto* index = std::get_if<graph::Size>(&select->inputs[2].content);
   const bool is_first = sizes != nullptr && dim != nullptr && index != nullptr &&
                         *dim == graph::Size{} && *index == graph::Size{};
-  if (!is_first) return -1;
+  if (!is_first) return false;
   const graph::Node* pack = producer_of(graph, values[sizes->value]);
-  const bool is_packed = pack != nullptr && pack->op == "aten::_pack_padded_sequence" &&
-                         pack->outputs.size() == 2 && pack->outputs[1] == sizes->value;
-  return is_packed ? pack->outputs[0] : -1;
+  return pack != nullptr && pack->op == kPack && pack->outputs.size() == 2 &&
+         pack->outputs[1] == sizes->value;
 }
 
 }  // namespace trireme::record

@@ -10,9 +10,6 @@ namespace trireme::record {
 /// (Tensor a, Tensor b, bool answer): whether `at::equal(a, b)`.
 inline constexpr const char* kExpectEqual = "trireme::expect_equal";
 
-/// (Tensor x, int rows): the size of the first dimension.
-inline constexpr const char* kExpectRows = "trireme::expect_rows";
-
 /// The node that made `value`; null where it is no output of a node.
 const graph::Node* producer_of(const graph::Graph& graph, const graph::Value& value);
 
@@ -21,9 +18,9 @@ const graph::Node* producer_of(const graph::Graph& graph, const graph::Value& va
 std::string origin_text(const graph::Graph& graph, const std::vector<graph::Value>& values,
                         graph::ValueId value);
 
-/// The data of a packed sequence, where `value` is the first entry of its batch sizes: the number
-/// of sequences, whatever their lengths. -1 where it is not.
-graph::ValueId packed_data(const graph::Graph& graph, const std::vector<graph::Value>& values,
-                           graph::ValueId value);
+/// Whether `value` is the first entry of the batch sizes of packed sequences: their number, whatever
+/// their lengths.
+bool counts_packed_sequences(const graph::Graph& graph, const std::vector<graph::Value>& values,
+                             graph::ValueId value);
 
 }  // namespace trireme::record

@@ -11,8 +11,10 @@
 #include "trireme/base/error.h"
 #include "trireme/engine/record/convert.h"
 #include "trireme/engine/record/holes.h"
+#include "trireme/engine/record/packed.h"
 #include "trireme/engine/record/size_problem.h"
 #include "trireme/engine/record/state_guard.h"
+#include "trireme/plan/graph/uses.h"
 
 namespace trireme::record {
 namespace internal {
@@ -114,6 +116,8 @@ void Recorder::before(int index, const at::RecordFunction& call) {
                           op->hasTag(at::Tag::dynamic_output_shape);
   if (is_dynamic || picks_by_mask(*name, call.inputs())) refuse(kShapeFromData);
   take_inputs(op->schema(), call.inputs());
+  // The forward changes it now, and is no step of a training.
+  if (node_.op == graph::kRescaleRows) rescaled_.keep(inputs_[0].tensor);
 }
 
 void Recorder::after(int index, const at::RecordFunction& call) {
@@ -124,6 +128,7 @@ void Recorder::after(int index, const at::RecordFunction& call) {
   if (hole == OutputKind::kMetadata) return;
   take_outputs(call.outputs());
   settle_uninitialised();
+  if (node_.op == kPad) take_padded_length(node_, inputs_[1].tensor.size(0));
   end_node();
 }
 
@@ -228,11 +233,10 @@ void Recorder::take_writes() {
     table_.take_write(input.tensor);
     for (graph::ValueId member : table_.in_storage_of(input.tensor)) {
       const graph::ValueSource source = table_.values()[member].source;
-      if (source == graph::ValueSource::kParameter) {
+      if (source == graph::ValueSource::kParameter && node_.op != graph::kRescaleRows) {
         refuse("it writes to a parameter",
                "Only the optimizer may change parameters: replicas and other stages would not see "
-               "the write. Make the tensor a buffer; where an embedding has a max_norm, scale the "
-               "rows that it gives instead");
+               "the write. Make the tensor a buffer");
       }
       if (source == graph::ValueSource::kConstant && table_.values()[member].producer < 0) {
         refuse("it writes to a tensor that is not registered; make it a buffer");

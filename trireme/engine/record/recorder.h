@@ -11,6 +11,7 @@
 #include "trireme/engine/record/model.h"
 #include "trireme/engine/record/observer.h"
 #include "trireme/engine/record/opaque_leaves.h"
+#include "trireme/engine/record/state_guard.h"
 #include "trireme/engine/record/value_table.h"
 #include "trireme/plan/graph/graph.h"
 
@@ -82,7 +83,6 @@ class Recorder : public OperatorListener {
   void take_writes();
   void take_answer(const std::vector<c10::IValue>& outputs);
   void take_equality(bool answer);
-  bool take_packed_size();
   bool take_counter();
   void settle_counters();
   std::string buffer_name(graph::ValueId value) const;
@@ -90,6 +90,7 @@ class Recorder : public OperatorListener {
   void make_constant(graph::ValueId value, std::size_t position);
   void end_node();
   void check_gradients_and_hooks();
+  void check_rescaled(const graph::Graph& graph);
   graph::Loss to_loss(const Loss& loss) const;
   graph::ValueId scalar_value(const at::Tensor& tensor, const std::string& name) const;
   /// The operator being recorded, and `what` cannot be repeated about it; `remedy` is a sentence.
@@ -113,6 +114,7 @@ class Recorder : public OperatorListener {
   std::unordered_set<std::size_t> dropped_;  ///< Positions of nodes that became constants.
   std::map<std::string, std::shared_ptr<const OpaqueFunction>> opaques_;
   std::vector<OpaqueLeaf> opaque_leaves_;
+  TensorKeeper rescaled_;  ///< Parameters whose rows were rescaled.
 };
 
 }  // namespace internal

@@ -16,7 +16,9 @@ using batch_norm::kMomentum, batch_norm::kRunningMean, batch_norm::kTraining;
 void Recorder::take_answer(const std::vector<c10::IValue>& outputs) {
   if (node_.op == "aten::equal" && inputs_.size() == 2) return take_equality(outputs[0].toBool());
   if (node_.op == "aten::item" && inputs_.size() == 1) {
-    if (take_packed_size() || take_counter()) return;
+    // As torch's recurrent layers ask for the number of packed sequences: that of the batch.
+    if (counts_packed_sequences(graph_, table_.values(), inputs_[0].value)) return;
+    if (take_counter()) return;
   }
   std::string origin;
   for (const InputTensor& input : inputs_) {
@@ -40,17 +42,6 @@ void Recorder::take_equality(bool answer) {
   node_.inputs.push_back({answer});
   settle_uninitialised();
   end_node();
-}
-
-/// As torch's recurrent layers ask for the number of packed sequences.
-bool Recorder::take_packed_size() {
-  const graph::ValueId data = packed_data(graph_, table_.values(), inputs_[0].value);
-  if (data < 0) return false;
-  node_.op = kExpectRows;
-  node_.overload.clear();
-  node_.inputs = {{graph::ValueRef{data}}, {graph::Size{0, table_.tensor(data).size(0)}}};
-  end_node();
-  return true;
 }
 
 /// As a batch norm without a momentum asks how many batches it has seen: settled at the end, when

@@ -4,7 +4,9 @@
 #include "trireme/engine/record/convert.h"
 #include "trireme/engine/record/holes.h"
 #include "trireme/engine/record/names.h"
+#include "trireme/engine/record/packed.h"
 #include "trireme/engine/record/recorder.h"
+#include "trireme/plan/graph/uses.h"
 
 // The end of a recording: losses, last checks, the trace.
 
@@ -88,8 +90,23 @@ Trace Recorder::finish(const Losses& losses) {
       trace.tensors.push_back(is_node ? at::Tensor() : table_.tensor(id));
     }
   }
+  check_rescaled(trace.graph);
+  mark_ragged(trace.graph);
   name_nodes(trace.graph);
   return trace;
+}
+
+void Recorder::check_rescaled(const graph::Graph& graph) {
+  for (const int parameter : graph::written_parameters(graph)) {
+    const graph::Node* other = graph::use_beside_rows(graph, parameter);
+    if (other == nullptr) continue;
+    node_ = *other;
+    nearest_parameter_ = graph.parameters[parameter].name;
+    refuse("it uses the parameter '" + nearest_parameter_ +
+               "', whose rows an embedding with a max_norm rescales in place",
+           "Scale the rows that the embedding gives instead, or give the other use a parameter of "
+           "its own");
+  }
 }
 
 void Recorder::check_gradients_and_hooks() {

@@ -1,5 +1,6 @@
 #include "trireme/engine/record/recording.h"
 
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "trireme/engine/record/compare.h"
 #include "trireme/engine/record/generalise.h"
 #include "trireme/engine/record/opaque_leaves.h"
+#include "trireme/engine/record/packed.h"
 #include "trireme/engine/record/recorder.h"
 #include "trireme/engine/record/size_problem.h"
 #include "trireme/engine/record/state_guard.h"
@@ -84,6 +86,7 @@ struct Tracer {
       fixed.push_back({traces.back().graph, kRecordedBatches[i]});
       if (i > 0) refuse_captured_leaves(traces[0], traces[i]);
     }
+    agree_on_padded_lengths({&traces[0].graph, &traces[1].graph, &traces[2].graph});
     return finish(generalise(fixed), traces[0]);
   }
 
@@ -92,11 +95,13 @@ struct Tracer {
       throw Error(ErrorKind::kInvalidArgument,
                   "a recording at the microbatch size alone needs that size; give --microbatch");
     }
-    Trace first = trace(size, 0);
-    for (std::size_t i = 1; i < kSteps.size(); ++i) {
-      const Trace other = trace(size, i);
-      refuse_captured_leaves(first, other);
-      const std::string what = difference(first.graph, other.graph);
+    std::array<Trace, kSteps.size()> traces;
+    for (std::size_t i = 0; i < traces.size(); ++i) traces[i] = trace(size, i);
+    agree_on_padded_lengths({&traces[0].graph, &traces[1].graph, &traces[2].graph});
+    Trace& first = traces[0];
+    for (std::size_t i = 1; i < traces.size(); ++i) {
+      refuse_captured_leaves(first, traces[i]);
+      const std::string what = difference(first.graph, traces[i].graph);
       if (what.empty()) continue;
       throw Error(ErrorKind::kInvalidArgument,
                   "two recordings at the batch size " + std::to_string(size) + " differ: " + what +
@@ -125,8 +130,10 @@ struct Tracer {
   /// Two recordings at `size` with other data agree, or the model cannot take that many samples.
   bool is_repeatable(std::int64_t size) {
     try {
-      const Trace first = trace(size, 3);
-      return difference(first.graph, trace(size, 4).graph).empty();
+      Trace first = trace(size, 3);
+      Trace other = trace(size, 4);
+      agree_on_padded_lengths({&first.graph, &other.graph});
+      return difference(first.graph, other.graph).empty();
     } catch (const SizeProblem&) {
       return true;
     }
@@ -163,8 +170,10 @@ Recording with_copies(Recording recording, std::span<const graph::NodeId> nodes)
 void check_drift(const graph::Graph& recorded, const Model& model, const BatchMaker& make_batch,
                  std::int64_t step) {
   const std::int64_t batch = recorded.microbatch > 0 ? recorded.microbatch : 4;
-  const Trace now = trace_at(model, make_batch, recorded.mode, {batch, 12345, step});
-  const std::string what = difference(at_batch(recorded, batch), now.graph);
+  Trace now = trace_at(model, make_batch, recorded.mode, {batch, 12345, step});
+  graph::Graph before = at_batch(recorded, batch);
+  agree_on_padded_lengths({&before, &now.graph});
+  const std::string what = difference(before, now.graph);
   if (what.empty()) return;
   throw Error(ErrorKind::kInvalidArgument,
               "the model no longer does what was recorded, at step " + std::to_string(step) + ": " +

@@ -3,11 +3,39 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
 
+#include <set>
+#include <string>
+
+#include "trireme/plan/graph/uses.h"
+
 namespace trireme::record {
 
-StateGuard::StateGuard(const Model& model) : generator_(at::detail::getDefaultCPUGenerator()) {
+TensorKeeper::~TensorKeeper() {
+  const c10::NoGradGuard no_grad;
+  for (auto& [tensor, copy] : kept_) tensor.copy_(copy);
+}
+
+void TensorKeeper::keep(const at::Tensor& tensor) {
+  const c10::NoGradGuard no_grad;
+  for (const auto& [kept, copy] : kept_) {
+    if (kept.is_same(tensor)) return;
+  }
+  kept_.emplace_back(tensor, tensor.clone());
+}
+
+StateGuard::StateGuard(const Model& model, const graph::Graph* recorded)
+    : generator_(at::detail::getDefaultCPUGenerator()) {
   for (const NamedTensor& buffer : model.buffers) {
-    if (buffer.tensor.defined()) buffers_.emplace_back(buffer.tensor, buffer.tensor.clone());
+    if (buffer.tensor.defined()) tensors_.keep(buffer.tensor);
+  }
+  std::set<std::string> written;
+  if (recorded != nullptr) {
+    for (const int p : graph::written_parameters(*recorded)) {
+      written.insert(recorded->parameters[p].name);
+    }
+  }
+  for (const auto& [name, tensor] : model.parameters) {
+    if (written.contains(name)) tensors_.keep(tensor);
   }
   for (const auto& [name, tensor] : model.parameters) {
     if (tensor.defined()) parameters_.push_back({tensor, tensor.requires_grad(), tensor.grad()});
@@ -16,8 +44,6 @@ StateGuard::StateGuard(const Model& model) : generator_(at::detail::getDefaultCP
 }
 
 StateGuard::~StateGuard() {
-  const c10::NoGradGuard no_grad;
-  for (auto& [tensor, copy] : buffers_) tensor.copy_(copy);
   for (GradientState& state : parameters_) {
     if (state.parameter.requires_grad() != state.is_required) {
       state.parameter.set_requires_grad(state.is_required);

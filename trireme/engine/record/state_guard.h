@@ -12,14 +12,32 @@
 
 namespace trireme::record {
 
-/// What a forward may change, put back when the guard ends: the buffers of a model, what its
-/// parameters say of gradients, their `.grad`, and the default generator, whose turn it holds.
+/// Tensors, put back as they were kept when it ends.
+class TensorKeeper {
+ public:
+  TensorKeeper() = default;
+  ~TensorKeeper();
+  TensorKeeper(const TensorKeeper&) = delete;
+  TensorKeeper& operator=(const TensorKeeper&) = delete;
+
+  /// The first time of each counts. Cost: a copy.
+  void keep(const at::Tensor& tensor);
+
+ private:
+  std::vector<std::pair<at::Tensor, at::Tensor>> kept_;  ///< And their copies.
+};
+
+/// What a forward may change, put back when the guard ends: the buffers of a model, parameters that
+/// its forward writes, what they say of gradients, their `.grad`, and the default generator, whose
+/// turn it holds.
 ///
-/// model   its tensors outlive the guard.
-/// Cost    a copy of the buffers.
+/// model      its tensors outlive the guard.
+/// recorded   says which parameters are written; null while that is unknown: recordings put them
+///            back by themselves.
+/// Cost       a copy of the buffers, and of these parameters.
 class StateGuard {
  public:
-  explicit StateGuard(const Model& model);
+  explicit StateGuard(const Model& model, const graph::Graph* recorded = nullptr);
   ~StateGuard();
   StateGuard(const StateGuard&) = delete;
   StateGuard& operator=(const StateGuard&) = delete;
@@ -32,7 +50,7 @@ class StateGuard {
   };
 
   GeneratorTurn turn_;  // first: held until the state is back
-  std::vector<std::pair<at::Tensor, at::Tensor>> buffers_;
+  TensorKeeper tensors_;
   std::vector<GradientState> parameters_;
   at::Generator generator_;
   at::Tensor generator_state_;

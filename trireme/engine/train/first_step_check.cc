@@ -72,7 +72,7 @@ class SmallStep {
 
   Outcome plain(std::int64_t step) const {
     const Model& model = workload_.model;
-    const record::StateGuard restore(model);
+    const record::StateGuard restore(model, &recorded_.graph);
     Outcome result;
     result.losses = PlainLoop(model, seed_).run_step(step, microbatches(step));
     std::map<std::string, at::Tensor> by_name;
@@ -87,7 +87,7 @@ class SmallStep {
 
   /// By the serial executor under `plan`.
   Outcome replay(const layout::Plan& plan, std::int64_t step) const {
-    const record::StateGuard restore(workload_.model);
+    const record::StateGuard restore(workload_.model, &recorded_.graph);
     const record::Recording recording = record::with_copies(recorded_, plan.copied_nodes);
     const parameters::ParameterStore store(parameters::make_parameter_map(recording.graph, plan),
                                            recording.graph, recording.tensors, {});

@@ -10,6 +10,7 @@
 #include "trireme/base/error.h"
 #include "trireme/engine/record/convert.h"
 #include "trireme/kernels/reduce/combine.h"
+#include "trireme/plan/graph/uses.h"
 #include "trireme/plan/layout/crossings.h"
 #include "trireme/plan/layout/manual.h"
 
@@ -65,16 +66,26 @@ std::vector<std::string> written_buffers(const graph::Graph& graph) {
   return names;
 }
 
+std::string why_one_replica(const graph::Graph& graph, const ReplicaPolicies& policies) {
+  for (const int index : graph::written_parameters(graph)) {
+    return "the forward rescales rows of parameter '" + graph.parameters[index].name +
+           "' (max_norm), and replicas would rescale other rows each; use one replica";
+  }
+  for (const std::string& name : written_buffers(graph)) {
+    if (policies.contains(name)) continue;
+    return "the forward writes buffer '" + name +
+           "' in a way that replicas cannot combine by themselves; say what they make of it, "
+           "`--buffer " +
+           name + "=first`, `average` or `sum` (of their changes), or use one replica";
+  }
+  return "";
+}
+
 void check_buffers(const graph::Graph& graph, const ReplicaPolicies& policies, int num_replicas) {
   for (const auto& [name, policy] : policies) check_policy(graph, name, policy);
   if (num_replicas == 1) return;
-  for (const std::string& name : written_buffers(graph)) {
-    if (policies.contains(name)) continue;
-    refuse(name,
-           "is written by the forward in a way that replicas cannot combine by themselves; "
-           "say what they make of it, `--buffer " +
-               name + "=first`, `average` or `sum` (of their changes), or use one replica");
-  }
+  const std::string why = why_one_replica(graph, policies);
+  if (!why.empty()) throw Error(ErrorKind::kInvalidArgument, why);
 }
 
 ReplicaBuffers::ReplicaBuffers(const record::Recording& recording, const layout::Plan& plan,

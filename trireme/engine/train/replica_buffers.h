@@ -18,9 +18,12 @@ namespace trireme::train {
 /// Names of the buffers that the forward writes and that replicas cannot combine by themselves.
 std::vector<std::string> written_buffers(const graph::Graph& graph);
 
+/// Why there can be one replica only, and what to do; empty where there may be several: every buffer
+/// of `written_buffers` has a policy, and no parameter is written.
+std::string why_one_replica(const graph::Graph& graph, const ReplicaPolicies& policies);
+
 /// Refuses policies that do not fit the graph: of a buffer that needs none, of one whose dtype has
-/// no such operation, of two that share memory. With several replicas, every buffer of
-/// `written_buffers` has to have one.
+/// no such operation, of two that share memory; and several replicas where `why_one_replica`.
 ///
 /// Errors   kInvalidArgument with the buffer and what to do.
 void check_buffers(const graph::Graph& graph, const ReplicaPolicies& policies, int num_replicas);

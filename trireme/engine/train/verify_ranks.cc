@@ -111,12 +111,13 @@ Verification verify_on_first(const World& world, const MakeWorkload& make_worklo
 }
 
 void check_comparable(const graph::Graph& graph, const layout::Plan& plan) {
-  const std::vector<std::string> written = written_buffers(graph);
-  if (written.empty() || layout::train_role(plan).mesh.data == 1) return;
+  if (layout::train_role(plan).mesh.data == 1) return;
+  const std::string why = why_one_replica(graph, {});
+  if (why.empty()) return;
   throw Error(ErrorKind::kInvalidArgument,
-              "buffer '" + written.front() +
-                  "' is written by the forward, microbatch after microbatch: replicas cannot do "
-                  "what one process does; verify with one replica");
+              why +
+                  ". What one process does, microbatch after microbatch, they cannot do: verify "
+                  "with one replica");
 }
 
 Comparison verify_rank(const World& world, const MakeWorkload& make_workload,

@@ -35,6 +35,9 @@ void check_extents(const std::string& subject, const Value& value) {
                               " * batch + " + std::to_string(stride.fixed));
     }
   }
+  if (value.is_ragged && (value.source != ValueSource::kNode || value.shape.empty())) {
+    fail_check(subject, "only the result of a node is ragged, in its first dimension");
+  }
   if (value.storage_id < 0) fail_check(subject, "it has no storage_id");
 }
 

@@ -3,6 +3,7 @@
 
 #include "trireme/plan/graph/check.h"
 #include "trireme/plan/graph/index.h"
+#include "trireme/plan/graph/uses.h"
 
 namespace trireme::graph {
 namespace {
@@ -123,6 +124,8 @@ class NodeChecker {
         fail_check(describe(node),
                    "writes: value " + std::to_string(id) + " is not among its inputs");
       }
+      const bool is_parameter = graph_.values[id].source == ValueSource::kParameter;
+      if (is_parameter && node.op == kRescaleRows) continue;  // check_written
       const auto owner = protected_.find(graph_.values[id].storage_id);
       if (owner != protected_.end()) {
         fail_check(describe(node), "writes: it changes " + owner->second + " in place");
@@ -156,11 +159,21 @@ class NodeChecker {
   std::unordered_map<NodeId, const Node*> seen_;
 };
 
+void check_written(const Graph& graph) {
+  for (const int parameter : written_parameters(graph)) {
+    const Node* other = use_beside_rows(graph, parameter);
+    if (other == nullptr) continue;
+    fail_check(describe(*other), "it uses the parameter '" + graph.parameters[parameter].name +
+                                     "', whose rows another node rescales in place");
+  }
+}
+
 }  // namespace
 
 void internal::check_nodes(const Graph& graph) {
   NodeChecker checker(graph);
   for (const Node& node : graph.nodes) checker.check(node);
+  check_written(graph);
 }
 
 }  // namespace trireme::graph

@@ -10,6 +10,7 @@
 #include "trireme/base/error.h"
 #include "trireme/plan/graph/check.h"
 #include "trireme/plan/graph/index.h"
+#include "trireme/plan/graph/uses.h"
 
 namespace trireme::graph {
 namespace {
@@ -29,7 +30,12 @@ class Eligibility {
     }
     for (const Buffer& buffer : graph.buffers) {
       if (buffer.policy == BufferPolicy::kReadOnly) continue;
-      written_buffers_.emplace(graph.values[buffer.value].storage_id, buffer.name);
+      written_.emplace(graph.values[buffer.value].storage_id, "buffer '" + buffer.name + "'");
+    }
+    for (const int index : written_parameters(graph)) {
+      const Parameter& parameter = graph.parameters[index];
+      written_.emplace(graph.values[parameter.value].storage_id,
+                       "parameter '" + parameter.name + "'");
     }
   }
 
@@ -38,9 +44,9 @@ class Eligibility {
     if (node.copy_of != -1) refuse(node, "it is a copy already");
     std::vector<ValueId> values = input_values(node);
     for (const ValueId id : values) {
-      const auto buffer = written_buffers_.find(graph_.values[id].storage_id);
-      if (buffer == written_buffers_.end()) continue;
-      refuse(node, "it reads the buffer '" + buffer->second + "', which is written");
+      const auto written = written_.find(graph_.values[id].storage_id);
+      if (written == written_.end()) continue;
+      refuse(node, "it reads the " + written->second + ", which is written");
     }
     for (const ValueId id : node.outputs) {
       if (results_.contains(id)) refuse(node, "it computes a loss or a weight");
@@ -60,7 +66,7 @@ class Eligibility {
   const Graph& graph_;
   std::unordered_map<int, StorageHistory> histories_;
   std::unordered_set<ValueId> results_;
-  std::unordered_map<int, std::string> written_buffers_;
+  std::unordered_map<int, std::string> written_;  ///< By storage, buffers and parameters.
 };
 
 /// Values of one run of copied nodes, by the value that was recorded.

@@ -12,7 +12,16 @@
 namespace trireme::graph {
 namespace {
 
-enum class Reason { kWrite, kStrided, kManyUses, kBuffer, kChanged, kStaleView };
+enum class Reason {
+  kWrite,
+  kStrided,
+  kManyUses,
+  kRescaled,
+  kBuffer,
+  kChanged,
+  kStaleView,
+  kRagged
+};
 
 /// No cut c with first < c <= last.
 struct ForbiddenRange {
@@ -42,6 +51,20 @@ void add_parameters(const Graph& graph, Ranges& ranges) {
     if (site.nodes.size() == 1) continue;
     ranges.push_back({positions.at(site.nodes.front()), positions.at(site.nodes.back()),
                       Reason::kManyUses, site.parameter});
+  }
+}
+
+/// Every microbatch finds the rows as the one before left them.
+void add_rescaled(const Graph& graph, Ranges& ranges) {
+  for (const int parameter : written_parameters(graph)) {
+    ForbiddenRange range{-1, -1, Reason::kRescaled, parameter};
+    for (int position = 0; position < static_cast<int>(graph.nodes.size()); ++position) {
+      const std::vector<ValueId> inputs = input_values(graph.nodes[position]);
+      if (std::ranges::find(inputs, graph.parameters[parameter].value) == inputs.end()) continue;
+      if (range.first < 0) range.first = position;
+      range.last = position;
+    }
+    ranges.push_back(range);
   }
 }
 
@@ -148,13 +171,31 @@ void add_stale_views(const Graph& graph, Ranges& ranges) {
   for (const auto& [storage, values] : sent) add_pairs(values, ranges);
 }
 
+/// A stage knows the shape of all that it receives.
+void add_ragged(const Graph& graph, Ranges& ranges) {
+  std::map<ValueId, ForbiddenRange> lives;
+  for (int position = 0; position < static_cast<int>(graph.nodes.size()); ++position) {
+    const Node& node = graph.nodes[position];
+    for (const ValueId id : node.outputs) {
+      if (id < 0 || !graph.values[id].is_ragged) continue;
+      lives.try_emplace(id, ForbiddenRange{position, position, Reason::kRagged, id});
+    }
+    for (const ValueId id : input_values(node)) {
+      if (const auto life = lives.find(id); life != lives.end()) life->second.last = position;
+    }
+  }
+  for (const auto& [value, life] : lives) ranges.push_back(life);
+}
+
 Ranges forbidden_ranges(const Graph& graph) {
   Ranges ranges;
   add_stale_views(graph, ranges);
   add_changed(graph, ranges);
   add_storages(graph, ranges);
   add_parameters(graph, ranges);
+  add_rescaled(graph, ranges);
   add_buffers(graph, ranges);
+  add_ragged(graph, ranges);
   return ranges;
 }
 
@@ -185,6 +226,10 @@ std::string reason_text(const Graph& graph, const ForbiddenRange& range) {
       return "the parameter '" + graph.parameters[range.subject].name + "' has more than " +
              std::to_string(kMaxUseSites) + " uses, from " + node_text(graph, range.first) +
              " to " + last + ", which must stay together";
+    case Reason::kRescaled:
+      return "rows of the parameter '" + graph.parameters[range.subject].name +
+             "' are rescaled in place, and used from " + node_text(graph, range.first) + " to " +
+             last + ", which must stay together";
     case Reason::kBuffer:
       return "the buffer '" + graph.buffers[range.subject].name + "' is written, and used from " +
              node_text(graph, range.first) + " to " + last + ", which must stay together";
@@ -197,6 +242,10 @@ std::string reason_text(const Graph& graph, const ForbiddenRange& range) {
              std::to_string(graph.values[range.subject].producer) +
              ", of memory that was written since; it and another value of that memory are used "
              "beyond the cut";
+    case Reason::kRagged:
+      return "the shape of value " + std::to_string(range.subject) + ", made by " +
+             node_text(graph, range.first) + " and used up to " + last +
+             ", depends on data (packed sequences)";
   }
   return "unknown reason";
 }

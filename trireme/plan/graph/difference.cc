@@ -12,6 +12,7 @@ namespace {
 
 std::string tensor_of(const Value& value) {
   return std::string(trireme::to_text(value.dtype)) + to_text(value.shape) +
+         (value.is_ragged ? " or shorter" : "") +
          (value.source == ValueSource::kParameter && !value.requires_grad ? " frozen" : "");
 }
 

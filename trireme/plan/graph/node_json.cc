@@ -79,6 +79,7 @@ Json to_json(const Value& value) {
                {"storage", value.storage_id}};
   if (value.source == ValueSource::kNode) json["producer"] = value.producer;
   if (value.requires_grad) json["requires_grad"] = true;
+  if (value.is_ragged) json["ragged"] = true;
   return json;
 }
 
@@ -91,6 +92,7 @@ Value value_from_json(const JsonField& field) {
   value.shape = object.required("shape").list(size_from_json);
   value.strides = object.required("strides").list(size_from_json);
   if (const auto flag = object.optional("requires_grad")) value.requires_grad = flag->boolean();
+  if (const auto flag = object.optional("ragged")) value.is_ragged = flag->boolean();
   value.storage_id = read_id(object.required("storage"));
   object.finish();
   return value;

@@ -20,7 +20,8 @@ std::string joined(const std::vector<std::string>& items) {
 }
 
 std::string tensor_text(const Value& value) {
-  return std::string(trireme::to_text(value.dtype)) + to_text(value.shape);
+  return std::string(trireme::to_text(value.dtype)) + to_text(value.shape) +
+         (value.is_ragged ? " or shorter" : "");
 }
 
 std::string section(const std::string& title, const Table& table) {

@@ -37,6 +37,29 @@ std::vector<Users> find_users(const Graph& graph) {
 
 }  // namespace
 
+std::vector<int> written_parameters(const Graph& graph) {
+  std::vector<bool> is_written(graph.values.size());
+  for (const Node& node : graph.nodes) {
+    for (const ValueId value : node.writes) is_written[value] = true;
+  }
+  std::vector<int> written;
+  for (int p = 0; p < static_cast<int>(graph.parameters.size()); ++p) {
+    if (is_written[graph.parameters[p].value]) written.push_back(p);
+  }
+  return written;
+}
+
+const Node* use_beside_rows(const Graph& graph, int parameter) {
+  const int storage = graph.values[graph.parameters[parameter].value].storage_id;
+  for (const Node& node : graph.nodes) {
+    if (node.op == kRescaleRows || node.op == "aten::embedding") continue;
+    for (const ValueId value : input_values(node)) {
+      if (graph.values[value].storage_id == storage) return &node;
+    }
+  }
+  return nullptr;
+}
+
 std::vector<std::string> unused_parameters(const Graph& graph) {
   const std::vector<Users> users = find_users(graph);
   std::vector<std::string> names;

@@ -3,6 +3,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trireme/plan/graph/graph.h"
@@ -30,6 +31,17 @@ struct UseSite {
 /// graph   one that passes `check`.
 /// Cost    linear in nodes and arguments.
 std::vector<UseSite> use_sites(const Graph& graph);
+
+/// The one operator that may write to a parameter: it scales rows of an embedding down to a largest
+/// norm (max_norm) before they are taken.
+inline constexpr std::string_view kRescaleRows = "aten::embedding_renorm_";
+
+/// Indices in `Graph::parameters` of those that a node writes to, ascending.
+std::vector<int> written_parameters(const Graph& graph);
+
+/// The first node that uses a parameter otherwise than to rescale and to take its rows: one that is
+/// written has none, since others keep it for their backward. Null where there is none.
+const Node* use_beside_rows(const Graph& graph, int parameter);
 
 /// Names of trainable parameters without a use, in order of registration.
 std::vector<std::string> unused_parameters(const Graph& graph);
