@@ -30,7 +30,8 @@ const std::pair<const std::string, Recipe>& Context::recipe() const {
               names.empty()
                   ? "this program has no model; a program of your own gets the verbs from "
                     "trireme::run_command_line, see examples/01_own_model"
-                  : fmt::format("--model '{}' is none of: {}", model, names));
+              : model.empty() ? "--model is missing; it is one of: " + names
+                              : fmt::format("--model '{}' is none of: {}", model, names));
 }
 
 void PlanOptions::add_to(CLI::App& app, bool with_file) {
@@ -74,10 +75,8 @@ int node_position(const graph::Graph& graph, const std::string& node) {
 }
 
 layout::Plan PlanOptions::plan_for(const graph::Graph& recorded) const {
-  const std::string sha256 = graph::graph_sha256(recorded);
   if (!file.empty()) {
-    layout::Plan plan = layout::load(file);
-    layout::check(plan, sha256, layout::planned_graph(recorded, plan));
+    layout::Plan plan = layout::load(file, recorded);
     check_ranks(plan);
     return plan;
   }
@@ -94,7 +93,8 @@ layout::Plan PlanOptions::plan_for(const graph::Graph& recorded) const {
   std::vector<int> positions;
   for (const std::string& cut : cuts) positions.push_back(node_position(graph, cut));
   if (cuts.empty()) positions = layout::even_cuts(graph, std::max(stages, 1));
-  layout::Plan plan = layout::make_manual_plan(graph, sha256, positions, batch);
+  layout::Plan plan =
+      layout::make_manual_plan(graph, graph::graph_sha256(recorded), positions, batch);
   layout::set_replicas(plan, std::max(replicas, 1));
   plan.schedule.name = schedule.empty() ? "interleaved" : schedule;
   plan.copied_nodes = std::move(copied.copied_nodes);

@@ -74,7 +74,7 @@ Body add_partition(CLI::App& app, Context& context) {
     options->decide.may_idle = true;  // Ranks are not started yet.
     Decision decision;
     if (!options->profile.empty()) {
-      const profile::Profile profile = profile::load(options->profile);
+      const profile::Profile profile = profile::load(options->profile, graph);
       if (app.count("--microbatch") > 0) check_microbatch(options->plan.batch.microbatch, profile);
       decision = decide(graph, {profile, topology::load(options->topology)}, options->plan,
                         options->decide);

@@ -13,7 +13,6 @@
 #include "trireme/plan/graph/file.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/graph/show.h"
-#include "trireme/plan/layout/check.h"
 #include "trireme/plan/layout/json.h"
 #include "trireme/plan/layout/planned_graph.h"
 #include "trireme/plan/layout/show.h"
@@ -48,12 +47,13 @@ Shown show_graph(const ShowVerbOptions& options) {
 }
 
 Shown show_plan(const ShowVerbOptions& options) {
-  const layout::Plan plan = layout::load(options.file);
-  if (options.graph.empty()) return {layout::to_json(plan), layout::show(plan)};
+  if (options.graph.empty()) {
+    const layout::Plan plan = layout::load(options.file);
+    return {layout::to_json(plan), layout::show(plan)};
+  }
   const graph::Graph recorded = graph::load(options.graph);
-  const graph::Graph planned = layout::planned_graph(recorded, plan);
-  layout::check(plan, graph::graph_sha256(recorded), planned);
-  return {layout::to_json(plan), layout::show(plan, planned)};
+  const layout::Plan plan = layout::load(options.file, recorded);
+  return {layout::to_json(plan), layout::show(plan, layout::planned_graph(recorded, plan))};
 }
 
 Shown show_profile(const ShowVerbOptions& options) {

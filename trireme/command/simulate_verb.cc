@@ -5,7 +5,6 @@
 #include "trireme/command/verbs.h"
 #include "trireme/plan/graph/file.h"
 #include "trireme/plan/graph/json.h"
-#include "trireme/plan/layout/check.h"
 #include "trireme/plan/layout/json.h"
 #include "trireme/plan/layout/manual.h"
 #include "trireme/plan/layout/planned_graph.h"
@@ -45,12 +44,10 @@ std::string order_text(const layout::Plan& plan) {
 }
 
 int simulate_plan(const SimulateVerbOptions& options, const Context& context) {
-  const layout::Plan plan = layout::load(options.plan);
   const graph::Graph recorded = graph::load(options.graph);
+  const layout::Plan plan = layout::load(options.plan, recorded);
   const graph::Graph planned = layout::planned_graph(recorded, plan);
-  layout::check(plan, graph::graph_sha256(recorded), planned);
-  const profile::Profile profile = profile::load(options.profile);
-  profile::check(profile, recorded);
+  const profile::Profile profile = profile::load(options.profile, recorded);
   const simulate::Forecast forecast = command::forecast(
       planned, plan, profile, topology::load(options.topology), options.optimizer);
   const timeline::Timeline timeline =

@@ -71,6 +71,16 @@ TEST_F(GraphFile, ErrorsNameTheFile) {
   EXPECT_EQ(load_error().kind(), ErrorKind::kInvalidArgument);
 }
 
+// Reading takes some 30 times as much memory as the file.
+TEST_F(GraphFile, OneThatIsTooLargeIsNotRead) {
+  write_file_atomically(path, std::string_view("{"));
+  std::filesystem::resize_file(path, (std::uintmax_t{64} << 20) + 1);
+  const Error error = load_error();
+  EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+  EXPECT_THAT(error.message(),
+              HasSubstr("model.json' has 67108865 bytes; a graph has at most 67108864"));
+}
+
 TEST_F(GraphFile, DoesNotSaveABrokenGraph) {
   Graph graph = testing::make_mlp();
   graph.nodes[1].id = -4;

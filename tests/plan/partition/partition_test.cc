@@ -194,7 +194,7 @@ TEST(Partition, RefusesWhatDoesNotFitTogether) {
   model.profile.graph_sha256 = graph::graph_sha256(model.graph);
   EXPECT_THAT(with({.batch = {4, 1, 1}}), HasSubstr("recorded in mode eval"));
   model.profile.graph_sha256 = std::string(64, '0');
-  EXPECT_THAT(with({.batch = {4, 1, 1}}), HasSubstr("the profile is of another graph"));
+  EXPECT_THAT(with({.batch = {4, 1, 1}}), HasSubstr("profile: it is of another graph"));
 }
 
 /// A slow link: two replicas are much faster than two stages, which hold half of the parameters.

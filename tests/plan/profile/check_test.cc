@@ -68,6 +68,29 @@ TEST(ProfileCheck, RefusesSizesAndTimesThatNoSumCouldHold) {
               HasSubstr("microbatch must be from 1 to 4194304"));
 }
 
+/// A parameter of [2^40, 2^19] with AdamW came to 2^63 bytes, and counted as fitting.
+TEST(ProfileCheck, RefusesShapesWhoseSumsLeave64Bits) {
+  const auto refusal = [](const graph::Graph& graph, std::int64_t num_microbatches) {
+    try {
+      check_countable(mlp_profile(), graph, num_microbatches);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+      return error.message();
+    }
+    return std::string();
+  };
+  graph::Graph graph = graph::testing::make_mlp();
+  EXPECT_EQ(refusal(graph, 1 << 20), "");
+  graph::Value& weight = graph.values[graph.parameters[0].value];
+  weight.shape = {{0, std::int64_t{1} << 40}, {0, std::int64_t{1} << 10}};
+  weight.strides = {{0, std::int64_t{1} << 10}, {0, 1}};
+  EXPECT_EQ(refusal(graph, 1), "");
+  EXPECT_THAT(refusal(graph, 1 << 20), HasSubstr("and a step has 1048576 microbatches"));
+  weight.shape[1] = {0, std::int64_t{1} << 19};
+  weight.strides[0] = weight.shape[1];
+  EXPECT_THAT(refusal(graph, 1), HasSubstr("more than can be counted"));
+}
+
 TEST(ProfileCheck, IndicesAreInRange) {
   EXPECT_THAT(complaint([](Profile& p) { p.cost_of.pop_back(); }),
               HasSubstr("cost_of has 3 entries, but the graph has 4 nodes"));
@@ -89,6 +112,11 @@ TEST(ProfileCheck, RangesAndMessageSizesAscend) {
   EXPECT_THAT(complaint([](Profile& p) { p.links[0].times.clear(); }), HasSubstr("is empty"));
   EXPECT_THAT(complaint([](Profile& p) { p.links.push_back(p.links[0]); }),
               HasSubstr("links[1].kind appears twice"));
+}
+
+TEST(ProfileCheck, AnUnknownKindOfLinkIsNamed) {
+  EXPECT_THAT(complaint([](Profile& p) { p.links[0].kind = "rack"; }),
+              HasSubstr("links[0].kind must be host or network, got 'rack'"));
 }
 
 TEST(ProfileCheck, TheGraphIsTheRecordedOne) {

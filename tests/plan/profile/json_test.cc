@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "tests/base/document_form.h"
+#include "tests/graphs/sample_graphs.h"
 #include "trireme/base/error.h"
 
 namespace trireme::profile {
@@ -66,6 +67,22 @@ TEST(ProfileJson, FilesLoadAndErrorsNameThem) {
   Profile profile = full_profile();
   profile.ranges[1].backward_us = 9;
   forms::expect_files(kForm, profile);
+}
+
+/// What only the graph shows was said without the file.
+TEST(ProfileJson, OfAnotherGraphNamesTheFile) {
+  const auto path = std::filesystem::temp_directory_path() /
+                    ("other_profile_" + std::to_string(::getpid()) + ".json");
+  Profile profile = full_profile();
+  profile.ranges[1].backward_us = 9;
+  save(profile, path);
+  try {
+    load(path, graph::testing::make_mlp());
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.message(), HasSubstr(path.string() + "': profile: it is of another graph"));
+  }
+  std::filesystem::remove(path);
 }
 
 /// The field was named without its file, and bad content ended as misuse.

@@ -1,6 +1,9 @@
 #include "trireme/plan/layout/json.h"
 
 #include "trireme/base/error.h"
+#include "trireme/plan/graph/json.h"
+#include "trireme/plan/layout/check.h"
+#include "trireme/plan/layout/planned_graph.h"
 
 namespace trireme::layout {
 namespace {
@@ -170,6 +173,16 @@ Plan load(const std::filesystem::path& path) {
   } catch (const Error& error) {
     throw Error(error.kind(), "'" + path.string() + "': " + error.message());
   }
+}
+
+Plan load(const std::filesystem::path& path, const graph::Graph& recorded) {
+  Plan plan = load(path);
+  try {
+    check(plan, graph::graph_sha256(recorded), planned_graph(recorded, plan));
+  } catch (const Error& error) {
+    throw Error(error.kind(), "'" + path.string() + "': " + error.message());
+  }
+  return plan;
 }
 
 }  // namespace trireme::layout

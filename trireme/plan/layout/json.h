@@ -4,6 +4,7 @@
 #include <string>
 
 #include "trireme/base/document.h"
+#include "trireme/plan/graph/graph.h"
 #include "trireme/plan/layout/plan.h"
 
 namespace trireme::layout {
@@ -26,5 +27,8 @@ std::string save(const Plan& plan, const std::filesystem::path& path);
 
 /// Inverse of `save`. Errors of `read_document` and `plan_from_json`, naming the file.
 Plan load(const std::filesystem::path& path);
+
+/// The same, for this graph: errors of `check` too, naming the file.
+Plan load(const std::filesystem::path& path, const graph::Graph& recorded);
 
 }  // namespace trireme::layout

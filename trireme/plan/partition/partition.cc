@@ -97,10 +97,7 @@ void check_actions(const Problem& problem) {
 Problem make_problem(const graph::Graph& recorded, const profile::Profile& profile,
                      const topology::Topology& topology, const PartitionOptions& options) {
   Problem problem{recorded, profile, topology, options, graph::graph_sha256(recorded)};
-  if (profile.graph_sha256 != problem.graph_sha256) {
-    fail("the profile is of another graph: it names " + profile.graph_sha256.substr(0, 64) +
-         ", but this one is " + problem.graph_sha256 + "; profile this graph");
-  }
+  profile::check_same_graph(profile, problem.graph_sha256);
   if (recorded.mode != graph::Mode::kTrain) {
     fail("the graph was recorded in mode eval and has no backward; record it in mode train");
   }
@@ -109,6 +106,7 @@ Problem make_problem(const graph::Graph& recorded, const profile::Profile& profi
   check_batch(options, profile);
   problem.num_stages = count_stages(options, topology);
   check_actions(problem);
+  profile::check_countable(profile, recorded, problem.num_microbatches());
   check_cuts(problem);
   return problem;
 }

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "trireme/base/error.h"
+#include "trireme/plan/graph/bytes.h"
 #include "trireme/plan/graph/index.h"
 #include "trireme/plan/profile/profile.h"
 
@@ -143,6 +144,32 @@ void check_contents(const Profile& profile) {
   check_amount(profile.step.optimizer_ns, "step.optimizer_ns");
   check_amount(profile.step.fold_ns, "step.fold_ns");
   check_amount(profile.step.copy_ns_per_byte, "step.copy_ns_per_byte");
+}
+
+void check_same_graph(const Profile& profile, const std::string& graph_sha256) {
+  if (profile.graph_sha256 == graph_sha256) return;
+  fail("it is of another graph: it names " + profile.graph_sha256.substr(0, 64) +
+       ", but this one is " + graph_sha256 + "; profile this graph");
+}
+
+void check_countable(const Profile& profile, const graph::Graph& graph,
+                     std::int64_t num_microbatches) {
+  constexpr double kMost = 0x1p60;
+  constexpr double kOnce = 32;  // of gradients, states of the optimizer and what else is held once
+  double bytes = 0;
+  for (const graph::Value& value : graph.values) {
+    bytes += static_cast<double>(graph::bytes_at(value, profile.microbatch));
+  }
+  for (const int index : profile.cost_of) {
+    const NodeCost& cost = profile.costs[index];
+    bytes += static_cast<double>(cost.kept_bytes) +
+             static_cast<double>(cost.forward_workspace_bytes) +
+             static_cast<double>(cost.backward_workspace_bytes);
+  }
+  if (bytes * (static_cast<double>(num_microbatches) + kOnce) <= kMost) return;
+  fail("the tensors of one microbatch come to " + short_text(bytes) + " bytes, and a step has " +
+       std::to_string(num_microbatches) +
+       " microbatches: more than can be counted; look for shapes that are too large");
 }
 
 void check(const Profile& profile, const graph::Graph& recorded) {

@@ -1,6 +1,7 @@
 #include "trireme/plan/profile/json.h"
 
 #include "trireme/base/error.h"
+#include "trireme/plan/graph/json.h"
 
 namespace trireme::profile {
 namespace {
@@ -183,6 +184,17 @@ Profile load(const std::filesystem::path& path) {
   } catch (const Error& error) {
     throw Error(ErrorKind::kCorruptData, "'" + path.string() + "': " + error.message());
   }
+}
+
+Profile load(const std::filesystem::path& path, const graph::Graph& recorded) {
+  Profile profile = load(path);
+  try {
+    check_same_graph(profile, graph::graph_sha256(recorded));
+    check(profile, recorded);
+  } catch (const Error& error) {
+    throw Error(error.kind(), "'" + path.string() + "': " + error.message());
+  }
+  return profile;
 }
 
 }  // namespace trireme::profile

@@ -28,4 +28,7 @@ std::string save(const Profile& profile, const std::filesystem::path& path);
 /// content is not a profile or does not pass `check_contents`.
 Profile load(const std::filesystem::path& path);
 
+/// The same, of this graph: errors of `check_same_graph` and `check` too, naming the file.
+Profile load(const std::filesystem::path& path, const graph::Graph& recorded);
+
 }  // namespace trireme::profile

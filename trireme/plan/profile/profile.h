@@ -140,4 +140,12 @@ void check_contents(const Profile& profile);
 /// copies). Any profile is safe to pass in.
 void check(const Profile& profile, const graph::Graph& recorded);
 
+/// kInvalidArgument where the profile is of another graph than the one with this hash.
+void check_same_graph(const Profile& profile, const std::string& graph_sha256);
+
+/// kInvalidArgument where tensors of so many microbatches might be more bytes than sums of them can
+/// count: 2^60 for values of `graph` and what its nodes keep.
+void check_countable(const Profile& profile, const graph::Graph& graph,
+                     std::int64_t num_microbatches);
+
 }  // namespace trireme::profile

@@ -88,6 +88,7 @@ std::int64_t Forecast::peak_bytes() const {
 Forecast forecast(const PriceInputs& inputs, const ForecastOptions& options) {
   const auto& [planned, plan, map, profile, topology] = inputs;
   check_microbatch(plan, profile);
+  profile::check_countable(profile, planned, plan.batch.num_microbatches());
   const layout::Role& role = layout::train_role(plan);
   Forecast result;
   result.memory =
