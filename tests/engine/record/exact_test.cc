@@ -49,6 +49,35 @@ TEST(Exact, ALoopOverSamplesIsNamedWithTheSizesOfTheRecordings) {
   EXPECT_THAT(message, testing::HasSubstr("--record-at exact"));
 }
 
+/// It was `input/output`, and advised --record-at exact to who had given it.
+TEST(Exact, AFailureOfTorchIsOneOfTheModel) {
+  const auto misshapen = [](torch::nn::LinearImpl& linear, const torch::Tensor& x) {
+    return linear.forward(x.t()).mean();
+  };
+  const auto on_card = [](torch::nn::LinearImpl& linear, const torch::Tensor& x) {
+    return linear.forward(x.to(torch::kCUDA)).mean();
+  };
+  const auto failure = [](const LossOf& loss, BatchSizes sizes) {
+    try {
+      record(model_of_size(loss), three_columns, {.microbatch = 5, .sizes = sizes});
+    } catch (const Error& error) {
+      return error;
+    }
+    return Error(ErrorKind::kIo, "was recorded");
+  };
+  const Error exact = failure(misshapen, BatchSizes::kExact);
+  EXPECT_EQ(exact.kind(), ErrorKind::kModelFailure);
+  EXPECT_THAT(exact.message(), testing::HasSubstr("on a batch of 5 samples"));
+  EXPECT_THAT(exact.message(), testing::Not(testing::HasSubstr("--record-at")));
+  const Error any = failure(misshapen, BatchSizes::kAny);
+  EXPECT_EQ(any.kind(), ErrorKind::kModelFailure);
+  EXPECT_THAT(any.message(), testing::HasSubstr("--record-at exact"));
+  if (torch::cuda::is_available()) return;
+  const Error card = failure(on_card, BatchSizes::kAny);
+  EXPECT_EQ(card.kind(), ErrorKind::kUnavailable);
+  EXPECT_THAT(card.message(), testing::HasSubstr("keep model and data on the CPU"));
+}
+
 TEST(Exact, IsChosenWhereTheSizeAloneMakesTheDifference) {
   const Recording recording =
       record(model_of_size(loop_over_samples), three_columns, {.microbatch = 5});

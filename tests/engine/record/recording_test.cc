@@ -218,5 +218,48 @@ TEST(Recording, WhatForwardThrowsComesThrough) {
   EXPECT_NO_THROW(record_model(models::make("mlp")));
 }
 
+// A recording is no step of a training.
+TEST(Recording, PutsRescaledRowsOfAnEmbeddingBack) {
+  torch::manual_seed(0);
+  const auto embedding = std::make_shared<torch::nn::EmbeddingImpl>(
+      torch::nn::EmbeddingOptions(20, 8).max_norm(0.5));
+  const Model model = make_model(embedding, [embedding](const Batch& batch) {
+    return embedding->forward(batch["t"]).square().mean();
+  });
+  const auto tokens = [](std::int64_t size, std::uint64_t) {
+    Batch batch;
+    batch.set("t", torch::arange(20 * size).remainder(20).reshape({size, 20}));
+    return batch;
+  };
+  const torch::Tensor before = embedding->weight.detach().clone();
+  const Recording recording = record(model, tokens, graph::Mode::kTrain);
+  EXPECT_TRUE(torch::equal(embedding->weight, before));
+  EXPECT_EQ(graph::written_parameters(recording.graph), std::vector<int>{0});
+  check_drift(recording.graph, model, tokens, 1);
+  EXPECT_TRUE(torch::equal(embedding->weight, before));
+}
+
+// The recorded length stands for one that the program gave only where it was longer than needed.
+TEST(Recording, PaddingToTheLongestFailsWhereThatIsAnotherOne) {
+  const auto pad = [](bool is_given) {
+    const auto op = c10::Dispatcher::singleton()
+                        .findSchemaOrThrow("trireme::pad_packed_sequence", "")
+                        .typed<std::tuple<at::Tensor, at::Tensor>(
+                            const at::Tensor&, const at::Tensor&, bool, const at::Scalar&,
+                            std::int64_t, bool)>();
+    const at::Tensor sizes = torch::tensor({2, 1, 1}, torch::kLong);  // three steps at most
+    return std::get<0>(op.call(torch::ones({4, 2}), sizes, true, 0.0, 5, is_given));
+  };
+  EXPECT_EQ(pad(true).sizes(), at::IntArrayRef({2, 5, 2}));
+  try {
+    pad(false);
+    ADD_FAILURE();
+  } catch (const c10::Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("had 5 steps when the model was recorded and has "
+                                                 "3 now"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("give pad_packed_sequence a total_length"));
+  }
+}
+
 }  // namespace
 }  // namespace trireme::record

@@ -16,5 +16,16 @@ TEST(ManyRanks, EveryLayoutHasTheBitsOfTheSerialExecutor) {
   }
 }
 
+// Layouts of tests stopped at 4 stages.
+TEST(ManyRanks, LongPipelinesHaveTheBitsOfTheSerialExecutor) {
+  for (const char* schedule : kSchedules) {
+    for (const Layout& layout :
+         {Layout{.model = "transformer", .stages = 8, .schedule = schedule},
+          Layout{.model = "resnet", .stages = 6, .replicas = 2, .schedule = schedule}}) {
+      expect_bits_of_serial_executor(layout);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace trireme::train

@@ -3,31 +3,13 @@
 #include <c10/util/Exception.h>
 
 #include <new>
-#include <string_view>
 
 #include "trireme/engine/record/compare.h"
+#include "trireme/engine/record/torch_error.h"
 #include "trireme/plan/graph/index.h"
 
 namespace trireme::program {
 namespace {
-
-ErrorKind kind_of(const c10::Error& error) {
-  const std::string_view text = error.what_without_backtrace();
-  if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
-      text.find("not enough memory") != std::string_view::npos) {
-    return ErrorKind::kResourceExhausted;
-  }
-  // What torch says where a device is asked for that it was built without.
-  const bool lacks_device = text.find("not linked with support for") != std::string_view::npos ||
-                            text.find("not compiled with CUDA") != std::string_view::npos;
-  return lacks_device ? ErrorKind::kUnavailable : ErrorKind::kModelFailure;
-}
-
-std::string advice(ErrorKind kind) {
-  if (kind != ErrorKind::kUnavailable) return "";
-  return "; this build of torch has no such device: keep model and data on the CPU, or build "
-         "against a torch that has it";
-}
 
 /// `input 'label' i64 [8]`, `parameter 'head.weight' f32 [4, 16]`, `value 17 f32 [8, 4]`.
 std::string describe(const graph::Graph& graph, graph::ValueId id, std::int64_t batch) {
@@ -60,9 +42,7 @@ std::string describe_inputs(const graph::Graph& graph, const graph::Node& node,
 
 std::string text_of(const std::exception& failure) {
   const auto* torch = dynamic_cast<const c10::Error*>(&failure);
-  std::string text = torch == nullptr ? failure.what() : torch->what_without_backtrace();
-  while (!text.empty() && (text.back() == '.' || text.back() == '\n')) text.pop_back();
-  return text;
+  return torch == nullptr ? failure.what() : record::text_of(*torch);
 }
 
 }  // namespace
@@ -70,8 +50,8 @@ std::string text_of(const std::exception& failure) {
 Error error_of(const std::exception& failure) {
   if (const auto* error = dynamic_cast<const Error*>(&failure)) return *error;
   if (const auto* error = dynamic_cast<const c10::Error*>(&failure)) {
-    const ErrorKind kind = kind_of(*error);
-    return {kind, "torch refused an operation: " + text_of(failure) + advice(kind)};
+    const ErrorKind kind = record::kind_of(*error);
+    return {kind, "torch refused an operation: " + text_of(failure) + record::advice(kind)};
   }
   if (dynamic_cast<const std::bad_alloc*>(&failure) != nullptr) {
     return {ErrorKind::kResourceExhausted, "out of memory"};
@@ -84,7 +64,7 @@ Error node_failure(const std::string& doing, const graph::Graph& graph, const gr
   if (dynamic_cast<const Error*>(&failure) != nullptr) return error_of(failure);
   const ErrorKind kind = error_of(failure).kind();
   return {kind, doing + " " + record::name_of(node) + " failed: " + text_of(failure) +
-                    describe_inputs(graph, node, batch) + advice(kind)};
+                    describe_inputs(graph, node, batch) + record::advice(kind)};
 }
 
 }  // namespace trireme::program

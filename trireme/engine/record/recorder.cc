@@ -14,6 +14,7 @@
 #include "trireme/engine/record/packed.h"
 #include "trireme/engine/record/size_problem.h"
 #include "trireme/engine/record/state_guard.h"
+#include "trireme/engine/record/torch_error.h"
 #include "trireme/plan/graph/uses.h"
 
 namespace trireme::record {
@@ -332,18 +333,14 @@ void Recorder::refuse(const std::string& what, const std::string& remedy) const 
 
 void Recorder::explain(const c10::Error& failure) const {
   const std::string op = graph_.nodes.empty() ? "" : graph_.nodes.back().op;
+  const ErrorKind kind = kind_of(failure);
   throw SizeProblem(
-      ErrorKind::kIo,  // torch failed: the command line is not to blame
+      kind,
       "forward failed on a batch of " + std::to_string(num_samples_) + " samples, " +
           (op.empty() ? std::string("before its first operator")
                       : "in or after " + op + " (operator " +
                             std::to_string(graph_.nodes.back().id) + ", " + place_text() + ")") +
-          ": " + failure.what_without_backtrace() +
-          ". A recording takes 4, 6 and 10 samples; where the model is written for one batch size "
-          "(a "
-          "fixed size in view, a state carried from batch to batch), record it at its microbatch "
-          "size "
-          "(--record-at exact)");
+          ": " + text_of(failure) + advice(kind));
 }
 
 }  // namespace internal

@@ -77,12 +77,25 @@ struct Tracer {
     return result;
   }
 
+  Trace trace_of_any_size(std::int64_t size, std::size_t number) {
+    try {
+      return trace(size, number);
+    } catch (const SizeProblem& problem) {
+      if (problem.kind() != ErrorKind::kModelFailure) throw;
+      throw SizeProblem(problem.kind(),
+                        problem.message() +
+                            ". A recording takes 4, 6 and 10 samples; where the model is written "
+                            "for one batch size (a fixed size in view, a state carried from batch "
+                            "to batch), record it at its microbatch size (--record-at exact)");
+    }
+  }
+
   Recording at_any_size() {
     std::vector<Trace> traces;
     std::vector<FixedGraph> fixed;
     traces.reserve(kRecordedBatches.size());
     for (std::size_t i = 0; i < kRecordedBatches.size(); ++i) {
-      traces.push_back(trace(kRecordedBatches[i], i));
+      traces.push_back(trace_of_any_size(kRecordedBatches[i], i));
       fixed.push_back({traces.back().graph, kRecordedBatches[i]});
       if (i > 0) refuse_captured_leaves(traces[0], traces[i]);
     }

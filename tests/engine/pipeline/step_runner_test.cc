@@ -1,0 +1,68 @@
+#include "trireme/engine/pipeline/step_runner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "tests/base/error_of.h"
+#include "trireme/wire/transport/sim/world.h"
+
+namespace trireme::pipeline {
+namespace {
+
+using schedule::OperationKind;
+
+/// Keeps what it is asked for; fails at joins.
+class Calls : public Operations {
+ public:
+  void end_backward(int /*microbatch*/) override {}
+  void reduce(int bucket) override { texts.push_back("reduce " + std::to_string(bucket)); }
+  void join(int /*bucket*/) override { throw std::runtime_error("no sum"); }
+  void exchange() override { texts.emplace_back("exchange"); }
+  void run(OperationKind /*kind*/) override { texts.emplace_back("another"); }
+  std::span<std::byte> tie_memory(const schedule::Channel& /*channel*/, int /*item*/) override {
+    return {};
+  }
+
+  std::vector<std::string> texts;
+};
+
+/// Rank 0's part of step 7: operations of these kinds, about bucket 2.
+void run_step(const std::vector<OperationKind>& kinds, Calls& calls) {
+  schedule::StepProgram program;
+  program.ranks.resize(1);
+  for (const OperationKind kind : kinds) {
+    schedule::Operation& operation = program.ranks[0].emplace_back();
+    operation.kind = kind;
+    operation.item = 2;
+  }
+  const auto endpoints = transport::make_sim_world(1);
+  Mailbox mailbox(program, 0, *endpoints[0], {});
+  StepRunner runner(program, 0, {}, calls, mailbox);
+  StepInput input;
+  input.step = 7;
+  runner.run(input);
+  EXPECT_EQ(runner.times().size(), kinds.size());
+}
+
+TEST(StepRunner, OperationsAreRunInOrder) {
+  Calls calls;
+  run_step({OperationKind::kReduce, OperationKind::kExchange, OperationKind::kUpdate}, calls);
+  EXPECT_THAT(calls.texts, testing::ElementsAre("reduce 2", "exchange", "another"));
+}
+
+TEST(StepRunner, AnErrorSaysInWhichOperationOfWhichStep) {
+  Calls calls;
+  const Error error = trireme::test::error_of([&] { run_step({OperationKind::kJoin}, calls); });
+  EXPECT_THAT(error.what(), testing::HasSubstr("no sum"));
+  EXPECT_EQ(error.context().rank, 0);
+  EXPECT_EQ(error.context().operation, "join bucket 2");
+  EXPECT_EQ(error.context().step, 7);
+}
+
+}  // namespace
+}  // namespace trireme::pipeline
