@@ -37,11 +37,16 @@ static void world_mistakes(void) {
   TRIREME_EXPECT_OK(trireme_world_options(&options, sizeof options));
   options.store_host = NULL;
   expect_refused(trireme_connect(&options, &world), "'store_host' is null");
+  options.store_host = "0.0.0.0"; /* others reach it, and there is no token */
+  expect_refused(trireme_connect(&options, &world), "set TRIREME_TOKEN to one secret");
   TRIREME_EXPECT(world == NULL);
   TriremeStore* store = NULL;
   expect_refused(trireme_store_serve("127.0.0.1", 70000, NULL, &store), "no port 70000");
   expect_refused(trireme_store_serve(NULL, 0, NULL, &store), "'host' is null");
   expect_refused(trireme_store_serve("127.0.0.1", 0, "", &store), "'token' is empty");
+  expect_refused(trireme_store_serve("0.0.0.0", 0, NULL, &store),
+                 "set TRIREME_TOKEN to one secret");
+  TRIREME_EXPECT(store == NULL);
 }
 
 static void null_handles(void) {

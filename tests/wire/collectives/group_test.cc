@@ -3,13 +3,19 @@
 #include "trireme/wire/collectives/group.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <atomic>
+#include <filesystem>
+#include <future>
+#include <list>
 #include <random>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "tests/wire/collectives/group_world.h"
+#include "trireme/wire/collectives/host/arena.h"
 
 namespace trireme::collectives::test {
 namespace {
@@ -158,6 +164,56 @@ TEST_P(GroupTest, TakesAnyMixOfOperations) {
           wait_for(group.barrier());
       }
     }
+  }));
+}
+
+/// Bytes that there are of the memory which groups called `name` share, for each descriptor that
+/// this process has of it.
+std::vector<std::size_t> shared_bytes_of(const std::string& name) {
+  std::vector<std::size_t> result;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code closed;  // by another thread
+    const std::string file = std::filesystem::read_symlink(entry.path(), closed).string();
+    struct stat status{};
+    if (file.find("memfd:trireme " + name + " ") == std::string::npos) continue;
+    if (::stat(entry.path().c_str(), &status) != 0) continue;
+    result.push_back(static_cast<std::size_t>(status.st_blocks) * 512);
+  }
+  return result;
+}
+
+// Each group handed its memory over when it was made: of many that were not used, the system
+// refused to carry more descriptors.
+TEST(GroupMemory, IsNotHandedOverBeforeTheFirstOperation) {
+  Endpoints endpoints = make_world(Backend::kLocal, 2);
+  expect_no_errors(run_ranks(endpoints, [](Endpoint& endpoint) {
+    std::list<Group> groups;
+    for (std::uint64_t id = 1; id <= 40; ++id) {
+      groups.emplace_back(
+          endpoint, first_ranks(2),
+          GroupOptions{.name = id < 40 ? "unused" : "used", .id = id, .deadline = 20s});
+    }
+    wait_for(groups.back().barrier());
+    EXPECT_EQ(shared_bytes_of("unused").size(), 0U);
+    EXPECT_GE(shared_bytes_of("used").size(), 1U);
+  }));
+}
+
+// Rank 0 took all pages: on its own NUMA node and against its own limit.
+TEST(GroupMemory, EachRankProvidesItsOwnPart) {
+  std::promise<void> looked;
+  expect_no_errors(run_group(Backend::kLocal, 2, [&looked](Group& group) {
+    if (group.group_rank() != 0) {
+      EXPECT_EQ(looked.get_future().wait_for(20s), std::future_status::ready);
+      return wait_for(group.barrier());
+    }
+    const WorkPtr barrier = group.barrier();
+    EXPECT_FALSE(barrier->wait_for(1ms));
+    EXPECT_EQ(shared_bytes_of("data"),
+              std::vector<std::size_t>{Arena::bytes_for(2) - Arena::kStagingBytes});
+    looked.set_value();
+    wait_for(barrier);
+    EXPECT_EQ(shared_bytes_of("data").at(0), Arena::bytes_for(2));
   }));
 }
 

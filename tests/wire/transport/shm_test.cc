@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -56,6 +57,23 @@ TEST(SharedMemory, OutlivesItsMakersMapping) {
   one.bytes().back() = std::byte{3};
   one = SharedMemory();
   EXPECT_EQ(other.bytes().back(), std::byte{3});
+}
+
+// Its maker provided all of it, on its own NUMA node and against its own limit.
+TEST(SharedMemory, HasThePagesThatWereProvided) {
+  const SharedMemory memory = SharedMemory::create_empty("test", kBytes);
+  const auto taken = [&memory] {
+    struct stat status{};
+    EXPECT_EQ(::fstat(memory.file().number(), &status), 0);
+    return status.st_blocks * 512;
+  };
+  EXPECT_EQ(taken(), 0);
+  memory.provide(4096, 4096);
+  EXPECT_EQ(taken(), 4096);
+  memory.bytes()[4096] = std::byte{7};
+  memory.provide(4096, 4096);
+  EXPECT_EQ(memory.bytes()[4096], std::byte{7});
+  EXPECT_EQ(taken(), 4096);
 }
 
 TEST(SharedMemory, OfAnotherSizeOrThatMayShrinkIsRefused) {
