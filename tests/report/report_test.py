@@ -9,6 +9,7 @@ import subprocess
 import sys
 import unittest
 from pathlib import Path
+from typing import IO
 from unittest import mock
 
 from run_case import RunTest, read_document
@@ -258,11 +259,15 @@ class FigureTest(RunTest):
 
 
 class CommandTest(RunTest):
-    def run_report(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def run_report(
+        self, *words: str, stdout: IO[str] | int = subprocess.PIPE
+    ) -> subprocess.CompletedProcess[str]:
         """The verb where the test is told which program has it, else Python's command."""
         program = os.environ.get("TRIREME_PROGRAM")
         command = [program, "report"] if program else [sys.executable, "-m", "trireme.report"]
-        return subprocess.run([*command, *words], capture_output=True, text=True, check=False)
+        return subprocess.run(
+            [*command, *words], stdout=stdout, stderr=subprocess.PIPE, text=True, check=False
+        )
 
     def test_the_page_is_in_the_folder_or_elsewhere(self) -> None:
         done = self.run_report(str(self.folder))
@@ -295,6 +300,28 @@ class CommandTest(RunTest):
         self.assertEqual(done.returncode, 1)
         self.assertEqual(len(done.stderr.splitlines()), 1)
         self.assertIn("cannot write", done.stderr)
+
+    def test_a_pipe_is_not_replaced_by_the_page(self) -> None:
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        done = self.run_report(str(self.folder), "--out", str(pipe))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"cannot write {pipe}: it is no regular file", done.stderr)
+        self.assertTrue(pipe.is_fifo())
+        self.assertEqual(list(self.folder.glob("*.tmp*")), [])
+
+    def test_it_answers_in_json(self) -> None:
+        done = self.run_report("--json", str(self.folder))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        answer = json.loads(done.stdout)
+        self.assertEqual(answer["file"], str(self.folder / "report.html"))
+        self.assertIn("steps 50 to 87", "\n".join(answer["notes"]))
+
+    def test_output_that_is_lost_is_a_failure(self) -> None:
+        with open("/dev/full", "w") as full:
+            done = self.run_report(str(self.folder), stdout=full)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("standard output was lost: No space left on device", done.stderr)
 
     def test_an_older_page_stays_until_the_new_one_is_whole(self) -> None:
         out = self.folder / "x.html"

@@ -15,10 +15,10 @@ def _fail(text: str, code: int) -> int:
     return code
 
 
-def _end_output() -> int:
-    """0, or 1 where what was printed is lost."""
+def _say(lines: list[str]) -> int:
+    """0, or 1 where what is printed is lost."""
     try:
-        sys.stdout.flush()
+        print("\n".join(lines), flush=True)
     except OSError as error:
         sys.stderr.write(f"trireme: standard output was lost: {error.strerror}\n")
         os._exit(1)  # it would be flushed again
@@ -59,12 +59,8 @@ def main() -> int:
     except OSError as error:
         return _fail(f"cannot write {out}: {error.strerror}", 1)
     if arguments.json:
-        print(json.dumps({"file": str(out), "notes": run.notes.texts}))
-    else:
-        print(f"report written to {out}")
-        for note in run.notes.texts:
-            print(f"  note: {note}")
-    return _end_output()
+        return _say([json.dumps({"file": str(out), "notes": run.notes.texts})])
+    return _say([f"report written to {out}", *(f"  note: {note}" for note in run.notes.texts)])
 
 
 if __name__ == "__main__":
