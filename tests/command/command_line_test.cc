@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <torch/torch.h>
 
 #include "tests/command/verb_runs.h"
@@ -9,11 +10,16 @@
 #include "trireme/base/json.h"
 #include "trireme/base/safetensors.h"
 #include "trireme/engine/record/module.h"
+#include "trireme/plan/graph/file.h"
+#include "trireme/plan/graph/json.h"
+#include "trireme/plan/profile/json.h"
 
 namespace trireme {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
 
 /// Another model, whose graph is not that of make_net.
 Workload make_other() {
@@ -167,6 +173,92 @@ TEST_F(CommandLine, PlanningKnowsPoliciesOfBuffers) {
   const Answer answer = run(make_net, with_policy);
   EXPECT_EQ(answer.code, 2);
   EXPECT_THAT(answer.err, testing::HasSubstr("'nothing' takes no policy"));
+}
+
+// What the profile has no times for cannot be planned by it.
+TEST_F(CommandLine, AnotherMicrobatchThanTheProfilesIsRefused) {
+  ASSERT_EQ(run(make_net, {"record", "--out", folder_.string()}).code, 0);
+  const graph::Graph recorded = graph::load(path("train.graph.json"));
+  profile::Profile measured;
+  measured.graph_sha256 = graph::graph_sha256(recorded);
+  measured.microbatch = 2;
+  measured.costs.resize(1);
+  measured.cost_of.assign(recorded.nodes.size(), 0);
+  profile::save(measured, path("profile.json"));
+  const Answer answer = run(make_net, {"partition", "--graph", path("train.graph.json"),
+                                       "--profile", path("profile.json"), "--batch", "8",
+                                       "--microbatch", "4", "--out", path("plan.json")});
+  EXPECT_EQ(answer.code, 2);
+  EXPECT_THAT(answer.err, HasSubstr("--microbatch says 4, but the profile measured 2; profile "
+                                    "with --microbatch 4, or leave it out"));
+  EXPECT_FALSE(std::filesystem::exists(path("plan.json")));
+}
+
+// It was silent until the first step, and at the end the weights were nowhere.
+TEST_F(CommandLine, ATrainingSaysWhatItDoesBeforeItsFirstStep) {
+  std::vector<std::string> words = {"train", "--steps", "1", "--batch", "8", "--microbatch", "2"};
+  Answer answer = run(make_net, words);
+  EXPECT_EQ(answer.code, 0) << answer.err;
+  EXPECT_THAT(answer.out, StartsWith("preparing data, recording the model\n"
+                                     "the weights are not kept: give --run or --save\n"
+                                     "step      0  "));
+  words.insert(words.end(), {"--save", path("weights.safetensors")});
+  answer = run(make_net, words);
+  EXPECT_THAT(answer.out, StartsWith("preparing data, recording the model\nstep      0  "));
+}
+
+// `head->weight = embedding->weight` left a second weight, which no step changed.
+TEST_F(CommandLine, AParameterThatIsNeverTrainedIsNamed) {
+  const MakeWorkload make = [] {
+    Workload workload = make_net();
+    workload.model.parameters.push_back({"head.weight", torch::zeros({2}, torch::requires_grad())});
+    return workload;
+  };
+  const std::vector<std::string> words = {"train", "--steps", "1"};
+  const Answer answer = run(make, words);
+  EXPECT_EQ(answer.code, 0);
+  EXPECT_THAT(answer.err, HasSubstr("the loss depends on no use of the parameter head.weight: it "
+                                    "is saved and never trained"));
+  EXPECT_THAT(run(make_net, words).err, Not(HasSubstr("never trained")));
+}
+
+class OneStepRun : public CommandLine {
+ protected:
+  /// In the folder `run`. Under a plan: nothing is measured.
+  Answer train(const MakeWorkload& make) const {
+    EXPECT_EQ(run(make, {"partition", "--out", path("plan.json")}).code, 0);
+    return run(make, {"train", "--run", path("run"), "--plan", path("plan.json"), "--steps", "1"});
+  }
+};
+
+// Dropout was on while they were made.
+TEST_F(OneStepRun, ExamplesAreMadeInEvaluationMode) {
+  std::shared_ptr<torch::nn::Module> shown;
+  const MakeWorkload make = [&shown] {
+    Workload workload = make_net();
+    const auto net = std::static_pointer_cast<torch::nn::Module>(workload.model.owner);
+    workload.examples = [net, &shown] {
+      shown = net;
+      return std::string(net->is_training() ? "in training" : "in evaluation");
+    };
+    return workload;
+  };
+  const Answer answer = train(make);
+  EXPECT_EQ(answer.code, 0) << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr("in evaluation\n"));
+  EXPECT_EQ(read_file(path("run/examples.txt")), "in evaluation");
+  ASSERT_TRUE(shown);
+  EXPECT_TRUE(shown->is_training()) << "the mode was not put back";
+}
+
+// It would have been a file from then on.
+TEST_F(OneStepRun, ItsExportReplacesNoPipe) {
+  ASSERT_EQ(train(make_net).code, 0);
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  const Answer answer = run(make_net, {"export", path("run"), "--out", path("pipe")});
+  EXPECT_EQ(answer.code, 2);
+  EXPECT_THAT(answer.err, HasSubstr("pipe' is a pipe, which is not replaced; name a file"));
+  EXPECT_TRUE(std::filesystem::is_fifo(path("pipe")));
 }
 
 TEST_F(CommandLine, APlanOfAnotherModelIsRefused) {

@@ -5,6 +5,8 @@
 #include "trireme/base/safetensors.h"
 #include "trireme/plan/layout/json.h"
 #include "trireme/plan/layout/manual.h"
+#include "trireme/plan/schedule/json.h"
+#include "trireme/plan/schedule/schedules.h"
 #include "trireme/plan/timeline/json.h"
 
 namespace trireme::command::test {
@@ -144,6 +146,16 @@ TEST_F(RankTest, WhatCannotBeWrittenIsNoticedBeforeTheFirstStep) {
   EXPECT_EQ(errors(), "") << "ranks were started";
 }
 
+// It exited with 0.
+TEST_F(RankTest, OutputThatIsLostIsAFailure) {
+  schedule::save(schedule::make_schedule("simple", 2, 4), path("schedule.json"));
+  for (const Words& words : std::vector<Words>{{"show", path("schedule.json")}, {"--help"}}) {
+    Process process(words, {}, "/dev/full", path("error"));
+    EXPECT_EQ(process.wait(), 1) << words[0];
+    EXPECT_THAT(process.error(), HasSubstr("standard output took not all that was printed"));
+  }
+}
+
 TEST_F(RankTest, WhatALauncherLeftInTheEnvironmentIsNotTaken) {
   const auto process = start(with(kTinyTraining, {"--stages", "2"}),
                              {{"TRIREME_LAUNCHER_PID", "1"}, {"TRIREME_STORE_PORT", "1"}});
@@ -163,7 +175,8 @@ TEST_F(RankTest, MisuseThatRanksFindIsSaidOnce) {
 // `the plan is for 1 ranks`, though none was given.
 TEST_F(RankTest, PlanByThemselvesWithoutARunFolder) {
   const auto training = run(with(kTinyTraining, {"--ranks", "2"}));
-  EXPECT_THAT(training->out(), AllOf(HasSubstr("(predicted"), HasSubstr("--lanes 2 up to 2")));
+  EXPECT_THAT(training->out(), AllOf(HasSubstr("no plan is given: the ranks measure and plan\n"),
+                                     HasSubstr("(predicted"), HasSubstr("--lanes 2 up to 2")));
 }
 
 // It trained a tokenizer before it looked at the batch.

@@ -60,7 +60,7 @@ std::vector<std::string> stage_limits(const Problem& problem, const Candidate& c
     if (s == busiest) {
       text = "its work: " + text;
     } else if (busy(s) >= kNearlyAll * busy(busiest)) {
-      text = "the pipeline's fill: " + text;
+      text = "the pipeline's warm-up: " + text;
     } else {
       text = "stage " + std::to_string(busiest) + ", for which it waits: " + text;
     }
