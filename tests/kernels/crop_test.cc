@@ -5,11 +5,13 @@
 #include <atomic>
 #include <cmath>
 #include <map>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "tests/base/error_of.h"
+#include "trireme/kernels/reference/crop.h"
 
 namespace trireme::kernels {
 namespace {
@@ -41,6 +43,46 @@ Foreground make_foreground(const CropOptions& options) {
 }
 
 CropOptions make_options(double share) { return {.patch = {8, 12, 16}, .foreground_share = share}; }
+
+/// Of random labels, a third of them not 0.
+template <typename Label>
+void expect_crops_of_reference(const VolumeShape& shape, const CropOptions& options) {
+  std::mt19937 random(static_cast<unsigned>(shape.count()));
+  std::vector<Label> labels(shape.count());
+  for (Label& label : labels) label = static_cast<Label>(random() % 3 == 0 ? 1 + random() % 3 : 0);
+  const Foreground found = find_foreground(options, shape, labels.data());
+  const Foreground expected = reference::find_foreground(options, shape, labels);
+  EXPECT_EQ(found.shape, expected.shape);
+  ASSERT_EQ(found.classes.size(), expected.classes.size());
+  for (std::size_t c = 0; c < found.classes.size(); ++c) {
+    EXPECT_EQ(found.classes[c].label, expected.classes[c].label);
+    EXPECT_EQ(found.classes[c].objects, expected.classes[c].objects);
+  }
+  for (const std::uint64_t index : {0, 1, 2, 3, 100, 101, 102, 103}) {
+    const std::uint64_t sample = index << (index % 2 * 32);  // every other one has an upper half
+    const Crop crop = choose_crop(options, found, 7, sample);
+    const Crop other = reference::choose_crop(options, expected, 7, sample);
+    EXPECT_EQ(crop.label, other.label);
+    EXPECT_EQ(crop.begin, other.begin);
+  }
+}
+
+TEST(CropTest, EqualsTheReference) {
+  const VolumeShape shapes[] = {{1, 1, 1}, {1, 1, 9}, {5, 6, 7}, {3, 17, 4}, {4, 5, 16}};
+  for (const VolumeShape& shape : shapes) {
+    const VolumeShape half{(shape.depth + 1) / 2, (shape.height + 1) / 2, (shape.width + 1) / 2};
+    for (const VolumeShape& patch : {VolumeShape{1, 1, 1}, half, shape}) {
+      for (const double share : {0.0, 0.5, 1.0}) {
+        for (const int num_objects : {1, 3}) {
+          SCOPED_TRACE(to_text(shape) + ", " + to_text(patch) + ", " + std::to_string(share));
+          const CropOptions options{patch, share, num_objects, Connectivity::kFaces};
+          expect_crops_of_reference<std::uint8_t>(shape, options);
+          expect_crops_of_reference<std::int32_t>(shape, options);
+        }
+      }
+    }
+  }
+}
 
 TEST(CropTest, KeepsTheLargestObjectsOfEachLabel) {
   const Foreground foreground = make_foreground(make_options(1));

@@ -7,12 +7,15 @@
 #include <functional>
 #include <limits>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "trireme/base/error.h"
 #include "trireme/kernels/detection/boxes.h"
 #include "trireme/kernels/detection/matching.h"
 #include "trireme/kernels/isa.h"
+#include "trireme/kernels/reference/boxes.h"
+#include "trireme/kernels/reference/matching.h"
 
 namespace trireme::kernels {
 namespace {
@@ -41,6 +44,68 @@ TEST(BoxesTest, OverlapsAreSharesOfTheUnion) {
     float empty = 7;
     box_overlaps(b.data() + 16, 1, b.data() + 16, 1, &empty);
     EXPECT_EQ(empty, 0);
+  }
+}
+
+/// On a grid of quarters, so that differences and areas are exact; many are equal, some are empty
+/// where `least_side` is 0.
+std::vector<float> boxes_on_a_grid(std::int64_t n, unsigned seed, int least_side = 0) {
+  std::mt19937 random(seed);
+  std::uniform_int_distribution<int> place(0, 40), side(least_side, 20);
+  std::vector<float> boxes;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto x = static_cast<float>(place(random)) / 4, y = static_cast<float>(place(random)) / 4;
+    boxes.insert(boxes.end(), {x, y, x + static_cast<float>(side(random)) / 4,
+                               y + static_cast<float>(side(random)) / 4});
+  }
+  return boxes;
+}
+
+TEST(BoxesTest, OverlapsAreThoseOfTheReference) {
+  using Sizes = std::pair<std::int64_t, std::int64_t>;
+  for (const auto& [num_a, num_b] : {Sizes{0, 0},
+                                     {0, 5},
+                                     {5, 0},
+                                     {1, 1},
+                                     {3, 7},
+                                     {7, 15},
+                                     {2, 16},
+                                     {5, 17},
+                                     {40, 33},
+                                     {2, 16'385}}) {
+    const std::vector<float> a = boxes_on_a_grid(num_a, 1), b = boxes_on_a_grid(num_b, 2);
+    const std::vector<float> expected = reference::box_overlaps(a, b);
+    for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+      const IsaLimit limit(isa);
+      std::vector<float> overlaps(num_a * num_b, -7);
+      box_overlaps(a.data(), num_a, b.data(), num_b, overlaps.data());
+      EXPECT_EQ(overlaps, expected) << num_a << " x " << num_b << ", " << to_string(isa);
+    }
+  }
+}
+
+/// Of values that come in fours: differences beside the largest of each four.
+void expect_near_in_fours(const std::vector<float>& ours, const std::vector<double>& exact) {
+  ASSERT_EQ(ours.size(), exact.size());
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    double size = 1;
+    for (std::size_t k = i / 4 * 4; k < i / 4 * 4 + 4; ++k)
+      size = std::max(size, std::abs(exact[k]));
+    EXPECT_NEAR(ours[i], exact[i], 2e-6 * size) << i;
+  }
+}
+
+TEST(BoxesTest, CodesAreThoseOfTheReference) {
+  for (const BoxCoding& coding :
+       {BoxCoding{}, BoxCoding{.weights = {10, 20, 5, 4}, .largest_log = 0.5F}}) {
+    for (const std::int64_t n : {0, 1, 3, 16, 17, 8193}) {
+      const std::vector<float> boxes = boxes_on_a_grid(n, 3, 1), anchors = boxes_on_a_grid(n, 4, 1);
+      std::vector<float> codes(4 * n), decoded(4 * n);
+      encode_boxes(coding, boxes.data(), anchors.data(), n, codes.data());
+      expect_near_in_fours(codes, reference::encode_boxes(coding, boxes, anchors));
+      decode_boxes(coding, codes.data(), anchors.data(), n, decoded.data());
+      expect_near_in_fours(decoded, reference::decode_boxes(coding, codes, anchors));
+    }
   }
 }
 
@@ -113,6 +178,32 @@ TEST(MatchingTest, AnchorsAreMatchedBetweenOrBackground) {
   EXPECT_THAT(matches, ElementsAre(0, 0, kBackground, kBackground, kBackground));
   match_ssd(0.5F, overlaps, 2, matches);
   EXPECT_THAT(matches, ElementsAre(0, 1, kBackground, kBackground, kBackground));
+}
+
+/// Overlaps of few values, so that rows and columns tie and thresholds are hit; some rows are 0.
+TEST(MatchingTest, MatchesAreThoseOfTheReference) {
+  std::mt19937 random(5);
+  for (const std::int64_t num_truth : {0, 1, 2, 7, 33}) {
+    for (const std::int64_t num_anchors : {0, 1, 15, 16, 17, 300, 4097}) {
+      std::vector<float> overlaps(num_truth * num_anchors);
+      for (std::int64_t i = 0; i < std::ssize(overlaps); ++i) {
+        const bool is_apart = i / num_anchors % 4 == 3;
+        overlaps[i] = is_apart ? 0 : static_cast<float>(random() % 9) / 8;
+      }
+      const reference::Overlaps all{overlaps, num_truth, num_anchors};
+      std::vector<std::int64_t> matches(num_anchors, -7);
+      for (const float low : {0.0F, 0.25F, 0.75F}) {
+        for (const bool keeps_best : {false, true}) {
+          const MatchOptions options{.high = 0.75F, .low = low, .keeps_best = keeps_best};
+          match_anchors(options, overlaps, num_truth, matches);
+          EXPECT_EQ(matches, reference::match_anchors(options, all))
+              << num_truth << " x " << num_anchors << ", " << low << ", " << keeps_best;
+        }
+        match_ssd(low, overlaps, num_truth, matches);
+        EXPECT_EQ(matches, reference::match_ssd(low, all)) << num_truth << " x " << num_anchors;
+      }
+    }
+  }
 }
 
 TEST(MatchingTest, WithoutBoxesAllIsBackground) {

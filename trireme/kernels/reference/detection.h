@@ -8,32 +8,33 @@
 #include <vector>
 
 #include "trireme/base/random.h"
+#include "trireme/kernels/reference/boxes.h"
 
 namespace trireme::kernels::reference {
 
-/// As kernels::nms: each box against all that were kept before.
-inline std::vector<std::int64_t> nms(std::span<const float> boxes, std::span<const float> scores,
-                                     double threshold) {
+/// As kernels::batched_nms: each box against all of its class that were kept before.
+inline std::vector<std::int64_t> batched_nms(std::span<const float> boxes,
+                                             std::span<const float> scores,
+                                             std::span<const std::int64_t> classes,
+                                             double threshold) {
   std::vector<std::int64_t> order(scores.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, [&](auto a, auto b) { return scores[a] > scores[b]; });
-  const auto overlap = [&](std::int64_t a, std::int64_t b) {
-    const float* p = boxes.data() + a * 4;
-    const float* q = boxes.data() + b * 4;
-    const float width = std::max(0.0F, std::min(p[2], q[2]) - std::max(p[0], q[0]));
-    const float height = std::max(0.0F, std::min(p[3], q[3]) - std::max(p[1], q[1]));
-    const float inter = width * height;
-    const float area_p = (p[2] - p[0]) * (p[3] - p[1]);
-    const float area_q = (q[2] - q[0]) * (q[3] - q[1]);
-    return inter / (area_p + area_q - inter);
-  };
   std::vector<std::int64_t> kept;
   for (const std::int64_t i : order) {
-    const bool is_out = std::ranges::any_of(
-        kept, [&](std::int64_t k) { return static_cast<double>(overlap(k, i)) > threshold; });
+    const bool is_out = std::ranges::any_of(kept, [&](std::int64_t k) {
+      return classes[k] == classes[i] &&
+             double{box_overlap(&boxes[k * 4], &boxes[i * 4])} > threshold;
+    });
     if (!is_out) kept.push_back(i);
   }
   return kept;
+}
+
+/// As kernels::nms: all are of one class.
+inline std::vector<std::int64_t> nms(std::span<const float> boxes, std::span<const float> scores,
+                                     double threshold) {
+  return batched_nms(boxes, scores, std::vector<std::int64_t>(scores.size()), threshold);
 }
 
 /// As kernels::mine_hard_negatives: negatives are sorted.
@@ -50,6 +51,20 @@ inline std::vector<std::uint8_t> mine_hard_negatives(std::span<const float> loss
     is_chosen[negatives[k]] = 1;
   }
   return is_chosen;
+}
+
+/// As kernels::fixed_nonzero: the places alone; its result is at most their number.
+inline std::vector<std::int64_t> fixed_nonzero(std::span<const std::uint8_t> values,
+                                               std::int64_t num_places) {
+  std::vector<std::int64_t> found;
+  for (std::int64_t i = 0; i < std::ssize(values); ++i) {
+    if (values[i] != 0) found.push_back(i);
+  }
+  std::vector<std::int64_t> places(num_places, 0);
+  for (std::int64_t place = 0; place < num_places && !found.empty(); ++place) {
+    places[place] = found[place % std::ssize(found)];
+  }
+  return places;
 }
 
 /// As kernels::random_permutation: two calls of Philox for each index.
