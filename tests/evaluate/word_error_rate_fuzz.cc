@@ -1,4 +1,5 @@
-// Any bytes as a reference and a hypothesis, halves of the input: counts that fit their words.
+// Any bytes as a reference and a hypothesis, halves of the input: counts that fit their words and
+// their alignment.
 
 #include <algorithm>
 #include <cstdint>
@@ -22,6 +23,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       std::abort();
     }
     if ((there.errors() == 0) != (there.wrong_utterances == 0)) std::abort();
+    const auto edits = evaluate::align_words(reference, hypothesis, {.costs = costs});
+    const auto num = [&](evaluate::WordEditKind kind) {
+      return std::ranges::count(edits, kind, &evaluate::WordEdit::kind);
+    };
+    if (num(evaluate::WordEditKind::kSubstitution) != there.substitutions) std::abort();
+    if (num(evaluate::WordEditKind::kDeletion) != there.deletions) std::abort();
+    if (num(evaluate::WordEditKind::kInsertion) != there.insertions) std::abort();
+    if (num(evaluate::WordEditKind::kMatch) != there.correct_words()) std::abort();
     const auto same = evaluate::count_word_errors(reference, reference, {.costs = costs});
     if (same.errors() != 0) std::abort();
   }

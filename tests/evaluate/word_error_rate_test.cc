@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/base/error_of.h"
@@ -94,9 +94,9 @@ TEST(WordErrorRateTest, EqualsTheEditDistance) {
   }
 }
 
-/// substitutions, deletions and insertions as the header defines them, step by step from the end.
-std::array<std::int64_t, 3> kinds(const std::string& a, const std::string& b,
-                                  const AlignmentCosts& costs) {
+/// The alignment as the header defines it, step by step from the end: = s i d for its kinds.
+std::string steps_by_definition(const std::string& a, const std::string& b,
+                                const AlignmentCosts& costs) {
   std::vector<std::vector<std::int64_t>> best(a.size() + 1,
                                               std::vector<std::int64_t>(b.size() + 1));
   const auto paired = [&](std::size_t i, std::size_t j) {
@@ -111,20 +111,34 @@ std::array<std::int64_t, 3> kinds(const std::string& a, const std::string& b,
       best[i][j] = ways.empty() ? 0 : std::ranges::min(ways);
     }
   }
-  std::array<std::int64_t, 3> counts = {};
+  std::string steps;
   for (std::size_t i = a.size(), j = b.size(); i > 0 || j > 0;) {
     if (i > 0 && j > 0 && best[i][j] == paired(i, j)) {
-      counts[0] += a[--i] != b[--j] ? 1 : 0;
+      steps += a[--i] == b[--j] ? '=' : 's';
     } else if (j > 0 && best[i][j] == best[i][j - 1] + costs.insertion) {
-      ++counts[2], --j;
+      steps += 'i', --j;
     } else {
-      ++counts[1], --i;
+      steps += 'd', --i;
     }
   }
-  return counts;
+  std::ranges::reverse(steps);
+  return steps;
 }
 
-TEST(WordErrorRateTest, CountsTheAlignmentOfItsDefinition) {
+std::string steps_of(const std::vector<WordEdit>& edits) {
+  std::string steps;
+  for (const WordEdit& edit : edits) steps += "=sid"[static_cast<int>(edit.kind)];
+  return steps;
+}
+
+/// The words of one side, one letter each.
+std::string letters_of(const std::vector<WordEdit>& edits, std::string_view WordEdit::* side) {
+  std::string letters;
+  for (const WordEdit& edit : edits) letters += edit.*side;
+  return letters;
+}
+
+TEST(WordErrorRateTest, CountsAndAlignsAsDefined) {
   std::mt19937 random(2);
   for (const AlignmentCosts& costs : {AlignmentCosts{}, AlignmentCosts::sclite(),
                                       AlignmentCosts{1, 5, 2}, AlignmentCosts{7, 2, 3}}) {
@@ -136,13 +150,45 @@ TEST(WordErrorRateTest, CountsTheAlignmentOfItsDefinition) {
           texts[k] += std::string(1, letters[k].back()) + " ";
         }
       }
+      const std::string steps = steps_by_definition(letters[0], letters[1], costs);
       const WordErrors counted = count_word_errors(texts[0], texts[1], {.costs = costs});
-      const std::array<std::int64_t, 3> counts = {counted.substitutions, counted.deletions,
-                                                  counted.insertions};
-      EXPECT_EQ(counts, kinds(letters[0], letters[1], costs)) << letters[0] << " " << letters[1];
+      EXPECT_EQ(counted.substitutions, std::ranges::count(steps, 's')) << steps;
+      EXPECT_EQ(counted.deletions, std::ranges::count(steps, 'd')) << steps;
+      EXPECT_EQ(counted.insertions, std::ranges::count(steps, 'i')) << steps;
       EXPECT_EQ(counted.wrong_utterances, letters[0] == letters[1] ? 0 : 1);
+      const std::vector<WordEdit> edits = align_words(texts[0], texts[1], {.costs = costs});
+      EXPECT_EQ(steps_of(edits), steps) << letters[0] << " " << letters[1];
+      EXPECT_EQ(letters_of(edits, &WordEdit::reference), letters[0]);
+      EXPECT_EQ(letters_of(edits, &WordEdit::hypothesis), letters[1]);
     }
   }
+}
+
+TEST(WordErrorRateTest, AlignsWords) {
+  using enum WordEditKind;
+  using Edits = std::vector<WordEdit>;
+  EXPECT_EQ(align_words("", ""), Edits{});
+  EXPECT_EQ(align_words(" a", ""), (Edits{{kDeletion, "a", ""}}));
+  EXPECT_EQ(align_words("", "a b"), (Edits{{kInsertion, "", "a"}, {kInsertion, "", "b"}}));
+  EXPECT_EQ(align_words("the cat sat", "a cat sat down"), (Edits{{kSubstitution, "the", "a"},
+                                                                 {kMatch, "cat", "cat"},
+                                                                 {kMatch, "sat", "sat"},
+                                                                 {kInsertion, "", "down"}}));
+  EXPECT_EQ(align_words("a b", "b c"),
+            (Edits{{kSubstitution, "a", "b"}, {kSubstitution, "b", "c"}}));
+  EXPECT_EQ(align_words("a b", "b c", {.costs = AlignmentCosts::sclite()}),
+            (Edits{{kDeletion, "a", ""}, {kMatch, "b", "b"}, {kInsertion, "", "c"}}));
+  EXPECT_EQ(align_words("The end", "the", {.ignores_case = true}),
+            (Edits{{kMatch, "The", "the"}, {kDeletion, "end", ""}}));
+}
+
+TEST(WordErrorRateTest, EqualCostsAreDecidedFromTheEnd) {
+  EXPECT_EQ(steps_of(align_words("a b", "b")), "d=");
+  EXPECT_EQ(steps_of(align_words("a b", "c")), "ds");
+  EXPECT_EQ(steps_of(align_words("a", "a a")), "i=");
+  EXPECT_EQ(steps_of(align_words("a b a", "a")), "dd=");
+  // An insertion last, rather than a deletion last with the insertion before it.
+  EXPECT_EQ(steps_of(align_words("a", "b", {.costs = {9, 1, 1}})), "di");
 }
 
 TEST(WordErrorRateTest, RefusesWhatCannotBeCounted) {
@@ -156,6 +202,8 @@ TEST(WordErrorRateTest, RefusesWhatCannotBeCounted) {
   for (const char c : many) words += {c, ' '};
   const auto count = [&] { count_word_errors(words, words, {.costs = {1, 1 << 30, 1}}); };
   EXPECT_THAT(test::error_of(count).message(), testing::HasSubstr("131072 words"));
+  const auto align = [&] { align_words(words, words + "b"); };
+  EXPECT_THAT(test::error_of(align).message(), testing::HasSubstr("65536 with 65537 words"));
 }
 
 }  // namespace

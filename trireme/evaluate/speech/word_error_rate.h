@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 namespace trireme::evaluate {
 
@@ -54,5 +55,27 @@ struct WordErrorOptions {
 ///          1966; Wagner and Fischer, "The string-to-string correction problem", 1974.
 WordErrors count_word_errors(std::string_view reference, std::string_view hypothesis,
                              const WordErrorOptions& options = {});
+
+enum class WordEditKind : std::uint8_t { kMatch, kSubstitution, kInsertion, kDeletion };
+
+/// A place of an alignment: a word of the reference beside the one that was recognised.
+struct WordEdit {
+  WordEditKind kind = WordEditKind::kMatch;
+  std::string_view reference;   ///< Empty where a word was inserted.
+  std::string_view hypothesis;  ///< Empty where one was deleted.
+
+  bool operator==(const WordEdit&) const = default;
+};
+
+/// The alignment that `count_word_errors` counts, from the first word on. Its rule for equal costs
+/// leaves one: "a b" for "b" and costs of 1 is a deletion and a match; "a b" for "c" a deletion and
+/// a substitution, since from the end b is paired first.
+///
+/// Returns  words as parts of the texts, with their own case, which have to outlive them.
+/// Errors   also kInvalidArgument for more than 2^30 pairs of words, those aside that are equal at
+///          the end.
+/// Cost     as counting; memory of one byte for each of these pairs.
+std::vector<WordEdit> align_words(std::string_view reference, std::string_view hypothesis,
+                                  const WordErrorOptions& options = {});
 
 }  // namespace trireme::evaluate
