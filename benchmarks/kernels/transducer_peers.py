@@ -113,8 +113,9 @@ def joint_torch(inputs: Inputs, threads: int) -> Peer:
     import torch
 
     torch.set_num_threads(threads)
-    f, g = (torch.from_numpy(inputs.tensors[name]).requires_grad_() for name in "fg")
-    dout = torch.from_numpy(inputs.tensors["dout"])
+    dtype = getattr(torch, inputs.options["dtype"])
+    f, g = (torch.from_numpy(inputs.tensors[name]).to(dtype).requires_grad_() for name in "fg")
+    dout = torch.from_numpy(inputs.tensors["dout"]).to(dtype)
     drop_probability = float(inputs.options["drop_probability"])
     has_padding = bool((dout[:, :, -1] == 0).all(-1).any())
 
@@ -135,7 +136,7 @@ def joint_torch(inputs: Inputs, threads: int) -> Peer:
         if has_padding:
             del dropped["out"]
         if drop_probability == 0:
-            return dict(dropped)
+            return {name: tensor.float() for name, tensor in dropped.items()}
         plain = made(0)
         outputs: Outputs = {}
         for name, tensor in dropped.items():
