@@ -1,8 +1,10 @@
 #include "trireme/kernels/detection/matching.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -13,13 +15,46 @@ namespace {
 
 /// For each anchor the ground-truth box that it overlaps with most, and how much.
 struct Best {
-  std::vector<std::int64_t> truth;
+  std::vector<std::int32_t> truth;
   std::vector<float> overlap;
 };
 
 /// Anchors that a thread takes at a time, and overlaps that threads are made for: some 100 us.
 constexpr std::int64_t kAnchorsOfPiece = 4096;
 constexpr std::int64_t kWorthThreads = std::int64_t{1} << 18;
+
+/// Overlaps that are compared without a branch between them.
+constexpr std::int64_t kBlock = 64;
+
+/// Calls found(i), in order, for those of [begin, end) of `row` that equal `value`, of which there are few,
+/// until it returns false.
+template <typename Found>
+void for_each_equal(std::span<const float> row, std::int64_t begin, std::int64_t end, float value,
+                    const Found& found) {
+  for (; begin < end; begin += kBlock) {
+    const std::int64_t block_end = std::min(begin + kBlock, end);
+    int any = 0;
+    for (std::int64_t i = begin; i < block_end; ++i) any |= row[i] == value ? 1 : 0;
+    if (any == 0) continue;
+    for (std::int64_t i = begin; i < block_end; ++i) {
+      if (row[i] == value && !found(i)) return;
+    }
+  }
+}
+
+/// The largest of a row, which is not empty and has no NaN.
+float largest_of(std::span<const float> row) {
+  std::array<float, kBlock> largest;
+  largest.fill(row[0]);
+  std::size_t i = 0;
+  for (; i + kBlock <= row.size(); i += kBlock) {
+    for (std::size_t lane = 0; lane < kBlock; ++lane) {
+      largest[lane] = row[i + lane] > largest[lane] ? row[i + lane] : largest[lane];
+    }
+  }
+  for (; i < row.size(); ++i) largest[0] = std::max(largest[0], row[i]);
+  return *std::ranges::max_element(largest);
+}
 
 /// The overlaps of one call.
 struct Overlaps {
@@ -46,6 +81,10 @@ Overlaps checked(std::span<const float> overlaps, std::int64_t num_truth, std::s
                                                  " x " + std::to_string(num_anchors) + ", got " +
                                                  std::to_string(overlaps.size()));
   }
+  if (num_truth > std::numeric_limits<std::int32_t>::max()) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "expected at most 2^31 - 1 ground-truth boxes, got " + std::to_string(num_truth));
+  }
   return {overlaps, num_truth, static_cast<std::int64_t>(num_anchors)};
 }
 
@@ -57,23 +96,33 @@ Overlaps checked(std::span<const float> overlaps, std::int64_t num_truth, std::s
                   " with anchor " + std::to_string(place % overlaps.num_anchors) + " is NaN");
 }
 
+/// Of `n` anchors: where the overlap with box t is more than the most so far, it is the new best.
+/// Returns 1 where one is NaN.
+int take_more(const float* row, std::int32_t t, float* __restrict__ most,
+              std::int32_t* __restrict__ truth, std::int64_t n) {
+  int any_nan = 0;
+  for (std::int64_t a = 0; a < n; ++a) {
+    const float x = row[a];
+    const std::int32_t is_more = x > most[a] ? -1 : 0;  // a mask, so that nothing branches
+    any_nan |= x != x ? 1 : 0;
+    truth[a] = (t & is_more) | (truth[a] & ~is_more);
+    most[a] = x > most[a] ? x : most[a];
+  }
+  return any_nan;
+}
+
 /// Throws where one is NaN.
 Best best_of_anchors(const Overlaps& overlaps, const Spread& spread) {
-  Best best{std::vector<std::int64_t>(overlaps.num_anchors, 0),
+  Best best{std::vector<std::int32_t>(overlaps.num_anchors, 0),
             std::vector<float>(overlaps.num_anchors, -1)};
   std::atomic<bool> has_nan = false;
   overlaps.for_each_piece(spread, [&](std::int64_t begin, std::int64_t end) {
-    bool any_nan = false;
-    for (std::int64_t t = 0; t < overlaps.num_truth; ++t) {
-      const std::span row = overlaps.row(t);
-      for (std::int64_t a = begin; a < end; ++a) {
-        any_nan |= std::isnan(row[a]);
-        if (row[a] <= best.overlap[a]) continue;
-        best.overlap[a] = row[a];
-        best.truth[a] = t;
-      }
+    int any_nan = 0;
+    for (std::int32_t t = 0; t < overlaps.num_truth; ++t) {
+      any_nan |= take_more(overlaps.row(t).data() + begin, t, &best.overlap[begin],
+                           &best.truth[begin], end - begin);
     }
-    if (any_nan) has_nan = true;
+    if (any_nan != 0) has_nan = true;
   });
   if (has_nan) refuse_nan(overlaps);
   return best;
@@ -85,7 +134,10 @@ std::vector<std::int64_t> best_of_truth(const Overlaps& overlaps, const Spread& 
   const Spread& used = spread_or_caller(spread, std::ssize(overlaps.all), kWorthThreads);
   used(overlaps.num_truth, [&](std::int64_t t) {
     const std::span row = overlaps.row(t);
-    best[t] = std::ranges::max_element(row) - row.begin();
+    for_each_equal(row, 0, overlaps.num_anchors, largest_of(row), [&](std::int64_t a) {
+      best[t] = a;
+      return false;
+    });
   });
   return best;
 }
@@ -115,9 +167,11 @@ void match_anchors(const MatchOptions& options, std::span<const float> given,
     for (std::int64_t t = 0; t < std::ssize(most); ++t) {
       const std::span row = overlaps.row(t);
       const float largest = row[most[t]];
-      for (std::int64_t a = begin; largest > 0 && a < end; ++a) {
-        if (row[a] == largest) matches[a] = best.truth[a];
-      }
+      if (largest <= 0) continue;
+      for_each_equal(row, begin, end, largest, [&](std::int64_t a) {
+        matches[a] = best.truth[a];
+        return true;
+      });
     }
   });
 }
