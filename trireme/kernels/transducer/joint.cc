@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -67,7 +68,10 @@ TRIREME_INLINE_LOOP void add_row(const T* dout, const std::uint8_t* mask, std::u
     const std::uint32_t bit = 1U << v;
     TRIREME_INDEPENDENT
     for (std::int64_t i = 0; i < n; ++i) {
-      const float d = (bits[i] & bit) != 0 ? to_f32(dout[begin + i]) : 0.0F;
+      // By a mask: a load that depends on the bit would keep bf16 from vectors.
+      const std::uint32_t passes = (bits[i] & bit) != 0 ? ~0U : 0U;
+      const auto gradient = std::bit_cast<std::uint32_t>(to_f32(dout[begin + i]));
+      const float d = std::bit_cast<float>(gradient & passes);
       df[begin + i] += d;
       dg[begin + i] += d;
     }
