@@ -3,14 +3,6 @@
 namespace trireme::habits {
 namespace {
 
-constexpr std::int64_t kLongest = 6;
-
-/// Sequences of one to five steps, few of which are that long.
-nn::utils::rnn::PackedSequence pack(const Batch& batch) {
-  const Tensor lengths = batch["t"].select(1, 0).floor_divide(4) + 1;
-  return nn::utils::rnn::pack_padded_sequence(batch["x"], lengths, true, false);
-}
-
 std::vector<Habit> recurrent() {
   return {
       {"gru", sequences([](Net& net) -> Forward {
@@ -40,6 +32,19 @@ std::vector<Habit> recurrent() {
            return square_error(o(h), k["y"]);
          };
        })},
+  };
+}
+
+constexpr std::int64_t kLongest = 6;
+
+/// Sequences of one to five steps, few of which are that long.
+nn::utils::rnn::PackedSequence pack(const Batch& batch) {
+  const Tensor lengths = batch["t"].select(1, 0).floor_divide(4) + 1;
+  return nn::utils::rnn::pack_padded_sequence(batch["x"], lengths, true, false);
+}
+
+std::vector<Habit> packed() {
+  return {
       {"lstm_of_a_packed_sequence", sequences([](Net& net) -> Forward {
          auto g = net.part("g", nn::LSTM(nn::LSTMOptions(8, 8).batch_first(true)));
          return [=](const Batch& k) mutable {
@@ -166,7 +171,8 @@ std::vector<Habit> embeddings() {
 
 std::vector<Habit> sequence_habits() {
   std::vector<Habit> all = recurrent();
-  for (auto& part : {attention(), embeddings()}) all.insert(all.end(), part.begin(), part.end());
+  for (auto& part : {packed(), attention(), embeddings()})
+    all.insert(all.end(), part.begin(), part.end());
   return all;
 }
 

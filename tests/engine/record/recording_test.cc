@@ -221,8 +221,8 @@ TEST(Recording, WhatForwardThrowsComesThrough) {
 // A recording is no step of a training.
 TEST(Recording, PutsRescaledRowsOfAnEmbeddingBack) {
   torch::manual_seed(0);
-  const auto embedding = std::make_shared<torch::nn::EmbeddingImpl>(
-      torch::nn::EmbeddingOptions(20, 8).max_norm(0.5));
+  const auto embedding =
+      std::make_shared<torch::nn::EmbeddingImpl>(torch::nn::EmbeddingOptions(20, 8).max_norm(0.5));
   const Model model = make_model(embedding, [embedding](const Batch& batch) {
     return embedding->forward(batch["t"]).square().mean();
   });
@@ -242,11 +242,11 @@ TEST(Recording, PutsRescaledRowsOfAnEmbeddingBack) {
 // The recorded length stands for one that the program gave only where it was longer than needed.
 TEST(Recording, PaddingToTheLongestFailsWhereThatIsAnotherOne) {
   const auto pad = [](bool is_given) {
-    const auto op = c10::Dispatcher::singleton()
-                        .findSchemaOrThrow("trireme::pad_packed_sequence", "")
-                        .typed<std::tuple<at::Tensor, at::Tensor>(
-                            const at::Tensor&, const at::Tensor&, bool, const at::Scalar&,
-                            std::int64_t, bool)>();
+    const auto op =
+        c10::Dispatcher::singleton()
+            .findSchemaOrThrow("trireme::pad_packed_sequence", "")
+            .typed<std::tuple<at::Tensor, at::Tensor>(const at::Tensor&, const at::Tensor&, bool,
+                                                      const at::Scalar&, std::int64_t, bool)>();
     const at::Tensor sizes = torch::tensor({2, 1, 1}, torch::kLong);  // three steps at most
     return std::get<0>(op.call(torch::ones({4, 2}), sizes, true, 0.0, 5, is_given));
   };
