@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/base/error_of.h"
+#include "trireme/kernels/detection/permutation.h"
 #include "trireme/kernels/isa.h"
 #include "trireme/kernels/reference/detection.h"
 
