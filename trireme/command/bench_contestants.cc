@@ -29,15 +29,20 @@ bool is_oversubscribed(const RankStart& start) {
   return start.num_ranks > transport::count_cores();
 }
 
+/// The text with `rank` wherever it says {rank}.
+std::string with_rank(std::string text, const std::string& rank) {
+  constexpr std::string_view kPlace = "{rank}";
+  for (std::size_t at = text.find(kPlace); at != std::string::npos; at = text.find(kPlace)) {
+    text.replace(at, kPlace.size(), rank);
+  }
+  return text;
+}
+
 /// `words` behind those that lead to the host of `rank`.
 Words entered(const RankStart& start, int rank, const Words& words) {
   Words all;
-  std::istringstream prefix(start.enter);
-  for (std::string word; prefix >> word;) {
-    const std::size_t place = word.find("{rank}");
-    if (place != std::string::npos) word.replace(place, 6, std::to_string(rank));
-    all.push_back(word);
-  }
+  std::istringstream prefix(with_rank(start.enter, std::to_string(rank)));
+  for (std::string word; prefix >> word;) all.push_back(word);
   all.insert(all.end(), words.begin(), words.end());
   return all;
 }
@@ -103,10 +108,7 @@ std::vector<Command> gloo_commands(const std::string& folder, const RankStart& s
 std::string write_mpi_agent(const std::string& folder, const RankStart& start) {
   const std::string file = folder + "/mpi_agent";
   std::filesystem::create_directories(folder);
-  std::string enter = start.enter;
-  if (const std::size_t place = enter.find("{rank}"); place != std::string::npos) {
-    enter.replace(place, 6, "${0#rank}");
-  }
+  const std::string enter = with_rank(start.enter, "${0#rank}");
   write_file_atomically(
       file, "#!/bin/sh\nhost=$1\nshift\nexec unshare --uts sh -c 'hostname \"$0\"; exec " + enter +
                 " sh -c \"$1\"' \"$host\" \"$*\"\n");

@@ -22,11 +22,12 @@ namespace {
 
 bool fits(const Measurement& measurement, const graph::Graph& graph, const TrainOptions& options,
           int num_ranks) {
+  const std::vector<topology::RankPlace>& places = measurement.topology.ranks;
   return measurement.profile.graph_sha256 == graph::graph_sha256(graph) &&
          measurement.profile.microbatch == options.plan.batch.microbatch &&
+         static_cast<int>(places.size()) == num_ranks &&
          measurement.profile.num_busy_ranks ==
-             std::ranges::count(measurement.topology.ranks, 0, &topology::RankPlace::host) &&
-         static_cast<int>(measurement.topology.ranks.size()) == num_ranks;
+             std::ranges::count(places, places[0].host, &topology::RankPlace::host);
 }
 
 /// Whether each rank lies on the host on which it was measured.

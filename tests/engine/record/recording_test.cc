@@ -261,5 +261,33 @@ TEST(Recording, PaddingToTheLongestFailsWhereThatIsAnotherOne) {
   }
 }
 
+// In a large microbatch the longest sequence is nearly always as long as it may be: recorded at that
+// size alone, a run would have ended at the first batch where it is not.
+TEST(Recording, PaddingToTheLongestIsRefusedThoughTheMicrobatchHidesIt) {
+  torch::manual_seed(0);
+  const auto gru =
+      std::make_shared<torch::nn::GRUImpl>(torch::nn::GRUOptions(2, 2).batch_first(true));
+  const Model model = make_model(gru, [gru](const Batch& batch) {
+    namespace rnn = torch::nn::utils::rnn;
+    const auto packed = rnn::pack_padded_sequence(batch["x"], batch["lengths"], true, false);
+    const auto states = std::get<0>(gru->forward_with_packed_input(packed));
+    return std::get<0>(rnn::pad_packed_sequence(states, true)).mean();
+  });
+  const auto batches = [](std::int64_t size, std::uint64_t seed) {
+    // Of a small batch the longest has two steps or three, of a large one always five.
+    Batch batch;
+    batch.set("x", torch::ones({size, 5, 2}));
+    const auto longest = size > 10 ? 5 : 2 + static_cast<std::int64_t>(seed % 2);
+    batch.set("lengths", torch::full({size}, longest, torch::kLong));
+    return batch;
+  };
+  try {
+    record(model, batches, {.microbatch = 64});
+    ADD_FAILURE() << "was recorded";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.message(), HasSubstr("give pad_packed_sequence a total_length"));
+  }
+}
+
 }  // namespace
 }  // namespace trireme::record

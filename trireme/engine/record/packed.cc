@@ -28,7 +28,7 @@ std::tuple<at::Tensor, at::Tensor> pad(const at::Tensor& data, const at::Tensor&
   TORCH_CHECK(is_given || batch_sizes.size(0) == total_length, "the longest packed sequence had ",
               total_length, " steps when the model was recorded and has ", batch_sizes.size(0),
               " now: the padded result would have another shape; give pad_packed_sequence a "
-              "total_length");
+              "total_length (one that is given is known by a recorded batch that is shorter)");
   return at::_pad_packed_sequence(data, batch_sizes, batch_first, padding_value, total_length);
 }
 
@@ -38,6 +38,17 @@ std::int64_t dimension(const graph::Graph& graph, graph::ValueId value, std::siz
 
 /// Number of rows in this recording, and the most there can be.
 using Rows = std::map<std::int64_t, std::int64_t>;
+
+/// Torch's recurrent layers over packed sequences: their states have no rows.
+bool is_recurrent(const graph::Node& node) {
+  return node.overload == "data" && (node.op == "aten::lstm" || node.op == "aten::gru" ||
+                                     node.op == "aten::rnn_tanh" || node.op == "aten::rnn_relu");
+}
+
+std::size_t num_ragged_outputs(const graph::Node& node) {
+  if (node.op == kPack) return 2;
+  return is_recurrent(node) ? 1 : 0;
+}
 
 void mark(graph::Value& value, std::int64_t most) {
   value.shape[0].fixed = most;
@@ -79,6 +90,8 @@ TORCH_LIBRARY_FRAGMENT(trireme, library) {
 void mark_ragged(graph::Graph& graph) {
   std::map<graph::ValueId, Rows> ragged;  // what the rows of each may have been
   for (const graph::Node& node : graph.nodes) {
+    if (node.outputs.size() < num_ragged_outputs(node))
+      continue;  // it failed, and the program went on
     if (node.op == kPack) ragged[node.outputs[0]] = mark_packed(graph, node);
     if (node.op == kPack || node.op == kCheckedPad) continue;
     Rows rows;
@@ -87,7 +100,10 @@ void mark_ragged(graph::Graph& graph) {
         rows.insert(known->second.begin(), known->second.end());
       }
     }
-    for (const graph::ValueId output : node.outputs) {
+    const std::size_t num_outputs =
+        is_recurrent(node) ? num_ragged_outputs(node) : node.outputs.size();
+    for (std::size_t i = 0; i < num_outputs; ++i) {
+      const graph::ValueId output = node.outputs[i];
       if (output < 0 || ragged.contains(output)) continue;
       graph::Value& value = graph.values[output];
       if (value.source != graph::ValueSource::kNode || value.shape.empty()) continue;

@@ -142,14 +142,15 @@ struct Tracer {
 
   /// Two recordings at `size` with other data agree, or the model cannot take that many samples.
   bool is_repeatable(std::int64_t size) {
+    Trace first, other;
     try {
-      Trace first = trace(size, 3);
-      Trace other = trace(size, 4);
-      agree_on_padded_lengths({&first.graph, &other.graph});
-      return difference(first.graph, other.graph).empty();
+      first = trace(size, 3);
+      other = trace(size, 4);
     } catch (const SizeProblem&) {
       return true;
     }
+    agree_on_padded_lengths({&first.graph, &other.graph});  // throws where they are not
+    return difference(first.graph, other.graph).empty();
   }
 };
 
