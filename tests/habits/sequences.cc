@@ -66,6 +66,17 @@ std::vector<Habit> packed() {
            return square_error(o(std::get<0>(padded).mean(1)) + std::get<0>(state)[0], k["y"]);
          };
        })},
+      {"packed_sequences_in_other_shapes", sequences([](Net& net) -> Forward {
+         auto g =
+             net.part("g", nn::LSTM(nn::LSTMOptions(8, 4).batch_first(true).bidirectional(true)));
+         auto o = net.linear("o");
+         return [=](const Batch& k) mutable {
+           const auto [packed, state] = g->forward_with_packed_input(pack(k));
+           const auto turned = torch::tanh(packed.data().t()).unsqueeze(0);  // rows come last
+           const auto y = torch::cat({std::get<0>(state)[0], std::get<0>(state)[1]}, 1);
+           return mean_of(F::mse_loss(o(y), k["y"]) + turned.square().mean());
+         };
+       })},
       {"packed_sequences_padded_to_the_longest",
        sequences([](Net& net) -> Forward {
          auto g = net.part("g", nn::GRU(nn::GRUOptions(8, 8).batch_first(true)));
@@ -138,6 +149,15 @@ std::vector<Habit> embeddings() {
                  Outcome::kRecorded,
                  {},
                  false};
+  Habit bag{"embedding_bag_with_a_largest_norm",
+            sequences([](Net& net) -> Forward {
+              const auto options = nn::EmbeddingBagOptions(20, 8).max_norm(1.0).mode(torch::kMean);
+              auto e = net.part("e", nn::EmbeddingBag(options));
+              return [=](const Batch& k) mutable { return square_error(e(k["t"]), k["y"]); };
+            }),
+            Outcome::kRecorded,
+            {},
+            false};
   Habit tied{"embedding_with_a_largest_norm_that_is_the_output_too",
              sequences([](Net& net) -> Forward {
                auto e = net.part("e", nn::Embedding(nn::EmbeddingOptions(20, 8).max_norm(1.0)));
@@ -163,6 +183,7 @@ std::vector<Habit> embeddings() {
              [=](const Batch& k) mutable { return square_error(e(k["t"].select(1, 0)), k["y"]); };
        })},
       renormed,
+      bag,
       tied,
   };
 }

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "tests/models/models.h"
 #include "trireme/base/error.h"
 #include "trireme/engine/record/compare.h"
@@ -261,28 +264,51 @@ TEST(Recording, PaddingToTheLongestFailsWhereThatIsAnotherOne) {
   }
 }
 
-// In a large microbatch the longest sequence is nearly always as long as it may be: recorded at that
-// size alone, a run would have ended at the first batch where it is not.
-TEST(Recording, PaddingToTheLongestIsRefusedThoughTheMicrobatchHidesIt) {
+/// Pads what a recurrent layer makes of packed sequences.
+Model packing_model(std::optional<std::int64_t> total_length) {
   torch::manual_seed(0);
   const auto gru =
       std::make_shared<torch::nn::GRUImpl>(torch::nn::GRUOptions(2, 2).batch_first(true));
-  const Model model = make_model(gru, [gru](const Batch& batch) {
+  return make_model(gru, [gru, total_length](const Batch& batch) {
     namespace rnn = torch::nn::utils::rnn;
     const auto packed = rnn::pack_padded_sequence(batch["x"], batch["lengths"], true, false);
     const auto states = std::get<0>(gru->forward_with_packed_input(packed));
-    return std::get<0>(rnn::pad_packed_sequence(states, true)).mean();
+    const auto padded = rnn::pad_packed_sequence(states, true, 0.0, total_length);
+    return std::get<0>(padded).mean();
   });
+}
+
+/// The first sequence is shorter than the others.
+Batch packed_batch(std::int64_t size, std::int64_t longest) {
+  Batch batch;
+  batch.set("x", torch::ones({size, 5, 2}));
+  auto lengths = torch::full({size}, longest, torch::kLong);
+  if (size > 1) lengths[0] = 1;
+  batch.set("lengths", lengths);
+  return batch;
+}
+
+// Lengths of a given total are shorter in some batch of one sample, though in none of 4, 6 and 10.
+TEST(Recording, AGivenLengthIsToldByBatchesOfOneSample) {
+  const auto batches = [](std::int64_t size, std::uint64_t seed) {
+    return packed_batch(size, size > 1 || seed % 2 == 0 ? 5 : 3);
+  };
+  const Recording recording = record(packing_model(5), batches, graph::Mode::kTrain);
+  const auto pad =
+      std::ranges::find(recording.graph.nodes, "trireme::pad_packed_sequence", &graph::Node::op);
+  ASSERT_NE(pad, recording.graph.nodes.end());
+  EXPECT_EQ(pad->inputs.back(), graph::Argument{true});
+}
+
+// In a large microbatch the longest sequence is nearly always as long as it may be: recorded at that
+// size alone, a run would have ended at the first batch where it is not.
+TEST(Recording, PaddingToTheLongestIsRefusedThoughTheMicrobatchHidesIt) {
   const auto batches = [](std::int64_t size, std::uint64_t seed) {
     // Of a small batch the longest has two steps or three, of a large one always five.
-    Batch batch;
-    batch.set("x", torch::ones({size, 5, 2}));
-    const auto longest = size > 10 ? 5 : 2 + static_cast<std::int64_t>(seed % 2);
-    batch.set("lengths", torch::full({size}, longest, torch::kLong));
-    return batch;
+    return packed_batch(size, size > 10 ? 5 : 2 + static_cast<std::int64_t>(seed % 2));
   };
   try {
-    record(model, batches, {.microbatch = 64});
+    record(packing_model(std::nullopt), batches, {.microbatch = 64});
     ADD_FAILURE() << "was recorded";
   } catch (const Error& error) {
     EXPECT_THAT(error.message(), HasSubstr("give pad_packed_sequence a total_length"));

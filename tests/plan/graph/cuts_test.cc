@@ -137,6 +137,38 @@ TEST(Cuts, KeepTheNodesOfAWrittenBufferTogether) {
   }
 }
 
+/// Each microbatch finds the rows as the one before left them.
+TEST(Cuts, KeepTheNodesOfARescaledParameterTogether) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", {4});
+  const ValueId w = b.parameter("w", {4, 4});
+  const ValueId h = b.node("a", {x}, b.batch({4}));
+  b.write("r", {w, h});
+  b.graph().nodes.back().op = kRescaleRows;
+  b.node("b", {h}, b.batch({4}));
+  const ValueId rows = b.node("e", {w, h}, b.batch({4}));
+  b.graph().nodes.back().op = "aten::embedding";
+  b.node("f", {rows}, b.batch({4}));
+  EXPECT_EQ(pieces(b.graph()), "a|rbe|f");
+  EXPECT_THAT(why_forbidden(b.graph(), 2), HasSubstr("rows of the parameter 'w' are rescaled"));
+  EXPECT_EQ(written_parameters(b.graph()), std::vector<int>{0});
+  EXPECT_EQ(use_beside_rows(b.graph(), 0), nullptr);
+  b.node("t", {w}, b.batch({4}));
+  EXPECT_EQ(use_beside_rows(b.graph(), 0), &b.graph().nodes.back());
+}
+
+TEST(Cuts, DoNotSendWhatIsRagged) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", {4});
+  const ValueId packed = b.node("p", {x}, b.batch({4}));
+  b.graph().values[packed].is_ragged = true;
+  const ValueId other = b.node("a", {x}, b.batch({4}));
+  b.node("u", {packed, other}, b.batch({4}));
+  b.node("v", {other}, b.batch({4}));
+  EXPECT_EQ(pieces(b.graph()), "pau|v");
+  EXPECT_THAT(why_forbidden(b.graph(), 1), HasSubstr("depends on data (packed sequences)"));
+}
+
 TEST(Cuts, ParametersDoNotCountAsProduced) {
   GraphBuilder b;
   const ValueId x = b.input("x", {4});

@@ -255,8 +255,8 @@ graph::Value fit_value(const Samples<graph::Graph>& samples, std::size_t index) 
   for (const graph::Value* other : values.items) {
     if (value.source != other->source || value.producer != other->producer ||
         value.dtype != other->dtype || value.requires_grad != other->requires_grad ||
-        value.storage_id != other->storage_id || value.is_ragged != other->is_ragged) {
-      throw Unexplained("the dtype, gradient, memory or raggedness");
+        value.storage_id != other->storage_id) {
+      throw Unexplained("the dtype, gradient or memory");
     }
   }
   try {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
+#include <span>
 
 #include "trireme/plan/graph/graph.h"
 
@@ -13,13 +13,6 @@ namespace trireme::record {
 inline constexpr const char* kPack = "aten::_pack_padded_sequence";
 inline constexpr const char* kPad = "aten::_pad_packed_sequence";
 
-/// Marks the results of packing and what is made of them with as many rows or batch sizes as
-/// `Value::is_ragged`, and gives them the first dimension that they have where all sequences are as
-/// long as the padded input.
-///
-/// graph   of one recording, its sizes fixed.
-void mark_ragged(graph::Graph& graph);
-
 /// Makes the padding of packed sequences an operator of ours. It fails where the longest sequence is
 /// not as long as the result was when recorded: padded to that length, as a total_length given by
 /// the program would have it, the result would differ from the model's. Unless such a length was
@@ -28,9 +21,20 @@ void mark_ragged(graph::Graph& graph);
 /// longest   number of steps of the longest sequence.
 void take_padded_length(graph::Node& pad, std::int64_t longest);
 
-/// What one recording of a model shows of given lengths holds for all.
+/// Whether a length may have been given or may follow the longest sequence: more recordings tell.
+bool has_unsure_lengths(const graph::Graph& graph);
+
+// Below, `recordings` are of one model, their sizes fixed. Where they differ in their operators
+// nothing happens: that is told elsewhere.
+
+/// What one recording shows of given lengths holds for all.
 ///
 /// Errors   SizeProblem where recordings pad to other lengths.
-void agree_on_padded_lengths(std::initializer_list<graph::Graph*> recordings);
+void agree_on_padded_lengths(std::span<graph::Graph* const> recordings);
+
+/// Marks the results of packing, and what is made of them, as `Value::is_ragged` where a dimension is
+/// the number of their rows (or of their batch sizes) in every recording, and makes that what it is
+/// where all sequences are as long as the padded input.
+void mark_ragged(std::span<graph::Graph* const> recordings);
 
 }  // namespace trireme::record

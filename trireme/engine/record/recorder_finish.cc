@@ -4,7 +4,6 @@
 #include "trireme/engine/record/convert.h"
 #include "trireme/engine/record/holes.h"
 #include "trireme/engine/record/names.h"
-#include "trireme/engine/record/packed.h"
 #include "trireme/engine/record/recorder.h"
 #include "trireme/plan/graph/uses.h"
 
@@ -91,7 +90,6 @@ Trace Recorder::finish(const Losses& losses) {
     }
   }
   check_rescaled(trace.graph);
-  mark_ragged(trace.graph);
   name_nodes(trace.graph);
   return trace;
 }

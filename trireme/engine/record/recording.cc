@@ -99,7 +99,7 @@ struct Tracer {
       fixed.push_back({traces.back().graph, kRecordedBatches[i]});
       if (i > 0) refuse_captured_leaves(traces[0], traces[i]);
     }
-    agree_on_padded_lengths({&traces[0].graph, &traces[1].graph, &traces[2].graph});
+    settle_packed(traces, 1);
     return finish(generalise(fixed), traces[0]);
   }
 
@@ -108,9 +108,9 @@ struct Tracer {
       throw Error(ErrorKind::kInvalidArgument,
                   "a recording at the microbatch size alone needs that size; give --microbatch");
     }
-    std::array<Trace, kSteps.size()> traces;
-    for (std::size_t i = 0; i < traces.size(); ++i) traces[i] = trace(size, i);
-    agree_on_padded_lengths({&traces[0].graph, &traces[1].graph, &traces[2].graph});
+    std::vector<Trace> traces;
+    for (std::size_t i = 0; i < kSteps.size(); ++i) traces.push_back(trace(size, i));
+    settle_packed(traces, size);
     Trace& first = traces[0];
     for (std::size_t i = 1; i < traces.size(); ++i) {
       refuse_captured_leaves(first, traces[i]);
@@ -142,15 +142,39 @@ struct Tracer {
 
   /// Two recordings at `size` with other data agree, or the model cannot take that many samples.
   bool is_repeatable(std::int64_t size) {
-    Trace first, other;
+    std::vector<Trace> traces;
     try {
-      first = trace(size, 3);
-      other = trace(size, 4);
+      for (const std::size_t number : {3, 4}) traces.push_back(trace(size, number));
     } catch (const SizeProblem&) {
       return true;
     }
-    agree_on_padded_lengths({&first.graph, &other.graph});  // throws where they are not
-    return difference(first.graph, other.graph).empty();
+    settle_packed(traces, size);  // throws where they do not agree
+    return difference(traces[0].graph, traces[1].graph).empty();
+  }
+
+  /// What the traces have of packed sequences. Where it is unsure whether lengths are given, other
+  /// batches of `size` samples may tell.
+  void settle_packed(std::vector<Trace>& traces, std::int64_t size) {
+    std::vector<graph::Graph*> graphs;
+    for (Trace& trace : traces) graphs.push_back(&trace.graph);
+    agree_on_padded_lengths(graphs);
+    constexpr std::size_t kFirst = 5, kLast = 16;
+    for (std::size_t number = kFirst; number <= kLast && has_unsure_lengths(*graphs[0]); ++number) {
+      std::optional<Trace> more = trace_if_possible(size, number);
+      if (!more) break;
+      graphs.push_back(&more->graph);
+      agree_on_padded_lengths(graphs);
+      graphs.pop_back();
+    }
+    mark_ragged(graphs);
+  }
+
+  std::optional<Trace> trace_if_possible(std::int64_t size, std::size_t number) {
+    try {
+      return trace(size, number);
+    } catch (const SizeProblem&) {
+      return std::nullopt;
+    }
   }
 };
 
@@ -186,7 +210,9 @@ void check_drift(const graph::Graph& recorded, const Model& model, const BatchMa
   const std::int64_t batch = recorded.microbatch > 0 ? recorded.microbatch : 4;
   Trace now = trace_at(model, make_batch, recorded.mode, {batch, 12345, step});
   graph::Graph before = at_batch(recorded, batch);
-  agree_on_padded_lengths({&before, &now.graph});
+  const std::array<graph::Graph*, 2> both = {&before, &now.graph};
+  agree_on_padded_lengths(both);
+  mark_ragged(both);
   const std::string what = difference(before, now.graph);
   if (what.empty()) return;
   throw Error(ErrorKind::kInvalidArgument,

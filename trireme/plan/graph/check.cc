@@ -36,7 +36,7 @@ void check_extents(const std::string& subject, const Value& value) {
     }
   }
   if (value.is_ragged && (value.source != ValueSource::kNode || value.shape.empty())) {
-    fail_check(subject, "only the result of a node is ragged, in its first dimension");
+    fail_check(subject, "only the result of a node that has dimensions is ragged");
   }
   if (value.storage_id < 0) fail_check(subject, "it has no storage_id");
 }

@@ -32,8 +32,8 @@ struct Value {
   bool requires_grad = false;
   int storage_id = -1;  ///< Values with the same number share memory.
   bool is_ragged =
-      false;  ///< The first dimension depends on data (packed sequences); the shape has
-              ///< its upper bound. Never sent to another stage.
+      false;  ///< Dimensions depend on data (packed sequences); the shape has the most they
+              ///< can be. Never sent to another stage.
 
   bool operator==(const Value&) const = default;
 };

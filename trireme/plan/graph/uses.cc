@@ -35,6 +35,15 @@ std::vector<Users> find_users(const Graph& graph) {
   return users;
 }
 
+/// Weights of a bag's entries would keep the rows for their backward.
+bool takes_rows(const Node& node) {
+  constexpr std::size_t kEntryWeights = 6;
+  if (node.op == kRescaleRows || node.op == "aten::embedding") return true;
+  return node.op == "aten::embedding_bag" &&
+         (node.inputs.size() <= kEntryWeights ||
+          std::holds_alternative<std::monostate>(node.inputs[kEntryWeights].content));
+}
+
 }  // namespace
 
 std::vector<int> written_parameters(const Graph& graph) {
@@ -52,7 +61,7 @@ std::vector<int> written_parameters(const Graph& graph) {
 const Node* use_beside_rows(const Graph& graph, int parameter) {
   const int storage = graph.values[graph.parameters[parameter].value].storage_id;
   for (const Node& node : graph.nodes) {
-    if (node.op == kRescaleRows || node.op == "aten::embedding") continue;
+    if (takes_rows(node)) continue;
     for (const ValueId value : input_values(node)) {
       if (graph.values[value].storage_id == storage) return &node;
     }
