@@ -120,6 +120,19 @@ TEST(Mailbox, SaysWhichMessageNobodyTook) {
   }
 }
 
+// A rank whose peer had failed said that torch cannot tell the size of an element, and not what failed.
+TEST(Mailbox, HoldsNothingOfAMessageThatFailed) {
+  Ends ends;
+  ends.endpoints[1]->abort("the bolt has come loose");
+  try {
+    ends.to.take(0, {.rank = 1, .operation = "recv v7 m0 0>1", .step = 0});
+    ADD_FAILURE() << "a message that nobody sent";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("the bolt has come loose"));
+  }
+  EXPECT_EQ(ends.to.held_bytes(), 0);
+}
+
 TEST(Mailbox, MemoryOfAnotherSizeIsRefused) {
   Ends ends;
   const std::vector<std::byte> sent(12);

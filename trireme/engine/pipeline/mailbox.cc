@@ -19,6 +19,10 @@ bool is_tie(const schedule::Channel& channel) {
   return channel.kind == ChannelKind::kTieGradient || channel.kind == ChannelKind::kTieValue;
 }
 
+std::size_t held_bytes_of(const at::Tensor& message) {
+  return message.defined() ? message.nbytes() : 0;
+}
+
 }  // namespace
 
 Mailbox::Mailbox(const schedule::StepProgram& program, int rank, transport::Endpoint& endpoint,
@@ -89,11 +93,11 @@ void Mailbox::note_held() { most_held_bytes_ = std::max(most_held_bytes_, held_b
 
 std::int64_t Mailbox::held_bytes() const {
   std::size_t bytes = 0;
-  for (const Sent& sent : sent_) bytes += sent.message.defined() ? sent.message.nbytes() : 0;
+  for (const Sent& sent : sent_) bytes += held_bytes_of(sent.message);
   for (const Inbox& inbox : inboxes_) {
     for (const Posted& posted : inbox.posted) {
-      // Only then does the endpoint's thread no longer write it.
-      if (posted.work->is_done()) bytes += posted.message->nbytes();
+      // Only then does the endpoint's thread no longer write it. One that failed may have no memory.
+      if (posted.work->is_done()) bytes += held_bytes_of(*posted.message);
     }
   }
   return static_cast<std::int64_t>(bytes);
