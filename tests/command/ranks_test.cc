@@ -112,6 +112,12 @@ TEST_F(RankTest, GoFromAModelToTrainedWeights) {
                                  with(plan, {"--profile", path("profile.json"), "--topology",
                                              path("topology.json"), "--timeline", path("both")})));
   EXPECT_THAT(training->out(), HasSubstr("(predicted"));
+  const std::string before = "; forwards and backwards took ";
+  const std::size_t at = training->out().find(before);
+  ASSERT_NE(at, std::string::npos) << training->out();
+  const double over_profile = std::stod(training->out().substr(at + before.size()));
+  EXPECT_GT(over_profile, 0.1);  // the same unit, all stages and microbatches
+  EXPECT_LT(over_profile, 10);
   const auto both = timeline::load(path("both"));
   ASSERT_EQ(both.size(), 2U);
   EXPECT_EQ(both[0].name, "predicted");

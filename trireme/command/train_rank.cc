@@ -114,7 +114,7 @@ class RankTraining {
       train::check_evaluation(*session_, training_->workload, *evaluation_);
     }
     if (run_) run_->begin(*training_, *session_);
-    predicted_ = predicted_timeline();
+    predict();
   }
 
   void run() {
@@ -126,6 +126,8 @@ class RankTraining {
       const train::StepReport step = session_->step();
       step_seconds_ += step.seconds;
       wait_seconds_ += step.data_wait_seconds;
+      compute_seconds_ += step.compute_seconds;
+      ++num_steps_;
       if (report_) report_->add(step);
       take_requests();
       if (!run_) continue;
@@ -144,7 +146,7 @@ class RankTraining {
     if (run_) requests_.reset();  // from here on a signal ends the process: nothing would be lost
     const Segment::Measured measured = measure_run();
     Ending ending;
-    ending.add_measured(measured, plan_);
+    ending.add_measured(measured, plan_, compute_over_profile());
     const auto timelines = write_timelines();
     if (run_) {
       run_->end(measured, timelines, session_->next_step());
@@ -237,14 +239,30 @@ class RankTraining {
     return named;
   }
 
-  /// What was expected of a step; on rank 0.
-  std::optional<timeline::Timeline> predicted_timeline() const {
-    if (world_.rank() != 0) return std::nullopt;
+  /// What is expected of a step; on rank 0.
+  void predict() {
+    if (world_.rank() != 0) return;
     const std::optional<Measurement> measured = measurement_of_plan();
-    if (!measured) return std::nullopt;
+    if (!measured) return;
     const simulate::Forecast step = forecast(session_->recording().graph, plan_, measured->profile,
                                              measured->topology, options_.session.optimizer);
-    return simulate::predicted_timeline(step.program, step.simulation);
+    predicted_ = simulate::predicted_timeline(step.program, step.simulation);
+    for (const simulate::StageCost& stage : step.stages) {
+      predicted_compute_seconds_ += 1e-6 * (stage.forward_us + stage.backward_us()) *
+                                    static_cast<double>(plan_.batch.num_microbatches());
+    }
+  }
+
+  /// How much longer than in the profile forwards and backwards of all ranks took, on rank 0; nothing
+  /// where that is not known.
+  std::optional<double> compute_over_profile() const {
+    double seconds = 0;
+    for (const std::int64_t us :
+         of_ranks(world_, static_cast<std::int64_t>(1e6 * compute_seconds_), "compute")) {
+      seconds += 1e-6 * static_cast<double>(us);
+    }
+    if (num_steps_ == 0 || predicted_compute_seconds_ <= 0) return std::nullopt;
+    return seconds / static_cast<double>(num_steps_) / predicted_compute_seconds_;
   }
 
   void start_report() {
@@ -327,11 +345,14 @@ class RankTraining {
   std::optional<record::Recording> evaluation_;
   std::unique_ptr<train::RankSession> session_;
   std::optional<timeline::Timeline> predicted_;
+  double predicted_compute_seconds_ = 0;  ///< Of a step, all ranks together.
   std::optional<TrainingReport> report_;  ///< On rank 0.
   std::optional<RankRequests> requests_;  ///< While there is something to save.
   int stop_signal_ = 0;                   ///< That asked for an end; the same on all ranks.
   double step_seconds_ = 0;
   double wait_seconds_ = 0;
+  double compute_seconds_ = 0;
+  std::int64_t num_steps_ = 0;
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "trireme/engine/pipeline/step_runner.h"
 
+#include <ctime>
 #include <utility>
 
 #include "trireme/base/error.h"
@@ -13,6 +14,17 @@ using schedule::ChannelKind;
 using schedule::Operation;
 using schedule::OperationKind;
 
+namespace {
+
+/// Of this thread.
+double processor_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+}  // namespace
+
 StepRunner::StepRunner(const schedule::StepProgram& program, int rank,
                        std::map<int, StageWorker*> stages, Operations& operations, Mailbox& mailbox)
     : program_(program),
@@ -24,6 +36,7 @@ StepRunner::StepRunner(const schedule::StepProgram& program, int rank,
 void StepRunner::run(const StepInput& input) {
   input_ = &input;
   times_.clear();
+  compute_seconds_ = 0;
   begin_ = Clock::now();
   for (const auto& [stage, worker] : stages_) worker->begin_step(input);
   mailbox_.begin_step();
@@ -44,8 +57,12 @@ void StepRunner::run(const Operation& operation) {
   switch (operation.kind) {
     case OperationKind::kRecv:
       return receive(operation);
-    case OperationKind::kCompute:
-      return compute(operation.action);
+    case OperationKind::kCompute: {
+      const double begin = processor_seconds();
+      compute(operation.action);
+      compute_seconds_ += processor_seconds() - begin;
+      return;
+    }
     case OperationKind::kSend:
       return send(operation);
     case OperationKind::kReduce:

@@ -36,6 +36,10 @@ class StepRunner {
   /// When the last step began, by the clock that the processes of a machine share.
   std::chrono::steady_clock::time_point begin() const { return begin_; }
 
+  /// Processor time of the last step's forwards and backwards: without waits, and without what other
+  /// ranks do on the same core meanwhile.
+  double compute_seconds() const { return compute_seconds_; }
+
   /// What the rank did in the last step.
   const std::vector<OperationTime>& times() const { return times_; }
 
@@ -57,6 +61,7 @@ class StepRunner {
   const StepInput* input_ = nullptr;
   std::vector<OperationTime> times_;
   Clock::time_point begin_;
+  double compute_seconds_ = 0;
 };
 
 }  // namespace trireme::pipeline

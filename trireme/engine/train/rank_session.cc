@@ -137,6 +137,7 @@ StepReport RankSession::run(std::int64_t step) {
   StepReport report{
       .step = step, .losses = operations_->losses(), .gradient_norm = operations_->gradient_norm()};
   report.data_wait_seconds = batches_.take_waited_seconds();
+  report.compute_seconds = runner_->compute_seconds();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return report;
 }

@@ -87,6 +87,8 @@ struct StepReport {
   double gradient_norm = 0;  ///< Before clipping; 0 where no step needs it.
   double seconds = 0;
   double data_wait_seconds = 0;  ///< Of these, those in which the rank waited for samples.
+  double compute_seconds = 0;    ///< Processor time of this rank's forwards and backwards; 0 where
+                                 ///< one process runs all stages.
 };
 
 }  // namespace trireme::train
