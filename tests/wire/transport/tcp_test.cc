@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <future>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@
 #include "trireme/wire/transport/shm/process_memory.h"
 #include "trireme/wire/transport/socket.h"
 #include "trireme/wire/transport/tcp/frame.h"
+#include "trireme/wire/transport/tcp/frame_writer.h"
 #include "trireme/wire/transport/tcp/hello.h"
 #include "trireme/wire/transport/tcp/peer.h"
 
@@ -43,6 +45,31 @@ TEST_F(FakePeer, MaySpeakTheProtocol) {
        std::span(message).subspan(4));
   wait_for(work);
   EXPECT_EQ(memory, message);
+}
+
+/// tcpi_segs_in of the kernel's tcp_info: the C library's ends before it.
+std::uint32_t packets_received(const Descriptor& socket) {
+  std::array<std::uint32_t, 36> info{};
+  socklen_t size = sizeof info;
+  EXPECT_EQ(getsockopt(socket.number(), IPPROTO_TCP, TCP_INFO, info.data(), &size), 0);
+  EXPECT_EQ(size, sizeof info);
+  return info.back();
+}
+
+// Each credit was a packet, with the cost of one, and took as much of a small window as 1 KiB.
+TEST(FrameWriter, SmallFramesShareAPacket) {
+  const Descriptor listener = listen_on({"127.0.0.1", 0});
+  const Descriptor from = connect_to(local_address(listener), {});
+  std::optional<Descriptor> to;
+  while (!to) to = accept_from(listener);
+  constexpr int kFrames = 20;
+  internal::FrameWriter writer;
+  for (int i = 0; i < kFrames; ++i) writer.queue_control({.kind = FrameKind::kCredit, .tag = 5});
+  writer.write(from);
+  EXPECT_TRUE(writer.is_idle());
+  const std::size_t all = kFrames * internal::kHeaderBytes;
+  EXPECT_EQ(read_bytes(*to, all).size(), all);
+  EXPECT_LE(packets_received(*to), 6U);  // those of the connection's start too
 }
 
 TEST_F(FakePeer, Garbage) {

@@ -265,7 +265,8 @@ std::optional<std::size_t> write_some(const Descriptor& socket, std::span<const 
 }
 
 std::optional<std::size_t> write_some(const Descriptor& socket,
-                                      std::array<std::span<const std::byte>, 2> pieces) {
+                                      std::array<std::span<const std::byte>, 2> pieces,
+                                      Behind behind) {
   std::array<iovec, 2> entries;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     entries[i] = {const_cast<std::byte*>(pieces[i].data()), pieces[i].size()};
@@ -273,7 +274,8 @@ std::optional<std::size_t> write_some(const Descriptor& socket,
   msghdr message{};
   message.msg_iov = entries.data();
   message.msg_iovlen = entries.size();
-  return transferred(::sendmsg(socket.number(), &message, MSG_NOSIGNAL), "write to a connection");
+  const int flags = MSG_NOSIGNAL | (behind == Behind::kMore ? MSG_MORE : 0);
+  return transferred(::sendmsg(socket.number(), &message, flags), "write to a connection");
 }
 
 bool wait_readable(const Descriptor& socket, Deadline deadline) {

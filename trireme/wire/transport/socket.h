@@ -3,6 +3,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -70,9 +71,13 @@ bool is_end_of_connection(int code);
 std::optional<std::size_t> read_some(const Descriptor& socket, std::span<std::byte> memory);
 std::optional<std::size_t> write_some(const Descriptor& socket, std::span<const std::byte> bytes);
 
+/// Whether another write follows at once: the system then waits with a packet that is not full.
+enum class Behind : std::uint8_t { kNothing, kMore };
+
 /// As above for two pieces that follow each other.
 std::optional<std::size_t> write_some(const Descriptor& socket,
-                                      std::array<std::span<const std::byte>, 2> pieces);
+                                      std::array<std::span<const std::byte>, 2> pieces,
+                                      Behind behind = Behind::kNothing);
 
 /// Waits until reading (writing) would not block; whether that was before `deadline`.
 bool wait_readable(const Descriptor& socket, Deadline deadline);

@@ -37,7 +37,7 @@ void FrameWriter::write(const Descriptor& socket) {
     const std::size_t in_payload = written_ - in_header;
     const std::array<std::span<const std::byte>, 2> rest = {
         std::span<const std::byte>(header_).subspan(in_header), payload_.subspan(in_payload)};
-    const auto count = write_some(socket, rest);
+    const auto count = write_some(socket, rest, has_more() ? Behind::kMore : Behind::kNothing);
     if (!count) {
       has_current_ = false;
       controls_.clear();
@@ -48,6 +48,12 @@ void FrameWriter::write(const Descriptor& socket) {
     turn += *count;
     if (written_ == kHeaderBytes + payload_.size()) finish_current();
   }
+}
+
+/// Something is behind the current frame: small ones share packets then.
+bool FrameWriter::has_more() const {
+  if (!controls_.empty()) return true;
+  return is_message_ ? messages_.size() > 1 || !ends_message_ : !messages_.empty();
 }
 
 bool FrameWriter::start_next() {

@@ -65,6 +65,7 @@ class FrameWriter {
     bool is_readable;  ///< Of an offer.
   };
 
+  bool has_more() const;
   bool start_next();
   void start_offer(const Message& message);
   void start_segment(Message& message);
