@@ -81,15 +81,17 @@ profile::Profile measure_profile(const Subject& subject, transport::Endpoint* en
   std::vector<std::vector<profile::RangeTime>> visits;
   const auto visit = [&] { visits.push_back(measure_ranges(subject, cuts, options.ranges)); };
   visit();
+  visit();
   profile.held = measure_held(subject, options.held);
   visit();
   profile.costs = std::move(nodes.costs);
   profile.cost_of = std::move(nodes.cost_of);
   profile.step = measure_step(options.update, options.nodes, subject.ranks);
+  visit();
   if (endpoint != nullptr)
     add_links(measure_links(*endpoint, subject.ranks, options.links), profile);
   visit();
-  profile.ranges = least_disturbed(std::move(visits));
+  profile.ranges = middle_visit(std::move(visits));
   profile = from_first(profile, subject.ranks);
   profile::check(profile, graph);
   return profile;

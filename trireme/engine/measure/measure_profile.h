@@ -13,7 +13,7 @@ namespace trireme::measure {
 struct MeasureOptions {
   UpdateFunction update;  ///< The optimizer's; required.
   RepeatOptions nodes;
-  RepeatOptions ranges = {.min_repeats = 5,  ///< Of each of three visits.
+  RepeatOptions ranges = {.min_repeats = 5,  ///< Of each of five visits.
                           .max_repeats = 50,
                           .min_time = std::chrono::milliseconds(250),
                           .max_time = std::chrono::seconds(5)};
@@ -25,8 +25,8 @@ struct MeasureOptions {
 };
 
 /// Measures all of a profile: nodes, the two ranges that `middle_cut` parts (one where no cut is
-/// allowed; three times, apart, the least disturbed counts), how much longer they take beside held activations, what a step does outside stages,
-/// and links. It has passed profile::check and is the same on all ranks, byte for byte.
+/// allowed; in five visits, of which the middle one counts), how much longer they take beside held
+/// activations, what a step does outside stages, and links. It has passed profile::check and is the same on all ranks, byte for byte.
 ///
 /// endpoint   of the world that the subject's ranks are all of; null where there is one rank.
 /// Errors     kInvalidArgument where `update` is missing; those of the parts.

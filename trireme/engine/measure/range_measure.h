@@ -26,9 +26,8 @@ std::optional<int> middle_cut(const graph::Graph& graph, std::span<const double>
 std::vector<profile::RangeTime> measure_ranges(const Subject& subject, std::span<const int> cuts,
                                                const RepeatOptions& options);
 
-/// Of several measurements of the same ranges, apart in time, the one that the machine disturbed
-/// least: whose times add up to the least. visits   one or more.
-std::vector<profile::RangeTime> least_disturbed(
-    std::vector<std::vector<profile::RangeTime>> visits);
+/// Of several measurements of the same ranges, apart in time, the one in the middle by the sum of its
+/// times: a step meets the machine as it mostly is. visits   one or more.
+std::vector<profile::RangeTime> middle_visit(std::vector<std::vector<profile::RangeTime>> visits);
 
 }  // namespace trireme::measure
