@@ -141,8 +141,9 @@ const Foreground& ForegroundCache::at(std::int64_t case_index) {
                                                  std::to_string(num_cases_));
   }
   Slot& slot = slots_[case_index];
-  std::call_once(slot.once, [&] { slot.foreground = find_(case_index); });
-  return slot.foreground;
+  const std::lock_guard lock(slot.mutex);
+  if (!slot.foreground) slot.foreground = find_(case_index);
+  return *slot.foreground;
 }
 
 }  // namespace trireme::kernels

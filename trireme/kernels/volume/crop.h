@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "trireme/kernels/volume/components.h"
@@ -69,8 +70,8 @@ class ForegroundCache {
 
  private:
   struct Slot {
-    std::once_flag once;
-    Foreground foreground;
+    std::mutex mutex;
+    std::optional<Foreground> foreground;
   };
 
   std::int64_t num_cases_;
