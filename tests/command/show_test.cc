@@ -121,7 +121,7 @@ const char* const kRun = R"({"format": "trireme.run", "version": 1, "model": "t5
      "schedule": "simple", "plan": "plan-2.json", "predicted_step_ms": 10.0,
      "median_step_ms": 11.5, "predicted_peak_bytes": [{"parameters": 1024}, {"parameters": 2048}],
      "peak_bytes": [1500, 1024], "resident_peak_bytes": [2000, 2000], "data_wait_fraction": 0.001,
-     "ended": "done"},
+     "compute_over_profile": 1.25, "ended": "done"},
     {"first_step": 50, "end_step": 100, "ranks": 1, "stages": 1, "replicas": 1,
      "schedule": "simple", "plan": "plan-1.json", "ended": "unknown"}]})";
 

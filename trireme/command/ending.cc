@@ -50,8 +50,7 @@ std::string peaks_text(const Segment::Measured& measured, const layout::Plan& pl
 
 }  // namespace
 
-void Ending::add_measured(const Segment::Measured& measured, const layout::Plan& plan,
-                          std::optional<double> compute_over_profile) {
+void Ending::add_measured(const Segment::Measured& measured, const layout::Plan& plan) {
   const std::int64_t peak = *std::ranges::max_element(measured.peak_bytes);
   const std::int64_t resident = *std::ranges::max_element(measured.resident_peak_bytes);
   const bool is_comparable =
@@ -65,10 +64,10 @@ void Ending::add_measured(const Segment::Measured& measured, const layout::Plan&
     json_["predicted_step_ms"] = predicted;
     json_["predicted_peak_bytes"] = layout::largest_peak_bytes(plan.prediction->peak_bytes);
     text_ += fmt::format(" (predicted {:.2f}", predicted);
-    if (compute_over_profile) {
-      json_["compute_over_profile"] = *compute_over_profile;
+    if (const auto over_profile = measured.compute_over_profile) {
+      json_["compute_over_profile"] = *over_profile;
       text_ += fmt::format("; forwards and backwards took {:.2f} of their time in the profile",
-                           *compute_over_profile);
+                           *over_profile);
     }
     text_ += ")";
   }

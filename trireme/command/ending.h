@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "trireme/base/json.h"
@@ -26,12 +25,8 @@ class Ending {
   /// Step time and peaks of memory, measured, and beside them what the plan predicted, if it did:
   /// by stage, of its rank that has most.
   ///
-  /// measured               peaks by world rank. One rank that ran all stages of a plan is compared
-  ///                        with nothing.
-  /// compute_over_profile   forwards and backwards as they ran over as they were profiled: what of
-  ///                        the difference is the machine's speed; nothing where it is not known.
-  void add_measured(const Segment::Measured& measured, const layout::Plan& plan,
-                    std::optional<double> compute_over_profile);
+  /// measured   peaks by world rank. One rank that ran all stages of a plan is compared with nothing.
+  void add_measured(const Segment::Measured& measured, const layout::Plan& plan);
 
   /// Writes the weights to `path` too.
   void add_weights(const train::Tensors& weights, const std::string& path);

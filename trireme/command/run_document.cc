@@ -40,6 +40,9 @@ Json to_json(const Segment& segment) {
   json["data_wait_fraction"] = segment.measured->data_wait_fraction;
   json["peak_bytes"] = segment.measured->peak_bytes;
   json["resident_peak_bytes"] = segment.measured->resident_peak_bytes;
+  if (const auto over_profile = segment.measured->compute_over_profile) {
+    json["compute_over_profile"] = *over_profile;
+  }
   return json;
 }
 
@@ -74,12 +77,14 @@ std::optional<Segment::Measured> measured_from_json(JsonObject& object) {
   if (!median) return std::nullopt;
   const auto waited = object.optional("data_wait_fraction");
   const auto resident = object.optional("resident_peak_bytes");
+  const auto over_profile = object.optional("compute_over_profile");
   const auto read_bytes = [](const JsonField& bytes) { return bytes.integer(0); };
   return Segment::Measured{
       .median_step_ms = median->real(),
       .data_wait_fraction = waited ? waited->real() : 0,
       .peak_bytes = object.required("peak_bytes").list(read_bytes),
-      .resident_peak_bytes = resident ? resident->list(read_bytes) : std::vector<std::int64_t>()};
+      .resident_peak_bytes = resident ? resident->list(read_bytes) : std::vector<std::int64_t>(),
+      .compute_over_profile = over_profile ? std::optional(over_profile->real()) : std::nullopt};
 }
 
 Segment segment_from_json(const JsonField& field) {

@@ -34,6 +34,9 @@ struct Segment {
     double data_wait_fraction = 0;                  ///< Of the step, on the rank that waited most.
     std::vector<std::int64_t> peak_bytes;           ///< By rank, of live tensors.
     std::vector<std::int64_t> resident_peak_bytes;  ///< By rank, of the process.
+    /// Forwards and backwards as they ran over as they were profiled, processor time of all ranks:
+    /// what of a prediction's error is the machine's speed. Nothing where there is no profile.
+    std::optional<double> compute_over_profile;
   };
   std::optional<Measured> measured;
 };

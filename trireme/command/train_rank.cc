@@ -146,7 +146,7 @@ class RankTraining {
     if (run_) requests_.reset();  // from here on a signal ends the process: nothing would be lost
     const Segment::Measured measured = measure_run();
     Ending ending;
-    ending.add_measured(measured, plan_, compute_over_profile());
+    ending.add_measured(measured, plan_);
     const auto timelines = write_timelines();
     if (run_) {
       run_->end(measured, timelines, session_->next_step());
@@ -303,7 +303,8 @@ class RankTraining {
                 1e-6 * static_cast<double>(largest(of_ranks(world_, waited, "waits"))) / seconds,
             .peak_bytes =
                 of_ranks(world_, memory::memory_use().peak_bytes - training_->data_bytes, "peaks"),
-            .resident_peak_bytes = of_ranks(world_, memory::resident_peak_bytes(), "peaks")};
+            .resident_peak_bytes = of_ranks(world_, memory::resident_peak_bytes(), "peaks"),
+            .compute_over_profile = compute_over_profile()};
   }
 
   std::vector<timeline::Timeline> write_timelines() const {

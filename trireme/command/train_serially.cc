@@ -53,7 +53,7 @@ int train_serially(const TrainOptions& options, const Context& context) {
   ending.add_measured({.median_step_ms = report.median_step_ms(),
                        .peak_bytes = {memory::memory_use().peak_bytes - training.data_bytes},
                        .resident_peak_bytes = {memory::resident_peak_bytes()}},
-                      plan, std::nullopt);
+                      plan);
   const bool is_stopped = session.next_step() < options.report.num_steps;
   if (is_stopped) {
     ending.add_stop({.done = session.next_step(),

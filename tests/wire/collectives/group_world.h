@@ -22,6 +22,13 @@ using transport::test::Backend;
 using transport::test::Endpoints;
 using transport::test::Errors;
 
+/// Limits of time hold for code at its own speed: under the thread sanitizer all takes longer.
+#ifdef __SANITIZE_THREAD__
+inline constexpr int kTimesSlower = 5;
+#else
+inline constexpr int kTimesSlower = 1;
+#endif
+
 inline std::vector<int> first_ranks(int count) {
   std::vector<int> ranks(count);
   std::iota(ranks.begin(), ranks.end(), 0);

@@ -31,7 +31,7 @@ Error common_error(Backend backend, const std::vector<std::uint64_t>& hashes,
     if (hashes[group.group_rank()] != 0) group.attach_hash(hashes[group.group_rank()]);
     wait_for(operation(group));
   });
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 2s);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, kTimesSlower * 2s);
   Error first(ErrorKind::kTimeout, "no error");
   for (const auto& error : errors) {
     if (!error.has_value()) {
@@ -95,6 +95,9 @@ TEST_P(HashTest, AlsoWhereSizesAreLarge) {
 }
 
 TEST_P(HashTest, ByAnyAlgorithm) {
+  if (kTimesSlower > 1 && GetParam() == Backend::kOfi) {
+    GTEST_SKIP() << "too slow for all ranks to be heard in time";
+  }
   for (const Algorithm algorithm :
        {Algorithm::kOneShot, Algorithm::kTwoHop, Algorithm::kHalvingDoubling, Algorithm::kRing}) {
     const auto body = [](Group& group) {
