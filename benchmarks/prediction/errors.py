@@ -3,6 +3,7 @@
 import json
 import statistics
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -20,7 +21,7 @@ def errors_percent(folder: str) -> tuple[float, float]:
     return error, at_speed
 
 
-def medians(errors: list[float]) -> str:
+def medians(errors: Sequence[float]) -> str:
     return f"{statistics.median(map(abs, errors)):.1f} % ({statistics.median(errors):+.1f} %)"
 
 
