@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/wire/transport/worlds.h"
@@ -51,6 +53,27 @@ TEST_P(EndpointFailureTest, PoisonReachesEveryRankWithTheSameText) {
   EXPECT_THAT(texts[0], HasSubstr("cannot read the data"));
   EXPECT_THAT(texts[0], HasSubstr("disk on fire"));
   for (const std::string& text : texts) EXPECT_EQ(text, texts[2]);
+}
+
+// Who fails in a domain may end its process at once.
+TEST_P(EndpointFailureTest, ALossThatFollowsFromADomainsFailureDoesNotHideIt) {
+  constexpr Tag kDomain = Tag{1} << 63 | 8;
+  Endpoints endpoints = world(3);
+  std::vector<std::shared_ptr<Failure>> failures;
+  for (auto& endpoint : endpoints) {
+    failures.push_back(endpoint->domains().open({kDomain, {0, 1, 2}, {}}));
+  }
+  endpoints[2]->domains().fail(kDomain, Error(ErrorKind::kIo, "disk on fire"));
+  for (const int rank : {0, 1}) {
+    while (!failures[rank]->error()) std::this_thread::sleep_for(1ms);
+  }
+  endpoints[2].reset();
+  for (const int rank : {0, 1}) {
+    while (!endpoints[rank]->failure()) std::this_thread::sleep_for(1ms);
+    std::vector<std::byte> memory;
+    const WorkPtr work = endpoints[rank]->recv(1 - rank, kDomain, into(memory));
+    EXPECT_THAT(error_of(work).what(), HasSubstr("disk on fire"));
+  }
 }
 
 TEST_P(EndpointFailureTest, FirstPoisonStays) {

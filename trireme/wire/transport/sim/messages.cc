@@ -54,9 +54,10 @@ void SimNetwork::close(int rank, Tag first_tag) {
 
 // ---- The loop
 
+/// Its domain's failure comes first: that the world has ended may follow from it.
 bool SimNetwork::admit(int rank, Tag tag, const PendingWorkPtr& work) {
-  auto error = failure_->error();
-  if (!error) error = domains_[rank].failure_of(tag);
+  auto error = domains_[rank].failure_of(tag);
+  if (!error) error = failure_->error();
   if (error) work->fail(*error);
   return !error;
 }

@@ -79,10 +79,7 @@ bool SimNetwork::admit(const Route& route, const PendingWorkPtr& work) {
   for (const int rank : {route.from, route.to}) {
     if (gone_.contains(rank)) fail_now(lost_rank(rank, "it has said goodbye"));
   }
-  auto error = failure_->error();
-  if (!error) error = domains_[route.from].failure_of(route.tag);
-  if (error) work->fail(*error);
-  return !error;
+  return admit(route.from, route.tag, work);
 }
 
 void SimNetwork::match(const Route& route) {

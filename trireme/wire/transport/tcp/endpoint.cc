@@ -114,8 +114,9 @@ WorkPtr TcpEndpoint::post_work(int peer, Tag tag,
 void TcpEndpoint::start_work(const PendingWorkPtr& work, Tag tag, std::function<void()> start) {
   const bool is_posted = poller_.post([this, work, tag, start = std::move(start)] {
     const auto error = error_of([&] {
-      if (over_) return work->fail(*over_);
+      // First its own domain's: that the world has ended may follow from it.
       if (const auto failed = domains_.failure_of(tag)) return work->fail(*failed);
+      if (over_) return work->fail(*over_);
       start();
     });
     if (!error) return;
@@ -148,12 +149,9 @@ void TcpEndpoint::poison(const Error& error) {
 void TcpEndpoint::fail(Tag first_tag, const Error& error) {
   Error named = flattened(error);
   named.add({.rank = rank_});
-  const std::vector<Tag> failed = domains_.fail(first_tag, named);
-  // Where it had failed before, its end may still be under way.
-  run_on_loop([&] {
-    if (!failed.empty()) tell_failure(first_tag, named);
-    end_domains(failed, named);
-  });
+  // The others are told before it is seen here: then the owner may end the process.
+  run_on_loop([&] { fail_domain(first_tag, named); });
+  domains_.fail(first_tag, named);  // where the loop has ended
 }
 
 void TcpEndpoint::shutdown(milliseconds deadline) {
@@ -244,10 +242,12 @@ void TcpEndpoint::send_to_self(Tag tag) {
   if (stream.is_empty()) to_self_.erase(tag);
 }
 
-/// By what this rank has noticed.
+/// By what this rank has noticed, or its owner. First the others are told: whoever sees the failure here
+/// may end the process.
 void TcpEndpoint::fail_domain(Tag tag, const Error& error) {
-  tell_failure(domain_of(tag), error);
-  end_domains(domains_.fail(domain_of(tag), error), error);
+  const Tag first_tag = domain_of(tag);
+  if (!domains_.has_failed(first_tag)) tell_failure(first_tag, error);
+  end_domains(domains_.fail(first_tag, error), error);
 }
 
 void TcpEndpoint::attempt(const std::function<void()>& step) {
@@ -265,19 +265,18 @@ void TcpEndpoint::fail_world(const Error& error) {
 /// Of domains, as `peer` told or by what it sent.
 void TcpEndpoint::take_failures(Peer& peer) {
   for (const Peer::DomainFailure& failure : peer.take_failures()) {
-    // Whoever told it may have told the others too; but this rank may end, as soon as it is given
-    // the error, before they have read that.
-    if (!domains_.has_failed(failure.first_tag)) tell_failure(failure.first_tag, failure.error);
-    end_domains(domains_.fail(failure.first_tag, failure.error), failure.error);
+    // Whoever told it may have told the others too; but this rank may end before they have read that.
+    fail_domain(failure.first_tag, failure.error);
   }
 }
 
-/// Before its works end: then the owner may end the process.
+/// Before its works end: then the owner may end the process. All are told, also where one has gone: the
+/// loop will notice that.
 void TcpEndpoint::tell_failure(Tag first_tag, const Error& error) {
   if (over_) return;
   const std::vector<std::byte> bytes = error_to_bytes(error);
   for (const int rank : domains_.ranks_of(first_tag)) {
-    if (rank != rank_) peers_.at(rank).tell_failure(first_tag, bytes);
+    if (rank != rank_) error_of([&] { peers_.at(rank).tell_failure(first_tag, bytes); });
   }
 }
 
