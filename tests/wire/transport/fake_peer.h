@@ -38,6 +38,14 @@ inline std::vector<std::byte> read_bytes(const Descriptor& socket, std::size_t c
   return bytes;
 }
 
+/// The header that comes next. Throws kCorruptData where none does.
+inline internal::Frame next_frame(const Descriptor& socket) {
+  const std::vector<std::byte> bytes = read_bytes(socket, internal::kHeaderBytes);
+  internal::FrameHeader header{};
+  std::copy(bytes.begin(), bytes.end(), header.begin());
+  return internal::parse_frame(header);
+}
+
 /// A connection that has proved nothing.
 inline Descriptor knock_at_rank_0(StoreClient& store) {
   const std::string published = store.get("world/address/0", std::chrono::seconds(20));

@@ -95,13 +95,6 @@ class FakeOfiPeer : public FakePeer {
   void SetUp() override {
     if (const auto& reason = why_no_ofi_test()) GTEST_SKIP() << reason->message();
   }
-
-  Frame next_frame() {
-    const std::vector<std::byte> bytes = read_bytes(socket, internal::kHeaderBytes);
-    internal::FrameHeader header{};
-    std::copy(bytes.begin(), bytes.end(), header.begin());
-    return internal::parse_frame(header);
-  }
 };
 
 TEST_F(FakeOfiPeer, IsOfferedLargeMessagesOnlyAndInOrder) {
@@ -113,7 +106,7 @@ TEST_F(FakeOfiPeer, IsOfferedLargeMessagesOnlyAndInOrder) {
   endpoint->send(1, 8, large, envelope);
   send({.kind = FrameKind::kCredit, .tag = 8});
   send({.kind = FrameKind::kCredit, .tag = 8, .sequence = 1});
-  const Frame data = next_frame();
+  const Frame data = next_frame(socket);
   EXPECT_EQ(data.kind, FrameKind::kData);
   EXPECT_EQ(read_bytes(socket, 999).size(), 999U);
   const Frame expected{.kind = FrameKind::kOffer,
@@ -121,17 +114,17 @@ TEST_F(FakeOfiPeer, IsOfferedLargeMessagesOnlyAndInOrder) {
                        .sequence = data.sequence + 1,
                        .message_bytes = 1000,
                        .envelope = envelope};
-  EXPECT_EQ(next_frame(), expected);
+  EXPECT_EQ(next_frame(socket), expected);
   endpoint.reset();  // the messages are lent to it
 }
 
 TEST_F(FakeOfiPeer, GetsANewKeyForEachOffer) {
   std::vector<std::byte> second;
   const WorkPtr other = endpoint->recv(1, 5, into(second));
-  EXPECT_EQ(next_frame().kind, FrameKind::kCredit);
+  EXPECT_EQ(next_frame(socket).kind, FrameKind::kCredit);
   send({.kind = FrameKind::kOffer, .tag = 5, .message_bytes = 10});
   send({.kind = FrameKind::kOffer, .tag = 5, .sequence = 1, .message_bytes = 20});
-  const Frame accepts[] = {next_frame(), next_frame()};
+  const Frame accepts[] = {next_frame(socket), next_frame(socket)};
   for (const Frame& accept : accepts) EXPECT_EQ(accept.kind, FrameKind::kAccept);
   EXPECT_NE(accepts[0].offset, accepts[1].offset);
   EXPECT_EQ(memory.size(), 10U);
@@ -150,7 +143,7 @@ TEST_F(FakeOfiPeer, OffersWhatNobodyAskedFor) {
 // What is under way when a goodbye comes may still end well: the fabric is not the connection.
 TEST_F(FakeOfiPeer, MayLeaveOnlyAfterItsPayloads) {
   send({.kind = FrameKind::kOffer, .tag = 5, .message_bytes = 10});
-  EXPECT_EQ(next_frame().kind, FrameKind::kAccept);
+  EXPECT_EQ(next_frame(socket).kind, FrameKind::kAccept);
   send({.kind = FrameKind::kGoodbye, .sequence = 1});
   EXPECT_FALSE(work->wait_for(50ms));
   socket.reset();
@@ -163,7 +156,7 @@ TEST_F(FakeOfiPeer, CannotBeReachedByTheFabric) {
   const auto start = std::chrono::steady_clock::now();
   const WorkPtr sent = endpoint->send(1, 8, large);
   send({.kind = FrameKind::kCredit, .tag = 8});
-  EXPECT_EQ(next_frame().kind, FrameKind::kOffer);
+  EXPECT_EQ(next_frame(socket).kind, FrameKind::kOffer);
   send({.kind = FrameKind::kAccept, .sequence = 1, .offset = 77});
   const Error error = error_of(sent);
   EXPECT_EQ(error.kind(), ErrorKind::kPeerLost);

@@ -128,14 +128,15 @@ void TcpEndpoint::start_work(const PendingWorkPtr& work, Tag tag, std::function<
   if (!LibraryThread::is_current()) sched_yield();
 }
 
-/// Blocks until it was run; not at all where the loop has ended.
-void TcpEndpoint::run_on_loop(const std::function<void()>& function) {
+/// Blocks until it was run; not at all, and false, where the loop has ended.
+bool TcpEndpoint::run_on_loop(const std::function<void()>& function) {
   const auto done = std::make_shared<PendingWork>(failure_);
   const bool is_posted = poller_.post([this, &function, done] {
     attempt(function);
     done->complete();
   });
   if (is_posted) done->wait_for(milliseconds::max());
+  return is_posted;
 }
 
 void TcpEndpoint::poison(const Error& error) {
@@ -149,9 +150,8 @@ void TcpEndpoint::poison(const Error& error) {
 void TcpEndpoint::fail(Tag first_tag, const Error& error) {
   Error named = flattened(error);
   named.add({.rank = rank_});
-  // The others are told before it is seen here: then the owner may end the process.
-  run_on_loop([&] { fail_domain(first_tag, named); });
-  domains_.fail(first_tag, named);  // where the loop has ended
+  const bool has_run = run_on_loop([&] { fail_domain(first_tag, named); });
+  if (!has_run) domains_.fail(first_tag, named);
 }
 
 void TcpEndpoint::shutdown(milliseconds deadline) {
@@ -242,8 +242,8 @@ void TcpEndpoint::send_to_self(Tag tag) {
   if (stream.is_empty()) to_self_.erase(tag);
 }
 
-/// By what this rank has noticed, or its owner. First the others are told: whoever sees the failure here
-/// may end the process.
+/// By what this rank has noticed, or its owner. The others are told before it is seen here: whoever
+/// sees it may end the process.
 void TcpEndpoint::fail_domain(Tag tag, const Error& error) {
   const Tag first_tag = domain_of(tag);
   if (!domains_.has_failed(first_tag)) tell_failure(first_tag, error);
@@ -265,18 +265,17 @@ void TcpEndpoint::fail_world(const Error& error) {
 /// Of domains, as `peer` told or by what it sent.
 void TcpEndpoint::take_failures(Peer& peer) {
   for (const Peer::DomainFailure& failure : peer.take_failures()) {
-    // Whoever told it may have told the others too; but this rank may end before they have read that.
+    // Whoever told it may have told the others; but this rank may end before they have read that.
     fail_domain(failure.first_tag, failure.error);
   }
 }
 
-/// Before its works end: then the owner may end the process. All are told, also where one has gone: the
-/// loop will notice that.
+/// Before its works end: then the owner may end the process.
 void TcpEndpoint::tell_failure(Tag first_tag, const Error& error) {
   if (over_) return;
   const std::vector<std::byte> bytes = error_to_bytes(error);
   for (const int rank : domains_.ranks_of(first_tag)) {
-    if (rank != rank_) error_of([&] { peers_.at(rank).tell_failure(first_tag, bytes); });
+    if (rank != rank_) peers_.at(rank).tell_failure(first_tag, bytes);
   }
 }
 

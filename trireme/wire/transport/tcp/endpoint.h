@@ -83,7 +83,7 @@ class TcpEndpoint final : public Endpoint,
   std::optional<ProcessMemory> memory_of(int peer) const;
   WorkPtr post_work(int peer, Tag tag, std::function<void(const PendingWorkPtr&)> start);
   void start_work(const PendingWorkPtr& work, Tag tag, std::function<void()> start);
-  void run_on_loop(const std::function<void()>& function);
+  bool run_on_loop(const std::function<void()>& function);
 
   // The progress thread.
   void serve();
