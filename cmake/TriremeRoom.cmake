@@ -76,8 +76,9 @@ function(trireme_test_library path)
 endfunction()
 
 # The test program of a room for one label: unit, multiprocess, slow or gpu. trireme_room makes the
-# one for unit; call this for others. A room without torch registers each test with ctest; one with
-# torch registers the program, since loading torch for each test would cost more than most tests.
+# one for unit; call this for others. Each test is an entry of ctest; in units with torch each suite,
+# since loading torch takes longer than most tests. Programs for slow and gpu are built by the targets
+# tests_slow and tests_gpu alone.
 #
 #   trireme_tests(engine/serial LABEL slow SOURCES all_cuts_test.cc USES tests/models)
 function(trireme_tests room)
@@ -90,29 +91,46 @@ function(trireme_tests room)
   get_property(libraries GLOBAL PROPERTY "TRIREME_LIBRARIES_OF_${room}")
   trireme_room_targets(uses ${room} ${arg_USES})
   add_executable(${name} ${arg_SOURCES})
-  trireme_compile(${name} program ${uses} ${libraries} GTest::gmock GTest::gtest_main)
+  trireme_compile(${name} program ${uses} ${libraries} GTest::gmock trireme_test_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY
                                            "${PROJECT_BINARY_DIR}/tests/${room}")
   # What GoogleTest and torch's headers make every unit instantiate costs more than a file's tests.
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${TRIREME_JOIN_SOURCES} UNITY_BUILD_BATCH_SIZE 0)
 
-  set(properties LABELS ${arg_LABEL} TIMEOUT 600)
+  set(TEST_OPTIONAL FALSE)
+  if(arg_LABEL MATCHES "^(slow|gpu)$")
+    set(TEST_OPTIONAL TRUE)
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+    if(NOT TARGET tests_${arg_LABEL})
+      add_custom_target(tests_${arg_LABEL})
+    endif()
+    add_dependencies(tests_${arg_LABEL} ${name})
+  endif()
+  set(TEST_PROPERTIES LABELS ${arg_LABEL} TIMEOUT 600 WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
   if(arg_LABEL MATCHES "^(multiprocess|gpu)$")
-    list(APPEND properties RUN_SERIAL TRUE)  # they share a GPU, or kill processes and say how soon others must end
+    list(APPEND TEST_PROPERTIES RUN_SERIAL TRUE)  # they share a GPU, or kill processes and say how soon others must end
   endif()
-  set(prefix "${room}")
+  set(TEST_PREFIX "${room}")
   if(NOT arg_LABEL STREQUAL "unit")
-    string(APPEND prefix "/${arg_LABEL}")
+    string(APPEND TEST_PREFIX "/${arg_LABEL}")
   endif()
+  set(TEST_EACH test)
   if("Torch::cpu" IN_LIST libraries)
-    add_test(NAME ${prefix} COMMAND ${name} --gtest_brief=1
-             WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
-    set_tests_properties(${prefix} PROPERTIES ${properties} ENVIRONMENT OMP_NUM_THREADS=1)
-  else()
-    gtest_discover_tests(
-      ${name} TEST_PREFIX "${prefix}/" DISCOVERY_MODE PRE_TEST
-      WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}" PROPERTIES ${properties})
+    list(APPEND TEST_PROPERTIES ENVIRONMENT OMP_NUM_THREADS=1)
+    if(arg_LABEL STREQUAL "unit")
+      set(TEST_EACH suite)
+    endif()
   endif()
+  set(TEST_PROGRAM "$<TARGET_FILE:${name}>")
+  set(TEST_LISTING "${CMAKE_CURRENT_BINARY_DIR}/${name}_listing.cmake")
+  set(script "")
+  foreach(variable IN ITEMS PROGRAM PREFIX EACH LISTING PROPERTIES OPTIONAL)
+    string(APPEND script "set(TEST_${variable} [==[${TEST_${variable}}]==])\n")
+  endforeach()
+  string(APPEND script "include([==[${PROJECT_SOURCE_DIR}/cmake/discover_tests.cmake]==])\n")
+  file(GENERATE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/${name}_tests.cmake" CONTENT "${script}")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES
+                                         "${CMAKE_CURRENT_BINARY_DIR}/${name}_tests.cmake")
 endfunction()
 
 # A fuzz target: x_fuzz.cc defines LLVMFuzzerTestOneInput, tests/<room>/corpus/x/ holds its inputs.

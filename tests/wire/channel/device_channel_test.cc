@@ -33,10 +33,10 @@ transport::test::Errors run_world(Backend backend, int num_ranks,
   });
 }
 
-class DeviceChannelTest : public testing::TestWithParam<Backend> {};
+class DeviceChannelTest : public transport::test::OverBackend {};
 
 INSTANTIATE_TEST_SUITE_P(Backends, DeviceChannelTest,
-                         testing::ValuesIn(transport::test::usual_backends()),
+                         testing::ValuesIn(transport::test::kUsualBackends),
                          testing::PrintToStringParamName());
 
 TEST_P(DeviceChannelTest, ARingOfThemMovesEveryMessageInOrder) {

@@ -23,10 +23,10 @@ using transport::test::shares_memory;
 using transport::test::wait_for;
 using Clock = std::chrono::steady_clock;
 
-class GroupFailureTest : public testing::TestWithParam<Backend> {};
+class GroupFailureTest : public transport::test::OverBackend {};
 
 INSTANTIATE_TEST_SUITE_P(Backends, GroupFailureTest,
-                         testing::ValuesIn(transport::test::usual_backends()),
+                         testing::ValuesIn(transport::test::kUsualBackends),
                          testing::PrintToStringParamName());
 
 using GroupCall = std::function<WorkPtr(Group&)>;

@@ -132,7 +132,7 @@ TEST(Flight, ReadersSeeWholeEntriesWhileOneWrites) {
   EXPECT_GT(num_seen, 1000);
 }
 
-class FlightOfGroup : public testing::TestWithParam<Backend> {};
+class FlightOfGroup : public transport::test::OverBackend {};
 
 TEST_P(FlightOfGroup, NamesTheRankThatIsLate) {
   transport::test::expect_no_errors(run_group(GetParam(), 3, [](Group& group) {
@@ -177,7 +177,7 @@ TEST_P(FlightOfGroup, ShowsWhatFailed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, FlightOfGroup,
-                         testing::ValuesIn(transport::test::usual_backends()),
+                         testing::ValuesIn(transport::test::kUsualBackends),
                          testing::PrintToStringParamName());
 
 }  // namespace

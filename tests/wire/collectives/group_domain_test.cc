@@ -26,7 +26,7 @@ using transport::test::run_ranks;
 using transport::test::wait_for;
 using Clock = std::chrono::steady_clock;
 
-class GroupDomain : public testing::TestWithParam<Backend> {
+class GroupDomain : public transport::test::OverBackend {
  protected:
   /// Four ranks; all of them can still work together afterwards.
   static void run(const std::function<void(Endpoint&)>& body) {
@@ -45,8 +45,7 @@ class GroupDomain : public testing::TestWithParam<Backend> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Backends, GroupDomain,
-                         testing::ValuesIn(transport::test::usual_backends()),
+INSTANTIATE_TEST_SUITE_P(Backends, GroupDomain, testing::ValuesIn(transport::test::kUsualBackends),
                          testing::PrintToStringParamName());
 
 TEST_P(GroupDomain, ATimeoutEndsItsGroupAlone) {

@@ -27,9 +27,9 @@ using transport::test::run_ranks;
 using transport::test::wait_for;
 using Bytes = std::vector<std::byte>;
 
-class GroupTest : public testing::TestWithParam<Backend> {};
+class GroupTest : public transport::test::OverBackend {};
 
-INSTANTIATE_TEST_SUITE_P(Backends, GroupTest, testing::ValuesIn(transport::test::usual_backends()),
+INSTANTIATE_TEST_SUITE_P(Backends, GroupTest, testing::ValuesIn(transport::test::kUsualBackends),
                          testing::PrintToStringParamName());
 
 Bytes concatenated(int num_ranks, std::size_t bytes) {

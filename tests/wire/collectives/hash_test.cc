@@ -16,9 +16,9 @@ using testing::HasSubstr;
 using transport::test::expect_no_errors;
 using transport::test::wait_for;
 
-class HashTest : public testing::TestWithParam<Backend> {};
+class HashTest : public transport::test::OverBackend {};
 
-INSTANTIATE_TEST_SUITE_P(Backends, HashTest, testing::ValuesIn(transport::test::usual_backends()),
+INSTANTIATE_TEST_SUITE_P(Backends, HashTest, testing::ValuesIn(transport::test::kUsualBackends),
                          testing::PrintToStringParamName());
 
 /// Each rank gives the hash of its number, none where that is 0, and calls `operation`; all fail

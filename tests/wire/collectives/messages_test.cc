@@ -34,7 +34,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kSmall = 100;
 constexpr std::size_t kLarge = 300'000;  // beyond what is copied, and what is read in the process
 
-class GroupMessages : public testing::TestWithParam<Backend> {
+class GroupMessages : public transport::test::OverBackend {
  protected:
   static void run(int num_ranks, const std::function<void(Group&)>& body) {
     expect_no_errors(run_group(GetParam(), num_ranks, body));
@@ -62,7 +62,7 @@ class GroupMessages : public testing::TestWithParam<Backend> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Backends, GroupMessages,
-                         testing::ValuesIn(transport::test::usual_backends()),
+                         testing::ValuesIn(transport::test::kUsualBackends),
                          testing::PrintToStringParamName());
 
 TEST_P(GroupMessages, AreTakenByTag) {

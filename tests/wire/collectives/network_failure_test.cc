@@ -19,10 +19,10 @@ namespace {
 using kernels::ReduceOp;
 using transport::test::expect_no_errors;
 
-class NetworkFailureTest : public testing::TestWithParam<Backend> {};
+class NetworkFailureTest : public transport::test::OverBackend {};
 
 INSTANTIATE_TEST_SUITE_P(Backends, NetworkFailureTest,
-                         testing::ValuesIn(transport::test::usual_backends()),
+                         testing::ValuesIn(transport::test::kUsualBackends),
                          testing::PrintToStringParamName());
 
 /// Rank 2 of four calls `other`, the rest call `most`: all are told within 2 s.

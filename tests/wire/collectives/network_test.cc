@@ -78,10 +78,9 @@ void check_all_reduces(Backend backend, const AllReduceCase& c) {
   expect_no_errors(run_network(backend, c.num_ranks, body, {.ranks_per_host = c.ranks_per_host}));
 }
 
-class NetworkTest : public testing::TestWithParam<Backend> {};
+class NetworkTest : public transport::test::OverBackend {};
 
-INSTANTIATE_TEST_SUITE_P(Backends, NetworkTest,
-                         testing::ValuesIn(transport::test::usual_backends()),
+INSTANTIATE_TEST_SUITE_P(Backends, NetworkTest, testing::ValuesIn(transport::test::kUsualBackends),
                          testing::PrintToStringParamName());
 
 TEST_P(NetworkTest, EveryAlgorithmHasTheBitsOfTheTree) {

@@ -111,7 +111,7 @@ Buffer make_buffer(Group& group, Shared shared, const Bytes& content) {
   return {group, is_shared(shared, group.group_rank()), content};
 }
 
-class Operations : public testing::TestWithParam<Backend> {
+class Operations : public transport::test::OverBackend {
  protected:
   static void run(int num_ranks, const std::function<void(Group&)>& body) {
     SCOPED_TRACE(std::to_string(num_ranks) + " ranks");
@@ -119,7 +119,7 @@ class Operations : public testing::TestWithParam<Backend> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Backends, Operations, testing::ValuesIn(transport::test::usual_backends()),
+INSTANTIATE_TEST_SUITE_P(Backends, Operations, testing::ValuesIn(transport::test::kUsualBackends),
                          testing::PrintToStringParamName());
 
 TEST_P(Operations, AllReduceIsTheTreeOverRanks) {

@@ -18,14 +18,14 @@ using transport::test::random_bytes;
 using transport::test::wait_for;
 using Bytes = std::vector<std::byte>;
 
-class Progress : public testing::TestWithParam<Backend> {
+class Progress : public transport::test::OverBackend {
  protected:
   static void run(int num_ranks, const std::function<void(Group&)>& body) {
     expect_no_errors(run_group(GetParam(), num_ranks, body));
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Backends, Progress, testing::ValuesIn(transport::test::usual_backends()),
+INSTANTIATE_TEST_SUITE_P(Backends, Progress, testing::ValuesIn(transport::test::kUsualBackends),
                          testing::PrintToStringParamName());
 
 TEST_P(Progress, SendAndRecvBesideThem) {

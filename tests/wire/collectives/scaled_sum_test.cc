@@ -59,9 +59,9 @@ std::vector<std::byte> expected_scaled(Dtype dtype, std::int64_t count, int num_
   return result;
 }
 
-class ScaledSum : public testing::TestWithParam<Backend> {};
+class ScaledSum : public transport::test::OverBackend {};
 
-INSTANTIATE_TEST_SUITE_P(Backends, ScaledSum, testing::ValuesIn(transport::test::usual_backends()),
+INSTANTIATE_TEST_SUITE_P(Backends, ScaledSum, testing::ValuesIn(transport::test::kUsualBackends),
                          testing::PrintToStringParamName());
 
 constexpr std::array kScaledDtypes = {Dtype::kF32, Dtype::kF64, Dtype::kBf16, Dtype::kF16};

@@ -120,9 +120,9 @@ void lose_a_rank(Backend backend, std::uint64_t seed) {
   }
 }
 
-class SoakLoss : public testing::TestWithParam<Backend> {};
+class SoakLoss : public transport::test::OverBackend {};
 
-INSTANTIATE_TEST_SUITE_P(Backends, SoakLoss, testing::ValuesIn(transport::test::usual_backends()),
+INSTANTIATE_TEST_SUITE_P(Backends, SoakLoss, testing::ValuesIn(transport::test::kUsualBackends),
                          testing::PrintToStringParamName());
 
 TEST_P(SoakLoss, AtAnyMoment) {

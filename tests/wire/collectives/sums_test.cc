@@ -84,7 +84,7 @@ std::vector<Case> cases() {
   int next = 0;
   for (const int num_ranks : {1, 2, 3, 4, 7, 8}) {
     for (const std::int64_t count : kCounts) {
-      const auto& backends = transport::test::usual_backends();
+      const auto& backends = transport::test::kUsualBackends;
       result.push_back({backends[next++ % backends.size()], num_ranks, count});
     }
     ++next;  // so that a count meets all backends
@@ -92,7 +92,13 @@ std::vector<Case> cases() {
   return result;
 }
 
-class Sums : public testing::TestWithParam<Case> {};
+class Sums : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    const std::string reason = transport::test::why_absent(GetParam().backend);
+    if (!reason.empty()) GTEST_SKIP() << reason;
+  }
+};
 
 INSTANTIATE_TEST_SUITE_P(Pairs, Sums, testing::ValuesIn(cases()), name_of);
 

@@ -152,10 +152,9 @@ TEST(Tuner, CostsReadBack) {
   EXPECT_THROW(load_costs(path), Error);
 }
 
-class MeasureTest : public testing::TestWithParam<Backend> {};
+class MeasureTest : public transport::test::OverBackend {};
 
-INSTANTIATE_TEST_SUITE_P(Backends, MeasureTest,
-                         testing::ValuesIn(transport::test::usual_backends()),
+INSTANTIATE_TEST_SUITE_P(Backends, MeasureTest, testing::ValuesIn(transport::test::kUsualBackends),
                          testing::PrintToStringParamName());
 
 TEST_P(MeasureTest, AllRanksHaveTheSameNumbers) {

@@ -140,7 +140,7 @@ TEST(Doctor, SeesThatOthersCannotReachALoopback) {
             Verdict::kGood);
 }
 
-class DoctorOfPeers : public testing::TestWithParam<transport::test::Backend> {};
+class DoctorOfPeers : public transport::test::OverBackend {};
 
 TEST_P(DoctorOfPeers, MeasuresFromRank0) {
   auto endpoints = transport::test::make_world(GetParam(), 3);
@@ -163,7 +163,7 @@ TEST_P(DoctorOfPeers, MeasuresFromRank0) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, DoctorOfPeers,
-                         testing::ValuesIn(transport::test::usual_backends()),
+                         testing::ValuesIn(transport::test::kUsualBackends),
                          testing::PrintToStringParamName());
 
 }  // namespace

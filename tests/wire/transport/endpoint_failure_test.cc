@@ -17,12 +17,12 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 
-class EndpointFailureTest : public testing::TestWithParam<Backend> {
+class EndpointFailureTest : public OverBackend {
  protected:
   static Endpoints world(int num_ranks) { return make_world(GetParam(), num_ranks); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Backends, EndpointFailureTest, testing::ValuesIn(backends_here()),
+INSTANTIATE_TEST_SUITE_P(Backends, EndpointFailureTest, testing::ValuesIn(kBackends),
                          testing::PrintToStringParamName());
 
 /// The rank waits for a message that nobody sends: the error that ends the wait.

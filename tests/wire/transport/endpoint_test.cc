@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-class EndpointTest : public testing::TestWithParam<Backend> {
+class EndpointTest : public OverBackend {
  protected:
   static Endpoints world(int num_ranks) { return make_world(GetParam(), num_ranks); }
 
@@ -27,7 +27,7 @@ class EndpointTest : public testing::TestWithParam<Backend> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Backends, EndpointTest, testing::ValuesIn(backends_here()),
+INSTANTIATE_TEST_SUITE_P(Backends, EndpointTest, testing::ValuesIn(kBackends),
                          testing::PrintToStringParamName());
 
 TEST_P(EndpointTest, KnowsItsRank) {

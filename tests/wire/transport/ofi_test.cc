@@ -43,9 +43,6 @@ class Ofi : public testing::Test {
   }
 };
 
-// Where it is not tested, this test says so: the others are left out or skipped too.
-TEST_F(Ofi, IsAmongTheBackends) { EXPECT_EQ(to_text(backends_here().back()), "ofi_tiny_pieces"); }
-
 TEST_F(Ofi, AProviderThatIsNotThereEndsTheStartOfAll) {
   const Errors errors = errors_of_start({kOfiProvider, "nothing", kOfiProvider});
   for (const auto& error : errors) {

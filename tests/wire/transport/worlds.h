@@ -3,11 +3,14 @@
 // The backends of the conformance tests: each makes worlds of any size. A new backend adds a name
 // here, and the tests of transport and collectives run over it.
 
+#include <gtest/gtest.h>
+
 #include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <ostream>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -33,30 +36,29 @@ enum class Backend : std::uint8_t {
   kOfiTinyPieces
 };
 
-/// Without those over libfabric where it is absent; ofi_test.cc says so.
-inline std::vector<Backend> backends_here() {
-  std::vector<Backend> backends = {
-      Backend::kSim,       Backend::kSimDelays, Backend::kTcp,     Backend::kTcpTinyBuffers,
-      Backend::kSimShared, Backend::kLocal,     Backend::kTcpFlows};
-  if (why_no_ofi_test()) return backends;
-  backends.insert(backends.end(), {Backend::kOfi, Backend::kOfiTinyPieces});
-  return backends;
-}
+inline constexpr std::array kBackends = {
+    Backend::kSim,          Backend::kSimDelays, Backend::kTcp,      Backend::kTcpTinyBuffers,
+    Backend::kSimShared,    Backend::kLocal,     Backend::kTcpFlows, Backend::kOfi,
+    Backend::kOfiTinyPieces};
 
 /// For the tests of rooms above: they learn nothing more from small buffers and pieces.
-inline std::vector<Backend> usual_backends() {
-  std::vector<Backend> backends = backends_here();
-  std::erase_if(backends, [](Backend backend) {
-    return backend == Backend::kTcpTinyBuffers || backend == Backend::kOfiTinyPieces;
-  });
-  return backends;
-}
+inline constexpr std::array kUsualBackends = {
+    Backend::kSim,   Backend::kSimDelays, Backend::kTcp, Backend::kSimShared,
+    Backend::kLocal, Backend::kTcpFlows,  Backend::kOfi};
 
 inline std::string_view to_text(Backend backend) {
   constexpr std::array<std::string_view, 9> kNames = {
       "sim",   "sim_delays", "tcp", "tcp_tiny_buffers", "sim_shared",
       "local", "tcp_flows",  "ofi", "ofi_tiny_pieces"};
   return kNames.at(static_cast<std::size_t>(backend));
+}
+
+/// Why there are no worlds of `backend` here; empty where there are. libfabric is opened only for
+/// those over it: that takes longer than most tests.
+inline std::string why_absent(Backend backend) {
+  if (backend != Backend::kOfi && backend != Backend::kOfiTinyPieces) return {};
+  const auto& reason = why_no_ofi_test();
+  return reason ? reason->message() : std::string();
 }
 
 /// Whether all ranks of its worlds can share memory.
@@ -68,6 +70,14 @@ constexpr bool shares_memory(Backend backend) {
 inline void PrintTo(Backend backend, std::ostream* out) {  // NOLINT(readability-identifier-naming)
   *out << to_text(backend);
 }
+
+/// A test over a backend: skipped, with the reason, where that is absent.
+class OverBackend : public testing::TestWithParam<Backend> {
+ protected:
+  void SetUp() override {
+    if (const std::string reason = why_absent(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
+  }
+};
 
 using OnAbandon = std::function<void(const Error&)>;
 
