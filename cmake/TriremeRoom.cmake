@@ -31,11 +31,9 @@ function(_trireme_library path kind sources uses libraries)
     add_library(${name} STATIC ${sources})
     trireme_compile(${name} ${kind} ${libraries})
     target_link_libraries(${name} PUBLIC ${uses})
-    # What torch's headers make every unit instantiate costs more than most sources.
-    if("Torch::cpu" IN_LIST libraries)
-      set_target_properties(${name} PROPERTIES UNITY_BUILD ${TRIREME_JOIN_SOURCES}
-                                               UNITY_BUILD_BATCH_SIZE 8)
-    endif()
+    # What headers make every unit instantiate costs more than most sources.
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ${TRIREME_JOIN_SOURCES}
+                                             UNITY_BUILD_BATCH_SIZE 8)
   else()
     add_library(${name} INTERFACE)
     target_link_libraries(${name} INTERFACE ${uses})

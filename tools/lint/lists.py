@@ -17,13 +17,15 @@ def listing_of(path: str, lists: dict[str, set[str]]) -> tuple[str, str] | None:
     """The CMakeLists.txt responsible for a file, and the name it must have there."""
     parts = path.split("/")
     inner = parts[1:] if parts[0] == "tests" else parts
+    is_test = parts[0] == "tests"
     for length in range(len(inner) - 1, 0, -1):
         folder = "/".join(inner[:length])
-        is_test = parts[0] == "tests"
         places = [f"trireme/{folder}", folder, f"tests/{folder}"] if is_test else [folder]
         for place in places:
             if f"{place}/CMakeLists.txt" in lists:
                 return f"{place}/CMakeLists.txt", "/".join(inner[length:])
+    if is_test and "tests/CMakeLists.txt" in lists:
+        return "tests/CMakeLists.txt", "/".join(inner)
     return None
 
 

@@ -51,6 +51,13 @@ constexpr std::size_t size_bytes(Dtype dtype) {
   return internal::kDtypeFacts[static_cast<std::size_t>(dtype)].bytes;
 }
 
+constexpr bool is_half(Dtype dtype) { return dtype == Dtype::kF16 || dtype == Dtype::kBf16; }
+
+/// A floating-point number that is not complex: sums depend on their order.
+constexpr bool is_real(Dtype dtype) {
+  return is_half(dtype) || dtype == Dtype::kF32 || dtype == Dtype::kF64;
+}
+
 /// Inverse of `to_text`; nothing where `text` names no dtype.
 constexpr std::optional<Dtype> parse_dtype(std::string_view text) {
   for (std::size_t i = 0; i < internal::kDtypeFacts.size(); ++i) {

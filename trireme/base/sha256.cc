@@ -12,10 +12,6 @@
 namespace trireme {
 namespace {
 
-struct FreeContext {
-  void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
-};
-
 void require(bool condition, const char* what) {
   if (!condition) throw Error(ErrorKind::kUnavailable, std::string("SHA-256: ") + what + " failed");
 }
@@ -23,7 +19,8 @@ void require(bool condition, const char* what) {
 }  // namespace
 
 struct Sha256::State {
-  std::unique_ptr<EVP_MD_CTX, FreeContext> context{EVP_MD_CTX_new()};
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context{EVP_MD_CTX_new(),
+                                                                  &EVP_MD_CTX_free};
 };
 
 Sha256::Sha256() : state_(std::make_unique<State>()) {

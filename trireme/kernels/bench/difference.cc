@@ -56,14 +56,14 @@ double rms(const HostTensor& tensor) {
 }
 
 /// The element of two tensors that differs most, and by how much.
-struct Place {
+struct LargestPlace {
   double difference = 0;
   std::size_t index = 0;
 };
 
-Place largest_difference(const HostTensor& a, const HostTensor& b) {
+LargestPlace largest_difference(const HostTensor& a, const HostTensor& b) {
   const double usual_size = rms(b);
-  Place largest;
+  LargestPlace largest;
   for (std::size_t i = 0; i < num_elements(b); ++i) {
     const double x = element(a, i);
     const double y = element(b, i);
@@ -86,7 +86,7 @@ Difference compare(const Tensors& a, const Tensors& b, const Tolerances& toleran
               .is_comparable = false};
     }
     num_compared += num_elements(tensor);
-    const Place place = largest_difference(a.at(name), tensor);
+    const LargestPlace place = largest_difference(a.at(name), tensor);
     if (place.difference == 0) continue;
     all.largest = std::max(all.largest, place.difference);
     const auto own = tolerances.of.find(name);

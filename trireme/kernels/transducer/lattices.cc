@@ -7,14 +7,14 @@
 namespace trireme::kernels {
 namespace {
 
-[[noreturn]] void refuse(const std::string& what) {
+[[noreturn]] void refuse_lattices(const std::string& what) {
   throw Error(ErrorKind::kInvalidArgument, "transducer: " + what);
 }
 
 void check_samples(std::size_t num_frames, std::size_t num_labels) {
   if (num_labels == num_frames) return;
-  refuse("lengths of " + std::to_string(num_frames) + " samples' frames and of " +
-         std::to_string(num_labels) + " samples' labels");
+  refuse_lattices("lengths of " + std::to_string(num_frames) + " samples' frames and of " +
+                  std::to_string(num_labels) + " samples' labels");
 }
 
 void check_lengths(const Lattices& lattices) {
@@ -23,12 +23,12 @@ void check_lengths(const Lattices& lattices) {
     const std::int64_t frames = lattices.num_frames[b];
     const std::int64_t labels = lattices.num_labels[b];
     if (frames < 1 || frames > lattices.max_frames) {
-      refuse(sample + std::to_string(frames) + " frames, expected 1 to " +
-             std::to_string(lattices.max_frames));
+      refuse_lattices(sample + std::to_string(frames) + " frames, expected 1 to " +
+                      std::to_string(lattices.max_frames));
     }
     if (labels < 0 || labels > lattices.max_labels) {
-      refuse(sample + std::to_string(labels) + " labels, expected 0 to " +
-             std::to_string(lattices.max_labels));
+      refuse_lattices(sample + std::to_string(labels) + " labels, expected 0 to " +
+                      std::to_string(lattices.max_labels));
     }
   }
 }
@@ -55,8 +55,8 @@ std::vector<std::int64_t> packed_offsets(std::span<const std::int32_t> num_frame
     const std::int64_t rows = std::int64_t{num_frames[b]} * (std::int64_t{num_labels[b]} + 1);
     std::int64_t end = 0;
     if (__builtin_add_overflow(offsets.back(), rows, &end)) {
-      refuse("sample " + std::to_string(b) + " has " + std::to_string(rows) +
-             " rows, too many behind " + std::to_string(offsets.back()));
+      refuse_lattices("sample " + std::to_string(b) + " has " + std::to_string(rows) +
+                      " rows, too many behind " + std::to_string(offsets.back()));
     }
     offsets.push_back(end);
   }
@@ -69,13 +69,13 @@ void check(const Lattices& lattices) {
   if (!lattices.is_packed()) return;
   const auto expected = packed_offsets(lattices.num_frames, lattices.num_labels);
   if (lattices.offsets.size() != expected.size()) {
-    refuse(std::to_string(lattices.offsets.size()) + " offsets, expected " +
-           std::to_string(expected.size()) + ": one more than samples");
+    refuse_lattices(std::to_string(lattices.offsets.size()) + " offsets, expected " +
+                    std::to_string(expected.size()) + ": one more than samples");
   }
   for (std::size_t b = 0; b < expected.size(); ++b) {
     if (lattices.offsets[b] == expected[b]) continue;
-    refuse("offset " + std::to_string(b) + " is " + std::to_string(lattices.offsets[b]) +
-           ", expected " + std::to_string(expected[b]) + " from the lengths before it");
+    refuse_lattices("offset " + std::to_string(b) + " is " + std::to_string(lattices.offsets[b]) +
+                    ", expected " + std::to_string(expected[b]) + " from the lengths before it");
   }
 }
 

@@ -10,11 +10,10 @@ namespace trireme::graph {
 namespace {
 
 using internal::fail_check;
+using internal::is_moderate;
 
 constexpr std::array<std::string_view, 6> kSourceNames = {
     "an input", "a step scalar", "a parameter", "a buffer", "a constant", "the output of a node"};
-
-bool is_moderate(std::int64_t number) { return number >= -kMaxExtent && number <= kMaxExtent; }
 
 void check_extents(const std::string& subject, const Value& value) {
   if (value.shape.size() != value.strides.size()) {
@@ -91,6 +90,10 @@ void enter_outputs(const Graph& graph, const Node& node, SourceLedger& ledger) {
 
 void internal::fail_check(const std::string& subject, const std::string& problem) {
   throw Error(ErrorKind::kInvalidArgument, "graph: " + subject + ": " + problem);
+}
+
+bool internal::is_moderate(std::int64_t number) {
+  return number >= -kMaxExtent && number <= kMaxExtent;
 }
 
 std::string internal::describe(const Node& node) {

@@ -50,6 +50,7 @@ void check_nodes(const Graph& graph);
 void check_losses(const Graph& graph);
 
 [[noreturn]] void fail_check(const std::string& subject, const std::string& problem);
+bool is_moderate(std::int64_t number);   ///< Within kMaxExtent.
 std::string describe(const Node& node);  ///< `node 12 'encoder/linear' (aten::linear)`
 
 }  // namespace internal

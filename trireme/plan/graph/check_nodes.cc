@@ -10,8 +10,7 @@ namespace {
 
 using internal::describe;
 using internal::fail_check;
-
-bool is_moderate(std::int64_t number) { return number >= -kMaxExtent && number <= kMaxExtent; }
+using internal::is_moderate;
 
 /// Refuses what the recursive passes and `Size::at` could not bear.
 void check_argument(const Argument& argument, int depth, const std::string& subject) {

@@ -36,9 +36,12 @@ std::string Table::text(std::size_t indent) const {
 }
 
 std::string with_commas(std::int64_t number) {
-  std::string text = std::to_string(number);
-  const std::size_t first = number < 0 ? 1 : 0;
-  for (std::size_t end = text.size(); end > first + 3; end -= 3) text.insert(end - 3, ",");
+  const std::string digits = std::to_string(number);
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (text.size() > (number < 0 ? 1 : 0) && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
   return text;
 }
 

@@ -52,10 +52,12 @@ struct Score {
   auto operator<=>(const Score&) const = default;
 };
 
+inline constexpr double kUnlimited = std::numeric_limits<double>::infinity();
+
 /// What a search is after.
 struct Goal {
   Objective objective = Objective::kSpeed;
-  double max_step_us = std::numeric_limits<double>::infinity();
+  double max_step_us = kUnlimited;
 
   /// Of a step over that, but for rounding.
   double excess_us(double step_us) const {

@@ -14,7 +14,7 @@ constexpr std::int64_t kActionsPerStage = 24;  ///< What a stage costs beside it
 constexpr std::int64_t kTimeOfNode = 16, kMemoryOfNode = 100;
 constexpr std::int64_t kForecastActions = 200;  ///< What a node costs in a whole forecast.
 constexpr std::int64_t kLong = 10'000;          ///< Actions x stages.
-constexpr double kRounding = 1 - 1e-9;          ///< Sums in another order.
+constexpr double kRoundedDown = 1 - 1e-9;       ///< Sums in another order.
 
 }  // namespace
 
@@ -91,7 +91,7 @@ double Judge::step_bound_us(const Cuts& cuts) const {
     const bool waits = use.producer >= begin && use.consumer < next_end;
     before = waits ? before + work : 0;
   }
-  return bound * kRounding;
+  return bound * kRoundedDown;
 }
 
 void Judge::add_memory(const Cuts& cuts, Score& score) {

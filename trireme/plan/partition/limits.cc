@@ -11,7 +11,7 @@ namespace {
 constexpr double kNearlyFull = 0.9;
 constexpr double kNearlyAll = 0.9;
 
-std::string percent(double part) {
+std::string whole_percent(double part) {
   char text[400];
   std::snprintf(text, sizeof text, "%.0f %%", 100 * part);
   return text;
@@ -56,7 +56,7 @@ std::vector<std::string> stage_limits(const Problem& problem, const Candidate& c
   for (int s = 0; s < problem.num_stages; ++s) {
     const double full = static_cast<double>(forecast.memory[problem.rank(s, 0)].total()) /
                         static_cast<double>(problem.memory_limit(s));
-    std::string text = "busy " + percent(busy(s)) + " of the step";
+    std::string text = "busy " + whole_percent(busy(s)) + " of the step";
     if (s == busiest) {
       text = "its work: " + text;
     } else if (busy(s) >= kNearlyAll * busy(busiest)) {
@@ -64,7 +64,7 @@ std::vector<std::string> stage_limits(const Problem& problem, const Candidate& c
     } else {
       text = "stage " + std::to_string(busiest) + ", for which it waits: " + text;
     }
-    if (full >= kNearlyFull) text = "memory, " + percent(full) + " in use; " + text;
+    if (full >= kNearlyFull) text = "memory, " + whole_percent(full) + " in use; " + text;
     limits.push_back(text);
   }
   return limits;

@@ -7,6 +7,7 @@
 
 #include "trireme/base/error.h"
 #include "trireme/plan/layout/peak.h"
+#include "trireme/plan/partition/candidate.h"
 #include "trireme/plan/schedule/step_facts.h"
 
 namespace trireme::partition {
@@ -29,8 +30,6 @@ std::vector<int> candidates(const PartitionOptions& options, int num_ranks) {
 std::int64_t peak_bytes(const layout::Plan& plan) {
   return layout::largest_peak_bytes(plan.prediction->peak_bytes);
 }
-
-constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
 /// Steps that the objective `memory` may take; with room for rounding between units.
 double limit_ms(const PartitionOptions& options) {
@@ -68,7 +67,7 @@ struct Tried {
 
 Tried try_replicas(const graph::Graph& recorded, const profile::Profile& profile,
                    const topology::Topology& topology, PartitionOptions options) {
-  const double max_step_ms = options.fastest_us > 0 ? limit_ms(options) : kNoLimit;
+  const double max_step_ms = options.fastest_us > 0 ? limit_ms(options) : kUnlimited;
   Tried tried;
   for (const int replicas : candidates(options, static_cast<int>(topology.ranks.size()))) {
     options.replicas = replicas;

@@ -14,7 +14,6 @@
 namespace trireme::partition {
 namespace {
 
-constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 constexpr int kMaxTightenings = 6;
 /// Moves go by every distance up to this, then by ever larger ones.
 constexpr int kNear = 40;
@@ -132,7 +131,7 @@ std::vector<Search::Cuts> Search::starts(const Goal& goal) {
     return judge_.quick_score(cuts).excess_bytes <= 0;
   });
   if (!has_fitting) {
-    if (auto cuts = least_memory(kNoLimit)) starts.push_back(*std::move(cuts));
+    if (auto cuts = least_memory(kUnlimited)) starts.push_back(*std::move(cuts));
   }
   return starts;
 }

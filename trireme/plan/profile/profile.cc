@@ -14,7 +14,7 @@
 namespace trireme::profile {
 namespace {
 
-[[noreturn]] void fail(const std::string& problem) {
+[[noreturn]] void lacks(const std::string& problem) {
   throw Error(ErrorKind::kInvalidArgument, "profile: " + problem);
 }
 
@@ -30,9 +30,9 @@ std::vector<int> recorded_positions(const Profile& profile, const graph::Graph& 
   std::sort(sorted.begin(), sorted.end());
   sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
   if (sorted.size() != profile.cost_of.size()) {
-    fail("it has costs of " + std::to_string(profile.cost_of.size()) +
-         " nodes, but the graph was recorded with " + std::to_string(sorted.size()) +
-         "; profile this graph");
+    lacks("it has costs of " + std::to_string(profile.cost_of.size()) +
+          " nodes, but the graph was recorded with " + std::to_string(sorted.size()) +
+          "; profile this graph");
   }
   std::vector<int> positions;
   for (const graph::NodeId id : ids) {
@@ -45,8 +45,8 @@ std::vector<int> recorded_positions(const Profile& profile, const graph::Graph& 
 const NodeCost& cost_at(const Profile& profile, int recorded) {
   const int index = profile.cost_of[recorded];
   if (index < 0 || static_cast<std::size_t>(index) >= profile.costs.size()) {
-    fail("cost_of[" + std::to_string(recorded) + "] is " + std::to_string(index) + ", but it has " +
-         std::to_string(profile.costs.size()) + " costs");
+    lacks("cost_of[" + std::to_string(recorded) + "] is " + std::to_string(index) +
+          ", but it has " + std::to_string(profile.costs.size()) + " costs");
   }
   return profile.costs[index];
 }
@@ -56,8 +56,8 @@ double factor(double measured, double summed) { return summed > 0 ? measured / s
 
 void scale(const RangeTime& range, std::vector<NodeTime>& times) {
   if (range.begin < 0 || range.end > static_cast<int>(times.size())) {
-    fail("a range [" + std::to_string(range.begin) + ", " + std::to_string(range.end) +
-         ") is not within the " + std::to_string(times.size()) + " nodes");
+    lacks("a range [" + std::to_string(range.begin) + ", " + std::to_string(range.end) +
+          ") is not within the " + std::to_string(times.size()) + " nodes");
   }
   double forward = 0, backward = 0;
   for (int p = range.begin; p < range.end; ++p) {
@@ -124,7 +124,7 @@ double link_us(const Profile& profile, const std::string& kind, std::int64_t byt
   const auto table = std::find_if(profile.links.begin(), profile.links.end(),
                                   [&](const LinkTable& links) { return links.kind == kind; });
   if (table == profile.links.end() || table->times.empty()) {
-    fail("it has no link times of kind '" + kind + "'; profile with ranks on such links");
+    lacks("it has no link times of kind '" + kind + "'; profile with ranks on such links");
   }
   const std::vector<LinkTime>& times = table->times;
   const auto above = std::lower_bound(

@@ -19,7 +19,7 @@ std::uint64_t id_of(const std::string& name) {
   return hash >> 4;  // an id has 60 bits
 }
 
-TriremeGroupOptions usual_options() {
+TriremeGroupOptions usual_group_options() {
   return {.struct_bytes = sizeof(TriremeGroupOptions),
           .name = "all",
           .ranks = nullptr,
@@ -137,7 +137,7 @@ extern "C" {
 TriremeStatus trireme_group_options(TriremeGroupOptions* options, size_t struct_bytes) {
   return guarded([&] {
     trireme::c::check_struct_bytes(struct_bytes, sizeof(TriremeGroupOptions));
-    needed(options, "options") = trireme::c::usual_options();
+    needed(options, "options") = trireme::c::usual_group_options();
   });
 }
 
@@ -147,7 +147,7 @@ TriremeStatus trireme_group_create(TriremeWorld* world, const TriremeGroupOption
     TriremeGroup*& result = needed(group, "group");
     const auto& of = needed(world, "world").world;
     if (of->has_left) trireme::c::refuse("the world has been shut down");
-    const TriremeGroupOptions usual = trireme::c::usual_options();
+    const TriremeGroupOptions usual = trireme::c::usual_group_options();
     result = new TriremeGroup{trireme::c::make_group(of, options == nullptr ? usual : *options)};
   });
 }

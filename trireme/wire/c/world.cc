@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kUsualDeadlineMs = 300'000;
 
-TriremeWorldOptions usual_options() {
+TriremeWorldOptions usual_world_options() {
   return {.struct_bytes = sizeof(TriremeWorldOptions),
           .rank = 0,
           .world_size = 1,
@@ -98,7 +98,7 @@ void check_no_groups(World& world, const std::string& before) {
 
 std::shared_ptr<World> connect_from_environment() {
   const Environment environment = read_environment();
-  TriremeWorldOptions options = usual_options();
+  TriremeWorldOptions options = usual_world_options();
   if (!environment.ranks) return connect(options);
   const RankEnvironment& ranks = *environment.ranks;
   if (ranks.launcher == Launcher::kTorchrun) {
@@ -148,7 +148,7 @@ void trireme_store_free(TriremeStore* store) { delete store; }
 TriremeStatus trireme_world_options(TriremeWorldOptions* options, size_t struct_bytes) {
   return guarded([&] {
     trireme::c::check_struct_bytes(struct_bytes, sizeof(TriremeWorldOptions));
-    needed(options, "options") = trireme::c::usual_options();
+    needed(options, "options") = trireme::c::usual_world_options();
   });
 }
 

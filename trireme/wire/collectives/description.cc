@@ -29,6 +29,11 @@ bool has_root(Operation operation) {
          operation == Operation::kGather || operation == Operation::kScatter;
 }
 
+bool reduces(Operation operation) {
+  return operation == Operation::kAllReduce || operation == Operation::kReduce ||
+         operation == Operation::kReduceScatter;
+}
+
 std::string to_text(const Description& description) {
   std::string text = "operation " + std::to_string(description.sequence) + ": " +
                      std::string(to_text(description.operation));

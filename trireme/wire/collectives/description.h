@@ -30,6 +30,9 @@ std::string_view to_text(Operation operation);
 /// Whether one group rank is apart from the others.
 bool has_root(Operation operation);
 
+/// Whether it adds up, or combines otherwise, what ranks give.
+bool reduces(Operation operation);
+
 /// What a rank is about to do; the same on all ranks of a group, or it is an error.
 struct Description {
   std::int64_t sequence = 0;  ///< Operations of the group before this one.

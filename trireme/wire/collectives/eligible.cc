@@ -12,10 +12,6 @@ namespace {
 using enum Algorithm;
 using kernels::ReduceOp;
 
-bool is_half(Dtype dtype) { return dtype == Dtype::kF16 || dtype == Dtype::kBf16; }
-
-bool is_real(Dtype dtype) { return is_half(dtype) || dtype == Dtype::kF32 || dtype == Dtype::kF64; }
-
 /// Whether partial results may be combined further with the bits of THE tree. Not where each is
 /// rounded.
 bool has_exact_partials(const Description& task) {

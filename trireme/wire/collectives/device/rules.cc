@@ -7,16 +7,6 @@ namespace {
 
 using kernels::ReduceOp;
 
-bool reduces(Operation operation) {
-  return operation == Operation::kAllReduce || operation == Operation::kReduce ||
-         operation == Operation::kReduceScatter;
-}
-
-bool is_real(Dtype dtype) {
-  return dtype == Dtype::kF64 || dtype == Dtype::kF32 || dtype == Dtype::kF16 ||
-         dtype == Dtype::kBf16;
-}
-
 }  // namespace
 
 std::optional<std::string> why_not_nccl(const Description& description) {

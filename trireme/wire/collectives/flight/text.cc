@@ -12,11 +12,6 @@ std::string number(const char* format, double value) {
   return text;
 }
 
-bool reduces(Operation operation) {
-  return operation == Operation::kAllReduce || operation == Operation::kReduce ||
-         operation == Operation::kReduceScatter;
-}
-
 /// `all_reduce of 1000 f32 by sum`, `broadcast of 12 bytes from 1`.
 std::string what_of(const FlightOperation& operation) {
   std::string text(to_text(operation.operation));

@@ -5,7 +5,7 @@
 namespace trireme::transport::internal {
 namespace {
 
-constexpr std::size_t kTurnBytes = 1 << 20;
+constexpr std::size_t kFlowTurnBytes = 1 << 20;
 
 }  // namespace
 
@@ -45,7 +45,7 @@ std::optional<bool> Flow::write() {
 }
 
 bool Flow::read(SegmentHandler& handler) {
-  for (std::size_t turn = 0; turn < kTurnBytes;) {
+  for (std::size_t turn = 0; turn < kFlowTurnBytes;) {
     const auto count = read_once(handler);
     if (!count) return false;
     if (*count == 0) return true;

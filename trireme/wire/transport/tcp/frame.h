@@ -51,6 +51,8 @@ using FrameHeader = std::array<std::byte, kHeaderBytes>;
 /// Longest payload of data: between segments control frames get their turn. Messages do not: one
 /// follows another.
 inline constexpr std::size_t kMaxSegment = 256 * 1024;
+/// After so many bytes of one connection it is the next one's turn.
+inline constexpr std::size_t kTurnBytes = 4 * kMaxSegment;
 inline constexpr std::size_t kMaxPoison = 64 * 1024;
 inline constexpr std::size_t kMaxLetter = 8 * 1024;
 inline constexpr std::uint64_t kMaxMessage = std::uint64_t{1} << 48;

@@ -5,11 +5,6 @@
 #include <string>
 
 namespace trireme::transport::internal {
-namespace {
-
-constexpr std::size_t kTurnBytes = 4 * kMaxSegment;
-
-}  // namespace
 
 bool FrameReader::read(const Descriptor& socket, FrameHandler& handler) {
   std::size_t turn = 0;

@@ -5,11 +5,6 @@
 #include <utility>
 
 namespace trireme::transport::internal {
-namespace {
-
-constexpr std::size_t kTurnBytes = 4 * kMaxSegment;
-
-}  // namespace
 
 void FrameWriter::queue_control(const Frame& frame, std::vector<std::byte> payload) {
   controls_.push_back({frame, std::move(payload)});
