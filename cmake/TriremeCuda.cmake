@@ -1,5 +1,4 @@
-# Code for GPUs: where there is a CUDA toolkit, and TRIREME_CUDA allows or demands it. Else twins say
-# that it is absent.
+# Code for GPUs, with TRIREME_CUDA. Else twins say that it is absent.
 #
 # Defines    TRIREME_NVCC: the compiler, or empty; TRIREME_NVCC_FLAGS; CUDA::cudart_static;
 #            Nccl_FOUND, Nccl_INCLUDE.
@@ -9,7 +8,7 @@
 
 set(TRIREME_NVCC "")
 set(TRIREME_NVCC_FLAGS "")
-if(TRIREME_CUDA STREQUAL "OFF")
+if(NOT TRIREME_CUDA)
   return()
 endif()
 
@@ -17,11 +16,8 @@ include(CheckLanguage)
 check_language(CUDA)
 find_package(CUDAToolkit QUIET)
 if(NOT CMAKE_CUDA_COMPILER OR NOT TARGET CUDA::cudart_static)
-  if(TRIREME_CUDA STREQUAL "ON")
-    message(FATAL_ERROR "TRIREME_CUDA is ON and there is no CUDA toolkit: install one, put its nvcc \
-into PATH, or pass -DTRIREME_CUDA=AUTO")
-  endif()
-  return()
+  message(FATAL_ERROR "TRIREME_CUDA is ON and there is no CUDA toolkit: install one and put its nvcc \
+into PATH")
 endif()
 
 # A100, H100 and B200; later GPUs compile the last one's intermediate form when they load it.
