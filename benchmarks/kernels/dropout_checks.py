@@ -1,6 +1,6 @@
 """What of a result with dropout does not depend on which elements are dropped.
 
-As trireme/kernels/bench/dropout_checks.h has it: results and gradients are linear in the mask, so
+As benchmarks/kernels/dropout_checks.h has it: results and gradients are linear in the mask, so
 that dropout keeps their mean, and adds noise of a known size.
 """
 

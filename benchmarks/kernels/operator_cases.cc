@@ -8,12 +8,12 @@
 #include <memory>
 #include <string>
 
+#include "benchmarks/kernels/random_values.h"
+#include "packs/speech/operators/transducer.h"
+#include "packs/text/operators/attention.h"
+#include "packs/vision/operators/detection.h"
 #include "trireme/base/error.h"
-#include "trireme/engine/operators/attention.h"
 #include "trireme/engine/operators/batch_norm.h"
-#include "trireme/engine/operators/detection.h"
-#include "trireme/engine/operators/transducer.h"
-#include "trireme/kernels/bench/random_values.h"
 
 namespace trireme::kernels::bench {
 namespace {
@@ -115,19 +115,19 @@ Named instance_norm_call(const Named& in, bool is_last) {
 
 Named attention_call(const Named& in) {
   const at::Tensor q = leaf(in.at("q")), k = leaf(in.at("k")), v = leaf(in.at("v"));
-  const at::Tensor out = operators::attention(q, k, v);
+  const at::Tensor out = text::attention(q, k, v);
   const auto made = torch::autograd::grad({out}, {q, k, v}, {in.at("gradient_out")});
   return {{"out", out}, {"gradient_q", made[0]}, {"gradient_k", made[1]}, {"gradient_v", made[2]}};
 }
 
-operators::TransducerLengths full_lengths(std::int64_t batch, std::int64_t frames,
-                                          std::int64_t labels) {
+speech::TransducerLengths full_lengths(std::int64_t batch, std::int64_t frames,
+                                       std::int64_t labels) {
   return {at::full({batch}, frames, at::kInt), at::full({batch}, labels, at::kInt)};
 }
 
 Named loss_call(const Named& in) {
   const at::Tensor logits = leaf(in.at("logits"));
-  const at::Tensor loss = operators::transducer_loss(
+  const at::Tensor loss = speech::transducer_loss(
       logits, in.at("labels"),
       full_lengths(logits.size(0), logits.size(1), in.at("labels").size(1)));
   return {{"loss", loss}, {"gradient", torch::autograd::grad({loss.sum()}, {logits})[0]}};
@@ -136,7 +136,7 @@ Named loss_call(const Named& in) {
 Named joint_call(const Named& in) {
   const at::Tensor f = leaf(in.at("f")), g = leaf(in.at("g"));
   const at::Tensor out =
-      operators::transducer_joint(f, g, full_lengths(f.size(0), f.size(1), g.size(1) - 1));
+      speech::transducer_joint(f, g, full_lengths(f.size(0), f.size(1), g.size(1) - 1));
   const auto made = torch::autograd::grad({out}, {f, g}, {in.at("dout")});
   return {{"out", out}, {"df", made[0]}, {"dg", made[1]}};
 }
@@ -144,7 +144,7 @@ Named joint_call(const Named& in) {
 Named roi_align_call(const Named& in) {
   const at::Tensor features = leaf(channels_second(in.at("features")));
   const at::Tensor out =
-      operators::roi_align(features, in.at("regions"), {.num_samples = 2, .is_aligned = true});
+      vision::roi_align(features, in.at("regions"), {.num_samples = 2, .is_aligned = true});
   const at::Tensor gradient = torch::autograd::grad({out}, {features}, {out.detach()})[0];
   return {{"out", channels_back(out)}, {"gradient", channels_back(gradient)}};
 }

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "trireme/kernels/bench/case.h"
+#include "benchmarks/kernels/case.h"
 
 namespace trireme::kernels::bench {
 

@@ -23,5 +23,5 @@ for peer in gloo mpi; do [[ ! -x $build/benchmarks/peers/${peer}_peer ]] || peer
 # Beyond the loopback ranks meet with a secret only.
 export TRIREME_TOKEN=${TRIREME_TOKEN:-$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')}
 OMP_NUM_THREADS=1 exec bash "$here/hosts.sh" --hosts "$hosts" --rate "${TRIREME_RATE:-1gbit}" --once -- \
-  "$build/cli/trireme" bench wire --enter "ip netns exec {prefix}{rank}" --store-host "{host0}" \
+  "$build/cli/trireme-bench" wire --enter "ip netns exec {prefix}{rank}" --store-host "{host0}" \
   "${options[@]}" "$@"

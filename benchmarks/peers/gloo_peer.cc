@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "trireme/wire/bench/rank_loop.h"
+#include "benchmarks/wire/rank_loop.h"
 #include "trireme/wire/transport/thread.h"
 
 namespace trireme::bench {

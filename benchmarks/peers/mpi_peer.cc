@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <exception>
 
-#include "trireme/wire/bench/rank_loop.h"
+#include "benchmarks/wire/rank_loop.h"
 
 namespace trireme::bench {
 namespace {

@@ -21,8 +21,6 @@
 #include "benchmarks/alternate.h"
 #include "benchmarks/machine.h"
 #include "benchmarks/pipeline/encoder.h"
-#include "trireme/command/local_ranks.h"
-#include "trireme/command/world.h"
 #include "trireme/engine/measure/detect_topology.h"
 #include "trireme/engine/measure/measure_profile.h"
 #include "trireme/engine/memory/block_allocator.h"
@@ -30,6 +28,8 @@
 #include "trireme/engine/train/construct.h"
 #include "trireme/engine/train/measured_timeline.h"
 #include "trireme/engine/train/session.h"
+#include "trireme/launch/connected_world.h"
+#include "trireme/launch/local_ranks.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/json.h"
 #include "trireme/plan/layout/manual.h"
@@ -86,10 +86,10 @@ double ms(std::chrono::steady_clock::duration time) {
 /// One rank's part of a case; rank 0 prints.
 class Run {
  public:
-  Run(const Case& one, const train::World& world)
+  Run(const Case& one, const collectives::World& world)
       : case_(one),
         world_(world),
-        group_(train::make_world_group(world, "bench")),
+        group_(collectives::make_world_group(world, "bench")),
         ranks_(*group_, world.watch),
         parallel_(one.size) {}
 
@@ -147,7 +147,7 @@ class Run {
   std::int64_t largest(std::int64_t mine) {
     std::int64_t result = 0;
     peaks_.clear();
-    for (const std::string& text : train::gather(world_, std::to_string(mine), "peaks")) {
+    for (const std::string& text : collectives::gather(world_, std::to_string(mine), "peaks")) {
       peaks_.push_back(std::stoll(text));
       result = std::max(result, peaks_.back());
     }
@@ -268,7 +268,7 @@ class Run {
   }
 
   const Case& case_;
-  const train::World& world_;
+  const collectives::World& world_;
   std::unique_ptr<collectives::Group> group_;
   measure::BusyRanks ranks_;
   Trained parallel_;
@@ -283,8 +283,8 @@ class Run {
 
 int run_rank(const RankEnvironment& environment, const std::string& json_file) {
   memory::apply_torch_settings();
-  command::ConnectedWorld connected(environment, Logger(LogLevel::kInfo), std::chrono::minutes(5));
-  const train::World world = connected.world();
+  launch::ConnectedWorld connected(environment, Logger(LogLevel::kInfo), std::chrono::minutes(5));
+  const collectives::World world = connected.world();
   Json results = Json::array();
   const EncoderSize size;
   std::vector<Case> cases = {{"more ranks than cores", size, 8, "interleaved"}};
@@ -334,8 +334,8 @@ int main(int argc, char** argv) {
     const benchmarks::Machine machine;
     fmt::print("load before: {}\n", machine.load());
     const std::span words(argv, static_cast<std::size_t>(argc));
-    const int code = command::run_local_ranks(2, words);
-    return code != 0 ? code : command::run_local_ranks(4, words);
+    const int code = launch::run_local_ranks(2, words);
+    return code != 0 ? code : launch::run_local_ranks(4, words);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "pipeline_bench: %s\n", error.what());
     return 1;

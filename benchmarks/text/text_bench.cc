@@ -17,9 +17,9 @@
 
 #include "benchmarks/alternate.h"
 #include "benchmarks/machine.h"
+#include "packs/text/data/token_shards.h"
+#include "packs/text/data/tokenize.h"
 #include "trireme/base/json.h"
-#include "trireme/data/text/token_shards.h"
-#include "trireme/data/text/tokenize.h"
 
 namespace trireme::benchmarks {
 namespace {

@@ -17,4 +17,4 @@ against=()
 if ((${#peers[@]})) && [[ " $* " != *" --against"* ]]; then
   against=(--against "$(IFS=, && echo "${peers[*]}")")
 fi
-OMP_NUM_THREADS=1 exec "$build/cli/trireme" bench wire "${against[@]}" "$@"
+OMP_NUM_THREADS=1 exec "$build/cli/trireme-bench" wire "${against[@]}" "$@"

@@ -4,8 +4,8 @@
 #include <limits>
 #include <vector>
 
+#include "packs/text/data/span_corruption.h"
 #include "recipes/t5/model.h"
-#include "trireme/data/span_corruption.h"
 
 namespace trireme::recipes::t5 {
 

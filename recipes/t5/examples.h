@@ -2,9 +2,9 @@
 
 #include <string>
 
+#include "packs/text/data/denoising_source.h"
+#include "packs/text/data/tokenizer.h"
 #include "recipes/t5/model.h"
-#include "trireme/data/text/denoising_source.h"
-#include "trireme/data/text/tokenizer.h"
 
 namespace trireme::recipes::t5 {
 

@@ -11,14 +11,16 @@
 #include <utility>
 #include <vector>
 
+#include "packs/text/data/denoising_source.h"
+#include "packs/text/data/prepare.h"
+#include "packs/text/data/token_index.h"
 #include "recipes/t5/config.h"
 #include "recipes/t5/examples.h"
 #include "recipes/t5/model.h"
 #include "recipes/t5/python_library.h"
+#include "recipes/t5/show_tokens.h"
 #include "trireme/base/environment.h"
 #include "trireme/base/error.h"
-#include "trireme/data/text/denoising_source.h"
-#include "trireme/data/text/prepare.h"
 #include "trireme/engine/record/module.h"
 
 namespace trireme::recipes::t5 {
@@ -173,7 +175,8 @@ Recipe make_recipe() {
               [options](CLI::App& app) {
                 add_model_options(app, *options);
                 add_text_options(app, *options);
-              }};
+              },
+          .documents = {{std::string(text::kTokensDocument.format), show_tokens}}};
 }
 
 }  // namespace trireme::recipes::t5

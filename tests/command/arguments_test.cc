@@ -93,7 +93,6 @@ TEST_F(Arguments, WhatIsMeantIsGuessed) {
       "--stepz is no option of train; did you mean '--steps'? (help: program train --help)");
   expect_misuse(run(make_net, {"--steps", "3", "train"}),
                 "--steps is an option of train and stands after it");
-  expect_misuse(run(make_net, {"bench", "kernel"}), "'kernel' is no verb; did you mean 'kernels'?");
   expect_misuse(run(make_net, {"train", "3"}), "'3' is one word too many for train");
   expect_misuse(run(make_net, {}), "a verb is missing; there are record, profile");
 }

@@ -6,7 +6,7 @@
 #include "tests/command/rank_processes.h"
 #include "trireme/base/environment.h"
 #include "trireme/base/error.h"
-#include "trireme/command/local_ranks.h"
+#include "trireme/launch/local_ranks.h"
 #include "trireme/wire/transport/store.h"
 
 namespace trireme::command::test {
@@ -104,7 +104,7 @@ TEST(LocalRanks, DISABLED_BodyOfARank) {
 TEST(LocalRanks, WhoEndsWellBeforeItsGoodbyeIsLost) {
   constexpr std::array kWords = {"ranks", "--gtest_filter=LocalRanks.DISABLED_BodyOfARank",
                                  "--gtest_also_run_disabled_tests", "--gtest_brief=1"};
-  EXPECT_EQ(run_local_ranks(2, kWords), 0);
+  EXPECT_EQ(launch::run_local_ranks(2, kWords), 0);
 }
 
 // torchrun serves a store for its ranks; they ask it where rank 0 serves ours.

@@ -40,10 +40,10 @@ inline constexpr std::chrono::milliseconds kPatience = 60s;  // of a test for wh
 /// tests/rank_program of the same build. Looked up once: a test may change the mounts of its
 /// process.
 inline const std::string& rank_program() {
-  static const std::string file =
+  static const std::string kFile =
       std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "rank_program" /
       "rank_program";
-  return file;
+  return kFile;
 }
 
 inline std::string text_of(const std::filesystem::path& file) {
@@ -164,17 +164,17 @@ class RankTest : public testing::Test {
   /// A fresh folder; a test may call it again.
   void SetUp() override {
     static int num_folders = 0;
-    if (!folder_.empty()) std::filesystem::remove_all(folder_);
-    folder_ = std::filesystem::temp_directory_path() /
-              ("trireme-ranks-" + std::to_string(::getpid()) + "-" + std::to_string(num_folders++));
-    std::filesystem::create_directories(folder_);
+    if (!folder.empty()) std::filesystem::remove_all(folder);
+    folder = std::filesystem::temp_directory_path() /
+             ("trireme-ranks-" + std::to_string(::getpid()) + "-" + std::to_string(num_folders++));
+    std::filesystem::create_directories(folder);
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder); }
 
-  std::string path(const std::string& name) const { return folder_ / name; }
+  std::string path(const std::string& name) const { return folder / name; }
 
   std::unique_ptr<Process> start(const Words& words, Variables variables = {}) {
-    variables.emplace("RANK_TEST_FOLDER", folder_);
+    variables.emplace("RANK_TEST_FOLDER", folder);
     variables.emplace("OMP_NUM_THREADS", "1");
     const std::string number = std::to_string(num_started_++);
     return std::make_unique<Process>(words, std::move(variables), path("out." + number),
@@ -232,7 +232,7 @@ class RankTest : public testing::Test {
     return text;
   }
 
-  std::filesystem::path folder_;
+  std::filesystem::path folder;
 
  private:
   int num_started_ = 0;

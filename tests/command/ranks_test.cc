@@ -96,7 +96,7 @@ TEST_F(RankTest, JsonIsALineEach) {
 
 TEST_F(RankTest, GoFromAModelToTrainedWeights) {
   const Words model = {"--model", "mlp"};
-  run(with(model, {"record", "--out", folder_}));
+  run(with(model, {"record", "--out", folder}));
   run(with(model, {"profile", "--ranks", "2", "--microbatch", "2", "--out", path("profile.json"),
                    "--topology", path("topology.json")}));
   run(with(model, {"partition", "--graph", path("train.graph.json"), "--profile",

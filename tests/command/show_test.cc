@@ -5,7 +5,6 @@
 #include "tests/command/verb_runs.h"
 #include "trireme/base/files.h"
 #include "trireme/base/json.h"
-#include "trireme/data/text/token_index.h"
 #include "trireme/engine/checkpoint/index.h"
 #include "trireme/plan/graph/file.h"
 #include "trireme/plan/layout/json.h"
@@ -97,22 +96,6 @@ TEST_F(Show, ListsTheTensorsOfACheckpoint) {
 TEST_F(Show, PrintsTheCostsOfTheNetwork) {
   collectives::save(collectives::kUsualCosts, path("costs.json"));
   EXPECT_EQ(show("costs.json"), collectives::to_text(collectives::kUsualCosts));
-}
-
-// The documents of file forms said so; `show` knew no tokens.
-TEST_F(Show, CountsTheTokensOfAFolder) {
-  text::save({.tokenizer_sha256 = std::string(64, '1'),
-              .vocabulary_size = 32100,
-              .report = {.files = 3, .bytes = 5300, .documents = 2},
-              .training = {2, {{"training-00000.safetensors", 3688, 900, std::string(64, '2')}}},
-              .held_out = {}},
-             path("tokens.json"));
-  EXPECT_EQ(show("tokens.json"), R"(tokens below 32100
-read: 3 files, 5300 bytes, 2 documents
-            documents  shards  tokens
-  training          2       1     900
-  held out          0       0       0
-)");
 }
 
 const char* const kRun = R"({"format": "trireme.run", "version": 1, "model": "t5", "seed": 0,

@@ -1,4 +1,4 @@
-#include "trireme/kernels/attention/attention.h"
+#include "packs/text/kernels/attention.h"
 
 #include "tests/judges/judge.h"
 
@@ -10,8 +10,8 @@ namespace {
 Tensors attention(const Tensors& inputs) {
   const auto& sizes = inputs.at("q").shape;
   const auto of = [&](const char* name) { return inputs.get<float>(name).data(); };
-  const kernels::AttentionShape shape{inputs.get<std::int64_t>("offsets"), sizes[1], sizes[2]};
-  kernels::AttentionOptions options{.is_causal = inputs.number("is_causal") != 0};
+  const text::AttentionShape shape{inputs.get<std::int64_t>("offsets"), sizes[1], sizes[2]};
+  text::AttentionSettings options{.is_causal = inputs.number("is_causal") != 0};
   if (inputs.has("bias")) {
     options.bias = of("bias");
     options.bias_length = inputs.at("bias").shape[1];
@@ -20,17 +20,17 @@ Tensors attention(const Tensors& inputs) {
   const auto add = [&](const char* name) { return outputs.add<float>(name, sizes).data(); };
   float* log_sum = outputs.add<float>("log_sum", {sizes[0], sizes[1]}).data();
   float* out = add("out");
-  kernels::attention(shape, options, of("q"), of("k"), of("v"), out, log_sum);
-  kernels::attention_backward(shape, options,
-                              {.q = of("q"),
-                               .k = of("k"),
-                               .v = of("v"),
-                               .out = out,
-                               .log_sum = log_sum,
-                               .gradient_out = of("gradient_out"),
-                               .gradient_q = add("gradient_q"),
-                               .gradient_k = add("gradient_k"),
-                               .gradient_v = add("gradient_v")});
+  text::attention(shape, options, of("q"), of("k"), of("v"), out, log_sum);
+  text::attention_backward(shape, options,
+                           {.q = of("q"),
+                            .k = of("k"),
+                            .v = of("v"),
+                            .out = out,
+                            .log_sum = log_sum,
+                            .gradient_out = of("gradient_out"),
+                            .gradient_q = add("gradient_q"),
+                            .gradient_k = add("gradient_k"),
+                            .gradient_v = add("gradient_v")});
   return outputs;
 }
 

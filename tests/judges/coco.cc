@@ -2,17 +2,17 @@
 #include <string>
 #include <vector>
 
+#include "packs/vision/coco/evaluate.h"
+#include "packs/vision/coco/mask_list.h"
+#include "packs/vision/coco/paste.h"
+#include "packs/vision/coco/polygon.h"
+#include "packs/vision/coco/summary.h"
 #include "tests/judges/judge.h"
-#include "trireme/evaluate/coco/evaluate.h"
-#include "trireme/evaluate/coco/mask_list.h"
-#include "trireme/evaluate/coco/paste.h"
-#include "trireme/evaluate/coco/polygon.h"
-#include "trireme/evaluate/coco/summary.h"
 
 namespace trireme::judges {
 namespace {
 
-using evaluate::Rle;
+using vision::Rle;
 
 void add(Tensors& outputs, const std::string& name, std::vector<std::int64_t> shape,
          const std::vector<double>& values) {
@@ -34,7 +34,7 @@ std::vector<Rle> masks_of(const Tensors& inputs, const std::string& name) {
   auto begin = bytes.begin();
   for (std::size_t i = 0; i < sizes.size(); i += 2) {
     const auto end = std::find(begin, bytes.end(), '\n');
-    masks.push_back(evaluate::parse_rle({sizes[i], sizes[i + 1]}, std::string(begin, end)));
+    masks.push_back(vision::parse_rle({sizes[i], sizes[i + 1]}, std::string(begin, end)));
     begin = end + 1;
   }
   return masks;
@@ -43,17 +43,17 @@ std::vector<Rle> masks_of(const Tensors& inputs, const std::string& name) {
 /// Options: the files annotations and results (or the tensor rows [n][7]), kind, limits a tensor.
 Tensors coco(const Tensors& inputs) {
   const auto kind =
-      inputs.options.at("kind") == "mask" ? evaluate::CocoKind::kMask : evaluate::CocoKind::kBox;
-  const auto truth = evaluate::read_ground_truth(inputs.options.at("annotations"), kind);
-  const auto detections =
-      inputs.has("rows") ? evaluate::make_detections(inputs.get<double>("rows"), truth)
-                         : evaluate::read_detections(inputs.options.at("results"), kind, truth);
-  evaluate::CocoOptions options{.kind = kind, .spread = kernels::on_threads(2)};
+      inputs.options.at("kind") == "mask" ? vision::CocoKind::kMask : vision::CocoKind::kBox;
+  const auto truth = vision::read_ground_truth(inputs.options.at("annotations"), kind);
+  const auto detections = inputs.has("rows")
+                              ? vision::make_detections(inputs.get<double>("rows"), truth)
+                              : vision::read_detections(inputs.options.at("results"), kind, truth);
+  vision::CocoOptions options{.kind = kind, .spread = kernels::on_threads(2)};
   std::ranges::copy(inputs.get<std::int64_t>("limits"), options.max_dets.begin());
   const auto curves = evaluate_coco(truth, detections, options);
   const auto summary = summarize(curves);
   Tensors outputs;
-  using Curves = evaluate::CocoCurves;
+  using Curves = vision::CocoCurves;
   const std::int64_t num_categories = curves.num_categories();
   add(outputs, "precision",
       {num_categories, Curves::kAreas, Curves::kLimits, Curves::kIous, Curves::kRecalls},
@@ -76,9 +76,9 @@ Tensors coco_shapes(const Tensors& inputs) {
   std::vector<Rle> polygons, of_boxes;
   std::size_t begin = 0;
   for (std::size_t i = 0; i < lengths.size(); ++i) {
-    const evaluate::ImageSize size{sizes[2 * i], sizes[2 * i + 1]};
-    polygons.push_back(evaluate::from_polygon(size, xy.subspan(begin, lengths[i])));
-    of_boxes.push_back(evaluate::from_box(
+    const vision::ImageSize size{sizes[2 * i], sizes[2 * i + 1]};
+    polygons.push_back(vision::from_polygon(size, xy.subspan(begin, lengths[i])));
+    of_boxes.push_back(vision::from_box(
         size, {boxes[4 * i], boxes[4 * i + 1], boxes[4 * i + 2], boxes[4 * i + 3]}));
     begin += lengths[i];
   }
@@ -96,17 +96,17 @@ Tensors coco_masks(const Tensors& inputs) {
   std::vector<Rle> again;
   for (const Rle& mask : a) {
     areas.push_back(static_cast<double>(area(mask)));
-    const evaluate::Box box = bounding_box(mask);
+    const vision::Box box = bounding_box(mask);
     boxes.insert(boxes.end(), {box.x, box.y, box.width, box.height});
     again.push_back(from_pixels(mask.size, to_pixels(mask)));
   }
   add(outputs, "areas", {std::ssize(a)}, areas);
   add(outputs, "boxes", {std::ssize(a), 4}, boxes);
   add(outputs, "iou", {std::ssize(a), std::ssize(b)},
-      evaluate::iou(a, b, inputs.get<std::uint8_t>("is_crowd")));
+      iou(a, b, inputs.get<std::uint8_t>("is_crowd")));
   add_masks(outputs, "again", again);
-  add_masks(outputs, "union", {evaluate::union_of(a)});
-  add_masks(outputs, "intersection", {evaluate::intersection_of(a)});
+  add_masks(outputs, "union", {vision::union_of(a)});
+  add_masks(outputs, "intersection", {vision::intersection_of(a)});
   return outputs;
 }
 
@@ -118,13 +118,13 @@ Tensors coco_paste(const Tensors& inputs) {
   const std::int64_t side = inputs.at("masks").shape[1];
   std::vector<Rle> pasted;
   for (std::size_t i = 0; i < boxes.size() / 4; ++i) {
-    pasted.push_back(evaluate::paste({image[0], image[1]},
-                                     {.values = values.subspan(i * side * side, side * side),
-                                      .side = side,
-                                      .left = boxes[4 * i],
-                                      .top = boxes[4 * i + 1],
-                                      .right = boxes[4 * i + 2],
-                                      .bottom = boxes[4 * i + 3]}));
+    pasted.push_back(
+        vision::paste({image[0], image[1]}, {.values = values.subspan(i * side * side, side * side),
+                                             .side = side,
+                                             .left = boxes[4 * i],
+                                             .top = boxes[4 * i + 1],
+                                             .right = boxes[4 * i + 2],
+                                             .bottom = boxes[4 * i + 3]}));
   }
   Tensors outputs;
   add_masks(outputs, "pasted", pasted);

@@ -1,18 +1,18 @@
 #include <algorithm>
 #include <vector>
 
+#include "packs/vision/kernels/boxes.h"
+#include "packs/vision/kernels/matching.h"
+#include "packs/vision/kernels/nms.h"
+#include "packs/vision/kernels/roi_align.h"
 #include "tests/judges/judge.h"
-#include "trireme/kernels/detection/boxes.h"
-#include "trireme/kernels/detection/matching.h"
-#include "trireme/kernels/detection/nms.h"
-#include "trireme/kernels/detection/roi_align.h"
 
 namespace trireme::judges {
 namespace {
 
 /// boxes [n, 4], scores [n], classes [n], threshold -> kept
 Tensors batched_nms(const Tensors& inputs) {
-  const std::vector<std::int64_t> kept = kernels::batched_nms(
+  const std::vector<std::int64_t> kept = vision::batched_nms(
       inputs.get<float>("boxes"), inputs.get<float>("scores"), inputs.get<std::int64_t>("classes"),
       {.threshold = inputs.number("threshold")});
   Tensors outputs;
@@ -23,8 +23,8 @@ Tensors batched_nms(const Tensors& inputs) {
 /// features [N, H, W, C], regions [R, 5], gradient_out [R, 7, 7, C] -> out, gradient
 Tensors roi_align(const Tensors& inputs) {
   const auto& shape = inputs.at("features").shape;
-  const kernels::FeatureShape features{shape[0], shape[1], shape[2], shape[3]};
-  const kernels::RoiAlignOptions options{
+  const vision::FeatureShape features{shape[0], shape[1], shape[2], shape[3]};
+  const vision::RoiAlignSettings options{
       .scale = inputs.number("scale"),
       .num_samples = static_cast<std::int64_t>(inputs.number("num_samples")),
       .is_aligned = inputs.number("is_aligned") != 0};
@@ -33,10 +33,10 @@ Tensors roi_align(const Tensors& inputs) {
   Tensors outputs;
   const auto out = outputs.add<float>("out", {num_regions, 7, 7, shape[3]});
   const auto gradient = outputs.add<float>("gradient", shape);
-  kernels::roi_align(options, features, inputs.get<float>("features").data(), regions.data(),
-                     num_regions, out.data());
-  kernels::roi_align_backward(options, features, inputs.get<float>("gradient_out").data(),
-                              regions.data(), num_regions, gradient.data());
+  vision::roi_align(options, features, inputs.get<float>("features").data(), regions.data(),
+                    num_regions, out.data());
+  vision::roi_align_backward(options, features, inputs.get<float>("gradient_out").data(),
+                             regions.data(), num_regions, gradient.data());
   return outputs;
 }
 
@@ -47,25 +47,25 @@ Tensors match_anchors(const Tensors& inputs) {
   const std::int64_t n = std::ssize(a) / 4, m = std::ssize(b) / 4;
   Tensors outputs;
   const auto overlaps = outputs.add<float>("overlaps", {n, m});
-  kernels::box_overlaps(a.data(), n, b.data(), m, overlaps.data());
-  kernels::match_anchors({.high = static_cast<float>(inputs.number("high")),
-                          .low = static_cast<float>(inputs.number("low")),
-                          .keeps_best = inputs.number("keeps_best") != 0},
-                         overlaps, n, outputs.add<std::int64_t>("matches", {m}));
+  vision::box_overlaps(a.data(), n, b.data(), m, overlaps.data());
+  vision::match_anchors({.high = static_cast<float>(inputs.number("high")),
+                         .low = static_cast<float>(inputs.number("low")),
+                         .keeps_best = inputs.number("keeps_best") != 0},
+                        overlaps, n, outputs.add<std::int64_t>("matches", {m}));
   return outputs;
 }
 
 /// boxes, anchors [n, 4], codes to decode -> codes, decoded
 Tensors code_boxes(const Tensors& inputs) {
-  const kernels::BoxCoding coding{.weights = {10, 10, 5, 5}};
+  const vision::BoxCoding coding{.weights = {10, 10, 5, 5}};
   const auto boxes = inputs.get<float>("boxes");
   const float* anchors = inputs.get<float>("anchors").data();
   const std::int64_t n = std::ssize(boxes) / 4;
   Tensors outputs;
   const auto codes = outputs.add<float>("codes", {n, 4});
-  kernels::encode_boxes(coding, boxes.data(), anchors, n, codes.data());
-  kernels::decode_boxes(coding, inputs.get<float>("codes").data(), anchors, n,
-                        outputs.add<float>("decoded", {n, 4}).data());
+  vision::encode_boxes(coding, boxes.data(), anchors, n, codes.data());
+  vision::decode_boxes(coding, inputs.get<float>("codes").data(), anchors, n,
+                       outputs.add<float>("decoded", {n, 4}).data());
   return outputs;
 }
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "trireme/kernels/bench/tensors.h"
+#include "benchmarks/kernels/tensors.h"
 
 namespace trireme::judges {
 

@@ -1,8 +1,8 @@
 #include <vector>
 
+#include "packs/speech/kernels/joint.h"
+#include "packs/speech/kernels/loss.h"
 #include "tests/judges/judge.h"
-#include "trireme/kernels/transducer/joint.h"
-#include "trireme/kernels/transducer/loss.h"
 
 namespace trireme::judges {
 namespace {
@@ -14,19 +14,19 @@ Tensors transducer_loss(const Tensors& inputs) {
   const auto num_labels = inputs.get<std::int32_t>("num_labels");
   const auto& shape = inputs.at("logits").shape;
   std::vector<std::int64_t> offsets;
-  if (inputs.number("packed") != 0) offsets = kernels::packed_offsets(num_frames, num_labels);
-  const kernels::Lattices lattices{num_frames, num_labels,
-                                   static_cast<std::int64_t>(inputs.number("max_frames")),
-                                   inputs.at("labels").shape[1], offsets};
-  const kernels::TransducerTargets targets{inputs.get<std::int32_t>("labels"), shape.back(),
-                                           static_cast<std::int64_t>(inputs.number("blank"))};
-  std::vector<std::byte> workspace(kernels::transducer_workspace_bytes(lattices));
+  if (inputs.number("packed") != 0) offsets = speech::packed_offsets(num_frames, num_labels);
+  const speech::Lattices lattices{num_frames, num_labels,
+                                  static_cast<std::int64_t>(inputs.number("max_frames")),
+                                  inputs.at("labels").shape[1], offsets};
+  const speech::TransducerTargets targets{inputs.get<std::int32_t>("labels"), shape.back(),
+                                          static_cast<std::int64_t>(inputs.number("blank"))};
+  std::vector<std::byte> workspace(speech::transducer_workspace_bytes(lattices));
   Tensors outputs;
   const auto loss = outputs.add<float>("loss", {lattices.num_samples()});
   const auto gradient = outputs.add<float>("gradient", shape);
-  kernels::transducer_loss_and_gradient(lattices, targets, inputs.get<float>("logits").data(),
-                                        workspace, inputs.get<float>("loss_gradient").data(),
-                                        loss.data(), gradient.data());
+  speech::transducer_loss_and_gradient(lattices, targets, inputs.get<float>("logits").data(),
+                                       workspace, inputs.get<float>("loss_gradient").data(),
+                                       loss.data(), gradient.data());
   return outputs;
 }
 
@@ -34,21 +34,21 @@ Tensors transducer_loss(const Tensors& inputs) {
 ///     -> out as dout, df as f, dg as g
 Tensors joint(const Tensors& inputs) {
   const auto& shape = inputs.at("dout").shape;
-  const kernels::Lattices lattices{inputs.get<std::int32_t>("num_frames"),
-                                   inputs.get<std::int32_t>("num_labels"),
-                                   shape[1],
-                                   shape[2] - 1,
-                                   {}};
-  const kernels::JointOptions options{.width = shape[3]};
-  std::vector<std::uint8_t> mask(lattices.num_rows() * kernels::joint_mask_bytes(options.width));
+  const speech::Lattices lattices{inputs.get<std::int32_t>("num_frames"),
+                                  inputs.get<std::int32_t>("num_labels"),
+                                  shape[1],
+                                  shape[2] - 1,
+                                  {}};
+  const speech::JointSettings options{.width = shape[3]};
+  std::vector<std::uint8_t> mask(lattices.num_rows() * speech::joint_mask_bytes(options.width));
   Tensors outputs;
   const auto out = outputs.add<float>("out", shape);
   const auto df = outputs.add<float>("df", inputs.at("f").shape);
   const auto dg = outputs.add<float>("dg", inputs.at("g").shape);
-  kernels::joint(lattices, options, inputs.get<float>("f").data(), inputs.get<float>("g").data(),
-                 out.data(), mask.data());
-  kernels::joint_backward(lattices, options, inputs.get<float>("dout").data(), mask.data(),
-                          df.data(), dg.data());
+  speech::joint(lattices, options, inputs.get<float>("f").data(), inputs.get<float>("g").data(),
+                out.data(), mask.data());
+  speech::joint_backward(lattices, options, inputs.get<float>("dout").data(), mask.data(),
+                         df.data(), dg.data());
   return outputs;
 }
 

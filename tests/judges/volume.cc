@@ -2,19 +2,19 @@
 #include <string>
 #include <vector>
 
+#include "packs/volume/data/nifti.h"
+#include "packs/volume/kernels/components.h"
+#include "packs/volume/kernels/crop.h"
+#include "packs/volume/kernels/sliding_window.h"
+#include "packs/volume/metrics/dice.h"
 #include "tests/judges/judge.h"
-#include "trireme/data/volume/nifti.h"
-#include "trireme/evaluate/volume/dice.h"
-#include "trireme/kernels/volume/components.h"
-#include "trireme/kernels/volume/crop.h"
-#include "trireme/kernels/volume/sliding_window.h"
 
 namespace trireme::judges {
 namespace {
 
-using kernels::Connectivity;
-using kernels::VolumeShape;
-using kernels::Voxel;
+using volume::Connectivity;
+using volume::VolumeShape;
+using volume::Voxel;
 
 /// Of a tensor's last three dimensions.
 VolumeShape shape_of(const Tensors& inputs, const std::string& name) {
@@ -39,7 +39,7 @@ Tensors components_of(const Tensors& inputs) {
   const VolumeShape shape = shape_of(inputs, "labels");
   Tensors outputs;
   const auto map = outputs.add<std::int32_t>("map", {shape.depth, shape.height, shape.width});
-  const auto found = kernels::connected_components(
+  const auto found = volume::connected_components(
       shape, inputs.get<Label>("labels").data(),
       static_cast<Connectivity>(inputs.number("connectivity")), map.data());
   auto out = outputs.add<std::int64_t>("components", {std::ssize(found), 8}).begin();
@@ -60,11 +60,11 @@ Tensors components(const Tensors& inputs) {
 
 template <typename Label>
 Tensors dice_of(const Tensors& inputs) {
-  using View = evaluate::VolumeView<Label>;
+  using View = volume::VolumeView<Label>;
   const auto counts =
-      evaluate::dice_counts(static_cast<std::int64_t>(inputs.number("classes")),
-                            View{shape_of(inputs, "predicted"), inputs.get<Label>("predicted")},
-                            View{shape_of(inputs, "expected"), inputs.get<Label>("expected")});
+      volume::dice_counts(static_cast<std::int64_t>(inputs.number("classes")),
+                          View{shape_of(inputs, "predicted"), inputs.get<Label>("predicted")},
+                          View{shape_of(inputs, "expected"), inputs.get<Label>("expected")});
   Tensors outputs;
   auto out = outputs.add<double>("counts", {std::ssize(counts), 5}).begin();
   for (const auto& each : counts) {
@@ -73,7 +73,7 @@ Tensors dice_of(const Tensors& inputs) {
       *out++ = number;
     }
   }
-  outputs.add<double>("mean", {1})[0] = evaluate::mean_dice(std::span(counts).subspan(1));
+  outputs.add<double>("mean", {1})[0] = volume::mean_dice(std::span(counts).subspan(1));
   return outputs;
 }
 
@@ -86,7 +86,7 @@ Tensors dice(const Tensors& inputs) {
 
 /// probabilities [classes, z, y, x], expected [z, y, x] -> dice [classes][2]
 Tensors soft_dice(const Tensors& inputs) {
-  const auto sums = evaluate::soft_dice_sums(
+  const auto sums = volume::soft_dice_sums(
       inputs.at("probabilities").shape[0],
       {shape_of(inputs, "probabilities"), inputs.get<float>("probabilities")},
       {shape_of(inputs, "expected"), inputs.get<std::uint8_t>("expected")}, kernels::on_threads(2));
@@ -103,7 +103,7 @@ Tensors soft_dice(const Tensors& inputs) {
 Tensors window_positions(const Tensors& inputs) {
   Tensors outputs;
   add_voxels(outputs, "positions",
-             kernels::window_positions(
+             volume::window_positions(
                  {.patch = shape_in(inputs, "patch"), .overlap = inputs.number("overlap")},
                  shape_in(inputs, "volume")));
   return outputs;
@@ -115,7 +115,7 @@ Tensors sliding_window(const Tensors& inputs) {
   const auto logits = inputs.get<float>("logits");
   const auto positions = inputs.get<std::int64_t>("positions");
   const std::int64_t num_classes = inputs.at("logits").shape[1];
-  const kernels::WindowWeights weights({.patch = shape_of(inputs, "logits")});
+  const volume::WindowWeights weights({.patch = shape_of(inputs, "logits")});
   const std::int64_t window = num_classes * weights.patch().count();
   std::vector<float> norm(volume.count());
   Tensors outputs;
@@ -127,22 +127,22 @@ Tensors sliding_window(const Tensors& inputs) {
   }
   const auto labels =
       outputs.add<std::uint8_t>("labels", {volume.depth, volume.height, volume.width});
-  kernels::argmax_classes(volume, num_classes, means.data(), labels.data());
-  kernels::average_windows(volume, num_classes, norm.data(), means.data());
+  volume::argmax_classes(volume, num_classes, means.data(), labels.data());
+  volume::average_windows(volume, num_classes, norm.data(), means.data());
   return outputs;
 }
 
 /// labels [z, y, x] u8, patch [3], options seed, draws -> begins [draws][3], labels [draws]
 Tensors crops(const Tensors& inputs) {
-  const kernels::CropOptions options{.patch = shape_in(inputs, "patch")};
-  const auto foreground = kernels::find_foreground(options, shape_of(inputs, "labels"),
-                                                   inputs.get<std::uint8_t>("labels").data());
+  const volume::CropOptions options{.patch = shape_in(inputs, "patch")};
+  const auto foreground = volume::find_foreground(options, shape_of(inputs, "labels"),
+                                                  inputs.get<std::uint8_t>("labels").data());
   const auto seed = static_cast<std::uint64_t>(inputs.number("seed"));
   const auto num_draws = static_cast<std::int64_t>(inputs.number("draws"));
   std::vector<Voxel> begins;
   Tensors outputs;
   for (std::int32_t& label : outputs.add<std::int32_t>("labels", {num_draws})) {
-    const kernels::Crop crop = choose_crop(options, foreground, seed, begins.size());
+    const volume::Crop crop = choose_crop(options, foreground, seed, begins.size());
     begins.push_back(crop.begin);
     label = crop.label;
   }

@@ -1,4 +1,4 @@
-#include "trireme/evaluate/speech/word_error_rate.h"
+#include "packs/speech/metrics/word_error_rate.h"
 
 #include <sstream>
 #include <string>
@@ -23,12 +23,12 @@ std::vector<std::string> lines_of(const Tensors& inputs, const std::string& name
 Tensors word_errors(const Tensors& inputs) {
   const auto references = lines_of(inputs, "reference");
   const auto hypotheses = lines_of(inputs, "hypothesis");
-  evaluate::WordErrorOptions options;
-  if (inputs.options.at("costs") == "sclite") options.costs = evaluate::AlignmentCosts::sclite();
+  speech::WordErrorOptions options;
+  if (inputs.options.at("costs") == "sclite") options.costs = speech::AlignmentCosts::sclite();
   Tensors outputs;
   auto count = outputs.add<std::int64_t>("counts", {std::ssize(references), 5}).begin();
   for (std::size_t i = 0; i < references.size(); ++i) {
-    const auto errors = evaluate::count_word_errors(references[i], hypotheses.at(i), options);
+    const auto errors = speech::count_word_errors(references[i], hypotheses.at(i), options);
     for (const std::int64_t n : {errors.num_words, errors.substitutions, errors.deletions,
                                  errors.insertions, errors.wrong_utterances}) {
       *count++ = n;

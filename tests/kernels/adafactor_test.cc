@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "tests/kernels/random_numbers.h"
+#include "tests/kernels/reference/adafactor.h"
 #include "trireme/base/error.h"
 #include "trireme/kernels/isa.h"
-#include "trireme/kernels/reference/adafactor.h"
 
 namespace trireme::kernels {
 namespace {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "tests/kernels/random_numbers.h"
+#include "tests/kernels/reference/batch_norm.h"
 #include "trireme/base/error.h"
 #include "trireme/kernels/isa.h"
-#include "trireme/kernels/reference/batch_norm.h"
 
 namespace trireme::kernels {
 namespace {

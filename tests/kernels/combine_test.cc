@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "tests/kernels/random_numbers.h"
+#include "tests/kernels/reference/combine.h"
 #include "trireme/base/error.h"
-#include "trireme/kernels/reference/combine.h"
 
 namespace trireme::kernels {
 namespace {

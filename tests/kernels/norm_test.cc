@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/kernels/random_numbers.h"
-#include "trireme/kernels/reference/norm.h"
+#include "tests/kernels/reference/norm.h"
 
 namespace trireme::kernels {
 namespace {

@@ -1,4 +1,4 @@
-#include "trireme/kernels/reference/optimizer.h"
+#include "tests/kernels/reference/optimizer.h"
 
 #include <gtest/gtest.h>
 

@@ -2,10 +2,10 @@
 
 #include <torch/torch.h>
 
-#include "trireme/engine/operators/attention.h"
+#include "packs/speech/operators/transducer.h"
+#include "packs/text/operators/attention.h"
+#include "packs/vision/operators/detection.h"
 #include "trireme/engine/operators/batch_norm.h"
-#include "trireme/engine/operators/detection.h"
-#include "trireme/engine/operators/transducer.h"
 #include "trireme/engine/record/model.h"
 
 namespace trireme::models {
@@ -49,20 +49,20 @@ struct Operators : torch::nn::Module {
     x = second_norm(second(x), x);
     x = operators::instance_norm(x, scale, {});
     const auto index = torch::arange(x.size(0), torch::kFloat).unsqueeze(1);
-    x = operators::roi_align(x, torch::cat({index, batch["box"]}, 1),
-                             {.pooled_height = 3, .pooled_width = 3, .num_samples = 2});
+    x = vision::roi_align(x, torch::cat({index, batch["box"]}, 1),
+                          {.pooled_height = 3, .pooled_width = 3, .num_samples = 2});
     x = attended(x.flatten(2).transpose(1, 2), batch["num_frames"]);
     const double drop_probability = is_training() ? 0.1 : 0;
     const auto g = position(torch::constant_pad_nd(batch["labels"], {1, 0}));
-    const operators::TransducerLengths lengths{batch["num_frames"], batch["num_labels"]};
+    const speech::TransducerLengths lengths{batch["num_frames"], batch["num_labels"]};
     const auto joint =
-        operators::transducer_joint(x, g, lengths, {.drop_probability = drop_probability});
-    return operators::transducer_loss(classes(joint), batch["labels"], lengths).mean();
+        speech::transducer_joint(x, g, lengths, {.drop_probability = drop_probability});
+    return speech::transducer_loss(classes(joint), batch["labels"], lengths).mean();
   }
 
   torch::Tensor attended(const torch::Tensor& x, const torch::Tensor& lengths) {
     const auto qkv = projection(x).view({x.size(0), x.size(1), 3, 2, 4}).unbind(2);
-    const auto y = operators::attention(
+    const auto y = text::attention(
         qkv[0], qkv[1], qkv[2], {.lengths = lengths, .drop_probability = is_training() ? 0.1 : 0});
     return x + y.flatten(2);
   }

@@ -9,7 +9,7 @@ from pathlib import Path
 from source import Finding, repository_files
 
 LISTED = re.compile(
-    r"(trireme|recipes)/.*\.(h|cuh)$|(trireme|tests|benchmarks|cli|recipes|examples)/.*\.(cc|cu)$"
+    r"(trireme|packs|recipes)/.*\.(h|cuh)$|(trireme|packs|tests|benchmarks|cli|recipes|examples)/.*\.(cc|cu)$"
 )
 
 

@@ -50,7 +50,7 @@ def check(root: Path) -> list[Finding]:
     first: dict[str, str] = {}
     findings = []
     for path in repository_files(root):
-        if not path.endswith(CPP) or not path.startswith("trireme/"):
+        if not path.endswith(CPP) or not path.startswith(("trireme/", "packs/")):
             continue
         for name, line in defined_types((root / path).read_text()):
             other = first.setdefault(name, path)

@@ -11,14 +11,15 @@ from pathlib import Path
 from source import Finding, repository_files
 
 TABLE = "trireme/rooms.txt"
+ROOTS = ("trireme/", "packs/", "recipes/", "cli/", "benchmarks/kernels/", "benchmarks/wire/")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 CALL = re.compile(r"trireme_(?:room|tests|program)\(\s*([^\s)]+)([^)]*)\)")
 KEYWORDS = {"SOURCES", "HEADERS", "USES", "LIBRARIES", "TESTS", "TEST_USES", "FUZZ", "LABEL"}
 
 # Header prefix -> folders that may include it, as patterns over the file's path.
 TORCH_FOLDERS = re.compile(
-    r"trireme/(engine|command)/|recipes/|cli/|python/|examples/|benchmarks/"
-    r"|tests/(engine|command|habits|models|random_nets|rank_program|recipes|examples)/|cmake/"
+    r"trireme/(engine|launch|command)/|packs/\w+/operators/|recipes/|cli/|python/|examples/|benchmarks/"
+    r"|tests/packs/\w+/operators/|tests/(engine|launch|command|habits|models|random_nets|rank_program|recipes|examples)/|cmake/"
 )
 VENDORS = (
     (re.compile(r"(ATen|c10|torch|caffe2)/"), TORCH_FOLDERS),
@@ -66,8 +67,8 @@ def read_table(text: str) -> Rooms:
 
 def check_includes(path: str, text: str, rooms: Rooms) -> list[Finding]:
     findings = []
-    room = rooms.of_path(path) if path.startswith(("trireme/", "recipes/", "cli/")) else None
-    if path.startswith("trireme/") and room is None:
+    room = rooms.of_path(path) if path.startswith(ROOTS) else None
+    if path.startswith(("trireme/", "packs/")) and room is None:
         return [Finding(path, 0, f"its folder is no room of {TABLE}")]
     for number, line in enumerate(text.splitlines(), 1):
         match = INCLUDE.match(line)
@@ -79,9 +80,7 @@ def check_includes(path: str, text: str, rooms: Rooms) -> list[Finding]:
                 findings.append(Finding(path, number, f"<{header}> does not belong here"))
         if room is None or match.group(1) == "<":
             continue
-        other = (
-            rooms.of_path(header) if header.startswith(("trireme/", "recipes/", "cli/")) else None
-        )
+        other = rooms.of_path(header) if header.startswith(ROOTS) else None
         if other is None:
             findings.append(
                 Finding(path, number, f'"{header}" is in no room; write it from the root')
@@ -116,9 +115,14 @@ def check_links(path: str, text: str, rooms: Rooms) -> list[Finding]:
         for other in words_of(match.group(2), "USES"):
             if other in rooms.uses and not rooms.may_use(room, other):
                 findings.append(Finding(path, number, f"{room} may not link {other} ({TABLE})"))
-            elif other not in rooms.uses and not other.startswith("tests/"):
+            elif other not in rooms.uses and not other.startswith(("tests/", "${")):
                 findings.append(Finding(path, number, f"{other} is no room of {TABLE}"))
     return findings
+
+
+def needs_readme(room: str, path: str) -> bool:
+    """Rooms of the core; of a pack the first folder, whose README covers its operators."""
+    return path.startswith("trireme/") or (room.startswith("packs/") and room.count("/") == 1)
 
 
 def check(root: Path) -> list[Finding]:
@@ -130,12 +134,12 @@ def check(root: Path) -> list[Finding]:
     for path in repository_files(root):
         if path.endswith((".h", ".cc", ".cu", ".cuh")):
             findings += check_includes(path, (root / path).read_text(), rooms)
-        elif path.startswith(("trireme/", "cli/", "recipes/")) and path.endswith("CMakeLists.txt"):
+        elif path.startswith(ROOTS) and path.endswith("CMakeLists.txt"):
             findings += check_links(path, (root / path).read_text(), rooms)
             room = rooms.of_path(path)
             if (
-                path.startswith("trireme/")
-                and room
+                room
+                and needs_readme(room, path)
                 and not (root / path).with_name("README.md").exists()
             ):
                 findings.append(Finding(path, 0, f"room {room} has no README.md"))

@@ -74,7 +74,7 @@ def check_file(path: str, text: str) -> list[Finding]:
     num_lines = text.count("\n")
     if is_code and num_lines > MAX_FILE:
         findings.append(Finding(path, 0, f"{num_lines} lines; at most {MAX_FILE}"))
-    if re.fullmatch(r"trireme/.+/README\.md", path) and num_lines > MAX_ROOM_README:
+    if re.fullmatch(r"(trireme|packs)/.+/README\.md", path) and num_lines > MAX_ROOM_README:
         findings.append(Finding(path, 0, f"{num_lines} lines; a room's at most {MAX_ROOM_README}"))
     functions = []
     if path.endswith(CPP) and "/kernels/" not in path:

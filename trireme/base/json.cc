@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kColumns = 100;
 
-[[noreturn]] void fail(std::string_view origin, const std::string& problem) {
+[[noreturn]] void refuse(std::string_view origin, const std::string& problem) {
   throw Error(ErrorKind::kCorruptData,
               "'" + std::string(origin) + "' is not valid JSON: " + problem);
 }
@@ -187,12 +187,12 @@ class Builder : public nlohmann::json_sax<Json> {
   bool number_unsigned(number_unsigned_t value) override { return add(value); }
   bool number_float(number_float_t value, const string_t& token) override {
     if (token.find_first_of(".eE") == string_t::npos) {
-      fail(origin_, "the number " + token.substr(0, 40) + " is beyond 64 bits");
+      refuse(origin_, "the number " + token.substr(0, 40) + " is beyond 64 bits");
     }
     return add(value);
   }
   bool string(string_t& value) override { return add(std::move(value)); }
-  bool binary(binary_t& /*value*/) override { fail(origin_, "binary value"); }
+  bool binary(binary_t& /*value*/) override { refuse(origin_, "binary value"); }
 
   bool start_object(std::size_t /*size*/) override { return open(Json::object()); }
   bool end_object() override { return close(); }
@@ -201,7 +201,7 @@ class Builder : public nlohmann::json_sax<Json> {
 
   bool key(string_t& name) override {
     if (stack_.back()->contains(name)) {
-      fail(origin_, "the field \"" + name.substr(0, 80) + "\" appears twice in one object");
+      refuse(origin_, "the field \"" + name.substr(0, 80) + "\" appears twice in one object");
     }
     key_ = std::move(name);
     return true;
@@ -212,12 +212,12 @@ class Builder : public nlohmann::json_sax<Json> {
     constexpr int kNumberOverflow = 406;
     constexpr std::size_t kMostDetail = 200;  // it repeats what was read, of any length
     const std::string where = "at byte " + std::to_string(position) + ", ";
-    if (error.id == kNumberOverflow) fail(origin_, where + "a number is beyond 64 bits");
+    if (error.id == kNumberOverflow) refuse(origin_, where + "a number is beyond 64 bits");
     const std::string text = error.what();
     const std::size_t begin = text.find(": ");
     std::string detail = begin == std::string::npos ? text : text.substr(begin + 2);
     if (detail.size() > kMostDetail) detail = detail.substr(0, kMostDetail) + " ..";
-    fail(origin_, where + detail);
+    refuse(origin_, where + detail);
   }
 
  private:
@@ -229,7 +229,7 @@ class Builder : public nlohmann::json_sax<Json> {
 
   bool open(Json container) {
     if (stack_.size() >= static_cast<std::size_t>(kMaxJsonDepth)) {
-      fail(origin_, "nested deeper than " + std::to_string(kMaxJsonDepth) + " levels");
+      refuse(origin_, "nested deeper than " + std::to_string(kMaxJsonDepth) + " levels");
     }
     Json& where = place();
     where = std::move(container);
@@ -274,7 +274,7 @@ std::string readable_text(const Json& json) {
 
 Json parse_json(std::string_view text, std::string_view origin) {
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
-    fail(origin, "at byte " + std::to_string(nul) + " stands a NUL");  // to the parser, the end
+    refuse(origin, "at byte " + std::to_string(nul) + " stands a NUL");  // to the parser, the end
   }
   Builder builder(origin);
   Json::sax_parse(text.begin(), text.end(), &builder);

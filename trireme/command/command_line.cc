@@ -3,27 +3,31 @@
 #include <c10/util/Exception.h>
 #include <torch/version.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "trireme/base/error.h"
 #include "trireme/command/arguments.h"
-#include "trireme/command/local_ranks.h"
 #include "trireme/command/numbers.h"
 #include "trireme/command/run_options.h"
+#include "trireme/command/sibling_program.h"
 #include "trireme/command/verbs.h"
 #include "trireme/engine/memory/torch_settings.h"
 #include "trireme/engine/program/torch_failure.h"
+#include "trireme/launch/local_ranks.h"
 
 namespace trireme {
 namespace {
 
 constexpr int kDone = 0;
 constexpr int kFailed = 1;
-constexpr int kMisuse = command::kMisuseCode;
+constexpr int kMisuse = launch::kMisuseCode;
 
 int report(const char* text, int code) {
   std::fprintf(stderr, "trireme: %s\n", text);
@@ -40,6 +44,22 @@ void add_batch_sizes(CLI::App& app, record::BatchSizes& batch_sizes) {
                  "only where the model's code differs with the batch size")
       ->transform(CLI::CheckedTransformer(names))
       ->option_text("{any,exact,auto}=auto");
+}
+
+/// A verb that is a program of its own.
+struct SiblingVerb {
+  const char* name;
+  const char* what;
+};
+
+constexpr std::array kSiblingVerbs = {
+    SiblingVerb{"bench", "Time parts of the library beside others"},
+    SiblingVerb{"evaluate", "Score what a model made, as reference implementations do"},
+};
+
+bool is_sibling_verb(const char* word) {
+  return std::ranges::any_of(kSiblingVerbs,
+                             [&](const auto& verb) { return word == std::string_view(verb.name); });
 }
 
 /// Options of every verb.
@@ -88,6 +108,11 @@ int run_command_line(int argc, const char* const* argv,
                            .argv = {argv, static_cast<std::size_t>(argc)},
                            .environment = {},
                            .model = {}};
+  if (argc > 1 && is_sibling_verb(argv[1])) {
+    return run([&]() -> int {
+      command::become(std::string("trireme-") + argv[1], context.argv.subspan(2));
+    });
+  }
   CLI::App app("Trains a model that is too big or too slow for one device.",
                command::program_name(context.argv));
   command::set_up(app);
@@ -115,9 +140,7 @@ int run_command_line(int argc, const char* const* argv,
   add("report", "Make a page about a run", command::add_report);
   add("show", "Print any of these files for people", command::add_show);
   add("launch", "Start a program of your own as several ranks on this host", command::add_launch);
-  add("bench", "Time parts of the library beside others", command::add_bench);
-  add("evaluate", "Score what a model made, as reference implementations do",
-      command::add_evaluate);
+  for (const SiblingVerb& verb : kSiblingVerbs) app.add_subcommand(verb.name, verb.what);
   add("doctor",
       "Say what is wrong with this host, a store, a running rank, or the network between ranks",
       command::add_doctor);
@@ -133,7 +156,7 @@ int run_command_line(int argc, const char* const* argv,
   for (const auto& [verb, body] : verbs) {
     if (verb->parsed()) return run(body);
   }
-  return kMisuse;
+  return report("bench and evaluate come first: `trireme bench --help`", kMisuse);
 }
 
 }  // namespace trireme

@@ -22,6 +22,12 @@ namespace trireme {
 ///           command line or something else that the caller can put right).
 int run_command_line(int argc, const char* const* argv, const MakeWorkload& make);
 
+/// A file, as the verb `show` prints it.
+struct ShownDocument {
+  std::string json;  ///< The document without its head; one JSON value.
+  std::string text;
+};
+
 /// A workload with options of its own.
 struct Recipe {
   MakeWorkload make;
@@ -29,6 +35,9 @@ struct Recipe {
   /// Adds them to the program's, bound to what `make` reads; may be null. Their names begin with
   /// the recipe's: `--t5-size`.
   std::function<void(CLI::App&)> add_options = nullptr;
+
+  /// Forms of documents of its own, which `show` prints too: of the field `format`, what shows a file.
+  std::map<std::string, std::function<ShownDocument(const std::string& file)>> documents = {};
 };
 
 /// As above for several workloads, picked by `--model`.

@@ -75,7 +75,7 @@ int show_findings(const std::vector<doctor::Finding>& findings, const Context& c
   return is_broken ? kFailed : 0;
 }
 
-int examine_world(ConnectedWorld& world, const Context& context) {
+int examine_world(launch::ConnectedWorld& world, const Context& context) {
   const std::vector<doctor::PeerPath> paths =
       doctor::measure_peers(world.world().endpoint, std::chrono::seconds(context.timeout_s));
   if (world.rank() != 0) return 0;
@@ -98,7 +98,7 @@ doctor::Finding examine_store(const DoctorVerbOptions& options, const Context& c
 
 int examine(const DoctorVerbOptions& options, const Context& context) {
   if (options.process > 0) return show_flights(options.process, context);
-  return run_ranks(context, options.ranks, [&](ConnectedWorld* world) {
+  return run_ranks(context, options.ranks, [&](launch::ConnectedWorld* world) {
     if (world != nullptr) return examine_world(*world, context);
     std::vector<doctor::Finding> findings = doctor::examine_host();
     if (!options.store.empty()) findings.push_back(examine_store(options, context));

@@ -1,9 +1,9 @@
 #include <memory>
 
 #include "trireme/base/error.h"
-#include "trireme/command/launch/launcher.h"
 #include "trireme/command/numbers.h"
 #include "trireme/command/verbs.h"
+#include "trireme/launch/launcher.h"
 
 namespace trireme::command {
 namespace {

@@ -1,18 +1,25 @@
 #include "trireme/command/nearest.h"
 
 #include <algorithm>
-#include <cstdint>
-
-#include "trireme/evaluate/speech/word_error_rate.h"
+#include <numeric>
+#include <utility>
 
 namespace trireme::command {
 namespace {
 
-/// Each letter as a word: the edit distance of two texts is that of their letters.
-std::string letters_apart(const std::string& text) {
-  std::string result;
-  for (const char letter : text) (result += letter) += ' ';
-  return result;
+/// How many letters to insert, remove or replace (Levenshtein's distance): O(|a| |b|).
+std::size_t edits_between(const std::string& a, const std::string& b) {
+  std::vector<std::size_t> edits(b.size() + 1);  // from the letters of a so far to each head of b
+  std::iota(edits.begin(), edits.end(), 0U);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(edits[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = edits[j + 1];
+      edits[j + 1] = std::min({replaced, diagonal + 1, edits[j] + 1});
+    }
+  }
+  return edits.back();
 }
 
 }  // namespace
@@ -20,10 +27,9 @@ std::string letters_apart(const std::string& text) {
 std::string nearest(const std::string& word, const std::vector<std::string>& names) {
   if (word.size() > 64) return "";
   std::string best;
-  auto least = std::max<std::int64_t>(2, static_cast<std::int64_t>(word.size()) / 3);
+  std::size_t least = std::max<std::size_t>(2, word.size() / 3);
   for (const std::string& name : names) {
-    const std::int64_t edits =
-        evaluate::count_word_errors(letters_apart(word), letters_apart(name)).errors();
+    const std::size_t edits = edits_between(word, name);
     if (edits > least || (edits == least && !best.empty())) continue;
     least = edits;
     best = name;

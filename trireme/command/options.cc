@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "trireme/base/error.h"
-#include "trireme/command/local_ranks.h"
 #include "trireme/command/numbers.h"
 #include "trireme/command/verbs.h"
 #include "trireme/engine/program/torch_failure.h"
+#include "trireme/launch/run_ranks.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/check.h"
 #include "trireme/plan/layout/json.h"
@@ -141,43 +141,18 @@ void PlanOptions::check() const {
                           replicas, batch.lanes));
 }
 
-namespace {
-
-/// What a command line that was given once is to blame for: all ranks learn it.
-bool is_misuse(const Error& error) {
-  return error.kind() == ErrorKind::kInvalidArgument && !error.context().step;
-}
-
-/// Rank 0 says it for all, without what the ranks were doing when they learnt it.
-int misuse_of_ranks(const Error& error, int rank) {
-  if (rank != 0) return kMisuseCode;
-  Error plain(error.kind(), error.message());
-  if (error.context().rank != 0) plain.add({.rank = error.context().rank});
-  throw plain;
-}
-
-}  // namespace
-
 int run_ranks(const Context& context, int num_ranks,
-              const std::function<int(ConnectedWorld*)>& body) {
-  const auto& environment = context.environment.ranks;
-  if (!environment) {
-    return num_ranks == 1 ? body(nullptr) : run_local_ranks(num_ranks, context.argv);
-  }
-  const Logger logger(context.environment.log_level, fmt::format("rank {}", environment->rank));
-  ConnectedWorld world(*environment, logger, std::chrono::seconds(context.timeout_s));
-  try {
-    const int code = body(&world);
-    world.shutdown();
-    return code;
-  } catch (const std::exception& failure) {
-    Error error = program::error_of(failure);
-    world.world().endpoint.poison(error.add({.rank = world.rank()}));
-    if (environment->launcher == Launcher::kTrireme && is_misuse(error)) {
-      return misuse_of_ranks(error, world.rank());
+              const std::function<int(launch::ConnectedWorld*)>& body) {
+  const launch::RankProgram program{.argv = context.argv,
+                                    .environment = context.environment,
+                                    .deadline = std::chrono::seconds(context.timeout_s)};
+  return launch::run_ranks(program, num_ranks, [&](launch::ConnectedWorld* world) {
+    try {
+      return body(world);
+    } catch (const std::exception& failure) {
+      throw program::error_of(failure);
     }
-    throw error;
-  }
+  });
 }
 
 void print(const Context& context, const Json& json, const std::string& text) {

@@ -49,7 +49,7 @@ std::string idle_text(const layout::Plan& plan, const topology::Topology& topolo
 }  // namespace
 
 Measurement measure(const Workload& workload, const record::Recording& recorded,
-                    const MeasureOptions& options, const train::World* world) {
+                    const MeasureOptions& options, const collectives::World* world) {
   const train::StepReader reader(
       workload, {.global_batch = options.microbatch, .microbatch = options.microbatch, .lanes = 1},
       options.seed);
@@ -57,9 +57,9 @@ Measurement measure(const Workload& workload, const record::Recording& recorded,
   std::unique_ptr<collectives::Group> group;
   measure::BusyRanks ranks;
   if (world != nullptr) {
-    train::require_same(*world, graph::graph_sha256(recorded.graph), "model");
-    train::require_same(*world, shared_text(options), "options of the profile");
-    group = train::make_world_group(*world, "profile");
+    collectives::require_same(*world, graph::graph_sha256(recorded.graph), "model");
+    collectives::require_same(*world, shared_text(options), "options of the profile");
+    group = collectives::make_world_group(*world, "profile");
     ranks = measure::BusyRanks(*group, world->watch);
   }
   profile::Profile profile = measure::measure_profile(

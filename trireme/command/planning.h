@@ -32,7 +32,7 @@ struct MeasureOptions {
 /// recorded   of the workload's model in train mode.
 /// world      null where there is only this process.
 Measurement measure(const Workload& workload, const record::Recording& recorded,
-                    const MeasureOptions& options, const train::World* world);
+                    const MeasureOptions& options, const collectives::World* world);
 
 /// What is asked of a plan that a profile decides.
 struct DecideOptions {

@@ -23,8 +23,8 @@ struct ProfileVerbOptions {
 
 /// One rank's part; `connected` is null where there is only this process.
 int profile_rank(const ProfileVerbOptions& options, const Context& context,
-                 const ConnectedWorld* connected) {
-  std::optional<train::World> world;
+                 const launch::ConnectedWorld* connected) {
+  std::optional<collectives::World> world;
   if (connected != nullptr) world.emplace(connected->world());
   const Workload workload = train::construct(context.workload(), context.seed);
   const auto recorded =
@@ -63,7 +63,7 @@ Body add_profile(CLI::App& app, Context& context) {
   app.footer("Example: trireme profile --ranks 2 --microbatch 8 --out profile.json");
   return [options, &context] {
     options->measure.seed = context.seed;
-    return run_ranks(context, options->ranks, [&](const ConnectedWorld* world) {
+    return run_ranks(context, options->ranks, [&](const launch::ConnectedWorld* world) {
       return profile_rank(*options, context, world);
     });
   };

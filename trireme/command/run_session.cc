@@ -71,7 +71,7 @@ void check_run_folder(const TrainOptions& options) {
 }
 
 RunSession::RunSession(const TrainOptions& options, const Context& context,
-                       const train::World& world)
+                       const collectives::World& world)
     : options_(options), context_(context), world_(world), folder_(options.run.folder) {
   if (world.rank() == 0) {
     folder_.lock();

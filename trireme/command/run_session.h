@@ -26,7 +26,7 @@ class RunSession {
   ///
   /// Errors   kInvalidArgument where the folder holds a run and --resume was not given, or one of
   ///          more steps than are asked for.
-  RunSession(const TrainOptions& options, const Context& context, const train::World& world);
+  RunSession(const TrainOptions& options, const Context& context, const collectives::World& world);
 
   /// Looks whether the run would go on as what wrote the checkpoint, as far as that does not need a
   /// plan: before anything is measured. Errors of `begin`.
@@ -64,7 +64,7 @@ class RunSession {
   train::DescribeChange describe(const graph::Graph& now) const;
   const TrainOptions& options_;
   const Context& context_;
-  const train::World& world_;
+  const collectives::World& world_;
   RunFolder folder_;
   std::optional<std::int64_t> start_;
   std::optional<std::int64_t> saved_;  ///< Step of the last checkpoint.

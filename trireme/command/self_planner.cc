@@ -97,7 +97,7 @@ std::optional<Measurement> SelfPlanner::kept_measurement(const graph::Graph& gra
 }
 
 bool SelfPlanner::has_measurement(const graph::Graph& graph) {
-  const auto group = train::make_world_group(world_, "topology");
+  const auto group = collectives::make_world_group(world_, "topology");
   topology::Topology now =
       measure::detect_topology(measure::BusyRanks(*group, world_.watch),
                                {.device_memory_bytes = options_.run.device_memory_bytes});
@@ -105,7 +105,7 @@ bool SelfPlanner::has_measurement(const graph::Graph& graph) {
     measurement_ = options_.profile.empty() ? kept_measurement(graph, std::move(now))
                                             : named_measurement(graph);
   }
-  return !train::from_first(world_, measurement_ ? "yes" : "", "measurement").empty();
+  return !collectives::from_first(world_, measurement_ ? "yes" : "", "measurement").empty();
 }
 
 void SelfPlanner::keep(Measurement measurement) {
@@ -142,7 +142,7 @@ layout::Plan SelfPlanner::decide(const graph::Graph& graph, const PlannedCopies&
   }
   const std::string origin = "rank 0's plan";
   return layout::plan_from_json(
-      parse_document(layout::kPlanDocument, train::from_first(world_, text, "plan"), origin));
+      parse_document(layout::kPlanDocument, collectives::from_first(world_, text, "plan"), origin));
 }
 
 }  // namespace trireme::command

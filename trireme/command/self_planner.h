@@ -18,7 +18,7 @@ using PlannedCopies = std::optional<std::vector<graph::NodeId>>;
 class SelfPlanner {
  public:
   /// folder   of the run; empty: measurements are not kept.
-  SelfPlanner(const TrainOptions& options, const Context& context, const train::World& world,
+  SelfPlanner(const TrainOptions& options, const Context& context, const collectives::World& world,
               std::filesystem::path folder)
       : options_(options), context_(context), world_(world), folder_(std::move(folder)) {}
 
@@ -45,7 +45,7 @@ class SelfPlanner {
 
   const TrainOptions& options_;
   const Context& context_;
-  const train::World& world_;
+  const collectives::World& world_;
   std::filesystem::path folder_;
   std::optional<Measurement> measurement_;
 };

@@ -11,7 +11,6 @@
 #include "trireme/base/files.h"
 #include "trireme/base/mapped_file.h"
 #include "trireme/base/safetensors.h"
-#include "trireme/data/text/token_index.h"
 #include "trireme/plan/graph/bytes.h"
 #include "trireme/plan/graph/table.h"
 
@@ -70,20 +69,6 @@ Shown show_metrics(const std::string& file) {
                number_text(line, "learning_rate", 6)});
   }
   return {Json(lines), fmt::format("{} steps\n", steps.size()) + table.text() + evaluations};
-}
-
-Shown show_tokens(const std::string& file) {
-  const text::TokenIndex index = text::load_token_index(file);
-  graph::Table table({"", ">documents", ">shards", ">tokens"});
-  const auto add = [&table](const char* name, const text::TokenSplit& split) {
-    table.add({name, std::to_string(split.documents), std::to_string(split.shards.size()),
-               std::to_string(split.num_tokens())});
-  };
-  add("training", index.training);
-  add("held out", index.held_out);
-  return {text::to_json(index), fmt::format("tokens below {}\nread: {}\n", index.vocabulary_size,
-                                            text::to_text(index.report)) +
-                                    table.text()};
 }
 
 Shown show_tensors(const std::string& file) {

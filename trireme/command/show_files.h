@@ -18,9 +18,6 @@ struct Shown {
 /// Errors   kIo; kCorruptData, naming the line.
 Shown show_metrics(const std::string& file);
 
-/// What a folder of prepared text holds. Errors: those of text::load_token_index.
-Shown show_tokens(const std::string& file);
-
 /// Names, types and shapes of the tensors of a safetensors file. Errors: those of safetensors::parse.
 Shown show_tensors(const std::string& file);
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 
 #include "trireme/base/document.h"
@@ -8,7 +9,6 @@
 #include "trireme/command/run_files.h"
 #include "trireme/command/show_files.h"
 #include "trireme/command/verbs.h"
-#include "trireme/data/text/token_index.h"
 #include "trireme/engine/checkpoint/index.h"
 #include "trireme/plan/graph/file.h"
 #include "trireme/plan/graph/json.h"
@@ -101,8 +101,6 @@ Shown show_costs(const ShowVerbOptions& options) {
   return {collectives::to_json(costs), collectives::to_text(costs)};
 }
 
-Shown show_token_index(const ShowVerbOptions& options) { return show_tokens(options.file); }
-
 Shown show_run(const ShowVerbOptions& options) {
   const RunDocument run = load_run(options.file);
   return {to_json(run), show(run)};
@@ -120,7 +118,7 @@ struct Form {
   Shown (*show)(const ShowVerbOptions& options);
 };
 
-constexpr std::array<Form, 12> kForms = {{
+constexpr std::array<Form, 11> kForms = {{
     {graph::kGraphDocument.format, false, show_graph},
     {profile::kProfileDocument.format, true, show_profile},
     {topology::kTopologyDocument.format, false, show_topology},
@@ -129,20 +127,37 @@ constexpr std::array<Form, 12> kForms = {{
     {schedule::kScheduleDocument.format, false, show_schedule},
     {schedule::kStepProgramDocument.format, false, show_step_program},
     {timeline::kTimelineDocument.format, false, show_timeline},
-    {text::kTokensDocument.format, false, show_token_index},
     {checkpoint::kIndexDocument.format, false, show_checkpoint},
     {collectives::kCostsDocument.format, false, show_costs},
     {kRunDocument.format, false, show_run},
 }};
 
-const Form& form_of(const std::string& file) {
-  const std::string format = document_format(file);
-  const auto* found =
-      std::ranges::find_if(kForms, [&](const Form& form) { return form.format == format; });
-  if (found != kForms.end()) return *found;
+/// What a recipe of this program shows of a form of its own; nothing where none knows it.
+std::optional<Shown> show_recipe_document(const Context& context, const std::string& format,
+                                          const std::string& file) {
+  for (const auto& [name, recipe] : context.recipes) {
+    const auto found = recipe.documents.find(format);
+    if (found == recipe.documents.end()) continue;
+    const ShownDocument shown = found->second(file);
+    return Shown{Json::parse(shown.json), shown.text};
+  }
+  return std::nullopt;
+}
+
+Shown show_document(const ShowVerbOptions& options, const Context& context) {
+  const std::string format = document_format(options.file);
+  const auto* form =
+      std::ranges::find_if(kForms, [&](const Form& one) { return one.format == format; });
+  const bool is_ours = form != kForms.end();
+  if (!options.graph.empty() && !(is_ours && form->has_graph)) {
+    throw Error(ErrorKind::kInvalidArgument, "'" + options.file + "' is a " + format +
+                                                 ", to which --graph adds nothing; leave it out");
+  }
+  if (is_ours) return form->show(options);
+  if (auto shown = show_recipe_document(context, format, options.file)) return *std::move(shown);
   std::string known;
-  for (const Form& form : kForms) known += (known.empty() ? "" : ", ") + std::string(form.format);
-  throw Error(ErrorKind::kInvalidArgument, "'" + file + "' is a " + format +
+  for (const Form& one : kForms) known += (known.empty() ? "" : ", ") + std::string(one.format);
+  throw Error(ErrorKind::kInvalidArgument, "'" + options.file + "' is a " + format +
                                                ", which this build cannot show; it shows " + known);
 }
 
@@ -159,13 +174,7 @@ int show(ShowVerbOptions options, const Context& context) {
     print(context, shown.json, shown.text);
     return 0;
   }
-  const Form& form = form_of(options.file);
-  if (!options.graph.empty() && !form.has_graph) {
-    throw Error(ErrorKind::kInvalidArgument, "'" + options.file + "' is a " +
-                                                 std::string(form.format) +
-                                                 ", to which --graph adds nothing; leave it out");
-  }
-  const Shown shown = form.show(options);
+  const Shown shown = show_document(options, context);
   print(context, shown.json, shown.text);
   return 0;
 }

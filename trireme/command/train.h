@@ -63,7 +63,7 @@ int train_serially(const TrainOptions& options, const Context& context);
 /// This rank's part.
 ///
 /// leave   called when the ranks have nothing more to do together: what follows may take any time.
-int train_rank(const TrainOptions& options, const Context& context, const train::World& world,
+int train_rank(const TrainOptions& options, const Context& context, const collectives::World& world,
                const std::function<void()>& leave);
 
 /// What is written in the end must not fail only then. kIo.

@@ -23,6 +23,7 @@
 #include "trireme/engine/train/give_state.h"
 #include "trireme/engine/train/measured_timeline.h"
 #include "trireme/engine/train/memory_check.h"
+#include "trireme/engine/train/telling_others.h"
 #include "trireme/plan/graph/bytes.h"
 #include "trireme/plan/graph/uses.h"
 #include "trireme/plan/layout/json.h"
@@ -35,9 +36,10 @@ namespace trireme::command {
 namespace {
 
 /// A number of every rank, by rank.
-std::vector<std::int64_t> of_ranks(const train::World& world, std::int64_t mine, const char* what) {
+std::vector<std::int64_t> of_ranks(const collectives::World& world, std::int64_t mine,
+                                   const char* what) {
   std::vector<std::int64_t> result;
-  for (const std::string& text : train::gather(world, std::to_string(mine), what)) {
+  for (const std::string& text : collectives::gather(world, std::to_string(mine), what)) {
     result.push_back(std::stoll(text));
   }
   return result;
@@ -68,7 +70,8 @@ std::int64_t parameter_bytes(const graph::Graph& graph) {
 }
 
 /// Said, not refused: a toy may have fewer.
-void check_samples(const train::World& world, const Workload& workload, const layout::Plan& plan) {
+void check_samples(const collectives::World& world, const Workload& workload,
+                   const layout::Plan& plan) {
   const std::int64_t samples = workload.training->num_samples();
   if (world.rank() != 0 || samples >= plan.batch.global_batch) return;
   world.watch.logger.warning(
@@ -79,7 +82,7 @@ void check_samples(const train::World& world, const Workload& workload, const la
 
 /// Two names of what was meant to be one tensor: `head->weight = embedding->weight` registers nothing
 /// anew, and `head.weight` stays, saved and never trained.
-void warn_of_unused(const train::World& world, const graph::Graph& graph) {
+void warn_of_unused(const collectives::World& world, const graph::Graph& graph) {
   const std::vector<std::string> names = graph::unused_parameters(graph);
   if (names.empty()) return;
   world.watch.logger.warning(fmt::format(
@@ -91,16 +94,16 @@ void warn_of_unused(const train::World& world, const graph::Graph& graph) {
 /// A rank's training from plan to ending.
 class RankTraining {
  public:
-  RankTraining(const TrainOptions& options, const Context& context, const train::World& world)
+  RankTraining(const TrainOptions& options, const Context& context, const collectives::World& world)
       : options_(options), context_(context), world_(world) {
     if (world.rank() == 0) check_outputs(options);
-    train::require_same(world, shared_text(options, world.size()), "training options");
+    collectives::require_same(world, shared_text(options, world.size()), "training options");
     if (!options.run.folder.empty()) run_.emplace(options, context, world);
     say("preparing data, recording the model");
     training_.emplace(context, options.plan.microbatch());
     if (world.rank() == 0) warn_of_unused(world, training_->recorded.graph);
     plan_ = decide();
-    train::require_same(world, layout::plan_sha256(plan_), "plan or model");
+    collectives::require_same(world, layout::plan_sha256(plan_), "plan or model");
     train::check_memory(world, plan_);
     check_samples(world, training_->workload, plan_);
     if (training_->workload.evaluation) {
@@ -196,7 +199,7 @@ class RankTraining {
   void check_first_step() {
     if (options_.no_first_step_check) return;
     const std::string what = "first step's check";
-    const auto tell = [&](const char* text) { return train::from_first(world_, text, what); };
+    const auto tell = [&](const char* text) { return collectives::from_first(world_, text, what); };
     if (world_.rank() != 0) {
       while (tell("").empty()) continue;
       return;
@@ -325,7 +328,7 @@ class RankTraining {
     if (world_.rank() == 0 && !fits) {
       world_.watch.logger.info("no examples: the whole model does not fit here");
     }
-    return train::from_first(world_, fits ? "yes" : "", "examples") == "yes";
+    return collectives::from_first(world_, fits ? "yes" : "", "examples") == "yes";
   }
 
   void show_examples(const train::Tensors& weights) const {
@@ -338,7 +341,7 @@ class RankTraining {
 
   const TrainOptions& options_;
   const Context& context_;
-  const train::World& world_;
+  const collectives::World& world_;
   std::optional<RunSession> run_;
   std::optional<Training> training_;
   std::optional<SelfPlanner> planner_;  ///< Where no plan was given.
@@ -358,7 +361,7 @@ class RankTraining {
 
 }  // namespace
 
-int train_rank(const TrainOptions& options, const Context& context, const train::World& world,
+int train_rank(const TrainOptions& options, const Context& context, const collectives::World& world,
                const std::function<void()>& leave) {
   RankTraining training(options, context, world);
   training.run();

@@ -68,9 +68,9 @@ void add_check_options(CLI::App& app, TrainOptions& options) {
 /// One rank is a world too.
 int train_alone(const TrainOptions& options, const Context& context) {
   const auto endpoints = transport::make_sim_world(1);
-  const train::World world{*endpoints[0],
-                           {.deadline = std::chrono::seconds(context.timeout_s),
-                            .logger = Logger(context.environment.log_level, "rank 0")}};
+  const collectives::World world{*endpoints[0],
+                                 {.deadline = std::chrono::seconds(context.timeout_s),
+                                  .logger = Logger(context.environment.log_level, "rank 0")}};
   return train_rank(options, context, world, [] {});
 }
 
@@ -117,9 +117,9 @@ Body add_train(CLI::App& app, Context& context) {
     options->report.json = context.json;
     if (!context.environment.ranks) check_before_start(*options, context);
     if (options->serial) return train_serially(*options, context);
-    return run_ranks(context, options->plan.num_ranks(), [&](ConnectedWorld* connected) {
+    return run_ranks(context, options->plan.num_ranks(), [&](launch::ConnectedWorld* connected) {
       if (connected == nullptr) return train_alone(*options, context);
-      const train::World world = connected->world();
+      const collectives::World world = connected->world();
       return train_rank(*options, context, world, [connected] { connected->shutdown(); });
     });
   };

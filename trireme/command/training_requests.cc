@@ -68,8 +68,8 @@ TrainingRequest SignalRequests::take() {
   return {.stop_signal = received.stop, .saves = received.saves.exchange(false)};
 }
 
-RankRequests::RankRequests(const train::World& world) : world_(world) {
-  if (world.size() > 1) group_ = train::make_world_group(world, "requests");
+RankRequests::RankRequests(const collectives::World& world) : world_(world) {
+  if (world.size() > 1) group_ = collectives::make_world_group(world, "requests");
 }
 
 TrainingRequest RankRequests::agree() {

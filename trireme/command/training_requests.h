@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "trireme/engine/train/world.h"
+#include "trireme/wire/collectives/world.h"
 
 namespace trireme::command {
 
@@ -41,13 +41,13 @@ class SignalRequests {
 class RankRequests {
  public:
   /// Every rank makes one, and calls the rest.
-  explicit RankRequests(const train::World& world);
+  explicit RankRequests(const collectives::World& world);
 
   /// Blocks until all ranks are here, which is some microseconds where they share memory.
   TrainingRequest agree();
 
  private:
-  train::World world_;
+  collectives::World world_;
   SignalRequests own_;
   std::unique_ptr<collectives::Group> group_;  ///< Null where there is one rank.
 };

@@ -12,7 +12,7 @@
 #include "trireme/base/environment.h"
 #include "trireme/base/json.h"
 #include "trireme/command/command_line.h"
-#include "trireme/command/world.h"
+#include "trireme/launch/connected_world.h"
 #include "trireme/plan/graph/graph.h"
 #include "trireme/plan/layout/plan.h"
 
@@ -46,7 +46,7 @@ struct Context {
 ///
 /// A rank that throws takes the others with it: they end with the same error.
 int run_ranks(const Context& context, int num_ranks,
-              const std::function<int(ConnectedWorld*)>& body);
+              const std::function<int(launch::ConnectedWorld*)>& body);
 
 /// A verb's body; returns the exit code.
 using Body = std::function<int()>;
@@ -60,9 +60,7 @@ Body add_export(CLI::App& app, Context& context);
 Body add_verify(CLI::App& app, Context& context);
 Body add_report(CLI::App& app, Context& context);
 Body add_show(CLI::App& app, Context& context);
-Body add_bench(CLI::App& app, Context& context);
 Body add_launch(CLI::App& app, Context& context);
-Body add_evaluate(CLI::App& app, Context& context);
 Body add_doctor(CLI::App& app, Context& context);
 
 /// --plan FILE, or --batch, --microbatch, --lanes, --cut-at and their like in its place.

@@ -76,15 +76,15 @@ int answer(const VerifyVerbOptions& options, const Context& context, const layou
 
 /// This rank's part: rank 0's runs in one process, then the ranks' run.
 int verify_rank(const VerifyVerbOptions& options, const Context& context,
-                const train::World& world) {
+                const collectives::World& world) {
   const layout::Plan plan = make_plan(options, context);
-  train::require_same(world, layout::plan_sha256(plan), "plan or model");
-  train::require_same(world,
-                      train::to_text({.seed = options.verify.seed,
-                                      .optimizer = options.verify.optimizer,
-                                      .drift_check_steps = {}}) +
-                          fmt::format("steps {}\n", options.verify.num_steps),
-                      "options of the verification");
+  collectives::require_same(world, layout::plan_sha256(plan), "plan or model");
+  collectives::require_same(world,
+                            train::to_text({.seed = options.verify.seed,
+                                            .optimizer = options.verify.optimizer,
+                                            .drift_check_steps = {}}) +
+                                fmt::format("steps {}\n", options.verify.num_steps),
+                            "options of the verification");
   train::Verification reference =
       train::verify_on_first(world, context.workload(), plan, options.verify);
   train::Comparison result =
@@ -123,7 +123,7 @@ Body add_verify(CLI::App& app, Context& context) {
                     train::verify(context.workload(), plan, options->verify));
     };
     if (options->serial) return verify_here();
-    return run_ranks(context, options->plan.num_ranks(), [&](const ConnectedWorld* world) {
+    return run_ranks(context, options->plan.num_ranks(), [&](const launch::ConnectedWorld* world) {
       return world == nullptr ? verify_here() : verify_rank(*options, context, world->world());
     });
   };

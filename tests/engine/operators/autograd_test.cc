@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "packs/speech/operators/transducer.h"
+#include "packs/text/operators/attention.h"
+#include "packs/vision/operators/detection.h"
 #include "tests/engine/operators/beside_torch.h"
-#include "trireme/engine/operators/attention.h"
 #include "trireme/engine/operators/batch_norm.h"
-#include "trireme/engine/operators/detection.h"
-#include "trireme/engine/operators/transducer.h"
 
 namespace trireme::operators {
 namespace {
@@ -27,16 +27,20 @@ at::Tensor ends(const std::vector<std::int64_t>& values) {
 
 std::vector<Differentiable> all_operators() {
   torch::manual_seed(1);
-  const TransducerLengths lengths{ends({6, 4}), ends({3, 0})};
+  const speech::TransducerLengths lengths{ends({6, 4}), ends({3, 0})};
   const at::Tensor labels = torch::tensor({{1, 4, 2}, {3, 3, 3}}, torch::kLong);
   const at::Tensor regions = torch::tensor({{1.F, 0.5F, 1.F, 6.F, 7.5F}});
   return {
       {"attention",
        {torch::randn({2, 5, 3, 4}), torch::randn({2, 5, 3, 4}), torch::randn({2, 5, 3, 4})},
-       [](const TensorList& x) { return attention(x[0], x[1], x[2], {.lengths = ends({5, 2})}); }},
+       [](const TensorList& x) {
+         return text::attention(x[0], x[1], x[2], {.lengths = ends({5, 2})});
+       }},
       {"packed_attention",
        {torch::randn({7, 3, 4}), torch::randn({7, 3, 4}), torch::randn({7, 3, 4})},
-       [](const TensorList& x) { return packed_attention(x[0], x[1], x[2], ends({0, 5, 7})); }},
+       [](const TensorList& x) {
+         return text::packed_attention(x[0], x[1], x[2], ends({0, 5, 7}));
+       }},
       {"batch_norm",
        {torch::randn({3, 4, 5, 2}), torch::randn({4}), torch::randn({4}),
         torch::randn({3, 4, 5, 2})},
@@ -49,19 +53,19 @@ std::vector<Differentiable> all_operators() {
        [](const TensorList& x) { return instance_norm(x[0], x[1], x[2]); }},
       {"transducer_joint",
        {torch::randn({2, 6, 8}), torch::randn({2, 4, 8})},
-       [=](const TensorList& x) { return transducer_joint(x[0], x[1], lengths); }},
+       [=](const TensorList& x) { return speech::transducer_joint(x[0], x[1], lengths); }},
       {"transducer_joint",
        {torch::randn({2, 6, 8}), torch::randn({2, 4, 8})},
        [=](const TensorList& x) {
-         return transducer_joint(x[0], x[1], lengths, {.is_packed = true});
+         return speech::transducer_joint(x[0], x[1], lengths, {.is_packed = true});
        }},
       {"transducer_loss",
        {torch::randn({2, 6, 4, 5})},
-       [=](const TensorList& x) { return transducer_loss(x[0], labels, lengths); }},
+       [=](const TensorList& x) { return speech::transducer_loss(x[0], labels, lengths); }},
       {"roi_align",
        {torch::randn({2, 3, 8, 9})},
        [=](const TensorList& x) {
-         return roi_align(x[0], regions, {.pooled_height = 2, .pooled_width = 3});
+         return vision::roi_align(x[0], regions, {.pooled_height = 2, .pooled_width = 3});
        }},
   };
 }
@@ -152,12 +156,12 @@ TEST(Operators, RefuseASecondDerivative) {
 
 TEST(Operators, TakeNothing) {
   const at::Tensor heads = torch::randn({0, 5, 3, 4}).requires_grad_();
-  const at::Tensor out = attention(heads, heads, heads);
+  const at::Tensor out = text::attention(heads, heads, heads);
   out.sum().backward();
   EXPECT_EQ(out.sizes(), heads.sizes());
   EXPECT_EQ(heads.grad().sizes(), heads.sizes());
-  const at::Tensor padding = attention(torch::randn({2, 5, 3, 4}), torch::randn({2, 5, 3, 4}),
-                                       torch::randn({2, 5, 3, 4}), {.lengths = ends({0, 0})});
+  const at::Tensor padding = text::attention(torch::randn({2, 5, 3, 4}), torch::randn({2, 5, 3, 4}),
+                                             torch::randn({2, 5, 3, 4}), {.lengths = ends({0, 0})});
   EXPECT_EQ(padding.abs().max().item<float>(), 0);
 
   const at::Tensor images = torch::randn({0, 3, 4, 4}).requires_grad_();
@@ -167,13 +171,14 @@ TEST(Operators, TakeNothing) {
   EXPECT_EQ(images.grad().sizes(), images.sizes());
 
   const at::Tensor features = torch::randn({2, 3, 8, 9}).requires_grad_();
-  const at::Tensor pooled = roi_align(features, torch::zeros({0, 5}));
+  const at::Tensor pooled = vision::roi_align(features, torch::zeros({0, 5}));
   pooled.sum().backward();
   EXPECT_EQ(pooled.sizes(), at::IntArrayRef({0, 3, 7, 7}));
   EXPECT_EQ(features.grad().abs().max().item<float>(), 0);
 
-  const auto [places, counts] = fixed_nms(torch::zeros({2, 0, 4}), torch::zeros({2, 0}),
-                                          torch::zeros({2, 0}, torch::kLong), {.capacity = 3});
+  const auto [places, counts] =
+      vision::fixed_nms(torch::zeros({2, 0, 4}), torch::zeros({2, 0}),
+                        torch::zeros({2, 0}, torch::kLong), {.capacity = 3});
   EXPECT_TRUE(torch::equal(places, torch::zeros({2, 3}, torch::kLong)));
   EXPECT_TRUE(torch::equal(counts, torch::zeros({2}, torch::kLong)));
 }

@@ -51,7 +51,7 @@ Tensors train_to(std::int64_t end, const Layout& layout, const checkpoint::Folde
   const layout::Plan plan = plan_of(layout);
   const auto newest = folder.newest();
   Tensors result;
-  run_ranks(layout.stages * layout.replicas, [&](const World& world) {
+  run_ranks(layout.stages * layout.replicas, [&](const collectives::World& world) {
     const Workload workload = construct(workload_of(layout.model), options.seed);
     const BatchReader reader(workload.training, workload.model);
     const auto recorded = record::record(workload.model, reader.maker(), graph::Mode::kTrain);

@@ -65,7 +65,7 @@ Evaluated evaluate_on_ranks(const Layout& layout) {
   const int num_ranks = layout.stages * layout.replicas;
   Evaluated result{{}, std::vector<bool>(num_ranks)};
   std::mutex mutex;
-  run_ranks(num_ranks, [&](const World& world) {
+  run_ranks(num_ranks, [&](const collectives::World& world) {
     Workload workload = construct(workload_of(layout.model), 3);
     const auto source = held_out(workload);
     workload.evaluation = source;

@@ -18,7 +18,7 @@ std::atomic<int> backwards_left{1 << 30};
 /// num_backwards   of the fragile function that go well.
 Error failure_of(const std::function<Workload()>& make, int num_steps, int num_backwards = 0) {
   try {
-    run_ranks(2, [&](const World& world) {
+    run_ranks(2, [&](const collectives::World& world) {
       const Workload workload = make();
       const auto recorded =
           record::record(workload.model, BatchReader(workload.training, workload.model).maker(),

@@ -65,7 +65,7 @@ struct Outcome {
 Outcome train(const MakeWorkload& make, int num_ranks, const SessionOptions& options) {
   Outcome outcome;
   std::mutex mutex;
-  const auto body = [&](const World& world) {
+  const auto body = [&](const collectives::World& world) {
     const Workload workload = construct(make, 3);
     const auto recorded =
         record::record(workload.model, BatchReader(workload.training, workload.model).maker(),

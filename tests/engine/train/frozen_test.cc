@@ -59,7 +59,7 @@ TEST(Frozen, ParametersLieWhereTheyAreUsed) {
   std::vector<int> num_layers(3);
   int num_all = 0;
   std::mutex mutex;
-  run_ranks(3, [&](const World& world) {
+  run_ranks(3, [&](const collectives::World& world) {
     const Workload workload = construct(half_frozen, 3);
     const auto recorded = recording_of(workload);
     RankSession session(world, workload, recorded, plan_for(recorded.graph, 3, kBatch), {});
@@ -82,7 +82,7 @@ TEST(Frozen, ModelsHaveTheBitsOfTheSerialExecutor) {
   const layout::Plan plan = plan_for(recording_of(workload).graph, 3, kBatch);
   const VerifyOptions options{.num_steps = 2, .seed = 3};
   const RunRecord reference = run_serial(half_frozen, plan, options);
-  run_ranks(3, [&](const World& world) {
+  run_ranks(3, [&](const collectives::World& world) {
     const Comparison result = verify_rank(world, half_frozen, plan, options, reference);
     EXPECT_EQ(first_difference(world, result), "");
   });
@@ -91,7 +91,7 @@ TEST(Frozen, ModelsHaveTheBitsOfTheSerialExecutor) {
 /// Trains to `end` on `stages` ranks from the newest checkpoint, if there is one; all weights.
 Tensors train_frozen_to(std::int64_t end, int stages, const checkpoint::Folder& folder) {
   Tensors result;
-  run_ranks(stages, [&](const World& world) {
+  run_ranks(stages, [&](const collectives::World& world) {
     const Workload workload = construct(half_frozen, 3);
     const auto recorded = recording_of(workload);
     const layout::Plan plan = plan_for(recorded.graph, stages, kBatch);
@@ -144,12 +144,12 @@ TEST(NewestWhole, IsTheOneBeforeADamagedOne) {
     file.seekp(-1, std::ios::end);
     file.put('\x7f');
   }
-  run_ranks(3, [&](const World& world) { EXPECT_EQ(newest_whole(world, folder), 1); });
+  run_ranks(3, [&](const collectives::World& world) { EXPECT_EQ(newest_whole(world, folder), 1); });
   EXPECT_EQ(folder.steps(), std::vector<std::int64_t>{1});
   EXPECT_TRUE(fs::exists(own.path / "step-3.damaged"));
   fs::remove(folder.published(1) / "rank-0.safetensors");
-  const Error error =
-      error_of([&] { run_ranks(2, [&](const World& world) { newest_whole(world, folder); }); });
+  const Error error = error_of(
+      [&] { run_ranks(2, [&](const collectives::World& world) { newest_whole(world, folder); }); });
   EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
   EXPECT_EQ(folder.steps(), std::vector<std::int64_t>{1});
 }
@@ -159,7 +159,7 @@ TEST(Tolerant, TakesReplicasThatChangeTheLastBits) {
   layout::Plan plan = plan_for(recording_of(workload).graph, 1, {12, 2, 6});
   layout::set_replicas(plan, 2);
   const auto train = [&](bool tolerant) {
-    run_ranks(2, [&](const World& world) {
+    run_ranks(2, [&](const collectives::World& world) {
       const Workload mine = construct(half_frozen, 3);
       const auto recorded = recording_of(mine);
       RankSession session(world, mine, recorded, plan, {.seed = 3, .tolerant = tolerant});

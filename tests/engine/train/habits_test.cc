@@ -137,7 +137,7 @@ void expect_bits_on_ranks(const Habit& habit, int stages, int replicas) {
   layout::set_replicas(plan, replicas);
   const VerifyOptions options{.num_steps = 2, .seed = kSeed, .optimizer = {.name = "sgd"}};
   const RunRecord reference = run_serial(habit.make, plan, options);
-  run_ranks(stages * replicas, [&](const World& world) {
+  run_ranks(stages * replicas, [&](const collectives::World& world) {
     const Comparison result = verify_rank(world, habit.make, plan, options, reference);
     EXPECT_EQ(first_difference(world, result), "");
   });

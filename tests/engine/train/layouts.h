@@ -63,7 +63,7 @@ inline void expect_bits_of_serial_executor(const Layout& layout,
   const VerifyOptions options{
       .num_steps = 2, .seed = 3, .optimizer = {.learning_rate = 0.01, .clip_norm = 0.5}};
   const RunRecord reference = run_serial(workload_of(layout.model), plan, options);
-  run_ranks(layout.stages * layout.replicas, [&](const World& world) {
+  run_ranks(layout.stages * layout.replicas, [&](const collectives::World& world) {
     const Comparison result =
         verify_rank(world, workload_of(layout.model), plan, options, reference);
     EXPECT_EQ(first_difference(world, result), "") << testing::PrintToString(layout);

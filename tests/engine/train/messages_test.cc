@@ -41,7 +41,7 @@ std::vector<std::int64_t> predicted(const graph::Graph& planned, const layout::P
 /// Trains two steps where the last stage, which reads the labels, is late; bytes held by stage.
 void expect_no_more_than_predicted(const std::string& schedule, int stages) {
   const layout::Plan plan = plan_of({.model = "mlp", .stages = stages, .schedule = schedule});
-  run_ranks(stages, [&](const World& world) {
+  run_ranks(stages, [&](const collectives::World& world) {
     Workload workload = construct(workload_of("mlp"), 3);
     const auto recorded =
         record::record(workload.model, BatchReader(workload.training, workload.model).maker(),

@@ -54,7 +54,7 @@ TEST(OpaqueMode, IsTrainingInStepsAndNotInEvaluations) {
 }
 
 TEST(OpaqueMode, IsTrainingInStepsOfRanksAndNotInTheirEvaluations) {
-  run_ranks(1, [](const World& world) {
+  run_ranks(1, [](const collectives::World& world) {
     const Workload workload = construct(make_moody, 3);
     const auto recorded = recording_in(workload, graph::Mode::kTrain);
     const auto evaluation = recording_in(workload, graph::Mode::kEval);

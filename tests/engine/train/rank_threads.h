@@ -14,15 +14,16 @@ namespace trireme::train {
 
 /// Runs `body` as every rank of a world, each a thread; throws what failed first. A rank that fails
 /// takes the others down with it, so nothing hangs.
-inline void run_ranks(int num_ranks, const std::function<void(const World&)>& body) {
+inline void run_ranks(int num_ranks, const std::function<void(const collectives::World&)>& body) {
   auto endpoints = transport::make_sim_world(num_ranks, {.seed = 1});
   std::once_flag has_failed;
   std::exception_ptr first;
   std::vector<std::thread> threads;
   for (int rank = 0; rank < num_ranks; ++rank) {
     threads.emplace_back([&, rank] {
-      const World world{*endpoints[rank],
-                        {.deadline = std::chrono::seconds(60), .logger = Logger(LogLevel::kOff)}};
+      const collectives::World world{
+          *endpoints[rank],
+          {.deadline = std::chrono::seconds(60), .logger = Logger(LogLevel::kOff)}};
       try {
         body(world);
       } catch (const std::exception& failure) {

@@ -63,7 +63,7 @@ std::string difference_after(const std::function<void(RunRecord&)>& change) {
   RunRecord reference = run_serial(workload_of(kMlp.model), plan, kTwoSteps);
   change(reference);
   std::vector<std::string> found(4);
-  run_ranks(4, [&](const World& world) {
+  run_ranks(4, [&](const collectives::World& world) {
     const Comparison mine = verify_rank(world, workload_of(kMlp.model), plan, kTwoSteps, reference);
     found[world.rank()] = first_difference(world, mine);
   });
@@ -97,7 +97,7 @@ TEST(VerifyRank, WhatIsNotThePlainModelIsSaidThoughRanksAgreeWithOneAnother) {
   const layout::Plan plan =
       layout::make_manual_plan(recorded.graph, graph::graph_sha256(recorded.graph),
                                layout::even_cuts(recorded.graph, 2), {8, 2, 1});
-  run_ranks(2, [&](const World& world) {
+  run_ranks(2, [&](const collectives::World& world) {
     const Verification reference =
         verify_on_first(world, make_other_after_recording, plan, kTwoSteps);
     const Comparison ranks =
@@ -120,7 +120,7 @@ TEST(CheckMemory, SaysHowManyBytesTooMany) {
   layout::Plan plan = plan_of({.model = kMlp.model, .stages = 2});
   const auto check = [&plan](std::int64_t bytes) {
     plan.prediction = layout::Prediction{.peak_bytes = {{{"parameters", bytes}}, {}}};
-    run_ranks(2, [&plan](const World& world) { check_memory(world, plan); });
+    run_ranks(2, [&plan](const collectives::World& world) { check_memory(world, plan); });
   };
   EXPECT_NO_THROW(check(1 << 20));
   try {
@@ -135,7 +135,7 @@ TEST(CheckMemory, SaysHowManyBytesTooMany) {
 TEST(RankSession, ChecksDriftOnTheModelThatItTrains) {
   for (const bool drifts : {false, true}) {
     const auto train = [&] {
-      run_ranks(2, [&](const World& world) {
+      run_ranks(2, [&](const collectives::World& world) {
         Workload workload = construct(workload_of(kMlp.model), 3);
         bool is_other = false;
         workload.model.forward = [inner = workload.model.forward, &is_other](const Batch& batch) {
@@ -171,7 +171,7 @@ TEST(RankSession, ChecksDriftOnTheModelThatItTrains) {
 Error error_after_a_change(const std::function<void(RankSession&)>& after) {
   const layout::Plan plan = plan_of({.model = kMlp.model, .replicas = 4});
   try {
-    run_ranks(4, [&](const World& world) {
+    run_ranks(4, [&](const collectives::World& world) {
       const Workload workload = construct(workload_of(kMlp.model), 3);
       const auto recorded =
           record::record(workload.model, BatchReader(workload.training, workload.model).maker(),

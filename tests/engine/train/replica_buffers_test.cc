@@ -54,7 +54,7 @@ std::map<std::string, at::Tensor> trained(int replicas, const ReplicaPolicies& p
                                           int steps = 1) {
   std::mutex mutex;
   std::map<std::string, at::Tensor> first;
-  run_ranks(replicas, [&](const World& world) {
+  run_ranks(replicas, [&](const collectives::World& world) {
     const Workload workload = construct(watching(), 3);
     const auto recorded =
         record::record(workload.model, BatchReader(workload.training, workload.model).maker(),

@@ -66,7 +66,7 @@ void expect_same_bits(Variant variant, const std::string& cut, const std::string
   const train::VerifyOptions options{
       .num_steps = 2, .seed = kSeed, .optimizer = {.learning_rate = 0.01, .clip_norm = 0.5}};
   const train::RunRecord reference = train::run_serial(make, plan, options);
-  train::run_ranks(4, [&](const train::World& world) {
+  train::run_ranks(4, [&](const collectives::World& world) {
     const train::Comparison result = train::verify_rank(world, make, plan, options, reference);
     EXPECT_EQ(train::first_difference(world, result), "") << cut << " " << schedule;
   });

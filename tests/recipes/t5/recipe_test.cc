@@ -10,7 +10,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "packs/text/data/token_index.h"
 #include "recipes/t5/python_library.h"
+#include "recipes/t5/show_tokens.h"
 #include "trireme/base/error.h"
 #include "trireme/base/files.h"
 #include "trireme/base/json.h"
@@ -97,6 +99,25 @@ TEST_F(RecipeTest, ExamplesShowGapsAndWhatIsPutThere) {
   EXPECT_THAT(text, HasSubstr("sample 0\n  | "));
   EXPECT_THAT(text, HasSubstr("\n  <extra_id_0>  model "));
   EXPECT_THAT(text, HasSubstr("  text '"));
+}
+
+TEST_F(RecipeTest, ShowCountsTheTokensOfAFolder) {
+  text::save({.tokenizer_sha256 = std::string(64, '1'),
+              .vocabulary_size = 32100,
+              .report = {.files = 3, .bytes = 5300, .documents = 2},
+              .training = {2, {{"training-00000.safetensors", 3688, 900, std::string(64, '2')}}},
+              .held_out = {}},
+             path("tokens.json"));
+  const ShownDocument shown = show_tokens(path("tokens.json"));
+  EXPECT_EQ(shown.text, R"(tokens below 32100
+read: 3 files, 5300 bytes, 2 documents
+            documents  shards  tokens
+  training          2       1     900
+  held out          0       0       0
+)");
+  testing::internal::CaptureStdout();
+  ASSERT_EQ(run({"show", path("tokens.json"), "--json"}), 0);
+  EXPECT_EQ(Json::parse(testing::internal::GetCapturedStdout()), Json::parse(shown.json));
 }
 
 TEST_F(RecipeTest, TheSpansDoNotDependOnTheModel) {

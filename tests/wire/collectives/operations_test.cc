@@ -10,8 +10,8 @@
 #include <tuple>
 #include <vector>
 
+#include "tests/kernels/reference/combine.h"
 #include "tests/wire/collectives/group_world.h"
-#include "trireme/kernels/reference/combine.h"
 
 namespace trireme::collectives::test {
 namespace {

@@ -10,9 +10,9 @@
 #include <random>
 #include <vector>
 
+#include "tests/kernels/reference/combine.h"
 #include "tests/wire/collectives/group_world.h"
 #include "trireme/kernels/half.h"
-#include "trireme/kernels/reference/combine.h"
 
 namespace trireme::collectives::test {
 namespace {

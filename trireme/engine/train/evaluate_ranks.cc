@@ -63,7 +63,7 @@ schedule::StepProgram value_program(const layout::Role& role, int replica, int r
 /// One rank's part of an evaluation.
 class Evaluation {
  public:
-  Evaluation(const World& world, const Workload& workload, const RankSession& session,
+  Evaluation(const collectives::World& world, const Workload& workload, const RankSession& session,
              const record::Recording& recording)
       : world_(world),
         workload_(workload),
@@ -89,8 +89,9 @@ class Evaluation {
       run(m, std::span(words).subspan(m * width, width));
     }
     mailbox_.flush(place(num_microbatches(), "end of the evaluation"));
-    const auto group = make_world_group(world_, "evaluation");
-    unite(*group, words, world_.watch, place(num_microbatches(), "losses of the evaluation"));
+    const auto group = collectives::make_world_group(world_, "evaluation");
+    collectives::unite(*group, words, world_.watch,
+                       place(num_microbatches(), "losses of the evaluation"));
     program::StepLosses losses = program::empty_losses(recording_.graph);
     for (std::size_t i = 0; i < words.size(); i += 2) {
       program::LossTotal& loss = losses.losses[i % width / 2];
@@ -174,7 +175,7 @@ class Evaluation {
     }
   }
 
-  const World& world_;
+  const collectives::World& world_;
   const Workload& workload_;
   const RankSession& session_;
   const record::Recording& recording_;
@@ -197,7 +198,7 @@ void check_evaluation(const RankSession& session, const Workload& workload,
   evaluation_plan(session, recording.graph);
 }
 
-program::StepLosses evaluate_ranks(const World& world, const Workload& workload,
+program::StepLosses evaluate_ranks(const collectives::World& world, const Workload& workload,
                                    const RankSession& session, const record::Recording& recording) {
   if (!workload.evaluation) {
     throw Error(ErrorKind::kInvalidArgument,

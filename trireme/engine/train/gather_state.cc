@@ -19,7 +19,7 @@ std::span<std::byte> bytes_of(const at::Tensor& tensor) {
 /// Sends and receives one tensor after the other.
 class Gatherer {
  public:
-  Gatherer(const World& world, const RankSession& session)
+  Gatherer(const collectives::World& world, const RankSession& session)
       : world_(world),
         origins_(origins(session.recording().graph, session.plan(), session.store())),
         role_(layout::train_role(session.plan())),
@@ -49,7 +49,7 @@ class Gatherer {
     transport::await(transport::message_work(work, world_.endpoint, peer), world_.watch, place_);
   }
 
-  const World& world_;
+  const collectives::World& world_;
   std::map<std::string, Origin> origins_;
   const layout::Role& role_;
   ErrorContext place_;
@@ -58,7 +58,8 @@ class Gatherer {
 
 }  // namespace
 
-Tensors gather_state(const World& world, const Workload& workload, const RankSession& session) {
+Tensors gather_state(const collectives::World& world, const Workload& workload,
+                     const RankSession& session) {
   Gatherer gatherer(world, session);
   Tensors result;
   for (const auto* list : {&workload.model.parameters, &workload.model.buffers}) {

@@ -12,6 +12,7 @@ namespace trireme::train {
 /// rank calls it; blocks. Memory: the whole model's, on rank 0.
 ///
 /// workload   that the session trains.
-Tensors gather_state(const World& world, const Workload& workload, const RankSession& session);
+Tensors gather_state(const collectives::World& world, const Workload& workload,
+                     const RankSession& session);
 
 }  // namespace trireme::train

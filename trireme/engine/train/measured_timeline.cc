@@ -17,12 +17,12 @@ bool waits(schedule::OperationKind kind) {
 }
 
 /// How much later than the first rank of its machine this rank began.
-double late_us(const World& world, const RankSession& session) {
+double late_us(const collectives::World& world, const RankSession& session) {
   using Microseconds = std::chrono::duration<double, std::micro>;
   const Microseconds own = session.step_begin().time_since_epoch();
   const Json mine = {{"host", measure::host_name()}, {"begin_us", own.count()}};
   double first = own.count();
-  for (const std::string& text : gather(world, mine.dump(), "times")) {
+  for (const std::string& text : collectives::gather(world, mine.dump(), "times")) {
     const Json other = Json::parse(text);
     if (other["host"] == mine["host"]) first = std::min(first, other["begin_us"].get<double>());
   }
@@ -31,7 +31,7 @@ double late_us(const World& world, const RankSession& session) {
 
 }  // namespace
 
-timeline::Timeline measured_timeline(const World& world, const RankSession& session) {
+timeline::Timeline measured_timeline(const collectives::World& world, const RankSession& session) {
   const double late = late_us(world, session);
   timeline::Timeline own{"measured", session.next_step() - 1, {}};
   for (const pipeline::OperationTime& time : session.times()) {
@@ -44,7 +44,7 @@ timeline::Timeline measured_timeline(const World& world, const RankSession& sess
   }
   timeline::Timeline all{own.name, own.step, {}};
   const std::string text = timeline::to_json(std::span(&own, 1)).dump();
-  for (const std::string& one : gather(world, text, "timelines")) {
+  for (const std::string& one : collectives::gather(world, text, "timelines")) {
     for (timeline::Timeline& part : timeline::timelines_from_json(Json::parse(one))) {
       all.events.insert(all.events.end(), part.events.begin(), part.events.end());
     }

@@ -9,6 +9,6 @@ namespace trireme::train {
 /// Work is on the compute track, operations that wait for others on `wait`. Zero is when the first
 /// rank of a machine began: ranks of one machine are aligned, machines are not. Every rank calls
 /// it.
-timeline::Timeline measured_timeline(const World& world, const RankSession& session);
+timeline::Timeline measured_timeline(const collectives::World& world, const RankSession& session);
 
 }  // namespace trireme::train

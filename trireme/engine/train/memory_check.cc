@@ -28,13 +28,13 @@ std::string mebibytes(std::int64_t bytes) { return std::to_string((bytes >> 20) 
 
 }  // namespace
 
-void check_memory(const World& world, const layout::Plan& plan) {
+void check_memory(const collectives::World& world, const layout::Plan& plan) {
   if (!plan.prediction) return;
   const Json mine = {{"host", measure::host_name()},
                      {"available", memory::available_bytes()},
                      {"needed", predicted_bytes(plan, world.rank())}};
   std::map<std::string, Host> hosts;
-  for (const std::string& text : gather(world, compact_text(mine), "memory")) {
+  for (const std::string& text : collectives::gather(world, compact_text(mine), "memory")) {
     const Json rank = parse_json(text, "memory of a rank");
     Host& host = hosts[rank["host"].get<std::string>()];
     host.needed_bytes += rank["needed"].get<std::int64_t>();

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "trireme/engine/train/world.h"
 #include "trireme/plan/layout/plan.h"
+#include "trireme/wire/collectives/world.h"
 
 namespace trireme::train {
 
@@ -10,6 +10,6 @@ namespace trireme::train {
 ///
 /// Errors   kResourceExhausted on every rank: which machine, how many bytes too many, what helps.
 ///          Every rank calls it, before it has memory of its own.
-void check_memory(const World& world, const layout::Plan& plan);
+void check_memory(const collectives::World& world, const layout::Plan& plan);
 
 }  // namespace trireme::train

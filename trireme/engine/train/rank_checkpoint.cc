@@ -8,6 +8,7 @@
 #include "trireme/base/json.h"
 #include "trireme/engine/checkpoint/reader.h"
 #include "trireme/engine/train/finite.h"
+#include "trireme/engine/train/telling_others.h"
 #include "trireme/plan/layout/json.h"
 #include "trireme/plan/layout/manual.h"
 
@@ -57,22 +58,23 @@ void publish(const RankSession& session, const checkpoint::Folder& folder,
 }
 
 /// This rank's part of it.
-void write_and_publish(const World& world, RankSession& session, const checkpoint::Folder& folder,
-                       const checkpoint::Facts& facts) {
+void write_and_publish(const collectives::World& world, RankSession& session,
+                       const checkpoint::Folder& folder, const checkpoint::Facts& facts) {
   std::string begun;
   if (world.rank() == 0) begun = folder.begin(session.next_step()).string();
-  const std::filesystem::path partial = from_first(world, begun, "begin checkpoint");
+  const std::filesystem::path partial = collectives::from_first(world, begun, "begin checkpoint");
   const int replicas = layout::train_role(session.plan()).mesh.data;
   const checkpoint::Contents mine =
       checkpoint::write_share(partial / ("rank-" + std::to_string(world.rank()) + ".safetensors"),
                               checkpoint_items(session.state()), {session.replica(), replicas});
-  const auto texts = gather(world, compact_text(to_json(mine)), "write checkpoint");
+  const auto texts = collectives::gather(world, compact_text(to_json(mine)), "write checkpoint");
   if (world.rank() == 0) publish(session, folder, partial, facts, merged(texts));
-  gather(world, "", "publish checkpoint");
+  collectives::gather(world, "", "publish checkpoint");
 }
 
 /// What is wrong with this rank's part of a checkpoint; empty where nothing is.
-std::string damage(const World& world, const checkpoint::Folder& folder, std::int64_t step) {
+std::string damage(const collectives::World& world, const checkpoint::Folder& folder,
+                   std::int64_t step) {
   try {
     checkpoint::Reader reader(folder.published(step));
     if (reader.index().step != step) {
@@ -88,22 +90,26 @@ std::string damage(const World& world, const checkpoint::Folder& folder, std::in
 }
 
 /// Of all ranks: the first.
-std::string first_damage(const World& world, const checkpoint::Folder& folder, std::int64_t step) {
-  for (const std::string& text : gather(world, damage(world, folder, step), "check checkpoint")) {
+std::string first_damage(const collectives::World& world, const checkpoint::Folder& folder,
+                         std::int64_t step) {
+  for (const std::string& text :
+       collectives::gather(world, damage(world, folder, step), "check checkpoint")) {
     if (!text.empty()) return text;
   }
   return "";
 }
 
-std::vector<std::int64_t> steps_from_first(const World& world, const checkpoint::Folder& folder) {
+std::vector<std::int64_t> steps_from_first(const collectives::World& world,
+                                           const checkpoint::Folder& folder) {
   const std::string text = world.rank() == 0 ? compact_text(Json(folder.steps())) : std::string();
-  return parse_json(from_first(world, text, "checkpoints"), "the list of checkpoints")
+  return parse_json(collectives::from_first(world, text, "checkpoints"), "the list of checkpoints")
       .get<std::vector<std::int64_t>>();
 }
 
 }  // namespace
 
-std::optional<std::int64_t> newest_whole(const World& world, const checkpoint::Folder& folder) {
+std::optional<std::int64_t> newest_whole(const collectives::World& world,
+                                         const checkpoint::Folder& folder) {
   const std::vector<std::int64_t> steps = steps_from_first(world, folder);
   std::vector<std::string> damages;  // from the newest on
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
@@ -129,8 +135,8 @@ std::optional<std::int64_t> newest_whole(const World& world, const checkpoint::F
   return std::nullopt;
 }
 
-void save_checkpoint(const World& world, RankSession& session, const checkpoint::Folder& folder,
-                     const checkpoint::Facts& facts) {
+void save_checkpoint(const collectives::World& world, RankSession& session,
+                     const checkpoint::Folder& folder, const checkpoint::Facts& facts) {
   session.check_replicas();
   telling_others(world, session.next_step(),
                  [&] { write_and_publish(world, session, folder, facts); });

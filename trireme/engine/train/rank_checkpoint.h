@@ -18,14 +18,15 @@ namespace trireme::train {
 /// Errors   kCorruptData where a number to be written is not finite and the options do not allow it;
 ///          kIo, kResourceExhausted, naming rank and path, on every rank; those of check_replicas.
 ///          What was published before stays.
-void save_checkpoint(const World& world, RankSession& session, const checkpoint::Folder& folder,
-                     const checkpoint::Facts& facts);
+void save_checkpoint(const collectives::World& world, RankSession& session,
+                     const checkpoint::Folder& folder, const checkpoint::Facts& facts);
 
 /// The newest checkpoint that is whole. Ranks divide its files among them to compare them with
 /// their checksums. Newer ones that are damaged are set aside, each with a warning. Nothing where
 /// there is none at all. Every rank calls it; blocks.
 ///
 /// Errors   kCorruptData, of the newest, where none is whole; others of Reader.
-std::optional<std::int64_t> newest_whole(const World& world, const checkpoint::Folder& folder);
+std::optional<std::int64_t> newest_whole(const collectives::World& world,
+                                         const checkpoint::Folder& folder);
 
 }  // namespace trireme::train

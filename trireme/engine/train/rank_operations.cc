@@ -11,8 +11,8 @@
 #include "trireme/engine/data_parallel/replica_check.h"
 #include "trireme/engine/train/finite.h"
 #include "trireme/engine/train/norm_messages.h"
-#include "trireme/engine/train/world.h"
 #include "trireme/plan/layout/manual.h"
+#include "trireme/wire/collectives/world.h"
 
 namespace trireme::train {
 namespace {
@@ -42,7 +42,7 @@ std::string name_of(const schedule::Group& group) {
 
 }  // namespace
 
-Groups make_groups(const schedule::StepProgram& program, const World& world) {
+Groups make_groups(const schedule::StepProgram& program, const collectives::World& world) {
   Groups groups;
   for (std::size_t g = 0; g < program.groups.size(); ++g) {
     const schedule::Group& group = program.groups[g];
@@ -152,7 +152,7 @@ std::vector<std::byte> RankOperations::gather(GroupKind kind, std::span<const st
 
 void RankOperations::exchange() {
   std::vector<std::uint64_t> words = my_words();
-  unite(group(GroupKind::kWorld), words, parts_.watch, place("exchange"));
+  collectives::unite(group(GroupKind::kWorld), words, parts_.watch, place("exchange"));
   take_words(words);
   judge(not_finite(losses_));
 }
@@ -261,7 +261,7 @@ void RankOperations::norm() {
     const auto found = own.find(name);
     words.push_back(found == own.end() ? 0 : std::bit_cast<std::uint64_t>(found->second));
   }
-  unite(group(GroupKind::kPipeline), words, parts_.watch, place("norm"));
+  collectives::unite(group(GroupKind::kPipeline), words, parts_.watch, place("norm"));
   optim::SquareNorms norms;
   auto word = words.begin();
   for (const auto& [name, index] : parameters_) {

@@ -13,10 +13,10 @@
 #include "trireme/engine/program/buffer_commit.h"
 #include "trireme/engine/train/replica_buffers.h"
 #include "trireme/engine/train/training_options.h"
-#include "trireme/engine/train/world.h"
 #include "trireme/plan/layout/plan.h"
 #include "trireme/plan/schedule/step_program.h"
 #include "trireme/wire/collectives/group.h"
+#include "trireme/wire/collectives/world.h"
 
 namespace trireme::train {
 
@@ -24,7 +24,7 @@ namespace trireme::train {
 using Groups = std::map<int, std::unique_ptr<collectives::Group>>;
 
 /// Makes them: those of `program` that this rank is in.
-Groups make_groups(const schedule::StepProgram& program, const World& world);
+Groups make_groups(const schedule::StepProgram& program, const collectives::World& world);
 
 /// This rank's group of the kind.
 collectives::Group& group_of(const schedule::StepProgram& program, const Groups& groups,

@@ -9,6 +9,7 @@
 #include "trireme/engine/train/drift_check.h"
 #include "trireme/engine/train/finite.h"
 #include "trireme/engine/train/replica_buffers.h"
+#include "trireme/engine/train/telling_others.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/check.h"
 #include "trireme/plan/layout/manual.h"
@@ -21,7 +22,7 @@ namespace trireme::train {
 namespace {
 
 /// The plan, if these ranks can run it on this graph.
-const layout::Plan& checked(const World& world, const layout::Plan& plan,
+const layout::Plan& checked(const collectives::World& world, const layout::Plan& plan,
                             const graph::Graph& recorded, const graph::Graph& planned,
                             const SessionOptions& options) {
   layout::check(plan, graph::graph_sha256(recorded), planned);
@@ -76,7 +77,7 @@ class RankSession::Sink : public program::GradientSink {
   parameters::LaneAccumulator& sums_;
 };
 
-RankSession::RankSession(const World& world, const Workload& workload,
+RankSession::RankSession(const collectives::World& world, const Workload& workload,
                          const record::Recording& recorded, const layout::Plan& plan,
                          const SessionOptions& options)
     : world_(world),
@@ -164,7 +165,8 @@ StepReport RankSession::step() {
 void RankSession::check_finite() {
   if (options_.allow_nonfinite) return;
   std::string first;
-  for (const std::string& problem : gather(world_, not_finite(store_), "finite values")) {
+  for (const std::string& problem :
+       collectives::gather(world_, not_finite(store_), "finite values")) {
     if (first.empty() || (!problem.empty() && problem < first)) first = problem;
   }
   require_finite(first, std::max<std::int64_t>(next_step_ - 1, 0));

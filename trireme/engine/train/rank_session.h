@@ -11,8 +11,8 @@
 #include "trireme/engine/train/training_options.h"
 #include "trireme/engine/train/training_state.h"
 #include "trireme/engine/train/workload.h"
-#include "trireme/engine/train/world.h"
 #include "trireme/plan/layout/plan.h"
+#include "trireme/wire/collectives/world.h"
 
 namespace trireme::train {
 
@@ -27,8 +27,9 @@ class RankSession {
   ///            stages, frozen ones too, lose their memory. Both outlive the session.
   /// Errors     kInvalidArgument where plan, graph, data and world do not fit each other, on every
   ///            rank where ranks differ.
-  RankSession(const World& world, const Workload& workload, const record::Recording& recorded,
-              const layout::Plan& plan, const SessionOptions& options);
+  RankSession(const collectives::World& world, const Workload& workload,
+              const record::Recording& recorded, const layout::Plan& plan,
+              const SessionOptions& options);
   ~RankSession();
 
   RankSession(const RankSession&) = delete;
@@ -76,7 +77,7 @@ class RankSession {
 
   StepReport run(std::int64_t step);
 
-  World world_;
+  collectives::World world_;
   const Workload& workload_;
   const record::Recording& recorded_;
   record::Recording recording_;  ///< With the plan's copies.

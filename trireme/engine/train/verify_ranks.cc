@@ -10,6 +10,7 @@
 #include "trireme/engine/memory/block_allocator.h"
 #include "trireme/engine/train/construct.h"
 #include "trireme/engine/train/replica_buffers.h"
+#include "trireme/engine/train/telling_others.h"
 #include "trireme/plan/layout/crossings.h"
 #include "trireme/plan/layout/manual.h"
 
@@ -91,21 +92,22 @@ RunRecord run_from_json(const Json& json) {
 
 }  // namespace
 
-Verification verify_on_first(const World& world, const MakeWorkload& make_workload,
+Verification verify_on_first(const collectives::World& world, const MakeWorkload& make_workload,
                              const layout::Plan& plan, const VerifyOptions& options) {
   const std::string what = "rank 0's run";
   Verification result;
   if (world.rank() == 0) {
     telling_others(world, 0, [&] {
-      result = verify_in_one_process(make_workload, plan, options,
-                                     [&] { from_first(world, "", what); });  // a sign of life
+      result = verify_in_one_process(make_workload, plan, options, [&] {
+        collectives::from_first(world, "", what);
+      });  // a sign of life
     });
     memory::release_cached_blocks();
-    from_first(world, compact_text(to_json(result.run)), what);
+    collectives::from_first(world, compact_text(to_json(result.run)), what);
     return result;
   }
   std::string text;
-  while (text.empty()) text = from_first(world, "", what);
+  while (text.empty()) text = collectives::from_first(world, "", what);
   result.run = run_from_json(parse_json(text, what));
   return result;
 }
@@ -120,7 +122,7 @@ void check_comparable(const graph::Graph& graph, const layout::Plan& plan) {
                   "with one replica");
 }
 
-Comparison verify_rank(const World& world, const MakeWorkload& make_workload,
+Comparison verify_rank(const collectives::World& world, const MakeWorkload& make_workload,
                        const layout::Plan& plan, const VerifyOptions& options,
                        const RunRecord& reference) {
   const Workload workload = construct(make_workload, options.seed);
@@ -159,11 +161,12 @@ Comparison verify_rank(const World& world, const MakeWorkload& make_workload,
   return result;
 }
 
-std::string first_missing(const World& world, const RunRecord& mine, const RunRecord& reference) {
+std::string first_missing(const collectives::World& world, const RunRecord& mine,
+                          const RunRecord& reference) {
   std::string text;
   for (const std::string& name : names_of(mine)) text += name + '\0';  // names may hold newlines
   std::set<std::string> compared;
-  for (const std::string& list : gather(world, text, "names compared")) {
+  for (const std::string& list : collectives::gather(world, text, "names compared")) {
     std::istringstream lines(list);
     for (std::string name; std::getline(lines, name, '\0');) compared.insert(name);
   }
@@ -173,8 +176,8 @@ std::string first_missing(const World& world, const RunRecord& mine, const RunRe
   return "";
 }
 
-std::string first_difference(const World& world, const Comparison& comparison) {
-  const auto all = gather(world, comparison.first_difference, "differences");
+std::string first_difference(const collectives::World& world, const Comparison& comparison) {
+  const auto all = collectives::gather(world, comparison.first_difference, "differences");
   for (std::size_t r = 0; r < all.size(); ++r) {
     if (!all[r].empty()) return "rank " + std::to_string(r) + ": " + all[r];
   }

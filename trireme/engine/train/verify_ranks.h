@@ -15,7 +15,7 @@ void check_comparable(const graph::Graph& recorded, const layout::Plan& plan);
 /// As verify_in_one_process, by rank 0 alone; its memory is free again when this returns. All ranks
 /// get the run, rank 0 the comparisons. Every rank calls it; the others wait, never longer than a
 /// step takes.
-Verification verify_on_first(const World& world, const MakeWorkload& make_workload,
+Verification verify_on_first(const collectives::World& world, const MakeWorkload& make_workload,
                              const layout::Plan& plan, const VerifyOptions& options);
 
 /// Trains the workload by the ranks of `plan` and compares this rank's part with the run of the
@@ -24,7 +24,7 @@ Verification verify_on_first(const World& world, const MakeWorkload& make_worklo
 ///
 /// reference   of `run_serial` under the same options and batch layout.
 /// Errors      those of RankSession and check_comparable. Every rank of the world calls it.
-Comparison verify_rank(const World& world, const MakeWorkload& make_workload,
+Comparison verify_rank(const collectives::World& world, const MakeWorkload& make_workload,
                        const layout::Plan& plan, const VerifyOptions& options,
                        const RunRecord& reference);
 
@@ -32,9 +32,10 @@ Comparison verify_rank(const World& world, const MakeWorkload& make_workload,
 /// held nowhere; empty if there is none. Every rank calls it.
 ///
 /// mine   what this rank's store and stage hold of the reference.
-std::string first_missing(const World& world, const RunRecord& mine, const RunRecord& reference);
+std::string first_missing(const collectives::World& world, const RunRecord& mine,
+                          const RunRecord& reference);
 
 /// The first difference of the lowest rank that has one, on every rank; empty if there is none.
-std::string first_difference(const World& world, const Comparison& comparison);
+std::string first_difference(const collectives::World& world, const Comparison& comparison);
 
 }  // namespace trireme::train

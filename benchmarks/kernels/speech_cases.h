@@ -1,0 +1,12 @@
+#pragma once
+
+#include <vector>
+
+#include "benchmarks/kernels/case.h"
+
+namespace trireme::kernels::bench {
+
+/// Word errors of 10,000 utterances of 10 to 30 words, one in ten words wrong.
+std::vector<CaseEntry> speech_cases();
+
+}  // namespace trireme::kernels::bench

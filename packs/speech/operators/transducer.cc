@@ -1,0 +1,248 @@
+#include "packs/speech/operators/transducer.h"
+
+#include <ATen/Functions.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "packs/speech/kernels/joint.h"
+#include "packs/speech/kernels/loss.h"
+#include "trireme/engine/operators/arguments.h"
+#include "trireme/engine/operators/once_differentiable.h"
+
+namespace trireme::speech {
+namespace {
+
+using operators::internal::Expect;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// Lengths as the kernels take them.
+struct Grid {
+  std::vector<std::int32_t> num_frames, num_labels;
+  std::vector<std::int64_t> offsets;
+  Lattices lattices;
+
+  Grid(const at::Tensor& frames, const at::Tensor& labels, bool is_packed)
+      : num_frames(operators::internal::to_int32("num_frames", frames)),
+        num_labels(operators::internal::to_int32("num_labels", labels)) {
+    if (is_packed) offsets = packed_offsets(num_frames, num_labels);
+    lattices = {.num_frames = num_frames, .num_labels = num_labels, .offsets = offsets};
+  }
+};
+
+void check_lengths(const Expect& expect, const at::Tensor& num_frames,
+                   const at::Tensor& num_labels) {
+  expect.dtype("num_frames", num_frames, {at::kInt, at::kLong});
+  expect.dtype("num_labels", num_labels, {at::kInt, at::kLong});
+  expect.dims("num_frames", num_frames, 1);
+  expect.shape("num_labels", num_labels, num_frames.sizes());
+}
+
+/// Calls `use` with a value of the tensor's element type: float or Bf16.
+template <typename Use>
+void with_elements(const at::Tensor& like, const Use& use) {
+  like.scalar_type() == at::kFloat ? use(float{}) : use(kernels::Bf16{});
+}
+
+template <typename Element>
+const Element* elements(const at::Tensor& tensor) {
+  return static_cast<const Element*>(tensor.const_data_ptr());
+}
+
+template <typename Element>
+Element* mutable_elements(const at::Tensor& tensor) {
+  return static_cast<Element*>(tensor.mutable_data_ptr());
+}
+
+// ---- joint
+
+class Joint : public torch::autograd::Function<Joint> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& given_f,
+                            const at::Tensor& given_g, const at::Tensor& num_frames,
+                            const at::Tensor& num_labels, double drop_probability, bool is_packed) {
+    const at::Tensor f = given_f.contiguous(), g = given_g.contiguous();
+    Grid grid(num_frames, num_labels, is_packed);
+    grid.lattices.max_frames = f.size(1);
+    grid.lattices.max_labels = g.size(1) - 1;
+    check(grid.lattices);
+    const JointSettings options{
+        .width = f.size(2),
+        .drop_probability = drop_probability,
+        .seed = drop_probability > 0 ? operators::internal::draw_seed() : 0};
+    const std::int64_t num_rows = grid.lattices.num_rows();
+    const at::Tensor out =
+        is_packed ? at::empty({num_rows, options.width}, f.options())
+                  : at::empty({f.size(0), f.size(1), g.size(1), options.width}, f.options());
+    const at::Tensor mask = at::empty({num_rows, joint_mask_bytes(options.width)}, at::kByte);
+    with_elements(f, [&](auto element) {
+      using Element = decltype(element);
+      joint(grid.lattices, options, elements<Element>(f), elements<Element>(g),
+            mutable_elements<Element>(out), mask.mutable_data_ptr<std::uint8_t>(),
+            operators::internal::on_torch_threads);
+    });
+    context->save_for_backward({num_frames, num_labels, mask});
+    context->saved_data["f_shape"] = f.sizes();
+    context->saved_data["g_shape"] = g.sizes();
+    context->saved_data["drop_probability"] = drop_probability;
+    context->saved_data["is_packed"] = is_packed;
+    return out;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto saved = context->get_saved_variables();
+    const auto f_shape = context->saved_data["f_shape"].toIntVector();
+    const auto g_shape = context->saved_data["g_shape"].toIntVector();
+    const at::Tensor dout = gradients[0].contiguous();
+    Grid grid(saved[0], saved[1], context->saved_data["is_packed"].toBool());
+    grid.lattices.max_frames = f_shape[1];
+    grid.lattices.max_labels = g_shape[1] - 1;
+    const JointSettings options{
+        .width = f_shape[2],
+        .drop_probability = context->saved_data["drop_probability"].toDouble()};
+    const at::Tensor df = at::empty(f_shape, at::kFloat), dg = at::empty(g_shape, at::kFloat);
+    with_elements(dout, [&](auto element) {
+      joint_backward(grid.lattices, options, elements<decltype(element)>(dout),
+                     saved[2].const_data_ptr<std::uint8_t>(), df.mutable_data_ptr<float>(),
+                     dg.mutable_data_ptr<float>(), operators::internal::on_torch_threads);
+    });
+    return operators::internal::once_differentiable(
+        "transducer_joint", {df.to(dout.scalar_type()), dg.to(dout.scalar_type()), {}, {}, {}, {}});
+  }
+};
+
+at::Tensor run_joint(const at::Tensor& f, const at::Tensor& g, const at::Tensor& num_frames,
+                     const at::Tensor& num_labels, double drop_probability, bool is_packed) {
+  const Expect expect("transducer_joint");
+  expect.dtype("f", f, {at::kFloat, at::kBFloat16});
+  expect.dtype("g", g, {f.scalar_type()});
+  expect.dims("f", f, 3);
+  expect.dims("g", g, 3);
+  expect.shape("g", g, {f.size(0), std::max<std::int64_t>(g.size(1), 1), f.size(2)});
+  check_lengths(expect, num_frames, num_labels);
+  expect.shape("num_frames", num_frames, {f.size(0)});
+  expect.probability("drop_probability", drop_probability);
+  return Joint::apply(f, g, num_frames, num_labels, drop_probability, is_packed);
+}
+
+// ---- loss
+
+/// One call's sizes, for forward and backward.
+struct LossCall {
+  Grid grid;
+  std::vector<std::int32_t> labels;
+  TransducerTargets targets;
+
+  LossCall(const at::Tensor& logits, const at::Tensor& given_labels, const at::Tensor& num_frames,
+           const at::Tensor& num_labels, std::int64_t blank)
+      : grid(num_frames, num_labels, logits.dim() == 2),
+        labels(operators::internal::to_int32("labels", given_labels)) {
+    const auto longest = std::max_element(grid.num_frames.begin(), grid.num_frames.end());
+    const bool is_padded = logits.dim() == 4;
+    grid.lattices.max_frames = is_padded ? logits.size(1) : *longest;
+    grid.lattices.max_labels = given_labels.size(1);
+    targets = {.labels = labels, .vocabulary = logits.size(-1), .blank = blank};
+  }
+};
+
+std::span<std::byte> bytes_of(const at::Tensor& workspace) {
+  return {static_cast<std::byte*>(workspace.mutable_data_ptr()),
+          static_cast<std::size_t>(workspace.numel())};
+}
+
+class Loss : public torch::autograd::Function<Loss> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& given_logits,
+                            const at::Tensor& labels, const at::Tensor& num_frames,
+                            const at::Tensor& num_labels, std::int64_t blank) {
+    const at::Tensor logits = given_logits.contiguous();
+    const LossCall call(logits, labels, num_frames, num_labels, blank);
+    check(call.grid.lattices);
+    if (logits.dim() == 2 && call.grid.lattices.num_rows() != logits.size(0)) {
+      Expect("transducer_loss")
+          .fail("packed logits must have " + std::to_string(call.grid.lattices.num_rows()) +
+                " rows for these lengths, have " + std::to_string(logits.size(0)));
+    }
+    const at::Tensor workspace =
+        at::empty({transducer_workspace_bytes(call.grid.lattices)}, at::kByte);
+    const at::Tensor loss = at::empty({num_frames.size(0)}, at::kFloat);
+    with_elements(logits, [&](auto element) {
+      transducer_loss(call.grid.lattices, call.targets, elements<decltype(element)>(logits),
+                      bytes_of(workspace), loss.mutable_data_ptr<float>(),
+                      operators::internal::on_torch_threads);
+    });
+    context->save_for_backward({logits, labels, num_frames, num_labels, workspace});
+    context->saved_data["blank"] = blank;
+    return loss;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto saved = context->get_saved_variables();
+    const at::Tensor& logits = saved[0];
+    const LossCall call(logits, saved[1], saved[2], saved[3], context->saved_data["blank"].toInt());
+    // The kernel uses the workspace up; the graph may be kept for another backward.
+    const at::Tensor workspace = saved[4].clone();
+    const at::Tensor dloss = gradients[0].contiguous(), dlogits = at::empty_like(logits);
+    with_elements(logits, [&](auto element) {
+      using Element = decltype(element);
+      transducer_loss_backward(call.grid.lattices, call.targets, elements<Element>(logits),
+                               bytes_of(workspace), dloss.const_data_ptr<float>(),
+                               mutable_elements<Element>(dlogits),
+                               operators::internal::on_torch_threads);
+    });
+    return operators::internal::once_differentiable("transducer_loss", {dlogits, {}, {}, {}, {}});
+  }
+};
+
+at::Tensor run_loss(const at::Tensor& logits, const at::Tensor& labels,
+                    const at::Tensor& num_frames, const at::Tensor& num_labels,
+                    std::int64_t blank) {
+  const Expect expect("transducer_loss");
+  expect.dtype("logits", logits, {at::kFloat, at::kBFloat16});
+  expect.dtype("labels", labels, {at::kInt, at::kLong});
+  check_lengths(expect, num_frames, num_labels);
+  if (num_frames.size(0) == 0) expect.fail("the batch must have a sample, has none");
+  expect.dims("labels", labels, 2);
+  expect.shape("labels", labels, {num_frames.size(0), labels.size(1)});
+  if (logits.dim() != 2) {
+    expect.dims("logits", logits, 4);
+    expect.shape("logits", logits,
+                 {num_frames.size(0), logits.size(1), labels.size(1) + 1, logits.size(3)});
+  }
+  return Loss::apply(logits, labels, num_frames, num_labels, blank);
+}
+
+TORCH_LIBRARY_FRAGMENT(trireme, library) {
+  library.def(
+      "transducer_joint(Tensor f, Tensor g, Tensor num_frames, Tensor num_labels, "
+      "float drop_probability=0., bool is_packed=False) -> Tensor",
+      {at::Tag::nondeterministic_seeded});
+  library.def(
+      "transducer_loss(Tensor logits, Tensor labels, Tensor num_frames, Tensor num_labels, "
+      "int blank=0) -> Tensor");
+  library.impl("transducer_joint", run_joint);
+  library.impl("transducer_loss", run_loss);
+}
+
+}  // namespace
+
+at::Tensor transducer_joint(const at::Tensor& f, const at::Tensor& g,
+                            const TransducerLengths& lengths, const JointOptions& options) {
+  static const auto op =
+      operators::internal::find_operator<decltype(run_joint)>("trireme::transducer_joint");
+  return op.call(f, g, lengths.num_frames, lengths.num_labels, options.drop_probability,
+                 options.is_packed);
+}
+
+at::Tensor transducer_loss(const at::Tensor& logits, const at::Tensor& labels,
+                           const TransducerLengths& lengths, std::int64_t blank) {
+  static const auto op =
+      operators::internal::find_operator<decltype(run_loss)>("trireme::transducer_loss");
+  return op.call(logits, labels, lengths.num_frames, lengths.num_labels, blank);
+}
+
+}  // namespace trireme::speech

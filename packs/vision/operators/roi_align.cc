@@ -1,0 +1,97 @@
+#include "packs/vision/kernels/roi_align.h"
+
+#include <ATen/Functions.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
+
+#include "packs/vision/operators/detection.h"
+#include "trireme/engine/operators/arguments.h"
+#include "trireme/engine/operators/once_differentiable.h"
+
+namespace trireme::vision {
+namespace {
+
+using operators::internal::Expect;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+constexpr auto kChannelsLast = at::MemoryFormat::ChannelsLast;
+
+class RoiAlign : public torch::autograd::Function<RoiAlign> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& given_features,
+                            const at::Tensor& given_regions, std::int64_t pooled_height,
+                            std::int64_t pooled_width, double scale, std::int64_t num_samples,
+                            bool is_aligned) {
+    const at::Tensor features = given_features.contiguous(kChannelsLast);
+    const at::Tensor regions = given_regions.contiguous();
+    const at::Tensor out =
+        at::empty({regions.size(0), features.size(1), pooled_height, pooled_width},
+                  features.options().memory_format(kChannelsLast));
+    roi_align({pooled_height, pooled_width, scale, num_samples, is_aligned},
+              shape_of(features.sizes()), features.const_data_ptr<float>(),
+              regions.const_data_ptr<float>(), regions.size(0), out.mutable_data_ptr<float>(),
+              operators::internal::on_torch_threads);
+    context->save_for_backward({regions});
+    context->saved_data["shape"] = features.sizes();
+    context->saved_data["scale"] = scale;
+    context->saved_data["num_samples"] = num_samples;
+    context->saved_data["is_aligned"] = is_aligned;
+    return out;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const at::Tensor regions = context->get_saved_variables()[0];
+    const auto shape = context->saved_data["shape"].toIntVector();
+    const at::Tensor gradient = gradients[0].contiguous(kChannelsLast);
+    const at::Tensor made =
+        at::empty(shape, gradient.options().memory_format(kChannelsLast)).zero_();
+    roi_align_backward(
+        {gradient.size(2), gradient.size(3), context->saved_data["scale"].toDouble(),
+         context->saved_data["num_samples"].toInt(), context->saved_data["is_aligned"].toBool()},
+        shape_of(shape), gradient.const_data_ptr<float>(), regions.const_data_ptr<float>(),
+        regions.size(0), made.mutable_data_ptr<float>(), operators::internal::on_torch_threads);
+    return operators::internal::once_differentiable("roi_align", {made, {}, {}, {}, {}, {}, {}});
+  }
+
+ private:
+  static FeatureShape shape_of(at::IntArrayRef sizes) {
+    return {.batch = sizes[0], .height = sizes[2], .width = sizes[3], .channels = sizes[1]};
+  }
+};
+
+at::Tensor run_roi_align(const at::Tensor& features, const at::Tensor& regions,
+                         std::int64_t pooled_height, std::int64_t pooled_width, double scale,
+                         std::int64_t num_samples, bool is_aligned) {
+  const Expect expect("roi_align");
+  expect.dtype("features", features, {at::kFloat});
+  expect.dims("features", features, 4);
+  expect.dtype("regions", regions, {at::kFloat});
+  expect.dims("regions", regions, 2);
+  expect.shape("regions", regions, {regions.size(0), 5});
+  expect.no_gradient("regions", regions);
+  if (pooled_height < 1 || pooled_width < 1) {
+    expect.fail("the pooled size must be 1 x 1 or larger, is " + std::to_string(pooled_height) +
+                " x " + std::to_string(pooled_width));
+  }
+  return RoiAlign::apply(features, regions, pooled_height, pooled_width, scale, num_samples,
+                         is_aligned);
+}
+
+TORCH_LIBRARY_FRAGMENT(trireme, library) {
+  library.def(
+      "roi_align(Tensor features, Tensor regions, int pooled_height=7, int pooled_width=7, "
+      "float scale=1., int num_samples=0, bool is_aligned=False) -> Tensor");
+  library.impl("roi_align", run_roi_align);
+}
+
+}  // namespace
+
+at::Tensor roi_align(const at::Tensor& features, const at::Tensor& regions,
+                     const RoiAlignOptions& options) {
+  static const auto op =
+      operators::internal::find_operator<decltype(run_roi_align)>("trireme::roi_align");
+  return op.call(features, regions, options.pooled_height, options.pooled_width, options.scale,
+                 options.num_samples, options.is_aligned);
+}
+
+}  // namespace trireme::vision
