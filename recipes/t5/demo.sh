@@ -13,15 +13,15 @@ for run in run undisturbed; do
   [[ ! -e $run ]] || { echo "demo: $folder has a $run already; name another folder" >&2; exit 2; }
 done
 
-steps=120 # x 16 samples x 141 tokens
-kill_at=61
-resumed=70  # on two ranks up to here
-compared=90 # 29 steps after the kill; one of the last 4 checkpoints of both runs
+steps=80 # x 8 samples x 141 tokens
+kill_at=41
+resumed=50  # on two ranks up to here
+compared=60 # 19 steps after the kill; one of the last 4 checkpoints of both runs
 # Parameters, gradients and AdamW's state of its 6.6 million parameters take 101 MiB.
 options=(
-  --model t5 --t5-size demo --t5-cache cache --batch 16 --microbatch 1 --lanes 2
+  --model t5 --t5-size demo --t5-held-out 0.005 --t5-cache cache --batch 8 --microbatch 1 --lanes 2
   --stages 2 --device-memory 96MiB
-  --learning-rate 0.003 --warmup-steps 100 --decay inverse_sqrt
+  --learning-rate 0.003 --warmup-steps 50 --decay inverse_sqrt
   --checkpoint-every 10 --keep-last 4 --log-every 10
 )
 
@@ -72,7 +72,7 @@ rm -r {run,undisturbed}/step-$compared.safetensors undisturbed/checkpoints
 
 say "6. What it came to"
 "$program" show run/run.json
-before=$(held_out run | head -n 1)
+before=$(held_out run | sed -n 1p)
 after=$(held_out run | tail -n 1)
 awk -v before="$before" -v after="$after" 'BEGIN {
   printf "held-out loss %.3f before, %.3f after: %.0f %% lower\n", before, after, 100 * (1 - after / before)
