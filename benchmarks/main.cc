@@ -3,14 +3,14 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <cstdlib>
+#include <span>
 
 #include "benchmarks/kernels/command_line.h"
 #include "benchmarks/kernels/operator_cases.h"
 #include "benchmarks/wire/command_line.h"
+#include "trireme/arguments/program.h"
 #include "trireme/base/environment.h"
-#include "trireme/base/error.h"
 
 namespace {
 
@@ -23,38 +23,30 @@ void restart_with_large_pages(char** argv) {
   execv("/proc/self/exe", argv);
 }
 
-int run(int argc, char** argv) {
-  const trireme::Environment environment = trireme::read_environment();
-  CLI::App app("Times parts of the library beside those of others.", "trireme bench");
-  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  app.require_subcommand(1);
-  CLI::App* wire = app.add_subcommand("wire", "Collectives, beside those of other libraries");
-  CLI::App* kernels = app.add_subcommand("kernels", "Kernels and metrics, beside the best peers");
-  const auto run_wire = trireme::bench::add_command(
-      *wire,
-      {.argv = {argv, static_cast<std::size_t>(argc)}, .environment = environment, .deadline = {}});
-  const auto run_kernels = trireme::kernels::bench::add_command(
-      *kernels, {.python = environment.python.value_or(TRIREME_PYTHON_DEFAULT),
-                 .script = TRIREME_PEERS_SCRIPT,
-                 .more_cases = trireme::kernels::bench::operator_cases});
-  kernels->footer("Example: trireme bench kernels nms --against best");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
-  if (!kernels->parsed()) return run_wire();
-  restart_with_large_pages(argv);
-  return run_kernels();
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    return run(argc, argv);
-  } catch (const trireme::Error& error) {
-    std::fprintf(stderr, "trireme: %s\n", error.what());
-    return error.kind() == trireme::ErrorKind::kInvalidArgument ? 2 : 1;
-  }
+  using namespace trireme;
+  const std::span<const char* const> words(argv, static_cast<std::size_t>(argc));
+  return arguments::run([&] {
+    const Environment environment = read_environment();
+    CLI::App app("Times parts of the library beside those of others.", "trireme bench");
+    arguments::set_up(app);
+    app.require_subcommand(1);
+    CLI::App* wire = app.add_subcommand("wire", "Collectives, beside those of other libraries");
+    CLI::App* kernels_app =
+        app.add_subcommand("kernels", "Kernels and metrics, beside the best peers");
+    const auto run_wire =
+        bench::add_command(*wire, {.argv = words, .environment = environment, .deadline = {}});
+    const auto run_kernels = kernels::bench::add_command(
+        *kernels_app, {.python = environment.python.value_or(TRIREME_PYTHON_DEFAULT),
+                       .script = TRIREME_PEERS_SCRIPT,
+                       .more_cases = kernels::bench::operator_cases});
+    kernels_app->footer("Example: trireme bench kernels nms --against best");
+    return arguments::run_program(app, words, [&] {
+      if (!kernels_app->parsed()) return run_wire();
+      restart_with_large_pages(argv);
+      return run_kernels();
+    });
+  });
 }

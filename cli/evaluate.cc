@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "packs/vision/coco/summary.h"
-#include "trireme/base/error.h"
+#include "trireme/arguments/program.h"
 #include "trireme/base/files.h"
 
 namespace {
@@ -48,19 +48,12 @@ int evaluate_coco(const CocoOptions& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  using namespace trireme;
   CLI::App app("Scores what a model made, as reference implementations do.", "trireme evaluate");
+  arguments::set_up(app);
   app.require_subcommand(1);
   CocoOptions coco;
   add_coco(*app.add_subcommand("coco", "Detections as COCO scores them: AP and AR"), coco);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
-  try {
-    return evaluate_coco(coco);
-  } catch (const trireme::Error& error) {
-    std::fprintf(stderr, "trireme: %s\n", error.what());
-    return error.kind() == trireme::ErrorKind::kInvalidArgument ? 2 : 1;
-  }
+  return arguments::run_program(app, {argv, static_cast<std::size_t>(argc)},
+                                [&] { return evaluate_coco(coco); });
 }

@@ -1,4 +1,4 @@
-# Code for GPUs, with TRIREME_CUDA. Else twins say that it is absent.
+# Code for GPUs, with TRIREME_CUDA. Else what the rest calls says that it is absent.
 #
 # Defines    TRIREME_NVCC: the compiler, or empty; TRIREME_NVCC_FLAGS; CUDA::cudart_static;
 #            Nccl_FOUND, Nccl_INCLUDE.

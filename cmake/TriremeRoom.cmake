@@ -1,12 +1,15 @@
-# A room: one folder under trireme/, one static library, one test program.
+# A room: one folder under trireme/ or packs/, one static library, one test program.
 #
 #   trireme_room(plan/layout
 #     SOURCES plan.cc                       relative to the room
+#     LOOPS kernels/x.cc                    sources too: loops over elements, vectorised in every build
+#     CUDA cuda/x.cu                        sources too, with TRIREME_CUDA; NO_CUDA: without
 #     HEADERS plan.h                        all of them: ./dev lint compiles each alone
 #     USES plan/graph                       rooms; each one must be allowed by trireme/rooms.txt
 #     LIBRARIES nlohmann_json::nlohmann_json    what the room's sources include from outside
 #     TESTS plan_test.cc                    relative to tests/<room>/
 #     TEST_USES data tests/models           rooms and test libraries that only the tests need
+#     CUDA_TESTS cuda/x_gpu_test.cc         of label gpu, with TRIREME_CUDA
 #     FUZZ plan_file_fuzz.cc)               relative to tests/<room>/; corpus in corpus/plan_file/
 #
 # Every room uses base. A room without sources becomes an interface library. LIBRARIES are private:
@@ -43,7 +46,7 @@ endfunction()
 
 function(trireme_room room)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" ""
-                        "SOURCES;HEADERS;USES;LIBRARIES;TESTS;TEST_USES;FUZZ")
+                        "SOURCES;LOOPS;CUDA;NO_CUDA;HEADERS;USES;LIBRARIES;TESTS;TEST_USES;CUDA_TESTS;FUZZ")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "trireme_room(${room}): unknown ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -51,7 +54,15 @@ function(trireme_room room)
   if(NOT room STREQUAL "base")
     list(PREPEND uses base)
   endif()
-  _trireme_library(${room} library "${arg_SOURCES}" "${uses}" "${arg_LIBRARIES}")
+  set(sources ${arg_SOURCES} ${arg_LOOPS} ${arg_NO_CUDA})
+  if(TRIREME_NVCC AND arg_CUDA)
+    set(sources ${arg_SOURCES} ${arg_LOOPS} ${arg_CUDA})
+    list(APPEND arg_LIBRARIES CUDA::cudart_static)
+  endif()
+  # errno and traps would prevent the vectors.
+  set_source_files_properties(${arg_LOOPS} PROPERTIES
+    COMPILE_OPTIONS "-O3;-fno-math-errno;-fno-trapping-math" SKIP_PRECOMPILE_HEADERS ON)
+  _trireme_library(${room} library "${sources}" "${uses}" "${arg_LIBRARIES}")
   foreach(header IN LISTS arg_HEADERS)
     if(NOT EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/${header}")
       message(FATAL_ERROR "trireme_room(${room}): no header ${header}")
@@ -61,6 +72,9 @@ function(trireme_room room)
   if(TRIREME_TESTS)
     set_property(GLOBAL PROPERTY "TRIREME_LIBRARIES_OF_${room}" "${arg_LIBRARIES}")
     trireme_tests(${room} LABEL unit SOURCES ${arg_TESTS} USES ${arg_TEST_USES})
+    if(TRIREME_NVCC)
+      trireme_tests(${room} LABEL gpu SOURCES ${arg_CUDA_TESTS} USES ${arg_TEST_USES})
+    endif()
     foreach(source IN LISTS arg_FUZZ)
       trireme_fuzz(${room} ${source} ${arg_TEST_USES})
     endforeach()

@@ -1,7 +1,5 @@
 // Words and files that are misunderstood are refused, naming what was perhaps meant.
 
-#include "trireme/command/arguments.h"
-
 #include <gmock/gmock.h>
 
 #include "tests/command/verb_runs.h"

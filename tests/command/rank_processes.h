@@ -40,9 +40,11 @@ inline constexpr std::chrono::milliseconds kPatience = 60s;  // of a test for wh
 /// tests/rank_program of the same build. Looked up once: a test may change the mounts of its
 /// process.
 inline const std::string& rank_program() {
-  static const std::string kFile =
-      std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "rank_program" /
-      "rank_program";
+  static const std::string kFile = [] {
+    std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+    while (folder.filename() != "tests" && folder.has_relative_path()) folder = folder.parent_path();
+    return folder / "rank_program" / "rank_program";
+  }();
   return kFile;
 }
 

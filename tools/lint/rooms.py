@@ -14,7 +14,10 @@ TABLE = "trireme/rooms.txt"
 ROOTS = ("trireme/", "packs/", "recipes/", "cli/", "benchmarks/kernels/", "benchmarks/wire/")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 CALL = re.compile(r"trireme_(?:room|tests|program)\(\s*([^\s)]+)([^)]*)\)")
-KEYWORDS = {"SOURCES", "HEADERS", "USES", "LIBRARIES", "TESTS", "TEST_USES", "FUZZ", "LABEL"}
+KEYWORDS = {
+    *("SOURCES", "LOOPS", "CUDA", "NO_CUDA", "HEADERS", "USES", "LIBRARIES"),
+    *("TESTS", "TEST_USES", "CUDA_TESTS", "FUZZ", "LABEL"),
+}
 
 # Header prefix -> folders that may include it, as patterns over the file's path.
 TORCH_FOLDERS = re.compile(

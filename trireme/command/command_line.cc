@@ -5,34 +5,24 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
-#include <exception>
-#include <new>
+#include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "trireme/arguments/numbers.h"
+#include "trireme/arguments/parse.h"
+#include "trireme/arguments/program.h"
 #include "trireme/base/error.h"
-#include "trireme/command/arguments.h"
-#include "trireme/command/numbers.h"
 #include "trireme/command/run_options.h"
 #include "trireme/command/sibling_program.h"
 #include "trireme/command/verbs.h"
 #include "trireme/engine/memory/torch_settings.h"
 #include "trireme/engine/program/torch_failure.h"
-#include "trireme/launch/local_ranks.h"
 
 namespace trireme {
 namespace {
-
-constexpr int kDone = 0;
-constexpr int kFailed = 1;
-constexpr int kMisuse = launch::kMisuseCode;
-
-int report(const char* text, int code) {
-  std::fprintf(stderr, "trireme: %s\n", text);
-  return code;
-}
 
 void add_batch_sizes(CLI::App& app, record::BatchSizes& batch_sizes) {
   const std::map<std::string, record::BatchSizes> names = {
@@ -71,60 +61,17 @@ void add_common_options(CLI::App& app, command::Context& context) {
   add_batch_sizes(app, context.sizes);
   app.add_flag("--json", context.json, "Print the answer as JSON");
   app.add_option("--timeout", context.timeout_s, "Seconds that a rank waits for another at most")
-      ->check(command::positive())
+      ->check(arguments::positive())
       ->capture_default_str();
   for (const auto& [name, recipe] : context.recipes) {
     if (recipe.add_options) recipe.add_options(app);
   }
 }
 
-/// Runs a verb; whatever it throws becomes a line and an exit code.
-int run(const command::Body& body) {
-  try {
-    memory::apply_torch_settings();
-    const int code = body();
-    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-    return report("standard output took not all that was printed", kFailed);
-  } catch (const Error& error) {
-    return report(error.what(), error.kind() == ErrorKind::kInvalidArgument ? kMisuse : kFailed);
-  } catch (const c10::Error& error) {
-    return report(program::error_of(error).what(), kFailed);
-  } catch (const std::bad_alloc&) {
-    return report("out of memory", kFailed);
-  } catch (const std::exception& error) {
-    return report(error.what(), kFailed);
-  }
-}
+using Verbs = std::vector<std::pair<CLI::App*, command::Body>>;
 
-}  // namespace
-
-int run_command_line(int argc, const char* const* argv, const MakeWorkload& make) {
-  return run_command_line(argc, argv, std::map<std::string, Recipe>{{"model", {make}}});
-}
-
-int run_command_line(int argc, const char* const* argv,
-                     const std::map<std::string, Recipe>& recipes) {
-  command::Context context{.recipes = recipes,
-                           .argv = {argv, static_cast<std::size_t>(argc)},
-                           .environment = {},
-                           .model = {}};
-  if (argc > 1 && is_sibling_verb(argv[1])) {
-    return run([&]() -> int {
-      command::become(std::string("trireme-") + argv[1], context.argv.subspan(2));
-    });
-  }
-  CLI::App app("Trains a model that is too big or too slow for one device.",
-               command::program_name(context.argv));
-  command::set_up(app);
-  app.require_subcommand(1);
-  app.fallthrough();
-  try {
-    context.environment = read_environment();
-  } catch (const Error& error) {
-    return report(error.what(), kMisuse);
-  }
-  add_common_options(app, context);
-  std::vector<std::pair<CLI::App*, command::Body>> verbs;
+Verbs add_verbs(CLI::App& app, command::Context& context) {
+  Verbs verbs;
   const auto add = [&](const char* name, const char* what, auto add_verb) {
     CLI::App* verb = app.add_subcommand(name, what);
     verbs.emplace_back(verb, add_verb(*verb, context));
@@ -144,19 +91,51 @@ int run_command_line(int argc, const char* const* argv,
   add("doctor",
       "Say what is wrong with this host, a store, a running rank, or the network between ranks",
       command::add_doctor);
-  command::finish_set_up(app);
+  return verbs;
+}
+
+/// Runs the verb that was called; what torch throws becomes an Error.
+int run_called(const Verbs& verbs) {
+  const auto called =
+      std::ranges::find_if(verbs, [](const auto& verb) { return verb.first->parsed(); });
+  if (called == verbs.end()) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "bench and evaluate come first: `trireme bench --help`");
+  }
   try {
-    command::parse_with_run(app, context.argv);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0) return report(command::explain(app, error).c_str(), kMisuse);
-    return run([&] { return app.exit(error); });  // help, version
-  } catch (const Error& error) {
-    return report(error.what(), error.kind() == ErrorKind::kInvalidArgument ? kMisuse : kFailed);
+    memory::apply_torch_settings();
+    return called->second();
+  } catch (const c10::Error& error) {
+    throw program::error_of(error);
   }
-  for (const auto& [verb, body] : verbs) {
-    if (verb->parsed()) return run(body);
+}
+
+int run_words(std::span<const char* const> argv, const std::map<std::string, Recipe>& recipes) {
+  if (argv.size() > 1 && is_sibling_verb(argv[1])) {
+    command::become(std::string("trireme-") + argv[1], argv.subspan(2));
   }
-  return report("bench and evaluate come first: `trireme bench --help`", kMisuse);
+  command::Context context{
+      .recipes = recipes, .argv = argv, .environment = read_environment(), .model = {}};
+  CLI::App app("Trains a model that is too big or too slow for one device.",
+               arguments::program_name(argv));
+  arguments::set_up(app);
+  app.require_subcommand(1);
+  app.fallthrough();
+  add_common_options(app, context);
+  const Verbs verbs = add_verbs(app, context);
+  return arguments::run_program(
+      app, argv, [&] { return run_called(verbs); }, command::parse_with_run);
+}
+
+}  // namespace
+
+int run_command_line(int argc, const char* const* argv, const MakeWorkload& make) {
+  return run_command_line(argc, argv, std::map<std::string, Recipe>{{"model", {make}}});
+}
+
+int run_command_line(int argc, const char* const* argv,
+                     const std::map<std::string, Recipe>& recipes) {
+  return arguments::run([&] { return run_words({argv, static_cast<std::size_t>(argc)}, recipes); });
 }
 
 }  // namespace trireme

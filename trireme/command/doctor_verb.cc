@@ -3,7 +3,7 @@
 #include <memory>
 #include <optional>
 
-#include "trireme/command/numbers.h"
+#include "trireme/arguments/numbers.h"
 #include "trireme/command/verbs.h"
 #include "trireme/wire/collectives/flight/record.h"
 #include "trireme/wire/doctor/host.h"
@@ -117,10 +117,10 @@ Body add_doctor(CLI::App& app, Context& context) {
       ->needs(store);
   CLI::Option* process =
       app.add_option("--pid", options->process, "Show the last operations of this rank's process")
-          ->check(positive());
+          ->check(arguments::positive());
   CLI::Option* ranks = app.add_option("--ranks", options->ranks,
                                       "Start so many and measure the network links between them")
-                           ->check(positive());
+                           ->check(arguments::positive());
   process->excludes(store)->excludes(ranks);
   app.footer("Example: trireme doctor --ranks 4; under a launcher its ranks are measured");
   return [options, &context] { return examine(*options, context); };

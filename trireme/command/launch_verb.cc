@@ -1,7 +1,7 @@
 #include <memory>
 
+#include "trireme/arguments/numbers.h"
 #include "trireme/base/error.h"
-#include "trireme/command/numbers.h"
 #include "trireme/command/verbs.h"
 #include "trireme/launch/launcher.h"
 
@@ -36,9 +36,9 @@ Body add_launch(CLI::App& app, Context& context) {
   auto options = std::make_shared<LaunchVerbOptions>();
   app.add_option("-n,--ranks", options->num_ranks, "How many, on this host")
       ->required()
-      ->check(positive());
+      ->check(arguments::positive());
   app.add_option("--grace", options->grace_s, "Seconds from the first failure to the end of all")
-      ->check(not_negative())
+      ->check(arguments::not_negative())
       ->capture_default_str();
   app.add_option("--token-file", options->token_file,
                  "Holds the job's token, mode 0600; default: a random one");

@@ -6,8 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "trireme/arguments/numbers.h"
 #include "trireme/base/error.h"
-#include "trireme/command/numbers.h"
 #include "trireme/command/verbs.h"
 #include "trireme/engine/program/torch_failure.h"
 #include "trireme/launch/run_ranks.h"
@@ -48,9 +48,9 @@ void PlanOptions::add_to(CLI::App& app, bool with_file) {
       app.add_option("--copy", copies,
                      "Run these recorded nodes once per consumer instead of sending their values")
           ->delimiter(','),
-      app.add_option("--stages", stages, "Pipeline stages")->check(positive()),
+      app.add_option("--stages", stages, "Pipeline stages")->check(arguments::positive()),
       app.add_option("--replicas", replicas, "Copies of the pipeline, each with its share of lanes")
-          ->check(positive()),
+          ->check(arguments::positive()),
       app.add_option("--schedule", schedule,
                      "Order of microbatches: " +
                          fmt::format("{}", fmt::join(schedule::schedule_names(), ", "))),

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "trireme/command/numbers.h"
+#include "trireme/arguments/numbers.h"
 #include "trireme/command/planning.h"
 #include "trireme/command/training_options.h"
 #include "trireme/command/verbs.h"
@@ -49,11 +49,11 @@ int profile_rank(const ProfileVerbOptions& options, const Context& context,
 Body add_profile(CLI::App& app, Context& context) {
   auto options = std::make_shared<ProfileVerbOptions>();
   app.add_option("--microbatch", options->measure.microbatch, "Samples per microbatch (b)")
-      ->check(positive())
+      ->check(arguments::positive())
       ->capture_default_str();
   app.add_option("--ranks", options->ranks,
                  "Processes that measure at the same time: as many as will train")
-      ->check(positive())
+      ->check(arguments::positive())
       ->capture_default_str();
   app.add_option("--out", options->out, "Where the profile is written")->capture_default_str();
   app.add_option("--topology", options->topology, "Where the topology is written")

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "trireme/arguments/numbers.h"
 #include "trireme/base/files.h"
-#include "trireme/command/numbers.h"
 #include "trireme/command/verbs.h"
 #include "trireme/engine/train/construct.h"
 #include "trireme/plan/graph/cuts.h"
@@ -56,7 +56,7 @@ Body add_record(CLI::App& app, Context& context) {
       ->capture_default_str();
   app.add_option("--microbatch", options->microbatch,
                  "Samples per microbatch (b), for a model whose code differs with the batch size")
-      ->check(positive())
+      ->check(arguments::positive())
       ->capture_default_str();
   app.footer("Example: trireme record --out run");
   return [options, &context] {

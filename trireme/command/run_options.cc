@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "trireme/command/arguments.h"
+#include "trireme/arguments/parse.h"
 #include "trireme/command/run_document.h"
 #include "trireme/command/run_folder.h"
 
@@ -80,14 +80,14 @@ GivenOptions given_options(const CLI::App& verb) {
 }
 
 void parse_with_run(CLI::App& app, std::span<const char* const> argv) {
-  parse(app, argv);
-  const CLI::App& verb = called(app);
+  arguments::parse(app, argv);
+  const CLI::App& verb = arguments::called(app);
   const std::filesystem::path run = resumed_run(verb);
   if (run.empty()) return;
   const std::vector<std::string> kept = words_for(verb, load_kept_run(run).given);
   std::vector<const char*> all(argv.begin(), argv.end());
   for (const std::string& word : kept) all.push_back(word.c_str());
-  if (!kept.empty()) parse(app, all);
+  if (!kept.empty()) arguments::parse(app, all);
 }
 
 std::string changes_text(const GivenOptions& before, const GivenOptions& now) {

@@ -1,5 +1,5 @@
+#include "trireme/arguments/numbers.h"
 #include "trireme/base/log.h"
-#include "trireme/command/numbers.h"
 #include "trireme/command/train.h"
 #include "trireme/command/training_options.h"
 #include "trireme/wire/transport/sim/world.h"
@@ -18,16 +18,16 @@ void add_run_options(CLI::App& app, RunOptions& run) {
   std::vector<CLI::Option*> own;
   own.push_back(app.add_option("--checkpoint-every", run.checkpoint_every,
                                "Steps between checkpoints; 0 for one at the end")
-                    ->check(not_negative())
+                    ->check(arguments::not_negative())
                     ->capture_default_str());
   own.push_back(app.add_option("--keep-last", run.keep_last, "Checkpoints that stay")
-                    ->check(positive())
+                    ->check(arguments::positive())
                     ->capture_default_str());
   own.push_back(
       app.add_option(
              "--evaluate-every", run.evaluate_every,
              "Steps between evaluations; 0 for one before the first step and one at the end")
-          ->check(not_negative())
+          ->check(arguments::not_negative())
           ->capture_default_str());
   const std::vector<CLI::Option*> for_planning = {
       app.add_option("--optimize", run.objective, "speed: least step time; memory: least peak")
@@ -50,7 +50,7 @@ void add_check_options(CLI::App& app, TrainOptions& options) {
   CLI::Option* steps = app.add_option("--drift-check-steps", options.session.drift_check_steps,
                                       "Steps at which the model is recorded again and compared")
                            ->delimiter(',')
-                           ->check(not_negative())
+                           ->check(arguments::not_negative())
                            ->capture_default_str();
   app.add_flag_callback(
          "--no-drift-check", [&options] { options.session.drift_check_steps.clear(); },
@@ -91,10 +91,10 @@ Body add_train(CLI::App& app, Context& context) {
       ->capture_default_str();
   begin_group("Steps");
   app.add_option("--steps", options->report.num_steps, "Steps of the whole run")
-      ->check(not_negative())
+      ->check(arguments::not_negative())
       ->capture_default_str();
   app.add_option("--log-every", options->report.log_every, "Steps between printed lines")
-      ->check(positive())
+      ->check(arguments::positive())
       ->capture_default_str();
   add_optimizer_options(app, options->session.optimizer);
   begin_group("Run folder");

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "trireme/command/numbers.h"
+#include "trireme/arguments/numbers.h"
 #include "trireme/command/training_options.h"
 #include "trireme/command/verbs.h"
 #include "trireme/engine/train/construct.h"
@@ -102,7 +102,7 @@ Body add_verify(CLI::App& app, Context& context) {
   auto options = std::make_shared<VerifyVerbOptions>();
   options->plan.add_to(app, /*with_file=*/true);
   app.add_option("--steps", options->verify.num_steps, "Steps to train and compare")
-      ->check(positive())
+      ->check(arguments::positive())
       ->capture_default_str();
   app.add_flag(
       "--serial", options->serial,

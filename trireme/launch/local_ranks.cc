@@ -1,5 +1,6 @@
 #include "trireme/launch/local_ranks.h"
 
+#include "trireme/base/exit_code.h"
 #include "trireme/launch/launcher.h"
 
 namespace trireme::launch {
@@ -10,7 +11,7 @@ int run_local_ranks(int num_ranks, std::span<const char* const> argv) {
               .program = "/proc/self/exe",
               .words = {argv.begin(), argv.end()},
               .prefixes_lines = false,
-              .explained_code = kMisuseCode,
+              .explained_code = kMisuse,
               .grace = std::chrono::seconds(kGraceSeconds),
               .signal_grace = std::chrono::minutes(10)});  // a step and a checkpoint
   const bool is_for_us = result.signal && result.was_passed_on;

@@ -5,9 +5,6 @@
 
 namespace trireme::launch {
 
-/// Exit code of misuse.
-inline constexpr int kMisuseCode = 2;
-
 /// Starts `num_ranks` processes of this program with the same command line, each told its rank, and
 /// serves the store where they meet. Waits for all of them.
 ///

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "trireme/base/error.h"
+#include "trireme/base/exit_code.h"
 #include "trireme/launch/local_ranks.h"
 
 namespace trireme::launch {
@@ -16,7 +17,7 @@ bool is_misuse(const Error& error) {
 
 /// Rank 0 says it for all, without what the ranks were doing when they learnt it.
 int misuse_of_ranks(const Error& error, int rank) {
-  if (rank != 0) return kMisuseCode;
+  if (rank != 0) return kMisuse;
   Error plain(error.kind(), error.message());
   if (error.context().rank != 0) plain.add({.rank = error.context().rank});
   throw plain;

@@ -73,6 +73,8 @@ TEST_F(BenchWire, MisuseIsNamed) {
     words.insert(words.begin(), {"bench", "wire", "--unlocked"});
     EXPECT_THAT(run(words, code)->error(), HasSubstr(what));
   };
+  EXPECT_THAT(run({"bench", "kernel"}, 2)->error(),
+              HasSubstr("'kernel' is no verb; did you mean 'kernels'?"));
   says({"--bytes", "4KB"}, 2, "'4KB' is no size");
   says({"--operations", "allreduce"}, 2, "'allreduce' is no operation");
   says({"--against", "nccl"}, 2, "not 'nccl'");

@@ -1,4 +1,4 @@
-#include "trireme/command/config_file.h"
+#include "trireme/arguments/config_file.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,10 +10,10 @@
 #include <string>
 #include <utility>
 
-#include "trireme/command/arguments.h"
-#include "trireme/command/nearest.h"
+#include "trireme/arguments/nearest.h"
+#include "trireme/arguments/parse.h"
 
-namespace trireme::command {
+namespace trireme::arguments {
 namespace {
 
 constexpr std::size_t kMostBytes = 1 << 20;
@@ -109,4 +109,4 @@ std::vector<CLI::ConfigItem> ConfigFile::from_config(std::istream& input) const 
   return items;
 }
 
-}  // namespace trireme::command
+}  // namespace trireme::arguments

@@ -2,7 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
-namespace trireme::command {
+namespace trireme::arguments {
 
 /// Of an option's number: 1 or more (a real: above 0); 0 or more.
 CLI::Validator positive();
@@ -12,4 +12,4 @@ CLI::Validator not_negative();
 /// its type: the parser itself takes `010` as 8, -1 as a count and 1e20 as what is left of it.
 void check_numbers(CLI::App& app);
 
-}  // namespace trireme::command
+}  // namespace trireme::arguments

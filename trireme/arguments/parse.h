@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace trireme::command {
+namespace trireme::arguments {
 
 /// The name that a program was called by, without its folder; `trireme` where there is none.
 std::string program_name(std::span<const char* const> argv);
@@ -34,4 +34,4 @@ std::vector<std::string> names_of_verbs(const CLI::App& app);
 /// Long options, `--steps`: of a verb, and of those above it.
 std::vector<std::string> names_of_options(const CLI::App& verb);
 
-}  // namespace trireme::command
+}  // namespace trireme::arguments

@@ -1,4 +1,4 @@
-#include "trireme/command/arguments.h"
+#include "trireme/arguments/parse.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,11 +8,11 @@
 #include <memory>
 #include <optional>
 
-#include "trireme/command/config_file.h"
-#include "trireme/command/nearest.h"
-#include "trireme/command/numbers.h"
+#include "trireme/arguments/config_file.h"
+#include "trireme/arguments/nearest.h"
+#include "trireme/arguments/numbers.h"
 
-namespace trireme::command {
+namespace trireme::arguments {
 namespace {
 
 constexpr const char* kUsualName = "trireme";
@@ -154,4 +154,4 @@ std::vector<std::string> names_of_options(const CLI::App& verb) {
   return names;
 }
 
-}  // namespace trireme::command
+}  // namespace trireme::arguments

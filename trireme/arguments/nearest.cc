@@ -1,10 +1,10 @@
-#include "trireme/command/nearest.h"
+#include "trireme/arguments/nearest.h"
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
-namespace trireme::command {
+namespace trireme::arguments {
 namespace {
 
 /// How many letters to insert, remove or replace (Levenshtein's distance): O(|a| |b|).
@@ -42,4 +42,4 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
   return name.empty() ? "" : "; did you mean '" + name + "'?";
 }
 
-}  // namespace trireme::command
+}  // namespace trireme::arguments

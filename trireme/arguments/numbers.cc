@@ -1,4 +1,4 @@
-#include "trireme/command/numbers.h"
+#include "trireme/arguments/numbers.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace trireme::command {
+namespace trireme::arguments {
 namespace {
 
 /// What is wrong with a text that is to be a `Number`; empty where nothing is.
@@ -71,4 +71,4 @@ void check_numbers(CLI::App& app) {
   }
 }
 
-}  // namespace trireme::command
+}  // namespace trireme::arguments

@@ -4,7 +4,7 @@
 #include <istream>
 #include <vector>
 
-namespace trireme::command {
+namespace trireme::arguments {
 
 /// The file of `--config`: TOML, a section for each verb, each key an option, `_` as good as `-`. An
 /// option of every verb may stand in the section of one.
@@ -23,4 +23,4 @@ class ConfigFile : public CLI::ConfigTOML {
   const CLI::App& app_;
 };
 
-}  // namespace trireme::command
+}  // namespace trireme::arguments
