@@ -42,7 +42,8 @@ inline constexpr std::chrono::milliseconds kPatience = 60s;  // of a test for wh
 inline const std::string& rank_program() {
   static const std::string kFile = [] {
     std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-    while (folder.filename() != "tests" && folder.has_relative_path()) folder = folder.parent_path();
+    while (folder.filename() != "tests" && folder.has_relative_path())
+      folder = folder.parent_path();
     return folder / "rank_program" / "rank_program";
   }();
   return kFile;
