@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST_F(Resume, AfterKillsAtAnyMoment) { expect_same_bits_after_kills(20, 7); }
+TEST_F(Resume, AfterKillsAtAnyMoment) { expect_same_bits_after_kills(8, 7); }
 
 TEST_F(Resume, ARunIsNotOverwritten) {
   Words words = training(path("run"), 1, 3);

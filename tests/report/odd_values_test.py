@@ -7,6 +7,7 @@ import dataclasses
 import itertools
 import json
 import math
+import os
 import unittest
 from collections.abc import Iterator
 from typing import Any
@@ -58,8 +59,18 @@ def with_value(document: object, path: tuple[str | int, ...], value: object) -> 
     return result
 
 
+def chosen(
+    places: Iterator[tuple[str | int, ...]],
+) -> Iterator[tuple[tuple[str | int, ...], object]]:
+    step = 1 if os.environ.get("TRIREME_ALL_ODD_VALUES") else 3
+    for at, place in enumerate(places):
+        for value in VALUES[at % step :: step]:
+            yield place, value
+
+
 class OddValuesTest(RunTest):
-    """Each odd value at each place of a small run."""
+    """Each odd value at each place of a small run; of documents, unless TRIREME_ALL_ODD_VALUES is set,
+    every third, another third at the next place."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -92,7 +103,7 @@ class OddValuesTest(RunTest):
         for name in ("run.json", "plan-1.json", "timeline-1.json"):
             sound = read_document(self.folder / name)
             del sound["sha256"]
-            for place, value in itertools.product(places(sound), VALUES):
+            for place, value in chosen(places(sound)):
                 (self.folder / name).write_text(json.dumps(with_value(sound, place, value)))
                 with self.subTest(name=name, place=place, value=value):
                     try:

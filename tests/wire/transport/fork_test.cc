@@ -23,15 +23,16 @@ using testing::HasSubstr;
 
 constexpr int kForkRanks = 3;
 constexpr int kForker = 1;
-constexpr int kLifeOfChildS = 20;
+constexpr std::chrono::milliseconds kHeard = 2s;  // after that all have been heard
 
 enum class Fork : std::uint8_t { kOfLibrary, kOfKernel };  // which runs no handlers
 
-void leave_a_child(Fork how) {
+/// It outlives `within`, in which the others must have been told.
+void leave_a_child(Fork how, std::chrono::milliseconds within) {
   const long process =
       how == Fork::kOfLibrary ? ::fork() : ::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
   if (process != 0) return;
-  ::sleep(kLifeOfChildS);
+  std::this_thread::sleep_for(within + 2s);
   ::_exit(0);
 }
 
@@ -42,8 +43,8 @@ std::vector<std::string> lines_after_kill(Fork how, bool shares_memory,
     TestClient store(address, rank);
     const auto endpoint = connect_tcp_world(
         {.store = store, .rank = rank, .world_size = kForkRanks, .shares_memory = shares_memory});
-    if (rank == kForker) leave_a_child(how);
-    if (how == Fork::kOfKernel) std::this_thread::sleep_for(2s);  // all have been heard
+    if (rank == kForker) leave_a_child(how, within + kHeard);
+    if (how == Fork::kOfKernel) std::this_thread::sleep_for(kHeard);
     std::vector<std::byte> memory;
     const WorkPtr work = endpoint->recv((rank + 2) % kForkRanks, 1, into(memory));
     ready();
