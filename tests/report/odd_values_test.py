@@ -69,8 +69,11 @@ def chosen(
 
 
 class OddValuesTest(RunTest):
-    """Each odd value at each place of a small run; of documents, unless TRIREME_ALL_ODD_VALUES is set,
-    every third, another third at the next place."""
+    """Each odd value at each place of a small run.
+
+    Of documents every third, and another third at the next place, unless TRIREME_ALL_ODD_VALUES
+    is set.
+    """
 
     def setUp(self) -> None:
         super().setUp()
