@@ -2,7 +2,7 @@
 #include <string>
 
 #include "recipes/t5/recipe.h"
-#include "trireme/command/command_line.h"
+#include "trireme/command_line.h"
 
 /// The executable `trireme`: every verb, with the recipes as its models. A program of one's own
 /// gets the same verbs (examples/01_own_model).

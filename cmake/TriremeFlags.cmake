@@ -6,7 +6,7 @@ include(CheckLinkerFlag)
 
 add_library(trireme_flags INTERFACE)
 target_compile_features(trireme_flags INTERFACE cxx_std_20)
-target_include_directories(trireme_flags INTERFACE "${PROJECT_SOURCE_DIR}")
+target_include_directories(trireme_flags INTERFACE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include")
 # NDEBUG always: torch is built with it, and its inline asserts differ without.
 target_compile_definitions(trireme_flags INTERFACE NDEBUG)
 # No contraction of a*b+c: results must not depend on which instruction set a function is built for.
@@ -93,7 +93,7 @@ endfunction()
 # How ./dev lint compiles a header alone, one line each: without torch, with it, and with the headers
 # of CUDA and NCCL where they are.
 set(_lint_command "${CMAKE_CXX_COMPILER} -std=c++20 -Wall -Wextra -Werror -DNDEBUG"
-                  "-I${PROJECT_SOURCE_DIR}")
+                  "-I${PROJECT_SOURCE_DIR}" "-I${PROJECT_SOURCE_DIR}/include")
 list(JOIN _lint_command " " _lint_command)
 set(_lint_torch "")
 if(TRIREME_TORCH)

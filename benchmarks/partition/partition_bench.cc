@@ -191,7 +191,7 @@ Chain long_chain(int num_nodes) {
   return chain;
 }
 
-Json run_planning(int num_nodes, int num_stages, partition::Objective objective) {
+Json run_planning(int num_nodes, int num_stages, Objective objective) {
   constexpr int kRounds = 3;
   const Chain chain = long_chain(num_nodes);
   const Model model = make_model(chain, num_stages, false);
@@ -209,7 +209,7 @@ Json run_planning(int num_nodes, int num_stages, partition::Objective objective)
     wrong += round > 0 && now != plan ? 1 : 0;
     plan = std::move(now);
   }
-  const char* name = objective == partition::Objective::kSpeed ? "speed" : "memory";
+  const char* name = objective == Objective::kSpeed ? "speed" : "memory";
   const double gap = plan.prediction->step_ms / plan.prediction->lower_bound_ms;
   fmt::print(
       "planning  {:>4} nodes, {} stages, {:<6} median {:.0f} ms, slowest {:.0f} ms, of the "
@@ -243,13 +243,13 @@ int run(const std::string& json_file) {
       }
     }
   }
-  for (const auto objective : {partition::Objective::kSpeed, partition::Objective::kMemory}) {
+  for (const auto objective : {Objective::kSpeed, Objective::kMemory}) {
     for (const int num_nodes : {300, 1000, 3000}) {
       results.push_back(run_planning(num_nodes, 4, objective));
     }
     results.push_back(run_planning(1000, 64, objective));
   }
-  results.push_back(run_planning(10'000, 64, partition::Objective::kSpeed));
+  results.push_back(run_planning(10'000, 64, Objective::kSpeed));
   if (!json_file.empty()) {
     std::ofstream(json_file) << Json({{"load", machine.load()}, {"results", results}}).dump(2)
                              << "\n";

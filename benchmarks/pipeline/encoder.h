@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "trireme/engine/record/module.h"
 #include "trireme/engine/train/workload.h"
+#include "trireme/model.h"
 
 namespace trireme::benchmarks {
 

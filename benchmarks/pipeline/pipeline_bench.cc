@@ -27,7 +27,7 @@
 #include "trireme/engine/memory/torch_settings.h"
 #include "trireme/engine/train/construct.h"
 #include "trireme/engine/train/measured_timeline.h"
-#include "trireme/engine/train/session.h"
+#include "trireme/engine/train/serial_session.h"
 #include "trireme/launch/connected_world.h"
 #include "trireme/launch/local_ranks.h"
 #include "trireme/plan/graph/json.h"
@@ -51,12 +51,12 @@ struct Case {
   EncoderSize size;
   std::int64_t microbatches;
   std::string schedule;
-  layout::BatchLayout batch() const {
+  BatchLayout batch() const {
     return {.global_batch = kMicrobatch * microbatches, .microbatch = kMicrobatch, .lanes = 1};
   }
 };
 
-const train::SessionOptions kOptions{
+const TrainingOptions kOptions{
     .seed = kSeed, .optimizer = {.name = "adamw"}, .drift_check_steps = {}};
 
 /// A model that is trained here, and its recording.
@@ -99,7 +99,7 @@ class Run {
     const layout::Plan uncut =
         layout::make_manual_plan(parallel_.recording.graph,
                                  graph::graph_sha256(parallel_.recording.graph), {}, case_.batch());
-    train::Session serial(serial_->workload, serial_->recording, uncut, kOptions);
+    train::SerialSession serial(serial_->workload, serial_->recording, uncut, kOptions);
     serial.step();  // its memory is complete after that
     const std::int64_t other_bytes = memory::memory_use().live_bytes - parallel_bytes();
     train::RankSession session(world_, parallel_.workload, parallel_.recording, plan, kOptions);
@@ -154,7 +154,7 @@ class Run {
     return result;
   }
 
-  void alternate_steps(train::Session& serial, train::RankSession& session) {
+  void alternate_steps(train::SerialSession& serial, train::RankSession& session) {
     for (int round = 0; round < kRounds; ++round) {
       ranks_.barrier();
       const auto begin = std::chrono::steady_clock::now();
@@ -174,7 +174,7 @@ class Run {
 
   /// How fast a process is while all ranks work, each for itself, over how fast it is alone: what
   /// the machine leaves of any speed-up.
-  void measure_interference(train::Session& serial) {
+  void measure_interference(train::SerialSession& serial) {
     std::vector<double> ratios;
     for (int round = 0; round < kControlRounds; ++round) {
       ranks_.barrier();

@@ -14,9 +14,9 @@
 #include "benchmarks/alternate.h"
 #include "trireme/base/json.h"
 #include "trireme/engine/memory/torch_settings.h"
-#include "trireme/engine/record/module.h"
 #include "trireme/engine/record/recorder.h"
 #include "trireme/engine/serial/executor.h"
+#include "trireme/model.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/manual.h"
 

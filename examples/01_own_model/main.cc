@@ -1,7 +1,6 @@
 #include <torch/torch.h>
+#include <trireme/trireme.h>
 
-#include "trireme/command/command_line.h"
-#include "trireme/engine/record/module.h"
 
 namespace F = torch::nn::functional;
 

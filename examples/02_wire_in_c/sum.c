@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "trireme/wire/c/trireme_wire.h"
+#include "trireme/wire.h"
 
 enum { kNumRanks = 4, kCount = 1000 };
 

@@ -21,7 +21,7 @@
 #include "recipes/t5/show_tokens.h"
 #include "trireme/base/environment.h"
 #include "trireme/base/error.h"
-#include "trireme/engine/record/module.h"
+#include "trireme/model.h"
 
 namespace trireme::recipes::t5 {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "trireme/command/command_line.h"
+#include "trireme/command_line.h"
 
 namespace trireme::recipes::t5 {
 

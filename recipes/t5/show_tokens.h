@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "trireme/command/command_line.h"
+#include "trireme/command_line.h"
 
 namespace trireme::recipes::t5 {
 

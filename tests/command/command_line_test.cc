@@ -1,4 +1,4 @@
-#include "trireme/command/command_line.h"
+#include "trireme/command_line.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include "trireme/base/files.h"
 #include "trireme/base/json.h"
 #include "trireme/base/safetensors.h"
-#include "trireme/engine/record/module.h"
+#include "trireme/model.h"
 #include "trireme/plan/graph/file.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/profile/json.h"

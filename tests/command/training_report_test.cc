@@ -15,7 +15,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 /// Two losses; the second is a metric.
-train::StepReport report_of(std::int64_t step, double seconds) {
+StepReport report_of(std::int64_t step, double seconds) {
   return {.step = step,
           .losses = {{{.name = "loss", .sum = 6, .weight = 2},
                       {.name = "accuracy", .sum = 1, .weight = 2, .coefficient = 0}}},

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "trireme/command/command_line.h"
-#include "trireme/engine/record/module.h"
+#include "trireme/command_line.h"
+#include "trireme/model.h"
 
 namespace trireme {
 

@@ -1,5 +1,3 @@
-#include "trireme/data/source.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +6,7 @@
 #include <set>
 
 #include "trireme/base/error.h"
+#include "trireme/data.h"
 
 namespace trireme::data {
 namespace {

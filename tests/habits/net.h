@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tests/habits/habits.h"
-#include "trireme/engine/record/module.h"
+#include "trireme/model.h"
 
 // What the habits are written with.
 

@@ -2,7 +2,7 @@
 
 #include <torch/torch.h>
 
-#include "trireme/engine/record/model.h"
+#include "trireme/model.h"
 
 namespace trireme::models {
 

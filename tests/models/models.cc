@@ -8,7 +8,7 @@
 #include "tests/models/operators.h"
 #include "tests/models/sequences.h"
 #include "trireme/base/error.h"
-#include "trireme/engine/record/module.h"
+#include "trireme/model.h"
 
 namespace trireme::models {
 namespace {

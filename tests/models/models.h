@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "trireme/engine/record/model.h"
 #include "trireme/engine/record/recording.h"
+#include "trireme/model.h"
 
 namespace trireme::models {
 

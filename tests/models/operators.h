@@ -6,7 +6,7 @@
 #include "packs/text/operators/attention.h"
 #include "packs/vision/operators/detection.h"
 #include "trireme/engine/operators/batch_norm.h"
-#include "trireme/engine/record/model.h"
+#include "trireme/model.h"
 
 namespace trireme::models {
 

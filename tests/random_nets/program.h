@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "trireme/engine/record/model.h"
+#include "trireme/model.h"
 
 namespace trireme::random_nets {
 

@@ -5,7 +5,7 @@
 
 #include "tests/random_nets/program.h"
 #include "tests/random_nets/random_net.h"
-#include "trireme/engine/record/module.h"
+#include "trireme/model.h"
 
 namespace trireme::random_nets {
 

@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "tests/models/models.h"
-#include "trireme/command/command_line.h"
-#include "trireme/engine/record/module.h"
+#include "trireme/command_line.h"
+#include "trireme/model.h"
 
 namespace trireme {
 namespace {

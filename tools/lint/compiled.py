@@ -44,11 +44,19 @@ class Sources:
         if path not in self._included:
             self._included[path] = frozenset([path])  # ends a cycle of includes
             text = (self.root / path).read_text()
-            direct = [name for name in INCLUDE.findall(text) if (self.root / name).is_file()]
+            found = (self.find(name) for name in INCLUDE.findall(text))
+            direct = [name for name in found if name is not None]
             self._included[path] = frozenset([path]).union(
                 *(self.included(name) for name in direct)
             )
         return self._included[path]
+
+    def find(self, name: str) -> str | None:
+        """The file that an #include means; None for one from outside."""
+        for path in (name, f"include/{name}"):
+            if (self.root / path).is_file():
+                return path
+        return None
 
     def needs_torch(self, path: str) -> bool:
         if TORCH_FOLDERS.match(path):

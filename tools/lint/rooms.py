@@ -12,6 +12,7 @@ from source import Finding, repository_files
 
 TABLE = "trireme/rooms.txt"
 ROOTS = ("trireme/", "packs/", "recipes/", "cli/", "benchmarks/kernels/", "benchmarks/wire/")
+PUBLIC = re.compile(r"trireme/\w+\.h")  # in include/
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 CALL = re.compile(r"trireme_(?:room|tests|program)\(\s*([^\s)]+)([^)]*)\)")
 KEYWORDS = {
@@ -21,8 +22,8 @@ KEYWORDS = {
 
 # Header prefix -> folders that may include it, as patterns over the file's path.
 TORCH_FOLDERS = re.compile(
-    r"trireme/(engine|launch|command)/|packs/\w+/operators/|recipes/|cli/|python/|examples/|benchmarks/"
-    r"|tests/packs/\w+/operators/|tests/(engine|launch|command|habits|models|random_nets|rank_program|recipes|examples)/|cmake/"
+    r"include/|trireme/(engine|launch|session|command)/|packs/\w+/operators/|recipes/|cli/|python/|examples/|benchmarks/"
+    r"|tests/packs/\w+/operators/|tests/(engine|launch|session|command|habits|models|random_nets|rank_program|recipes|examples)/|cmake/"
 )
 VENDORS = (
     (re.compile(r"(ATen|c10|torch|caffe2)/"), TORCH_FOLDERS),
@@ -81,7 +82,13 @@ def check_includes(path: str, text: str, rooms: Rooms) -> list[Finding]:
         for vendor, folders in VENDORS:
             if vendor.match(header) and not folders.match(path):
                 findings.append(Finding(path, number, f"<{header}> does not belong here"))
-        if room is None or match.group(1) == "<":
+        is_ours = path.startswith("include/") or room is not None
+        if not is_ours or match.group(1) == "<":
+            continue
+        if PUBLIC.fullmatch(header):
+            continue
+        if path.startswith("include/"):
+            findings.append(Finding(path, number, f'"{header}" is not public'))
             continue
         other = rooms.of_path(header) if header.startswith(ROOTS) else None
         if other is None:

@@ -1,4 +1,4 @@
-#include "trireme/command/command_line.h"
+#include "trireme/command_line.h"
 
 #include <c10/util/Exception.h>
 #include <torch/version.h>
@@ -24,11 +24,10 @@
 namespace trireme {
 namespace {
 
-void add_batch_sizes(CLI::App& app, record::BatchSizes& batch_sizes) {
-  const std::map<std::string, record::BatchSizes> names = {
-      {"any", record::BatchSizes::kAny},
-      {"exact", record::BatchSizes::kExact},
-      {"auto", record::BatchSizes::kAnyElseExact}};
+void add_batch_sizes(CLI::App& app, BatchSizes& batch_sizes) {
+  const std::map<std::string, BatchSizes> names = {{"any", BatchSizes::kAny},
+                                                   {"exact", BatchSizes::kExact},
+                                                   {"auto", BatchSizes::kAnyElseExact}};
   app.add_option("--record-at", batch_sizes,
                  "Record for any batch size, or exactly for the microbatch size; auto: for that "
                  "only where the model's code differs with the batch size")

@@ -7,10 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "trireme/command/weights_file.h"
 #include "trireme/plan/graph/table.h"
 #include "trireme/plan/layout/manual.h"
 #include "trireme/plan/layout/peak.h"
+#include "trireme/session/metrics_file.h"
+#include "trireme/session/weights_file.h"
 
 namespace trireme::command {
 namespace {
@@ -30,7 +31,7 @@ std::string kinds_text(const std::map<std::string, std::int64_t>& kinds) {
 }
 
 /// A row for each stage: of its replicas, the rank that has most.
-std::string peaks_text(const Segment::Measured& measured, const layout::Plan& plan) {
+std::string peaks_text(const Measured& measured, const layout::Plan& plan) {
   const layout::Role& role = layout::train_role(plan);
   graph::Table table(
       {">rank", ">stage", ">predicted MiB", ">measured MiB", ">process MiB", "predicted by kind"});
@@ -50,7 +51,7 @@ std::string peaks_text(const Segment::Measured& measured, const layout::Plan& pl
 
 }  // namespace
 
-void Ending::add_measured(const Segment::Measured& measured, const layout::Plan& plan) {
+void Ending::add_measured(const Measured& measured, const layout::Plan& plan) {
   const std::int64_t peak = *std::ranges::max_element(measured.peak_bytes);
   const std::int64_t resident = *std::ranges::max_element(measured.resident_peak_bytes);
   const bool is_comparable =
@@ -83,13 +84,13 @@ void Ending::add_stop(const Stop& stop) {
 }
 
 void Ending::add_weights(const train::Tensors& weights, const std::string& path) {
-  save_weights(weights, path);
+  session::save_weights(weights, path);
   json_["weights"] = path;
   text_ += "weights written to " + path + "\n";
 }
 
-void Ending::add_evaluation(const program::StepLosses& losses) {
-  json_["evaluation"] = losses_json(losses);
+void Ending::add_evaluation(const StepLosses& losses) {
+  json_["evaluation"] = session::losses_json(losses);
   text_ += "evaluation  " + losses_text(losses) + "\n";
 }
 

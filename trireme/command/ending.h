@@ -4,10 +4,10 @@
 #include <string>
 
 #include "trireme/base/json.h"
-#include "trireme/command/run_document.h"
 #include "trireme/command/training_report.h"
 #include "trireme/command/verbs.h"
 #include "trireme/engine/train/run_record.h"
+#include "trireme/session.h"
 
 namespace trireme::command {
 
@@ -26,14 +26,14 @@ class Ending {
   /// by stage, of its rank that has most.
   ///
   /// measured   peaks by world rank. One rank that ran all stages of a plan is compared with nothing.
-  void add_measured(const Segment::Measured& measured, const layout::Plan& plan);
+  void add_measured(const Measured& measured, const layout::Plan& plan);
 
   /// Writes the weights to `path` too.
   void add_weights(const train::Tensors& weights, const std::string& path);
 
   void add_stop(const Stop& stop);
 
-  void add_evaluation(const program::StepLosses& losses);
+  void add_evaluation(const StepLosses& losses);
 
   /// A file or folder that was written. name: `checkpoint`.
   void add_file(const std::string& name, const std::string& path);

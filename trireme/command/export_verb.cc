@@ -5,8 +5,8 @@
 #include "trireme/base/error.h"
 #include "trireme/command/run_files.h"
 #include "trireme/command/verbs.h"
-#include "trireme/command/weights_file.h"
 #include "trireme/engine/checkpoint/reader.h"
+#include "trireme/session/weights_file.h"
 
 namespace trireme::command {
 namespace {
@@ -39,7 +39,7 @@ Body add_export(CLI::App& app, Context& context) {
   return [options, &context] {
     checkpoint::Reader reader(checkpoint_at(options->checkpoint));
     const train::Tensors weights = weights_of(reader);
-    save_weights(weights, options->out);
+    session::save_weights(weights, options->out);
     print(context,
           {{"file", options->out}, {"step", reader.index().step}, {"tensors", weights.size()}},
           fmt::format("{} tensors after {} steps written to {}\n", weights.size(),

@@ -17,6 +17,8 @@
 #include "trireme/plan/layout/manual.h"
 #include "trireme/plan/layout/planned_graph.h"
 #include "trireme/plan/schedule/schedules.h"
+#include "trireme/session/planning.h"
+#include "trireme/session/training.h"
 
 namespace trireme::command {
 
@@ -34,24 +36,25 @@ const std::pair<const std::string, Recipe>& Context::recipe() const {
                               : fmt::format("--model '{}' is none of: {}", model, names));
 }
 
-void PlanOptions::add_to(CLI::App& app, bool with_file) {
+void PlanArguments::add_to(CLI::App& app, bool with_file) {
   CLI::Option* plan = nullptr;
   if (with_file) {
     plan = app.add_option("--plan", file, "Plan file that `partition` wrote");
   }
   std::vector<CLI::Option*> own = {
-      app.add_option("--batch", batch.global_batch, "Samples per step (B)"),
-      app.add_option("--microbatch", batch.microbatch, "Samples per microbatch (b)"),
-      app.add_option("--lanes", batch.lanes, "Data lanes (G)"),
-      app.add_option("--cut-at", cuts, "Begin a stage at these nodes, by position or name")
+      app.add_option("--batch", options.batch.global_batch, "Samples per step (B)"),
+      app.add_option("--microbatch", options.batch.microbatch, "Samples per microbatch (b)"),
+      app.add_option("--lanes", options.batch.lanes, "Data lanes (G)"),
+      app.add_option("--cut-at", options.cuts, "Begin a stage at these nodes, by position or name")
           ->delimiter(','),
-      app.add_option("--copy", copies,
+      app.add_option("--copy", options.copies,
                      "Run these recorded nodes once per consumer instead of sending their values")
           ->delimiter(','),
-      app.add_option("--stages", stages, "Pipeline stages")->check(arguments::positive()),
-      app.add_option("--replicas", replicas, "Copies of the pipeline, each with its share of lanes")
+      app.add_option("--stages", options.stages, "Pipeline stages")->check(arguments::positive()),
+      app.add_option("--replicas", options.replicas,
+                     "Copies of the pipeline, each with its share of lanes")
           ->check(arguments::positive()),
-      app.add_option("--schedule", schedule,
+      app.add_option("--schedule", options.schedule,
                      "Order of microbatches: " +
                          fmt::format("{}", fmt::join(schedule::schedule_names(), ", "))),
   };
@@ -61,48 +64,21 @@ void PlanOptions::add_to(CLI::App& app, bool with_file) {
   }
 }
 
-int node_position(const graph::Graph& graph, const std::string& node) {
-  const bool is_number =
-      !node.empty() && node.size() < 9 && node.find_first_not_of("0123456789") == std::string::npos;
-  if (is_number) return std::stoi(node);
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    if (graph.nodes[i].name == node) return static_cast<int>(i);
-  }
-  throw Error(ErrorKind::kInvalidArgument,
-              fmt::format("'{}' is neither a position nor the name of a node; `show` of the "
-                          "graph lists both",
-                          node));
+std::optional<Plan> PlanArguments::given() const {
+  if (file.empty()) return std::nullopt;
+  Plan plan = Plan::load(file);
+  check_ranks(plan.value());
+  return plan;
 }
 
-layout::Plan PlanOptions::plan_for(const graph::Graph& recorded) const {
-  if (!file.empty()) {
-    layout::Plan plan = layout::load(file, recorded);
-    check_ranks(plan);
-    return plan;
-  }
-  layout::Plan copied;
-  for (const std::string& copy : copies) {
-    const auto position = static_cast<std::size_t>(node_position(recorded, copy));
-    if (position >= recorded.nodes.size()) {
-      throw Error(ErrorKind::kInvalidArgument,
-                  fmt::format("--copy {}: the graph has {} nodes", copy, recorded.nodes.size()));
-    }
-    copied.copied_nodes.push_back(recorded.nodes[position].id);
-  }
-  const graph::Graph graph = layout::planned_graph(recorded, copied);
-  std::vector<int> positions;
-  for (const std::string& cut : cuts) positions.push_back(node_position(graph, cut));
-  if (cuts.empty()) positions = layout::even_cuts(graph, std::max(stages, 1));
+layout::Plan PlanArguments::plan_for(const graph::Graph& recorded) const {
   layout::Plan plan =
-      layout::make_manual_plan(graph, graph::graph_sha256(recorded), positions, batch);
-  layout::set_replicas(plan, std::max(replicas, 1));
-  plan.schedule.name = schedule.empty() ? "interleaved" : schedule;
-  plan.copied_nodes = std::move(copied.copied_nodes);
+      file.empty() ? session::plan_by_hand(recorded, options) : layout::load(file, recorded);
   check_ranks(plan);
   return plan;
 }
 
-void PlanOptions::check_ranks(const layout::Plan& plan) const {
+void PlanArguments::check_ranks(const layout::Plan& plan) const {
   const int expected = layout::train_role(plan).mesh.num_ranks();
   if (ranks != 0 && ranks != expected) refuse_ranks(expected, ranks);
 }
@@ -114,31 +90,32 @@ void refuse_ranks(std::int64_t expected, std::int64_t given) {
                           expected, given));
 }
 
-std::int64_t PlanOptions::microbatch() const {
-  return file.empty() ? batch.microbatch : layout::load(file).batch.microbatch;
+std::int64_t PlanArguments::microbatch() const {
+  return file.empty() ? options.batch.microbatch : layout::load(file).batch.microbatch;
 }
 
-int PlanOptions::num_ranks() const {
+int PlanArguments::num_ranks() const {
   if (ranks > 0) return ranks;
   if (!file.empty()) return layout::train_role(layout::load(file)).mesh.num_ranks();
-  const std::int64_t by_hand = num_ranks_by_hand();
+  const std::int64_t by_hand = session::num_ranks_by_hand(options);
   if (by_hand <= std::numeric_limits<int>::max()) return static_cast<int>(by_hand);
   throw Error(ErrorKind::kInvalidArgument, fmt::format("{} ranks are too many", by_hand));
 }
 
-std::int64_t PlanOptions::num_ranks_by_hand() const {
-  const std::int64_t num_stages =
-      cuts.empty() ? std::max(stages, 1) : static_cast<std::int64_t>(cuts.size()) + 1;
-  return num_stages * std::max(replicas, 1);
-}
-
-void PlanOptions::check() const {
+void PlanArguments::check() const {
   if (!file.empty()) return check_ranks(layout::load(file));
-  layout::check_batch(batch);
-  if (batch.lanes % std::max(replicas, 1) == 0) return;
+  layout::check_batch(options.batch);
+  const int replicas = std::max(options.replicas, 1);
+  if (options.batch.lanes % replicas == 0) return;
   throw Error(ErrorKind::kInvalidArgument,
               fmt::format("{} replicas do not divide {} lanes; give --lanes a multiple of them",
-                          replicas, batch.lanes));
+                          options.replicas, options.batch.lanes));
+}
+
+record::Recording record_model(const Context& context, const Workload& workload, graph::Mode mode,
+                               std::int64_t microbatch) {
+  const bool is_first = !context.environment.ranks || context.environment.ranks->rank == 0;
+  return session::record_model(workload, mode, microbatch, context.sizes, is_first);
 }
 
 int run_ranks(const Context& context, int num_ranks,

@@ -1,7 +1,8 @@
 #include <fmt/format.h>
 
+#include <memory>
+
 #include "trireme/base/error.h"
-#include "trireme/command/planning.h"
 #include "trireme/command/training_options.h"
 #include "trireme/command/verbs.h"
 #include "trireme/engine/train/construct.h"
@@ -10,7 +11,7 @@
 #include "trireme/plan/layout/planned_graph.h"
 #include "trireme/plan/layout/show.h"
 #include "trireme/plan/profile/json.h"
-#include "trireme/plan/topology/json.h"
+#include "trireme/session/planning.h"
 
 namespace trireme::command {
 namespace {
@@ -20,9 +21,9 @@ struct PartitionVerbOptions {
   std::string profile;
   std::string topology = "topology.json";
   std::string out = "plan.json";
-  PlanOptions plan;
-  DecideOptions decide;
-  std::vector<std::string> buffers;  ///< --buffer, for `decide`.
+  PlanArguments plan;
+  TrainingOptions training;
+  std::vector<std::string> buffers;  ///< --buffer, for `training`.
 };
 
 graph::Graph graph_of(const PartitionVerbOptions& options, const Context& context) {
@@ -52,17 +53,17 @@ Body add_partition(CLI::App& app, Context& context) {
                  "Profile that `profile` wrote; without it, stages get about as many nodes each");
   app.add_option("--topology", options->topology, "Topology that `profile` wrote")
       ->capture_default_str();
-  app.add_option("--optimize", options->decide.objective,
-                 "speed: least step time; memory: least peak")
-      ->check(CLI::IsMember({"speed", "memory"}))
-      ->capture_default_str();
-  add_slowdown_option(app, options->decide.max_slowdown);
-  add_device_memory_option(app, options->decide.device_memory_bytes);
-  add_tolerant_option(app, options->decide.tolerant);
+  PlanOptions& wanted = options->plan.options;
+  wanted.may_copy = true;
+  wanted.may_idle = true;  // Ranks are not started yet.
+  add_objective_option(app, wanted.objective);
+  add_slowdown_option(app, wanted.max_slowdown);
+  add_device_memory_option(app, wanted.device_memory_bytes);
+  add_tolerant_option(app, options->training.tolerant);
   add_buffer_option(app, options->buffers);
   app.add_option("--out", options->out, "Where the plan is written")->capture_default_str();
   options->plan.add_to(app, /*with_file=*/false);
-  add_optimizer_options(app, options->decide.optimizer);
+  add_optimizer_options(app, options->training.optimizer);
   app.footer(
       "Example: trireme partition --graph train.graph.json --profile profile.json --batch 64\n"
       "The microbatch size is the profile's. Give the optimizer that will train: its state is part "
@@ -70,18 +71,24 @@ Body add_partition(CLI::App& app, Context& context) {
       "--replicas ask for numbers.");
   return [options, &context, &app] {
     const graph::Graph graph = graph_of(*options, context);
-    options->decide.buffers = train::parse_replica_policies(options->buffers);
-    options->decide.may_idle = true;  // Ranks are not started yet.
-    Decision decision;
+    options->training.buffers = train::parse_replica_policies(options->buffers);
+    std::string text;
+    layout::Plan plan;
     if (!options->profile.empty()) {
       const profile::Profile profile = profile::load(options->profile, graph);
-      if (app.count("--microbatch") > 0) check_microbatch(options->plan.batch.microbatch, profile);
-      decision = decide(graph, {profile, topology::load(options->topology)}, options->plan,
-                        options->decide);
+      if (app.count("--microbatch") > 0) {
+        check_microbatch(options->plan.options.batch.microbatch, profile);
+      }
+      const Measurement measured{Profile(std::make_shared<const profile::Profile>(profile)),
+                                 Topology::load(options->topology)};
+      const Decision decision =
+          session::decide(graph, measured, options->plan.options, options->training);
+      plan = decision.plan.value();
+      text = decision.text;
     } else {
-      decision.plan = options->plan.plan_for(graph);
+      plan = options->plan.plan_for(graph);
+      text = layout::show(plan, layout::planned_graph(graph, plan));
     }
-    const layout::Plan& plan = decision.plan;
     const std::string sha256 = layout::save(plan, options->out);
     Json json = {{"file", options->out},
                  {"sha256", sha256},
@@ -91,9 +98,6 @@ Body add_partition(CLI::App& app, Context& context) {
       json["predicted_step_ms"] = plan.prediction->step_ms;
       json["lower_bound_ms"] = plan.prediction->lower_bound_ms;
     }
-    const std::string text = decision.text.empty()
-                                 ? layout::show(plan, layout::planned_graph(graph, plan))
-                                 : decision.text;
     print(context, json, text + fmt::format("\nwritten to {}\n", options->out));
     return 0;
   };

@@ -3,19 +3,17 @@
 #include <optional>
 
 #include "trireme/arguments/numbers.h"
-#include "trireme/command/planning.h"
 #include "trireme/command/training_options.h"
 #include "trireme/command/verbs.h"
 #include "trireme/engine/train/construct.h"
-#include "trireme/plan/profile/json.h"
 #include "trireme/plan/profile/show.h"
-#include "trireme/plan/topology/json.h"
+#include "trireme/session/planning.h"
 
 namespace trireme::command {
 namespace {
 
 struct ProfileVerbOptions {
-  MeasureOptions measure;
+  session::MeasureOptions measure;
   int ranks = 1;
   std::string out = "profile.json";
   std::string topology = "topology.json";
@@ -29,17 +27,17 @@ int profile_rank(const ProfileVerbOptions& options, const Context& context,
   const Workload workload = train::construct(context.workload(), context.seed);
   const auto recorded =
       record_model(context, workload, graph::Mode::kTrain, options.measure.microbatch);
-  const auto [profile, topology] =
-      measure(workload, recorded, options.measure, world ? &*world : nullptr);
+  const Measurement measured =
+      session::measure_recorded(workload, recorded, options.measure, world ? &*world : nullptr);
   if (world && world->rank() != 0) return 0;
-  const std::string sha256 = profile::save(profile, options.out);
-  topology::save(topology, options.topology);
+  const std::string sha256 = measured.profile.save(options.out);
+  measured.topology.save(options.topology);
   print(context,
         {{"file", options.out},
          {"sha256", sha256},
          {"topology", options.topology},
-         {"distinct_nodes", profile.costs.size()}},
-        profile::show(profile, recorded.graph) +
+         {"distinct_nodes", measured.profile.value().costs.size()}},
+        profile::show(measured.profile.value(), recorded.graph) +
             fmt::format("\nwritten to {} and {}\n", options.out, options.topology));
   return 0;
 }
@@ -59,10 +57,10 @@ Body add_profile(CLI::App& app, Context& context) {
   app.add_option("--topology", options->topology, "Where the topology is written")
       ->capture_default_str();
   add_device_memory_option(app, options->measure.device_memory_bytes);
-  add_optimizer_options(app, options->measure.optimizer);
+  add_optimizer_options(app, options->measure.training.optimizer);
   app.footer("Example: trireme profile --ranks 2 --microbatch 8 --out profile.json");
   return [options, &context] {
-    options->measure.seed = context.seed;
+    options->measure.training.seed = context.seed;
     return run_ranks(context, options->ranks, [&](const launch::ConnectedWorld* world) {
       return profile_rank(*options, context, world);
     });

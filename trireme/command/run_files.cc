@@ -2,8 +2,8 @@
 
 #include <system_error>
 
-#include "trireme/command/run_folder.h"
 #include "trireme/engine/checkpoint/folder.h"
+#include "trireme/session/run_folder.h"
 
 namespace trireme::command {
 namespace {
@@ -29,7 +29,7 @@ std::filesystem::path checkpoint_at(const std::filesystem::path& path) {
 }
 
 std::filesystem::path document_at(const std::filesystem::path& path) {
-  const std::filesystem::path run = RunFolder(path).document();
+  const std::filesystem::path run = session::RunFolder(path).document();
   if (is_file(run)) return run;
   const std::filesystem::path index = checkpoint_at(path) / "index.json";
   return is_file(index) ? index : path;

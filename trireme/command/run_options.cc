@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "trireme/arguments/parse.h"
-#include "trireme/command/run_document.h"
-#include "trireme/command/run_folder.h"
+#include "trireme/session/run_document.h"
+#include "trireme/session/run_folder.h"
 
 namespace trireme::command {
 namespace {
@@ -58,7 +58,7 @@ std::filesystem::path resumed_run(const CLI::App& verb) {
   const CLI::Option* run = verb.get_option_no_throw("--run");
   const CLI::Option* resume = verb.get_option_no_throw("--resume");
   if (run == nullptr || resume == nullptr || run->count() == 0 || resume->count() == 0) return {};
-  const std::filesystem::path path = RunFolder(run->as<std::string>()).document();
+  const std::filesystem::path path = session::RunFolder(run->as<std::string>()).document();
   std::error_code ignored;
   return std::filesystem::exists(path, ignored) ? path : std::filesystem::path();
 }
@@ -84,30 +84,10 @@ void parse_with_run(CLI::App& app, std::span<const char* const> argv) {
   const CLI::App& verb = arguments::called(app);
   const std::filesystem::path run = resumed_run(verb);
   if (run.empty()) return;
-  const std::vector<std::string> kept = words_for(verb, load_kept_run(run).given);
+  const std::vector<std::string> kept = words_for(verb, session::load_kept_run(run).given);
   std::vector<const char*> all(argv.begin(), argv.end());
   for (const std::string& word : kept) all.push_back(word.c_str());
   if (!kept.empty()) arguments::parse(app, all);
-}
-
-std::string changes_text(const GivenOptions& before, const GivenOptions& now) {
-  std::vector<std::string> changes;
-  const auto value_of = [](const GivenOptions& options, const std::string& name) {
-    const auto found = options.find(name);
-    return found == options.end() ? std::string()
-                                  : fmt::format("{}", fmt::join(found->second, ","));
-  };
-  std::set<std::string> names;
-  for (const auto* options : {&before, &now}) {
-    for (const auto& [name, values] : *options) names.insert(name);
-  }
-  for (const std::string& name : names) {
-    const std::string old_value = value_of(before, name), value = value_of(now, name);
-    if (value == old_value) continue;
-    changes.push_back(fmt::format("--{} {} -> {}", name, old_value.empty() ? "(none)" : old_value,
-                                  value.empty() ? "(none)" : value));
-  }
-  return fmt::format("{}", fmt::join(changes, ", "));
 }
 
 }  // namespace trireme::command

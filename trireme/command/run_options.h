@@ -6,10 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "trireme/session/run_document.h"
+
 namespace trireme::command {
 
-/// Options by their long name without dashes, and the values that they were given.
-using GivenOptions = std::map<std::string, std::vector<std::string>>;
+using session::GivenOptions;
 
 /// What was given to a verb, in words, in a file of --config or by the run that it goes on with; not
 /// what says which run that is, nor how it is printed.
@@ -21,8 +22,5 @@ GivenOptions given_options(const CLI::App& verb);
 ///
 /// Errors   CLI::ParseError; those of load_kept_run.
 void parse_with_run(CLI::App& app, std::span<const char* const> argv);
-
-/// `--steps 100 -> 200, --schedule simple`; empty where nothing differs.
-std::string changes_text(const GivenOptions& before, const GivenOptions& now);
 
 }  // namespace trireme::command

@@ -5,7 +5,6 @@
 
 #include "trireme/base/document.h"
 #include "trireme/base/error.h"
-#include "trireme/command/run_document.h"
 #include "trireme/command/run_files.h"
 #include "trireme/command/show_files.h"
 #include "trireme/command/verbs.h"
@@ -29,6 +28,7 @@
 #include "trireme/plan/timeline/usage.h"
 #include "trireme/plan/topology/json.h"
 #include "trireme/plan/topology/show.h"
+#include "trireme/session/run_document.h"
 #include "trireme/wire/collectives/tuner.h"
 
 namespace trireme::command {
@@ -102,7 +102,7 @@ Shown show_costs(const ShowVerbOptions& options) {
 }
 
 Shown show_run(const ShowVerbOptions& options) {
-  const RunDocument run = load_run(options.file);
+  const session::RunDocument run = session::load_run(options.file);
   return {to_json(run), show(run)};
 }
 
@@ -129,7 +129,7 @@ constexpr std::array<Form, 11> kForms = {{
     {timeline::kTimelineDocument.format, false, show_timeline},
     {checkpoint::kIndexDocument.format, false, show_checkpoint},
     {collectives::kCostsDocument.format, false, show_costs},
-    {kRunDocument.format, false, show_run},
+    {session::kRunDocument.format, false, show_run},
 }};
 
 /// What a recipe of this program shows of a form of its own; nothing where none knows it.

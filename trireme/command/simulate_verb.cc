@@ -1,23 +1,10 @@
-#include <fmt/format.h>
+#include <memory>
 
-#include "trireme/command/forecasts.h"
+#include "trireme/base/files.h"
 #include "trireme/command/training_options.h"
 #include "trireme/command/verbs.h"
-#include "trireme/plan/graph/file.h"
-#include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/json.h"
-#include "trireme/plan/layout/manual.h"
-#include "trireme/plan/layout/planned_graph.h"
-#include "trireme/plan/partition/explain.h"
 #include "trireme/plan/profile/json.h"
-#include "trireme/plan/profile/profile.h"
-#include "trireme/plan/schedule/grid.h"
-#include "trireme/plan/schedule/schedules.h"
-#include "trireme/plan/simulate/predicted_timeline.h"
-#include "trireme/plan/timeline/draw.h"
-#include "trireme/plan/timeline/json.h"
-#include "trireme/plan/timeline/usage.h"
-#include "trireme/plan/topology/json.h"
 
 namespace trireme::command {
 namespace {
@@ -28,42 +15,25 @@ struct SimulateVerbOptions {
   std::string profile = "profile.json";
   std::string topology = "topology.json";
   std::string timeline;
-  train::OptimizerOptions optimizer;
+  OptimizerOptions optimizer;
 };
 
-constexpr int kDrawnColumns = 100;
-
-/// The order of the actions of a replica's ranks, in units of time.
-std::string order_text(const layout::Plan& plan) {
-  const auto num_microbatches =
-      static_cast<int>(plan.batch.num_microbatches() / layout::train_role(plan).mesh.data);
-  return "order of microbatches (" + plan.schedule.name + ")\n" +
-         schedule::grid(schedule::make_schedule(plan.schedule, static_cast<int>(plan.stages.size()),
-                                                num_microbatches),
-                        {.max_columns = kDrawnColumns});
-}
-
 int simulate_plan(const SimulateVerbOptions& options, const Context& context) {
-  const graph::Graph recorded = graph::load(options.graph);
-  const layout::Plan plan = layout::load(options.plan, recorded);
-  const graph::Graph planned = layout::planned_graph(recorded, plan);
-  const profile::Profile profile = profile::load(options.profile, recorded);
-  const simulate::Forecast forecast = command::forecast(
-      planned, plan, profile, topology::load(options.topology), options.optimizer);
-  const timeline::Timeline timeline =
-      simulate::predicted_timeline(forecast.program, forecast.simulation);
-  std::string text = partition::explain(planned, plan, forecast) + "\n" + order_text(plan) + "\n" +
-                     timeline::draw(timeline, kDrawnColumns) + "\n" +
-                     timeline::show_usage(timeline);
+  const Graph graph = Graph::load(options.graph);
+  const Plan plan(std::make_shared<const layout::Plan>(layout::load(options.plan, graph.value())));
+  const Profile profile(
+      std::make_shared<const profile::Profile>(profile::load(options.profile, graph.value())));
+  SimulatedStep step = simulate_step(plan, graph, profile, Topology::load(options.topology),
+                                {.optimizer = options.optimizer});
   if (!options.timeline.empty()) {
-    timeline::save(std::span(&timeline, 1), options.timeline);
-    text += "timeline written to " + options.timeline + "\n";
+    write_file_atomically(options.timeline, step.timeline);
+    step.text += "timeline written to " + options.timeline + "\n";
   }
-  Json json = {{"step_ms", forecast.simulation.step_us / 1e3},
-               {"lower_bound_ms", forecast.plan_bound_us / 1e3},
-               {"peak_bytes", forecast.peak_bytes()}};
-  for (const double busy : forecast.simulation.busy_us) json["busy_ms"].push_back(busy / 1e3);
-  print(context, json, text);
+  const Json json = {{"step_ms", step.step_ms},
+                     {"lower_bound_ms", step.lower_bound_ms},
+                     {"peak_bytes", step.peak_bytes},
+                     {"busy_ms", step.busy_ms}};
+  print(context, json, step.text);
   return 0;
 }
 

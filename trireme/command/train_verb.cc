@@ -1,13 +1,38 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <optional>
+#include <utility>
+
 #include "trireme/arguments/numbers.h"
-#include "trireme/base/log.h"
-#include "trireme/command/train.h"
+#include "trireme/base/error.h"
+#include "trireme/base/exit_code.h"
+#include "trireme/base/files.h"
+#include "trireme/command/ending.h"
+#include "trireme/command/run_options.h"
 #include "trireme/command/training_options.h"
-#include "trireme/wire/transport/sim/world.h"
+#include "trireme/command/training_report.h"
+#include "trireme/command/verbs.h"
+#include "trireme/session/planning.h"
+#include "trireme/session/run_keeper.h"
+#include "trireme/session/world_maker.h"
 
 namespace trireme::command {
 namespace {
 
-void add_run_options(CLI::App& app, RunOptions& run) {
+struct TrainOptions {
+  PlanArguments plan;  ///< Its options become those of `session`.
+  ReportOptions report;
+  std::string save;
+  std::string timeline;
+  SessionOptions session;
+  std::vector<std::string> buffers;  ///< --buffer, for `session`.
+
+  /// Whether a training that is stopped leaves what it has learnt.
+  bool keeps_something() const { return !session.run.folder.empty() || !save.empty(); }
+};
+
+void add_run_options(CLI::App& app, RunOptions& run, PlanOptions& planning) {
   CLI::Option* folder =
       app.add_option("--run", run.folder,
                      "Keep the run in this folder: plan, metrics, checkpoints. Without --plan and "
@@ -30,15 +55,13 @@ void add_run_options(CLI::App& app, RunOptions& run) {
           ->check(arguments::not_negative())
           ->capture_default_str());
   const std::vector<CLI::Option*> for_planning = {
-      app.add_option("--optimize", run.objective, "speed: least step time; memory: least peak")
-          ->check(CLI::IsMember({"speed", "memory"}))
-          ->capture_default_str(),
-      add_slowdown_option(app, run.max_slowdown),
+      add_objective_option(app, planning.objective),
+      add_slowdown_option(app, planning.max_slowdown),
       app.add_flag(
-          "--copies", run.may_copy,
+          "--copies", planning.may_copy,
           "Let the plan run cheap shared nodes once per consumer: other bits, which the run "
           "then keeps on any number of ranks"),
-      add_device_memory_option(app, run.device_memory_bytes)};
+      add_device_memory_option(app, planning.device_memory_bytes)};
   for (CLI::Option* option : for_planning) {
     option->excludes(app.get_option("--plan"))->excludes(app.get_option("--cut-at"));
     own.push_back(option);
@@ -47,60 +70,166 @@ void add_run_options(CLI::App& app, RunOptions& run) {
 }
 
 void add_check_options(CLI::App& app, TrainOptions& options) {
-  CLI::Option* steps = app.add_option("--drift-check-steps", options.session.drift_check_steps,
-                                      "Steps at which the model is recorded again and compared")
-                           ->delimiter(',')
-                           ->check(arguments::not_negative())
-                           ->capture_default_str();
+  CLI::Option* steps =
+      app.add_option("--drift-check-steps", options.session.training.drift_check_steps,
+                     "Steps at which the model is recorded again and compared")
+          ->delimiter(',')
+          ->check(arguments::not_negative())
+          ->capture_default_str();
   app.add_flag_callback(
-         "--no-drift-check", [&options] { options.session.drift_check_steps.clear(); },
+         "--no-drift-check", [&options] { options.session.training.drift_check_steps.clear(); },
          "Never record the model again")
       ->excludes(steps);
-  app.add_flag("--no-first-step-check", options.no_first_step_check,
-               "Train without comparing, before the first step, a small step of the plan's stages "
-               "with the model's own");
-  add_tolerant_option(app, options.session.tolerant);
+  app.add_flag_callback(
+      "--no-first-step-check", [&options] { options.session.first_step_check = false; },
+      "Train without comparing, before the first step, a small step of the plan's stages "
+      "with the model's own");
+  add_tolerant_option(app, options.session.training.tolerant);
   add_buffer_option(app, options.buffers);
-  app.add_flag("--allow-nonfinite", options.session.allow_nonfinite,
+  app.add_flag("--allow-nonfinite", options.session.training.allow_nonfinite,
                "Go on where a loss or a gradient is NaN or infinite; else the run ends there");
 }
 
-/// One rank is a world too.
-int train_alone(const TrainOptions& options, const Context& context) {
-  const auto endpoints = transport::make_sim_world(1);
-  const collectives::World world{*endpoints[0],
-                                 {.deadline = std::chrono::seconds(context.timeout_s),
-                                  .logger = Logger(context.environment.log_level, "rank 0")}};
-  return train_rank(options, context, world, [] {});
+/// What is written in the end must not fail only then. kIo.
+void check_outputs(const TrainOptions& options) {
+  for (const std::string& path : {options.save, options.timeline}) {
+    if (!path.empty()) check_writable(path);
+  }
+}
+
+/// Whatever can be found wrong before processes are started, data prepared and models made: a plan
+/// and its ranks, the batch, the optimizer, outputs, the run's folder. kInvalidArgument, kIo,
+/// kUnavailable where another process trains there.
+void check_before_start(const TrainOptions& options, const Context& context) {
+  context.workload();
+  options.plan.check();
+  const bool is_by_hand =
+      options.plan.file.empty() && !session::plans_itself(options.session, options.plan.ranks);
+  const std::int64_t by_hand = session::num_ranks_by_hand(options.plan.options);
+  if (is_by_hand && options.plan.ranks != 0 && options.plan.ranks != by_hand) {
+    refuse_ranks(by_hand, options.plan.ranks);
+  }
+  train::make_optimizer(options.session.training.optimizer);
+  check_outputs(options);
+  if (!options.session.run.folder.empty()) session::check_run_folder(options.session.run);
+  if (options.session.serial && !options.timeline.empty()) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "--timeline is for ranks; --serial is for comparisons with them");
+  }
+}
+
+/// Prints what a session tells; made once its plan is known.
+class Progress {
+ public:
+  Progress(const TrainOptions& options, const Context& context)
+      : options_(options), context_(context) {}
+
+  SessionCallbacks callbacks() {
+    return {.on_step = [this](const StepReport& step) { report_->add(step); },
+            .on_evaluation =
+                [this](std::int64_t step, const StepLosses& losses) {
+                  report_->print_evaluation(step, losses);
+                },
+            .on_plan =
+                [this](const Plan&, const std::string& why) {
+                  if (!context_.json) fmt::print("{}", why);
+                },
+            .on_phase = [this](const std::string& phase) { say_phase(phase, context_.json); }};
+  }
+
+  /// Before the first step.
+  void start(const Session& session) {
+    ReportOptions options = options_.report;
+    options.num_steps = options_.session.num_steps;
+    options.columns = terminal_columns();
+    if (!options_.keeps_something()) {
+      say_phase("the weights are not kept: give --run or --save", context_.json);
+    }
+    report_.emplace(session.plan().value(), options_.session.training.optimizer, options);
+  }
+
+  void finish() { report_->finish(); }
+
+ private:
+  const TrainOptions& options_;
+  const Context& context_;
+  std::optional<TrainingReport> report_;
+};
+
+/// What is left of a training that has ended, on rank 0; elsewhere only the parts that all ranks have
+/// in common.
+Ending end_of(Session& session, const SessionEnd& end, const TrainOptions& options,
+              const Context& context, train::Tensors& weights) {
+  Ending ending;
+  ending.add_measured(end.measured, session.plan().value());
+  if (!end.checkpoint.empty()) ending.add_file("checkpoint", end.checkpoint);
+  if (!end.stopped_by.empty()) {
+    ending.add_stop({.done = end.steps_done,
+                     .num_steps = options.session.num_steps,
+                     .reason = end.stopped_by,
+                     .can_resume = !options.session.run.folder.empty()});
+  }
+  if (end.evaluation) ending.add_evaluation(*end.evaluation);
+  if (!options.timeline.empty()) session.save_timeline(options.timeline);
+  if (!options.save.empty()) weights = session.weights();
+  if (options.session.run.folder.empty() || !end.stopped_by.empty()) return ending;
+  const std::string examples = session.examples();
+  if (examples.empty()) return ending;
+  write_file_atomically(std::filesystem::path(options.session.run.folder) / "examples.txt",
+                        examples);
+  if (!context.json) fmt::print("{}\n", examples);
+  return ending;
+}
+
+/// This rank's part.
+int train_rank(const TrainOptions& options, const Context& context, World& world) {
+  const bool is_first = world.rank() == 0;
+  if (is_first) check_outputs(options);
+  Progress progress(options, context);
+  SessionOptions wanted = options.session;
+  wanted.plan = options.plan.given();
+  wanted.callbacks = progress.callbacks();
+  std::optional<Session> session(std::in_place, world, context.workload(), std::move(wanted));
+  if (is_first) progress.start(*session);
+  const SessionEnd end = session->run();
+  if (is_first) progress.finish();
+  train::Tensors weights;
+  Ending ending = end_of(*session, end, options, context, weights);
+  session.reset();
+  world.shutdown();
+  if (!is_first) return kDone;
+  if (!options.save.empty()) ending.add_weights(weights, options.save);
+  ending.print(context);
+  return kDone;
 }
 
 }  // namespace
 
 Body add_train(CLI::App& app, Context& context) {
   auto options = std::make_shared<TrainOptions>();
-  options->report.num_steps = 100;
   const auto begin_group = [&app](const char* name) { app.option_defaults()->group(name); };
   begin_group("Plan");
   options->plan.add_to(app, /*with_file=*/true);
   app.add_option("--ranks", options->plan.ranks,
                  "Processes to start here; as many as the plan has ranks where it is not given");
-  app.add_flag("--serial", options->serial, "Run all stages in this process, one after the other");
-  app.add_option("--profile", options->profile,
+  app.add_flag("--serial", options->session.serial,
+               "Run all stages in this process, one after the other");
+  app.add_option("--profile", options->session.profile,
                  "Profile that the plan was made from, or is to be made from: else it is measured");
-  app.add_option("--topology", options->topology, "Topology that goes with it")
+  app.add_option("--topology", options->session.topology, "Topology that goes with it")
       ->capture_default_str();
   begin_group("Steps");
-  app.add_option("--steps", options->report.num_steps, "Steps of the whole run")
+  app.add_option("--steps", options->session.num_steps, "Steps of the whole run")
       ->check(arguments::not_negative())
       ->capture_default_str();
   app.add_option("--log-every", options->report.log_every, "Steps between printed lines")
       ->check(arguments::positive())
       ->capture_default_str();
-  add_optimizer_options(app, options->session.optimizer);
+  add_optimizer_options(app, options->session.training.optimizer);
   begin_group("Run folder");
-  add_run_options(app, options->run);
+  add_run_options(app, options->session.run, options->plan.options);
   begin_group("Files");
-  app.add_option("--metrics", options->report.metrics_file,
+  app.add_option("--metrics", options->session.metrics_file,
                  "Write a JSON line per step here; else into the run's folder");
   app.add_option("--save", options->save, "Write the trained weights to this safetensors file");
   app.add_option("--timeline", options->timeline,
@@ -111,17 +240,23 @@ Body add_train(CLI::App& app, Context& context) {
       "Example: trireme train --model t5 --run run --ranks 4 --batch 64 --lanes 2 --steps 200\n"
       "after a crash, or on another number of ranks: trireme train --run run --resume");
   return [options, &app, &context] {
-    options->session.seed = context.seed;
-    options->run.given = given_options(app);
-    options->session.buffers = train::parse_replica_policies(options->buffers);
+    SessionOptions& wanted = options->session;
+    wanted.model = context.model_name();
+    wanted.batch_sizes = context.sizes;
+    wanted.planning = options->plan.options;
+    wanted.training.seed = context.seed;
+    wanted.training.buffers = train::parse_replica_policies(options->buffers);
+    wanted.run.given = given_options(app);
+    wanted.answers_signals = options->keeps_something();
     options->report.json = context.json;
     if (!context.environment.ranks) check_before_start(*options, context);
-    if (options->serial) return train_serially(*options, context);
-    return run_ranks(context, options->plan.num_ranks(), [&](launch::ConnectedWorld* connected) {
-      if (connected == nullptr) return train_alone(*options, context);
-      const collectives::World world = connected->world();
-      return train_rank(*options, context, world, [connected] { connected->shutdown(); });
-    });
+    const auto train_here = [&](launch::ConnectedWorld* ranks) {
+      World world = session::WorldMaker::make(ranks, {.timeout_s = context.timeout_s},
+                                              context.environment.log_level);
+      return train_rank(*options, context, world);
+    };
+    if (wanted.serial) return train_here(nullptr);
+    return run_ranks(context, options->plan.num_ranks(), train_here);
   };
 }
 

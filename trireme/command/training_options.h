@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "trireme/engine/train/session.h"
+#include "trireme/engine/train/training_options.h"
 
 namespace trireme::command {
 
 /// --optimizer, --learning-rate and their like, for the verbs that update weights.
-inline void add_optimizer_options(CLI::App& app, train::OptimizerOptions& options) {
+inline void add_optimizer_options(CLI::App& app, OptimizerOptions& options) {
   app.add_option("--optimizer", options.name, train::optimizer_names())->capture_default_str();
   app.add_option("--learning-rate", options.learning_rate)->capture_default_str();
   app.add_option("--warmup-steps", options.warmup_steps, "Steps of linear warm-up")
@@ -21,6 +21,19 @@ inline void add_optimizer_options(CLI::App& app, train::OptimizerOptions& option
   app.add_option("--weight-decay", options.weight_decay)->capture_default_str();
   app.add_option("--clip-norm", options.clip_norm, "Largest global gradient norm; 0 for none")
       ->capture_default_str();
+}
+
+/// --optimize.
+inline CLI::Option* add_objective_option(CLI::App& app, Objective& objective) {
+  return app
+      .add_option_function<std::string>(
+          "--optimize",
+          [&objective](const std::string& text) {
+            objective = text == "memory" ? Objective::kMemory : Objective::kSpeed;
+          },
+          "speed: least step time; memory: least peak")
+      ->check(CLI::IsMember({"speed", "memory"}))
+      ->default_str("speed");
 }
 
 /// --max-slowdown.

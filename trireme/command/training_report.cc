@@ -5,11 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <numeric>
 #include <utility>
 
-#include "trireme/base/system_error.h"
+#include "trireme/session/metrics_file.h"
 
 namespace trireme::command {
 namespace {
@@ -23,35 +22,19 @@ std::string duration_text(double seconds) {
 
 }  // namespace
 
-std::string losses_text(const program::StepLosses& losses) {
+std::string losses_text(const StepLosses& losses) {
   std::string text = fmt::format("loss {:.6f}", losses.total());
   if (losses.losses.size() < 2) return text;
-  for (const program::LossTotal& one : losses.losses) {
+  for (const LossTotal& one : losses.losses) {
     const bool is_said = one.name == "loss" && one.mean() == losses.total();
     if (!is_said) text += fmt::format(", {} {:.6f}", one.name, one.mean());
   }
   return text;
 }
 
-Json losses_json(const program::StepLosses& losses) {
-  Json json = {{"loss", losses.total()}};
-  for (const program::LossTotal& one : losses.losses) json["by_name"][one.name] = one.mean();
-  return json;
-}
-
-TrainingReport::TrainingReport(const layout::Plan& plan, const train::OptimizerOptions& optimizer,
+TrainingReport::TrainingReport(const layout::Plan& plan, const OptimizerOptions& optimizer,
                                ReportOptions options)
-    : plan_(plan), optimizer_(optimizer), options_(std::move(options)) {
-  if (options_.metrics_file.empty()) return;
-  metrics_ = std::fopen(options_.metrics_file.c_str(), options_.first_step == 0 ? "we" : "ae");
-  if (metrics_ == nullptr) throw_system_error("write", options_.metrics_file, errno);
-}
-
-TrainingReport::~TrainingReport() {
-  if (metrics_ != nullptr) std::fclose(metrics_);
-}
-
-double TrainingReport::median_step_ms() const { return median_ms(0); }
+    : plan_(plan), optimizer_(optimizer), options_(std::move(options)) {}
 
 /// Of the steps from `first` on.
 double TrainingReport::median_ms(std::size_t first) const {
@@ -62,15 +45,8 @@ double TrainingReport::median_ms(std::size_t first) const {
   return *middle * 1e3;
 }
 
-Json TrainingReport::json(const train::StepReport& step) const {
-  Json json = losses_json(step.losses);
-  json["step"] = step.step;
-  json["step_ms"] = step.seconds * 1e3;
-  json["samples_per_s"] = static_cast<double>(plan_.batch.global_batch) / step.seconds;
-  json["data_wait_ms"] = step.data_wait_seconds * 1e3;
-  json["learning_rate"] = train::learning_rate_at(optimizer_, step.step);
-  if (step.gradient_norm > 0) json["gradient_norm"] = step.gradient_norm;
-  return json;
+Json TrainingReport::json(const StepReport& step) const {
+  return session::step_json(step, plan_.batch.global_batch, optimizer_);
 }
 
 /// Of the steps since the last line: one beside a checkpoint would say little about the others.
@@ -82,7 +58,7 @@ TrainingReport::Rates TrainingReport::rates() const {
           .samples_per_s = num_steps * static_cast<double>(plan_.batch.global_batch) / seconds};
 }
 
-std::string TrainingReport::line(const train::StepReport& step) const {
+std::string TrainingReport::line(const StepReport& step) const {
   const Rates now = rates();
   std::string text = fmt::format("step {:>6}  {}  {:.0f} samples/s  {:.1f} ms", step.step,
                                  losses_text(step.losses), now.samples_per_s, now.step_ms);
@@ -93,21 +69,9 @@ std::string TrainingReport::line(const train::StepReport& step) const {
   return text + "  " + duration_text(left * step_ms / 1e3) + " to go";
 }
 
-void TrainingReport::write(const Json& line) {
-  if (metrics_ == nullptr) return;
-  const std::string text = line.dump() + "\n";
-  if (std::fputs(text.c_str(), metrics_) == EOF || std::fflush(metrics_) != 0) {
-    throw_system_error("write", options_.metrics_file, errno);
-  }
-}
-
-void TrainingReport::write_evaluation(std::int64_t step, const program::StepLosses& losses) {
-  write({{"step", step}, {"evaluation", losses_json(losses)}});
-}
-
-void TrainingReport::print_evaluation(std::int64_t step, const program::StepLosses& losses) const {
+void TrainingReport::print_evaluation(std::int64_t step, const StepLosses& losses) const {
   if (options_.json) {
-    fmt::print("{}\n", Json{{"step", step}, {"evaluation", losses_json(losses)}}.dump());
+    fmt::print("{}\n", Json{{"step", step}, {"evaluation", session::losses_json(losses)}}.dump());
   } else {
     clear_newest();
     fmt::print("after {} steps, evaluation {}\n", step, losses_text(losses));
@@ -115,9 +79,8 @@ void TrainingReport::print_evaluation(std::int64_t step, const program::StepLoss
   std::fflush(stdout);
 }
 
-void TrainingReport::add(const train::StepReport& step) {
+void TrainingReport::add(const StepReport& step) {
   seconds_.push_back(step.seconds);
-  write(json(step));
   const bool is_due = step.step % options_.log_every == 0 || step.step + 1 == options_.num_steps;
   if (is_due) {
     print_line(step);
@@ -126,7 +89,7 @@ void TrainingReport::add(const train::StepReport& step) {
   }
 }
 
-void TrainingReport::print_line(const train::StepReport& step) {
+void TrainingReport::print_line(const StepReport& step) {
   clear_newest();
   fmt::print("{}\n", options_.json ? json(step).dump() : line(step));
   std::fflush(stdout);
@@ -134,7 +97,7 @@ void TrainingReport::print_line(const train::StepReport& step) {
 }
 
 /// Ten times a second at most, cut off where the terminal ends.
-void TrainingReport::show_newest(const train::StepReport& step) {
+void TrainingReport::show_newest(const StepReport& step) {
   const auto now = std::chrono::steady_clock::now();
   if (now - shown_at_ < std::chrono::milliseconds(100)) return;
   shown_at_ = now;

@@ -11,10 +11,12 @@
 
 #include "trireme/base/environment.h"
 #include "trireme/base/json.h"
-#include "trireme/command/command_line.h"
+#include "trireme/command_line.h"
+#include "trireme/engine/record/recording.h"
 #include "trireme/launch/connected_world.h"
 #include "trireme/plan/graph/graph.h"
 #include "trireme/plan/layout/plan.h"
+#include "trireme/session.h"
 
 namespace trireme::command {
 
@@ -27,8 +29,8 @@ struct Context {
   std::string model;  ///< --model
   std::uint64_t seed = 0;
   bool json = false;
-  int timeout_s = 300;  ///< --timeout, of every wait for another rank.
-  record::BatchSizes sizes = record::BatchSizes::kAnyElseExact;  ///< --record-at
+  int timeout_s = 300;                           ///< --timeout, of every wait for another rank.
+  BatchSizes sizes = BatchSizes::kAnyElseExact;  ///< --record-at
 
   /// The workload that --model names, or the only one. kInvalidArgument where there is no such one.
   MakeWorkload workload() const { return recipe().second.make; }
@@ -64,17 +66,15 @@ Body add_launch(CLI::App& app, Context& context);
 Body add_doctor(CLI::App& app, Context& context);
 
 /// --plan FILE, or --batch, --microbatch, --lanes, --cut-at and their like in its place.
-struct PlanOptions {
+struct PlanArguments {
   std::string file;
-  layout::BatchLayout batch{.global_batch = 32, .microbatch = 8, .lanes = 1};
-  std::vector<std::string> cuts;
-  std::vector<std::string> copies;
-  int stages = 0;        ///< 0: as many as is best, or 1 by hand.
-  int replicas = 0;      ///< 0: as many as is best, or 1 by hand.
-  int ranks = 0;         ///< --ranks; 0: as many as the plan has.
-  std::string schedule;  ///< Empty: the best, or `interleaved` by hand.
+  int ranks = 0;  ///< --ranks; 0: as many as the plan has.
+  PlanOptions options;
 
   void add_to(CLI::App& app, bool with_file);
+
+  /// The plan of the file; nothing where there is none.
+  std::optional<Plan> given() const;
 
   /// The plan of the file, or one made by hand; checked against the recorded graph.
   layout::Plan plan_for(const graph::Graph& recorded) const;
@@ -84,9 +84,6 @@ struct PlanOptions {
 
   /// Ranks that the plan needs.
   int num_ranks() const;
-
-  /// Of a plan by hand: its stages times its replicas.
-  std::int64_t num_ranks_by_hand() const;
 
   /// Throws kInvalidArgument, or what reading the file throws, for what is wrong whatever the model.
   void check() const;
@@ -98,13 +95,9 @@ struct PlanOptions {
 /// Throws kInvalidArgument: the plan has `expected` ranks, and --ranks says `given`.
 [[noreturn]] void refuse_ranks(std::int64_t expected, std::int64_t given);
 
-/// Records the workload's model for microbatches of `microbatch` samples, as --record-at says, and
-/// says on the first rank where the graph holds for that size alone. Errors of record::record.
+/// As session::record_model, as --record-at says.
 record::Recording record_model(const Context& context, const Workload& workload, graph::Mode mode,
                                std::int64_t microbatch);
-
-/// A node by its position or name, as a position. kInvalidArgument where there is none.
-int node_position(const graph::Graph& graph, const std::string& node);
 
 /// Standard output: `json` where it was asked for, else `text`.
 void print(const Context& context, const Json& json, const std::string& text);

@@ -42,7 +42,7 @@ Json to_json(const train::Comparison& one) {
 }
 
 struct VerifyVerbOptions {
-  PlanOptions plan;
+  PlanArguments plan;
   bool serial = false;
   train::VerifyOptions verify;
 };

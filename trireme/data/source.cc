@@ -1,11 +1,10 @@
-#include "trireme/data/source.h"
-
 #include <algorithm>
 #include <cstring>
 #include <set>
 
 #include "trireme/base/error.h"
 #include "trireme/base/sha256.h"
+#include "trireme/data.h"
 
 namespace trireme::data {
 namespace {

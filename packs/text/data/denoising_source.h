@@ -6,7 +6,7 @@
 
 #include "packs/text/data/span_corruption.h"
 #include "packs/text/data/token_shards.h"
-#include "trireme/data/source.h"
+#include "trireme/data.h"
 
 namespace trireme::text {
 

@@ -11,7 +11,7 @@
 #include "tests/engine/measure/measured.h"
 #include "trireme/base/error.h"
 #include "trireme/engine/memory/block_allocator.h"
-#include "trireme/engine/record/module.h"
+#include "trireme/model.h"
 #include "trireme/plan/graph/bytes.h"
 
 namespace trireme::measure {

@@ -8,7 +8,7 @@
 #include "tests/models/models.h"
 #include "trireme/engine/program/boundary.h"
 #include "trireme/engine/program/step_losses.h"
-#include "trireme/engine/record/module.h"
+#include "trireme/model.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/graph/uses.h"
 #include "trireme/plan/layout/manual.h"

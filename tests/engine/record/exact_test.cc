@@ -3,8 +3,8 @@
 #include <torch/torch.h>
 
 #include "trireme/base/error.h"
-#include "trireme/engine/record/module.h"
 #include "trireme/engine/record/recording.h"
+#include "trireme/model.h"
 #include "trireme/plan/graph/check.h"
 
 // Models whose code differs with the batch size, recorded at one size.

@@ -4,8 +4,8 @@
 #include <torch/torch.h>
 
 #include "trireme/base/error.h"
-#include "trireme/engine/record/module.h"
 #include "trireme/engine/record/recording.h"
+#include "trireme/model.h"
 
 namespace trireme::record {
 namespace {

@@ -11,7 +11,7 @@
 #include "trireme/base/error.h"
 #include "trireme/engine/record/compare.h"
 #include "trireme/engine/record/generator.h"
-#include "trireme/engine/record/module.h"
+#include "trireme/model.h"
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/graph/uses.h"

@@ -43,7 +43,7 @@ at::Tensor expected(const std::vector<Gradients>& parts, const std::string& name
 class Lanes : public testing::TestWithParam<int> {};
 
 TEST_P(Lanes, AreFoldedLeftAndCombinedByTheTree) {
-  const layout::BatchLayout batch{.global_batch = 24, .microbatch = 2, .lanes = GetParam()};
+  const BatchLayout batch{.global_batch = 24, .microbatch = 2, .lanes = GetParam()};
   Trial trial("mlp", batch);
   const StepRecord step = trial.run_cut({4});
   std::vector<Gradients> parts;

@@ -12,7 +12,7 @@
 
 namespace trireme::serial {
 
-inline constexpr layout::BatchLayout kBatch{.global_batch = 12, .microbatch = 3, .lanes = 2};
+inline constexpr BatchLayout kBatch{.global_batch = 12, .microbatch = 3, .lanes = 2};
 
 inline std::vector<int> cut_positions(const graph::Graph& graph) {
   const std::vector<bool> allowed = graph::allowed_cuts(graph);

@@ -25,10 +25,10 @@ struct StepRecord {
 /// A test model under the serial executor.
 class Trial {
  public:
-  Trial(const std::string& model_name, const layout::BatchLayout& batch)
+  Trial(const std::string& model_name, const BatchLayout& batch)
       : Trial(models::make(model_name), batch) {}
 
-  Trial(models::TestModel model, const layout::BatchLayout& batch)
+  Trial(models::TestModel model, const BatchLayout& batch)
       : test(std::move(model)),
         recording(record::record(test.model, test.make_batch, {.microbatch = batch.microbatch})),
         graph_sha256(graph::graph_sha256(recording.graph)),
@@ -98,7 +98,7 @@ class Trial {
   std::unique_ptr<parameters::ParameterStore> store;
 
  private:
-  layout::BatchLayout batch_;
+  BatchLayout batch_;
   std::vector<at::Tensor> initial_buffers_;
 };
 

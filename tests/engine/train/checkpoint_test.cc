@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 using trireme::test::error_of;
 
-const SessionOptions kOptions{
+const TrainingOptions kOptions{
     .seed = 3,
     .optimizer = {
         .learning_rate = 0.01, .warmup_steps = 3, .decay = "inverse_sqrt", .clip_norm = 1}};
@@ -47,7 +47,7 @@ struct CheckpointFolder {
 /// Trains under the layout from the newest checkpoint of `folder`, if it has one, up to `end`, and
 /// writes one there. Weights and buffers after that.
 Tensors train_to(std::int64_t end, const Layout& layout, const checkpoint::Folder& folder,
-                 const SessionOptions& options = kOptions) {
+                 const TrainingOptions& options = kOptions) {
   const layout::Plan plan = plan_of(layout);
   const auto newest = folder.newest();
   Tensors result;
@@ -89,7 +89,7 @@ void expect_same(const fs::path& a, const fs::path& b) {
 
 TEST_P(Moves, ResumeElsewhereWithTheSameBits) {
   const auto& [model, from, to, optimizer] = GetParam();
-  SessionOptions options = kOptions;
+  TrainingOptions options = kOptions;
   options.optimizer.name = optimizer;
   const CheckpointFolder own;
   const checkpoint::Folder straight(own.path / "straight"), broken(own.path / "broken");
@@ -130,12 +130,12 @@ const Layout kTwo{.model = "mlp", .stages = 2};
 TEST(TrainingFacts, AnotherRunIsRefused) {
   const CheckpointFolder own;
   train_to(1, kTwo, own.folder);
-  const auto refusal = [&](const Layout& layout, const SessionOptions& options) {
+  const auto refusal = [&](const Layout& layout, const TrainingOptions& options) {
     const Error error = error_of([&] { train_to(2, layout, own.folder, options); });
     EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
     return error.message();
   };
-  SessionOptions other = kOptions;
+  TrainingOptions other = kOptions;
   other.optimizer.learning_rate = 0.02;
   EXPECT_THAT(refusal(kTwo, other), HasSubstr("learning_rate: 0.01 -> 0.02"));
   EXPECT_THAT(refusal({.model = "mlp", .stages = 2, .lanes = 2}, kOptions),

@@ -4,7 +4,7 @@
 #include <torch/torch.h>
 
 #include "trireme/base/error.h"
-#include "trireme/engine/record/module.h"
+#include "trireme/model.h"
 
 namespace trireme::train {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "tests/engine/train/layouts.h"
 #include "trireme/engine/record/convert.h"
-#include "trireme/engine/train/session.h"
+#include "trireme/engine/train/serial_session.h"
 
 namespace trireme::train {
 namespace {
@@ -50,7 +50,7 @@ std::shared_ptr<Noticing> held_out(const Workload& workload) {
 }
 
 struct Evaluated {
-  program::StepLosses losses;
+  StepLosses losses;
   std::vector<bool> has_read;  ///< By rank.
 };
 
@@ -83,14 +83,14 @@ Evaluated evaluate_on_ranks(const Layout& layout) {
   return result;
 }
 
-program::StepLosses evaluate_serially(const Layout& layout) {
+StepLosses evaluate_serially(const Layout& layout) {
   Workload workload = construct(workload_of(layout.model), 3);
   workload.evaluation = held_out(workload);
   const auto evaluation = recorded_in(graph::Mode::kEval, workload);
   workload.model.set_training(true);
   const auto recorded = recorded_in(graph::Mode::kTrain, workload);
-  Session session(workload, recorded, plan_of({.model = layout.model, .lanes = layout.lanes}),
-                  {.seed = 3});
+  SerialSession session(workload, recorded, plan_of({.model = layout.model, .lanes = layout.lanes}),
+                        {.seed = 3});
   session.step();
   return evaluate(workload, evaluation, 2, 1);
 }
@@ -98,8 +98,8 @@ program::StepLosses evaluate_serially(const Layout& layout) {
 class EvaluateRanks : public testing::TestWithParam<Layout> {};
 
 TEST_P(EvaluateRanks, GivesTheSumsOfOneProcess) {
-  const program::StepLosses expected = evaluate_serially(GetParam());
-  const program::StepLosses actual = evaluate_on_ranks(GetParam()).losses;
+  const StepLosses expected = evaluate_serially(GetParam());
+  const StepLosses actual = evaluate_on_ranks(GetParam()).losses;
   ASSERT_EQ(actual.losses.size(), expected.losses.size());
   for (std::size_t i = 0; i < expected.losses.size(); ++i) {
     EXPECT_EQ(actual.losses[i].sum, expected.losses[i].sum) << expected.losses[i].name;

@@ -5,7 +5,7 @@
 #include "tests/engine/serial/trial.h"
 #include "tests/engine/train/plain_at_every_cut.h"
 #include "trireme/base/error.h"
-#include "trireme/engine/record/module.h"
+#include "trireme/model.h"
 
 // `torch::zeros_like` and the other factories of torch:: hand out a shallow copy of the tensor that
 // the dispatcher made: what is written to the copy in place gives a gradient to the copy alone.

@@ -4,7 +4,7 @@
 #include <atomic>
 
 #include "tests/engine/train/layouts.h"
-#include "trireme/engine/record/module.h"
+#include "trireme/model.h"
 
 namespace trireme::train {
 namespace {

@@ -11,7 +11,7 @@
 #include "tests/engine/train/rank_threads.h"
 #include "trireme/engine/checkpoint/finite.h"
 #include "trireme/engine/train/construct.h"
-#include "trireme/engine/train/session.h"
+#include "trireme/engine/train/serial_session.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/manual.h"
 
@@ -62,7 +62,7 @@ struct Outcome {
 };
 
 /// What `num_ranks` threads (two stages) end with.
-Outcome train(const MakeWorkload& make, int num_ranks, const SessionOptions& options) {
+Outcome train(const MakeWorkload& make, int num_ranks, const TrainingOptions& options) {
   Outcome outcome;
   std::mutex mutex;
   const auto body = [&](const collectives::World& world) {
@@ -141,7 +141,7 @@ TEST(NotFinite, TheSerialExecutorEndsAlike) {
                        graph::Mode::kTrain);
     const layout::Plan plan = layout::make_manual_plan(
         recorded.graph, graph::graph_sha256(recorded.graph), {}, {16, 2, 2});
-    Session session(workload, recorded, plan, {});
+    SerialSession session(workload, recorded, plan, {});
     session.step();
     session.step();
     EXPECT_THAT(error_of([&] { session.step(); }).message(), HasSubstr(text));
@@ -161,7 +161,7 @@ TEST(NotFinite, AnUpdateThatOverflowsIsSeenAtTheEnd) {
 }
 
 TEST(NotFinite, MetricsMayBe) {
-  program::StepLosses losses{{{"metric", kInfinite, 1, 0}, {"loss", 1, 1, 1}}};
+  StepLosses losses{{{"metric", kInfinite, 1, 0}, {"loss", 1, 1, 1}}};
   EXPECT_EQ(not_finite(losses), "");
   losses.losses[1].sum = -kInfinite;
   EXPECT_EQ(not_finite(losses), "loss 'loss' is -inf");

@@ -8,9 +8,9 @@
 
 #include "tests/base/error_of.h"
 #include "tests/engine/train/layouts.h"
-#include "trireme/engine/record/module.h"
 #include "trireme/engine/train/first_step_check.h"
 #include "trireme/engine/train/run_record.h"
+#include "trireme/model.h"
 #include "trireme/plan/layout/crossings.h"
 
 namespace trireme::train {

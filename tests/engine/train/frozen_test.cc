@@ -47,12 +47,12 @@ record::Recording recording_of(const Workload& workload) {
                         graph::Mode::kTrain);
 }
 
-layout::Plan plan_for(const graph::Graph& graph, int stages, const layout::BatchLayout& batch) {
+layout::Plan plan_for(const graph::Graph& graph, int stages, const BatchLayout& batch) {
   return layout::make_manual_plan(graph, graph::graph_sha256(graph),
                                   layout::even_cuts(graph, stages), batch);
 }
 
-constexpr layout::BatchLayout kBatch{16, 2, 2};
+constexpr BatchLayout kBatch{16, 2, 2};
 
 // Every rank held, and read back, the frozen parameters of all stages.
 TEST(Frozen, ParametersLieWhereTheyAreUsed) {

@@ -25,7 +25,7 @@ using habits::Habit, habits::kMicrobatch;
 using serial::Trial;
 
 constexpr std::uint64_t kSeed = 3;
-constexpr layout::BatchLayout kOneLane{
+constexpr BatchLayout kOneLane{
     .global_batch = 4 * kMicrobatch, .microbatch = kMicrobatch, .lanes = 1};
 
 models::TestModel test_of(const Habit& habit) {

@@ -4,10 +4,10 @@
 #include <torch/torch.h>
 
 #include "tests/engine/train/rank_threads.h"
-#include "trireme/engine/record/module.h"
 #include "trireme/engine/train/construct.h"
 #include "trireme/engine/train/evaluate_ranks.h"
-#include "trireme/engine/train/session.h"
+#include "trireme/engine/train/serial_session.h"
+#include "trireme/model.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/manual.h"
 
@@ -46,7 +46,7 @@ TEST(OpaqueMode, IsTrainingInStepsAndNotInEvaluations) {
   const Workload workload = construct(make_moody, 3);
   const auto recorded = recording_in(workload, graph::Mode::kTrain);
   const auto evaluation = recording_in(workload, graph::Mode::kEval);
-  Session session(workload, recorded, plan_for_one(recorded.graph), {});
+  SerialSession session(workload, recorded, plan_for_one(recorded.graph), {});
   for (int i = 0; i < 2; ++i) {
     EXPECT_GT(session.step().losses.total(), kLargestSigmoid);
     EXPECT_LT(evaluate(workload, evaluation, 2, i).total(), kLargestSigmoid);

@@ -5,7 +5,7 @@
 #include "tests/engine/serial/trial.h"
 #include "tests/engine/train/plain_at_every_cut.h"
 #include "trireme/base/error.h"
-#include "trireme/engine/record/module.h"
+#include "trireme/model.h"
 
 namespace trireme::train {
 namespace {

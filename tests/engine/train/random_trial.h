@@ -37,7 +37,7 @@ struct RandomTrial {
 
 /// Compares under every cut at once, and now and then under two that the seed picks.
 inline bool compare_cuts(const Workload& workload, const record::Recording& recorded,
-                         const layout::BatchLayout& batch, std::uint64_t seed) {
+                         const BatchLayout& batch, std::uint64_t seed) {
   const std::vector<bool> allowed = graph::allowed_cuts(recorded.graph);
   std::vector<int> all, two;
   for (std::size_t cut = 0; cut < allowed.size(); ++cut) {
@@ -55,9 +55,9 @@ inline bool compare_cuts(const Workload& workload, const record::Recording& reco
 }
 
 inline RandomTrial try_random_net(std::uint64_t seed, int num_operations) {
-  constexpr layout::BatchLayout kBatch{.global_batch = 2 * random_nets::kMicrobatch,
-                                       .microbatch = random_nets::kMicrobatch,
-                                       .lanes = 1};
+  constexpr BatchLayout kBatch{.global_batch = 2 * random_nets::kMicrobatch,
+                               .microbatch = random_nets::kMicrobatch,
+                               .lanes = 1};
   const Workload workload = construct(random_nets::make(seed, num_operations), 3);
   std::optional<record::Recording> recorded;
   try {

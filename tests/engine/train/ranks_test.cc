@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 
 #include "tests/engine/train/layouts.h"
-#include "trireme/engine/record/module.h"
 #include "trireme/engine/train/memory_check.h"
+#include "trireme/model.h"
 #include "trireme/plan/layout/crossings.h"
 
 namespace trireme::train {
@@ -119,7 +119,7 @@ TEST(VerifyRank, WhatNobodyHoldsIsADifference) {
 TEST(CheckMemory, SaysHowManyBytesTooMany) {
   layout::Plan plan = plan_of({.model = kMlp.model, .stages = 2});
   const auto check = [&plan](std::int64_t bytes) {
-    plan.prediction = layout::Prediction{.peak_bytes = {{{"parameters", bytes}}, {}}};
+    plan.prediction = Prediction{.peak_bytes = {{{"parameters", bytes}}, {}}};
     run_ranks(2, [&plan](const collectives::World& world) { check_memory(world, plan); });
   };
   EXPECT_NO_THROW(check(1 << 20));

@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "tests/engine/train/layouts.h"
-#include "trireme/engine/record/module.h"
+#include "trireme/model.h"
 
 namespace trireme::train {
 namespace {

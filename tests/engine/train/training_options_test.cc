@@ -49,8 +49,8 @@ TEST(MakeOptimizer, RefusesNumbersThatCannotBe) {
             "no decay is called 'cosine'; there are none and inverse_sqrt");
 }
 
-TEST(SessionOptions, FactsAreWhatChangesResults) {
-  const SessionOptions options{.seed = 7, .optimizer = {.name = "sgd"}};
+TEST(TrainingOptions, FactsAreWhatChangesResults) {
+  const TrainingOptions options{.seed = 7, .optimizer = {.name = "sgd"}};
   const auto facts = facts_of(options);
   EXPECT_EQ(facts.at("seed"), "7");
   EXPECT_EQ(facts.at("optimizer"), "sgd");

@@ -32,8 +32,7 @@ MakeWorkload workload_of(const std::string& name, at::ScalarType dtype = at::kFl
   };
 }
 
-layout::Plan plan_of(const MakeWorkload& make_workload, const layout::BatchLayout& batch,
-                     bool cut) {
+layout::Plan plan_of(const MakeWorkload& make_workload, const BatchLayout& batch, bool cut) {
   const Workload workload = construct(make_workload, 0);
   const record::Recording recording = record::record(
       workload.model, BatchReader(workload.training, workload.model).maker(), graph::Mode::kTrain);

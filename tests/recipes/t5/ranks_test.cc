@@ -6,10 +6,10 @@
 
 #include "recipes/t5/model.h"
 #include "tests/engine/train/rank_threads.h"
-#include "trireme/engine/record/module.h"
 #include "trireme/engine/train/construct.h"
 #include "trireme/engine/train/verify.h"
 #include "trireme/engine/train/verify_ranks.h"
+#include "trireme/model.h"
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/graph/uses.h"

@@ -1,4 +1,4 @@
-/* Every function of trireme_wire.h, in processes that are compiled as C.
+/* Every function of wire.h, in processes that are compiled as C.
  *
  *   trireme_wire_c_operations NUM_RANKS shm|tcp */
 

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "trireme/wire/c/trireme_wire.h"
+#include "trireme/wire.h"
 
 typedef struct Ranks {
   int32_t count;

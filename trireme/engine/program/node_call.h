@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "trireme/engine/program/operands.h"
-#include "trireme/engine/record/opaque.h"
+#include "trireme/model.h"
 #include "trireme/plan/graph/graph.h"
 
 namespace trireme::program {
@@ -46,7 +46,7 @@ struct NodeCall {
   graph::NodeFlags flags;
   std::optional<at::ScalarType> autocast;
   std::optional<c10::OperatorHandle> op;
-  std::shared_ptr<const record::OpaqueFunction> opaque;
+  std::shared_ptr<const OpaqueFunction> opaque;
   std::vector<Operand> operands;
   std::vector<int> outputs;           ///< Slots; -1 where nobody takes it.
   std::vector<int> output_lists;      ///< As in graph::Node.
@@ -85,7 +85,7 @@ std::pair<at::Tensor, at::Tensor> call_batch_norm(const NodeCall& call,
 struct CallContext {
   const graph::Graph& graph;
   const std::vector<at::Tensor>& tensors;  ///< Of the recording, by value id.
-  const std::map<std::string, std::shared_ptr<const record::OpaqueFunction>>& opaques;
+  const std::map<std::string, std::shared_ptr<const OpaqueFunction>>& opaques;
   const std::map<graph::ValueId, int>& slot_of;
   const ParameterBinding& parameters;
   Place place;

@@ -66,7 +66,7 @@ Edge leaf_edge(const at::Tensor& tensor) {
 
 }  // namespace
 
-TensorList replay_opaque(const record::OpaqueFunction& function, const TensorList& inputs,
+TensorList replay_opaque(const OpaqueFunction& function, const TensorList& inputs,
                          const TensorList& stand_ins) {
   if (!at::GradMode::is_enabled()) return function.call(inputs);
   TensorList inner;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "trireme/engine/record/opaque.h"
+#include "trireme/model.h"
 
 namespace trireme::program {
 
@@ -12,7 +12,7 @@ namespace trireme::program {
 ///             function's own parameters.
 /// Threads     the function's parameters are shared by all its calls; calls and backward of one
 ///             function must not overlap.
-TensorList replay_opaque(const record::OpaqueFunction& function, const TensorList& inputs,
+TensorList replay_opaque(const OpaqueFunction& function, const TensorList& inputs,
                          const TensorList& stand_ins);
 
 }  // namespace trireme::program

@@ -2,19 +2,12 @@
 
 #include <ATen/Functions.h>
 
-#include <numeric>
 #include <optional>
 
 #include "trireme/base/error.h"
 #include "trireme/engine/record/convert.h"
 
 namespace trireme::program {
-
-double StepLosses::total() const {
-  return std::accumulate(losses.begin(), losses.end(), 0.0, [](double sum, const LossTotal& loss) {
-    return loss.coefficient == 0 ? sum : sum + loss.coefficient * loss.mean();
-  });
-}
 
 StepLosses empty_losses(const graph::Graph& graph) {
   StepLosses losses;

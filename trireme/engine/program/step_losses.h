@@ -9,22 +9,6 @@
 
 namespace trireme::program {
 
-/// One loss over a step or an evaluation.
-struct LossTotal {
-  std::string name;
-  double sum = 0;
-  double weight = 0;
-  double coefficient = 1;
-  double mean() const { return sum / weight; }
-};
-
-struct StepLosses {
-  std::vector<LossTotal> losses;
-
-  /// Sum of coefficient x mean.
-  double total() const;
-};
-
 /// The losses of `graph`, nothing added yet.
 StepLosses empty_losses(const graph::Graph& graph);
 

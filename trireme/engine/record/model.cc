@@ -1,8 +1,11 @@
-#include "trireme/engine/record/model.h"
+#include "trireme/model.h"
 
 #include <ATen/Functions.h>
 
+#include <numeric>
+
 #include "trireme/base/error.h"
+#include "trireme/engine/record/recording.h"
 
 namespace trireme {
 
@@ -27,6 +30,12 @@ Loss metric(Loss loss, std::string name) {
   loss.name = std::move(name);
   loss.coefficient = 0;
   return loss;
+}
+
+double StepLosses::total() const {
+  return std::accumulate(losses.begin(), losses.end(), 0.0, [](double sum, const LossTotal& loss) {
+    return loss.coefficient == 0 ? sum : sum + loss.coefficient * loss.mean();
+  });
 }
 
 void set_step_scalars(Batch& batch, const Model& model, std::int64_t step) {

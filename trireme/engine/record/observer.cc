@@ -95,8 +95,7 @@ void Observation::rethrow() const {
 
 }  // namespace record
 
-Opaque::Opaque(std::shared_ptr<const record::OpaqueFunction> function)
-    : function_(std::move(function)) {}
+Opaque::Opaque(std::shared_ptr<const OpaqueFunction> function) : function_(std::move(function)) {}
 
 TensorList Opaque::operator()(const TensorList& inputs) const {
   using record::watch;
@@ -115,7 +114,7 @@ TensorList Opaque::operator()(const TensorList& inputs) const {
 }
 
 Opaque opaque(std::string name, std::function<TensorList(const TensorList&)> function) {
-  auto opaque = std::make_shared<record::OpaqueFunction>();
+  auto opaque = std::make_shared<OpaqueFunction>();
   opaque->name = std::move(name);
   opaque->call = std::move(function);
   return Opaque(std::move(opaque));

@@ -6,9 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "trireme/engine/record/opaque.h"
+#include "trireme/model.h"
 
 namespace trireme::record {
+
+/// One call of an opaque function, seen by an observer.
+struct OpaqueCall {
+  const std::shared_ptr<const OpaqueFunction>& function;
+  const TensorList& inputs;
+  const TensorList& outputs;  ///< Empty before the call.
+};
 
 /// Told of each operator that user code on this thread calls: not of those inside operators, nor of
 /// those inside opaque calls. Calls come in order; `index` counts operators and opaque calls alike.

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "trireme/engine/record/opaque.h"
+#include "trireme/model.h"
 
 namespace trireme::record {
 

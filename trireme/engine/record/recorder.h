@@ -8,11 +8,11 @@
 #include <unordered_set>
 #include <vector>
 
-#include "trireme/engine/record/model.h"
 #include "trireme/engine/record/observer.h"
 #include "trireme/engine/record/opaque_leaves.h"
 #include "trireme/engine/record/state_guard.h"
 #include "trireme/engine/record/value_table.h"
+#include "trireme/model.h"
 #include "trireme/plan/graph/graph.h"
 
 namespace trireme::record {

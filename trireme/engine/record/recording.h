@@ -9,9 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "trireme/engine/record/model.h"
-#include "trireme/engine/record/opaque.h"
+#include "trireme/model.h"
 #include "trireme/plan/graph/graph.h"
+
+namespace trireme {
+
+/// Adds the step scalars of `model`, as they are at `step`, to `batch`.
+void set_step_scalars(Batch& batch, const Model& model, std::int64_t step);
+
+}  // namespace trireme
 
 namespace trireme::record {
 
@@ -31,14 +37,6 @@ struct Recording {
 
 /// Batch sizes of the recordings: two to fit, one to check, each with other data.
 inline constexpr std::array<std::int64_t, 3> kRecordedBatches = {4, 6, 10};
-
-/// For which batch sizes a recording is to hold.
-enum class BatchSizes : std::uint8_t {
-  kAny,           ///< Any.
-  kExact,         ///< The microbatch size alone: code may differ with the size as it likes.
-  kAnyElseExact,  ///< The microbatch size alone only where the recordings at several sizes differ
-                  ///< by the size and by nothing else, or forward fails at another one.
-};
 
 struct RecordOptions {
   graph::Mode mode = graph::Mode::kTrain;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "trireme/engine/record/generator.h"
-#include "trireme/engine/record/model.h"
+#include "trireme/model.h"
 #include "trireme/plan/graph/graph.h"
 
 namespace trireme::record {

@@ -53,8 +53,7 @@ std::vector<program::StageRun> SerialExecutor::forward(const program::Microbatch
 }
 
 void SerialExecutor::add_losses(const std::vector<program::StageRun>& runs,
-                                const std::vector<double>& weights,
-                                program::StepLosses& losses) const {
+                                const std::vector<double>& weights, StepLosses& losses) const {
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     for (int index : stages_[s].losses()) {
       const graph::Loss& loss = recording_.graph.losses[index];
@@ -82,14 +81,13 @@ void SerialExecutor::backward(std::vector<program::StageRun> runs,
   }
 }
 
-program::StepLosses SerialExecutor::run_step(std::int64_t step,
-                                             const std::vector<Batch>& microbatches) {
+StepLosses SerialExecutor::run_step(std::int64_t step, const std::vector<Batch>& microbatches) {
   if (static_cast<std::int64_t>(microbatches.size()) != plan_.batch.num_microbatches()) {
     throw Error(ErrorKind::kInvalidArgument,
                 "a step has " + std::to_string(plan_.batch.num_microbatches()) +
                     " microbatches, got " + std::to_string(microbatches.size()));
   }
-  program::StepLosses losses = program::empty_losses(recording_.graph);
+  StepLosses losses = program::empty_losses(recording_.graph);
   const auto weights = weigh(microbatches);
   const std::vector<double> totals = program::total_weights(recording_.graph, weights);
   std::vector<std::vector<program::NormStatistics>> statistics;

@@ -35,7 +35,7 @@ class SerialExecutor {
   /// holds the gradient of the step loss and the buffers are those of the next step.
   ///
   /// microbatches   B/b of them, b samples each, with their step scalars; kInvalidArgument if not.
-  program::StepLosses run_step(std::int64_t step, const std::vector<Batch>& microbatches);
+  StepLosses run_step(std::int64_t step, const std::vector<Batch>& microbatches);
 
   parameters::LaneAccumulator& gradients() { return accumulator_; }
   const parameters::LaneAccumulator& gradients() const { return accumulator_; }
@@ -56,7 +56,7 @@ class SerialExecutor {
   std::vector<std::vector<double>> weigh(const std::vector<Batch>& microbatches) const;
   std::vector<program::StageRun> forward(const program::MicrobatchInput& input);
   void add_losses(const std::vector<program::StageRun>& runs, const std::vector<double>& weights,
-                  program::StepLosses& losses) const;
+                  StepLosses& losses) const;
   void backward(std::vector<program::StageRun> runs, const std::vector<double>& totals);
 
   const record::Recording& recording_;
@@ -82,13 +82,13 @@ class Evaluator {
   /// calls.
   void add(const Batch& batch, std::uint64_t seed);
 
-  const program::StepLosses& losses() const { return losses_; }
+  const StepLosses& losses() const { return losses_; }
 
  private:
   const record::Recording& recording_;
   program::WeightProgram weights_;
   std::unique_ptr<program::NodeProgram> nodes_;
-  program::StepLosses losses_;
+  StepLosses losses_;
   std::int64_t num_batches_ = 0;
 };
 

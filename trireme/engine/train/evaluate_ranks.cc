@@ -11,7 +11,7 @@
 #include "trireme/engine/pipeline/message.h"
 #include "trireme/engine/program/step_losses.h"
 #include "trireme/engine/record/state_guard.h"
-#include "trireme/engine/train/session.h"
+#include "trireme/engine/train/serial_session.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/crossings.h"
 #include "trireme/plan/layout/manual.h"
@@ -82,7 +82,7 @@ class Evaluation {
   }
 
   /// Sum and weight of each loss over all samples, on every rank.
-  program::StepLosses run() {
+  StepLosses run() {
     const std::size_t width = 2 * recording_.graph.losses.size();
     std::vector<std::uint64_t> words(num_microbatches() * width);
     for (std::int64_t m = session_.replica(); m < num_microbatches(); m += role().mesh.data) {
@@ -92,9 +92,9 @@ class Evaluation {
     const auto group = collectives::make_world_group(world_, "evaluation");
     collectives::unite(*group, words, world_.watch,
                        place(num_microbatches(), "losses of the evaluation"));
-    program::StepLosses losses = program::empty_losses(recording_.graph);
+    StepLosses losses = program::empty_losses(recording_.graph);
     for (std::size_t i = 0; i < words.size(); i += 2) {
-      program::LossTotal& loss = losses.losses[i % width / 2];
+      LossTotal& loss = losses.losses[i % width / 2];
       loss.sum += std::bit_cast<double>(words[i]);
       loss.weight += std::bit_cast<double>(words[i + 1]);
     }
@@ -198,8 +198,8 @@ void check_evaluation(const RankSession& session, const Workload& workload,
   evaluation_plan(session, recording.graph);
 }
 
-program::StepLosses evaluate_ranks(const collectives::World& world, const Workload& workload,
-                                   const RankSession& session, const record::Recording& recording) {
+StepLosses evaluate_ranks(const collectives::World& world, const Workload& workload,
+                          const RankSession& session, const record::Recording& recording) {
   if (!workload.evaluation) {
     throw Error(ErrorKind::kInvalidArgument,
                 "the workload has no evaluation data; set Workload::evaluation");

@@ -20,7 +20,7 @@ void check_evaluation(const RankSession& session, const Workload& workload,
 ///
 /// recording   of the model in eval mode, made before the session.
 /// Errors      kInvalidArgument where there is no evaluation data, and those of check_evaluation.
-program::StepLosses evaluate_ranks(const collectives::World& world, const Workload& workload,
-                                   const RankSession& session, const record::Recording& recording);
+StepLosses evaluate_ranks(const collectives::World& world, const Workload& workload,
+                          const RankSession& session, const record::Recording& recording);
 
 }  // namespace trireme::train

@@ -8,8 +8,8 @@
 
 namespace trireme::train {
 
-std::string not_finite(const program::StepLosses& losses) {
-  for (const program::LossTotal& loss : losses.losses) {
+std::string not_finite(const StepLosses& losses) {
+  for (const LossTotal& loss : losses.losses) {
     const double mean = loss.mean();
     if (loss.coefficient == 0 || std::isfinite(mean)) continue;
     return "loss '" + loss.name + "' is " + (std::isnan(mean) ? "nan" : mean > 0 ? "inf" : "-inf");

@@ -11,7 +11,7 @@ namespace trireme::train {
 
 /// `loss 'x' is nan`: the first loss whose mean is NaN or infinite; empty where there is none.
 /// Metrics, losses with the coefficient 0, may be.
-std::string not_finite(const program::StepLosses& losses);
+std::string not_finite(const StepLosses& losses);
 
 /// `the gradient of 'x' is not finite`: the first parameter, by names, whose square norm is NaN or
 /// infinite; empty where there is none.

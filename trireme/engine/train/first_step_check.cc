@@ -31,7 +31,7 @@ constexpr std::int64_t kNumMicrobatches = 2;
 
 /// What a step leaves behind.
 struct Outcome {
-  program::StepLosses losses;
+  StepLosses losses;
   Tensors gradients;
   Tensors buffers;
 };
@@ -159,8 +159,8 @@ std::string gradient_difference(const Outcome& run, const Outcome& reference,
 /// The first thing that differs, in the order in which a step makes them; empty if nothing does.
 std::string difference(const Outcome& run, const Outcome& reference, const Rounding& rounding) {
   for (std::size_t i = 0; i < reference.losses.losses.size(); ++i) {
-    const program::LossTotal& a = run.losses.losses.at(i);
-    const program::LossTotal& b = reference.losses.losses[i];
+    const LossTotal& a = run.losses.losses.at(i);
+    const LossTotal& b = reference.losses.losses[i];
     if (same_number(a.sum, b.sum) && same_number(a.weight, b.weight)) continue;
     return fmt::format("loss '{}' is {} and not {}", b.name, a.mean(), b.mean());
   }
@@ -234,7 +234,7 @@ bool check_first_step(const Workload& workload, const record::Recording& recorde
     options.after_run();
     const auto& losses = plain.losses.losses;
     if (std::any_of(losses.begin(), losses.end(),
-                    [](const program::LossTotal& loss) { return loss.weight == 0; })) {
+                    [](const LossTotal& loss) { return loss.weight == 0; })) {
       continue;
     }
     if (!is_finite(plain)) return skip("its loss or a gradient is not finite");

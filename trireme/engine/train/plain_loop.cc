@@ -25,7 +25,7 @@ std::int64_t num_samples(const Model& model, const Batch& batch) {
 }
 
 /// Adds a microbatch's losses to the totals; their weights are those of `result` at the end.
-void add(const Losses& losses, std::int64_t samples, program::StepLosses& result) {
+void add(const Losses& losses, std::int64_t samples, StepLosses& result) {
   if (result.losses.empty()) {
     for (const Loss& loss : losses) {
       result.losses.push_back({.name = loss.name, .coefficient = loss.coefficient});
@@ -59,7 +59,7 @@ bool has_weights(const Losses& losses) {
 
 }  // namespace
 
-program::StepLosses PlainLoop::run_step(std::int64_t step, const std::vector<Batch>& microbatches) {
+StepLosses PlainLoop::run_step(std::int64_t step, const std::vector<Batch>& microbatches) {
   model_.set_training(true);
   for (const NamedTensor& parameter : model_.parameters) {
     parameter.tensor.mutable_grad() = at::Tensor();
@@ -67,7 +67,7 @@ program::StepLosses PlainLoop::run_step(std::int64_t step, const std::vector<Bat
   std::int64_t all_samples = 0;
   for (const Batch& batch : microbatches) all_samples += num_samples(model_, batch);
   std::vector<Losses> waiting;  // losses with weights wait for the step's totals
-  program::StepLosses result;
+  StepLosses result;
   for (std::size_t m = 0; m < microbatches.size(); ++m) {
     record::Reseeder reseeder({seed_, step, static_cast<std::int64_t>(m)});
     Losses losses;
@@ -86,7 +86,7 @@ program::StepLosses PlainLoop::run_step(std::int64_t step, const std::vector<Bat
     }
   }
   std::vector<double> totals;
-  for (const program::LossTotal& loss : result.losses) totals.push_back(loss.weight);
+  for (const LossTotal& loss : result.losses) totals.push_back(loss.weight);
   for (std::size_t m = 0; m < waiting.size(); ++m) {
     run_backward(waiting[m], num_samples(model_, microbatches[m]), totals);
     waiting[m].clear();

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "trireme/engine/record/model.h"
 #include "trireme/engine/serial/executor.h"
+#include "trireme/model.h"
 
 namespace trireme::train {
 
@@ -22,7 +22,7 @@ class PlainLoop {
   PlainLoop(const Model& model, std::uint64_t seed) : model_(model), seed_(seed) {}
 
   /// Losses of the step; leaves its gradients in `.grad` of the parameters, replacing older ones.
-  program::StepLosses run_step(std::int64_t step, const std::vector<Batch>& microbatches);
+  StepLosses run_step(std::int64_t step, const std::vector<Batch>& microbatches);
 
  private:
   const Model& model_;

@@ -67,7 +67,7 @@ collectives::Group& group_of(const schedule::StepProgram& program, const Groups&
   TRIREME_CHECK(false, "the rank is in no group of the kind");
 }
 
-RankOperations::RankOperations(const RankParts& parts, const SessionOptions& options)
+RankOperations::RankOperations(const RankParts& parts, const TrainingOptions& options)
     : parts_(parts),
       options_(options),
       optimizer_(make_optimizer(options.optimizer)),
@@ -188,7 +188,7 @@ void RankOperations::take_words(std::span<const std::uint64_t> words) {
   const std::size_t num_losses = losses_.losses.size();
   const std::size_t num_rows = 1 + parts_.plan.batch.num_microbatches();
   for (std::size_t i = 0; i < num_losses; ++i) {
-    program::LossTotal& loss = losses_.losses[i];
+    LossTotal& loss = losses_.losses[i];
     const bool has_weight = parts_.recording.graph.losses[i].weight.has_value();
     loss.weight = has_weight ? std::bit_cast<double>(words[i]) : input_->totals[i];
     for (std::size_t row = 1; row < num_rows; ++row) {

@@ -50,7 +50,7 @@ struct RankParts {
 /// Confined to the thread that runs the step.
 class RankOperations : public pipeline::Operations {
  public:
-  RankOperations(const RankParts& parts, const SessionOptions& options);
+  RankOperations(const RankParts& parts, const TrainingOptions& options);
 
   /// input     its totals are filled in: at once, or by kWeigh where replicas have to be asked.
   /// weights   of the replica's losses, [microbatch][loss].
@@ -64,7 +64,7 @@ class RankOperations : public pipeline::Operations {
   std::span<std::byte> tie_memory(const schedule::Channel& channel, int item) override;
 
   /// Of the last step, the same on all ranks.
-  const program::StepLosses& losses() const { return losses_; }
+  const StepLosses& losses() const { return losses_; }
 
   /// Compares the values with those of the other replicas, as the next step would. Every rank calls
   /// it; blocks.
@@ -95,7 +95,7 @@ class RankOperations : public pipeline::Operations {
   ErrorContext place(const char* what) const;
 
   RankParts parts_;
-  SessionOptions options_;
+  TrainingOptions options_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   program::BufferCommits commits_;
   ReplicaBuffers buffers_;
@@ -105,7 +105,7 @@ class RankOperations : public pipeline::Operations {
   std::map<int, at::Tensor> remote_sites_;           ///< Sums of sites held elsewhere.
   pipeline::StepInput* input_ = nullptr;
   std::vector<std::vector<double>> weights_;  ///< Of the replica, [microbatch][loss].
-  program::StepLosses losses_;
+  StepLosses losses_;
   double norm_ = 0;
   bool has_warned_ = false;                ///< That a number is not finite.
   std::map<std::string, int> parameters_;  ///< Index in Graph::parameters, by name.

@@ -24,7 +24,7 @@ namespace {
 /// The plan, if these ranks can run it on this graph.
 const layout::Plan& checked(const collectives::World& world, const layout::Plan& plan,
                             const graph::Graph& recorded, const graph::Graph& planned,
-                            const SessionOptions& options) {
+                            const TrainingOptions& options) {
   layout::check(plan, graph::graph_sha256(recorded), planned);
   const int expected = layout::train_role(plan).mesh.num_ranks();
   if (world.endpoint.world_size() != expected) {
@@ -47,7 +47,7 @@ int mesh_index(const layout::Plan& plan, int rank) {
 
 schedule::StepProgram checked_program(const graph::Graph& planned, const layout::Plan& plan,
                                       const parameters::ParameterMap& map,
-                                      const SessionOptions& options) {
+                                      const TrainingOptions& options) {
   const schedule::ProgramOptions program_options{.has_norm = needs_norm(options),
                                                  .tolerant = options.tolerant};
   schedule::StepProgram program = schedule::make_step_program(planned, plan, map, program_options);
@@ -79,7 +79,7 @@ class RankSession::Sink : public program::GradientSink {
 
 RankSession::RankSession(const collectives::World& world, const Workload& workload,
                          const record::Recording& recorded, const layout::Plan& plan,
-                         const SessionOptions& options)
+                         const TrainingOptions& options)
     : world_(world),
       workload_(workload),
       recorded_(recorded),

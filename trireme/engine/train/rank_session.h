@@ -17,7 +17,7 @@
 namespace trireme::train {
 
 /// A workload being trained by the ranks of a plan's mesh, each its stage of the pipeline and its
-/// replica's part of the batch. Same bits as Session (docs/concepts/equality.md).
+/// replica's part of the batch. Same bits as SerialSession (docs/concepts/equality.md).
 ///
 /// A failure on one rank ends the session on all of them with the same error. Caller-synchronised;
 /// one thread.
@@ -29,13 +29,13 @@ class RankSession {
   ///            rank where ranks differ.
   RankSession(const collectives::World& world, const Workload& workload,
               const record::Recording& recorded, const layout::Plan& plan,
-              const SessionOptions& options);
+              const TrainingOptions& options);
   ~RankSession();
 
   RankSession(const RankSession&) = delete;
   RankSession& operator=(const RankSession&) = delete;
 
-  /// The next step, as Session::step; the report is the same on all ranks but for times.
+  /// The next step, as SerialSession::step; the report is the same on all ranks but for times.
   StepReport step();
 
   /// Goes on from a checkpoint, of any layout: its tensors, its step.
@@ -54,7 +54,7 @@ class RankSession {
   std::int64_t next_step() const { return next_step_; }
   TrainingState state() { return {recording_, plan_, store_, operations_->optimizer(), stage_}; }
   const layout::Plan& plan() const { return plan_; }
-  const SessionOptions& options() const { return options_; }
+  const TrainingOptions& options() const { return options_; }
   int stage() const { return stage_; }
   int replica() const { return replica_; }
   const record::Recording& recording() const { return recording_; }
@@ -82,7 +82,7 @@ class RankSession {
   const record::Recording& recorded_;
   record::Recording recording_;  ///< With the plan's copies.
   layout::Plan plan_;
-  SessionOptions options_;
+  TrainingOptions options_;
   StepReader reader_;
   int stage_ = 0;
   int replica_ = 0;

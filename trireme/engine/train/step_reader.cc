@@ -4,8 +4,7 @@
 
 namespace trireme::train {
 
-StepReader::StepReader(const Workload& workload, const layout::BatchLayout& batch,
-                       std::uint64_t seed)
+StepReader::StepReader(const Workload& workload, const BatchLayout& batch, std::uint64_t seed)
     : workload_(workload),
       batch_(batch),
       reader_(workload.training, workload.model),

@@ -13,7 +13,7 @@ namespace trireme::train {
 class StepReader {
  public:
   /// workload   outlives the reader.
-  StepReader(const Workload& workload, const layout::BatchLayout& batch, std::uint64_t seed);
+  StepReader(const Workload& workload, const BatchLayout& batch, std::uint64_t seed);
 
   /// Global microbatch `microbatch` of `step`: b samples; a pure function of these.
   Batch read(std::int64_t step, std::int64_t microbatch) const;
@@ -23,7 +23,7 @@ class StepReader {
 
  private:
   const Workload& workload_;
-  layout::BatchLayout batch_;
+  BatchLayout batch_;
   BatchReader reader_;
   data::SampleOrder order_;
 };

@@ -132,15 +132,15 @@ ReplicaPolicies parse_replica_policies(const std::vector<std::string>& texts) {
   return policies;
 }
 
-bool needs_norm(const SessionOptions& options) {
+bool needs_norm(const TrainingOptions& options) {
   return options.optimizer.clip_norm > 0 || !options.allow_nonfinite;
 }
 
-bool checks_drift(const SessionOptions& options, std::int64_t step) {
+bool checks_drift(const TrainingOptions& options, std::int64_t step) {
   return std::ranges::find(options.drift_check_steps, step) != options.drift_check_steps.end();
 }
 
-std::map<std::string, std::string> facts_of(const SessionOptions& options) {
+std::map<std::string, std::string> facts_of(const TrainingOptions& options) {
   const OptimizerOptions& o = options.optimizer;
   const Json json = {{"seed", options.seed},
                      {"optimizer", o.name},
@@ -162,7 +162,7 @@ std::map<std::string, std::string> facts_of(const SessionOptions& options) {
   return facts;
 }
 
-std::string to_text(const SessionOptions& options) {
+std::string to_text(const TrainingOptions& options) {
   std::string text;
   for (const auto& [name, value] : facts_of(options)) text += name + " " + value + "\n";
   text += "drift_check_steps";

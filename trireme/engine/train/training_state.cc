@@ -152,10 +152,10 @@ void restore(const TrainingState& state, checkpoint::Reader& reader) {
 }
 
 checkpoint::Facts training_facts(const Workload& workload, const record::Recording& recorded,
-                                 const layout::Plan& plan, const SessionOptions& options) {
+                                 const layout::Plan& plan, const TrainingOptions& options) {
   checkpoint::Facts facts = facts_of(options);
   facts["graph"] = graph::graph_sha256(recorded.graph);
-  const layout::BatchLayout& batch = plan.batch;
+  const BatchLayout& batch = plan.batch;
   facts["global_batch"] = std::to_string(batch.global_batch);
   facts["microbatch"] = std::to_string(batch.microbatch);
   facts["lanes"] = std::to_string(batch.lanes);

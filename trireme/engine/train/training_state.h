@@ -43,7 +43,7 @@ void restore(const TrainingState& state, checkpoint::Reader& reader);
 /// What decides the bits of a training: equal facts, equal bits after equally many steps. Names
 /// that begin with `machine.` may differ where the arithmetic of machines does not.
 checkpoint::Facts training_facts(const Workload& workload, const record::Recording& recorded,
-                                 const layout::Plan& plan, const SessionOptions& options);
+                                 const layout::Plan& plan, const TrainingOptions& options);
 
 /// What has changed about a fact that is a hash, in words; empty where that cannot be said.
 using DescribeChange = std::function<std::string(const std::string& fact)>;

@@ -46,7 +46,7 @@ RunRecord run_plain(const MakeWorkload& make_workload, const layout::Plan& plan,
                     const VerifyOptions& options, const Watch& watch) {
   const Workload workload = construct(make_workload, options.seed);
   const record::Recording recording = record_training(workload, plan, options);
-  const Session samples(workload, recording, plan, {.seed = options.seed});
+  const SerialSession samples(workload, recording, plan, {.seed = options.seed});
   const parameters::ParameterStore& store = samples.store();
   parameters::GradientBuffers buffers = store.make_gradients();
   const auto optimizer = make_optimizer(options.optimizer);
@@ -78,11 +78,11 @@ RunRecord run_watched(const MakeWorkload& make_workload, const layout::Plan& pla
                       const VerifyOptions& options, const Watch& watch) {
   const Workload workload = construct(make_workload, options.seed);
   const record::Recording recording = record_training(workload, plan, options);
-  Session session(workload, recording, plan,
-                  {.seed = options.seed,
-                   .optimizer = options.optimizer,
-                   .allow_nonfinite = true,
-                   .drift_check_steps = {}});
+  SerialSession session(workload, recording, plan,
+                        {.seed = options.seed,
+                         .optimizer = options.optimizer,
+                         .allow_nonfinite = true,
+                         .drift_check_steps = {}});
   RunRecord result;
   for (std::int64_t step = 0; step < options.num_steps; ++step) {
     result.losses.push_back(session.step().losses.total());

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "trireme/engine/train/run_record.h"
-#include "trireme/engine/train/session.h"
+#include "trireme/engine/train/serial_session.h"
 #include "trireme/engine/train/workload.h"
 #include "trireme/plan/layout/plan.h"
 
@@ -16,7 +16,7 @@ struct VerifyOptions {
   std::int64_t num_steps = 3;
   std::uint64_t seed = 0;
   OptimizerOptions optimizer;
-  record::BatchSizes sizes = record::BatchSizes::kAnyElseExact;  ///< Of the recordings.
+  BatchSizes sizes = BatchSizes::kAnyElseExact;  ///< Of the recordings.
 };
 
 /// What a verification in one process gives.

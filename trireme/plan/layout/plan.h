@@ -6,20 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "trireme/plan.h"
 #include "trireme/plan/graph/argument.h"
 
 namespace trireme::layout {
-
-/// What decides results: a step's batch and how it is folded (docs/concepts/equality.md).
-struct BatchLayout {
-  std::int64_t global_batch = 0;  ///< B, samples per step.
-  std::int64_t microbatch = 0;    ///< b, samples per microbatch; divides B.
-  std::int64_t lanes = 1;         ///< G, data lanes; divides B / b.
-
-  std::int64_t num_microbatches() const { return global_batch / microbatch; }
-  std::int64_t microbatches_per_lane() const { return num_microbatches() / lanes; }
-  bool operator==(const BatchLayout&) const = default;
-};
 
 /// Named mesh of the ranks of a role: their product is their number.
 struct Mesh {
@@ -59,18 +49,6 @@ struct TieOwner {
   std::string parameter;
   int stage = 0;
   bool operator==(const TieOwner&) const = default;
-};
-
-/// Peak memory of each rank, by kind.
-using PeakBytes = std::vector<std::map<std::string, std::int64_t>>;
-
-/// What the planner expects; absent in a plan cut by hand without a profile.
-struct Prediction {
-  double step_ms = 0;
-  double lower_bound_ms = 0;
-  PeakBytes peak_bytes;
-  std::vector<std::string> limits;  ///< Per stage, what limits it.
-  bool operator==(const Prediction&) const = default;
 };
 
 /// The decision how a graph is trained; everything a run needs beside the graph and the model.

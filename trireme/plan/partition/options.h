@@ -5,20 +5,16 @@
 #include <string>
 #include <vector>
 
+#include "trireme/plan.h"
 #include "trireme/plan/layout/plan.h"
 #include "trireme/plan/simulate/forecast.h"
 
 namespace trireme::partition {
 
-enum class Objective : std::uint8_t {
-  kSpeed,   ///< Least step time within the memory there is.
-  kMemory,  ///< Least peak with a step of at most `max_slowdown` x the fastest.
-};
-
 /// What is asked of `partition`.
 struct PartitionOptions {
   // What decides results and what is given.
-  layout::BatchLayout batch;
+  BatchLayout batch;
   int replicas = 1;
   bool may_replicate = true;  ///< Whether `replicas` of 0 may become several.
   bool may_copy = true;  ///< Whether nodes with parameters may run once per consumer: other bits.

@@ -27,7 +27,7 @@ std::string count(std::int64_t number, const std::string& thing) {
 }
 
 void check_batch(const PartitionOptions& options, const profile::Profile& profile) {
-  const layout::BatchLayout& batch = options.batch;
+  const BatchLayout& batch = options.batch;
   if (batch.global_batch < 1 || batch.microbatch < 1 || batch.lanes < 1 || options.replicas < 1) {
     fail("global_batch, microbatch, lanes and replicas must be at least 1");
   }
@@ -111,9 +111,9 @@ Problem make_problem(const graph::Graph& recorded, const profile::Profile& profi
   return problem;
 }
 
-layout::Prediction predict(const Problem& problem, const Candidate& candidate) {
+Prediction predict(const Problem& problem, const Candidate& candidate) {
   const simulate::Forecast& forecast = candidate.forecast;
-  layout::Prediction prediction;
+  Prediction prediction;
   prediction.step_ms = forecast.simulation.step_us / 1000;
   prediction.lower_bound_ms = forecast.any_bound_us / 1000;
   for (const simulate::RankMemory& rank : forecast.memory) {

@@ -34,7 +34,7 @@ void check_mesh(const layout::Plan& plan, const layout::Mesh& mesh) {
 
 }  // namespace
 
-bool keeps_bits(const layout::BatchLayout& batch, std::int64_t replicas) {
+bool keeps_bits(const BatchLayout& batch, std::int64_t replicas) {
   return replicas == 1 || (batch.lanes % replicas == 0 &&
                            std::has_single_bit(static_cast<std::uint64_t>(batch.lanes / replicas)));
 }
@@ -42,7 +42,7 @@ bool keeps_bits(const layout::BatchLayout& batch, std::int64_t replicas) {
 namespace {
 
 /// Every rank's lanes must be one subtree of the fold over lanes.
-void check_replicas(const layout::BatchLayout& batch, std::int64_t replicas,
+void check_replicas(const BatchLayout& batch, std::int64_t replicas,
                     const ProgramOptions& options) {
   if (batch.lanes % replicas != 0) {
     fail(std::to_string(replicas) + " data replicas do not divide the " +

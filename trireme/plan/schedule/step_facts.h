@@ -64,7 +64,7 @@ bool completes_gradients(ActionKind kind);
 
 /// Whether that many replicas give the bits of one: each has lanes that are one subtree of the fold
 /// over lanes (docs/concepts/equality.md).
-bool keeps_bits(const layout::BatchLayout& batch, std::int64_t replicas);
+bool keeps_bits(const BatchLayout& batch, std::int64_t replicas);
 
 /// planned, plan, map   as for make_step_program.
 /// Errors   kInvalidArgument where one program cannot serve the plan: more stages than pipeline

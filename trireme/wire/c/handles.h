@@ -12,7 +12,7 @@
 
 #include "trireme/base/device.h"
 #include "trireme/base/log.h"
-#include "trireme/wire/c/trireme_wire.h"
+#include "trireme/wire.h"
 #include "trireme/wire/collectives/group.h"
 #include "trireme/wire/collectives/measure.h"
 #include "trireme/wire/transport/watch.h"

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "trireme/base/error.h"
-#include "trireme/wire/c/trireme_wire.h"
+#include "trireme/wire.h"
 
 namespace trireme::c {
 

@@ -1,0 +1,225 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace trireme {
+
+namespace graph {
+struct Graph;
+}
+namespace profile {
+struct Profile;
+}
+namespace topology {
+struct Topology;
+}
+namespace layout {
+struct Plan;
+}
+
+/// What decides results: a step's batch and how it is folded (docs/concepts/equality.md).
+struct BatchLayout {
+  std::int64_t global_batch = 0;  ///< B, samples per step.
+  std::int64_t microbatch = 0;    ///< b, samples per microbatch; divides B.
+  std::int64_t lanes = 1;         ///< G, data lanes; divides B / b.
+
+  std::int64_t num_microbatches() const { return global_batch / microbatch; }
+  std::int64_t microbatches_per_lane() const { return num_microbatches() / lanes; }
+  bool operator==(const BatchLayout&) const = default;
+};
+
+struct OptimizerOptions {
+  std::string name = "adamw";  ///< sgd, adamw, lamb, lars, novograd or adafactor.
+  double learning_rate = 1e-3;
+  std::int64_t warmup_steps = 0;  ///< The rate grows linearly to its full value over these.
+  std::string decay = "none";     ///< After the warm-up: `none` or `inverse_sqrt`.
+  double momentum = 0.9;          ///< Of sgd and lars.
+  double weight_decay = 0.01;
+  double clip_norm = 0;  ///< 0: gradients are not clipped.
+};
+
+/// What replicas make, at the end of a step, of a buffer that each has written for itself.
+enum class ReplicaPolicy : std::uint8_t {
+  kFirst,    ///< All take that of the first.
+  kAverage,  ///< All take the mean.
+  kSum,      ///< The changes that the step made on each are added to what was before it.
+};
+
+/// By the buffer's name.
+using ReplicaPolicies = std::map<std::string, ReplicaPolicy>;
+
+/// How a model is trained, whatever the plan.
+struct TrainingOptions {
+  // Changes results.
+  std::uint64_t seed = 0;
+  OptimizerOptions optimizer;
+  ReplicaPolicies buffers;  ///< Of buffers that forward writes, where there are replicas.
+  bool tolerant = false;    ///< Takes replicas that do not keep the bits of one.
+  // Changes nothing but what is noticed.
+  bool allow_nonfinite = false;  ///< Goes on where a loss or a gradient is not finite.
+  /// Steps at which the model is recorded again; early and late, since some of it changes rarely.
+  std::vector<std::int64_t> drift_check_steps = {1, 10, 100, 1000};
+};
+
+enum class Objective : std::uint8_t {
+  kSpeed,   ///< Least step time within the memory there is.
+  kMemory,  ///< Least peak with a step of at most `max_slowdown` x the fastest.
+};
+
+/// What is asked of a plan. What is left at its default is chosen: by costs where there is a profile,
+/// else one stage, one replica.
+struct PlanOptions {
+  BatchLayout batch{.global_batch = 32, .microbatch = 8, .lanes = 1};
+  int stages = 0;                   ///< Pipeline stages; 0: the best number.
+  int replicas = 0;                 ///< Copies of the pipeline; 0: the best number.
+  std::string schedule;             ///< `simple` or `interleaved`; empty: the best.
+  std::vector<std::string> cuts;    ///< Nodes, by name or position, at which a stage begins.
+  std::vector<std::string> copies;  ///< Nodes that run once per consumer; without a profile only.
+
+  // With a profile.
+  Objective objective = Objective::kSpeed;
+  double max_slowdown = 1.25;            ///< Of kMemory.
+  std::int64_t device_memory_bytes = 0;  ///< Of each rank; 0: what the topology says.
+  bool may_copy = false;  ///< Cheap shared nodes may run once per consumer: other bits.
+  bool may_idle = false;  ///< Ranks may be left out where that is faster.
+};
+
+/// A model's forward pass as data: operators, values, parameters. Immutable; copies share.
+class Graph {
+ public:
+  explicit Graph(std::shared_ptr<const graph::Graph> value);  ///< Of the library's own.
+
+  /// A file form of docs/formats.md. Errors kIo, kCorruptData, naming file and field.
+  static Graph load(const std::filesystem::path& path);
+
+  /// Returns the file's sha256. Errors kIo, kResourceExhausted.
+  std::string save(const std::filesystem::path& path) const;
+
+  std::string show() const;    ///< Tables, for people.
+  std::string sha256() const;  ///< Of what it computes; plans and profiles name it.
+
+  std::vector<std::string> node_names() const;  ///< In the order in which they run.
+  std::vector<int> allowed_cuts() const;        ///< Positions at which a stage may begin.
+  std::vector<std::string> parameter_names() const;
+  std::int64_t microbatch() const;  ///< The only one that it holds for; 0: any.
+
+  const graph::Graph& value() const { return *value_; }
+
+ private:
+  std::shared_ptr<const graph::Graph> value_;
+};
+
+/// What a graph's nodes and the links between ranks cost, measured. Immutable; copies share.
+class Profile {
+ public:
+  explicit Profile(std::shared_ptr<const profile::Profile> value);
+  static Profile load(const std::filesystem::path& path);
+  std::string save(const std::filesystem::path& path) const;
+  std::string show(const Graph& graph) const;
+
+  std::string graph_sha256() const;
+  std::int64_t microbatch() const;  ///< That all costs are for.
+  double forward_ms() const;        ///< Of a microbatch through the whole graph.
+  double backward_ms() const;
+
+  const profile::Profile& value() const { return *value_; }
+
+ private:
+  std::shared_ptr<const profile::Profile> value_;
+};
+
+/// The machines of a run and where each rank is. Immutable; copies share.
+class Topology {
+ public:
+  explicit Topology(std::shared_ptr<const topology::Topology> value);
+  static Topology load(const std::filesystem::path& path);
+  std::string save(const std::filesystem::path& path) const;
+  std::string show() const;
+
+  int num_hosts() const;
+  int num_ranks() const;
+  std::int64_t memory_bytes(int rank) const;  ///< What the rank may use.
+
+  const topology::Topology& value() const { return *value_; }
+
+ private:
+  std::shared_ptr<const topology::Topology> value_;
+};
+
+/// Peak memory of each rank, by kind.
+using PeakBytes = std::vector<std::map<std::string, std::int64_t>>;
+
+/// What a step of a plan is expected to take.
+struct Prediction {
+  double step_ms = 0;
+  double lower_bound_ms = 0;
+  PeakBytes peak_bytes;
+  std::vector<std::string> limits;  ///< Per stage, what limits it.
+  bool operator==(const Prediction&) const = default;
+};
+
+/// The decision how a graph is trained. Immutable; copies share.
+class Plan {
+ public:
+  explicit Plan(std::shared_ptr<const layout::Plan> value, std::string origin = "the plan");
+
+  /// kCorruptData, naming file and field. Whether it fits a graph is found where it is used.
+  static Plan load(const std::filesystem::path& path);
+  std::string save(const std::filesystem::path& path) const;
+  std::string show(const Graph& graph) const;
+
+  std::string graph_sha256() const;
+  const BatchLayout& batch() const;
+  int num_stages() const;
+  int num_replicas() const;
+  int num_ranks() const;
+  std::vector<int> stage_begins() const;  ///< Position of each stage's first node.
+  const std::string& schedule() const;
+  std::optional<Prediction> prediction() const;  ///< Nothing where no profile was there.
+
+  const layout::Plan& value() const { return *value_; }
+  const std::string& origin() const { return origin_; }  ///< For messages: the file's name.
+
+ private:
+  std::shared_ptr<const layout::Plan> value_;
+  std::string origin_;
+};
+
+/// A plan made without a profile: stages of about as many nodes each, or as `cuts` says.
+///
+/// Errors   kInvalidArgument where the graph may not be cut so, or batch, lanes and replicas do not
+///          divide each other.
+Plan make_plan(const Graph& graph, const PlanOptions& options);
+
+/// The best plan by measured costs, and why, for people.
+struct Decision {
+  Plan plan;
+  std::string text;
+};
+
+/// Errors   kInvalidArgument where the profile is of another graph, where nothing fits into memory
+///          (what the nearest misses), or as above.
+/// Cost     seconds for some thousand nodes; the same answer each time.
+Decision make_plan(const Graph& graph, const Profile& profile, const Topology& topology,
+                   const PlanOptions& options, const TrainingOptions& training = {});
+
+/// A step of the plan, played through.
+struct SimulatedStep {
+  double step_ms = 0;
+  double lower_bound_ms = 0;    ///< Of this plan.
+  std::vector<double> busy_ms;  ///< By rank.
+  std::int64_t peak_bytes = 0;  ///< Of the rank with most.
+  std::string text;             ///< Tables, the order of microbatches, a picture.
+  std::string timeline;         ///< A Chrome trace: the text of a file for ui.perfetto.dev.
+};
+
+SimulatedStep simulate_step(const Plan& plan, const Graph& graph, const Profile& profile,
+                       const Topology& topology, const TrainingOptions& training = {});
+
+}  // namespace trireme

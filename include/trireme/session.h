@@ -1,0 +1,184 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trireme/collectives.h"
+#include "trireme/model.h"
+#include "trireme/plan.h"
+
+namespace trireme {
+
+/// What one step was.
+struct StepReport {
+  std::int64_t step = 0;  ///< From 0.
+  StepLosses losses;
+  double gradient_norm = 0;  ///< Before clipping; 0 where no step needs it.
+  double seconds = 0;
+  double data_wait_seconds = 0;  ///< Of these, those in which the rank waited for samples.
+  double compute_seconds = 0;    ///< Processor time of this rank's forwards and backwards; 0 where
+                                 ///< one process runs all stages.
+};
+
+/// The folder that a run is kept in: plan, metrics, checkpoints, run.json. One run at a time.
+struct RunOptions {
+  std::string folder;   ///< Empty: nothing is kept.
+  bool resume = false;  ///< Go on from the newest whole checkpoint, if there is one.
+  std::int64_t checkpoint_every = 100;  ///< Steps; 0: only at the end.
+  int keep_last = 3;                    ///< Checkpoints that stay.
+  std::int64_t evaluate_every = 0;      ///< Steps; 0: before the first step and at the end.
+  /// Options of a command line, which run.json remembers for the one that goes on.
+  std::map<std::string, std::vector<std::string>> given;
+};
+
+/// Told on rank 0, each from the thread that calls the session; any may be empty.
+struct SessionCallbacks {
+  std::function<void(const StepReport&)> on_step;
+  std::function<void(std::int64_t steps_done, const StepLosses&)> on_evaluation;
+  std::function<void(std::int64_t steps_done, const std::string& folder)> on_checkpoint;
+  std::function<void(const Plan&, const std::string& why)> on_plan;  ///< Where it was measured.
+  std::function<void(const std::string&)> on_phase;  ///< What a long preparation is about.
+};
+
+/// The same on every rank, but for callbacks.
+struct SessionOptions {
+  std::string model = "model";   ///< Its name in run.json.
+  std::int64_t num_steps = 100;  ///< Of the whole run, for `run`.
+  TrainingOptions training;
+
+  /// How it is split. Without one the ranks measure and take the best plan within `planning`; where
+  /// `planning` names stages and replicas for as many ranks, or cuts, a plan is made of that.
+  std::optional<Plan> plan;
+  PlanOptions planning;
+  std::string profile;                     ///< File to plan from instead of measuring.
+  std::string topology = "topology.json";  ///< That goes with it.
+
+  RunOptions run;
+  std::string metrics_file;  ///< A JSON line per step; else in the run's folder, if there is one.
+  BatchSizes batch_sizes = BatchSizes::kAnyElseExact;
+  bool first_step_check = true;  ///< Compare a small first step with the unmodified model's own.
+  bool serial = false;           ///< All stages in this process, one after the other.
+  bool answers_signals = false;  ///< SIGINT and SIGTERM ask to stop, SIGUSR1 for a checkpoint.
+  SessionCallbacks callbacks;
+};
+
+/// What training took, by world rank where it is a list.
+struct Measured {
+  double median_step_ms = 0;
+  double data_wait_fraction = 0;                  ///< Of the step, on the rank that waited most.
+  std::vector<std::int64_t> peak_bytes;           ///< Of live tensors.
+  std::vector<std::int64_t> resident_peak_bytes;  ///< Of the process.
+  /// Forwards and backwards as they ran over as they were profiled, processor time of all ranks:
+  /// what of a prediction's error is the machine's speed. Nothing where there is no profile.
+  std::optional<double> compute_over_profile;
+};
+
+/// How a training has ended.
+struct SessionEnd {
+  std::int64_t steps_done = 0;
+  Measured measured;                     ///< On rank 0.
+  std::string stopped_by;                ///< Empty where all steps were done.
+  std::string checkpoint;                ///< Folder of the last one; empty: there is none.
+  std::optional<StepLosses> evaluation;  ///< After the last step, where there is data for it.
+};
+
+/// A workload being trained by the ranks of a world, each its stage of the pipeline and its part of
+/// the batch, with the bits of one process (docs/concepts/equality.md).
+///
+///     trireme::World world;
+///     trireme::Session session(world, make, {.num_steps = 600});
+///     session.run();
+///     session.save_weights("weights.safetensors");
+///     world.shutdown();
+///
+/// Every rank makes one and calls the same methods in the same order. A failure on one rank ends the
+/// session on all of them with the same Error.
+///
+/// Threads   one at a time; `request_stop` and `request_save` from any, and from callbacks.
+class Session {
+ public:
+  /// Records the model, plans where no plan is given, resumes where that is asked for, and compares
+  /// a small step with the unmodified model.
+  ///
+  /// world    outlives the session.
+  /// Errors   kInvalidArgument where model, data, plan, world and options do not fit each other, where
+  ///          the first step differs, or the folder holds another run; kUnavailable where another
+  ///          process trains in it; those of the model.
+  Session(World& world, const MakeWorkload& make, SessionOptions options);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  /// Trains up to `num_steps`, with checkpoints and evaluations as the run's options say, until a
+  /// stop is asked for; then `finish`.
+  SessionEnd run();
+
+  /// One more step. Errors carry the step.
+  StepReport step();
+
+  /// Losses over the evaluation data, every sample once, the model in eval mode. kInvalidArgument
+  /// where there are none.
+  StepLosses evaluate();
+
+  /// Writes a checkpoint of this step into the run's folder, where there is none yet. kInvalidArgument
+  /// without a folder; kIo, kResourceExhausted.
+  void save();
+
+  /// Goes on from a checkpoint's folder, of any plan and number of ranks, before the first step.
+  /// kInvalidArgument where it is of another model.
+  void resume(const std::string& checkpoint);
+
+  /// Ends the training: checks the weights, writes the last checkpoint, timelines and run.json. No
+  /// step may follow; weights may still be asked for.
+  SessionEnd finish();
+
+  /// All parameters and buffers by name, on rank 0; elsewhere nothing.
+  std::map<std::string, at::Tensor> weights();
+
+  /// The same as a safetensors file that rank 0 writes.
+  void save_weights(const std::string& path);
+
+  /// What `Workload::examples` says with these weights, on rank 0; empty where there is none or the
+  /// whole model does not fit there.
+  std::string examples();
+
+  /// The last step as a Chrome trace, with the predicted one where there is one. Rank 0 writes it.
+  void save_timeline(const std::string& path);
+
+  /// `run` ends after the step under way, or saves after it, on every rank.
+  void request_stop();
+  void request_save();
+
+  std::int64_t next_step() const;                    ///< Steps done.
+  std::optional<std::int64_t> resumed_from() const;  ///< Nothing where the run began.
+  const Plan& plan() const;
+  const Graph& graph() const;
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+/// Records the forward pass of a workload's model. Errors   kInvalidArgument, kModelFailure, naming
+/// the operator that cannot be recorded.
+///
+/// microbatch   samples of each run.
+Graph record_graph(const MakeWorkload& make, std::int64_t microbatch, bool training = true,
+             std::uint64_t seed = 0, BatchSizes sizes = BatchSizes::kAnyElseExact);
+
+struct Measurement {
+  Profile profile;
+  Topology topology;
+};
+
+/// Measures the model's nodes and the links, all ranks at the same time; every rank calls it and gets
+/// the same.
+Measurement measure_model(World& world, const MakeWorkload& make, std::int64_t microbatch,
+                    const TrainingOptions& training = {}, std::int64_t device_memory_bytes = 0);
+
+}  // namespace trireme

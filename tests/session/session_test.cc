@@ -1,0 +1,256 @@
+#include "trireme/session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "trireme/error.h"
+
+namespace trireme {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// Two modules that make one model.
+Workload make_two_modules() {
+  const auto encoder = std::make_shared<torch::nn::SequentialImpl>(
+      torch::nn::Linear(4, 8), torch::nn::ReLU(), torch::nn::Dropout(0.1));
+  const auto head = std::make_shared<torch::nn::LinearImpl>(8, 2);
+  auto model = make_model({{"encoder", encoder}, {"head", head}}, [=](const Batch& batch) {
+    const auto y = head->forward(encoder->forward(batch["x"]));
+    return torch::nn::functional::cross_entropy(y, batch["label"]);
+  });
+  const auto x = torch::randn({40, 4});
+  const auto source = tensor_source({{"x", x}, {"label", (x.sum(1) > 0).to(torch::kLong)}});
+  return {std::move(model), source, source};
+}
+
+class SessionTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() /
+              ("trireme-session-" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  static SessionOptions options(std::int64_t num_steps) {
+    SessionOptions options{.num_steps = num_steps};
+    options.planning.batch = {.global_batch = 8, .microbatch = 2, .lanes = 2};
+    options.planning.stages = 1;
+    options.planning.replicas = 1;
+    return options;
+  }
+
+  /// Of a run in a folder: the ranks plan.
+  SessionOptions kept(std::int64_t num_steps) const {
+    SessionOptions result = options(num_steps);
+    result.run = {.folder = path("run"), .resume = true, .checkpoint_every = 3};
+    return result;
+  }
+
+  static std::string text_of(const std::string& file) {
+    std::ifstream stream(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(stream), {}};
+  }
+
+  /// Bytes of the weights after an undisturbed training.
+  std::string undisturbed(std::int64_t num_steps) {
+    Session session(world_, make_two_modules, options(num_steps));
+    session.run();
+    session.save_weights(path("undisturbed"));
+    return text_of(path("undisturbed"));
+  }
+
+  World world_;
+  std::filesystem::path folder_;
+};
+
+TEST_F(SessionTest, ALoopOfStepsIsARun) {
+  const std::string expected = undisturbed(7);
+  Session session(world_, make_two_modules, options(7));
+  while (session.next_step() < 7) EXPECT_EQ(session.step().step + 1, session.next_step());
+  const SessionEnd end = session.finish();
+  session.save_weights(path("loop"));
+  EXPECT_EQ(text_of(path("loop")), expected);
+  EXPECT_EQ(end.steps_done, 7);
+  EXPECT_GT(end.measured.median_step_ms, 0);
+  EXPECT_TRUE(end.evaluation.has_value());
+}
+
+TEST_F(SessionTest, SerialStagesGiveTheSameBits) {
+  const std::string expected = undisturbed(5);
+  SessionOptions wanted = options(5);
+  wanted.serial = true;
+  wanted.planning.stages = 2;
+  Session session(world_, make_two_modules, wanted);
+  EXPECT_EQ(session.plan().num_stages(), 2);
+  session.run();
+  session.save_weights(path("serial"));
+  EXPECT_EQ(text_of(path("serial")), expected);
+}
+
+TEST_F(SessionTest, ModulesKeepTheirNames) {
+  Session session(world_, make_two_modules, options(1));
+  session.run();
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : session.weights()) names.push_back(name);
+  EXPECT_THAT(names, ElementsAre("encoder.0.bias", "encoder.0.weight", "head.bias", "head.weight"));
+}
+
+TEST_F(SessionTest, ARunThatIsStoppedGoesOnWithTheSameBits) {
+  const std::string expected = undisturbed(8);
+  std::vector<std::int64_t> saved;
+  {
+    SessionOptions wanted = kept(8);
+    Session* running = nullptr;
+    wanted.callbacks.on_step = [&](const StepReport& step) {
+      if (step.step == 4) running->request_stop();
+    };
+    wanted.callbacks.on_checkpoint = [&](std::int64_t step, const std::string&) {
+      saved.push_back(step);
+    };
+    Session session(world_, make_two_modules, wanted);
+    running = &session;
+    const SessionEnd end = session.run();
+    EXPECT_EQ(end.steps_done, 5);
+    EXPECT_EQ(end.stopped_by, "a call");
+    EXPECT_FALSE(end.evaluation.has_value());
+  }
+  EXPECT_THAT(saved, ElementsAre(3, 5));
+  Session session(world_, make_two_modules, kept(8));
+  EXPECT_EQ(session.resumed_from(), 5);
+  session.run();
+  session.save_weights(path("resumed"));
+  EXPECT_EQ(text_of(path("resumed")), expected);
+  EXPECT_THAT(text_of(path("run/metrics.jsonl")), HasSubstr("\"evaluation\""));
+}
+
+TEST_F(SessionTest, ResumesFromACheckpointElsewhere) {
+  const std::string expected = undisturbed(6);
+  std::string checkpoint;
+  {
+    Session session(world_, make_two_modules, kept(4));
+    checkpoint = session.run().checkpoint;
+  }
+  Session session(world_, make_two_modules, options(6));
+  session.resume(checkpoint);
+  EXPECT_EQ(session.next_step(), 4);
+  session.run();
+  session.save_weights(path("resumed"));
+  EXPECT_EQ(text_of(path("resumed")), expected);
+}
+
+TEST_F(SessionTest, TellsOfEvaluations) {
+  SessionOptions wanted = kept(4);
+  wanted.run.evaluate_every = 2;
+  std::vector<std::int64_t> steps;
+  wanted.callbacks.on_evaluation = [&](std::int64_t step, const StepLosses&) {
+    steps.push_back(step);
+  };
+  Session session(world_, make_two_modules, wanted);
+  const SessionEnd end = session.run();
+  EXPECT_THAT(steps, ElementsAre(0, 2));  // the last is the end's
+  EXPECT_GT(end.evaluation->total(), 0);
+}
+
+template <typename Body>
+std::string refusal(const Body& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+    return error.message();
+  }
+  return "";
+}
+
+TEST_F(SessionTest, SaysWhatCannotBe) {
+  Session session(world_, make_two_modules, options(2));
+  EXPECT_THAT(refusal([&] { session.save(); }), HasSubstr("need a folder"));
+  session.run();
+  EXPECT_THAT(refusal([&] { session.step(); }), HasSubstr("has ended"));
+  EXPECT_THAT(refusal([&] { session.resume("nowhere"); }), HasSubstr("before its first step"));
+  SessionOptions wanted = kept(2);
+  wanted.serial = true;
+  EXPECT_THAT(refusal([&] { Session(world_, make_two_modules, wanted); }), HasSubstr("--serial"));
+}
+
+TEST_F(SessionTest, NoEvaluationDataIsSaidAndNothingIsLost) {
+  const auto make = [] {
+    Workload workload = make_two_modules();
+    workload.evaluation = nullptr;
+    return workload;
+  };
+  Session session(world_, make, options(2));
+  EXPECT_THAT(refusal([&] { session.evaluate(); }), HasSubstr("no evaluation data"));
+  EXPECT_EQ(session.run().steps_done, 2);
+}
+
+TEST_F(SessionTest, PlansAreValues) {
+  const Graph graph = record_graph(make_two_modules, 4);
+  graph.save(path("graph.json"));
+  EXPECT_EQ(Graph::load(path("graph.json")).sha256(), graph.sha256());
+  EXPECT_THAT(graph.parameter_names(), ElementsAre("encoder.0.weight", "encoder.0.bias",
+                                                   "head.weight", "head.bias"));
+  PlanOptions wanted;
+  wanted.batch = {.global_batch = 16, .microbatch = 4, .lanes = 2};
+  wanted.stages = 2;
+  wanted.replicas = 2;
+  const Plan plan = make_plan(graph, wanted);
+  EXPECT_EQ(plan.num_ranks(), 4);
+  EXPECT_EQ(plan.stage_begins().size(), 2U);
+  EXPECT_EQ(plan.graph_sha256(), graph.sha256());
+  EXPECT_FALSE(plan.prediction().has_value());
+  EXPECT_THAT(plan.show(graph), HasSubstr("interleaved"));
+  plan.save(path("plan.json"));
+  EXPECT_EQ(Plan::load(path("plan.json")).batch(), plan.batch());
+}
+
+TEST_F(SessionTest, MeasuresPlansAndSimulates) {
+  const Graph graph = record_graph(make_two_modules, 2);
+  const Measurement measured = measure_model(world_, make_two_modules, 2);
+  EXPECT_GT(measured.profile.forward_ms(), 0);
+  EXPECT_GT(measured.profile.backward_ms(), 0);
+  EXPECT_EQ(measured.topology.num_ranks(), 1);
+  EXPECT_GT(measured.topology.memory_bytes(0), 0);
+  PlanOptions wanted;
+  wanted.batch = {.global_batch = 8, .microbatch = 2, .lanes = 1};
+  const Decision decision = make_plan(graph, measured.profile, measured.topology, wanted);
+  ASSERT_TRUE(decision.plan.prediction().has_value());
+  const SimulatedStep step =
+      simulate_step(decision.plan, graph, measured.profile, measured.topology);
+  EXPECT_NEAR(step.step_ms, decision.plan.prediction()->step_ms, 1e-9);
+  EXPECT_THAT(step.text, HasSubstr("order of microbatches"));
+}
+
+TEST_F(SessionTest, APlanOfAnotherModelIsRefused) {
+  const Graph graph = record_graph(
+      [] {
+        const auto net = std::make_shared<torch::nn::LinearImpl>(4, 2);
+        const auto x = torch::randn({8, 4});
+        return Workload{make_model(net, [net](const Batch& batch) {
+                          return net->forward(batch["x"]).square().mean();
+                        }),
+                        tensor_source({{"x", x}}), nullptr};
+      },
+      2);
+  make_plan(graph, {.batch = {.global_batch = 8, .microbatch = 2, .lanes = 1}})
+      .save(path("plan.json"));
+  SessionOptions wanted = options(2);
+  wanted.plan = Plan::load(path("plan.json"));
+  EXPECT_THAT(refusal([&] { Session(world_, make_two_modules, wanted); }), HasSubstr("plan.json"));
+}
+
+}  // namespace
+}  // namespace trireme

@@ -1,0 +1,129 @@
+#include "trireme/engine/train/serial_session.h"
+
+#include <chrono>
+#include <utility>
+
+#include "trireme/base/error.h"
+#include "trireme/data/range.h"
+#include "trireme/engine/memory/block_allocator.h"
+#include "trireme/engine/record/state_guard.h"
+#include "trireme/engine/train/finite.h"
+#include "trireme/engine/train/replica_buffers.h"
+#include "trireme/plan/graph/check.h"
+#include "trireme/plan/graph/json.h"
+#include "trireme/plan/layout/check.h"
+
+namespace trireme::train {
+namespace {
+
+const layout::Plan& checked(const layout::Plan& plan, const graph::Graph& recorded,
+                            const graph::Graph& planned) {
+  layout::check(plan, graph::graph_sha256(recorded), planned);
+  return plan;
+}
+
+}  // namespace
+
+double update(optim::Optimizer& optimizer, const parameters::ParameterStore& store,
+              parameters::GradientBuffers& gradients, const OptimizerOptions& options,
+              std::int64_t step, const optim::HasGradient& has_gradient) {
+  double norm = 0;
+  if (options.clip_norm > 0) {
+    norm = optim::global_norm(optim::square_norms(store, gradients, has_gradient));
+    optim::clip(gradients, norm, options.clip_norm);
+  }
+  optim::apply(optimizer, store, gradients, has_gradient, learning_rate_at(options, step));
+  return norm;
+}
+
+SerialSession::SerialSession(const Workload& workload, const record::Recording& recorded,
+                             const layout::Plan& plan, const TrainingOptions& options)
+    : workload_(workload),
+      recorded_(recorded),
+      recording_(record::with_copies(recorded, plan.copied_nodes)),
+      plan_(checked(plan, recorded.graph, recording_.graph)),
+      options_(options),
+      reader_(workload, plan.batch, options.seed),
+      store_(parameters::make_parameter_map(recording_.graph, plan), recording_.graph,
+             recording_.tensors, {}),
+      executor_(recording_, plan_, store_, options.seed),
+      optimizer_(make_optimizer(options.optimizer)) {
+  optim::check_parameters(*optimizer_, store_);
+  check_buffers(recording_.graph, options.buffers, 1);
+}
+
+std::vector<Batch> SerialSession::microbatches(std::int64_t step) const {
+  std::vector<Batch> result;
+  for (std::int64_t m = 0; m < plan_.batch.num_microbatches(); ++m) {
+    result.push_back(reader_.read(step, m));
+  }
+  return result;
+}
+
+StepReport SerialSession::run(std::int64_t step) {
+  if (checks_drift(options_, step)) {
+    const memory::PeakPause pause;
+    record::check_drift(recorded_.graph, workload_.model, reader_.maker(), step);
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  StepReport report{.step = step, .losses = executor_.run_step(step, microbatches(step))};
+  parameters::LaneAccumulator& sums = executor_.gradients();
+  const auto has_gradient = [&](const std::string& name) { return sums.has_gradient(name); };
+  optim::SquareNorms norms;
+  if (needs_norm(options_)) norms = optim::square_norms(store_, sums.gradients(), has_gradient);
+  if (!options_.allow_nonfinite) {
+    require_finite(not_finite(report.losses), step);
+    require_finite(not_finite(norms), step);
+  }
+  update(*optimizer_, store_, sums.gradients(), options_.optimizer, step, has_gradient);
+  report.gradient_norm = optim::global_norm(norms);
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return report;
+}
+
+StepReport SerialSession::step() {
+  try {
+    StepReport report = run(next_step_);
+    ++next_step_;
+    return report;
+  } catch (Error& error) {
+    throw error.add({.step = next_step_});
+  }
+}
+
+void check_remainder(const graph::Graph& graph, const Workload& workload, std::int64_t microbatch) {
+  if (graph.microbatch == 0 || !workload.evaluation) return;
+  graph::check_samples(graph, microbatch);
+  const std::int64_t num_samples = workload.evaluation->num_samples();
+  if (num_samples % microbatch == 0) return;
+  throw Error(ErrorKind::kInvalidArgument,
+              "the model's code for evaluation holds for microbatches of " +
+                  std::to_string(microbatch) + " samples alone, and the " +
+                  std::to_string(num_samples) + " samples of the evaluation leave a remainder of " +
+                  std::to_string(num_samples % microbatch) +
+                  "; choose a microbatch size that divides them, leave samples out, or make the "
+                  "model's code independent of the batch size");
+}
+
+StepLosses evaluate(const Workload& workload, const record::Recording& recording,
+                    std::int64_t microbatch, std::int64_t step) {
+  if (!workload.evaluation) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "the workload has no evaluation data; set Workload::evaluation");
+  }
+  check_remainder(recording.graph, workload, microbatch);
+  const record::ModeGuard in_mode(workload.model, graph::Mode::kEval);
+  const BatchReader reader(workload.evaluation, workload.model);
+  serial::Evaluator evaluator(recording);
+  const std::int64_t num_samples = workload.evaluation->num_samples();
+  const std::int64_t num = data::num_evaluation_microbatches(num_samples, microbatch);
+  for (std::int64_t m = 0; m < num; ++m) {
+    const data::IndexRange range = data::evaluation_range(num_samples, microbatch, m);
+    Batch batch = reader.read(range);
+    set_step_scalars(batch, workload.model, step);
+    evaluator.add(batch, 0);
+  }
+  return evaluator.losses();
+}
+
+}  // namespace trireme::train

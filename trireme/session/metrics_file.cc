@@ -1,0 +1,46 @@
+#include "trireme/session/metrics_file.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include "trireme/base/system_error.h"
+#include "trireme/engine/train/training_options.h"
+#include "trireme/session/run_folder.h"
+
+namespace trireme::session {
+
+Json losses_json(const StepLosses& losses) {
+  Json json = {{"loss", losses.total()}};
+  for (const LossTotal& one : losses.losses) json["by_name"][one.name] = one.mean();
+  return json;
+}
+
+Json step_json(const StepReport& step, std::int64_t global_batch,
+               const OptimizerOptions& optimizer) {
+  Json json = losses_json(step.losses);
+  json["step"] = step.step;
+  json["step_ms"] = step.seconds * 1e3;
+  json["samples_per_s"] = static_cast<double>(global_batch) / step.seconds;
+  json["data_wait_ms"] = step.data_wait_seconds * 1e3;
+  json["learning_rate"] = train::learning_rate_at(optimizer, step.step);
+  if (step.gradient_norm > 0) json["gradient_norm"] = step.gradient_norm;
+  return json;
+}
+
+MetricsFile::MetricsFile(std::string path, bool appends) : path_(std::move(path)) {
+  if (appends) cut_half_line(path_);
+  file_ = std::fopen(path_.c_str(), appends ? "ae" : "we");
+  if (file_ == nullptr) throw_system_error("write", path_, errno);
+}
+
+MetricsFile::~MetricsFile() { std::fclose(file_); }
+
+void MetricsFile::write(const Json& line) {
+  const std::string text = line.dump() + "\n";
+  if (std::fputs(text.c_str(), file_) == EOF || std::fflush(file_) != 0) {
+    throw_system_error("write", path_, errno);
+  }
+}
+
+}  // namespace trireme::session

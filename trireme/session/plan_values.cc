@@ -1,0 +1,174 @@
+#include <fmt/format.h>
+
+#include <span>
+#include <utility>
+
+#include "trireme/plan.h"
+#include "trireme/plan/graph/cuts.h"
+#include "trireme/plan/graph/file.h"
+#include "trireme/plan/graph/json.h"
+#include "trireme/plan/graph/show.h"
+#include "trireme/plan/layout/json.h"
+#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/layout/planned_graph.h"
+#include "trireme/plan/layout/show.h"
+#include "trireme/plan/partition/explain.h"
+#include "trireme/plan/profile/json.h"
+#include "trireme/plan/profile/show.h"
+#include "trireme/plan/schedule/grid.h"
+#include "trireme/plan/schedule/schedules.h"
+#include "trireme/plan/simulate/predicted_timeline.h"
+#include "trireme/plan/timeline/draw.h"
+#include "trireme/plan/timeline/json.h"
+#include "trireme/plan/timeline/usage.h"
+#include "trireme/plan/topology/json.h"
+#include "trireme/plan/topology/show.h"
+#include "trireme/session/planning.h"
+
+namespace trireme {
+namespace {
+
+constexpr int kDrawnColumns = 100;
+
+template <typename T>
+std::shared_ptr<const T> shared(T value) {
+  return std::make_shared<const T>(std::move(value));
+}
+
+/// The order of the actions of a replica's ranks, in units of time.
+std::string order_text(const layout::Plan& plan) {
+  const auto num_microbatches =
+      static_cast<int>(plan.batch.num_microbatches() / layout::train_role(plan).mesh.data);
+  return "order of microbatches (" + plan.schedule.name + ")\n" +
+         schedule::grid(schedule::make_schedule(plan.schedule, static_cast<int>(plan.stages.size()),
+                                                num_microbatches),
+                        {.max_columns = kDrawnColumns});
+}
+
+}  // namespace
+
+Graph::Graph(std::shared_ptr<const graph::Graph> value) : value_(std::move(value)) {}
+Graph Graph::load(const std::filesystem::path& path) { return Graph(shared(graph::load(path))); }
+std::string Graph::save(const std::filesystem::path& path) const {
+  return graph::save(*value_, path);
+}
+std::string Graph::show() const { return graph::show(*value_); }
+std::string Graph::sha256() const { return graph::graph_sha256(*value_); }
+std::int64_t Graph::microbatch() const { return value_->microbatch; }
+
+std::vector<std::string> Graph::node_names() const {
+  std::vector<std::string> names;
+  for (const graph::Node& node : value_->nodes) names.push_back(node.name);
+  return names;
+}
+
+std::vector<int> Graph::allowed_cuts() const {
+  const std::vector<bool> allowed = graph::allowed_cuts(*value_);
+  std::vector<int> positions;
+  for (std::size_t i = 0; i < allowed.size(); ++i) {
+    if (allowed[i]) positions.push_back(static_cast<int>(i));
+  }
+  return positions;
+}
+
+std::vector<std::string> Graph::parameter_names() const {
+  std::vector<std::string> names;
+  for (const graph::Parameter& parameter : value_->parameters) names.push_back(parameter.name);
+  return names;
+}
+
+Profile::Profile(std::shared_ptr<const profile::Profile> value) : value_(std::move(value)) {}
+Profile Profile::load(const std::filesystem::path& path) {
+  return Profile(shared(profile::load(path)));
+}
+std::string Profile::save(const std::filesystem::path& path) const {
+  return profile::save(*value_, path);
+}
+std::string Profile::show(const Graph& graph) const {
+  profile::check(*value_, graph.value());
+  return profile::show(*value_, graph.value());
+}
+std::string Profile::graph_sha256() const { return value_->graph_sha256; }
+std::int64_t Profile::microbatch() const { return value_->microbatch; }
+
+double Profile::forward_ms() const {
+  double us = 0;
+  for (const int cost : value_->cost_of) us += value_->costs.at(cost).forward_us;
+  return us / 1e3;
+}
+
+double Profile::backward_ms() const {
+  double us = 0;
+  for (const int cost : value_->cost_of) {
+    us += value_->costs.at(cost).input_us + value_->costs.at(cost).weight_us;
+  }
+  return us / 1e3;
+}
+
+Topology::Topology(std::shared_ptr<const topology::Topology> value) : value_(std::move(value)) {}
+Topology Topology::load(const std::filesystem::path& path) {
+  return Topology(shared(topology::load(path)));
+}
+std::string Topology::save(const std::filesystem::path& path) const {
+  return topology::save(*value_, path);
+}
+std::string Topology::show() const { return topology::show(*value_); }
+int Topology::num_hosts() const { return static_cast<int>(value_->hosts.size()); }
+int Topology::num_ranks() const { return static_cast<int>(value_->ranks.size()); }
+std::int64_t Topology::memory_bytes(int rank) const { return value_->ranks.at(rank).memory_bytes; }
+
+Plan::Plan(std::shared_ptr<const layout::Plan> value, std::string origin)
+    : value_(std::move(value)), origin_(std::move(origin)) {}
+Plan Plan::load(const std::filesystem::path& path) {
+  return Plan(shared(layout::load(path)), "'" + path.string() + "'");
+}
+std::string Plan::save(const std::filesystem::path& path) const {
+  return layout::save(*value_, path);
+}
+std::string Plan::show(const Graph& graph) const {
+  return layout::show(*value_, layout::planned_graph(graph.value(), *value_));
+}
+std::string Plan::graph_sha256() const { return value_->graph_sha256; }
+const BatchLayout& Plan::batch() const { return value_->batch; }
+int Plan::num_stages() const { return static_cast<int>(value_->stages.size()); }
+int Plan::num_replicas() const { return layout::train_role(*value_).mesh.data; }
+int Plan::num_ranks() const { return layout::train_role(*value_).mesh.num_ranks(); }
+const std::string& Plan::schedule() const { return value_->schedule.name; }
+std::optional<Prediction> Plan::prediction() const { return value_->prediction; }
+
+std::vector<int> Plan::stage_begins() const {
+  std::vector<int> begins;
+  for (const layout::Stage& stage : value_->stages) begins.push_back(stage.begin);
+  return begins;
+}
+
+Plan make_plan(const Graph& graph, const PlanOptions& options) {
+  return Plan(shared(session::plan_by_hand(graph.value(), options)));
+}
+
+Decision make_plan(const Graph& graph, const Profile& profile, const Topology& topology,
+                   const PlanOptions& options, const TrainingOptions& training) {
+  profile::check(profile.value(), graph.value());
+  return session::decide(graph.value(), {profile, topology}, options, training);
+}
+
+SimulatedStep simulate_step(const Plan& plan, const Graph& graph, const Profile& profile,
+                       const Topology& topology, const TrainingOptions& training) {
+  const graph::Graph planned = layout::planned_graph(graph.value(), plan.value());
+  const simulate::Forecast forecast = session::forecast(planned, plan.value(), profile.value(),
+                                                        topology.value(), training.optimizer);
+  const timeline::Timeline timeline =
+      simulate::predicted_timeline(forecast.program, forecast.simulation);
+  SimulatedStep step{.step_ms = forecast.simulation.step_us / 1e3,
+                     .lower_bound_ms = forecast.plan_bound_us / 1e3,
+                     .peak_bytes = forecast.peak_bytes()};
+  for (const double busy : forecast.simulation.busy_us) step.busy_ms.push_back(busy / 1e3);
+  step.text = partition::explain(planned, plan.value(), forecast) + "\n" +
+              order_text(plan.value()) + "\n" + timeline::draw(timeline, kDrawnColumns) + "\n" +
+              timeline::show_usage(timeline);
+  step.timeline =
+      to_document_text(timeline::kTimelineDocument, timeline::to_json(std::span(&timeline, 1)));
+  return step;
+}
+
+}  // namespace trireme

@@ -1,0 +1,174 @@
+#include "trireme/session/planning.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+#include "trireme/base/error.h"
+#include "trireme/engine/measure/detect_topology.h"
+#include "trireme/engine/measure/measure_profile.h"
+#include "trireme/engine/train/replica_buffers.h"
+#include "trireme/engine/train/step_reader.h"
+#include "trireme/plan/graph/json.h"
+#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/layout/planned_graph.h"
+#include "trireme/plan/partition/explain.h"
+#include "trireme/plan/partition/replicas.h"
+
+namespace trireme::session {
+namespace {
+
+/// The optimizer's update as the measurement calls it.
+measure::UpdateFunction update_of(const OptimizerOptions& options) {
+  const std::shared_ptr<optim::Optimizer> optimizer = train::make_optimizer(options);
+  return [optimizer, rate = options.learning_rate](const at::Tensor& value,
+                                                   const at::Tensor& gradient) {
+    constexpr std::int64_t kRows = 1024;
+    optimizer->update({"measured", value, gradient, {kRows, value.numel() / kRows}}, rate);
+  };
+}
+
+/// What ranks must have in common: their measurements become one profile.
+std::string shared_text(const MeasureOptions& options) {
+  return train::to_text(options.training) + fmt::format("microbatch {}\ndevice memory {}\n",
+                                                        options.microbatch,
+                                                        options.device_memory_bytes);
+}
+
+/// Says which ranks have nothing to do.
+std::string idle_text(const layout::Plan& plan, const topology::Topology& topology) {
+  const int num_used = layout::train_role(plan).mesh.num_ranks();
+  const int num_ranks = static_cast<int>(topology.ranks.size());
+  if (num_used == num_ranks) return "";
+  return fmt::format(
+      "\nthe plan uses {} of the {} ranks, the others stay idle; start it with as many\n", num_used,
+      num_ranks);
+}
+
+simulate::ForecastOptions forecast_options(const OptimizerOptions& optimizer) {
+  return {.memory = {.optimizer_bytes_per_element = train::optimizer_bytes_per_element(optimizer)},
+          .program = {.has_norm = true}};
+}
+
+/// A node by its position or name, as a position. kInvalidArgument where there is none.
+int node_position(const graph::Graph& graph, const std::string& node) {
+  const bool is_number =
+      !node.empty() && node.size() < 9 && node.find_first_not_of("0123456789") == std::string::npos;
+  if (is_number) return std::stoi(node);
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (graph.nodes[i].name == node) return static_cast<int>(i);
+  }
+  throw Error(ErrorKind::kInvalidArgument,
+              fmt::format("'{}' is neither a position nor the name of a node; `show` of the "
+                          "graph lists both",
+                          node));
+}
+
+}  // namespace
+
+Measurement measure_recorded(const Workload& workload, const record::Recording& recorded,
+                             const MeasureOptions& options, const collectives::World* world) {
+  const train::StepReader reader(
+      workload, {.global_batch = options.microbatch, .microbatch = options.microbatch, .lanes = 1},
+      options.training.seed);
+  const Batch batch = reader.read(0, 0);
+  std::unique_ptr<collectives::Group> group;
+  measure::BusyRanks ranks;
+  if (world != nullptr) {
+    collectives::require_same(*world, graph::graph_sha256(recorded.graph), "model");
+    collectives::require_same(*world, shared_text(options), "options of the profile");
+    group = collectives::make_world_group(*world, "profile");
+    ranks = measure::BusyRanks(*group, world->watch);
+  }
+  auto profile = std::make_shared<profile::Profile>(
+      measure::measure_profile({.recording = recorded, .batch = batch, .ranks = ranks},
+                               world == nullptr ? nullptr : &world->endpoint,
+                               {.update = update_of(options.training.optimizer)}));
+  auto topology = std::make_shared<topology::Topology>(
+      measure::detect_topology(ranks, {.device_memory_bytes = options.device_memory_bytes}));
+  return {Profile(std::move(profile)), Topology(std::move(topology))};
+}
+
+Decision decide(const graph::Graph& graph, const Measurement& measurement,
+                const PlanOptions& wanted, const TrainingOptions& training,
+                const PlannedCopies& copies) {
+  const profile::Profile& profile = measurement.profile.value();
+  const topology::Topology& topology = measurement.topology.value();
+  if (!wanted.copies.empty()) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "--copy is for plans by hand; with a profile, copies are chosen");
+  }
+  partition::PartitionOptions asked{.batch = wanted.batch,
+                                    .replicas = wanted.replicas,
+                                    .may_copy = wanted.may_copy && !copies,
+                                    .copied_nodes = copies,
+                                    .objective = wanted.objective,
+                                    .stages = wanted.stages,
+                                    .may_idle = wanted.may_idle,
+                                    .schedule = wanted.schedule,
+                                    .device_memory_bytes = wanted.device_memory_bytes,
+                                    .max_slowdown = wanted.max_slowdown};
+  asked.batch.microbatch = profile.microbatch;
+  asked.forecast = forecast_options(training.optimizer);
+  asked.forecast.program.tolerant = training.tolerant;
+  asked.may_replicate = train::why_one_replica(graph, training.buffers).empty();
+  for (const std::string& cut : wanted.cuts) asked.cuts.push_back(node_position(graph, cut));
+  auto plan = std::make_shared<layout::Plan>(
+      partition::partition_over_replicas(graph, profile, topology, asked));
+  const graph::Graph planned = layout::planned_graph(graph, *plan);
+  train::check_buffers(planned, training.buffers, layout::train_role(*plan).mesh.data);
+  const std::string text =
+      partition::explain(planned, *plan,
+                         forecast(planned, *plan, profile, topology, training.optimizer)) +
+      idle_text(*plan, topology);
+  return {Plan(std::move(plan)), text};
+}
+
+layout::Plan plan_by_hand(const graph::Graph& recorded, const PlanOptions& options) {
+  layout::Plan copied;
+  for (const std::string& copy : options.copies) {
+    const auto position = static_cast<std::size_t>(node_position(recorded, copy));
+    if (position >= recorded.nodes.size()) {
+      throw Error(ErrorKind::kInvalidArgument,
+                  fmt::format("--copy {}: the graph has {} nodes", copy, recorded.nodes.size()));
+    }
+    copied.copied_nodes.push_back(recorded.nodes[position].id);
+  }
+  const graph::Graph graph = layout::planned_graph(recorded, copied);
+  std::vector<int> positions;
+  for (const std::string& cut : options.cuts) positions.push_back(node_position(graph, cut));
+  if (options.cuts.empty()) positions = layout::even_cuts(graph, std::max(options.stages, 1));
+  layout::Plan plan =
+      layout::make_manual_plan(graph, graph::graph_sha256(recorded), positions, options.batch);
+  layout::set_replicas(plan, std::max(options.replicas, 1));
+  plan.schedule.name = options.schedule.empty() ? "interleaved" : options.schedule;
+  plan.copied_nodes = std::move(copied.copied_nodes);
+  return plan;
+}
+
+std::int64_t num_ranks_by_hand(const PlanOptions& options) {
+  const std::int64_t num_stages = options.cuts.empty()
+                                      ? std::max(options.stages, 1)
+                                      : static_cast<std::int64_t>(options.cuts.size()) + 1;
+  return num_stages * std::max(options.replicas, 1);
+}
+
+bool plans_itself(const SessionOptions& options, int world_size) {
+  if (options.plan || !options.planning.cuts.empty()) return false;
+  if (!options.run.folder.empty()) return true;
+  const std::int64_t by_hand = num_ranks_by_hand(options.planning);
+  return options.planning.copies.empty() && by_hand < world_size && world_size % by_hand == 0;
+}
+
+simulate::Forecast forecast(const graph::Graph& planned, const layout::Plan& plan,
+                            const profile::Profile& profile, const topology::Topology& topology,
+                            const OptimizerOptions& optimizer) {
+  const parameters::ParameterMap map = parameters::make_parameter_map(planned, plan);
+  simulate::ForecastOptions options = forecast_options(optimizer);
+  options.program.tolerant = true;  // whoever trains says whether it is
+  return simulate::forecast({planned, plan, map, profile, topology}, options);
+}
+
+}  // namespace trireme::session

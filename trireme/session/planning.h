@@ -1,0 +1,58 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trireme/engine/record/recording.h"
+#include "trireme/plan/layout/plan.h"
+#include "trireme/plan/simulate/forecast.h"
+#include "trireme/session.h"
+#include "trireme/wire/collectives/world.h"
+
+namespace trireme::session {
+
+/// What is to be measured; the same on all ranks.
+struct MeasureOptions {
+  std::int64_t microbatch = 8;
+  std::int64_t device_memory_bytes = 0;  ///< 0: an equal part of the host's.
+  TrainingOptions training;
+};
+
+/// Measures a model, all ranks of the world at once. Every rank calls it. The workload is not for
+/// training after that: weights and buffers may have changed.
+///
+/// recorded   of the workload's model in train mode.
+/// world      null where there is only this process.
+Measurement measure_recorded(const Workload& workload, const record::Recording& recorded,
+                             const MeasureOptions& options, const collectives::World* world);
+
+/// Plan::copied_nodes that a run began with; nothing where it has not begun.
+using PlannedCopies = std::optional<std::vector<graph::NodeId>>;
+
+/// The best plan of the measurement within what `wanted` says; the microbatch is the profile's.
+///
+/// copies   exactly these, where they are given.
+/// Errors   those of partition::partition and train::check_buffers.
+Decision decide(const graph::Graph& graph, const Measurement& measurement,
+                const PlanOptions& wanted, const TrainingOptions& training,
+                const PlannedCopies& copies = {});
+
+/// A plan of what `options` says, without costs. Errors of layout::make_manual_plan.
+layout::Plan plan_by_hand(const graph::Graph& recorded, const PlanOptions& options);
+
+/// Ranks of a plan by hand: its stages times its replicas.
+std::int64_t num_ranks_by_hand(const PlanOptions& options);
+
+/// Whether a training on so many ranks measures and plans: in a run's folder, and where it was given
+/// neither a plan nor stages and replicas that make as many ranks.
+bool plans_itself(const SessionOptions& options, int world_size);
+
+/// What is predicted about a step of `plan` under the optimizer.
+///
+/// planned   the graph with the plan's copies. Errors of simulate::forecast.
+simulate::Forecast forecast(const graph::Graph& planned, const layout::Plan& plan,
+                            const profile::Profile& profile, const topology::Topology& topology,
+                            const OptimizerOptions& optimizer);
+
+}  // namespace trireme::session

@@ -1,0 +1,208 @@
+#include "trireme/session/run_keeper.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <limits>
+#include <utility>
+
+#include "trireme/base/error.h"
+#include "trireme/engine/measure/host_facts.h"
+#include "trireme/engine/train/rank_checkpoint.h"
+#include "trireme/plan/graph/difference.h"
+#include "trireme/plan/graph/file.h"
+#include "trireme/plan/graph/json.h"
+#include "trireme/plan/layout/json.h"
+#include "trireme/plan/timeline/json.h"
+
+namespace trireme::session {
+namespace {
+
+[[noreturn]] void refuse_old_run(const RunFolder& folder, std::int64_t step) {
+  throw Error(ErrorKind::kInvalidArgument,
+              fmt::format("'{}' holds a run of {} steps; --resume goes on with it, or name another "
+                          "folder",
+                          folder.root().string(), step));
+}
+
+bool is_there(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
+/// A run does not go back.
+void check_end(std::int64_t start, std::int64_t end) {
+  if (end >= start) return;
+  throw Error(ErrorKind::kInvalidArgument,
+              fmt::format("the run has done {} steps and --steps asks for {}; give as many or more",
+                          start, end));
+}
+
+/// The numbers of a checkpoint may be no good though its files are.
+void check_finite(const checkpoint::Index& index, const TrainingOptions& options) {
+  if (index.contents.not_finite.empty() || options.allow_nonfinite) return;
+  throw Error(ErrorKind::kInvalidArgument,
+              fmt::format("the checkpoint of step {} holds numbers that are not finite, first in "
+                          "'{}'; remove its folder to resume from an older one, or give "
+                          "--allow-nonfinite",
+                          index.step, index.contents.not_finite));
+}
+
+/// Plan::copied_nodes of the run that wrote a checkpoint.
+std::vector<graph::NodeId> copied_nodes_of(const checkpoint::Facts& facts) {
+  const auto found = facts.find("copied_nodes");
+  if (found == facts.end()) return {};
+  const Json list = parse_json(found->second, "the checkpoint's fact copied_nodes");
+  return JsonField(list, "the checkpoint's fact copied_nodes").list([](const JsonField& node) {
+    return node.index(0, std::numeric_limits<int>::max() - 1);
+  });
+}
+
+}  // namespace
+
+void check_run_folder(const RunOptions& options) {
+  RunFolder folder(options.folder);
+  if (!is_there(folder.root())) return;
+  folder.lock();  // until the ranks do
+  const auto newest = folder.checkpoints().newest();
+  if (newest && !options.resume) refuse_old_run(folder, *newest);
+}
+
+void resume_from(const CheckpointPlace& checkpoint, const checkpoint::Facts& facts,
+                 const TrainingOptions& options, const train::DescribeChange& describe,
+                 train::RankSession& session, const Logger& logger) {
+  checkpoint::Reader reader(checkpoint.folder, checkpoint.checksums);
+  check_finite(reader.index(), options);
+  checkpoint::Facts saved = reader.index().facts, now = facts;
+  if (options.tolerant) {
+    saved.erase("replicas");
+    now.erase("replicas");
+  }
+  for (const std::string& warning : train::check_facts(saved, now, describe)) {
+    logger.warning("weights may differ in their last bits: " + warning);
+  }
+  session.resume(reader);
+}
+
+RunKeeper::RunKeeper(const SessionOptions& options, const collectives::World& world)
+    : options_(options), world_(world), folder_(options.run.folder) {
+  if (world.rank() == 0) {
+    folder_.lock();
+    const auto newest = folder_.checkpoints().newest();
+    if (newest && !options.run.resume) refuse_old_run(folder_, *newest);
+  }
+  start_ = train::newest_whole(world, folder_.checkpoints());
+  if (start_) check_end(*start_, options.num_steps);
+  saved_ = start_;
+}
+
+void RunKeeper::check_goes_on(const Training& training) const {
+  if (!start_) return;
+  const checkpoint::Index index =
+      checkpoint::load(folder_.checkpoints().published(*start_) / "index.json");
+  check_finite(index, options_.training);
+  checkpoint::Facts saved = index.facts;
+  saved.erase("replicas");  // of no plan so far
+  layout::Plan plan{.batch = options_.planning.batch};
+  plan.copied_nodes = copied_nodes_of(index.facts);
+  train::check_facts(
+      saved, train::training_facts(training.workload, training.recorded, plan, options_.training),
+      describe(training.recorded.graph));
+}
+
+train::DescribeChange RunKeeper::describe(const graph::Graph& now) const {
+  return [this, &now](const std::string& fact) -> std::string {
+    if (fact == "data") return "other samples than before";
+    if (fact != "graph") return "";
+    try {
+      const graph::Graph before = graph::load(folder_.path("graph.json"));
+      return graph::differences_text(graph::differences(before, now));
+    } catch (const Error&) {
+      return "";  // the hashes are said then
+    }
+  };
+}
+
+PlannedCopies RunKeeper::copies() const {
+  if (!start_) return std::nullopt;
+  return copied_nodes_of(
+      checkpoint::load(folder_.checkpoints().published(*start_) / "index.json").facts);
+}
+
+/// What is given to this start beside what was given to the last one.
+void RunKeeper::say_changes() const {
+  const std::string changes = changes_text(document_.given, options_.run.given);
+  if (!changes.empty()) world_.watch.logger.info("changed options: " + changes);
+}
+
+void RunKeeper::begin(const Training& training, train::RankSession& session) {
+  facts_ = train::training_facts(training.workload, training.recorded, session.plan(),
+                                 options_.training);
+  if (start_) {
+    resume_from({folder_.checkpoints().published(*start_), checkpoint::Checksums::kCompared},
+                facts_, options_.training, describe(training.recorded.graph), session,
+                world_.watch.logger);
+  }
+  if (world_.rank() != 0) return;
+  const bool goes_on = start_ && is_there(folder_.document());
+  if (goes_on) document_ = load_kept_run(folder_.document());
+  if (!document_.given.empty()) say_changes();
+  document_.given = options_.run.given;
+  document_.model = options_.model;
+  document_.options = facts_;
+  document_.seed = options_.training.seed;
+  document_.batch = session.plan().batch;
+  has_segment_ = session.next_step() < options_.num_steps;
+  if (!has_segment_) return;
+  Segment segment = segment_of(session.plan());
+  segment.first_step = session.next_step();
+  segment.end_step = options_.num_steps;
+  segment.started = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+  segment.host = measure::host_name();
+  segment.plan = fmt::format("plan-{}.json", document_.segments.size() + 1);
+  document_.segments.push_back(std::move(segment));
+  graph::save(training.recorded.graph, folder_.path("graph.json"));
+  layout::save(session.plan(), folder_.path(document_.segments.back().plan));
+  session::save(document_, folder_.document());
+}
+
+void RunKeeper::save_now(train::RankSession& session) {
+  if (world_.rank() == 0) folder_.require_here();
+  if (saved_ == session.next_step()) return;
+  const checkpoint::Folder folder = folder_.checkpoints();
+  train::save_checkpoint(world_, session, folder, facts_);
+  saved_ = session.next_step();
+  if (world_.rank() == 0 && options_.callbacks.on_checkpoint) {
+    options_.callbacks.on_checkpoint(*saved_, folder.published(*saved_).string());
+  }
+  if (world_.rank() == 0) folder.keep_last(options_.run.keep_last);
+}
+
+void RunKeeper::after_step(train::RankSession& session) {
+  if (world_.rank() == 0) folder_.require_here();
+  const std::int64_t every = options_.run.checkpoint_every;
+  if (every > 0 && session.next_step() % every == 0) save_now(session);
+}
+
+bool RunKeeper::is_evaluation_due(const train::RankSession& session) const {
+  const std::int64_t step = session.next_step(), every = options_.run.evaluate_every;
+  if (step == options_.num_steps) return false;  // comes at the end
+  return every > 0 ? step % every == 0 : step == 0;
+}
+
+void RunKeeper::end(const Measured& measured, const std::vector<timeline::Timeline>& timelines,
+                    std::int64_t num_steps) {
+  if (!has_segment_) return;
+  Segment& segment = document_.segments.back();
+  if (!timelines.empty()) {
+    segment.timeline = fmt::format("timeline-{}.json", document_.segments.size());
+    timeline::save(timelines, folder_.path(segment.timeline));
+  }
+  segment.measured = measured;
+  if (num_steps < segment.end_step) segment.stopped_at = num_steps;
+  session::save(document_, folder_.document());
+}
+
+}  // namespace trireme::session

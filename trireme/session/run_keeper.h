@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trireme/engine/train/rank_session.h"
+#include "trireme/plan/timeline/timeline.h"
+#include "trireme/session/planning.h"
+#include "trireme/session/run_document.h"
+#include "trireme/session/run_folder.h"
+#include "trireme/session/training.h"
+
+namespace trireme::session {
+
+/// Refuses, before anything is started, what RunKeeper would refuse: a folder that holds a run
+/// without --resume, or one in which another process trains.
+void check_run_folder(const RunOptions& options);
+
+/// A checkpoint's folder, and whether its files are still to be compared with their checksums.
+struct CheckpointPlace {
+  std::filesystem::path folder;
+  checkpoint::Checksums checksums = checkpoint::Checksums::kCompare;
+};
+
+/// Takes a session to where a checkpoint is. Every rank calls it.
+///
+/// facts    of train::training_facts, now.
+/// Errors   kInvalidArgument where the training would not go on as what wrote the checkpoint; those
+///          of checkpoint::Reader.
+void resume_from(const CheckpointPlace& checkpoint, const checkpoint::Facts& facts,
+                 const TrainingOptions& options, const train::DescribeChange& describe,
+                 train::RankSession& session, const Logger& logger);
+
+/// A rank's part in keeping a run in its folder: the plan, the checkpoint to go on from, new ones,
+/// run.json. Methods that say so are called by every rank; rank 0 writes all but shards.
+class RunKeeper {
+ public:
+  /// Takes the folder; looks whether there is something to go on from. Every rank calls it.
+  ///
+  /// Errors   kInvalidArgument where the folder holds a run and --resume was not given, or one of
+  ///          more steps than are asked for.
+  RunKeeper(const SessionOptions& options, const collectives::World& world);
+
+  /// Looks whether the run would go on as what wrote the checkpoint, as far as that does not need a
+  /// plan: before anything is measured. Errors of `begin`.
+  void check_goes_on(const Training& training) const;
+
+  /// Copies change bits: those that the run began with stay.
+  PlannedCopies copies() const;
+
+  /// Takes the session to where the run is, and notes the start. Every rank calls it.
+  ///
+  /// Errors   kInvalidArgument where the run would not go on as what wrote the checkpoint.
+  void begin(const Training& training, train::RankSession& session);
+
+  /// A checkpoint, where one is due after this step. Every rank calls it.
+  void after_step(train::RankSession& session);
+
+  bool is_evaluation_due(const train::RankSession& session) const;
+
+  /// A checkpoint of the last step, if there is none. Every rank calls it.
+  void save_now(train::RankSession& session);
+
+  /// What this start has done, into run.json. On rank 0; elsewhere nothing.
+  ///
+  /// num_steps   done in all; fewer than were asked for where the run was stopped.
+  void end(const Measured& measured, const std::vector<timeline::Timeline>& timelines,
+           std::int64_t num_steps);
+
+  /// Step that the run went on from; nothing where it began.
+  std::optional<std::int64_t> resumed_from() const { return start_; }
+
+  const RunFolder& folder() const { return folder_; }
+
+ private:
+  void say_changes() const;
+  train::DescribeChange describe(const graph::Graph& now) const;
+  const SessionOptions& options_;
+  const collectives::World& world_;
+  RunFolder folder_;
+  std::optional<std::int64_t> start_;
+  std::optional<std::int64_t> saved_;  ///< Step of the last checkpoint.
+  checkpoint::Facts facts_;
+  RunDocument document_;      ///< On rank 0.
+  bool has_segment_ = false;  ///< Likewise: this start has steps to do.
+};
+
+}  // namespace trireme::session

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "trireme/engine/record/recording.h"
+#include "trireme/engine/train/rank_session.h"
+#include "trireme/engine/train/run_record.h"
+#include "trireme/session/training.h"
+#include "trireme/wire/collectives/world.h"
+
+namespace trireme::session {
+
+/// What runs the steps of a session: the ranks of a plan, or one process.
+class Trainer {
+ public:
+  virtual ~Trainer() = default;
+  virtual StepReport step() = 0;
+  virtual std::int64_t next_step() const = 0;
+
+  /// Losses over the evaluation data. recording: in eval mode.
+  virtual StepLosses evaluate(const record::Recording& recording) = 0;
+
+  /// Parameters and buffers on rank 0; elsewhere nothing.
+  virtual train::Tensors weights() = 0;
+
+  /// kCorruptData where weights that training has left are not finite, unless that is allowed.
+  virtual void check_finite() = 0;
+
+  /// The ranks' session, which checkpoints and timelines are of; null where one process runs all.
+  virtual train::RankSession* ranks() { return nullptr; }
+};
+
+/// training   outlives the trainer, and so does the plan of the serial one.
+std::unique_ptr<Trainer> make_rank_trainer(const collectives::World& world,
+                                           const Training& training, const layout::Plan& plan,
+                                           const TrainingOptions& options);
+std::unique_ptr<Trainer> make_serial_trainer(const Training& training, const layout::Plan& plan,
+                                             const TrainingOptions& options);
+
+}  // namespace trireme::session

@@ -1,0 +1,46 @@
+#include "trireme/session/training.h"
+
+#include <cstdio>
+
+#include "trireme/engine/memory/block_allocator.h"
+#include "trireme/engine/train/construct.h"
+#include "trireme/engine/train/workload.h"
+
+namespace trireme::session {
+namespace {
+
+std::int64_t model_bytes(const Model& model) {
+  std::int64_t bytes = 0;
+  for (const auto* list : {&model.parameters, &model.buffers}) {
+    for (const auto& [name, tensor] : *list) {
+      if (tensor.defined()) bytes += static_cast<std::int64_t>(tensor.nbytes());
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+record::Recording record_model(const Workload& workload, graph::Mode mode, std::int64_t microbatch,
+                               BatchSizes sizes, bool says) {
+  const train::BatchReader reader(workload.training, workload.model);
+  record::Recording recording = record::record(
+      workload.model, reader.maker(), {.mode = mode, .microbatch = microbatch, .sizes = sizes});
+  if (!recording.why_exact.empty() && says) {
+    std::fprintf(stderr,
+                 "trireme: recorded for microbatches of %lld samples alone (%s), since at other "
+                 "batch sizes the model's code differs: %s\n",
+                 static_cast<long long>(microbatch),
+                 mode == graph::Mode::kTrain ? "training" : "evaluation",
+                 recording.why_exact.c_str());
+  }
+  return recording;
+}
+
+Training::Training(const MakeWorkload& make, std::uint64_t seed, std::int64_t microbatch,
+                   BatchSizes sizes, bool says)
+    : workload(train::construct(make, seed)),
+      data_bytes(memory::memory_use().live_bytes - model_bytes(workload.model)),
+      recorded(record_model(workload, graph::Mode::kTrain, microbatch, sizes, says)) {}
+
+}  // namespace trireme::session
