@@ -82,18 +82,25 @@ install_judges() {
     echo "dev: no judges: the tests judges/* will be skipped" >&2
 }
 
-# fill_venv FILE WHY: fills .venv with what FILE pins. A stamp holds the hash of that file.
+# A venv of its own, for other versions of what judges need.
+install_docs_tools() {
+  install_packages "to read the public headers" doxygen=doxygen
+  fill_venv requirements-docs.txt "what builds the site of docs/" build/docs/venv
+}
+
+# fill_venv FILE WHY [VENV]: fills VENV, .venv, with what FILE pins. A stamp holds the hash of that file.
 fill_venv() {
-  local venv=$root/.venv file=$1 stamp=$root/.venv/${1%.txt}.sha256 wanted
+  local file=$1 why=$2 venv=$root/${3:-.venv} stamp wanted
+  stamp=$venv/${file%.txt}.sha256
   wanted=$(sha256sum <"$root/$file")
   [[ ! -f $stamp || $(<"$stamp") != "$wanted" ]] || return 0
-  echo "dev: filling .venv from $file: $2" >&2
+  echo "dev: filling ${3:-.venv} from $file: $why" >&2
   if command -v uv >/dev/null; then
     [[ -x $venv/bin/python ]] || uv venv -q "$venv"
     uv pip install -q --python "$venv/bin/python" --no-deps -r "$root/$file" >&2 || return 1
   else
-    install_packages "for .venv" python3=python3
-    python3 -c 'import ensurepip' 2>/dev/null || install_packages "for .venv" python3-venv
+    install_packages "for Python packages" python3=python3
+    python3 -c 'import ensurepip' 2>/dev/null || install_packages "for Python packages" python3-venv
     [[ -x $venv/bin/pip ]] || python3 -m venv --clear "$venv"
     "$venv/bin/pip" install -q --disable-pip-version-check --no-deps -r "$root/$file" >&2 || return 1
   fi
