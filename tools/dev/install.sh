@@ -8,7 +8,7 @@ build_packages=(
   libgtest-dev libgmock-dev libbenchmark-dev libsentencepiece-dev libutfcpp-dev
   libfabric-dev libxxhash-dev libnifti2-dev libniftiio-dev zlib1g-dev
 )
-fuzz_packages=(clang-16=clang++-16 libclang-rt-16-dev)
+clang_packages=(clang-16=clang++-16 libclang-rt-16-dev)
 
 # Which of the packages are not installed, one a line. A program that is found counts, wherever it
 # comes from.
@@ -70,7 +70,7 @@ install_peers() {
   return 1
 }
 
-install_fuzz_tools() { install_packages "libFuzzer, for the preset fuzz" "${fuzz_packages[@]}"; }
+install_clang() { install_packages "clang, with libFuzzer" "${clang_packages[@]}"; }
 
 install_python_packages() {
   fill_venv requirements.txt "torch's libraries to link, what draws reports, what checks C++ and Python"
