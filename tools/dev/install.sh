@@ -78,8 +78,8 @@ install_python_packages() {
 
 # Where they cannot be installed, the tests that need them are skipped, and say so.
 install_judges() {
-  (fill_venv requirements-judges.txt "what judges kernels and metrics: 3 GB, since torch for Python needs CUDA's libraries") ||
-    echo "dev: no judges: the tests judges/* will be skipped" >&2
+  (fill_venv requirements-judges.txt "reference implementations of kernels and metrics: 3 GB, since torch for Python needs CUDA's libraries") ||
+    echo "dev: no reference implementations: the tests judges/* will be skipped" >&2
 }
 
 # A venv of its own, for other versions of what judges need.
