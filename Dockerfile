@@ -1,4 +1,4 @@
-# docker build -t trireme . && docker run --rm -v "$PWD:/work" trireme --help
+# docker build -t trireme . && docker run --rm -v "$PWD:/data" trireme --help
 FROM debian:12-slim
 COPY . /opt/trireme
 WORKDIR /opt/trireme
@@ -8,5 +8,5 @@ RUN ./dev build trireme \
   && cmake --build build/dev \
   && cmake --install build/dev --prefix /usr/local \
   && rm -rf build /root/.cache /var/lib/apt/lists/*
-WORKDIR /work
+WORKDIR /data
 ENTRYPOINT ["trireme"]

@@ -24,7 +24,8 @@ class Entry:
 
     @property
     def anchor(self) -> str:
-        return self.name.removeprefix("trireme::").replace("::", "-").lower()
+        name = self.name.removeprefix("trireme::").replace("::", "-")
+        return re.sub(r"^@", "constants-", re.sub(r"[^\w@-]", "", name))
 
 
 def text_of(element: Element | None) -> str:
