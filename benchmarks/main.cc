@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
     app.require_subcommand(1);
     CLI::App* wire = app.add_subcommand("wire", "Collectives, beside those of other libraries");
     CLI::App* kernels_app =
-        app.add_subcommand("kernels", "Kernels and metrics, beside the best peers");
+        app.add_subcommand("kernels", "Kernels and metrics, beside the fastest other libraries");
     const auto run_wire =
         bench::add_command(*wire, {.argv = words, .environment = environment, .deadline = {}});
     const auto run_kernels = kernels::bench::add_command(

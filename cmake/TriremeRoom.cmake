@@ -146,7 +146,7 @@ function(trireme_tests room)
 endfunction()
 
 # A fuzz target: x_fuzz.cc defines LLVMFuzzerTestOneInput, tests/<room>/corpus/x/ holds its inputs.
-# In the fuzz preset libFuzzer runs it for some seconds; elsewhere it replays the inputs, as a test.
+# In the fuzz preset libFuzzer runs it for a minute; elsewhere it replays the inputs, as a test.
 # Further arguments: rooms and test libraries that the target uses beside its own room.
 function(trireme_fuzz room source)
   string(REGEX REPLACE "_fuzz\\.cc$" "" unit "${source}")
@@ -164,7 +164,7 @@ function(trireme_fuzz room source)
     set(found "${PROJECT_BINARY_DIR}/fuzz/${room}/${unit}")
     file(MAKE_DIRECTORY "${found}")
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-    add_test(NAME "${test}" COMMAND ${name} -max_total_time=20 -timeout=5
+    add_test(NAME "${test}" COMMAND ${name} -max_total_time=60 -timeout=5
                                     -artifact_prefix=${found}- "${found}" "${corpus}")
   else()
     set(test "${room}/replay.${unit}")

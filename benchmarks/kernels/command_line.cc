@@ -109,14 +109,16 @@ std::function<int()> add_command(CLI::App& app, const Place& place) {
   options->more_cases = place.more_cases;
   options->source = place.script.parent_path();
   app.add_option("name", options->name, "Those whose name contains it; default: all");
-  app.add_flag("--list", options->is_list, "Print their names, shapes and peers, run nothing");
-  app.add_option("--against", options->runner.peers,
-                 "Peers to run in turn with ours, by name; best: each kernel's first; all")
+  app.add_flag("--list", options->is_list,
+               "Print their names, shapes and other libraries, run nothing");
+  app.add_option(
+         "--against", options->runner.peers,
+         "Other libraries to run in turn with ours, by name; best: each kernel's first; all")
       ->delimiter(',');
-  app.add_option("--threads", options->runner.num_threads, "Of ours and of peers")
+  app.add_option("--threads", options->runner.num_threads, "Of ours and of other libraries")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
-  app.add_option("--rounds", options->runner.rounds, "Turns of each contestant")
+  app.add_option("--rounds", options->runner.rounds, "Turns of each library")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--json", options->json_file, "Also write the rows to this file");

@@ -196,7 +196,7 @@ void add_wire_options(CLI::App& app, WireOptions& options) {
   app.add_option("--dtype", options.dtype, "Of the elements")
       ->check(CLI::IsMember({"f32", "f64"}))
       ->capture_default_str();
-  app.add_option("--ranks", options.start.num_ranks, "Processes of each contestant")
+  app.add_option("--ranks", options.start.num_ranks, "Processes of each library")
       ->check(CLI::Range(2, 64))
       ->capture_default_str();
   app.add_option("--timeout", options.start.timeout_s,
@@ -214,10 +214,11 @@ void add_wire_options(CLI::App& app, WireOptions& options) {
   app.add_flag("--any-order", options.start.is_any_order,
                "Of ours: reductions in any order, not the canonical one");
   app.add_flag("--registered", options.is_registered, "Ours in memory told of beforehand");
-  app.add_option("--against", options.peers,
-                 "Peers to run in turn with ours: gloo, mpi, ours with an algorithm forced")
+  app.add_option(
+         "--against", options.peers,
+         "Other libraries to run in turn with ours: gloo, mpi; or ours with an algorithm forced")
       ->delimiter(',');
-  app.add_option("--rounds", options.rounds, "Turns of each contestant at each case")
+  app.add_option("--rounds", options.rounds, "Turns of each library at each case")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_flag("--overlap", options.is_overlapped,

@@ -49,7 +49,7 @@ kill -9 $trainer
 wait $trainer 2>/dev/null || true
 say "   killed -9. It left $(ls run/checkpoints | grep -c '^step-[0-9]*$') checkpoints, the last: $(cat run/checkpoints/latest)"
 
-say "2. Two ranks go on, to step $resumed, under a plan of their own"
+say "2. Two ranks resume, to step $resumed, under a plan of their own"
 (train --run run --ranks 2 --steps $resumed --resume)
 
 say "3. Four ranks again, to the end"

@@ -16,7 +16,7 @@ TEST_F(Resume, ARunIsNotOverwritten) {
   Words words = training(path("run"), 1, 3);
   run(words);
   words.erase(std::find(words.begin(), words.end(), "--resume"));
-  EXPECT_THAT(run(words, 2)->error(), HasSubstr("holds a run of 3 steps; --resume goes on"));
+  EXPECT_THAT(run(words, 2)->error(), HasSubstr("holds a run of 3 steps; --resume continues it"));
   EXPECT_EQ(expect_whole("run"), 3);
 }
 
@@ -136,7 +136,7 @@ TEST_F(Resume, ADamagedRunFileOrProfileSaysWhatToDo) {
   std::ofstream(path("run") + "/profile-1.json") << "{";
   EXPECT_THAT(error_after(training(path("run"), 1, 6), 0), HasSubstr("measured anew"));
   std::ofstream(path("run") + "/run.json") << "{";
-  EXPECT_THAT(error_after(training(path("run"), 1, 9)), HasSubstr("remove it to go on"));
+  EXPECT_THAT(error_after(training(path("run"), 1, 9)), HasSubstr("remove it to resume"));
   std::filesystem::remove(path("run") + "/run.json");
   run(training(path("run"), 1, 9));
   EXPECT_EQ(expect_whole("run"), 9);

@@ -33,7 +33,7 @@ class ReadingTest(RunTest):
     def test_a_killed_segment_ends_where_its_metrics_do(self) -> None:
         run = self.read()
         self.assertEqual([one.name() for one in run.segments][1], "steps 50 to 87")
-        self.assertIn("training did not go on to step 150", self.notes())
+        self.assertIn("training did not reach step 150", self.notes())
         self.assertAlmostEqual(run.segments[1].step_ms() or 0, 520, delta=20)
 
     def test_a_segment_that_was_killed_before_its_first_step_has_none(self) -> None:

@@ -8,7 +8,7 @@ build_packages=(
   libgtest-dev libgmock-dev libbenchmark-dev libsentencepiece-dev libutfcpp-dev
   libfabric-dev libxxhash-dev libnifti2-dev libniftiio-dev zlib1g-dev
 )
-fuzz_packages=(clang-16=clang++-16 libclang-rt-16-dev)
+clang_packages=(clang-16=clang++-16 libclang-rt-16-dev)
 
 # Which of the packages are not installed, one a line. A program that is found counts, wherever it
 # comes from.
@@ -70,7 +70,7 @@ install_peers() {
   return 1
 }
 
-install_fuzz_tools() { install_packages "libFuzzer, for the preset fuzz" "${fuzz_packages[@]}"; }
+install_clang() { install_packages "clang, with libFuzzer" "${clang_packages[@]}"; }
 
 install_python_packages() {
   fill_venv requirements.txt "torch's libraries to link, what draws reports, what checks C++ and Python"
@@ -78,22 +78,29 @@ install_python_packages() {
 
 # Where they cannot be installed, the tests that need them are skipped, and say so.
 install_judges() {
-  (fill_venv requirements-judges.txt "what judges kernels and metrics: 3 GB, since torch for Python needs CUDA's libraries") ||
-    echo "dev: no judges: the tests judges/* will be skipped" >&2
+  (fill_venv requirements-judges.txt "reference implementations of kernels and metrics: 3 GB, since torch for Python needs CUDA's libraries") ||
+    echo "dev: no reference implementations: the tests judges/* will be skipped" >&2
 }
 
-# fill_venv FILE WHY: fills .venv with what FILE pins. A stamp holds the hash of that file.
+# A venv of its own, for other versions of what judges need.
+install_docs_tools() {
+  install_packages "to read the public headers" doxygen=doxygen
+  fill_venv requirements-docs.txt "what builds the site of docs/" build/docs/venv
+}
+
+# fill_venv FILE WHY [VENV]: fills VENV, .venv, with what FILE pins. A stamp holds the hash of that file.
 fill_venv() {
-  local venv=$root/.venv file=$1 stamp=$root/.venv/${1%.txt}.sha256 wanted
+  local file=$1 why=$2 venv=$root/${3:-.venv} stamp wanted
+  stamp=$venv/${file%.txt}.sha256
   wanted=$(sha256sum <"$root/$file")
   [[ ! -f $stamp || $(<"$stamp") != "$wanted" ]] || return 0
-  echo "dev: filling .venv from $file: $2" >&2
+  echo "dev: filling ${3:-.venv} from $file: $why" >&2
   if command -v uv >/dev/null; then
     [[ -x $venv/bin/python ]] || uv venv -q "$venv"
     uv pip install -q --python "$venv/bin/python" --no-deps -r "$root/$file" >&2 || return 1
   else
-    install_packages "for .venv" python3=python3
-    python3 -c 'import ensurepip' 2>/dev/null || install_packages "for .venv" python3-venv
+    install_packages "for Python packages" python3=python3
+    python3 -c 'import ensurepip' 2>/dev/null || install_packages "for Python packages" python3-venv
     [[ -x $venv/bin/pip ]] || python3 -m venv --clear "$venv"
     "$venv/bin/pip" install -q --disable-pip-version-check --no-deps -r "$root/$file" >&2 || return 1
   fi

@@ -41,9 +41,10 @@ class HelpFormat : public CLI::Formatter {
 void call_by_name(CLI::App& verb, const std::string& name) {
   std::string text = verb.get_footer();
   const std::string before = std::string("Example: ") + kUsualName + " ";
+  const std::string after = "Example: " + name + " ";  // `trireme bench` is there already
   if (text.starts_with(before)) {
-    verb.footer("Example: " + name + " " + text.substr(before.size()) +
-                "\nOptions of every verb: " + name + " --help");
+    text.erase(0, text.starts_with(after) ? after.size() : before.size());
+    verb.footer(after + text + "\nOptions of every verb: " + name + " --help");
   }
   for (CLI::App* inner : verb.get_subcommands([](const CLI::App*) { return true; })) {
     call_by_name(*inner, name);

@@ -42,17 +42,23 @@ void PlanArguments::add_to(CLI::App& app, bool with_file) {
     plan = app.add_option("--plan", file, "Plan file that `partition` wrote");
   }
   std::vector<CLI::Option*> own = {
-      app.add_option("--batch", options.batch.global_batch, "Samples per step (B)"),
-      app.add_option("--microbatch", options.batch.microbatch, "Samples per microbatch (b)"),
-      app.add_option("--lanes", options.batch.lanes, "Data lanes (G)"),
+      app.add_option("--batch", options.batch.global_batch,
+                     "Samples per optimizer step (B), the global batch"),
+      app.add_option(
+          "--microbatch", options.batch.microbatch,
+          "Samples per microbatch (b); gradients of a step's microbatches are accumulated"),
+      app.add_option("--lanes", options.batch.lanes,
+                     "Lanes (G): equal runs of a step's microbatches, each accumulated by itself; "
+                     "replicas divide them"),
       app.add_option("--cut-at", options.cuts, "Begin a stage at these nodes, by position or name")
           ->delimiter(','),
       app.add_option("--copy", options.copies,
                      "Run these recorded nodes once per consumer instead of sending their values")
           ->delimiter(','),
-      app.add_option("--stages", options.stages, "Pipeline stages")->check(arguments::positive()),
+      app.add_option("--stages", options.stages, "Pipeline stages (model parallel)")
+          ->check(arguments::positive()),
       app.add_option("--replicas", options.replicas,
-                     "Copies of the pipeline, each with its share of lanes")
+                     "Copies of the pipeline (data parallel), each with its share of lanes")
           ->check(arguments::positive()),
       app.add_option("--schedule", options.schedule,
                      "Order of microbatches: " +

@@ -38,7 +38,7 @@ void add_run_options(CLI::App& app, RunOptions& run, PlanOptions& planning) {
                      "Keep the run in this folder: plan, metrics, checkpoints. Without --plan and "
                      "--cut-at, the ranks measure and the best plan is taken");
   app.add_flag("--resume", run.resume,
-               "Go on from the newest checkpoint of the folder, if it has one; --ranks may differ")
+               "Resume from the newest checkpoint of the folder, if it has one; --ranks may differ")
       ->needs(folder);
   std::vector<CLI::Option*> own;
   own.push_back(app.add_option("--checkpoint-every", run.checkpoint_every,
@@ -86,8 +86,9 @@ void add_check_options(CLI::App& app, TrainOptions& options) {
       "with the model's own");
   add_tolerant_option(app, options.session.training.tolerant);
   add_buffer_option(app, options.buffers);
-  app.add_flag("--allow-nonfinite", options.session.training.allow_nonfinite,
-               "Go on where a loss or a gradient is NaN or infinite; else the run ends there");
+  app.add_flag(
+      "--allow-nonfinite", options.session.training.allow_nonfinite,
+      "Continue after a loss or a gradient that is NaN or infinite; else the run ends there");
 }
 
 /// What is written in the end must not fail only then. kIo.

@@ -212,7 +212,7 @@ RunDocument load_kept_run(const std::filesystem::path& path) {
     return load_run(path);
   } catch (const Error& error) {
     throw Error(error.kind(),
-                fmt::format("{}; remove it to go on, with all options: checkpoints do "
+                fmt::format("{}; remove it to resume, with all options: checkpoints do "
                             "not need it, and a new one is begun without what was "
                             "run before",
                             error.message()));

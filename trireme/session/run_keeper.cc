@@ -22,7 +22,7 @@ namespace {
 
 [[noreturn]] void refuse_old_run(const RunFolder& folder, std::int64_t step) {
   throw Error(ErrorKind::kInvalidArgument,
-              fmt::format("'{}' holds a run of {} steps; --resume goes on with it, or name another "
+              fmt::format("'{}' holds a run of {} steps; --resume continues it, or name another "
                           "folder",
                           folder.root().string(), step));
 }

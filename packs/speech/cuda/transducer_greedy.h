@@ -17,7 +17,7 @@ struct DeviceGreedyBatch {
   std::int64_t num_samples = 0;              ///< B
   const std::int32_t* num_frames = nullptr;  ///< Not checked: below 0 is 0.
 
-  // What the model is asked for in the next round: `GreedyRound` (transducer/greedy.h).
+  // What the model is asked for in the next round: `GreedyRound` (kernels/greedy.h).
   std::int32_t* frames = nullptr;
   std::int32_t* last_labels = nullptr;
   std::uint8_t* has_new_label = nullptr;
@@ -38,7 +38,7 @@ struct DeviceScores {
   std::int64_t vocabulary = 0;  ///< V
 };
 
-// Greedy decoding of transducer/greedy.h for GPUs: the same rounds and labels. A round's best label
+// Greedy decoding of kernels/greedy.h for GPUs: the same rounds and labels. A round's best label
 // is the first of those with the largest score. The model is the caller's and runs on the stream;
 // no round waits for the host, which looks now and then whether samples are left:
 //

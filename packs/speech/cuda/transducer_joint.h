@@ -11,7 +11,7 @@ struct CUstream_st;
 
 namespace trireme::speech::cuda {
 
-/// The joint of transducer/joint.h for GPUs: the same formulas, layouts, random bits and results,
+/// The joint of kernels/joint.h for GPUs: the same formulas, layouts, random bits and results,
 /// bit for bit.
 ///
 /// Arrays     memory of the stream's device.

@@ -4,7 +4,7 @@
 
 namespace trireme::speech::cuda {
 
-/// `Lattices` (transducer/lattices.h) whose lengths are memory of a GPU. They are read there and
+/// `Lattices` (kernels/lattices.h) whose lengths are memory of a GPU. They are read there and
 /// not checked: `check` the host's before they are copied.
 struct DeviceLattices {
   const std::int32_t* num_frames = nullptr;  ///< [B] 1 to max_frames.

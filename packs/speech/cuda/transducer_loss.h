@@ -12,7 +12,7 @@ struct CUstream_st;
 
 namespace trireme::speech::cuda {
 
-/// `TransducerTargets` (transducer/loss.h) in memory of a GPU. Labels are not checked: as there,
+/// `TransducerTargets` (kernels/loss.h) in memory of a GPU. Labels are not checked: as there,
 /// they are in [0, vocabulary) and not the blank.
 struct DeviceTargets {
   const std::int32_t* labels = nullptr;  ///< [B, max_labels]
@@ -20,7 +20,7 @@ struct DeviceTargets {
   std::int64_t blank = 0;
 };
 
-/// The loss of transducer/loss.h for GPUs: the same formulas, layouts and orders; the same bits but
+/// The loss of kernels/loss.h for GPUs: the same formulas, layouts and orders; the same bits but
 /// for the logarithm of a row's sum, whose last bit in f64 may be another than the host's.
 ///
 /// Arrays      memory of the stream's device; the gradient may be that of the logits.

@@ -20,7 +20,7 @@ struct JointOptions {
 };
 
 /// The transducer's joint, dropout(relu(f + g)) of every frame with every position; formula, order
-/// of packed rows and cost in kernels/transducer/joint.h.
+/// of packed rows and cost in kernels/joint.h.
 ///
 /// f        f32 or bf16 [B, T, H]
 /// g        the same type [B, U + 1, H]
@@ -29,7 +29,7 @@ struct JointOptions {
 at::Tensor transducer_joint(const at::Tensor& f, const at::Tensor& g,
                             const TransducerLengths& lengths, const JointOptions& options = {});
 
-/// The transducer loss of each sample, straight from logits; kernels/transducer/loss.h.
+/// The transducer loss of each sample, straight from logits; kernels/loss.h.
 ///
 /// logits   f32 or bf16 [B, T, U + 1, V], or packed [rows, V].
 /// labels   integers [B, U]

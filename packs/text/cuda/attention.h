@@ -11,7 +11,7 @@ struct CUstream_st;
 
 namespace trireme::text::cuda {
 
-/// `AttentionShape` (attention/attention.h) whose offsets are memory of a GPU. They are read there
+/// `AttentionShape` (kernels/attention.h) whose offsets are memory of a GPU. They are read there
 /// and not checked.
 struct DeviceSequences {
   const std::int64_t* offsets = nullptr;  ///< [num_sequences + 1] from 0, not descending.
@@ -22,7 +22,7 @@ struct DeviceSequences {
   std::int64_t width = 0;       ///< d, of a head.
 };
 
-/// Attention of attention/attention.h for GPUs, in its plain form: scores go to the workspace. The
+/// Attention of kernels/attention.h for GPUs, in its plain form: scores go to the workspace. The
 /// same formulas, layouts, random bits and order of additions, so the same bits, but for log_sum,
 /// whose logarithm in f32 may differ in its last bits.
 ///

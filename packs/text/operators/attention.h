@@ -14,7 +14,7 @@ struct AttentionOptions {
 };
 
 /// Multi-head attention, softmax(q k^T / sqrt(D) + bias) v with dropout, in one pass; formula,
-/// rounding and cost in kernels/attention/attention.h.
+/// rounding and cost in kernels/attention.h.
 ///
 /// query, key, value   f32 or bf16 [B, S, H, D], all of one type; the arithmetic is f32.
 /// Returns             the same type [B, S, H, D]; rows of padding are 0.

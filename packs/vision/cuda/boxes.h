@@ -9,7 +9,7 @@ struct CUstream_st;
 
 namespace trireme::vision::cuda {
 
-/// Overlaps and codes of detection/boxes.h for GPUs, in memory of the stream's device. Overlaps have
+/// Overlaps and codes of kernels/boxes.h for GPUs, in memory of the stream's device. Overlaps have
 /// the same bits; codes differ by what log and exp do, 2 ulps. Boxes are not checked: what is refused
 /// there gives NaN, or an overlap of 0.
 ///

@@ -18,7 +18,7 @@ struct Overlaps {
   std::int64_t num_anchors = 0;
 };
 
-/// Matching of detection/matching.h for GPUs: the same matches. Overlaps are not checked: one that
+/// Matching of kernels/matching.h for GPUs: the same matches. Overlaps are not checked: one that
 /// is NaN matches nothing.
 ///
 /// workspace   match_workspace_bytes(overlaps) of the stream's device, aligned to 16, not set; used

@@ -24,7 +24,7 @@ struct NmsKept {
   std::int64_t capacity = 0;
 };
 
-/// fixed_nms of detection/nms.h for GPUs: the same boxes in the same order. Boxes are not checked.
+/// fixed_nms of kernels/nms.h for GPUs: the same boxes in the same order. Boxes are not checked.
 ///
 /// workspace   fixed_nms_workspace_bytes(n) of the stream's device, aligned to 16, not set; used
 ///             until the work is done.

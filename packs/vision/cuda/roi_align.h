@@ -11,7 +11,7 @@ struct CUstream_st;
 
 namespace trireme::vision::cuda {
 
-/// RoIAlign of detection/roi_align.h for GPUs: the same formulas, layouts and order of additions,
+/// RoIAlign of kernels/roi_align.h for GPUs: the same formulas, layouts and order of additions,
 /// so the same bits.
 ///
 /// Arrays      memory of the stream's device. Regions are not checked: one that is refused there

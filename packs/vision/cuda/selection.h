@@ -9,7 +9,7 @@ struct CUstream_st;
 
 namespace trireme::vision::cuda {
 
-// Selections of detection/selection.h for GPUs: the same results, nothing waits for a count.
+// Selections of kernels/selection.h for GPUs: the same results, nothing waits for a count.
 //
 // Arrays      memory of the stream's device. Losses are not checked: NaN counts as -infinity.
 // count       [1], written: what the function there returns.

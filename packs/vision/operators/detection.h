@@ -14,7 +14,7 @@ struct RoiAlignOptions {
   bool is_aligned = false;
 };
 
-/// Regions of feature maps, pooled by bilinear samples; formula in kernels/detection/roi_align.h.
+/// Regions of feature maps, pooled by bilinear samples; formula in kernels/roi_align.h.
 ///
 /// features  f32 [B, C, height, width]; channels last saves a copy.
 /// regions   f32 [R, 5] index in the batch, x1, y1, x2, y2; they get no gradient.
@@ -34,7 +34,7 @@ struct NmsOptions {
   std::int64_t capacity = 100;
 };
 
-/// Non-maximum suppression by class, image by image (kernels/detection/nms.h).
+/// Non-maximum suppression by class, image by image (kernels/nms.h).
 ///
 /// boxes    f32 [B, n, 4] x1, y1, x2, y2; scores f32 [B, n]; classes integers [B, n].
 /// Returns  kept boxes in order of falling scores; places behind them are 0.
@@ -42,7 +42,7 @@ Chosen fixed_nms(const at::Tensor& boxes, const at::Tensor& scores, const at::Te
                  const NmsOptions& options = {});
 
 /// SSD's choice of anchors: those that are matched, and `ratio` times as many of the others, those
-/// with the largest losses (kernels/detection/selection.h).
+/// with the largest losses (kernels/selection.h).
 ///
 /// losses   f32 [B, n]; is_matched bool [B, n].
 /// Returns  bool [B, n].

@@ -20,7 +20,7 @@ struct ComponentsFound {
   std::int32_t* map = nullptr;    ///< [voxels] as there; null: none.
 };
 
-/// connected_components of volume/components.h for GPUs: the same components in the same order, and
+/// connected_components of kernels/components.h for GPUs: the same components in the same order, and
 /// the same map.
 ///
 /// labels      [voxels], memory of the stream's device.

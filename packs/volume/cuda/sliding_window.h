@@ -9,14 +9,14 @@ struct CUstream_st;
 
 namespace trireme::volume::cuda {
 
-/// WindowWeights (volume/sliding_window.h) of a device.
+/// WindowWeights (kernels/sliding_window.h) of a device.
 struct DeviceWindowWeights {
   VolumeShape patch;
   const float* factors;  ///< WindowWeights::factors(), in memory of the device.
   float smallest;
 };
 
-// Windows of volume/sliding_window.h for GPUs: the same sums, means and labels, the same bits.
+// Windows of kernels/sliding_window.h for GPUs: the same sums, means and labels, the same bits.
 //
 // Arrays      memory of the stream's device, laid out as there.
 // Errors      kInvalidArgument for shapes, positions and numbers of classes as there; kUnavailable

@@ -139,7 +139,7 @@ def _read_files(folder: Path, fields: Fields, segment: Segment, notes: Notes) ->
         notes.add(f"no timeline of {segment.name()}: run.json names none")
     if not segment.is_done:
         notes.add(
-            f"{segment.name()}: training did not go on to step {segment.end_step}, the run was "
+            f"{segment.name()}: training did not reach step {segment.end_step}, the run was "
             "ended or is not finished; its peaks and its timeline are missing"
         )
     if segment.predicted_step_ms is None and segment.plan is not None:

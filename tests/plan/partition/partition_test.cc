@@ -228,7 +228,7 @@ TEST(Partition, ReplicasThatCannotBeAreNamed) {
             "partition: 2 stages on 8 ranks are 4 replicas, which 1 lane cannot be shared among; "
             "give --lanes 4, or --replicas 1 to use 2 ranks");
   EXPECT_EQ(with(3),
-            "partition: 3 stages cannot be laid over 8 ranks; give stages that divide the ranks, "
+            "partition: 3 stages do not divide 8 ranks; give stages that divide the ranks, "
             "or --replicas");
 }
 

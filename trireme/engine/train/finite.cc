@@ -39,7 +39,7 @@ void require_finite(const std::string& problem, std::int64_t step) {
               problem + " in step " + std::to_string(step) +
                   ": the training ends here, and the last finite checkpoint stays; take a smaller "
                   "--learning-rate, or --clip-norm, or look at the data of this step; "
-                  "--allow-nonfinite goes on");
+                  "--allow-nonfinite continues");
 }
 
 }  // namespace trireme::train

@@ -281,7 +281,7 @@ void RankOperations::judge(const std::string& problem) {
   has_warned_ = true;
   if (parts_.rank != 0) return;
   parts_.watch.logger.warning(problem + " in step " + std::to_string(input_->step) +
-                              "; goes on, as --allow-nonfinite says; said once");
+                              "; continuing, as --allow-nonfinite says; said once");
 }
 
 void RankOperations::update() {

@@ -199,7 +199,7 @@ std::vector<std::string> check_facts(const checkpoint::Facts& saved, const check
   }
   if (changes.empty()) return warnings;
   throw Error(ErrorKind::kInvalidArgument,
-              "this run would not go on as the one that wrote the checkpoint: " + changes +
+              "this run would not continue the one that wrote the checkpoint: " + changes +
                   "; give the same options, or start a run of its own");
 }
 

@@ -48,7 +48,7 @@ std::string no_replicas(const PartitionOptions& options, int num_ranks) {
   const std::string stages =
       std::to_string(options.stages) + (options.stages == 1 ? " stage" : " stages");
   if (options.stages < 1 || num_ranks % options.stages != 0) {
-    return stages + " cannot be laid over " + std::to_string(num_ranks) +
+    return stages + " do not divide " + std::to_string(num_ranks) +
            " ranks; give stages that divide the ranks, or --replicas";
   }
   const std::string replicas = std::to_string(num_ranks / options.stages);
