@@ -28,11 +28,11 @@ struct StepReport {
 /// The folder that a run is kept in: plan, metrics, checkpoints, run.json. One run at a time.
 struct RunOptions {
   std::string folder;   ///< Empty: nothing is kept.
-  bool resume = false;  ///< Go on from the newest whole checkpoint, if there is one.
+  bool resume = false;  ///< Resume from the newest whole checkpoint, if there is one.
   std::int64_t checkpoint_every = 100;  ///< Steps; 0: only at the end.
   int keep_last = 3;                    ///< Checkpoints that stay.
   std::int64_t evaluate_every = 0;      ///< Steps; 0: before the first step and at the end.
-  /// Options of a command line, which run.json remembers for the one that goes on.
+  /// Options of a command line, which run.json remembers for the run that resumes.
   std::map<std::string, std::vector<std::string>> given;
 };
 
@@ -129,7 +129,7 @@ class Session {
   /// without a folder; kIo, kResourceExhausted.
   void save();
 
-  /// Goes on from a checkpoint's folder, of any plan and number of ranks, before the first step.
+  /// Resumes from a checkpoint's folder, of any plan and number of ranks, before the first step.
   /// kInvalidArgument where it is of another model.
   void resume(const std::string& checkpoint);
 

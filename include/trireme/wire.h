@@ -49,7 +49,7 @@ enum TriremeStatusCode {
   kTriremeResourceExhausted = 6, /* Out of memory or descriptors. */
   kTriremeUnavailable = 7,       /* This build or machine lacks what was asked for. */
   kTriremeCancelled = 8,         /* Somebody asked to stop. */
-  kTriremePending = 9            /* trireme_wait: its time has passed, the operation goes on. */
+  kTriremePending = 9,           /* trireme_wait: its time has passed, the operation goes on. */
 };
 
 /* Name of a status: `ok`, `invalid argument`, ... Never null. */

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cstdlib>
+
 #include "tests/command/verb_runs.h"
 #include "trireme/base/files.h"
 
@@ -115,6 +117,25 @@ TEST_F(Arguments, HelpAndVersionAreOfTheProgram) {
   const Answer version = run(make_net, {"--version"});
   EXPECT_EQ(version.code, 0);
   EXPECT_THAT(version.out, HasSubstr("trireme 0."));
+}
+
+TEST_F(Arguments, ThePageForManNamesVerbsAndOptions) {
+  const Answer answer = run(make_net, {"--man-page"});
+  EXPECT_EQ(answer.code, 0) << answer.err;
+  EXPECT_THAT(answer.out, AllOf(HasSubstr(".TH PROGRAM 1"), HasSubstr(".SH PROGRAM TRAIN"),
+                                HasSubstr("\\-\\-learning\\-rate")));
+}
+
+TEST_F(Arguments, BashCompletesVerbsAndOptions) {
+  const Answer answer = run(make_net, {"--bash-completion"});
+  EXPECT_EQ(answer.code, 0) << answer.err;
+  write_file_atomically(path("completion"), answer.out);
+  const std::string script = "source " + path("completion") +
+                             "; COMP_WORDS=(program train --learning-r); COMP_CWORD=2; _program; "
+                             "[[ ${COMPREPLY[*]} == --learning-rate ]]; ok=$?; "
+                             "COMP_WORDS=(program sim); COMP_CWORD=1; _program; "
+                             "[[ $ok == 0 && ${COMPREPLY[*]} == simulate ]]";
+  EXPECT_EQ(std::system(("bash -c '" + script + "'").c_str()), 0) << answer.out;
 }
 
 }  // namespace

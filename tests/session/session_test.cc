@@ -79,7 +79,11 @@ class SessionTest : public testing::Test {
 TEST_F(SessionTest, ALoopOfStepsIsARun) {
   const std::string expected = undisturbed(7);
   Session session(world_, make_two_modules, options(7));
-  while (session.next_step() < 7) EXPECT_EQ(session.step().step + 1, session.next_step());
+  while (session.next_step() < 7) {
+    const StepReport report = session.step();
+    EXPECT_EQ(report.step + 1, session.next_step());
+    EXPECT_GT(report.losses.total(), 0);
+  }
   const SessionEnd end = session.finish();
   session.save_weights(path("loop"));
   EXPECT_EQ(text_of(path("loop")), expected);

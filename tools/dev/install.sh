@@ -4,7 +4,7 @@
 # Debian packages; after = the program that stands for one.
 build_packages=(
   g++=g++ cmake=cmake ninja-build=ninja ccache=ccache mold=mold git=git
-  libssl-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev
+  pkgconf=pkg-config libssl-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev
   libgtest-dev libgmock-dev libbenchmark-dev libsentencepiece-dev libutfcpp-dev
   libfabric-dev libxxhash-dev libnifti2-dev libniftiio-dev zlib1g-dev
 )

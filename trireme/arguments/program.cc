@@ -4,6 +4,7 @@
 #include <exception>
 #include <new>
 
+#include "trireme/arguments/pages.h"
 #include "trireme/base/error.h"
 
 namespace trireme::arguments {
@@ -31,6 +32,7 @@ int run_program(CLI::App& app, std::span<const char* const> argv, const std::fun
                 const std::function<void(CLI::App&, std::span<const char* const>)>& parse_words) {
   return run([&]() -> int {
     try {
+      add_page_options(app);
       finish_set_up(app);
       parse_words(app, argv);
     } catch (const CLI::ParseError& error) {
