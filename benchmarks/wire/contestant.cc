@@ -16,8 +16,8 @@
 
 #include "trireme/base/error.h"
 #include "trireme/base/system_error.h"
-#include "trireme/wire/transport/socket.h"
-#include "trireme/wire/transport/watch.h"
+#include "trireme/wire/endpoint/watch.h"
+#include "trireme/wire/system/socket.h"
 
 namespace trireme::bench {
 namespace {

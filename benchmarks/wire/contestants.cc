@@ -8,8 +8,8 @@
 #include "trireme/base/error.h"
 #include "trireme/base/files.h"
 #include "trireme/wire/collectives/algorithm.h"
-#include "trireme/wire/transport/socket.h"
-#include "trireme/wire/transport/thread.h"
+#include "trireme/wire/system/socket.h"
+#include "trireme/wire/system/thread.h"
 
 namespace trireme::bench {
 namespace {

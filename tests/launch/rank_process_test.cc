@@ -10,7 +10,7 @@
 
 #include "tests/base/few_descriptors.h"
 #include "trireme/base/error.h"
-#include "trireme/wire/transport/socket.h"
+#include "trireme/wire/system/socket.h"
 
 namespace trireme::launch::test {
 namespace {

@@ -2,7 +2,7 @@
 #include "trireme/base/log.h"
 #include "trireme/command/train.h"
 #include "trireme/command/training_options.h"
-#include "trireme/wire/transport/sim/world.h"
+#include "trireme/wire/endpoint/sim/world.h"
 
 namespace trireme::command {
 namespace {

@@ -12,8 +12,8 @@
 #include "trireme/launch/rank_outputs.h"
 #include "trireme/launch/rank_process.h"
 #include "trireme/launch/signals.h"
-#include "trireme/wire/transport/poller.h"
-#include "trireme/wire/transport/store.h"
+#include "trireme/wire/bootstrap/store.h"
+#include "trireme/wire/system/poller.h"
 
 namespace trireme::launch {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "trireme/base/error.h"
 #include "trireme/engine/train/rank_session.h"
-#include "trireme/wire/transport/sim/world.h"
+#include "trireme/wire/endpoint/sim/world.h"
 
 namespace trireme::train {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tests/wire/collectives/network_world.h"
-#include "tests/wire/transport/fake_peer.h"
+#include "tests/wire/endpoint/fake_peer.h"
 
 namespace trireme::collectives::test {
 namespace {

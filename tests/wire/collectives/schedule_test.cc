@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/wire/transport/ranks.h"
+#include "tests/wire/endpoint/ranks.h"
 #include "trireme/wire/collectives/eligible.h"
 #include "trireme/wire/collectives/schedule/builder.h"
 #include "trireme/wire/collectives/schedule/check.h"

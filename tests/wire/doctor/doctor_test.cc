@@ -5,13 +5,13 @@
 
 #include <algorithm>
 
-#include "tests/wire/transport/stores.h"
-#include "tests/wire/transport/worlds.h"
+#include "tests/wire/bootstrap/stores.h"
+#include "tests/wire/endpoint/worlds.h"
+#include "trireme/wire/bootstrap/store.h"
 #include "trireme/wire/doctor/host.h"
 #include "trireme/wire/doctor/peers.h"
 #include "trireme/wire/doctor/store.h"
-#include "trireme/wire/transport/socket.h"
-#include "trireme/wire/transport/store.h"
+#include "trireme/wire/system/socket.h"
 
 namespace trireme::doctor::test {
 namespace {

@@ -16,7 +16,7 @@
 #include "trireme/engine/program/step_losses.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/profile/json.h"
-#include "trireme/wire/transport/thread.h"
+#include "trireme/wire/system/thread.h"
 
 namespace trireme::measure {
 namespace {

@@ -15,8 +15,8 @@
 #include "trireme/wire/c/trireme_wire.h"
 #include "trireme/wire/collectives/group.h"
 #include "trireme/wire/collectives/measure.h"
-#include "trireme/wire/transport/watch.h"
-#include "trireme/wire/transport/world.h"
+#include "trireme/wire/endpoint/watch.h"
+#include "trireme/wire/endpoint/world.h"
 
 namespace trireme::c {
 

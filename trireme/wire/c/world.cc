@@ -1,4 +1,4 @@
-#include "trireme/wire/transport/ofi/world.h"
+#include "trireme/wire/endpoint/ofi/world.h"
 
 #include <optional>
 #include <string>

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "trireme/wire/collectives/request.h"
-#include "trireme/wire/transport/work.h"
+#include "trireme/wire/endpoint/work.h"
 
 namespace trireme::collectives {
 

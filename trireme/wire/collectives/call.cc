@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "trireme/wire/collectives/definitions.h"
-#include "trireme/wire/transport/watch.h"
+#include "trireme/wire/endpoint/watch.h"
 
 namespace trireme::collectives {
 namespace {

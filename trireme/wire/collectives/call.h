@@ -18,7 +18,7 @@
 #include "trireme/wire/collectives/refusals.h"
 #include "trireme/wire/collectives/scratch.h"
 #include "trireme/wire/collectives/wait_notes.h"
-#include "trireme/wire/transport/endpoint.h"
+#include "trireme/wire/endpoint/endpoint.h"
 
 namespace trireme::collectives {
 

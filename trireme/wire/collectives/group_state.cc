@@ -184,7 +184,7 @@ void Group::State::check_message(std::size_t bytes, const MessageOptions& option
   collectives::refuse(
       members.name,
       "messages between two ranks move memory of the host; on GPUs use a channel (C++: "
-      "channel::DeviceChannel) or an all_to_all");
+      "collectives::DeviceChannel) or an all_to_all");
 }
 
 }  // namespace trireme::collectives

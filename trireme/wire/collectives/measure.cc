@@ -11,7 +11,7 @@
 #include "trireme/base/error.h"
 #include "trireme/kernels/reduce/combine.h"
 #include "trireme/wire/collectives/eligible.h"
-#include "trireme/wire/transport/watch.h"
+#include "trireme/wire/endpoint/watch.h"
 
 namespace trireme::collectives {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "trireme/wire/transport/watch.h"
+#include "trireme/wire/endpoint/watch.h"
 
 namespace trireme::collectives {
 

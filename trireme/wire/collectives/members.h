@@ -12,7 +12,7 @@
 #include "trireme/wire/collectives/description.h"
 #include "trireme/wire/collectives/flight/recorder.h"
 #include "trireme/wire/collectives/tuner.h"
-#include "trireme/wire/transport/endpoint.h"
+#include "trireme/wire/endpoint/endpoint.h"
 
 namespace trireme::collectives {
 

@@ -8,7 +8,7 @@
 
 #include "trireme/base/error.h"
 #include "trireme/wire/collectives/group.h"
-#include "trireme/wire/transport/watch.h"
+#include "trireme/wire/endpoint/watch.h"
 
 namespace trireme::collectives {
 

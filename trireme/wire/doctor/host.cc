@@ -14,10 +14,10 @@
 
 #include "trireme/base/descriptor.h"
 #include "trireme/base/error.h"
-#include "trireme/wire/transport/interfaces.h"
-#include "trireme/wire/transport/shm/shared_memory.h"
-#include "trireme/wire/transport/socket.h"
-#include "trireme/wire/transport/thread.h"
+#include "trireme/wire/system/interfaces.h"
+#include "trireme/wire/system/shared_memory.h"
+#include "trireme/wire/system/socket.h"
+#include "trireme/wire/system/thread.h"
 
 namespace trireme::doctor {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "trireme/wire/transport/endpoint.h"
+#include "trireme/wire/endpoint/endpoint.h"
 
 namespace trireme::doctor {
 

@@ -1,8 +1,8 @@
 #include "trireme/wire/doctor/store.h"
 
 #include "trireme/base/error.h"
-#include "trireme/wire/transport/interfaces.h"
-#include "trireme/wire/transport/store.h"
+#include "trireme/wire/bootstrap/store.h"
+#include "trireme/wire/system/interfaces.h"
 
 namespace trireme::doctor {
 namespace {

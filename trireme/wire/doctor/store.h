@@ -3,9 +3,9 @@
 #include <chrono>
 #include <string>
 
+#include "trireme/wire/bootstrap/token.h"
 #include "trireme/wire/doctor/finding.h"
-#include "trireme/wire/transport/socket.h"
-#include "trireme/wire/transport/token.h"
+#include "trireme/wire/system/socket.h"
 
 namespace trireme::doctor {
 

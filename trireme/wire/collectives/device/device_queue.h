@@ -17,7 +17,7 @@
 #include "trireme/wire/collectives/device/device_work.h"
 #include "trireme/wire/collectives/device/host_exchange.h"
 #include "trireme/wire/collectives/members.h"
-#include "trireme/wire/transport/thread.h"
+#include "trireme/wire/system/thread.h"
 
 namespace trireme::collectives {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "trireme/base/device.h"
-#include "trireme/wire/transport/pending_work.h"
+#include "trireme/wire/endpoint/work.h"
 
 namespace trireme::collectives {
 

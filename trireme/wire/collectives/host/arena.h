@@ -6,9 +6,8 @@
 #include <span>
 
 #include "trireme/wire/collectives/host/way.h"
-#include "trireme/wire/transport/shm/cores.h"
-#include "trireme/wire/transport/shm/shared_memory.h"
-#include "trireme/wire/transport/shm/signal.h"
+#include "trireme/wire/system/shared_memory.h"
+#include "trireme/wire/system/signal.h"
 
 namespace trireme::collectives {
 

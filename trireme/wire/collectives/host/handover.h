@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "trireme/wire/collectives/members.h"
-#include "trireme/wire/transport/shm/shared_memory.h"
+#include "trireme/wire/system/shared_memory.h"
 
 namespace trireme::collectives {
 

@@ -11,14 +11,14 @@
 #include <utility>
 #include <vector>
 
+#include "trireme/wire/bootstrap/failure.h"
 #include "trireme/wire/collectives/host/host_rank.h"
 #include "trireme/wire/collectives/members.h"
 #include "trireme/wire/collectives/other_waits.h"
 #include "trireme/wire/collectives/refusals.h"
-#include "trireme/wire/transport/failure.h"
-#include "trireme/wire/transport/shm/cores.h"
-#include "trireme/wire/transport/thread.h"
-#include "trireme/wire/transport/watch.h"
+#include "trireme/wire/endpoint/watch.h"
+#include "trireme/wire/system/signal.h"
+#include "trireme/wire/system/thread.h"
 
 namespace trireme::collectives {
 

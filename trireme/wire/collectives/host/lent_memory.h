@@ -6,7 +6,7 @@
 
 #include "trireme/wire/collectives/host/exchange.h"
 #include "trireme/wire/collectives/members.h"
-#include "trireme/wire/transport/shm/process_memory.h"
+#include "trireme/wire/system/shared_memory.h"
 
 namespace trireme::collectives {
 

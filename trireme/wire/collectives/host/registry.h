@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "trireme/wire/transport/shm/shared_memory.h"
+#include "trireme/wire/system/shared_memory.h"
 
 namespace trireme::collectives {
 
