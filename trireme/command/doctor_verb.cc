@@ -7,9 +7,7 @@
 #include "trireme/command/verbs.h"
 #include "trireme/wire/bootstrap/meeting.h"
 #include "trireme/wire/collectives/flight/record.h"
-#include "trireme/wire/doctor/host.h"
-#include "trireme/wire/doctor/peers.h"
-#include "trireme/wire/doctor/store.h"
+#include "trireme/wire/doctor/doctor.h"
 
 namespace trireme::command {
 namespace {

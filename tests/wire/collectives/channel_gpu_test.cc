@@ -2,7 +2,7 @@
 
 #include "tests/wire/collectives/gpus.h"
 #include "trireme/wire/collectives/channel.h"
-#include "trireme/wire/collectives/nccl/engine.h"
+#include "trireme/wire/collectives/device/device_engine.h"
 
 namespace trireme::collectives::test {
 namespace {

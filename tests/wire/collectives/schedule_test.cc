@@ -1,6 +1,8 @@
 // Every generator makes schedules that check_schedules accepts, for every rank count and size, and
 // it refuses those that are broken.
 
+#include "trireme/wire/collectives/schedule/schedule.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +15,6 @@
 
 #include "tests/wire/endpoint/ranks.h"
 #include "trireme/wire/collectives/eligible.h"
-#include "trireme/wire/collectives/schedule/builder.h"
 #include "trireme/wire/collectives/schedule/check.h"
 #include "trireme/wire/collectives/schedule/generators.h"
 

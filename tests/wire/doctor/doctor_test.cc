@@ -1,5 +1,7 @@
 // What `trireme doctor` finds, where this process can make it so.
 
+#include "trireme/wire/doctor/doctor.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,9 +10,6 @@
 #include "tests/wire/bootstrap/stores.h"
 #include "tests/wire/endpoint/worlds.h"
 #include "trireme/wire/bootstrap/store.h"
-#include "trireme/wire/doctor/host.h"
-#include "trireme/wire/doctor/peers.h"
-#include "trireme/wire/doctor/store.h"
 #include "trireme/wire/system/socket.h"
 
 namespace trireme::doctor::test {

@@ -12,8 +12,7 @@
 #include "tests/wire/bootstrap/processes.h"
 #include "trireme/wire/collectives/flight/record.h"
 #include "trireme/wire/collectives/group.h"
-#include "trireme/wire/doctor/host.h"
-#include "trireme/wire/doctor/peers.h"
+#include "trireme/wire/doctor/doctor.h"
 #include "trireme/wire/endpoint/tcp/world.h"
 
 namespace trireme::doctor::test {

@@ -6,7 +6,6 @@
 
 #include "trireme/base/environment.h"
 #include "trireme/wire/c/handles.h"
-#include "trireme/wire/c/status.h"
 
 namespace trireme::c {
 namespace {

@@ -5,7 +5,7 @@
 #include <thread>
 #include <utility>
 
-#include "trireme/wire/collectives/definitions.h"
+#include "trireme/wire/collectives/members.h"
 #include "trireme/wire/endpoint/watch.h"
 
 namespace trireme::collectives {

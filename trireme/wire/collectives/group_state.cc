@@ -5,10 +5,10 @@
 #include <numeric>
 #include <utility>
 
-#include "trireme/wire/collectives/definitions.h"
 #include "trireme/wire/collectives/eligible.h"
 #include "trireme/wire/collectives/host/arena.h"
-#include "trireme/wire/collectives/host/host_backend.h"
+#include "trireme/wire/collectives/host/host_queue.h"
+#include "trireme/wire/collectives/members.h"
 #include "trireme/wire/collectives/network_backend.h"
 
 namespace trireme::collectives {

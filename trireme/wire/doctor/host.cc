@@ -1,5 +1,3 @@
-#include "trireme/wire/doctor/host.h"
-
 #include <arpa/inet.h>
 #include <linux/futex.h>
 #include <sys/resource.h>
@@ -14,6 +12,7 @@
 
 #include "trireme/base/descriptor.h"
 #include "trireme/base/error.h"
+#include "trireme/wire/doctor/doctor.h"
 #include "trireme/wire/system/interfaces.h"
 #include "trireme/wire/system/shared_memory.h"
 #include "trireme/wire/system/socket.h"

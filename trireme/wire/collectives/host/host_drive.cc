@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "trireme/base/error.h"
-#include "trireme/wire/collectives/definitions.h"
-#include "trireme/wire/collectives/host/handover.h"
+#include "trireme/wire/collectives/host/arena.h"
 #include "trireme/wire/collectives/host/host_queue.h"
-#include "trireme/wire/collectives/wait_notes.h"
+#include "trireme/wire/collectives/members.h"
+#include "trireme/wire/collectives/waits.h"
 
 namespace trireme::collectives {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "trireme/base/error.h"
-#include "trireme/wire/collectives/host/slices.h"
+#include "trireme/wire/collectives/host/exchange.h"
 
 namespace trireme::collectives {
 namespace {

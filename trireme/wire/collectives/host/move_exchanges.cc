@@ -8,7 +8,6 @@
 
 #include "trireme/base/error.h"
 #include "trireme/wire/collectives/host/exchange.h"
-#include "trireme/wire/collectives/host/slices.h"
 
 namespace trireme::collectives {
 namespace {
