@@ -90,7 +90,7 @@ TEST(Schedules, ReducersSumForTheOthersAndGiveNothing) {
 // With as many reducers as others each link carries the data once in each direction: without, up to
 // twice.
 TEST(Schedules, ReducersCarryAsMuchAsTheOthers) {
-  const std::int64_t count = 1 << 20;
+  const std::int64_t count = 1 << 17;
   for (const auto& [with_data, reducers, most] :
        {std::tuple{4, 1, 4.0 / 3}, {4, 2, 12.0 / 10}, {4, 4, 1.0}, {8, 2, 1 + 6.0 * 3 / 38}}) {
     const auto schedules = schedules_of(with_data + reducers, count, [&](Setting setting) {

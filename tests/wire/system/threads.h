@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <optional>
 #include <random>
@@ -45,7 +47,10 @@ inline void expect_no_errors(const Errors& errors) {
 inline std::vector<std::byte> random_bytes(std::uint64_t seed, std::size_t count) {
   std::mt19937_64 random(seed);
   std::vector<std::byte> bytes(count);
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  for (std::size_t begin = 0; begin < count; begin += sizeof(std::uint64_t)) {
+    const std::uint64_t word = random();
+    std::memcpy(bytes.data() + begin, &word, std::min(sizeof word, count - begin));
+  }
   return bytes;
 }
 
