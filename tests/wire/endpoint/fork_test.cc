@@ -27,11 +27,14 @@ constexpr std::chrono::milliseconds kHeard = 2s;  // after that all have been he
 
 enum class Fork : std::uint8_t { kOfLibrary, kOfKernel };  // which runs no handlers
 
-/// It outlives `within`, in which the others must have been told.
+/// It outlives `within`, in which the others must have been told, and this test: who reads what that
+/// prints does not wait for it.
 void leave_a_child(Fork how, std::chrono::milliseconds within) {
   const long process =
       how == Fork::kOfLibrary ? ::fork() : ::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
   if (process != 0) return;
+  ::close(STDOUT_FILENO);
+  ::close(STDERR_FILENO);
   std::this_thread::sleep_for(within + 2s);
   ::_exit(0);
 }
