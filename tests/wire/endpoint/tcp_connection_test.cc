@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -75,6 +76,25 @@ TEST(TcpConnection, ErrorsNameThePeer) {
   std::vector<PendingWorkPtr> works;
   peer.abandon(error_to_bytes(Error(ErrorKind::kIo, "stop")), works);
   EXPECT_TRUE(peer.knows_failure());
+}
+
+// A rank that waited in `shutdown` for a slow one on another host lost it after 7.5 s.
+TEST(TcpConnection, WhoHasSaidGoodbyeHearsThatOthersAreAlive) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()), 0);
+  NoteBoard notes;
+  DomainBoard domains(std::make_shared<Failure>());
+  const internal::PeerContext context{notes, domains, nullptr, std::nullopt};
+  internal::Peer slow(0, Descriptor(ends[0]), context);   // in rank 1
+  internal::Peer early(1, Descriptor(ends[1]), context);  // in rank 0
+  slow.say_goodbye();
+  slow.write();
+  early.read();
+  ASSERT_TRUE(early.has_said_goodbye());
+  early.tell_alive();
+  early.write();
+  EXPECT_TRUE(wait_readable(slow.socket(), Clock::now()));
+  slow.read();
 }
 
 // What is sent is nowhere: who finds out is who has touched it.

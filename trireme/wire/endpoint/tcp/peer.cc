@@ -373,7 +373,8 @@ Deadline Peer::next_check() const {
 }
 
 void Peer::tell_alive() {
-  if (has_said_goodbye_ || is_abandoned_ || has_left_ || !socket_.is_open()) return;
+  // A rank that has said goodbye waits for this one's.
+  if (is_abandoned_ || has_left_ || !socket_.is_open()) return;
   if (writer_.was_used()) return;
   writer_.queue_control({.kind = FrameKind::kAlive});
 }
