@@ -9,6 +9,7 @@
 #     LIBRARIES nlohmann_json::nlohmann_json    what the room's sources include from outside
 #     TESTS plan_test.cc                    relative to tests/<room>/
 #     TEST_USES data tests/models           rooms and test libraries that only the tests need
+#     TEST_TOGETHER ofi                     as trireme_tests has TOGETHER
 #     CUDA_TESTS cuda/x_gpu_test.cc         of label gpu, with TRIREME_CUDA
 #     FUZZ plan_file_fuzz.cc)               relative to tests/<room>/; corpus in corpus/plan_file/
 #
@@ -45,7 +46,7 @@ function(_trireme_library path kind sources uses libraries)
 endfunction()
 
 function(trireme_room room)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" ""
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TEST_TOGETHER"
                         "SOURCES;LOOPS;CUDA;NO_CUDA;HEADERS;USES;LIBRARIES;TESTS;TEST_USES;CUDA_TESTS;FUZZ")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "trireme_room(${room}): unknown ${arg_UNPARSED_ARGUMENTS}")
@@ -71,7 +72,7 @@ function(trireme_room room)
   set_property(GLOBAL APPEND PROPERTY TRIREME_ROOMS ${room})
   if(TRIREME_TESTS)
     set_property(GLOBAL PROPERTY "TRIREME_LIBRARIES_OF_${room}" "${arg_LIBRARIES}")
-    trireme_tests(${room} LABEL unit SOURCES ${arg_TESTS} USES ${arg_TEST_USES})
+    trireme_tests(${room} LABEL unit TOGETHER "${arg_TEST_TOGETHER}" SOURCES ${arg_TESTS} USES ${arg_TEST_USES})
     if(TRIREME_NVCC)
       trireme_tests(${room} LABEL gpu SOURCES ${arg_CUDA_TESTS} USES ${arg_TEST_USES})
     endif()
@@ -89,12 +90,13 @@ endfunction()
 
 # The test program of a room for one label: unit, multiprocess, slow or gpu. trireme_room makes the
 # one for unit; call this for others. Each test is an entry of ctest; in units with torch each suite,
-# since loading torch takes longer than most tests. Programs for slow and gpu are built by the targets
+# since loading torch takes longer than most tests. Of parameterised suites, the tests whose parameter
+# begins with TOGETHER are one entry: for what takes long to load, too. Programs for slow and gpu are built by the targets
 # tests_slow and tests_gpu alone.
 #
 #   trireme_tests(engine/serial LABEL slow SOURCES all_cuts_test.cc USES tests/models)
 function(trireme_tests room)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL" "SOURCES;USES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;TOGETHER" "SOURCES;USES")
   if(NOT arg_SOURCES OR NOT TRIREME_TESTS)
     return()
   endif()
@@ -127,6 +129,7 @@ function(trireme_tests room)
     string(APPEND TEST_PREFIX "/${arg_LABEL}")
   endif()
   set(TEST_EACH test)
+  set(TEST_TOGETHER "${arg_TOGETHER}")
   if("Torch::cpu" IN_LIST libraries)
     list(APPEND TEST_PROPERTIES ENVIRONMENT OMP_NUM_THREADS=1)
     if(arg_LABEL STREQUAL "unit")
@@ -136,7 +139,7 @@ function(trireme_tests room)
   set(TEST_PROGRAM "$<TARGET_FILE:${name}>")
   set(TEST_LISTING "${CMAKE_CURRENT_BINARY_DIR}/${name}_listing.cmake")
   set(script "")
-  foreach(variable IN ITEMS PROGRAM PREFIX EACH LISTING PROPERTIES OPTIONAL)
+  foreach(variable IN ITEMS PROGRAM PREFIX EACH TOGETHER LISTING PROPERTIES OPTIONAL)
     string(APPEND script "set(TEST_${variable} [==[${TEST_${variable}}]==])\n")
   endforeach()
   string(APPEND script "include([==[${PROJECT_SOURCE_DIR}/cmake/discover_tests.cmake]==])\n")

@@ -1,9 +1,10 @@
 # The tests of one program, told to ctest when it starts (trireme_tests in TriremeRoom.cmake sets the
-# variables): an entry for each test, or for each suite of a program that takes long to start. Listed anew
-# where the program has changed.
+# variables): an entry for each test, or for each suite of a program that takes long to start, or for those
+# tests of a suite whose parameter begins with TEST_TOGETHER. Listed anew where the program has changed. Of
+# entries of several tests the list says, as comments, which test is in which.
 #
-# In    TEST_PROGRAM, TEST_PREFIX, TEST_EACH (test or suite), TEST_LISTING (a file to keep the list in),
-#       TEST_PROPERTIES, TEST_OPTIONAL (whether the program may be absent)
+# In    TEST_PROGRAM, TEST_PREFIX, TEST_EACH (test or suite), TEST_TOGETHER (may be empty), TEST_LISTING (a file
+#       to keep the list in), TEST_PROPERTIES, TEST_OPTIONAL (whether the program may be absent)
 
 cmake_policy(VERSION 3.25)
 
@@ -24,21 +25,30 @@ function(_trireme_list_tests)
   string(REPLACE "\n" ";" lines "${lines}")
   set(script "")
   set(suite "")
+  set(entries "")
   foreach(line IN LISTS lines)
     if(line MATCHES "^([^ ].*)\\.$")
       set(suite "${CMAKE_MATCH_1}")
-      set(is_new TRUE)
     elseif(line MATCHES "^  (.+)$")
       set(name "${suite}.${CMAKE_MATCH_1}")  # before another match clears it
       if(name MATCHES "DISABLED_")
         continue()
       endif()
-      string(APPEND script "# ${TEST_PREFIX}/${name}\n")
-      if(TEST_EACH STREQUAL "test")
+      set(ending "")
+      if(TEST_TOGETHER AND name MATCHES "/${TEST_TOGETHER}[^/]*$")
+        set(ending "/${TEST_TOGETHER}")
+      elseif(TEST_EACH STREQUAL "test")
         _trireme_test("${name}" "${name}" SKIP_REGULAR_EXPRESSION ".  SKIPPED . ")
-      elseif(is_new)
-        _trireme_test("${suite}" "${suite}.*")
-        set(is_new FALSE)
+        continue()
+      endif()
+      string(APPEND script "# ${TEST_PREFIX}/${name} in ${TEST_PREFIX}/${suite}${ending}\n")
+      if(NOT "${suite}${ending}" IN_LIST entries)
+        list(APPEND entries "${suite}${ending}")
+        if(ending)
+          _trireme_test("${suite}${ending}" "${suite}.*${ending}*")
+        else()
+          _trireme_test("${suite}" "${suite}.*")
+        endif()
       endif()
     endif()
   endforeach()

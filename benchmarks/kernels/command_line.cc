@@ -15,10 +15,10 @@
 #include "benchmarks/kernels/bounds.h"
 #include "benchmarks/kernels/origin.h"
 #include "benchmarks/kernels/runner.h"
-#include "trireme/base/error.h"
 #include "trireme/base/file_lock.h"
 #include "trireme/base/files.h"
 #include "trireme/base/system_error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/isa.h"
 
 namespace trireme::kernels::bench {

@@ -8,7 +8,7 @@
 
 #include "benchmarks/kernels/random_values.h"
 #include "packs/volume/data/nifti.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::kernels::bench {
 namespace {

@@ -12,8 +12,8 @@
 #include "packs/speech/operators/transducer.h"
 #include "packs/text/operators/attention.h"
 #include "packs/vision/operators/detection.h"
-#include "trireme/base/error.h"
 #include "trireme/engine/operators/batch_norm.h"
+#include "trireme/error.h"
 
 namespace trireme::kernels::bench {
 namespace {

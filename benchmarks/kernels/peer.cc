@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "trireme/base/error.h"
 #include "trireme/base/system_error.h"
+#include "trireme/error.h"
 
 namespace trireme::kernels::bench {
 namespace {

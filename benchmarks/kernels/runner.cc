@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "benchmarks/kernels/difference.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::kernels::bench {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "trireme/base/dtype.h"
-#include "trireme/base/error.h"
+#include "trireme/dtype.h"
+#include "trireme/error.h"
 
 namespace trireme::kernels::bench {
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "benchmarks/wire/rank_loop.h"
-#include "trireme/wire/transport/thread.h"
+#include "trireme/wire/system/thread.h"
 
 namespace trireme::bench {
 namespace {

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <utility>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::bench {
 namespace {

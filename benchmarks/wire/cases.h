@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trireme/base/dtype.h"
+#include "trireme/dtype.h"
 #include "trireme/wire/collectives/description.h"
 
 namespace trireme::bench {

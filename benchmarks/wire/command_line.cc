@@ -17,11 +17,11 @@
 #include "benchmarks/wire/group_contender.h"
 #include "benchmarks/wire/rank_loop.h"
 #include "benchmarks/wire/report.h"
-#include "trireme/base/error.h"
 #include "trireme/base/file_lock.h"
 #include "trireme/base/files.h"
 #include "trireme/base/json.h"
 #include "trireme/base/system_error.h"
+#include "trireme/error.h"
 #include "trireme/launch/run_ranks.h"
 #include "trireme/wire/collectives/group.h"
 

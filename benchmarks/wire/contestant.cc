@@ -14,10 +14,10 @@
 #include <cstring>
 #include <utility>
 
-#include "trireme/base/error.h"
 #include "trireme/base/system_error.h"
-#include "trireme/wire/transport/socket.h"
-#include "trireme/wire/transport/watch.h"
+#include "trireme/error.h"
+#include "trireme/wire/endpoint/watch.h"
+#include "trireme/wire/system/socket.h"
 
 namespace trireme::bench {
 namespace {

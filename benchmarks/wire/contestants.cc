@@ -5,11 +5,11 @@
 #include <sstream>
 #include <string_view>
 
-#include "trireme/base/error.h"
 #include "trireme/base/files.h"
+#include "trireme/error.h"
 #include "trireme/wire/collectives/algorithm.h"
-#include "trireme/wire/transport/socket.h"
-#include "trireme/wire/transport/thread.h"
+#include "trireme/wire/system/socket.h"
+#include "trireme/wire/system/thread.h"
 
 namespace trireme::bench {
 namespace {

@@ -3,7 +3,7 @@
 #include <thread>
 #include <vector>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/wire/collectives/chunk.h"
 #include "trireme/wire/collectives/eligible.h"
 

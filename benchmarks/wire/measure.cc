@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "benchmarks/wire/pattern.h"
-#include "trireme/base/error.h"
 #include "trireme/base/sha256.h"
+#include "trireme/error.h"
 
 namespace trireme::bench {
 namespace {

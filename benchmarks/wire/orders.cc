@@ -2,9 +2,9 @@
 
 #include <sstream>
 
-#include "trireme/base/error.h"
 #include "trireme/base/json.h"
 #include "trireme/base/json_field.h"
+#include "trireme/error.h"
 
 namespace trireme::bench {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::bench {
 namespace {

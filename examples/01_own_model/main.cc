@@ -1,7 +1,6 @@
 #include <torch/torch.h>
 #include <trireme/trireme.h>
 
-
 namespace F = torch::nn::functional;
 
 /// Any module; it knows nothing of Trireme.

@@ -220,6 +220,6 @@ struct SimulatedStep {
 };
 
 SimulatedStep simulate_step(const Plan& plan, const Graph& graph, const Profile& profile,
-                       const Topology& topology, const TrainingOptions& training = {});
+                            const Topology& topology, const TrainingOptions& training = {});
 
 }  // namespace trireme

@@ -169,7 +169,7 @@ class Session {
 ///
 /// microbatch   samples of each run.
 Graph record_graph(const MakeWorkload& make, std::int64_t microbatch, bool training = true,
-             std::uint64_t seed = 0, BatchSizes sizes = BatchSizes::kAnyElseExact);
+                   std::uint64_t seed = 0, BatchSizes sizes = BatchSizes::kAnyElseExact);
 
 struct Measurement {
   Profile profile;
@@ -179,6 +179,7 @@ struct Measurement {
 /// Measures the model's nodes and the links, all ranks at the same time; every rank calls it and gets
 /// the same.
 Measurement measure_model(World& world, const MakeWorkload& make, std::int64_t microbatch,
-                    const TrainingOptions& training = {}, std::int64_t device_memory_bytes = 0);
+                          const TrainingOptions& training = {},
+                          std::int64_t device_memory_bytes = 0);
 
 }  // namespace trireme

@@ -3,7 +3,7 @@
 #include <map>
 #include <utility>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::recipes::t5 {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::recipes::t5 {
 namespace {

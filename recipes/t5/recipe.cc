@@ -20,7 +20,7 @@
 #include "recipes/t5/python_library.h"
 #include "recipes/t5/show_tokens.h"
 #include "trireme/base/environment.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/model.h"
 
 namespace trireme::recipes::t5 {

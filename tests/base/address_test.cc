@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/base/error_of.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme {
 namespace {

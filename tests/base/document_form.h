@@ -9,8 +9,8 @@
 #include <string>
 
 #include "trireme/base/document.h"
-#include "trireme/base/error.h"
 #include "trireme/base/files.h"
+#include "trireme/error.h"
 
 namespace trireme::forms {
 

@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "trireme/base/document.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   constexpr trireme::DocumentKind kKind{"f", 1};

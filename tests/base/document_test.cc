@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "trireme/base/error.h"
 #include "trireme/base/files.h"
 #include "trireme/base/sha256.h"
+#include "trireme/error.h"
 
 namespace trireme {
 namespace {

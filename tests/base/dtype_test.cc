@@ -1,4 +1,4 @@
-#include "trireme/base/dtype.h"
+#include "trireme/dtype.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme {
 namespace {

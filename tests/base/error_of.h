@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::test {
 

@@ -1,6 +1,8 @@
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 #include <gtest/gtest.h>
+
+#include "trireme/base/check.h"
 
 namespace trireme {
 namespace {

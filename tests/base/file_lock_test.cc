@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme {
 namespace {

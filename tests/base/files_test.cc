@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "tests/base/small_disk.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme {
 namespace {

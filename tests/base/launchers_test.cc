@@ -8,7 +8,7 @@
 
 #include "tests/base/error_of.h"
 #include "trireme/base/environment.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "trireme/base/error.h"
 #include "trireme/base/files.h"
+#include "trireme/error.h"
 
 namespace trireme {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "trireme/base/error.h"
 #include "trireme/base/safetensors.h"
+#include "trireme/error.h"
 
 namespace safetensors = trireme::safetensors;
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <random>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::safetensors {
 namespace {

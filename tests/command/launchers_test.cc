@@ -5,9 +5,9 @@
 
 #include "tests/command/rank_processes.h"
 #include "trireme/base/environment.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/launch/local_ranks.h"
-#include "trireme/wire/transport/store.h"
+#include "trireme/wire/bootstrap/store.h"
 
 namespace trireme::command::test {
 namespace {

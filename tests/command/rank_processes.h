@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-#include "trireme/wire/transport/socket.h"
+#include "trireme/wire/system/socket.h"
 
 namespace trireme::command::test {
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::data {
 namespace {

@@ -5,8 +5,8 @@
 #include <functional>
 #include <set>
 
-#include "trireme/base/error.h"
 #include "trireme/data.h"
+#include "trireme/error.h"
 
 namespace trireme::data {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <cstdio>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace {
 

@@ -11,7 +11,7 @@
 
 #include "tests/kernels/random_numbers.h"
 #include "tests/kernels/reference/batch_norm.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/isa.h"
 
 namespace trireme::kernels {

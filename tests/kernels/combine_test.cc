@@ -9,7 +9,7 @@
 
 #include "tests/kernels/random_numbers.h"
 #include "tests/kernels/reference/combine.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::kernels {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/kernels/tensor_steps.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::kernels {
 namespace {

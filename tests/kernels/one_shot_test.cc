@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "trireme/base/cuda/stream.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::kernels::cuda {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/kernels/random_numbers.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/isa.h"
 #include "trireme/kernels/optimizer/adamw.h"
 #include "trireme/kernels/optimizer/sgd.h"

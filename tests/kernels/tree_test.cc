@@ -5,7 +5,7 @@
 #include <random>
 #include <string>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::kernels {
 namespace {

@@ -21,8 +21,8 @@
 
 #include "trireme/base/descriptor.h"
 #include "trireme/base/environment.h"
-#include "trireme/base/error.h"
-#include "trireme/wire/transport/store.h"
+#include "trireme/error.h"
+#include "trireme/wire/bootstrap/store.h"
 
 namespace trireme::launch::test {
 namespace {

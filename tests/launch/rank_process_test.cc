@@ -9,8 +9,8 @@
 #include <string>
 
 #include "tests/base/few_descriptors.h"
-#include "trireme/base/error.h"
-#include "trireme/wire/transport/socket.h"
+#include "trireme/error.h"
+#include "trireme/wire/system/socket.h"
 
 namespace trireme::launch::test {
 namespace {

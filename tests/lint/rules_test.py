@@ -46,7 +46,7 @@ class RoomsTest(unittest.TestCase):
                 '"trireme/engine/serial/executor.h"',
                 '"trireme/plan/graph/graph.h"',
                 '"trireme/kernels/reduce/tree.h"',
-                '"trireme/base/error.h"',
+                '"trireme/error.h"',
                 "<ATen/core/Tensor.h>",
                 "<vector>",
             ),

@@ -7,7 +7,7 @@
 #include "tests/models/convolutions.h"
 #include "tests/models/operators.h"
 #include "tests/models/sequences.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/model.h"
 
 namespace trireme::models {

@@ -36,8 +36,8 @@ Workload make_two_modules() {
 class SessionTest : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() /
-              ("trireme-session-" + std::to_string(::getpid()));
+    folder_ =
+        std::filesystem::temp_directory_path() / ("trireme-session-" + std::to_string(::getpid()));
     std::filesystem::create_directories(folder_);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
@@ -205,8 +205,8 @@ TEST_F(SessionTest, PlansAreValues) {
   const Graph graph = record_graph(make_two_modules, 4);
   graph.save(path("graph.json"));
   EXPECT_EQ(Graph::load(path("graph.json")).sha256(), graph.sha256());
-  EXPECT_THAT(graph.parameter_names(), ElementsAre("encoder.0.weight", "encoder.0.bias",
-                                                   "head.weight", "head.bias"));
+  EXPECT_THAT(graph.parameter_names(),
+              ElementsAre("encoder.0.weight", "encoder.0.bias", "head.weight", "head.bias"));
   PlanOptions wanted;
   wanted.batch = {.global_batch = 16, .microbatch = 4, .lanes = 2};
   wanted.stages = 2;
@@ -243,9 +243,10 @@ TEST_F(SessionTest, APlanOfAnotherModelIsRefused) {
       [] {
         const auto net = std::make_shared<torch::nn::LinearImpl>(4, 2);
         const auto x = torch::randn({8, 4});
-        return Workload{make_model(net, [net](const Batch& batch) {
-                          return net->forward(batch["x"]).square().mean();
-                        }),
+        return Workload{make_model(net,
+                                   [net](const Batch& batch) {
+                                     return net->forward(batch["x"]).square().mean();
+                                   }),
                         tensor_source({{"x", x}}), nullptr};
       },
       2);

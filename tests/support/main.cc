@@ -24,17 +24,21 @@ class SaySkips : public testing::EmptyTestEventListener {
   }
 };
 
-/// Tests of the suite that the filter names, and among them those with `part` in their names; the
-/// filter itself where there are none.
+/// Of the tests that a filter `Suite.*` or `Suite.*/parameter*` names, those with `part` in their
+/// names; the filter itself where there are none.
 std::string narrowed(const std::string& filter, const std::string& part) {
   std::string result;
   const testing::UnitTest& all = *testing::UnitTest::GetInstance();
   for (int s = 0; s < all.total_test_suite_count(); ++s) {
     const testing::TestSuite& suite = *all.GetTestSuite(s);
-    if (filter != std::string(suite.name()) + ".*") continue;
+    const std::string all_of_suite = std::string(suite.name()) + ".*";
+    if (!filter.starts_with(all_of_suite)) continue;
+    std::string parameter = filter.substr(all_of_suite.size());
+    if (!parameter.empty()) parameter.pop_back();
     for (int t = 0; t < suite.total_test_count(); ++t) {
       const std::string name = name_of(*suite.GetTestInfo(t));
-      if (name.find(part) != std::string::npos) result += ":" + name;
+      const bool is_named = name.find(parameter) != std::string::npos;
+      if (is_named && name.find(part) != std::string::npos) result += ":" + name;
     }
   }
   return result.empty() ? filter : result.substr(1);

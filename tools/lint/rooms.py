@@ -17,7 +17,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 CALL = re.compile(r"trireme_(?:room|tests|program)\(\s*([^\s)]+)([^)]*)\)")
 KEYWORDS = {
     *("SOURCES", "LOOPS", "CUDA", "NO_CUDA", "HEADERS", "USES", "LIBRARIES"),
-    *("TESTS", "TEST_USES", "CUDA_TESTS", "FUZZ", "LABEL"),
+    *("TESTS", "TEST_USES", "TEST_TOGETHER", "TOGETHER", "CUDA_TESTS", "FUZZ", "LABEL"),
 }
 
 # Header prefix -> folders that may include it, as patterns over the file's path.

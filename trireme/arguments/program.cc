@@ -5,7 +5,7 @@
 #include <new>
 
 #include "trireme/arguments/pages.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::arguments {
 

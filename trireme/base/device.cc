@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "trireme/base/cuda/stream.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme {
 namespace {

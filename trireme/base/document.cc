@@ -1,8 +1,8 @@
 #include "trireme/base/document.h"
 
-#include "trireme/base/error.h"
 #include "trireme/base/files.h"
 #include "trireme/base/sha256.h"
+#include "trireme/error.h"
 
 namespace trireme {
 namespace {

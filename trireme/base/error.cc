@@ -1,8 +1,10 @@
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
+
+#include "trireme/base/check.h"
 
 namespace trireme {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <thread>
 
-#include "trireme/base/error.h"
 #include "trireme/base/inheritance.h"
 #include "trireme/base/system_error.h"
+#include "trireme/error.h"
 
 namespace trireme {
 namespace {

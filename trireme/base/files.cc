@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "trireme/base/descriptor.h"
-#include "trireme/base/error.h"
 #include "trireme/base/system_error.h"
+#include "trireme/error.h"
 
 namespace trireme {
 namespace {

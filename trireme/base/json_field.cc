@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme {
 namespace {

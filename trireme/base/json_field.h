@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "trireme/base/dtype.h"
 #include "trireme/base/json.h"
+#include "trireme/dtype.h"
 
 namespace trireme {
 

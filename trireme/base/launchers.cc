@@ -11,7 +11,7 @@
 
 #include "trireme/base/address.h"
 #include "trireme/base/environment.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme {
 namespace {

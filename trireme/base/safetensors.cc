@@ -7,10 +7,10 @@
 #include <optional>
 #include <utility>
 
-#include "trireme/base/error.h"
 #include "trireme/base/files.h"
 #include "trireme/base/json_field.h"
 #include "trireme/base/sha256.h"
+#include "trireme/error.h"
 
 namespace trireme::safetensors {
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trireme/base/dtype.h"
+#include "trireme/dtype.h"
 
 namespace trireme::safetensors {
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <array>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme {
 namespace {

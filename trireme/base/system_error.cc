@@ -2,7 +2,7 @@
 
 #include <cerrno>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme {
 namespace {

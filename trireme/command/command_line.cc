@@ -14,12 +14,12 @@
 #include "trireme/arguments/numbers.h"
 #include "trireme/arguments/parse.h"
 #include "trireme/arguments/program.h"
-#include "trireme/base/error.h"
 #include "trireme/command/run_options.h"
 #include "trireme/command/sibling_program.h"
 #include "trireme/command/verbs.h"
 #include "trireme/engine/memory/torch_settings.h"
 #include "trireme/engine/program/torch_failure.h"
+#include "trireme/error.h"
 
 namespace trireme {
 namespace {

@@ -5,11 +5,9 @@
 
 #include "trireme/arguments/numbers.h"
 #include "trireme/command/verbs.h"
+#include "trireme/wire/bootstrap/meeting.h"
 #include "trireme/wire/collectives/flight/record.h"
-#include "trireme/wire/doctor/host.h"
-#include "trireme/wire/doctor/peers.h"
-#include "trireme/wire/doctor/store.h"
-#include "trireme/wire/transport/meeting.h"
+#include "trireme/wire/doctor/doctor.h"
 
 namespace trireme::command {
 namespace {

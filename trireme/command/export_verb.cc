@@ -2,10 +2,10 @@
 
 #include <string_view>
 
-#include "trireme/base/error.h"
 #include "trireme/command/run_files.h"
 #include "trireme/command/verbs.h"
 #include "trireme/engine/checkpoint/reader.h"
+#include "trireme/error.h"
 #include "trireme/session/weights_file.h"
 
 namespace trireme::command {

@@ -1,8 +1,8 @@
 #include <memory>
 
 #include "trireme/arguments/numbers.h"
-#include "trireme/base/error.h"
 #include "trireme/command/verbs.h"
+#include "trireme/error.h"
 #include "trireme/launch/launcher.h"
 
 namespace trireme::command {

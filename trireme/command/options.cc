@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "trireme/arguments/numbers.h"
-#include "trireme/base/error.h"
 #include "trireme/command/verbs.h"
 #include "trireme/engine/program/torch_failure.h"
+#include "trireme/error.h"
 #include "trireme/launch/run_ranks.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/check.h"

@@ -2,10 +2,10 @@
 
 #include <memory>
 
-#include "trireme/base/error.h"
 #include "trireme/command/training_options.h"
 #include "trireme/command/verbs.h"
 #include "trireme/engine/train/construct.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/file.h"
 #include "trireme/plan/layout/json.h"
 #include "trireme/plan/layout/planned_graph.h"

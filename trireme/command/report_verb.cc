@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <string_view>
 
-#include "trireme/base/error.h"
 #include "trireme/command/verbs.h"
+#include "trireme/error.h"
 #include "trireme/session/run_document.h"
 #include "trireme/session/run_folder.h"
 

@@ -7,10 +7,10 @@
 #include <sstream>
 #include <vector>
 
-#include "trireme/base/error.h"
 #include "trireme/base/files.h"
 #include "trireme/base/mapped_file.h"
 #include "trireme/base/safetensors.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/bytes.h"
 #include "trireme/plan/graph/table.h"
 

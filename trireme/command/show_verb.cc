@@ -4,11 +4,11 @@
 #include <string_view>
 
 #include "trireme/base/document.h"
-#include "trireme/base/error.h"
 #include "trireme/command/run_files.h"
 #include "trireme/command/show_files.h"
 #include "trireme/command/verbs.h"
 #include "trireme/engine/checkpoint/index.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/file.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/graph/show.h"

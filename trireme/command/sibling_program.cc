@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <vector>
 
-#include "trireme/base/error.h"
 #include "trireme/base/system_error.h"
+#include "trireme/error.h"
 
 namespace trireme::command {
 

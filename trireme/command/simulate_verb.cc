@@ -24,7 +24,7 @@ int simulate_plan(const SimulateVerbOptions& options, const Context& context) {
   const Profile profile(
       std::make_shared<const profile::Profile>(profile::load(options.profile, graph.value())));
   SimulatedStep step = simulate_step(plan, graph, profile, Topology::load(options.topology),
-                                {.optimizer = options.optimizer});
+                                     {.optimizer = options.optimizer});
   if (!options.timeline.empty()) {
     write_file_atomically(options.timeline, step.timeline);
     step.text += "timeline written to " + options.timeline + "\n";

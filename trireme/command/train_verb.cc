@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "trireme/arguments/numbers.h"
-#include "trireme/base/error.h"
 #include "trireme/base/exit_code.h"
 #include "trireme/base/files.h"
 #include "trireme/command/ending.h"
@@ -13,6 +12,7 @@
 #include "trireme/command/training_options.h"
 #include "trireme/command/training_report.h"
 #include "trireme/command/verbs.h"
+#include "trireme/error.h"
 #include "trireme/session/planning.h"
 #include "trireme/session/run_keeper.h"
 #include "trireme/session/world_maker.h"

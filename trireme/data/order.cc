@@ -4,8 +4,8 @@
 #include <bit>
 #include <string>
 
-#include "trireme/base/error.h"
 #include "trireme/base/random.h"
+#include "trireme/error.h"
 
 namespace trireme::data {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::data {
 namespace {

@@ -2,9 +2,9 @@
 #include <cstring>
 #include <set>
 
-#include "trireme/base/error.h"
 #include "trireme/base/sha256.h"
 #include "trireme/data.h"
+#include "trireme/error.h"
 
 namespace trireme::data {
 namespace {

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::kernels {
 namespace {

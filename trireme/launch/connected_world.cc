@@ -7,10 +7,10 @@
 #include <cstdio>
 #include <utility>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/launch/torchrun_store.h"
 #include "trireme/wire/collectives/measure.h"
-#include "trireme/wire/transport/thread.h"
+#include "trireme/wire/system/thread.h"
 
 namespace trireme::launch {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "trireme/base/environment.h"
 #include "trireme/wire/collectives/world.h"
-#include "trireme/wire/transport/world.h"
+#include "trireme/wire/endpoint/world.h"
 
 namespace trireme::launch {
 

@@ -7,13 +7,13 @@
 #include <cstring>
 #include <exception>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/launch/orphans.h"
 #include "trireme/launch/rank_outputs.h"
 #include "trireme/launch/rank_process.h"
 #include "trireme/launch/signals.h"
-#include "trireme/wire/transport/poller.h"
-#include "trireme/wire/transport/store.h"
+#include "trireme/wire/bootstrap/store.h"
+#include "trireme/wire/system/poller.h"
 
 namespace trireme::launch {
 namespace {

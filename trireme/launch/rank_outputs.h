@@ -10,8 +10,8 @@
 #include "trireme/base/descriptor.h"
 #include "trireme/launch/outlet.h"
 #include "trireme/launch/prefixed_lines.h"
-#include "trireme/wire/transport/poller.h"
-#include "trireme/wire/transport/thread.h"
+#include "trireme/wire/system/poller.h"
+#include "trireme/wire/system/thread.h"
 
 namespace trireme::launch {
 

@@ -13,8 +13,8 @@
 #include <cstring>
 #include <fstream>
 
-#include "trireme/base/error.h"
 #include "trireme/base/system_error.h"
+#include "trireme/error.h"
 
 namespace trireme::launch {
 namespace {

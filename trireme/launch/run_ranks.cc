@@ -3,8 +3,8 @@
 #include <exception>
 #include <string>
 
-#include "trireme/base/error.h"
 #include "trireme/base/exit_code.h"
+#include "trireme/error.h"
 #include "trireme/launch/local_ranks.h"
 
 namespace trireme::launch {

@@ -3,7 +3,7 @@
 #include <functional>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::launch {
 namespace {

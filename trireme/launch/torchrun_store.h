@@ -3,7 +3,7 @@
 #include <chrono>
 #include <string>
 
-#include "trireme/wire/transport/socket.h"
+#include "trireme/wire/system/socket.h"
 
 namespace trireme::launch {
 

@@ -153,7 +153,7 @@ Decision make_plan(const Graph& graph, const Profile& profile, const Topology& t
 }
 
 SimulatedStep simulate_step(const Plan& plan, const Graph& graph, const Profile& profile,
-                       const Topology& topology, const TrainingOptions& training) {
+                            const Topology& topology, const TrainingOptions& training) {
   const graph::Graph planned = layout::planned_graph(graph.value(), plan.value());
   const simulate::Forecast forecast = session::forecast(planned, plan.value(), profile.value(),
                                                         topology.value(), training.optimizer);

@@ -6,11 +6,11 @@
 #include <limits>
 #include <memory>
 
-#include "trireme/base/error.h"
 #include "trireme/engine/measure/detect_topology.h"
 #include "trireme/engine/measure/measure_profile.h"
 #include "trireme/engine/train/replica_buffers.h"
 #include "trireme/engine/train/step_reader.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/manual.h"
 #include "trireme/plan/layout/planned_graph.h"

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <set>
 
-#include "trireme/base/error.h"
 #include "trireme/base/json_field.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/table.h"
 #include "trireme/plan/layout/manual.h"
 #include "trireme/plan/layout/peak.h"

@@ -13,11 +13,11 @@
 #include <string>
 #include <thread>
 
-#include "trireme/base/error.h"
 #include "trireme/base/files.h"
 #include "trireme/base/inheritance.h"
 #include "trireme/base/system_error.h"
 #include "trireme/engine/measure/host_facts.h"
+#include "trireme/error.h"
 
 namespace trireme::session {
 namespace {

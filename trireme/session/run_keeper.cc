@@ -8,9 +8,9 @@
 #include <limits>
 #include <utility>
 
-#include "trireme/base/error.h"
 #include "trireme/engine/measure/host_facts.h"
 #include "trireme/engine/train/rank_checkpoint.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/difference.h"
 #include "trireme/plan/graph/file.h"
 #include "trireme/plan/graph/json.h"

@@ -8,9 +8,9 @@
 #include <system_error>
 #include <utility>
 
-#include "trireme/base/error.h"
 #include "trireme/engine/measure/detect_topology.h"
 #include "trireme/engine/train/replica_buffers.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/json.h"
 #include "trireme/plan/layout/manual.h"

@@ -7,7 +7,6 @@
 #include <atomic>
 #include <utility>
 
-#include "trireme/base/error.h"
 #include "trireme/engine/memory/block_allocator.h"
 #include "trireme/engine/memory/resident.h"
 #include "trireme/engine/memory/torch_settings.h"
@@ -20,6 +19,7 @@
 #include "trireme/engine/train/measured_timeline.h"
 #include "trireme/engine/train/memory_check.h"
 #include "trireme/engine/train/telling_others.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/bytes.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/graph/uses.h"
@@ -532,8 +532,8 @@ std::optional<std::int64_t> Session::resumed_from() const { return state_->resum
 const Plan& Session::plan() const { return state_->public_plan(); }
 const Graph& Session::graph() const { return state_->public_graph(); }
 
-Graph record_graph(const MakeWorkload& make, std::int64_t microbatch, bool training, std::uint64_t seed,
-             BatchSizes sizes) {
+Graph record_graph(const MakeWorkload& make, std::int64_t microbatch, bool training,
+                   std::uint64_t seed, BatchSizes sizes) {
   memory::apply_torch_settings();
   const Workload workload = train::construct(make, seed);
   const auto mode = training ? graph::Mode::kTrain : graph::Mode::kEval;
@@ -542,7 +542,7 @@ Graph record_graph(const MakeWorkload& make, std::int64_t microbatch, bool train
 }
 
 Measurement measure_model(World& world, const MakeWorkload& make, std::int64_t microbatch,
-                    const TrainingOptions& training, std::int64_t device_memory_bytes) {
+                          const TrainingOptions& training, std::int64_t device_memory_bytes) {
   memory::apply_torch_settings();
   const Workload workload = train::construct(make, training.seed);
   const record::Recording recorded = record_model(workload, graph::Mode::kTrain, microbatch,

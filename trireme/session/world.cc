@@ -1,4 +1,4 @@
-#include "trireme/wire/transport/sim/world.h"
+#include "trireme/wire/endpoint/sim/world.h"
 
 #include <ATen/Functions.h>
 #include <fmt/format.h>
@@ -10,10 +10,10 @@
 
 #include "trireme/arguments/program.h"
 #include "trireme/base/environment.h"
-#include "trireme/base/error.h"
 #include "trireme/collectives.h"
 #include "trireme/engine/program/torch_failure.h"
 #include "trireme/engine/record/convert.h"
+#include "trireme/error.h"
 #include "trireme/launch/connected_world.h"
 #include "trireme/launch/run_ranks.h"
 #include "trireme/session/world_maker.h"

@@ -1,6 +1,6 @@
 #include "packs/ranking/metrics/group_counts.h"
 
-#include "trireme/wire/transport/watch.h"
+#include "trireme/wire/endpoint/watch.h"
 
 namespace trireme::ranking {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::ranking {
 namespace {

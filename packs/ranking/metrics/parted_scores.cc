@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/simd.h"
 
 namespace trireme::ranking {

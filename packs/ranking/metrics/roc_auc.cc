@@ -11,7 +11,7 @@
 #include "packs/ranking/metrics/pairs.h"
 #include "packs/ranking/metrics/parted_scores.h"
 #include "packs/ranking/metrics/sorted_scores.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::ranking {
 namespace {

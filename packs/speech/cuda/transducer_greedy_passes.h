@@ -10,7 +10,7 @@
 
 #include "packs/speech/cuda/transducer_greedy.h"
 #include "packs/speech/kernels/greedy.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/cuda/atomics.h"
 #include "trireme/kernels/cuda/passes.h"
 #include "trireme/kernels/half.h"

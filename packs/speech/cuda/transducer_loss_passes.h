@@ -13,7 +13,7 @@
 #include "packs/speech/cuda/transducer_loss.h"
 #include "packs/speech/kernels/diagonals.h"
 #include "packs/speech/kernels/rows.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/cuda/passes.h"
 #include "trireme/kernels/exponential.h"
 #include "trireme/kernels/half.h"

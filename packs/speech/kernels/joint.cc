@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "packs/speech/kernels/element.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/philox.h"
 #include "trireme/kernels/simd.h"
 

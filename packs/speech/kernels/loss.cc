@@ -8,7 +8,7 @@
 
 #include "packs/speech/kernels/diagonals.h"
 #include "packs/speech/kernels/rows.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::speech {
 namespace {

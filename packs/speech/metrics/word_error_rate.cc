@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::speech {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "packs/text/cuda/attention.h"
 #include "packs/text/kernels/attention.h"
-#include "trireme/base/error.h"
 #include "trireme/base/random.h"
+#include "trireme/error.h"
 #include "trireme/kernels/cuda/dropout.h"
 #include "trireme/kernels/cuda/passes.h"
 #include "trireme/kernels/exponential.h"

@@ -3,10 +3,10 @@
 #include <cstring>
 #include <utility>
 
-#include "trireme/base/error.h"
 #include "trireme/base/json.h"
 #include "trireme/base/random.h"
 #include "trireme/base/sha256.h"
+#include "trireme/error.h"
 
 namespace trireme::text {
 namespace {

@@ -8,10 +8,10 @@
 #include <system_error>
 #include <utility>
 
-#include "trireme/base/error.h"
 #include "trireme/base/json.h"
 #include "trireme/base/json_field.h"
 #include "trireme/base/sha256.h"
+#include "trireme/error.h"
 
 namespace trireme::text {
 namespace {

@@ -10,7 +10,7 @@
 #include <system_error>
 #include <utility>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::text {
 namespace {

@@ -6,10 +6,10 @@
 
 #include "packs/text/data/file_list.h"
 #include "packs/text/data/tokenize.h"
-#include "trireme/base/error.h"
 #include "trireme/base/file_lock.h"
 #include "trireme/base/files.h"
 #include "trireme/base/sha256.h"
+#include "trireme/error.h"
 
 // In the cache, for a key:
 //

@@ -5,8 +5,8 @@
 #include <set>
 #include <string>
 
-#include "trireme/base/error.h"
 #include "trireme/base/random.h"
+#include "trireme/error.h"
 
 namespace trireme::data {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <limits>
 
-#include "trireme/base/error.h"
 #include "trireme/base/sha256.h"
+#include "trireme/error.h"
 
 namespace trireme::text {
 namespace {

@@ -4,10 +4,10 @@
 #include <cstring>
 #include <vector>
 
-#include "trireme/base/error.h"
 #include "trireme/base/mapped_file.h"
 #include "trireme/base/safetensors.h"
 #include "trireme/base/sha256.h"
+#include "trireme/error.h"
 
 namespace trireme::text {
 namespace {

@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "packs/text/data/text_sample.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 // One thread reads a batch of files or lines; all of them tokenize it, each taking the next text
 // that nobody has; the reader writes the results down in the order of the texts. A batch takes most

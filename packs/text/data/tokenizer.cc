@@ -4,9 +4,9 @@
 
 #include <utility>
 
-#include "trireme/base/error.h"
 #include "trireme/base/files.h"
 #include "trireme/base/sha256.h"
+#include "trireme/error.h"
 
 // SentencePiece writes a blank as U+2581, so that a real U+2581 would come back as a blank. Here it
 // goes around the model, as its three bytes:

@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "packs/text/data/tokenizer.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::text {
 namespace {

@@ -14,7 +14,7 @@
 #endif
 
 #include "packs/text/kernels/head.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/isa.h"
 #include "trireme/kernels/philox.h"
 

@@ -7,8 +7,8 @@
 
 #include "packs/vision/coco/items.h"
 #include "packs/vision/coco/polygon.h"
-#include "trireme/base/error.h"
 #include "trireme/base/files.h"
+#include "trireme/error.h"
 
 namespace trireme::vision {
 namespace {

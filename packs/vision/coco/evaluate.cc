@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "packs/vision/coco/slots.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::vision {
 namespace {

@@ -5,9 +5,9 @@
 #include <tuple>
 
 #include "packs/vision/coco/items.h"
-#include "trireme/base/error.h"
 #include "trireme/base/files.h"
 #include "trireme/base/json.h"
+#include "trireme/error.h"
 
 namespace trireme::vision {
 namespace {

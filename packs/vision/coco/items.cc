@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "packs/vision/coco/polygon.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::vision::internal {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::vision {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::vision {
 namespace {

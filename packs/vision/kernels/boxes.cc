@@ -7,7 +7,7 @@
 
 #include "packs/vision/kernels/box_codes.h"
 #include "packs/vision/kernels/box_overlap.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/simd.h"
 
 namespace trireme::vision {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "trireme/base/error.h"
 #include "trireme/base/random.h"
+#include "trireme/error.h"
 #include "trireme/kernels/philox.h"
 #include "trireme/kernels/simd.h"
 

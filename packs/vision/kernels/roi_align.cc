@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "packs/vision/kernels/roi_taps.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/simd.h"
 
 namespace trireme::vision {

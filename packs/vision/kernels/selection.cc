@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "trireme/base/error.h"
 #include "trireme/base/random.h"
+#include "trireme/error.h"
 #include "trireme/kernels/philox.h"
 
 namespace trireme::vision {

@@ -8,8 +8,8 @@
 
 #include "packs/vision/kernels/nms.h"
 #include "packs/vision/kernels/selection.h"
-#include "trireme/base/error.h"
 #include "trireme/engine/operators/arguments.h"
+#include "trireme/error.h"
 
 namespace trireme::vision {
 namespace {

@@ -6,7 +6,7 @@
 #include <array>
 #include <limits>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::volume {
 namespace {

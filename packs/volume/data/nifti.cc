@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "packs/volume/data/gzip.h"
-#include "trireme/base/error.h"
 #include "trireme/base/mapped_file.h"
+#include "trireme/error.h"
 
 // The library turns a header into affine and orientation; both want a header that is sound, and it
 // prints where one is not. So what it would stumble over is checked before, and values are read

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::volume {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/simd.h"
 
 namespace trireme::volume {

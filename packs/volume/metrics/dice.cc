@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/simd.h"
 
 namespace trireme::volume {

@@ -5,10 +5,10 @@
 #include <functional>
 
 #include "tests/engine/checkpoint/own_folder.h"
-#include "trireme/base/error.h"
 #include "trireme/base/files.h"
 #include "trireme/engine/checkpoint/reader.h"
 #include "trireme/engine/checkpoint/writer.h"
+#include "trireme/error.h"
 
 namespace trireme::checkpoint {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "tests/base/small_disk.h"
 #include "tests/engine/checkpoint/own_folder.h"
-#include "trireme/base/error.h"
 #include "trireme/base/files.h"
 #include "trireme/engine/checkpoint/index.h"
+#include "trireme/error.h"
 
 namespace trireme::checkpoint {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::checkpoint {
 namespace {

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "tests/models/models.h"
-#include "tests/wire/transport/ranks.h"
+#include "tests/wire/endpoint/ranks.h"
 #include "trireme/engine/parameters/lane_accumulator.h"
 #include "trireme/engine/record/recording.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/manual.h"
 #include "trireme/wire/collectives/group.h"
-#include "trireme/wire/transport/sim/world.h"
+#include "trireme/wire/endpoint/sim/world.h"
 
 namespace trireme::data_parallel::test {
 

@@ -9,8 +9,8 @@
 #include <set>
 
 #include "tests/engine/measure/measured.h"
-#include "trireme/base/error.h"
 #include "trireme/engine/memory/block_allocator.h"
+#include "trireme/error.h"
 #include "trireme/model.h"
 #include "trireme/plan/graph/bytes.h"
 

@@ -9,11 +9,11 @@
 
 #include "tests/engine/measure/measured.h"
 #include "tests/engine/measure/ranks.h"
-#include "trireme/base/error.h"
 #include "trireme/engine/measure/measure_profile.h"
 #include "trireme/engine/measure/range_measure.h"
 #include "trireme/engine/memory/block_allocator.h"
 #include "trireme/engine/program/stage_program.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/bytes.h"
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/graph/json.h"

@@ -9,10 +9,10 @@
 #include <thread>
 #include <vector>
 
-#include "trireme/base/error.h"
 #include "trireme/engine/measure/busy_ranks.h"
+#include "trireme/error.h"
 #include "trireme/wire/collectives/group.h"
-#include "trireme/wire/transport/sim/world.h"
+#include "trireme/wire/endpoint/sim/world.h"
 
 namespace trireme::measure {
 

@@ -4,10 +4,10 @@
 #include <array>
 
 #include "tests/engine/measure/ranks.h"
-#include "trireme/base/error.h"
 #include "trireme/engine/measure/detect_topology.h"
 #include "trireme/engine/measure/host_facts.h"
 #include "trireme/engine/measure/link_measure.h"
+#include "trireme/error.h"
 #include "trireme/plan/topology/json.h"
 
 namespace trireme::measure {

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "tests/models/models.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/manual.h"
 

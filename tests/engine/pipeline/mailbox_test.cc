@@ -8,8 +8,8 @@
 
 #include "trireme/engine/pipeline/message.h"
 #include "trireme/plan/schedule/message_limits.h"
-#include "trireme/wire/transport/pending_work.h"
-#include "trireme/wire/transport/sim/world.h"
+#include "trireme/wire/endpoint/sim/world.h"
+#include "trireme/wire/endpoint/work.h"
 
 namespace trireme::pipeline {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::pipeline {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tests/base/error_of.h"
-#include "trireme/wire/transport/sim/world.h"
+#include "trireme/wire/endpoint/sim/world.h"
 
 namespace trireme::pipeline {
 namespace {

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "trireme/base/error.h"
 #include "trireme/engine/record/recording.h"
+#include "trireme/error.h"
 #include "trireme/model.h"
 #include "trireme/plan/graph/check.h"
 

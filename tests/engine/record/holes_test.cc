@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "trireme/base/error.h"
 #include "trireme/engine/record/recording.h"
+#include "trireme/error.h"
 #include "trireme/model.h"
 
 namespace trireme::record {

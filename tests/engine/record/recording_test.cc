@@ -8,9 +8,9 @@
 #include <optional>
 
 #include "tests/models/models.h"
-#include "trireme/base/error.h"
 #include "trireme/engine/record/compare.h"
 #include "trireme/engine/record/generator.h"
+#include "trireme/error.h"
 #include "trireme/model.h"
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/graph/json.h"

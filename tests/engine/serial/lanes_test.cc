@@ -3,7 +3,7 @@
 #include <torch/torch.h>
 
 #include "tests/engine/serial/trial.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::serial {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "tests/base/error_of.h"
 #include "tests/engine/train/layouts.h"
-#include "trireme/base/error.h"
 #include "trireme/engine/train/gather_state.h"
 #include "trireme/engine/train/rank_checkpoint.h"
+#include "trireme/error.h"
 
 namespace trireme::train {
 namespace {

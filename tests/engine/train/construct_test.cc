@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/model.h"
 
 namespace trireme::train {

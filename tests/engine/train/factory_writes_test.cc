@@ -4,7 +4,7 @@
 
 #include "tests/engine/serial/trial.h"
 #include "tests/engine/train/plain_at_every_cut.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/model.h"
 
 // `torch::zeros_like` and the other factories of torch:: hand out a shallow copy of the tensor that

@@ -7,11 +7,11 @@
 
 #include "tests/engine/serial/trial.h"
 #include "tests/engine/train/rank_threads.h"
-#include "trireme/base/error.h"
 #include "trireme/engine/train/construct.h"
 #include "trireme/engine/train/first_step_check.h"
 #include "trireme/engine/train/plain_loop.h"
 #include "trireme/engine/train/verify_ranks.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/graph/uses.h"
 

@@ -4,7 +4,7 @@
 
 #include "tests/engine/serial/trial.h"
 #include "tests/engine/train/plain_at_every_cut.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/model.h"
 
 namespace trireme::train {

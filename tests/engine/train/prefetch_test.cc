@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "tests/engine/train/layouts.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::train {
 namespace {

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "tests/random_nets/random_net.h"
-#include "trireme/base/error.h"
 #include "trireme/engine/train/construct.h"
 #include "trireme/engine/train/first_step_check.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/manual.h"

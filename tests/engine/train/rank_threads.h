@@ -6,9 +6,9 @@
 #include <thread>
 #include <vector>
 
-#include "trireme/base/error.h"
 #include "trireme/engine/train/rank_session.h"
-#include "trireme/wire/transport/sim/world.h"
+#include "trireme/error.h"
+#include "trireme/wire/endpoint/sim/world.h"
 
 namespace trireme::train {
 

@@ -6,8 +6,8 @@
 
 #include <set>
 
-#include "trireme/base/error.h"
 #include "trireme/engine/train/construct.h"
+#include "trireme/error.h"
 #include "trireme/model.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/manual.h"

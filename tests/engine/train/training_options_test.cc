@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::train {
 namespace {

@@ -4,8 +4,8 @@
 #include <torch/torch.h>
 
 #include "tests/models/models.h"
-#include "trireme/base/error.h"
 #include "trireme/engine/train/construct.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/graph/uses.h"
 #include "trireme/plan/layout/manual.h"

@@ -6,7 +6,7 @@
 
 #include "tests/kernels/cuda/adafactor_problem.h"
 #include "tests/kernels/cuda/orders.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/cuda/adafactor_passes.h"
 
 namespace trireme::kernels::cuda {

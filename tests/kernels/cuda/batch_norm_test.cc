@@ -9,7 +9,7 @@
 
 #include "tests/kernels/cuda/norm_problem.h"
 #include "tests/kernels/cuda/orders.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/cuda/batch_norm_passes.h"
 
 namespace trireme::kernels::cuda {

@@ -10,7 +10,7 @@
 #include "tests/kernels/cuda/orders.h"
 #include "tests/kernels/random_numbers.h"
 #include "trireme/base/cuda/stream.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/cuda/layerwise_passes.h"
 #include "trireme/kernels/cuda/optimizer_passes.h"
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/half.h"
 #include "trireme/kernels/reduce/tree.h"
 
@@ -48,14 +48,6 @@ std::uint64_t merged_whole(ReduceOp op, std::uint64_t a, std::uint64_t b) {
   }
 }
 
-template <typename T, typename Function>
-T over_tree(std::vector<T> values, Function function) {
-  for (const Merge merge : tree_merges(static_cast<int>(values.size()))) {
-    values[merge.left] = function(values[merge.left], values[merge.right]);
-  }
-  return values[0];
-}
-
 /// The element type as stored, the type that it is combined in, and how to go between them.
 template <typename Stored, typename T, typename Load, typename Store>
 struct Element {
@@ -66,15 +58,19 @@ struct Element {
   template <typename Function>
   void combine(std::span<const std::byte* const> sources, std::byte* target, std::int64_t count,
                Function function) const {
+    const auto merges = tree_merges(static_cast<int>(sources.size()));
+    std::vector<T> values(sources.size());
     for (std::int64_t i = 0; i < count; ++i) {
-      std::vector<T> values;
       for (std::size_t s = 0; s < sources.size(); ++s) {
         Stored stored;
         std::memcpy(&stored, sources[s] + i * sizeof(Stored), sizeof(Stored));
-        values.push_back(load(stored));
-        if (!scales.empty()) values.back() = static_cast<T>(scales[s]) * values.back();
+        values[s] = load(stored);
+        if (!scales.empty()) values[s] = static_cast<T>(scales[s]) * values[s];
       }
-      const Stored result = store(over_tree(std::move(values), function));
+      for (const Merge merge : merges) {
+        values[merge.left] = function(values[merge.left], values[merge.right]);
+      }
+      const Stored result = store(values[0]);
       std::memcpy(target + i * sizeof(Stored), &result, sizeof(Stored));
     }
   }

@@ -5,8 +5,8 @@
 #include <random>
 
 #include "packs/speech/kernels/greedy.h"
-#include "trireme/base/error.h"
 #include "trireme/base/random.h"
+#include "trireme/error.h"
 
 namespace trireme::speech {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "packs/speech/kernels/joint.h"
 #include "tests/kernels/random_numbers.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/isa.h"
 
 namespace trireme::speech {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "packs/speech/kernels/lattices.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::speech {
 namespace {

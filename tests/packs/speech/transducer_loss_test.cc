@@ -10,7 +10,7 @@
 #include "packs/speech/kernels/loss.h"
 #include "packs/speech/kernels/rows.h"
 #include "tests/kernels/random_numbers.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/isa.h"
 
 namespace trireme::speech {

@@ -9,7 +9,7 @@
 
 #include "tests/kernels/random_numbers.h"
 #include "tests/packs/text/reference/attention.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/isa.h"
 
 namespace trireme::text {

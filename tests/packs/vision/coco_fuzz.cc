@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "packs/vision/coco/summary.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace {
 

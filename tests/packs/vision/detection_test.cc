@@ -14,7 +14,7 @@
 #include "packs/vision/kernels/matching.h"
 #include "tests/packs/vision/reference/boxes.h"
 #include "tests/packs/vision/reference/matching.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/isa.h"
 
 namespace trireme::vision {

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "tests/packs/vision/reference/detection.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/isa.h"
 
 namespace trireme::vision {

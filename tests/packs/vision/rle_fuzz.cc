@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "packs/vision/coco/rle.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 2) return 0;

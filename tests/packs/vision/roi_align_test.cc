@@ -12,7 +12,7 @@
 #include "packs/vision/kernels/roi_taps.h"
 #include "tests/kernels/random_numbers.h"
 #include "tests/packs/vision/reference/roi_align.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/isa.h"
 
 namespace trireme::vision {

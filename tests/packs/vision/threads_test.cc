@@ -11,7 +11,7 @@
 #include "packs/vision/kernels/matching.h"
 #include "packs/vision/kernels/nms.h"
 #include "tests/kernels/same_bits.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::vision {
 namespace {

@@ -8,7 +8,7 @@
 #include <limits>
 #include <random>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::graph {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::graph {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "tests/graphs/graph_builder.h"
 #include "tests/graphs/sample_graphs.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/check.h"
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/graph/index.h"

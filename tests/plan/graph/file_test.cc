@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "tests/graphs/sample_graphs.h"
-#include "trireme/base/error.h"
 #include "trireme/base/files.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/json.h"
 
 namespace trireme::graph {

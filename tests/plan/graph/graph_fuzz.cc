@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "trireme/base/error.h"
 #include "trireme/base/sha256.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/check.h"
 #include "trireme/plan/graph/copies.h"
 #include "trireme/plan/graph/cuts.h"

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/graphs/sample_graphs.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/check.h"
 
 namespace trireme::graph {

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "tests/base/document_form.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::layout {
 namespace {

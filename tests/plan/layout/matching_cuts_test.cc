@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/graphs/graph_builder.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/layout/manual.h"
 
 namespace trireme::layout {

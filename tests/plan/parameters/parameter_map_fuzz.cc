@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "tests/graphs/sample_graphs.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/json.h"
 #include "trireme/plan/layout/manual.h"

@@ -4,7 +4,7 @@
 
 #include "tests/graphs/graph_builder.h"
 #include "tests/plans/chain_model.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/layout/check.h"
 #include "trireme/plan/partition/partition.h"
 

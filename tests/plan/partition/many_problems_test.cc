@@ -6,7 +6,7 @@
 
 #include "tests/graphs/graph_builder.h"
 #include "tests/plan/partition/search_cases.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/partition/partition.h"
 #include "trireme/plan/partition/search.h"
 

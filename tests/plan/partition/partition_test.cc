@@ -10,7 +10,7 @@
 #include "tests/graphs/graph_builder.h"
 #include "tests/graphs/sample_graphs.h"
 #include "tests/plans/chain_model.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/check.h"
 #include "trireme/plan/layout/json.h"

@@ -6,7 +6,7 @@
 
 #include "tests/plan/partition/search_cases.h"
 #include "tests/plans/chain_model.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/layout/peak.h"
 #include "trireme/plan/partition/partition.h"
 

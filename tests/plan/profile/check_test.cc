@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "tests/graphs/sample_graphs.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/profile/profile.h"
 
 namespace trireme::profile {

@@ -10,7 +10,7 @@
 
 #include "tests/base/document_form.h"
 #include "tests/graphs/sample_graphs.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::profile {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "tests/graphs/sample_graphs.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/profile/json.h"
 #include "trireme/plan/profile/show.h"
 

@@ -7,7 +7,7 @@
 
 #include "tests/graphs/graph_builder.h"
 #include "tests/graphs/sample_graphs.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/copies.h"
 
 namespace trireme::profile {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "tests/plan/schedule/step_cases.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/schedule/check_program.h"
 
 namespace trireme::schedule {

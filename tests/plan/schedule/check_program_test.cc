@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "tests/plan/schedule/step_cases.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/schedule/rendezvous.h"
 #include "trireme/plan/schedule/schedules.h"
 

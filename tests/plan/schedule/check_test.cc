@@ -7,7 +7,7 @@
 #include <random>
 
 #include "tests/plan/schedule/step_cases.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/schedule/schedules.h"
 
 namespace trireme::schedule {

@@ -7,8 +7,8 @@
 #include <functional>
 
 #include "tests/plan/schedule/step_cases.h"
-#include "trireme/base/error.h"
 #include "trireme/base/files.h"
+#include "trireme/error.h"
 #include "trireme/plan/schedule/check_program.h"
 #include "trireme/plan/schedule/schedules.h"
 

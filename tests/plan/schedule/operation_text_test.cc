@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/plan/schedule/step_cases.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::schedule {
 namespace {

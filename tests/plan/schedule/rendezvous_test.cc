@@ -8,7 +8,7 @@
 
 #include "tests/graphs/sample_graphs.h"
 #include "tests/plan/schedule/step_cases.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/schedule/operation_text.h"
 
 namespace trireme::schedule {

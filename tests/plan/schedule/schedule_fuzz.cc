@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/schedule/check.h"
 #include "trireme/plan/schedule/in_flight.h"
 #include "trireme/plan/schedule/json.h"

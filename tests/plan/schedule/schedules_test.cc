@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::schedule {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "tests/graphs/sample_graphs.h"
 #include "tests/plan/schedule/step_cases.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::schedule {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "tests/graphs/graph_builder.h"
 #include "tests/plans/chain_model.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/reduce/tree.h"
 #include "trireme/plan/schedule/message_limits.h"
 #include "trireme/plan/simulate/value_bytes.h"

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/plans/chain_model.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::simulate {
 namespace {

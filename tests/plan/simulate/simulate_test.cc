@@ -6,7 +6,7 @@
 #include <random>
 
 #include "tests/plans/chain_model.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/simulate/bounds.h"
 #include "trireme/plan/simulate/forecast.h"
 #include "trireme/plan/simulate/predicted_timeline.h"

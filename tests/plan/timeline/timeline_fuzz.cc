@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/timeline/draw.h"
 #include "trireme/plan/timeline/json.h"
 #include "trireme/plan/timeline/usage.h"

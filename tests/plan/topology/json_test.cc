@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "tests/base/document_form.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::topology {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/topology/json.h"
 
 namespace topology = trireme::topology;

@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::topology {
 namespace {

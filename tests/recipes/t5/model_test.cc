@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::recipes::t5 {
 namespace {

@@ -13,10 +13,10 @@
 #include "packs/text/data/token_index.h"
 #include "recipes/t5/python_library.h"
 #include "recipes/t5/show_tokens.h"
-#include "trireme/base/error.h"
 #include "trireme/base/files.h"
 #include "trireme/base/json.h"
 #include "trireme/engine/train/construct.h"
+#include "trireme/error.h"
 
 namespace trireme::recipes::t5 {
 namespace {

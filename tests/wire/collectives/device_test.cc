@@ -7,9 +7,9 @@
 #include "tests/wire/collectives/fake_device.h"
 #include "tests/wire/collectives/group_world.h"
 #include "trireme/base/cuda/stream.h"
-#include "trireme/wire/collectives/device/card.h"
+#include "trireme/wire/collectives/device/connect.h"
 #include "trireme/wire/collectives/device/device_backend.h"
-#include "trireme/wire/collectives/device/rules.h"
+#include "trireme/wire/collectives/device/host_exchange.h"
 
 namespace trireme::collectives::test {
 namespace {

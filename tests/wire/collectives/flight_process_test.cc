@@ -4,12 +4,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "tests/wire/transport/processes.h"
-#include "tests/wire/transport/ranks.h"
-#include "tests/wire/transport/stores.h"
+#include "tests/wire/bootstrap/processes.h"
+#include "tests/wire/bootstrap/stores.h"
+#include "tests/wire/endpoint/ranks.h"
 #include "trireme/wire/collectives/flight/record.h"
 #include "trireme/wire/collectives/group.h"
-#include "trireme/wire/transport/tcp/world.h"
+#include "trireme/wire/endpoint/tcp/world.h"
 
 namespace trireme::collectives::test {
 namespace {

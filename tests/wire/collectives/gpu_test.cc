@@ -7,7 +7,7 @@
 #include <array>
 
 #include "tests/wire/collectives/gpus.h"
-#include "trireme/wire/collectives/nccl/engine.h"
+#include "trireme/wire/collectives/device/device_engine.h"
 
 namespace trireme::collectives::test {
 namespace {

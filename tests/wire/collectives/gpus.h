@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "tests/wire/transport/processes.h"
+#include "tests/wire/bootstrap/processes.h"
 #include "trireme/base/cuda/memory.h"
 #include "trireme/base/cuda/stream.h"
 #include "trireme/wire/collectives/group.h"
-#include "trireme/wire/transport/tcp/world.h"
+#include "trireme/wire/endpoint/tcp/world.h"
 
 namespace trireme::collectives::test {
 

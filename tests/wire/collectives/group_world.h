@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/wire/transport/worlds.h"
+#include "tests/wire/endpoint/worlds.h"
 #include "trireme/wire/collectives/group.h"
 
 namespace trireme::collectives::test {

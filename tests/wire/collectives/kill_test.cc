@@ -8,11 +8,11 @@
 
 #include <vector>
 
-#include "tests/wire/transport/processes.h"
-#include "tests/wire/transport/ranks.h"
-#include "tests/wire/transport/stores.h"
+#include "tests/wire/bootstrap/processes.h"
+#include "tests/wire/bootstrap/stores.h"
+#include "tests/wire/endpoint/ranks.h"
 #include "trireme/wire/collectives/group.h"
-#include "trireme/wire/transport/tcp/world.h"
+#include "trireme/wire/endpoint/tcp/world.h"
 
 namespace trireme::collectives::test {
 namespace {

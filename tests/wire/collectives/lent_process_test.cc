@@ -13,13 +13,13 @@
 #include <numeric>
 #include <vector>
 
-#include "tests/wire/transport/processes.h"
-#include "tests/wire/transport/stores.h"
+#include "tests/wire/bootstrap/processes.h"
+#include "tests/wire/bootstrap/stores.h"
 #include "trireme/wire/collectives/group.h"
 #include "trireme/wire/collectives/host/exchange.h"
 #include "trireme/wire/collectives/host/way.h"
-#include "trireme/wire/transport/shm/process_memory.h"
-#include "trireme/wire/transport/world.h"
+#include "trireme/wire/endpoint/world.h"
+#include "trireme/wire/system/shared_memory.h"
 
 namespace trireme::collectives::test {
 namespace {

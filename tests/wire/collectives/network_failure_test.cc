@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tests/wire/collectives/network_world.h"
-#include "tests/wire/transport/fake_peer.h"
+#include "tests/wire/endpoint/fake_peer.h"
 
 namespace trireme::collectives::test {
 namespace {
@@ -129,7 +129,7 @@ TEST_P(NetworkFailureTest, ALateRankIsNoDifference) {
   expect_no_errors(run_network(GetParam(), 3, [&](NetworkRank& rank) {
     std::vector<double> data(1000, 1);
     for (int round = 0; round < 3; ++round) {
-      if (rank.rank() == round) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      if (rank.rank() == round) std::this_thread::sleep_for(std::chrono::milliseconds(250));
       rank.all_reduce(std::span(data), {});
       rank.barrier();
     }
@@ -159,7 +159,7 @@ TEST_P(NetworkFailureTest, APartOfAnotherSizeIsTold) {
 // message must not be taken for that part.
 TEST_P(NetworkFailureTest, AnOmittedPartIsNoSuccess) {
   const Errors errors = run_network(GetParam(), 3, [&](NetworkRank& rank) {
-    if (rank.rank() == 2) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    if (rank.rank() == 2) std::this_thread::sleep_for(std::chrono::milliseconds(300));
     std::vector<std::vector<std::byte>> out(3, std::vector<std::byte>(100, std::byte{7}));
     std::vector<std::vector<std::byte>> in(3, std::vector<std::byte>(100));
     std::vector<std::span<const std::byte>> send_parts(out.begin(), out.end());

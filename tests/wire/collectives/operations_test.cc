@@ -36,7 +36,10 @@ Bytes numbers(const Reduction& reduction, std::int64_t count, int seed) {
       std::memcpy(bytes.data() + i, &word, 4);
     }
   } else {
-    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random() >> 58);
+    for (std::size_t i = 0; i < bytes.size(); i += 8) {
+      const std::uint64_t word = random() & 0x3F3F'3F3F'3F3F'3F3F;
+      std::memcpy(bytes.data() + i, &word, std::min(sizeof word, bytes.size() - i));
+    }
   }
   return bytes;
 }

@@ -9,10 +9,10 @@
 #include <thread>
 #include <vector>
 
-#include "tests/wire/transport/processes.h"
-#include "tests/wire/transport/stores.h"
+#include "tests/wire/bootstrap/processes.h"
+#include "tests/wire/bootstrap/stores.h"
 #include "trireme/wire/collectives/group.h"
-#include "trireme/wire/transport/world.h"
+#include "trireme/wire/endpoint/world.h"
 
 namespace trireme::collectives::test {
 namespace {

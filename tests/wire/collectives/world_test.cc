@@ -6,7 +6,7 @@
 #include <chrono>
 #include <thread>
 
-#include "trireme/wire/transport/sim/world.h"
+#include "trireme/wire/endpoint/sim/world.h"
 
 namespace trireme::collectives {
 namespace {

@@ -1,17 +1,16 @@
 // What `trireme doctor` finds, where this process can make it so.
 
+#include "trireme/wire/doctor/doctor.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "tests/wire/transport/stores.h"
-#include "tests/wire/transport/worlds.h"
-#include "trireme/wire/doctor/host.h"
-#include "trireme/wire/doctor/peers.h"
-#include "trireme/wire/doctor/store.h"
-#include "trireme/wire/transport/socket.h"
-#include "trireme/wire/transport/store.h"
+#include "tests/wire/bootstrap/stores.h"
+#include "tests/wire/endpoint/worlds.h"
+#include "trireme/wire/bootstrap/store.h"
+#include "trireme/wire/system/socket.h"
 
 namespace trireme::doctor::test {
 namespace {

@@ -1,6 +1,6 @@
 // What `trireme doctor` finds of other processes.
 
-#include "tests/wire/transport/ranks.h"
+#include "tests/wire/endpoint/ranks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,12 +9,11 @@
 #include <chrono>
 #include <vector>
 
-#include "tests/wire/transport/processes.h"
+#include "tests/wire/bootstrap/processes.h"
 #include "trireme/wire/collectives/flight/record.h"
 #include "trireme/wire/collectives/group.h"
-#include "trireme/wire/doctor/host.h"
-#include "trireme/wire/doctor/peers.h"
-#include "trireme/wire/transport/tcp/world.h"
+#include "trireme/wire/doctor/doctor.h"
+#include "trireme/wire/endpoint/tcp/world.h"
 
 namespace trireme::doctor::test {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "trireme/base/cuda/check.h"
 #include "trireme/base/cuda/stream.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::cuda {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "trireme/base/device.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 // What CUDA calls a cudaStream_t is a pointer to one of these.
 struct CUstream_st;

@@ -9,10 +9,10 @@
 #include <string_view>
 #include <system_error>
 
-#include "trireme/base/error.h"
 #include "trireme/base/files.h"
 #include "trireme/base/system_error.h"
 #include "trireme/engine/checkpoint/index.h"
+#include "trireme/error.h"
 
 namespace trireme::checkpoint {
 namespace {

@@ -4,9 +4,9 @@
 #include <set>
 #include <utility>
 
-#include "trireme/base/error.h"
 #include "trireme/base/json_field.h"
 #include "trireme/base/sha256.h"
+#include "trireme/error.h"
 
 namespace trireme::checkpoint {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "trireme/base/document.h"
-#include "trireme/base/dtype.h"
+#include "trireme/dtype.h"
 
 namespace trireme::checkpoint {
 

@@ -8,12 +8,13 @@
 #include <set>
 #include <utility>
 
-#include "trireme/base/error.h"
+#include "trireme/base/check.h"
 #include "trireme/base/mapped_file.h"
 #include "trireme/base/safetensors.h"
 #include "trireme/base/sha256.h"
 #include "trireme/engine/checkpoint/tensor_file.h"
 #include "trireme/engine/record/convert.h"
+#include "trireme/error.h"
 
 namespace trireme::checkpoint {
 namespace {

@@ -2,7 +2,8 @@
 
 #include <string>
 
-#include "trireme/base/error.h"
+#include "trireme/base/check.h"
+#include "trireme/error.h"
 
 namespace trireme::data_parallel {
 

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <span>
 
-#include "trireme/base/error.h"
 #include "trireme/engine/measure/repeats.h"
+#include "trireme/error.h"
 
 namespace trireme::measure {
 namespace {

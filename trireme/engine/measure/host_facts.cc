@@ -11,7 +11,7 @@
 #include <memory>
 #include <optional>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::measure {
 namespace {

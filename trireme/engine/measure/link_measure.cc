@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
-#include "trireme/base/error.h"
 #include "trireme/engine/measure/repeats.h"
-#include "trireme/wire/channel/channel.h"
+#include "trireme/error.h"
+#include "trireme/wire/collectives/channel.h"
 
 namespace trireme::measure {
 namespace {
@@ -107,7 +107,7 @@ class LinkTimer {
   double processor_us() const { return processor_us_; }
 
  private:
-  channel::Channel channel(int peer) { return {endpoint_, peer, kMessages}; }
+  collectives::Channel channel(int peer) { return {endpoint_, peer, kMessages}; }
 
   transport::WorkPtr recv(int peer, std::span<std::byte> memory) {
     return channel(peer).recv([memory](std::size_t) { return memory; });

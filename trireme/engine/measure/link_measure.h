@@ -7,7 +7,7 @@
 #include "trireme/engine/measure/busy_ranks.h"
 #include "trireme/engine/measure/host_facts.h"
 #include "trireme/plan/profile/profile.h"
-#include "trireme/wire/transport/endpoint.h"
+#include "trireme/wire/endpoint/endpoint.h"
 
 namespace trireme::measure {
 

@@ -8,15 +8,15 @@
 #include <utility>
 #include <vector>
 
-#include "trireme/base/error.h"
 #include "trireme/engine/measure/held_measure.h"
 #include "trireme/engine/measure/host_facts.h"
 #include "trireme/engine/measure/node_measure.h"
 #include "trireme/engine/measure/range_measure.h"
 #include "trireme/engine/program/step_losses.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/profile/json.h"
-#include "trireme/wire/transport/thread.h"
+#include "trireme/wire/system/thread.h"
 
 namespace trireme::measure {
 namespace {

@@ -8,11 +8,11 @@
 #include <map>
 #include <utility>
 
-#include "trireme/base/error.h"
 #include "trireme/engine/measure/forward_walk.h"
 #include "trireme/engine/measure/node_memory.h"
 #include "trireme/engine/memory/block_allocator.h"
 #include "trireme/engine/program/autograd_nodes.h"
+#include "trireme/error.h"
 
 namespace trireme::measure {
 namespace {

@@ -6,11 +6,11 @@
 
 #include <utility>
 
-#include "trireme/base/error.h"
 #include "trireme/engine/measure/node_key.h"
 #include "trireme/engine/program/autograd_nodes.h"
 #include "trireme/engine/program/boundary.h"
 #include "trireme/engine/program/torch_failure.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/index.h"
 
 namespace trireme::measure {

@@ -8,7 +8,7 @@
 #include <sstream>
 #include <utility>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::operators::internal {
 namespace {

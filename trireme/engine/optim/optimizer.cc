@@ -8,8 +8,8 @@
 #include <functional>
 #include <numeric>
 
-#include "trireme/base/error.h"
 #include "trireme/engine/optim/values.h"
+#include "trireme/error.h"
 #include "trireme/kernels/norm/norm.h"
 
 namespace trireme::optim {

@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "trireme/base/error.h"
+#include "trireme/base/check.h"
+#include "trireme/error.h"
 #include "trireme/kernels/half.h"
 #include "trireme/kernels/reduce/fold.h"
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::parameters {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "trireme/engine/pipeline/message.h"
 #include "trireme/plan/schedule/message_limits.h"
-#include "trireme/wire/transport/watch.h"
+#include "trireme/wire/endpoint/watch.h"
 
 namespace trireme::pipeline {
 namespace {

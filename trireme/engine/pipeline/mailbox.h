@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "trireme/plan/schedule/step_program.h"
-#include "trireme/wire/channel/channel.h"
-#include "trireme/wire/transport/watch.h"
+#include "trireme/wire/collectives/channel.h"
+#include "trireme/wire/endpoint/watch.h"
 
 namespace trireme::pipeline {
 
@@ -76,7 +76,7 @@ class Mailbox {
 
   transport::Endpoint& endpoint_;
   transport::WatchOptions watch_;
-  std::vector<channel::Channel> channels_;
+  std::vector<collectives::Channel> channels_;
   std::vector<Inbox> inboxes_;
   std::deque<Sent> sent_;
   std::int64_t most_held_bytes_ = 0;

@@ -10,9 +10,9 @@
 #include <cstring>
 #include <string>
 
-#include "trireme/base/error.h"
 #include "trireme/engine/program/boundary.h"
 #include "trireme/engine/record/convert.h"
+#include "trireme/error.h"
 
 namespace trireme::pipeline {
 namespace {

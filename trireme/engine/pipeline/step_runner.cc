@@ -3,9 +3,10 @@
 #include <ctime>
 #include <utility>
 
-#include "trireme/base/error.h"
+#include "trireme/base/check.h"
 #include "trireme/engine/pipeline/message.h"
 #include "trireme/engine/program/torch_failure.h"
+#include "trireme/error.h"
 
 namespace trireme::pipeline {
 

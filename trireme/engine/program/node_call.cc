@@ -8,12 +8,12 @@
 
 #include <utility>
 
-#include "trireme/base/error.h"
 #include "trireme/engine/program/opaque_replay.h"
 #include "trireme/engine/record/batch_norm_node.h"
 #include "trireme/engine/record/compare.h"
 #include "trireme/engine/record/convert.h"
 #include "trireme/engine/record/generator.h"
+#include "trireme/error.h"
 
 namespace trireme::program {
 namespace {

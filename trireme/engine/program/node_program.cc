@@ -6,8 +6,8 @@
 #include <set>
 #include <utility>
 
-#include "trireme/base/error.h"
 #include "trireme/engine/program/torch_failure.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/check.h"
 #include "trireme/plan/graph/index.h"
 

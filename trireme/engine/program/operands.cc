@@ -6,8 +6,8 @@
 
 #include <string>
 
-#include "trireme/base/error.h"
 #include "trireme/engine/record/convert.h"
+#include "trireme/error.h"
 
 namespace trireme::program {
 namespace {

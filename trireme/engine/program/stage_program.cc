@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "trireme/base/error.h"
+#include "trireme/base/check.h"
 #include "trireme/engine/program/torch_failure.h"
 #include "trireme/engine/program/weight_program.h"
+#include "trireme/error.h"
 
 namespace trireme::program {
 namespace {

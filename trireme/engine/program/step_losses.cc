@@ -4,8 +4,8 @@
 
 #include <optional>
 
-#include "trireme/base/error.h"
 #include "trireme/engine/record/convert.h"
+#include "trireme/error.h"
 
 namespace trireme::program {
 

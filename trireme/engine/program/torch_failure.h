@@ -4,7 +4,7 @@
 #include <exception>
 #include <string>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/graph.h"
 
 namespace trireme::program {

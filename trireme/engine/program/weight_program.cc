@@ -6,8 +6,9 @@
 #include <limits>
 #include <utility>
 
-#include "trireme/base/error.h"
+#include "trireme/base/check.h"
 #include "trireme/engine/record/compare.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/ancestors.h"
 
 namespace trireme::program {

@@ -4,9 +4,9 @@
 #include <set>
 #include <vector>
 
-#include "trireme/base/error.h"
 #include "trireme/engine/record/batch_norm_node.h"
 #include "trireme/engine/record/compare.h"
+#include "trireme/error.h"
 
 namespace trireme::record {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::record {
 namespace {

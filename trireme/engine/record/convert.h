@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trireme/base/dtype.h"
+#include "trireme/dtype.h"
 #include "trireme/plan/graph/argument.h"
 
 namespace trireme::record {

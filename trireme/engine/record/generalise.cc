@@ -6,9 +6,10 @@
 #include <type_traits>
 #include <utility>
 
-#include "trireme/base/error.h"
+#include "trireme/base/check.h"
 #include "trireme/engine/record/compare.h"
 #include "trireme/engine/record/size_problem.h"
+#include "trireme/error.h"
 
 namespace trireme::record {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <numeric>
 
-#include "trireme/base/error.h"
 #include "trireme/engine/record/recording.h"
+#include "trireme/error.h"
 
 namespace trireme {
 

@@ -3,7 +3,7 @@
 #include <exception>
 #include <utility>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme {
 namespace record {

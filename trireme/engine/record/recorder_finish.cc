@@ -1,10 +1,10 @@
 #include <utility>
 
-#include "trireme/base/error.h"
 #include "trireme/engine/record/convert.h"
 #include "trireme/engine/record/holes.h"
 #include "trireme/engine/record/names.h"
 #include "trireme/engine/record/recorder.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/uses.h"
 
 // The end of a recording: losses, last checks, the trace.

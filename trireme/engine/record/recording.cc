@@ -4,7 +4,6 @@
 #include <optional>
 #include <utility>
 
-#include "trireme/base/error.h"
 #include "trireme/engine/record/buffers.h"
 #include "trireme/engine/record/compare.h"
 #include "trireme/engine/record/generalise.h"
@@ -13,6 +12,7 @@
 #include "trireme/engine/record/recorder.h"
 #include "trireme/engine/record/size_problem.h"
 #include "trireme/engine/record/state_guard.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/check.h"
 #include "trireme/plan/graph/copies.h"
 

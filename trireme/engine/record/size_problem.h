@@ -1,6 +1,6 @@
 #pragma once
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::record {
 

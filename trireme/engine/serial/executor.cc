@@ -5,8 +5,8 @@
 #include <numeric>
 #include <utility>
 
-#include "trireme/base/error.h"
 #include "trireme/engine/program/boundary.h"
+#include "trireme/error.h"
 #include "trireme/plan/layout/check.h"
 
 namespace trireme::serial {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "trireme/base/error.h"
 #include "trireme/base/random.h"
 #include "trireme/engine/record/generator.h"
 #include "trireme/engine/record/observer.h"
+#include "trireme/error.h"
 
 namespace trireme::train {
 namespace {

@@ -5,13 +5,13 @@
 #include <map>
 #include <utility>
 
-#include "trireme/base/error.h"
 #include "trireme/data/range.h"
 #include "trireme/engine/pipeline/mailbox.h"
 #include "trireme/engine/pipeline/message.h"
 #include "trireme/engine/program/step_losses.h"
 #include "trireme/engine/record/state_guard.h"
 #include "trireme/engine/train/serial_session.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/crossings.h"
 #include "trireme/plan/layout/manual.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "trireme/base/error.h"
 #include "trireme/engine/checkpoint/finite.h"
+#include "trireme/error.h"
 
 namespace trireme::train {
 

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "trireme/base/error.h"
 #include "trireme/engine/memory/block_allocator.h"
 #include "trireme/engine/record/state_guard.h"
 #include "trireme/engine/serial/executor.h"
@@ -18,6 +17,7 @@
 #include "trireme/engine/train/rounding.h"
 #include "trireme/engine/train/run_record.h"
 #include "trireme/engine/train/step_reader.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/bytes.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/check.h"

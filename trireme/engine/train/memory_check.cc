@@ -5,10 +5,10 @@
 #include <map>
 #include <string>
 
-#include "trireme/base/error.h"
 #include "trireme/base/json.h"
 #include "trireme/engine/measure/host_facts.h"
 #include "trireme/engine/memory/resident.h"
+#include "trireme/error.h"
 
 namespace trireme::train {
 namespace {

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "trireme/base/error.h"
+#include "trireme/base/check.h"
+#include "trireme/error.h"
 
 namespace trireme::train {
 namespace {

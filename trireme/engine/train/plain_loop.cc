@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "trireme/base/error.h"
 #include "trireme/engine/record/generator.h"
+#include "trireme/error.h"
 
 namespace trireme::train {
 namespace {

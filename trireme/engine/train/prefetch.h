@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "trireme/engine/train/step_reader.h"
-#include "trireme/wire/transport/thread.h"
+#include "trireme/wire/system/thread.h"
 
 namespace trireme::train {
 

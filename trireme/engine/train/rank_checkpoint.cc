@@ -4,11 +4,11 @@
 #include <utility>
 #include <vector>
 
-#include "trireme/base/error.h"
 #include "trireme/base/json.h"
 #include "trireme/engine/checkpoint/reader.h"
 #include "trireme/engine/train/finite.h"
 #include "trireme/engine/train/telling_others.h"
+#include "trireme/error.h"
 #include "trireme/plan/layout/json.h"
 #include "trireme/plan/layout/manual.h"
 

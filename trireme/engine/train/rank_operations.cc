@@ -7,10 +7,11 @@
 #include <cstring>
 #include <utility>
 
-#include "trireme/base/error.h"
+#include "trireme/base/check.h"
 #include "trireme/engine/data_parallel/replica_check.h"
 #include "trireme/engine/train/finite.h"
 #include "trireme/engine/train/norm_messages.h"
+#include "trireme/error.h"
 #include "trireme/plan/layout/manual.h"
 #include "trireme/wire/collectives/world.h"
 

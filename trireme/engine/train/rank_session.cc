@@ -4,12 +4,13 @@
 #include <chrono>
 #include <utility>
 
-#include "trireme/base/error.h"
+#include "trireme/base/check.h"
 #include "trireme/engine/data_parallel/shared_memory.h"
 #include "trireme/engine/train/drift_check.h"
 #include "trireme/engine/train/finite.h"
 #include "trireme/engine/train/replica_buffers.h"
 #include "trireme/engine/train/telling_others.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/check.h"
 #include "trireme/plan/layout/manual.h"

@@ -7,8 +7,8 @@
 #include <set>
 #include <utility>
 
-#include "trireme/base/error.h"
 #include "trireme/engine/record/convert.h"
+#include "trireme/error.h"
 #include "trireme/kernels/reduce/combine.h"
 #include "trireme/plan/graph/uses.h"
 #include "trireme/plan/layout/crossings.h"

@@ -3,12 +3,12 @@
 #include <chrono>
 #include <utility>
 
-#include "trireme/base/error.h"
 #include "trireme/data/range.h"
 #include "trireme/engine/memory/block_allocator.h"
 #include "trireme/engine/record/state_guard.h"
 #include "trireme/engine/train/finite.h"
 #include "trireme/engine/train/replica_buffers.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/check.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/check.h"

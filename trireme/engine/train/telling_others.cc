@@ -2,8 +2,8 @@
 
 #include <exception>
 
-#include "trireme/base/error.h"
 #include "trireme/engine/program/torch_failure.h"
+#include "trireme/error.h"
 
 namespace trireme::train {
 

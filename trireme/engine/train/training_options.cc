@@ -6,8 +6,8 @@
 #include <limits>
 #include <string_view>
 
-#include "trireme/base/error.h"
 #include "trireme/base/json.h"
+#include "trireme/error.h"
 
 namespace trireme::train {
 namespace {

@@ -10,11 +10,11 @@
 #include <string_view>
 #include <utility>
 
-#include "trireme/base/error.h"
 #include "trireme/base/json.h"
 #include "trireme/engine/record/convert.h"
 #include "trireme/engine/train/origins.h"
 #include "trireme/engine/train/replica_buffers.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/crossings.h"
 #include "trireme/plan/layout/manual.h"

@@ -2,10 +2,10 @@
 
 #include <ATen/Functions.h>
 
-#include "trireme/base/error.h"
 #include "trireme/base/random.h"
 #include "trireme/data/order.h"
 #include "trireme/engine/record/convert.h"
+#include "trireme/error.h"
 
 namespace trireme {
 

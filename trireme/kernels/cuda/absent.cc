@@ -1,6 +1,6 @@
 // In place of the .cu files where there was no CUDA toolkit.
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/cuda/one_shot.h"
 
 namespace trireme::kernels::cuda {

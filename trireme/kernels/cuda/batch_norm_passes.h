@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/cuda/batch_norm_sums.h"
 #include "trireme/kernels/cuda/passes.h"
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/host_device.h"
 
 namespace trireme::kernels::cuda::internal {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "trireme/base/cuda/check.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/cuda/one_shot.h"
 #include "trireme/kernels/reduce/element.h"
 #include "trireme/kernels/reduce/strided_tree.h"

@@ -32,7 +32,7 @@
 #include <span>
 #include <string>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/host_device.h"
 
 namespace trireme::kernels::cuda::internal {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/normalization/layouts.h"
 
 namespace trireme::kernels {

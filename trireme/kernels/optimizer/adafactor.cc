@@ -9,7 +9,7 @@
 #include <immintrin.h>
 #endif
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/isa.h"
 #include "trireme/kernels/norm/norm.h"
 #include "trireme/kernels/optimizer/adafactor_terms.h"

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::kernels::internal {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <type_traits>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/reduce/merge_loops.h"
 
 #if defined(__x86_64__)

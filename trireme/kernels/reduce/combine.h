@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "trireme/base/dtype.h"
+#include "trireme/dtype.h"
 
 namespace trireme::kernels {
 

@@ -4,7 +4,7 @@
 #include <bit>
 #include <string>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::kernels {
 namespace {

@@ -5,7 +5,7 @@
 #include <variant>
 #include <vector>
 
-#include "trireme/base/dtype.h"
+#include "trireme/dtype.h"
 #include "trireme/plan/graph/size.h"
 
 namespace trireme::graph {

@@ -1,6 +1,6 @@
 #include "trireme/plan/graph/bytes.h"
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::graph {
 namespace {

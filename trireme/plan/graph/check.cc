@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::graph {
 namespace {

@@ -1,7 +1,7 @@
 #include "trireme/plan/graph/file.h"
 
-#include "trireme/base/error.h"
 #include "trireme/base/files.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/check.h"
 #include "trireme/plan/graph/json.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "trireme/base/dtype.h"
+#include "trireme/dtype.h"
 #include "trireme/plan/graph/argument.h"
 #include "trireme/plan/graph/size.h"
 

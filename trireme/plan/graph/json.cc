@@ -3,9 +3,9 @@
 #include <array>
 #include <map>
 
-#include "trireme/base/error.h"
 #include "trireme/base/safetensors.h"
 #include "trireme/base/sha256.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/check.h"
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/graph/node_json.h"

@@ -4,7 +4,7 @@
 #include <set>
 #include <unordered_map>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/check.h"
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/graph/index.h"

@@ -1,6 +1,6 @@
 #include "trireme/plan/layout/json.h"
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/check.h"
 #include "trireme/plan/layout/planned_graph.h"

@@ -5,7 +5,8 @@
 #include <functional>
 #include <numeric>
 
-#include "trireme/base/error.h"
+#include "trireme/base/check.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/layout/check.h"
 

@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/bytes.h"
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/graph/index.h"

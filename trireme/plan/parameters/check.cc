@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/layout/json.h"
 #include "trireme/plan/layout/manual.h"
 #include "trireme/plan/parameters/site_facts.h"

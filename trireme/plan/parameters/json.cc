@@ -1,6 +1,6 @@
 #include "trireme/plan/parameters/json.h"
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::parameters {
 namespace {

@@ -4,7 +4,7 @@
 #include <map>
 #include <tuple>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/layout/check.h"
 #include "trireme/plan/layout/json.h"
 #include "trireme/plan/layout/manual.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "trireme/base/dtype.h"
+#include "trireme/dtype.h"
 #include "trireme/plan/graph/graph.h"
 #include "trireme/plan/layout/plan.h"
 

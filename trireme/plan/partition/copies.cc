@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/ancestors.h"
 #include "trireme/plan/graph/copies.h"
 #include "trireme/plan/graph/cuts.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/partition/limits.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/copies.h"
 #include "trireme/plan/partition/copies.h"
 #include "trireme/plan/schedule/schedules.h"

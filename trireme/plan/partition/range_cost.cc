@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "trireme/base/error.h"
+#include "trireme/base/check.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/bytes.h"
 #include "trireme/plan/graph/index.h"
 #include "trireme/plan/graph/uses.h"

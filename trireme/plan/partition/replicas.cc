@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/layout/peak.h"
 #include "trireme/plan/partition/candidate.h"
 #include "trireme/plan/schedule/step_facts.h"

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "trireme/base/error.h"
+#include "trireme/base/check.h"
+#include "trireme/error.h"
 
 // With a core for every rank nothing is slowed down by what others do, so a moment is known once
 // those that it waits for are: an action begins when its rank is free and its messages are there, a

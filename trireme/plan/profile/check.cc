@@ -1,7 +1,7 @@
 #include <cstdio>
 #include <set>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/bytes.h"
 #include "trireme/plan/graph/index.h"
 #include "trireme/plan/profile/profile.h"

@@ -1,6 +1,6 @@
 #include "trireme/plan/profile/json.h"
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/json.h"
 
 namespace trireme::profile {

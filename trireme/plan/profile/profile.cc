@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 // A node of a planned graph is a recorded one or a copy of one, so its cost is found by the id of
 // the recorded node. Recorded ids ascend with positions: ranked, they are the positions that

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "trireme/base/error.h"
+#include "trireme/base/check.h"
+#include "trireme/error.h"
 
 // Every action carries a vector: by stage, how many actions are done before it begins. It is the
 // largest, stage by stage, of that of the action before it on its stage and those of the actions

@@ -3,7 +3,7 @@
 #include <map>
 #include <set>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/schedule/execution.h"
 
 namespace trireme::schedule {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/layout/manual.h"
 
 namespace trireme::schedule {

@@ -4,7 +4,7 @@
 #include <set>
 #include <tuple>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/schedule/check.h"
 #include "trireme/plan/schedule/operation_text.h"
 #include "trireme/plan/schedule/rank_rules.h"

@@ -1,6 +1,6 @@
 #include "trireme/plan/schedule/json.h"
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/schedule/operation_text.h"
 
 namespace trireme::schedule {

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <optional>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::schedule {
 namespace {

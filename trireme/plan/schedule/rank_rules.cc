@@ -1,6 +1,6 @@
 #include "trireme/plan/schedule/rank_rules.h"
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::schedule::internal {
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 // Ranks do not race: what one sends does not depend on when, so however far each can come is the
 // same in every order of running them. One run from end to end therefore finds every deadlock, and

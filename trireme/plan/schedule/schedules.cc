@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/schedule/interleaved.h"
 #include "trireme/plan/schedule/simple.h"
 

@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/uses.h"
 #include "trireme/plan/layout/crossings.h"
 #include "trireme/plan/layout/manual.h"

@@ -3,7 +3,7 @@
 #include <map>
 #include <tuple>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/schedule/schedules.h"
 #include "trireme/plan/schedule/step_facts.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/index.h"
 #include "trireme/plan/layout/crossings.h"
 #include "trireme/plan/layout/manual.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/graph/bytes.h"
 #include "trireme/plan/graph/uses.h"
 #include "trireme/plan/simulate/bucket_completions.h"

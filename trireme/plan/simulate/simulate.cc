@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 // Time goes from event to event: the next moment at which a rank's work is done or something that a
 // rank waits for is there. Two ranks on one core, works 2 and 3, no waits:

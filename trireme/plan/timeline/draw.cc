@@ -4,7 +4,7 @@
 #include <map>
 #include <vector>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/plan/timeline/usage.h"
 
 namespace trireme::timeline {

@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 // The trace names rows ("threads") by number. Ours are numbered from 1 over (timeline, track), the
 // same in all ranks, so that a rank's prediction stands below what it did:

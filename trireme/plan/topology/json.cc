@@ -1,6 +1,6 @@
 #include "trireme/plan/topology/json.h"
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::topology {
 namespace {

@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::topology {
 namespace {

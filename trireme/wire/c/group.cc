@@ -4,7 +4,6 @@
 
 #include "trireme/base/cuda/stream.h"
 #include "trireme/wire/c/handles.h"
-#include "trireme/wire/c/status.h"
 
 namespace trireme::c {
 namespace {

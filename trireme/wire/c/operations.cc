@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "trireme/wire/c/handles.h"
-#include "trireme/wire/c/status.h"
 
 namespace trireme::c {
 namespace {

@@ -1,8 +1,8 @@
-#include "trireme/wire/c/status.h"
-
 #include <cstdio>
 #include <cstring>
 #include <optional>
+
+#include "trireme/wire/c/handles.h"
 
 namespace trireme::c {
 namespace {

@@ -1,4 +1,4 @@
-#include "trireme/wire/transport/ofi/world.h"
+#include "trireme/wire/endpoint/ofi/world.h"
 
 #include <optional>
 #include <string>
@@ -6,7 +6,6 @@
 
 #include "trireme/base/environment.h"
 #include "trireme/wire/c/handles.h"
-#include "trireme/wire/c/status.h"
 
 namespace trireme::c {
 namespace {

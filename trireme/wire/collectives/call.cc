@@ -5,8 +5,8 @@
 #include <thread>
 #include <utility>
 
-#include "trireme/wire/collectives/definitions.h"
-#include "trireme/wire/transport/watch.h"
+#include "trireme/wire/collectives/members.h"
+#include "trireme/wire/endpoint/watch.h"
 
 namespace trireme::collectives {
 namespace {

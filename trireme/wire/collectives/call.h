@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,13 +15,36 @@
 
 #include "trireme/wire/collectives/flight/recorder.h"
 #include "trireme/wire/collectives/members.h"
-#include "trireme/wire/collectives/other_waits.h"
-#include "trireme/wire/collectives/refusals.h"
-#include "trireme/wire/collectives/scratch.h"
-#include "trireme/wire/collectives/wait_notes.h"
-#include "trireme/wire/transport/endpoint.h"
+#include "trireme/wire/collectives/waits.h"
+#include "trireme/wire/endpoint/endpoint.h"
 
 namespace trireme::collectives {
+
+/// Memory that is kept from operation to operation and grows to the largest need.
+///
+/// Threads  caller-synchronised.
+class Scratch {
+ public:
+  /// 64-byte-aligned, with any content. What was returned before is invalid.
+  std::span<std::byte> at_least(std::size_t bytes) {
+    if (bytes > size_) {
+      memory_.reset();
+      size_ = 0;
+      memory_.reset(static_cast<std::byte*>(::operator new(bytes, kAlignment)));
+      size_ = bytes;
+    }
+    return {memory_.get(), bytes};
+  }
+
+ private:
+  static constexpr std::align_val_t kAlignment{64};
+  struct Free {
+    void operator()(std::byte* memory) const { ::operator delete(memory, kAlignment); }
+  };
+
+  std::unique_ptr<std::byte, Free> memory_;
+  std::size_t size_ = 0;
+};
 
 /// One operation under way: its messages, what it still waits for, and its scratch memory. All
 /// peers are group ranks, all messages between two ranks in one direction are in order.

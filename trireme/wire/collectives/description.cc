@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "trireme/base/error.h"
-#include "trireme/wire/transport/byte_form.h"
+#include "trireme/error.h"
+#include "trireme/wire/system/byte_form.h"
 
 namespace trireme::collectives {
 namespace {

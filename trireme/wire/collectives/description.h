@@ -9,7 +9,7 @@
 
 #include "trireme/kernels/reduce/combine.h"
 #include "trireme/wire/collectives/algorithm.h"
-#include "trireme/wire/transport/envelope.h"
+#include "trireme/wire/endpoint/messages.h"
 
 namespace trireme::collectives {
 

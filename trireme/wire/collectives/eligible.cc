@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::collectives {
 namespace {

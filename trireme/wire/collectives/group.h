@@ -14,8 +14,8 @@
 #include "trireme/wire/collectives/flight/record.h"
 #include "trireme/wire/collectives/request.h"
 #include "trireme/wire/collectives/tuner.h"
-#include "trireme/wire/transport/endpoint.h"
-#include "trireme/wire/transport/watch.h"
+#include "trireme/wire/endpoint/endpoint.h"
+#include "trireme/wire/endpoint/watch.h"
 
 namespace trireme::collectives {
 
@@ -159,7 +159,7 @@ class Group {
   /// with kCancelled, the reason and this rank. Any thread.
   void abort(const std::string& reason);
 
-  /// Of its domain (transport/domains.h).
+  /// Of its domain (endpoint/domains.h).
   transport::Tag first_tag() const;
 
   /// The error that ended the group; nothing while it is well. Any thread.

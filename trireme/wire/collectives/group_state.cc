@@ -5,10 +5,10 @@
 #include <numeric>
 #include <utility>
 
-#include "trireme/wire/collectives/definitions.h"
 #include "trireme/wire/collectives/eligible.h"
 #include "trireme/wire/collectives/host/arena.h"
-#include "trireme/wire/collectives/host/host_backend.h"
+#include "trireme/wire/collectives/host/host_queue.h"
+#include "trireme/wire/collectives/members.h"
 #include "trireme/wire/collectives/network_backend.h"
 
 namespace trireme::collectives {
@@ -184,7 +184,7 @@ void Group::State::check_message(std::size_t bytes, const MessageOptions& option
   collectives::refuse(
       members.name,
       "messages between two ranks move memory of the host; on GPUs use a channel (C++: "
-      "channel::DeviceChannel) or an all_to_all");
+      "collectives::DeviceChannel) or an all_to_all");
 }
 
 }  // namespace trireme::collectives

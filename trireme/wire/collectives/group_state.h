@@ -10,12 +10,12 @@
 #include <string_view>
 #include <vector>
 
-#include "trireme/wire/collectives/backend.h"
 #include "trireme/wire/collectives/device/device_backend.h"
 #include "trireme/wire/collectives/group.h"
 #include "trireme/wire/collectives/members.h"
 #include "trireme/wire/collectives/message_watch.h"
-#include "trireme/wire/collectives/refusals.h"
+#include "trireme/wire/collectives/request.h"
+#include "trireme/wire/collectives/waits.h"
 
 namespace trireme::collectives {
 

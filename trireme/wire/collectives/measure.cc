@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/kernels/reduce/combine.h"
 #include "trireme/wire/collectives/eligible.h"
-#include "trireme/wire/transport/watch.h"
+#include "trireme/wire/endpoint/watch.h"
 
 namespace trireme::collectives {
 namespace {

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,7 @@
 #include "trireme/wire/collectives/description.h"
 #include "trireme/wire/collectives/flight/recorder.h"
 #include "trireme/wire/collectives/tuner.h"
-#include "trireme/wire/transport/endpoint.h"
+#include "trireme/wire/endpoint/endpoint.h"
 
 namespace trireme::collectives {
 
@@ -90,5 +91,18 @@ struct Members {
 /// different things; where only their hashes differ, as Group::attach_hash says. descriptions: by
 /// group rank, of one at least.
 void check_same(const Members& members, const std::map<int, Description>& descriptions);
+
+/// Ranks that share groups make them in the same order, with the same ids, names and ranks. Each
+/// tells the others of a group as it makes it; who waits for long compares.
+
+/// After that long.
+inline constexpr std::chrono::seconds kDefinitionPatience{2};
+
+/// Tells the other members that this rank has made the group.
+void tell_definition(const Members& members);
+
+/// Of ranks of the world for which the group waits. Throws kInvalidArgument, naming both groups,
+/// where one of them has made another group with this rank in place of it.
+void check_definitions(const Members& members, std::span<const int> awaited);
 
 }  // namespace trireme::collectives

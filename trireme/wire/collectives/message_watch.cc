@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "trireme/wire/transport/watch.h"
+#include "trireme/wire/endpoint/watch.h"
 
 namespace trireme::collectives {
 

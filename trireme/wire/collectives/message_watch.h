@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "trireme/wire/collectives/members.h"
-#include "trireme/wire/transport/thread.h"
+#include "trireme/wire/system/thread.h"
 
 namespace trireme::collectives {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/wire/collectives/eligible.h"
 #include "trireme/wire/collectives/schedule/generators.h"
 #include "trireme/wire/collectives/schedule/run.h"

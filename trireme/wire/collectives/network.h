@@ -7,7 +7,6 @@
 #include "trireme/wire/collectives/algorithm.h"
 #include "trireme/wire/collectives/call.h"
 #include "trireme/wire/collectives/chunk.h"
-#include "trireme/wire/collectives/elements.h"
 
 /// The operations of a group over its endpoint. Each runs from start to end on the group's thread
 /// and leaves nothing under way, unless it throws: then `Call::drain`.

@@ -11,8 +11,8 @@
 #include "trireme/wire/collectives/call.h"
 #include "trireme/wire/collectives/eligible.h"
 #include "trireme/wire/collectives/network.h"
-#include "trireme/wire/transport/pending_work.h"
-#include "trireme/wire/transport/thread.h"
+#include "trireme/wire/endpoint/work.h"
+#include "trireme/wire/system/thread.h"
 
 namespace trireme::collectives {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "trireme/wire/collectives/backend.h"
 #include "trireme/wire/collectives/members.h"
+#include "trireme/wire/collectives/request.h"
 
 namespace trireme::collectives {
 

@@ -6,8 +6,8 @@
 #include <sstream>
 #include <utility>
 
-#include "trireme/base/error.h"
 #include "trireme/base/random.h"
+#include "trireme/error.h"
 
 namespace trireme::collectives {
 namespace {

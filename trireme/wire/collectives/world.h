@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/wire/collectives/group.h"
-#include "trireme/wire/transport/watch.h"
+#include "trireme/wire/endpoint/watch.h"
 
 namespace trireme::collectives {
 

@@ -1,5 +1,3 @@
-#include "trireme/wire/doctor/host.h"
-
 #include <arpa/inet.h>
 #include <linux/futex.h>
 #include <sys/resource.h>
@@ -13,11 +11,12 @@
 #include <optional>
 
 #include "trireme/base/descriptor.h"
-#include "trireme/base/error.h"
-#include "trireme/wire/transport/interfaces.h"
-#include "trireme/wire/transport/shm/shared_memory.h"
-#include "trireme/wire/transport/socket.h"
-#include "trireme/wire/transport/thread.h"
+#include "trireme/error.h"
+#include "trireme/wire/doctor/doctor.h"
+#include "trireme/wire/system/interfaces.h"
+#include "trireme/wire/system/shared_memory.h"
+#include "trireme/wire/system/socket.h"
+#include "trireme/wire/system/thread.h"
 
 namespace trireme::doctor {
 namespace {

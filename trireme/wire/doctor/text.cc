@@ -1,8 +1,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "trireme/wire/doctor/finding.h"
-#include "trireme/wire/doctor/peers.h"
+#include "trireme/wire/doctor/doctor.h"
 
 namespace trireme::doctor {
 namespace {

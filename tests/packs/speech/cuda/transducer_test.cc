@@ -10,7 +10,7 @@
 #include "packs/speech/cuda/transducer_loss_passes.h"
 #include "tests/kernels/cuda/orders.h"
 #include "tests/packs/speech/cuda/transducer_problem.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::speech::cuda {
 namespace {

@@ -7,7 +7,7 @@
 #include "packs/text/cuda/attention_passes.h"
 #include "tests/kernels/cuda/orders.h"
 #include "tests/packs/text/cuda/attention_problem.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::text::cuda {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "packs/text/data/documents.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 using namespace trireme::text;
 

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <vector>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::data {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::text {
 

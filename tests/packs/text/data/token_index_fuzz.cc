@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "packs/text/data/token_index.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 using namespace trireme::text;
 

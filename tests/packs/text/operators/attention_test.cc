@@ -5,7 +5,7 @@
 #include <torch/torch.h>
 
 #include "tests/engine/operators/beside_torch.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::text {
 namespace {

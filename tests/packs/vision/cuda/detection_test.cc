@@ -10,7 +10,7 @@
 #include "packs/vision/kernels/nms.h"
 #include "tests/kernels/cuda/orders.h"
 #include "tests/packs/vision/cuda/detection_problem.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::vision::cuda {
 namespace {

@@ -14,7 +14,7 @@
 #include "packs/vision/cuda/selection_passes.h"
 #include "tests/kernels/cuda/orders.h"
 #include "tests/packs/vision/cuda/matching_problem.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::vision::cuda {
 namespace {

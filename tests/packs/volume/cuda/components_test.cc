@@ -9,7 +9,7 @@
 #include "packs/volume/cuda/components_passes.h"
 #include "tests/kernels/cuda/orders.h"
 #include "tests/packs/volume/cuda/components_problem.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::volume::cuda {
 namespace {

@@ -9,7 +9,7 @@
 #include "packs/volume/cuda/sliding_window_passes.h"
 #include "tests/kernels/cuda/orders.h"
 #include "tests/packs/volume/cuda/sliding_window_problem.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace trireme::volume::cuda {
 namespace {

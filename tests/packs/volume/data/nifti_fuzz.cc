@@ -5,7 +5,7 @@
 #include <span>
 
 #include "packs/volume/data/nifti.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 
 namespace {
 

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "trireme/wire/collectives/nccl/engine.h"
+#include "trireme/wire/collectives/device/device_engine.h"
 
 namespace trireme::collectives::test {
 namespace {

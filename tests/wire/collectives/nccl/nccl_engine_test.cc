@@ -11,7 +11,7 @@
 #include "tests/wire/collectives/group_world.h"
 #include "trireme/base/cuda/stream.h"
 #include "trireme/kernels/half.h"
-#include "trireme/wire/collectives/nccl/engine.h"
+#include "trireme/wire/collectives/device/device_engine.h"
 
 namespace trireme::collectives::internal {
 namespace {

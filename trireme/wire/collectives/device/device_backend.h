@@ -6,8 +6,8 @@
 
 #include "trireme/base/cuda/memory.h"
 #include "trireme/base/device.h"
-#include "trireme/wire/collectives/backend.h"
 #include "trireme/wire/collectives/members.h"
+#include "trireme/wire/collectives/request.h"
 
 namespace trireme::collectives {
 

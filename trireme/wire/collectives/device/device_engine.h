@@ -3,12 +3,14 @@
 #include <cstddef>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "trireme/base/device.h"
-#include "trireme/base/error.h"
+#include "trireme/error.h"
+#include "trireme/wire/collectives/device/host_exchange.h"
 #include "trireme/wire/collectives/request.h"
 
 namespace trireme::collectives {
@@ -47,5 +49,17 @@ class DeviceEngine {
   /// Ends what is under way on this GPU, which may leave buffers half done. No call may follow.
   virtual void abort() noexcept = 0;
 };
+
+/// Why there is no NCCL for this build and machine; nothing where there is. Loads it.
+std::optional<Error> why_no_nccl();
+
+/// The operations of a group by NCCL, which is loaded for it. Ranks connect in the first one that
+/// it does, within the group's deadline.
+///
+/// device    a GPU that no other rank of the group has.
+/// exchange  outlives the engine.
+/// Errors    kUnavailable where there is no NCCL.
+std::unique_ptr<DeviceEngine> make_nccl_engine(const Members& members, const Device& device,
+                                               HostExchange& exchange);
 
 }  // namespace trireme::collectives

@@ -6,8 +6,8 @@
 
 #include "trireme/base/cuda/memory.h"
 #include "trireme/base/cuda/stream.h"
-#include "trireme/wire/collectives/device/rules.h"
-#include "trireme/wire/transport/watch.h"
+#include "trireme/wire/collectives/device/connect.h"
+#include "trireme/wire/endpoint/watch.h"
 
 namespace trireme::collectives {
 

@@ -7,7 +7,7 @@
 #include <limits>
 #include <new>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/wire/collectives/flight/record.h"
 
 namespace trireme::collectives {

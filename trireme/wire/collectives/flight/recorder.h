@@ -10,7 +10,7 @@
 #include "trireme/base/log.h"
 #include "trireme/wire/collectives/flight/layout.h"
 #include "trireme/wire/collectives/request.h"
-#include "trireme/wire/transport/shm/shared_memory.h"
+#include "trireme/wire/system/shared_memory.h"
 
 namespace trireme::collectives {
 

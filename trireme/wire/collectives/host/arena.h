@@ -1,16 +1,68 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "trireme/wire/collectives/host/way.h"
-#include "trireme/wire/transport/shm/cores.h"
-#include "trireme/wire/transport/shm/shared_memory.h"
-#include "trireme/wire/transport/shm/signal.h"
+#include "trireme/wire/collectives/members.h"
+#include "trireme/wire/system/shared_memory.h"
+#include "trireme/wire/system/signal.h"
 
 namespace trireme::collectives {
+
+/// Where some memory of a rank lies in what the ranks of a group share.
+struct Location {
+  std::uint32_t region = 0;  ///< Counted from 1; 0: nowhere.
+  std::uint64_t offset = 0;
+
+  bool is_shared() const { return region != 0; }
+};
+
+/// Memory for buffers that all ranks of a group see: regions, each with an equal part per rank.
+///
+/// Caller-synchronised.
+class Registry {
+ public:
+  explicit Registry(int num_ranks) : num_ranks_(num_ranks) {}
+
+  /// Takes the next region: num_ranks equal parts in rank order.
+  void add(transport::SharedMemory memory) { regions_.push_back(std::move(memory)); }
+
+  std::span<std::byte> part(int region, int rank) const {
+    const std::span<std::byte> all = regions_.at(static_cast<std::size_t>(region) - 1).bytes();
+    const std::size_t bytes = all.size() / static_cast<std::size_t>(num_ranks_);
+    return all.subspan(static_cast<std::size_t>(rank) * bytes, bytes);
+  }
+
+  int num_regions() const { return static_cast<int>(regions_.size()); }
+
+  /// Where `memory` of `rank` lies: nowhere, unless all of it is in one part. Empty: nowhere.
+  Location find(int rank, std::span<const std::byte> memory) const {
+    for (int region = 1; region <= num_regions(); ++region) {
+      const std::span<std::byte> part = this->part(region, rank);
+      const auto begin = reinterpret_cast<std::uintptr_t>(part.data());
+      const auto wanted = reinterpret_cast<std::uintptr_t>(memory.data());
+      if (wanted < begin || memory.empty()) continue;
+      if (wanted - begin + memory.size() > part.size()) continue;
+      return {static_cast<std::uint32_t>(region), wanted - begin};
+    }
+    return {};
+  }
+
+  /// Inverse of `find`.
+  std::span<std::byte> at(int rank, const Location& location, std::size_t bytes) const {
+    return part(static_cast<int>(location.region), rank).subspan(location.offset, bytes);
+  }
+
+ private:
+  int num_ranks_;
+  std::vector<transport::SharedMemory> regions_;
+};
 
 /// The memory that the ranks of a group share where all are on one host. For each rank, written by
 /// it and read by all:
@@ -70,5 +122,15 @@ class Arena {
   std::span<std::byte> memory_;
   int num_ranks_;
 };
+
+/// The leader (group rank 0) hands memory to all other members.
+///
+/// Errors   those of LocalPeers::give; where a peer has ended because of another's end, that is the
+///          error.
+void give(const Members& members, Use use, const transport::SharedMemory& memory);
+
+/// What the leader has handed over; nothing where it has not within `time`. Errors likewise.
+std::optional<transport::SharedMemory> take(const Members& members, Use use,
+                                            std::chrono::milliseconds time);
 
 }  // namespace trireme::collectives

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "trireme/base/error.h"
-#include "trireme/wire/collectives/definitions.h"
-#include "trireme/wire/collectives/host/handover.h"
+#include "trireme/error.h"
+#include "trireme/wire/collectives/host/arena.h"
 #include "trireme/wire/collectives/host/host_queue.h"
-#include "trireme/wire/collectives/wait_notes.h"
+#include "trireme/wire/collectives/members.h"
+#include "trireme/wire/collectives/waits.h"
 
 namespace trireme::collectives {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "trireme/base/error.h"
-#include "trireme/wire/collectives/host/handover.h"
+#include "trireme/error.h"
+#include "trireme/wire/collectives/host/arena.h"
 
 namespace trireme::collectives {
 namespace {
@@ -210,5 +210,19 @@ void HostQueue::add_region(Operation& operation, std::size_t bytes) {
   memory->provide(part * static_cast<std::size_t>(members_.group_rank), part);
   host_->registry().add(std::move(*memory));
 }
+
+HostBackend::HostBackend(const Members& members) : queue_(std::make_shared<HostQueue>(members)) {}
+
+HostBackend::~HostBackend() { queue_->close(); }
+
+transport::WorkPtr HostBackend::submit(Request request) {
+  return queue_->submit(std::move(request));
+}
+
+std::span<std::byte> HostBackend::allocate(std::size_t bytes, std::chrono::milliseconds deadline) {
+  return queue_->allocate(bytes, deadline);
+}
+
+std::vector<int> HostBackend::missing() const { return queue_->missing(); }
 
 }  // namespace trireme::collectives

@@ -11,14 +11,14 @@
 #include <utility>
 #include <vector>
 
+#include "trireme/wire/bootstrap/failure.h"
 #include "trireme/wire/collectives/host/host_rank.h"
 #include "trireme/wire/collectives/members.h"
-#include "trireme/wire/collectives/other_waits.h"
-#include "trireme/wire/collectives/refusals.h"
-#include "trireme/wire/transport/failure.h"
-#include "trireme/wire/transport/shm/cores.h"
-#include "trireme/wire/transport/thread.h"
-#include "trireme/wire/transport/watch.h"
+#include "trireme/wire/collectives/request.h"
+#include "trireme/wire/collectives/waits.h"
+#include "trireme/wire/endpoint/watch.h"
+#include "trireme/wire/system/signal.h"
+#include "trireme/wire/system/thread.h"
 
 namespace trireme::collectives {
 
@@ -138,6 +138,30 @@ class HostQueue final : public std::enable_shared_from_this<HostQueue> {
   std::optional<Error> failure_;
   std::vector<int> late_;  ///< World ranks that the first operation waits for.
   std::optional<transport::LibraryThread> thread_;
+};
+
+class HostQueue;
+
+/// The operations of a group whose ranks are all on one host.
+///
+/// Whoever has time goes on with the first operation of the queue: the thread that calls it, as
+/// long as the others are quick; the thread that waits for it; else one of the backend's own. So a
+/// small operation costs no change of threads, and a large one goes on while its caller computes.
+///
+/// The leader (group rank 0) makes the arena and hands it to the others when its first operation
+/// runs; they take it when theirs does.
+class HostBackend final : public Backend {
+ public:
+  /// members   must share memory.
+  explicit HostBackend(const Members& members);
+  ~HostBackend() override;
+
+  transport::WorkPtr submit(Request request) override;
+  std::span<std::byte> allocate(std::size_t bytes, std::chrono::milliseconds deadline) override;
+  std::vector<int> missing() const override;
+
+ private:
+  const std::shared_ptr<HostQueue> queue_;  // shared with works, which may outlive the group
 };
 
 }  // namespace trireme::collectives

@@ -7,8 +7,9 @@
 #include <map>
 #include <utility>
 
-#include "trireme/base/error.h"
-#include "trireme/wire/collectives/host/slices.h"
+#include "trireme/base/check.h"
+#include "trireme/error.h"
+#include "trireme/wire/collectives/host/exchange.h"
 
 namespace trireme::collectives {
 namespace {

@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "trireme/base/error.h"
+#include "trireme/error.h"
 #include "trireme/wire/collectives/host/exchange.h"
-#include "trireme/wire/collectives/host/slices.h"
 
 namespace trireme::collectives {
 namespace {

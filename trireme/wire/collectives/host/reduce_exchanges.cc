@@ -17,7 +17,6 @@
 #include "trireme/kernels/reduce/combine.h"
 #include "trireme/wire/collectives/chunk.h"
 #include "trireme/wire/collectives/host/exchange.h"
-#include "trireme/wire/collectives/host/slices.h"
 
 namespace trireme::collectives {
 namespace {

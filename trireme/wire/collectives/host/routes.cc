@@ -1,5 +1,7 @@
 #include "trireme/wire/collectives/host/routes.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
 
@@ -48,6 +50,28 @@ void Routes::end() {
   const auto time = is_timed() ? staged_in_ + (Clock::now() - met_) : std::chrono::nanoseconds();
   chooser.end_turn(static_cast<double>(time.count()));
   meeting_.arena.route(*kind_).store(chooser.choice(), std::memory_order_relaxed);
+}
+
+LentMemory::LentMemory(const Members& members) : own_(members.group_rank) {
+  for (const int rank : members.ranks) {
+    const bool is_own = rank == members.endpoint.rank();
+    const auto process = is_own ? ::getpid() : members.endpoint.local_peers().process_of(rank);
+    const auto memory = process ? transport::ProcessMemory::open(*process) : std::nullopt;
+    if (!memory) {
+      give_up();
+      return;
+    }
+    processes_.push_back(*memory);
+  }
+}
+
+bool LentMemory::read(std::span<const Exchange::Move> moves,
+                      std::span<const std::uint64_t> addresses) const {
+  for (const Exchange::Move& move : moves) {
+    if (move.from == own_) continue;
+    if (processes_[move.from].read(addresses[move.from] + move.offset, move.to) != 0) return false;
+  }
+  return true;
 }
 
 }  // namespace trireme::collectives

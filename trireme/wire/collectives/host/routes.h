@@ -2,12 +2,16 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "trireme/wire/collectives/host/exchange.h"
 #include "trireme/wire/collectives/host/way.h"
+#include "trireme/wire/collectives/members.h"
 #include "trireme/wire/collectives/request.h"
+#include "trireme/wire/system/shared_memory.h"
 
 namespace trireme::collectives {
 
@@ -45,6 +49,29 @@ class Routes {
   std::optional<std::size_t> kind_;       ///< None: always staged.
   std::chrono::nanoseconds staged_in_{};
   std::chrono::steady_clock::time_point met_;
+};
+
+/// What the ranks of a group lend each other for an operation, read in their processes.
+class LentMemory {
+ public:
+  explicit LentMemory(const Members& members);
+
+  /// Whether this rank may read in the process of each other one.
+  bool may_read() const { return !processes_.empty(); }
+
+  /// From now on it may not.
+  void give_up() { processes_.clear(); }
+
+  /// What the others have for this rank. Blocks while it copies.
+  ///
+  /// addresses   by group rank, of what each lends.
+  ///
+  /// Returns  whether all of it could be read.
+  bool read(std::span<const Exchange::Move> moves, std::span<const std::uint64_t> addresses) const;
+
+ private:
+  int own_;
+  std::vector<transport::ProcessMemory> processes_;  ///< By group rank; empty: may not read.
 };
 
 }  // namespace trireme::collectives

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "trireme/base/cuda/stream.h"
-#include "trireme/wire/collectives/device/rules.h"
+#include "trireme/wire/collectives/device/connect.h"
 
 namespace trireme::collectives {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "trireme/base/cuda/memory.h"
 #include "trireme/kernels/cuda/one_shot.h"
-#include "trireme/wire/collectives/device/card.h"
 #include "trireme/wire/collectives/device/device_engine.h"
+#include "trireme/wire/collectives/device/host_exchange.h"
 
 namespace trireme::collectives {
 

@@ -1,6 +1,6 @@
 // In place of the other sources here where NCCL's header was not found.
 
-#include "trireme/wire/collectives/nccl/engine.h"
+#include "trireme/wire/collectives/device/device_engine.h"
 
 namespace trireme::collectives {
 

@@ -4,8 +4,8 @@
 
 #include "trireme/base/cuda/stream.h"
 #include "trireme/kernels/half.h"
-#include "trireme/wire/collectives/device/rules.h"
-#include "trireme/wire/collectives/nccl/engine.h"
+#include "trireme/wire/collectives/device/connect.h"
+#include "trireme/wire/collectives/device/device_engine.h"
 
 namespace trireme::collectives::internal {
 

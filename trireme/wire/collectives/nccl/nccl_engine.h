@@ -6,7 +6,6 @@
 #include "trireme/wire/collectives/device/device_engine.h"
 #include "trireme/wire/collectives/device/host_exchange.h"
 #include "trireme/wire/collectives/nccl/communicator.h"
-#include "trireme/wire/collectives/nccl/library.h"
 
 struct CUstream_st;
 

@@ -19,8 +19,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "trireme/wire/collectives/schedule/builder.h"
 #include "trireme/wire/collectives/schedule/generators.h"
+#include "trireme/wire/collectives/schedule/schedule.h"
 
 namespace trireme::collectives {
 namespace {

@@ -7,8 +7,8 @@
 //
 // The order of a sum is that of the way, which differs between chunks.
 
-#include "trireme/wire/collectives/schedule/builder.h"
 #include "trireme/wire/collectives/schedule/generators.h"
+#include "trireme/wire/collectives/schedule/schedule.h"
 
 namespace trireme::collectives {
 namespace {

@@ -12,8 +12,8 @@
 #include <algorithm>
 #include <functional>
 
-#include "trireme/wire/collectives/schedule/builder.h"
 #include "trireme/wire/collectives/schedule/generators.h"
+#include "trireme/wire/collectives/schedule/schedule.h"
 
 namespace trireme::collectives {
 namespace {

@@ -1,3 +1,0 @@
-#pragma once
-
-#include "trireme/dtype.h"
