@@ -24,7 +24,7 @@ struct Hello {
   std::uint64_t world_id = 0;  ///< Random; differs between worlds that listen on one host.
   std::int32_t rank = 0;
   std::int32_t world_size = 0;
-  std::int32_t flow = 0;  ///< 0: the connection; from 1: a flow beside it (flow_carrier.h).
+  std::int32_t flow = 0;  ///< 0: the connection; from 1: a flow beside it (flows.h).
 
   bool operator==(const Hello&) const = default;
 };
