@@ -8,6 +8,8 @@
 
 #include "trireme/engine/measure/detect_topology.h"
 #include "trireme/engine/measure/measure_profile.h"
+#include "trireme/engine/memory/torch_settings.h"
+#include "trireme/engine/train/construct.h"
 #include "trireme/engine/train/replica_buffers.h"
 #include "trireme/engine/train/step_reader.h"
 #include "trireme/error.h"
@@ -16,6 +18,7 @@
 #include "trireme/plan/layout/planned_graph.h"
 #include "trireme/plan/partition/explain.h"
 #include "trireme/plan/partition/replicas.h"
+#include "trireme/session/training.h"
 
 namespace trireme::session {
 namespace {
@@ -172,3 +175,17 @@ simulate::Forecast forecast(const graph::Graph& planned, const layout::Plan& pla
 }
 
 }  // namespace trireme::session
+
+namespace trireme {
+
+Measurement measure_model(World& world, const MakeWorkload& make, std::int64_t microbatch,
+                          const TrainingOptions& training, std::int64_t device_memory_bytes) {
+  memory::apply_torch_settings();
+  const Workload workload = train::construct(make, training.seed);
+  const record::Recording recorded = session::record_model(
+      workload, graph::Mode::kTrain, microbatch, BatchSizes::kAnyElseExact, world.rank() == 0);
+  return session::measure_recorded(workload, recorded, {microbatch, device_memory_bytes, training},
+                                   &world.value());
+}
+
+}  // namespace trireme

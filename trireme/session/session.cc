@@ -1,7 +1,6 @@
 #include "trireme/session.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <atomic>
@@ -12,26 +11,16 @@
 #include "trireme/engine/memory/torch_settings.h"
 #include "trireme/engine/program/torch_failure.h"
 #include "trireme/engine/record/state_guard.h"
-#include "trireme/engine/train/construct.h"
 #include "trireme/engine/train/evaluate_ranks.h"
-#include "trireme/engine/train/first_step_check.h"
 #include "trireme/engine/train/give_state.h"
 #include "trireme/engine/train/measured_timeline.h"
-#include "trireme/engine/train/memory_check.h"
-#include "trireme/engine/train/telling_others.h"
 #include "trireme/error.h"
 #include "trireme/plan/graph/bytes.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/graph/uses.h"
-#include "trireme/plan/layout/check.h"
-#include "trireme/plan/layout/json.h"
-#include "trireme/plan/layout/planned_graph.h"
-#include "trireme/plan/profile/json.h"
 #include "trireme/plan/simulate/predicted_timeline.h"
 #include "trireme/plan/timeline/json.h"
 #include "trireme/session/metrics_file.h"
+#include "trireme/session/preparation.h"
 #include "trireme/session/run_keeper.h"
-#include "trireme/session/self_planner.h"
 #include "trireme/session/trainer.h"
 #include "trireme/session/training_requests.h"
 #include "trireme/session/weights_file.h"
@@ -51,32 +40,6 @@ std::vector<std::int64_t> of_ranks(const collectives::World& world, std::int64_t
   return result;
 }
 
-/// What ranks must have in common: else one would wait for what another does not do.
-std::string shared_text(const SessionOptions& options, int world_size) {
-  const RunOptions& run = options.run;
-  return train::to_text(options.training) +
-         fmt::format(
-             "steps {}\nrun {}\nplan {}\ncheckpoint_every {}\nevaluate_every {}\n"
-             "no_first_step_check {}\nanswers_signals {}\n",
-             options.num_steps, run.folder,
-             plans_itself(options, world_size) ? "measured" : "given", run.checkpoint_every,
-             run.evaluate_every, !options.first_step_check, options.answers_signals);
-}
-
-void check_serial(const SessionOptions& options, int world_size) {
-  if (!options.serial) return;
-  if (!options.run.folder.empty()) {
-    throw Error(ErrorKind::kInvalidArgument,
-                "--run is for ranks; --serial is for comparisons with them");
-  }
-  if (world_size > 1) {
-    throw Error(ErrorKind::kInvalidArgument,
-                fmt::format("--serial runs all stages in one process, and here are {} ranks; start "
-                            "it as one, or train without --serial",
-                            world_size));
-  }
-}
-
 std::int64_t parameter_bytes(const graph::Graph& graph) {
   std::int64_t bytes = 0;
   for (const graph::Parameter& parameter : graph.parameters) {
@@ -92,17 +55,6 @@ double median(std::vector<double> numbers) {
   return *middle;
 }
 
-/// Two names of what was meant to be one tensor: `head->weight = embedding->weight` registers nothing
-/// anew, and `head.weight` stays, saved and never trained.
-void warn_of_unused(const collectives::World& world, const graph::Graph& graph) {
-  const std::vector<std::string> names = graph::unused_parameters(graph);
-  if (names.empty()) return;
-  world.watch.logger.warning(fmt::format(
-      "the loss depends on no use of the parameter{} {}: it is saved and never trained; tie by "
-      "register_parameter under both names, or do not register it",
-      names.size() == 1 ? "" : "s", fmt::join(names, ", ")));
-}
-
 }  // namespace
 
 /// In the order of a step it holds: the ranks and the workload; what was decided; what runs steps; what
@@ -115,18 +67,15 @@ class Session::State {
         world_(world.value()),
         is_first_(world_.rank() == 0) {
     memory::apply_torch_settings();
-    check_serial(options_, world_.size());
-    collectives::require_same(world_, shared_text(options_, world_.size()), "training options");
+    check_options(options_, world_);
     if (!options_.run.folder.empty()) run_.emplace(options_, world_);
-    prepare();
-    decide();
-    check_first_step();
-    trainer_ = options_.serial ? make_serial_trainer(*training_, plan(), options_.training)
-                               : make_rank_trainer(world_, *training_, plan(), options_.training);
-    if (evaluation_ && ranks() != nullptr) {
-      train::check_evaluation(*ranks(), training_->workload, *evaluation_);
+    prepared_.emplace(options_, make_, world_, run_ ? &*run_ : nullptr);
+    trainer_ = options_.serial ? make_serial_trainer(training(), plan(), options_.training)
+                               : make_rank_trainer(world_, training(), plan(), options_.training);
+    if (has_evaluation() && ranks() != nullptr) {
+      train::check_evaluation(*ranks(), training().workload, *prepared_->evaluation());
     }
-    if (run_) run_->begin(*training_, *ranks());
+    if (run_) run_->begin(training(), *ranks());
     if (run_ && run_->resumed_from()) {
       say(fmt::format("resuming from step {} of {}", next_step(), options_.run.folder));
     }
@@ -149,13 +98,13 @@ class Session::State {
   }
 
   SessionEnd run() {
-    if (run_ && evaluation_ && !run_->resumed_from()) evaluate_if_due();
+    if (run_ && has_evaluation() && !run_->resumed_from()) evaluate_if_due();
     while (next_step() < options_.num_steps && !stops_) {
       step();
       take_requests();
       if (!run_) continue;
       // First: a resumed run does it no more.
-      if (evaluation_ && !stops_) evaluate_if_due();
+      if (has_evaluation() && !stops_) evaluate_if_due();
       run_->after_step(*ranks());
     }
     return finish();
@@ -178,14 +127,14 @@ class Session::State {
   /// What a caller has to know: the same on all ranks, which go on.
   void require_evaluation() const {
     require_live();
-    if (evaluation_) return;
+    if (has_evaluation()) return;
     throw Error(ErrorKind::kInvalidArgument,
                 "the workload has no evaluation data; give Workload::evaluation a source");
   }
 
   StepLosses evaluate() {
     require_evaluation();
-    const StepLosses losses = trainer_->evaluate(*evaluation_);
+    const StepLosses losses = trainer_->evaluate(*prepared_->evaluation());
     if (metrics_) {
       metrics_->write({{"step", next_step()}, {"evaluation", losses_json(losses)}});
     }
@@ -208,7 +157,7 @@ class Session::State {
                   "`serial` and without a run's folder (which resumes by `run.resume`)");
     }
     const checkpoint::Facts facts =
-        train::training_facts(training_->workload, training_->recorded, plan(), options_.training);
+        train::training_facts(training().workload, training().recorded, plan(), options_.training);
     resume_from({checkpoint, checkpoint::Checksums::kCompare}, facts, options_.training, {},
                 *ranks(), world_.watch.logger);
   }
@@ -227,7 +176,7 @@ class Session::State {
       run_->end(end.measured, timelines(), next_step());
       end.checkpoint = run_->folder().checkpoints().published(next_step()).string();
     }
-    if (evaluation_ && !stops_) end.evaluation = evaluate();
+    if (has_evaluation() && !stops_) end.evaluation = evaluate();
     has_ended_ = true;
     return end;
   }
@@ -242,12 +191,12 @@ class Session::State {
   }
 
   std::string examples() {
-    if (!training_->workload.examples || !fits_here()) return "";
+    if (!training().workload.examples || !fits_here()) return "";
     const train::Tensors& all = weights();
     if (!is_first_) return "";
-    train::give_state(training_->workload.model, all);
-    const record::ModeGuard in_mode(training_->workload.model, graph::Mode::kEval);
-    return training_->workload.examples();
+    train::give_state(training().workload.model, all);
+    const record::ModeGuard in_mode(training().workload.model, graph::Mode::kEval);
+    return training().workload.examples();
   }
 
   const std::vector<timeline::Timeline>& timelines() {
@@ -263,15 +212,17 @@ class Session::State {
   std::optional<std::int64_t> resumed_from() const {
     return run_ ? run_->resumed_from() : std::nullopt;
   }
-  const Plan& public_plan() const { return *plan_; }
-  const Graph& public_graph() const { return *graph_; }
+  const Plan& public_plan() const { return prepared_->plan(); }
+  const Graph& public_graph() const { return prepared_->graph(); }
 
   std::atomic<bool> asks_to_stop{false};
   std::atomic<bool> asks_to_save{false};
 
  private:
   train::RankSession* ranks() { return trainer_->ranks(); }
-  const layout::Plan& plan() const { return plan_->value(); }
+  const Training& training() const { return prepared_->training(); }
+  const layout::Plan& plan() const { return prepared_->plan().value(); }
+  bool has_evaluation() const { return prepared_->evaluation() != nullptr; }
 
   void say(const std::string& phase) const {
     if (is_first_ && options_.callbacks.on_phase) options_.callbacks.on_phase(phase);
@@ -283,108 +234,10 @@ class Session::State {
                 "the session has ended; make another one for more steps");
   }
 
-  void prepare() {
-    say("preparing data, recording the model");
-    make_training();
-    graph_.emplace(std::make_shared<const graph::Graph>(training_->recorded.graph));
-    if (is_first_) warn_of_unused(world_, training_->recorded.graph);
-  }
-
-  void make_training() {
-    training_.emplace(make_, options_.training.seed, microbatch(), options_.batch_sizes, is_first_);
-  }
-
-  std::int64_t microbatch() const {
-    return (options_.plan ? options_.plan->batch() : options_.planning.batch).microbatch;
-  }
-
-  /// The plan, and the evaluation's recording that goes with it.
-  void decide() {
-    plan_.emplace(std::make_shared<const layout::Plan>(choose_plan()));
-    collectives::require_same(world_, layout::plan_sha256(plan()), "plan or model");
-    if (!options_.serial) train::check_memory(world_, plan());
-    check_samples();
-    if (training_->workload.evaluation) {
-      evaluation_ = record_model(training_->workload, graph::Mode::kEval, plan().batch.microbatch,
-                                 options_.batch_sizes, is_first_);
-    }
-  }
-
-  layout::Plan choose_plan() {
-    const graph::Graph& graph = training_->recorded.graph;
-    if (options_.plan) return given_plan(graph);
-    if (options_.serial || !plans_itself(options_, world_.size())) {
-      return plan_by_hand(graph, options_.planning);
-    }
-    if (run_) run_->check_goes_on(*training_);
-    say("no plan is given: the ranks measure and plan");
-    planner_.emplace(options_, world_, options_.run.folder);
-    if (!planner_->has_measurement(graph)) {
-      const MeasureOptions wanted{
-          .microbatch = options_.planning.batch.microbatch,
-          .device_memory_bytes = options_.planning.device_memory_bytes,
-          .training = {.seed = options_.training.seed, .optimizer = options_.training.optimizer}};
-      planner_->keep(measure_recorded(training_->workload, training_->recorded, wanted, &world_));
-      make_training();  // as it was before
-    }
-    return planner_->decide(training_->recorded.graph, run_ ? run_->copies() : PlannedCopies());
-  }
-
-  layout::Plan given_plan(const graph::Graph& graph) const {
-    const layout::Plan& given = options_.plan->value();
-    try {
-      layout::check(given, graph::graph_sha256(graph), layout::planned_graph(graph, given));
-    } catch (const Error& error) {
-      throw Error(error.kind(), options_.plan->origin() + ": " + error.message());
-    }
-    return given;
-  }
-
-  /// Said, not refused: a toy may have fewer.
-  void check_samples() const {
-    const std::int64_t samples = training_->workload.training->num_samples();
-    if (!is_first_ || samples >= plan().batch.global_batch) return;
-    world_.watch.logger.warning(
-        fmt::format("the data has {} samples, fewer than a batch of {}: a step meets some of them "
-                    "several times",
-                    samples, plan().batch.global_batch));
-  }
-
-  /// On rank 0, which still has the whole model; the others wait for its verdict, and no longer than
-  /// a run of it takes.
-  void check_first_step() {
-    if (!options_.first_step_check) return;
-    const std::string what = "first step's check";
-    const auto tell = [&](const char* text) { return collectives::from_first(world_, text, what); };
-    if (!is_first_) {
-      while (tell("").empty()) continue;
-      return;
-    }
-    train::telling_others(world_, 0, [&] {
-      train::check_first_step(training_->workload, training_->recorded, plan(),
-                              {.seed = options_.training.seed, .after_run = [&] { tell(""); }},
-                              world_.watch.logger);
-    });
-    tell("done");
-  }
-
-  /// What the plan was made from; nothing where that is not known.
-  std::optional<Measurement> measurement_of_plan() const {
-    if (planner_) return planner_->measurement();
-    if (options_.profile.empty()) return std::nullopt;
-    Measurement named{Profile::load(options_.profile), Topology::load(options_.topology)};
-    if (plan().profile_sha256 &&
-        *plan().profile_sha256 != profile::profile_sha256(named.profile.value())) {
-      throw Error(ErrorKind::kInvalidArgument,
-                  options_.profile + " is not the profile that the plan was made from");
-    }
-    return named;
-  }
-
   /// What is expected of a step; on rank 0.
   void predict() {
     if (!is_first_ || ranks() == nullptr) return;
-    const std::optional<Measurement> measured = measurement_of_plan();
+    const std::optional<Measurement> measured = prepared_->measurement_of_plan();
     if (!measured) return;
     const simulate::Forecast step =
         forecast(ranks()->recording().graph, plan(), measured->profile.value(),
@@ -440,14 +293,14 @@ class Session::State {
             .data_wait_fraction =
                 1e-6 * static_cast<double>(*std::ranges::max_element(waits)) / seconds,
             .peak_bytes =
-                of_ranks(world_, memory::memory_use().peak_bytes - training_->data_bytes, "peaks"),
+                of_ranks(world_, memory::memory_use().peak_bytes - training().data_bytes, "peaks"),
             .resident_peak_bytes = of_ranks(world_, memory::resident_peak_bytes(), "peaks"),
             .compute_over_profile = compute_over_profile()};
   }
 
   /// Examples need all weights on rank 0: only where it has room for them. The same on all ranks.
   bool fits_here() const {
-    const std::int64_t bytes = parameter_bytes(training_->recorded.graph);
+    const std::int64_t bytes = parameter_bytes(training().recorded.graph);
     const bool fits = bytes < memory::available_bytes() / 2;
     if (is_first_ && !fits) {
       world_.watch.logger.info("no examples: the whole model does not fit here");
@@ -460,11 +313,7 @@ class Session::State {
   const collectives::World& world_;
   const bool is_first_;
   std::optional<RunKeeper> run_;
-  std::optional<Training> training_;
-  std::optional<Graph> graph_;
-  std::optional<record::Recording> evaluation_;
-  std::optional<SelfPlanner> planner_;  ///< Where no plan was given.
-  std::optional<Plan> plan_;
+  std::optional<Preparation> prepared_;
   std::optional<timeline::Timeline> predicted_;
   double predicted_compute_seconds_ = 0;  ///< Of a step, all ranks together.
 
@@ -531,24 +380,5 @@ std::int64_t Session::next_step() const { return state_->next_step(); }
 std::optional<std::int64_t> Session::resumed_from() const { return state_->resumed_from(); }
 const Plan& Session::plan() const { return state_->public_plan(); }
 const Graph& Session::graph() const { return state_->public_graph(); }
-
-Graph record_graph(const MakeWorkload& make, std::int64_t microbatch, bool training,
-                   std::uint64_t seed, BatchSizes sizes) {
-  memory::apply_torch_settings();
-  const Workload workload = train::construct(make, seed);
-  const auto mode = training ? graph::Mode::kTrain : graph::Mode::kEval;
-  record::Recording recording = record_model(workload, mode, microbatch, sizes, /*says=*/false);
-  return Graph(std::make_shared<const graph::Graph>(std::move(recording.graph)));
-}
-
-Measurement measure_model(World& world, const MakeWorkload& make, std::int64_t microbatch,
-                          const TrainingOptions& training, std::int64_t device_memory_bytes) {
-  memory::apply_torch_settings();
-  const Workload workload = train::construct(make, training.seed);
-  const record::Recording recorded = record_model(workload, graph::Mode::kTrain, microbatch,
-                                                  BatchSizes::kAnyElseExact, world.rank() == 0);
-  return measure_recorded(workload, recorded, {microbatch, device_memory_bytes, training},
-                          &world.value());
-}
 
 }  // namespace trireme

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "trireme/engine/memory/block_allocator.h"
+#include "trireme/engine/memory/torch_settings.h"
 #include "trireme/engine/train/construct.h"
 #include "trireme/engine/train/workload.h"
 
@@ -44,3 +45,17 @@ Training::Training(const MakeWorkload& make, std::uint64_t seed, std::int64_t mi
       recorded(record_model(workload, graph::Mode::kTrain, microbatch, sizes, says)) {}
 
 }  // namespace trireme::session
+
+namespace trireme {
+
+Graph record_graph(const MakeWorkload& make, std::int64_t microbatch, bool training,
+                   std::uint64_t seed, BatchSizes sizes) {
+  memory::apply_torch_settings();
+  const Workload workload = train::construct(make, seed);
+  const auto mode = training ? graph::Mode::kTrain : graph::Mode::kEval;
+  record::Recording recording =
+      session::record_model(workload, mode, microbatch, sizes, /*says=*/false);
+  return Graph(std::make_shared<const graph::Graph>(std::move(recording.graph)));
+}
+
+}  // namespace trireme

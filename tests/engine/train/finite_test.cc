@@ -10,7 +10,6 @@
 #include "tests/base/error_of.h"
 #include "tests/engine/train/rank_threads.h"
 #include "trireme/engine/checkpoint/finite.h"
-#include "trireme/engine/record/module.h"
 #include "trireme/engine/train/construct.h"
 #include "trireme/engine/train/serial_session.h"
 #include "trireme/plan/graph/json.h"

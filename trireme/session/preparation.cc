@@ -1,0 +1,173 @@
+#include "trireme/session/preparation.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <memory>
+#include <utility>
+
+#include "trireme/engine/train/first_step_check.h"
+#include "trireme/engine/train/memory_check.h"
+#include "trireme/engine/train/telling_others.h"
+#include "trireme/error.h"
+#include "trireme/plan/graph/json.h"
+#include "trireme/plan/graph/uses.h"
+#include "trireme/plan/layout/check.h"
+#include "trireme/plan/layout/json.h"
+#include "trireme/plan/layout/planned_graph.h"
+#include "trireme/plan/profile/json.h"
+
+namespace trireme::session {
+namespace {
+
+/// What ranks must have in common: else one would wait for what another does not do.
+std::string shared_text(const SessionOptions& options, int world_size) {
+  const RunOptions& run = options.run;
+  return train::to_text(options.training) +
+         fmt::format(
+             "steps {}\nrun {}\nplan {}\ncheckpoint_every {}\nevaluate_every {}\n"
+             "no_first_step_check {}\nanswers_signals {}\n",
+             options.num_steps, run.folder,
+             plans_itself(options, world_size) ? "measured" : "given", run.checkpoint_every,
+             run.evaluate_every, !options.first_step_check, options.answers_signals);
+}
+
+void check_serial(const SessionOptions& options, int world_size) {
+  if (!options.serial) return;
+  if (!options.run.folder.empty()) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "--run is for ranks; --serial is for comparisons with them");
+  }
+  if (world_size > 1) {
+    throw Error(ErrorKind::kInvalidArgument,
+                fmt::format("--serial runs all stages in one process, and here are {} ranks; start "
+                            "it as one, or train without --serial",
+                            world_size));
+  }
+}
+
+/// Two names of what was meant to be one tensor: `head->weight = embedding->weight` registers nothing
+/// anew, and `head.weight` stays, saved and never trained.
+void warn_of_unused(const collectives::World& world, const graph::Graph& graph) {
+  const std::vector<std::string> names = graph::unused_parameters(graph);
+  if (names.empty()) return;
+  world.watch.logger.warning(fmt::format(
+      "the loss depends on no use of the parameter{} {}: it is saved and never trained; tie by "
+      "register_parameter under both names, or do not register it",
+      names.size() == 1 ? "" : "s", fmt::join(names, ", ")));
+}
+
+}  // namespace
+
+void check_options(const SessionOptions& options, const collectives::World& world) {
+  check_serial(options, world.size());
+  collectives::require_same(world, shared_text(options, world.size()), "training options");
+}
+
+Preparation::Preparation(const SessionOptions& options, const MakeWorkload& make,
+                         const collectives::World& world, const RunKeeper* run)
+    : options_(options), make_(make), world_(world), run_(run), is_first_(world.rank() == 0) {
+  say("preparing data, recording the model");
+  make_training();
+  graph_.emplace(std::make_shared<const graph::Graph>(training_->recorded.graph));
+  if (is_first_) warn_of_unused(world_, training_->recorded.graph);
+  decide();
+  if (options_.first_step_check) check_first_step();
+}
+
+void Preparation::say(const std::string& phase) const {
+  if (is_first_ && options_.callbacks.on_phase) options_.callbacks.on_phase(phase);
+}
+
+void Preparation::make_training() {
+  training_.emplace(make_, options_.training.seed, microbatch(), options_.batch_sizes, is_first_);
+}
+
+std::int64_t Preparation::microbatch() const {
+  return (options_.plan ? options_.plan->batch() : options_.planning.batch).microbatch;
+}
+
+/// The plan, and the evaluation's recording that goes with it.
+void Preparation::decide() {
+  plan_.emplace(std::make_shared<const layout::Plan>(choose_plan()));
+  collectives::require_same(world_, layout::plan_sha256(plan_->value()), "plan or model");
+  if (!options_.serial) train::check_memory(world_, plan_->value());
+  check_samples();
+  if (training_->workload.evaluation) {
+    evaluation_ = record_model(training_->workload, graph::Mode::kEval,
+                               plan_->value().batch.microbatch, options_.batch_sizes, is_first_);
+  }
+}
+
+layout::Plan Preparation::choose_plan() {
+  const graph::Graph& graph = training_->recorded.graph;
+  if (options_.plan) return given_plan(graph);
+  if (options_.serial || !plans_itself(options_, world_.size())) {
+    return plan_by_hand(graph, options_.planning);
+  }
+  if (run_ != nullptr) run_->check_goes_on(*training_);
+  say("no plan is given: the ranks measure and plan");
+  planner_.emplace(options_, world_, options_.run.folder);
+  if (!planner_->has_measurement(graph)) {
+    const MeasureOptions wanted{
+        .microbatch = options_.planning.batch.microbatch,
+        .device_memory_bytes = options_.planning.device_memory_bytes,
+        .training = {.seed = options_.training.seed, .optimizer = options_.training.optimizer}};
+    planner_->keep(measure_recorded(training_->workload, training_->recorded, wanted, &world_));
+    make_training();  // as it was before
+  }
+  return planner_->decide(training_->recorded.graph,
+                          run_ != nullptr ? run_->copies() : PlannedCopies());
+}
+
+layout::Plan Preparation::given_plan(const graph::Graph& graph) const {
+  const layout::Plan& given = options_.plan->value();
+  try {
+    layout::check(given, graph::graph_sha256(graph), layout::planned_graph(graph, given));
+  } catch (const Error& error) {
+    throw Error(error.kind(), options_.plan->origin() + ": " + error.message());
+  }
+  return given;
+}
+
+/// Said, not refused: a toy may have fewer.
+void Preparation::check_samples() const {
+  const std::int64_t samples = training_->workload.training->num_samples();
+  if (!is_first_ || samples >= plan_->value().batch.global_batch) return;
+  world_.watch.logger.warning(
+      fmt::format("the data has {} samples, fewer than a batch of {}: a step meets some of them "
+                  "several times",
+                  samples, plan_->value().batch.global_batch));
+}
+
+/// On rank 0, which still has the whole model; the others wait for its verdict, and no longer than
+/// a run of it takes.
+void Preparation::check_first_step() const {
+  const std::string what = "first step's check";
+  const auto tell = [&](const char* text) { return collectives::from_first(world_, text, what); };
+  if (!is_first_) {
+    while (tell("").empty()) continue;
+    return;
+  }
+  train::telling_others(world_, 0, [&] {
+    train::check_first_step(training_->workload, training_->recorded, plan_->value(),
+                            {.seed = options_.training.seed, .after_run = [&] { tell(""); }},
+                            world_.watch.logger);
+  });
+  tell("done");
+}
+
+/// What the plan was made from; nothing where that is not known.
+std::optional<Measurement> Preparation::measurement_of_plan() const {
+  if (planner_) return planner_->measurement();
+  if (options_.profile.empty()) return std::nullopt;
+  Measurement named{Profile::load(options_.profile), Topology::load(options_.topology)};
+  if (plan_->value().profile_sha256 &&
+      *plan_->value().profile_sha256 != profile::profile_sha256(named.profile.value())) {
+    throw Error(ErrorKind::kInvalidArgument,
+                options_.profile + " is not the profile that the plan was made from");
+  }
+  return named;
+}
+
+}  // namespace trireme::session
