@@ -236,7 +236,8 @@ TEST_F(OneStepRun, ExamplesAreMadeInEvaluationMode) {
   std::shared_ptr<torch::nn::Module> shown;
   const MakeWorkload make = [&shown] {
     Workload workload = make_net();
-    const auto net = std::static_pointer_cast<torch::nn::Module>(workload.model.owner);
+    const auto net = std::make_shared<Net>();
+    workload.model = make_model(net);
     workload.examples = [net, &shown] {
       shown = net;
       return std::string(net->is_training() ? "in training" : "in evaluation");

@@ -16,6 +16,7 @@
 #include "trireme/session/planning.h"
 #include "trireme/session/run_keeper.h"
 #include "trireme/session/world_maker.h"
+#include "trireme/wire/collectives/world.h"
 
 namespace trireme::command {
 namespace {
@@ -186,6 +187,11 @@ Ending end_of(Session& session, const SessionEnd& end, const TrainOptions& optio
 int train_rank(const TrainOptions& options, const Context& context, World& world) {
   const bool is_first = world.rank() == 0;
   if (is_first) check_outputs(options);
+  // All ranks give their weights and times where one writes them.
+  collectives::require_same(
+      world.value(),
+      fmt::format("save {}\ntimeline {}\n", !options.save.empty(), !options.timeline.empty()),
+      "training options");
   Progress progress(options, context);
   SessionOptions wanted = options.session;
   wanted.plan = options.plan.given();

@@ -12,6 +12,7 @@
 #include "trireme/engine/checkpoint/finite.h"
 #include "trireme/engine/train/construct.h"
 #include "trireme/engine/train/serial_session.h"
+#include "trireme/model.h"
 #include "trireme/plan/graph/json.h"
 #include "trireme/plan/layout/manual.h"
 

@@ -86,7 +86,8 @@ TEST_F(RecipeTest, LearnsTheTextOfAFewFiles) {
   std::istringstream lines(read_file(path("metrics")));
   std::vector<double> losses;
   for (std::string line; std::getline(lines, line);) {
-    losses.push_back(Json::parse(line)["loss"].get<double>());
+    const Json json = Json::parse(line);
+    if (!json.contains("evaluation")) losses.push_back(json["loss"].get<double>());
   }
   ASSERT_EQ(losses.size(), 60U);
   EXPECT_GT(losses.front(), 5);
