@@ -46,7 +46,7 @@ class RoomsTest(unittest.TestCase):
                 '"trireme/engine/serial/executor.h"',
                 '"trireme/plan/graph/graph.h"',
                 '"trireme/kernels/reduce/tree.h"',
-                '"trireme/error.h"',
+                '"trireme/base/log.h"',
                 "<ATen/core/Tensor.h>",
                 "<vector>",
             ),
@@ -58,6 +58,14 @@ class RoomsTest(unittest.TestCase):
         self.assertEqual(found, ["plan/graph may not use plan/layout (trireme/rooms.txt)"])
         self.assertTrue(self.includes("trireme/base/log.h", '"trireme/kernels/half.h"'))
         self.assertTrue(self.includes("trireme/kernels/half.h", '"trireme/plan/graph/graph.h"'))
+
+    def test_public_headers_are_for_all_and_use_none_of_rooms(self) -> None:
+        self.assertEqual(self.includes("trireme/plan/graph/cuts.cc", '"trireme/plan.h"'), [])
+        self.assertEqual(self.includes("include/trireme/session.h", '"trireme/plan.h"'), [])
+        self.assertEqual(
+            self.includes("include/trireme/plan.h", '"trireme/plan/graph/graph.h"'),
+            ['"trireme/plan/graph/graph.h" is not public'],
+        )
 
     def test_vendor_headers_where_they_do_not_belong(self) -> None:
         for path, header in (

@@ -82,12 +82,12 @@ def check_includes(path: str, text: str, rooms: Rooms) -> list[Finding]:
         for vendor, folders in VENDORS:
             if vendor.match(header) and not folders.match(path):
                 findings.append(Finding(path, number, f"<{header}> does not belong here"))
-        is_ours = path.startswith("include/") or room is not None
-        if not is_ours or match.group(1) == "<":
+        is_public = path.startswith("include/")
+        if match.group(1) == "<" or (room is None and not is_public):
             continue
         if PUBLIC.fullmatch(header):
             continue
-        if path.startswith("include/"):
+        if room is None:
             findings.append(Finding(path, number, f'"{header}" is not public'))
             continue
         other = rooms.of_path(header) if header.startswith(ROOTS) else None
