@@ -223,7 +223,8 @@ void Gate::accept_all() {
       if (!socket) return;
       accept(std::move(*socket));
     }
-  } catch (const Error&) {  // out of descriptors: those who wait get in later
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
+    // Out of descriptors: those who wait get in later.
   }
   rest(true);
 }
