@@ -26,7 +26,7 @@ void train(trireme::World& world, const std::string& weights) {
   options.training.optimizer = {.name = "sgd", .learning_rate = 0.05};
   options.planning.batch = {.global_batch = 64, .microbatch = 16, .lanes = 2};
   options.planning.stages = world.size() > 1 ? 2 : 1;
-  options.planning.replicas = world.size() > 2 ? world.size() / 2 : 1;
+  options.planning.replicas = world.size() > 2 ? 2 : 1;
   trireme::Session session(world, make, options);
   double loss = 1;
   while (loss > 0.01 && session.next_step() < 400) {
@@ -43,8 +43,13 @@ void train(trireme::World& world, const std::string& weights) {
 
 }  // namespace
 
+/// own_loop [1|2|4] [WEIGHTS]
 int main(int argc, char** argv) {
   const int num_ranks = argc > 1 ? std::atoi(argv[1]) : 2;
+  if (num_ranks != 1 && num_ranks != 2 && num_ranks != 4) {
+    std::fprintf(stderr, "own_loop: 1, 2 or 4 ranks, two lanes\n");
+    return 2;
+  }
   const std::string weights = argc > 2 ? argv[2] : "weights.safetensors";
   return trireme::run_ranks(argc, argv, num_ranks,
                             [&](trireme::World& world) { train(world, weights); });

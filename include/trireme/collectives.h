@@ -16,9 +16,9 @@ namespace session {
 struct WorldMaker;
 }
 
-/// Where a rank's waits end.
 struct WorldOptions {
-  std::int64_t timeout_s = 300;  ///< Of every wait for another rank: kTimeout, naming it.
+  std::int64_t timeout_s =
+      300;  ///< Seconds of every wait for another rank; then kTimeout, naming it.
 };
 
 enum class Reduction : std::uint8_t { kSum, kAverage, kMin, kMax };
@@ -29,10 +29,13 @@ enum class Reduction : std::uint8_t { kSum, kAverage, kMin, kMax };
 /// it (docs/environment.md); else it is a world of its own.
 ///
 /// Collectives are called by all ranks in the same order and block; tensors are dense, on the CPU.
-/// Sums have the same bits for any timing and algorithm. Where ranks differ in what they call, all get
-/// the same kInvalidArgument. A lost rank is kPeerLost on all others, naming it.
+/// Sums have the same bits for any timing and algorithm, by rank in a balanced tree.
 ///
-/// Threads   one at a time.
+/// Errors   where ranks differ in kind, dtype or number of elements, all get the same kInvalidArgument.
+///          A tensor that is not dense or not on the CPU is kInvalidArgument on that rank alone; the
+///          others wait for it until the timeout. A lost rank is kPeerLost on all others, naming it.
+/// Cost     microseconds within a host, where memory is shared; bytes over bandwidth for large ones.
+/// Threads  one at a time.
 class World {
  public:
   /// Meets the other ranks. Errors   kTimeout, kPeerLost, kIo, naming rank and address.
@@ -44,19 +47,20 @@ class World {
   int rank() const;
   int size() const;
 
-  /// In place, the same tensor on every rank afterwards.
+  /// In place: on every rank the reduction over ranks of its elements. Of all dtypes but bool.
   void all_reduce(const at::Tensor& tensor, Reduction by = Reduction::kSum);
 
   /// Becomes the root's.
   void broadcast(const at::Tensor& tensor, int root = 0);
 
-  /// The tensor of every rank, all of one shape: [size(), ...shape].
+  /// The tensor of every rank, all of one dtype and shape: [size(), ...shape]. kCorruptData, on all
+  /// ranks, naming those whose shape differs.
   at::Tensor all_gather(const at::Tensor& tensor);
 
   void barrier();
 
-  /// Leaves in good order: whoever ends without is lost to the others. Every rank calls it; the
-  /// second time it does nothing.
+  /// Leaves in good order, after sessions are gone: whoever ends without is lost to the others. Every
+  /// rank calls it; the second time it does nothing.
   void shutdown();
 
   /// The library's own form.

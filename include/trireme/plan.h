@@ -120,6 +120,9 @@ class Profile {
  public:
   explicit Profile(std::shared_ptr<const profile::Profile> value);
   static Profile load(const std::filesystem::path& path);
+
+  /// The same, of this graph: kInvalidArgument where it is of another.
+  static Profile load(const std::filesystem::path& path, const Graph& graph);
   std::string save(const std::filesystem::path& path) const;
   std::string show(const Graph& graph) const;
 
@@ -171,6 +174,9 @@ class Plan {
 
   /// kCorruptData, naming file and field. Whether it fits a graph is found where it is used.
   static Plan load(const std::filesystem::path& path);
+
+  /// The same, for this graph: kInvalidArgument where it does not fit.
+  static Plan load(const std::filesystem::path& path, const Graph& graph);
   std::string save(const std::filesystem::path& path) const;
   std::string show(const Graph& graph) const;
 

@@ -25,7 +25,8 @@ struct StepReport {
                                  ///< one process runs all stages.
 };
 
-/// The folder that a run is kept in: plan, metrics, checkpoints, run.json. One run at a time.
+/// The folder that a run is kept in: plan, metrics, checkpoints, run.json. One run at a time. How often
+/// things happen is for `Session::run`; a loop of one's own calls `save` and `evaluate`.
 struct RunOptions {
   std::string folder;   ///< Empty: nothing is kept.
   bool resume = false;  ///< Resume from the newest whole checkpoint, if there is one.
@@ -36,9 +37,11 @@ struct RunOptions {
   std::map<std::string, std::vector<std::string>> given;
 };
 
-/// Told on rank 0, each from the thread that calls the session; any may be empty.
+/// Told on rank 0, each from the thread that calls the session; any may be empty. What one throws ends
+/// the session on all ranks.
 struct SessionCallbacks {
   std::function<void(const StepReport&)> on_step;
+  /// Of `run`, but for the last, which SessionEnd has.
   std::function<void(std::int64_t steps_done, const StepLosses&)> on_evaluation;
   std::function<void(std::int64_t steps_done, const std::string& folder)> on_checkpoint;
   std::function<void(const Plan&, const std::string& why)> on_plan;  ///< Where it was measured.
@@ -47,12 +50,14 @@ struct SessionCallbacks {
 
 /// The same on every rank, but for callbacks.
 struct SessionOptions {
-  std::string model = "model";   ///< Its name in run.json.
-  std::int64_t num_steps = 100;  ///< Of the whole run, for `run`.
+  std::string model = "model";  ///< Its name in run.json.
+  /// Of the whole run; nothing: a loop of one's own says when it ends.
+  std::optional<std::int64_t> num_steps;
   TrainingOptions training;
 
-  /// How it is split. Without one the ranks measure and take the best plan within `planning`; where
-  /// `planning` names stages and replicas for as many ranks, or cuts, a plan is made of that.
+  /// How it is split. Without one the ranks measure and take the best plan within `planning`. Where
+  /// `planning` has cuts, or no run is kept and its stages and replicas make as many ranks as there
+  /// are, a plan is made of that and nothing is measured.
   std::optional<Plan> plan;
   PlanOptions planning;
   std::string profile;                     ///< File to plan from instead of measuring.
@@ -63,7 +68,7 @@ struct SessionOptions {
   BatchSizes batch_sizes = BatchSizes::kAnyElseExact;
   bool first_step_check = true;  ///< Compare a small first step with the unmodified model's own.
   bool serial = false;           ///< All stages in this process, one after the other.
-  bool answers_signals = false;  ///< SIGINT and SIGTERM ask to stop, SIGUSR1 for a checkpoint.
+  bool handles_signals = false;  ///< SIGINT and SIGTERM ask to stop, SIGUSR1 for a checkpoint.
   SessionCallbacks callbacks;
 };
 
@@ -90,16 +95,18 @@ struct SessionEnd {
 /// A workload being trained by the ranks of a world, each its stage of the pipeline and its part of
 /// the batch, with the bits of one process (docs/concepts/equality.md).
 ///
-///     trireme::World world;
-///     trireme::Session session(world, make, {.num_steps = 600});
-///     session.run();
-///     session.save_weights("weights.safetensors");
-///     world.shutdown();
+///     trireme::run_ranks(argc, argv, 2, [](trireme::World& world) {
+///       trireme::Session session(world, make, {.num_steps = 600});
+///       session.run();
+///       session.save_weights("weights.safetensors");
+///     });
 ///
-/// Every rank makes one and calls the same methods in the same order. A failure on one rank ends the
-/// session on all of them with the same Error.
+/// Every rank makes one and calls the same methods in the same order, but for those that are const and
+/// the requests. What fails on one rank ends the world: all get the same Error, in this call or their
+/// next. Misuse, the same on all ranks, ends nothing: a step after the end, a checkpoint without a
+/// folder.
 ///
-/// Threads   one at a time; `request_stop` and `request_save` from any, and from callbacks.
+/// Threads   one at a time; the requests from any, and from callbacks.
 class Session {
  public:
   /// Records the model, plans where no plan is given, resumes where that is asked for, and compares
@@ -115,11 +122,16 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   /// Trains up to `num_steps`, with checkpoints and evaluations as the run's options say, until a
-  /// stop is asked for; then `finish`.
+  /// stop is asked for; then `finish`. kInvalidArgument without `num_steps`.
   SessionEnd run();
 
-  /// One more step. Errors carry the step.
+  /// One more step; then what was asked for on any rank, a checkpoint or a stop, for which there is
+  /// one too where a run is kept. Errors carry the step; kCorruptData where a loss or a gradient is
+  /// not finite. Cost: beside the step a small all_gather.
   StepReport step();
+
+  /// Whether a stop was asked for on any rank, as of the last step; the same on all of them.
+  bool stops() const;
 
   /// Losses over the evaluation data, every sample once, the model in eval mode. kInvalidArgument
   /// where there are none.
@@ -129,15 +141,17 @@ class Session {
   /// without a folder; kIo, kResourceExhausted.
   void save();
 
-  /// Resumes from a checkpoint's folder, of any plan and number of ranks, before the first step.
-  /// kInvalidArgument where it is of another model.
+  /// Resumes from a checkpoint's folder, which all ranks see, of any plan and number of ranks, before
+  /// the first step. kInvalidArgument where it is of another model or ranks see different ones; kIo
+  /// and kCorruptData, naming the file.
   void resume(const std::string& checkpoint);
 
   /// Ends the training: checks the weights, writes the last checkpoint, timelines and run.json. No
   /// step may follow; weights may still be asked for.
   SessionEnd finish();
 
-  /// All parameters and buffers by name, on rank 0; elsewhere nothing.
+  /// All parameters and buffers by name, on rank 0; elsewhere nothing. Copies, which later steps do
+  /// not change. Memory: the whole model's, on rank 0.
   std::map<std::string, at::Tensor> weights();
 
   /// The same as a safetensors file that rank 0 writes.
@@ -148,9 +162,10 @@ class Session {
   std::string examples();
 
   /// The last step as a Chrome trace, with the predicted one where there is one. Rank 0 writes it.
+  /// kInvalidArgument before the first step, and of stages that ran in one process.
   void save_timeline(const std::string& path);
 
-  /// `run` ends after the step under way, or saves after it, on every rank.
+  /// Asks for an end, or a checkpoint, after the step under way, on every rank.
   void request_stop();
   void request_save();
 

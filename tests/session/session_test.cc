@@ -18,6 +18,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 /// Two modules that make one model.
 Workload make_two_modules() {
@@ -31,6 +32,17 @@ Workload make_two_modules() {
   const auto x = torch::randn({40, 4});
   const auto source = tensor_source({{"x", x}, {"label", (x.sum(1) > 0).to(torch::kLong)}});
   return {std::move(model), source, source};
+}
+
+template <typename Body>
+std::string refusal(const Body& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+    return error.message();
+  }
+  return "";
 }
 
 class SessionTest : public testing::Test {
@@ -168,26 +180,83 @@ TEST_F(SessionTest, TellsOfEvaluations) {
   EXPECT_GT(end.evaluation->total(), 0);
 }
 
-template <typename Body>
-std::string refusal(const Body& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
-    return error.message();
-  }
-  return "";
+// What was learnt at step 3 changed with the steps after it.
+TEST_F(SessionTest, WeightsStayAsTheyWere) {
+  Session session(world_, make_two_modules, options(6));
+  for (int i = 0; i < 3; ++i) session.step();
+  const auto early = session.weights();
+  session.save_weights(path("early"));
+  const at::Tensor copy = early.at("head.weight").clone();
+  session.run();
+  EXPECT_TRUE(at::equal(early.at("head.weight"), copy));
+  EXPECT_FALSE(at::equal(session.weights().at("head.weight"), copy));
+  Session again(world_, make_two_modules, options(3));
+  again.run();
+  again.save_weights(path("three"));
+  EXPECT_EQ(text_of(path("early")), text_of(path("three")));
+}
+
+// run.json said 100 steps, the default, and a run of 400 did not resume.
+TEST_F(SessionTest, ALoopOfItsOwnIsKeptAsFarAsItGoes) {
+  const auto train_to = [this](std::int64_t end) {
+    SessionOptions wanted = kept(0);
+    wanted.num_steps.reset();
+    Session session(world_, make_two_modules, wanted);
+    while (session.next_step() < end) session.step();
+    session.finish();
+    return session.resumed_from();
+  };
+  EXPECT_EQ(train_to(4), std::nullopt);
+  EXPECT_THAT(text_of(path("run/run.json")), HasSubstr("\"end_step\": 4"));
+  EXPECT_EQ(train_to(7), 4);
+  EXPECT_THAT(text_of(path("run/run.json")), HasSubstr("\"end_step\": 7"));
+  EXPECT_THAT(text_of(path("run/run.json")), Not(HasSubstr("stopped")));
+}
+
+TEST_F(SessionTest, ALoopOfItsOwnHearsOfRequests) {
+  SessionOptions wanted = kept(0);
+  wanted.num_steps.reset();
+  std::vector<std::int64_t> saved;
+  wanted.callbacks.on_checkpoint = [&](std::int64_t step, const std::string&) {
+    saved.push_back(step);
+  };
+  Session session(world_, make_two_modules, wanted);
+  session.step();
+  session.request_save();
+  session.step();
+  EXPECT_FALSE(session.stops());
+  session.request_stop();
+  session.step();
+  EXPECT_TRUE(session.stops());
+  EXPECT_THAT(saved, ElementsAre(2, 3));
+  EXPECT_EQ(session.finish().stopped_by, "a call");
+}
+
+TEST_F(SessionTest, ATimelineIsOfTheLastStep) {
+  Session session(world_, make_two_modules, options(3));
+  EXPECT_THAT(refusal([&] { session.save_timeline(path("none")); }), HasSubstr("has done none"));
+  session.step();
+  session.save_timeline(path("first"));
+  session.step();
+  session.save_timeline(path("second"));
+  EXPECT_THAT(text_of(path("first")), HasSubstr("\"step\": 0"));
+  EXPECT_THAT(text_of(path("second")), HasSubstr("\"step\": 1"));
 }
 
 TEST_F(SessionTest, SaysWhatCannotBe) {
   Session session(world_, make_two_modules, options(2));
   EXPECT_THAT(refusal([&] { session.save(); }), HasSubstr("need a folder"));
+  EXPECT_THAT(refusal([&] { session.examples(); }), HasSubstr("call `finish`"));
   session.run();
   EXPECT_THAT(refusal([&] { session.step(); }), HasSubstr("has ended"));
-  EXPECT_THAT(refusal([&] { session.resume("nowhere"); }), HasSubstr("before its first step"));
+  EXPECT_THAT(refusal([&] { session.resume("nowhere"); }), HasSubstr("has ended"));
   SessionOptions wanted = kept(2);
   wanted.serial = true;
   EXPECT_THAT(refusal([&] { Session(world_, make_two_modules, wanted); }), HasSubstr("--serial"));
+  World other;  // the refusal has ended this one
+  wanted = kept(2);
+  wanted.run.keep_last = 0;
+  EXPECT_THAT(refusal([&] { Session(other, make_two_modules, wanted); }), HasSubstr("at least 1"));
 }
 
 TEST_F(SessionTest, NoEvaluationDataIsSaidAndNothingIsLost) {

@@ -1,13 +1,17 @@
-// Collectives of trireme::World in processes that run_ranks starts; exits with 0 where all is right.
+// Collectives of trireme::World and a Session in processes that run_ranks starts. It says where all is
+// right; a session whose ranks disagree ends its world, and so the program with 2.
 
 #include <ATen/Functions.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "trireme/collectives.h"
 #include "trireme/error.h"
+#include "trireme/session.h"
 
 namespace {
 
@@ -46,17 +50,80 @@ void check(trireme::World& world, int num_ranks) {
     expect(error.kind() == trireme::ErrorKind::kInvalidArgument, "kind of the refusal");
   }
   world.barrier();
+  if (num_ranks > 1) {  // last, since it ends the world's group
+    try {
+      const auto shape =
+          world.rank() == 0 ? std::vector<std::int64_t>{2, 3} : std::vector<std::int64_t>{3, 2};
+      world.all_gather(at::ones(shape));
+      expect(false, "tensors of other shapes were gathered");
+    } catch (const trireme::Error& error) {
+      expect(error.kind() == trireme::ErrorKind::kCorruptData, "kind of what shapes give");
+    }
+  }
   if (world.rank() == 0) std::printf("all right\n");
+}
+
+/// Two layers, one for each rank.
+trireme::Workload make() {
+  const auto first = at::randn({4, 8}).set_requires_grad(true);
+  const auto second = at::randn({8, 1}).set_requires_grad(true);
+  trireme::Model model;
+  model.parameters = {{"first", first}, {"second", second}};
+  model.forward = [=](const trireme::Batch& batch) -> trireme::Losses {
+    const auto y = batch["x"].matmul(first).tanh().matmul(second);
+    return {trireme::mean_loss((y - batch["y"]).square().mean())};
+  };
+  return {std::move(model),
+          trireme::tensor_source({{"x", at::randn({16, 4})}, {"y", at::randn({16, 1})}}), nullptr};
+}
+
+template <typename Body>
+void expect_misuse(const Body& body, const char* what) {
+  try {
+    body();
+  } catch (const trireme::Error& error) {
+    expect(error.kind() == trireme::ErrorKind::kInvalidArgument, what);
+    return;
+  }
+  expect(false, what);
+}
+
+void check_session(trireme::World& world, const std::string& folder) {
+  trireme::SessionOptions options{.num_steps = 2};
+  options.planning.batch = {.global_batch = 8, .microbatch = 2, .lanes = 1};
+  options.planning.stages = world.size();
+  trireme::SessionOptions kept = options;
+  kept.run = {.folder = folder, .checkpoint_every = 1};
+  std::string newest;
+  {
+    trireme::Session session(world, make, kept);
+    newest = session.run().checkpoint;
+    expect_misuse([&] { session.step(); }, "a step after the end");
+    expect(session.weights().size() == (world.rank() == 0 ? 2U : 0U), "weights after a misuse");
+  }
+  {
+    trireme::Session session(world, make, options);
+    session.resume(newest);
+    expect(session.next_step() == 2, "the step of a checkpoint");
+  }
+  const std::string older = newest.substr(0, newest.size() - 1) + "1";
+  trireme::Session session(world, make, options);
+  expect_misuse([&] { session.resume(world.rank() == 0 ? newest : older); },
+                "ranks that resume from different checkpoints");
+  std::printf("rank %d is right\n", world.rank());
+  std::fflush(stdout);
 }
 
 }  // namespace
 
+/// world_program RANKS [fails | session FOLDER]
 int main(int argc, char** argv) {
   const int num_ranks = std::atoi(argv[1]);
-  const bool fails = argc > 2 && std::string(argv[2]) == "fails";
+  const std::string what = argc > 2 ? argv[2] : "";
   return trireme::run_ranks(argc, argv, num_ranks, [&](trireme::World& world) {
-    check(world, num_ranks);
-    if (fails && world.rank() == 1) throw std::runtime_error("rank 1 gives up");
+    if (what == "session") return check_session(world, argv[3]);
+    if (what.empty()) return check(world, num_ranks);
+    if (world.rank() == 1) throw std::runtime_error("rank 1 gives up");
     world.barrier();
   });
 }

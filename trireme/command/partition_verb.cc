@@ -6,12 +6,6 @@
 #include "trireme/command/verbs.h"
 #include "trireme/engine/train/construct.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/file.h"
-#include "trireme/plan/layout/json.h"
-#include "trireme/plan/layout/planned_graph.h"
-#include "trireme/plan/layout/show.h"
-#include "trireme/plan/profile/json.h"
-#include "trireme/session/planning.h"
 
 namespace trireme::command {
 namespace {
@@ -26,22 +20,36 @@ struct PartitionVerbOptions {
   std::vector<std::string> buffers;  ///< --buffer, for `training`.
 };
 
-graph::Graph graph_of(const PartitionVerbOptions& options, const Context& context) {
-  if (!options.graph_file.empty()) return graph::load(options.graph_file);
+Graph graph_of(const PartitionVerbOptions& options, const Context& context) {
+  if (!options.graph_file.empty()) return Graph::load(options.graph_file);
   const Workload workload = train::construct(context.workload(), context.seed);
   const std::int64_t microbatch = options.profile.empty()
                                       ? options.plan.microbatch()
-                                      : profile::load(options.profile).microbatch;
-  return record_model(context, workload, graph::Mode::kTrain, microbatch).graph;
+                                      : Profile::load(options.profile).microbatch();
+  return Graph(std::make_shared<const graph::Graph>(
+      record_model(context, workload, graph::Mode::kTrain, microbatch).graph));
 }
 
 /// The size that the profile measured is the one that is planned.
-void check_microbatch(std::int64_t given, const profile::Profile& profile) {
-  if (given == profile.microbatch) return;
+void check_microbatch(std::int64_t given, std::int64_t measured) {
+  if (given == measured) return;
   throw Error(ErrorKind::kInvalidArgument,
               fmt::format("--microbatch says {}, but the profile measured {}; profile with "
                           "--microbatch {}, or leave it out",
-                          given, profile.microbatch, given));
+                          given, measured, given));
+}
+
+Decision decide(const PartitionVerbOptions& options, const Graph& graph, bool has_microbatch) {
+  if (options.profile.empty()) {
+    Plan plan = make_plan(graph, options.plan.options);
+    return {plan, plan.show(graph)};
+  }
+  const Profile profile = Profile::load(options.profile, graph);
+  if (has_microbatch) {
+    check_microbatch(options.plan.options.batch.microbatch, profile.microbatch());
+  }
+  return make_plan(graph, profile, Topology::load(options.topology), options.plan.options,
+                   options.training);
 }
 
 }  // namespace
@@ -70,33 +78,17 @@ Body add_partition(CLI::App& app, Context& context) {
       "of the memory. Ranks of the topology that would make steps longer stay idle; --stages and "
       "--replicas ask for numbers.");
   return [options, &context, &app] {
-    const graph::Graph graph = graph_of(*options, context);
+    const Graph graph = graph_of(*options, context);
     options->training.buffers = train::parse_replica_policies(options->buffers);
-    std::string text;
-    layout::Plan plan;
-    if (!options->profile.empty()) {
-      const profile::Profile profile = profile::load(options->profile, graph);
-      if (app.count("--microbatch") > 0) {
-        check_microbatch(options->plan.options.batch.microbatch, profile);
-      }
-      const Measurement measured{Profile(std::make_shared<const profile::Profile>(profile)),
-                                 Topology::load(options->topology)};
-      const Decision decision =
-          session::decide(graph, measured, options->plan.options, options->training);
-      plan = decision.plan.value();
-      text = decision.text;
-    } else {
-      plan = options->plan.plan_for(graph);
-      text = layout::show(plan, layout::planned_graph(graph, plan));
-    }
-    const std::string sha256 = layout::save(plan, options->out);
+    const auto [plan, text] = decide(*options, graph, app.count("--microbatch") > 0);
+    const std::string sha256 = plan.save(options->out);
     Json json = {{"file", options->out},
                  {"sha256", sha256},
-                 {"graph_sha256", plan.graph_sha256},
-                 {"stages", plan.stages.size()}};
-    if (plan.prediction) {
-      json["predicted_step_ms"] = plan.prediction->step_ms;
-      json["lower_bound_ms"] = plan.prediction->lower_bound_ms;
+                 {"graph_sha256", plan.graph_sha256()},
+                 {"stages", plan.num_stages()}};
+    if (const auto prediction = plan.prediction()) {
+      json["predicted_step_ms"] = prediction->step_ms;
+      json["lower_bound_ms"] = prediction->lower_bound_ms;
     }
     print(context, json, text + fmt::format("\nwritten to {}\n", options->out));
     return 0;

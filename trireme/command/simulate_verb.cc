@@ -3,8 +3,6 @@
 #include "trireme/base/files.h"
 #include "trireme/command/training_options.h"
 #include "trireme/command/verbs.h"
-#include "trireme/plan/layout/json.h"
-#include "trireme/plan/profile/json.h"
 
 namespace trireme::command {
 namespace {
@@ -20,11 +18,9 @@ struct SimulateVerbOptions {
 
 int simulate_plan(const SimulateVerbOptions& options, const Context& context) {
   const Graph graph = Graph::load(options.graph);
-  const Plan plan(std::make_shared<const layout::Plan>(layout::load(options.plan, graph.value())));
-  const Profile profile(
-      std::make_shared<const profile::Profile>(profile::load(options.profile, graph.value())));
-  SimulatedStep step = simulate_step(plan, graph, profile, Topology::load(options.topology),
-                                     {.optimizer = options.optimizer});
+  SimulatedStep step =
+      simulate_step(Plan::load(options.plan, graph), graph, Profile::load(options.profile, graph),
+                    Topology::load(options.topology), {.optimizer = options.optimizer});
   if (!options.timeline.empty()) {
     write_file_atomically(options.timeline, step.timeline);
     step.text += "timeline written to " + options.timeline + "\n";

@@ -142,7 +142,7 @@ class Progress {
   /// Before the first step.
   void start(const Session& session) {
     ReportOptions options = options_.report;
-    options.num_steps = options_.session.num_steps;
+    options.num_steps = *options_.session.num_steps;
     options.columns = terminal_columns();
     if (!options_.keeps_something()) {
       say_phase("the weights are not kept: give --run or --save", context_.json);
@@ -167,7 +167,7 @@ Ending end_of(Session& session, const SessionEnd& end, const TrainOptions& optio
   if (!end.checkpoint.empty()) ending.add_file("checkpoint", end.checkpoint);
   if (!end.stopped_by.empty()) {
     ending.add_stop({.done = end.steps_done,
-                     .num_steps = options.session.num_steps,
+                     .num_steps = *options.session.num_steps,
                      .reason = end.stopped_by,
                      .can_resume = !options.session.run.folder.empty()});
   }
@@ -226,7 +226,7 @@ Body add_train(CLI::App& app, Context& context) {
   app.add_option("--topology", options->session.topology, "Topology that goes with it")
       ->capture_default_str();
   begin_group("Steps");
-  app.add_option("--steps", options->session.num_steps, "Steps of the whole run")
+  app.add_option("--steps", options->session.num_steps.emplace(100), "Steps of the whole run")
       ->check(arguments::not_negative())
       ->capture_default_str();
   app.add_option("--log-every", options->report.log_every, "Steps between printed lines")
@@ -254,7 +254,7 @@ Body add_train(CLI::App& app, Context& context) {
     wanted.training.seed = context.seed;
     wanted.training.buffers = train::parse_replica_policies(options->buffers);
     wanted.run.given = given_options(app);
-    wanted.answers_signals = options->keeps_something();
+    wanted.handles_signals = options->keeps_something();
     options->report.json = context.json;
     if (!context.environment.ranks) check_before_start(*options, context);
     const auto train_here = [&](launch::ConnectedWorld* ranks) {

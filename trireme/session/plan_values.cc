@@ -81,6 +81,9 @@ Profile::Profile(std::shared_ptr<const profile::Profile> value) : value_(std::mo
 Profile Profile::load(const std::filesystem::path& path) {
   return Profile(shared(profile::load(path)));
 }
+Profile Profile::load(const std::filesystem::path& path, const Graph& graph) {
+  return Profile(shared(profile::load(path, graph.value())));
+}
 std::string Profile::save(const std::filesystem::path& path) const {
   return profile::save(*value_, path);
 }
@@ -121,6 +124,9 @@ Plan::Plan(std::shared_ptr<const layout::Plan> value, std::string origin)
     : value_(std::move(value)), origin_(std::move(origin)) {}
 Plan Plan::load(const std::filesystem::path& path) {
   return Plan(shared(layout::load(path)), "'" + path.string() + "'");
+}
+Plan Plan::load(const std::filesystem::path& path, const Graph& graph) {
+  return Plan(shared(layout::load(path, graph.value())), "'" + path.string() + "'");
 }
 std::string Plan::save(const std::filesystem::path& path) const {
   return layout::save(*value_, path);

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "trireme/engine/train/first_step_check.h"
@@ -26,10 +27,10 @@ std::string shared_text(const SessionOptions& options, int world_size) {
   return train::to_text(options.training) +
          fmt::format(
              "steps {}\nrun {}\nplan {}\ncheckpoint_every {}\nevaluate_every {}\n"
-             "no_first_step_check {}\nanswers_signals {}\n",
-             options.num_steps, run.folder,
+             "no_first_step_check {}\nhandles_signals {}\n",
+             options.num_steps.value_or(-1), run.folder,
              plans_itself(options, world_size) ? "measured" : "given", run.checkpoint_every,
-             run.evaluate_every, !options.first_step_check, options.answers_signals);
+             run.evaluate_every, !options.first_step_check, options.handles_signals);
 }
 
 void check_serial(const SessionOptions& options, int world_size) {
@@ -60,6 +61,15 @@ void warn_of_unused(const collectives::World& world, const graph::Graph& graph) 
 }  // namespace
 
 void check_options(const SessionOptions& options, const collectives::World& world) {
+  for (const auto& [name, number, least] :
+       {std::tuple("num_steps", options.num_steps.value_or(0), std::int64_t{0}),
+        std::tuple("run.checkpoint_every", options.run.checkpoint_every, std::int64_t{0}),
+        std::tuple("run.evaluate_every", options.run.evaluate_every, std::int64_t{0}),
+        std::tuple("run.keep_last", std::int64_t{options.run.keep_last}, std::int64_t{1})}) {
+    if (number >= least) continue;
+    throw Error(ErrorKind::kInvalidArgument,
+                fmt::format("{} is {}; give it at least {}", name, number, least));
+  }
   check_serial(options, world.size());
   collectives::require_same(world, shared_text(options, world.size()), "training options");
 }

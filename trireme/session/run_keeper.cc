@@ -94,7 +94,7 @@ RunKeeper::RunKeeper(const SessionOptions& options, const collectives::World& wo
     if (newest && !options.run.resume) refuse_old_run(folder_, *newest);
   }
   start_ = train::newest_whole(world, folder_.checkpoints());
-  if (start_) check_end(*start_, options.num_steps);
+  if (start_ && options.num_steps) check_end(*start_, *options.num_steps);
   saved_ = start_;
 }
 
@@ -154,11 +154,11 @@ void RunKeeper::begin(const Training& training, train::RankSession& session) {
   document_.options = facts_;
   document_.seed = options_.training.seed;
   document_.batch = session.plan().batch;
-  has_segment_ = session.next_step() < options_.num_steps;
+  has_segment_ = !options_.num_steps || session.next_step() < *options_.num_steps;
   if (!has_segment_) return;
   Segment segment = segment_of(session.plan());
   segment.first_step = session.next_step();
-  segment.end_step = options_.num_steps;
+  segment.end_step = options_.num_steps.value_or(segment.first_step);
   segment.started = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
   segment.host = measure::host_name();
   segment.plan = fmt::format("plan-{}.json", document_.segments.size() + 1);
@@ -177,7 +177,13 @@ void RunKeeper::save_now(train::RankSession& session) {
   if (world_.rank() == 0 && options_.callbacks.on_checkpoint) {
     options_.callbacks.on_checkpoint(*saved_, folder.published(*saved_).string());
   }
-  if (world_.rank() == 0) folder.keep_last(options_.run.keep_last);
+  if (world_.rank() != 0) return;
+  folder.keep_last(options_.run.keep_last);
+  // Nobody has said how far it goes: so far.
+  if (!options_.num_steps && has_segment_) {
+    document_.segments.back().end_step = *saved_;
+    session::save(document_, folder_.document());
+  }
 }
 
 void RunKeeper::after_step(train::RankSession& session) {
@@ -193,7 +199,7 @@ bool RunKeeper::is_evaluation_due(const train::RankSession& session) const {
 }
 
 void RunKeeper::end(const Measured& measured, const std::vector<timeline::Timeline>& timelines,
-                    std::int64_t num_steps) {
+                    std::int64_t num_steps, bool is_stopped) {
   if (!has_segment_) return;
   Segment& segment = document_.segments.back();
   if (!timelines.empty()) {
@@ -201,7 +207,8 @@ void RunKeeper::end(const Measured& measured, const std::vector<timeline::Timeli
     timeline::save(timelines, folder_.path(segment.timeline));
   }
   segment.measured = measured;
-  if (num_steps < segment.end_step) segment.stopped_at = num_steps;
+  if (is_stopped) segment.stopped_at = num_steps;
+  if (!is_stopped || !options_.num_steps) segment.end_step = num_steps;
   session::save(document_, folder_.document());
 }
 

@@ -66,9 +66,10 @@ class RunKeeper {
 
   /// What this start has done, into run.json. On rank 0; elsewhere nothing.
   ///
-  /// num_steps   done in all; fewer than were asked for where the run was stopped.
+  /// num_steps   done in all.
+  /// is_stopped  before its end, by who asked for it.
   void end(const Measured& measured, const std::vector<timeline::Timeline>& timelines,
-           std::int64_t num_steps);
+           std::int64_t num_steps, bool is_stopped);
 
   /// Step that the run went on from; nothing where it began.
   std::optional<std::int64_t> resumed_from() const { return start_; }

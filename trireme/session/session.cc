@@ -4,8 +4,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
+#include <span>
 #include <utility>
 
+#include "trireme/base/files.h"
+#include "trireme/base/sha256.h"
+#include "trireme/engine/measure/repeats.h"
 #include "trireme/engine/memory/block_allocator.h"
 #include "trireme/engine/memory/resident.h"
 #include "trireme/engine/memory/torch_settings.h"
@@ -40,19 +45,21 @@ std::vector<std::int64_t> of_ranks(const collectives::World& world, std::int64_t
   return result;
 }
 
+/// Tells a checkpoint from others: its step and a hash of its index, which has those of all tensors.
+std::string identity_of(const std::filesystem::path& checkpoint) {
+  const std::filesystem::path index = checkpoint / "index.json";
+  const std::string text = read_file(index);
+  Sha256 hash;
+  hash.add(std::as_bytes(std::span(text)));
+  return fmt::format("step {}\nindex {}\n", checkpoint::load(index).step, hash.finish());
+}
+
 std::int64_t parameter_bytes(const graph::Graph& graph) {
   std::int64_t bytes = 0;
   for (const graph::Parameter& parameter : graph.parameters) {
     bytes += graph::bytes_at(graph.values[parameter.value], 0);
   }
   return bytes;
-}
-
-double median(std::vector<double> numbers) {
-  if (numbers.empty()) return 0;
-  const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
-  std::nth_element(numbers.begin(), middle, numbers.end());
-  return *middle;
 }
 
 }  // namespace
@@ -80,8 +87,8 @@ class Session::State {
       say(fmt::format("resuming from step {} of {}", next_step(), options_.run.folder));
     }
     predict();
-    open_metrics();
-    requests_.emplace(world_, options_.answers_signals);
+    if (const std::string path = metrics_path(); !path.empty()) check_writable(path);
+    requests_.emplace(world_, options_.handles_signals);
     memory::reset_peak();
   }
 
@@ -99,81 +106,52 @@ class Session::State {
 
   SessionEnd run() {
     if (run_ && has_evaluation() && !run_->resumed_from()) evaluate_if_due();
-    while (next_step() < options_.num_steps && !stops_) {
-      step();
-      take_requests();
-      if (!run_) continue;
+    while (next_step() < *options_.num_steps && !stops_) {
+      advance();
       // First: a resumed run does it no more.
-      if (has_evaluation() && !stops_) evaluate_if_due();
-      run_->after_step(*ranks());
+      if (run_ && has_evaluation() && !stops_) evaluate_if_due();
+      save_what_is_asked();
+      if (run_) run_->after_step(*ranks());
     }
     return finish();
   }
 
   StepReport step() {
-    require_live();
-    StepReport report = trainer_->step();
-    seconds_.push_back(report.seconds);
-    step_seconds_ += report.seconds;
-    wait_seconds_ += report.data_wait_seconds;
-    compute_seconds_ += report.compute_seconds;
-    if (metrics_) {
-      metrics_->write(step_json(report, plan().batch.global_batch, options_.training.optimizer));
-    }
-    if (is_first_ && options_.callbacks.on_step) options_.callbacks.on_step(report);
+    StepReport report = advance();
+    save_what_is_asked();
     return report;
   }
 
-  /// What a caller has to know: the same on all ranks, which go on.
-  void require_evaluation() const {
-    require_live();
-    if (has_evaluation()) return;
-    throw Error(ErrorKind::kInvalidArgument,
-                "the workload has no evaluation data; give Workload::evaluation a source");
-  }
-
   StepLosses evaluate() {
-    require_evaluation();
     const StepLosses losses = trainer_->evaluate(*prepared_->evaluation());
-    if (metrics_) {
-      metrics_->write({{"step", next_step()}, {"evaluation", losses_json(losses)}});
+    if (MetricsFile* metrics = open_metrics(next_step())) {
+      metrics->write({{"step", next_step()}, {"evaluation", losses_json(losses)}});
     }
     return losses;
   }
 
-  void save() {
-    require_live();
-    if (!run_) {
-      throw Error(ErrorKind::kInvalidArgument,
-                  "checkpoints need a folder: set SessionOptions::run.folder");
-    }
-    run_->save_now(*ranks());
-  }
+  void save() { run_->save_now(*ranks()); }
 
-  void resume(const std::string& checkpoint) {
-    if (ranks() == nullptr || next_step() > 0 || run_) {
-      throw Error(ErrorKind::kInvalidArgument,
-                  "a session resumes from another checkpoint before its first step, without "
-                  "`serial` and without a run's folder (which resumes by `run.resume`)");
-    }
+  void resume(const std::string& folder) {
+    collectives::require_same(world_, identity_of(folder), "checkpoint");
     const checkpoint::Facts facts =
         train::training_facts(training().workload, training().recorded, plan(), options_.training);
-    resume_from({checkpoint, checkpoint::Checksums::kCompare}, facts, options_.training, {},
-                *ranks(), world_.watch.logger);
+    resume_from({folder, checkpoint::Checksums::kCompare}, facts, options_.training, {}, *ranks(),
+                world_.watch.logger);
   }
 
   SessionEnd finish() {
-    require_live();
     trainer_->check_finite();
     if (run_) run_->save_now(*ranks());  // before all that may fail
     if (ranks() != nullptr) ranks()->check_replicas();
     take_requests();
+    save_what_is_asked();
     if (run_) requests_->ignore_signals();  // a signal ends the process: nothing would be lost
     SessionEnd end{.steps_done = next_step(), .measured = measure_run()};
-    const bool is_stopped = stops_ && next_step() < options_.num_steps;
+    const bool is_stopped = stops_ && (!options_.num_steps || next_step() < *options_.num_steps);
     if (is_stopped) end.stopped_by = stop_signal_ == 0 ? "a call" : signal_text(stop_signal_);
     if (run_) {
-      run_->end(end.measured, timelines(), next_step());
+      run_->end(end.measured, timelines(), next_step(), is_stopped);
       end.checkpoint = run_->folder().checkpoints().published(next_step()).string();
     }
     if (has_evaluation() && !stops_) end.evaluation = evaluate();
@@ -181,33 +159,68 @@ class Session::State {
     return end;
   }
 
-  /// Kept on rank 0: they are asked for one after the other.
-  const train::Tensors& weights() {
-    if (weights_step_ != next_step()) {
-      weights_ = trainer_->weights();
-      weights_step_ = next_step();
-    }
-    return weights_;
+  /// On rank 0, as they are: later steps change them. Kept once there are none.
+  train::Tensors shared_weights() {
+    if (!has_ended_) return trainer_->weights();
+    if (!last_weights_) last_weights_ = trainer_->weights();
+    return *last_weights_;
+  }
+
+  train::Tensors weights() {
+    train::Tensors all = shared_weights();
+    if (has_ended_) return all;
+    for (auto& [name, tensor] : all) tensor = tensor.clone();
+    return all;
+  }
+
+  void save_weights(const std::string& path) {
+    const train::Tensors all = shared_weights();
+    if (is_first_) session::save_weights(all, path);
   }
 
   std::string examples() {
     if (!training().workload.examples || !fits_here()) return "";
-    const train::Tensors& all = weights();
+    const train::Tensors all = weights();
     if (!is_first_) return "";
     train::give_state(training().workload.model, all);
     const record::ModeGuard in_mode(training().workload.model, graph::Mode::kEval);
     return training().workload.examples();
   }
 
-  const std::vector<timeline::Timeline>& timelines() {
-    if (!timelines_.empty() || seconds_.empty() || ranks() == nullptr) return timelines_;
-    if (predicted_) timelines_.push_back(*predicted_);
-    timelines_.push_back(train::measured_timeline(world_, *ranks()));
-    return timelines_;
+  void save_timeline(const std::string& path) {
+    const std::vector<timeline::Timeline> of_last_step = timelines();
+    if (is_first_) timeline::save(of_last_step, path);
+  }
+
+  // What a caller has to know, the same on all ranks, which go on: kInvalidArgument.
+  void require_live() const { require(!has_ended_, "the session has ended; make another one"); }
+  void require_end() const {
+    require(has_ended_, "examples use the model as it is in the end; call `finish` or `run` first");
+  }
+  void require_num_steps() const {
+    require(options_.num_steps.has_value(),
+            "`run` needs SessionOptions::num_steps; or call `step`");
+  }
+  void require_evaluation() const {
+    require(has_evaluation(),
+            "the workload has no evaluation data; give Workload::evaluation a source");
+  }
+  void require_folder() const {
+    require(run_.has_value(), "checkpoints need a folder: set SessionOptions::run.folder");
+  }
+  void require_may_resume() const {
+    require(!options_.serial && next_step() == 0 && !run_,
+            "a session resumes from another checkpoint before its first step, without `serial` and "
+            "without a run's folder (which resumes by `run.resume`)");
+  }
+  void require_timeline() const {
+    require(!options_.serial && !seconds_.empty(),
+            "a timeline is of a step that ranks have done; this session has done none");
   }
 
   const collectives::World& world() const { return world_; }
   bool is_first() const { return is_first_; }
+  bool stops() const { return stops_; }
   std::int64_t next_step() const { return trainer_->next_step(); }
   std::optional<std::int64_t> resumed_from() const {
     return run_ ? run_->resumed_from() : std::nullopt;
@@ -228,10 +241,31 @@ class Session::State {
     if (is_first_ && options_.callbacks.on_phase) options_.callbacks.on_phase(phase);
   }
 
-  void require_live() const {
-    if (!has_ended_) return;
-    throw Error(ErrorKind::kInvalidArgument,
-                "the session has ended; make another one for more steps");
+  static void require(bool is_met, const char* otherwise) {
+    if (!is_met) throw Error(ErrorKind::kInvalidArgument, otherwise);
+  }
+
+  StepReport advance() {
+    StepReport report = trainer_->step();
+    seconds_.push_back(report.seconds);
+    step_seconds_ += report.seconds;
+    wait_seconds_ += report.data_wait_seconds;
+    compute_seconds_ += report.compute_seconds;
+    if (MetricsFile* metrics = open_metrics(report.step)) {
+      metrics->write(step_json(report, plan().batch.global_batch, options_.training.optimizer));
+    }
+    if (is_first_ && options_.callbacks.on_step) options_.callbacks.on_step(report);
+    take_requests();
+    return report;
+  }
+
+  /// Of the last step; nothing where there is none of ranks.
+  std::vector<timeline::Timeline> timelines() {
+    std::vector<timeline::Timeline> result;
+    if (seconds_.empty() || ranks() == nullptr) return result;
+    if (predicted_) result.push_back(*predicted_);
+    result.push_back(train::measured_timeline(world_, *ranks()));
+    return result;
   }
 
   /// What is expected of a step; on rank 0.
@@ -249,20 +283,30 @@ class Session::State {
     }
   }
 
-  void open_metrics() {
-    if (!is_first_) return;
-    std::string path = options_.metrics_file;
-    if (run_ && path.empty()) path = run_->folder().metrics().string();
-    if (!path.empty()) metrics_.emplace(path, next_step() > 0);
+  std::string metrics_path() const {
+    if (!is_first_) return "";
+    if (!options_.metrics_file.empty() || !run_) return options_.metrics_file;
+    return run_->folder().metrics().string();
   }
 
-  /// Whoever asks for an end may not wait long: what was learnt is saved before anything else.
+  /// With the first line, which says whether there are others before it: a session may resume first.
+  /// Null where no metrics are kept.
+  MetricsFile* open_metrics(std::int64_t steps_before) {
+    const std::string path = metrics_path();
+    if (!metrics_ && !path.empty()) metrics_.emplace(path, steps_before > 0);
+    return metrics_ ? &*metrics_ : nullptr;
+  }
+
   void take_requests() {
     const TrainingRequest request =
         requests_->agree({.stops = asks_to_stop, .saves = asks_to_save.exchange(false)});
     stop_signal_ = request.stop_signal;
     stops_ = request.stops;
-    if (run_ && (request.saves || stops_)) run_->save_now(*ranks());
+    is_asked_to_save_ = is_asked_to_save_ || request.saves || stops_;
+  }
+
+  void save_what_is_asked() {
+    if (std::exchange(is_asked_to_save_, false) && run_) run_->save_now(*ranks());
   }
 
   void evaluate_if_due() {
@@ -289,7 +333,7 @@ class Session::State {
     const auto waited = static_cast<std::int64_t>(1e6 * wait_seconds_);
     const double seconds = std::max(step_seconds_, 1e-9);
     const std::vector<std::int64_t> waits = of_ranks(world_, waited, "waits");
-    return {.median_step_ms = 1e3 * median(seconds_),
+    return {.median_step_ms = 1e3 * measure::median(seconds_),
             .data_wait_fraction =
                 1e-6 * static_cast<double>(*std::ranges::max_element(waits)) / seconds,
             .peak_bytes =
@@ -321,6 +365,7 @@ class Session::State {
   std::optional<RankRequests> requests_;
   int stop_signal_ = 0;  ///< That asked for an end; the same on all ranks.
   bool stops_ = false;
+  bool is_asked_to_save_ = false;
   bool has_ended_ = false;
 
   std::optional<MetricsFile> metrics_;  ///< On rank 0.
@@ -328,9 +373,7 @@ class Session::State {
   double step_seconds_ = 0;
   double wait_seconds_ = 0;
   double compute_seconds_ = 0;
-  std::vector<timeline::Timeline> timelines_;
-  train::Tensors weights_;  ///< Of `weights_step_`.
-  std::optional<std::int64_t> weights_step_;
+  std::optional<train::Tensors> last_weights_;
 };
 
 Session::Session(World& world, const MakeWorkload& make, SessionOptions options)
@@ -341,39 +384,58 @@ Session::Session(World& world, const MakeWorkload& make, SessionOptions options)
 Session::~Session() = default;
 
 SessionEnd Session::run() {
+  state_->require_live();
+  state_->require_num_steps();
   return State::on_all_ranks(state_->world(), [&] { return state_->run(); });
 }
 
 StepReport Session::step() {
+  state_->require_live();
   return State::on_all_ranks(state_->world(), [&] { return state_->step(); });
 }
 
 StepLosses Session::evaluate() {
+  state_->require_live();
   state_->require_evaluation();
   return State::on_all_ranks(state_->world(), [&] { return state_->evaluate(); });
 }
 
-void Session::save() { state_->save(); }
-void Session::resume(const std::string& checkpoint) { state_->resume(checkpoint); }
+void Session::save() {
+  state_->require_live();
+  state_->require_folder();
+  State::on_all_ranks(state_->world(), [&] { state_->save(); });
+}
+
+void Session::resume(const std::string& checkpoint) {
+  state_->require_live();
+  state_->require_may_resume();
+  State::on_all_ranks(state_->world(), [&] { state_->resume(checkpoint); });
+}
 
 SessionEnd Session::finish() {
+  state_->require_live();
   return State::on_all_ranks(state_->world(), [&] { return state_->finish(); });
 }
 
-std::map<std::string, at::Tensor> Session::weights() { return state_->weights(); }
+std::map<std::string, at::Tensor> Session::weights() {
+  return State::on_all_ranks(state_->world(), [&] { return state_->weights(); });
+}
 
 void Session::save_weights(const std::string& path) {
-  const train::Tensors& weights = state_->weights();
-  if (state_->is_first()) session::save_weights(weights, path);
+  State::on_all_ranks(state_->world(), [&] { state_->save_weights(path); });
 }
 
-std::string Session::examples() { return state_->examples(); }
+std::string Session::examples() {
+  state_->require_end();
+  return State::on_all_ranks(state_->world(), [&] { return state_->examples(); });
+}
 
 void Session::save_timeline(const std::string& path) {
-  const std::vector<timeline::Timeline>& timelines = state_->timelines();
-  if (state_->is_first() && !timelines.empty()) timeline::save(timelines, path);
+  state_->require_timeline();
+  State::on_all_ranks(state_->world(), [&] { state_->save_timeline(path); });
 }
 
+bool Session::stops() const { return state_->stops(); }
 void Session::request_stop() { state_->asks_to_stop = true; }
 void Session::request_save() { state_->asks_to_save = true; }
 std::int64_t Session::next_step() const { return state_->next_step(); }

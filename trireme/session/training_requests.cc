@@ -69,8 +69,8 @@ TrainingRequest SignalRequests::take() {
   return {.stop_signal = signal, .stops = signal != 0, .saves = received.saves.exchange(false)};
 }
 
-RankRequests::RankRequests(const collectives::World& world, bool answers_signals) : world_(world) {
-  if (answers_signals) signals_.emplace();
+RankRequests::RankRequests(const collectives::World& world, bool handles_signals) : world_(world) {
+  if (handles_signals) signals_.emplace();
   if (world.size() > 1) group_ = collectives::make_world_group(world, "requests");
 }
 

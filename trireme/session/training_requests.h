@@ -42,8 +42,8 @@ class SignalRequests {
 /// What any rank was asked, on all ranks.
 class RankRequests {
  public:
-  /// Every rank makes one, and calls the rest. answers_signals: those of SignalRequests.
-  RankRequests(const collectives::World& world, bool answers_signals);
+  /// Every rank makes one, and calls the rest. handles_signals: those of SignalRequests.
+  RankRequests(const collectives::World& world, bool handles_signals);
 
   /// asked   of this rank, beside signals. Blocks until all ranks are here, which is some
   ///         microseconds where they share memory.

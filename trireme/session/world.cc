@@ -2,8 +2,10 @@
 
 #include <ATen/Functions.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <span>
 #include <utility>
@@ -112,6 +114,10 @@ at::Tensor World::all_gather(const at::Tensor& tensor) {
   std::vector<std::int64_t> shape = tensor.sizes().vec();
   shape.insert(shape.begin(), size());
   const at::Tensor all = at::empty(shape, tensor.options());
+  // Only bytes go: equal numbers of them may be of other shapes.
+  const std::string form =
+      fmt::format("{} {}", to_text(record::to_dtype(tensor.scalar_type())), fmt::join(shape, " "));
+  state_->all().attach_hash(std::hash<std::string>()(form));
   state_->await(state_->all().all_gather(mine, bytes_of(all, "all_gather")), "all_gather");
   return all;
 }
