@@ -24,6 +24,13 @@ function(_trireme_objects objects libraries)
   set(${libraries} ${outside} PARENT_SCOPE)
 endfunction()
 
+# Installs a library as a component that can be installed, and found, without the others.
+function(_trireme_export target component)
+  install(TARGETS ${target} EXPORT Trireme-${component} LIBRARY COMPONENT ${component})
+  install(EXPORT Trireme-${component} NAMESPACE Trireme:: COMPONENT ${component}
+          DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/Trireme")
+endfunction()
+
 # The shared library lib<NAME>.so of rooms, which others know as Trireme::<COMPONENT>.
 #
 #   _trireme_shared(trireme_vision COMPONENT vision ROOMS packs/vision USES Trireme::trireme)
@@ -42,13 +49,17 @@ function(_trireme_shared name)
                      "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_link_options(${target} PRIVATE "LINKER:-Bsymbolic-functions")
+  if(NOT arg_COMPONENT STREQUAL "trireme")
+    # Loading a pack registers its operators; nothing need refer to it by name.
+    target_link_options(${target} INTERFACE "LINKER:--no-as-needed")
+  endif()
   set_target_properties(
     ${target}
     PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME ${name} EXPORT_NAME ${arg_COMPONENT}
                SOVERSION "${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}"
                LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib"
                INSTALL_RPATH "$ORIGIN;${TorchWheel_ROOT}/lib")
-  install(TARGETS ${target} EXPORT TriremeTargets LIBRARY COMPONENT ${arg_COMPONENT})
+  _trireme_export(${target} ${arg_COMPONENT})
 endfunction()
 
 # A program that is installed beside the libraries.
@@ -79,7 +90,7 @@ target_include_directories(
   trireme_wire_shared INTERFACE "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
                                 "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
 set_target_properties(trireme_wire_shared PROPERTIES EXPORT_NAME wire)
-install(TARGETS trireme_wire_shared EXPORT TriremeTargets LIBRARY COMPONENT wire)
+_trireme_export(trireme_wire_shared wire)
 install(FILES "${PROJECT_SOURCE_DIR}/include/trireme/wire.h" COMPONENT wire
         DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/trireme")
 file(RELATIVE_PATH TRIREME_TO_PREFIX "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" /prefix)
@@ -87,11 +98,9 @@ configure_file("${PROJECT_SOURCE_DIR}/cmake/trireme-wire.pc.in" trireme-wire.pc 
 install(FILES "${PROJECT_BINARY_DIR}/trireme-wire.pc" COMPONENT wire
         DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 
-install(EXPORT TriremeTargets NAMESPACE Trireme:: COMPONENT trireme
-        DESTINATION "${_package_folder}")
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/TriremeConfig.cmake.in"
                               TriremeConfig.cmake INSTALL_DESTINATION "${_package_folder}")
 write_basic_package_version_file(TriremeConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/TriremeConfig.cmake"
               "${PROJECT_BINARY_DIR}/TriremeConfigVersion.cmake"
-        COMPONENT trireme DESTINATION "${_package_folder}")
+        DESTINATION "${_package_folder}")

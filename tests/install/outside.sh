@@ -40,10 +40,28 @@ say "a loop of its own has the same bits on 1, 2 and 4 ranks"
 "$prefix/bin/trireme" show run >show.log
 "$prefix/bin/trireme" evaluate --help >help.log
 
+# The part for C alone, in a prefix of its own, needs neither the rest nor torch.
+cmake --install "$build" --component wire --prefix "$folder/wire" >"$folder/wire.log"
+cmake --install "$build" --component Unspecified --prefix "$folder/wire" >>"$folder/wire.log"
+mkdir sum && cat >sum/CMakeLists.txt <<CMAKE
+cmake_minimum_required(VERSION 3.25)
+project(sum LANGUAGES C CXX)
+find_package(Trireme REQUIRED COMPONENTS wire)
+add_executable(sum "$source/examples/02_wire_in_c/sum.c")
+target_link_libraries(sum PRIVATE Trireme::wire)
+CMAKE
+cmake -S sum -B sum/build -DCMAKE_PREFIX_PATH="$folder/wire" -DTrireme_TORCH_DIR=/nowhere >sum.log
+cmake --build sum/build >>sum.log || { cat sum.log && exit 1; }
+sum/build/sum >>sum.log
+cmake -S "$folder/own" -B "$folder/refused" -DCMAKE_PREFIX_PATH="$prefix" \
+  -DTrireme_TORCH_DIR=/nowhere >refused.log 2>&1 && exit 1
+grep -q "Trireme was built with torch" refused.log
+say "C by find_package; another torch is refused"
+
 libdir=$(dirname "$(find "$prefix" -name pkgconfig)")
 export PKG_CONFIG_PATH=$libdir/pkgconfig
-cc "$source/examples/02_wire_in_c/sum.c" -o sum $(pkg-config --cflags --libs trireme-wire)
-./sum >sum.log
+cc "$source/examples/02_wire_in_c/sum.c" -o sum/by_pkg_config $(pkg-config --cflags --libs trireme-wire)
+sum/by_pkg_config >>sum.log
 say "C by pkg-config"
 
 if ! "$python" -c 'import torch' 2>/dev/null; then
