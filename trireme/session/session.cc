@@ -10,7 +10,6 @@
 
 #include "trireme/base/files.h"
 #include "trireme/base/sha256.h"
-#include "trireme/engine/measure/repeats.h"
 #include "trireme/engine/memory/block_allocator.h"
 #include "trireme/engine/memory/resident.h"
 #include "trireme/engine/memory/torch_settings.h"
@@ -20,12 +19,12 @@
 #include "trireme/engine/train/give_state.h"
 #include "trireme/engine/train/measured_timeline.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/bytes.h"
 #include "trireme/plan/simulate/predicted_timeline.h"
 #include "trireme/plan/timeline/json.h"
 #include "trireme/session/metrics_file.h"
 #include "trireme/session/preparation.h"
 #include "trireme/session/run_keeper.h"
+#include "trireme/session/step_times.h"
 #include "trireme/session/trainer.h"
 #include "trireme/session/training_requests.h"
 #include "trireme/session/weights_file.h"
@@ -35,16 +34,6 @@ namespace {
 
 using namespace session;  // NOLINT(google-build-using-namespace): what a session is made of
 
-/// A number of every rank, by rank.
-std::vector<std::int64_t> of_ranks(const collectives::World& world, std::int64_t mine,
-                                   const char* what) {
-  std::vector<std::int64_t> result;
-  for (const std::string& text : collectives::gather(world, std::to_string(mine), what)) {
-    result.push_back(std::stoll(text));
-  }
-  return result;
-}
-
 /// Tells a checkpoint from others: its step and a hash of its index, which has those of all tensors.
 std::string identity_of(const std::filesystem::path& checkpoint) {
   const std::filesystem::path index = checkpoint / "index.json";
@@ -52,14 +41,6 @@ std::string identity_of(const std::filesystem::path& checkpoint) {
   Sha256 hash;
   hash.add(std::as_bytes(std::span(text)));
   return fmt::format("step {}\nindex {}\n", checkpoint::load(index).step, hash.finish());
-}
-
-std::int64_t parameter_bytes(const graph::Graph& graph) {
-  std::int64_t bytes = 0;
-  for (const graph::Parameter& parameter : graph.parameters) {
-    bytes += graph::bytes_at(graph.values[parameter.value], 0);
-  }
-  return bytes;
 }
 
 }  // namespace
@@ -147,7 +128,9 @@ class Session::State {
     take_requests();
     save_what_is_asked();
     if (run_) requests_->ignore_signals();  // a signal ends the process: nothing would be lost
-    SessionEnd end{.steps_done = next_step(), .measured = measure_run()};
+    SessionEnd end{
+        .steps_done = next_step(),
+        .measured = times_.measure(world_, training().data_bytes, predicted_compute_seconds_)};
     const bool is_stopped = stops_ && (!options_.num_steps || next_step() < *options_.num_steps);
     if (is_stopped) end.stopped_by = stop_signal_ == 0 ? "a call" : signal_text(stop_signal_);
     if (run_) {
@@ -214,7 +197,7 @@ class Session::State {
             "without a run's folder (which resumes by `run.resume`)");
   }
   void require_timeline() const {
-    require(!options_.serial && !seconds_.empty(),
+    require(!options_.serial && !times_.empty(),
             "a timeline is of a step that ranks have done; this session has done none");
   }
 
@@ -247,10 +230,7 @@ class Session::State {
 
   StepReport advance() {
     StepReport report = trainer_->step();
-    seconds_.push_back(report.seconds);
-    step_seconds_ += report.seconds;
-    wait_seconds_ += report.data_wait_seconds;
-    compute_seconds_ += report.compute_seconds;
+    times_.add(report);
     if (MetricsFile* metrics = open_metrics(report.step)) {
       metrics->write(step_json(report, plan().batch.global_batch, options_.training.optimizer));
     }
@@ -262,7 +242,7 @@ class Session::State {
   /// Of the last step; nothing where there is none of ranks.
   std::vector<timeline::Timeline> timelines() {
     std::vector<timeline::Timeline> result;
-    if (seconds_.empty() || ranks() == nullptr) return result;
+    if (times_.empty() || ranks() == nullptr) return result;
     if (predicted_) result.push_back(*predicted_);
     result.push_back(train::measured_timeline(world_, *ranks()));
     return result;
@@ -317,35 +297,9 @@ class Session::State {
     }
   }
 
-  /// How much longer than in the profile forwards and backwards of all ranks took, on rank 0; nothing
-  /// where that is not known.
-  std::optional<double> compute_over_profile() const {
-    double seconds = 0;
-    for (const std::int64_t us :
-         of_ranks(world_, static_cast<std::int64_t>(1e6 * compute_seconds_), "compute")) {
-      seconds += 1e-6 * static_cast<double>(us);
-    }
-    if (seconds_.empty() || predicted_compute_seconds_ <= 0) return std::nullopt;
-    return seconds / static_cast<double>(seconds_.size()) / predicted_compute_seconds_;
-  }
-
-  Measured measure_run() const {
-    const auto waited = static_cast<std::int64_t>(1e6 * wait_seconds_);
-    const double seconds = std::max(step_seconds_, 1e-9);
-    const std::vector<std::int64_t> waits = of_ranks(world_, waited, "waits");
-    return {.median_step_ms = 1e3 * measure::median(seconds_),
-            .data_wait_fraction =
-                1e-6 * static_cast<double>(*std::ranges::max_element(waits)) / seconds,
-            .peak_bytes =
-                of_ranks(world_, memory::memory_use().peak_bytes - training().data_bytes, "peaks"),
-            .resident_peak_bytes = of_ranks(world_, memory::resident_peak_bytes(), "peaks"),
-            .compute_over_profile = compute_over_profile()};
-  }
-
   /// Examples need all weights on rank 0: only where it has room for them. The same on all ranks.
   bool fits_here() const {
-    const std::int64_t bytes = parameter_bytes(training().recorded.graph);
-    const bool fits = bytes < memory::available_bytes() / 2;
+    const bool fits = training().model_bytes < memory::available_bytes() / 2;
     if (is_first_ && !fits) {
       world_.watch.logger.info("no examples: the whole model does not fit here");
     }
@@ -369,10 +323,7 @@ class Session::State {
   bool has_ended_ = false;
 
   std::optional<MetricsFile> metrics_;  ///< On rank 0.
-  std::vector<double> seconds_;         ///< Of each step.
-  double step_seconds_ = 0;
-  double wait_seconds_ = 0;
-  double compute_seconds_ = 0;
+  StepTimes times_;
   std::optional<train::Tensors> last_weights_;
 };
 

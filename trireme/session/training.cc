@@ -10,7 +10,7 @@
 namespace trireme::session {
 namespace {
 
-std::int64_t model_bytes(const Model& model) {
+std::int64_t bytes_of(const Model& model) {
   std::int64_t bytes = 0;
   for (const auto* list : {&model.parameters, &model.buffers}) {
     for (const auto& [name, tensor] : *list) {
@@ -41,7 +41,8 @@ record::Recording record_model(const Workload& workload, graph::Mode mode, std::
 Training::Training(const MakeWorkload& make, std::uint64_t seed, std::int64_t microbatch,
                    BatchSizes sizes, bool says)
     : workload(train::construct(make, seed)),
-      data_bytes(memory::memory_use().live_bytes - model_bytes(workload.model)),
+      model_bytes(bytes_of(workload.model)),
+      data_bytes(memory::memory_use().live_bytes - model_bytes),
       recorded(record_model(workload, graph::Mode::kTrain, microbatch, sizes, says)) {}
 
 }  // namespace trireme::session

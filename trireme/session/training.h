@@ -17,7 +17,8 @@ record::Recording record_model(const Workload& workload, graph::Mode mode, std::
 /// Everything that a training is made of; the recordings share the workload's tensors.
 struct Training {
   Workload workload;
-  std::int64_t data_bytes;  ///< Live tensors beside the model's: the samples.
+  std::int64_t model_bytes;  ///< Of parameters and buffers.
+  std::int64_t data_bytes;   ///< Live tensors beside the model's: the samples.
   record::Recording recorded;
 
   Training(const MakeWorkload& make, std::uint64_t seed, std::int64_t microbatch, BatchSizes sizes,
