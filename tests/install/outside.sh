@@ -7,6 +7,7 @@ set -euo pipefail
 build=$1 source=$2 compiler=$3 python=$4
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+export CMAKE_GENERATOR=Ninja # what ./dev installs; make need not be there
 say() { echo "outside: $1 ($SECONDS s)"; }
 
 cmake --install "$build" --prefix "$folder/first" >"$folder/install.log"

@@ -34,8 +34,7 @@ struct Pair {
                                     {2 * kSamples, kSamples, 1});
     for (int s = 0; s < 2; ++s) stages.emplace_back(recording, plan, s, sites);
     for (const program::StageProgram& stage : stages) workers.emplace_back(recording, stage);
-    input.num_microbatches = 2;
-    input.num_samples = kSamples;
+    input.num_samples = {kSamples, kSamples};
     input.read = [this](int m) { return test.make_batch(read_samples, 40 + m); };
     input.totals = {2.0 * kSamples};
     for (StageWorker& worker : workers) worker.begin_step(input);
@@ -53,12 +52,12 @@ struct Pair {
   }
 
   void backward(int microbatch) {
-    workers[1].backward(microbatch);
+    workers[1].backward(microbatch, input.totals);
     for (const layout::Crossing& sent : stages[0].sends()) {
       workers[0].put_gradient(microbatch, sent.value,
                               workers[1].take_gradient(microbatch, sent.value));
     }
-    workers[0].backward(microbatch);
+    workers[0].backward(microbatch, input.totals);
   }
 
   models::TestModel test = models::make("mlp");
@@ -109,7 +108,7 @@ TEST(StageWorker, SumsOfLossesAreWhereTheyAreMade) {
 TEST(StageWorker, AGradientIsHandedOverOnce) {
   Pair pair;
   pair.forward(0);
-  pair.workers[1].backward(0);
+  pair.workers[1].backward(0, pair.input.totals);
   EXPECT_TRUE(pair.workers[1].take_gradient(0, pair.crossing()).defined());
   EXPECT_FALSE(pair.workers[1].take_gradient(0, pair.crossing()).defined());
 }
@@ -118,7 +117,7 @@ TEST(StageWorker, AnAbsentGradientIsNone) {
   Pair pair;
   pair.forward(0);
   pair.workers[0].put_gradient(0, pair.crossing(), at::Tensor());
-  pair.workers[0].backward(0);
+  pair.workers[0].backward(0, pair.input.totals);
   EXPECT_TRUE(pair.sink.gradients.empty());
 }
 
@@ -130,6 +129,17 @@ TEST(StageWorker, AStepThatBeginsForgetsTheLast) {
   pair.forward(0);
   pair.backward(0);
   for (const auto& [site, gradients] : pair.sink.gradients) EXPECT_EQ(gradients.size(), 1U);
+}
+
+TEST(StageWorker, AnEvaluationKeepsNoMicrobatchBeyondTheNext) {
+  Pair pair;
+  StageWorker worker(pair.recording, pair.stages[0], StageWorker::Purpose::kEvaluate);
+  worker.begin_step(pair.input);
+  worker.forward(0);
+  EXPECT_TRUE(worker.value(0, pair.crossing()).defined());
+  worker.forward(1);
+  EXPECT_TRUE(worker.value(1, pair.crossing()).defined());
+  EXPECT_THROW(worker.value(0, pair.crossing()), std::out_of_range);
 }
 
 TEST(StageWorker, AMicrobatchOfAnotherSizeIsRefused) {

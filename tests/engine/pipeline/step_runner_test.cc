@@ -19,11 +19,15 @@ using schedule::OperationKind;
 /// Keeps what it is asked for; fails at joins.
 class Calls : public Operations {
  public:
+  void run(const schedule::Operation& operation) override {
+    if (operation.kind == OperationKind::kJoin) throw std::runtime_error("no sum");
+    texts.push_back(schedule::to_text({}, operation));
+  }
+  std::vector<double> weigh() override {
+    texts.emplace_back("weigh");
+    return {};
+  }
   void end_backward(int /*microbatch*/) override {}
-  void reduce(int bucket) override { texts.push_back("reduce " + std::to_string(bucket)); }
-  void join(int /*bucket*/) override { throw std::runtime_error("no sum"); }
-  void exchange() override { texts.emplace_back("exchange"); }
-  void run(OperationKind /*kind*/) override { texts.emplace_back("another"); }
   std::span<std::byte> tie_memory(const schedule::Channel& /*channel*/, int /*item*/) override {
     return {};
   }
@@ -51,8 +55,10 @@ void run_step(const std::vector<OperationKind>& kinds, Calls& calls) {
 
 TEST(StepRunner, OperationsAreRunInOrder) {
   Calls calls;
-  run_step({OperationKind::kReduce, OperationKind::kExchange, OperationKind::kUpdate}, calls);
-  EXPECT_THAT(calls.texts, testing::ElementsAre("reduce 2", "exchange", "another"));
+  run_step({OperationKind::kWeigh, OperationKind::kReduce, OperationKind::kExchange,
+            OperationKind::kUpdate},
+           calls);
+  EXPECT_THAT(calls.texts, testing::ElementsAre("weigh", "reduce bucket 2", "exchange", "update"));
 }
 
 TEST(StepRunner, AnErrorSaysInWhichOperationOfWhichStep) {

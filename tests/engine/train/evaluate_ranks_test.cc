@@ -60,7 +60,7 @@ record::Recording recorded_in(graph::Mode mode, const Workload& workload) {
 }
 
 /// After one step of training, so that buffers are not those of the beginning.
-Evaluated evaluate_on_ranks(const Layout& layout) {
+Evaluated evaluate_on_ranks(const Layout& layout, std::int64_t microbatches_at_once = 256) {
   const layout::Plan plan = plan_of(layout);
   const int num_ranks = layout.stages * layout.replicas;
   Evaluated result{{}, std::vector<bool>(num_ranks)};
@@ -74,7 +74,7 @@ Evaluated evaluate_on_ranks(const Layout& layout) {
     const auto recorded = recorded_in(graph::Mode::kTrain, workload);
     RankSession session(world, workload, recorded, plan, {.seed = 3});
     session.step();
-    const auto losses = evaluate_ranks(world, workload, session, evaluation);
+    const auto losses = evaluate_ranks(world, workload, session, evaluation, microbatches_at_once);
     session.step();  // nothing of the evaluation is left on the way
     const std::scoped_lock lock(mutex);
     result.has_read[world.rank()] = source->was_read;
@@ -95,16 +95,18 @@ StepLosses evaluate_serially(const Layout& layout) {
   return evaluate(workload, evaluation, 2, 1);
 }
 
-class EvaluateRanks : public testing::TestWithParam<Layout> {};
-
-TEST_P(EvaluateRanks, GivesTheSumsOfOneProcess) {
-  const StepLosses expected = evaluate_serially(GetParam());
-  const StepLosses actual = evaluate_on_ranks(GetParam()).losses;
+void expect_same(const StepLosses& actual, const StepLosses& expected) {
   ASSERT_EQ(actual.losses.size(), expected.losses.size());
   for (std::size_t i = 0; i < expected.losses.size(); ++i) {
     EXPECT_EQ(actual.losses[i].sum, expected.losses[i].sum) << expected.losses[i].name;
     EXPECT_EQ(actual.losses[i].weight, expected.losses[i].weight);
   }
+}
+
+class EvaluateRanks : public testing::TestWithParam<Layout> {};
+
+TEST_P(EvaluateRanks, GivesTheSumsOfOneProcess) {
+  expect_same(evaluate_on_ranks(GetParam()).losses, evaluate_serially(GetParam()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, EvaluateRanks,
@@ -113,6 +115,18 @@ INSTANTIATE_TEST_SUITE_P(Layouts, EvaluateRanks,
                                          Layout{.model = "two_losses", .replicas = 4},
                                          Layout{.model = "unet", .stages = 4},
                                          Layout{.model = "resnet", .stages = 2, .replicas = 2}));
+
+// 8 microbatches: 6 and 2 of two replicas; the last program has one for each.
+TEST(EvaluateRanks, InSeveralProgramsTheSumsAreTheSame) {
+  const Layout layout{.model = "two_losses", .stages = 2, .replicas = 2};
+  expect_same(evaluate_on_ranks(layout, 3).losses, evaluate_serially(layout));
+}
+
+// The remainder is less than there are replicas: some have nothing to do in the last program.
+TEST(EvaluateRanks, AReplicaWithoutMicrobatchesWaitsForTheOthers) {
+  const Layout layout{.model = "two_losses", .replicas = 4, .lanes = 4};
+  expect_same(evaluate_on_ranks(layout, 7).losses, evaluate_serially(layout));
+}
 
 // Every stage read every sample.
 TEST(EvaluateRanks, StagesReadOnlyWhatTheyTake) {

@@ -49,9 +49,8 @@ TEST(ProgramCheck, SaysWhereWhatAndByWhichRule) {
             "step program: rank 0, operation 1: expected `send v3 m0 0>1`, got `send v3 m0 0>2`; "
             "after an action stand its sends, by channel and item");
   EXPECT_EQ(complaint([](StepCase& s) { s.program.ranks[5].pop_back(); }),
-            "step program: rank 5, operation 20: expected `recv parameter 0 0>2`, got the end; "
-            "the tail is exchange, joins, tie gradients, tie sum, norm where there is one, commit, "
-            "update, tie values");
+            "step program: rank 5, operation 20: expected `recv parameter 0 0>2`, got the end; the "
+            "tail is exchange, joins, tie gradients, tie sum, norm, commit, update, tie values");
   EXPECT_EQ(complaint([](StepCase& s) { s.program.ranks[0].push_back({}); }),
             "step program: rank 0, operation 19: expected the end, got `compute 0F0`; nothing "
             "follows the tail");

@@ -67,6 +67,16 @@ TEST(StepProgramJson, ComesBackTheSame) {
   EXPECT_EQ(step_program_from_json(to_json(three_stages().program)), three_stages().program);
 }
 
+TEST(StepProgramJson, LimitsOfChannelsComeBackToo) {
+  const StepCase step = three_stages();
+  const StepProgram program = make_evaluation_program(step.graph, step.plan, 5);
+  ASSERT_GT(program.channels.front().limit, 0);
+  EXPECT_EQ(step_program_from_json(to_json(program)), program);
+  Json json = to_json(program);
+  json["channels"][0]["limit"] = 0;
+  EXPECT_THAT(refusal_of(json, step_program_from_json), HasSubstr("channels[0].limit"));
+}
+
 TEST(StepProgramJson, ComplaintsNameTheField) {
   const auto after = [](const std::function<void(Json&)>& change) {
     Json json = to_json(three_stages().program);

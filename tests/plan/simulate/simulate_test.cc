@@ -102,6 +102,34 @@ TEST(Simulate, MessagesOfAChannelFollowEachOtherAndBlockNoSender) {
   EXPECT_EQ(result.busy_us, (std::vector<double>{3, 1}));
 }
 
+/// Rank 0 makes a message each microsecond, rank 1 takes one in ten. With room for one beside the two
+/// that are received ahead, rank 0 is three ahead at most.
+TEST(Simulate, AChannelWithoutRoomStopsItsSender) {
+  schedule::StepProgram program;
+  program.channels = {{schedule::ChannelKind::kValue, 0, 1, 0, 1}};
+  program.ranks.resize(2);
+  Prices prices(2);
+  for (int m = 0; m < 6; ++m) {
+    program.ranks[0].push_back(
+        {.kind = OperationKind::kSend, .channel = 0, .item = 0, .microbatch = m});
+    program.ranks[1].push_back(
+        {.kind = OperationKind::kRecv, .channel = 0, .item = 0, .microbatch = m});
+    program.ranks[1].push_back({.kind = OperationKind::kUpdate});
+    prices[0].push_back({1, 0});
+    prices[1].insert(prices[1].end(), {{}, {10, 0}});
+  }
+  const auto end_of_last_send = [&] {
+    double end = 0;
+    for (const Event& event : simulate(program, prices, make_topology(2)).events) {
+      if (event.rank == 0) end = std::max(end, event.end_us);
+    }
+    return end;
+  };
+  EXPECT_EQ(end_of_last_send(), 6);
+  program.channels[0].limit = 1;
+  EXPECT_EQ(end_of_last_send(), 21);  // when rank 1 takes the third
+}
+
 TEST(Simulate, AReduceRunsBesideComputeUntilItIsJoined) {
   schedule::StepProgram program;
   program.groups = {{schedule::GroupKind::kData, 0, {0, 1}}};

@@ -6,8 +6,7 @@
 
 #include "trireme/engine/measure/repeats.h"
 #include "trireme/engine/measure/subject.h"
-#include "trireme/engine/program/boundary.h"
-#include "trireme/engine/program/stage_program.h"
+#include "trireme/engine/program/stage_chain.h"
 #include "trireme/plan/layout/plan.h"
 
 namespace trireme::measure {
@@ -46,14 +45,15 @@ class RangeRuns {
     void accept(int, const at::Tensor&) override {}
   };
 
-  const graph::Graph& graph_;
+  program::StageChain::Around timed(std::vector<std::vector<double>>& times);
+
   const Batch& batch_;
   const std::int64_t num_samples_;
   const layout::Plan plan_;
   DroppingSink sink_;
   const program::SiteTable sites_;
   const std::vector<double> totals_;
-  std::vector<program::StageProgram> stages_;
+  program::StageChain stages_;
   std::vector<std::vector<double>> forward_us_;
   std::vector<std::vector<double>> backward_us_;
   Microseconds time_{0};

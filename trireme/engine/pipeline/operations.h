@@ -2,30 +2,26 @@
 
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include "trireme/plan/schedule/step_program.h"
 
 namespace trireme::pipeline {
 
-/// What a rank does in a step outside its stages and channels: one call per operation of its
-/// program, in the program's order. Filled by train.
+/// What a rank does in a step outside its stages and channels, in the program's order.
 class Operations {
  public:
   virtual ~Operations() = default;
 
+  /// An operation of a kind that the runner does not run itself: all but kRecv, kCompute, kSend and
+  /// kWeigh.
+  virtual void run(const schedule::Operation& operation) = 0;
+
+  /// Weight of each loss over the step, of all replicas (StepInput::totals).
+  virtual std::vector<double> weigh() = 0;
+
   /// A microbatch's backward is done. microbatch   of the replica.
   virtual void end_backward(int microbatch) = 0;
-
-  /// The action that comes next completes the stage's gradients: the sum of this bucket starts
-  /// inside it, as soon as it and those of earlier calls are complete.
-  virtual void reduce(int bucket) = 0;
-
-  /// Waits for that sum.
-  virtual void join(int bucket) = 0;
-  virtual void exchange() = 0;
-
-  /// kWeigh, kTieSum, kCommit, kNorm and kUpdate.
-  virtual void run(schedule::OperationKind kind) = 0;
 
   /// Memory that the message of a tie is sent from, or received into.
   virtual std::span<std::byte> tie_memory(const schedule::Channel& channel, int item) = 0;

@@ -4,8 +4,9 @@
 
 namespace trireme::pipeline {
 
-StageWorker::StageWorker(const record::Recording& recording, const program::StageProgram& stage)
-    : recording_(recording), stage_(stage) {}
+StageWorker::StageWorker(const record::Recording& recording, const program::StageProgram& stage,
+                         Purpose purpose)
+    : recording_(recording), stage_(stage), purpose_(purpose) {}
 
 void StageWorker::begin_step(const StepInput& input) {
   input_ = &input;
@@ -13,9 +14,9 @@ void StageWorker::begin_step(const StepInput& input) {
   received_.clear();
   seeds_.clear();
   returned_.clear();
-  loss_sums_.assign(input.num_microbatches,
+  loss_sums_.assign(input.num_samples.size(),
                     std::vector<double>(recording_.graph.losses.size(), 0.0));
-  statistics_.assign(input.num_microbatches, {});
+  statistics_.assign(input.num_samples.size(), {});
 }
 
 void StageWorker::put_value(int microbatch, graph::ValueId value, at::Tensor tensor) {
@@ -27,28 +28,30 @@ void StageWorker::put_gradient(int microbatch, graph::ValueId value, at::Tensor 
 }
 
 void StageWorker::forward(int microbatch) {
+  if (purpose_ == Purpose::kEvaluate) runs_.clear();
+  const std::int64_t num_samples = input_->num_samples[microbatch];
   const Batch batch = stage_.fields().empty() ? Batch() : input_->read(microbatch);
-  program::require_samples(recording_.graph, batch, input_->num_samples,
+  program::require_samples(recording_.graph, batch, num_samples,
                            input_->first_microbatch + microbatch);
   const program::MicrobatchInput input{
       batch,
-      input_->num_samples,
-      {input_->seed, input_->step, input_->first_microbatch + microbatch}};
+      num_samples,
+      {input_->seed, input_->random_step, input_->first_microbatch + microbatch}};
   program::StageRun run = stage_.forward(input, std::move(received_[microbatch]));
   received_.erase(microbatch);
   statistics_[microbatch] = std::move(run.slots.statistics);
   for (int loss : stage_.losses()) {
     const at::Tensor value = stage_.value(run, recording_.graph.losses[loss].value);
     loss_sums_[microbatch][loss] =
-        program::sum_of(recording_.graph.losses[loss], value, input_->num_samples);
+        program::sum_of(recording_.graph.losses[loss], value, num_samples);
   }
   runs_[microbatch] = std::move(run);
 }
 
-void StageWorker::backward(int microbatch) {
+void StageWorker::backward(int microbatch, const std::vector<double>& totals) {
   auto run = runs_.extract(microbatch);
   program::ValueMap seeds =
-      program::loss_seeds(recording_.graph, stage_, input_->num_samples, input_->totals);
+      program::loss_seeds(recording_.graph, stage_, input_->num_samples[microbatch], totals);
   seeds.merge(seeds_[microbatch]);
   seeds_.erase(microbatch);
   returned_[microbatch] = stage_.backward(std::move(run.mapped()), seeds);

@@ -10,25 +10,32 @@
 
 namespace trireme::pipeline {
 
-/// The microbatches of a step as one replica sees them.
+/// The microbatches of a step, or of a part of an evaluation, as one replica sees them.
 struct StepInput {
-  std::uint64_t seed = 0;
-  std::int64_t step = 0;
-  std::int64_t first_microbatch = 0;  ///< Global index of the replica's first.
-  int num_microbatches = 0;           ///< Of the replica.
-  std::int64_t num_samples = 0;       ///< b.
+  std::uint64_t seed = 0;  ///< Of the random streams, with `random_step`.
+  std::int64_t step = 0;   ///< For errors.
+  std::int64_t random_step = 0;
+  std::int64_t first_microbatch = 0;      ///< Global index of the replica's first.
+  std::vector<std::int64_t> num_samples;  ///< By microbatch of the replica.
   std::function<Batch(int microbatch)> read;
-  /// Weight of each loss over the step: of means, and of those that the stage weighs.
+  /// Weight of each loss over the step: of means, and of those that the stage weighs. Empty where
+  /// kWeigh tells them, and where nothing is trained.
   std::vector<double> totals;
+
+  int num_microbatches() const { return static_cast<int>(num_samples.size()); }
 };
 
-/// Runs the microbatches of one stage and keeps them between forward and backward.
+/// Runs the microbatches of one stage and keeps them between forward and backward; where nothing is
+/// trained, until the next forward.
 ///
 /// Confined to the thread that runs the step.
 class StageWorker {
  public:
+  enum class Purpose : std::uint8_t { kTrain, kEvaluate };
+
   /// recording, stage   outlive the worker.
-  StageWorker(const record::Recording& recording, const program::StageProgram& stage);
+  StageWorker(const record::Recording& recording, const program::StageProgram& stage,
+              Purpose purpose = Purpose::kTrain);
 
   /// input   outlives the step.
   void begin_step(const StepInput& input);
@@ -38,7 +45,9 @@ class StageWorker {
   void put_gradient(int microbatch, graph::ValueId value, at::Tensor tensor);
 
   void forward(int microbatch);
-  void backward(int microbatch);
+
+  /// totals   as in StepInput, all known.
+  void backward(int microbatch, const std::vector<double>& totals);
 
   /// What forward or backward made for another stage. A gradient is handed over; undefined where
   /// the backward did not reach the value.
@@ -56,6 +65,7 @@ class StageWorker {
  private:
   const record::Recording& recording_;
   const program::StageProgram& stage_;
+  Purpose purpose_;
   const StepInput* input_ = nullptr;
   std::map<int, program::StageRun> runs_;
   std::map<int, program::ValueMap> received_;  ///< Values by microbatch.

@@ -36,6 +36,7 @@ StepRunner::StepRunner(const schedule::StepProgram& program, int rank,
 
 void StepRunner::run(const StepInput& input) {
   input_ = &input;
+  totals_ = input.totals;
   times_.clear();
   compute_seconds_ = 0;
   begin_ = Clock::now();
@@ -66,14 +67,11 @@ void StepRunner::run(const Operation& operation) {
     }
     case OperationKind::kSend:
       return send(operation);
-    case OperationKind::kReduce:
-      return operations_.reduce(operation.item);
-    case OperationKind::kJoin:
-      return operations_.join(operation.item);
-    case OperationKind::kExchange:
-      return operations_.exchange();
+    case OperationKind::kWeigh:
+      totals_ = operations_.weigh();
+      return;
     default:
-      return operations_.run(operation.kind);
+      return operations_.run(operation);
   }
 }
 
@@ -99,12 +97,13 @@ void StepRunner::compute(const schedule::Action& action) {
   StageWorker& stage = *stages_.at(action.stage);
   if (action.kind == ActionKind::kForward) return stage.forward(action.microbatch);
   TRIREME_CHECK(action.kind == ActionKind::kBackward, "backwards are not split yet");
-  stage.backward(action.microbatch);
+  stage.backward(action.microbatch, totals_);
   operations_.end_backward(action.microbatch);
 }
 
 void StepRunner::send(const Operation& operation) {
   const schedule::Channel& channel = program_.channels[operation.channel];
+  if (channel.limit > 0) mailbox_.make_room(operation.channel, channel.limit, place_of(operation));
   switch (channel.kind) {
     case ChannelKind::kValue:
       return mailbox_.send(

@@ -28,7 +28,7 @@ class StepRunner {
   StepRunner(const schedule::StepProgram& program, int rank, std::map<int, StageWorker*> stages,
              Operations& operations, Mailbox& mailbox);
 
-  /// One step. Errors carry rank, operation, step and microbatch.
+  /// One step, or one part of an evaluation. Errors carry rank, operation, step and microbatch.
   ///
   /// input   outlives the call.
   void run(const StepInput& input);
@@ -59,6 +59,7 @@ class StepRunner {
   Operations& operations_;
   Mailbox& mailbox_;
   const StepInput* input_ = nullptr;
+  std::vector<double> totals_;  ///< Of the losses.
   std::vector<OperationTime> times_;
   Clock::time_point begin_;
   double compute_seconds_ = 0;

@@ -20,11 +20,8 @@ SerialExecutor::SerialExecutor(const record::Recording& recording, const layout:
       sink_(accumulator_),
       sites_(recording, sink_),
       weights_(recording),
-      commits_(recording, plan.batch.microbatch) {
-  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    stages_.emplace_back(recording, plan_, static_cast<int>(s), sites_);
-  }
-}
+      commits_(recording, plan.batch.microbatch),
+      stages_(recording, plan_, sites_) {}
 
 std::vector<std::vector<double>> SerialExecutor::weigh(
     const std::vector<Batch>& microbatches) const {
@@ -37,46 +34,15 @@ std::vector<std::vector<double>> SerialExecutor::weigh(
   return result;
 }
 
-std::vector<program::StageRun> SerialExecutor::forward(const program::MicrobatchInput& input) {
-  std::vector<program::StageRun> runs;
-  std::vector<program::ValueMap> received(stages_.size());
-  for (std::size_t s = 0; s < stages_.size(); ++s) {
-    runs.push_back(stages_[s].forward(input, std::move(received[s])));
-    for (const layout::Crossing& crossing : stages_[s].sends()) {
-      const at::Tensor value = stages_[s].value(runs[s], crossing.value);
-      for (std::size_t i = 1; i < crossing.stages.size(); ++i) {
-        received[crossing.stages[i]][crossing.value] = program::copy_across(value);
-      }
-    }
-  }
-  return runs;
-}
-
 void SerialExecutor::add_losses(const std::vector<program::StageRun>& runs,
                                 const std::vector<double>& weights, StepLosses& losses) const {
-  for (std::size_t s = 0; s < stages_.size(); ++s) {
-    for (int index : stages_[s].losses()) {
+  for (std::size_t s = 0; s < runs.size(); ++s) {
+    const program::StageProgram& stage = stages_.stages()[s];
+    for (int index : stage.losses()) {
       const graph::Loss& loss = recording_.graph.losses[index];
-      const at::Tensor value = stages_[s].value(runs[s], loss.value);
+      const at::Tensor value = stage.value(runs[s], loss.value);
       losses.losses[index].sum += program::sum_of(loss, value, plan_.batch.microbatch);
       losses.losses[index].weight += weights[index];
-    }
-  }
-}
-
-void SerialExecutor::backward(std::vector<program::StageRun> runs,
-                              const std::vector<double>& totals) {
-  std::vector<program::ValueMap> seeds;
-  for (const program::StageProgram& stage : stages_) {
-    seeds.push_back(program::loss_seeds(recording_.graph, stage, plan_.batch.microbatch, totals));
-  }
-  for (std::size_t s = stages_.size(); s-- > 0;) {
-    program::ValueMap gradients = stages_[s].backward(std::move(runs[s]), seeds[s]);
-    for (const layout::Crossing& crossing : stages_[s].receives()) {
-      const auto gradient = gradients.find(crossing.value);
-      if (gradient == gradients.end()) continue;
-      const int to = layout::previous_in_chain(crossing, static_cast<int>(s));
-      seeds[to][crossing.value] = program::copy_across(gradient->second);
     }
   }
 }
@@ -94,14 +60,15 @@ StepLosses SerialExecutor::run_step(std::int64_t step, const std::vector<Batch>&
   accumulator_.begin_step();
   for (std::size_t m = 0; m < microbatches.size(); ++m) {
     const auto microbatch = static_cast<std::int64_t>(m);
-    auto runs = forward({microbatches[m], plan_.batch.microbatch, {seed_, step, microbatch}});
+    auto runs =
+        stages_.forward({microbatches[m], plan_.batch.microbatch, {seed_, step, microbatch}});
     statistics.emplace_back();
     for (program::StageRun& run : runs) {
       std::move(run.slots.statistics.begin(), run.slots.statistics.end(),
                 std::back_inserter(statistics.back()));
     }
     add_losses(runs, weights[m], losses);
-    backward(std::move(runs), totals);
+    stages_.backward(std::move(runs), plan_.batch.microbatch, totals);
     if ((microbatch + 1) % plan_.batch.microbatches_per_lane() == 0) accumulator_.end_lane();
   }
   accumulator_.end_step();

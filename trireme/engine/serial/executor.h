@@ -8,7 +8,7 @@
 #include "trireme/engine/parameters/lane_accumulator.h"
 #include "trireme/engine/parameters/store.h"
 #include "trireme/engine/program/buffer_commit.h"
-#include "trireme/engine/program/stage_program.h"
+#include "trireme/engine/program/stage_chain.h"
 #include "trireme/engine/program/step_losses.h"
 #include "trireme/engine/program/weight_program.h"
 #include "trireme/engine/record/recording.h"
@@ -54,10 +54,8 @@ class SerialExecutor {
   };
 
   std::vector<std::vector<double>> weigh(const std::vector<Batch>& microbatches) const;
-  std::vector<program::StageRun> forward(const program::MicrobatchInput& input);
   void add_losses(const std::vector<program::StageRun>& runs, const std::vector<double>& weights,
                   StepLosses& losses) const;
-  void backward(std::vector<program::StageRun> runs, const std::vector<double>& totals);
 
   const record::Recording& recording_;
   layout::Plan plan_;
@@ -67,7 +65,7 @@ class SerialExecutor {
   program::SiteTable sites_;
   program::WeightProgram weights_;
   program::BufferCommits commits_;
-  std::vector<program::StageProgram> stages_;
+  program::StageChain stages_;
 };
 
 /// Sums the losses of an evaluation recording over microbatches of any sizes. Caller-synchronised.

@@ -2,20 +2,27 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <map>
+#include <memory>
 #include <utility>
 
+#include "trireme/base/check.h"
 #include "trireme/data/range.h"
 #include "trireme/engine/pipeline/mailbox.h"
-#include "trireme/engine/pipeline/message.h"
+#include "trireme/engine/pipeline/stage_worker.h"
+#include "trireme/engine/pipeline/step_runner.h"
 #include "trireme/engine/program/step_losses.h"
 #include "trireme/engine/record/state_guard.h"
 #include "trireme/engine/train/serial_session.h"
 #include "trireme/error.h"
 #include "trireme/plan/graph/json.h"
-#include "trireme/plan/layout/crossings.h"
 #include "trireme/plan/layout/manual.h"
 #include "trireme/plan/layout/matching_cuts.h"
+#include "trireme/plan/schedule/check_crossings.h"
+#include "trireme/plan/schedule/check_program.h"
+#include "trireme/plan/schedule/schedules.h"
+#include "trireme/plan/schedule/step_facts.h"
 
 namespace trireme::train {
 namespace {
@@ -26,39 +33,72 @@ class NoGradients : public program::GradientSink {
   void accept(int, const at::Tensor&) override {}
 };
 
+/// The session's stages, cut in the recording of the evaluation where they are cut in its own.
 layout::Plan evaluation_plan(const RankSession& session, const graph::Graph& graph) {
   const auto cuts = layout::matching_cuts(session.recording().graph, session.plan(), graph);
-  return layout::make_manual_plan(graph, graph::graph_sha256(graph), cuts, session.plan().batch);
+  layout::Plan plan =
+      layout::make_manual_plan(graph, graph::graph_sha256(graph), cuts, session.plan().batch);
+  plan.roles = session.plan().roles;
+  return plan;
 }
 
-/// Channels of forward values between the stages of a replica, and how many messages of an
-/// evaluation this rank receives: what a mailbox has to know.
-schedule::StepProgram value_program(const layout::Role& role, int replica, int rank,
-                                    const std::vector<layout::Crossing>& crossings,
-                                    std::int64_t num_microbatches) {
-  using schedule::ChannelKind;
-  schedule::StepProgram program;
-  program.ranks.resize(role.placement.size());
-  std::map<std::pair<int, int>, int> channels;
-  const auto rank_of = [&](int stage) { return role.placement[stage * role.mesh.data + replica]; };
-  for (const layout::Crossing& crossing : crossings) {
-    const int from = crossing.stages[0];
-    for (std::size_t i = 1; i < crossing.stages.size(); ++i) {
-      const int to = crossing.stages[i];
-      const int next = static_cast<int>(channels.size());
-      const auto [channel, is_new] = channels.emplace(std::pair(from, to), next);
-      if (is_new) {
-        program.channels.push_back({ChannelKind::kValue, from, to, rank_of(from), rank_of(to)});
-      }
-      for (std::int64_t m = 0; rank_of(to) == rank && m < num_microbatches; ++m) {
-        program.ranks[rank].push_back({.kind = schedule::OperationKind::kRecv,
-                                       .channel = channel->second,
-                                       .item = crossing.value});
-      }
-    }
-  }
+schedule::StepProgram checked_program(const graph::Graph& graph, const layout::Plan& plan,
+                                      int num_microbatches) {
+  schedule::StepProgram program = schedule::make_evaluation_program(graph, plan, num_microbatches);
+  const schedule::StepFacts facts = schedule::evaluation_facts(graph, plan, num_microbatches);
+  schedule::check(program, schedule::forwards(facts.num_stages(), facts.num_microbatches), facts);
+  schedule::check_crossings(program, graph, plan);
   return program;
 }
+
+/// Sums and weights of losses by global microbatch of a part of an evaluation, exchanged: the one
+/// operation that its program has beside messages and forwards.
+class LossExchange : public pipeline::Operations {
+ public:
+  /// num_microbatches   of all replicas.
+  LossExchange(const collectives::World& world, collectives::Group& group, ErrorContext place,
+               std::size_t num_losses, std::int64_t num_microbatches)
+      : world_(world),
+        group_(group),
+        place_(std::move(place)),
+        width_(2 * num_losses),
+        words_(num_microbatches * width_) {}
+
+  void put(std::int64_t microbatch, int loss, double sum, double weight) {
+    const std::size_t word = microbatch * width_ + 2 * loss;
+    words_[word] = std::bit_cast<std::uint64_t>(sum);
+    words_[word + 1] = std::bit_cast<std::uint64_t>(weight);
+  }
+
+  void add_to(StepLosses& losses) const {
+    for (std::size_t i = 0; i < words_.size(); i += 2) {
+      LossTotal& loss = losses.losses[i % width_ / 2];
+      loss.sum += std::bit_cast<double>(words_[i]);
+      loss.weight += std::bit_cast<double>(words_[i + 1]);
+    }
+  }
+
+  /// What the rank knows, just before it is exchanged.
+  std::function<void()> collect;
+
+  void run(const schedule::Operation& operation) override {
+    TRIREME_CHECK(operation.kind == schedule::OperationKind::kExchange, "no other is written");
+    collect();
+    collectives::unite(group_, words_, world_.watch, place_);
+  }
+  std::vector<double> weigh() override { return {}; }
+  void end_backward(int /*microbatch*/) override {}
+  std::span<std::byte> tie_memory(const schedule::Channel& /*channel*/, int /*item*/) override {
+    return {};
+  }
+
+ private:
+  const collectives::World& world_;
+  collectives::Group& group_;
+  ErrorContext place_;
+  std::size_t width_;
+  std::vector<std::uint64_t> words_;
+};
 
 /// One rank's part of an evaluation.
 class Evaluation {
@@ -70,124 +110,105 @@ class Evaluation {
         session_(session),
         recording_(recording),
         plan_(evaluation_plan(session, recording.graph)),
+        group_(collectives::make_world_group(world, "evaluation")),
         sites_(recording, sink_),
         stage_(recording, plan_, session.stage(), sites_),
+        worker_(recording, stage_, pipeline::StageWorker::Purpose::kEvaluate),
         weights_(recording, {stage_.weighed_losses().begin(), stage_.weighed_losses().end()}),
         reader_(workload.evaluation, workload.model),
-        num_samples_(workload.evaluation->num_samples()),
-        program_(value_program(role(), session.replica(), world.rank(),
-                               layout::crossings(recording.graph, plan_), num_own())),
-        mailbox_(program_, world.rank(), world.endpoint, world.watch) {
-    mailbox_.begin_step();
-  }
+        num_samples_(workload.evaluation->num_samples()) {}
 
   /// Sum and weight of each loss over all samples, on every rank.
-  StepLosses run() {
-    const std::size_t width = 2 * recording_.graph.losses.size();
-    std::vector<std::uint64_t> words(num_microbatches() * width);
-    for (std::int64_t m = session_.replica(); m < num_microbatches(); m += role().mesh.data) {
-      run(m, std::span(words).subspan(m * width, width));
-    }
-    mailbox_.flush(place(num_microbatches(), "end of the evaluation"));
-    const auto group = collectives::make_world_group(world_, "evaluation");
-    collectives::unite(*group, words, world_.watch,
-                       place(num_microbatches(), "losses of the evaluation"));
+  StepLosses run(std::int64_t microbatches_at_once) {
+    const std::int64_t all =
+        data::num_evaluation_microbatches(num_samples_, plan_.batch.microbatch);
+    const std::int64_t most = microbatches_at_once * num_replicas();
     StepLosses losses = program::empty_losses(recording_.graph);
-    for (std::size_t i = 0; i < words.size(); i += 2) {
-      LossTotal& loss = losses.losses[i % width / 2];
-      loss.sum += std::bit_cast<double>(words[i]);
-      loss.weight += std::bit_cast<double>(words[i + 1]);
+    for (std::int64_t begin = 0; begin < all; begin += most) {
+      run(begin, static_cast<int>(std::min(most, all - begin)), losses);
     }
     return losses;
   }
 
  private:
-  /// Fills in sum and weight of the losses that are made here.
-  void run(std::int64_t microbatch, std::span<std::uint64_t> losses) {
-    const data::IndexRange range =
-        data::evaluation_range(num_samples_, plan_.batch.microbatch, microbatch);
-    const Batch batch = read(range);
-    program::ValueMap received;
-    for (const layout::Crossing& crossing : stage_.receives()) {
-      const int channel = channel_between(crossing.stages.front(), session_.stage());
-      received[crossing.value] =
-          pipeline::unpack(mailbox_.take(channel, place(microbatch, "recv of the evaluation")));
+  /// `num` microbatches from `begin` on, of all replicas.
+  void run(std::int64_t begin, int num, StepLosses& losses) {
+    const schedule::StepProgram program = checked_program(recording_.graph, plan_, num);
+    const pipeline::StepInput input = input_of(begin, num);
+    LossExchange exchange(world_, *group_,
+                          {.rank = world_.rank(),
+                           .operation = "losses of the evaluation",
+                           .step = session_.next_step()},
+                          recording_.graph.losses.size(), num);
+    exchange.collect = [&] { collect(input, begin, exchange); };
+    pipeline::Mailbox mailbox(program, world_.rank(), world_.endpoint, world_.watch);
+    pipeline::StepRunner runner(program, world_.rank(), {{session_.stage(), &worker_}}, exchange,
+                                mailbox);
+    runner.run(input);
+    exchange.add_to(losses);
+  }
+
+  pipeline::StepInput input_of(std::int64_t begin, int num) {
+    const int replicas = num_replicas(), replica = session_.replica();
+    const int first = schedule::first_evaluated(num, replicas, replica);
+    const int end = schedule::first_evaluated(num, replicas, replica + 1);
+    pipeline::StepInput input{.step = session_.next_step(), .first_microbatch = begin + first};
+    for (int m = first; m < end; ++m) input.num_samples.push_back(range(begin + m).size());
+    input.read = [this, first = begin + first](int m) {
+      Batch batch = read(first + m);
+      if (weights_.reads_batch()) {
+        weights_read_[m] = weights_.weights(batch, range(first + m).size());
+      }
+      return batch;
+    };
+    weights_read_.clear();
+    return input;
+  }
+
+  /// Losses that were made here, and their weights.
+  void collect(const pipeline::StepInput& input, std::int64_t begin, LossExchange& exchange) const {
+    for (int m = 0; m < input.num_microbatches(); ++m) {
+      const std::int64_t microbatch = input.first_microbatch + m;
+      const std::vector<double> weights = weights_of(input, m);
+      for (const int loss : stage_.losses()) {
+        exchange.put(microbatch - begin, loss, worker_.loss_sums()[m][loss], weights[loss]);
+      }
     }
-    const program::StageRun run =
-        stage_.forward({batch, range.size(), {0, 0, microbatch}}, std::move(received));
-    for (const layout::Crossing& crossing : stage_.sends()) send(crossing, run, microbatch);
-    const std::vector<double> weights = weights_.weights(batch, range.size());
-    for (const int i : stage_.losses()) {
-      const graph::Loss& loss = recording_.graph.losses[i];
-      const double sum = program::sum_of(loss, stage_.value(run, loss.value), range.size());
-      losses[2 * i] = std::bit_cast<std::uint64_t>(sum);
-      losses[2 * i + 1] = std::bit_cast<std::uint64_t>(weights[i]);
-    }
   }
 
-  const layout::Role& role() const { return layout::train_role(session_.plan()); }
-
-  std::int64_t num_microbatches() const {
-    return data::num_evaluation_microbatches(num_samples_, plan_.batch.microbatch);
+  std::vector<double> weights_of(const pipeline::StepInput& input, int m) const {
+    if (const auto found = weights_read_.find(m); found != weights_read_.end())
+      return found->second;
+    const Batch batch = weights_.reads_batch() ? read(input.first_microbatch + m) : Batch();
+    return weights_.weights(batch, input.num_samples[m]);
   }
 
-  /// Those of this replica.
-  std::int64_t num_own() const {
-    const std::int64_t replicas = role().mesh.data;
-    return (num_microbatches() - session_.replica() + replicas - 1) / replicas;
-  }
-
-  /// Nothing where the stage takes nothing.
-  Batch read(const data::IndexRange& range) const {
-    if (stage_.fields().empty() && !weights_.reads_batch()) return {};
-    Batch batch = reader_.read(range);
+  Batch read(std::int64_t microbatch) const {
+    Batch batch = reader_.read(range(microbatch));
     set_step_scalars(batch, workload_.model, session_.next_step());
     return batch;
   }
 
-  ErrorContext place(std::int64_t microbatch, const char* operation) const {
-    return {.rank = world_.rank(),
-            .operation = operation,
-            .step = session_.next_step(),
-            .microbatch = microbatch};
+  data::IndexRange range(std::int64_t microbatch) const {
+    return data::evaluation_range(num_samples_, plan_.batch.microbatch, microbatch);
   }
 
-  int channel_between(int from_stage, int to_stage) const {
-    const auto found = std::ranges::find_if(program_.channels, [&](const auto& channel) {
-      return channel.from_stage == from_stage && channel.to_stage == to_stage;
-    });
-    return static_cast<int>(found - program_.channels.begin());
-  }
-
-  /// A stage that is k further may be k microbatches behind: what is between them is at work.
-  void send(const layout::Crossing& crossing, const program::StageRun& run,
-            std::int64_t microbatch) {
-    const at::Tensor message = pipeline::pack(stage_.value(run, crossing.value));
-    for (std::size_t i = 1; i < crossing.stages.size(); ++i) {
-      const int to = crossing.stages[i];
-      const int channel = channel_between(session_.stage(), to);
-      const auto values = std::ranges::count_if(stage_.sends(), [to](const auto& other) {
-        return std::ranges::count(other.stages, to) != 0;
-      });
-      const auto most = static_cast<int>(values) * (to - session_.stage());
-      mailbox_.make_room(channel, most, place(microbatch, "send of the evaluation"));
-      mailbox_.send(channel, message);
-    }
-  }
+  int num_replicas() const { return layout::train_role(plan_).mesh.data; }
 
   const collectives::World& world_;
   const Workload& workload_;
   const RankSession& session_;
   const record::Recording& recording_;
   layout::Plan plan_;
+  std::unique_ptr<collectives::Group> group_;
   NoGradients sink_;
   program::SiteTable sites_;
   program::StageProgram stage_;
+  pipeline::StageWorker worker_;
   program::WeightProgram weights_;
   BatchReader reader_;
   std::int64_t num_samples_;
-  schedule::StepProgram program_;
-  pipeline::Mailbox mailbox_;
+  std::map<int, std::vector<double>> weights_read_;  ///< With the forward's batch, by microbatch.
 };
 
 }  // namespace
@@ -199,13 +220,14 @@ void check_evaluation(const RankSession& session, const Workload& workload,
 }
 
 StepLosses evaluate_ranks(const collectives::World& world, const Workload& workload,
-                          const RankSession& session, const record::Recording& recording) {
+                          const RankSession& session, const record::Recording& recording,
+                          std::int64_t microbatches_at_once) {
   if (!workload.evaluation) {
     throw Error(ErrorKind::kInvalidArgument,
                 "the workload has no evaluation data; set Workload::evaluation");
   }
   const record::ModeGuard in_mode(workload.model, graph::Mode::kEval);
-  return Evaluation(world, workload, session, recording).run();
+  return Evaluation(world, workload, session, recording).run(microbatches_at_once);
 }
 
 }  // namespace trireme::train

@@ -15,12 +15,15 @@ void check_evaluation(const RankSession& session, const Workload& workload,
                       const record::Recording& recording);
 
 /// Losses over every sample of the workload's evaluation data, once each, by the session's ranks:
-/// microbatch m by replica m mod R, through the stages one after the other. The same sums as
-/// `evaluate`, on every rank. Every rank calls it.
+/// step programs of forwards (schedule::make_evaluation_program), one after the other. The same sums
+/// as `evaluate`, on every rank. Every rank calls it.
 ///
-/// recording   of the model in eval mode, made before the session.
-/// Errors      kInvalidArgument where there is no evaluation data, and those of check_evaluation.
+/// recording              of the model in eval mode, made before the session.
+/// microbatches_at_once   of a replica in one program: programs stay small, and the pipeline runs
+///                        empty seldom.
+/// Errors   kInvalidArgument where there is no evaluation data, and those of check_evaluation.
 StepLosses evaluate_ranks(const collectives::World& world, const Workload& workload,
-                          const RankSession& session, const record::Recording& recording);
+                          const RankSession& session, const record::Recording& recording,
+                          std::int64_t microbatches_at_once = 256);
 
 }  // namespace trireme::train

@@ -11,9 +11,9 @@ namespace trireme::train {
 namespace {
 
 bool waits(schedule::OperationKind kind) {
-  using schedule::OperationKind;
-  return kind == OperationKind::kRecv || kind == OperationKind::kJoin ||
-         kind == OperationKind::kExchange || kind == OperationKind::kNorm;
+  using schedule::Wait;
+  const Wait wait = schedule::row(kind).wait;
+  return wait == Wait::kMessage || wait == Wait::kSum || wait == Wait::kGroup;
 }
 
 /// How much later than the first rank of its machine this rank began.

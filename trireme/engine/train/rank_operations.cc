@@ -94,16 +94,21 @@ ErrorContext RankOperations::place(const char* what) const {
   return {.rank = parts_.rank, .operation = what, .step = input_->step};
 }
 
-void RankOperations::begin_step(pipeline::StepInput& input,
-                                std::vector<std::vector<double>> weights) {
-  input_ = &input;
-  weights_ = std::move(weights);
-  // Without weights of their own, losses weigh the same on every replica.
+std::vector<double> RankOperations::totals_of(
+    const std::vector<std::vector<double>>& weights) const {
+  if (weighs_) return {};
   std::vector<std::vector<double>> all;
   for (int replica = 0; replica < group(GroupKind::kData).size(); ++replica) {
-    all.insert(all.end(), weights_.begin(), weights_.end());
+    all.insert(all.end(), weights.begin(), weights.end());
   }
-  if (!weighs_) input.totals = program::total_weights(parts_.recording.graph, all);
+  return program::total_weights(parts_.recording.graph, all);
+}
+
+void RankOperations::begin_step(const pipeline::StepInput& input,
+                                std::vector<std::vector<double>> weights) {
+  input_ = &input;
+  totals_ = input.totals;
+  weights_ = std::move(weights);
   norm_ = 0;
   reached_.assign(parameters_.size(), false);
   is_last_ = false;
@@ -113,7 +118,7 @@ void RankOperations::begin_step(pipeline::StepInput& input,
 }
 
 /// The weights of all replicas, in global microbatch order.
-void RankOperations::weigh() {
+std::vector<double> RankOperations::weigh() {
   const std::size_t num_losses = parts_.recording.graph.losses.size();
   std::vector<double> mine;
   for (const auto& weights : weights_) mine.insert(mine.end(), weights.begin(), weights.end());
@@ -124,7 +129,8 @@ void RankOperations::weigh() {
     const std::size_t row_bytes = num_losses * sizeof(double);
     std::memcpy(all[m].data(), bytes.data() + m * row_bytes, row_bytes);
   }
-  input_->totals = program::total_weights(parts_.recording.graph, all);
+  totals_ = program::total_weights(parts_.recording.graph, all);
+  return totals_;
 }
 
 void RankOperations::end_backward(int microbatch) {
@@ -166,9 +172,9 @@ std::vector<std::uint64_t> RankOperations::my_words() const {
   const std::size_t num_flags = (parameters_.size() + kWordBits - 1) / kWordBits;
   std::vector<std::uint64_t> words(num_rows * num_losses + num_flags);
   for (const int loss : parts_.stage.weighed_losses()) {
-    words[loss] = std::bit_cast<std::uint64_t>(input_->totals[loss]);
+    words[loss] = std::bit_cast<std::uint64_t>(totals_[loss]);
   }
-  for (int m = 0; m < input_->num_microbatches; ++m) {
+  for (int m = 0; m < input_->num_microbatches(); ++m) {
     const std::size_t row = input_->first_microbatch + m;
     for (const int loss : parts_.stage.losses()) {
       words[(1 + row) * num_losses + loss] =
@@ -191,7 +197,7 @@ void RankOperations::take_words(std::span<const std::uint64_t> words) {
   for (std::size_t i = 0; i < num_losses; ++i) {
     LossTotal& loss = losses_.losses[i];
     const bool has_weight = parts_.recording.graph.losses[i].weight.has_value();
-    loss.weight = has_weight ? std::bit_cast<double>(words[i]) : input_->totals[i];
+    loss.weight = has_weight ? std::bit_cast<double>(words[i]) : totals_[i];
     for (std::size_t row = 1; row < num_rows; ++row) {
       loss.sum += std::bit_cast<double>(words[row * num_losses + i]);
     }
@@ -202,10 +208,14 @@ void RankOperations::take_words(std::span<const std::uint64_t> words) {
   }
 }
 
-void RankOperations::run(OperationKind kind) {
-  switch (kind) {
-    case OperationKind::kWeigh:
-      return weigh();
+void RankOperations::run(const schedule::Operation& operation) {
+  switch (operation.kind) {
+    case OperationKind::kReduce:
+      return reduce(operation.item);
+    case OperationKind::kJoin:
+      return join(operation.item);
+    case OperationKind::kExchange:
+      return exchange();
     case OperationKind::kTieSum:
       return parts_.sums.end_step(remote_sites_);
     case OperationKind::kCommit:

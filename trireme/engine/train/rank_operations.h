@@ -52,15 +52,17 @@ class RankOperations : public pipeline::Operations {
  public:
   RankOperations(const RankParts& parts, const TrainingOptions& options);
 
-  /// input     its totals are filled in: at once, or by kWeigh where replicas have to be asked.
+  /// input     outlives the step; of totals, those that kWeigh does not tell.
   /// weights   of the replica's losses, [microbatch][loss].
-  void begin_step(pipeline::StepInput& input, std::vector<std::vector<double>> weights);
+  void begin_step(const pipeline::StepInput& input, std::vector<std::vector<double>> weights);
 
+  /// Weight of each loss over a step in which every replica has `weights`: what is known where the
+  /// program has no kWeigh.
+  std::vector<double> totals_of(const std::vector<std::vector<double>>& weights) const;
+
+  void run(const schedule::Operation& operation) override;
+  std::vector<double> weigh() override;
   void end_backward(int microbatch) override;
-  void reduce(int bucket) override;
-  void join(int bucket) override;
-  void exchange() override;
-  void run(schedule::OperationKind kind) override;
   std::span<std::byte> tie_memory(const schedule::Channel& channel, int item) override;
 
   /// Of the last step, the same on all ranks.
@@ -84,7 +86,9 @@ class RankOperations : public pipeline::Operations {
   collectives::Group& group(schedule::GroupKind kind) const;
   std::vector<std::byte> gather(schedule::GroupKind kind, std::span<const std::byte> mine,
                                 const char* what);
-  void weigh();
+  void reduce(int bucket);
+  void join(int bucket);
+  void exchange();
   std::vector<std::uint64_t> my_words() const;
   void take_words(std::span<const std::uint64_t> words);
   void commit();
@@ -103,7 +107,8 @@ class RankOperations : public pipeline::Operations {
   bool is_last_ = false;                             ///< The last backward comes, or has come.
   bool weighs_ = false;                              ///< Its program begins with kWeigh.
   std::map<int, at::Tensor> remote_sites_;           ///< Sums of sites held elsewhere.
-  pipeline::StepInput* input_ = nullptr;
+  const pipeline::StepInput* input_ = nullptr;
+  std::vector<double> totals_;                ///< Weight of each loss over the step.
   std::vector<std::vector<double>> weights_;  ///< Of the replica, [microbatch][loss].
   StepLosses losses_;
   double norm_ = 0;

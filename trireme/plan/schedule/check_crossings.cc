@@ -1,5 +1,6 @@
 #include "trireme/plan/schedule/check_crossings.h"
 
+#include <algorithm>
 #include <compare>
 #include <map>
 #include <set>
@@ -8,6 +9,7 @@
 
 #include "trireme/error.h"
 #include "trireme/plan/layout/manual.h"
+#include "trireme/plan/schedule/step_facts.h"
 
 namespace trireme::schedule {
 namespace {
@@ -108,6 +110,15 @@ Counts counts_of(const StepProgram& program, int rank, OperationKind kind) {
   return counts;
 }
 
+/// Microbatches that the rank takes forward, or back.
+int num_microbatches(const StepProgram& program, int rank, bool forward) {
+  return static_cast<int>(std::ranges::count_if(program.ranks[rank], [&](const Operation& one) {
+    if (one.kind != OperationKind::kCompute) return false;
+    return forward ? one.action.kind == ActionKind::kForward
+                   : carries_messages(one.action.kind) && one.action.kind != ActionKind::kForward;
+  }));
+}
+
 [[noreturn]] void fail(const std::string& problem, int rank) {
   Error error(ErrorKind::kInvalidArgument, "step program: " + problem);
   error.add({.rank = rank});
@@ -122,7 +133,8 @@ void check_rank(const StepProgram& program, const std::set<Trip>& trips, int ran
     Counts counts = counts_of(program, rank, kind);
     for (const Trip& trip : trips) {
       if ((sends ? trip.from : trip.to) != stage) continue;
-      for (int microbatch = 0; microbatch < program.num_microbatches; ++microbatch) {
+      const int num = num_microbatches(program, rank, trip.kind == ChannelKind::kValue);
+      for (int microbatch = 0; microbatch < num; ++microbatch) {
         const auto found = counts.find({trip, microbatch});
         const int times = found == counts.end() ? 0 : found->second;
         if (times != 1) {

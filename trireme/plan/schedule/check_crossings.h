@@ -6,9 +6,9 @@
 
 namespace trireme::schedule {
 
-/// Proves, from the graph alone, that every stage gets what its nodes take: for each microbatch the
-/// values that other stages make, and back along their consumers the gradients of those that
-/// require one; nothing else, and nothing twice.
+/// Proves, from the graph alone, that every stage gets what its nodes take: for each microbatch that
+/// it takes forward the values that other stages make, and for each that it takes back, along their
+/// consumers, the gradients of those that require one; nothing else, and nothing twice.
 ///
 /// Derived node by node and not from the StepFacts that the program was written from, so that what
 /// these lack is missed here. `check` (check_program.h) proves the order.

@@ -26,11 +26,13 @@ std::vector<Action> actions_from_json(const JsonField& field) {
 }
 
 Json to_json(const Channel& channel) {
-  return {{"kind", kChannelKindNames[static_cast<std::size_t>(channel.kind)]},
-          {"from_stage", channel.from_stage},
-          {"to_stage", channel.to_stage},
-          {"from_rank", channel.from_rank},
-          {"to_rank", channel.to_rank}};
+  Json json = {{"kind", kChannelKindNames[static_cast<std::size_t>(channel.kind)]},
+               {"from_stage", channel.from_stage},
+               {"to_stage", channel.to_stage},
+               {"from_rank", channel.from_rank},
+               {"to_rank", channel.to_rank}};
+  if (channel.limit > 0) json["limit"] = channel.limit;
+  return json;
 }
 
 Channel channel_from_json(const JsonField& field) {
@@ -41,6 +43,7 @@ Channel channel_from_json(const JsonField& field) {
   channel.to_stage = read_index(object.required("to_stage"));
   channel.from_rank = read_index(object.required("from_rank"));
   channel.to_rank = read_index(object.required("to_rank"));
+  if (const auto limit = object.optional("limit")) channel.limit = limit->index(1);
   object.finish();
   return channel;
 }

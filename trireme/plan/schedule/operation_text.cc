@@ -1,6 +1,5 @@
 #include "trireme/plan/schedule/operation_text.h"
 
-#include <array>
 #include <charconv>
 #include <optional>
 
@@ -8,18 +7,6 @@
 
 namespace trireme::schedule {
 namespace {
-
-// Indexed by OperationKind.
-constexpr std::array<std::string_view, 11> kWords = {"recv",     "compute", "send",    "reduce",
-                                                     "exchange", "join",    "tie sum", "commit",
-                                                     "norm",     "update",  "weigh"};
-
-// What stands before an item; indexed by ChannelKind.
-constexpr std::array<std::string_view, 4> kItems = {"v", "g", "site ", "parameter "};
-
-bool has_microbatch(ChannelKind kind) {
-  return kind == ChannelKind::kValue || kind == ChannelKind::kGradient;
-}
 
 /// What is sent or received: `v17 m3 0>1`, `site 4 2>0`.
 std::string message_text(const StepProgram& program, const Operation& operation) {
@@ -29,8 +16,8 @@ std::string message_text(const StepProgram& program, const Operation& operation)
            std::to_string(operation.channel) + ")";
   }
   const Channel& channel = program.channels[index];
-  const std::string item =
-      std::string(kItems[static_cast<std::size_t>(channel.kind)]) + std::to_string(operation.item);
+  const std::string item = std::string(kItemPrefixes[static_cast<std::size_t>(channel.kind)]) +
+                           std::to_string(operation.item);
   const std::string microbatch =
       has_microbatch(channel.kind) ? " m" + std::to_string(operation.microbatch) : "";
   return item + microbatch + " " + std::to_string(channel.from_stage) + ">" +
@@ -63,8 +50,8 @@ class Scanner {
 };
 
 std::optional<OperationKind> take_kind(Scanner& scanner) {
-  for (std::size_t kind = 0; kind < kWords.size(); ++kind) {
-    if (scanner.take(kWords[kind])) return static_cast<OperationKind>(kind);
+  for (const OperationRow& operation : kOperations) {
+    if (scanner.take(operation.word)) return operation.kind;
   }
   return std::nullopt;
 }
@@ -72,8 +59,8 @@ std::optional<OperationKind> take_kind(Scanner& scanner) {
 bool take_message(Scanner& scanner, const ProgramIndex& index, int rank, Operation& operation) {
   if (!scanner.take(" ")) return false;
   std::size_t kind = 0;
-  while (kind < kItems.size() && !scanner.take(kItems[kind])) ++kind;
-  if (kind == kItems.size() || !scanner.take(operation.item)) return false;
+  while (kind < kItemPrefixes.size() && !scanner.take(kItemPrefixes[kind])) ++kind;
+  if (kind == kItemPrefixes.size() || !scanner.take(operation.item)) return false;
   const auto channel = static_cast<ChannelKind>(kind);
   if (has_microbatch(channel) && !(scanner.take(" m") && scanner.take(operation.microbatch))) {
     return false;
@@ -88,37 +75,21 @@ bool take_message(Scanner& scanner, const ProgramIndex& index, int rank, Operati
   return operation.channel >= 0;
 }
 
-std::optional<GroupKind> group_kind(OperationKind kind) {
-  switch (kind) {
-    case OperationKind::kExchange:
-      return GroupKind::kWorld;
-    case OperationKind::kReduce:
-    case OperationKind::kCommit:
-    case OperationKind::kWeigh:
-      return GroupKind::kData;
-    case OperationKind::kNorm:
-      return GroupKind::kPipeline;
-    default:
-      return std::nullopt;
-  }
-}
-
 /// What stands after the operation's word.
 bool take_rest(Scanner& scanner, const ProgramIndex& index, int rank, Operation& operation) {
-  switch (operation.kind) {
-    case OperationKind::kSend:
-    case OperationKind::kRecv:
+  switch (row(operation.kind).subject) {
+    case Subject::kMessage:
       return take_message(scanner, index, rank, operation);
-    case OperationKind::kCompute:
+    case Subject::kAction:
       if (!scanner.take(" ")) return false;
       operation.action = parse_action(scanner.rest());
       return scanner.take(scanner.rest());
-    case OperationKind::kReduce:
-    case OperationKind::kJoin:
+    case Subject::kBucket:
       return scanner.take(" bucket ") && scanner.take(operation.item);
-    default:
+    case Subject::kNothing:
       return true;
   }
+  return true;
 }
 
 int find(const auto& map, const auto& key) {
@@ -130,7 +101,7 @@ int find(const auto& map, const auto& key) {
 
 ProgramIndex::ProgramIndex(const StepProgram& program) : program_(program) {
   for (std::size_t c = 0; c < program.channels.size(); ++c) {
-    const auto& [kind, from_stage, to_stage, from_rank, to_rank] = program.channels[c];
+    const auto& [kind, from_stage, to_stage, from_rank, to_rank, limit] = program.channels[c];
     sends_.try_emplace({kind, from_stage, to_stage, from_rank}, static_cast<int>(c));
     recvs_.try_emplace({kind, from_stage, to_stage, to_rank}, static_cast<int>(c));
   }
@@ -155,19 +126,18 @@ int ProgramIndex::group(GroupKind kind, int rank) const {
 }
 
 std::string to_text(const StepProgram& program, const Operation& operation) {
-  const std::string word(kWords[static_cast<std::size_t>(operation.kind)]);
-  switch (operation.kind) {
-    case OperationKind::kRecv:
-    case OperationKind::kSend:
+  const std::string word(row(operation.kind).word);
+  switch (row(operation.kind).subject) {
+    case Subject::kMessage:
       return word + " " + message_text(program, operation);
-    case OperationKind::kCompute:
+    case Subject::kAction:
       return word + " " + to_text(operation.action);
-    case OperationKind::kReduce:
-    case OperationKind::kJoin:
+    case Subject::kBucket:
       return word + " bucket " + std::to_string(operation.item);
-    default:
+    case Subject::kNothing:
       return word;
   }
+  return word;
 }
 
 Operation parse_operation(const ProgramIndex& index, int rank, std::string_view text) {
@@ -184,7 +154,7 @@ Operation parse_operation(const ProgramIndex& index, int rank, std::string_view 
   if (!take_rest(scanner, index, rank, operation) || !scanner.is_done()) {
     fail("it is not of a form like 'recv v17 m3 0>1', or the rank has no such channel");
   }
-  if (const auto group = group_kind(operation.kind)) {
+  if (const auto group = row(operation.kind).group) {
     operation.group = index.group(*group, rank);
     if (operation.group < 0) fail("the rank is in no such group");
   }

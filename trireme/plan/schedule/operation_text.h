@@ -1,8 +1,6 @@
 #pragma once
 
-#include <array>
 #include <map>
-#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -10,11 +8,6 @@
 #include "trireme/plan/schedule/step_program.h"
 
 namespace trireme::schedule {
-
-/// Names of kinds, indexed by them.
-inline constexpr std::array<std::string_view, 4> kChannelKindNames = {"value", "gradient",
-                                                                      "tie_gradient", "tie_value"};
-inline constexpr std::array<std::string_view, 3> kGroupKindNames = {"world", "data", "pipeline"};
 
 /// Finds channels and groups of a program by what operations' texts say of them. The program must
 /// outlive it; its ranks are not looked at. Immutable.

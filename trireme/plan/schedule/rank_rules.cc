@@ -13,9 +13,15 @@ RankRules::RankRules(const ProgramIndex& index, const StepFacts& facts, int stag
 
 void RankRules::check(const std::vector<Action>& actions) {
   rule_ = "weights of losses come first, where the stage needs them and there are replicas";
-  if (facts().weighs) check_collective(OperationKind::kWeigh, GroupKind::kData);
-  for (const Action& action : actions) check_action(action);
-  check_tail();
+  if (facts().weighs) check_plain(OperationKind::kWeigh);
+  for (const Action& action : actions) {
+    if (action.microbatch < facts_.num_microbatches_of(replica_)) check_action(action);
+  }
+  rule_.clear();
+  for (const TailPart& part : facts_.tail) {
+    rule_ += (rule_.empty() ? "the tail is " : ", ") + std::string(part.name);
+  }
+  for (const TailPart& part : facts_.tail) check_tail(part);
   rule_ = "nothing follows the tail";
   if (cursor_ < operations().size()) fail("the end");
 }
@@ -34,22 +40,13 @@ void RankRules::check_action(const Action& action) {
   if (carries) check_messages(OperationKind::kSend, facts().sends_of(kind), action.microbatch);
 }
 
-void RankRules::check_tail() {
-  rule_ =
-      "the tail is exchange, joins, tie gradients, tie sum, norm where there is one, commit, "
-      "update, "
-      "tie values";
-  check_collective(OperationKind::kExchange, GroupKind::kWorld);
-  check_buckets(OperationKind::kJoin);
-  for (const ChannelKind kind : {ChannelKind::kTieGradient, ChannelKind::kTieValue}) {
-    check_messages(OperationKind::kSend, facts().sends_of(kind), -1);
-    check_messages(OperationKind::kRecv, facts().recvs_of(kind), -1);
-    if (kind == ChannelKind::kTieValue) return;
-    expect({.kind = OperationKind::kTieSum});
-    if (facts_.has_norm) check_collective(OperationKind::kNorm, GroupKind::kPipeline);
-    check_collective(OperationKind::kCommit, GroupKind::kData);
-    expect({.kind = OperationKind::kUpdate});
+void RankRules::check_tail(const TailPart& part) {
+  if (part.ties) {
+    check_messages(OperationKind::kSend, facts().sends_of(*part.ties), -1);
+    return check_messages(OperationKind::kRecv, facts().recvs_of(*part.ties), -1);
   }
+  if (row(part.kind).subject == Subject::kBucket) return check_buckets(part.kind);
+  check_plain(part.kind);
 }
 
 void RankRules::check_messages(OperationKind kind, const std::vector<Message>& messages,
@@ -65,15 +62,16 @@ void RankRules::check_messages(OperationKind kind, const std::vector<Message>& m
 
 void RankRules::check_buckets(OperationKind kind) {
   if (facts_.num_replicas() == 1) return;
-  const bool is_reduce = kind == OperationKind::kReduce;
-  const int group = is_reduce ? index_.group(GroupKind::kData, rank_) : -1;
   for (const int bucket : facts().buckets) {
-    expect({.kind = kind, .group = group, .item = bucket});
+    expect({.kind = kind, .group = group_of(kind), .item = bucket});
   }
 }
 
-void RankRules::check_collective(OperationKind kind, GroupKind group) {
-  expect({.kind = kind, .group = index_.group(group, rank_)});
+void RankRules::check_plain(OperationKind kind) { expect({.kind = kind, .group = group_of(kind)}); }
+
+int RankRules::group_of(OperationKind kind) const {
+  const auto& group = row(kind).group;
+  return group ? index_.group(*group, rank_) : -1;
 }
 
 void RankRules::expect(const Operation& expected) {

@@ -26,10 +26,11 @@ class RankRules {
   const std::vector<Operation>& operations() const { return index_.program().ranks[rank_]; }
 
   void check_action(const Action& action);
-  void check_tail();
+  void check_tail(const TailPart& part);
   void check_messages(OperationKind kind, const std::vector<Message>& messages, int microbatch);
   void check_buckets(OperationKind kind);
-  void check_collective(OperationKind kind, GroupKind group);
+  void check_plain(OperationKind kind);
+  int group_of(OperationKind kind) const;
 
   /// The operation at the cursor must be `expected`, by the rule that `rule_` tells.
   void expect(const Operation& expected);

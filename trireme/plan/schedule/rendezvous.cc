@@ -15,20 +15,6 @@
 namespace trireme::schedule {
 namespace {
 
-/// Whether all ranks of the operation's group take part in it.
-bool is_collective(OperationKind kind) {
-  switch (kind) {
-    case OperationKind::kReduce:
-    case OperationKind::kExchange:
-    case OperationKind::kCommit:
-    case OperationKind::kNorm:
-    case OperationKind::kWeigh:
-      return true;
-    default:
-      return false;
-  }
-}
-
 bool is_member(const Group& group, int rank) {
   return std::find(group.ranks.begin(), group.ranks.end(), rank) != group.ranks.end();
 }
@@ -63,9 +49,10 @@ class Machine {
   bool step(int rank) {
     if (is_done(rank)) return false;
     const Operation& operation = next(rank);
-    if (is_collective(operation.kind) && !ranks_[rank].has_come) come(rank);
+    if (row(operation.kind).group && !ranks_[rank].has_come) come(rank);
     const Meeting* awaited = awaited_meeting(rank);
     if (awaited != nullptr && !is_complete(*awaited)) return false;
+    if (row(operation.kind).wait == Wait::kRoom && is_full(operation.channel)) return false;
     if (operation.kind == OperationKind::kRecv) {
       std::deque<const Operation*>& posted = posted_[operation.channel];
       if (posted.empty()) return false;
@@ -76,6 +63,11 @@ class Machine {
     ranks_[rank].has_come = false;
     ++cursors_[rank];
     return true;
+  }
+
+  bool is_full(int channel) const {
+    const int limit = program_.channels[channel].limit;
+    return limit > 0 && num_held(channel) >= limit;
   }
 
   int num_held(int channel) const { return static_cast<int>(posted_[channel].size()); }
@@ -124,10 +116,11 @@ class Machine {
   /// starts, but where it is joined. Null where it waits for none.
   const Meeting* awaited_meeting(int rank) const {
     const Operation& operation = next(rank);
-    if (operation.kind == OperationKind::kReduce) return nullptr;
+    const Wait wait = row(operation.kind).wait;
+    if (wait != Wait::kGroup && wait != Wait::kSum) return nullptr;
     const RankState& state = ranks_[rank];
     Place place = state.last_meeting;
-    if (operation.kind == OperationKind::kJoin) {
+    if (wait == Wait::kSum) {
       const auto reduction = state.reductions.find(operation.item);
       if (reduction == state.reductions.end()) fail(rank, "joins what was not reduced");
       place = reduction->second;
@@ -149,8 +142,10 @@ class Machine {
   /// What `rank`, which cannot go on, waits for: a rank.
   int awaited(int rank) const {
     const Operation& operation = next(rank);
-    if (operation.kind == OperationKind::kRecv)
-      return program_.channels[operation.channel].from_rank;
+    if (row(operation.kind).subject == Subject::kMessage) {
+      const Channel& channel = program_.channels[operation.channel];
+      return operation.kind == OperationKind::kRecv ? channel.from_rank : channel.to_rank;
+    }
     const Meeting& meeting = *awaited_meeting(rank);
     for (const int member : program_.groups[meeting.operation->group].ranks) {
       if (!meeting.ranks.contains(member)) return member;
@@ -197,14 +192,14 @@ class Machine {
 
 /// What is wrong with the channel or group of an operation of `rank`; empty where nothing is.
 std::string misplaced(const StepProgram& program, int rank, const Operation& operation) {
-  if (operation.kind == OperationKind::kSend || operation.kind == OperationKind::kRecv) {
+  if (row(operation.kind).subject == Subject::kMessage) {
     const auto channel = static_cast<std::size_t>(operation.channel);
     if (operation.channel < 0 || channel >= program.channels.size()) return "has no such channel";
     const Channel& ends = program.channels[channel];
     const int end = operation.kind == OperationKind::kSend ? ends.from_rank : ends.to_rank;
     return end == rank ? "" : "is over a channel whose end is rank " + std::to_string(end);
   }
-  if (!is_collective(operation.kind)) return "";
+  if (!row(operation.kind).group) return "";
   const auto group = static_cast<std::size_t>(operation.group);
   if (operation.group < 0 || group >= program.groups.size()) return "has no such group";
   return is_member(program.groups[group], rank) ? "" : "is of a group that the rank is not in";

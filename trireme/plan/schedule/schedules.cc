@@ -41,6 +41,15 @@ Schedule make_schedule(const layout::ScheduleChoice& choice, int num_stages, int
   return make_schedule(std::string_view(choice.name), num_stages, num_microbatches);
 }
 
+Schedule forwards(int num_stages, int num_microbatches) {
+  Schedule schedule{num_stages, num_microbatches, {}};
+  for (int stage = 0; stage < num_stages; ++stage) {
+    std::vector<Action>& actions = schedule.ranks.emplace_back();
+    for (int m = 0; m < num_microbatches; ++m) actions.push_back({ActionKind::kForward, stage, m});
+  }
+  return schedule;
+}
+
 std::vector<std::string> schedule_names() {
   std::vector<std::string> names;
   for (const Entry& entry : kSchedules) names.emplace_back(entry.name);

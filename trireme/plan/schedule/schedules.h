@@ -18,6 +18,9 @@ Schedule make_schedule(std::string_view name, int num_stages, int num_microbatch
 /// As above for a plan's choice; also refuses parameters, which no schedule has so far.
 Schedule make_schedule(const layout::ScheduleChoice& choice, int num_stages, int num_microbatches);
 
+/// Forwards alone, in order: of an evaluation. No schedule of a training; `check` refuses it.
+Schedule forwards(int num_stages, int num_microbatches);
+
 /// The names that `make_schedule` knows.
 std::vector<std::string> schedule_names();
 

@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include "trireme/error.h"
 #include "trireme/plan/graph/uses.h"
@@ -134,25 +136,61 @@ bool completes_gradients(ActionKind kind) {
   return kind == ActionKind::kBackward || kind == ActionKind::kBackwardWeight;
 }
 
-StepFacts step_facts(const graph::Graph& planned, const layout::Plan& plan,
-                     const parameters::ParameterMap& map, const ProgramOptions& options) {
+int first_evaluated(int num_microbatches, int num_replicas, int replica) {
+  return static_cast<int>(std::int64_t{num_microbatches} * replica / num_replicas);
+}
+
+int StepFacts::num_microbatches_of(int replica) const {
+  if (!num_evaluated) return num_microbatches;
+  return first_evaluated(*num_evaluated, num_replicas(), replica + 1) -
+         first_evaluated(*num_evaluated, num_replicas(), replica);
+}
+
+namespace {
+
+/// In order: first what all ranks must know; where a gradient is not finite the norm ends the step,
+/// and buffers stay as they were.
+constexpr std::array<TailPart, 8> kTrainingTail = {{
+    {OperationKind::kExchange, {}, "exchange"},
+    {OperationKind::kJoin, {}, "joins"},
+    {{}, ChannelKind::kTieGradient, "tie gradients"},
+    {OperationKind::kTieSum, {}, "tie sum"},
+    {OperationKind::kNorm, {}, "norm"},
+    {OperationKind::kCommit, {}, "commit"},
+    {OperationKind::kUpdate, {}, "update"},
+    {{}, ChannelKind::kTieValue, "tie values"},
+}};
+
+/// What a step has whatever it is for.
+StepFacts common_facts(const layout::Plan& plan) {
   StepFacts facts;
   facts.role = layout::train_role(plan);
   check_mesh(plan, facts.role.mesh);
-  check_replicas(plan.batch, facts.num_replicas(), options);
   facts.num_ranks = count_ranks(plan);
-  facts.num_microbatches = static_cast<int>(plan.batch.num_microbatches() / facts.num_replicas());
-  facts.has_norm = options.has_norm;
-  const std::vector<layout::Crossing> crossings = layout::crossings(planned, plan);
-  add_crossings(crossings, facts.messages);
-  add_ties(planned, map, facts.messages);
-  std::sort(facts.messages.begin(), facts.messages.end());
   facts.stages.resize(plan.stages.size());
+  return facts;
+}
+
+void give_messages(StepFacts& facts) {
+  std::sort(facts.messages.begin(), facts.messages.end());
   for (const Message& message : facts.messages) {
     const auto kind = static_cast<std::size_t>(message.kind);
     facts.stages[message.from_stage].sends[kind].push_back(message);
     facts.stages[message.to_stage].recvs[kind].push_back(message);
   }
+}
+
+}  // namespace
+
+StepFacts step_facts(const graph::Graph& planned, const layout::Plan& plan,
+                     const parameters::ParameterMap& map, const ProgramOptions& options) {
+  StepFacts facts = common_facts(plan);
+  check_replicas(plan.batch, facts.num_replicas(), options);
+  facts.num_microbatches = static_cast<int>(plan.batch.num_microbatches() / facts.num_replicas());
+  const std::vector<layout::Crossing> crossings = layout::crossings(planned, plan);
+  add_crossings(crossings, facts.messages);
+  add_ties(planned, map, facts.messages);
+  give_messages(facts);
   const auto losses = layout::stage_losses(planned, plan, crossings);
   for (std::size_t s = 0; s < losses.size(); ++s) {
     facts.stages[s].weighs = facts.num_replicas() > 1 && !losses[s].weighed.empty();
@@ -160,7 +198,56 @@ StepFacts step_facts(const graph::Graph& planned, const layout::Plan& plan,
   for (std::size_t b = 0; b < map.buckets.size(); ++b) {
     facts.stages[map.buckets[b].stage].buckets.push_back(static_cast<int>(b));
   }
+  facts.tail.assign(kTrainingTail.begin(), kTrainingTail.end());
+  if (!options.has_norm) {
+    std::erase_if(facts.tail,
+                  [](const TailPart& part) { return part.kind == OperationKind::kNorm; });
+  }
   return facts;
+}
+
+StepFacts evaluation_facts(const graph::Graph& planned, const layout::Plan& plan,
+                           int num_microbatches) {
+  if (num_microbatches < 1) fail("an evaluation needs a microbatch");
+  StepFacts facts = common_facts(plan);
+  facts.num_evaluated = num_microbatches;
+  facts.num_microbatches = (num_microbatches - 1) / facts.num_replicas() + 1;
+  add_crossings(layout::crossings(planned, plan), facts.messages);
+  std::erase_if(facts.messages, [](const Message& m) { return m.kind != ChannelKind::kValue; });
+  give_messages(facts);
+  facts.tail = {kTrainingTail.front()};
+  return facts;
+}
+
+std::vector<Channel> channels_of(const StepFacts& facts) {
+  std::map<std::tuple<ChannelKind, int, int>, int> num_items;
+  for (const Message& m : facts.messages) ++num_items[{m.kind, m.from_stage, m.to_stage}];
+  std::vector<Channel> channels;
+  for (const auto& [path, num] : num_items) {
+    const auto& [kind, from, to] = path;
+    // What is between two stages is at work on as many microbatches.
+    const int limit = facts.num_evaluated ? num * (to - from) : 0;
+    for (int replica = 0; replica < facts.num_replicas(); ++replica) {
+      channels.push_back(
+          {kind, from, to, facts.rank(from, replica), facts.rank(to, replica), limit});
+    }
+  }
+  return channels;
+}
+
+std::vector<Group> groups_of(const StepFacts& facts) {
+  std::vector<Group> groups = {{GroupKind::kWorld, 0, facts.role.placement}};
+  for (int stage = 0; stage < facts.num_stages(); ++stage) {
+    Group group{GroupKind::kData, stage, {}};
+    for (int r = 0; r < facts.num_replicas(); ++r) group.ranks.push_back(facts.rank(stage, r));
+    groups.push_back(std::move(group));
+  }
+  for (int replica = 0; replica < facts.num_replicas(); ++replica) {
+    Group group{GroupKind::kPipeline, replica, {}};
+    for (int s = 0; s < facts.num_stages(); ++s) group.ranks.push_back(facts.rank(s, replica));
+    groups.push_back(std::move(group));
+  }
+  return groups;
 }
 
 }  // namespace trireme::schedule

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <array>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "trireme/plan/graph/graph.h"
@@ -9,8 +11,6 @@
 #include "trireme/plan/schedule/step_program.h"
 
 namespace trireme::schedule {
-
-inline constexpr std::size_t kNumChannelKinds = 4;
 
 /// Something that travels between two stages in every step: once per replica and, where it is a
 /// value or a gradient, once per microbatch.
@@ -37,14 +37,23 @@ struct StageFacts {
   }
 };
 
+/// A part of what follows a rank's actions.
+struct TailPart {
+  OperationKind kind = OperationKind::kExchange;
+  std::optional<ChannelKind> ties;  ///< Sends, then recvs, of such messages, in place of `kind`.
+  std::string_view name;
+};
+
 /// What graph, plan and map say about a step, in the form that generator and checker need.
 struct StepFacts {
   layout::Role role;              ///< The one that trains.
   int num_ranks = 0;              ///< Of the world: all roles.
-  int num_microbatches = 0;       ///< Per replica.
+  int num_microbatches = 0;       ///< Of the replica that has most.
   std::vector<Message> messages;  ///< Ascending.
   std::vector<StageFacts> stages;
-  bool has_norm = false;
+  std::vector<TailPart> tail;  ///< In order.
+  /// Of all replicas of an evaluation; nothing where the step trains.
+  std::optional<int> num_evaluated;
 
   int num_stages() const { return static_cast<int>(stages.size()); }
   int num_replicas() const { return role.mesh.data; }
@@ -52,7 +61,12 @@ struct StepFacts {
   int rank(int stage, int replica) const {
     return role.placement[stage * num_replicas() + replica];
   }
+  /// Microbatches of `replica`.
+  int num_microbatches_of(int replica) const;
 };
+
+/// Global index of the first microbatch of `replica`'s part of `num_microbatches`.
+int first_evaluated(int num_microbatches, int num_replicas, int replica);
 
 /// What an action of `kind` waits for and gives: values with a forward, gradients with a backward
 /// or its input part. False where it does neither: W.
@@ -72,5 +86,13 @@ bool keeps_bits(const BatchLayout& batch, std::int64_t replicas);
 ///          subtree of the fold, unless that is tolerated.
 StepFacts step_facts(const graph::Graph& planned, const layout::Plan& plan,
                      const parameters::ParameterMap& map, const ProgramOptions& options);
+
+/// As for make_evaluation_program.
+StepFacts evaluation_facts(const graph::Graph& planned, const layout::Plan& plan,
+                           int num_microbatches);
+
+/// The channels and groups of a step, as StepProgram lists them.
+std::vector<Channel> channels_of(const StepFacts& facts);
+std::vector<Group> groups_of(const StepFacts& facts);
 
 }  // namespace trireme::schedule

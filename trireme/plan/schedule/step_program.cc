@@ -1,5 +1,6 @@
 #include "trireme/plan/schedule/step_program.h"
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 
@@ -19,55 +20,30 @@
 namespace trireme::schedule {
 namespace {
 
-std::vector<Channel> make_channels(const StepFacts& facts) {
-  std::vector<Channel> channels;
-  const Message* last = nullptr;
-  for (const Message& message : facts.messages) {
-    const auto path = [](const Message& m) { return std::tuple(m.kind, m.from_stage, m.to_stage); };
-    if (last != nullptr && path(*last) == path(message)) continue;
-    for (int replica = 0; replica < facts.num_replicas(); ++replica) {
-      channels.push_back({message.kind, message.from_stage, message.to_stage,
-                          facts.rank(message.from_stage, replica),
-                          facts.rank(message.to_stage, replica)});
-    }
-    last = &message;
-  }
-  return channels;
-}
-
-std::vector<Group> make_groups(const StepFacts& facts) {
-  std::vector<Group> groups = {{GroupKind::kWorld, 0, facts.role.placement}};
-  for (int stage = 0; stage < facts.num_stages(); ++stage) {
-    Group group{GroupKind::kData, stage, {}};
-    for (int r = 0; r < facts.num_replicas(); ++r) group.ranks.push_back(facts.rank(stage, r));
-    groups.push_back(std::move(group));
-  }
-  for (int replica = 0; replica < facts.num_replicas(); ++replica) {
-    Group group{GroupKind::kPipeline, replica, {}};
-    for (int s = 0; s < facts.num_stages(); ++s) group.ranks.push_back(facts.rank(s, replica));
-    groups.push_back(std::move(group));
-  }
-  return groups;
-}
-
 /// Writes the program of the rank that runs `stage` for `replica`.
 class RankWriter {
  public:
-  RankWriter(const StepFacts& facts, const std::vector<Channel>& channels, int stage, int replica)
-      : facts_(facts), stage_(stage) {
-    for (std::size_t c = 0; c < channels.size(); ++c) {
-      const Channel& channel = channels[c];
+  RankWriter(const StepFacts& facts, const StepProgram& program, int stage, int replica)
+      : facts_(facts), stage_(stage), replica_(replica) {
+    for (std::size_t c = 0; c < program.channels.size(); ++c) {
+      const Channel& channel = program.channels[c];
       if (channel.from_rank != facts.rank(channel.from_stage, replica)) continue;
       channels_[{channel.kind, channel.from_stage, channel.to_stage}] = static_cast<int>(c);
     }
-    data_group_ = 1 + stage;
-    pipeline_group_ = 1 + facts.num_stages() + replica;
+    for (std::size_t g = 0; g < program.groups.size(); ++g) {
+      const Group& group = program.groups[g];
+      if (std::ranges::count(group.ranks, facts.rank(stage, replica)) != 0) {
+        groups_[group.kind] = static_cast<int>(g);
+      }
+    }
   }
 
   std::vector<Operation> write(const std::vector<Action>& actions) {
-    if (stage().weighs) write_plain(OperationKind::kWeigh, data_group_);
-    for (const Action& action : actions) write_action(action);
-    write_tail();
+    if (stage().weighs) write_plain(OperationKind::kWeigh);
+    for (const Action& action : actions) {
+      if (action.microbatch < facts_.num_microbatches_of(replica_)) write_action(action);
+    }
+    for (const TailPart& part : facts_.tail) write_tail(part);
     return std::move(operations_);
   }
 
@@ -84,16 +60,10 @@ class RankWriter {
     if (carries) write_messages(OperationKind::kSend, stage().sends_of(kind), action.microbatch);
   }
 
-  void write_tail() {
-    write_plain(OperationKind::kExchange, kWorldGroup);
-    write_buckets(OperationKind::kJoin);
-    write_ties(ChannelKind::kTieGradient);
-    write_plain(OperationKind::kTieSum, -1);
-    // First: where a gradient is not finite the step ends here, and buffers stay as they were.
-    if (facts_.has_norm) write_plain(OperationKind::kNorm, pipeline_group_);
-    write_plain(OperationKind::kCommit, data_group_);
-    write_plain(OperationKind::kUpdate, -1);
-    write_ties(ChannelKind::kTieValue);
+  void write_tail(const TailPart& part) {
+    if (part.ties) return write_ties(*part.ties);
+    if (row(part.kind).subject == Subject::kBucket) return write_buckets(part.kind);
+    write_plain(part.kind);
   }
 
   /// Sends go first: two stages may own each other's mirrors, and only recvs wait.
@@ -112,42 +82,53 @@ class RankWriter {
 
   void write_buckets(OperationKind kind) {
     if (facts_.num_replicas() == 1) return;
-    const int group = kind == OperationKind::kReduce ? data_group_ : -1;
     for (const int bucket : stage().buckets) {
-      operations_.push_back({.kind = kind, .group = group, .item = bucket});
+      operations_.push_back({.kind = kind, .group = group_of(kind), .item = bucket});
     }
   }
 
-  void write_plain(OperationKind kind, int group) {
-    operations_.push_back({.kind = kind, .group = group});
+  void write_plain(OperationKind kind) {
+    operations_.push_back({.kind = kind, .group = group_of(kind)});
   }
 
-  static constexpr int kWorldGroup = 0;
+  int group_of(OperationKind kind) const {
+    const auto& group = row(kind).group;
+    return group ? groups_.at(*group) : -1;
+  }
 
   const StepFacts& facts_;
   int stage_;
-  int data_group_ = 0;
-  int pipeline_group_ = 0;
+  int replica_;
   std::map<std::tuple<ChannelKind, int, int>, int> channels_;
+  std::map<GroupKind, int> groups_;
   std::vector<Operation> operations_;
 };
+
+StepProgram write_program(const StepFacts& facts, const Schedule& schedule) {
+  StepProgram program{facts.num_microbatches, channels_of(facts), groups_of(facts), {}};
+  program.ranks.resize(facts.num_ranks);
+  for (int stage = 0; stage < facts.num_stages(); ++stage) {
+    for (int replica = 0; replica < facts.num_replicas(); ++replica) {
+      RankWriter writer(facts, program, stage, replica);
+      program.ranks[facts.rank(stage, replica)] = writer.write(schedule.ranks[stage]);
+    }
+  }
+  return program;
+}
 
 }  // namespace
 
 StepProgram make_step_program(const graph::Graph& planned, const layout::Plan& plan,
                               const parameters::ParameterMap& map, const ProgramOptions& options) {
   const StepFacts facts = step_facts(planned, plan, map, options);
-  const Schedule schedule =
-      make_schedule(plan.schedule, facts.num_stages(), facts.num_microbatches);
-  StepProgram program{facts.num_microbatches, make_channels(facts), make_groups(facts), {}};
-  program.ranks.resize(facts.num_ranks);
-  for (int stage = 0; stage < facts.num_stages(); ++stage) {
-    for (int replica = 0; replica < facts.num_replicas(); ++replica) {
-      RankWriter writer(facts, program.channels, stage, replica);
-      program.ranks[facts.rank(stage, replica)] = writer.write(schedule.ranks[stage]);
-    }
-  }
-  return program;
+  return write_program(facts,
+                       make_schedule(plan.schedule, facts.num_stages(), facts.num_microbatches));
+}
+
+StepProgram make_evaluation_program(const graph::Graph& planned, const layout::Plan& plan,
+                                    int num_microbatches) {
+  const StepFacts facts = evaluation_facts(planned, plan, num_microbatches);
+  return write_program(facts, forwards(facts.num_stages(), facts.num_microbatches));
 }
 
 }  // namespace trireme::schedule

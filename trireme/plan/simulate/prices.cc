@@ -42,29 +42,10 @@ class Pricer {
 
   Price price(int rank, std::size_t index) const {
     const Operation& operation = program_.ranks[rank][index];
-    switch (operation.kind) {
-      case OperationKind::kCompute:
-        return {action_us(operation.action), 0};
-      case OperationKind::kSend:
-        return send(operation);
-      case OperationKind::kReduce:
-        return {0, bucket_us(operation), ready_us(rank, index)};
-      case OperationKind::kExchange:
-      case OperationKind::kCommit:
-      case OperationKind::kWeigh:
-        return {0, group_us(operation.group, kSmallMessageBytes)};
-      case OperationKind::kNorm:
-        return {elements(rank).owned * step().fold_ns / 1000,
-                group_us(operation.group, kSmallMessageBytes)};
-      case OperationKind::kTieSum:
-        return {elements(rank).further_sites * step().fold_ns / 1000, 0};
-      case OperationKind::kUpdate:
-        return {elements(rank).owned * step().optimizer_ns / 1000, 0};
-      case OperationKind::kRecv:
-      case OperationKind::kJoin:
-        return {};
-    }
-    return {};
+    const schedule::OperationRow& kind = schedule::row(operation.kind);
+    const bool is_reduce = operation.kind == OperationKind::kReduce;
+    return {work_us(kind.work, rank, operation), traffic_us(kind.traffic, operation),
+            is_reduce ? ready_us(rank, index) : 0};
   }
 
  private:
@@ -98,6 +79,38 @@ class Pricer {
   const profile::StepCosts& step() const { return inputs_.profile.step; }
   const StageElements& elements(int rank) const { return elements_[stage_of_.at(rank)]; }
 
+  double work_us(schedule::Work work, int rank, const Operation& operation) const {
+    switch (work) {
+      case schedule::Work::kNothing:
+        return 0;
+      case schedule::Work::kAction:
+        return action_us(operation.action);
+      case schedule::Work::kCopy:
+        return static_cast<double>(message_bytes(operation)) * step().copy_ns_per_byte / 1000;
+      case schedule::Work::kFold:
+        return elements(rank).owned * step().fold_ns / 1000;
+      case schedule::Work::kFoldTies:
+        return elements(rank).further_sites * step().fold_ns / 1000;
+      case schedule::Work::kUpdate:
+        return elements(rank).owned * step().optimizer_ns / 1000;
+    }
+    return 0;
+  }
+
+  double traffic_us(schedule::Traffic traffic, const Operation& operation) const {
+    switch (traffic) {
+      case schedule::Traffic::kNothing:
+        return 0;
+      case schedule::Traffic::kMessage:
+        return send_us(operation);
+      case schedule::Traffic::kBucket:
+        return bucket_us(operation);
+      case schedule::Traffic::kFewBytes:
+        return group_us(operation.group, kSmallMessageBytes);
+    }
+    return 0;
+  }
+
   double action_us(const schedule::Action& action) const {
     const StageCost& cost = costs_[action.stage];
     switch (action.kind) {
@@ -113,10 +126,11 @@ class Pricer {
     return 0;
   }
 
-  std::int64_t message_bytes(ChannelKind kind, int item) const {
+  std::int64_t message_bytes(const Operation& operation) const {
+    const int item = operation.item;
     const graph::Graph& graph = inputs_.planned;
     const std::int64_t microbatch = inputs_.plan.batch.microbatch;
-    switch (kind) {
+    switch (program_.channels[operation.channel].kind) {
       case ChannelKind::kValue:
         return span_bytes(graph.values[item], microbatch);
       case ChannelKind::kGradient:
@@ -131,12 +145,10 @@ class Pricer {
     return 0;
   }
 
-  Price send(const Operation& operation) const {
+  double send_us(const Operation& operation) const {
     const schedule::Channel& channel = program_.channels[operation.channel];
-    const std::int64_t bytes = message_bytes(channel.kind, operation.item);
     const std::string kind = link_kind(inputs_.topology, channel.from_rank, channel.to_rank);
-    return {static_cast<double>(bytes) * step().copy_ns_per_byte / 1000,
-            profile::link_us(inputs_.profile, kind, bytes, true)};
+    return profile::link_us(inputs_.profile, kind, message_bytes(operation), true);
   }
 
   double group_us(int group, std::int64_t bytes) const {

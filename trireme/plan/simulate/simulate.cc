@@ -5,8 +5,10 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <tuple>
 
 #include "trireme/error.h"
+#include "trireme/plan/schedule/message_limits.h"
 
 // Time goes from event to event: the next moment at which a rank's work is done or something that a
 // rank waits for is there. Two ranks on one core, works 2 and 3, no waits:
@@ -101,6 +103,7 @@ class Player {
     RankState& state = ranks_[rank];
     state.phase = Phase::kWork;
     state.begin_us = now_;
+    state.worked_us = kNever;
     state.done_us = 0;
     if (has_operation(rank)) begin_part(rank);
   }
@@ -147,9 +150,10 @@ class Player {
         begin_part(rank);
         return true;
       }
+      state.worked_us = std::min(state.worked_us, now_);
+      if (!has_room(rank)) return false;
       post(rank);
       state.phase = Phase::kWait;
-      state.worked_us = now_;
       return true;
     }
     if (ready_us(rank) > now_) return false;
@@ -164,36 +168,45 @@ class Player {
     return true;
   }
 
+  /// Whether the channel that the rank sends over has room; what is received ahead takes none.
+  bool has_room(int rank) const {
+    const Operation& operation = this->operation(rank);
+    if (schedule::row(operation.kind).wait != schedule::Wait::kRoom) return true;
+    const int limit = program_.channels[operation.channel].limit;
+    const ChannelState& channel = channels_[operation.channel];
+    const std::size_t num_held = channel.arrivals.size() - channel.num_taken;
+    return limit == 0 || num_held < static_cast<std::size_t>(limit + schedule::kReceivedAhead);
+  }
+
   /// What the rank's operation does to others once its work is done.
   void post(int rank) {
     const Operation& operation = this->operation(rank);
     const double delay = price(rank).delay_us;
     RankState& state = ranks_[rank];
     state.collective = -1;
-    switch (operation.kind) {
-      case OperationKind::kSend: {
+    if (operation.kind == OperationKind::kReduce) {
+      state.to_start.push_back(state.next);
+      return;
+    }
+    switch (schedule::row(operation.kind).wait) {
+      case schedule::Wait::kRoom: {
         std::vector<double>& arrivals = channels_[operation.channel].arrivals;
         const double begin = arrivals.empty() ? now_ : std::max(now_, arrivals.back());
         arrivals.push_back(begin + delay);
         return;
       }
-      case OperationKind::kReduce:
-        state.to_start.push_back(state.next);
-        return;
-      case OperationKind::kJoin: {
+      case schedule::Wait::kSum: {
         const auto reduce = state.reduces.find(operation.item);
         if (reduce == state.reduces.end()) return;
         std::tie(state.group, state.collective) = reduce->second;
         return;
       }
-      case OperationKind::kExchange:
-      case OperationKind::kCommit:
-      case OperationKind::kNorm:
-      case OperationKind::kWeigh:
+      case schedule::Wait::kGroup:
         state.group = operation.group;
         state.collective = operation.group < 0 ? -1 : join(rank, operation.group, delay);
         return;
-      default:
+      case schedule::Wait::kMessage:
+      case schedule::Wait::kNothing:
         return;
     }
   }

@@ -29,7 +29,8 @@ struct Simulation {
 ///
 ///  * work: ranks that share cores share the processor; with more ranks at work than cores each
 ///    progresses at cores / ranks;
-///  * a message takes its delay, after the one before it on its channel; its sender goes on;
+///  * a message takes its delay, after the one before it on its channel; its sender goes on, once
+///    its channel has room;
 ///  * a collective begins when all of its group are there and the group's one before is done. A
 ///    reduce is there once `ready_us` of the next operation's work are done and those before it
 ///    are; it runs beside the rank's other operations until it joins; others are waited for.

@@ -1,0 +1,150 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "trireme/plan/schedule/action.h"
+
+namespace trireme::schedule {
+
+/// What travels over a channel.
+enum class ChannelKind : std::uint8_t {
+  kValue,        ///< A crossing value, from its producer to a consumer.
+  kGradient,     ///< Its gradient, back along the chain of consumers.
+  kTieGradient,  ///< Summed gradient of a use site, from a mirror's stage to the owner's.
+  kTieValue,     ///< Updated value of a parameter, from the owner's stage to a mirror's.
+};
+
+inline constexpr std::size_t kNumChannelKinds = 4;
+
+/// Names of kinds, and what stands before an item in an operation's text; indexed by them.
+inline constexpr std::array<std::string_view, kNumChannelKinds> kChannelKindNames = {
+    "value", "gradient", "tie_gradient", "tie_value"};
+inline constexpr std::array<std::string_view, kNumChannelKinds> kItemPrefixes = {"v", "g", "site ",
+                                                                                 "parameter "};
+
+/// Whether each microbatch has its messages; those of ties come once a step.
+constexpr bool has_microbatch(ChannelKind kind) {
+  return kind == ChannelKind::kValue || kind == ChannelKind::kGradient;
+}
+
+enum class GroupKind : std::uint8_t {
+  kWorld,     ///< All ranks of the role.
+  kData,      ///< Replicas of one pipeline position, by data index.
+  kPipeline,  ///< Pipeline positions of one replica, in order.
+};
+
+inline constexpr std::array<std::string_view, 3> kGroupKindNames = {"world", "data", "pipeline"};
+
+enum class OperationKind : std::uint8_t {
+  kRecv,      ///< Take the next message of a channel.
+  kCompute,   ///< Run an action.
+  kSend,      ///< Post a message; holds its buffer until it is received.
+  kReduce,    ///< The sum of a bucket over the replicas starts inside the action that follows, as
+              ///< soon as the gradients of it and of the buckets before it are complete.
+  kExchange,  ///< All losses and which parameters got a gradient, to all ranks.
+  kJoin,      ///< Wait until a bucket's sum is there.
+  kTieSum,    ///< Add the sites of the parameters that are owned here, in node order.
+  kCommit,    ///< Fold buffers' statistics over microbatches and replicas.
+  kNorm,      ///< Global gradient norm, and clipping by it.
+  kUpdate,    ///< Optimizer step on the parameters owned here.
+  kWeigh,     ///< Weights of the stage's losses, of all replicas' microbatches.
+};
+
+/// What an operation is about: which fields of Operation mean something beside kind and group.
+enum class Subject : std::uint8_t {
+  kNothing,
+  kAction,   ///< action
+  kMessage,  ///< channel, item, and microbatch where the channel's kind has one
+  kBucket,   ///< item: of the map
+};
+
+/// What a rank waits for in an operation, once its own work is done.
+enum class Wait : std::uint8_t {
+  kNothing,
+  kMessage,  ///< That it takes.
+  kRoom,     ///< Until fewer messages of its channel than the channel's limit are not received.
+  kGroup,    ///< Until all ranks of the group have come.
+  kSum,      ///< Until all ranks of the group have started the bucket's sum, and it is made.
+};
+
+/// What a rank's processor does in an operation.
+enum class Work : std::uint8_t {
+  kNothing,
+  kAction,
+  kCopy,      ///< Of a message.
+  kFold,      ///< Of elements that are owned here, once.
+  kFoldTies,  ///< Of the further sites of what is owned here.
+  kUpdate,    ///< Of elements that are owned here, by the optimizer.
+};
+
+/// What goes over links in an operation.
+enum class Traffic : std::uint8_t { kNothing, kMessage, kBucket, kFewBytes };
+
+/// All that is known of a kind of operation. Text, file form, checker, simulator, runner and
+/// timeline go by it: a kind is added here, and where it is written (step_program.cc) and run
+/// (engine/train/rank_operations.cc).
+struct OperationRow {
+  OperationKind kind;
+  std::string_view word;  ///< Its text begins with it; no word is the beginning of another.
+  Subject subject = Subject::kNothing;
+  std::optional<GroupKind> group;  ///< Whose ranks run it together, in the same order.
+  Wait wait = Wait::kNothing;
+  Work work = Work::kNothing;
+  Traffic traffic = Traffic::kNothing;
+};
+
+inline constexpr std::array<OperationRow, 11> kOperations = {{
+    {OperationKind::kRecv, "recv", Subject::kMessage, {}, Wait::kMessage},
+    {OperationKind::kCompute, "compute", Subject::kAction, {}, Wait::kNothing, Work::kAction},
+    {OperationKind::kSend,
+     "send",
+     Subject::kMessage,
+     {},
+     Wait::kRoom,
+     Work::kCopy,
+     Traffic::kMessage},
+    {OperationKind::kReduce, "reduce", Subject::kBucket, GroupKind::kData, Wait::kNothing,
+     Work::kNothing, Traffic::kBucket},
+    {OperationKind::kExchange, "exchange", Subject::kNothing, GroupKind::kWorld, Wait::kGroup,
+     Work::kNothing, Traffic::kFewBytes},
+    {OperationKind::kJoin, "join", Subject::kBucket, {}, Wait::kSum},
+    {OperationKind::kTieSum, "tie sum", Subject::kNothing, {}, Wait::kNothing, Work::kFoldTies},
+    {OperationKind::kCommit, "commit", Subject::kNothing, GroupKind::kData, Wait::kGroup,
+     Work::kNothing, Traffic::kFewBytes},
+    {OperationKind::kNorm, "norm", Subject::kNothing, GroupKind::kPipeline, Wait::kGroup,
+     Work::kFold, Traffic::kFewBytes},
+    {OperationKind::kUpdate, "update", Subject::kNothing, {}, Wait::kNothing, Work::kUpdate},
+    {OperationKind::kWeigh, "weigh", Subject::kNothing, GroupKind::kData, Wait::kGroup,
+     Work::kNothing, Traffic::kFewBytes},
+}};
+
+constexpr bool is_in_order() {
+  for (std::size_t i = 0; i < kOperations.size(); ++i) {
+    if (kOperations[i].kind != static_cast<OperationKind>(i)) return false;
+  }
+  return true;
+}
+static_assert(is_in_order(), "kOperations is indexed by OperationKind");
+
+constexpr const OperationRow& row(OperationKind kind) {
+  return kOperations[static_cast<std::size_t>(kind)];
+}
+
+/// One operation of a rank. Text form, with names in place of indices: `recv v17 m3 0>1`,
+/// `compute 1F3`, `send g17 m3 1>0`, `reduce bucket 2`, `exchange`, `send site 4 2>0`, ...
+struct Operation {
+  OperationKind kind = OperationKind::kCompute;
+  int channel = -1;     ///< Index into StepProgram::channels.
+  int group = -1;       ///< Index into StepProgram::groups.
+  int item = -1;        ///< Value id (kValue, kGradient); index in graph::use_sites (kTieGradient);
+                        ///< index in Graph::parameters (kTieValue); bucket of the map.
+  int microbatch = -1;  ///< Of the replica.
+  Action action;
+  bool operator==(const Operation&) const = default;
+};
+
+}  // namespace trireme::schedule
