@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "trireme/plan/graph/json.h"
+#include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/partition/candidate.h"
 #include "trireme/plan/partition/chain.h"
 

@@ -3,8 +3,8 @@
 #include <numeric>
 
 #include "tests/graphs/graph_builder.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/layout/manual_plan.h"
 
 namespace trireme::layout::testing {
 

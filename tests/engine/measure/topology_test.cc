@@ -8,7 +8,7 @@
 #include "trireme/engine/measure/host_facts.h"
 #include "trireme/engine/measure/link_measure.h"
 #include "trireme/error.h"
-#include "trireme/plan/topology/json.h"
+#include "trireme/plan/topology/topology_json.h"
 
 namespace trireme::measure {
 namespace {

@@ -11,11 +11,10 @@
 #include "tests/graphs/sample_graphs.h"
 #include "tests/plans/chain_model.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/layout/check.h"
-#include "trireme/plan/layout/json.h"
-#include "trireme/plan/layout/planned_graph.h"
-#include "trireme/plan/partition/replicas.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/layout/plan.h"
+#include "trireme/plan/layout/plan_check.h"
+#include "trireme/plan/layout/plan_json.h"
 
 namespace trireme::partition {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "tests/plans/random_models.h"
 #include "trireme/plan/graph/cuts.h"
-#include "trireme/plan/graph/json.h"
+#include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/partition/candidate.h"
 #include "trireme/plan/partition/search.h"
 #include "trireme/plan/schedule/schedules.h"

@@ -7,7 +7,7 @@
 #include "tests/plan/partition/search_cases.h"
 #include "tests/plans/chain_model.h"
 #include "trireme/error.h"
-#include "trireme/plan/layout/peak.h"
+#include "trireme/plan/layout/plan.h"
 #include "trireme/plan/partition/partition.h"
 
 namespace trireme::partition {

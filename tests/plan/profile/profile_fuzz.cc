@@ -6,8 +6,8 @@
 
 #include "tests/graphs/sample_graphs.h"
 #include "trireme/error.h"
-#include "trireme/plan/profile/json.h"
-#include "trireme/plan/profile/show.h"
+#include "trireme/plan/profile/profile_json.h"
+#include "trireme/plan/profile/profile_show.h"
 
 namespace profile = trireme::profile;
 

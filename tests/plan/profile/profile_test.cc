@@ -8,7 +8,7 @@
 #include "tests/graphs/graph_builder.h"
 #include "tests/graphs/sample_graphs.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/copies.h"
+#include "trireme/plan/graph/copy_to_consumers.h"
 
 namespace trireme::profile {
 namespace {

@@ -31,7 +31,7 @@ TEST(Prices, OfTwoStagesOfTwoReplicas) {
   model.profile.step = {2, 1, 1};
   model.profile.links = {{"host", {{0, 5, 10}, {1000, 20, 30}}}};
   const layout::Plan plan = make_plan(model.graph, {{1}, 1, 2});
-  const auto map = parameters::make_parameter_map(model.graph, plan);
+  const auto map = layout::make_parameter_map(model.graph, plan);
   const auto program = schedule::make_step_program(model.graph, plan, map, {.has_norm = true});
   const topology::Topology topology = make_topology(4);
   const Prices result = prices(program, stage_costs(model.graph, plan, model.profile),
@@ -53,7 +53,7 @@ TEST(Prices, LinksBetweenHostsAreOfTheNetwork) {
   auto model = make_chain({{}, {}});
   model.profile.links = {{"host", {{0, 0, 0}}}};
   const layout::Plan plan = make_plan(model.graph, {{1}});
-  const auto map = parameters::make_parameter_map(model.graph, plan);
+  const auto map = layout::make_parameter_map(model.graph, plan);
   const auto program = schedule::make_step_program(model.graph, plan, map, {});
   const auto costs = stage_costs(model.graph, plan, model.profile);
   EXPECT_THROW(prices(program, costs, {model.graph, plan, map, model.profile, topology}), Error);

@@ -12,10 +12,11 @@
 #include "trireme/engine/record/state_guard.h"
 #include "trireme/engine/train/serial_session.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/json.h"
+#include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/layout/crossings.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/layout/manual_plan.h"
 #include "trireme/plan/layout/matching_cuts.h"
+#include "trireme/plan/layout/plan.h"
 
 namespace trireme::train {
 namespace {

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <set>
 
-#include "trireme/plan/graph/bytes.h"
-#include "trireme/plan/graph/index.h"
+#include "trireme/plan/graph/graph_queries.h"
 #include "trireme/plan/schedule/message_limits.h"
 #include "trireme/plan/schedule/schedules.h"
-#include "trireme/plan/simulate/value_bytes.h"
+#include "trireme/plan/simulate/stage_cost.h"
 
 // Cuts -> stages, each a range of nodes that is known or worked out; what they copy instead of
 // receiving; what they send each other; what that takes. Each step here has its twin in

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "trireme/plan/partition/candidate.h"
-#include "trireme/plan/partition/copies.h"
+#include "trireme/plan/partition/stage_copies.h"
 #include "trireme/plan/partition/stage_ranges.h"
 #include "trireme/plan/partition/step_clock.h"
 #include "trireme/plan/schedule/causes.h"

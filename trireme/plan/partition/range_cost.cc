@@ -5,11 +5,9 @@
 
 #include "trireme/base/check.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/bytes.h"
-#include "trireme/plan/graph/index.h"
-#include "trireme/plan/graph/uses.h"
+#include "trireme/plan/graph/graph_queries.h"
+#include "trireme/plan/simulate/stage_cost.h"
 #include "trireme/plan/simulate/stage_tensors.h"
-#include "trireme/plan/simulate/value_bytes.h"
 
 // A range [i, j) gets one more node: what changes?
 //

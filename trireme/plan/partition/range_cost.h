@@ -9,7 +9,7 @@
 #include "trireme/plan/graph/graph.h"
 #include "trireme/plan/partition/chain.h"
 #include "trireme/plan/profile/profile.h"
-#include "trireme/plan/simulate/memory.h"
+#include "trireme/plan/simulate/rank_memory.h"
 #include "trireme/plan/simulate/stage_cost.h"
 
 namespace trireme::partition {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "trireme/error.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/layout/plan.h"
 
 namespace trireme::schedule {
 namespace {

@@ -7,16 +7,15 @@
 #include <string>
 
 #include "trireme/error.h"
-#include "trireme/plan/graph/uses.h"
+#include "trireme/plan/graph/graph_queries.h"
 #include "trireme/plan/layout/crossings.h"
-#include "trireme/plan/layout/manual.h"
-#include "trireme/plan/layout/stage_losses.h"
+#include "trireme/plan/layout/plan.h"
 
 namespace trireme::schedule {
 namespace {
 
-using parameters::BucketKind;
-using parameters::ParameterMap;
+using layout::BucketKind;
+using layout::ParameterMap;
 
 [[noreturn]] void fail(const std::string& problem) {
   throw Error(ErrorKind::kInvalidArgument, "step program: " + problem);
@@ -105,12 +104,12 @@ void add_ties(const graph::Graph& planned, const ParameterMap& map,
   const auto parameters = parameter_indices(planned);
   const auto sites = site_indices(planned);
   std::map<std::string, int> owners;
-  for (const parameters::Bucket& bucket : map.buckets) {
+  for (const layout::Bucket& bucket : map.buckets) {
     if (bucket.kind != BucketKind::kOwner) continue;
-    for (const parameters::Slot& slot : bucket.slots) owners[slot.parameter] = bucket.stage;
+    for (const layout::Slot& slot : bucket.slots) owners[slot.parameter] = bucket.stage;
   }
-  for (const parameters::Bucket& bucket : map.buckets) {
-    for (const parameters::Slot& slot : bucket.slots) {
+  for (const layout::Bucket& bucket : map.buckets) {
+    for (const layout::Slot& slot : bucket.slots) {
       const int owner = owners.at(slot.parameter);
       if (bucket.stage == owner) continue;
       const int parameter = parameters.at(slot.parameter);
@@ -135,7 +134,7 @@ bool completes_gradients(ActionKind kind) {
 }
 
 StepFacts step_facts(const graph::Graph& planned, const layout::Plan& plan,
-                     const parameters::ParameterMap& map, const ProgramOptions& options) {
+                     const layout::ParameterMap& map, const ProgramOptions& options) {
   StepFacts facts;
   facts.role = layout::train_role(plan);
   check_mesh(plan, facts.role.mesh);

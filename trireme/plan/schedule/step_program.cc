@@ -135,7 +135,7 @@ class RankWriter {
 }  // namespace
 
 StepProgram make_step_program(const graph::Graph& planned, const layout::Plan& plan,
-                              const parameters::ParameterMap& map, const ProgramOptions& options) {
+                              const layout::ParameterMap& map, const ProgramOptions& options) {
   const StepFacts facts = step_facts(planned, plan, map, options);
   const Schedule schedule =
       make_schedule(plan.schedule, facts.num_stages(), facts.num_microbatches);

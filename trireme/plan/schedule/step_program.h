@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "trireme/plan/graph/graph.h"
+#include "trireme/plan/layout/parameter_map.h"
 #include "trireme/plan/layout/plan.h"
-#include "trireme/plan/parameters/parameter_map.h"
 #include "trireme/plan/schedule/action.h"
 
 namespace trireme::schedule {
@@ -102,7 +102,7 @@ struct ProgramOptions {
 /// Errors    kInvalidArgument where the schedule is unknown or cannot have these numbers, or the
 ///           microbatches per lane do not divide among the replicas.
 StepProgram make_step_program(const graph::Graph& planned, const layout::Plan& plan,
-                              const parameters::ParameterMap& map, const ProgramOptions& options);
+                              const layout::ParameterMap& map, const ProgramOptions& options);
 
 /// The operation as above; `parse_operation` (operation_text.h) is the inverse. Safe for any
 /// indices.

@@ -4,11 +4,9 @@
 #include <map>
 
 #include "trireme/error.h"
-#include "trireme/plan/graph/bytes.h"
-#include "trireme/plan/graph/uses.h"
-#include "trireme/plan/simulate/bucket_completions.h"
-#include "trireme/plan/simulate/memory.h"
-#include "trireme/plan/simulate/value_bytes.h"
+#include "trireme/plan/graph/graph_queries.h"
+#include "trireme/plan/simulate/rank_memory.h"
+#include "trireme/plan/simulate/stage_cost.h"
 
 namespace trireme::simulate {
 namespace {
@@ -68,18 +66,18 @@ class Pricer {
   }
 
  private:
-  static std::vector<StageElements> count_elements(const parameters::ParameterMap& map,
+  static std::vector<StageElements> count_elements(const layout::ParameterMap& map,
                                                    std::size_t num_stages) {
     std::map<std::string, int> owner_of;
-    for (const parameters::Bucket& bucket : map.buckets) {
-      if (bucket.kind != parameters::BucketKind::kOwner) continue;
-      for (const parameters::Slot& slot : bucket.slots) owner_of[slot.parameter] = bucket.stage;
+    for (const layout::Bucket& bucket : map.buckets) {
+      if (bucket.kind != layout::BucketKind::kOwner) continue;
+      for (const layout::Slot& slot : bucket.slots) owner_of[slot.parameter] = bucket.stage;
     }
     std::vector<StageElements> elements(num_stages);
-    for (const parameters::Bucket& bucket : map.buckets) {
-      for (const parameters::Slot& slot : bucket.slots) {
+    for (const layout::Bucket& bucket : map.buckets) {
+      for (const layout::Slot& slot : bucket.slots) {
         StageElements& owner = elements[owner_of.at(slot.parameter)];
-        const bool is_first = bucket.kind == parameters::BucketKind::kOwner;
+        const bool is_first = bucket.kind == layout::BucketKind::kOwner;
         (is_first ? owner.owned : owner.further_sites) += slot.num_elements;
       }
     }
@@ -183,7 +181,7 @@ std::string group_link_kind(const topology::Topology& topology, const std::vecto
 }
 
 double bucket_us(const profile::Profile& profile, const std::string& kind,
-                 const parameters::Bucket& bucket, int num_ranks) {
+                 const layout::Bucket& bucket, int num_ranks) {
   const std::int64_t bytes = bucket.num_elements * gradient_bytes_per_element(bucket.dtype);
   const auto n = static_cast<double>(num_ranks);
   const double folds = static_cast<double>(bucket.num_elements) * (n - 1) / n;

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "trireme/plan/graph/graph.h"
+#include "trireme/plan/layout/parameter_map.h"
 #include "trireme/plan/layout/plan.h"
-#include "trireme/plan/parameters/parameter_map.h"
 #include "trireme/plan/profile/profile.h"
 #include "trireme/plan/schedule/step_program.h"
 #include "trireme/plan/simulate/stage_cost.h"
@@ -29,7 +29,7 @@ using Prices = std::vector<std::vector<Price>>;
 struct PriceInputs {
   const graph::Graph& planned;
   const layout::Plan& plan;
-  const parameters::ParameterMap& map;
+  const layout::ParameterMap& map;
   const profile::Profile& profile;
   const topology::Topology& topology;
 };
@@ -47,7 +47,7 @@ inline constexpr std::int64_t kSmallMessageBytes = 1024;
 
 /// Microseconds of the sum of a bucket over the ranks of a group, additions included.
 double bucket_us(const profile::Profile& profile, const std::string& kind,
-                 const parameters::Bucket& bucket, int num_ranks);
+                 const layout::Bucket& bucket, int num_ranks);
 
 /// The slowest kind of link between ranks of a group.
 std::string group_link_kind(const topology::Topology& topology, const std::vector<int>& ranks);
