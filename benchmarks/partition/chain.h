@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "trireme/plan/graph/json.h"
+#include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/partition/candidate.h"
 #include "trireme/plan/partition/chain.h"
 
@@ -116,7 +116,8 @@ inline Model make_model(const Chain& chain, int num_ranks, bool has_free_links) 
     cost.saved_inputs = {0};
   }
   const double free = has_free_links ? 0 : 1;
-  model.profile.links = {{"host", {{64, 30 * free, 30 * free}, {1 << 20, 554 * free, 554 * free}}}};
+  model.profile.links = {
+      {profile::LinkKind::kHost, {{64, 30 * free, 30 * free}, {1 << 20, 554 * free, 554 * free}}}};
   constexpr std::int64_t kMemory = std::int64_t{1} << 40;
   model.topology.hosts = {{"here", num_ranks, kMemory}};
   for (int rank = 0; rank < num_ranks; ++rank) model.topology.ranks.push_back({0, {rank}, kMemory});

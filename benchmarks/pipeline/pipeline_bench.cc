@@ -30,13 +30,13 @@
 #include "trireme/engine/train/serial_session.h"
 #include "trireme/launch/connected_world.h"
 #include "trireme/launch/local_ranks.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/layout/json.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/layout/manual_plan.h"
+#include "trireme/plan/layout/plan_json.h"
 #include "trireme/plan/partition/explain.h"
 #include "trireme/plan/partition/partition.h"
+#include "trireme/plan/schedule/timeline.h"
 #include "trireme/plan/simulate/predicted_timeline.h"
-#include "trireme/plan/timeline/usage.h"
 
 namespace trireme::benchmarks {
 namespace {
@@ -127,8 +127,7 @@ class Run {
         .batch = case_.batch(), .stages = world_.size(), .schedule = case_.schedule};
     const layout::Plan plan =
         partition::partition(parallel_.recording.graph, profile_, topology, options);
-    const parameters::ParameterMap map =
-        parameters::make_parameter_map(parallel_.recording.graph, plan);
+    const layout::ParameterMap map = layout::make_parameter_map(parallel_.recording.graph, plan);
     forecast_ = simulate::forecast({parallel_.recording.graph, plan, map, profile_, topology}, {});
     if (world_.rank() == 0) {
       fmt::print("{}\n", partition::explain(parallel_.recording.graph, plan, *forecast_));
@@ -192,20 +191,20 @@ class Run {
   }
 
   /// Prints where the last step went, by rank and kind of operation, predicted and measured.
-  void compare(const timeline::Timeline& measured) const {
+  void compare(const schedule::Timeline& measured) const {
     if (world_.rank() != 0) return;
-    const timeline::Timeline predicted =
+    const schedule::Timeline predicted =
         simulate::predicted_timeline(forecast_->program, forecast_->simulation);
     std::map<std::tuple<int, std::string, std::string>, std::pair<double, double>> times;
-    for (const timeline::Event& e : predicted.events) {
+    for (const schedule::TimelineEvent& e : predicted.events) {
       times[{e.rank, e.track, e.kind}].first += e.duration_us / 1e3;
     }
-    for (const timeline::Event& e : measured.events) {
+    for (const schedule::TimelineEvent& e : measured.events) {
       times[{e.rank, e.track, e.kind}].second += e.duration_us / 1e3;
     }
     fmt::print("last step, ms: predicted {:.1f}, measured {:.1f}\n",
-               timeline::extent(predicted).length_us() / 1e3,
-               timeline::extent(measured).length_us() / 1e3);
+               schedule::extent(predicted).length_us() / 1e3,
+               schedule::extent(measured).length_us() / 1e3);
     for (const auto& [place, time] : times) {
       const auto& [rank, track, kind] = place;
       fmt::print("  rank {} {:<8} {:<10} {:8.1f} {:8.1f}\n", rank, track, kind, time.first,

@@ -17,8 +17,8 @@
 #include "trireme/engine/record/recorder.h"
 #include "trireme/engine/serial/executor.h"
 #include "trireme/model.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/layout/manual_plan.h"
 
 namespace trireme::benchmarks {
 namespace {
@@ -79,7 +79,7 @@ Json measure_replay(const Case& one, int rounds) {
   const layout::Plan plan = layout::make_manual_plan(
       recording.graph, graph::graph_sha256(recording.graph), {},
       {.global_batch = one.rows * kMicrobatches, .microbatch = one.rows, .lanes = 1});
-  const parameters::ParameterStore store(parameters::make_parameter_map(recording.graph, plan),
+  const parameters::ParameterStore store(layout::make_parameter_map(recording.graph, plan),
                                          recording.graph, recording.tensors, {});
   serial::SerialExecutor executor(recording, plan, store, 0);
   std::vector<Batch> microbatches;

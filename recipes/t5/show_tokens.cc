@@ -1,7 +1,7 @@
 #include "recipes/t5/show_tokens.h"
 
 #include "packs/text/data/token_index.h"
-#include "trireme/plan/graph/table.h"
+#include "trireme/plan/graph/text_table.h"
 
 namespace trireme::recipes::t5 {
 

@@ -10,9 +10,8 @@
 #include "trireme/base/json.h"
 #include "trireme/base/safetensors.h"
 #include "trireme/model.h"
-#include "trireme/plan/graph/file.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/profile/json.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/profile/profile_json.h"
 
 namespace trireme {
 namespace {

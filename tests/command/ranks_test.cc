@@ -3,11 +3,10 @@
 #include "tests/command/rank_processes.h"
 #include "trireme/base/json.h"
 #include "trireme/base/safetensors.h"
-#include "trireme/plan/layout/json.h"
-#include "trireme/plan/layout/manual.h"
-#include "trireme/plan/schedule/json.h"
+#include "trireme/plan/layout/plan_json.h"
+#include "trireme/plan/schedule/schedule_json.h"
 #include "trireme/plan/schedule/schedules.h"
-#include "trireme/plan/timeline/json.h"
+#include "trireme/plan/schedule/timeline_json.h"
 
 namespace trireme::command::test {
 namespace {
@@ -78,7 +77,7 @@ TEST_F(RankTest, FilesOfATrainingCanBeRead) {
     EXPECT_EQ(Json::parse(metrics[step])["step"], step);
     EXPECT_GT(Json::parse(metrics[step])["loss"].get<double>(), 0);
   }
-  const auto timelines = timeline::load(path("timeline"));
+  const auto timelines = schedule::load_timelines(path("timeline"));
   ASSERT_EQ(timelines.size(), 1U);
   EXPECT_EQ(timelines[0].name, "measured");
   EXPECT_FALSE(timelines[0].events.empty());
@@ -107,7 +106,7 @@ TEST_F(RankTest, GoFromAModelToTrainedWeights) {
       run(with(with({"simulate"}, plan),
                {"--graph", path("train.graph.json"), "--profile", path("profile.json"),
                 "--topology", path("topology.json"), "--timeline", path("predicted")}));
-  EXPECT_EQ(timeline::load(path("predicted")).size(), 1U);
+  EXPECT_EQ(schedule::load_timelines(path("predicted")).size(), 1U);
   const auto training = run(with(with(model, {"train", "--steps", "2"}),
                                  with(plan, {"--profile", path("profile.json"), "--topology",
                                              path("topology.json"), "--timeline", path("both")})));
@@ -118,7 +117,7 @@ TEST_F(RankTest, GoFromAModelToTrainedWeights) {
   const double over_profile = std::stod(training->out().substr(at + before.size()));
   EXPECT_GT(over_profile, 0.1);  // the same unit, all stages and microbatches
   EXPECT_LT(over_profile, 10);
-  const auto both = timeline::load(path("both"));
+  const auto both = schedule::load_timelines(path("both"));
   ASSERT_EQ(both.size(), 2U);
   EXPECT_EQ(both[0].name, "predicted");
   EXPECT_EQ(both[1].name, "measured");

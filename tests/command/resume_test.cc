@@ -3,7 +3,7 @@
 #include "tests/command/resume.h"
 
 #include "tests/base/small_disk.h"
-#include "trireme/plan/profile/json.h"
+#include "trireme/plan/profile/profile_json.h"
 
 namespace trireme::command::test {
 namespace {

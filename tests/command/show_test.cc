@@ -6,13 +6,13 @@
 #include "trireme/base/files.h"
 #include "trireme/base/json.h"
 #include "trireme/engine/checkpoint/index.h"
-#include "trireme/plan/graph/file.h"
-#include "trireme/plan/layout/json.h"
-#include "trireme/plan/layout/planned_graph.h"
-#include "trireme/plan/parameters/json.h"
-#include "trireme/plan/schedule/json.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/layout/parameter_map_json.h"
+#include "trireme/plan/layout/plan.h"
+#include "trireme/plan/layout/plan_json.h"
+#include "trireme/plan/schedule/schedule_json.h"
 #include "trireme/plan/schedule/schedules.h"
-#include "trireme/plan/timeline/json.h"
+#include "trireme/plan/schedule/timeline_json.h"
 #include "trireme/wire/collectives/tuner.h"
 
 namespace trireme {
@@ -49,9 +49,8 @@ class Show : public CommandLine {
     const auto recorded = graph::load(path("train.graph.json"));
     const auto plan = layout::load(path("plan.json"));
     const auto planned = layout::planned_graph(recorded, plan);
-    const auto map =
-        parameters::make_parameter_map(planned, plan, {.graph_sha256 = plan.graph_sha256});
-    parameters::save(map, path("map.json"));
+    const auto map = layout::make_parameter_map(planned, plan, {.graph_sha256 = plan.graph_sha256});
+    layout::save(map, path("map.json"));
     schedule::save(schedule::make_schedule("interleaved", 2, 4), path("schedule.json"));
     schedule::save(schedule::make_step_program(planned, plan, map, {}), path("program.json"));
   }
@@ -72,10 +71,10 @@ TEST_F(Show, KnowsEveryFormByItsFormat) {
 }
 
 TEST_F(Show, DrawsTimelines) {
-  const std::array<timeline::Timeline, 2> timelines = {
+  const std::array<schedule::Timeline, 2> timelines = {
       {{"predicted", 0, {{.rank = 0, .kind = "F", .name = "0F0", .duration_us = 10}}},
        {"measured", 3, {{.rank = 0, .kind = "B", .name = "0B0", .duration_us = 10}}}}};
-  timeline::save(timelines, path("timeline.json"));
+  schedule::save(timelines, path("timeline.json"));
   const std::string text = show("timeline.json");
   EXPECT_THAT(text, HasSubstr("predicted step 0\n"));
   EXPECT_THAT(text, HasSubstr("rank 0 | FFFF"));

@@ -3,8 +3,8 @@
 #include <numeric>
 
 #include "tests/graphs/graph_builder.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/layout/manual_plan.h"
 
 namespace trireme::layout::testing {
 
@@ -37,7 +37,8 @@ profile::Profile make_free_profile(const graph::Graph& graph) {
   profile.costs.resize(graph.nodes.size());
   profile.cost_of.resize(graph.nodes.size());
   std::iota(profile.cost_of.begin(), profile.cost_of.end(), 0);
-  profile.links = {{"host", {{0, 0, 0}}}, {"network", {{0, 0, 0}}}};
+  profile.links = {{profile::LinkKind::kHost, {{0, 0, 0}}},
+                   {profile::LinkKind::kNetwork, {{0, 0, 0}}}};
   return profile;
 }
 

@@ -43,8 +43,9 @@ Model random_model(std::mt19937& random, int num_nodes) {
     if (pick(3) == 0) cost.saved_outputs = {0};
   }
   model.profile.step = {1, 1000, 100};
-  model.profile.links = {{"host", {{0, 3, 5}, {100, 4, 8}}},
-                         {"network", {{0, 6, 10}, {100, 8.0 + pick(30), 16.0 + pick(30)}}}};
+  model.profile.links = {
+      {profile::LinkKind::kHost, {{0, 3, 5}, {100, 4, 8}}},
+      {profile::LinkKind::kNetwork, {{0, 6, 10}, {100, 8.0 + pick(30), 16.0 + pick(30)}}}};
   return model;
 }
 

@@ -7,9 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "trireme/plan/graph/table.h"
-#include "trireme/plan/layout/manual.h"
-#include "trireme/plan/layout/peak.h"
+#include "trireme/plan/graph/text_table.h"
+#include "trireme/plan/layout/plan.h"
 #include "trireme/session/metrics_file.h"
 #include "trireme/session/weights_file.h"
 

@@ -6,7 +6,7 @@
 #include "trireme/command/training_options.h"
 #include "trireme/command/verbs.h"
 #include "trireme/engine/train/construct.h"
-#include "trireme/plan/profile/show.h"
+#include "trireme/plan/profile/profile_show.h"
 #include "trireme/session/planning.h"
 
 namespace trireme::command {

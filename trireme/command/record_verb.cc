@@ -9,9 +9,8 @@
 #include "trireme/command/verbs.h"
 #include "trireme/engine/train/construct.h"
 #include "trireme/plan/graph/cuts.h"
-#include "trireme/plan/graph/file.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/graph/uses.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/graph/graph_queries.h"
 
 namespace trireme::command {
 namespace {

@@ -11,8 +11,8 @@
 #include "trireme/base/mapped_file.h"
 #include "trireme/base/safetensors.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/bytes.h"
-#include "trireme/plan/graph/table.h"
+#include "trireme/plan/graph/graph_queries.h"
+#include "trireme/plan/graph/text_table.h"
 
 namespace trireme::command {
 namespace {

@@ -9,25 +9,22 @@
 #include "trireme/command/verbs.h"
 #include "trireme/engine/checkpoint/index.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/file.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/graph/show.h"
-#include "trireme/plan/layout/json.h"
-#include "trireme/plan/layout/planned_graph.h"
-#include "trireme/plan/layout/show.h"
-#include "trireme/plan/parameters/json.h"
-#include "trireme/plan/parameters/show.h"
-#include "trireme/plan/profile/json.h"
-#include "trireme/plan/profile/show.h"
-#include "trireme/plan/schedule/check.h"
-#include "trireme/plan/schedule/grid.h"
-#include "trireme/plan/schedule/json.h"
-#include "trireme/plan/schedule/show.h"
-#include "trireme/plan/timeline/draw.h"
-#include "trireme/plan/timeline/json.h"
-#include "trireme/plan/timeline/usage.h"
-#include "trireme/plan/topology/json.h"
-#include "trireme/plan/topology/show.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/graph/graph_show.h"
+#include "trireme/plan/layout/layout_show.h"
+#include "trireme/plan/layout/parameter_map_json.h"
+#include "trireme/plan/layout/plan.h"
+#include "trireme/plan/layout/plan_json.h"
+#include "trireme/plan/profile/profile_json.h"
+#include "trireme/plan/profile/profile_show.h"
+#include "trireme/plan/schedule/execution.h"
+#include "trireme/plan/schedule/schedule_check.h"
+#include "trireme/plan/schedule/schedule_json.h"
+#include "trireme/plan/schedule/step_program_show.h"
+#include "trireme/plan/schedule/timeline.h"
+#include "trireme/plan/schedule/timeline_json.h"
+#include "trireme/plan/topology/topology.h"
+#include "trireme/plan/topology/topology_json.h"
 #include "trireme/session/run_document.h"
 #include "trireme/wire/collectives/tuner.h"
 
@@ -71,8 +68,8 @@ Shown show_topology(const ShowVerbOptions& options) {
 }
 
 Shown show_map(const ShowVerbOptions& options) {
-  const parameters::ParameterMap map = parameters::load(options.file);
-  return {parameters::to_json(map), parameters::show(map)};
+  const layout::ParameterMap map = layout::load_parameter_map(options.file);
+  return {layout::to_json(map), layout::show(map)};
 }
 
 Shown show_schedule(const ShowVerbOptions& options) {
@@ -87,13 +84,13 @@ Shown show_step_program(const ShowVerbOptions& options) {
 }
 
 Shown show_timeline(const ShowVerbOptions& options) {
-  const std::vector<timeline::Timeline> timelines = timeline::load(options.file);
+  const std::vector<schedule::Timeline> timelines = schedule::load_timelines(options.file);
   std::string text;
-  for (const timeline::Timeline& timeline : timelines) {
-    text += (text.empty() ? "" : "\n") + timeline::show_usage(timeline) +
-            timeline::draw(timeline, kColumns);
+  for (const schedule::Timeline& timeline : timelines) {
+    text += (text.empty() ? "" : "\n") + schedule::show_usage(timeline) +
+            schedule::draw(timeline, kColumns);
   }
-  return {timeline::to_json(timelines), text};
+  return {schedule::to_json(timelines), text};
 }
 
 Shown show_costs(const ShowVerbOptions& options) {
@@ -123,10 +120,10 @@ constexpr std::array<Form, 11> kForms = {{
     {profile::kProfileDocument.format, true, show_profile},
     {topology::kTopologyDocument.format, false, show_topology},
     {layout::kPlanDocument.format, true, show_plan},
-    {parameters::kParameterMapDocument.format, false, show_map},
+    {layout::kParameterMapDocument.format, false, show_map},
     {schedule::kScheduleDocument.format, false, show_schedule},
     {schedule::kStepProgramDocument.format, false, show_step_program},
-    {timeline::kTimelineDocument.format, false, show_timeline},
+    {schedule::kTimelineDocument.format, false, show_timeline},
     {checkpoint::kIndexDocument.format, false, show_checkpoint},
     {collectives::kCostsDocument.format, false, show_costs},
     {session::kRunDocument.format, false, show_run},

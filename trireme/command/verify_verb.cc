@@ -8,8 +8,8 @@
 #include "trireme/engine/train/construct.h"
 #include "trireme/engine/train/verify.h"
 #include "trireme/engine/train/verify_ranks.h"
-#include "trireme/plan/layout/json.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/layout/plan.h"
+#include "trireme/plan/layout/plan_json.h"
 
 namespace trireme::command {
 namespace {

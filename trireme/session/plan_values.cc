@@ -5,24 +5,21 @@
 
 #include "trireme/plan.h"
 #include "trireme/plan/graph/cuts.h"
-#include "trireme/plan/graph/file.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/graph/show.h"
-#include "trireme/plan/layout/json.h"
-#include "trireme/plan/layout/manual.h"
-#include "trireme/plan/layout/planned_graph.h"
-#include "trireme/plan/layout/show.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/graph/graph_show.h"
+#include "trireme/plan/layout/layout_show.h"
+#include "trireme/plan/layout/plan.h"
+#include "trireme/plan/layout/plan_json.h"
 #include "trireme/plan/partition/explain.h"
-#include "trireme/plan/profile/json.h"
-#include "trireme/plan/profile/show.h"
-#include "trireme/plan/schedule/grid.h"
+#include "trireme/plan/profile/profile_json.h"
+#include "trireme/plan/profile/profile_show.h"
+#include "trireme/plan/schedule/execution.h"
 #include "trireme/plan/schedule/schedules.h"
+#include "trireme/plan/schedule/timeline.h"
+#include "trireme/plan/schedule/timeline_json.h"
 #include "trireme/plan/simulate/predicted_timeline.h"
-#include "trireme/plan/timeline/draw.h"
-#include "trireme/plan/timeline/json.h"
-#include "trireme/plan/timeline/usage.h"
-#include "trireme/plan/topology/json.h"
-#include "trireme/plan/topology/show.h"
+#include "trireme/plan/topology/topology.h"
+#include "trireme/plan/topology/topology_json.h"
 #include "trireme/session/planning.h"
 
 namespace trireme {
@@ -163,17 +160,17 @@ SimulatedStep simulate_step(const Plan& plan, const Graph& graph, const Profile&
   const graph::Graph planned = layout::planned_graph(graph.value(), plan.value());
   const simulate::Forecast forecast = session::forecast(planned, plan.value(), profile.value(),
                                                         topology.value(), training.optimizer);
-  const timeline::Timeline timeline =
+  const schedule::Timeline timeline =
       simulate::predicted_timeline(forecast.program, forecast.simulation);
   SimulatedStep step{.step_ms = forecast.simulation.step_us / 1e3,
                      .lower_bound_ms = forecast.plan_bound_us / 1e3,
                      .peak_bytes = forecast.peak_bytes()};
   for (const double busy : forecast.simulation.busy_us) step.busy_ms.push_back(busy / 1e3);
   step.text = partition::explain(planned, plan.value(), forecast) + "\n" +
-              order_text(plan.value()) + "\n" + timeline::draw(timeline, kDrawnColumns) + "\n" +
-              timeline::show_usage(timeline);
+              order_text(plan.value()) + "\n" + schedule::draw(timeline, kDrawnColumns) + "\n" +
+              schedule::show_usage(timeline);
   step.timeline =
-      to_document_text(timeline::kTimelineDocument, timeline::to_json(std::span(&timeline, 1)));
+      to_document_text(schedule::kTimelineDocument, schedule::to_json(std::span(&timeline, 1)));
   return step;
 }
 

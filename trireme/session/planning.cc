@@ -13,11 +13,11 @@
 #include "trireme/engine/train/replica_buffers.h"
 #include "trireme/engine/train/step_reader.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/layout/manual.h"
-#include "trireme/plan/layout/planned_graph.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/layout/manual_plan.h"
+#include "trireme/plan/layout/plan.h"
 #include "trireme/plan/partition/explain.h"
-#include "trireme/plan/partition/replicas.h"
+#include "trireme/plan/partition/partition.h"
 #include "trireme/session/training.h"
 
 namespace trireme::session {
@@ -168,7 +168,7 @@ bool plans_itself(const SessionOptions& options, int world_size) {
 simulate::Forecast forecast(const graph::Graph& planned, const layout::Plan& plan,
                             const profile::Profile& profile, const topology::Topology& topology,
                             const OptimizerOptions& optimizer) {
-  const parameters::ParameterMap map = parameters::make_parameter_map(planned, plan);
+  const layout::ParameterMap map = layout::make_parameter_map(planned, plan);
   simulate::ForecastOptions options = forecast_options(optimizer);
   options.program.tolerant = true;  // whoever trains says whether it is
   return simulate::forecast({planned, plan, map, profile, topology}, options);

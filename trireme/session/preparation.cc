@@ -11,12 +11,12 @@
 #include "trireme/engine/train/memory_check.h"
 #include "trireme/engine/train/telling_others.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/graph/uses.h"
-#include "trireme/plan/layout/check.h"
-#include "trireme/plan/layout/json.h"
-#include "trireme/plan/layout/planned_graph.h"
-#include "trireme/plan/profile/json.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/graph/graph_queries.h"
+#include "trireme/plan/layout/plan.h"
+#include "trireme/plan/layout/plan_check.h"
+#include "trireme/plan/layout/plan_json.h"
+#include "trireme/plan/profile/profile_json.h"
 
 namespace trireme::session {
 namespace {

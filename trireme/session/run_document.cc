@@ -8,9 +8,8 @@
 
 #include "trireme/base/json_field.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/table.h"
-#include "trireme/plan/layout/manual.h"
-#include "trireme/plan/layout/peak.h"
+#include "trireme/plan/graph/text_table.h"
+#include "trireme/plan/layout/plan.h"
 
 namespace trireme::session {
 namespace {

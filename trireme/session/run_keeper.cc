@@ -11,11 +11,10 @@
 #include "trireme/engine/measure/host_facts.h"
 #include "trireme/engine/train/rank_checkpoint.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/difference.h"
-#include "trireme/plan/graph/file.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/layout/json.h"
-#include "trireme/plan/timeline/json.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/graph/graph_show.h"
+#include "trireme/plan/layout/plan_json.h"
+#include "trireme/plan/schedule/timeline_json.h"
 
 namespace trireme::session {
 namespace {
@@ -198,13 +197,13 @@ bool RunKeeper::is_evaluation_due(const train::RankSession& session) const {
   return every > 0 ? step % every == 0 : step == 0;
 }
 
-void RunKeeper::end(const Measured& measured, const std::vector<timeline::Timeline>& timelines,
+void RunKeeper::end(const Measured& measured, const std::vector<schedule::Timeline>& timelines,
                     std::int64_t num_steps, bool is_stopped) {
   if (!has_segment_) return;
   Segment& segment = document_.segments.back();
   if (!timelines.empty()) {
     segment.timeline = fmt::format("timeline-{}.json", document_.segments.size());
-    timeline::save(timelines, folder_.path(segment.timeline));
+    schedule::save(timelines, folder_.path(segment.timeline));
   }
   segment.measured = measured;
   if (is_stopped) segment.stopped_at = num_steps;

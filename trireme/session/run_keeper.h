@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "trireme/engine/train/rank_session.h"
-#include "trireme/plan/timeline/timeline.h"
+#include "trireme/plan/schedule/timeline.h"
 #include "trireme/session/planning.h"
 #include "trireme/session/run_document.h"
 #include "trireme/session/run_folder.h"
@@ -68,7 +68,7 @@ class RunKeeper {
   ///
   /// num_steps   done in all.
   /// is_stopped  before its end, by who asked for it.
-  void end(const Measured& measured, const std::vector<timeline::Timeline>& timelines,
+  void end(const Measured& measured, const std::vector<schedule::Timeline>& timelines,
            std::int64_t num_steps, bool is_stopped);
 
   /// Step that the run went on from; nothing where it began.

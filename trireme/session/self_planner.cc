@@ -11,11 +11,10 @@
 #include "trireme/engine/measure/detect_topology.h"
 #include "trireme/engine/train/replica_buffers.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/layout/json.h"
-#include "trireme/plan/layout/manual.h"
-#include "trireme/plan/profile/json.h"
-#include "trireme/plan/topology/json.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/layout/plan_json.h"
+#include "trireme/plan/profile/profile_json.h"
+#include "trireme/plan/topology/topology_json.h"
 #include "trireme/session/run_folder.h"
 
 namespace trireme::session {

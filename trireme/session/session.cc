@@ -19,8 +19,8 @@
 #include "trireme/engine/train/give_state.h"
 #include "trireme/engine/train/measured_timeline.h"
 #include "trireme/error.h"
+#include "trireme/plan/schedule/timeline_json.h"
 #include "trireme/plan/simulate/predicted_timeline.h"
-#include "trireme/plan/timeline/json.h"
 #include "trireme/session/metrics_file.h"
 #include "trireme/session/preparation.h"
 #include "trireme/session/run_keeper.h"
@@ -171,8 +171,8 @@ class Session::State {
   }
 
   void save_timeline(const std::string& path) {
-    const std::vector<timeline::Timeline> of_last_step = timelines();
-    if (is_first_) timeline::save(of_last_step, path);
+    const std::vector<schedule::Timeline> of_last_step = timelines();
+    if (is_first_) schedule::save(of_last_step, path);
   }
 
   // What a caller has to know, the same on all ranks, which go on: kInvalidArgument.
@@ -240,8 +240,8 @@ class Session::State {
   }
 
   /// Of the last step; nothing where there is none of ranks.
-  std::vector<timeline::Timeline> timelines() {
-    std::vector<timeline::Timeline> result;
+  std::vector<schedule::Timeline> timelines() {
+    std::vector<schedule::Timeline> result;
     if (times_.empty() || ranks() == nullptr) return result;
     if (predicted_) result.push_back(*predicted_);
     result.push_back(train::measured_timeline(world_, *ranks()));
@@ -312,7 +312,7 @@ class Session::State {
   const bool is_first_;
   std::optional<RunKeeper> run_;
   std::optional<Preparation> prepared_;
-  std::optional<timeline::Timeline> predicted_;
+  std::optional<schedule::Timeline> predicted_;
   double predicted_compute_seconds_ = 0;  ///< Of a step, all ranks together.
 
   std::unique_ptr<Trainer> trainer_;

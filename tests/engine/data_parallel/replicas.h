@@ -11,8 +11,8 @@
 #include "tests/wire/endpoint/ranks.h"
 #include "trireme/engine/parameters/lane_accumulator.h"
 #include "trireme/engine/record/recording.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/layout/manual_plan.h"
 #include "trireme/wire/collectives/group.h"
 #include "trireme/wire/endpoint/sim/world.h"
 
@@ -23,7 +23,7 @@ struct Replica {
   models::TestModel test = models::make("mlp");
   record::Recording recording = record::record(test.model, test.make_batch, graph::Mode::kTrain);
   parameters::ParameterStore store{
-      parameters::make_parameter_map(
+      layout::make_parameter_map(
           recording.graph,
           layout::make_manual_plan(recording.graph, graph::graph_sha256(recording.graph), {},
                                    {8, 1, 2}),

@@ -7,7 +7,7 @@
 #include "tests/models/models.h"
 #include "trireme/engine/measure/node_measure.h"
 #include "trireme/engine/memory/torch_settings.h"
-#include "trireme/plan/graph/index.h"
+#include "trireme/plan/graph/graph_queries.h"
 
 namespace trireme::measure {
 

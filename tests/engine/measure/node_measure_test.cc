@@ -12,7 +12,7 @@
 #include "trireme/engine/memory/block_allocator.h"
 #include "trireme/error.h"
 #include "trireme/model.h"
-#include "trireme/plan/graph/bytes.h"
+#include "trireme/plan/graph/graph_queries.h"
 
 namespace trireme::measure {
 namespace {

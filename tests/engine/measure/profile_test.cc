@@ -14,11 +14,11 @@
 #include "trireme/engine/memory/block_allocator.h"
 #include "trireme/engine/program/stage_program.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/bytes.h"
 #include "trireme/plan/graph/cuts.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/layout/manual.h"
-#include "trireme/plan/profile/json.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/graph/graph_queries.h"
+#include "trireme/plan/layout/manual_plan.h"
+#include "trireme/plan/profile/profile_json.h"
 
 namespace trireme::measure {
 namespace {

@@ -8,7 +8,7 @@
 #include "trireme/engine/measure/host_facts.h"
 #include "trireme/engine/measure/link_measure.h"
 #include "trireme/error.h"
-#include "trireme/plan/topology/json.h"
+#include "trireme/plan/topology/topology_json.h"
 
 namespace trireme::measure {
 namespace {
@@ -81,7 +81,7 @@ TEST(LinkMeasureTest, TimesAreTheSameOnAllRanksAndGrowWithTheSize) {
     EXPECT_LT(costs[0].processor_ns_per_byte, 1e4);
     ASSERT_THAT(costs[0].tables, SizeIs(1));
     const profile::LinkTable& table = costs[0].tables[0];
-    EXPECT_EQ(table.kind, "host");
+    EXPECT_EQ(table.kind, profile::LinkKind::kHost);
     ASSERT_THAT(table.times, SizeIs(3));
     for (const profile::LinkTime& time : table.times) {
       EXPECT_GT(time.alone_us, 0);
@@ -104,8 +104,8 @@ TEST(LinkMeasureTest, LinksBetweenHostsAreMeasuredToo) {
   });
   for (const LinkCosts& found : costs) EXPECT_EQ(found.tables, costs[0].tables);
   ASSERT_THAT(costs[0].tables, SizeIs(2));
-  EXPECT_EQ(costs[0].tables[0].kind, "host");
-  EXPECT_EQ(costs[0].tables[1].kind, "network");
+  EXPECT_EQ(costs[0].tables[0].kind, profile::LinkKind::kHost);
+  EXPECT_EQ(costs[0].tables[1].kind, profile::LinkKind::kNetwork);
   for (const profile::LinkTable& table : costs[0].tables) {
     EXPECT_GT(table.times[0].alone_us, 0);
     EXPECT_GT(table.times[1].beside_compute_us, 0);
@@ -117,7 +117,7 @@ TEST(LinkMeasureTest, OneRankOfEachHostHasNoLinkOfAHost) {
     const std::string host = endpoint.rank() == 0 ? "a" : "b";
     const auto tables = measure_links(endpoint, ranks, {.host = host, .sizes = {64}}).tables;
     ASSERT_THAT(tables, SizeIs(1));
-    EXPECT_EQ(tables[0].kind, "network");
+    EXPECT_EQ(tables[0].kind, profile::LinkKind::kNetwork);
   });
 }
 

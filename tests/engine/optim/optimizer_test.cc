@@ -9,8 +9,8 @@
 
 #include "tests/models/models.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/layout/manual_plan.h"
 
 namespace trireme::optim {
 namespace {
@@ -37,7 +37,7 @@ struct Pair {
       theirs.push_back(item.tensor.detach().clone().requires_grad_(true));
     }
     store = std::make_unique<parameters::ParameterStore>(
-        parameters::make_parameter_map(recording.graph, plan), recording.graph, recording.tensors,
+        layout::make_parameter_map(recording.graph, plan), recording.graph, recording.tensors,
         parameters::ParameterStore::Options{});
     gradients = std::make_unique<parameters::GradientBuffers>(store->make_gradients());
   }
@@ -202,7 +202,7 @@ TEST(Optimizers, OfF32RefuseF64ByName) {
   const auto recording = record::record(test.model, make_batch, graph::Mode::kTrain);
   const auto plan = layout::make_manual_plan(recording.graph, graph::graph_sha256(recording.graph),
                                              {}, {4, 4, 1});
-  const parameters::ParameterStore store(parameters::make_parameter_map(recording.graph, plan),
+  const parameters::ParameterStore store(layout::make_parameter_map(recording.graph, plan),
                                          recording.graph, recording.tensors, {});
   check_parameters(*make_adamw({}), store);
   check_parameters(*make_sgd({}), store);

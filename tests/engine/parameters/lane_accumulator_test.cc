@@ -8,8 +8,8 @@
 
 #include "tests/models/models.h"
 #include "trireme/engine/record/recording.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/layout/manual_plan.h"
 
 namespace trireme::parameters {
 namespace {
@@ -21,7 +21,7 @@ class LaneAccumulatorTest : public testing::Test {
   explicit LaneAccumulatorTest(const std::string& model = "mlp")
       : test_(models::make(model)),
         recording_(record::record(test_.model, test_.make_batch, graph::Mode::kTrain)),
-        store_(make_parameter_map(
+        store_(layout::make_parameter_map(
                    recording_.graph,
                    layout::make_manual_plan(recording_.graph, graph::graph_sha256(recording_.graph),
                                             {}, {8, 1, 2}),
@@ -130,7 +130,7 @@ TEST_F(TiedLaneAccumulatorTest, AddsTheUsesOfAWeight) {
   sums.end_step();
   for (int site = sums.num_sites() - 1; site >= 0; --site) {
     const SlotPlace owner = store_.owner(sums.parameter_of(site));
-    const Slot& slot = store_.slot(owner);
+    const layout::Slot& slot = store_.slot(owner);
     const at::Tensor sum =
         sums.gradients().flat(owner.bucket).narrow(0, slot.offset_elements, slot.num_elements);
     EXPECT_TRUE((sum == expected[sums.parameter_of(site)]).all().item<bool>())

@@ -6,8 +6,8 @@
 #include "tests/models/models.h"
 #include "trireme/engine/record/recording.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/layout/manual_plan.h"
 
 namespace trireme::parameters {
 namespace {
@@ -28,7 +28,8 @@ struct Fixture {
   ParameterStore store(const ParameterStore::Options& options = {}) const {
     const layout::Plan plan = layout::make_manual_plan(
         recording.graph, graph::graph_sha256(recording.graph), {}, {4, 2, 1});
-    return {make_parameter_map(recording.graph, plan), recording.graph, recording.tensors, options};
+    return {layout::make_parameter_map(recording.graph, plan), recording.graph, recording.tensors,
+            options};
   }
 };
 

@@ -9,8 +9,8 @@
 #include "tests/base/error_of.h"
 #include "tests/models/models.h"
 #include "trireme/engine/program/boundary.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/layout/manual_plan.h"
 
 namespace trireme::pipeline {
 namespace {

@@ -9,9 +9,9 @@
 #include "trireme/engine/program/boundary.h"
 #include "trireme/engine/program/step_losses.h"
 #include "trireme/model.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/graph/uses.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/graph/graph_queries.h"
+#include "trireme/plan/layout/manual_plan.h"
 
 namespace trireme::program {
 namespace {

@@ -5,7 +5,7 @@
 #include "trireme/engine/record/recording.h"
 #include "trireme/error.h"
 #include "trireme/model.h"
-#include "trireme/plan/graph/check.h"
+#include "trireme/plan/graph/graph_check.h"
 
 // Models whose code differs with the batch size, recorded at one size.
 

@@ -13,8 +13,8 @@
 #include "trireme/error.h"
 #include "trireme/model.h"
 #include "trireme/plan/graph/cuts.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/graph/uses.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/graph/graph_queries.h"
 
 namespace trireme::record {
 namespace {

@@ -10,8 +10,8 @@
 #include "tests/models/models.h"
 #include "trireme/engine/parameters/store.h"
 #include "trireme/engine/serial/executor.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/layout/manual_plan.h"
 
 namespace trireme::serial {
 
@@ -85,7 +85,7 @@ class Trial {
 
   void map_to(const layout::Plan& plan) {
     store = std::make_unique<parameters::ParameterStore>(
-        parameters::make_parameter_map(recording.graph, plan), recording.graph, recording.tensors,
+        layout::make_parameter_map(recording.graph, plan), recording.graph, recording.tensors,
         parameters::ParameterStore::Options{});
   }
 

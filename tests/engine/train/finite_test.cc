@@ -13,8 +13,8 @@
 #include "trireme/engine/train/construct.h"
 #include "trireme/engine/train/serial_session.h"
 #include "trireme/model.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/layout/manual_plan.h"
 
 namespace trireme::train {
 namespace {

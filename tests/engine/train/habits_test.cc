@@ -13,7 +13,7 @@
 #include "trireme/engine/train/verify_ranks.h"
 #include "trireme/error.h"
 #include "trireme/plan/graph/cuts.h"
-#include "trireme/plan/graph/uses.h"
+#include "trireme/plan/graph/graph_queries.h"
 
 // The table of tests/habits, row by row: what is recorded gives the bits of the plain model, loss,
 // gradients and buffers, cut wherever it may be and over 2 x 2 ranks; what is refused says why.

@@ -12,8 +12,8 @@
 #include "tests/models/models.h"
 #include "trireme/engine/train/construct.h"
 #include "trireme/engine/train/verify_ranks.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/layout/manual_plan.h"
 
 namespace trireme::train {
 

@@ -8,8 +8,8 @@
 #include "trireme/engine/train/evaluate_ranks.h"
 #include "trireme/engine/train/serial_session.h"
 #include "trireme/model.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/layout/manual_plan.h"
 
 namespace trireme::train {
 namespace {

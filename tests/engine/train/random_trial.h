@@ -16,8 +16,8 @@
 #include "trireme/engine/train/first_step_check.h"
 #include "trireme/error.h"
 #include "trireme/plan/graph/cuts.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/layout/manual_plan.h"
 
 namespace trireme::train {
 

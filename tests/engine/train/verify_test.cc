@@ -6,10 +6,10 @@
 #include "tests/models/models.h"
 #include "trireme/engine/train/construct.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/graph/uses.h"
-#include "trireme/plan/layout/manual.h"
-#include "trireme/plan/layout/planned_graph.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/graph/graph_queries.h"
+#include "trireme/plan/layout/manual_plan.h"
+#include "trireme/plan/layout/plan.h"
 
 namespace trireme::train {
 namespace {

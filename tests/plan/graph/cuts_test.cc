@@ -8,9 +8,8 @@
 
 #include "tests/graphs/graph_builder.h"
 #include "tests/graphs/sample_graphs.h"
-#include "trireme/plan/graph/check.h"
-#include "trireme/plan/graph/index.h"
-#include "trireme/plan/graph/uses.h"
+#include "trireme/plan/graph/graph_check.h"
+#include "trireme/plan/graph/graph_queries.h"
 
 namespace trireme::graph {
 namespace {

@@ -8,11 +8,11 @@
 
 #include "trireme/base/sha256.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/check.h"
-#include "trireme/plan/graph/copies.h"
+#include "trireme/plan/graph/copy_to_consumers.h"
 #include "trireme/plan/graph/cuts.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/graph/show.h"
+#include "trireme/plan/graph/graph_check.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/graph/graph_show.h"
 
 namespace graph = trireme::graph;
 

@@ -5,7 +5,7 @@
 
 #include "tests/graphs/graph_builder.h"
 #include "trireme/error.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/layout/manual_plan.h"
 
 namespace trireme::layout {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "tests/graphs/sample_graphs.h"
 #include "trireme/error.h"
-#include "trireme/plan/layout/check.h"
-#include "trireme/plan/layout/json.h"
-#include "trireme/plan/layout/show.h"
+#include "trireme/plan/layout/layout_show.h"
+#include "trireme/plan/layout/plan_check.h"
+#include "trireme/plan/layout/plan_json.h"
 
 namespace layout = trireme::layout;
 

@@ -7,7 +7,7 @@
 
 #include "tests/graphs/sample_graphs.h"
 #include "tests/plans/random_models.h"
-#include "trireme/plan/graph/json.h"
+#include "trireme/plan/graph/graph_json.h"
 
 namespace trireme::partition {
 namespace {

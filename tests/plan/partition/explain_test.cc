@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/plans/chain_model.h"
-#include "trireme/plan/parameters/parameter_map.h"
+#include "trireme/plan/layout/parameter_map.h"
 #include "trireme/plan/partition/partition.h"
 
 namespace trireme::partition {
@@ -12,10 +12,10 @@ namespace {
 TEST(Explain, ReadsAsTables) {
   auto model = layout::testing::make_chain(
       {{100, 100, 100, 100, 1000}, {50, 50, 50, 100, 500}, {25, 25, 25, 100, 500}});
-  model.profile.links = {{"host", {{0, 5, 5}}}};
+  model.profile.links = {{profile::LinkKind::kHost, {{0, 5, 5}}}};
   const topology::Topology topology = layout::testing::make_topology(2);
   const layout::Plan plan = partition(model.graph, model.profile, topology, {.batch = {4, 1, 1}});
-  const auto map = parameters::make_parameter_map(model.graph, plan);
+  const auto map = layout::make_parameter_map(model.graph, plan);
   const auto forecast = simulate::forecast({model.graph, plan, map, model.profile, topology});
   EXPECT_EQ(explain(model.graph, plan, forecast),
             R"(step 1.380 ms, schedule interleaved, 2 stages x 1 replicas

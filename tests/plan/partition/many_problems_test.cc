@@ -68,7 +68,7 @@ Model long_model(int num_nodes, bool has_branches) {
     cost.input_us = cost.forward_us;
     cost.saved_inputs = {0};
   }
-  model.profile.links = {{"host", {{0, 2, 2}, {1'000'000, 200, 200}}}};
+  model.profile.links = {{profile::LinkKind::kHost, {{0, 2, 2}, {1'000'000, 200, 200}}}};
   return model;
 }
 

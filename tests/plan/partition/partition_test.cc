@@ -11,11 +11,10 @@
 #include "tests/graphs/sample_graphs.h"
 #include "tests/plans/chain_model.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/layout/check.h"
-#include "trireme/plan/layout/json.h"
-#include "trireme/plan/layout/planned_graph.h"
-#include "trireme/plan/partition/replicas.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/layout/plan.h"
+#include "trireme/plan/layout/plan_check.h"
+#include "trireme/plan/layout/plan_json.h"
 
 namespace trireme::partition {
 namespace {
@@ -137,8 +136,8 @@ TEST(Partition, UsesOfAParameterStayTogetherWhereMirrorsCost) {
   Model model{b.graph(), make_free_profile(b.graph())};
   for (int node = 0; node < 4; ++node) model.profile.costs[node].forward_us = 10;
   const auto plan = [&](double us_per_parameter) {
-    model.profile.links = {
-        {"host", {{0, 0, 0}, {4, 0, 0}, {4000, us_per_parameter, us_per_parameter}}}};
+    model.profile.links = {{profile::LinkKind::kHost,
+                            {{0, 0, 0}, {4, 0, 0}, {4000, us_per_parameter, us_per_parameter}}}};
     return picture(partition(model.graph, model.profile, make_topology(2), {.batch = {8, 1, 1}}));
   };
   EXPECT_EQ(plan(0), "0..1 2..4");
@@ -200,7 +199,7 @@ TEST(Partition, RefusesWhatDoesNotFitTogether) {
 /// A slow link: two replicas are much faster than two stages, which hold half of the parameters.
 TEST(Partition, TheSlowdownIsAgainstTheFastestOfAllReplicas) {
   Model model = make_chain(std::vector<ChainNode>(4, {10, 10, 10, 1, 10'000}));
-  model.profile.links = {{"host", {{0, 1000, 1000}}}};
+  model.profile.links = {{profile::LinkKind::kHost, {{0, 1000, 1000}}}};
   PartitionOptions options{
       .batch = {8, 1, 2}, .replicas = 0, .objective = Objective::kMemory, .max_slowdown = 1.25};
   const auto replicas = [&] {
@@ -247,7 +246,7 @@ TEST(Partition, RandomGraphsGetValidPlansTwiceTheSame) {
       if (random() % 2 == 0) cost.saved_outputs = {0};
       if (random() % 2 == 0) cost.saved_inputs = {0};
     }
-    model.profile.links = {{"host", {{0, 1, 1}, {16, 2, 2}}}};
+    model.profile.links = {{profile::LinkKind::kHost, {{0, 1, 1}, {16, 2, 2}}}};
     PartitionOptions options{.batch = {8, 1, 1}};
     options.objective = random() % 2 == 0 ? Objective::kSpeed : Objective::kMemory;
     const topology::Topology topology = make_topology(1 + static_cast<int>(random() % 4));

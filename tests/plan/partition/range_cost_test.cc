@@ -40,7 +40,7 @@ TEST(RangeCost, IsWhatTheForecastSaysOfAFinishedPlan) {
     const Model model = random_model(random, 4 + static_cast<int>(random() % 20));
     const layout::Plan plan =
         make_plan(model.graph, {random_cuts(random, model.graph, 4), 3, 1, "simple"});
-    const auto map = parameters::make_parameter_map(model.graph, plan);
+    const auto map = layout::make_parameter_map(model.graph, plan);
     const auto costs = simulate::stage_costs(model.graph, plan, model.profile);
     const auto tensors = simulate::stage_tensors(model.graph, plan, model.profile);
     const auto memory = simulate::rank_memory(model.graph, plan, map, tensors, {});
@@ -135,7 +135,7 @@ TEST(RangeCost, AMirrorCostsItsMessages) {
   h = b.node("relu", {h}, b.batch({1}));
   b.loss(b.node("mul", {h, p}, b.batch({1})));
   profile::Profile profile = make_free_profile(b.graph());
-  profile.links = {{"host", {{0, 0, 0}, {400, 40, 40}}}};
+  profile.links = {{profile::LinkKind::kHost, {{0, 0, 0}, {400, 40, 40}}}};
   RangeCost range(b.graph(), profile, {.num_microbatches = 4, .in_flight = {1, 1}},
                   RangeGoal::kTime);
   range.begin(0);

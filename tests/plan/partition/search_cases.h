@@ -8,7 +8,7 @@
 
 #include "tests/plans/random_models.h"
 #include "trireme/plan/graph/cuts.h"
-#include "trireme/plan/graph/json.h"
+#include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/partition/candidate.h"
 #include "trireme/plan/partition/search.h"
 #include "trireme/plan/schedule/schedules.h"
@@ -31,13 +31,14 @@ struct SearchCase {
 /// Links of 1 to 400 Gb/s, host links at least as fast as those of the network; us per byte.
 inline std::vector<profile::LinkTable> random_links(std::mt19937& random) {
   constexpr double kSpeeds[] = {400, 100, 40, 10, 1};
-  const auto table = [](const char* kind, double gb_per_s, double latency_us) {
+  const auto table = [](profile::LinkKind kind, double gb_per_s, double latency_us) {
     const double us = 1e6 * 8e-3 / gb_per_s;  // Of 1 MB.
     return profile::LinkTable{
         kind, {{0, latency_us, latency_us}, {1'000'000, latency_us + us, latency_us + us}}};
   };
   const auto host = random() % 5, network = host + random() % (5 - host);
-  return {table("host", kSpeeds[host], 2), table("network", kSpeeds[network], 20)};
+  return {table(profile::LinkKind::kHost, kSpeeds[host], 2),
+          table(profile::LinkKind::kNetwork, kSpeeds[network], 20)};
 }
 
 /// Chains, or graphs with branches, views and shared parameters; times and widths spread over

@@ -7,7 +7,7 @@
 #include "tests/plan/partition/search_cases.h"
 #include "tests/plans/chain_model.h"
 #include "trireme/error.h"
-#include "trireme/plan/layout/peak.h"
+#include "trireme/plan/layout/plan.h"
 #include "trireme/plan/partition/partition.h"
 
 namespace trireme::partition {
@@ -116,8 +116,8 @@ TEST(Search, EachCutIsPricedByItsOwnLink) {
   nodes[5].width = 1;
   const Model model = [&] {
     Model made = make_chain(nodes);
-    made.profile.links = {{"host", {{0, 1, 1}, {4000, 1, 1}}},
-                          {"network", {{0, 5, 5}, {4000, 2000, 2000}}}};
+    made.profile.links = {{profile::LinkKind::kHost, {{0, 1, 1}, {4000, 1, 1}}},
+                          {profile::LinkKind::kNetwork, {{0, 5, 5}, {4000, 2000, 2000}}}};
     return made;
   }();
   topology::Topology topology = make_topology(4);
@@ -134,7 +134,7 @@ TEST(Search, EachCutIsPricedByItsOwnLink) {
 /// Sending takes longer than all work: one rank is faster than two.
 TEST(Search, RanksStayIdleWhereThatIsFaster) {
   Model model = make_chain(std::vector<layout::testing::ChainNode>(6, {1, 1, 1, 1, 1}));
-  model.profile.links = {{"host", {{0, 1000, 1000}}}};
+  model.profile.links = {{profile::LinkKind::kHost, {{0, 1000, 1000}}}};
   PartitionOptions options{.batch = {4, 1, 1}};
   const auto num_stages = [&] {
     return partition(model.graph, model.profile, make_topology(3), options).stages.size();

@@ -6,8 +6,8 @@
 
 #include "tests/graphs/sample_graphs.h"
 #include "trireme/error.h"
-#include "trireme/plan/profile/json.h"
-#include "trireme/plan/profile/show.h"
+#include "trireme/plan/profile/profile_json.h"
+#include "trireme/plan/profile/profile_show.h"
 
 namespace profile = trireme::profile;
 
@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     profile::check(read, kGraph);
     profile::show(read, kGraph);
-    profile::link_us(read, "host", 12345, true);
+    profile::link_us(read, profile::LinkKind::kHost, 12345, true);
   } catch (const trireme::Error&) {
     return 0;
   }

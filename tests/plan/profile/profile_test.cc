@@ -8,7 +8,7 @@
 #include "tests/graphs/graph_builder.h"
 #include "tests/graphs/sample_graphs.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/copies.h"
+#include "trireme/plan/graph/copy_to_consumers.h"
 
 namespace trireme::profile {
 namespace {
@@ -110,26 +110,31 @@ TEST(Slowdown, GrowsWithWhatIsHeldUpToWhatWasMeasured) {
 
 TEST(LinkTime, IsLinearBetweenMeasuredSizes) {
   Profile profile;
-  profile.links = {{"host", {{100, 10, 20}, {200, 20, 30}, {400, 30, 50}}}};
-  const auto alone = [&](std::int64_t bytes) { return link_us(profile, "host", bytes, false); };
+  profile.links = {{LinkKind::kHost, {{100, 10, 20}, {200, 20, 30}, {400, 30, 50}}}};
+  const auto alone = [&](std::int64_t bytes) {
+    return link_us(profile, LinkKind::kHost, bytes, false);
+  };
   EXPECT_EQ(alone(0), 10);
   EXPECT_EQ(alone(100), 10);
   EXPECT_EQ(alone(150), 15);
   EXPECT_EQ(alone(200), 20);
   EXPECT_EQ(alone(300), 25);
   EXPECT_EQ(alone(600), 40);
-  EXPECT_EQ(link_us(profile, "host", 300, true), 40);
-  EXPECT_EQ(link_us(profile, "host", 600, true), 70);
+  EXPECT_EQ(link_us(profile, LinkKind::kHost, 300, true), 40);
+  EXPECT_EQ(link_us(profile, LinkKind::kHost, 600, true), 70);
 }
 
 TEST(LinkTime, BeyondAnUnevenTableTheLargestMessageDecides) {
-  Profile profile;
-  profile.links = {
-      {"flat", {{100, 20, 20}, {200, 10, 10}}}, {"one", {{100, 10, 10}}}, {"empty", {{0, 7, 7}}}};
-  EXPECT_EQ(link_us(profile, "flat", 400, false), 20);
-  EXPECT_EQ(link_us(profile, "one", 300, false), 30);
-  EXPECT_EQ(link_us(profile, "empty", 300, false), 7);
-  EXPECT_THROW(link_us(profile, "network", 1, false), Error);
+  const auto with = [](std::vector<LinkTime> times) {
+    Profile profile;
+    profile.links = {{LinkKind::kHost, std::move(times)}};
+    return profile;
+  };
+  const Profile flat = with({{100, 20, 20}, {200, 10, 10}}), one = with({{100, 10, 10}});
+  EXPECT_EQ(link_us(flat, LinkKind::kHost, 400, false), 20);
+  EXPECT_EQ(link_us(one, LinkKind::kHost, 300, false), 30);
+  EXPECT_EQ(link_us(with({{0, 7, 7}}), LinkKind::kHost, 300, false), 7);
+  EXPECT_THROW(link_us(flat, LinkKind::kNetwork, 1, false), Error);
 }
 
 }  // namespace

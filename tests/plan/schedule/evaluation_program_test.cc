@@ -8,6 +8,7 @@
 #include "trireme/plan/schedule/check_crossings.h"
 #include "trireme/plan/schedule/check_program.h"
 #include "trireme/plan/schedule/rendezvous.h"
+#include "trireme/plan/schedule/schedule_check.h"
 #include "trireme/plan/schedule/schedules.h"
 
 namespace trireme::schedule {

@@ -6,9 +6,9 @@
 
 #include "tests/graphs/graph_builder.h"
 #include "trireme/base/files.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/layout/manual.h"
-#include "trireme/plan/schedule/json.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/layout/manual_plan.h"
+#include "trireme/plan/schedule/schedule_json.h"
 #include "trireme/plan/schedule/schedules.h"
 
 namespace trireme::schedule {
@@ -31,7 +31,7 @@ StepProgram example_program() {
   b.loss(b.node("linear", {x, weight}, b.batch({1})));
   const layout::Plan plan =
       layout::make_manual_plan(b.graph(), graph::graph_sha256(b.graph()), std::array{1}, {4, 2, 2});
-  return make_step_program(b.graph(), plan, parameters::make_parameter_map(b.graph(), plan), {});
+  return make_step_program(b.graph(), plan, layout::make_parameter_map(b.graph(), plan), {});
 }
 
 TEST(Formats, TheExamplesAreWhatTheCodeWrites) {

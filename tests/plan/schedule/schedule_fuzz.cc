@@ -5,9 +5,9 @@
 #include <cstdlib>
 
 #include "trireme/error.h"
-#include "trireme/plan/schedule/check.h"
-#include "trireme/plan/schedule/in_flight.h"
-#include "trireme/plan/schedule/json.h"
+#include "trireme/plan/schedule/execution.h"
+#include "trireme/plan/schedule/schedule_check.h"
+#include "trireme/plan/schedule/schedule_json.h"
 
 namespace schedule = trireme::schedule;
 

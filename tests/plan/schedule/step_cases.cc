@@ -7,9 +7,9 @@
 #include "tests/graphs/graph_builder.h"
 #include "tests/graphs/sample_graphs.h"
 #include "trireme/plan/graph/cuts.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/layout/check.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/layout/manual_plan.h"
+#include "trireme/plan/layout/plan_check.h"
 #include "trireme/plan/schedule/schedules.h"
 
 namespace trireme::schedule::testing {
@@ -64,7 +64,7 @@ StepCase make_case(const graph::Graph& graph, const CaseOptions& options) {
     std::iota(role.placement.begin(), role.placement.end(), 0);
   }
   layout::check(step.plan, hash, graph);
-  step.map = parameters::make_parameter_map(graph, step.plan, {.bucket_bytes = 64});
+  step.map = layout::make_parameter_map(graph, step.plan, {.bucket_bytes = 64});
   step.facts = step_facts(graph, step.plan, step.map, step.options);
   step.schedule =
       make_schedule(step.plan.schedule, step.facts.num_stages(), step.facts.num_microbatches);

@@ -14,7 +14,7 @@ namespace trireme::schedule::testing {
 struct StepCase {
   graph::Graph graph;
   layout::Plan plan;
-  parameters::ParameterMap map;
+  layout::ParameterMap map;
   ProgramOptions options;
   StepFacts facts;
   Schedule schedule;

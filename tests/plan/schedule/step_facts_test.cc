@@ -5,9 +5,8 @@
 #include <set>
 
 #include "tests/plan/schedule/step_cases.h"
-#include "trireme/plan/graph/index.h"
-#include "trireme/plan/graph/uses.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/graph/graph_queries.h"
+#include "trireme/plan/layout/plan.h"
 
 namespace trireme::schedule {
 namespace {

@@ -7,11 +7,11 @@
 
 #include "tests/graphs/sample_graphs.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/layout/manual_plan.h"
 #include "trireme/plan/schedule/check_program.h"
-#include "trireme/plan/schedule/json.h"
 #include "trireme/plan/schedule/rendezvous.h"
+#include "trireme/plan/schedule/schedule_json.h"
 #include "trireme/plan/schedule/schedules.h"
 
 namespace schedule = trireme::schedule;
@@ -29,7 +29,7 @@ struct Setting {
         graph, trireme::graph::graph_sha256(graph), std::array{2}, {4, 1, 2});
     plan.roles[0].mesh.data = 2;
     plan.roles[0].placement = {0, 1, 2, 3};
-    const auto map = trireme::parameters::make_parameter_map(graph, plan, {.bucket_bytes = 64});
+    const auto map = trireme::layout::make_parameter_map(graph, plan, {.bucket_bytes = 64});
     facts = schedule::step_facts(graph, plan, map, {});
   }
 };

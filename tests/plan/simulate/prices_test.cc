@@ -29,9 +29,9 @@ std::string picture(const schedule::StepProgram& program, const Prices& prices, 
 TEST(Prices, OfTwoStagesOfTwoReplicas) {
   auto model = make_chain({{1, 2, 3, 250, 2000}, {4, 5, 6, 1, 4000}});
   model.profile.step = {2, 1, 1};
-  model.profile.links = {{"host", {{0, 5, 10}, {1000, 20, 30}}}};
+  model.profile.links = {{profile::LinkKind::kHost, {{0, 5, 10}, {1000, 20, 30}}}};
   const layout::Plan plan = make_plan(model.graph, {{1}, 1, 2});
-  const auto map = parameters::make_parameter_map(model.graph, plan);
+  const auto map = layout::make_parameter_map(model.graph, plan);
   const auto program = schedule::make_step_program(model.graph, plan, map, {.has_norm = true});
   const topology::Topology topology = make_topology(4);
   const Prices result = prices(program, stage_costs(model.graph, plan, model.profile),
@@ -46,14 +46,14 @@ TEST(Prices, OfTwoStagesOfTwoReplicas) {
 
 TEST(Prices, LinksBetweenHostsAreOfTheNetwork) {
   topology::Topology topology = make_topology(2);
-  EXPECT_EQ(link_kind(topology, 0, 1), "host");
+  EXPECT_EQ(link_kind(topology, 0, 1), profile::LinkKind::kHost);
   topology.hosts.push_back({"b", 2, 1024});
   topology.ranks[1].host = 1;
-  EXPECT_EQ(link_kind(topology, 0, 1), "network");
+  EXPECT_EQ(link_kind(topology, 0, 1), profile::LinkKind::kNetwork);
   auto model = make_chain({{}, {}});
-  model.profile.links = {{"host", {{0, 0, 0}}}};
+  model.profile.links = {{profile::LinkKind::kHost, {{0, 0, 0}}}};
   const layout::Plan plan = make_plan(model.graph, {{1}});
-  const auto map = parameters::make_parameter_map(model.graph, plan);
+  const auto map = layout::make_parameter_map(model.graph, plan);
   const auto program = schedule::make_step_program(model.graph, plan, map, {});
   const auto costs = stage_costs(model.graph, plan, model.profile);
   EXPECT_THROW(prices(program, costs, {model.graph, plan, map, model.profile, topology}), Error);

@@ -7,10 +7,9 @@
 
 #include "tests/plans/chain_model.h"
 #include "trireme/error.h"
-#include "trireme/plan/simulate/bounds.h"
+#include "trireme/plan/schedule/timeline.h"
 #include "trireme/plan/simulate/forecast.h"
 #include "trireme/plan/simulate/predicted_timeline.h"
-#include "trireme/plan/timeline/draw.h"
 
 namespace trireme::simulate {
 namespace {
@@ -27,7 +26,7 @@ using schedule::OperationKind;
 Forecast forecast_of(const Model& model, const PlanShape& shape,
                      const topology::Topology& topology) {
   const layout::Plan plan = make_plan(model.graph, shape);
-  const parameters::ParameterMap map = parameters::make_parameter_map(model.graph, plan);
+  const layout::ParameterMap map = layout::make_parameter_map(model.graph, plan);
   return forecast({model.graph, plan, map, model.profile, topology});
 }
 
@@ -183,10 +182,11 @@ TEST(Simulate, WaitsForEverAreNamed) {
 TEST(Simulate, TheTimelineShowsWorkAndWaits) {
   const Model model = make_chain({{1, 1, 1}, {1, 1, 1}});
   const Forecast result = forecast_of(model, {{1}, 2, 1, "interleaved"}, make_topology(2));
-  const timeline::Timeline timeline = predicted_timeline(result.program, result.simulation);
+  const schedule::Timeline timeline = predicted_timeline(result.program, result.simulation);
   EXPECT_EQ(timeline.name, "predicted");
-  EXPECT_EQ(timeline::draw(timeline, 9), "rank 0 | FF..BB.BB\nrank 1 | .FBBFBB..\n");
-  EXPECT_EQ(timeline.events.front(), (timeline::Event{0, "compute", "F", "0F0", 0, 0, 0, 1}));
+  EXPECT_EQ(schedule::draw(timeline, 9), "rank 0 | FF..BB.BB\nrank 1 | .FBBFBB..\n");
+  EXPECT_EQ(timeline.events.front(),
+            (schedule::TimelineEvent{0, "compute", "F", "0F0", 0, 0, 0, 1}));
 }
 
 TEST(Simulate, NoStepBeatsTheBounds) {
@@ -201,7 +201,7 @@ TEST(Simulate, NoStepBeatsTheBounds) {
     Model model = make_chain(nodes);
     model.profile.step = {0.5 * pick(3), 0.5 * pick(3), 100.0 * pick(3)};
     const double latency = pick(4);
-    model.profile.links = {{"host", {{0, latency, latency}}}};
+    model.profile.links = {{profile::LinkKind::kHost, {{0, latency, latency}}}};
     const int num_cores = pick(2) == 0 ? 0 : 1 + pick(p * replicas);
     const char* schedule = pick(2) == 0 ? "simple" : "interleaved";
     const Forecast result = forecast_of(model, {every_cut(p), m, replicas, schedule},

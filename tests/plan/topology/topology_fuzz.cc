@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "trireme/error.h"
-#include "trireme/plan/topology/json.h"
+#include "trireme/plan/topology/topology_json.h"
 
 namespace topology = trireme::topology;
 

@@ -11,10 +11,10 @@
 #include "trireme/engine/train/verify_ranks.h"
 #include "trireme/model.h"
 #include "trireme/plan/graph/cuts.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/graph/uses.h"
-#include "trireme/plan/layout/manual.h"
-#include "trireme/plan/layout/planned_graph.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/graph/graph_queries.h"
+#include "trireme/plan/layout/manual_plan.h"
+#include "trireme/plan/layout/plan.h"
 
 namespace trireme::recipes::t5 {
 namespace {

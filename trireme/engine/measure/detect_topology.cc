@@ -5,7 +5,7 @@
 
 #include "trireme/base/json.h"
 #include "trireme/engine/measure/host_facts.h"
-#include "trireme/plan/topology/json.h"
+#include "trireme/plan/topology/topology_json.h"
 
 namespace trireme::measure {
 namespace {

@@ -6,8 +6,7 @@
 #include <utility>
 
 #include "trireme/engine/program/step_losses.h"
-#include "trireme/plan/graph/index.h"
-#include "trireme/plan/graph/uses.h"
+#include "trireme/plan/graph/graph_queries.h"
 
 namespace trireme::measure {
 namespace {

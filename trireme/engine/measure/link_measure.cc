@@ -71,7 +71,7 @@ enum class Meanwhile { kSleep, kCompute };
 
 /// Two ranks that measure a kind of link.
 struct Pair {
-  const char* kind;
+  profile::LinkKind kind;
   int asks;
   int answers;
 };
@@ -178,7 +178,7 @@ void require_all(const transport::Endpoint& endpoint, const BusyRanks& ranks) {
 /// hosts   by rank.
 std::vector<Pair> pairs_of(const std::vector<std::string>& hosts) {
   std::vector<Pair> pairs;
-  const auto add_first = [&](const char* kind, bool is_same) {
+  const auto add_first = [&](profile::LinkKind kind, bool is_same) {
     for (std::size_t a = 0; a < hosts.size(); ++a) {
       for (std::size_t b = a + 1; b < hosts.size(); ++b) {
         if ((hosts[a] == hosts[b]) != is_same) continue;
@@ -186,8 +186,8 @@ std::vector<Pair> pairs_of(const std::vector<std::string>& hosts) {
       }
     }
   };
-  add_first("host", true);
-  add_first("network", false);
+  add_first(profile::LinkKind::kHost, true);
+  add_first(profile::LinkKind::kNetwork, false);
   return pairs;
 }
 

@@ -14,8 +14,8 @@
 #include "trireme/engine/measure/range_measure.h"
 #include "trireme/engine/program/step_losses.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/profile/json.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/profile/profile_json.h"
 #include "trireme/wire/system/thread.h"
 
 namespace trireme::measure {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "trireme/plan/graph/argument_json.h"
+#include "trireme/plan/graph/node_json.h"
 
 namespace trireme::measure {
 namespace {

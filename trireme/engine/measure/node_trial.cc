@@ -11,7 +11,7 @@
 #include "trireme/engine/program/boundary.h"
 #include "trireme/engine/program/torch_failure.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/index.h"
+#include "trireme/plan/graph/graph_queries.h"
 
 namespace trireme::measure {
 namespace {

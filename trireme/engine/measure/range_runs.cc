@@ -4,7 +4,7 @@
 
 #include "trireme/engine/program/step_losses.h"
 #include "trireme/engine/program/weight_program.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/layout/manual_plan.h"
 
 namespace trireme::measure {
 

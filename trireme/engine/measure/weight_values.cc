@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "trireme/plan/graph/index.h"
+#include "trireme/plan/graph/graph_queries.h"
 
 namespace trireme::measure {
 

@@ -18,7 +18,7 @@ namespace {
 using parameters::GradientBuffers;
 using parameters::ParameterStore;
 
-at::Tensor flat_part(const at::Tensor& flat, const parameters::Slot& slot) {
+at::Tensor flat_part(const at::Tensor& flat, const layout::Slot& slot) {
   return flat.narrow(0, slot.offset_elements, slot.num_elements);
 }
 

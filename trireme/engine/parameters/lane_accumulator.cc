@@ -135,7 +135,7 @@ void LaneAccumulator::end_step(const RemoteSites& remote) {
 
 at::Tensor LaneAccumulator::site_sum(int site) const {
   const SlotPlace place = store_.sites(places_[site].parameter)[places_[site].site];
-  const Slot& slot = store_.slot(place);
+  const layout::Slot& slot = store_.slot(place);
   return buffers_[0].flat(place.bucket).narrow(0, slot.offset_elements, slot.num_elements);
 }
 
@@ -154,7 +154,7 @@ void LaneAccumulator::sum_sites(const std::string& parameter, const RemoteSites&
   at::Tensor sum = part(sites[0]);
   for (std::size_t i = 1; i < sites.size(); ++i) add_flat(sum, part(sites[i]));
   const SlotPlace place = store_.owner(parameter);
-  const Slot& slot = store_.slot(place);
+  const layout::Slot& slot = store_.slot(place);
   const at::Tensor owner =
       buffers_[0].flat(place.bucket).narrow(0, slot.offset_elements, slot.num_elements);
   if (owner.data_ptr() != sum.data_ptr()) owner.copy_(sum);

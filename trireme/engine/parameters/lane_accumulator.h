@@ -9,7 +9,7 @@
 
 #include "trireme/engine/parameters/store.h"
 #include "trireme/kernels/reduce/tree.h"
-#include "trireme/plan/graph/uses.h"
+#include "trireme/plan/graph/graph_queries.h"
 
 namespace trireme::parameters {
 

@@ -47,28 +47,28 @@ at::Tensor make_flat_memory(std::int64_t bytes) {
   return at::zeros({bytes}, at::TensorOptions().dtype(at::kByte));
 }
 
-at::Tensor slot_view(const at::Tensor& flat, const Slot& slot, const at::Tensor& like) {
+at::Tensor slot_view(const at::Tensor& flat, const layout::Slot& slot, const at::Tensor& like) {
   const at::Tensor part = flat.narrow(0, slot.offset_elements, slot.num_elements);
   if (!like.is_non_overlapping_and_dense()) return part.view(like.sizes());
   return part.as_strided(like.sizes(), like.strides());
 }
 
-GradientBuffers::GradientBuffers(const ParameterMap& map, const Stages& stages,
+GradientBuffers::GradientBuffers(const layout::ParameterMap& map, const Stages& stages,
                                  const FlatMemory& memory) {
-  for (const Bucket& bucket : map.buckets) {
+  for (const layout::Bucket& bucket : map.buckets) {
     flat_.push_back(stages.contains(bucket.stage)
                         ? typed(memory, accumulator_type(bucket.dtype), bucket.num_elements)
                         : at::Tensor());
   }
 }
 
-ParameterStore::ParameterStore(ParameterMap map, const graph::Graph& graph,
+ParameterStore::ParameterStore(layout::ParameterMap map, const graph::Graph& graph,
                                std::vector<at::Tensor> tensors, const Options& options)
     : map_(std::move(map)), memory_(options.memory) {
-  for (const Bucket& bucket : map_.buckets) stages_.insert(bucket.stage);
+  for (const layout::Bucket& bucket : map_.buckets) stages_.insert(bucket.stage);
   if (options.stages) stages_ = *options.stages;
   place_sites();
-  for (const Bucket& bucket : map_.buckets) {
+  for (const layout::Bucket& bucket : map_.buckets) {
     values_.push_back(has_values(bucket)
                           ? typed(memory_, value_type(bucket.dtype), bucket.num_elements)
                           : at::Tensor());
@@ -77,33 +77,33 @@ ParameterStore::ParameterStore(ParameterMap map, const graph::Graph& graph,
 }
 
 /// A mirror bucket has them as soon as one of its owners is elsewhere.
-bool ParameterStore::has_values(const Bucket& bucket) const {
-  if (!holds(bucket.stage) || bucket.kind == BucketKind::kSite) return false;
-  return bucket.kind == BucketKind::kOwner ||
+bool ParameterStore::has_values(const layout::Bucket& bucket) const {
+  if (!holds(bucket.stage) || bucket.kind == layout::BucketKind::kSite) return false;
+  return bucket.kind == layout::BucketKind::kOwner ||
          std::any_of(bucket.slots.begin(), bucket.slots.end(),
-                     [&](const Slot& slot) { return !owns(slot.parameter); });
+                     [&](const layout::Slot& slot) { return !owns(slot.parameter); });
 }
 
 std::optional<SlotPlace> ParameterStore::place_of_value(const std::string& parameter) const {
   if (!owners_.contains(parameter)) return std::nullopt;
   if (owns(parameter)) return owner(parameter);
   for (const SlotPlace& place : sites(parameter)) {
-    const Bucket& bucket = map_.buckets[place.bucket];
-    if (bucket.kind == BucketKind::kMirror && holds(bucket.stage)) return place;
+    const layout::Bucket& bucket = map_.buckets[place.bucket];
+    if (bucket.kind == layout::BucketKind::kMirror && holds(bucket.stage)) return place;
   }
   return std::nullopt;
 }
 
 void ParameterStore::place_sites() {
   for (std::size_t b = 0; b < map_.buckets.size(); ++b) {
-    const Bucket& bucket = map_.buckets[b];
+    const layout::Bucket& bucket = map_.buckets[b];
     for (std::size_t s = 0; s < bucket.slots.size(); ++s) {
-      const Slot& slot = bucket.slots[s];
+      const layout::Slot& slot = bucket.slots[s];
       const SlotPlace place{static_cast<int>(b), static_cast<int>(s)};
       auto& sites = sites_[slot.parameter];
       if (static_cast<int>(sites.size()) <= slot.site) sites.resize(slot.site + 1);
       sites[slot.site] = place;
-      if (bucket.kind == BucketKind::kOwner) owners_[slot.parameter] = place;
+      if (bucket.kind == layout::BucketKind::kOwner) owners_[slot.parameter] = place;
     }
   }
   for (const auto& [name, place] : owners_) {

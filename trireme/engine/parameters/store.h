@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "trireme/plan/graph/graph.h"
-#include "trireme/plan/parameters/parameter_map.h"
+#include "trireme/plan/layout/parameter_map.h"
 
 namespace trireme::parameters {
 
@@ -29,7 +29,7 @@ struct SlotPlace {
 };
 
 /// A slot's part of a bucket's flat buffer, shaped like the parameter with its natural strides.
-at::Tensor slot_view(const at::Tensor& flat, const Slot& slot, const at::Tensor& like);
+at::Tensor slot_view(const at::Tensor& flat, const layout::Slot& slot, const at::Tensor& like);
 
 /// Stages whose parameters a process holds.
 using Stages = std::set<int>;
@@ -40,7 +40,7 @@ using Stages = std::set<int>;
 /// Caller-synchronised.
 class GradientBuffers {
  public:
-  GradientBuffers(const ParameterMap& map, const Stages& stages, const FlatMemory& memory);
+  GradientBuffers(const layout::ParameterMap& map, const Stages& stages, const FlatMemory& memory);
 
   /// Undefined where the bucket's stage is not held.
   const at::Tensor& flat(int bucket) const { return flat_[bucket]; }
@@ -65,10 +65,10 @@ class ParameterStore {
   /// always shows the trained values. Trainable parameters that only other stages use lose theirs.
   ///
   /// tensors   of the recording, by value id.
-  ParameterStore(ParameterMap map, const graph::Graph& graph, std::vector<at::Tensor> tensors,
-                 const Options& options);
+  ParameterStore(layout::ParameterMap map, const graph::Graph& graph,
+                 std::vector<at::Tensor> tensors, const Options& options);
 
-  const ParameterMap& map() const { return map_; }
+  const layout::ParameterMap& map() const { return map_; }
 
   /// Trainable parameters that are owned here, in byte order of their names.
   const std::vector<std::string>& names() const { return names_; }
@@ -107,15 +107,17 @@ class ParameterStore {
   at::Tensor gradient_view(const GradientBuffers& gradients, const std::string& parameter,
                            int site) const;
 
-  const Slot& slot(SlotPlace place) const { return map_.buckets[place.bucket].slots[place.slot]; }
+  const layout::Slot& slot(SlotPlace place) const {
+    return map_.buckets[place.bucket].slots[place.slot];
+  }
 
  private:
   void place_sites();
-  bool has_values(const Bucket& bucket) const;
+  bool has_values(const layout::Bucket& bucket) const;
   std::optional<SlotPlace> place_of_value(const std::string& parameter) const;
   void move_values(const graph::Graph& graph, const std::vector<at::Tensor>& tensors);
 
-  ParameterMap map_;
+  layout::ParameterMap map_;
   FlatMemory memory_;
   Stages stages_;
   std::vector<std::string> names_;

@@ -8,8 +8,8 @@
 
 #include "trireme/engine/program/torch_failure.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/check.h"
-#include "trireme/plan/graph/index.h"
+#include "trireme/plan/graph/graph_check.h"
+#include "trireme/plan/graph/graph_queries.h"
 
 namespace trireme::program {
 namespace {

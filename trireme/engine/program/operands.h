@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "trireme/plan/graph/argument.h"
+#include "trireme/plan/graph/graph.h"
 
 namespace trireme::program {
 

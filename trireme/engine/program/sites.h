@@ -7,7 +7,7 @@
 #include "trireme/engine/program/autograd_nodes.h"
 #include "trireme/engine/program/node_call.h"
 #include "trireme/engine/record/recording.h"
-#include "trireme/plan/graph/uses.h"
+#include "trireme/plan/graph/graph_queries.h"
 
 namespace trireme::program {
 

@@ -14,7 +14,6 @@
 #include "trireme/engine/record/recording.h"
 #include "trireme/plan/layout/crossings.h"
 #include "trireme/plan/layout/plan.h"
-#include "trireme/plan/layout/stage_losses.h"
 
 namespace trireme::program {
 

@@ -6,7 +6,7 @@
 
 #include "trireme/engine/record/compare.h"
 #include "trireme/engine/record/torch_error.h"
-#include "trireme/plan/graph/index.h"
+#include "trireme/plan/graph/graph_queries.h"
 
 namespace trireme::program {
 namespace {

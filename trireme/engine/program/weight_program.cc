@@ -9,7 +9,7 @@
 #include "trireme/base/check.h"
 #include "trireme/engine/record/compare.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/ancestors.h"
+#include "trireme/plan/graph/graph_queries.h"
 
 namespace trireme::program {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "trireme/engine/record/packed.h"
-#include "trireme/plan/graph/index.h"
+#include "trireme/plan/graph/graph_queries.h"
 
 namespace trireme::record {
 namespace {

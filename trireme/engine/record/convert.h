@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "trireme/dtype.h"
-#include "trireme/plan/graph/argument.h"
+#include "trireme/plan/graph/graph.h"
 
 namespace trireme::record {
 

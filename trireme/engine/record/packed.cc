@@ -12,7 +12,7 @@
 
 #include "trireme/engine/record/compare.h"
 #include "trireme/engine/record/size_problem.h"
-#include "trireme/plan/graph/index.h"
+#include "trireme/plan/graph/graph_queries.h"
 
 namespace trireme::record {
 namespace {

@@ -16,7 +16,7 @@
 #include "trireme/engine/record/state_guard.h"
 #include "trireme/engine/record/torch_error.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/uses.h"
+#include "trireme/plan/graph/graph_queries.h"
 
 namespace trireme::record {
 namespace internal {

@@ -5,7 +5,7 @@
 #include "trireme/engine/record/names.h"
 #include "trireme/engine/record/recorder.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/uses.h"
+#include "trireme/plan/graph/graph_queries.h"
 
 // The end of a recording: losses, last checks, the trace.
 

@@ -13,8 +13,8 @@
 #include "trireme/engine/record/size_problem.h"
 #include "trireme/engine/record/state_guard.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/check.h"
-#include "trireme/plan/graph/copies.h"
+#include "trireme/plan/graph/copy_to_consumers.h"
+#include "trireme/plan/graph/graph_check.h"
 
 namespace trireme::record {
 namespace {

@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "trireme/plan/graph/uses.h"
+#include "trireme/plan/graph/graph_queries.h"
 
 namespace trireme::record {
 

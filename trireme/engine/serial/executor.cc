@@ -7,7 +7,7 @@
 
 #include "trireme/engine/program/boundary.h"
 #include "trireme/error.h"
-#include "trireme/plan/layout/check.h"
+#include "trireme/plan/layout/plan_check.h"
 
 namespace trireme::serial {
 

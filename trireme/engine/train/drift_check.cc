@@ -9,7 +9,7 @@
 
 #include "trireme/engine/memory/block_allocator.h"
 #include "trireme/engine/memory/resident.h"
-#include "trireme/plan/graph/bytes.h"
+#include "trireme/plan/graph/graph_queries.h"
 
 namespace trireme::train {
 namespace {

@@ -18,11 +18,11 @@
 #include "trireme/engine/train/run_record.h"
 #include "trireme/engine/train/step_reader.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/bytes.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/layout/check.h"
-#include "trireme/plan/layout/manual.h"
-#include "trireme/plan/layout/planned_graph.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/graph/graph_queries.h"
+#include "trireme/plan/layout/manual_plan.h"
+#include "trireme/plan/layout/plan.h"
+#include "trireme/plan/layout/plan_check.h"
 
 namespace trireme::train {
 namespace {
@@ -89,7 +89,7 @@ class SmallStep {
   Outcome replay(const layout::Plan& plan, std::int64_t step) const {
     const record::StateGuard restore(workload_.model, &recorded_.graph);
     const record::Recording recording = record::with_copies(recorded_, plan.copied_nodes);
-    const parameters::ParameterStore store(parameters::make_parameter_map(recording.graph, plan),
+    const parameters::ParameterStore store(layout::make_parameter_map(recording.graph, plan),
                                            recording.graph, recording.tensors, {});
     serial::SerialExecutor executor(recording, plan, store, seed_);
     Outcome result;

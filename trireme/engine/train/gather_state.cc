@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "trireme/engine/train/origins.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/layout/plan.h"
 
 namespace trireme::train {
 namespace {

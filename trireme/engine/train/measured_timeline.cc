@@ -4,8 +4,8 @@
 #include <chrono>
 
 #include "trireme/engine/measure/host_facts.h"
+#include "trireme/plan/schedule/timeline_json.h"
 #include "trireme/plan/simulate/predicted_timeline.h"
-#include "trireme/plan/timeline/json.h"
 
 namespace trireme::train {
 namespace {
@@ -31,21 +31,21 @@ double late_us(const collectives::World& world, const RankSession& session) {
 
 }  // namespace
 
-timeline::Timeline measured_timeline(const collectives::World& world, const RankSession& session) {
+schedule::Timeline measured_timeline(const collectives::World& world, const RankSession& session) {
   const double late = late_us(world, session);
-  timeline::Timeline own{"measured", session.next_step() - 1, {}};
+  schedule::Timeline own{"measured", session.next_step() - 1, {}};
   for (const pipeline::OperationTime& time : session.times()) {
-    timeline::Event event = simulate::event_of(session.program(), time.operation);
+    schedule::TimelineEvent event = simulate::event_of(session.program(), time.operation);
     event.rank = world.rank();
     if (waits(time.operation.kind)) event.track = "wait";
     event.start_us = late + time.start_us;
     event.duration_us = time.duration_us;
     own.events.push_back(std::move(event));
   }
-  timeline::Timeline all{own.name, own.step, {}};
-  const std::string text = timeline::to_json(std::span(&own, 1)).dump();
+  schedule::Timeline all{own.name, own.step, {}};
+  const std::string text = schedule::to_json(std::span(&own, 1)).dump();
   for (const std::string& one : collectives::gather(world, text, "timelines")) {
-    for (timeline::Timeline& part : timeline::timelines_from_json(Json::parse(one))) {
+    for (schedule::Timeline& part : schedule::timelines_from_json(Json::parse(one))) {
       all.events.insert(all.events.end(), part.events.begin(), part.events.end());
     }
   }

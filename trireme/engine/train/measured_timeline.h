@@ -1,7 +1,7 @@
 #pragma once
 
 #include "trireme/engine/train/rank_session.h"
-#include "trireme/plan/timeline/timeline.h"
+#include "trireme/plan/schedule/timeline.h"
 
 namespace trireme::train {
 
@@ -9,6 +9,6 @@ namespace trireme::train {
 /// Work is on the compute track, operations that wait for others on `wait`. Zero is when the first
 /// rank of a machine began: ranks of one machine are aligned, machines are not. Every rank calls
 /// it.
-timeline::Timeline measured_timeline(const collectives::World& world, const RankSession& session);
+schedule::Timeline measured_timeline(const collectives::World& world, const RankSession& session);
 
 }  // namespace trireme::train

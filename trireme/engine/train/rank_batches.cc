@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "trireme/plan/layout/manual.h"
-#include "trireme/plan/simulate/memory.h"
+#include "trireme/plan/layout/plan.h"
+#include "trireme/plan/simulate/rank_memory.h"
 
 namespace trireme::train {
 namespace {

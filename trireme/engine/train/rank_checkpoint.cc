@@ -9,8 +9,8 @@
 #include "trireme/engine/train/finite.h"
 #include "trireme/engine/train/telling_others.h"
 #include "trireme/error.h"
-#include "trireme/plan/layout/json.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/layout/plan.h"
+#include "trireme/plan/layout/plan_json.h"
 
 namespace trireme::train {
 namespace {

@@ -12,7 +12,7 @@
 #include "trireme/engine/train/finite.h"
 #include "trireme/engine/train/norm_messages.h"
 #include "trireme/error.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/layout/plan.h"
 #include "trireme/wire/collectives/world.h"
 
 namespace trireme::train {

@@ -11,9 +11,9 @@
 #include "trireme/engine/train/replica_buffers.h"
 #include "trireme/engine/train/telling_others.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/layout/check.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/layout/plan.h"
+#include "trireme/plan/layout/plan_check.h"
 #include "trireme/plan/schedule/check_crossings.h"
 #include "trireme/plan/schedule/check_program.h"
 #include "trireme/plan/schedule/schedules.h"
@@ -47,7 +47,7 @@ int mesh_index(const layout::Plan& plan, int rank) {
 }
 
 schedule::StepProgram checked_program(const graph::Graph& planned, const layout::Plan& plan,
-                                      const parameters::ParameterMap& map,
+                                      const layout::ParameterMap& map,
                                       const TrainingOptions& options) {
   const schedule::ProgramOptions program_options{.has_norm = needs_norm(options),
                                                  .tolerant = options.tolerant};
@@ -90,7 +90,7 @@ RankSession::RankSession(const collectives::World& world, const Workload& worklo
       reader_(workload, plan.batch, options.seed),
       stage_(mesh_index(plan, world.endpoint.rank()) / layout::train_role(plan).mesh.data),
       replica_(mesh_index(plan, world.endpoint.rank()) % layout::train_role(plan).mesh.data),
-      store_(parameters::make_parameter_map(recording_.graph, plan), recording_.graph,
+      store_(layout::make_parameter_map(recording_.graph, plan), recording_.graph,
              recording_.tensors, {.stages = parameters::Stages{stage_}}),
       program_(checked_program(recording_.graph, plan_, store_.map(), options)),
       groups_(make_groups(program_, world)),

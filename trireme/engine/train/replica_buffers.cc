@@ -10,9 +10,9 @@
 #include "trireme/engine/record/convert.h"
 #include "trireme/error.h"
 #include "trireme/kernels/reduce/combine.h"
-#include "trireme/plan/graph/uses.h"
+#include "trireme/plan/graph/graph_queries.h"
 #include "trireme/plan/layout/crossings.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/layout/plan.h"
 
 namespace trireme::train {
 namespace {

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "trireme/plan/graph/index.h"
-#include "trireme/plan/graph/uses.h"
+#include "trireme/plan/graph/graph_queries.h"
 
 namespace trireme::train {
 namespace {

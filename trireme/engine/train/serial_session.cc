@@ -9,9 +9,9 @@
 #include "trireme/engine/train/finite.h"
 #include "trireme/engine/train/replica_buffers.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/check.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/layout/check.h"
+#include "trireme/plan/graph/graph_check.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/layout/plan_check.h"
 
 namespace trireme::train {
 namespace {
@@ -44,7 +44,7 @@ SerialSession::SerialSession(const Workload& workload, const record::Recording& 
       plan_(checked(plan, recorded.graph, recording_.graph)),
       options_(options),
       reader_(workload, plan.batch, options.seed),
-      store_(parameters::make_parameter_map(recording_.graph, plan), recording_.graph,
+      store_(layout::make_parameter_map(recording_.graph, plan), recording_.graph,
              recording_.tensors, {}),
       executor_(recording_, plan_, store_, options.seed),
       optimizer_(make_optimizer(options.optimizer)) {

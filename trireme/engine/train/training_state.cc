@@ -15,9 +15,9 @@
 #include "trireme/engine/train/origins.h"
 #include "trireme/engine/train/replica_buffers.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/json.h"
+#include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/layout/crossings.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/layout/plan.h"
 #include "trireme/plan/schedule/step_facts.h"
 
 namespace trireme::train {
@@ -35,7 +35,7 @@ std::string key_of(std::string_view kind, const std::string& name) {
 /// Flat state of a parameter's elements in the parameter's shape; other state as it is.
 at::Tensor shaped(const at::Tensor& flat, const at::Tensor& like) {
   if (flat.numel() != like.numel()) return flat;
-  const parameters::Slot whole{.offset_elements = 0, .num_elements = flat.numel()};
+  const layout::Slot whole{.offset_elements = 0, .num_elements = flat.numel()};
   return parameters::slot_view(flat, whole, like);
 }
 

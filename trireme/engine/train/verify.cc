@@ -10,9 +10,9 @@
 #include "trireme/engine/train/construct.h"
 #include "trireme/engine/train/plain_loop.h"
 #include "trireme/engine/train/rounding.h"
-#include "trireme/plan/graph/json.h"
-#include "trireme/plan/layout/manual.h"
-#include "trireme/plan/layout/planned_graph.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/layout/manual_plan.h"
+#include "trireme/plan/layout/plan.h"
 
 namespace trireme::train {
 namespace {

@@ -12,7 +12,7 @@
 #include "trireme/engine/train/replica_buffers.h"
 #include "trireme/engine/train/telling_others.h"
 #include "trireme/plan/layout/crossings.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/layout/plan.h"
 
 namespace trireme::train {
 namespace {

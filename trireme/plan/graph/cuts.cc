@@ -6,8 +6,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "trireme/plan/graph/index.h"
-#include "trireme/plan/graph/uses.h"
+#include "trireme/plan/graph/graph_queries.h"
 
 namespace trireme::graph {
 namespace {

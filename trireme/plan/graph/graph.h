@@ -1,16 +1,91 @@
 #pragma once
 
+#include <compare>
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "trireme/dtype.h"
-#include "trireme/plan/graph/argument.h"
-#include "trireme/plan/graph/size.h"
 
 namespace trireme::graph {
+
+/// An integer that may grow with the batch: `per_sample * batch + fixed`.
+///
+/// Shapes, strides and integer arguments of a recording are sizes; `{0, 8}` is the plain 8.
+struct Size {
+  std::int64_t per_sample = 0;
+  std::int64_t fixed = 0;
+
+  constexpr std::int64_t at(std::int64_t batch) const { return per_sample * batch + fixed; }
+  constexpr bool is_fixed() const { return per_sample == 0; }
+  auto operator<=>(const Size&) const = default;
+};
+
+/// The same for real numbers (a loss divided by the batch size arrives as one).
+struct Real {
+  double per_sample = 0;
+  double fixed = 0;
+
+  constexpr double at(std::int64_t batch) const {
+    return per_sample == 0 ? fixed : per_sample * static_cast<double>(batch) + fixed;
+  }
+  bool operator==(const Real&) const = default;
+};
+
+/// Index of a value in `Graph::values`.
+using ValueId = int;
+
+/// Fixed at recording, before any pass; the key of random streams. Unique, not always the position.
+using NodeId = int;
+
+/// The tensor `value`.
+struct ValueRef {
+  ValueId value;
+  bool operator==(const ValueRef&) const = default;
+};
+
+/// A 0-dim tensor that takes part in type promotion as a plain number does (`x / 4`).
+struct WrappedNumber {
+  std::variant<bool, Size, Real, std::complex<double>> number;
+  Dtype dtype;
+  bool operator==(const WrappedNumber&) const = default;
+};
+
+/// A device by name, `cpu` or `cuda:1`; a run replaces it by the device of the stage.
+struct DeviceName {
+  std::string name;
+  bool operator==(const DeviceName&) const = default;
+};
+
+/// `strided`, `sparse`, ... as torch prints it.
+struct LayoutName {
+  std::string name;
+  bool operator==(const LayoutName&) const = default;
+};
+
+/// `contiguous`, `preserve`, `channels_last` or `channels_last_3d`.
+struct MemoryFormatName {
+  std::string name;
+  bool operator==(const MemoryFormatName&) const = default;
+};
+
+struct Argument;
+using ArgumentList = std::vector<Argument>;
+
+/// One argument of an operator: nothing, a tensor, a constant or a list of arguments.
+///
+/// Which of the operator's types a number or list stands for is told by the operator's schema.
+struct Argument {
+  using Content =
+      std::variant<std::monostate, ValueRef, bool, Size, Real, std::complex<double>, std::string,
+                   WrappedNumber, Dtype, DeviceName, LayoutName, MemoryFormatName, ArgumentList>;
+  Content content;
+  bool operator==(const Argument&) const = default;
+};
 
 /// Where a value comes from.
 enum class ValueSource : std::uint8_t {
@@ -120,7 +195,7 @@ struct Loss {
 
 enum class Mode : std::uint8_t { kTrain, kEval };
 
-/// A forward pass as data. Plain, caller-synchronised; `check` (check.h) proves its invariants.
+/// A forward pass as data. Plain, caller-synchronised; `check` (graph_check.h) proves its invariants.
 struct Graph {
   Mode mode = Mode::kTrain;
   std::string torch_version;  ///< Of the recording; operators may differ between versions.

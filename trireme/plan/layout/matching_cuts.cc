@@ -8,9 +8,8 @@
 #include <string>
 
 #include "trireme/error.h"
-#include "trireme/plan/graph/bytes.h"
 #include "trireme/plan/graph/cuts.h"
-#include "trireme/plan/graph/index.h"
+#include "trireme/plan/graph/graph_queries.h"
 #include "trireme/plan/layout/crossings.h"
 
 namespace trireme::layout {

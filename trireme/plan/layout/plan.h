@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "trireme/plan.h"
-#include "trireme/plan/graph/argument.h"
+#include "trireme/plan/graph/graph.h"
 
 namespace trireme::layout {
 
@@ -69,5 +69,21 @@ struct Plan {
 
   bool operator==(const Plan&) const = default;
 };
+
+/// The stage that runs the node at `position`. kInvalidArgument where none does.
+int stage_of(const Plan& plan, int position);
+
+/// The role `train`. kInvalidArgument where the plan has none.
+const Role& train_role(const Plan& plan);
+
+/// The graph whose positions the stages of `plan` count: the recorded one after the copies of
+/// `plan.copied_nodes`.
+///
+/// Errors   those of graph::copy_to_consumers.
+graph::Graph planned_graph(const graph::Graph& recorded, const Plan& plan);
+
+/// All kinds together, of the rank that has most; 0 where there is none. A sum that a 64-bit number
+/// does not hold is its largest.
+std::int64_t largest_peak_bytes(const PeakBytes& peak_bytes);
 
 }  // namespace trireme::layout

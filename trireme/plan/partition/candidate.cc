@@ -1,11 +1,15 @@
 #include "trireme/plan/partition/candidate.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <numeric>
+#include <set>
+#include <utility>
 
-#include "trireme/plan/layout/manual.h"
-#include "trireme/plan/parameters/parameter_map.h"
-#include "trireme/plan/partition/copies.h"
+#include "trireme/plan/graph/graph_queries.h"
+#include "trireme/plan/layout/parameter_map.h"
+#include "trireme/plan/partition/stage_copies.h"
 
 namespace trireme::partition {
 namespace {
@@ -54,12 +58,13 @@ std::int64_t Problem::memory_limit(int stage) const {
   return least;
 }
 
-std::string Problem::link_kind(int from_stage, int to_stage) const {
+profile::LinkKind Problem::link_kind(int from_stage, int to_stage) const {
   for (int r = 0; r < options.replicas; ++r) {
-    const std::string kind = simulate::link_kind(topology, rank(from_stage, r), rank(to_stage, r));
-    if (kind != "host") return kind;
+    const profile::LinkKind kind =
+        simulate::link_kind(topology, rank(from_stage, r), rank(to_stage, r));
+    if (kind != profile::LinkKind::kHost) return kind;
   }
-  return "host";
+  return profile::LinkKind::kHost;
 }
 
 std::int64_t excess_bytes(const Problem& problem, const Candidate& candidate, int stage) {
@@ -84,11 +89,62 @@ Candidate evaluate(const Problem& problem, const Setting& setting, const std::ve
   add_stage_copies(
       setting.planned, problem.profile,
       [&problem](int from, int to) { return problem.link_kind(from, to); }, plan);
-  const parameters::ParameterMap map =
-      parameters::make_parameter_map(setting.planned, plan, {.graph_sha256 = problem.graph_sha256});
+  const layout::ParameterMap map =
+      layout::make_parameter_map(setting.planned, plan, {.graph_sha256 = problem.graph_sha256});
   simulate::Forecast forecast = simulate::forecast(
       {setting.planned, plan, map, problem.profile, problem.topology}, problem.options.forecast);
   return {std::move(plan), std::move(forecast)};
+}
+
+namespace {
+
+/// A parameter that several stages use.
+struct Shared {
+  std::string name;
+  std::int64_t num_elements = 0;
+  std::set<int> stages;
+};
+
+std::vector<Shared> largest_shared(const graph::Graph& planned, const layout::Plan& plan) {
+  constexpr std::size_t kMost = 8;
+  const auto positions = graph::node_positions(planned);
+  std::map<int, Shared> all;
+  for (const graph::UseSite& site : graph::use_sites(planned)) {
+    const graph::Parameter& parameter = planned.parameters[site.parameter];
+    Shared& shared = all[site.parameter];
+    shared.name = parameter.name;
+    shared.num_elements = graph::num_elements_at(planned.values[parameter.value], 0);
+    shared.stages.insert(layout::stage_of(plan, positions.at(site.nodes.front())));
+  }
+  std::vector<Shared> result;
+  for (auto& [index, shared] : all) {
+    if (shared.stages.size() > 1) result.push_back(std::move(shared));
+  }
+  std::ranges::stable_sort(result, std::greater{}, &Shared::num_elements);
+  result.resize(std::min(result.size(), kMost));
+  return result;
+}
+
+}  // namespace
+
+Candidate with_tie_owners(const Problem& problem, Candidate candidate) {
+  const graph::Graph planned = layout::planned_graph(problem.recorded, candidate.plan);
+  // Not slower than it is, where memory is the objective.
+  const Goal goal{problem.options.objective, candidate.forecast.simulation.step_us};
+  for (const Shared& shared : largest_shared(planned, candidate.plan)) {
+    const int emptiest = *std::ranges::min_element(
+        shared.stages, {}, [&](int stage) { return excess_bytes(problem, candidate, stage); });
+    if (emptiest == *shared.stages.begin()) continue;
+    layout::Plan plan = candidate.plan;
+    plan.tie_owners.push_back({shared.name, emptiest});
+    const auto map =
+        layout::make_parameter_map(planned, plan, {.graph_sha256 = problem.graph_sha256});
+    simulate::Forecast forecast = simulate::forecast(
+        {planned, plan, map, problem.profile, problem.topology}, problem.options.forecast);
+    Candidate other{std::move(plan), std::move(forecast)};
+    if (score(problem, other, goal) < score(problem, candidate, goal)) candidate = std::move(other);
+  }
+  return candidate;
 }
 
 }  // namespace trireme::partition

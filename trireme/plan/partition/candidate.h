@@ -8,7 +8,7 @@
 
 #include "trireme/plan/graph/graph.h"
 #include "trireme/plan/layout/plan.h"
-#include "trireme/plan/partition/options.h"
+#include "trireme/plan/partition/partition.h"
 #include "trireme/plan/profile/profile.h"
 #include "trireme/plan/simulate/forecast.h"
 #include "trireme/plan/topology/topology.h"
@@ -34,7 +34,7 @@ struct Problem {
   /// What every rank of a stage may use.
   std::int64_t memory_limit(int stage) const;
   /// The slowest kind of link between ranks of two stages.
-  std::string link_kind(int from_stage, int to_stage) const;
+  profile::LinkKind link_kind(int from_stage, int to_stage) const;
 };
 
 /// A plan and what it would do.
@@ -78,7 +78,14 @@ struct Setting {
   graph::Graph planned;
 };
 
-/// The plan with these cuts, stage copies where they pay (copies.h), and its forecast.
+/// The plan with these cuts, stage copies where they pay (stage_copies.h), and its forecast.
 Candidate evaluate(const Problem& problem, const Setting& setting, const std::vector<int>& cuts);
+
+/// The candidate with shared parameters owned by the stage with the most room among those that use
+/// them, where the objective's score is better: the owner has the optimizer's state, updates, and
+/// sends the value to the others. Else the first of them owns. Changes no bits.
+///
+/// Cost   a forecast for each of the largest 8 shared parameters.
+Candidate with_tie_owners(const Problem& problem, Candidate candidate);
 
 }  // namespace trireme::partition

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <set>
 
-#include "trireme/plan/graph/bytes.h"
-#include "trireme/plan/graph/index.h"
+#include "trireme/plan/graph/graph_queries.h"
 #include "trireme/plan/schedule/message_limits.h"
 #include "trireme/plan/schedule/schedules.h"
-#include "trireme/plan/simulate/value_bytes.h"
+#include "trireme/plan/simulate/stage_cost.h"
 
 // Cuts -> stages, each a range of nodes that is known or worked out; what they copy instead of
 // receiving; what they send each other; what that takes. Each step here has its twin in
@@ -65,12 +64,12 @@ double Estimator::small_us(const std::vector<int>& ranks) const {
                              simulate::kSmallMessageBytes, static_cast<int>(ranks.size()));
 }
 
-const std::string& Estimator::kind(int from_stage, int to_stage, int replica) const {
+profile::LinkKind Estimator::kind(int from_stage, int to_stage, int replica) const {
   const int pair = from_stage * problem_.num_stages + to_stage;
   return kinds_[static_cast<std::size_t>(pair) * problem_.options.replicas + replica];
 }
 
-double Estimator::link_us(const std::string& kind, std::int64_t bytes) {
+double Estimator::link_us(profile::LinkKind kind, std::int64_t bytes) {
   const auto [entry, is_new] = known_links_.try_emplace({kind, bytes});
   if (is_new) entry->second = profile::link_us(problem_.profile, kind, bytes, true);
   return entry->second;

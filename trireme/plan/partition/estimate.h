@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "trireme/plan/partition/candidate.h"
-#include "trireme/plan/partition/copies.h"
+#include "trireme/plan/partition/stage_copies.h"
 #include "trireme/plan/partition/stage_ranges.h"
 #include "trireme/plan/partition/step_clock.h"
 #include "trireme/plan/schedule/causes.h"
@@ -71,8 +71,8 @@ class Estimator {
   bool makes(const Stage& stage, graph::ValueId value) const;
 
   std::int64_t bytes_of(const schedule::Message& message) const;
-  const std::string& kind(int from_stage, int to_stage, int replica) const;
-  double link_us(const std::string& kind, std::int64_t bytes);
+  profile::LinkKind kind(int from_stage, int to_stage, int replica) const;
+  double link_us(profile::LinkKind kind, std::int64_t bytes);
   double small_us(const std::vector<int>& ranks) const;
   TimedStage timed(const Shape& shape, int stage);
   void add_weights(const Shape& shape, TimedStep& step) const;
@@ -101,11 +101,11 @@ class Estimator {
   StageCopies copies_;
   std::vector<const profile::NodeCost*> costs_;
   bool is_lean_ = true;
-  TimedStep step_;                       ///< What every step has in common.
-  std::vector<std::string> data_kinds_;  ///< Of the links among the replicas of a stage.
-  std::vector<std::string> kinds_;       ///< By stage, stage, replica.
-  std::vector<int> last_consumer_;       ///< By value: scratch of `add_values`.
-  std::map<std::pair<std::string, std::int64_t>, double> known_links_;
+  TimedStep step_;                             ///< What every step has in common.
+  std::vector<profile::LinkKind> data_kinds_;  ///< Of the links among the replicas of a stage.
+  std::vector<profile::LinkKind> kinds_;       ///< By stage, stage, replica.
+  std::vector<int> last_consumer_;             ///< By value: scratch of `add_values`.
+  std::map<std::pair<profile::LinkKind, std::int64_t>, double> known_links_;
   std::map<std::vector<StageCopies::Arrival>, std::vector<int>> known_copies_;
   std::map<std::vector<int>, simulate::StageTensors> known_tensors_;
   std::map<std::vector<int>, std::int64_t> known_runs_;

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "trireme/plan/graph/graph.h"
 #include "trireme/plan/layout/plan.h"
+#include "trireme/plan/partition/candidate.h"
 #include "trireme/plan/simulate/forecast.h"
 
 namespace trireme::partition {
@@ -15,5 +17,12 @@ namespace trireme::partition {
 /// planned   the graph with the plan's copies.
 std::string explain(const graph::Graph& planned, const layout::Plan& plan,
                     const simulate::Forecast& forecast);
+
+/// What limits each stage, one line for people: memory, its own work, or another stage.
+std::vector<std::string> stage_limits(const Problem& problem, const Candidate& candidate);
+
+/// Why the candidate does not fit: bytes over the limit on its worst stage, the largest kinds, and
+/// what would help.
+std::string does_not_fit(const Problem& problem, const Candidate& candidate);
 
 }  // namespace trireme::partition

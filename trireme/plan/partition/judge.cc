@@ -4,7 +4,7 @@
 #include <limits>
 #include <numeric>
 
-#include "trireme/plan/graph/index.h"
+#include "trireme/plan/graph/graph_queries.h"
 
 namespace trireme::partition {
 namespace {

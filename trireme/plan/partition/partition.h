@@ -1,12 +1,42 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trireme/plan.h"
 #include "trireme/plan/graph/graph.h"
 #include "trireme/plan/layout/plan.h"
-#include "trireme/plan/partition/options.h"
 #include "trireme/plan/profile/profile.h"
+#include "trireme/plan/simulate/forecast.h"
 #include "trireme/plan/topology/topology.h"
 
 namespace trireme::partition {
+
+/// What is asked of `partition`.
+struct PartitionOptions {
+  // What decides results and what is given.
+  BatchLayout batch;
+  int replicas = 1;
+  bool may_replicate = true;  ///< Whether `replicas` of 0 may become several.
+  bool may_copy = true;  ///< Whether nodes with parameters may run once per consumer: other bits.
+  /// Exactly these, as the run had that goes on; not set: as `may_copy` says.
+  std::optional<std::vector<graph::NodeId>> copied_nodes;
+  std::vector<int>
+      cuts;  ///< Stages must begin at these positions of the recorded graph; ascending.
+
+  // What decides speed and memory.
+  Objective objective = Objective::kSpeed;
+  bool may_choose_owners = true;  ///< Of shared parameters; else the first stage that uses one.
+  int stages = 0;                 ///< 0: all ranks of the topology over `replicas`, or fewer:
+  bool may_idle = false;  ///< whether ranks may be left without a stage where that is faster.
+  std::string schedule;   ///< Empty: the best of all.
+  std::int64_t device_memory_bytes = 0;  ///< Of each rank; 0: what the topology says.
+  double max_slowdown = 1.25;            ///< Of kMemory: against the fastest plan.
+  double fastest_us = 0;                 ///< Its step, where it is known; 0: with these options.
+  simulate::ForecastOptions forecast;    ///< State per element, norm clipping.
+};
 
 /// The plan that trains `recorded` best on `topology`: stages, schedule, copies, prediction.
 ///
@@ -25,5 +55,18 @@ namespace trireme::partition {
 ///            1,000 nodes in 64 stages some 2 s, 10,000 some 10 s.
 layout::Plan partition(const graph::Graph& recorded, const profile::Profile& profile,
                        const topology::Topology& topology, const PartitionOptions& options);
+
+/// The best plan of `partition` over the numbers of replicas for which results are the same bits
+/// (docs/concepts/equality.md): 1, and those with lanes / replicas a power of two, that divide
+/// the ranks.
+///
+/// options    as for `partition`; `replicas` 0 asks for this search, another number is taken as it
+///            is.
+/// topology   all of its ranks are used.
+/// Errors     those of `partition` where no number gives a plan: of the last that failed for lack of
+///            memory, else of the first.
+layout::Plan partition_over_replicas(const graph::Graph& recorded, const profile::Profile& profile,
+                                     const topology::Topology& topology,
+                                     const PartitionOptions& options);
 
 }  // namespace trireme::partition

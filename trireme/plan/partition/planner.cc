@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "trireme/error.h"
-#include "trireme/plan/graph/copies.h"
-#include "trireme/plan/partition/copies.h"
+#include "trireme/plan/graph/copy_to_consumers.h"
+#include "trireme/plan/partition/stage_copies.h"
 #include "trireme/plan/schedule/schedules.h"
 
 namespace trireme::partition {

@@ -5,11 +5,9 @@
 
 #include "trireme/base/check.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/bytes.h"
-#include "trireme/plan/graph/index.h"
-#include "trireme/plan/graph/uses.h"
+#include "trireme/plan/graph/graph_queries.h"
+#include "trireme/plan/simulate/stage_cost.h"
 #include "trireme/plan/simulate/stage_tensors.h"
-#include "trireme/plan/simulate/value_bytes.h"
 
 // A range [i, j) gets one more node: what changes?
 //
@@ -53,8 +51,9 @@ RangeCost::RangeCost(const graph::Graph& planned, const profile::Profile& profil
 
 void RangeCost::read_kinds() {
   if (rules_.in_flight.size() < 2) return;
-  if (rules_.link_kinds.empty()) rules_.link_kinds.assign(rules_.in_flight.size() - 1, "host");
-  for (const std::string& kind : rules_.link_kinds) {
+  if (rules_.link_kinds.empty())
+    rules_.link_kinds.assign(rules_.in_flight.size() - 1, profile::LinkKind::kHost);
+  for (profile::LinkKind kind : rules_.link_kinds) {
     if (std::find(kinds_.begin(), kinds_.end(), kind) == kinds_.end()) kinds_.push_back(kind);
   }
   TRIREME_CHECK(kinds_.size() <= kMaxKinds, "more kinds of links than there are");

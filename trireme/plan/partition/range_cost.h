@@ -9,7 +9,7 @@
 #include "trireme/plan/graph/graph.h"
 #include "trireme/plan/partition/chain.h"
 #include "trireme/plan/profile/profile.h"
-#include "trireme/plan/simulate/memory.h"
+#include "trireme/plan/simulate/rank_memory.h"
 #include "trireme/plan/simulate/stage_cost.h"
 
 namespace trireme::partition {
@@ -20,7 +20,7 @@ std::int64_t aligned_elements(std::int64_t elements, Dtype dtype);
 /// What is the same for all ranges.
 struct RangeRules {
   /// Of the links between stage s and s + 1; empty: all `host`.
-  std::vector<std::string> link_kinds;
+  std::vector<profile::LinkKind> link_kinds;
   std::int64_t microbatch = 1;
   std::int64_t num_microbatches = 1;  ///< Of a replica, per step.
   std::int64_t lanes = 1;             ///< Of a replica.
@@ -166,7 +166,7 @@ class RangeCost : public RangePricer {
   const profile::Profile& profile_;
   RangeRules rules_;
   RangeGoal goal_;
-  std::vector<std::string> kinds_;         ///< Without repeats; none where there is one stage.
+  std::vector<profile::LinkKind> kinds_;   ///< Without repeats; none where there is one stage.
   std::unordered_map<int, int> storages_;  ///< Place in `pieces_` by storage_id, which may be any.
   std::vector<Value> values_;
   std::vector<Node> nodes_;

@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
-#include "trireme/plan/graph/bytes.h"
-#include "trireme/plan/graph/index.h"
-#include "trireme/plan/graph/uses.h"
-#include "trireme/plan/schedule/in_flight.h"
+#include "trireme/plan/graph/graph_queries.h"
+#include "trireme/plan/schedule/execution.h"
 #include "trireme/plan/schedule/schedules.h"
 
 namespace trireme::partition {
@@ -109,19 +107,19 @@ const Range& StageRanges::at(int begin, int end) {
   return range;
 }
 
-/// As parameters::make_parameter_map fills them.
+/// As layout::make_parameter_map fills them.
 std::vector<RangeBucket> StageRanges::buckets(int begin, int end) const {
-  const std::int64_t full_bytes = parameters::MapOptions().bucket_bytes;
+  const std::int64_t full_bytes = layout::ParameterMapOptions().bucket_bytes;
   std::vector<RangeBucket> buckets;
-  std::map<std::tuple<parameters::BucketKind, Dtype>, std::size_t> open;
+  std::map<std::tuple<layout::BucketKind, Dtype>, std::size_t> open;
   for (int p = end - 1; p >= begin; --p) {
     for (const int index : sites_at_[p]) {
       const PlacedSite& site = sites_[index];
       // Sites are in node order: the one before this one lies in the range or before it.
       const bool is_first = site.site == 0 || sites_[index - 1].position < begin;
-      const parameters::BucketKind kind = !is_first        ? parameters::BucketKind::kSite
-                                          : site.site == 0 ? parameters::BucketKind::kOwner
-                                                           : parameters::BucketKind::kMirror;
+      const layout::BucketKind kind = !is_first        ? layout::BucketKind::kSite
+                                      : site.site == 0 ? layout::BucketKind::kOwner
+                                                       : layout::BucketKind::kMirror;
       const auto size = static_cast<std::int64_t>(size_bytes(site.dtype));
       const auto [entry, is_new] = open.try_emplace({kind, site.dtype}, buckets.size());
       if (is_new || buckets[entry->second].bucket.num_elements * size >= full_bytes) {

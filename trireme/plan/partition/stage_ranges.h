@@ -24,7 +24,7 @@ struct PlacedSite {
 
 /// A bucket of a stage, and how much of its backward is done when it is complete.
 struct RangeBucket {
-  parameters::Bucket bucket;  ///< Without slots and shards.
+  layout::Bucket bucket;  ///< Without slots and shards.
   double ready_us = 0;
 };
 

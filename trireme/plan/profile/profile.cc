@@ -119,12 +119,12 @@ Slowdown slowdown(const Profile& profile, std::int64_t activation_bytes) {
   return {1 + part * (held.forward - 1), 1 + part * (held.backward - 1)};
 }
 
-double link_us(const Profile& profile, const std::string& kind, std::int64_t bytes,
-               bool beside_compute) {
+double link_us(const Profile& profile, LinkKind kind, std::int64_t bytes, bool beside_compute) {
   const auto table = std::find_if(profile.links.begin(), profile.links.end(),
                                   [&](const LinkTable& links) { return links.kind == kind; });
   if (table == profile.links.end() || table->times.empty()) {
-    lacks("it has no link times of kind '" + kind + "'; profile with ranks on such links");
+    lacks("it has no link times of kind '" + std::string(to_text(kind)) +
+          "'; profile with ranks on such links");
   }
   const std::vector<LinkTime>& times = table->times;
   const auto above = std::lower_bound(

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trireme/plan/graph/graph.h"
@@ -53,9 +56,20 @@ struct LinkTime {
   bool operator==(const LinkTime&) const = default;
 };
 
-/// A class of links, `host` (both ranks on one machine) or `network`. Sizes ascend.
+enum class LinkKind : std::uint8_t {
+  kHost,     ///< Both ranks on one machine.
+  kNetwork,  ///< Between machines.
+};
+
+inline constexpr std::array<std::string_view, 2> kLinkKindNames = {"host", "network"};
+
+constexpr std::string_view to_text(LinkKind kind) {
+  return kLinkKindNames[static_cast<std::size_t>(kind)];
+}
+
+/// A class of links. Sizes ascend.
 struct LinkTable {
-  std::string kind;
+  LinkKind kind = LinkKind::kHost;
   std::vector<LinkTime> times;
   bool operator==(const LinkTable&) const = default;
 };
@@ -123,9 +137,8 @@ Slowdown slowdown(const Profile& profile, std::int64_t activation_bytes);
 ///
 /// Below the smallest size it takes as long as that.
 ///
-/// kind   of LinkTable; kInvalidArgument where the profile has no such table.
-double link_us(const Profile& profile, const std::string& kind, std::int64_t bytes,
-               bool beside_compute);
+/// Errors   kInvalidArgument where the profile has no table of that kind.
+double link_us(const Profile& profile, LinkKind kind, std::int64_t bytes, bool beside_compute);
 
 /// Largest microbatch, bytes and times (of any unit) in a profile: sums of a graph's stay exact.
 inline constexpr std::int64_t kMostSamples = std::int64_t{1} << 22;

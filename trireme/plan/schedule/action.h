@@ -33,7 +33,7 @@ Action parse_action(std::string_view text);
 /// A pipeline schedule: for each pipeline rank the actions it runs, in order. It says nothing about
 /// time. Stage s runs on pipeline rank s mod `ranks.size()`.
 ///
-/// Invariants, proved by `check` (check.h): each (stage, microbatch) has one F, and after it one B,
+/// Invariants, proved by `check` (schedule_check.h): each (stage, microbatch) has one F, and after it one B,
 /// or one I and later one W, all on the stage's rank; forwards and backwards of a stage each come
 /// in microbatch order, which is the order of the lane fold; run in this order, no rank waits for
 /// ever.

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "trireme/error.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/layout/plan.h"
 #include "trireme/plan/schedule/step_facts.h"
 
 namespace trireme::schedule {

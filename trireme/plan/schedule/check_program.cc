@@ -5,10 +5,10 @@
 #include <string>
 
 #include "trireme/error.h"
-#include "trireme/plan/schedule/check.h"
 #include "trireme/plan/schedule/operation_text.h"
 #include "trireme/plan/schedule/rank_rules.h"
 #include "trireme/plan/schedule/rendezvous.h"
+#include "trireme/plan/schedule/schedule_check.h"
 
 namespace trireme::schedule {
 namespace {

@@ -17,7 +17,7 @@ namespace trireme::schedule {
 ///  * run under rendezvous semantics (rendezvous.h) all messages match and no rank waits for ever;
 ///    `most_held` tells how many buffers each channel then needs.
 ///
-/// schedule  any; `check`ed (check.h) first. Of an evaluation: `forwards`.
+/// schedule  any; `check`ed (schedule_check.h) first. Of an evaluation: `forwards`.
 /// program   any.
 /// Errors    kInvalidArgument, naming rank, position and operation, expected and actual.
 /// Cost      linear in operations, logarithmic in channels.

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "trireme/plan/schedule/action.h"
@@ -42,5 +44,33 @@ std::vector<Action> needs(const Action& action, int num_stages);
 /// schedule   any; num_stages and ranks need not fit its actions.
 /// Cost       linear in actions x logarithm, times the waits between ranks.
 Execution execute(const Schedule& schedule, const UnitTimes& times = {});
+
+/// Most microbatches whose activations each stage holds at once: from F until B or W.
+///
+/// schedule   one that passes `check`.
+std::vector<int> most_in_flight(const Schedule& schedule);
+
+/// Place of an action in a schedule; `index` may be one past a rank's last.
+struct Cell {
+  int rank = 0;
+  int index = 0;
+  bool operator==(const Cell&) const = default;
+};
+
+struct GridOptions {
+  UnitTimes times;
+  std::optional<Cell> mark;  ///< A cell to underline.
+  int max_columns = 0;       ///< Longer rows are cut to this, around the mark; 0: never.
+};
+
+/// The schedule for a terminal, one row per rank, over the unit times given. Where each rank has
+/// one stage, the stage is left out. With a mark at rank 1, index 2:
+///
+///     rank 0 | F0 F1 .. .. B0--- .. B1---
+///     rank 1 | .. F0 B0--- F1 B1--- .. ..
+///            |             ^^
+///
+/// Actions that wait for ever stand one after another, as if they did not.
+std::string grid(const Schedule& schedule, const GridOptions& options = {});
 
 }  // namespace trireme::schedule

@@ -1,12 +1,56 @@
 #include "trireme/plan/schedule/schedules.h"
 
+#include <algorithm>
 #include <array>
 
 #include "trireme/error.h"
-#include "trireme/plan/schedule/interleaved.h"
-#include "trireme/plan/schedule/simple.h"
 
 namespace trireme::schedule {
+namespace {
+
+/// Refuses fewer than one stage or microbatch with kInvalidArgument: what every generator asks.
+void check_shape(int num_stages, int num_microbatches) {
+  if (num_stages >= 1 && num_microbatches >= 1) return;
+  throw Error(ErrorKind::kInvalidArgument,
+              "a schedule needs at least one stage and one microbatch, got " +
+                  std::to_string(num_stages) + " and " + std::to_string(num_microbatches));
+}
+
+}  // namespace
+
+Schedule make_simple(int num_stages, int num_microbatches) {
+  check_shape(num_stages, num_microbatches);
+  Schedule schedule{num_stages, num_microbatches, {}};
+  for (int stage = 0; stage < num_stages; ++stage) {
+    std::vector<Action> actions;
+    for (const ActionKind kind : {ActionKind::kForward, ActionKind::kBackward}) {
+      for (int m = 0; m < num_microbatches; ++m) actions.push_back({kind, stage, m});
+    }
+    schedule.ranks.push_back(std::move(actions));
+  }
+  return schedule;
+}
+
+Schedule make_interleaved(int num_stages, int num_microbatches) {
+  check_shape(num_stages, num_microbatches);
+  Schedule schedule{num_stages, num_microbatches, {}};
+  for (int stage = 0; stage < num_stages; ++stage) {
+    // Until the first backward is back from the last stage, only forwards are ready.
+    const int warmup = std::min(num_microbatches, num_stages - 1 - stage);
+    std::vector<Action> actions;
+    for (int m = 0; m < warmup; ++m) actions.push_back({ActionKind::kForward, stage, m});
+    for (int m = warmup; m < num_microbatches; ++m) {
+      actions.push_back({ActionKind::kForward, stage, m});
+      actions.push_back({ActionKind::kBackward, stage, m - warmup});
+    }
+    for (int m = num_microbatches - warmup; m < num_microbatches; ++m) {
+      actions.push_back({ActionKind::kBackward, stage, m});
+    }
+    schedule.ranks.push_back(std::move(actions));
+  }
+  return schedule;
+}
+
 namespace {
 
 struct Entry {

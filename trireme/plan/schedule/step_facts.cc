@@ -9,16 +9,15 @@
 #include <utility>
 
 #include "trireme/error.h"
-#include "trireme/plan/graph/uses.h"
+#include "trireme/plan/graph/graph_queries.h"
 #include "trireme/plan/layout/crossings.h"
-#include "trireme/plan/layout/manual.h"
-#include "trireme/plan/layout/stage_losses.h"
+#include "trireme/plan/layout/plan.h"
 
 namespace trireme::schedule {
 namespace {
 
-using parameters::BucketKind;
-using parameters::ParameterMap;
+using layout::BucketKind;
+using layout::ParameterMap;
 
 [[noreturn]] void fail(const std::string& problem) {
   throw Error(ErrorKind::kInvalidArgument, "step program: " + problem);
@@ -106,13 +105,9 @@ void add_ties(const graph::Graph& planned, const ParameterMap& map,
               std::vector<Message>& messages) {
   const auto parameters = parameter_indices(planned);
   const auto sites = site_indices(planned);
-  std::map<std::string, int> owners;
-  for (const parameters::Bucket& bucket : map.buckets) {
-    if (bucket.kind != BucketKind::kOwner) continue;
-    for (const parameters::Slot& slot : bucket.slots) owners[slot.parameter] = bucket.stage;
-  }
-  for (const parameters::Bucket& bucket : map.buckets) {
-    for (const parameters::Slot& slot : bucket.slots) {
+  const std::map<std::string, int> owners = layout::owner_stages(map);
+  for (const layout::Bucket& bucket : map.buckets) {
+    for (const layout::Slot& slot : bucket.slots) {
       const int owner = owners.at(slot.parameter);
       if (bucket.stage == owner) continue;
       const int parameter = parameters.at(slot.parameter);
@@ -183,7 +178,7 @@ void give_messages(StepFacts& facts) {
 }  // namespace
 
 StepFacts step_facts(const graph::Graph& planned, const layout::Plan& plan,
-                     const parameters::ParameterMap& map, const ProgramOptions& options) {
+                     const layout::ParameterMap& map, const ProgramOptions& options) {
   StepFacts facts = common_facts(plan);
   check_replicas(plan.batch, facts.num_replicas(), options);
   facts.num_microbatches = static_cast<int>(plan.batch.num_microbatches() / facts.num_replicas());

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "trireme/plan/graph/graph.h"
+#include "trireme/plan/layout/parameter_map.h"
 #include "trireme/plan/layout/plan.h"
-#include "trireme/plan/parameters/parameter_map.h"
 #include "trireme/plan/schedule/step_program.h"
 
 namespace trireme::schedule {
@@ -85,7 +85,7 @@ bool keeps_bits(const BatchLayout& batch, std::int64_t replicas);
 ///          ranks, a sharded mesh, ranks that are not 0 to n - 1, replicas whose lanes are no
 ///          subtree of the fold, unless that is tolerated.
 StepFacts step_facts(const graph::Graph& planned, const layout::Plan& plan,
-                     const parameters::ParameterMap& map, const ProgramOptions& options);
+                     const layout::ParameterMap& map, const ProgramOptions& options);
 
 /// As for make_evaluation_program.
 StepFacts evaluation_facts(const graph::Graph& planned, const layout::Plan& plan,

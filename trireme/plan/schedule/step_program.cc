@@ -119,7 +119,7 @@ StepProgram write_program(const StepFacts& facts, const Schedule& schedule) {
 }  // namespace
 
 StepProgram make_step_program(const graph::Graph& planned, const layout::Plan& plan,
-                              const parameters::ParameterMap& map, const ProgramOptions& options) {
+                              const layout::ParameterMap& map, const ProgramOptions& options) {
   const StepFacts facts = step_facts(planned, plan, map, options);
   return write_program(facts,
                        make_schedule(plan.schedule, facts.num_stages(), facts.num_microbatches));

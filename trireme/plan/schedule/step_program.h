@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "trireme/plan/graph/graph.h"
+#include "trireme/plan/layout/parameter_map.h"
 #include "trireme/plan/layout/plan.h"
-#include "trireme/plan/parameters/parameter_map.h"
 #include "trireme/plan/schedule/operation.h"
 
 namespace trireme::schedule {
@@ -61,7 +61,7 @@ struct ProgramOptions {
 /// Errors    kInvalidArgument where the schedule is unknown or cannot have these numbers, or the
 ///           microbatches per lane do not divide among the replicas.
 StepProgram make_step_program(const graph::Graph& planned, const layout::Plan& plan,
-                              const parameters::ParameterMap& map, const ProgramOptions& options);
+                              const layout::ParameterMap& map, const ProgramOptions& options);
 
 /// Forwards of `num_microbatches` microbatches of an evaluation, of all replicas together: replica r has the r-th
 /// contiguous part of them, parts differ by one at most. A stage that is k further may be k

@@ -1,18 +1,43 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "trireme/plan/graph/graph.h"
+#include "trireme/plan/layout/crossings.h"
+#include "trireme/plan/layout/parameter_map.h"
 #include "trireme/plan/layout/plan.h"
-#include "trireme/plan/parameters/parameter_map.h"
 #include "trireme/plan/profile/profile.h"
 #include "trireme/plan/schedule/step_program.h"
-#include "trireme/plan/simulate/memory.h"
+#include "trireme/plan/simulate/rank_memory.h"
 #include "trireme/plan/simulate/simulate.h"
 #include "trireme/plan/simulate/stage_cost.h"
 #include "trireme/plan/topology/topology.h"
 
 namespace trireme::simulate {
+
+/// What no step of this plan can beat where a backward is not split, in any order of its actions;
+/// f, b, w are forward, backward and all work of a stage for one of a replica's m microbatches:
+///
+///  * max_i [ c_i + m w_i ], c_i = max_j [ c_j + f_j + b_j ] over the stages j that send stage i a
+///    value with a gradient: they run one microbatch before the first forward of stage i, and one
+///    after its last backward. In a chain c_i is the work of all stages before it;
+///  * m x the work of ranks that share cores / their cores.
+///
+/// costs       by stage.
+/// crossings   of the plan.
+double plan_bound_us(const std::vector<StageCost>& costs, const layout::Plan& plan,
+                     const topology::Topology& topology,
+                     const std::vector<layout::Crossing>& crossings);
+
+/// What no plan at all can beat: one microbatch through the longest path, and m x all work / p.
+///
+/// path_us            forward and backward of the longest path of values with gradients.
+/// work_us            forward and backward of one microbatch of the uncut graph.
+/// num_microbatches   m, of a replica.
+/// num_processors     p: stages, or the cores that they have together where that is less.
+double any_plan_bound_us(double path_us, double work_us, std::int64_t num_microbatches,
+                         double num_processors);
 
 struct ForecastOptions {
   MemoryOptions memory;
@@ -26,7 +51,7 @@ struct Forecast {
   schedule::StepProgram program;
   Simulation simulation;
   double work_us = 0;        ///< Forward and backward of one microbatch of the uncut graph.
-  double plan_bound_us = 0;  ///< Of this plan: bounds.h.
+  double plan_bound_us = 0;  ///< Of this plan, as above.
   double any_bound_us = 0;   ///< Of any plan with as many ranks.
 
   std::int64_t peak_bytes() const;  ///< Of the rank with most.

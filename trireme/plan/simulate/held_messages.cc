@@ -5,13 +5,13 @@
 #include <map>
 #include <tuple>
 
-#include "trireme/plan/graph/bytes.h"
+#include "trireme/plan/graph/graph_queries.h"
 #include "trireme/plan/layout/crossings.h"
-#include "trireme/plan/layout/manual.h"
+#include "trireme/plan/layout/plan.h"
 #include "trireme/plan/schedule/causes.h"
 #include "trireme/plan/schedule/message_limits.h"
 #include "trireme/plan/schedule/schedules.h"
-#include "trireme/plan/simulate/value_bytes.h"
+#include "trireme/plan/simulate/stage_cost.h"
 
 // Nobody is stopped from sending: a sender keeps a message until the receiver has taken it. How
 // many that can be follows from the order alone (schedule/causes.h). Stage 0 of two, `interleaved`:

@@ -4,9 +4,9 @@
 
 namespace trireme::simulate {
 
-timeline::Event event_of(const schedule::StepProgram& program,
-                         const schedule::Operation& operation) {
-  timeline::Event event;
+schedule::TimelineEvent event_of(const schedule::StepProgram& program,
+                                 const schedule::Operation& operation) {
+  schedule::TimelineEvent event;
   if (operation.kind == schedule::OperationKind::kCompute) {
     event.name = schedule::to_text(operation.action);
     event.kind = event.name.substr(event.name.find_first_not_of("0123456789"), 1);
@@ -20,11 +20,11 @@ timeline::Event event_of(const schedule::StepProgram& program,
   return event;
 }
 
-timeline::Timeline predicted_timeline(const schedule::StepProgram& program,
+schedule::Timeline predicted_timeline(const schedule::StepProgram& program,
                                       const Simulation& simulation) {
-  timeline::Timeline timeline{"predicted", 0, {}};
+  schedule::Timeline timeline{"predicted", 0, {}};
   for (const Event& event : simulation.events) {
-    timeline::Event shown = event_of(program, program.ranks[event.rank][event.operation]);
+    schedule::TimelineEvent shown = event_of(program, program.ranks[event.rank][event.operation]);
     shown.rank = event.rank;
     const auto add = [&](const std::string& track, double begin_us, double end_us) {
       if (end_us <= begin_us) return;
@@ -33,7 +33,7 @@ timeline::Timeline predicted_timeline(const schedule::StepProgram& program,
       shown.duration_us = end_us - begin_us;
       timeline.events.push_back(shown);
     };
-    add(std::string(timeline::kComputeTrack), event.begin_us, event.worked_us);
+    add(std::string(schedule::kComputeTrack), event.begin_us, event.worked_us);
     add("wait", event.worked_us, event.end_us);
   }
   return timeline;

@@ -4,11 +4,9 @@
 #include <map>
 
 #include "trireme/error.h"
-#include "trireme/plan/graph/bytes.h"
-#include "trireme/plan/graph/uses.h"
-#include "trireme/plan/simulate/bucket_completions.h"
-#include "trireme/plan/simulate/memory.h"
-#include "trireme/plan/simulate/value_bytes.h"
+#include "trireme/plan/graph/graph_queries.h"
+#include "trireme/plan/simulate/rank_memory.h"
+#include "trireme/plan/simulate/stage_cost.h"
 
 namespace trireme::simulate {
 namespace {
@@ -49,18 +47,14 @@ class Pricer {
   }
 
  private:
-  static std::vector<StageElements> count_elements(const parameters::ParameterMap& map,
+  static std::vector<StageElements> count_elements(const layout::ParameterMap& map,
                                                    std::size_t num_stages) {
-    std::map<std::string, int> owner_of;
-    for (const parameters::Bucket& bucket : map.buckets) {
-      if (bucket.kind != parameters::BucketKind::kOwner) continue;
-      for (const parameters::Slot& slot : bucket.slots) owner_of[slot.parameter] = bucket.stage;
-    }
+    const std::map<std::string, int> owner_of = layout::owner_stages(map);
     std::vector<StageElements> elements(num_stages);
-    for (const parameters::Bucket& bucket : map.buckets) {
-      for (const parameters::Slot& slot : bucket.slots) {
+    for (const layout::Bucket& bucket : map.buckets) {
+      for (const layout::Slot& slot : bucket.slots) {
         StageElements& owner = elements[owner_of.at(slot.parameter)];
-        const bool is_first = bucket.kind == parameters::BucketKind::kOwner;
+        const bool is_first = bucket.kind == layout::BucketKind::kOwner;
         (is_first ? owner.owned : owner.further_sites) += slot.num_elements;
       }
     }
@@ -147,7 +141,7 @@ class Pricer {
 
   double send_us(const Operation& operation) const {
     const schedule::Channel& channel = program_.channels[operation.channel];
-    const std::string kind = link_kind(inputs_.topology, channel.from_rank, channel.to_rank);
+    const profile::LinkKind kind = link_kind(inputs_.topology, channel.from_rank, channel.to_rank);
     return profile::link_us(inputs_.profile, kind, message_bytes(operation), true);
   }
 
@@ -175,27 +169,29 @@ class Pricer {
 
 }  // namespace
 
-std::string link_kind(const topology::Topology& topology, int a, int b) {
-  return topology.ranks[a].host == topology.ranks[b].host ? "host" : "network";
+profile::LinkKind link_kind(const topology::Topology& topology, int a, int b) {
+  return topology.ranks[a].host == topology.ranks[b].host ? profile::LinkKind::kHost
+                                                          : profile::LinkKind::kNetwork;
 }
 
-double reduce_us(const profile::Profile& profile, const std::string& kind, std::int64_t bytes,
+double reduce_us(const profile::Profile& profile, profile::LinkKind kind, std::int64_t bytes,
                  int num_ranks) {
   if (num_ranks < 2) return 0;
   const std::int64_t sent = bytes / num_ranks * (num_ranks - 1);
   return 2 * profile::link_us(profile, kind, sent, true);
 }
 
-std::string group_link_kind(const topology::Topology& topology, const std::vector<int>& ranks) {
+profile::LinkKind group_link_kind(const topology::Topology& topology,
+                                  const std::vector<int>& ranks) {
   for (const int rank : ranks) {
-    const std::string kind = link_kind(topology, ranks.front(), rank);
-    if (kind != "host") return kind;
+    const profile::LinkKind kind = link_kind(topology, ranks.front(), rank);
+    if (kind != profile::LinkKind::kHost) return kind;
   }
-  return "host";
+  return profile::LinkKind::kHost;
 }
 
-double bucket_us(const profile::Profile& profile, const std::string& kind,
-                 const parameters::Bucket& bucket, int num_ranks) {
+double bucket_us(const profile::Profile& profile, profile::LinkKind kind,
+                 const layout::Bucket& bucket, int num_ranks) {
   const std::int64_t bytes = bucket.num_elements * gradient_bytes_per_element(bucket.dtype);
   const auto n = static_cast<double>(num_ranks);
   const double folds = static_cast<double>(bucket.num_elements) * (n - 1) / n;

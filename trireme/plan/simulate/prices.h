@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "trireme/plan/graph/graph.h"
+#include "trireme/plan/layout/parameter_map.h"
 #include "trireme/plan/layout/plan.h"
-#include "trireme/plan/parameters/parameter_map.h"
 #include "trireme/plan/profile/profile.h"
 #include "trireme/plan/schedule/step_program.h"
 #include "trireme/plan/simulate/stage_cost.h"
@@ -29,28 +29,29 @@ using Prices = std::vector<std::vector<Price>>;
 struct PriceInputs {
   const graph::Graph& planned;
   const layout::Plan& plan;
-  const parameters::ParameterMap& map;
+  const layout::ParameterMap& map;
   const profile::Profile& profile;
   const topology::Topology& topology;
 };
 
 /// Kind of the link between two ranks: `host` or `network`.
-std::string link_kind(const topology::Topology& topology, int a, int b);
+profile::LinkKind link_kind(const topology::Topology& topology, int a, int b);
 
 /// Microseconds that the sum of `bytes` over `num_ranks` takes: two hops, in each of which a rank
 /// sends (n-1)/n of the buffer.
-double reduce_us(const profile::Profile& profile, const std::string& kind, std::int64_t bytes,
+double reduce_us(const profile::Profile& profile, profile::LinkKind kind, std::int64_t bytes,
                  int num_ranks);
 
 /// Bytes of losses, flags and norms that ranks exchange once a step.
 inline constexpr std::int64_t kSmallMessageBytes = 1024;
 
 /// Microseconds of the sum of a bucket over the ranks of a group, additions included.
-double bucket_us(const profile::Profile& profile, const std::string& kind,
-                 const parameters::Bucket& bucket, int num_ranks);
+double bucket_us(const profile::Profile& profile, profile::LinkKind kind,
+                 const layout::Bucket& bucket, int num_ranks);
 
 /// The slowest kind of link between ranks of a group.
-std::string group_link_kind(const topology::Topology& topology, const std::vector<int>& ranks);
+profile::LinkKind group_link_kind(const topology::Topology& topology,
+                                  const std::vector<int>& ranks);
 
 /// costs    by stage, from `stage_costs`.
 /// Errors   kInvalidArgument where the profile lacks a kind of link that the program uses, or the

@@ -4,10 +4,18 @@
 #include <vector>
 
 #include "trireme/plan/graph/graph.h"
+#include "trireme/plan/layout/parameter_map.h"
 #include "trireme/plan/layout/plan.h"
 #include "trireme/plan/profile/profile.h"
 
 namespace trireme::simulate {
+
+/// Memory from the first to the last element that `value` reaches where the batch has `batch`
+/// samples: what it takes alone, and what a message with it carries. An expanded tensor spans less
+/// than its elements, a slice more.
+///
+/// Errors   those of graph::bytes_at.
+std::int64_t span_bytes(const graph::Value& value, std::int64_t batch);
 
 /// What a stage does for one microbatch.
 struct StageCost {
@@ -35,5 +43,16 @@ std::vector<StageCost> stage_costs(const graph::Graph& planned, const layout::Pl
 std::vector<StageCost> costs_while_holding(std::vector<StageCost> costs,
                                            const profile::Profile& profile,
                                            const std::vector<std::int64_t>& activation_bytes);
+
+/// When the gradients of each bucket of the map are complete: after which part of a backward of its
+/// stage, 0 to 1. The backward runs the stage's nodes in reverse; a use site has its gradient once
+/// the first node that uses it has run, and then adds it.
+///
+/// planned, plan, map   as for schedule::make_step_program.
+/// Errors               those of profile::node_times.
+/// Cost                 linear in nodes and sites.
+std::vector<double> bucket_completions(const graph::Graph& planned, const layout::Plan& plan,
+                                       const layout::ParameterMap& map,
+                                       const profile::Profile& profile);
 
 }  // namespace trireme::simulate

@@ -6,10 +6,9 @@
 #include <set>
 #include <unordered_map>
 
-#include "trireme/plan/graph/bytes.h"
-#include "trireme/plan/graph/index.h"
+#include "trireme/plan/graph/graph_queries.h"
 #include "trireme/plan/layout/crossings.h"
-#include "trireme/plan/simulate/value_bytes.h"
+#include "trireme/plan/simulate/stage_cost.h"
 
 // The nodes of a stage are numbered t = 0, 1, ... in its order of execution; what is in memory
 // while node t runs is a sum over intervals of t. Forward:

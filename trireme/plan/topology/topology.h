@@ -43,4 +43,12 @@ std::vector<SharedCores> shared_cores(const Topology& topology);
 /// not positive.
 void check(const Topology& topology);
 
+/// The topology for people, a line per host and per rank:
+///
+///     host 0: a, 2 cores, 8.0 GiB
+///       rank 0: cores 0, 4.0 GiB
+///
+/// topology   one that passes `check`.
+std::string show(const Topology& topology);
+
 }  // namespace trireme::topology

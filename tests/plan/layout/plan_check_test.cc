@@ -1,0 +1,218 @@
+#include "trireme/plan/layout/plan_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <functional>
+
+#include "tests/graphs/graph_builder.h"
+#include "tests/graphs/sample_graphs.h"
+#include "trireme/error.h"
+#include "trireme/plan/layout/manual_plan.h"
+
+namespace trireme::layout {
+namespace {
+
+using graph::Graph;
+using graph::ValueId;
+using graph::testing::GraphBuilder;
+using ::testing::HasSubstr;
+
+constexpr const char* kHash = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+std::string complaint(const Graph& graph, Plan plan, const std::function<void(Plan&)>& change) {
+  change(plan);
+  try {
+    check(plan, kHash, graph);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+    return error.message();
+  }
+  return "";
+}
+
+/// The MLP in two stages: linear, relu | linear, loss.
+std::string mlp(const std::function<void(Plan&)>& change) {
+  const Graph graph = graph::testing::make_mlp();
+  return complaint(graph, make_manual_plan(graph, kHash, std::array{2}, {16, 2, 4}), change);
+}
+
+TEST(PlanCheck, AcceptsAManualPlan) {
+  EXPECT_EQ(mlp([](Plan&) {}), "");
+}
+
+TEST(PlanCheck, APlanOfAnotherGraphSaysBothHashes) {
+  const std::string text = mlp([](Plan& plan) { plan.graph_sha256 = std::string(64, 'f'); });
+  EXPECT_THAT(text, HasSubstr("made for another graph"));
+  EXPECT_THAT(text, HasSubstr(std::string(64, 'f')));
+  EXPECT_THAT(text, HasSubstr(kHash));
+  EXPECT_THAT(text, HasSubstr("make the plan again"));
+}
+
+TEST(PlanCheck, TheBatchDivides) {
+  EXPECT_THAT(mlp([](Plan& p) { p.batch.microbatch = 3; }),
+              HasSubstr("a microbatch of 3 samples does not divide the global batch of 16"));
+  EXPECT_THAT(mlp([](Plan& p) { p.batch.lanes = 3; }),
+              HasSubstr("3 lanes do not divide the 8 microbatches"));
+  for (const BatchLayout& bad : {BatchLayout{0, 1, 1}, BatchLayout{1, 0, 1}, BatchLayout{1, 1, 0},
+                                 BatchLayout{-4, -2, 1}, BatchLayout{kMaxBatch + 1, 1, 1}}) {
+    EXPECT_THAT(mlp([&](Plan& p) { p.batch = bad; }), HasSubstr("must be from 1 to"));
+  }
+}
+
+TEST(PlanCheck, StagesCoverTheNodes) {
+  EXPECT_THAT(mlp([](Plan& p) { p.stages[1].begin = 3; }),
+              HasSubstr("stage 1 should begin at position 2, but begins at 3"));
+  EXPECT_THAT(mlp([](Plan& p) { p.stages[0].end = 0; }), HasSubstr("is empty"));
+  EXPECT_THAT(mlp([](Plan& p) { p.stages[1].end = 5; }), HasSubstr("beyond the 4 nodes"));
+  EXPECT_THAT(mlp([](Plan& p) { p.stages[1].end = 3; }), HasSubstr("end at position 3 of 4"));
+  EXPECT_THAT(mlp([](Plan& p) { p.stages.clear(); }), HasSubstr("no stages"));
+  EXPECT_THAT(mlp([](Plan& p) { p.schedule.name.clear(); }), HasSubstr("schedule has no name"));
+}
+
+TEST(PlanCheck, CutsAreAllowed) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", {4});
+  const ValueId p = b.parameter("p", {4});
+  const ValueId h = b.node("mul", {x, p}, b.batch({4}));
+  b.write("relu_", {h});
+  b.loss(h);
+  try {
+    make_manual_plan(b.graph(), kHash, std::array{1}, {4, 2, 1});
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.message(), HasSubstr("no cut may fall at position 1"));
+    EXPECT_THAT(error.message(), HasSubstr("written in place"));
+    EXPECT_THAT(error.message(), HasSubstr("node 1 'relu_'"));
+  }
+}
+
+TEST(PlanCheck, MeshesArePlaced) {
+  EXPECT_THAT(mlp([](Plan& p) { p.roles[0].placement.pop_back(); }),
+              HasSubstr("placement has 1 ranks, but the mesh is 2 x 1 x 1"));
+  EXPECT_THAT(mlp([](Plan& p) { p.roles[0].placement = {1, 1}; }),
+              HasSubstr("rank 1 is placed twice"));
+  EXPECT_THAT(mlp([](Plan& p) { p.roles[0].placement = {0, -1}; }), HasSubstr("negative"));
+  EXPECT_THAT(mlp([](Plan& p) { p.roles[0].mesh.shard = 0; }), HasSubstr("below 1"));
+  EXPECT_THAT(mlp([](Plan& p) { p.roles[0].name = "tain"; }), HasSubstr("no role 'train'"));
+  EXPECT_THAT(mlp([](Plan& p) { p.roles.push_back(p.roles[0]); }), HasSubstr("appears twice"));
+  EXPECT_THAT(mlp([](Plan& p) {
+                p.roles[0].mesh.pipeline = 3;
+                p.roles[0].placement = {0, 1, 2};
+              }),
+              HasSubstr("2 stages cannot be dealt out to a pipeline of 3"));
+  EXPECT_THAT(mlp([](Plan& p) {
+                p.roles[0].mesh = {2, 3, 1};
+                p.roles[0].placement = {0, 1, 2, 3, 4, 5};
+              }),
+              HasSubstr("3 data replicas do not divide the 4 lanes"));
+  EXPECT_EQ(mlp([](Plan& p) {
+              p.roles[0].mesh = {1, 4, 1};
+              p.roles[0].placement = {3, 2, 1, 0};
+            }),
+            "");
+  constexpr int kHuge = 1 << 30;
+  EXPECT_THAT(mlp([](Plan& p) { p.roles[0].mesh = {kHuge, kHuge, kHuge}; }),
+              HasSubstr("placement"));
+}
+
+/// Stage 0: mask = ne(x); drop = rand(); scaled = mul(mask, frozen); mean = add_(statistics);
+/// h = mul(x, p); late = add(x, x). Stage 1: uses of them.
+struct CopyModel {
+  CopyModel() {
+    GraphBuilder b;
+    const ValueId x = b.input("x", {4});
+    const ValueId p = b.parameter("p", {4});
+    const ValueId frozen = b.frozen("frozen", {4});
+    const ValueId statistics = b.buffer("statistics", {4}, graph::BufferPolicy::kBatchNorm);
+    const ValueId mask = b.node("ne", {x}, b.batch({4}));                  // 0
+    b.node("rand_like", {x}, b.batch({4}), {.flags = {.random = true}});   // 1
+    b.node("mul", {mask, frozen}, b.batch({4}));                           // 2
+    b.write("add_", {statistics, x}, {.flags = {.grad_mode = false}});     // 3
+    const ValueId h = b.node("mul", {x, p}, b.batch({4}));                 // 4
+    b.node("argmax", {p}, b.fixed({1}), {.flags = {.grad_mode = false}});  // 5
+    const ValueId t = b.node("add", {x, x}, b.batch({4}));                 // 6
+    b.node("neg", {t}, b.batch({4}));                                      // 7
+    b.write("relu_", {t});                                                 // 8
+    b.node("abs", {t}, b.batch({4}));                                      // 9
+    b.loss(b.node("mul", {h, mask}, b.batch({4})));                        // 10, 11
+    graph = b.graph();
+    plan = make_manual_plan(graph, kHash, std::array{10}, {4, 2, 1});
+  }
+
+  std::string copying(std::vector<graph::NodeId> copies) const {
+    return complaint(graph, plan, [&](Plan& p) { p.stages[1].copies = std::move(copies); });
+  }
+
+  Graph graph;
+  Plan plan;
+};
+
+TEST(PlanCheck, CopiesGiveWhatTheOriginalGave) {
+  const CopyModel model;
+  EXPECT_EQ(model.copying({0}), "");
+  EXPECT_EQ(model.copying({0, 1, 2, 9}), "");
+  EXPECT_THAT(model.copying({3}),
+              HasSubstr("node 3 'add_' (aten::add_) cannot be copied: it writes"));
+  EXPECT_THAT(model.copying({4}), HasSubstr("uses the trainable parameter 'p'"));
+  EXPECT_THAT(model.copying({5}), HasSubstr("uses the trainable parameter 'p'"));
+  EXPECT_THAT(model.copying({6}), HasSubstr("is written later by node 8"));
+  EXPECT_THAT(model.copying({7}), HasSubstr("is written later by node 8"));
+  EXPECT_THAT(model.copying({2, 0}), HasSubstr("node 0 is not in execution order"));
+  EXPECT_THAT(model.copying({0, 0}), HasSubstr("not in execution order"));
+  EXPECT_THAT(model.copying({10}), HasSubstr("node 10 is not of an earlier stage"));
+  EXPECT_THAT(model.copying({77}), HasSubstr("there is no node 77"));
+}
+
+// A later stage gets the batch as it was at first, so a copy there would miss the write.
+TEST(PlanCheck, ACopyDoesNotReadABatchThatWasWritten) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", {4});
+  const ValueId y = b.input("y", {4});
+  b.write("relu_", {x});
+  const ValueId mask = b.node("ne", {x}, b.batch({4}));
+  const ValueId h = b.node("mul", {y, b.parameter("p", {4})}, b.batch({4}));
+  b.loss(b.node("mul", {h, mask}, b.batch({4})));
+  const Plan plan = make_manual_plan(b.graph(), kHash, std::array{3}, {4, 2, 1});
+  EXPECT_THAT(complaint(b.graph(), plan, [](Plan& p) { p.stages[1].copies = {1}; }),
+              HasSubstr("value 0 is written before by node 0 'relu_'"));
+}
+
+TEST(PlanCheck, ACopyNeedsNoGradient) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", {4});
+  const ValueId h = b.node("mul", {x, b.parameter("p", {4})}, b.batch({4}));
+  const ValueId g = b.node("neg", {h}, b.batch({4}));
+  b.loss(g);
+  const Plan plan = make_manual_plan(b.graph(), kHash, std::array{2}, {4, 2, 1});
+  EXPECT_THAT(complaint(b.graph(), plan, [](Plan& p) { p.stages[1].copies = {1}; }),
+              HasSubstr("an output needs a gradient"));
+}
+
+TEST(PlanCheck, WhatWasAcceptedAndThenIgnoredIsRefused) {
+  EXPECT_THAT(mlp([](Plan& p) { p.stages[1].recompute = {2}; }),
+              HasSubstr("stage 1: recompute is not possible so far"));
+  EXPECT_THAT(mlp([](Plan& p) { p.stages[0].offload = {0}; }),
+              HasSubstr("stage 0: offload is not possible so far"));
+  EXPECT_THAT(mlp([](Plan& p) {
+                p.roles[0].mesh.shard = 2;
+                p.roles[0].placement = {0, 1, 2, 3};
+              }),
+              HasSubstr("role 'train': mesh.shard is 2; tensors are not sharded so far"));
+  EXPECT_THAT(mlp([](Plan& p) { p.roles.push_back({"reader", {1, 1, 1}, {2}}); }),
+              HasSubstr("role 'reader': ranks do nothing but train so far; remove the role"));
+}
+
+TEST(PlanCheck, TieOwnersUseTheParameter) {
+  EXPECT_EQ(mlp([](Plan& p) { p.tie_owners = {{"2.weight", 1}}; }), "");
+  EXPECT_THAT(
+      mlp([](Plan& p) { p.tie_owners = {{"2.weight", 0}}; }),
+      HasSubstr("tie owner of '2.weight': stage 0 does not use it; the first that does is 1"));
+  EXPECT_THAT(mlp([](Plan& p) { p.tie_owners = {{"weight", 0}}; }), HasSubstr("no such parameter"));
+  EXPECT_THAT(mlp([](Plan& p) { p.tie_owners = {{"2.weight", 1}, {"2.weight", 1}}; }),
+              HasSubstr("given twice"));
+}
+
+}  // namespace
+}  // namespace trireme::layout

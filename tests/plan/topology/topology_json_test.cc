@@ -1,0 +1,61 @@
+#include "trireme/plan/topology/topology_json.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "tests/base/document_form.h"
+#include "trireme/error.h"
+
+namespace trireme::topology {
+namespace {
+
+using ::testing::HasSubstr;
+
+Topology three_ranks() {
+  return {{{"a", 4, 8192}, {"b", 2, 4096}}, {{0, {0, 1}, 4096}, {1, {0}, 2048}}};
+}
+
+constexpr forms::DocumentForm<Topology> kForm{kTopologyDocument, to_json, topology_from_json, save,
+                                              load};
+
+std::string complaint(const std::function<void(Json&)>& change) {
+  return forms::complaint(kForm, three_ranks(), change);
+}
+
+TEST(TopologyJson, ReadsAsAPersonWouldWriteIt) {
+  EXPECT_EQ(readable_text(to_json(three_ranks())), R"({
+  "hosts": [
+    {"memory_bytes": 8192, "name": "a", "num_cores": 4},
+    {"memory_bytes": 4096, "name": "b", "num_cores": 2}
+  ],
+  "ranks": [
+    {"cores": [0, 1], "host": 0, "memory_bytes": 4096},
+    {"cores": [0], "host": 1, "memory_bytes": 2048}
+  ]
+}
+)");
+}
+
+TEST(TopologyJson, TopologyAndTextSurviveTheRoundTrip) {
+  for (const Topology& topology : {three_ranks(), Topology{}}) {
+    forms::expect_round_trip(kForm, topology);
+  }
+}
+
+TEST(TopologyJson, ABadFieldIsNamedByItsPlace) {
+  EXPECT_EQ(complaint([](Json& json) { json.erase("ranks"); }),
+            "topology: the field \"ranks\" is missing");
+  EXPECT_THAT(complaint([](Json& json) { json["ranks"][1]["cores"][0] = -1; }),
+              HasSubstr("topology.ranks[1].cores[0]: expected a whole number from 0"));
+  EXPECT_THAT(complaint([](Json& json) { json["hosts"][0]["cores"] = 4; }),
+              HasSubstr("topology.hosts[0]: unknown field \"cores\""));
+}
+
+TEST(TopologyJson, TheExampleOfTheFormatsIsWhatTheCodeWrites) { forms::expect_example(kForm); }
+
+TEST(TopologyJson, FilesLoadAndErrorsNameThem) { forms::expect_files(kForm, three_ranks()); }
+
+}  // namespace
+}  // namespace trireme::topology

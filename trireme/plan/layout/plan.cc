@@ -1,0 +1,46 @@
+#include "trireme/plan/layout/plan.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "trireme/error.h"
+#include "trireme/plan/graph/copy_to_consumers.h"
+
+namespace trireme::layout {
+
+int stage_of(const Plan& plan, int position) {
+  const auto found =
+      std::upper_bound(plan.stages.begin(), plan.stages.end(), position,
+                       [](int wanted, const Stage& stage) { return wanted < stage.end; });
+  if (position < 0 || found == plan.stages.end() || position < found->begin) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "no stage of the plan runs the node at position " + std::to_string(position));
+  }
+  return static_cast<int>(found - plan.stages.begin());
+}
+
+const Role& train_role(const Plan& plan) {
+  for (const Role& role : plan.roles) {
+    if (role.name == "train") return role;
+  }
+  throw Error(ErrorKind::kInvalidArgument, "the plan has no role 'train'; add one");
+}
+
+graph::Graph planned_graph(const graph::Graph& recorded, const Plan& plan) {
+  return plan.copied_nodes.empty() ? recorded
+                                   : graph::copy_to_consumers(recorded, plan.copied_nodes);
+}
+
+std::int64_t largest_peak_bytes(const PeakBytes& peak_bytes) {
+  std::int64_t largest = 0;
+  for (const auto& rank : peak_bytes) {
+    std::int64_t sum = 0;
+    for (const auto& [kind, bytes] : rank) {
+      if (__builtin_add_overflow(sum, bytes, &sum)) sum = std::numeric_limits<std::int64_t>::max();
+    }
+    largest = std::max(largest, sum);
+  }
+  return largest;
+}
+
+}  // namespace trireme::layout

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "trireme/plan/graph/graph.h"
+#include "trireme/plan/layout/parameter_map.h"
+#include "trireme/plan/layout/plan.h"
+#include "trireme/plan/profile/profile.h"
+#include "trireme/plan/schedule/action.h"
+#include "trireme/plan/simulate/held_messages.h"
+#include "trireme/plan/simulate/stage_tensors.h"
+
+namespace trireme::simulate {
+
+/// Predicted bytes of live tensors of a rank when it holds most, by what they are.
+struct RankMemory {
+  std::int64_t parameters = 0;   ///< Values owned and mirrored here.
+  std::int64_t gradients = 0;    ///< Flat buffers of the lanes' partial sums.
+  std::int64_t optimizer = 0;    ///< State of the parameters owned here.
+  std::int64_t activations = 0;  ///< Kept for backwards, of the most microbatches in flight.
+  std::int64_t transient = 0;    ///< Beyond those, inside one forward or backward.
+  /// What boundary values and gradients that are sent or were received add to these, however slow
+  /// other ranks are (held_messages.h), and sums of shared parameters.
+  std::int64_t messages = 0;
+  std::int64_t batch = 0;  ///< Samples of the microbatches that run, are kept or read ahead.
+  std::int64_t fixed = 0;  ///< Frozen parameters, buffers and constants.
+
+  std::int64_t total() const;
+
+  /// What is not 0, by name.
+  std::map<std::string, std::int64_t> by_kind() const;
+  bool operator==(const RankMemory&) const = default;
+};
+
+struct MemoryOptions {
+  /// Per element of a parameter: 8 for AdamW, 4 for SGD with momentum, 0 without.
+  std::int64_t optimizer_bytes_per_element = 8;
+};
+
+/// Flat gradient buffers that `num_lanes` lanes need: those of the balanced tree over lanes that
+/// arrive one after another (kernels/reduce).
+int num_gradient_buffers(std::int64_t num_lanes);
+
+/// Bytes per element in which gradients of `dtype` are summed.
+std::int64_t gradient_bytes_per_element(Dtype dtype);
+
+/// Samples of one microbatch: read for its forward, dropped after it but for what nodes save.
+std::int64_t batch_bytes(const graph::Graph& planned, std::int64_t microbatch);
+
+/// Microbatches of that size that a rank reads ahead: one, and up to 16 where those are 4 MiB
+/// together. Small ones are run so fast that a thread that reads one ahead may come too late.
+int batches_ahead(std::int64_t batch_bytes);
+
+/// Samples that a rank holds: of the microbatch that runs and of those read ahead; where weights of
+/// losses need samples, of a whole step, if it keeps them (`keeps_batches`).
+///
+/// num_microbatches   of a step of a replica.
+std::int64_t held_batch_bytes(const graph::Graph& planned, std::int64_t microbatch,
+                              std::int64_t num_microbatches);
+
+/// Whether a rank that takes the samples of a step for the weights of losses first, and for the
+/// forwards later, keeps them in between: where they are 32 MiB together at most. It then reads as
+/// many ahead, for the next step; else it reads them twice.
+bool keeps_batches(std::int64_t batch_bytes, std::int64_t num_microbatches);
+
+/// What every rank holds whatever the plan: buffers, constants, parameters that no node uses.
+std::int64_t fixed_bytes(const graph::Graph& planned);
+
+/// By stage: that, and the frozen parameters that its nodes use.
+std::vector<std::int64_t> fixed_bytes(const graph::Graph& planned, const layout::Plan& plan);
+
+/// Activations, what a pass adds to them, and messages, of a rank of a stage when it holds most of
+/// the three together.
+///
+/// messages   by action: held_messages.h.
+RankMemory run_memory(const std::vector<schedule::Action>& actions, const StageTensors& tensors,
+                      const std::vector<HeldMessages>& messages);
+
+/// By world rank; ranks of other roles than `train` have none.
+///
+/// planned, plan, map   as for schedule::make_step_program.
+/// tensors              what `stage_tensors` gave.
+/// Errors               those of schedule::make_schedule.
+std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::Plan& plan,
+                                    const layout::ParameterMap& map,
+                                    const std::vector<StageTensors>& tensors,
+                                    const MemoryOptions& options);
+
+}  // namespace trireme::simulate
