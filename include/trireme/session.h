@@ -104,7 +104,8 @@ struct SessionEnd {
 /// Every rank makes one and calls the same methods in the same order, but for those that are const and
 /// the requests. What fails on one rank ends the world: all get the same Error, in this call or their
 /// next. Misuse, the same on all ranks, ends nothing: a step after the end, a checkpoint without a
-/// folder.
+/// folder. Messages name an option as the command line does: `--clip-norm` is the field `clip_norm`,
+/// `--steps` is `num_steps`, `--run` is `run.folder`.
 ///
 /// Threads   one at a time; the requests from any, and from callbacks.
 class Session {
@@ -161,7 +162,8 @@ class Session {
   /// whole model does not fit there.
   std::string examples();
 
-  /// The last step as a Chrome trace, with the predicted one where there is one. Rank 0 writes it.
+  /// The last step as a Chrome trace, with the predicted one where there is one, and the last
+  /// evaluation if there was one. Rank 0 writes it.
   /// kInvalidArgument before the first step, and of stages that ran in one process.
   void save_timeline(const std::string& path);
 

@@ -241,6 +241,10 @@ TEST_F(SessionTest, ATimelineIsOfTheLastStep) {
   session.save_timeline(path("second"));
   EXPECT_THAT(text_of(path("first")), HasSubstr("\"step\": 0"));
   EXPECT_THAT(text_of(path("second")), HasSubstr("\"step\": 1"));
+  EXPECT_THAT(text_of(path("second")), testing::Not(HasSubstr("\"evaluation\"")));
+  session.evaluate();
+  session.save_timeline(path("third"));
+  EXPECT_THAT(text_of(path("third")), HasSubstr("\"name\": \"evaluation\""));
 }
 
 TEST_F(SessionTest, SaysWhatCannotBe) {

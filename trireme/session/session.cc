@@ -239,12 +239,14 @@ class Session::State {
     return report;
   }
 
-  /// Of the last step; nothing where there is none of ranks.
+  /// Of the last step, and of the last evaluation if there was one; nothing where there is none of ranks.
   std::vector<schedule::Timeline> timelines() {
     std::vector<schedule::Timeline> result;
     if (times_.empty() || ranks() == nullptr) return result;
     if (predicted_) result.push_back(*predicted_);
-    result.push_back(train::measured_timeline(world_, *ranks()));
+    result.push_back(train::measured_timeline(world_, ranks()->last_step()));
+    const train::RanProgram* evaluated = trainer_->last_evaluation();
+    if (evaluated != nullptr) result.push_back(train::measured_timeline(world_, *evaluated));
     return result;
   }
 

@@ -1,5 +1,8 @@
 #include "trireme/session/trainer.h"
 
+#include <optional>
+#include <utility>
+
 #include "trireme/engine/train/evaluate_ranks.h"
 #include "trireme/engine/train/finite.h"
 #include "trireme/engine/train/gather_state.h"
@@ -20,16 +23,22 @@ class RankTrainer : public Trainer {
   StepReport step() override { return session_.step(); }
   std::int64_t next_step() const override { return session_.next_step(); }
   StepLosses evaluate(const record::Recording& recording) override {
-    return train::evaluate_ranks(world_, workload_, session_, recording);
+    train::RankEvaluation found = train::evaluate_ranks(world_, workload_, session_, recording);
+    evaluated_ = std::move(found.last_part);
+    return found.losses;
   }
   train::Tensors weights() override { return train::gather_state(world_, workload_, session_); }
   void check_finite() override { session_.check_finite(); }
   train::RankSession* ranks() override { return &session_; }
+  const train::RanProgram* last_evaluation() const override {
+    return evaluated_ ? &*evaluated_ : nullptr;
+  }
 
  private:
   const collectives::World& world_;
   const Workload& workload_;
   train::RankSession session_;
+  std::optional<train::RanProgram> evaluated_;
 };
 
 class SerialTrainer : public Trainer {

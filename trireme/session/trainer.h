@@ -29,6 +29,9 @@ class Trainer {
 
   /// The ranks' session, which checkpoints and timelines are of; null where one process runs all.
   virtual train::RankSession* ranks() { return nullptr; }
+
+  /// What this rank did last in an evaluation; null where ranks have made none.
+  virtual const train::RanProgram* last_evaluation() const { return nullptr; }
 };
 
 /// training   outlives the trainer, and so does the plan of the serial one.

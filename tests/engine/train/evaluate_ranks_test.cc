@@ -74,7 +74,7 @@ Evaluated evaluate_on_ranks(const Layout& layout, std::int64_t microbatches_at_o
     const auto recorded = recorded_in(graph::Mode::kTrain, workload);
     RankSession session(world, workload, recorded, plan, {.seed = 3});
     session.step();
-    const auto losses = evaluate_ranks(world, workload, session, evaluation, microbatches_at_once);
+    const auto losses = evaluate_ranks(world, workload, session, evaluation, microbatches_at_once).losses;
     session.step();  // nothing of the evaluation is left on the way
     const std::scoped_lock lock(mutex);
     result.has_read[world.rank()] = source->was_read;

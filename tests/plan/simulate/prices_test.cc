@@ -4,6 +4,7 @@
 
 #include "tests/plans/chain_model.h"
 #include "trireme/error.h"
+#include "trireme/plan/simulate/simulate.h"
 
 namespace trireme::simulate {
 namespace {
@@ -42,6 +43,24 @@ TEST(Prices, OfTwoStagesOfTwoReplicas) {
             "compute 0F0 1+0 | send v2 m0 0>1 1+30 | reduce bucket 0 0+181 | compute 0B0 7+0 | "
             "exchange 0+50 | norm 2+40 | commit 0+40 | update 4+0");
   EXPECT_EQ(result[0], result[1]);
+}
+
+TEST(Prices, OfAnEvaluation) {
+  auto model = make_chain({{1, 2, 3, 250, 2000}, {4, 5, 6, 1, 4000}});
+  model.profile.step = {2, 1, 1};
+  model.profile.links = {{profile::LinkKind::kHost, {{0, 5, 10}, {1000, 20, 30}}}};
+  const layout::Plan plan = make_plan(model.graph, {{1}});
+  const auto map = layout::make_parameter_map(model.graph, plan);
+  const auto program = schedule::make_evaluation_program(model.graph, plan, 2);
+  const topology::Topology topology = make_topology(2);
+  const Prices result = prices(program, stage_costs(model.graph, plan, model.profile),
+                               {model.graph, plan, map, model.profile, topology});
+  EXPECT_EQ(picture(program, result, 0),
+            "compute 0F0 1+0 | send v2 m0 0>1 1+30 | compute 0F1 1+0 | send v2 m1 0>1 1+30 | "
+            "exchange 0+40");
+  EXPECT_EQ(picture(program, result, 1), "compute 1F0 4+0 | compute 1F1 4+0 | exchange 0+40");
+  // The second message follows the first: there at 62, worked on until 66; then two hops.
+  EXPECT_DOUBLE_EQ(simulate(program, result, topology).step_us, 106.48);
 }
 
 TEST(Prices, LinksBetweenHostsAreOfTheNetwork) {

@@ -119,21 +119,21 @@ class Evaluation {
         num_samples_(workload.evaluation->num_samples()) {}
 
   /// Sum and weight of each loss over all samples, on every rank.
-  StepLosses run(std::int64_t microbatches_at_once) {
+  RankEvaluation run(std::int64_t microbatches_at_once) {
     const std::int64_t all =
         data::num_evaluation_microbatches(num_samples_, plan_.batch.microbatch);
     const std::int64_t most = microbatches_at_once * num_replicas();
-    StepLosses losses = program::empty_losses(recording_.graph);
+    RankEvaluation result{program::empty_losses(recording_.graph), {}};
     for (std::int64_t begin = 0; begin < all; begin += most) {
-      run(begin, static_cast<int>(std::min(most, all - begin)), losses);
+      run(begin, static_cast<int>(std::min(most, all - begin)), result);
     }
-    return losses;
+    return result;
   }
 
  private:
   /// `num` microbatches from `begin` on, of all replicas.
-  void run(std::int64_t begin, int num, StepLosses& losses) {
-    const schedule::StepProgram program = checked_program(recording_.graph, plan_, num);
+  void run(std::int64_t begin, int num, RankEvaluation& result) {
+    schedule::StepProgram program = checked_program(recording_.graph, plan_, num);
     const pipeline::StepInput input = input_of(begin, num);
     LossExchange exchange(world_, *group_,
                           {.rank = world_.rank(),
@@ -145,7 +145,9 @@ class Evaluation {
     pipeline::StepRunner runner(program, world_.rank(), {{session_.stage(), &worker_}}, exchange,
                                 mailbox);
     runner.run(input);
-    exchange.add_to(losses);
+    exchange.add_to(result.losses);
+    result.last_part = {"evaluation", input.step, std::move(program), runner.times(),
+                        runner.begin()};
   }
 
   pipeline::StepInput input_of(std::int64_t begin, int num) {
@@ -219,7 +221,7 @@ void check_evaluation(const RankSession& session, const Workload& workload,
   evaluation_plan(session, recording.graph);
 }
 
-StepLosses evaluate_ranks(const collectives::World& world, const Workload& workload,
+RankEvaluation evaluate_ranks(const collectives::World& world, const Workload& workload,
                           const RankSession& session, const record::Recording& recording,
                           std::int64_t microbatches_at_once) {
   if (!workload.evaluation) {

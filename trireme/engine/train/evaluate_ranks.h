@@ -14,6 +14,12 @@ namespace trireme::train {
 void check_evaluation(const RankSession& session, const Workload& workload,
                       const record::Recording& recording);
 
+/// What ranks found.
+struct RankEvaluation {
+  StepLosses losses;     ///< The same on every rank.
+  RanProgram last_part;  ///< The last of its programs, named `evaluation`.
+};
+
 /// Losses over every sample of the workload's evaluation data, once each, by the session's ranks:
 /// step programs of forwards (schedule::make_evaluation_program), one after the other. The same sums
 /// as `evaluate`, on every rank. Every rank calls it.
@@ -22,7 +28,7 @@ void check_evaluation(const RankSession& session, const Workload& workload,
 /// microbatches_at_once   of a replica in one program: programs stay small, and the pipeline runs
 ///                        empty seldom.
 /// Errors   kInvalidArgument where there is no evaluation data, and those of check_evaluation.
-StepLosses evaluate_ranks(const collectives::World& world, const Workload& workload,
+RankEvaluation evaluate_ranks(const collectives::World& world, const Workload& workload,
                           const RankSession& session, const record::Recording& recording,
                           std::int64_t microbatches_at_once = 256);
 

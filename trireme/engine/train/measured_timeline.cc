@@ -17,9 +17,9 @@ bool waits(schedule::OperationKind kind) {
 }
 
 /// How much later than the first rank of its machine this rank began.
-double late_us(const collectives::World& world, const RankSession& session) {
+double late_us(const collectives::World& world, const RanProgram& ran) {
   using Microseconds = std::chrono::duration<double, std::micro>;
-  const Microseconds own = session.step_begin().time_since_epoch();
+  const Microseconds own = ran.begin.time_since_epoch();
   const Json mine = {{"host", measure::host_name()}, {"begin_us", own.count()}};
   double first = own.count();
   for (const std::string& text : collectives::gather(world, mine.dump(), "times")) {
@@ -31,11 +31,11 @@ double late_us(const collectives::World& world, const RankSession& session) {
 
 }  // namespace
 
-schedule::Timeline measured_timeline(const collectives::World& world, const RankSession& session) {
-  const double late = late_us(world, session);
-  schedule::Timeline own{"measured", session.next_step() - 1, {}};
-  for (const pipeline::OperationTime& time : session.times()) {
-    schedule::TimelineEvent event = simulate::event_of(session.program(), time.operation);
+schedule::Timeline measured_timeline(const collectives::World& world, const RanProgram& ran) {
+  const double late = late_us(world, ran);
+  schedule::Timeline own{ran.name, ran.step, {}};
+  for (const pipeline::OperationTime& time : ran.times) {
+    schedule::TimelineEvent event = simulate::event_of(ran.program, time.operation);
     event.rank = world.rank();
     if (waits(time.operation.kind)) event.track = "wait";
     event.start_us = late + time.start_us;

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <vector>
 
 #include "trireme/engine/pipeline/step_runner.h"
+#include "trireme/engine/train/measured_timeline.h"
 #include "trireme/engine/train/rank_batches.h"
 #include "trireme/engine/train/rank_operations.h"
 #include "trireme/engine/train/step_reader.h"
@@ -63,14 +63,13 @@ class RankSession {
   const RankOperations& operations() const { return *operations_; }
   const schedule::StepProgram& program() const { return program_; }
 
-  /// When the last step began here.
-  std::chrono::steady_clock::time_point step_begin() const { return runner_->begin(); }
+  /// What this rank did in the last step, named `measured`.
+  RanProgram last_step() const {
+    return {"measured", next_step_ - 1, program_, runner_->times(), runner_->begin()};
+  }
 
   /// Bytes of messages that this rank held when it held most, in the last step.
   std::int64_t most_message_bytes() const { return mailbox_->most_held_bytes(); }
-
-  /// What this rank did in the last step; times since that.
-  const std::vector<pipeline::OperationTime>& times() const { return runner_->times(); }
 
  private:
   class Sink;

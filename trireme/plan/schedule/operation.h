@@ -55,7 +55,7 @@ enum class OperationKind : std::uint8_t {
 };
 
 /// What an operation is about: which fields of Operation mean something beside kind and group.
-enum class Subject : std::uint8_t {
+enum class Operand : std::uint8_t {
   kNothing,
   kAction,   ///< action
   kMessage,  ///< channel, item, and microbatch where the channel's kind has one
@@ -72,7 +72,7 @@ enum class Wait : std::uint8_t {
 };
 
 /// What a rank's processor does in an operation.
-enum class Work : std::uint8_t {
+enum class ProcessorWork : std::uint8_t {
   kNothing,
   kAction,
   kCopy,      ///< Of a message.
@@ -90,36 +90,57 @@ enum class Traffic : std::uint8_t { kNothing, kMessage, kBucket, kFewBytes };
 struct OperationRow {
   OperationKind kind;
   std::string_view word;  ///< Its text begins with it; no word is the beginning of another.
-  Subject subject = Subject::kNothing;
+  Operand operand = Operand::kNothing;
   std::optional<GroupKind> group;  ///< Whose ranks run it together, in the same order.
   Wait wait = Wait::kNothing;
-  Work work = Work::kNothing;
+  ProcessorWork work = ProcessorWork::kNothing;
   Traffic traffic = Traffic::kNothing;
 };
 
 inline constexpr std::array<OperationRow, 11> kOperations = {{
-    {OperationKind::kRecv, "recv", Subject::kMessage, {}, Wait::kMessage},
-    {OperationKind::kCompute, "compute", Subject::kAction, {}, Wait::kNothing, Work::kAction},
-    {OperationKind::kSend,
-     "send",
-     Subject::kMessage,
-     {},
-     Wait::kRoom,
-     Work::kCopy,
-     Traffic::kMessage},
-    {OperationKind::kReduce, "reduce", Subject::kBucket, GroupKind::kData, Wait::kNothing,
-     Work::kNothing, Traffic::kBucket},
-    {OperationKind::kExchange, "exchange", Subject::kNothing, GroupKind::kWorld, Wait::kGroup,
-     Work::kNothing, Traffic::kFewBytes},
-    {OperationKind::kJoin, "join", Subject::kBucket, {}, Wait::kSum},
-    {OperationKind::kTieSum, "tie sum", Subject::kNothing, {}, Wait::kNothing, Work::kFoldTies},
-    {OperationKind::kCommit, "commit", Subject::kNothing, GroupKind::kData, Wait::kGroup,
-     Work::kNothing, Traffic::kFewBytes},
-    {OperationKind::kNorm, "norm", Subject::kNothing, GroupKind::kPipeline, Wait::kGroup,
-     Work::kFold, Traffic::kFewBytes},
-    {OperationKind::kUpdate, "update", Subject::kNothing, {}, Wait::kNothing, Work::kUpdate},
-    {OperationKind::kWeigh, "weigh", Subject::kNothing, GroupKind::kData, Wait::kGroup,
-     Work::kNothing, Traffic::kFewBytes},
+    {.kind = OperationKind::kRecv,
+     .word = "recv",
+     .operand = Operand::kMessage,
+     .wait = Wait::kMessage},
+    {.kind = OperationKind::kCompute,
+     .word = "compute",
+     .operand = Operand::kAction,
+     .work = ProcessorWork::kAction},
+    {.kind = OperationKind::kSend,
+     .word = "send",
+     .operand = Operand::kMessage,
+     .wait = Wait::kRoom,
+     .work = ProcessorWork::kCopy,
+     .traffic = Traffic::kMessage},
+    {.kind = OperationKind::kReduce,
+     .word = "reduce",
+     .operand = Operand::kBucket,
+     .group = GroupKind::kData,
+     .traffic = Traffic::kBucket},
+    {.kind = OperationKind::kExchange,
+     .word = "exchange",
+     .group = GroupKind::kWorld,
+     .wait = Wait::kGroup,
+     .traffic = Traffic::kFewBytes},
+    {.kind = OperationKind::kJoin, .word = "join", .operand = Operand::kBucket, .wait = Wait::kSum},
+    {.kind = OperationKind::kTieSum, .word = "tie sum", .work = ProcessorWork::kFoldTies},
+    {.kind = OperationKind::kCommit,
+     .word = "commit",
+     .group = GroupKind::kData,
+     .wait = Wait::kGroup,
+     .traffic = Traffic::kFewBytes},
+    {.kind = OperationKind::kNorm,
+     .word = "norm",
+     .group = GroupKind::kPipeline,
+     .wait = Wait::kGroup,
+     .work = ProcessorWork::kFold,
+     .traffic = Traffic::kFewBytes},
+    {.kind = OperationKind::kUpdate, .word = "update", .work = ProcessorWork::kUpdate},
+    {.kind = OperationKind::kWeigh,
+     .word = "weigh",
+     .group = GroupKind::kData,
+     .wait = Wait::kGroup,
+     .traffic = Traffic::kFewBytes},
 }};
 
 constexpr bool is_in_order() {

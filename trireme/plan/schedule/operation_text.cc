@@ -77,16 +77,16 @@ bool take_message(Scanner& scanner, const ProgramIndex& index, int rank, Operati
 
 /// What stands after the operation's word.
 bool take_rest(Scanner& scanner, const ProgramIndex& index, int rank, Operation& operation) {
-  switch (row(operation.kind).subject) {
-    case Subject::kMessage:
+  switch (row(operation.kind).operand) {
+    case Operand::kMessage:
       return take_message(scanner, index, rank, operation);
-    case Subject::kAction:
+    case Operand::kAction:
       if (!scanner.take(" ")) return false;
       operation.action = parse_action(scanner.rest());
       return scanner.take(scanner.rest());
-    case Subject::kBucket:
+    case Operand::kBucket:
       return scanner.take(" bucket ") && scanner.take(operation.item);
-    case Subject::kNothing:
+    case Operand::kNothing:
       return true;
   }
   return true;
@@ -127,14 +127,14 @@ int ProgramIndex::group(GroupKind kind, int rank) const {
 
 std::string to_text(const StepProgram& program, const Operation& operation) {
   const std::string word(row(operation.kind).word);
-  switch (row(operation.kind).subject) {
-    case Subject::kMessage:
+  switch (row(operation.kind).operand) {
+    case Operand::kMessage:
       return word + " " + message_text(program, operation);
-    case Subject::kAction:
+    case Operand::kAction:
       return word + " " + to_text(operation.action);
-    case Subject::kBucket:
+    case Operand::kBucket:
       return word + " bucket " + std::to_string(operation.item);
-    case Subject::kNothing:
+    case Operand::kNothing:
       return word;
   }
   return word;

@@ -45,7 +45,7 @@ void RankRules::check_tail(const TailPart& part) {
     check_messages(OperationKind::kSend, facts().sends_of(*part.ties), -1);
     return check_messages(OperationKind::kRecv, facts().recvs_of(*part.ties), -1);
   }
-  if (row(part.kind).subject == Subject::kBucket) return check_buckets(part.kind);
+  if (row(part.kind).operand == Operand::kBucket) return check_buckets(part.kind);
   check_plain(part.kind);
 }
 

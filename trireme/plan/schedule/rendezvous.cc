@@ -142,7 +142,7 @@ class Machine {
   /// What `rank`, which cannot go on, waits for: a rank.
   int awaited(int rank) const {
     const Operation& operation = next(rank);
-    if (row(operation.kind).subject == Subject::kMessage) {
+    if (row(operation.kind).operand == Operand::kMessage) {
       const Channel& channel = program_.channels[operation.channel];
       return operation.kind == OperationKind::kRecv ? channel.from_rank : channel.to_rank;
     }
@@ -192,7 +192,7 @@ class Machine {
 
 /// What is wrong with the channel or group of an operation of `rank`; empty where nothing is.
 std::string misplaced(const StepProgram& program, int rank, const Operation& operation) {
-  if (row(operation.kind).subject == Subject::kMessage) {
+  if (row(operation.kind).operand == Operand::kMessage) {
     const auto channel = static_cast<std::size_t>(operation.channel);
     if (operation.channel < 0 || channel >= program.channels.size()) return "has no such channel";
     const Channel& ends = program.channels[channel];

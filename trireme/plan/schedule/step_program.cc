@@ -62,7 +62,7 @@ class RankWriter {
 
   void write_tail(const TailPart& part) {
     if (part.ties) return write_ties(*part.ties);
-    if (row(part.kind).subject == Subject::kBucket) return write_buckets(part.kind);
+    if (row(part.kind).operand == Operand::kBucket) return write_buckets(part.kind);
     write_plain(part.kind);
   }
 

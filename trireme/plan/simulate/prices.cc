@@ -73,19 +73,19 @@ class Pricer {
   const profile::StepCosts& step() const { return inputs_.profile.step; }
   const StageElements& elements(int rank) const { return elements_[stage_of_.at(rank)]; }
 
-  double work_us(schedule::Work work, int rank, const Operation& operation) const {
+  double work_us(schedule::ProcessorWork work, int rank, const Operation& operation) const {
     switch (work) {
-      case schedule::Work::kNothing:
+      case schedule::ProcessorWork::kNothing:
         return 0;
-      case schedule::Work::kAction:
+      case schedule::ProcessorWork::kAction:
         return action_us(operation.action);
-      case schedule::Work::kCopy:
+      case schedule::ProcessorWork::kCopy:
         return static_cast<double>(message_bytes(operation)) * step().copy_ns_per_byte / 1000;
-      case schedule::Work::kFold:
+      case schedule::ProcessorWork::kFold:
         return elements(rank).owned * step().fold_ns / 1000;
-      case schedule::Work::kFoldTies:
+      case schedule::ProcessorWork::kFoldTies:
         return elements(rank).further_sites * step().fold_ns / 1000;
-      case schedule::Work::kUpdate:
+      case schedule::ProcessorWork::kUpdate:
         return elements(rank).owned * step().optimizer_ns / 1000;
     }
     return 0;
