@@ -5,7 +5,7 @@
 #include "tests/command/verb_runs.h"
 #include "trireme/base/files.h"
 #include "trireme/base/json.h"
-#include "trireme/engine/checkpoint/index.h"
+#include "trireme/engine/checkpoint/checkpoint_index.h"
 #include "trireme/plan/graph/file.h"
 #include "trireme/plan/layout/json.h"
 #include "trireme/plan/layout/planned_graph.h"

@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "tests/engine/train/layouts.h"
-#include "trireme/engine/record/convert.h"
+#include "trireme/engine/record/torch_terms.h"
 #include "trireme/engine/train/serial_session.h"
 
 namespace trireme::train {
