@@ -23,8 +23,7 @@
 #include "benchmarks/pipeline/encoder.h"
 #include "trireme/engine/measure/detect_topology.h"
 #include "trireme/engine/measure/measure_profile.h"
-#include "trireme/engine/memory/block_allocator.h"
-#include "trireme/engine/memory/torch_settings.h"
+#include "trireme/engine/memory/process_memory.h"
 #include "trireme/engine/train/construct.h"
 #include "trireme/engine/train/measured_timeline.h"
 #include "trireme/engine/train/serial_session.h"
@@ -72,7 +71,8 @@ struct Trained {
 };
 
 measure::UpdateFunction update_function() {
-  const std::shared_ptr<optim::Optimizer> optimizer = train::make_optimizer(kOptions.optimizer);
+  const std::shared_ptr<parameters::Optimizer> optimizer =
+      train::make_optimizer(kOptions.optimizer);
   return [optimizer](const at::Tensor& value, const at::Tensor& gradient) {
     static const std::string name = "measured";
     optimizer->update({name, value, gradient}, 1e-3);

@@ -13,7 +13,7 @@
 
 #include "benchmarks/alternate.h"
 #include "trireme/base/json.h"
-#include "trireme/engine/memory/torch_settings.h"
+#include "trireme/engine/memory/process_memory.h"
 #include "trireme/engine/record/recorder.h"
 #include "trireme/engine/serial/executor.h"
 #include "trireme/model.h"

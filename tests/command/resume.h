@@ -6,8 +6,8 @@
 #include <random>
 
 #include "tests/command/rank_processes.h"
-#include "trireme/engine/checkpoint/folder.h"
-#include "trireme/engine/checkpoint/reader.h"
+#include "trireme/engine/checkpoint/checkpoint_folder.h"
+#include "trireme/engine/checkpoint/checkpoint_reader.h"
 
 namespace trireme::command::test {
 

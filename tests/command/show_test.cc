@@ -5,7 +5,7 @@
 #include "tests/command/verb_runs.h"
 #include "trireme/base/files.h"
 #include "trireme/base/json.h"
-#include "trireme/engine/checkpoint/index.h"
+#include "trireme/engine/checkpoint/checkpoint_index.h"
 #include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/layout/parameter_map_json.h"
 #include "trireme/plan/layout/plan.h"

@@ -17,7 +17,7 @@
 #include "trireme/command/run_options.h"
 #include "trireme/command/sibling_program.h"
 #include "trireme/command/verbs.h"
-#include "trireme/engine/memory/torch_settings.h"
+#include "trireme/engine/memory/process_memory.h"
 #include "trireme/engine/program/torch_failure.h"
 #include "trireme/error.h"
 

@@ -4,7 +4,7 @@
 
 #include "trireme/command/run_files.h"
 #include "trireme/command/verbs.h"
-#include "trireme/engine/checkpoint/reader.h"
+#include "trireme/engine/checkpoint/checkpoint_reader.h"
 #include "trireme/error.h"
 #include "trireme/session/weights_file.h"
 

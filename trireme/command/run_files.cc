@@ -2,7 +2,7 @@
 
 #include <system_error>
 
-#include "trireme/engine/checkpoint/folder.h"
+#include "trireme/engine/checkpoint/checkpoint_folder.h"
 #include "trireme/session/run_folder.h"
 
 namespace trireme::command {

@@ -7,7 +7,7 @@
 #include "trireme/command/run_files.h"
 #include "trireme/command/show_files.h"
 #include "trireme/command/verbs.h"
-#include "trireme/engine/checkpoint/index.h"
+#include "trireme/engine/checkpoint/checkpoint_index.h"
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/graph/graph_show.h"

@@ -8,7 +8,7 @@
 
 #include "trireme/engine/measure/detect_topology.h"
 #include "trireme/engine/measure/measure_profile.h"
-#include "trireme/engine/memory/torch_settings.h"
+#include "trireme/engine/memory/process_memory.h"
 #include "trireme/engine/train/construct.h"
 #include "trireme/engine/train/replica_buffers.h"
 #include "trireme/engine/train/step_reader.h"
@@ -25,7 +25,7 @@ namespace {
 
 /// The optimizer's update as the measurement calls it.
 measure::UpdateFunction update_of(const OptimizerOptions& options) {
-  const std::shared_ptr<optim::Optimizer> optimizer = train::make_optimizer(options);
+  const std::shared_ptr<parameters::Optimizer> optimizer = train::make_optimizer(options);
   return [optimizer, rate = options.learning_rate](const at::Tensor& value,
                                                    const at::Tensor& gradient) {
     constexpr std::int64_t kRows = 1024;

@@ -16,7 +16,7 @@
 #include "trireme/base/files.h"
 #include "trireme/base/inheritance.h"
 #include "trireme/base/system_error.h"
-#include "trireme/engine/measure/host_facts.h"
+#include "trireme/engine/measure/detect_topology.h"
 #include "trireme/error.h"
 
 namespace trireme::session {

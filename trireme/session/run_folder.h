@@ -6,7 +6,7 @@
 
 #include "trireme/base/descriptor.h"
 #include "trireme/base/file_lock.h"
-#include "trireme/engine/checkpoint/folder.h"
+#include "trireme/engine/checkpoint/checkpoint_folder.h"
 
 namespace trireme::session {
 

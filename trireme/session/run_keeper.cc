@@ -8,7 +8,7 @@
 #include <limits>
 #include <utility>
 
-#include "trireme/engine/measure/host_facts.h"
+#include "trireme/engine/measure/detect_topology.h"
 #include "trireme/engine/train/rank_checkpoint.h"
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_json.h"

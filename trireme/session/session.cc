@@ -10,9 +10,7 @@
 
 #include "trireme/base/files.h"
 #include "trireme/base/sha256.h"
-#include "trireme/engine/memory/block_allocator.h"
-#include "trireme/engine/memory/resident.h"
-#include "trireme/engine/memory/torch_settings.h"
+#include "trireme/engine/memory/process_memory.h"
 #include "trireme/engine/program/torch_failure.h"
 #include "trireme/engine/record/state_guard.h"
 #include "trireme/engine/train/evaluate_ranks.h"

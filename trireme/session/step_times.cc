@@ -4,9 +4,8 @@
 #include <numeric>
 #include <string>
 
-#include "trireme/engine/measure/repeats.h"
-#include "trireme/engine/memory/block_allocator.h"
-#include "trireme/engine/memory/resident.h"
+#include "trireme/engine/measure/measurement.h"
+#include "trireme/engine/memory/process_memory.h"
 
 namespace trireme::session {
 namespace {

@@ -2,8 +2,7 @@
 
 #include <cstdio>
 
-#include "trireme/engine/memory/block_allocator.h"
-#include "trireme/engine/memory/torch_settings.h"
+#include "trireme/engine/memory/process_memory.h"
 #include "trireme/engine/train/construct.h"
 #include "trireme/engine/train/workload.h"
 

@@ -14,7 +14,7 @@
 #include "trireme/base/environment.h"
 #include "trireme/collectives.h"
 #include "trireme/engine/program/torch_failure.h"
-#include "trireme/engine/record/convert.h"
+#include "trireme/engine/record/torch_terms.h"
 #include "trireme/error.h"
 #include "trireme/launch/connected_world.h"
 #include "trireme/launch/run_ranks.h"

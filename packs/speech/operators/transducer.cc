@@ -10,8 +10,7 @@
 
 #include "packs/speech/kernels/joint.h"
 #include "packs/speech/kernels/loss.h"
-#include "trireme/engine/operators/arguments.h"
-#include "trireme/engine/operators/once_differentiable.h"
+#include "trireme/engine/operators/kernel_operator.h"
 
 namespace trireme::speech {
 namespace {

@@ -7,8 +7,7 @@
 #include <optional>
 
 #include "packs/text/kernels/attention.h"
-#include "trireme/engine/operators/arguments.h"
-#include "trireme/engine/operators/once_differentiable.h"
+#include "trireme/engine/operators/kernel_operator.h"
 
 namespace trireme::text {
 namespace {

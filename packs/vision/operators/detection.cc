@@ -8,7 +8,7 @@
 
 #include "packs/vision/kernels/nms.h"
 #include "packs/vision/kernels/selection.h"
-#include "trireme/engine/operators/arguments.h"
+#include "trireme/engine/operators/kernel_operator.h"
 #include "trireme/error.h"
 
 namespace trireme::vision {

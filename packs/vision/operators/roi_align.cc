@@ -5,8 +5,7 @@
 #include <torch/library.h>
 
 #include "packs/vision/operators/detection.h"
-#include "trireme/engine/operators/arguments.h"
-#include "trireme/engine/operators/once_differentiable.h"
+#include "trireme/engine/operators/kernel_operator.h"
 
 namespace trireme::vision {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "tests/engine/checkpoint/own_folder.h"
 #include "trireme/base/files.h"
-#include "trireme/engine/checkpoint/reader.h"
-#include "trireme/engine/checkpoint/writer.h"
+#include "trireme/engine/checkpoint/checkpoint_reader.h"
+#include "trireme/engine/checkpoint/checkpoint_writer.h"
 #include "trireme/error.h"
 
 namespace trireme::checkpoint {

@@ -6,7 +6,7 @@
 
 #include "tests/models/models.h"
 #include "trireme/engine/measure/node_measure.h"
-#include "trireme/engine/memory/torch_settings.h"
+#include "trireme/engine/memory/process_memory.h"
 #include "trireme/plan/graph/graph_queries.h"
 
 namespace trireme::measure {

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "tests/engine/measure/measured.h"
-#include "trireme/engine/memory/block_allocator.h"
+#include "trireme/engine/memory/process_memory.h"
 #include "trireme/error.h"
 #include "trireme/model.h"
 #include "trireme/plan/graph/graph_queries.h"

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "trireme/engine/measure/busy_ranks.h"
+#include "trireme/engine/measure/measurement.h"
 #include "trireme/error.h"
 #include "trireme/wire/collectives/group.h"
 #include "trireme/wire/endpoint/sim/world.h"

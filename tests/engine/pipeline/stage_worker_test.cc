@@ -8,7 +8,7 @@
 
 #include "tests/base/error_of.h"
 #include "tests/models/models.h"
-#include "trireme/engine/program/boundary.h"
+#include "trireme/engine/program/boundary_copy.h"
 #include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/layout/manual_plan.h"
 

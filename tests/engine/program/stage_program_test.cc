@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "tests/models/models.h"
-#include "trireme/engine/program/boundary.h"
+#include "trireme/engine/program/boundary_copy.h"
 #include "trireme/engine/program/step_losses.h"
 #include "trireme/model.h"
 #include "trireme/plan/graph/graph_json.h"

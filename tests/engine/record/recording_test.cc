@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "tests/models/models.h"
-#include "trireme/engine/record/compare.h"
-#include "trireme/engine/record/generator.h"
+#include "trireme/engine/record/graph_difference.h"
+#include "trireme/engine/record/state_guard.h"
 #include "trireme/error.h"
 #include "trireme/model.h"
 #include "trireme/plan/graph/cuts.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/models/models.h"
-#include "trireme/engine/parameters/store.h"
+#include "trireme/engine/parameters/parameter_store.h"
 #include "trireme/engine/serial/executor.h"
 #include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/layout/manual_plan.h"

@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "tests/engine/train/layouts.h"
-#include "trireme/engine/record/convert.h"
+#include "trireme/engine/record/torch_terms.h"
 #include "trireme/engine/train/serial_session.h"
 
 namespace trireme::train {
@@ -74,7 +74,8 @@ Evaluated evaluate_on_ranks(const Layout& layout, std::int64_t microbatches_at_o
     const auto recorded = recorded_in(graph::Mode::kTrain, workload);
     RankSession session(world, workload, recorded, plan, {.seed = 3});
     session.step();
-    const auto losses = evaluate_ranks(world, workload, session, evaluation, microbatches_at_once).losses;
+    const auto losses =
+        evaluate_ranks(world, workload, session, evaluation, microbatches_at_once).losses;
     session.step();  // nothing of the evaluation is left on the way
     const std::scoped_lock lock(mutex);
     result.has_read[world.rank()] = source->was_read;

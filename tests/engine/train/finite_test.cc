@@ -9,7 +9,7 @@
 
 #include "tests/base/error_of.h"
 #include "tests/engine/train/rank_threads.h"
-#include "trireme/engine/checkpoint/finite.h"
+#include "trireme/engine/checkpoint/tensor_file.h"
 #include "trireme/engine/train/construct.h"
 #include "trireme/engine/train/serial_session.h"
 #include "trireme/model.h"

@@ -1,8 +1,14 @@
 #include "trireme/engine/checkpoint/tensor_file.h"
 
+#include <ATen/Functions.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <span>
 #include <utility>
 
-#include "trireme/engine/record/convert.h"
+#include "trireme/engine/record/torch_terms.h"
 
 namespace trireme::checkpoint {
 
@@ -21,6 +27,44 @@ safetensors::Written TensorFile::write(const std::filesystem::path& path) {
 
 at::Tensor rows_of(const at::Tensor& whole, std::int64_t begin, std::int64_t end) {
   return whole.dim() == 0 ? whole : whole.narrow(0, begin, end - begin);
+}
+
+namespace {
+
+/// All exponent bits set: NaN or infinite. In chunks, so that the loop inside has no early end.
+template <typename Real, typename Bits, Bits exponent>
+bool all_finite(std::span<const Real> numbers) {
+  constexpr std::size_t kChunk = 4096;
+  for (std::size_t begin = 0; begin < numbers.size(); begin += kChunk) {
+    Bits found = 0;
+    for (const Real number : numbers.subspan(begin, std::min(kChunk, numbers.size() - begin))) {
+      found |= static_cast<Bits>((std::bit_cast<Bits>(number) & exponent) == exponent);
+    }
+    if (found != 0) return false;
+  }
+  return true;
+}
+
+template <typename Real>
+std::span<const Real> span_of(const at::Tensor& dense) {
+  return {dense.const_data_ptr<Real>(), static_cast<std::size_t>(dense.numel())};
+}
+
+}  // namespace
+
+bool is_finite(const at::Tensor& tensor) {
+  if (!at::isFloatingType(tensor.scalar_type()) && !at::isComplexType(tensor.scalar_type())) {
+    return true;
+  }
+  const at::Tensor dense = tensor.detach().contiguous();
+  switch (dense.scalar_type()) {
+    case at::kFloat:
+      return all_finite<float, std::uint32_t, 0x7f800000U>(span_of<float>(dense));
+    case at::kDouble:
+      return all_finite<double, std::uint64_t, 0x7ff0000000000000ULL>(span_of<double>(dense));
+    default:
+      return at::isfinite(dense).all().item<bool>();
+  }
 }
 
 }  // namespace trireme::checkpoint

@@ -29,4 +29,8 @@ class TensorFile {
 /// Rows [begin, end) along the first dimension, as a view; all of one without dimensions.
 at::Tensor rows_of(const at::Tensor& whole, std::int64_t begin, std::int64_t end);
 
+/// Whether no number of a tensor is NaN or infinite; true of dtypes that have none. On CPU, any
+/// strides. Cost: one pass at the speed of memory, where the tensor is dense f32 or f64.
+bool is_finite(const at::Tensor& tensor);
+
 }  // namespace trireme::checkpoint

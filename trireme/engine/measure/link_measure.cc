@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "trireme/engine/measure/repeats.h"
+#include "trireme/engine/measure/measurement.h"
 #include "trireme/error.h"
 #include "trireme/wire/collectives/channel.h"
 
@@ -61,7 +61,7 @@ class Messages {
 };
 
 /// Of all threads of this process.
-Microseconds processor_time() {
+Microseconds process_time() {
   timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
@@ -136,13 +136,13 @@ class LinkTimer {
     for (int i = 0; i < num_round_trips; ++i) {
       const transport::WorkPtr answer = recv(peer, received.next());
       const std::span<std::byte> message = sent.next_written();
-      const Microseconds processor_before = processor_time();
+      const Microseconds processor_before = process_time();
       const Clock::time_point start = Clock::now();
       const transport::WorkPtr question = channel(peer).send(message);
       wait(answer, peer);
       times.push_back(Microseconds(Clock::now() - start).count());
       wait(question, peer);
-      processor += processor_time() - processor_before;
+      processor += process_time() - processor_before;
     }
     processor_us_ = processor.count() / num_round_trips;
     return times;

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "trireme/engine/measure/busy_ranks.h"
-#include "trireme/engine/measure/host_facts.h"
+#include "trireme/engine/measure/detect_topology.h"
+#include "trireme/engine/measure/measurement.h"
 #include "trireme/plan/profile/profile.h"
 #include "trireme/wire/endpoint/endpoint.h"
 

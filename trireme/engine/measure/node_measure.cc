@@ -6,15 +6,128 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
-#include "trireme/engine/measure/forward_walk.h"
-#include "trireme/engine/measure/node_memory.h"
-#include "trireme/engine/memory/block_allocator.h"
-#include "trireme/engine/program/autograd_nodes.h"
+#include "trireme/engine/memory/process_memory.h"
+#include "trireme/engine/program/stage_autograd.h"
+#include "trireme/engine/program/step_losses.h"
 #include "trireme/error.h"
+#include "trireme/plan/graph/graph_queries.h"
 
 namespace trireme::measure {
+
+namespace {
+
+/// What is there before the first node. What some node writes is copied: the next walk needs it.
+ForwardState first_state(const record::Recording& recording, const Batch& batch) {
+  const graph::Graph& graph = recording.graph;
+  std::set<int> written;
+  for (const graph::Node& node : graph.nodes) {
+    for (graph::ValueId id : node.writes) written.insert(graph.values[id].storage_id);
+  }
+  std::vector<at::Tensor> values(graph.values.size());
+  const auto put = [&](graph::ValueId id, const at::Tensor& tensor) {
+    values[id] = written.contains(graph.values[id].storage_id) ? tensor.clone() : tensor;
+  };
+  for (const graph::Input& input : graph.inputs) put(input.value, batch[input.name]);
+  for (std::size_t id = 0; id < values.size(); ++id) {
+    if (graph.values[id].source != graph::ValueSource::kConstant) continue;
+    put(static_cast<graph::ValueId>(id), recording.tensors[id]);
+  }
+  return {program::num_samples(graph, batch), std::move(values), weight_values(graph)};
+}
+
+/// Values that no later node takes, by the position of the last one that does or makes them.
+std::map<int, std::vector<graph::ValueId>> last_uses(const graph::Graph& graph) {
+  std::map<graph::ValueId, int> last;
+  for (std::size_t p = 0; p < graph.nodes.size(); ++p) {
+    for (graph::ValueId id : graph::input_values(graph.nodes[p])) last[id] = static_cast<int>(p);
+    for (graph::ValueId id : graph.nodes[p].outputs) {
+      if (id >= 0) last[id] = static_cast<int>(p);
+    }
+  }
+  std::map<int, std::vector<graph::ValueId>> result;
+  for (const auto& [id, position] : last) result[position].push_back(id);
+  return result;
+}
+
+}  // namespace
+
+void walk_forward(const record::Recording& recording, const Batch& batch,
+                  const std::function<void(NodeTrial&)>& visit) {
+  const graph::Graph& graph = recording.graph;
+  ForwardState state = first_state(recording, batch);
+  const auto unused = last_uses(graph);
+  for (int p = 0; p < static_cast<int>(graph.nodes.size()); ++p) {
+    NodeTrial trial(recording, p, state);
+    visit(trial);
+    trial.advance();
+    const auto found = unused.find(p);
+    if (found == unused.end()) continue;
+    for (graph::ValueId id : found->second) state.values[id].reset();
+  }
+}
+
+namespace {
+
+/// Holders of each storage.
+std::vector<std::size_t> num_holders(const std::vector<c10::Storage>& storages) {
+  std::vector<std::size_t> result;
+  for (const c10::Storage& storage : storages) {
+    result.push_back(storage ? storage.use_count() : 0);
+  }
+  return result;
+}
+
+/// Indices at which there are fewer holders now than `before`.
+std::vector<int> let_go(const std::vector<c10::Storage>& storages,
+                        const std::vector<std::size_t>& before) {
+  const std::vector<std::size_t> now = num_holders(storages);
+  std::vector<int> result;
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    if (now[i] < before[i]) result.push_back(static_cast<int>(i));
+  }
+  return result;
+}
+
+/// What `kept` says in terms of storages: with inputs and outputs held here, only what the backward
+/// keeps beside them is freed as its graph is.
+void measure_forward(NodeTrial& trial, profile::NodeCost& cost) {
+  trial.prepare();
+  const std::vector<c10::Storage> inputs = trial.input_storages();
+  memory::reset_peak();
+  trial.forward();
+  const memory::MemoryUse use = memory::memory_use();
+  cost.forward_workspace_bytes = use.peak_bytes - use.live_bytes;
+  const std::vector<c10::Storage> outputs = trial.output_storages();
+  trial.keep_graph();
+  const auto input_holders = num_holders(inputs), output_holders = num_holders(outputs);
+  const std::int64_t live_bytes = memory::memory_use().live_bytes;
+  trial.release_graph();
+  cost.kept_bytes = live_bytes - memory::memory_use().live_bytes;
+  cost.saved_inputs = let_go(inputs, input_holders);
+  cost.saved_outputs = let_go(outputs, output_holders);
+}
+
+void measure_backward(NodeTrial& trial, profile::NodeCost& cost) {
+  trial.prepare();
+  trial.forward();
+  trial.keep_graph();
+  memory::reset_peak();
+  const std::int64_t live_bytes = memory::memory_use().live_bytes;
+  trial.backward(NodeTrial::Part::kAll);
+  const std::int64_t peak_bytes = memory::memory_use().peak_bytes - live_bytes;
+  cost.backward_workspace_bytes = std::max<std::int64_t>(0, peak_bytes - trial.gradient_bytes());
+}
+
+}  // namespace
+
+void measure_memory(NodeTrial& trial, profile::NodeCost& cost) {
+  measure_forward(trial, cost);
+  if (trial.has(NodeTrial::Part::kAll)) measure_backward(trial, cost);
+}
+
 namespace {
 
 using Part = NodeTrial::Part;

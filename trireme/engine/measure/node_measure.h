@@ -1,12 +1,32 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <vector>
 
-#include "trireme/engine/measure/repeats.h"
-#include "trireme/engine/measure/subject.h"
+#include "trireme/engine/measure/measurement.h"
+#include "trireme/engine/measure/node_trial.h"
+#include "trireme/engine/record/recording.h"
 #include "trireme/plan/profile/profile.h"
 
 namespace trireme::measure {
+
+/// Runs the recorded forward once on `batch`, node after node, without keeping history: memory is
+/// that of a forward without a backward.
+///
+/// batch   with its step scalars.
+/// visit   called before each node runs, with the node at its place.
+/// What the forward writes to buffers stays written.
+void walk_forward(const record::Recording& recording, const Batch& batch,
+                  const std::function<void(NodeTrial&)>& visit);
+
+/// Fills in what the backward of a node keeps and the memory that forward and backward need beside:
+/// saved_inputs, saved_outputs, kept_bytes and the workspaces of `cost`.
+///
+/// A storage is saved if the backward alone adds holders to it. The rest counts live bytes of the
+/// process: the block allocator must be installed (memory::apply_torch_settings), and no other
+/// thread may make tensors meanwhile.
+void measure_memory(NodeTrial& trial, profile::NodeCost& cost);
 
 /// Distinct nodes and which one each node is; as in profile::Profile.
 struct NodeCosts {

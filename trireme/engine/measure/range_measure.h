@@ -4,8 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "trireme/engine/measure/repeats.h"
-#include "trireme/engine/measure/subject.h"
+#include "trireme/engine/measure/measurement.h"
 #include "trireme/plan/profile/profile.h"
 
 namespace trireme::measure {
@@ -29,5 +28,16 @@ std::vector<profile::RangeTime> measure_ranges(const Subject& subject, std::span
 /// Of several measurements of the same ranges, apart in time, the one in the middle by the sum of its
 /// times: a step meets the machine as it mostly is. visits   one or more.
 std::vector<profile::RangeTime> middle_visit(std::vector<std::vector<profile::RangeTime>> visits);
+
+/// How much longer forward and backward of the whole graph take where several microbatches go
+/// forward before the first goes back: medians over repeats and ranks, in turns with one alone.
+///
+/// As many are held as fill 256 MiB, 2 to 8; nothing where one fills that or keeps nothing.
+/// Counts live bytes of the process on the first rank, as measure_memory does.
+///
+/// options   of the repeats: one is a microbatch alone and those that are held.
+/// Buffers are left as they were. Blocks; every rank calls it. Cost: memory of those microbatches.
+std::optional<profile::HeldTimes> measure_held(const Subject& subject,
+                                               const RepeatOptions& options);
 
 }  // namespace trireme::measure

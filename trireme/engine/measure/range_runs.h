@@ -4,9 +4,10 @@
 #include <span>
 #include <vector>
 
-#include "trireme/engine/measure/repeats.h"
-#include "trireme/engine/measure/subject.h"
+#include "trireme/engine/measure/measurement.h"
+#include "trireme/engine/program/boundary_copy.h"
 #include "trireme/engine/program/stage_chain.h"
+#include "trireme/engine/program/stage_program.h"
 #include "trireme/plan/layout/plan.h"
 
 namespace trireme::measure {

@@ -8,9 +8,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "trireme/engine/operators/arguments.h"
+#include "trireme/engine/operators/kernel_operator.h"
 #include "trireme/engine/operators/norm_tensors.h"
-#include "trireme/engine/operators/once_differentiable.h"
 
 namespace trireme::operators {
 namespace {

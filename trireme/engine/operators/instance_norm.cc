@@ -7,8 +7,8 @@
 #include <functional>
 
 #include "trireme/engine/operators/batch_norm.h"
+#include "trireme/engine/operators/kernel_operator.h"
 #include "trireme/engine/operators/norm_tensors.h"
-#include "trireme/engine/operators/once_differentiable.h"
 
 namespace trireme::operators {
 namespace {

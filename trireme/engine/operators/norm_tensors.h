@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "trireme/engine/operators/arguments.h"
+#include "trireme/engine/operators/kernel_operator.h"
 #include "trireme/kernels/normalization/batch_norm.h"
 
 namespace trireme::operators::internal {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "trireme/engine/parameters/store.h"
+#include "trireme/engine/parameters/parameter_store.h"
 #include "trireme/kernels/reduce/tree.h"
 #include "trireme/plan/graph/graph_queries.h"
 

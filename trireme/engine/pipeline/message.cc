@@ -10,8 +10,8 @@
 #include <cstring>
 #include <string>
 
-#include "trireme/engine/program/boundary.h"
-#include "trireme/engine/record/convert.h"
+#include "trireme/engine/program/boundary_copy.h"
+#include "trireme/engine/record/torch_terms.h"
 #include "trireme/error.h"
 
 namespace trireme::pipeline {

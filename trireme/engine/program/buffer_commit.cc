@@ -3,7 +3,7 @@
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 
-#include "trireme/engine/record/batch_norm_node.h"
+#include "trireme/engine/record/buffer_policies.h"
 
 namespace trireme::program {
 namespace {

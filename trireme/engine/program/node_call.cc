@@ -4,22 +4,25 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/core/List.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/core/jit_type.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <utility>
 
-#include "trireme/engine/program/opaque_replay.h"
-#include "trireme/engine/record/batch_norm_node.h"
-#include "trireme/engine/record/compare.h"
-#include "trireme/engine/record/convert.h"
-#include "trireme/engine/record/generator.h"
+#include "trireme/engine/program/stage_autograd.h"
+#include "trireme/engine/record/buffer_policies.h"
+#include "trireme/engine/record/graph_difference.h"
+#include "trireme/engine/record/state_guard.h"
 #include "trireme/error.h"
 
 namespace trireme::program {
 namespace {
 
-using record::batch_norm::kMomentum, record::batch_norm::kRunningMean,
-    record::batch_norm::kRunningVar;
+using record::batch_norm::kRunningMean, record::batch_norm::kRunningVar;
+using torch::autograd::Edge;
+using torch::autograd::edge_list;
+using torch::autograd::variable_list;
 
 at::Tensor take_tensor(const Operand& operand, std::vector<at::Tensor>& slots) {
   if (operand.kind == Operand::Kind::kConstant) {
@@ -97,6 +100,92 @@ TensorList take_list(const Operand& operand, std::vector<at::Tensor>& slots) {
   return list;
 }
 
+/// Backward of an opaque call: runs the inner graph and hands on what reaches its leaves.
+class OpaqueNode : public torch::autograd::Node {
+ public:
+  OpaqueNode(edge_list&& next, edge_list roots, edge_list leaves)
+      : Node(std::move(next)), roots_(std::move(roots)), leaves_(std::move(leaves)) {}
+
+  variable_list apply(variable_list&& gradients) override {
+    edge_list roots;
+    variable_list seeds;
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      if (!gradients[i].defined()) continue;
+      roots.push_back(roots_[i]);
+      seeds.push_back(std::move(gradients[i]));
+    }
+    variable_list result(leaves_.size());
+    edge_list wanted;
+    std::vector<std::size_t> positions;
+    for (std::size_t i = 0; i < leaves_.size(); ++i) {
+      if (!leaves_[i].is_valid()) continue;
+      wanted.push_back(leaves_[i]);
+      positions.push_back(i);
+    }
+    if (roots.empty() || wanted.empty()) return result;
+    variable_list captured = torch::autograd::Engine::get_default_engine().execute(
+        roots, seeds, /*keep_graph=*/false, /*create_graph=*/false, /*accumulate_grad=*/false,
+        wanted);
+    for (std::size_t i = 0; i < positions.size(); ++i) {
+      result[positions[i]] = std::move(captured[i]);
+    }
+    return result;
+  }
+
+  void release_variables() override {
+    roots_.clear();
+    leaves_.clear();
+  }
+
+ private:
+  edge_list roots_;
+  edge_list leaves_;
+};
+
+/// The inner graph's end at `tensor`; invalid where no gradient is wanted.
+Edge leaf_edge(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.requires_grad() ? torch::autograd::impl::gradient_edge(tensor)
+                                                    : Edge();
+}
+
+/// Runs an opaque function on tensors of a replay. Its inside is a graph of its own, run backward
+/// within the outer backward: gradients leave through the inputs and the stand-ins alone.
+///
+/// inputs      what the recorded call got.
+/// stand_ins   one for each parameter of the function, in its order; their memory is that of the
+///             function's own parameters.
+/// Threads     the function's parameters are shared by all its calls; calls and backward of one
+///             function must not overlap.
+TensorList replay_opaque(const OpaqueFunction& function, const TensorList& inputs,
+                         const TensorList& stand_ins) {
+  if (!at::GradMode::is_enabled()) return function.call(inputs);
+  TensorList inner;
+  edge_list leaves, next;
+  for (const at::Tensor& input : inputs) {
+    inner.push_back(input.defined() ? input.detach().requires_grad_(input.requires_grad()) : input);
+    leaves.push_back(leaf_edge(inner.back()));
+    next.push_back(leaf_edge(input));
+  }
+  for (std::size_t i = 0; i < stand_ins.size(); ++i) {
+    leaves.push_back(leaf_edge(function.parameters[i].tensor));
+    next.push_back(leaf_edge(stand_ins[i]));
+  }
+  const TensorList made = function.call(inner);
+  edge_list roots;
+  TensorList outputs;
+  for (const at::Tensor& tensor : made) {
+    outputs.push_back(tensor.defined() ? tensor.detach() : tensor);
+    if (leaf_edge(tensor).is_valid()) roots.push_back(leaf_edge(tensor));
+  }
+  const NodePtr node = make_node<OpaqueNode>(std::move(next), std::move(roots), std::move(leaves));
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    if (!leaf_edge(made[i]).is_valid()) continue;
+    const std::uint32_t input = node->add_input_metadata(outputs[i]);
+    torch::autograd::impl::set_gradient_edge(outputs[i], Edge(node, input));
+  }
+  return outputs;
+}
+
 void call_opaque(const NodeCall& call, std::vector<at::Tensor>& slots) {
   const TensorList outputs = replay_opaque(*call.opaque, take_list(call.operands[0], slots),
                                            take_list(call.operands[1], slots));
@@ -107,125 +196,6 @@ void call_opaque(const NodeCall& call, std::vector<at::Tensor>& slots) {
   }
   std::size_t next = 0;
   for (const at::Tensor& tensor : outputs) put(tensor, call, next, slots);
-}
-
-/// Makes operands of one node's arguments.
-class OperandMaker {
- public:
-  OperandMaker(const graph::Node& node, const CallContext& context)
-      : node_(node), context_(context) {}
-
-  Operand make(const graph::Argument& argument, const c10::Type& type) const {
-    if (const auto* ref = std::get_if<graph::ValueRef>(&argument.content)) return value(ref->value);
-    const auto* list = std::get_if<graph::ArgumentList>(&argument.content);
-    const c10::Type* element = element_type(type);
-    if (list != nullptr && element != nullptr && is_tensor(*element)) {
-      const bool optional = element->kind() == c10::TypeKind::OptionalType;
-      return tensors(*list,
-                     optional ? Operand::Kind::kOptionalTensorList : Operand::Kind::kTensorList);
-    }
-    Operand operand;
-    operand.constant = to_ivalue(argument, type, context_.place);
-    return operand;
-  }
-
-  Operand tensors(const graph::ArgumentList& list, Operand::Kind kind) const {
-    Operand operand;
-    operand.kind = kind;
-    for (const graph::Argument& item : list) operand.items.push_back(make_item(item));
-    return operand;
-  }
-
- private:
-  static const c10::Type* element_type(const c10::Type& type) {
-    const c10::Type* inner = &type;
-    if (const auto* optional = type.castRaw<c10::OptionalType>()) {
-      inner = optional->getElementType().get();
-    }
-    const auto* list = inner->castRaw<c10::ListType>();
-    return list == nullptr ? nullptr : list->getElementType().get();
-  }
-
-  static bool is_tensor(const c10::Type& type) {
-    if (const auto* optional = type.castRaw<c10::OptionalType>()) {
-      return optional->getElementType()->kind() == c10::TypeKind::TensorType;
-    }
-    return type.kind() == c10::TypeKind::TensorType;
-  }
-
-  Operand make_item(const graph::Argument& item) const {
-    if (std::holds_alternative<std::monostate>(item.content)) return {};
-    return make(item, *c10::TensorType::get());
-  }
-
-  Operand value(graph::ValueId id) const {
-    Operand operand;
-    const auto slot = context_.slot_of.find(id);
-    if (slot != context_.slot_of.end()) {
-      operand.kind = Operand::Kind::kSlot;
-      operand.slot = slot->second;
-      return operand;
-    }
-    const bool is_parameter = context_.graph.values[id].source == graph::ValueSource::kParameter;
-    operand.constant = is_parameter ? context_.parameters(id, node_.id) : context_.tensors[id];
-    return operand;
-  }
-
-  const graph::Node& node_;
-  const CallContext& context_;
-};
-
-graph::BufferPolicy policy_of(const graph::Graph& graph, graph::ValueId value) {
-  for (const graph::Buffer& buffer : graph.buffers) {
-    if (buffer.value == value) return buffer.policy;
-  }
-  return graph::BufferPolicy::kReadOnly;
-}
-
-CallKind kind_of(const graph::Node& node, const graph::Graph& graph) {
-  if (node.op == "opaque") return CallKind::kOpaque;
-  for (graph::ValueId value : node.writes) {
-    const graph::BufferPolicy policy = policy_of(graph, value);
-    if (policy == graph::BufferPolicy::kBatchNorm) return CallKind::kBatchNorm;
-    if (policy == graph::BufferPolicy::kCounter) return CallKind::kSkip;
-  }
-  return CallKind::kOperator;
-}
-
-void bind_opaque(NodeCall& call, const graph::Node& node, const CallContext& context) {
-  const auto found = context.opaques.find(node.overload);
-  if (found == context.opaques.end()) {
-    throw Error(ErrorKind::kInvalidArgument,
-                record::name_of(node) + ": no opaque function '" + node.overload +
-                    "' is registered; record the model in this process");
-  }
-  call.opaque = found->second;
-  const OperandMaker maker(node, context);
-  for (const graph::Argument& list : node.inputs) {
-    call.operands.push_back(
-        maker.tensors(std::get<graph::ArgumentList>(list.content), Operand::Kind::kTensorList));
-  }
-}
-
-void bind_operator(NodeCall& call, const graph::Node& node, const CallContext& context) {
-  call.op = c10::Dispatcher::singleton().findSchema({node.op, node.overload});
-  if (!call.op) {
-    throw Error(ErrorKind::kInvalidArgument,
-                record::name_of(node) + ": this build of torch has no operator " + node.op + "." +
-                    node.overload + "; the graph was recorded with torch " +
-                    context.graph.torch_version);
-  }
-  const auto& declared = call.op->schema().arguments();
-  if (declared.size() != node.inputs.size()) {
-    throw Error(ErrorKind::kInvalidArgument,
-                record::name_of(node) + " has " + std::to_string(node.inputs.size()) +
-                    " arguments, this build of torch declares " + std::to_string(declared.size()));
-  }
-  const OperandMaker maker(node, context);
-  for (std::size_t i = 0; i < declared.size(); ++i) {
-    call.operands.push_back(maker.make(node.inputs[i], *declared[i].real_type()));
-  }
-  if (call.kind == CallKind::kBatchNorm) call.operands[kMomentum].constant = 1.0;
 }
 
 }  // namespace
@@ -281,27 +251,6 @@ std::pair<at::Tensor, at::Tensor> call_batch_norm(const NodeCall& call,
   stack[kRunningVar] = variance;
   call_operator(call, std::move(stack), slots);
   return {mean, variance};
-}
-
-NodeCall make_call(const graph::Node& node, const CallContext& context) {
-  NodeCall call;
-  call.kind = kind_of(node, context.graph);
-  call.id = node.id;
-  call.stream_id = node.copy_of >= 0 ? node.copy_of : node.id;
-  call.flags = node.flags;
-  if (node.autocast) call.autocast = record::to_scalar_type(node.autocast->dtype);
-  call.output_lists = node.output_lists;
-  call.node = &node;
-  if (call.kind == CallKind::kOpaque) {
-    bind_opaque(call, node, context);
-  } else {
-    bind_operator(call, node, context);
-  }
-  for (graph::ValueId value : node.outputs) {
-    const auto slot = context.slot_of.find(value);
-    call.outputs.push_back(slot == context.slot_of.end() ? -1 : slot->second);
-  }
-  return call;
 }
 
 }  // namespace trireme::program

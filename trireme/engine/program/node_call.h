@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
+#include <c10/core/Device.h>
 
 #include <cstdint>
 #include <functional>
@@ -12,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "trireme/engine/program/operands.h"
 #include "trireme/model.h"
 #include "trireme/plan/graph/graph.h"
 
@@ -80,6 +80,12 @@ void call(const NodeCall& call, std::vector<at::Tensor>& slots, std::uint64_t se
 /// As `call` for a batch norm; returns the microbatch's mean and unbiased variance.
 std::pair<at::Tensor, at::Tensor> call_batch_norm(const NodeCall& call,
                                                   std::vector<at::Tensor>& slots);
+
+/// Where and at what size a program runs.
+struct Place {
+  std::int64_t batch;
+  at::Device device;  ///< Takes the place of every recorded device.
+};
 
 /// What operands are made from.
 struct CallContext {

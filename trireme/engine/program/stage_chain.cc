@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "trireme/engine/program/boundary.h"
+#include "trireme/engine/program/boundary_copy.h"
 #include "trireme/engine/program/step_losses.h"
 
 namespace trireme::program {

@@ -8,9 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "trireme/engine/program/backward_engine.h"
 #include "trireme/engine/program/node_program.h"
-#include "trireme/engine/program/sites.h"
+#include "trireme/engine/program/stage_autograd.h"
 #include "trireme/engine/record/recording.h"
 #include "trireme/plan/layout/crossings.h"
 #include "trireme/plan/layout/plan.h"

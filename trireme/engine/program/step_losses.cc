@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "trireme/engine/record/convert.h"
+#include "trireme/engine/record/torch_terms.h"
 #include "trireme/error.h"
 
 namespace trireme::program {

@@ -4,8 +4,8 @@
 
 #include <new>
 
-#include "trireme/engine/record/compare.h"
-#include "trireme/engine/record/torch_error.h"
+#include "trireme/engine/record/graph_difference.h"
+#include "trireme/engine/record/torch_terms.h"
 #include "trireme/plan/graph/graph_queries.h"
 
 namespace trireme::program {

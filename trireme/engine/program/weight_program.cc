@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "trireme/base/check.h"
-#include "trireme/engine/record/compare.h"
+#include "trireme/engine/record/graph_difference.h"
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_queries.h"
 

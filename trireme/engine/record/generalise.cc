@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "trireme/base/check.h"
-#include "trireme/engine/record/compare.h"
-#include "trireme/engine/record/size_problem.h"
+#include "trireme/engine/record/graph_difference.h"
 #include "trireme/error.h"
 
 namespace trireme::record {
+
 namespace {
 
 /// The same thing in each recording, and the batch sizes of these.

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "trireme/engine/record/observer.h"
+
 namespace trireme::record {
 
 /// What a recording of operators cannot see or a replay cannot repeat ("holes"), told by its signs.
@@ -45,5 +47,22 @@ bool has_hooks(const at::Tensor& tensor);
 
 /// The operator returns memory that only a later write (or host code) fills.
 bool makes_uninitialised_memory(const std::string& op);
+
+/// Leaves that require a gradient and that the results of the call depend on, which are neither its
+/// inputs nor listed among the function's parameters. One made inside the call takes no gradient
+/// from anybody; one that the function captured would lose its own.
+///
+/// Cost   linear in the nodes that autograd recorded inside the call.
+std::vector<at::Tensor> unlisted_leaves(const OpaqueCall& call);
+
+/// An unlisted leaf of a call and the name of the function.
+struct OpaqueLeaf {
+  std::string function;
+  at::Tensor tensor;
+};
+
+inline constexpr const char* kCapturedLeaf =
+    "it uses a parameter that it does not list, whose gradient would be lost; make it out of the "
+    "module that owns the parameter, opaque(name, module)";
 
 }  // namespace trireme::record

@@ -9,12 +9,11 @@
 #include <utility>
 
 #include "trireme/base/check.h"
-#include "trireme/engine/record/convert.h"
+#include "trireme/engine/record/generalise.h"
 #include "trireme/engine/record/holes.h"
-#include "trireme/engine/record/packed.h"
-#include "trireme/engine/record/size_problem.h"
+#include "trireme/engine/record/packed_sequences.h"
 #include "trireme/engine/record/state_guard.h"
-#include "trireme/engine/record/torch_error.h"
+#include "trireme/engine/record/torch_terms.h"
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_queries.h"
 

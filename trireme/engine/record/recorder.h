@@ -8,8 +8,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "trireme/engine/record/holes.h"
 #include "trireme/engine/record/observer.h"
-#include "trireme/engine/record/opaque_leaves.h"
 #include "trireme/engine/record/state_guard.h"
 #include "trireme/engine/record/value_table.h"
 #include "trireme/model.h"

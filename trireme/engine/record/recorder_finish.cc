@@ -1,9 +1,9 @@
 #include <utility>
 
-#include "trireme/engine/record/convert.h"
+#include "trireme/engine/record/graph_difference.h"
 #include "trireme/engine/record/holes.h"
-#include "trireme/engine/record/names.h"
 #include "trireme/engine/record/recorder.h"
+#include "trireme/engine/record/torch_terms.h"
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_queries.h"
 

@@ -4,13 +4,12 @@
 #include <optional>
 #include <utility>
 
-#include "trireme/engine/record/buffers.h"
-#include "trireme/engine/record/compare.h"
+#include "trireme/engine/record/buffer_policies.h"
 #include "trireme/engine/record/generalise.h"
-#include "trireme/engine/record/opaque_leaves.h"
-#include "trireme/engine/record/packed.h"
+#include "trireme/engine/record/graph_difference.h"
+#include "trireme/engine/record/holes.h"
+#include "trireme/engine/record/packed_sequences.h"
 #include "trireme/engine/record/recorder.h"
-#include "trireme/engine/record/size_problem.h"
 #include "trireme/engine/record/state_guard.h"
 #include "trireme/error.h"
 #include "trireme/plan/graph/copy_to_consumers.h"

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "trireme/engine/record/convert.h"
+#include "trireme/engine/record/torch_terms.h"
 
 namespace trireme::record {
 namespace {

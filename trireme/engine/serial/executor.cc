@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "trireme/engine/program/boundary.h"
+#include "trireme/engine/program/boundary_copy.h"
 #include "trireme/error.h"
 #include "trireme/plan/layout/plan_check.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "trireme/engine/parameters/lane_accumulator.h"
-#include "trireme/engine/parameters/store.h"
+#include "trireme/engine/parameters/parameter_store.h"
 #include "trireme/engine/program/buffer_commit.h"
 #include "trireme/engine/program/stage_chain.h"
 #include "trireme/engine/program/step_losses.h"

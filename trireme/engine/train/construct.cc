@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "trireme/base/random.h"
-#include "trireme/engine/record/generator.h"
 #include "trireme/engine/record/observer.h"
+#include "trireme/engine/record/state_guard.h"
 #include "trireme/error.h"
 
 namespace trireme::train {

@@ -7,8 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "trireme/engine/memory/block_allocator.h"
-#include "trireme/engine/memory/resident.h"
+#include "trireme/engine/memory/process_memory.h"
 #include "trireme/plan/graph/graph_queries.h"
 
 namespace trireme::train {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "trireme/engine/checkpoint/finite.h"
+#include "trireme/engine/checkpoint/tensor_file.h"
 #include "trireme/error.h"
 
 namespace trireme::train {
@@ -17,7 +17,7 @@ std::string not_finite(const StepLosses& losses) {
   return "";
 }
 
-std::string not_finite(const optim::SquareNorms& square_norms) {
+std::string not_finite(const parameters::SquareNorms& square_norms) {
   for (const auto& [name, square] : square_norms) {
     if (!std::isfinite(square)) return "the gradient of '" + name + "' is not finite";
   }

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include "trireme/engine/optim/optimizer.h"
-#include "trireme/engine/parameters/store.h"
+#include "trireme/engine/parameters/optimizers/optimizer.h"
+#include "trireme/engine/parameters/parameter_store.h"
 #include "trireme/engine/program/step_losses.h"
 
 namespace trireme::train {
@@ -15,7 +15,7 @@ std::string not_finite(const StepLosses& losses);
 
 /// `the gradient of 'x' is not finite`: the first parameter, by names, whose square norm is NaN or
 /// infinite; empty where there is none.
-std::string not_finite(const optim::SquareNorms& square_norms);
+std::string not_finite(const parameters::SquareNorms& square_norms);
 
 /// `the value of 'x' is not finite`: the first parameter owned here, by names; empty where there is
 /// none. Cost: one pass over the values.

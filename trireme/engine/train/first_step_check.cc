@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "trireme/engine/memory/block_allocator.h"
+#include "trireme/engine/memory/process_memory.h"
 #include "trireme/engine/record/state_guard.h"
 #include "trireme/engine/serial/executor.h"
 #include "trireme/engine/train/plain_loop.h"

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "trireme/base/log.h"
-#include "trireme/engine/memory/resident.h"
+#include "trireme/engine/memory/process_memory.h"
 #include "trireme/engine/record/recording.h"
 #include "trireme/engine/train/workload.h"
 #include "trireme/plan/layout/plan.h"

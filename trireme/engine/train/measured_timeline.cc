@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "trireme/engine/measure/host_facts.h"
+#include "trireme/engine/measure/detect_topology.h"
 #include "trireme/plan/schedule/timeline_json.h"
 #include "trireme/plan/simulate/predicted_timeline.h"
 

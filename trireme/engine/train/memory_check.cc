@@ -6,8 +6,8 @@
 #include <string>
 
 #include "trireme/base/json.h"
-#include "trireme/engine/measure/host_facts.h"
-#include "trireme/engine/memory/resident.h"
+#include "trireme/engine/measure/detect_topology.h"
+#include "trireme/engine/memory/process_memory.h"
 #include "trireme/error.h"
 
 namespace trireme::train {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "trireme/engine/parameters/store.h"
+#include "trireme/engine/parameters/parameter_store.h"
 #include "trireme/plan/graph/graph.h"
 #include "trireme/plan/layout/plan.h"
 

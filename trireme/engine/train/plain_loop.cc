@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "trireme/engine/record/generator.h"
+#include "trireme/engine/record/state_guard.h"
 #include "trireme/error.h"
 
 namespace trireme::train {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "trireme/base/json.h"
-#include "trireme/engine/checkpoint/reader.h"
+#include "trireme/engine/checkpoint/checkpoint_reader.h"
 #include "trireme/engine/train/finite.h"
 #include "trireme/engine/train/telling_others.h"
 #include "trireme/error.h"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "trireme/engine/checkpoint/folder.h"
+#include "trireme/engine/checkpoint/checkpoint_folder.h"
 #include "trireme/engine/train/rank_session.h"
 
 namespace trireme::train {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "trireme/base/check.h"
-#include "trireme/engine/data_parallel/replica_check.h"
+#include "trireme/engine/parameters/replica_sums.h"
 #include "trireme/engine/train/finite.h"
 #include "trireme/engine/train/norm_messages.h"
 #include "trireme/error.h"
@@ -76,9 +76,9 @@ RankOperations::RankOperations(const RankParts& parts, const TrainingOptions& op
       buffers_(parts.recording, parts.plan, parts.stage_index, options.buffers),
       weighs_(parts.program.ranks[parts.rank].front().kind == OperationKind::kWeigh),
       parameters_(parameter_indices(parts.recording.graph)) {
-  optim::check_parameters(*optimizer_, parts.store);
+  parameters::check_parameters(*optimizer_, parts.store);
   if (layout::train_role(parts.plan).mesh.data == 1) return;
-  reducer_ = std::make_unique<data_parallel::Reducer>(parts.sums, group(GroupKind::kData));
+  reducer_ = std::make_unique<parameters::Reducer>(parts.sums, group(GroupKind::kData));
 }
 
 collectives::Group& RankOperations::group(GroupKind kind) const {
@@ -265,24 +265,24 @@ void RankOperations::commit() {
 /// Every rank gives the norms of what it owns, in the places of all parameters by name.
 void RankOperations::norm() {
   const auto own =
-      optim::square_norms(parts_.store, parts_.sums.gradients(),
-                          [this](const std::string& name) { return has_gradient(name); });
+      parameters::square_norms(parts_.store, parts_.sums.gradients(),
+                               [this](const std::string& name) { return has_gradient(name); });
   std::vector<std::uint64_t> words;
   for (const auto& [name, index] : parameters_) {
     const auto found = own.find(name);
     words.push_back(found == own.end() ? 0 : std::bit_cast<std::uint64_t>(found->second));
   }
   collectives::unite(group(GroupKind::kPipeline), words, parts_.watch, place("norm"));
-  optim::SquareNorms norms;
+  parameters::SquareNorms norms;
   auto word = words.begin();
   for (const auto& [name, index] : parameters_) {
     const double square = std::bit_cast<double>(*word++);
     if (reached_[index]) norms.emplace_hint(norms.end(), name, square);
   }
   judge(not_finite(norms));
-  norm_ = optim::global_norm(norms);
+  norm_ = parameters::global_norm(norms);
   const double most = options_.optimizer.clip_norm;
-  if (most > 0) optim::clip(parts_.sums.gradients(), norm_, most);
+  if (most > 0) parameters::clip(parts_.sums.gradients(), norm_, most);
 }
 
 /// All ranks find the same problem: losses are exchanged, norms gathered, replicas alike.
@@ -296,11 +296,11 @@ void RankOperations::judge(const std::string& problem) {
 }
 
 void RankOperations::update() {
-  optim::apply(
+  parameters::apply(
       *optimizer_, parts_.store, parts_.sums.gradients(),
       [this](const std::string& name) { return has_gradient(name); },
       learning_rate_at(options_.optimizer, input_->step));
-  if (reducer_) data_parallel::attach_value_hashes(parts_.store, group(GroupKind::kData));
+  if (reducer_) parameters::attach_value_hashes(parts_.store, group(GroupKind::kData));
 }
 
 void RankOperations::check_replicas() {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "trireme/engine/data_parallel/reducer.h"
 #include "trireme/engine/parameters/lane_accumulator.h"
+#include "trireme/engine/parameters/replica_sums.h"
 #include "trireme/engine/pipeline/mailbox.h"
 #include "trireme/engine/pipeline/operations.h"
 #include "trireme/engine/pipeline/stage_worker.h"
@@ -74,7 +74,7 @@ class RankOperations : public pipeline::Operations {
   /// Errors   kCorruptData on all ranks, naming the replica that differs.
   void check_replicas();
 
-  optim::Optimizer& optimizer() const { return *optimizer_; }
+  parameters::Optimizer& optimizer() const { return *optimizer_; }
   double gradient_norm() const { return norm_; }
 
   /// Whether any rank's backward reached the parameter in the last step.
@@ -100,13 +100,13 @@ class RankOperations : public pipeline::Operations {
 
   RankParts parts_;
   TrainingOptions options_;
-  std::unique_ptr<optim::Optimizer> optimizer_;
+  std::unique_ptr<parameters::Optimizer> optimizer_;
   program::BufferCommits commits_;
   ReplicaBuffers buffers_;
-  std::unique_ptr<data_parallel::Reducer> reducer_;  ///< Null with one replica.
-  bool is_last_ = false;                             ///< The last backward comes, or has come.
-  bool weighs_ = false;                              ///< Its program begins with kWeigh.
-  std::map<int, at::Tensor> remote_sites_;           ///< Sums of sites held elsewhere.
+  std::unique_ptr<parameters::Reducer> reducer_;  ///< Null with one replica.
+  bool is_last_ = false;                          ///< The last backward comes, or has come.
+  bool weighs_ = false;                           ///< Its program begins with kWeigh.
+  std::map<int, at::Tensor> remote_sites_;        ///< Sums of sites held elsewhere.
   const pipeline::StepInput* input_ = nullptr;
   std::vector<double> totals_;                ///< Weight of each loss over the step.
   std::vector<std::vector<double>> weights_;  ///< Of the replica, [microbatch][loss].

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "trireme/base/check.h"
-#include "trireme/engine/data_parallel/shared_memory.h"
+#include "trireme/engine/parameters/replica_sums.h"
 #include "trireme/engine/train/drift_check.h"
 #include "trireme/engine/train/finite.h"
 #include "trireme/engine/train/replica_buffers.h"
@@ -64,7 +64,7 @@ schedule::StepProgram checked_program(const graph::Graph& planned, const layout:
 parameters::FlatMemory memory_of_sums(const layout::Plan& plan,
                                       const schedule::StepProgram& program, const Groups& groups) {
   if (layout::train_role(plan).mesh.data == 1) return nullptr;
-  return data_parallel::memory_of(group_of(program, groups, schedule::GroupKind::kData));
+  return parameters::memory_of(group_of(program, groups, schedule::GroupKind::kData));
 }
 
 }  // namespace

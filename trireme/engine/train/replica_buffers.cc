@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "trireme/engine/record/convert.h"
+#include "trireme/engine/record/torch_terms.h"
 #include "trireme/error.h"
 #include "trireme/kernels/reduce/combine.h"
 #include "trireme/plan/graph/graph_queries.h"

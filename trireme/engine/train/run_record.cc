@@ -86,7 +86,7 @@ at::Tensor owner_view(const parameters::ParameterStore& store,
 
 Tensors gradients_of(const parameters::ParameterStore& store,
                      const parameters::GradientBuffers& gradients,
-                     const optim::HasGradient& has_gradient) {
+                     const parameters::HasGradient& has_gradient) {
   Tensors result;
   for (const std::string& name : store.names()) {
     if (has_gradient(name)) result[name] = owner_view(store, gradients, name);

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "trireme/engine/optim/optimizer.h"
-#include "trireme/engine/parameters/store.h"
+#include "trireme/engine/parameters/optimizers/optimizer.h"
+#include "trireme/engine/parameters/parameter_store.h"
 #include "trireme/engine/train/workload.h"
 
 namespace trireme::train {
@@ -47,7 +47,7 @@ at::Tensor owner_view(const parameters::ParameterStore& store,
 /// Views of the gradients of the parameters that `store` owns.
 Tensors gradients_of(const parameters::ParameterStore& store,
                      const parameters::GradientBuffers& gradients,
-                     const optim::HasGradient& has_gradient);
+                     const parameters::HasGradient& has_gradient);
 
 enum class Keep : std::uint8_t { kDigests, kTensors };
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "trireme/data/range.h"
-#include "trireme/engine/memory/block_allocator.h"
+#include "trireme/engine/memory/process_memory.h"
 #include "trireme/engine/record/state_guard.h"
 #include "trireme/engine/train/finite.h"
 #include "trireme/engine/train/replica_buffers.h"
@@ -24,15 +24,15 @@ const layout::Plan& checked(const layout::Plan& plan, const graph::Graph& record
 
 }  // namespace
 
-double update(optim::Optimizer& optimizer, const parameters::ParameterStore& store,
+double update(parameters::Optimizer& optimizer, const parameters::ParameterStore& store,
               parameters::GradientBuffers& gradients, const OptimizerOptions& options,
-              std::int64_t step, const optim::HasGradient& has_gradient) {
+              std::int64_t step, const parameters::HasGradient& has_gradient) {
   double norm = 0;
   if (options.clip_norm > 0) {
-    norm = optim::global_norm(optim::square_norms(store, gradients, has_gradient));
-    optim::clip(gradients, norm, options.clip_norm);
+    norm = parameters::global_norm(parameters::square_norms(store, gradients, has_gradient));
+    parameters::clip(gradients, norm, options.clip_norm);
   }
-  optim::apply(optimizer, store, gradients, has_gradient, learning_rate_at(options, step));
+  parameters::apply(optimizer, store, gradients, has_gradient, learning_rate_at(options, step));
   return norm;
 }
 
@@ -48,7 +48,7 @@ SerialSession::SerialSession(const Workload& workload, const record::Recording& 
              recording_.tensors, {}),
       executor_(recording_, plan_, store_, options.seed),
       optimizer_(make_optimizer(options.optimizer)) {
-  optim::check_parameters(*optimizer_, store_);
+  parameters::check_parameters(*optimizer_, store_);
   check_buffers(recording_.graph, options.buffers, 1);
 }
 
@@ -69,14 +69,15 @@ StepReport SerialSession::run(std::int64_t step) {
   StepReport report{.step = step, .losses = executor_.run_step(step, microbatches(step))};
   parameters::LaneAccumulator& sums = executor_.gradients();
   const auto has_gradient = [&](const std::string& name) { return sums.has_gradient(name); };
-  optim::SquareNorms norms;
-  if (needs_norm(options_)) norms = optim::square_norms(store_, sums.gradients(), has_gradient);
+  parameters::SquareNorms norms;
+  if (needs_norm(options_))
+    norms = parameters::square_norms(store_, sums.gradients(), has_gradient);
   if (!options_.allow_nonfinite) {
     require_finite(not_finite(report.losses), step);
     require_finite(not_finite(norms), step);
   }
   update(*optimizer_, store_, sums.gradients(), options_.optimizer, step, has_gradient);
-  report.gradient_norm = optim::global_norm(norms);
+  report.gradient_norm = parameters::global_norm(norms);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return report;
 }

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "trireme/engine/optim/optimizer.h"
-#include "trireme/engine/parameters/store.h"
+#include "trireme/engine/parameters/optimizers/optimizer.h"
+#include "trireme/engine/parameters/parameter_store.h"
 #include "trireme/engine/record/recording.h"
 #include "trireme/engine/serial/executor.h"
 #include "trireme/engine/train/step_reader.h"
@@ -18,9 +18,9 @@
 namespace trireme::train {
 
 /// Clips and updates, as the options say for `step`. Returns the norm before clipping, 0 without.
-double update(optim::Optimizer& optimizer, const parameters::ParameterStore& store,
+double update(parameters::Optimizer& optimizer, const parameters::ParameterStore& store,
               parameters::GradientBuffers& gradients, const OptimizerOptions& options,
-              std::int64_t step, const optim::HasGradient& has_gradient);
+              std::int64_t step, const parameters::HasGradient& has_gradient);
 
 /// A workload being trained in this process by the serial executor.
 ///
@@ -58,7 +58,7 @@ class SerialSession {
   StepReader reader_;
   parameters::ParameterStore store_;
   serial::SerialExecutor executor_;
-  std::unique_ptr<optim::Optimizer> optimizer_;
+  std::unique_ptr<parameters::Optimizer> optimizer_;
   std::int64_t next_step_ = 0;
 };
 

@@ -12,7 +12,7 @@
 namespace trireme::train {
 namespace {
 
-using MakeOptimizer = std::unique_ptr<optim::Optimizer> (*)(const OptimizerOptions&);
+using MakeOptimizer = std::unique_ptr<parameters::Optimizer> (*)(const OptimizerOptions&);
 
 struct KnownOptimizer {
   std::string_view name;
@@ -23,19 +23,21 @@ struct KnownOptimizer {
 constexpr std::array<KnownOptimizer, 6> kOptimizers = {{
     // Matrices keep rows and columns, next to nothing; vectors, which keep all, are few.
     {"adafactor",
-     [](const auto& o) { return optim::make_adafactor({.weight_decay = o.weight_decay}); }, 0},
-    {"adamw", [](const auto& o) { return optim::make_adamw({.weight_decay = o.weight_decay}); }, 8},
-    {"lamb", [](const auto& o) { return optim::make_lamb({.weight_decay = o.weight_decay}); }, 8},
+     [](const auto& o) { return parameters::make_adafactor({.weight_decay = o.weight_decay}); }, 0},
+    {"adamw",
+     [](const auto& o) { return parameters::make_adamw({.weight_decay = o.weight_decay}); }, 8},
+    {"lamb", [](const auto& o) { return parameters::make_lamb({.weight_decay = o.weight_decay}); },
+     8},
     {"lars",
      [](const auto& o) {
-       return optim::make_lars({.momentum = o.momentum, .weight_decay = o.weight_decay});
+       return parameters::make_lars({.momentum = o.momentum, .weight_decay = o.weight_decay});
      },
      4},
     {"novograd",
-     [](const auto& o) { return optim::make_novograd({.weight_decay = o.weight_decay}); }, 4},
+     [](const auto& o) { return parameters::make_novograd({.weight_decay = o.weight_decay}); }, 4},
     {"sgd",
      [](const auto& o) {
-       return optim::make_sgd({.momentum = o.momentum, .weight_decay = o.weight_decay});
+       return parameters::make_sgd({.momentum = o.momentum, .weight_decay = o.weight_decay});
      },
      4},
 }};
@@ -87,7 +89,7 @@ std::string optimizer_names() {
   return names;
 }
 
-std::unique_ptr<optim::Optimizer> make_optimizer(const OptimizerOptions& options) {
+std::unique_ptr<parameters::Optimizer> make_optimizer(const OptimizerOptions& options) {
   check(options);
   return find(options).make(options);
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "trireme/engine/optim/optimizer.h"
+#include "trireme/engine/parameters/optimizers/optimizer.h"
 #include "trireme/session.h"
 
 namespace trireme::train {
@@ -16,7 +16,7 @@ std::string optimizer_names();
 
 /// Errors   kInvalidArgument for an unknown name or decay, and for a number that is negative or not
 ///          finite, or for a learning rate that f32 cannot hold.
-std::unique_ptr<optim::Optimizer> make_optimizer(const OptimizerOptions& options);
+std::unique_ptr<parameters::Optimizer> make_optimizer(const OptimizerOptions& options);
 
 /// Bytes of state per f32 parameter element. kInvalidArgument for an unknown name.
 std::int64_t optimizer_bytes_per_element(const OptimizerOptions& options);

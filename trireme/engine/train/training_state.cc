@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "trireme/base/json.h"
-#include "trireme/engine/record/convert.h"
+#include "trireme/engine/record/torch_terms.h"
 #include "trireme/engine/train/origins.h"
 #include "trireme/engine/train/replica_buffers.h"
 #include "trireme/error.h"
@@ -89,7 +89,7 @@ void restore_optimizer(const TrainingState& state, checkpoint::Reader& reader) {
       reader.read(key, shaped(flat, value));
       kinds[kind] = std::move(flat);
     }
-    state.optimizer.restore(optim::flat_parameter(state.store, name), std::move(kinds));
+    state.optimizer.restore(parameters::flat_parameter(state.store, name), std::move(kinds));
   }
 }
 

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "trireme/engine/checkpoint/reader.h"
-#include "trireme/engine/checkpoint/writer.h"
-#include "trireme/engine/optim/optimizer.h"
-#include "trireme/engine/parameters/store.h"
+#include "trireme/engine/checkpoint/checkpoint_reader.h"
+#include "trireme/engine/checkpoint/checkpoint_writer.h"
+#include "trireme/engine/parameters/optimizers/optimizer.h"
+#include "trireme/engine/parameters/parameter_store.h"
 #include "trireme/engine/record/recording.h"
 #include "trireme/engine/train/training_options.h"
 #include "trireme/engine/train/workload.h"
@@ -20,7 +20,7 @@ struct TrainingState {
   const record::Recording& recording;  ///< With the plan's copies.
   const layout::Plan& plan;
   const parameters::ParameterStore& store;
-  optim::Optimizer& optimizer;
+  parameters::Optimizer& optimizer;
   int stage;  ///< That the process runs.
 };
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "trireme/base/json.h"
-#include "trireme/engine/memory/block_allocator.h"
+#include "trireme/engine/memory/process_memory.h"
 #include "trireme/engine/train/construct.h"
 #include "trireme/engine/train/replica_buffers.h"
 #include "trireme/engine/train/telling_others.h"

@@ -4,7 +4,7 @@
 
 #include "trireme/base/random.h"
 #include "trireme/data/order.h"
-#include "trireme/engine/record/convert.h"
+#include "trireme/engine/record/torch_terms.h"
 #include "trireme/error.h"
 
 namespace trireme {

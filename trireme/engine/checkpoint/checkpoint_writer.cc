@@ -1,0 +1,82 @@
+#include "trireme/engine/checkpoint/checkpoint_writer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "trireme/engine/checkpoint/tensor_file.h"
+#include "trireme/engine/record/torch_terms.h"
+#include "trireme/error.h"
+
+namespace trireme::checkpoint {
+
+std::vector<std::vector<Piece>> split(std::span<const Extent> tensors, int parts) {
+  if (parts < 1) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "a checkpoint is divided among 1 or more, got " + std::to_string(parts));
+  }
+  std::int64_t total = 0;
+  for (const Extent& tensor : tensors) total += tensor.rows * tensor.row_bytes;
+  std::vector<std::vector<Piece>> result(static_cast<std::size_t>(parts));
+  std::int64_t before = 0;  // bytes of the tensors so far
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    const Extent& tensor = tensors[t];
+    // The first row of part p: the first that begins at or after p / parts of all bytes.
+    const auto first_row = [&](int part) {
+      const auto edge = static_cast<std::int64_t>(static_cast<__int128>(total) * part / parts);
+      const std::int64_t bytes = std::max<std::int64_t>(edge - before, 0);
+      const std::int64_t row =
+          tensor.row_bytes == 0 ? 0 : (bytes + tensor.row_bytes - 1) / tensor.row_bytes;
+      return part == parts ? tensor.rows : std::min(row, tensor.rows);
+    };
+    for (int part = 0; part < parts; ++part) {
+      const Piece piece{static_cast<int>(t), first_row(part), first_row(part + 1)};
+      const bool is_empty_tensor = tensor.rows == 0 && part == 0;
+      if (piece.begin < piece.end || is_empty_tensor) result[part].push_back(piece);
+    }
+    before += tensor.rows * tensor.row_bytes;
+  }
+  return result;
+}
+
+namespace {
+
+std::vector<Extent> extents(const std::vector<Item>& items) {
+  std::vector<Extent> result;
+  for (const Item& item : items) {
+    const std::int64_t rows = num_rows(item.tensor.sizes().vec());
+    const auto bytes = static_cast<std::int64_t>(item.tensor.nbytes());
+    result.push_back({rows, rows == 0 ? 0 : bytes / rows});
+  }
+  return result;
+}
+
+}  // namespace
+
+Contents write_share(const std::filesystem::path& path, const std::vector<Item>& items,
+                     const Share& share) {
+  const std::string name = path.filename().string();
+  Contents contents;
+  TensorFile file;
+  const auto shares = split(extents(items), share.parts);
+  for (const Piece& piece : shares[share.part]) {
+    const Item& item = items[piece.tensor];
+    TensorEntry entry{record::to_dtype(item.tensor.scalar_type()),
+                      item.tensor.sizes().vec(),
+                      {{name, piece.begin, piece.end}}};
+    file.add(name_in_file(item.key, entry, entry.slices[0]),
+             rows_of(item.tensor, piece.begin, piece.end));
+    contents.tensors[item.key] = std::move(entry);
+    // Buffers may hold infinite numbers on purpose: masks.
+    const bool may_count = !item.key.starts_with("buffers/") &&
+                           (contents.not_finite.empty() || item.key < contents.not_finite);
+    if (may_count && !is_finite(rows_of(item.tensor, piece.begin, piece.end))) {
+      contents.not_finite = item.key;
+    }
+  }
+  if (file.is_empty()) return contents;
+  const safetensors::Written written = file.write(path);
+  contents.files.push_back({name, static_cast<std::int64_t>(written.bytes), written.sha256});
+  return contents;
+}
+
+}  // namespace trireme::checkpoint

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trireme/engine/checkpoint/checkpoint_index.h"
+
+namespace trireme::checkpoint {
+
+/// A tensor as far as dividing it goes.
+struct Extent {
+  std::int64_t rows = 0;
+  std::int64_t row_bytes = 0;
+};
+
+/// Rows [begin, end) of the tensor at a position of a list.
+struct Piece {
+  int tensor = 0;
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  bool operator==(const Piece&) const = default;
+};
+
+/// Divides a list of tensors among `parts` writers: each has a contiguous run of the rows of all,
+/// and at most one row more than its equal share of the bytes. Every row is in one part; a tensor
+/// without rows is in the first. kInvalidArgument where there is no part.
+std::vector<std::vector<Piece>> split(std::span<const Extent> tensors, int parts);
+
+/// A whole tensor of the training state, as its stage has it.
+struct Item {
+  std::string key;
+  at::Tensor tensor;  ///< On CPU, any strides.
+};
+
+/// Which part of a list a writer writes.
+struct Share {
+  int part = 0;
+  int parts = 1;
+};
+
+/// Writes one writer's share of `items` (`split`) as a safetensors file, and syncs it. Whoever has
+/// the same items calls it with another part and file.
+///
+/// Returns  what it wrote; empty, and no file, where the share is empty.
+/// Errors   those of safetensors::write.
+/// Memory   dense copies of those of its tensors that are not.
+Contents write_share(const std::filesystem::path& path, const std::vector<Item>& items,
+                     const Share& share);
+
+}  // namespace trireme::checkpoint

@@ -1,0 +1,117 @@
+#include "trireme/engine/operators/kernel_operator.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/functions/basic_ops.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "trireme/error.h"
+
+namespace trireme::operators::internal {
+
+namespace {
+
+template <typename Text>
+std::string text_of(const Text& value) {
+  std::ostringstream text;
+  text << value;
+  return text.str();
+}
+
+}  // namespace
+
+void on_torch_threads(std::int64_t n, const kernels::Piece& piece) {
+  at::parallel_for(0, n, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) piece(i);
+  });
+}
+
+std::uint64_t draw_seed() {
+  auto* generator = at::get_generator_or_default<at::CPUGeneratorImpl>(
+      std::nullopt, at::detail::getDefaultCPUGenerator());
+  const std::lock_guard lock(generator->mutex_);
+  return generator->random64();
+}
+
+void Expect::fail(const std::string& expected_and_actual) const {
+  throw Error(ErrorKind::kInvalidArgument, "trireme::" + op_ + ": " + expected_and_actual);
+}
+
+void Expect::dtype(const char* name, const at::Tensor& tensor,
+                   std::initializer_list<at::ScalarType> types) const {
+  if (!tensor.defined()) fail(std::string(name) + " is an undefined tensor");
+  if (!tensor.is_cpu() || tensor.layout() != at::kStrided) {
+    fail(std::string(name) + " must be a dense tensor on the CPU, is " + text_of(tensor.layout()) +
+         " on " + tensor.device().str());
+  }
+  if (std::find(types.begin(), types.end(), tensor.scalar_type()) != types.end()) return;
+  std::string expected;
+  for (at::ScalarType type : types) {
+    expected += (expected.empty() ? "" : " or ") + std::string(at::toString(type));
+  }
+  fail(std::string(name) + " must be of type " + expected + ", is " +
+       at::toString(tensor.scalar_type()));
+}
+
+void Expect::dims(const char* name, const at::Tensor& tensor, std::int64_t count) const {
+  if (tensor.dim() == count) return;
+  fail(std::string(name) + " must have " + std::to_string(count) + " dimensions, has shape " +
+       text_of(tensor.sizes()));
+}
+
+void Expect::shape(const char* name, const at::Tensor& tensor, at::IntArrayRef sizes) const {
+  if (tensor.sizes() == sizes) return;
+  fail(std::string(name) + " must have shape " + text_of(sizes) + ", has " +
+       text_of(tensor.sizes()));
+}
+
+void Expect::no_gradient(const char* name, const at::Tensor& tensor) const {
+  if (!tensor.defined() || !tensor.requires_grad()) return;
+  fail(std::string(name) + " requires a gradient, but has none here; detach() it");
+}
+
+void Expect::probability(const char* name, double value) const {
+  if (value >= 0 && value < 1) return;
+  fail(std::string(name) + " must be in [0, 1), is " + text_of(value));
+}
+
+std::vector<std::int64_t> to_int64(const at::Tensor& tensor) {
+  const at::Tensor own = tensor.to(at::kLong).contiguous();
+  const auto* first = own.const_data_ptr<std::int64_t>();
+  return {first, first + own.numel()};
+}
+
+std::vector<std::int32_t> to_int32(const char* name, const at::Tensor& tensor) {
+  std::vector<std::int32_t> integers;
+  for (const std::int64_t value : to_int64(tensor)) {
+    if (!std::in_range<std::int32_t>(value)) {
+      throw Error(ErrorKind::kInvalidArgument,
+                  std::string(name) + "[" + std::to_string(integers.size()) + "] is " +
+                      std::to_string(value) + ", which does not fit 32 bits");
+    }
+    integers.push_back(static_cast<std::int32_t>(value));
+  }
+  return integers;
+}
+
+std::vector<at::Tensor> once_differentiable(const char* op, std::vector<at::Tensor> gradients) {
+  if (!at::GradMode::is_enabled()) return gradients;
+  // Autograd sees what comes out as made of these, by a node that refuses.
+  for (at::Tensor& gradient : gradients) {
+    if (gradient.defined()) gradient = gradient.detach().requires_grad_();
+  }
+  const auto refusal = std::make_shared<torch::autograd::DelayedError>(
+      "trireme::" + std::string(op) + " has no second derivative: its gradients were made with " +
+          "create_graph and then differentiated; detach() them",
+      static_cast<std::int64_t>(gradients.size()));
+  return (*refusal)(std::move(gradients));
+}
+
+}  // namespace trireme::operators::internal

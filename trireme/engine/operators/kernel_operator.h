@@ -1,0 +1,62 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trireme/kernels/spread.h"
+
+namespace trireme::operators::internal {
+
+/// Pieces of a kernel on torch's own threads.
+void on_torch_threads(std::int64_t n, const kernels::Piece& piece);
+
+/// A seed from torch's CPU generator, which moves on.
+std::uint64_t draw_seed();
+
+/// What arguments of one operator must be; each throws kInvalidArgument with the operator, the
+/// argument, what was expected and what came.
+class Expect {
+ public:
+  explicit Expect(std::string op) : op_(std::move(op)) {}
+
+  /// A dense CPU tensor of one of these types.
+  void dtype(const char* name, const at::Tensor& tensor,
+             std::initializer_list<at::ScalarType> types) const;
+  void dims(const char* name, const at::Tensor& tensor, std::int64_t count) const;
+  void shape(const char* name, const at::Tensor& tensor, at::IntArrayRef sizes) const;
+  void no_gradient(const char* name, const at::Tensor& tensor) const;
+  void probability(const char* name, double value) const;  ///< In [0, 1).
+  [[noreturn]] void fail(const std::string& expected_and_actual) const;
+
+ private:
+  std::string op_;
+};
+
+/// The operator `trireme::name`, whose implementation has this type.
+template <typename Function>
+c10::TypedOperatorHandle<Function> find_operator(const char* name) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").template typed<Function>();
+}
+
+/// An optional argument, none where it is undefined.
+inline std::optional<at::Tensor> given(const at::Tensor& tensor) {
+  return tensor.defined() ? std::optional(tensor) : std::nullopt;
+}
+
+/// Integers of any width, in the order of the tensor's elements.
+std::vector<std::int64_t> to_int64(const at::Tensor& tensor);
+
+/// kInvalidArgument, with `name` and the first index, for an integer of more than 32 bits.
+std::vector<std::int32_t> to_int32(const char* name, const at::Tensor& tensor);
+
+/// What a backward without a backward of its own returns: with `create_graph` the gradients can be
+/// used, and differentiating them is an error that names `op`; without, they come back unchanged.
+std::vector<at::Tensor> once_differentiable(const char* op, std::vector<at::Tensor> gradients);
+
+}  // namespace trireme::operators::internal

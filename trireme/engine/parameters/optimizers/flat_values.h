@@ -1,0 +1,44 @@
+#pragma once
+
+#include <ATen/Parallel.h>
+
+#include <cstdint>
+
+#include "trireme/engine/parameters/optimizers/optimizer.h"
+#include "trireme/kernels/spread.h"
+
+namespace trireme::parameters {
+
+/// Pieces of a kernel on torch's own threads.
+inline void on_torch_threads(std::int64_t n, const kernels::Piece& piece) {
+  at::parallel_for(0, n, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) piece(i);
+  });
+}
+
+/// Calls `work(gradient, value)` with the arrays of a parameter in their type, f32 or f64.
+template <typename Work>
+void with_values(const FlatParameter& parameter, Work&& work) {
+  if (parameter.value.scalar_type() == at::kDouble) {
+    work(parameter.gradient.const_data_ptr<double>(), parameter.value.mutable_data_ptr<double>());
+  } else {
+    work(parameter.gradient.const_data_ptr<float>(), parameter.value.mutable_data_ptr<float>());
+  }
+}
+
+/// A bias or the scale of a norm, which optimizers of large batches treat apart; or a scalar.
+inline bool is_vector(const FlatParameter& parameter) { return parameter.shape.size() < 2; }
+
+/// The arrays of a parameter for optimizers that know f32 alone.
+struct FloatValues {
+  const float* gradient;
+  float* value;
+  std::int64_t count;
+
+  explicit FloatValues(const FlatParameter& parameter)
+      : gradient(parameter.gradient.const_data_ptr<float>()),
+        value(parameter.value.mutable_data_ptr<float>()),
+        count(parameter.value.numel()) {}
+};
+
+}  // namespace trireme::parameters

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trireme/engine/parameters/parameter_store.h"
+#include "trireme/kernels/optimizer/adafactor.h"
+#include "trireme/kernels/optimizer/adamw.h"
+#include "trireme/kernels/optimizer/lamb.h"
+#include "trireme/kernels/optimizer/lars.h"
+#include "trireme/kernels/optimizer/novograd.h"
+#include "trireme/kernels/optimizer/sgd.h"
+
+namespace trireme::parameters {
+
+/// One parameter in an update: flat views of its owner's slot, in memory order, f32 or f64.
+struct FlatParameter {
+  std::string name;
+  at::Tensor value;
+  at::Tensor gradient;
+  std::vector<std::int64_t> shape;  ///< Of the memory: the last dimension is the innermost.
+};
+
+/// Updates parameters in place. What happens to one depends on nothing but its own elements, not on
+/// how parameters are laid out; SGD and AdamW go element by element, so that one may be sharded
+/// too. Caller-synchronised.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+
+  /// Whether parameters may be f64 as well as f32; `check_parameters` looks.
+  virtual bool takes_f64() const { return false; }
+
+  /// learning_rate    of this step.
+  virtual void update(const FlatParameter& parameter, double learning_rate) = 0;
+
+  /// State by parameter and kind (`exp_avg`, ...), flat; what a checkpoint saves.
+  using State = std::map<std::string, std::map<std::string, at::Tensor>>;
+  const State& state() const { return state_; }
+
+  /// Puts back what `state` had for a parameter.
+  ///
+  /// Errors   kCorruptData where that is not the state that this optimizer keeps.
+  void restore(const FlatParameter& parameter, std::map<std::string, at::Tensor> state);
+
+ protected:
+  /// What is kept of a parameter, by kind: as many elements of a dtype.
+  struct Kept {
+    std::int64_t num_elements;
+    at::ScalarType dtype;
+  };
+  static Kept like(const at::Tensor& value) { return {value.numel(), value.scalar_type()}; }
+  static constexpr Kept kCount = {1, at::kLong};
+  static constexpr Kept kNumber = {1, at::kDouble};
+  virtual std::map<std::string, Kept> kinds(const FlatParameter& parameter) const = 0;
+
+  /// The parameter's state, zeros before its first update.
+  std::map<std::string, at::Tensor>& state_of(const FlatParameter& parameter);
+
+  State state_;
+};
+
+/// kernels::SgdOptions; the learning rate comes with each update.
+std::unique_ptr<Optimizer> make_sgd(const kernels::SgdOptions& options);
+
+/// kernels::AdamwOptions; the learning rate comes with each update.
+std::unique_ptr<Optimizer> make_adamw(const kernels::AdamwOptions& options);
+
+/// kernels::LambOptions; the learning rate comes with each update. f32 alone. Vectors (biases,
+/// norms) have no weight decay.
+std::unique_ptr<Optimizer> make_lamb(const kernels::LambOptions& options);
+
+/// kernels::LarsOptions, likewise. Vectors have no weight decay and the trust ratio 1.
+std::unique_ptr<Optimizer> make_lars(const kernels::LarsOptions& options);
+
+/// kernels::NovogradOptions, likewise. Vectors have no weight decay.
+std::unique_ptr<Optimizer> make_novograd(const kernels::NovogradOptions& options);
+
+/// kernels::AdafactorOptions; the learning rate comes with each update, in place of the relative
+/// one. f32 alone. A parameter is one matrix: the outermost dimension of its memory by all others.
+/// (torch.optim takes the last two dimensions, which saves nothing for kernels of convolutions.)
+std::unique_ptr<Optimizer> make_adafactor(const kernels::AdafactorOptions& options);
+
+/// kInvalidArgument, naming the first parameter that the optimizer cannot update.
+void check_parameters(const Optimizer& optimizer, const ParameterStore& store);
+
+/// A parameter of the store as its owner updates it; `gradient` is undefined.
+FlatParameter flat_parameter(const ParameterStore& store, const std::string& name);
+
+/// Which parameters got a gradient in the step; others keep value and state, as in torch.
+using HasGradient = std::function<bool(const std::string& parameter)>;
+
+/// Sum of squares of each parameter's gradient by the contract: f64 sums over norm blocks, folded
+/// left. Parameters without a gradient have none. Cost one pass over the gradients.
+using SquareNorms = std::map<std::string, double>;
+SquareNorms square_norms(const ParameterStore& store, const GradientBuffers& gradients,
+                         const HasGradient& has_gradient);
+
+/// The norm of all: folded left in byte order of the parameters' names.
+double global_norm(const SquareNorms& square_norms);
+
+/// Multiplies all gradients by max_norm / (norm + 1e-6) unless that is 1 or more, as torch does: a
+/// norm that is NaN makes all gradients NaN.
+/// kInvalidArgument where max_norm is not positive.
+void clip(GradientBuffers& gradients, double norm, double max_norm);
+
+/// Updates every parameter that got a gradient.
+void apply(Optimizer& optimizer, const ParameterStore& store, const GradientBuffers& gradients,
+           const HasGradient& has_gradient, double learning_rate);
+
+}  // namespace trireme::parameters

@@ -1,0 +1,70 @@
+#include "trireme/engine/parameters/replica_sums.h"
+
+#include <ATen/ops/from_blob.h>
+#include <xxhash.h>
+
+#include <memory>
+#include <string>
+
+#include "trireme/base/check.h"
+#include "trireme/engine/memory/process_memory.h"
+#include "trireme/error.h"
+
+namespace trireme::parameters {
+
+void Reducer::begin_step() {
+  expected_.clear();
+  complete_.clear();
+  works_.clear();
+  num_started_ = 0;
+}
+
+void Reducer::expect(int bucket) {
+  expected_.push_back(bucket);
+  start_complete();
+}
+
+void Reducer::on_sum(int bucket) {
+  complete_.insert(bucket);
+  start_complete();
+}
+
+void Reducer::start_complete() {
+  while (num_started_ < expected_.size() && complete_.contains(expected_[num_started_])) {
+    start(expected_[num_started_++]);
+  }
+}
+
+void Reducer::start(int bucket) {
+  const at::Tensor& flat = sums_.gradients().flat(bucket);
+  const auto n = static_cast<std::size_t>(flat.numel());
+  works_[bucket] = flat.scalar_type() == at::kDouble
+                       ? group_.all_reduce(std::span(flat.mutable_data_ptr<double>(), n))
+                       : group_.all_reduce(std::span(flat.mutable_data_ptr<float>(), n));
+}
+
+transport::WorkPtr Reducer::work(int bucket) const {
+  const auto found = works_.find(bucket);
+  TRIREME_CHECK(found != works_.end(), "bucket " + std::to_string(bucket) + " was never complete");
+  return found->second;
+}
+
+void attach_value_hashes(const ParameterStore& store, collectives::Group& group) {
+  for (std::size_t b = 0; b < store.map().buckets.size(); ++b) {
+    const at::Tensor& values = store.flat_values(static_cast<int>(b));
+    if (values.defined()) {
+      group.attach_hash(XXH3_64bits(values.const_data_ptr(), values.nbytes()));
+    }
+  }
+}
+
+FlatMemory memory_of(collectives::Group& group) {
+  return [&group](std::int64_t bytes) {
+    const std::span<std::byte> memory = group.allocate(static_cast<std::size_t>(bytes));
+    const auto counted = std::make_shared<memory::OtherMemory>(bytes);  // held by the tensor
+    return at::from_blob(
+        memory.data(), {bytes}, [counted](void*) {}, at::TensorOptions().dtype(at::kByte));
+  };
+}
+
+}  // namespace trireme::parameters

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <vector>
+
+#include "trireme/engine/parameters/lane_accumulator.h"
+#include "trireme/engine/parameters/parameter_store.h"
+#include "trireme/wire/collectives/group.h"
+
+namespace trireme::parameters {
+
+/// Sums the fusion buffers (buckets) of one rank's stages over its replicas while the backward goes
+/// on: a bucket is started as soon as it and all that were expected before it are complete, so that
+/// every replica starts them in the order of the step program.
+///
+/// Confined to the thread that runs the step; the sums are made on the group's.
+class Reducer {
+ public:
+  /// sums, group   outlive the reducer.
+  Reducer(LaneAccumulator& sums, collectives::Group& group) : sums_(sums), group_(group) {}
+
+  void begin_step();
+
+  /// The program's kReduce: the bucket is to be summed, after those that were expected before.
+  void expect(int bucket);
+
+  /// The bucket holds the sum of this replica's lanes.
+  void on_sum(int bucket);
+
+  /// The sum over replicas, of a bucket that was expected and is complete.
+  transport::WorkPtr work(int bucket) const;
+
+ private:
+  void start_complete();
+  void start(int bucket);
+
+  LaneAccumulator& sums_;
+  collectives::Group& group_;
+  std::vector<int> expected_;  ///< In the order of their starts.
+  std::set<int> complete_;
+  std::size_t num_started_ = 0;
+  std::map<int, transport::WorkPtr> works_;
+};
+
+/// The group's next operation carries a hash of the values held here: replicas whose values differ
+/// are named on all ranks, by kCorruptData (Group::attach_hash).
+///
+/// Cost  the values are read once, at the speed of memory.
+void attach_value_hashes(const ParameterStore& store, collectives::Group& group);
+
+/// Flat buffers in the group's own memory, where its sums need no copies. They count as memory of
+/// tensors (memory_use), and end before the group.
+///
+/// All ranks of the group make the same buffers in the same order.
+FlatMemory memory_of(collectives::Group& group);
+
+}  // namespace trireme::parameters
