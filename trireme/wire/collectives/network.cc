@@ -7,7 +7,7 @@
 
 #include "trireme/error.h"
 #include "trireme/wire/collectives/eligible.h"
-#include "trireme/wire/collectives/schedule/generators.h"
+#include "trireme/wire/collectives/schedule/algorithms.h"
 #include "trireme/wire/collectives/schedule/run.h"
 
 namespace trireme::collectives {
@@ -64,14 +64,21 @@ void check_parts(const Call& call, std::span<const Chunk> parts, std::int64_t co
 }
 
 Setting setting_of(const Call& call, std::int64_t count, Dtype dtype) {
-  return {.num_ranks = call.members().size(),
+  return {.operation = call.description().operation,
+          .algorithm = call.description().algorithm,
+          .num_ranks = call.members().size(),
           .rank = call.members().group_rank,
           .count = count,
-          .segment = segment_elements(call, count, dtype)};
+          .segment = segment_elements(call, count, dtype),
+          .ranks_per_host = call.members().ranks_per_host};
 }
 
+/// Also in place of another operation: then the call's description is of that.
 void run_barrier(Call& call) {
-  run_schedule(call, barrier_schedule(setting_of(call, 1, Dtype::kU8)), {.data = {call.token()}},
+  Setting setting = setting_of(call, 1, Dtype::kU8);
+  setting.operation = Operation::kBarrier;
+  setting.algorithm = Algorithm::kTwoHop;
+  run_schedule(call, make_schedule(setting), {.data = {call.token()}},
                {.dtype = Dtype::kU8, .op = kernels::ReduceOp::kOr});
 }
 
@@ -85,27 +92,11 @@ void reduce_alone(Call& call, const Elements& data) {
                    data.count());
 }
 
-void run_on(Call& call, const Schedule& schedule, const Elements& data) {
+void run_on(Call& call, const Setting& setting, const Elements& data) {
   if (data.bytes.empty()) return run_barrier(call);
   if (call.members().size() == 1) return reduce_alone(call, data);
-  run_schedule(call, schedule, {.data = {data.bytes}},
+  run_schedule(call, make_schedule(setting), {.data = {data.bytes}},
                {.dtype = data.dtype, .op = call.description().reduce});
-}
-
-Schedule all_reduce_schedule(const Call& call, const Setting& setting) {
-  switch (call.description().algorithm) {
-    case Algorithm::kOneShot:
-      return one_shot_all_reduce(setting);
-    case Algorithm::kTwoHop:
-      return two_hop_all_reduce(setting);
-    case Algorithm::kHalvingDoubling:
-      return halving_doubling_all_reduce(setting);
-    case Algorithm::kRing:
-      return ring_all_reduce(setting);
-    case Algorithm::kTwoLevel:
-      return two_level_all_reduce(setting, call.members().ranks_per_host);
-  }
-  return {};
 }
 
 /// All parts as one: where all are of one size, they are those of one buffer.
@@ -122,10 +113,8 @@ std::span<Byte> joined(const Call& call, std::span<const std::span<Byte>> parts)
 
 void exchange_on_two_levels(Call& call, std::span<const std::span<const std::byte>> send_parts,
                             std::span<const std::span<std::byte>> recv_parts) {
-  const int ranks_per_host = call.members().ranks_per_host;
-  check_eligible(Algorithm::kTwoLevel, call.description(), ranks_per_host);
-  const Setting setting = setting_of(call, call.description().count, Dtype::kU8);
-  run_schedule(call, two_level_all_to_all(setting, ranks_per_host),
+  check_eligible(Algorithm::kTwoLevel, call.description(), call.members().ranks_per_host);
+  run_schedule(call, make_schedule(setting_of(call, call.description().count, Dtype::kU8)),
                {.data = {joined(call, recv_parts)}, .input = {joined(call, send_parts)}},
                {.dtype = Dtype::kU8});
 }
@@ -139,18 +128,16 @@ void network_all_reduce(Call& call, Elements data, kernels::ReduceOp op, Algorit
           std::string(to_text(algorithm)) + " in a call of " + to_text(call.description()));
   Setting setting = setting_of(call, data.count(), data.dtype);
   setting.num_reducers = call.members().num_reducers;
-  run_on(call, all_reduce_schedule(call, setting), data);
+  run_on(call, setting, data);
 }
 
 void network_reduce(Call& call, Elements data, kernels::ReduceOp op, int root) {
   check_call(call, Operation::kReduce, data);
   check_op(call, op);
   check_root(call, root);
-  const Setting setting = setting_of(call, data.count(), data.dtype);
-  run_on(call,
-         call.description().algorithm == Algorithm::kOneShot ? one_shot_reduce(setting, root)
-                                                             : two_hop_reduce(setting, root),
-         data);
+  Setting setting = setting_of(call, data.count(), data.dtype);
+  setting.root = root;
+  run_on(call, setting, data);
 }
 
 void network_reduce_scatter(Call& call, Elements data, kernels::ReduceOp op,
@@ -158,33 +145,27 @@ void network_reduce_scatter(Call& call, Elements data, kernels::ReduceOp op,
   check_call(call, Operation::kReduceScatter, data);
   check_op(call, op);
   check_parts(call, parts, data.count());
-  const Setting setting = setting_of(call, data.count(), data.dtype);
-  run_on(call,
-         call.description().algorithm == Algorithm::kRing ? ring_reduce_scatter(setting, parts)
-                                                          : direct_reduce_scatter(setting, parts),
-         data);
+  Setting setting = setting_of(call, data.count(), data.dtype);
+  setting.parts.assign(parts.begin(), parts.end());
+  run_on(call, setting, data);
 }
 
 void network_all_gather(Call& call, std::span<std::byte> all, std::span<const Chunk> parts) {
   const Elements data(all, Dtype::kU8);
   check_eligible(call.description().algorithm, call.description());
   check_parts(call, parts, data.count());
-  const Setting setting = setting_of(call, data.count(), data.dtype);
-  run_on(call,
-         call.description().algorithm == Algorithm::kRing ? ring_all_gather(setting, parts)
-                                                          : direct_all_gather(setting, parts),
-         data);
+  Setting setting = setting_of(call, data.count(), data.dtype);
+  setting.parts.assign(parts.begin(), parts.end());
+  run_on(call, setting, data);
 }
 
 void network_broadcast(Call& call, std::span<std::byte> bytes, int root) {
   const Elements data(bytes, Dtype::kU8);
   check_eligible(call.description().algorithm, call.description());
   check_root(call, root);
-  const Setting setting = setting_of(call, data.count(), data.dtype);
-  run_on(call,
-         call.description().algorithm == Algorithm::kOneShot ? one_shot_broadcast(setting, root)
-                                                             : two_hop_broadcast(setting, root),
-         data);
+  Setting setting = setting_of(call, data.count(), data.dtype);
+  setting.root = root;
+  run_on(call, setting, data);
 }
 
 void network_all_to_all(Call& call, std::span<const std::span<const std::byte>> send_parts,
@@ -198,10 +179,10 @@ void network_all_to_all(Call& call, std::span<const std::span<const std::byte>> 
   if (call.description().algorithm == Algorithm::kTwoLevel) {
     return exchange_on_two_levels(call, send_parts, recv_parts);
   }
-  ExchangeSizes exchange;
-  for (const auto& part : send_parts) exchange.send_elements.push_back(std::ssize(part));
-  for (const auto& part : recv_parts) exchange.recv_elements.push_back(std::ssize(part));
-  run_schedule(call, all_to_all_schedule(setting_of(call, 0, Dtype::kU8), exchange),
+  Setting setting = setting_of(call, 0, Dtype::kU8);
+  for (const auto& part : send_parts) setting.send_elements.push_back(std::ssize(part));
+  for (const auto& part : recv_parts) setting.recv_elements.push_back(std::ssize(part));
+  run_schedule(call, make_schedule(setting),
                {.data = {recv_parts.begin(), recv_parts.end()},
                 .input = {send_parts.begin(), send_parts.end()}},
                {.dtype = Dtype::kU8});
