@@ -189,6 +189,14 @@ int bench_wire(const WireOptions& options, const launch::RankProgram& program) {
   return is_right ? 0 : 1;
 }
 
+std::vector<std::string> names_of_algorithms() {
+  std::vector<std::string> names = {"auto"};
+  for (int i = 0; i < collectives::kNumAlgorithms; ++i) {
+    names.emplace_back(to_text(static_cast<collectives::Algorithm>(i)));
+  }
+  return names;
+}
+
 void add_wire_options(CLI::App& app, WireOptions& options) {
   app.add_option("--operations", options.operations, "Which, in this order")->capture_default_str();
   app.add_option("--bytes", options.bytes, "Sizes: FIRST..LAST by factors of 4, or a list")
@@ -208,8 +216,7 @@ void add_wire_options(CLI::App& app, WireOptions& options) {
       ->check(CLI::IsMember({"auto", "tcp", "shm", "ofi"}))
       ->capture_default_str();
   app.add_option("--algorithm", options.start.algorithm, "Of ours")
-      ->check(
-          CLI::IsMember({"auto", "one_shot", "two_hop", "halving_doubling", "ring", "two_level"}))
+      ->check(CLI::IsMember(names_of_algorithms()))
       ->capture_default_str();
   app.add_flag("--any-order", options.start.is_any_order,
                "Of ours: reductions in any order, not the canonical one");

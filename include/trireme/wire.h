@@ -63,7 +63,7 @@ TRIREME_API const char* trireme_last_error(void);
 TRIREME_API int32_t trireme_last_error_peer(void);
 
 /* Grows when a function's arguments or meaning change. */
-enum { kTriremeWireVersion = 5 };
+enum { kTriremeWireVersion = 6 };
 
 /* kTriremeWireVersion of the library that is loaded. */
 TRIREME_API int32_t trireme_wire_version(void);
@@ -105,8 +105,6 @@ typedef struct TriremeWorldOptions {
   /* Changes speed only. */
   const char* ofi_provider; /* Of libfabric, for large messages: "efa", "verbs;ofi_rxm",
                                "tcp;ofi_rxm", "" for the first that there is. Null: tcp. */
-  int32_t num_flows;        /* Connections to each rank that share large messages of tcp, beside the
-                               first; the same on all ranks. */
 } TriremeWorldOptions;
 
 /* The defaults: one rank, a store at 127.0.0.1 that rank 0 serves, 300 s. The port is to be set

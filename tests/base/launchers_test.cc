@@ -198,10 +198,6 @@ TEST(Launchers, TransportAndProviderSayHowMessagesMove) {
               HasSubstr("TRIREME_TRANSPORT: 'shm' is none of auto, tcp and ofi"));
   EXPECT_THAT(refusal_of(plus(srun(), {{provider, "sockets"}})),
               HasSubstr("TRIREME_OFI_PROVIDER: 'sockets' is none of efa, verbs;ofi_rxm and"));
-  EXPECT_EQ(ranks_of(srun())->tcp_flows, 0);
-  EXPECT_EQ(ranks_of(plus(srun(), {{"TRIREME_TCP_FLOWS", "4"}}))->tcp_flows, 4);
-  EXPECT_THAT(refusal_of(plus(srun(), {{"TRIREME_TCP_FLOWS", "65"}})),
-              HasSubstr("TRIREME_TCP_FLOWS: '65' is no number from 0 to 64"));
 }
 
 TEST(Launchers, ReadsListsOfHosts) {

@@ -21,8 +21,6 @@ enum class Launcher : std::uint8_t {
   kKubernetes,  ///< A training operator (PET_*) or an indexed job
 };
 
-inline constexpr int kMaxTcpFlows = 64;
-
 /// This process among the ranks of a run.
 struct RankEnvironment {
   Launcher launcher = Launcher::kOther;
@@ -42,9 +40,6 @@ struct RankEnvironment {
   /// TRIREME_OFI_PROVIDER: of libfabric, which moves large messages; empty: the first that there
   /// is. Nothing: tcp moves them.
   std::optional<std::string> ofi_provider;
-
-  /// TRIREME_TCP_FLOWS: connections to each rank that share large messages; at most kMaxTcpFlows.
-  int tcp_flows = 0;
 };
 
 /// The secret of a job: who knows it may join. Both empty: none is set.

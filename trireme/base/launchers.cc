@@ -253,9 +253,6 @@ void read_transport(const Variables& variables, RankEnvironment& ranks) {
     refuse("TRIREME_TRANSPORT: '" + text + "' is none of auto, tcp and ofi");
   }
   ranks.shares_memory = text == "auto";
-  if (variables.has("TRIREME_TCP_FLOWS")) {
-    ranks.tcp_flows = variables.number("TRIREME_TCP_FLOWS", {0, kMaxTcpFlows});
-  }
   if (text == "ofi" || (text == "auto" && !provider.empty())) ranks.ofi_provider = provider;
 }
 

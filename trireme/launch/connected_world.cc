@@ -70,8 +70,7 @@ transport::WorldOptions options_of(const RankEnvironment& environment, const Log
           .on_abandon = [rank](const Error& error) { abandon(rank, error); },
           .logger = logger,
           .shares_memory = environment.shares_memory,
-          .ofi_provider = environment.ofi_provider,
-          .num_flows = environment.tcp_flows};
+          .ofi_provider = environment.ofi_provider};
 }
 
 /// The environment. Takes a core before the world has threads, which then keep off other ranks'.

@@ -59,9 +59,11 @@ std::function<void(NetworkRank&)> reduce_f32(std::int64_t count, const Descripti
 std::function<void(NetworkRank&)> broadcast_from(int root, Algorithm algorithm) {
   return [root, algorithm](NetworkRank& rank) {
     std::vector<std::byte> data(100);
-    rank.call(
-        {.operation = Operation::kBroadcast, .count = 100, .root = root, .algorithm = algorithm},
-        [&](Call& call) { network_broadcast(call, data, root); });
+    rank.call({.description = {.operation = Operation::kBroadcast,
+                               .count = 100,
+                               .root = root,
+                               .algorithm = algorithm},
+               .data = {data, Dtype::kU8}});
   };
 }
 
@@ -145,8 +147,9 @@ TEST_P(NetworkFailureTest, APartOfAnotherSizeIsTold) {
     std::vector<std::span<std::byte>> recv_parts(2);
     send_parts[1 - own] = mine;
     recv_parts[1 - own] = other;
-    rank.call({.operation = Operation::kAllToAll},
-              [&](Call& call) { network_all_to_all(call, send_parts, recv_parts); });
+    rank.call({.description = {.operation = Operation::kAllToAll},
+               .sends = send_parts,
+               .recvs = recv_parts});
   });
   for (const auto& error : errors) {
     ASSERT_TRUE(error.has_value());
@@ -165,8 +168,9 @@ TEST_P(NetworkFailureTest, AnOmittedPartIsNoSuccess) {
     std::vector<std::span<const std::byte>> send_parts(out.begin(), out.end());
     const std::vector<std::span<std::byte>> recv_parts(in.begin(), in.end());
     if (rank.rank() == 1) send_parts[0] = {};
-    rank.call({.operation = Operation::kAllToAll},
-              [&](Call& call) { network_all_to_all(call, send_parts, recv_parts); });
+    rank.call({.description = {.operation = Operation::kAllToAll},
+               .sends = send_parts,
+               .recvs = recv_parts});
     broadcast_from(1, Algorithm::kOneShot)(rank);
   });
   for (const auto& error : errors) {
@@ -205,34 +209,31 @@ TEST_F(NetworkFakePeer, AMessageOfAnotherOperationTakesNoMemory) {
 }
 
 TEST(NetworkArguments, RefusesWhatContradictsTheCall) {
-  const auto error_of_body = [](const Description& description,
-                                const std::function<void(Call&)>& body) {
+  const auto refusal_of = [](const Request& request) {
     const Errors errors =
-        run_network(Backend::kSim, 1, [&](NetworkRank& rank) { rank.call(description, body); });
+        run_network(Backend::kSim, 1, [&](NetworkRank& rank) { rank.call(request); });
     EXPECT_TRUE(errors[0].has_value());
     return errors[0] ? errors[0]->message() : "no error";
   };
   std::vector<float> data(10);
-  const Elements elements = std::span(data);
-  const auto reduce = [&](Algorithm algorithm, ReduceOp op) {
-    return [&, algorithm, op](Call& call) { network_all_reduce(call, elements, op, algorithm); };
-  };
-  Description task{.operation = Operation::kAllReduce, .dtype = Dtype::kF32, .count = 10};
   using testing::HasSubstr;
-  EXPECT_THAT(error_of_body(task, reduce(Algorithm::kRing, ReduceOp::kSum)),
-              HasSubstr("ring in a call of"));
-  EXPECT_THAT(error_of_body(task, reduce(Algorithm::kTwoHop, ReduceOp::kMin)),
-              HasSubstr("reduction by min in a call of"));
-  task.algorithm = Algorithm::kRing;
-  EXPECT_THAT(error_of_body(task, reduce(Algorithm::kRing, ReduceOp::kSum)),
-              HasSubstr("ring cannot do"));
-  task.count = 11;
-  EXPECT_THAT(error_of_body(task, reduce(Algorithm::kRing, ReduceOp::kSum)),
-              HasSubstr("all_reduce of 40 bytes of f32 in a call of"));
-  const std::vector<Chunk> parts = {{0, 41}};
-  EXPECT_THAT(error_of_body({.operation = Operation::kAllGather, .count = 40},
-                            [&](Call& call) { network_all_gather(call, elements.bytes, parts); }),
-              HasSubstr("are one per rank"));
+  Request request{.description = {.operation = Operation::kAllReduce,
+                                  .dtype = Dtype::kF32,
+                                  .count = 10,
+                                  .algorithm = Algorithm::kRing},
+                  .data = std::span(data)};
+  EXPECT_THAT(refusal_of(request), HasSubstr("ring cannot do"));
+  request.description.count = 11;
+  EXPECT_THAT(refusal_of(request), HasSubstr("all_reduce of 40 bytes of f32 in a call of"));
+  request.description = {
+      .operation = Operation::kReduce, .dtype = Dtype::kF32, .count = 10, .root = 1};
+  EXPECT_THAT(refusal_of(request), HasSubstr("root 1 in a call of"));
+  request.data.dtype = Dtype::kU8;
+  request.description = {.operation = Operation::kAllGather, .count = 40};
+  request.parts = {{0, 41}};
+  EXPECT_THAT(refusal_of(request), HasSubstr("are one per rank"));
+  request.description = {.operation = Operation::kAllToAll};
+  EXPECT_THAT(refusal_of(request), HasSubstr("takes a part per rank and direction"));
 }
 
 }  // namespace

@@ -159,14 +159,13 @@ TEST_P(NetworkTest, ReduceGivesOnlyTheRootTheResult) {
         const int root = num_ranks / 2;
         const NetworkBytes before = elements_of(rank.rank(), kCount, Dtype::kBf16);
         NetworkBytes data = before;
-        rank.call(
-            {.operation = Operation::kReduce,
-             .dtype = Dtype::kBf16,
-             .reduce = ReduceOp::kMax,
-             .count = kCount,
-             .root = root,
-             .algorithm = algorithm},
-            [&](Call& call) { network_reduce(call, {data, Dtype::kBf16}, ReduceOp::kMax, root); });
+        rank.call({.description = {.operation = Operation::kReduce,
+                                   .dtype = Dtype::kBf16,
+                                   .reduce = ReduceOp::kMax,
+                                   .count = kCount,
+                                   .root = root,
+                                   .algorithm = algorithm},
+                   .data = {data, Dtype::kBf16}});
         EXPECT_EQ(data, rank.rank() == root ? expected : before);
       }
     }));
@@ -186,13 +185,12 @@ TEST_P(NetworkTest, ReduceScatterTakesAnyParts) {
       const Chunk own = parts[rank.rank()];
       std::copy(sum.begin() + own.begin * 4, sum.begin() + own.end * 4,
                 expected.begin() + own.begin * 4);
-      rank.call({.operation = Operation::kReduceScatter,
-                 .dtype = Dtype::kI32,
-                 .count = 1000,
-                 .algorithm = algorithm},
-                [&](Call& call) {
-                  network_reduce_scatter(call, {data, Dtype::kI32}, ReduceOp::kSum, parts);
-                });
+      rank.call({.description = {.operation = Operation::kReduceScatter,
+                                 .dtype = Dtype::kI32,
+                                 .count = 1000,
+                                 .algorithm = algorithm},
+                 .data = {data, Dtype::kI32},
+                 .parts = parts});
       EXPECT_EQ(data, expected) << to_text(algorithm);
     }
   }));
@@ -209,8 +207,11 @@ TEST_P(NetworkTest, AllGatherTakesAnyParts) {
         std::copy(other.begin() + parts[i].begin, other.begin() + parts[i].end,
                   expected.begin() + parts[i].begin);
       }
-      rank.call({.operation = Operation::kAllGather, .count = 1000, .algorithm = algorithm},
-                [&](Call& call) { network_all_gather(call, all, parts); });
+      rank.call({.description = {.operation = Operation::kAllGather,
+                                 .count = 1000,
+                                 .algorithm = algorithm},
+                 .data = {all, Dtype::kU8},
+                 .parts = parts});
       EXPECT_EQ(all, expected) << to_text(algorithm);
     }
   }));
@@ -220,11 +221,11 @@ TEST_P(NetworkTest, BroadcastInOneShot) {
   expect_no_errors(run_network(GetParam(), 4, [&](NetworkRank& rank) {
     const NetworkBytes sent = random_bytes(1, 600'000);
     NetworkBytes data = rank.rank() == 2 ? sent : NetworkBytes(sent.size());
-    rank.call({.operation = Operation::kBroadcast,
-               .count = std::ssize(data),
-               .root = 2,
-               .algorithm = Algorithm::kOneShot},
-              [&](Call& call) { network_broadcast(call, data, 2); });
+    rank.call({.description = {.operation = Operation::kBroadcast,
+                               .count = std::ssize(data),
+                               .root = 2,
+                               .algorithm = Algorithm::kOneShot},
+               .data = {data, Dtype::kU8}});
     EXPECT_EQ(data, sent);
   }));
 }
@@ -243,10 +244,9 @@ TEST_P(NetworkTest, AllToAllTakesAnyParts) {
         sent.push_back(letter(rank.rank(), i));
         received.emplace_back(letter(i, rank.rank()).size());
       }
-      const std::vector<std::span<const std::byte>> send_parts(sent.begin(), sent.end());
-      const std::vector<std::span<std::byte>> recv_parts(received.begin(), received.end());
-      rank.call({.operation = Operation::kAllToAll},
-                [&](Call& call) { network_all_to_all(call, send_parts, recv_parts); });
+      rank.call({.description = {.operation = Operation::kAllToAll},
+                 .sends = {sent.begin(), sent.end()},
+                 .recvs = {received.begin(), received.end()}});
       for (int i = 0; i < num_ranks; ++i) EXPECT_EQ(received[i], letter(i, rank.rank()));
     }));
   }
@@ -269,14 +269,44 @@ TEST_P(NetworkTest, EqualPartsGoOverTwoLevels) {
       sends.push_back(std::span(sent).subspan(i * kPart, kPart));
       recvs.push_back(std::span(received).subspan(i * kPart, kPart));
     }
-    rank.call({.operation = Operation::kAllToAll,
-               .count = kPart,
-               .group_size = kNumRanks,
-               .algorithm = Algorithm::kTwoLevel},
-              [&](Call& call) { network_all_to_all(call, sends, recvs); });
+    rank.call({.description = {.operation = Operation::kAllToAll,
+                               .count = kPart,
+                               .algorithm = Algorithm::kTwoLevel},
+               .sends = sends,
+               .recvs = recvs});
     EXPECT_EQ(received, expected);
   };
   expect_no_errors(run_network(GetParam(), kNumRanks, body, {.ranks_per_host = 2}));
+}
+
+// Of equal length, so that one with another's schedule would go unnoticed but for its bytes.
+TEST_P(NetworkTest, CallsThatComeAgainMakeNoScheduleAndHaveTheirOwn) {
+  constexpr int kNumRanks = 3;
+  constexpr std::int64_t kCount = 300;
+  const NetworkBytes sum = tree_of(kNumRanks, kCount, {});
+  const NetworkBytes most = tree_of(kNumRanks, kCount, {.op = ReduceOp::kMax});
+  expect_no_errors(run_network(GetParam(), kNumRanks, [&](NetworkRank& rank) {
+    for (int round = 0; round < 3; ++round) {
+      for (const Algorithm algorithm : {Algorithm::kTwoHop, Algorithm::kHalvingDoubling}) {
+        for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMax}) {  // one schedule for both
+          NetworkBytes data = elements_of(rank.rank(), kCount, Dtype::kF32);
+          rank.all_reduce({data, Dtype::kF32}, {.reduce = op, .algorithm = algorithm});
+          EXPECT_EQ(data, op == ReduceOp::kSum ? sum : most) << to_text(algorithm);
+        }
+      }
+      for (const int root : {0, 1}) {
+        const NetworkBytes sent = random_bytes(root, kCount * 4);
+        NetworkBytes data = rank.rank() == root ? sent : NetworkBytes(sent.size());
+        rank.call({.description = {.operation = Operation::kBroadcast,
+                                   .count = std::ssize(data),
+                                   .root = root},
+                   .data = {data, Dtype::kU8}});
+        EXPECT_EQ(data, sent) << root;
+      }
+      rank.barrier();
+      EXPECT_EQ(rank.num_schedules_made(), 5) << round;
+    }
+  }));
 }
 
 }  // namespace

@@ -27,13 +27,13 @@ class NetworkRank {
   int rank() const { return members_.group_rank; }
   int size() const { return members_.size(); }
 
-  /// Runs the next operation as the group's thread does. description: without sequence and size.
-  void call(Description description, const std::function<void(Call&)>& run) {
-    description.sequence = sequence_++;
-    description.group_size = static_cast<std::uint32_t>(size());
-    Call call(members_, description, scratch_);
+  /// Runs the next operation as the group's thread does. Its description: without sequence and size.
+  void call(Request request) {
+    request.description.sequence = sequence_++;
+    request.description.group_size = static_cast<std::uint32_t>(size());
+    Call call(members_, request.description, scratch_);
     try {
-      run(call);
+      run_over_network(call, request, schedules_);
     } catch (Error& error) {
       members_.endpoint.poison(error.add(call.context()));
       call.drain();
@@ -45,18 +45,21 @@ class NetworkRank {
     description.operation = Operation::kAllReduce;
     description.dtype = data.dtype;
     description.count = data.count();
-    call(description, [&](Call& call) {
-      network_all_reduce(call, data, description.reduce, description.algorithm);
-    });
+    call({.description = description, .data = data});
   }
 
-  void barrier() {
-    call({.operation = Operation::kBarrier}, [](Call& call) { network_barrier(call); });
-  }
+  void barrier() { call({.description = {.operation = Operation::kBarrier}}); }
+
+  int num_schedules_made() const { return num_made_; }
 
  private:
   const Members members_;
   Scratch scratch_;
+  int num_made_ = 0;
+  ScheduleCache schedules_{[this](const Setting& setting) {
+    ++num_made_;
+    return make_schedule(setting);
+  }};
   std::int64_t sequence_ = 0;
 };
 

@@ -14,38 +14,50 @@
 #include <vector>
 
 #include "tests/wire/endpoint/ranks.h"
-#include "trireme/wire/collectives/eligible.h"
+#include "trireme/wire/collectives/schedule/algorithms.h"
 #include "trireme/wire/collectives/schedule/check.h"
-#include "trireme/wire/collectives/schedule/generators.h"
 
 namespace trireme::collectives::test {
 namespace {
 
+using enum Algorithm;
+using enum Operation;
 using testing::HasSubstr;
 using transport::test::error_of_call;
-using Make = std::function<Schedule(const Setting&)>;
+
+/// Of what, and by what: the ranks and sizes are filled in. By rank where those differ.
+using SettingOf = std::function<Setting(int rank)>;
 
 constexpr int kMaxRanks = 17;
 constexpr std::int64_t kCounts[] = {0, 1, 15, 16, 17, 100, 515};
 
-std::vector<Schedule> schedules_of(int num_ranks, std::int64_t count, const Make& make) {
+std::vector<Schedule> schedules_of(int num_ranks, std::int64_t count, const SettingOf& setting_of) {
   std::vector<Schedule> schedules;
   for (int rank = 0; rank < num_ranks; ++rank) {
-    schedules.push_back(
-        make({.num_ranks = num_ranks, .rank = rank, .count = count, .segment = 24}));
+    Setting setting = setting_of(rank);
+    setting.num_ranks = num_ranks;
+    setting.rank = rank;
+    setting.count = count;
+    setting.segment = 24;
+    schedules.push_back(make_schedule(setting));
   }
   return schedules;
+}
+
+std::vector<Schedule> schedules_of(int num_ranks, std::int64_t count, const Setting& setting) {
+  return schedules_of(num_ranks, count, [&](int) { return setting; });
 }
 
 void expect_right(const std::vector<Schedule>& schedules, const Goal& goal) {
   EXPECT_NO_THROW(check_schedules(schedules, goal)) << schedules.size() << " ranks";
 }
 
-void expect_all_reduce(const Make& make, Bits bits) {
+void expect_all_reduce(Algorithm algorithm, Bits bits) {
   for (int n = 1; n <= kMaxRanks; ++n) {
     for (const std::int64_t count : kCounts) {
       SCOPED_TRACE(std::to_string(count) + " elements");
-      expect_right(schedules_of(n, count, make), all_reduce_goal(n, count, bits));
+      const Setting setting{.operation = kAllReduce, .algorithm = algorithm};
+      expect_right(schedules_of(n, count, setting), all_reduce_goal(n, count, bits));
     }
   }
 }
@@ -67,8 +79,8 @@ std::vector<Chunk> random_parts(int num_ranks, std::int64_t count, std::uint64_t
 }
 
 TEST(Schedules, OneShotAndTwoHopRoundOnce) {
-  expect_all_reduce(one_shot_all_reduce, Bits::kRoundedOnce);
-  expect_all_reduce(two_hop_all_reduce, Bits::kRoundedOnce);
+  expect_all_reduce(kOneShot, Bits::kRoundedOnce);
+  expect_all_reduce(kTwoHop, Bits::kRoundedOnce);
 }
 
 TEST(Schedules, ReducersSumForTheOthersAndGiveNothing) {
@@ -77,10 +89,8 @@ TEST(Schedules, ReducersSumForTheOthersAndGiveNothing) {
       for (const std::int64_t count : kCounts) {
         SCOPED_TRACE(std::to_string(reducers) + " reducers, " + std::to_string(count));
         const int n = with_data + reducers;
-        const auto schedules = schedules_of(n, count, [&](Setting setting) {
-          setting.num_reducers = reducers;
-          return two_hop_all_reduce(setting);
-        });
+        const auto schedules =
+            schedules_of(n, count, {.operation = kAllReduce, .num_reducers = reducers});
         expect_right(schedules, all_reduce_goal(n, count, Bits::kRoundedOnce, reducers));
       }
     }
@@ -93,10 +103,8 @@ TEST(Schedules, ReducersCarryAsMuchAsTheOthers) {
   const std::int64_t count = 1 << 17;
   for (const auto& [with_data, reducers, most] :
        {std::tuple{4, 1, 4.0 / 3}, {4, 2, 12.0 / 10}, {4, 4, 1.0}, {8, 2, 1 + 6.0 * 3 / 38}}) {
-    const auto schedules = schedules_of(with_data + reducers, count, [&](Setting setting) {
-      setting.num_reducers = reducers;
-      return two_hop_all_reduce(setting);
-    });
+    const auto schedules = schedules_of(with_data + reducers, count,
+                                        {.operation = kAllReduce, .num_reducers = reducers});
     for (const Schedule& schedule : schedules) {
       std::int64_t sent = 0, received = 0;
       for (const Step& step : schedule.steps) {
@@ -112,13 +120,14 @@ TEST(Schedules, ReducersCarryAsMuchAsTheOthers) {
 }
 
 TEST(Schedules, HalvingDoublingIsTheTreeForEveryRankCount) {
-  expect_all_reduce(halving_doubling_all_reduce, Bits::kTree);
+  expect_all_reduce(kHalvingDoubling, Bits::kTree);
 }
 
 TEST(Schedules, ARingHasOneOrderPerElement) {
-  expect_all_reduce(ring_all_reduce, Bits::kAny);
+  expect_all_reduce(kRing, Bits::kAny);
   const Goal canonical = all_reduce_goal(4, 100, Bits::kTree);
-  const std::vector<Schedule> ring = schedules_of(4, 100, ring_all_reduce);
+  const std::vector<Schedule> ring =
+      schedules_of(4, 100, {.operation = kAllReduce, .algorithm = kRing});
   EXPECT_THAT(error_of_call([&] { check_schedules(ring, canonical); }).message(),
               HasSubstr("ends as (((1:0+2:0)+3:0)+0:0)"));
 }
@@ -128,12 +137,11 @@ TEST(Schedules, TwoLevelIsTheTreeWhereHostsAreSubtrees) {
     for (int per_host = 1; per_host <= n; ++per_host) {
       if (n % per_host != 0) continue;
       const bool is_subtree = std::has_single_bit(static_cast<unsigned>(per_host)) || per_host == n;
-      const Make make = [&](const Setting& setting) {
-        return two_level_all_reduce(setting, per_host);
-      };
+      const Setting setting{
+          .operation = kAllReduce, .algorithm = kTwoLevel, .ranks_per_host = per_host};
       for (const std::int64_t count : kCounts) {
         SCOPED_TRACE(std::to_string(per_host) + " per host, count " + std::to_string(count));
-        expect_right(schedules_of(n, count, make),
+        expect_right(schedules_of(n, count, setting),
                      all_reduce_goal(n, count, is_subtree ? Bits::kTree : Bits::kAny));
       }
     }
@@ -145,14 +153,14 @@ TEST(Schedules, RootedOnesForEveryRoot) {
     for (const std::int64_t count : kCounts) {
       for (const int root : {0, n / 2, n - 1}) {
         SCOPED_TRACE(std::to_string(count) + " elements, root " + std::to_string(root));
-        const auto expect = [&](auto make, const Goal& goal) {
-          const Make bound = [&](const Setting& setting) { return make(setting, root); };
-          expect_right(schedules_of(n, count, bound), goal);
-        };
-        expect(one_shot_reduce, reduce_goal(n, count, root));
-        expect(two_hop_reduce, reduce_goal(n, count, root));
-        expect(one_shot_broadcast, broadcast_goal(n, count, root));
-        expect(two_hop_broadcast, broadcast_goal(n, count, root));
+        for (const Algorithm by : {kOneShot, kTwoHop}) {
+          expect_right(
+              schedules_of(n, count, {.operation = kReduce, .algorithm = by, .root = root}),
+              reduce_goal(n, count, root));
+          expect_right(
+              schedules_of(n, count, {.operation = kBroadcast, .algorithm = by, .root = root}),
+              broadcast_goal(n, count, root));
+        }
       }
     }
   }
@@ -164,14 +172,15 @@ TEST(Schedules, PartsOfAnySize) {
       for (const std::uint64_t seed : {1, 2, 3}) {
         const std::vector<Chunk> parts = random_parts(n, count, seed * 1000 + n);
         SCOPED_TRACE(std::to_string(count) + " elements, seed " + std::to_string(seed));
-        const auto expect = [&](auto make, const Goal& goal) {
-          const Make bound = [&](const Setting& setting) { return make(setting, parts); };
-          expect_right(schedules_of(n, count, bound), goal);
-        };
-        expect(direct_reduce_scatter, reduce_scatter_goal(count, parts, Bits::kRoundedOnce));
-        expect(ring_reduce_scatter, reduce_scatter_goal(count, parts, Bits::kAny));
-        expect(direct_all_gather, all_gather_goal(count, parts));
-        expect(ring_all_gather, all_gather_goal(count, parts));
+        for (const Algorithm by : {kTwoHop, kRing}) {
+          const Bits bits = by == kRing ? Bits::kAny : Bits::kRoundedOnce;
+          expect_right(schedules_of(n, count,
+                                    {.operation = kReduceScatter, .algorithm = by, .parts = parts}),
+                       reduce_scatter_goal(count, parts, bits));
+          expect_right(
+              schedules_of(n, count, {.operation = kAllGather, .algorithm = by, .parts = parts}),
+              all_gather_goal(count, parts));
+        }
       }
     }
   }
@@ -184,12 +193,12 @@ TEST(Schedules, AllToAllOfAnySizes) {
     for (auto& row : elements) {
       for (std::int64_t& size : row) size = random() % 3 == 0 ? 0 : random() % 40;
     }
-    const Make make = [&](const Setting& setting) {
-      ExchangeSizes exchange{.send_elements = elements[setting.rank]};
-      for (const auto& row : elements) exchange.recv_elements.push_back(row[setting.rank]);
-      return all_to_all_schedule(setting, exchange);
+    const SettingOf setting_of = [&](int rank) {
+      Setting setting{.operation = kAllToAll, .send_elements = elements[rank]};
+      for (const auto& row : elements) setting.recv_elements.push_back(row[rank]);
+      return setting;
     };
-    expect_right(schedules_of(n, 0, make), all_to_all_goal(elements));
+    expect_right(schedules_of(n, 0, setting_of), all_to_all_goal(elements));
   }
 }
 
@@ -199,10 +208,8 @@ TEST(Schedules, PartsGoOverTwoLevels) {
       for (const std::int64_t part : {1, 7}) {
         const int n = hosts * per_host;
         SCOPED_TRACE(std::to_string(hosts) + " hosts of " + std::to_string(per_host));
-        const Make make = [&](const Setting& setting) {
-          return two_level_all_to_all(setting, per_host);
-        };
-        const std::vector<Schedule> schedules = schedules_of(n, part, make);
+        const std::vector<Schedule> schedules = schedules_of(
+            n, part, {.operation = kAllToAll, .algorithm = kTwoLevel, .ranks_per_host = per_host});
         const std::vector<std::int64_t> row(n, part);
         expect_right(schedules, all_to_all_goal(std::vector(n, row)));
         const auto num_sends = std::ranges::count(schedules[0].steps, StepKind::kSend, &Step::kind);
@@ -214,13 +221,13 @@ TEST(Schedules, PartsGoOverTwoLevels) {
 
 TEST(Schedules, BarriersHearOfEveryRank) {
   for (int n = 1; n <= kMaxRanks; ++n) {
-    expect_right(schedules_of(n, 1, barrier_schedule), barrier_goal(n));
+    expect_right(schedules_of(n, 1, {.operation = kBarrier}), barrier_goal(n));
   }
 }
 
 TEST(Schedules, HaveATextForm) {
-  const Setting setting{.num_ranks = 2, .rank = 0, .count = 40, .segment = 16};
-  EXPECT_EQ(to_text(two_hop_all_reduce(setting)),
+  const Setting setting{.operation = kAllReduce, .num_ranks = 2, .count = 40, .segment = 16};
+  EXPECT_EQ(to_text(make_schedule(setting)),
             "0: send data[16, 32) to 1\n"
             "1: send data[32, 40) to 1\n"
             "2: recv scratch[0, 16) from 1\n"
@@ -242,7 +249,7 @@ class BrokenSchedule : public testing::Test {
 
   std::vector<Step>& steps(int rank) { return schedules[rank].steps; }
 
-  std::vector<Schedule> schedules = schedules_of(2, 40, two_hop_all_reduce);
+  std::vector<Schedule> schedules = schedules_of(2, 40, {.operation = kAllReduce});
   Goal goal = all_reduce_goal(2, 40, Bits::kRoundedOnce);
 };
 
@@ -311,75 +318,11 @@ TEST_F(BrokenSchedule, NamesWhatIsNotThere) {
 }
 
 TEST_F(BrokenSchedule, ForgetsARank) {
-  schedules = schedules_of(3, 1, barrier_schedule);
+  schedules = schedules_of(3, 1, {.operation = kBarrier});
   goal = barrier_goal(3);
   expect_right(schedules, goal);
   for (Schedule& schedule : schedules) schedule.steps.resize(3);  // one round of two
   expect_refused("element 0 ends as (0:0+2:0)");
-}
-
-// ---- What is eligible
-
-TEST(Eligible, FollowsFromOrderAndType) {
-  using enum Algorithm;
-  const auto names = [](const Description& task, int ranks_per_host = 1) {
-    std::string text;
-    for (const Algorithm algorithm : eligible_algorithms(task, ranks_per_host)) {
-      text += std::string(to_text(algorithm)) + " ";
-    }
-    return text;
-  };
-  Description parts{.operation = Operation::kAllToAll, .count = 5, .group_size = 8};
-  EXPECT_EQ(names(parts, 4), "two_hop two_level ");
-  EXPECT_EQ(names(parts, 8), "two_hop ");
-  parts.count = 0;  // of any sizes
-  EXPECT_EQ(names(parts, 4), "two_hop ");
-  Description task{.operation = Operation::kAllReduce, .dtype = Dtype::kF32, .group_size = 8};
-  EXPECT_EQ(names(task), "one_shot two_hop halving_doubling ");
-  EXPECT_EQ(names(task, 4), "one_shot two_hop halving_doubling two_level ");
-  EXPECT_EQ(names(task, 8), "one_shot two_hop halving_doubling ");
-  task.group_size = 12;
-  EXPECT_EQ(names(task, 3), "one_shot two_hop halving_doubling ");
-  task.order = Order::kAny;
-  EXPECT_EQ(names(task, 3), "one_shot two_hop halving_doubling ring two_level ");
-  task.dtype = Dtype::kBf16;
-  EXPECT_EQ(names(task), "one_shot two_hop halving_doubling ring ");
-  task.order = Order::kCanonical;
-  EXPECT_EQ(names(task), "one_shot two_hop ");
-  task.reduce = kernels::ReduceOp::kMax;
-  EXPECT_EQ(names(task), "one_shot two_hop halving_doubling ");
-  task.reduce = kernels::ReduceOp::kAverage;
-  task.dtype = Dtype::kF64;
-  EXPECT_EQ(names(task), "one_shot two_hop ");
-  task.dtype = Dtype::kI32;
-  EXPECT_EQ(names(task), "");
-  task.reduce = kernels::ReduceOp::kSum;
-  EXPECT_EQ(names(task), "one_shot two_hop halving_doubling ring ");
-  task.operation = Operation::kReduceScatter;
-  EXPECT_EQ(names(task), "two_hop ring ");
-  EXPECT_THAT(error_of_call([&] { check_eligible(kOneShot, task); }).message(),
-              HasSubstr("one_shot cannot do operation 0: reduce_scatter of 0 i32 among 12 ranks in "
-                        "canonical order; these can: two_hop, ring"));
-}
-
-TEST(Eligible, NamesReadBack) {
-  for (int i = 0; i < kNumAlgorithms; ++i) {
-    const auto algorithm = static_cast<Algorithm>(i);
-    EXPECT_EQ(parse_algorithm(to_text(algorithm)), algorithm);
-  }
-  EXPECT_EQ(parse_order(to_text(Order::kAny)), Order::kAny);
-  EXPECT_FALSE(parse_algorithm("two hops").has_value());
-  EXPECT_FALSE(parse_order("").has_value());
-}
-
-TEST(Eligible, HostsOfEqualSizeInARow) {
-  EXPECT_EQ(common_ranks_per_host({0, 0, 1, 1, 5, 5}), 2);
-  EXPECT_EQ(common_ranks_per_host({0, 0, 0}), 3);
-  EXPECT_EQ(common_ranks_per_host({0, 0, 1}), 1);
-  EXPECT_EQ(common_ranks_per_host({0, 1, 0, 1}), 1);
-  EXPECT_EQ(common_ranks_per_host({0, 0, 1, 1, 0, 0}), 1);
-  EXPECT_EQ(common_ranks_per_host({0, 0, 1, 2}), 1);
-  EXPECT_EQ(common_ranks_per_host({}), 1);
 }
 
 }  // namespace

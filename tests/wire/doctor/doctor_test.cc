@@ -24,7 +24,6 @@ std::string path_over(transport::test::Backend backend) {
   using transport::test::Backend;
   if (transport::test::shares_memory(backend)) return "shm";
   if (backend == Backend::kOfi) return "ofi:tcp;ofi_rxm";
-  if (backend == Backend::kTcpFlows) return "tcp*2";
   return backend == Backend::kTcp ? "tcp" : "sim";
 }
 

@@ -68,6 +68,22 @@ TEST_F(Ofi, TakesTheFirstProviderThatThereIs) {
   for (const auto& error : errors_of_start({"", ""})) EXPECT_FALSE(error) << error->what();
 }
 
+// Those of 64 KiB and more are read in the sender's process, where the kernel allows it.
+TEST_F(Ofi, SomeOffersAreReadAndSomeComeByTheFabric) {
+  const Endpoints endpoints = make_ofi_world(2, {.min_bytes = 1, .shares_memory = true});
+  std::vector<WorkPtr> works;
+  std::vector<std::vector<std::byte>> messages, memories(40);
+  for (std::size_t i = 0; i < memories.size(); ++i) {
+    messages.push_back(random_bytes(static_cast<int>(i), i % 2 == 0 ? 1000 + i : 200'000 + i));
+  }
+  for (std::size_t i = 0; i < memories.size(); ++i) {
+    works.push_back(endpoints[1]->recv(0, 5, into(memories[i])));
+    works.push_back(endpoints[0]->send(1, 5, messages[i]));
+  }
+  for (const WorkPtr& work : works) wait_for(work);
+  EXPECT_EQ(memories, messages);
+}
+
 /// An address of libfabric's tcp at which nobody listens.
 std::string dead_fabric() {
   sockaddr_in address{};

@@ -109,22 +109,6 @@ TEST(TcpConnection, LargeMessagesInsideAHostAreReadByTheirReceiver) {
   EXPECT_THAT(error_of(sent).message(), HasSubstr("cannot read a message of 1048576 bytes"));
 }
 
-// Flows take the small ones here.
-TEST(TcpConnection, SomeOffersAreReadAndSomeComeByFlows) {
-  const Endpoints endpoints = make_tcp_world(2, {.shares_memory = true, .num_flows = 2});
-  std::vector<WorkPtr> works;
-  std::vector<std::vector<std::byte>> messages, memories(40);
-  for (std::size_t i = 0; i < memories.size(); ++i) {
-    messages.push_back(random_bytes(static_cast<int>(i), i % 2 == 0 ? 1000 + i : 200'000 + i));
-  }
-  for (std::size_t i = 0; i < memories.size(); ++i) {
-    works.push_back(endpoints[1]->recv(0, 5, into(memories[i])));
-    works.push_back(endpoints[0]->send(1, 5, messages[i]));
-  }
-  for (const WorkPtr& work : works) wait_for(work);
-  EXPECT_EQ(memories, messages);
-}
-
 // ---- An owner that does not ask
 
 TEST(TcpAbandon, IsCalledWhereNobodyAsks) {

@@ -31,25 +31,23 @@ enum class Backend : std::uint8_t {
   kTcpTinyBuffers,
   kSimShared,
   kLocal,
-  kTcpFlows,
   kOfi,
   kOfiTinyPieces
 };
 
 inline constexpr std::array kBackends = {
-    Backend::kSim,          Backend::kSimDelays, Backend::kTcp,      Backend::kTcpTinyBuffers,
-    Backend::kSimShared,    Backend::kLocal,     Backend::kTcpFlows, Backend::kOfi,
-    Backend::kOfiTinyPieces};
+    Backend::kSim,       Backend::kSimDelays, Backend::kTcp, Backend::kTcpTinyBuffers,
+    Backend::kSimShared, Backend::kLocal,     Backend::kOfi, Backend::kOfiTinyPieces};
 
 /// For the tests of rooms above: they learn nothing more from small buffers and pieces.
-inline constexpr std::array kUsualBackends = {
-    Backend::kSim,   Backend::kSimDelays, Backend::kTcp, Backend::kSimShared,
-    Backend::kLocal, Backend::kTcpFlows,  Backend::kOfi};
+inline constexpr std::array kUsualBackends = {Backend::kSim,   Backend::kSimDelays,
+                                              Backend::kTcp,   Backend::kSimShared,
+                                              Backend::kLocal, Backend::kOfi};
 
 inline std::string_view to_text(Backend backend) {
-  constexpr std::array<std::string_view, 9> kNames = {
-      "sim",   "sim_delays", "tcp", "tcp_tiny_buffers", "sim_shared",
-      "local", "tcp_flows",  "ofi", "ofi_tiny_pieces"};
+  constexpr std::array<std::string_view, 8> kNames = {
+      "sim",        "sim_delays", "tcp", "tcp_tiny_buffers",
+      "sim_shared", "local",      "ofi", "ofi_tiny_pieces"};
   return kNames.at(static_cast<std::size_t>(backend));
 }
 
@@ -85,7 +83,6 @@ using OnAbandon = std::function<void(const Error&)>;
 struct TcpWorld {
   bool shares_memory = false;
   int socket_buffer_bytes = 0;
-  int num_flows = 0;  ///< That take all messages.
 };
 
 inline Endpoints make_tcp_world(int num_ranks, const TcpWorld& how = {},
@@ -100,16 +97,20 @@ inline Endpoints make_tcp_world(int num_ranks, const TcpWorld& how = {},
                                          .deadline = std::chrono::seconds(20),
                                          .on_abandon = on_abandon,
                                          .shares_memory = how.shares_memory,
-                                         .socket_buffer_bytes = how.socket_buffer_bytes,
-                                         .num_flows = how.num_flows,
-                                         .min_flow_bytes = 1});
+                                         .socket_buffer_bytes = how.socket_buffer_bytes});
     store.shutdown();
   }));
   return endpoints;
 }
 
+struct OfiWorld {
+  std::size_t min_bytes;
+  std::size_t max_piece_bytes = 128 << 20;
+  bool shares_memory = false;
+};
+
 /// Over libfabric's tcp, which needs no hardware.
-inline Endpoints make_ofi_world(int num_ranks, std::size_t min_bytes, std::size_t max_piece_bytes) {
+inline Endpoints make_ofi_world(int num_ranks, const OfiWorld& how) {
   const TestStore server;
   Endpoints endpoints(num_ranks);
   expect_no_errors(run_threads(num_ranks, [&](int rank) {
@@ -118,10 +119,10 @@ inline Endpoints make_ofi_world(int num_ranks, std::size_t min_bytes, std::size_
                                                  .rank = rank,
                                                  .world_size = num_ranks,
                                                  .deadline = std::chrono::seconds(20),
-                                                 .shares_memory = false},
+                                                 .shares_memory = how.shares_memory},
                                          .provider = kOfiProvider,
-                                         .min_bytes = min_bytes,
-                                         .max_piece_bytes = max_piece_bytes});
+                                         .min_bytes = how.min_bytes,
+                                         .max_piece_bytes = how.max_piece_bytes});
     store.shutdown();
   }));
   return endpoints;
@@ -142,12 +143,10 @@ inline Endpoints make_world(Backend backend, int num_ranks) {
       return make_sim_world(num_ranks, {.shares_memory = true});
     case Backend::kLocal:
       return make_tcp_world(num_ranks, {.shares_memory = true});
-    case Backend::kTcpFlows:
-      return make_tcp_world(num_ranks, {.num_flows = 2});
     case Backend::kOfi:
-      return make_ofi_world(num_ranks, 16 * 1024, 128 << 20);
+      return make_ofi_world(num_ranks, {.min_bytes = 16 * 1024});
     case Backend::kOfiTinyPieces:  // of all messages, so that every size has several
-      return make_ofi_world(num_ranks, 1, 60 * 1000);
+      return make_ofi_world(num_ranks, {.min_bytes = 1, .max_piece_bytes = 60 * 1000});
   }
   return {};
 }

@@ -23,8 +23,7 @@ TriremeWorldOptions usual_world_options() {
           .deadline_ms = kUsualDeadlineMs,
           .shares_memory = 1,
           .token = nullptr,
-          .ofi_provider = nullptr,
-          .num_flows = 0};
+          .ofi_provider = nullptr};
 }
 
 void check(const TriremeWorldOptions& options) {
@@ -66,8 +65,7 @@ std::shared_ptr<World> connect(transport::Meeting meeting, const TriremeWorldOpt
                               .host = host,
                               .on_abandon = nullptr,
                               .shares_memory = options.shares_memory != 0,
-                              .ofi_provider = std::nullopt,
-                              .num_flows = options.num_flows};
+                              .ofi_provider = std::nullopt};
   if (options.ofi_provider != nullptr) own.ofi_provider = options.ofi_provider;
   auto world = std::make_shared<World>(std::move(meeting), std::move(own));
   world->logger = Logger(read_environment().log_level, "rank " + std::to_string(options.rank));
@@ -111,7 +109,6 @@ std::shared_ptr<World> connect_from_environment() {
   options.world_size = ranks.world_size;
   options.shares_memory = ranks.shares_memory ? 1 : 0;
   if (ranks.ofi_provider) options.ofi_provider = ranks.ofi_provider->c_str();
-  options.num_flows = ranks.tcp_flows;
   const auto deadline = std::chrono::steady_clock::now() + milliseconds_of(options.deadline_ms);
   const Logger logger(environment.log_level, "rank " + std::to_string(ranks.rank));
   return connect(transport::meet(ranks, deadline, logger), options, transport::host_of(ranks));

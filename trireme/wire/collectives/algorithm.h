@@ -6,7 +6,9 @@
 
 namespace trireme::collectives {
 
-/// How an operation moves its data (docs/algorithms.md has the steps of each).
+/// How an operation moves its data (docs/algorithms.md has the steps of each). What an algorithm is
+/// stands in a file of its name; schedule/algorithms.h lists them in this order. On the wire it is the
+/// number: a new one comes last.
 enum class Algorithm : std::uint8_t {
   kOneShot,          ///< Everybody sends everything to everybody who needs it.
   kTwoHop,           ///< Each rank owns a chunk: everybody to the owner, the owner to everybody.

@@ -47,7 +47,7 @@ struct Description {
   std::uint32_t group_size = 0;
   Algorithm algorithm = Algorithm::kTwoHop;
   Order order = Order::kCanonical;
-  std::optional<std::uint64_t> hash;  ///< Of the replicas' state, for comparison.
+  std::optional<std::uint64_t> hash = {};  ///< Of the replicas' state, for comparison.
 
   bool operator==(const Description&) const = default;
 };

@@ -45,12 +45,12 @@ struct Members {
   std::uint64_t id;                    ///< Of its messages.
   std::chrono::milliseconds deadline;  ///< Of an operation.
   Order order = Order::kCanonical;
-  std::optional<Algorithm> algorithm;  ///< Where it is eligible; else what costs least.
-  Costs costs;
+  std::optional<Algorithm> algorithm = {};  ///< Where it is eligible; else what costs least.
+  Costs costs = {};
   int ranks_per_host = 1;  ///< As eligible.h has it.
   int num_reducers = 0;    ///< As GroupOptions has it.
   /// Of the group, shared with works that outlive it.
-  std::shared_ptr<FlightRecorder> flight;
+  std::shared_ptr<FlightRecorder> flight = nullptr;
   Logger logger{LogLevel::kOff};
 
   /// Says that the group has failed: its domain, where it has one, else the world.

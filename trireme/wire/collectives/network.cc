@@ -2,51 +2,46 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "trireme/error.h"
 #include "trireme/wire/collectives/eligible.h"
-#include "trireme/wire/collectives/schedule/generators.h"
 #include "trireme/wire/collectives/schedule/run.h"
 
 namespace trireme::collectives {
 namespace {
 
-/// A quarter of a chunk, so that reducing overlaps receiving and an exchange the next one, unless
-/// messages would become so short that they cost more than they carry.
-std::int64_t segment_elements(const Call& call, std::int64_t count, Dtype dtype) {
-  constexpr std::int64_t kMinBytes = 64 * 1024;
-  constexpr std::int64_t kMaxBytes = 1024 * 1024;
-  constexpr std::int64_t kAlignment = 64;
-  const auto element_bytes = static_cast<std::int64_t>(size_bytes(dtype));
-  const std::int64_t quarter = count * element_bytes / call.members().size() / 4;
-  return std::clamp(quarter / kAlignment * kAlignment, kMinBytes, kMaxBytes) / element_bytes;
-}
-
 void require(bool is_so, const std::string& otherwise) {
   if (!is_so) throw Error(ErrorKind::kInvalidArgument, otherwise);
 }
 
-/// kInvalidArgument where the arguments are not what the description says.
-void check_call(const Call& call, Operation operation, const Elements& data) {
+/// Of no one buffer, but of parts of their own on each rank.
+bool is_exchange(Operation operation) {
+  return operation == Operation::kAllToAll || operation == Operation::kGather ||
+         operation == Operation::kScatter;
+}
+
+bool has_parts(Operation operation) {
+  return operation == Operation::kReduceScatter || operation == Operation::kAllGather;
+}
+
+// ---- What the memory must be
+
+void check_data(const Call& call, const Elements& data) {
   const Description& description = call.description();
-  require(description.operation == operation && description.dtype == data.dtype &&
-              description.count == data.count() && data.bytes.size() % size_bytes(data.dtype) == 0,
-          std::string(to_text(operation)) + " of " + std::to_string(data.bytes.size()) +
+  require(description.dtype == data.dtype && description.count == data.count() &&
+              data.bytes.size() % size_bytes(data.dtype) == 0,
+          std::string(to_text(description.operation)) + " of " + std::to_string(data.bytes.size()) +
               " bytes of " + std::string(to_text(data.dtype)) + " in a call of " +
               to_text(description));
-  check_eligible(description.algorithm, description, call.members().ranks_per_host);
 }
 
-void check_root(const Call& call, int root) {
-  require(root >= 0 && root < call.members().size() && root == call.description().root,
+void check_root(const Call& call) {
+  const int root = call.description().root;
+  require(root >= 0 && root < call.members().size(),
           "root " + std::to_string(root) + " in a call of " + to_text(call.description()));
-}
-
-void check_op(const Call& call, kernels::ReduceOp op) {
-  require(op == call.description().reduce, "reduction by " + std::string(kernels::to_text(op)) +
-                                               " in a call of " + to_text(call.description()));
 }
 
 void check_parts(const Call& call, std::span<const Chunk> parts, std::int64_t count) {
@@ -63,16 +58,81 @@ void check_parts(const Call& call, std::span<const Chunk> parts, std::int64_t co
                       " are one per rank, inside its data and apart from each other");
 }
 
-Setting setting_of(const Call& call, std::int64_t count, Dtype dtype) {
-  return {.num_ranks = call.members().size(),
-          .rank = call.members().group_rank,
-          .count = count,
-          .segment = segment_elements(call, count, dtype)};
+void check_exchange(const Call& call, const Request& request) {
+  const int own = call.members().group_rank;
+  require(std::ssize(request.sends) == call.members().size() &&
+              std::ssize(request.recvs) == call.members().size() &&
+              request.sends[own].size() == request.recvs[own].size(),
+          to_text(call.description()) +
+              " takes a part per rank and direction, the own one of the same size in both");
 }
 
-void run_barrier(Call& call) {
-  run_schedule(call, barrier_schedule(setting_of(call, 1, Dtype::kU8)), {.data = {call.token()}},
-               {.dtype = Dtype::kU8, .op = kernels::ReduceOp::kOr});
+void check_request(const Call& call, const Request& request) {
+  const Description& description = call.description();
+  const Operation operation = description.operation;
+  const bool has_data = !is_exchange(operation) && operation != Operation::kBarrier;
+  if (has_data) check_data(call, request.data);
+  check_eligible(description.algorithm, description, call.members().ranks_per_host);
+  if (operation == Operation::kReduce || operation == Operation::kBroadcast) check_root(call);
+  if (has_parts(operation)) check_parts(call, request.parts, request.data.count());
+  if (is_exchange(operation)) check_exchange(call, request);
+}
+
+// ---- Schedules
+
+/// A quarter of a chunk, so that reducing overlaps receiving and an exchange the next one, unless
+/// messages would become so short that they cost more than they carry.
+std::int64_t segment_elements(const Call& call, std::int64_t count, Dtype dtype) {
+  constexpr std::int64_t kMinBytes = 64 * 1024;
+  constexpr std::int64_t kMaxBytes = 1024 * 1024;
+  constexpr std::int64_t kAlignment = 64;
+  const auto element_bytes = static_cast<std::int64_t>(size_bytes(dtype));
+  const std::int64_t quarter = count * element_bytes / call.members().size() / 4;
+  return std::clamp(quarter / kAlignment * kAlignment, kMinBytes, kMaxBytes) / element_bytes;
+}
+
+Setting setting_of(const Call& call, std::int64_t count, Dtype dtype) {
+  const Members& members = call.members();
+  return {.operation = call.description().operation,
+          .algorithm = call.description().algorithm,
+          .num_ranks = members.size(),
+          .rank = members.group_rank,
+          .count = count,
+          .segment = segment_elements(call, count, dtype),
+          .ranks_per_host = members.ranks_per_host};
+}
+
+/// Of operations on one buffer.
+Setting setting_of(const Call& call, const Request& request) {
+  Setting setting = setting_of(call, request.data.count(), request.data.dtype);
+  const Description& description = call.description();
+  if (has_parts(description.operation)) {
+    setting.parts = request.parts;
+  } else if (description.operation == Operation::kAllReduce) {
+    setting.num_reducers = call.members().num_reducers;
+  } else {
+    setting.root = description.root;
+  }
+  return setting;
+}
+
+Setting setting_of_exchange(const Call& call, const Request& request) {
+  if (call.description().algorithm == Algorithm::kTwoLevel) {
+    return setting_of(call, call.description().count, Dtype::kU8);
+  }
+  Setting setting = setting_of(call, 0, Dtype::kU8);
+  for (const auto& part : request.sends) setting.send_elements.push_back(std::ssize(part));
+  for (const auto& part : request.recvs) setting.recv_elements.push_back(std::ssize(part));
+  return setting;
+}
+
+// ---- What is done
+
+/// This rank's bytes of an all_gather come to their place.
+void place_own(const Call& call, const Request& request) {
+  if (request.mine.empty()) return;
+  const Elements own = request.data.part(request.parts[call.members().group_rank]);
+  std::memmove(own.bytes.data(), request.mine.data(), request.mine.size());
 }
 
 /// One rank alone: nothing moves, and only a scaled sum changes anything.
@@ -85,32 +145,9 @@ void reduce_alone(Call& call, const Elements& data) {
                    data.count());
 }
 
-void run_on(Call& call, const Schedule& schedule, const Elements& data) {
-  if (data.bytes.empty()) return run_barrier(call);
-  if (call.members().size() == 1) return reduce_alone(call, data);
-  run_schedule(call, schedule, {.data = {data.bytes}},
-               {.dtype = data.dtype, .op = call.description().reduce});
-}
-
-Schedule all_reduce_schedule(const Call& call, const Setting& setting) {
-  switch (call.description().algorithm) {
-    case Algorithm::kOneShot:
-      return one_shot_all_reduce(setting);
-    case Algorithm::kTwoHop:
-      return two_hop_all_reduce(setting);
-    case Algorithm::kHalvingDoubling:
-      return halving_doubling_all_reduce(setting);
-    case Algorithm::kRing:
-      return ring_all_reduce(setting);
-    case Algorithm::kTwoLevel:
-      return two_level_all_reduce(setting, call.members().ranks_per_host);
-  }
-  return {};
-}
-
 /// All parts as one: where all are of one size, they are those of one buffer.
 template <typename Byte>
-std::span<Byte> joined(const Call& call, std::span<const std::span<Byte>> parts) {
+std::span<Byte> joined(const Call& call, const std::vector<std::span<Byte>>& parts) {
   const std::span<Byte> all(parts[0].data(), parts.size() * parts[0].size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
     require(parts[i].data() == all.data() + i * parts[0].size() &&
@@ -120,93 +157,36 @@ std::span<Byte> joined(const Call& call, std::span<const std::span<Byte>> parts)
   return all;
 }
 
-void exchange_on_two_levels(Call& call, std::span<const std::span<const std::byte>> send_parts,
-                            std::span<const std::span<std::byte>> recv_parts) {
-  const int ranks_per_host = call.members().ranks_per_host;
-  check_eligible(Algorithm::kTwoLevel, call.description(), ranks_per_host);
-  const Setting setting = setting_of(call, call.description().count, Dtype::kU8);
-  run_schedule(call, two_level_all_to_all(setting, ranks_per_host),
-               {.data = {joined(call, recv_parts)}, .input = {joined(call, send_parts)}},
-               {.dtype = Dtype::kU8});
+ScheduleMemory memory_of_exchange(const Call& call, const Request& request) {
+  if (call.description().algorithm != Algorithm::kTwoLevel) {
+    return {.data = request.recvs, .input = request.sends};
+  }
+  return {.data = {joined(call, request.recvs)}, .input = {joined(call, request.sends)}};
 }
 
 }  // namespace
 
-void network_all_reduce(Call& call, Elements data, kernels::ReduceOp op, Algorithm algorithm) {
-  check_call(call, Operation::kAllReduce, data);
-  check_op(call, op);
-  require(algorithm == call.description().algorithm,
-          std::string(to_text(algorithm)) + " in a call of " + to_text(call.description()));
-  Setting setting = setting_of(call, data.count(), data.dtype);
-  setting.num_reducers = call.members().num_reducers;
-  run_on(call, all_reduce_schedule(call, setting), data);
-}
-
-void network_reduce(Call& call, Elements data, kernels::ReduceOp op, int root) {
-  check_call(call, Operation::kReduce, data);
-  check_op(call, op);
-  check_root(call, root);
-  const Setting setting = setting_of(call, data.count(), data.dtype);
-  run_on(call,
-         call.description().algorithm == Algorithm::kOneShot ? one_shot_reduce(setting, root)
-                                                             : two_hop_reduce(setting, root),
-         data);
-}
-
-void network_reduce_scatter(Call& call, Elements data, kernels::ReduceOp op,
-                            std::span<const Chunk> parts) {
-  check_call(call, Operation::kReduceScatter, data);
-  check_op(call, op);
-  check_parts(call, parts, data.count());
-  const Setting setting = setting_of(call, data.count(), data.dtype);
-  run_on(call,
-         call.description().algorithm == Algorithm::kRing ? ring_reduce_scatter(setting, parts)
-                                                          : direct_reduce_scatter(setting, parts),
-         data);
-}
-
-void network_all_gather(Call& call, std::span<std::byte> all, std::span<const Chunk> parts) {
-  const Elements data(all, Dtype::kU8);
-  check_eligible(call.description().algorithm, call.description());
-  check_parts(call, parts, data.count());
-  const Setting setting = setting_of(call, data.count(), data.dtype);
-  run_on(call,
-         call.description().algorithm == Algorithm::kRing ? ring_all_gather(setting, parts)
-                                                          : direct_all_gather(setting, parts),
-         data);
-}
-
-void network_broadcast(Call& call, std::span<std::byte> bytes, int root) {
-  const Elements data(bytes, Dtype::kU8);
-  check_eligible(call.description().algorithm, call.description());
-  check_root(call, root);
-  const Setting setting = setting_of(call, data.count(), data.dtype);
-  run_on(call,
-         call.description().algorithm == Algorithm::kOneShot ? one_shot_broadcast(setting, root)
-                                                             : two_hop_broadcast(setting, root),
-         data);
-}
-
-void network_all_to_all(Call& call, std::span<const std::span<const std::byte>> send_parts,
-                        std::span<const std::span<std::byte>> recv_parts) {
-  const int own = call.members().group_rank;
-  require(std::ssize(send_parts) == call.members().size() &&
-              std::ssize(recv_parts) == call.members().size() &&
-              send_parts[own].size() == recv_parts[own].size(),
-          to_text(call.description()) +
-              " takes a part per rank and direction, the own one of the same size in both");
-  if (call.description().algorithm == Algorithm::kTwoLevel) {
-    return exchange_on_two_levels(call, send_parts, recv_parts);
+void run_over_network(Call& call, const Request& request, ScheduleCache& schedules) {
+  check_request(call, request);
+  const Description& description = call.description();
+  if (is_exchange(description.operation)) {
+    const ScheduleMemory memory = memory_of_exchange(call, request);
+    return run_schedule(call, schedules.get(setting_of_exchange(call, request)), memory,
+                        {.dtype = Dtype::kU8});
   }
-  ExchangeSizes exchange;
-  for (const auto& part : send_parts) exchange.send_elements.push_back(std::ssize(part));
-  for (const auto& part : recv_parts) exchange.recv_elements.push_back(std::ssize(part));
-  run_schedule(call, all_to_all_schedule(setting_of(call, 0, Dtype::kU8), exchange),
-               {.data = {recv_parts.begin(), recv_parts.end()},
-                .input = {send_parts.begin(), send_parts.end()}},
-               {.dtype = Dtype::kU8});
+  place_own(call, request);
+  if (request.data.bytes.empty()) return wait_for_all(call, schedules);
+  if (call.members().size() == 1) return reduce_alone(call, request.data);
+  run_schedule(call, schedules.get(setting_of(call, request)), {.data = {request.data.bytes}},
+               {.dtype = description.dtype, .op = description.reduce});
 }
 
-void network_barrier(Call& call) { run_barrier(call); }
+void wait_for_all(Call& call, ScheduleCache& schedules) {
+  Setting setting = setting_of(call, 1, Dtype::kU8);
+  setting.operation = Operation::kBarrier;
+  setting.algorithm = Algorithm::kTwoHop;
+  run_schedule(call, schedules.get(std::move(setting)), {.data = {call.token()}},
+               {.dtype = Dtype::kU8, .op = kernels::ReduceOp::kOr});
+}
 
 }  // namespace trireme::collectives

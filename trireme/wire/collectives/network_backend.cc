@@ -26,36 +26,6 @@ Algorithm algorithm_for(const Members& members, const Description& description) 
   return cheapest({description, members.ranks_per_host}, members.costs);
 }
 
-/// This rank's bytes of an all_gather come to their place.
-void place_own(const Call& call, const Request& request) {
-  if (request.mine.empty()) return;
-  const Elements own = request.data.part(request.parts[call.members().group_rank]);
-  std::memmove(own.bytes.data(), request.mine.data(), request.mine.size());
-}
-
-void run_over_network(Call& call, const Request& request) {
-  const Description& description = call.description();
-  switch (description.operation) {
-    case Operation::kAllReduce:
-      return network_all_reduce(call, request.data, description.reduce, description.algorithm);
-    case Operation::kReduce:
-      return network_reduce(call, request.data, description.reduce, description.root);
-    case Operation::kReduceScatter:
-      return network_reduce_scatter(call, request.data, description.reduce, request.parts);
-    case Operation::kAllGather:
-      place_own(call, request);
-      return network_all_gather(call, request.data.bytes, request.parts);
-    case Operation::kBroadcast:
-      return network_broadcast(call, request.data.bytes, description.root);
-    case Operation::kGather:
-    case Operation::kScatter:
-    case Operation::kAllToAll:
-      return network_all_to_all(call, request.sends, request.recvs);
-    case Operation::kBarrier:
-      return network_barrier(call);
-  }
-}
-
 }  // namespace
 
 /// The queue of operations and the thread that runs them.
@@ -138,7 +108,7 @@ class NetworkBackend::Queue {
               {.scale = job.request.scale, .deadline = job.request.deadline});
     show(&call);
     try {
-      run_over_network(call, job.request);
+      run_over_network(call, job.request, schedules_);
       call.retract();
       record(
           [&](FlightRecorder& flight) { flight.end(sequence, Clock::now(), call.longest_wait()); });
@@ -184,7 +154,8 @@ class NetworkBackend::Queue {
   }
 
   const Members members_;
-  Scratch scratch_;  // confined to the thread
+  Scratch scratch_;          // confined to the thread
+  ScheduleCache schedules_;  // confined to the thread
   std::deque<Scratch> allocated_;
   std::optional<Error> failure_;  // confined to the thread
   mutable std::mutex mutex_;

@@ -37,21 +37,21 @@ struct Request {
   double scale = 1;  ///< Of a scaled sum, of this rank's elements.
 
   /// Of this call, from where those before it have ended; nothing: the group's.
-  std::optional<std::chrono::milliseconds> deadline;
+  std::optional<std::chrono::milliseconds> deadline = {};
 
   /// The buffer of operations that reduce; the bytes of a broadcast; all ranks' bytes of an
   /// all_gather.
   Elements data{{}, Dtype::kU8};
 
   /// By rank: elements of `data` that are its own (reduce_scatter, all_gather).
-  std::vector<Chunk> parts;
+  std::vector<Chunk> parts = {};
 
   /// What this rank gives to an all_gather, where it is not in its place yet.
-  std::span<const std::byte> mine;
+  std::span<const std::byte> mine = {};
 
   /// By rank: what goes to it and what comes from it (all_to_all, gather, scatter).
-  std::vector<std::span<const std::byte>> sends;
-  std::vector<std::span<std::byte>> recvs;
+  std::vector<std::span<const std::byte>> sends = {};
+  std::vector<std::span<std::byte>> recvs = {};
 
   /// Of this rank's buffers, one direction.
   std::size_t bytes() const {

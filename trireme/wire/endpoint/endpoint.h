@@ -80,8 +80,8 @@ class Endpoint {
   /// Those with whom this rank can share memory; none where that was not wanted.
   virtual LocalPeers& local_peers() = 0;
 
-  /// What moves large messages to ranks that share no memory with this one: `tcp`, over 4
-  /// flows `tcp*4`, `ofi:efa`, `sim`.
+  /// What moves large messages to ranks that share no memory with this one: `tcp`, `ofi:efa`,
+  /// `sim`.
   virtual std::string path() const = 0;
 
   /// The error that ended this world, for works that may outlive the endpoint.

@@ -94,8 +94,7 @@ void World::connect() {
                        .host = options_.host,
                        .on_abandon = options_.on_abandon,
                        .logger = options_.logger,
-                       .shares_memory = options_.shares_memory,
-                       .num_flows = options_.num_flows};
+                       .shares_memory = options_.shares_memory};
   std::unique_ptr<Endpoint> endpoint = connect_world(tcp, options_.ofi_provider);
   const std::lock_guard lock(mutex_);
   endpoint_ = std::move(endpoint);

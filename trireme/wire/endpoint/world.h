@@ -32,7 +32,6 @@ struct WorldOptions {
   Logger logger{LogLevel::kWarning};
   bool shares_memory = true;
   std::optional<std::string> ofi_provider;  ///< As `connect_world` has it.
-  int num_flows = 0;
 };
 
 /// A rank's part in a world that can go on after the loss of ranks: an Endpoint, and the client of

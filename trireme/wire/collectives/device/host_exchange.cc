@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "trireme/wire/collectives/network.h"
@@ -47,22 +48,31 @@ void HostExchange::run(Description description, const std::function<void(Call&)>
   }
 }
 
+void HostExchange::run(const Request& request) {
+  run(request.description, [&](Call& call) { run_over_network(call, request, schedules_); });
+}
+
 void HostExchange::all_gather(std::span<std::byte> all) {
   const auto part = static_cast<std::int64_t>(all.size()) / members_.size();
   std::vector<Chunk> parts;
   for (int i = 0; i < members_.size(); ++i) parts.push_back({i * part, (i + 1) * part});
   // Below the numbers of the group's operations.
-  run({.sequence = --num_calls_, .operation = Operation::kAllGather, .count = std::ssize(all)},
-      [&](Call& call) { network_all_gather(call, all, parts); });
+  run({.description = {.sequence = --num_calls_,
+                       .operation = Operation::kAllGather,
+                       .count = std::ssize(all)},
+       .data = {all, Dtype::kU8},
+       .parts = std::move(parts)});
 }
 
 void HostExchange::broadcast(std::span<std::byte> data) {
-  run({.sequence = --num_calls_, .operation = Operation::kBroadcast, .count = std::ssize(data)},
-      [&](Call& call) { network_broadcast(call, data, 0); });
+  run({.description = {.sequence = --num_calls_,
+                       .operation = Operation::kBroadcast,
+                       .count = std::ssize(data)},
+       .data = {data, Dtype::kU8}});
 }
 
 void HostExchange::compare(const Description& description) {
-  run(description, [](Call& call) { network_barrier(call); });
+  run(description, [this](Call& call) { wait_for_all(call, schedules_); });
 }
 
 static_assert(std::is_trivially_copyable_v<Card>);

@@ -12,6 +12,8 @@
 #include "trireme/base/cuda/memory.h"
 #include "trireme/wire/collectives/call.h"
 #include "trireme/wire/collectives/members.h"
+#include "trireme/wire/collectives/request.h"
+#include "trireme/wire/collectives/schedule/cache.h"
 #include "trireme/wire/collectives/waits.h"
 
 namespace trireme::collectives {
@@ -41,10 +43,12 @@ class HostExchange {
 
  private:
   void run(Description description, const std::function<void(Call&)>& body);
+  void run(const Request& request);
 
   const Members group_;
   const Members members_;
   Scratch scratch_;
+  ScheduleCache schedules_;
   std::int64_t num_calls_ = 0;
 };
 

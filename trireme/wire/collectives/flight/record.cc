@@ -70,7 +70,7 @@ std::optional<FlightOperation> operation_of(const RawEntry& raw, std::uint32_t g
   const auto operation = kind_at(raw.kinds, 0, Operation::kAllToAll);
   const auto dtype = kind_at(raw.kinds, 1, Dtype::kC128);
   const auto reduce = kind_at(raw.kinds, 2, kernels::kLastReduceOp);
-  const auto algorithm = kind_at(raw.kinds, 3, Algorithm::kTwoLevel);
+  const auto algorithm = kind_at(raw.kinds, 3, static_cast<Algorithm>(kNumAlgorithms - 1));
   const bool is_whole = raw.sequence == raw.check && raw.sequence >= 0 && raw.called_us >= 0 &&
                         raw.state <= static_cast<std::uint32_t>(FlightState::kFailed);
   if (!is_whole || !operation || !dtype || !reduce || !algorithm) return std::nullopt;

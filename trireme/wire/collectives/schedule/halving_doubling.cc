@@ -19,8 +19,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "trireme/wire/collectives/schedule/generators.h"
-#include "trireme/wire/collectives/schedule/schedule.h"
+#include "trireme/wire/collectives/schedule/algorithms.h"
 
 namespace trireme::collectives {
 namespace {
@@ -178,14 +177,54 @@ class HalvingDoubling {
     }
   }
 
-  const Setting setting_;
+  const Setting& setting_;
   ScheduleBuilder builder_;
 };
 
-}  // namespace
-
-Schedule halving_doubling_all_reduce(const Setting& setting) {
+Schedule halving_doubling_schedule(const Setting& setting) {
+  if (setting.operation != Operation::kAllReduce) internal::refuse_schedule(setting);
   return HalvingDoubling(setting).make();
 }
+
+bool halving_doubling_can(const Description& task, int /*ranks_per_host*/) {
+  return task.operation == Operation::kAllReduce && task.root == 0 /* no reducers */ &&
+         !internal::needs_all_at_once(task) && internal::has_exact_partials(task);
+}
+
+/// The ranks' parts of the data after halving, as 1/n of it, and the seconds so far: a subtree of
+/// `count` ranks.
+struct HalvingCost {
+  double part;
+  double seconds;
+};
+
+HalvingCost halving_cost(int count, const CostCase& m, const Costs& costs) {
+  if (count == 1) return {1, 0};
+  const int left_count = static_cast<int>(std::bit_floor(static_cast<unsigned>(count) - 1));
+  const HalvingCost left = halving_cost(left_count, m, costs);
+  const HalvingCost right = halving_cost(count - left_count, m, costs);
+  const bool is_even = left_count * 2 == count;
+  const double part = is_even ? left.part / 2 : left.part;
+  const double moved = is_even ? part : std::max(left.part, right.part);
+  const bool is_local = count <= m.g;
+  const LinkCosts& link = is_local ? costs.local : costs.network;
+  const double sharing = is_local ? 1 : m.sharing();
+  // There and back.
+  const double seconds = 2 * (link.alpha_s + sharing * moved * m.bytes * link.beta_s_per_byte) +
+                         2 * part * m.bytes * costs.gamma_s_per_byte;
+  return {part, std::max(left.seconds, right.seconds) + seconds};
+}
+
+double halving_doubling_seconds(const CostCase& m, const Costs& costs) {
+  return halving_cost(static_cast<int>(m.n), m, costs).seconds;
+}
+
+}  // namespace
+
+const AlgorithmEntry kHalvingDoublingEntry{.algorithm = Algorithm::kHalvingDoubling,
+                                           .name = "halving_doubling",
+                                           .can = halving_doubling_can,
+                                           .seconds = halving_doubling_seconds,
+                                           .schedule = halving_doubling_schedule};
 
 }  // namespace trireme::collectives

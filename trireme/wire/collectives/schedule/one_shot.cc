@@ -4,8 +4,7 @@
 //     rank 1 has b          sends b to 2 and 0     likewise
 //     rank 2 has c          sends c to 0 and 1     likewise
 
-#include "trireme/wire/collectives/schedule/generators.h"
-#include "trireme/wire/collectives/schedule/schedule.h"
+#include "trireme/wire/collectives/schedule/algorithms.h"
 
 namespace trireme::collectives {
 namespace {
@@ -34,8 +33,6 @@ void send_data(ScheduleBuilder& builder, const Setting& setting, const std::vect
   }
 }
 
-}  // namespace
-
 Schedule one_shot_all_reduce(const Setting& setting) {
   ScheduleBuilder builder;
   if (setting.num_ranks == 1) return builder.take();
@@ -44,66 +41,63 @@ Schedule one_shot_all_reduce(const Setting& setting) {
   return builder.take();
 }
 
-Schedule one_shot_reduce(const Setting& setting, int root) {
+Schedule one_shot_reduce(const Setting& setting) {
   ScheduleBuilder builder;
   if (setting.num_ranks == 1) return builder.take();
-  if (setting.rank == root) {
+  if (setting.rank == setting.root) {
     collect(builder, setting);
   } else {
-    send_data(builder, setting, {root});
+    send_data(builder, setting, {setting.root});
   }
   return builder.take();
 }
 
-Schedule one_shot_broadcast(const Setting& setting, int root) {
+Schedule one_shot_broadcast(const Setting& setting) {
   ScheduleBuilder builder;
-  if (setting.rank == root) {
+  if (setting.rank == setting.root) {
     send_data(builder, setting, internal::peers_of(setting));
     return builder.take();
   }
   const Range data = internal::data_range({0, setting.count});
-  for (const Range& segment : segments_of(data, setting.segment)) builder.recv(root, segment);
+  for (const Range& segment : segments_of(data, setting.segment)) {
+    builder.recv(setting.root, segment);
+  }
   return builder.take();
 }
 
-// all_to_all, and the barrier: nothing is cut or spread.
-
-namespace {
-
-std::vector<Range> consecutive(Place place, const std::vector<std::int64_t>& sizes) {
-  std::vector<Range> result;
-  std::int64_t begin = 0;
-  for (const std::int64_t size : sizes) {
-    result.push_back({place, begin, begin + size});
-    begin += size;
+Schedule one_shot_schedule(const Setting& setting) {
+  switch (setting.operation) {
+    case Operation::kAllReduce:
+      return one_shot_all_reduce(setting);
+    case Operation::kReduce:
+      return one_shot_reduce(setting);
+    case Operation::kBroadcast:
+      return one_shot_broadcast(setting);
+    default:
+      internal::refuse_schedule(setting);
   }
-  return result;
+}
+
+bool one_shot_can(const Description& task, int /*ranks_per_host*/) {
+  if (task.operation == Operation::kAllReduce) return task.root == 0;  // no reducers
+  return task.operation == Operation::kReduce || task.operation == Operation::kBroadcast;
+}
+
+double one_shot_seconds(const CostCase& m, const Costs& costs) {
+  // The root's link is the bottleneck of reduce and broadcast.
+  const bool has_one_end = m.operation != Operation::kAllReduce;
+  const double bytes = has_one_end ? (m.n - m.sharing()) * m.bytes : m.to_all(m.bytes);
+  const bool is_reduced = m.operation != Operation::kBroadcast;
+  return seconds_of({1, bytes, is_reduced ? m.n * m.bytes : 0}, m.link(costs),
+                    costs.gamma_s_per_byte);
 }
 
 }  // namespace
 
-Schedule all_to_all_schedule(const Setting& setting, const ExchangeSizes& exchange) {
-  ScheduleBuilder builder;
-  const std::vector<Range> from = consecutive(Place::kInput, exchange.send_elements);
-  const std::vector<Range> to = consecutive(Place::kData, exchange.recv_elements);
-  std::vector<ScheduleBuilder::Parcel> parcels;
-  for (const int peer : internal::peers_of(setting)) parcels.push_back({peer, {from[peer]}});
-  builder.send_in_turn(parcels);
-  for (const int peer : internal::peers_of(setting)) builder.recv(peer, to[peer]);
-  builder.copy(to[setting.rank], from[setting.rank]);
-  return builder.take();
-}
-
-Schedule barrier_schedule(const Setting& setting) {
-  ScheduleBuilder builder;
-  const Range data = internal::data_range({0, 1});
-  for (int distance = 1; distance < setting.num_ranks; distance *= 2) {
-    const Range heard = builder.scratch(1);
-    builder.send((setting.rank + distance) % setting.num_ranks, data);
-    builder.recv((setting.rank - distance + setting.num_ranks) % setting.num_ranks, heard);
-    builder.reduce(data, {data, heard});
-  }
-  return builder.take();
-}
+const AlgorithmEntry kOneShotEntry{.algorithm = Algorithm::kOneShot,
+                                   .name = "one_shot",
+                                   .can = one_shot_can,
+                                   .seconds = one_shot_seconds,
+                                   .schedule = one_shot_schedule};
 
 }  // namespace trireme::collectives

@@ -7,8 +7,7 @@
 //
 // The order of a sum is that of the way, which differs between chunks.
 
-#include "trireme/wire/collectives/schedule/generators.h"
-#include "trireme/wire/collectives/schedule/schedule.h"
+#include "trireme/wire/collectives/schedule/algorithms.h"
 
 namespace trireme::collectives {
 namespace {
@@ -17,7 +16,8 @@ using internal::data_range;
 
 class Ring {
  public:
-  Ring(const Setting& setting, std::span<const Chunk> parts) : setting_(setting), parts_(parts) {}
+  Ring(const Setting& setting, const std::vector<Chunk>& parts)
+      : setting_(setting), parts_(parts) {}
 
   void reduce_scatter() {
     std::vector<Range> leaving = segments_of(part(-1), setting_.segment);
@@ -57,31 +57,55 @@ class Ring {
 
   Range part(int distance) const { return data_range(parts_[at(distance)]); }
 
-  const Setting setting_;
-  const std::span<const Chunk> parts_;
+  const Setting& setting_;
+  const std::vector<Chunk>& parts_;
   ScheduleBuilder builder_;
 };
 
+Schedule ring_schedule(const Setting& setting) {
+  const bool is_all_reduce = setting.operation == Operation::kAllReduce;
+  const std::vector<Chunk> parts = is_all_reduce ? internal::chunks_of(setting) : setting.parts;
+  Ring ring(setting, parts);
+  switch (setting.operation) {
+    case Operation::kAllReduce:
+      ring.reduce_scatter();
+      ring.all_gather();
+      return ring.take();
+    case Operation::kReduceScatter:
+      ring.reduce_scatter();
+      return ring.take();
+    case Operation::kAllGather:
+      ring.all_gather();
+      return ring.take();
+    default:
+      internal::refuse_schedule(setting);
+  }
+}
+
+bool ring_can(const Description& task, int /*ranks_per_host*/) {
+  if (task.operation == Operation::kAllGather) return true;
+  const bool is_all_reduce = task.operation == Operation::kAllReduce;
+  if (!is_all_reduce && task.operation != Operation::kReduceScatter) return false;
+  if (is_all_reduce && task.root != 0) return false;  // reducers
+  return !internal::needs_all_at_once(task) && internal::has_exact_partials(task) &&
+         internal::is_order_free(task);
+}
+
+/// Only one rank of a host sends out of it.
+double ring_seconds(const CostCase& m, const Costs& costs) {
+  const double steps = m.n - 1;
+  const double bytes = steps / m.n * m.bytes;
+  CostShare share{steps, bytes, m.operation == Operation::kAllGather ? 0 : 2 * bytes};
+  if (m.operation == Operation::kAllReduce) share = {2 * steps, 2 * bytes, 2 * bytes};
+  return seconds_of(share, m.link(costs), costs.gamma_s_per_byte);
+}
+
 }  // namespace
 
-Schedule ring_all_reduce(const Setting& setting) {
-  const std::vector<Chunk> chunks = chunks_of(setting);
-  Ring ring(setting, chunks);
-  ring.reduce_scatter();
-  ring.all_gather();
-  return ring.take();
-}
-
-Schedule ring_reduce_scatter(const Setting& setting, std::span<const Chunk> parts) {
-  Ring ring(setting, parts);
-  ring.reduce_scatter();
-  return ring.take();
-}
-
-Schedule ring_all_gather(const Setting& setting, std::span<const Chunk> parts) {
-  Ring ring(setting, parts);
-  ring.all_gather();
-  return ring.take();
-}
+const AlgorithmEntry kRingEntry{.algorithm = Algorithm::kRing,
+                                .name = "ring",
+                                .can = ring_can,
+                                .seconds = ring_seconds,
+                                .schedule = ring_schedule};
 
 }  // namespace trireme::collectives

@@ -10,14 +10,15 @@
 // first hop comes from the ranks with data only, the second goes to them only.
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
-#include "trireme/wire/collectives/schedule/generators.h"
-#include "trireme/wire/collectives/schedule/schedule.h"
+#include "trireme/wire/collectives/schedule/algorithms.h"
 
 namespace trireme::collectives {
 namespace {
 
+using internal::chunks_of;
 using internal::data_range;
 using internal::peers_of;
 
@@ -97,20 +98,6 @@ void recv_parts(ScheduleBuilder& builder, const Setting& setting, std::span<cons
   }
 }
 
-}  // namespace
-
-std::vector<Chunk> chunks_of(const Setting& setting) {
-  return reducer_chunks(setting.count, setting.num_ranks, setting.num_reducers);
-}
-
-std::vector<int> internal::peers_of(const Setting& setting) {
-  std::vector<int> result;
-  for (int i = 1; i < setting.num_ranks; ++i) {
-    result.push_back((setting.rank + i) % setting.num_ranks);
-  }
-  return result;
-}
-
 Schedule two_hop_all_reduce(const Setting& setting) {
   ScheduleBuilder builder;
   if (setting.num_ranks == 1) return builder.take();
@@ -128,24 +115,25 @@ Schedule two_hop_all_reduce(const Setting& setting) {
   return builder.take();
 }
 
-Schedule two_hop_reduce(const Setting& setting, int root) {
+Schedule two_hop_reduce(const Setting& setting) {
   ScheduleBuilder builder;
   if (setting.num_ranks == 1) return builder.take();
   const std::vector<Chunk> chunks = chunks_of(setting);
-  if (setting.rank == root) {
+  if (setting.rank == setting.root) {
     first_hop(builder, setting, {.parts = chunks});
     recv_parts(builder, setting, chunks, peers_of(setting));
     return builder.take();
   }
   // The data of the others is left.
   const Target target = [&](const Range& segment) { return builder.scratch(segment.size()); };
-  const Next next = [&](const Range& sum) { builder.send(root, sum); };
+  const Next next = [&](const Range& sum) { builder.send(setting.root, sum); };
   first_hop(builder, setting, {.parts = chunks, .target = target, .next = next});
   return builder.take();
 }
 
-Schedule two_hop_broadcast(const Setting& setting, int root) {
+Schedule two_hop_broadcast(const Setting& setting) {
   ScheduleBuilder builder;
+  const int root = setting.root;
   const std::vector<Chunk> chunks = chunks_of(setting);
   const std::vector<Range> own = segments_of(data_range(chunks[setting.rank]), setting.segment);
   std::vector<int> others;
@@ -164,20 +152,141 @@ Schedule two_hop_broadcast(const Setting& setting, int root) {
   return builder.take();
 }
 
-Schedule direct_reduce_scatter(const Setting& setting, std::span<const Chunk> parts) {
+/// The first hop: rank i gets part i; what else is in the data is left.
+Schedule direct_reduce_scatter(const Setting& setting) {
   ScheduleBuilder builder;
-  if (setting.num_ranks > 1) first_hop(builder, setting, {.parts = parts, .is_last = true});
+  if (setting.num_ranks > 1) {
+    first_hop(builder, setting, {.parts = setting.parts, .is_last = true});
+  }
   return builder.take();
 }
 
-Schedule direct_all_gather(const Setting& setting, std::span<const Chunk> parts) {
+/// The second hop: part i is there on rank i.
+Schedule direct_all_gather(const Setting& setting) {
   ScheduleBuilder builder;
-  const std::vector<Range> own = segments_of(data_range(parts[setting.rank]), setting.segment);
+  const std::vector<Range> own =
+      segments_of(data_range(setting.parts[setting.rank]), setting.segment);
   std::vector<ScheduleBuilder::Parcel> parcels;
   for (const int peer : peers_of(setting)) parcels.push_back({peer, own});
   builder.send_in_turn(parcels);
-  recv_parts(builder, setting, parts, peers_of(setting));
+  recv_parts(builder, setting, setting.parts, peers_of(setting));
   return builder.take();
 }
+
+// ---- all_to_all, and the barrier: nothing is cut or spread.
+
+std::vector<Range> consecutive(Place place, const std::vector<std::int64_t>& sizes) {
+  std::vector<Range> result;
+  std::int64_t begin = 0;
+  for (const std::int64_t size : sizes) {
+    result.push_back({place, begin, begin + size});
+    begin += size;
+  }
+  return result;
+}
+
+/// Messages are whole parts, so that sizes which differ are noticed.
+Schedule direct_all_to_all(const Setting& setting) {
+  ScheduleBuilder builder;
+  const std::vector<Range> from = consecutive(Place::kInput, setting.send_elements);
+  const std::vector<Range> to = consecutive(Place::kData, setting.recv_elements);
+  std::vector<ScheduleBuilder::Parcel> parcels;
+  for (const int peer : peers_of(setting)) parcels.push_back({peer, {from[peer]}});
+  builder.send_in_turn(parcels);
+  for (const int peer : peers_of(setting)) builder.recv(peer, to[peer]);
+  builder.copy(to[setting.rank], from[setting.rank]);
+  return builder.take();
+}
+
+/// Dissemination: in round k each rank tells the one 2^k behind it. The data is one element, which
+/// is reduced over all ranks, some of them more than once: by `or`.
+Schedule dissemination_barrier(const Setting& setting) {
+  ScheduleBuilder builder;
+  const Range data = data_range({0, 1});
+  for (int distance = 1; distance < setting.num_ranks; distance *= 2) {
+    const Range heard = builder.scratch(1);
+    builder.send((setting.rank + distance) % setting.num_ranks, data);
+    builder.recv((setting.rank - distance + setting.num_ranks) % setting.num_ranks, heard);
+    builder.reduce(data, {data, heard});
+  }
+  return builder.take();
+}
+
+Schedule two_hop_schedule(const Setting& setting) {
+  switch (setting.operation) {
+    case Operation::kAllReduce:
+      return two_hop_all_reduce(setting);
+    case Operation::kReduce:
+      return two_hop_reduce(setting);
+    case Operation::kBroadcast:
+      return two_hop_broadcast(setting);
+    case Operation::kReduceScatter:
+      return direct_reduce_scatter(setting);
+    case Operation::kAllGather:
+      return direct_all_gather(setting);
+    case Operation::kGather:
+    case Operation::kScatter:
+    case Operation::kAllToAll:
+      return direct_all_to_all(setting);
+    case Operation::kBarrier:
+      return dissemination_barrier(setting);
+  }
+  internal::refuse_schedule(setting);
+}
+
+bool two_hop_can(const Description& /*task*/, int /*ranks_per_host*/) { return true; }
+
+/// Of the busiest link of an all_reduce with reducers, one rank a host (chunk.h).
+double reducer_bytes(const CostCase& m) {
+  const double w = m.n - m.s;
+  const double x = std::max(0.0, (w / m.s - 1) / (w - 2 + w * w / m.s));
+  return (1 + (w - 2) * x) * m.bytes;
+}
+
+/// Where all give to all between hosts: bytes of time in which links idle, since who gets from many
+/// waits for the queues of all. Nothing where connections' buffers hold the hop.
+double queued(const CostCase& m, double hop_bytes) {
+  constexpr double kBuffer = 96 * 1024;  // of a connection, as measured (benchmarks/results)
+  const double buffers = m.is_one_host() ? 0 : std::max(0.0, m.n - m.sharing() - 1) * kBuffer;
+  return std::clamp(hop_bytes - buffers, 0.0, buffers);
+}
+
+CostShare two_hop_share(const CostCase& m) {
+  const double hop_bytes = m.to_all(m.bytes / m.n);
+  switch (m.operation) {
+    case Operation::kAllReduce:
+      if (m.s > 0) return {2, reducer_bytes(m), m.bytes};
+      return {2, 2 * hop_bytes + queued(m, hop_bytes), m.bytes};
+    case Operation::kReduce:
+      return {2, 2 * hop_bytes, m.bytes};
+    case Operation::kReduceScatter:
+      return {1, hop_bytes, m.bytes};
+    case Operation::kAllGather:
+      return {1, hop_bytes + queued(m, hop_bytes), 0};
+    case Operation::kBroadcast:
+      return {2, 2 * hop_bytes, 0};
+    case Operation::kBarrier:
+      return {std::ceil(std::log2(m.n)), 0, 0};
+    default:
+      return {1, hop_bytes, 0};
+  }
+}
+
+double two_hop_seconds(const CostCase& m, const Costs& costs) {
+  if (m.operation != Operation::kAllToAll) {
+    return seconds_of(two_hop_share(m), m.link(costs), costs.gamma_s_per_byte);
+  }
+  const double behind = m.n - m.sharing();  // m.bytes is that of a part
+  return seconds_of({1 + kNextMessage * (behind - 1), m.to_all(m.bytes)}, m.link(costs), 0) +
+         seconds_of({kNextMessage * (m.sharing() - 1)}, costs.local, 0);
+}
+
+}  // namespace
+
+const AlgorithmEntry kTwoHopEntry{.algorithm = Algorithm::kTwoHop,
+                                  .name = "two_hop",
+                                  .can = two_hop_can,
+                                  .seconds = two_hop_seconds,
+                                  .schedule = two_hop_schedule};
 
 }  // namespace trireme::collectives

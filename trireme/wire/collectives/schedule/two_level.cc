@@ -9,22 +9,22 @@
 // If g is a power of two, the sums over the ranks of a host are subtrees of THE tree, and the hosts
 // are combined by the tree of what is above.
 
+#include <bit>
 #include <vector>
 
-#include "trireme/wire/collectives/schedule/generators.h"
-#include "trireme/wire/collectives/schedule/schedule.h"
+#include "trireme/wire/collectives/schedule/algorithms.h"
 
 namespace trireme::collectives {
 namespace {
 
 class TwoLevel {
  public:
-  TwoLevel(const Setting& setting, int ranks_per_host)
+  explicit TwoLevel(const Setting& setting)
       : setting_(setting),
-        ranks_per_host_(ranks_per_host),
-        num_hosts_(setting.num_ranks / ranks_per_host),
-        host_(setting.rank / ranks_per_host),
-        local_(setting.rank % ranks_per_host) {}
+        ranks_per_host_(setting.ranks_per_host),
+        num_hosts_(setting.num_ranks / ranks_per_host_),
+        host_(setting.rank / ranks_per_host_),
+        local_(setting.rank % ranks_per_host_) {}
 
   Schedule make() {
     send_inside();
@@ -153,19 +153,13 @@ class TwoLevel {
     }
   }
 
-  const Setting setting_;
+  const Setting& setting_;
   const int ranks_per_host_;
   const int num_hosts_;
   const int host_;
   const int local_;  ///< Rank on the host.
   ScheduleBuilder builder_;
 };
-
-}  // namespace
-
-Schedule two_level_all_reduce(const Setting& setting, int ranks_per_host) {
-  return TwoLevel(setting, ranks_per_host).make();
-}
 
 // all_to_all over hosts of g ranks, N of them. A rank hands to each rank j of its host, in one message, what it
 // has for the ranks j of all hosts; so that these, its rail, need one message from host to host for
@@ -176,16 +170,14 @@ Schedule two_level_all_reduce(const Setting& setting, int ranks_per_host) {
 //
 // g - 1 messages and N - 1, in place of N g - 1; N - 1 leave the host in place of (N - 1) g.
 
-namespace {
-
 class TwoLevelAllToAll {
  public:
-  TwoLevelAllToAll(const Setting& setting, int ranks_per_host)
+  explicit TwoLevelAllToAll(const Setting& setting)
       : part_(setting.count),
-        ranks_per_host_(ranks_per_host),
-        num_hosts_(setting.num_ranks / ranks_per_host),
-        host_(setting.rank / ranks_per_host),
-        local_(setting.rank % ranks_per_host),
+        ranks_per_host_(setting.ranks_per_host),
+        num_hosts_(setting.num_ranks / ranks_per_host_),
+        host_(setting.rank / ranks_per_host_),
+        local_(setting.rank % ranks_per_host_),
         bundles_(num_hosts_) {}
 
   Schedule make() {
@@ -259,10 +251,44 @@ class TwoLevelAllToAll {
   ScheduleBuilder builder_;
 };
 
+Schedule two_level_schedule(const Setting& setting) {
+  if (setting.operation == Operation::kAllReduce) return TwoLevel(setting).make();
+  if (setting.operation == Operation::kAllToAll) return TwoLevelAllToAll(setting).make();
+  internal::refuse_schedule(setting);
+}
+
+bool two_level_can(const Description& task, int ranks_per_host) {
+  if (!internal::has_two_levels(task, ranks_per_host)) return false;
+  // Of equal parts: of others only two ranks know the sizes.
+  if (task.operation == Operation::kAllToAll) return task.count > 0;
+  return task.operation == Operation::kAllReduce && task.root == 0 /* no reducers */ &&
+         !internal::needs_all_at_once(task) && internal::has_exact_partials(task) &&
+         (std::has_single_bit(static_cast<unsigned>(ranks_per_host)) ||
+          internal::is_order_free(task));
+}
+
+/// Inside, a message has parts for every host; m.bytes is that of a part.
+double two_level_exchange_seconds(const CostCase& m, const Costs& costs) {
+  const double hosts = m.n / m.g;
+  return seconds_of({1 + kNextMessage * (m.g - 2), (m.g - 1) * hosts * m.bytes}, costs.local, 0) +
+         seconds_of({1 + kNextMessage * (hosts - 2), m.to_all(m.bytes)}, costs.network, 0);
+}
+
+double two_level_seconds(const CostCase& m, const Costs& costs) {
+  if (m.operation == Operation::kAllToAll) return two_level_exchange_seconds(m, costs);
+  const double hosts = m.n / m.g;
+  const CostShare inside{2, 2 * (m.g - 1) / m.g * m.bytes, m.bytes};
+  const CostShare between{2, 2 * (hosts - 1) / hosts * m.bytes, m.bytes / m.g};
+  return seconds_of(inside, costs.local, costs.gamma_s_per_byte) +
+         seconds_of(between, costs.network, costs.gamma_s_per_byte);
+}
+
 }  // namespace
 
-Schedule two_level_all_to_all(const Setting& setting, int ranks_per_host) {
-  return TwoLevelAllToAll(setting, ranks_per_host).make();
-}
+const AlgorithmEntry kTwoLevelEntry{.algorithm = Algorithm::kTwoLevel,
+                                    .name = "two_level",
+                                    .can = two_level_can,
+                                    .seconds = two_level_seconds,
+                                    .schedule = two_level_schedule};
 
 }  // namespace trireme::collectives

@@ -53,10 +53,8 @@ OpenFabric open_or_tell(const OfiOptions& options) {
 std::unique_ptr<Endpoint> connect_ofi_world(const OfiOptions& options) {
   internal::check_options(options.tcp);
   OpenFabric open = open_or_tell(options);
-  TcpOptions tcp = options.tcp;
-  tcp.num_flows = 0;  // the fabric takes what they would
   // The store, through which addresses are exchanged, serves members of the job only.
-  internal::Mesh mesh(tcp, open.provider + " " + open.fabric->address());
+  internal::Mesh mesh(options.tcp, open.provider + " " + open.fabric->address());
   mesh.connect();
   open.fabric->add_ranks(mesh.take_fabric_addresses());
   const internal::CarrierOptions carrier{

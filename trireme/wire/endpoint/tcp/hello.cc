@@ -21,8 +21,7 @@ HelloBytes to_bytes(const Hello& hello) {
       .integer(static_cast<std::uint16_t>(hello.welcome))
       .integer(hello.world_id)
       .integer(hello.rank)
-      .integer(hello.world_size)
-      .integer(hello.flow);
+      .integer(hello.world_size);
   return writer.written();
 }
 
@@ -35,8 +34,7 @@ Hello parse_hello(const HelloBytes& bytes) {
   hello.world_id = reader.integer<std::uint64_t>();
   hello.rank = reader.integer<std::int32_t>();
   hello.world_size = reader.integer<std::int32_t>();
-  hello.flow = reader.integer<std::int32_t>();
-  const auto zeros = reader.integer<std::uint32_t>();
+  const auto zeros = reader.integer<std::uint64_t>();
   if (magic != kHelloMagic || version != kHelloVersion || zeros != 0 ||
       welcome > static_cast<std::uint16_t>(Welcome::kWrongRank)) {
     throw Error(ErrorKind::kCorruptData, "bytes that are no hello of this version");

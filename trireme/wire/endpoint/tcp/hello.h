@@ -18,13 +18,12 @@ enum class Welcome : std::uint16_t {
 /// First words of a connection, in both directions: who speaks.
 ///
 /// On the wire, 32 bytes, little-endian: magic 4, version 2, welcome 2, world_id 8, rank 4,
-/// world_size 4, flow 4, zeros 4.
+/// world_size 4, zeros 8.
 struct Hello {
   Welcome welcome = Welcome::kHello;
   std::uint64_t world_id = 0;  ///< Random; differs between worlds that listen on one host.
   std::int32_t rank = 0;
   std::int32_t world_size = 0;
-  std::int32_t flow = 0;  ///< 0: the connection; from 1: a flow beside it (flows.h).
 
   bool operator==(const Hello&) const = default;
 };

@@ -35,15 +35,8 @@ Mesh::Mesh(const TcpOptions& options, std::string fabric)
                    .deadline = deadline_,
                    .shares_memory = options.shares_memory,
                    .logger = options.logger}),
-      fabric_(fabric.empty() && options.num_flows > 0
-                  ? "tcp*" + std::to_string(options.num_flows) + " -"
-                  : std::move(fabric)),
-      sockets_(options.world_size),
-      flows_(options.world_size) {
-  for (int peer = 0; peer < options.world_size; ++peer) {
-    if (peer != options.rank) flows_[peer].resize(options.num_flows);
-  }
-}
+      fabric_(std::move(fabric)),
+      sockets_(options.world_size) {}
 
 void Mesh::connect() {
   try {
@@ -51,9 +44,7 @@ void Mesh::connect() {
     claim_rank();
     publish();
     meet();
-    for (int peer = 0; peer < options_.rank; ++peer) {
-      for (int flow = 0; flow <= options_.num_flows; ++flow) connect_to_rank(peer, flow);
-    }
+    for (int peer = 0; peer < options_.rank; ++peer) connect_to_rank(peer);
     accept_others();
     local_sockets_ = local_mesh_.connect(world_id_, hosts_);
   } catch (const Error& error) {
@@ -152,8 +143,7 @@ void Mesh::check_same_fabric() const {
     Error error(ErrorKind::kInvalidArgument,
                 "rank 0 moves messages by " + fabrics_[0] + ", rank " + std::to_string(rank) +
                     " by " + fabrics_[rank] +
-                    "; set TRIREME_TRANSPORT, TRIREME_OFI_PROVIDER and TRIREME_TCP_FLOWS to the "
-                    "same on all ranks");
+                    "; set TRIREME_TRANSPORT and TRIREME_OFI_PROVIDER to the same on all ranks");
     options_.store.fail(error);  // or those that ask later hear of a lost rank only
     throw Error(error.add({.rank = options_.rank, .operation = "start"}));
   }
@@ -182,12 +172,10 @@ void Mesh::check_reachable() const {
 
 // ---- Ranks below
 
-void Mesh::connect_to_rank(int peer, int flow) {
+void Mesh::connect_to_rank(int peer) {
   Descriptor socket = open_connection(peer);
-  const HelloBytes hello = to_bytes(Hello{.world_id = world_id_,
-                                          .rank = options_.rank,
-                                          .world_size = options_.world_size,
-                                          .flow = flow});
+  const HelloBytes hello = to_bytes(
+      Hello{.world_id = world_id_, .rank = options_.rank, .world_size = options_.world_size});
   if (write_some(socket, hello) != hello.size()) fail_lost(peer);
   const Hello theirs = read_answer(peer, socket);
   if (theirs.world_size != options_.world_size) throw wrong_size(peer, theirs.world_size);
@@ -197,7 +185,7 @@ void Mesh::connect_to_rank(int peer, int flow) {
                       std::to_string(options_.rank) + " of its world; was a rank started twice?");
     throw Error(refused.add({.rank = options_.rank, .peer = peer}));
   }
-  adopt(peer, flow, std::move(socket));
+  adopt(peer, std::move(socket));
 }
 
 /// A connection on which both sides have proved that they belong to the job.
@@ -290,14 +278,14 @@ void Mesh::answer(Newcomer& newcomer, const Hello& hello) {
   if (welcome == Welcome::kWrongSize) throw wrong_size(hello.rank, hello.world_size);
   if (welcome != Welcome::kYes || count != bytes.size()) return;
   poller_.remove(newcomer.socket);
-  adopt(hello.rank, hello.flow, std::move(newcomer.socket));
+  adopt(hello.rank, std::move(newcomer.socket));
 }
 
 Welcome Mesh::judge(const Hello& hello) {
   if (hello.welcome != Welcome::kHello || hello.world_id != world_id_) return Welcome::kWrongWorld;
   if (hello.world_size != options_.world_size) return Welcome::kWrongSize;
-  if (hello.rank <= options_.rank || hello.rank >= options_.world_size || hello.flow < 0 ||
-      hello.flow > options_.num_flows || place_of(hello.rank, hello.flow).is_open()) {
+  if (hello.rank <= options_.rank || hello.rank >= options_.world_size ||
+      sockets_[hello.rank].is_open()) {
     return Welcome::kWrongRank;
   }
   return Welcome::kYes;
@@ -305,16 +293,7 @@ Welcome Mesh::judge(const Hello& hello) {
 
 // ---- Both
 
-Descriptor& Mesh::place_of(int peer, int flow) {
-  return flow == 0 ? sockets_[peer] : flows_[peer][flow - 1];
-}
-
-bool Mesh::is_connected(int peer) const {
-  return sockets_[peer].is_open() &&
-         std::ranges::all_of(flows_[peer], [](const Descriptor& flow) { return flow.is_open(); });
-}
-
-void Mesh::adopt(int peer, int flow, Descriptor socket) {
+void Mesh::adopt(int peer, Descriptor socket) {
   set_options_of_connection(socket);
   if (options_.socket_buffer_bytes > 0) {
     set_buffer_size(socket, options_.socket_buffer_bytes);
@@ -323,13 +302,13 @@ void Mesh::adopt(int peer, int flow, Descriptor socket) {
       set_buffer_size(socket, window);
     }
   }
-  place_of(peer, flow) = std::move(socket);
+  sockets_[peer] = std::move(socket);
 }
 
 std::vector<int> Mesh::missing() const {
   std::vector<int> ranks;
   for (int peer = 0; peer < options_.world_size; ++peer) {
-    if (peer != options_.rank && !is_connected(peer)) ranks.push_back(peer);
+    if (peer != options_.rank && !sockets_[peer].is_open()) ranks.push_back(peer);
   }
   return ranks;
 }

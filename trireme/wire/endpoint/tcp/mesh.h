@@ -21,7 +21,6 @@ namespace trireme::transport::internal {
 ///     store:  world/id = random, from rank 0     world/size = what the first said
 ///             world/address/0 = 127.0.0.1:4001   world/host/0 = see local_mesh.h      ...
 ///             world/address/0 = 127.0.0.1:4001 efa <bytes>     with a fabric beside tcp
-///             world/address/0 = 127.0.0.1:4001 tcp*4 -         with flows beside the connection
 ///
 /// A rank publishes its part in one request and gets all in one. Every connection proves that it
 /// belongs to the job (admission.h) before it says which rank it is.
@@ -36,10 +35,8 @@ class Mesh {
 
   void connect();
 
-  /// After `connect`: the connections by rank, flows beside them, and connections to ranks of this
-  /// host for memory.
+  /// After `connect`: the connections by rank, and those to ranks of this host for memory.
   std::vector<Descriptor> take_sockets() { return std::move(sockets_); }
-  std::vector<std::vector<Descriptor>> take_flows() { return std::move(flows_); }
   std::map<int, Descriptor> take_local_sockets() { return std::move(local_sockets_); }
 
   /// Of all ranks, as local_mesh.h numbers them.
@@ -65,7 +62,7 @@ class Mesh {
   void take_address(const std::string& published);
   void check_same_fabric() const;
   void check_reachable() const;
-  void connect_to_rank(int peer, int flow);
+  void connect_to_rank(int peer);
   Descriptor open_connection(int peer);
   Descriptor connect_once(int peer);
   void wait_for_answer(const Descriptor& socket);
@@ -75,9 +72,7 @@ class Mesh {
   bool hear(Newcomer& newcomer);
   void answer(Newcomer& newcomer, const Hello& hello);
   Welcome judge(const Hello& hello);
-  void adopt(int peer, int flow, Descriptor socket);
-  Descriptor& place_of(int peer, int flow);
-  bool is_connected(int peer) const;
+  void adopt(int peer, Descriptor socket);
   std::vector<int> missing() const;
   void check_in_time();
   [[noreturn]] void fail_for_all(Error error) const;
@@ -101,7 +96,6 @@ class Mesh {
   std::map<std::uint64_t, Newcomer> newcomers_;
   std::uint64_t last_id_ = 0;
   std::vector<Descriptor> sockets_;
-  std::vector<std::vector<Descriptor>> flows_;  ///< By rank: beside its connection.
   std::map<int, Descriptor> local_sockets_;
 };
 

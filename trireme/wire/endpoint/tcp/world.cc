@@ -1,12 +1,9 @@
 #include "trireme/wire/endpoint/tcp/world.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
-#include "trireme/base/environment.h"
 #include "trireme/wire/endpoint/tcp/endpoint.h"
-#include "trireme/wire/endpoint/tcp/flows.h"
 #include "trireme/wire/endpoint/tcp/mesh.h"
 
 namespace trireme::transport {
@@ -17,11 +14,6 @@ void internal::check_options(const TcpOptions& options) {
                                                  " in a world of " +
                                                  std::to_string(options.world_size) + " ranks");
   }
-  if (options.num_flows < 0 || options.num_flows > kMaxTcpFlows) {
-    throw Error(ErrorKind::kInvalidArgument, std::to_string(options.num_flows) +
-                                                 " flows to each rank, expected 0 to " +
-                                                 std::to_string(kMaxTcpFlows));
-  }
 }
 
 std::unique_ptr<Endpoint> connect_tcp_world(const TcpOptions& options) {
@@ -31,11 +23,6 @@ std::unique_ptr<Endpoint> connect_tcp_world(const TcpOptions& options) {
   internal::Links links{.sockets = mesh.take_sockets(),
                         .local_sockets = mesh.take_local_sockets(),
                         .hosts = mesh.hosts()};
-  if (options.num_flows > 0) {
-    links.carrier = std::make_unique<internal::FlowCarrier>(
-        mesh.take_flows(), std::max<std::size_t>(options.min_flow_bytes, 1));
-    links.path = "tcp*" + std::to_string(options.num_flows);
-  }
   return std::make_unique<internal::TcpEndpoint>(options.rank, std::move(links),
                                                  options.on_abandon);
 }

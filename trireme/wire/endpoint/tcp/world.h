@@ -31,11 +31,6 @@ struct TcpOptions {
   /// Per direction and connection; 0: the system's default, but between hosts whose links are slow a
   /// share (`shared_window`), so that many that send to one do not fill its link's queue.
   int socket_buffer_bytes = 0;
-  /// Connections to each rank beside the first one, which then share the messages from
-  /// `min_flow_bytes` on: where one connection does not fill the link. The same on all ranks; at
-  /// most kMaxTcpFlows.
-  int num_flows = 0;
-  std::size_t min_flow_bytes = 1 << 20;
 };
 
 /// Meets the other ranks in the store and connects to all of them. Blocks until that is done.
@@ -45,12 +40,11 @@ struct TcpOptions {
 ///          is lost; kTimeout, naming who is missing;
 ///          kInvalidArgument, naming interface and variable, where some ranks can be reached from
 ///          their own host only and others are elsewhere.
-/// Cost     (world_size - 1) x (1 + num_flows) connections per rank, one thread. A message over
-///          flows waits for one more message each way.
+/// Cost     world_size - 1 connections per rank, one thread.
 std::unique_ptr<Endpoint> connect_tcp_world(const TcpOptions& options);
 
 namespace internal {
-/// kInvalidArgument where the rank is none of the world's, or there are too many flows.
+/// kInvalidArgument where the rank is none of the world's.
 void check_options(const TcpOptions& options);
 }  // namespace internal
 
