@@ -1,5 +1,7 @@
 // The command line with ranks: processes over tcp.
 
+#include <algorithm>
+
 #include "tests/command/rank_processes.h"
 #include "trireme/base/json.h"
 #include "trireme/base/safetensors.h"
@@ -78,9 +80,17 @@ TEST_F(RankTest, FilesOfATrainingCanBeRead) {
     EXPECT_GT(Json::parse(metrics[step])["loss"].get<double>(), 0);
   }
   const auto timelines = schedule::load_timelines(path("timeline"));
-  ASSERT_EQ(timelines.size(), 1U);
+  ASSERT_EQ(timelines.size(), 2U);
   EXPECT_EQ(timelines[0].name, "measured");
   EXPECT_FALSE(timelines[0].events.empty());
+  EXPECT_EQ(timelines[1].name, "evaluation");
+  const auto& events = timelines[1].events;
+  const auto is_of = [&](const char* kind) {
+    return std::ranges::count_if(events, [kind](const auto& event) { return event.kind == kind; });
+  };
+  EXPECT_GT(is_of("F"), 0);
+  EXPECT_EQ(is_of("B"), 0);
+  EXPECT_EQ(is_of("exchange"), 3);  // of each rank
   const std::string weights = text_of(path("weights"));
   EXPECT_EQ(safetensors::parse(std::as_bytes(std::span(weights)), "weights").tensors.size(), 6U);
 }
@@ -118,9 +128,10 @@ TEST_F(RankTest, GoFromAModelToTrainedWeights) {
   EXPECT_GT(over_profile, 0.1);  // the same unit, all stages and microbatches
   EXPECT_LT(over_profile, 10);
   const auto both = schedule::load_timelines(path("both"));
-  ASSERT_EQ(both.size(), 2U);
+  ASSERT_EQ(both.size(), 3U);
   EXPECT_EQ(both[0].name, "predicted");
   EXPECT_EQ(both[1].name, "measured");
+  EXPECT_EQ(both[2].name, "evaluation");
 }
 
 TEST_F(RankTest, OtherNumberOfRanksThanThePlanHas) {

@@ -61,7 +61,8 @@ TEST(OpaqueMode, IsTrainingInStepsOfRanksAndNotInTheirEvaluations) {
     RankSession session(world, workload, recorded, plan_for_one(recorded.graph), {});
     for (int i = 0; i < 2; ++i) {
       EXPECT_GT(session.step().losses.total(), kLargestSigmoid);
-      EXPECT_LT(evaluate_ranks(world, workload, session, evaluation).losses.total(), kLargestSigmoid);
+      EXPECT_LT(evaluate_ranks(world, workload, session, evaluation).losses.total(),
+                kLargestSigmoid);
     }
   });
 }

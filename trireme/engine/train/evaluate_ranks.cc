@@ -222,8 +222,8 @@ void check_evaluation(const RankSession& session, const Workload& workload,
 }
 
 RankEvaluation evaluate_ranks(const collectives::World& world, const Workload& workload,
-                          const RankSession& session, const record::Recording& recording,
-                          std::int64_t microbatches_at_once) {
+                              const RankSession& session, const record::Recording& recording,
+                              std::int64_t microbatches_at_once) {
   if (!workload.evaluation) {
     throw Error(ErrorKind::kInvalidArgument,
                 "the workload has no evaluation data; set Workload::evaluation");

@@ -29,7 +29,7 @@ struct RankEvaluation {
 ///                        empty seldom.
 /// Errors   kInvalidArgument where there is no evaluation data, and those of check_evaluation.
 RankEvaluation evaluate_ranks(const collectives::World& world, const Workload& workload,
-                          const RankSession& session, const record::Recording& recording,
-                          std::int64_t microbatches_at_once = 256);
+                              const RankSession& session, const record::Recording& recording,
+                              std::int64_t microbatches_at_once = 256);
 
 }  // namespace trireme::train

@@ -91,7 +91,8 @@ struct OperationRow {
   OperationKind kind;
   std::string_view word;  ///< Its text begins with it; no word is the beginning of another.
   Operand operand = Operand::kNothing;
-  std::optional<GroupKind> group;  ///< Whose ranks run it together, in the same order.
+  std::optional<GroupKind> group =
+      std::nullopt;  ///< Whose ranks run it together, in the same order.
   Wait wait = Wait::kNothing;
   ProcessorWork work = ProcessorWork::kNothing;
   Traffic traffic = Traffic::kNothing;

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "trireme/error.h"
 #include "trireme/plan/schedule/message_limits.h"
@@ -175,7 +176,8 @@ class Player {
     const int limit = program_.channels[operation.channel].limit;
     const ChannelState& channel = channels_[operation.channel];
     const std::size_t num_held = channel.arrivals.size() - channel.num_taken;
-    return limit == 0 || num_held < static_cast<std::size_t>(limit + schedule::kReceivedAhead);
+    const std::int64_t room = std::int64_t{limit} + schedule::kReceivedAhead;
+    return limit == 0 || std::cmp_less(num_held, room);
   }
 
   /// What the rank's operation does to others once its work is done.
