@@ -26,6 +26,7 @@
 #include "trireme/engine/memory/process_memory.h"
 #include "trireme/engine/train/construct.h"
 #include "trireme/engine/train/measured_timeline.h"
+#include "trireme/engine/train/rank_session.h"
 #include "trireme/engine/train/serial_session.h"
 #include "trireme/launch/connected_world.h"
 #include "trireme/launch/local_ranks.h"
@@ -110,7 +111,7 @@ class Run {
     serial.step();  // both have made two steps now
     alternate_steps(serial, session);
     measure_interference(serial);
-    compare(train::measured_timeline(world_, session));
+    compare(train::measured_timeline(world_, session.last_step()));
     const Json drift = measure_drift();
     return report(plan, peak, drift);
   }
