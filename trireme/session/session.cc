@@ -169,8 +169,10 @@ class Session::State {
   }
 
   void save_timeline(const std::string& path) {
-    const std::vector<schedule::Timeline> of_last_step = timelines();
-    if (is_first_) schedule::save(of_last_step, path);
+    std::vector<schedule::Timeline> all = timelines();
+    const train::RanProgram* evaluated = trainer_->last_evaluation();
+    if (evaluated != nullptr) all.push_back(train::measured_timeline(world_, *evaluated));
+    if (is_first_) schedule::save(all, path);
   }
 
   // What a caller has to know, the same on all ranks, which go on: kInvalidArgument.
@@ -237,14 +239,12 @@ class Session::State {
     return report;
   }
 
-  /// Of the last step, and of the last evaluation if there was one; nothing where there is none of ranks.
+  /// Of the last step; nothing where there is none of ranks.
   std::vector<schedule::Timeline> timelines() {
     std::vector<schedule::Timeline> result;
     if (times_.empty() || ranks() == nullptr) return result;
     if (predicted_) result.push_back(*predicted_);
     result.push_back(train::measured_timeline(world_, ranks()->last_step()));
-    const train::RanProgram* evaluated = trainer_->last_evaluation();
-    if (evaluated != nullptr) result.push_back(train::measured_timeline(world_, *evaluated));
     return result;
   }
 

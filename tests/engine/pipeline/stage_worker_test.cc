@@ -36,7 +36,6 @@ struct Pair {
     for (const program::StageProgram& stage : stages) workers.emplace_back(recording, stage);
     input.num_samples = {kSamples, kSamples};
     input.read = [this](int m) { return test.make_batch(read_samples, 40 + m); };
-    input.totals = {2.0 * kSamples};
     for (StageWorker& worker : workers) worker.begin_step(input);
   }
 
@@ -52,12 +51,12 @@ struct Pair {
   }
 
   void backward(int microbatch) {
-    workers[1].backward(microbatch, input.totals);
+    workers[1].backward(microbatch, totals);
     for (const layout::Crossing& sent : stages[0].sends()) {
       workers[0].put_gradient(microbatch, sent.value,
                               workers[1].take_gradient(microbatch, sent.value));
     }
-    workers[0].backward(microbatch, input.totals);
+    workers[0].backward(microbatch, totals);
   }
 
   models::TestModel test = models::make("mlp");
@@ -68,6 +67,7 @@ struct Pair {
   std::vector<program::StageProgram> stages;
   std::vector<StageWorker> workers;
   StepInput input;
+  std::vector<double> totals{2.0 * kSamples};
   std::int64_t read_samples = kSamples;
 };
 
@@ -108,7 +108,7 @@ TEST(StageWorker, SumsOfLossesAreWhereTheyAreMade) {
 TEST(StageWorker, AGradientIsHandedOverOnce) {
   Pair pair;
   pair.forward(0);
-  pair.workers[1].backward(0, pair.input.totals);
+  pair.workers[1].backward(0, pair.totals);
   EXPECT_TRUE(pair.workers[1].take_gradient(0, pair.crossing()).defined());
   EXPECT_FALSE(pair.workers[1].take_gradient(0, pair.crossing()).defined());
 }
@@ -117,7 +117,7 @@ TEST(StageWorker, AnAbsentGradientIsNone) {
   Pair pair;
   pair.forward(0);
   pair.workers[0].put_gradient(0, pair.crossing(), at::Tensor());
-  pair.workers[0].backward(0, pair.input.totals);
+  pair.workers[0].backward(0, pair.totals);
   EXPECT_TRUE(pair.sink.gradients.empty());
 }
 

@@ -23,20 +23,18 @@ class Calls : public Operations {
     if (operation.kind == OperationKind::kJoin) throw std::runtime_error("no sum");
     texts.push_back(schedule::to_text({}, operation));
   }
-  std::vector<double> weigh() override {
-    texts.emplace_back("weigh");
-    return {};
-  }
-  void end_backward(int /*microbatch*/) override {}
+  void end_action(const schedule::Action& /*action*/) override {}
+  const std::vector<double>& totals() const override { return no_totals; }
   std::span<std::byte> tie_memory(const schedule::Channel& /*channel*/, int /*item*/) override {
     return {};
   }
 
   std::vector<std::string> texts;
+  std::vector<double> no_totals;
 };
 
 /// Rank 0's part of step 7: operations of these kinds, about bucket 2.
-void run_step(const std::vector<OperationKind>& kinds, Calls& calls) {
+void run_step(const std::vector<OperationKind>& kinds, Calls& calls, std::string purpose = "") {
   schedule::StepProgram program;
   program.ranks.resize(1);
   for (const OperationKind kind : kinds) {
@@ -49,6 +47,7 @@ void run_step(const std::vector<OperationKind>& kinds, Calls& calls) {
   StepRunner runner(program, 0, {}, calls, mailbox);
   StepInput input;
   input.step = 7;
+  input.purpose = std::move(purpose);
   runner.run(input);
   EXPECT_EQ(runner.times().size(), kinds.size());
 }
@@ -68,6 +67,13 @@ TEST(StepRunner, AnErrorSaysInWhichOperationOfWhichStep) {
   EXPECT_EQ(error.context().rank, 0);
   EXPECT_EQ(error.context().operation, "join bucket 2");
   EXPECT_EQ(error.context().step, 7);
+}
+
+TEST(StepRunner, AnErrorOfAnEvaluationSaysSo) {
+  Calls calls;
+  const Error error = trireme::test::error_of(
+      [&] { run_step({OperationKind::kJoin}, calls, " of the evaluation"); });
+  EXPECT_EQ(error.context().operation, "join bucket 2 of the evaluation");
 }
 
 }  // namespace

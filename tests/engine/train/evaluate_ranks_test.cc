@@ -129,6 +129,47 @@ TEST(EvaluateRanks, AReplicaWithoutMicrobatchesWaitsForTheOthers) {
   expect_same(evaluate_on_ranks(layout, 7).losses, evaluate_serially(layout));
 }
 
+/// Cannot read sample 12.
+class Broken : public Noticing {
+ public:
+  using Noticing::Noticing;
+  void read(data::Sample sample,
+            std::span<const std::span<std::byte>> destinations) const override {
+    if (sample.index == 12) throw Error(ErrorKind::kIo, "sample 12 cannot be read");
+    Noticing::read(sample, destinations);
+  }
+};
+
+// What the failing rank still had under way was sent from memory that was gone.
+TEST(EvaluateRanks, AFailureOnOneRankIsThatOfAll) {
+  const layout::Plan plan = plan_of({.model = "two_losses", .stages = 4});
+  std::atomic<int> num_told = 0;
+  try {
+    run_ranks(4, [&](const collectives::World& world) {
+      Workload workload = construct(workload_of("two_losses"), 3);
+      workload.evaluation = held_out(workload);
+      const auto evaluation = recorded_in(graph::Mode::kEval, workload);
+      if (world.rank() == 0) workload.evaluation = std::make_shared<Broken>(workload.evaluation);
+      workload.model.set_training(true);
+      const auto recorded = recorded_in(graph::Mode::kTrain, workload);
+      RankSession session(world, workload, recorded, plan, {.seed = 3});
+      session.step();
+      try {
+        evaluate_ranks(world, workload, session, evaluation);
+      } catch (const Error& error) {
+        EXPECT_THAT(error.what(), testing::HasSubstr("sample 12 cannot be read")) << world.rank();
+        ++num_told;
+        throw;
+      }
+    });
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kIo);
+    EXPECT_THAT(error.context().operation, testing::HasSubstr("of the evaluation"));
+    EXPECT_EQ(error.context().microbatch, 6);
+  }
+  EXPECT_EQ(num_told, 4);
+}
+
 // Every stage read every sample.
 TEST(EvaluateRanks, StagesReadOnlyWhatTheyTake) {
   EXPECT_THAT(evaluate_on_ranks({.model = "unet", .stages = 4}).has_read,

@@ -48,9 +48,11 @@ TEST(ProgramCheck, SaysWhereWhatAndByWhichRule) {
   EXPECT_EQ(complaint([](StepCase& s) { std::swap(s.program.ranks[0][1], s.program.ranks[0][2]); }),
             "step program: rank 0, operation 1: expected `send v3 m0 0>1`, got `send v3 m0 0>2`; "
             "after an action stand its sends, by channel and item");
-  EXPECT_EQ(complaint([](StepCase& s) { s.program.ranks[5].pop_back(); }),
-            "step program: rank 5, operation 20: expected `recv parameter 0 0>2`, got the end; the "
-            "tail is exchange, joins, tie gradients, tie sum, norm, commit, update, tie values");
+  EXPECT_EQ(
+      complaint([](StepCase& s) { s.program.ranks[5].pop_back(); }),
+      "step program: rank 5, operation 20: expected `recv parameter 0 0>2`, got the end; the "
+      "tail is exchange, joins, tie gradients, tie sum, norm where there is one, commit, update, "
+      "tie values");
   EXPECT_EQ(complaint([](StepCase& s) { s.program.ranks[0].push_back({}); }),
             "step program: rank 0, operation 19: expected the end, got `compute 0F0`; nothing "
             "follows the tail");
@@ -63,8 +65,9 @@ TEST(ProgramCheck, ChannelsAndGroupsAreThoseOfTheFacts) {
   EXPECT_EQ(complaint([](StepCase& s) { s.program.channels.pop_back(); }),
             "step program: expected 14 channels, got 13");
   EXPECT_EQ(complaint([](StepCase& s) { std::swap(s.program.channels[0], s.program.channels[1]); }),
-            "step program: channel 0 should be of kind value and lead from stage 0 on rank 0 to "
-            "stage 1 on rank 2; channels come by kind, stages, replica");
+            "step program: channel 0 should be of kind value, from stage 0 on rank 0 to stage 1 on "
+            "rank 2, limit 0; it is of kind value, from stage 0 on rank 1 to stage 1 on rank 3, "
+            "limit 0; channels come by kind, stages, replica");
   EXPECT_EQ(complaint([](StepCase& s) { std::swap(s.program.groups[1], s.program.groups[2]); }),
             "step program: expected the data group 0 with its 2 ranks in order; groups come by "
             "kind and index");

@@ -23,7 +23,7 @@ std::string complaint(const StepProgram& program, const StepCase& step, int num)
   const StepFacts facts = evaluation_facts(step.graph, step.plan, num);
   try {
     check(program, forwards(facts.num_stages(), facts.num_microbatches), facts);
-    check_crossings(program, step.graph, step.plan);
+    check_crossings(program, step.graph, step.plan, num);
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
     return error.message();
@@ -62,8 +62,8 @@ TEST(EvaluationProgram, PartsOfReplicasAreContiguousAndDifferByOne) {
     for (int num = 1; num <= 12; ++num) {
       int next = 0;
       for (int replica = 0; replica < replicas; ++replica) {
-        EXPECT_EQ(first_evaluated(num, replicas, replica), next);
-        const int size = first_evaluated(num, replicas, replica + 1) - next;
+        EXPECT_EQ(first_of_part(num, replicas, replica), next);
+        const int size = first_of_part(num, replicas, replica + 1) - next;
         EXPECT_TRUE(size == num / replicas || size == (num - 1) / replicas + 1);
         next += size;
       }
@@ -79,7 +79,7 @@ TEST(EvaluationProgram, AFastStageWaitsForRoom) {
   EXPECT_THAT(most_held(program), ::testing::ElementsAre(1, 2, 1));
   for (Channel& channel : program.channels) channel.limit = 0;
   EXPECT_THAT(most_held(program), ::testing::ElementsAre(20, 20, 20));
-  EXPECT_THAT(complaint(program, step, 20), ::testing::HasSubstr("limit 1; channels come by kind"));
+  EXPECT_THAT(complaint(program, step, 20), ::testing::HasSubstr("limit 1; it is of kind value"));
 }
 
 TEST(EvaluationProgram, ALostOrRepeatedOperationIsRefused) {

@@ -18,8 +18,8 @@ TEST(StepProgramShow, ListsChannelsGroupsAndOperations) {
   EXPECT_EQ(show(program), R"(step program of 2 ranks, 1 microbatches a replica
 
 channels
-  kind   from stage  to stage  from rank  to rank  messages
-  value           0         1          0        1         1
+  kind   from stage  to stage  from rank  to rank  messages  limit
+  value           0         1          0        1         1      -
 
 groups
   kind   index  ranks

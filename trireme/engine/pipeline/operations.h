@@ -13,15 +13,14 @@ class Operations {
  public:
   virtual ~Operations() = default;
 
-  /// An operation of a kind that the runner does not run itself: all but kRecv, kCompute, kSend and
-  /// kWeigh.
+  /// An operation of a kind that the runner does not run itself: all but kRecv, kCompute and kSend.
   virtual void run(const schedule::Operation& operation) = 0;
 
-  /// Weight of each loss over the step, of all replicas (StepInput::totals).
-  virtual std::vector<double> weigh() = 0;
+  /// A forward or backward is done.
+  virtual void end_action(const schedule::Action& action) = 0;
 
-  /// A microbatch's backward is done. microbatch   of the replica.
-  virtual void end_backward(int microbatch) = 0;
+  /// Weight of each loss over the step: of means, and of those that the stage weighs. For backwards.
+  virtual const std::vector<double>& totals() const = 0;
 
   /// Memory that the message of a tie is sent from, or received into.
   virtual std::span<std::byte> tie_memory(const schedule::Channel& channel, int item) = 0;

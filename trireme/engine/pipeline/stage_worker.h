@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "trireme/engine/program/stage_program.h"
@@ -18,9 +19,7 @@ struct StepInput {
   std::int64_t first_microbatch = 0;      ///< Global index of the replica's first.
   std::vector<std::int64_t> num_samples;  ///< By microbatch of the replica.
   std::function<Batch(int microbatch)> read;
-  /// Weight of each loss over the step: of means, and of those that the stage weighs. Empty where
-  /// kWeigh tells them, and where nothing is trained.
-  std::vector<double> totals;
+  std::string purpose;  ///< For errors, behind what was done: ` of the evaluation`.
 
   int num_microbatches() const { return static_cast<int>(num_samples.size()); }
 };
@@ -46,7 +45,7 @@ class StageWorker {
 
   void forward(int microbatch);
 
-  /// totals   as in StepInput, all known.
+  /// totals   weight of each loss over the step (Operations::totals).
   void backward(int microbatch, const std::vector<double>& totals);
 
   /// What forward or backward made for another stage. A gradient is handed over; undefined where

@@ -17,6 +17,8 @@ using schedule::OperationKind;
 
 namespace {
 
+using Microseconds = std::chrono::duration<double, std::micro>;
+
 /// Of this thread.
 double processor_seconds() {
   timespec time{};
@@ -36,7 +38,6 @@ StepRunner::StepRunner(const schedule::StepProgram& program, int rank,
 
 void StepRunner::run(const StepInput& input) {
   input_ = &input;
-  totals_ = input.totals;
   times_.clear();
   compute_seconds_ = 0;
   begin_ = Clock::now();
@@ -44,6 +45,7 @@ void StepRunner::run(const StepInput& input) {
   mailbox_.begin_step();
   for (const Operation& operation : program_.ranks[rank_]) {
     const auto begin = Clock::now();
+    room_us_ = 0;
     mailbox_.drop_received();
     try {
       run(operation);
@@ -52,7 +54,7 @@ void StepRunner::run(const StepInput& input) {
     }
     note(operation, begin);
   }
-  mailbox_.flush({.rank = rank_, .operation = "end of step", .step = input.step});
+  mailbox_.flush({.rank = rank_, .operation = "end of step" + input.purpose, .step = input.step});
 }
 
 void StepRunner::run(const Operation& operation) {
@@ -67,9 +69,6 @@ void StepRunner::run(const Operation& operation) {
     }
     case OperationKind::kSend:
       return send(operation);
-    case OperationKind::kWeigh:
-      totals_ = operations_.weigh();
-      return;
     default:
       return operations_.run(operation);
   }
@@ -95,15 +94,22 @@ void StepRunner::receive(const Operation& operation) {
 
 void StepRunner::compute(const schedule::Action& action) {
   StageWorker& stage = *stages_.at(action.stage);
-  if (action.kind == ActionKind::kForward) return stage.forward(action.microbatch);
-  TRIREME_CHECK(action.kind == ActionKind::kBackward, "backwards are not split yet");
-  stage.backward(action.microbatch, totals_);
-  operations_.end_backward(action.microbatch);
+  if (action.kind == ActionKind::kForward) {
+    stage.forward(action.microbatch);
+  } else {
+    TRIREME_CHECK(action.kind == ActionKind::kBackward, "backwards are not split yet");
+    stage.backward(action.microbatch, operations_.totals());
+  }
+  operations_.end_action(action);
 }
 
 void StepRunner::send(const Operation& operation) {
   const schedule::Channel& channel = program_.channels[operation.channel];
-  if (channel.limit > 0) mailbox_.make_room(operation.channel, channel.limit, place_of(operation));
+  if (channel.limit > 0) {
+    const auto begin = Clock::now();
+    mailbox_.make_room(operation.channel, channel.limit, place_of(operation));
+    room_us_ = Microseconds(Clock::now() - begin).count();
+  }
   switch (channel.kind) {
     case ChannelKind::kValue:
       return mailbox_.send(
@@ -122,18 +128,18 @@ void StepRunner::send(const Operation& operation) {
 ErrorContext StepRunner::place_of(const Operation& operation) const {
   int microbatch = operation.microbatch;
   if (operation.kind == OperationKind::kCompute) microbatch = operation.action.microbatch;
-  ErrorContext place{
-      .rank = rank_, .operation = schedule::to_text(program_, operation), .step = input_->step};
+  ErrorContext place{.rank = rank_,
+                     .operation = schedule::to_text(program_, operation) + input_->purpose,
+                     .step = input_->step};
   if (microbatch >= 0) place.microbatch = input_->first_microbatch + microbatch;
   return place;
 }
 
 void StepRunner::note(const Operation& operation, Clock::time_point begin) {
-  using Microseconds = std::chrono::duration<double, std::micro>;
   const auto end = Clock::now();
   const double start_us = Microseconds(begin - begin_).count();
   const double duration_us = Microseconds(end - begin).count();
-  times_.push_back({operation, start_us, duration_us});
+  times_.push_back({operation, start_us, duration_us, room_us_});
 }
 
 }  // namespace trireme::pipeline

@@ -16,6 +16,7 @@ struct OperationTime {
   schedule::Operation operation;
   double start_us = 0;
   double duration_us = 0;  ///< Waits included.
+  double room_us = 0;      ///< Of it, first: a send waited for room.
 };
 
 /// Runs a rank's part of a step program, operation by operation.
@@ -59,10 +60,10 @@ class StepRunner {
   Operations& operations_;
   Mailbox& mailbox_;
   const StepInput* input_ = nullptr;
-  std::vector<double> totals_;  ///< Of the losses.
   std::vector<OperationTime> times_;
   Clock::time_point begin_;
   double compute_seconds_ = 0;
+  double room_us_ = 0;  ///< Of the operation that runs.
 };
 
 }  // namespace trireme::pipeline

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <functional>
-#include <map>
 #include <memory>
+#include <set>
+#include <span>
 #include <utility>
 
 #include "trireme/base/check.h"
@@ -15,6 +15,7 @@
 #include "trireme/engine/program/step_losses.h"
 #include "trireme/engine/record/state_guard.h"
 #include "trireme/engine/train/serial_session.h"
+#include "trireme/engine/train/telling_others.h"
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/layout/manual_plan.h"
@@ -47,61 +48,22 @@ schedule::StepProgram checked_program(const graph::Graph& graph, const layout::P
   schedule::StepProgram program = schedule::make_evaluation_program(graph, plan, num_microbatches);
   const schedule::StepFacts facts = schedule::evaluation_facts(graph, plan, num_microbatches);
   schedule::check(program, schedule::forwards(facts.num_stages(), facts.num_microbatches), facts);
-  schedule::check_crossings(program, graph, plan);
+  schedule::check_crossings(program, graph, plan, num_microbatches);
   return program;
 }
 
-/// Sums and weights of losses by global microbatch of a part of an evaluation, exchanged: the one
-/// operation that its program has beside messages and forwards.
-class LossExchange : public pipeline::Operations {
- public:
-  /// num_microbatches   of all replicas.
-  LossExchange(const collectives::World& world, collectives::Group& group, ErrorContext place,
-               std::size_t num_losses, std::int64_t num_microbatches)
-      : world_(world),
-        group_(group),
-        place_(std::move(place)),
-        width_(2 * num_losses),
-        words_(num_microbatches * width_) {}
-
-  void put(std::int64_t microbatch, int loss, double sum, double weight) {
-    const std::size_t word = microbatch * width_ + 2 * loss;
-    words_[word] = std::bit_cast<std::uint64_t>(sum);
-    words_[word + 1] = std::bit_cast<std::uint64_t>(weight);
+/// Losses that a stage makes and that have a weight.
+std::set<int> weighed_here(const graph::Graph& graph, const program::StageProgram& stage) {
+  std::set<int> losses;
+  for (const int loss : stage.losses()) {
+    if (graph.losses[loss].weight) losses.insert(loss);
   }
+  return losses;
+}
 
-  void add_to(StepLosses& losses) const {
-    for (std::size_t i = 0; i < words_.size(); i += 2) {
-      LossTotal& loss = losses.losses[i % width_ / 2];
-      loss.sum += std::bit_cast<double>(words_[i]);
-      loss.weight += std::bit_cast<double>(words_[i + 1]);
-    }
-  }
-
-  /// What the rank knows, just before it is exchanged.
-  std::function<void()> collect;
-
-  void run(const schedule::Operation& operation) override {
-    TRIREME_CHECK(operation.kind == schedule::OperationKind::kExchange, "no other is written");
-    collect();
-    collectives::unite(group_, words_, world_.watch, place_);
-  }
-  std::vector<double> weigh() override { return {}; }
-  void end_backward(int /*microbatch*/) override {}
-  std::span<std::byte> tie_memory(const schedule::Channel& /*channel*/, int /*item*/) override {
-    return {};
-  }
-
- private:
-  const collectives::World& world_;
-  collectives::Group& group_;
-  ErrorContext place_;
-  std::size_t width_;
-  std::vector<std::uint64_t> words_;
-};
-
-/// One rank's part of an evaluation.
-class Evaluation {
+/// What one rank does in an evaluation beside messages and forwards: sums and weights of losses by
+/// microbatch, exchanged at the end of each part.
+class Evaluation : public pipeline::Operations {
  public:
   Evaluation(const collectives::World& world, const Workload& workload, const RankSession& session,
              const record::Recording& recording)
@@ -114,7 +76,7 @@ class Evaluation {
         sites_(recording, sink_),
         stage_(recording, plan_, session.stage(), sites_),
         worker_(recording, stage_, pipeline::StageWorker::Purpose::kEvaluate),
-        weights_(recording, {stage_.weighed_losses().begin(), stage_.weighed_losses().end()}),
+        weights_(recording, weighed_here(recording.graph, stage_)),
         reader_(workload.evaluation, workload.model),
         num_samples_(workload.evaluation->num_samples()) {}
 
@@ -124,65 +86,76 @@ class Evaluation {
         data::num_evaluation_microbatches(num_samples_, plan_.batch.microbatch);
     const std::int64_t most = microbatches_at_once * num_replicas();
     RankEvaluation result{program::empty_losses(recording_.graph), {}};
+    schedule::StepProgram program;
     for (std::int64_t begin = 0; begin < all; begin += most) {
-      run(begin, static_cast<int>(std::min(most, all - begin)), result);
+      const int num = static_cast<int>(std::min(most, all - begin));
+      if (begin == 0 || num < most) program = checked_program(recording_.graph, plan_, num);
+      result.last_part = run(program, begin, num);
+      add_to(result.losses);
     }
     return result;
   }
 
+  void run(const schedule::Operation& operation) override {
+    TRIREME_CHECK(operation.kind == schedule::OperationKind::kExchange, "no other is written");
+    collectives::unite(*group_, words_, world_.watch,
+                       {.rank = world_.rank(),
+                        .operation = "losses of the evaluation",
+                        .step = session_.next_step()});
+  }
+
+  /// Keeps the losses that were made, and their weights.
+  void end_action(const schedule::Action& action) override {
+    if (stage_.losses().empty()) return;
+    const std::int64_t microbatch = input_.first_microbatch + action.microbatch;
+    const bool must_read = weights_.reads_batch() && stage_.fields().empty();
+    if (must_read) batch_ = read(microbatch);
+    const auto weights = weights_.weights(batch_, input_.num_samples[action.microbatch]);
+    for (const int loss : stage_.losses()) {
+      const std::size_t word = 2 * ((microbatch - begin_) * num_losses() + loss);
+      words_[word] = std::bit_cast<std::uint64_t>(worker_.loss_sums()[action.microbatch][loss]);
+      words_[word + 1] = std::bit_cast<std::uint64_t>(weights[loss]);
+    }
+  }
+
+  const std::vector<double>& totals() const override { return no_totals_; }
+
+  std::span<std::byte> tie_memory(const schedule::Channel& /*channel*/, int /*item*/) override {
+    TRIREME_CHECK(false, "an evaluation has no ties");
+  }
+
  private:
   /// `num` microbatches from `begin` on, of all replicas.
-  void run(std::int64_t begin, int num, RankEvaluation& result) {
-    schedule::StepProgram program = checked_program(recording_.graph, plan_, num);
-    const pipeline::StepInput input = input_of(begin, num);
-    LossExchange exchange(world_, *group_,
-                          {.rank = world_.rank(),
-                           .operation = "losses of the evaluation",
-                           .step = session_.next_step()},
-                          recording_.graph.losses.size(), num);
-    exchange.collect = [&] { collect(input, begin, exchange); };
+  RanProgram run(const schedule::StepProgram& program, std::int64_t begin, int num) {
+    begin_ = begin;
+    words_.assign(2 * num * num_losses(), 0);
+    input_ = input_of(begin, num);
     pipeline::Mailbox mailbox(program, world_.rank(), world_.endpoint, world_.watch);
-    pipeline::StepRunner runner(program, world_.rank(), {{session_.stage(), &worker_}}, exchange,
+    pipeline::StepRunner runner(program, world_.rank(), {{session_.stage(), &worker_}}, *this,
                                 mailbox);
-    runner.run(input);
-    exchange.add_to(result.losses);
-    result.last_part = {"evaluation", input.step, std::move(program), runner.times(),
-                        runner.begin()};
+    // The mailbox outlives what the endpoint still sends of it.
+    telling_others(world_, session_.next_step(), [&] { runner.run(input_); });
+    return {"evaluation", input_.step, program, runner.times(), runner.begin()};
   }
 
   pipeline::StepInput input_of(std::int64_t begin, int num) {
     const int replicas = num_replicas(), replica = session_.replica();
-    const int first = schedule::first_evaluated(num, replicas, replica);
-    const int end = schedule::first_evaluated(num, replicas, replica + 1);
-    pipeline::StepInput input{.step = session_.next_step(), .first_microbatch = begin + first};
+    const int first = schedule::first_of_part(num, replicas, replica);
+    const int end = schedule::first_of_part(num, replicas, replica + 1);
+    pipeline::StepInput input{.step = session_.next_step(),
+                              .first_microbatch = begin + first,
+                              .purpose = " of the evaluation"};
     for (int m = first; m < end; ++m) input.num_samples.push_back(range(begin + m).size());
-    input.read = [this, first = begin + first](int m) {
-      Batch batch = read(first + m);
-      if (weights_.reads_batch()) {
-        weights_read_[m] = weights_.weights(batch, range(first + m).size());
-      }
-      return batch;
-    };
-    weights_read_.clear();
+    input.read = [this, first = begin + first](int m) { return batch_ = read(first + m); };
     return input;
   }
 
-  /// Losses that were made here, and their weights.
-  void collect(const pipeline::StepInput& input, std::int64_t begin, LossExchange& exchange) const {
-    for (int m = 0; m < input.num_microbatches(); ++m) {
-      const std::int64_t microbatch = input.first_microbatch + m;
-      const std::vector<double> weights = weights_of(input, m);
-      for (const int loss : stage_.losses()) {
-        exchange.put(microbatch - begin, loss, worker_.loss_sums()[m][loss], weights[loss]);
-      }
+  void add_to(StepLosses& losses) const {
+    for (std::size_t i = 0; i < words_.size(); i += 2) {
+      LossTotal& loss = losses.losses[i / 2 % num_losses()];
+      loss.sum += std::bit_cast<double>(words_[i]);
+      loss.weight += std::bit_cast<double>(words_[i + 1]);
     }
-  }
-
-  std::vector<double> weights_of(const pipeline::StepInput& input, int m) const {
-    if (const auto found = weights_read_.find(m); found != weights_read_.end())
-      return found->second;
-    const Batch batch = weights_.reads_batch() ? read(input.first_microbatch + m) : Batch();
-    return weights_.weights(batch, input.num_samples[m]);
   }
 
   Batch read(std::int64_t microbatch) const {
@@ -196,6 +169,7 @@ class Evaluation {
   }
 
   int num_replicas() const { return layout::train_role(plan_).mesh.data; }
+  std::size_t num_losses() const { return recording_.graph.losses.size(); }
 
   const collectives::World& world_;
   const Workload& workload_;
@@ -210,7 +184,13 @@ class Evaluation {
   program::WeightProgram weights_;
   BatchReader reader_;
   std::int64_t num_samples_;
-  std::map<int, std::vector<double>> weights_read_;  ///< With the forward's batch, by microbatch.
+  const std::vector<double> no_totals_;
+
+  // Of the part that runs.
+  std::int64_t begin_ = 0;  ///< Its first microbatch, of all replicas.
+  pipeline::StepInput input_;
+  Batch batch_;                       ///< That was read last.
+  std::vector<std::uint64_t> words_;  ///< Sum and weight by microbatch and loss.
 };
 
 }  // namespace

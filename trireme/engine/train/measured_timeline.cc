@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string_view>
 
 #include "trireme/engine/measure/detect_topology.h"
 #include "trireme/plan/schedule/timeline_json.h"
@@ -10,9 +11,11 @@
 namespace trireme::train {
 namespace {
 
+constexpr std::string_view kWaitTrack = "wait";
+
 bool waits(schedule::OperationKind kind) {
   using schedule::Wait;
-  const Wait wait = schedule::row(kind).wait;
+  const Wait wait = schedule::row_of(kind).wait;
   return wait == Wait::kMessage || wait == Wait::kSum || wait == Wait::kGroup;
 }
 
@@ -37,10 +40,15 @@ schedule::Timeline measured_timeline(const collectives::World& world, const RanP
   for (const pipeline::OperationTime& time : ran.times) {
     schedule::TimelineEvent event = simulate::event_of(ran.program, time.operation);
     event.rank = world.rank();
-    if (waits(time.operation.kind)) event.track = "wait";
-    event.start_us = late + time.start_us;
-    event.duration_us = time.duration_us;
-    own.events.push_back(std::move(event));
+    const auto add = [&](std::string_view track, double start_us, double duration_us) {
+      event.track = track;
+      event.start_us = late + start_us;
+      event.duration_us = duration_us;
+      own.events.push_back(event);
+    };
+    if (time.room_us > 0) add(kWaitTrack, time.start_us, time.room_us);
+    add(waits(time.operation.kind) ? kWaitTrack : schedule::kComputeTrack,
+        time.start_us + time.room_us, time.duration_us - time.room_us);
   }
   schedule::Timeline all{own.name, own.step, {}};
   const std::string text = schedule::to_json(std::span(&own, 1)).dump();

@@ -21,7 +21,8 @@ struct RanProgram {
   std::chrono::steady_clock::time_point begin;
 };
 
-/// What all ranks did, as a timeline of that name, on every rank. Work is on the compute track, operations that wait for others on `wait`. Zero is when the first
+/// What all ranks did, as a timeline of that name, on every rank. Work is on the compute track,
+/// operations that wait for others, and a send's wait for room, on `wait`. Zero is when the first
 /// rank of a machine began: ranks of one machine are aligned, machines are not. Every rank calls
 /// it.
 schedule::Timeline measured_timeline(const collectives::World& world, const RanProgram& ran);

@@ -94,21 +94,17 @@ ErrorContext RankOperations::place(const char* what) const {
   return {.rank = parts_.rank, .operation = what, .step = input_->step};
 }
 
-std::vector<double> RankOperations::totals_of(
-    const std::vector<std::vector<double>>& weights) const {
-  if (weighs_) return {};
-  std::vector<std::vector<double>> all;
-  for (int replica = 0; replica < group(GroupKind::kData).size(); ++replica) {
-    all.insert(all.end(), weights.begin(), weights.end());
-  }
-  return program::total_weights(parts_.recording.graph, all);
-}
-
 void RankOperations::begin_step(const pipeline::StepInput& input,
                                 std::vector<std::vector<double>> weights) {
   input_ = &input;
-  totals_ = input.totals;
   weights_ = std::move(weights);
+  totals_.clear();
+  // Without weights of their own, losses weigh the same on every replica.
+  std::vector<std::vector<double>> all;
+  for (int replica = 0; replica < group(GroupKind::kData).size(); ++replica) {
+    all.insert(all.end(), weights_.begin(), weights_.end());
+  }
+  if (!weighs_) totals_ = program::total_weights(parts_.recording.graph, all);
   norm_ = 0;
   reached_.assign(parameters_.size(), false);
   is_last_ = false;
@@ -118,7 +114,7 @@ void RankOperations::begin_step(const pipeline::StepInput& input,
 }
 
 /// The weights of all replicas, in global microbatch order.
-std::vector<double> RankOperations::weigh() {
+void RankOperations::weigh() {
   const std::size_t num_losses = parts_.recording.graph.losses.size();
   std::vector<double> mine;
   for (const auto& weights : weights_) mine.insert(mine.end(), weights.begin(), weights.end());
@@ -130,11 +126,12 @@ std::vector<double> RankOperations::weigh() {
     std::memcpy(all[m].data(), bytes.data() + m * row_bytes, row_bytes);
   }
   totals_ = program::total_weights(parts_.recording.graph, all);
-  return totals_;
 }
 
-void RankOperations::end_backward(int microbatch) {
-  if ((microbatch + 1) % parts_.plan.batch.microbatches_per_lane() == 0) parts_.sums.end_lane();
+void RankOperations::end_action(const schedule::Action& action) {
+  if (action.kind == schedule::ActionKind::kForward) return;
+  if ((action.microbatch + 1) % parts_.plan.batch.microbatches_per_lane() == 0)
+    parts_.sums.end_lane();
 }
 
 void RankOperations::reduce(int bucket) {
@@ -210,6 +207,8 @@ void RankOperations::take_words(std::span<const std::uint64_t> words) {
 
 void RankOperations::run(const schedule::Operation& operation) {
   switch (operation.kind) {
+    case OperationKind::kWeigh:
+      return weigh();
     case OperationKind::kReduce:
       return reduce(operation.item);
     case OperationKind::kJoin:

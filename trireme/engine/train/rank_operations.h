@@ -52,17 +52,13 @@ class RankOperations : public pipeline::Operations {
  public:
   RankOperations(const RankParts& parts, const TrainingOptions& options);
 
-  /// input     outlives the step; of totals, those that kWeigh does not tell.
+  /// input     outlives the step.
   /// weights   of the replica's losses, [microbatch][loss].
   void begin_step(const pipeline::StepInput& input, std::vector<std::vector<double>> weights);
 
-  /// Weight of each loss over a step in which every replica has `weights`: what is known where the
-  /// program has no kWeigh.
-  std::vector<double> totals_of(const std::vector<std::vector<double>>& weights) const;
-
   void run(const schedule::Operation& operation) override;
-  std::vector<double> weigh() override;
-  void end_backward(int microbatch) override;
+  void end_action(const schedule::Action& action) override;
+  const std::vector<double>& totals() const override { return totals_; }
   std::span<std::byte> tie_memory(const schedule::Channel& channel, int item) override;
 
   /// Of the last step, the same on all ranks.
@@ -86,6 +82,7 @@ class RankOperations : public pipeline::Operations {
   collectives::Group& group(schedule::GroupKind kind) const;
   std::vector<std::byte> gather(schedule::GroupKind kind, std::span<const std::byte> mine,
                                 const char* what);
+  void weigh();
   void reduce(int bucket);
   void join(int bucket);
   void exchange();

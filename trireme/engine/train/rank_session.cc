@@ -128,7 +128,6 @@ StepReport RankSession::run(std::int64_t step) {
     check_drift_of_rank(recorded_, workload_.model, reader_.maker(), step, world_.watch.logger);
   }
   const auto begin = std::chrono::steady_clock::now();
-  const auto weights = batches_.weigh(step);
   const pipeline::StepInput input{
       .seed = options_.seed,
       .step = step,
@@ -136,8 +135,8 @@ StepReport RankSession::run(std::int64_t step) {
       .first_microbatch = batches_.first_microbatch(),
       .num_samples = std::vector(batches_.num_microbatches(), plan_.batch.microbatch),
       .read = [this, step](int m) { return batches_.take(step, m); },
-      .totals = operations_->totals_of(weights)};
-  operations_->begin_step(input, weights);
+      .purpose = {}};
+  operations_->begin_step(input, batches_.weigh(step));
   runner_->run(input);
   StepReport report{
       .step = step, .losses = operations_->losses(), .gradient_norm = operations_->gradient_norm()};

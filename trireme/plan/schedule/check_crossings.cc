@@ -1,8 +1,8 @@
 #include "trireme/plan/schedule/check_crossings.h"
 
-#include <algorithm>
 #include <compare>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -110,14 +110,11 @@ Counts counts_of(const StepProgram& program, int rank, OperationKind kind) {
   return counts;
 }
 
-/// Microbatches that the rank takes forward, or back.
-int num_microbatches(const StepProgram& program, int rank, bool forward) {
-  return static_cast<int>(std::ranges::count_if(program.ranks[rank], [&](const Operation& one) {
-    if (one.kind != OperationKind::kCompute) return false;
-    return forward ? one.action.kind == ActionKind::kForward
-                   : carries_messages(one.action.kind) && one.action.kind != ActionKind::kForward;
-  }));
-}
+/// Microbatches of a replica, and whether they come back.
+struct Microbatches {
+  int num = 0;
+  bool come_back = true;
+};
 
 [[noreturn]] void fail(const std::string& problem, int rank) {
   Error error(ErrorKind::kInvalidArgument, "step program: " + problem);
@@ -126,15 +123,16 @@ int num_microbatches(const StepProgram& program, int rank, bool forward) {
 }
 
 /// The rank of a stage does its end of the trips that begin (kSend) or end (kRecv) there.
-void check_rank(const StepProgram& program, const std::set<Trip>& trips, int rank, int stage) {
+void check_rank(const StepProgram& program, const std::set<Trip>& trips, int rank, int stage,
+                const Microbatches& microbatches) {
   for (const OperationKind kind : {OperationKind::kSend, OperationKind::kRecv}) {
     const bool sends = kind == OperationKind::kSend;
     const std::string verb = sends ? " sends " : " takes ";
     Counts counts = counts_of(program, rank, kind);
     for (const Trip& trip : trips) {
       if ((sends ? trip.from : trip.to) != stage) continue;
-      const int num = num_microbatches(program, rank, trip.kind == ChannelKind::kValue);
-      for (int microbatch = 0; microbatch < num; ++microbatch) {
+      if (trip.kind == ChannelKind::kGradient && !microbatches.come_back) continue;
+      for (int microbatch = 0; microbatch < microbatches.num; ++microbatch) {
         const auto found = counts.find({trip, microbatch});
         const int times = found == counts.end() ? 0 : found->second;
         if (times != 1) {
@@ -153,15 +151,26 @@ void check_rank(const StepProgram& program, const std::set<Trip>& trips, int ran
   }
 }
 
+Microbatches microbatches_of(const layout::Plan& plan, int replica,
+                             std::optional<int> num_evaluated) {
+  const int replicas = layout::train_role(plan).mesh.data;
+  if (!num_evaluated) return {static_cast<int>(plan.batch.num_microbatches() / replicas), true};
+  return {first_of_part(*num_evaluated, replicas, replica + 1) -
+              first_of_part(*num_evaluated, replicas, replica),
+          false};
+}
+
 }  // namespace
 
 void check_crossings(const StepProgram& program, const graph::Graph& planned,
-                     const layout::Plan& plan) {
+                     const layout::Plan& plan, std::optional<int> num_evaluated) {
   const std::set<Trip> trips = needed_trips(planned, plan);
   const layout::Role& role = layout::train_role(plan);
   for (int stage = 0; stage < static_cast<int>(plan.stages.size()); ++stage) {
     for (int replica = 0; replica < role.mesh.data; ++replica) {
-      check_rank(program, trips, role.placement[stage * role.mesh.data + replica], stage);
+      const Microbatches microbatches = microbatches_of(plan, replica, num_evaluated);
+      check_rank(program, trips, role.placement[stage * role.mesh.data + replica], stage,
+                 microbatches);
     }
   }
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "trireme/plan/graph/graph.h"
 #include "trireme/plan/layout/plan.h"
 #include "trireme/plan/schedule/step_program.h"
@@ -12,10 +14,11 @@ namespace trireme::schedule {
 ///
 /// Derived node by node and not from the StepFacts that the program was written from, so that what
 /// these lack is missed here. `check` (check_program.h) proves the order.
-/// planned   the graph that the plan's stages count in.
+/// planned        the graph that the plan's stages count in.
+/// num_evaluated  microbatches of an evaluation (make_evaluation_program); nothing of a training.
 /// Errors    kInvalidArgument naming value, stages, replica and microbatch.
-/// Cost      linear in nodes, and in stages x crossing values.
+/// Cost      linear in nodes and operations, and in stages x crossing values x microbatches.
 void check_crossings(const StepProgram& program, const graph::Graph& planned,
-                     const layout::Plan& plan);
+                     const layout::Plan& plan, std::optional<int> num_evaluated = std::nullopt);
 
 }  // namespace trireme::schedule

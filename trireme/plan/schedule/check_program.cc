@@ -1,8 +1,10 @@
 #include "trireme/plan/schedule/check_program.h"
 
 #include <iterator>
+#include <map>
 #include <set>
 #include <string>
+#include <tuple>
 
 #include "trireme/error.h"
 #include "trireme/plan/schedule/operation_text.h"
@@ -32,39 +34,66 @@ void check_sizes(const StepProgram& program, const Schedule& schedule, const Ste
 
 std::string text_of(const Channel& channel) {
   return "of kind " + std::string(kChannelKindNames[static_cast<std::size_t>(channel.kind)]) +
-         " and lead from stage " + std::to_string(channel.from_stage) + " on rank " +
+         ", from stage " + std::to_string(channel.from_stage) + " on rank " +
          std::to_string(channel.from_rank) + " to stage " + std::to_string(channel.to_stage) +
-         " on rank " + std::to_string(channel.to_rank) +
-         (channel.limit == 0 ? "" : ", limit " + std::to_string(channel.limit));
+         " on rank " + std::to_string(channel.to_rank) + ", limit " + std::to_string(channel.limit);
 }
 
+/// Worked out here once more, not asked of what the program was written from.
 void check_channels(const StepProgram& program, const StepFacts& facts) {
-  const std::vector<Channel> expected = channels_of(facts);
-  expect_number("channels", std::ssize(expected), std::ssize(program.channels));
-  for (std::size_t c = 0; c < expected.size(); ++c) {
-    if (program.channels[c] == expected[c]) continue;
-    fail("channel " + std::to_string(c) + " should be " + text_of(expected[c]) +
-         "; channels come by kind, stages, replica");
+  using Path = std::tuple<ChannelKind, int, int>;
+  std::map<Path, int> num_items;
+  for (const Message& m : facts.messages) ++num_items[Path(m.kind, m.from_stage, m.to_stage)];
+  expect_number("channels", std::ssize(num_items) * facts.num_replicas(),
+                std::ssize(program.channels));
+  std::size_t index = 0;
+  for (const auto& [path, num] : num_items) {
+    const auto& [kind, from, to] = path;
+    for (int replica = 0; replica < facts.num_replicas(); ++replica, ++index) {
+      const Channel expected{kind,
+                             from,
+                             to,
+                             facts.rank(from, replica),
+                             facts.rank(to, replica),
+                             facts.trains() ? 0 : num * (to - from)};
+      if (program.channels[index] == expected) continue;
+      fail("channel " + std::to_string(index) + " should be " + text_of(expected) + "; it is " +
+           text_of(program.channels[index]) + "; channels come by kind, stages, replica");
+    }
   }
 }
 
+/// Group `index` of `kind` must have the ranks that `rank_of` gives for 0 to size - 1.
+template <typename RankOf>
+void check_group(const Group& group, GroupKind kind, int index, int size, RankOf rank_of) {
+  bool is_right = group.kind == kind && group.index == index &&
+                  group.ranks.size() == static_cast<std::size_t>(size);
+  for (int i = 0; is_right && i < size; ++i) is_right = group.ranks[i] == rank_of(i);
+  if (is_right) return;
+  fail("expected the " + std::string(kGroupKindNames[static_cast<std::size_t>(kind)]) + " group " +
+       std::to_string(index) + " with its " + std::to_string(size) +
+       " ranks in order; groups come by kind and index");
+}
+
 void check_groups(const StepProgram& program, const StepFacts& facts) {
-  const std::vector<Group> expected = groups_of(facts);
-  expect_number("groups", std::ssize(expected), std::ssize(program.groups));
-  for (std::size_t g = 0; g < expected.size(); ++g) {
-    if (program.groups[g] == expected[g]) continue;
-    fail("expected the " +
-         std::string(kGroupKindNames[static_cast<std::size_t>(expected[g].kind)]) + " group " +
-         std::to_string(expected[g].index) + " with its " +
-         std::to_string(expected[g].ranks.size()) +
-         " ranks in order; groups come by kind and index");
+  const int p = facts.num_stages(), r = facts.num_replicas();
+  expect_number("groups", 1 + p + r, std::ssize(program.groups));
+  const auto& groups = program.groups;
+  check_group(groups[0], GroupKind::kWorld, 0, p * r,
+              [&](int i) { return facts.role.placement[i]; });
+  for (int s = 0; s < p; ++s) {
+    check_group(groups[1 + s], GroupKind::kData, s, r, [&](int i) { return facts.rank(s, i); });
+  }
+  for (int k = 0; k < r; ++k) {
+    check_group(groups[1 + p + k], GroupKind::kPipeline, k, p,
+                [&](int i) { return facts.rank(i, k); });
   }
 }
 
 }  // namespace
 
 void check(const StepProgram& program, const Schedule& schedule, const StepFacts& facts) {
-  if (!facts.num_evaluated) check(schedule);
+  if (facts.trains()) check(schedule);
   check_sizes(program, schedule, facts);
   check_channels(program, facts);
   check_groups(program, facts);

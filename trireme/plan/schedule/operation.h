@@ -45,7 +45,7 @@ enum class OperationKind : std::uint8_t {
   kSend,      ///< Post a message; holds its buffer until it is received.
   kReduce,    ///< The sum of a bucket over the replicas starts inside the action that follows, as
               ///< soon as the gradients of it and of the buckets before it are complete.
-  kExchange,  ///< All losses and which parameters got a gradient, to all ranks.
+  kExchange,  ///< All losses, in a training which parameters got a gradient, to all ranks.
   kJoin,      ///< Wait until a bucket's sum is there.
   kTieSum,    ///< Add the sites of the parameters that are owned here, in node order.
   kCommit,    ///< Fold buffers' statistics over microbatches and replicas.
@@ -84,9 +84,10 @@ enum class ProcessorWork : std::uint8_t {
 /// What goes over links in an operation.
 enum class Traffic : std::uint8_t { kNothing, kMessage, kBucket, kFewBytes };
 
-/// All that is known of a kind of operation. Text, file form, checker, simulator, runner and
-/// timeline go by it: a kind is added here, and where it is written (step_program.cc) and run
-/// (engine/train/rank_operations.cc).
+/// What is known of a kind of operation: text and file form, groups, waits and prices go by it. A
+/// kind is added here, and where it is written (step_facts.cc or step_program.cc), checked
+/// (rank_rules.cc) and run (engine/train/rank_operations.cc). What a recv, a send and a reduction
+/// do to others is theirs alone (rendezvous.cc, simulate.cc).
 struct OperationRow {
   OperationKind kind;
   std::string_view word;  ///< Its text begins with it; no word is the beginning of another.
@@ -152,7 +153,7 @@ constexpr bool is_in_order() {
 }
 static_assert(is_in_order(), "kOperations is indexed by OperationKind");
 
-constexpr const OperationRow& row(OperationKind kind) {
+constexpr const OperationRow& row_of(OperationKind kind) {
   return kOperations[static_cast<std::size_t>(kind)];
 }
 

@@ -77,7 +77,7 @@ bool take_message(Scanner& scanner, const ProgramIndex& index, int rank, Operati
 
 /// What stands after the operation's word.
 bool take_rest(Scanner& scanner, const ProgramIndex& index, int rank, Operation& operation) {
-  switch (row(operation.kind).operand) {
+  switch (row_of(operation.kind).operand) {
     case Operand::kMessage:
       return take_message(scanner, index, rank, operation);
     case Operand::kAction:
@@ -126,8 +126,8 @@ int ProgramIndex::group(GroupKind kind, int rank) const {
 }
 
 std::string to_text(const StepProgram& program, const Operation& operation) {
-  const std::string word(row(operation.kind).word);
-  switch (row(operation.kind).operand) {
+  const std::string word(row_of(operation.kind).word);
+  switch (row_of(operation.kind).operand) {
     case Operand::kMessage:
       return word + " " + message_text(program, operation);
     case Operand::kAction:
@@ -154,7 +154,7 @@ Operation parse_operation(const ProgramIndex& index, int rank, std::string_view 
   if (!take_rest(scanner, index, rank, operation) || !scanner.is_done()) {
     fail("it is not of a form like 'recv v17 m3 0>1', or the rank has no such channel");
   }
-  if (const auto group = row(operation.kind).group) {
+  if (const auto group = row_of(operation.kind).group) {
     operation.group = index.group(*group, rank);
     if (operation.group < 0) fail("the rank is in no such group");
   }

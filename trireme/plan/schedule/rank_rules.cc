@@ -17,11 +17,7 @@ void RankRules::check(const std::vector<Action>& actions) {
   for (const Action& action : actions) {
     if (action.microbatch < facts_.num_microbatches_of(replica_)) check_action(action);
   }
-  rule_.clear();
-  for (const TailPart& part : facts_.tail) {
-    rule_ += (rule_.empty() ? "the tail is " : ", ") + std::string(part.name);
-  }
-  for (const TailPart& part : facts_.tail) check_tail(part);
+  check_tail();
   rule_ = "nothing follows the tail";
   if (cursor_ < operations().size()) fail("the end");
 }
@@ -40,13 +36,28 @@ void RankRules::check_action(const Action& action) {
   if (carries) check_messages(OperationKind::kSend, facts().sends_of(kind), action.microbatch);
 }
 
-void RankRules::check_tail(const TailPart& part) {
-  if (part.ties) {
-    check_messages(OperationKind::kSend, facts().sends_of(*part.ties), -1);
-    return check_messages(OperationKind::kRecv, facts().recvs_of(*part.ties), -1);
+/// In an order of its own, not that of the facts that the program was written from.
+void RankRules::check_tail() {
+  if (!facts_.trains()) {
+    rule_ = "after the forwards stands the exchange of the losses";
+    return check_plain(OperationKind::kExchange);
   }
-  if (row(part.kind).operand == Operand::kBucket) return check_buckets(part.kind);
-  check_plain(part.kind);
+  rule_ =
+      "the tail is exchange, joins, tie gradients, tie sum, norm where there is one, commit, "
+      "update, tie values";
+  check_plain(OperationKind::kExchange);
+  check_buckets(OperationKind::kJoin);
+  check_ties(ChannelKind::kTieGradient);
+  check_plain(OperationKind::kTieSum);
+  if (facts_.has_norm) check_plain(OperationKind::kNorm);
+  check_plain(OperationKind::kCommit);
+  check_plain(OperationKind::kUpdate);
+  check_ties(ChannelKind::kTieValue);
+}
+
+void RankRules::check_ties(ChannelKind kind) {
+  check_messages(OperationKind::kSend, facts().sends_of(kind), -1);
+  check_messages(OperationKind::kRecv, facts().recvs_of(kind), -1);
 }
 
 void RankRules::check_messages(OperationKind kind, const std::vector<Message>& messages,
@@ -70,7 +81,7 @@ void RankRules::check_buckets(OperationKind kind) {
 void RankRules::check_plain(OperationKind kind) { expect({.kind = kind, .group = group_of(kind)}); }
 
 int RankRules::group_of(OperationKind kind) const {
-  const auto& group = row(kind).group;
+  const auto& group = row_of(kind).group;
   return group ? index_.group(*group, rank_) : -1;
 }
 

@@ -26,7 +26,8 @@ class RankRules {
   const std::vector<Operation>& operations() const { return index_.program().ranks[rank_]; }
 
   void check_action(const Action& action);
-  void check_tail(const TailPart& part);
+  void check_tail();
+  void check_ties(ChannelKind kind);
   void check_messages(OperationKind kind, const std::vector<Message>& messages, int microbatch);
   void check_buckets(OperationKind kind);
   void check_plain(OperationKind kind);

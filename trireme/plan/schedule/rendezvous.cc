@@ -49,10 +49,10 @@ class Machine {
   bool step(int rank) {
     if (is_done(rank)) return false;
     const Operation& operation = next(rank);
-    if (row(operation.kind).group && !ranks_[rank].has_come) come(rank);
+    if (row_of(operation.kind).group && !ranks_[rank].has_come) come(rank);
     const Meeting* awaited = awaited_meeting(rank);
     if (awaited != nullptr && !is_complete(*awaited)) return false;
-    if (row(operation.kind).wait == Wait::kRoom && is_full(operation.channel)) return false;
+    if (row_of(operation.kind).wait == Wait::kRoom && is_full(operation.channel)) return false;
     if (operation.kind == OperationKind::kRecv) {
       std::deque<const Operation*>& posted = posted_[operation.channel];
       if (posted.empty()) return false;
@@ -116,7 +116,7 @@ class Machine {
   /// starts, but where it is joined. Null where it waits for none.
   const Meeting* awaited_meeting(int rank) const {
     const Operation& operation = next(rank);
-    const Wait wait = row(operation.kind).wait;
+    const Wait wait = row_of(operation.kind).wait;
     if (wait != Wait::kGroup && wait != Wait::kSum) return nullptr;
     const RankState& state = ranks_[rank];
     Place place = state.last_meeting;
@@ -142,7 +142,7 @@ class Machine {
   /// What `rank`, which cannot go on, waits for: a rank.
   int awaited(int rank) const {
     const Operation& operation = next(rank);
-    if (row(operation.kind).operand == Operand::kMessage) {
+    if (row_of(operation.kind).operand == Operand::kMessage) {
       const Channel& channel = program_.channels[operation.channel];
       return operation.kind == OperationKind::kRecv ? channel.from_rank : channel.to_rank;
     }
@@ -192,14 +192,14 @@ class Machine {
 
 /// What is wrong with the channel or group of an operation of `rank`; empty where nothing is.
 std::string misplaced(const StepProgram& program, int rank, const Operation& operation) {
-  if (row(operation.kind).operand == Operand::kMessage) {
+  if (row_of(operation.kind).operand == Operand::kMessage) {
     const auto channel = static_cast<std::size_t>(operation.channel);
     if (operation.channel < 0 || channel >= program.channels.size()) return "has no such channel";
     const Channel& ends = program.channels[channel];
     const int end = operation.kind == OperationKind::kSend ? ends.from_rank : ends.to_rank;
     return end == rank ? "" : "is over a channel whose end is rank " + std::to_string(end);
   }
-  if (!row(operation.kind).group) return "";
+  if (!row_of(operation.kind).group) return "";
   const auto group = static_cast<std::size_t>(operation.group);
   if (operation.group < 0 || group >= program.groups.size()) return "has no such group";
   return is_member(program.groups[group], rank) ? "" : "is of a group that the rank is not in";

@@ -7,7 +7,8 @@
 namespace trireme::schedule {
 
 /// Runs all ranks of a step with nothing but order: a send is posted, where its channel has a limit
-/// once there is room, and holds its buffer until it is received; a recv waits for the next message of its channel, which must be the one it names; a
+/// once there is room, and holds its buffer until it is received; a recv waits for the next message
+/// of its channel, which must be the one it names; a
 /// collective waits for all ranks of its group, whose collectives must be the same in the same
 /// order; a reduction runs beside what follows, and its join waits for all ranks to have started it.
 ///

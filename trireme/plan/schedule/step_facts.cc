@@ -131,14 +131,14 @@ bool completes_gradients(ActionKind kind) {
   return kind == ActionKind::kBackward || kind == ActionKind::kBackwardWeight;
 }
 
-int first_evaluated(int num_microbatches, int num_replicas, int replica) {
+int first_of_part(int num_microbatches, int num_replicas, int replica) {
   return static_cast<int>(std::int64_t{num_microbatches} * replica / num_replicas);
 }
 
 int StepFacts::num_microbatches_of(int replica) const {
   if (!num_evaluated) return num_microbatches;
-  return first_evaluated(*num_evaluated, num_replicas(), replica + 1) -
-         first_evaluated(*num_evaluated, num_replicas(), replica);
+  return first_of_part(*num_evaluated, num_replicas(), replica + 1) -
+         first_of_part(*num_evaluated, num_replicas(), replica);
 }
 
 namespace {
@@ -146,14 +146,14 @@ namespace {
 /// In order: first what all ranks must know; where a gradient is not finite the norm ends the step,
 /// and buffers stay as they were.
 constexpr std::array<TailPart, 8> kTrainingTail = {{
-    {OperationKind::kExchange, {}, "exchange"},
-    {OperationKind::kJoin, {}, "joins"},
-    {{}, ChannelKind::kTieGradient, "tie gradients"},
-    {OperationKind::kTieSum, {}, "tie sum"},
-    {OperationKind::kNorm, {}, "norm"},
-    {OperationKind::kCommit, {}, "commit"},
-    {OperationKind::kUpdate, {}, "update"},
-    {{}, ChannelKind::kTieValue, "tie values"},
+    {.name = "exchange", .kind = OperationKind::kExchange},
+    {.name = "joins", .kind = OperationKind::kJoin},
+    {.name = "tie gradients", .ties = ChannelKind::kTieGradient},
+    {.name = "tie sum", .kind = OperationKind::kTieSum},
+    {.name = "norm", .kind = OperationKind::kNorm},
+    {.name = "commit", .kind = OperationKind::kCommit},
+    {.name = "update", .kind = OperationKind::kUpdate},
+    {.name = "tie values", .ties = ChannelKind::kTieValue},
 }};
 
 /// What a step has whatever it is for.
@@ -194,6 +194,7 @@ StepFacts step_facts(const graph::Graph& planned, const layout::Plan& plan,
     facts.stages[map.buckets[b].stage].buckets.push_back(static_cast<int>(b));
   }
   facts.tail.assign(kTrainingTail.begin(), kTrainingTail.end());
+  facts.has_norm = options.has_norm;
   if (!options.has_norm) {
     std::erase_if(facts.tail,
                   [](const TailPart& part) { return part.kind == OperationKind::kNorm; });
@@ -221,7 +222,7 @@ std::vector<Channel> channels_of(const StepFacts& facts) {
   for (const auto& [path, num] : num_items) {
     const auto& [kind, from, to] = path;
     // What is between two stages is at work on as many microbatches.
-    const int limit = facts.num_evaluated ? num * (to - from) : 0;
+    const int limit = facts.trains() ? 0 : num * (to - from);
     for (int replica = 0; replica < facts.num_replicas(); ++replica) {
       channels.push_back(
           {kind, from, to, facts.rank(from, replica), facts.rank(to, replica), limit});

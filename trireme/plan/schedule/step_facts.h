@@ -39,9 +39,9 @@ struct StageFacts {
 
 /// A part of what follows a rank's actions.
 struct TailPart {
-  OperationKind kind = OperationKind::kExchange;
-  std::optional<ChannelKind> ties;  ///< Sends, then recvs, of such messages, in place of `kind`.
   std::string_view name;
+  std::optional<OperationKind> kind;  ///< Once, or for each bucket.
+  std::optional<ChannelKind> ties;    ///< In place of a kind: sends, then recvs, of such messages.
 };
 
 /// What graph, plan and map say about a step, in the form that generator and checker need.
@@ -52,8 +52,11 @@ struct StepFacts {
   std::vector<Message> messages;  ///< Ascending.
   std::vector<StageFacts> stages;
   std::vector<TailPart> tail;  ///< In order.
-  /// Of all replicas of an evaluation; nothing where the step trains.
+  bool has_norm = false;
+  /// Microbatches of all replicas of an evaluation; nothing where the step trains.
   std::optional<int> num_evaluated;
+
+  bool trains() const { return !num_evaluated; }
 
   int num_stages() const { return static_cast<int>(stages.size()); }
   int num_replicas() const { return role.mesh.data; }
@@ -65,8 +68,8 @@ struct StepFacts {
   int num_microbatches_of(int replica) const;
 };
 
-/// Global index of the first microbatch of `replica`'s part of `num_microbatches`.
-int first_evaluated(int num_microbatches, int num_replicas, int replica);
+/// First microbatch of `replica`'s part of an evaluation of `num_microbatches`.
+int first_of_part(int num_microbatches, int num_replicas, int replica);
 
 /// What an action of `kind` waits for and gives: values with a forward, gradients with a backward
 /// or its input part. False where it does neither: W.

@@ -62,8 +62,9 @@ class RankWriter {
 
   void write_tail(const TailPart& part) {
     if (part.ties) return write_ties(*part.ties);
-    if (row(part.kind).operand == Operand::kBucket) return write_buckets(part.kind);
-    write_plain(part.kind);
+    const OperationKind kind = part.kind.value();
+    if (row_of(kind).operand == Operand::kBucket) return write_buckets(kind);
+    write_plain(kind);
   }
 
   /// Sends go first: two stages may own each other's mirrors, and only recvs wait.
@@ -92,7 +93,7 @@ class RankWriter {
   }
 
   int group_of(OperationKind kind) const {
-    const auto& group = row(kind).group;
+    const auto& group = row_of(kind).group;
     return group ? groups_.at(*group) : -1;
   }
 

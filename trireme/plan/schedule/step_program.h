@@ -35,8 +35,8 @@ struct Group {
 /// simulator, runtime, checker and watchdog share. Plain data; file form in docs/formats.md.
 ///
 /// A rank's program is kWeigh, if its stage needs the weight of a loss and there are replicas; for
-/// each action of its schedule: the recvs that it needs, ordered by (channel, item); the action; its sends,
-/// likewise. Before the action that completes the stage's gradients, the last B or W, stand the
+/// each action of its schedule: the recvs that it needs, ordered by (channel, item); the action; its
+/// sends, likewise. Before the action that completes the stage's gradients, the last B or W, stand the
 /// kReduce of its buckets in order, if there are replicas. Then the tail: exchange; join of each
 /// reduced bucket; tie gradients, sends then recvs; tie sum; norm; commit; update; tie values,
 /// likewise. An evaluation has forwards alone, and the exchange. Channels are listed by (kind,
@@ -63,8 +63,8 @@ struct ProgramOptions {
 StepProgram make_step_program(const graph::Graph& planned, const layout::Plan& plan,
                               const layout::ParameterMap& map, const ProgramOptions& options);
 
-/// Forwards of `num_microbatches` microbatches of an evaluation, of all replicas together: replica r has the r-th
-/// contiguous part of them, parts differ by one at most. A stage that is k further may be k
+/// Forwards of `num_microbatches` microbatches of an evaluation, of all replicas together: replica r
+/// has the r-th contiguous part of them, parts differ by one at most. A stage that is k further may be k
 /// microbatches behind; channels have that limit.
 ///
 /// planned, plan   of the graph in eval mode; the plan's mesh is that of the training.
@@ -72,8 +72,8 @@ StepProgram make_step_program(const graph::Graph& planned, const layout::Plan& p
 StepProgram make_evaluation_program(const graph::Graph& planned, const layout::Plan& plan,
                                     int num_microbatches);
 
-/// The operation as in operation.h; `parse_operation` (operation_text.h) is the inverse. Safe for any
-/// indices.
+/// The operation as in operation.h; `parse_operation` (operation_text.h) is the inverse. Safe for
+/// any indices.
 std::string to_text(const StepProgram& program, const Operation& operation);
 
 }  // namespace trireme::schedule

@@ -17,13 +17,15 @@ std::string channels_text(const StepProgram& program) {
       if (operation.kind == OperationKind::kSend) ++num_messages.at(operation.channel);
     }
   }
-  Table table({"kind", ">from stage", ">to stage", ">from rank", ">to rank", ">messages"});
+  Table table(
+      {"kind", ">from stage", ">to stage", ">from rank", ">to rank", ">messages", ">limit"});
   for (std::size_t c = 0; c < program.channels.size(); ++c) {
     const Channel& channel = program.channels[c];
     table.add({std::string(kChannelKindNames[static_cast<std::size_t>(channel.kind)]),
                std::to_string(channel.from_stage), std::to_string(channel.to_stage),
                std::to_string(channel.from_rank), std::to_string(channel.to_rank),
-               std::to_string(num_messages[c])});
+               std::to_string(num_messages[c]),
+               channel.limit == 0 ? "-" : std::to_string(channel.limit)});
   }
   return table.is_empty() ? "" : "\nchannels\n" + table.text();
 }

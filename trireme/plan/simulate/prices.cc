@@ -40,9 +40,9 @@ class Pricer {
 
   Price price(int rank, std::size_t index) const {
     const Operation& operation = program_.ranks[rank][index];
-    const schedule::OperationRow& kind = schedule::row(operation.kind);
+    const schedule::OperationRow& row = schedule::row_of(operation.kind);
     const bool is_reduce = operation.kind == OperationKind::kReduce;
-    return {work_us(kind.work, rank, operation), traffic_us(kind.traffic, operation),
+    return {work_us(row.work, rank, operation), traffic_us(row.traffic, operation),
             is_reduce ? ready_us(rank, index) : 0};
   }
 

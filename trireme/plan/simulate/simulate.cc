@@ -172,7 +172,7 @@ class Player {
   /// Whether the channel that the rank sends over has room; what is received ahead takes none.
   bool has_room(int rank) const {
     const Operation& operation = this->operation(rank);
-    if (schedule::row(operation.kind).wait != schedule::Wait::kRoom) return true;
+    if (schedule::row_of(operation.kind).wait != schedule::Wait::kRoom) return true;
     const int limit = program_.channels[operation.channel].limit;
     const ChannelState& channel = channels_[operation.channel];
     const std::size_t num_held = channel.arrivals.size() - channel.num_taken;
@@ -190,7 +190,7 @@ class Player {
       state.to_start.push_back(state.next);
       return;
     }
-    switch (schedule::row(operation.kind).wait) {
+    switch (schedule::row_of(operation.kind).wait) {
       case schedule::Wait::kRoom: {
         std::vector<double>& arrivals = channels_[operation.channel].arrivals;
         const double begin = arrivals.empty() ? now_ : std::max(now_, arrivals.back());
