@@ -94,7 +94,7 @@ endfunction()
 # begins with TOGETHER are one entry: for what takes long to load, too. Programs for slow and gpu are built by the targets
 # tests_slow and tests_gpu alone.
 #
-#   trireme_tests(engine/serial LABEL slow SOURCES all_cuts_test.cc USES tests/models)
+#   trireme_tests(engine/reference LABEL slow SOURCES many_cuts_test.cc USES tests/models)
 function(trireme_tests room)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;TOGETHER" "SOURCES;USES")
   if(NOT arg_SOURCES OR NOT TRIREME_TESTS)

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "trireme/engine/train/workload.h"
+#include "trireme/engine/train/batch_reader.h"
 #include "trireme/model.h"
 
 namespace trireme::benchmarks {

@@ -24,7 +24,7 @@
 #include "trireme/engine/measure/detect_topology.h"
 #include "trireme/engine/measure/measure_profile.h"
 #include "trireme/engine/memory/process_memory.h"
-#include "trireme/engine/train/construct.h"
+#include "trireme/engine/train/construct_workload.h"
 #include "trireme/engine/train/measured_timeline.h"
 #include "trireme/engine/train/rank_session.h"
 #include "trireme/engine/train/serial_session.h"

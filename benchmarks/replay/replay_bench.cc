@@ -15,7 +15,7 @@
 #include "trireme/base/json.h"
 #include "trireme/engine/memory/process_memory.h"
 #include "trireme/engine/record/recorder.h"
-#include "trireme/engine/serial/executor.h"
+#include "trireme/engine/reference/serial_executor.h"
 #include "trireme/model.h"
 #include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/layout/manual_plan.h"
@@ -81,7 +81,7 @@ Json measure_replay(const Case& one, int rounds) {
       {.global_batch = one.rows * kMicrobatches, .microbatch = one.rows, .lanes = 1});
   const parameters::ParameterStore store(layout::make_parameter_map(recording.graph, plan),
                                          recording.graph, recording.tensors, {});
-  serial::SerialExecutor executor(recording, plan, store, 0);
+  reference::SerialExecutor executor(recording, plan, store, 0);
   std::vector<Batch> microbatches;
   for (std::int64_t m = 0; m < kMicrobatches; ++m)
     microbatches.push_back(make_batch(one, one.rows));

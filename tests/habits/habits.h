@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "trireme/engine/train/workload.h"
+#include "trireme/engine/train/batch_reader.h"
 
 namespace trireme::habits {
 

@@ -31,7 +31,7 @@ class RoomsTest(unittest.TestCase):
         plan/layout  plan/graph
         kernels
         engine/record  plan/graph   # a comment
-        engine/serial  plan/layout kernels
+        engine/reference  plan/layout kernels
         command  *
         """)
 
@@ -42,8 +42,8 @@ class RoomsTest(unittest.TestCase):
     def test_arrows_are_transitive_and_base_is_for_all(self) -> None:
         self.assertEqual(
             self.includes(
-                "trireme/engine/serial/executor.cc",
-                '"trireme/engine/serial/executor.h"',
+                "trireme/engine/reference/serial_executor.cc",
+                '"trireme/engine/reference/serial_executor.h"',
                 '"trireme/plan/graph/graph.h"',
                 '"trireme/kernels/reduce/tree.h"',
                 '"trireme/base/log.h"',
@@ -106,7 +106,7 @@ class RoomsTest(unittest.TestCase):
 
     def test_the_table_of_this_repository(self) -> None:
         table = rooms.read_table((ROOT / rooms.TABLE).read_text())
-        self.assertTrue(table.may_use("engine/serial", "plan/graph"))
+        self.assertTrue(table.may_use("engine/reference", "plan/graph"))
         self.assertTrue(table.may_use("command", "data"))
         self.assertFalse(table.may_use("plan/graph", "kernels"))
         self.assertFalse(table.may_use("kernels", "data"))

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "trireme/engine/train/workload.h"
+#include "trireme/engine/train/batch_reader.h"
 
 namespace trireme::random_nets {
 

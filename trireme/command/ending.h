@@ -6,7 +6,7 @@
 #include "trireme/base/json.h"
 #include "trireme/command/training_report.h"
 #include "trireme/command/verbs.h"
-#include "trireme/engine/train/run_record.h"
+#include "trireme/engine/train/training_state.h"
 #include "trireme/session.h"
 
 namespace trireme::command {

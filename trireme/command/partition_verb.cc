@@ -2,9 +2,9 @@
 
 #include <memory>
 
-#include "trireme/command/training_options.h"
+#include "trireme/command/training_arguments.h"
 #include "trireme/command/verbs.h"
-#include "trireme/engine/train/construct.h"
+#include "trireme/engine/train/construct_workload.h"
 #include "trireme/error.h"
 
 namespace trireme::command {

@@ -3,9 +3,9 @@
 #include <optional>
 
 #include "trireme/arguments/numbers.h"
-#include "trireme/command/training_options.h"
+#include "trireme/command/training_arguments.h"
 #include "trireme/command/verbs.h"
-#include "trireme/engine/train/construct.h"
+#include "trireme/engine/train/construct_workload.h"
 #include "trireme/plan/profile/profile_show.h"
 #include "trireme/session/planning.h"
 

@@ -7,7 +7,7 @@
 #include "trireme/arguments/numbers.h"
 #include "trireme/base/files.h"
 #include "trireme/command/verbs.h"
-#include "trireme/engine/train/construct.h"
+#include "trireme/engine/train/construct_workload.h"
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/graph/graph_queries.h"

@@ -1,7 +1,7 @@
 #include <memory>
 
 #include "trireme/base/files.h"
-#include "trireme/command/training_options.h"
+#include "trireme/command/training_arguments.h"
 #include "trireme/command/verbs.h"
 
 namespace trireme::command {

@@ -9,7 +9,7 @@
 #include "trireme/base/files.h"
 #include "trireme/command/ending.h"
 #include "trireme/command/run_options.h"
-#include "trireme/command/training_options.h"
+#include "trireme/command/training_arguments.h"
 #include "trireme/command/training_report.h"
 #include "trireme/command/verbs.h"
 #include "trireme/error.h"

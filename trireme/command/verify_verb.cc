@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "trireme/arguments/numbers.h"
-#include "trireme/command/training_options.h"
+#include "trireme/command/training_arguments.h"
 #include "trireme/command/verbs.h"
-#include "trireme/engine/train/construct.h"
-#include "trireme/engine/train/verify.h"
+#include "trireme/engine/train/construct_workload.h"
+#include "trireme/engine/train/verify_plan.h"
 #include "trireme/engine/train/verify_ranks.h"
 #include "trireme/plan/layout/plan.h"
 #include "trireme/plan/layout/plan_json.h"
@@ -14,7 +14,7 @@
 namespace trireme::command {
 namespace {
 
-std::string verdict(const train::Comparison& one) {
+std::string verdict(const reference::Comparison& one) {
   if (one.is_bitwise) {
     return one.is_finite ? "same bits" : "same bits, but the losses are not finite";
   }
@@ -27,7 +27,7 @@ std::string verdict(const train::Comparison& one) {
   return fmt::format("DIFFERS, first in the {} ({})", one.first_difference, largest);
 }
 
-Json to_json(const train::Comparison& one) {
+Json to_json(const reference::Comparison& one) {
   Json json = {{"against", one.against},
                {"passes", one.passes()},
                {"bitwise", one.is_bitwise},
@@ -58,19 +58,19 @@ layout::Plan make_plan(const VerifyVerbOptions& options, const Context& context)
 
 /// Prints the answer; the exit code.
 int answer(const VerifyVerbOptions& options, const Context& context, const layout::Plan& plan,
-           const std::vector<train::Comparison>& results) {
+           const std::vector<reference::Comparison>& results) {
   Json json = Json::array();
   const int num_replicas = layout::train_role(plan).mesh.data;
   std::string text = fmt::format("{} steps, {} stages x {} replicas, schedule {}, {} lanes\n",
                                  options.verify.num_steps, plan.stages.size(), num_replicas,
                                  plan.schedule.name, plan.batch.lanes);
-  for (const train::Comparison& one : results) {
+  for (const reference::Comparison& one : results) {
     json.push_back(to_json(one));
     text += fmt::format("  against the {}: {}\n", one.against, verdict(one));
   }
   print(context, json, text);
   const bool passes = std::all_of(results.begin(), results.end(),
-                                  [](const train::Comparison& one) { return one.passes(); });
+                                  [](const reference::Comparison& one) { return one.passes(); });
   return passes ? 0 : 1;
 }
 
@@ -87,7 +87,7 @@ int verify_rank(const VerifyVerbOptions& options, const Context& context,
                             "options of the verification");
   train::Verification reference =
       train::verify_on_first(world, context.workload(), plan, options.verify);
-  train::Comparison result =
+  reference::Comparison result =
       train::verify_rank(world, context.workload(), plan, options.verify, reference.run);
   result.first_difference = train::first_difference(world, result);
   result.is_bitwise = result.first_difference.empty();

@@ -14,7 +14,7 @@
 #include "trireme/engine/program/torch_failure.h"
 #include "trireme/engine/record/state_guard.h"
 #include "trireme/engine/train/evaluate_ranks.h"
-#include "trireme/engine/train/give_state.h"
+#include "trireme/engine/train/gathered_state.h"
 #include "trireme/engine/train/measured_timeline.h"
 #include "trireme/error.h"
 #include "trireme/plan/schedule/timeline_json.h"

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "trireme/engine/train/evaluate_ranks.h"
-#include "trireme/engine/train/finite.h"
-#include "trireme/engine/train/gather_state.h"
+#include "trireme/engine/train/finite_check.h"
+#include "trireme/engine/train/gathered_state.h"
 #include "trireme/engine/train/serial_session.h"
 #include "trireme/session/weights_file.h"
 

@@ -5,7 +5,7 @@
 
 #include "trireme/engine/record/recording.h"
 #include "trireme/engine/train/rank_session.h"
-#include "trireme/engine/train/run_record.h"
+#include "trireme/engine/train/training_state.h"
 #include "trireme/session/training.h"
 #include "trireme/wire/collectives/world.h"
 

@@ -3,8 +3,8 @@
 #include <cstdio>
 
 #include "trireme/engine/memory/process_memory.h"
-#include "trireme/engine/train/construct.h"
-#include "trireme/engine/train/workload.h"
+#include "trireme/engine/train/batch_reader.h"
+#include "trireme/engine/train/construct_workload.h"
 
 namespace trireme::session {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "trireme/engine/train/run_record.h"
+#include "trireme/engine/train/training_state.h"
 #include "trireme/model.h"
 
 namespace trireme::session {

@@ -5,7 +5,7 @@
 
 #include "tests/base/error_of.h"
 #include "tests/engine/train/layouts.h"
-#include "trireme/engine/train/gather_state.h"
+#include "trireme/engine/train/gathered_state.h"
 #include "trireme/engine/train/rank_checkpoint.h"
 #include "trireme/error.h"
 

@@ -8,8 +8,8 @@
 
 #include "tests/base/error_of.h"
 #include "tests/engine/train/layouts.h"
+#include "trireme/engine/reference/run_record.h"
 #include "trireme/engine/train/first_step_check.h"
-#include "trireme/engine/train/run_record.h"
 #include "trireme/model.h"
 #include "trireme/plan/layout/crossings.h"
 
@@ -73,11 +73,11 @@ TEST_P(FirstStep, LeavesTheModelAsItWas) {
   std::size_t next = 0;
   for (const auto* list : {&model.parameters, &model.buffers}) {
     for (const auto& [name, tensor] : *list) {
-      EXPECT_TRUE(same_bits(tensor.detach(), before[next++])) << name;
+      EXPECT_TRUE(reference::same_bits(tensor.detach(), before[next++])) << name;
       EXPECT_FALSE(tensor.grad().defined()) << name;
     }
   }
-  EXPECT_TRUE(same_bits(generator, at::detail::getDefaultCPUGenerator().get_state()));
+  EXPECT_TRUE(reference::same_bits(generator, at::detail::getDefaultCPUGenerator().get_state()));
 }
 
 // The other ranks waited for all of it, and not longer than their deadline.

@@ -9,7 +9,7 @@
 
 #include "tests/base/error_of.h"
 #include "tests/engine/train/layouts.h"
-#include "trireme/engine/train/gather_state.h"
+#include "trireme/engine/train/gathered_state.h"
 #include "trireme/engine/train/rank_checkpoint.h"
 
 namespace trireme::train {
@@ -81,9 +81,9 @@ TEST(Frozen, ModelsHaveTheBitsOfTheSerialExecutor) {
   const Workload workload = construct(half_frozen, 3);
   const layout::Plan plan = plan_for(recording_of(workload).graph, 3, kBatch);
   const VerifyOptions options{.num_steps = 2, .seed = 3};
-  const RunRecord reference = run_serial(half_frozen, plan, options);
+  const reference::RunRecord reference = run_serial(half_frozen, plan, options);
   run_ranks(3, [&](const collectives::World& world) {
-    const Comparison result = verify_rank(world, half_frozen, plan, options, reference);
+    const reference::Comparison result = verify_rank(world, half_frozen, plan, options, reference);
     EXPECT_EQ(first_difference(world, result), "");
   });
 }

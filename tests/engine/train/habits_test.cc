@@ -5,11 +5,11 @@
 
 #include <cstring>
 
-#include "tests/engine/serial/trial.h"
+#include "tests/engine/reference/trial.h"
 #include "tests/engine/train/rank_threads.h"
-#include "trireme/engine/train/construct.h"
+#include "trireme/engine/reference/plain_loop.h"
+#include "trireme/engine/train/construct_workload.h"
 #include "trireme/engine/train/first_step_check.h"
-#include "trireme/engine/train/plain_loop.h"
 #include "trireme/engine/train/verify_ranks.h"
 #include "trireme/error.h"
 #include "trireme/plan/graph/cuts.h"
@@ -22,7 +22,7 @@ namespace trireme::train {
 namespace {
 
 using habits::Habit, habits::kMicrobatch;
-using serial::Trial;
+using reference::Trial;
 
 constexpr std::uint64_t kSeed = 3;
 constexpr BatchLayout kOneLane{
@@ -73,16 +73,17 @@ bool is_close(const at::Tensor& a, const at::Tensor& b) {
   return at::allclose(a, b, /*rtol=*/1e-5, /*atol=*/1e-7, /*equal_nan=*/true);
 }
 
-void expect_same_buffers(const Trial& trial, const serial::StepRecord& step) {
+void expect_same_buffers(const Trial& trial, const reference::StepRecord& step) {
   for (const NamedTensor& buffer : trial.test.model.buffers) {
-    EXPECT_TRUE(serial::same_bits(step.buffers.at(buffer.name), buffer.tensor)) << buffer.name;
+    EXPECT_TRUE(reference::same_bits(step.buffers.at(buffer.name), buffer.tensor)) << buffer.name;
   }
 }
 
-void expect_plain_model(Trial& trial, const serial::StepRecord& step) {
+void expect_plain_model(Trial& trial, const reference::StepRecord& step) {
   trial.restore_buffers();
-  const double loss =
-      PlainLoop(trial.test.model, Trial::kSeed).run_step(0, trial.microbatches(0)).total();
+  const double loss = reference::PlainLoop(trial.test.model, Trial::kSeed)
+                          .run_step(0, trial.microbatches(0))
+                          .total();
   EXPECT_EQ(std::memcmp(&loss, &step.loss, sizeof loss), 0) << loss << " and " << step.loss;
   const bool is_rounded = adds_in_another_order(trial.recording.graph);
   for (const auto& [name, tensor] : trial.test.model.parameters) {
@@ -91,7 +92,7 @@ void expect_plain_model(Trial& trial, const serial::StepRecord& step) {
     const auto found = step.gradients.find(name);
     ASSERT_NE(found, step.gradients.end()) << name;
     EXPECT_TRUE(is_rounded ? is_close(found->second, plain)
-                           : serial::same_bits(found->second, plain))
+                           : reference::same_bits(found->second, plain))
         << name;
   }
   expect_same_buffers(trial, step);
@@ -121,7 +122,7 @@ TEST_P(Habits, GivesThePlainModelCutEverywhereOrIsRefusedInWords) {
   }
   const std::vector<int> cuts = every_cut(graph);
   EXPECT_FALSE(cuts.empty());
-  const serial::StepRecord step = trial.run_cut(cuts);
+  const reference::StepRecord step = trial.run_cut(cuts);
   expect_plain_model(trial, step);
 }
 
@@ -136,9 +137,9 @@ void expect_bits_on_ranks(const Habit& habit, int stages, int replicas) {
                                                {4 * kMicrobatch, kMicrobatch, 2});
   layout::set_replicas(plan, replicas);
   const VerifyOptions options{.num_steps = 2, .seed = kSeed, .optimizer = {.name = "sgd"}};
-  const RunRecord reference = run_serial(habit.make, plan, options);
+  const reference::RunRecord reference = run_serial(habit.make, plan, options);
   run_ranks(stages * replicas, [&](const collectives::World& world) {
-    const Comparison result = verify_rank(world, habit.make, plan, options, reference);
+    const reference::Comparison result = verify_rank(world, habit.make, plan, options, reference);
     EXPECT_EQ(first_difference(world, result), "");
   });
 }

@@ -10,7 +10,7 @@
 
 #include "tests/engine/train/rank_threads.h"
 #include "tests/models/models.h"
-#include "trireme/engine/train/construct.h"
+#include "trireme/engine/train/construct_workload.h"
 #include "trireme/engine/train/verify_ranks.h"
 #include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/layout/manual_plan.h"
@@ -62,9 +62,9 @@ inline void expect_bits_of_serial_executor(const Layout& layout,
   plan.tie_owners = std::move(tie_owners);
   const VerifyOptions options{
       .num_steps = 2, .seed = 3, .optimizer = {.learning_rate = 0.01, .clip_norm = 0.5}};
-  const RunRecord reference = run_serial(workload_of(layout.model), plan, options);
+  const reference::RunRecord reference = run_serial(workload_of(layout.model), plan, options);
   run_ranks(layout.stages * layout.replicas, [&](const collectives::World& world) {
-    const Comparison result =
+    const reference::Comparison result =
         verify_rank(world, workload_of(layout.model), plan, options, reference);
     EXPECT_EQ(first_difference(world, result), "") << testing::PrintToString(layout);
   });

@@ -4,7 +4,7 @@
 #include <torch/torch.h>
 
 #include "tests/engine/train/rank_threads.h"
-#include "trireme/engine/train/construct.h"
+#include "trireme/engine/train/construct_workload.h"
 #include "trireme/engine/train/evaluate_ranks.h"
 #include "trireme/engine/train/serial_session.h"
 #include "trireme/model.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "tests/random_nets/random_net.h"
-#include "trireme/engine/train/construct.h"
+#include "trireme/engine/train/construct_workload.h"
 #include "trireme/engine/train/first_step_check.h"
 #include "trireme/error.h"
 #include "trireme/plan/graph/cuts.h"

@@ -58,13 +58,14 @@ constexpr VerifyOptions kTwoSteps{.num_steps = 2, .seed = 3};
 const Layout kMlp{.model = "mlp", .stages = 2, .replicas = 2};
 
 /// What each rank says first differs, where the reference was changed.
-std::string difference_after(const std::function<void(RunRecord&)>& change) {
+std::string difference_after(const std::function<void(reference::RunRecord&)>& change) {
   const layout::Plan plan = plan_of(kMlp);
-  RunRecord reference = run_serial(workload_of(kMlp.model), plan, kTwoSteps);
+  reference::RunRecord reference = run_serial(workload_of(kMlp.model), plan, kTwoSteps);
   change(reference);
   std::vector<std::string> found(4);
   run_ranks(4, [&](const collectives::World& world) {
-    const Comparison mine = verify_rank(world, workload_of(kMlp.model), plan, kTwoSteps, reference);
+    const reference::Comparison mine =
+        verify_rank(world, workload_of(kMlp.model), plan, kTwoSteps, reference);
     found[world.rank()] = first_difference(world, mine);
   });
   for (const std::string& one : found) EXPECT_EQ(one, found[0]);
@@ -73,9 +74,10 @@ std::string difference_after(const std::function<void(RunRecord&)>& change) {
 
 TEST(VerifyRank, OtherBitsAreNamedOnAllRanks) {
   const std::string last = workload_of(kMlp.model)().model.parameters.back().name;
-  EXPECT_EQ(difference_after([&](RunRecord& r) { r.weights.at(last) += "1"; }),
+  EXPECT_EQ(difference_after([&](reference::RunRecord& r) { r.weights.at(last) += "1"; }),
             "rank 2: weight '" + last + "'");
-  EXPECT_EQ(difference_after([](RunRecord& r) { r.losses[1] += 1; }), "rank 0: loss of step 1");
+  EXPECT_EQ(difference_after([](reference::RunRecord& r) { r.losses[1] += 1; }),
+            "rank 0: loss of step 1");
 }
 
 /// The model's own code does something else once it has been recorded, in each of its recordings.
@@ -100,7 +102,7 @@ TEST(VerifyRank, WhatIsNotThePlainModelIsSaidThoughRanksAgreeWithOneAnother) {
   run_ranks(2, [&](const collectives::World& world) {
     const Verification reference =
         verify_on_first(world, make_other_after_recording, plan, kTwoSteps);
-    const Comparison ranks =
+    const reference::Comparison ranks =
         verify_rank(world, make_other_after_recording, plan, kTwoSteps, reference.run);
     EXPECT_EQ(first_difference(world, ranks), "");
     if (world.rank() != 0) return;
@@ -112,7 +114,7 @@ TEST(VerifyRank, WhatIsNotThePlainModelIsSaidThoughRanksAgreeWithOneAnother) {
 }
 
 TEST(VerifyRank, WhatNobodyHoldsIsADifference) {
-  EXPECT_EQ(difference_after([](RunRecord& r) { r.weights["lost"] = "nowhere"; }),
+  EXPECT_EQ(difference_after([](reference::RunRecord& r) { r.weights["lost"] = "nowhere"; }),
             "rank 0: weight 'lost' is held by no rank");
 }
 

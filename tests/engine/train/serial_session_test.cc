@@ -6,7 +6,7 @@
 
 #include <set>
 
-#include "trireme/engine/train/construct.h"
+#include "trireme/engine/train/construct_workload.h"
 #include "trireme/error.h"
 #include "trireme/model.h"
 #include "trireme/plan/graph/graph_json.h"

@@ -6,8 +6,8 @@
 
 #include "recipes/t5/model.h"
 #include "tests/engine/train/rank_threads.h"
-#include "trireme/engine/train/construct.h"
-#include "trireme/engine/train/verify.h"
+#include "trireme/engine/train/construct_workload.h"
+#include "trireme/engine/train/verify_plan.h"
 #include "trireme/engine/train/verify_ranks.h"
 #include "trireme/model.h"
 #include "trireme/plan/graph/cuts.h"
@@ -65,9 +65,9 @@ void expect_same_bits(Variant variant, const std::string& cut, const std::string
   plan.schedule.name = schedule;
   const train::VerifyOptions options{
       .num_steps = 2, .seed = kSeed, .optimizer = {.learning_rate = 0.01, .clip_norm = 0.5}};
-  const train::RunRecord reference = train::run_serial(make, plan, options);
+  const reference::RunRecord reference = train::run_serial(make, plan, options);
   train::run_ranks(4, [&](const collectives::World& world) {
-    const train::Comparison result = train::verify_rank(world, make, plan, options, reference);
+    const reference::Comparison result = train::verify_rank(world, make, plan, options, reference);
     EXPECT_EQ(train::first_difference(world, result), "") << cut << " " << schedule;
   });
 }
@@ -114,7 +114,7 @@ TEST(T5Ranks, TheCutModelIsTheModel) {
     const auto results =
         train::verify(tiny_workload(variant), plan, {.optimizer = {.name = "sgd"}});
     ASSERT_EQ(results.size(), 2U);
-    for (const train::Comparison& result : results) {
+    for (const reference::Comparison& result : results) {
       EXPECT_TRUE(result.passes()) << result.against << ": " << result.first_difference;
     }
   }

@@ -15,7 +15,7 @@
 #include "recipes/t5/show_tokens.h"
 #include "trireme/base/files.h"
 #include "trireme/base/json.h"
-#include "trireme/engine/train/construct.h"
+#include "trireme/engine/train/construct_workload.h"
 #include "trireme/error.h"
 
 namespace trireme::recipes::t5 {

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "trireme/engine/train/batch_reader.h"
 #include "trireme/engine/train/rank_session.h"
-#include "trireme/engine/train/workload.h"
 
 namespace trireme::train {
 

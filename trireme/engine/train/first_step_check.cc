@@ -12,11 +12,11 @@
 
 #include "trireme/engine/memory/process_memory.h"
 #include "trireme/engine/record/state_guard.h"
-#include "trireme/engine/serial/executor.h"
-#include "trireme/engine/train/plain_loop.h"
-#include "trireme/engine/train/rounding.h"
-#include "trireme/engine/train/run_record.h"
-#include "trireme/engine/train/step_reader.h"
+#include "trireme/engine/reference/plain_loop.h"
+#include "trireme/engine/reference/rounding.h"
+#include "trireme/engine/reference/run_record.h"
+#include "trireme/engine/reference/serial_executor.h"
+#include "trireme/engine/train/batch_reader.h"
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/graph/graph_queries.h"
@@ -27,17 +27,23 @@
 namespace trireme::train {
 namespace {
 
+using reference::gradients_of;
+using reference::relative_difference;
+using reference::Rounding;
+using reference::rounding_of;
+using reference::same_bits;
+
 constexpr std::int64_t kNumMicrobatches = 2;
 
 /// What a step leaves behind.
 struct Outcome {
   StepLosses losses;
-  Tensors gradients;
-  Tensors buffers;
+  reference::Tensors gradients;
+  reference::Tensors buffers;
 };
 
-Tensors copies_of(const std::vector<NamedTensor>& buffers) {
-  Tensors result;
+reference::Tensors copies_of(const std::vector<NamedTensor>& buffers) {
+  reference::Tensors result;
   for (const auto& [name, tensor] : buffers) {
     if (tensor.defined()) result[name] = tensor.clone();
   }
@@ -74,7 +80,7 @@ class SmallStep {
     const Model& model = workload_.model;
     const record::StateGuard restore(model, &recorded_.graph);
     Outcome result;
-    result.losses = PlainLoop(model, seed_).run_step(step, microbatches(step));
+    result.losses = reference::PlainLoop(model, seed_).run_step(step, microbatches(step));
     std::map<std::string, at::Tensor> by_name;
     for (const auto& [name, tensor] : model.parameters) by_name[name] = tensor;
     for (const graph::Parameter& parameter : recorded_.graph.parameters) {
@@ -91,7 +97,7 @@ class SmallStep {
     const record::Recording recording = record::with_copies(recorded_, plan.copied_nodes);
     const parameters::ParameterStore store(layout::make_parameter_map(recording.graph, plan),
                                            recording.graph, recording.tensors, {});
-    serial::SerialExecutor executor(recording, plan, store, seed_);
+    reference::SerialExecutor executor(recording, plan, store, seed_);
     Outcome result;
     result.losses = executor.run_step(step, microbatches(step));
     const parameters::LaneAccumulator& sums = executor.gradients();
@@ -119,7 +125,7 @@ class SmallStep {
 bool same_number(double a, double b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 
 /// Root mean square of the gradient that has the largest.
-double scale_of(const Tensors& gradients) {
+double scale_of(const reference::Tensors& gradients) {
   double scale = 0;
   for (const auto& [name, tensor] : gradients) {
     if (tensor.numel() == 0) continue;

@@ -6,7 +6,7 @@
 #include "trireme/base/log.h"
 #include "trireme/engine/memory/process_memory.h"
 #include "trireme/engine/record/recording.h"
-#include "trireme/engine/train/workload.h"
+#include "trireme/engine/train/batch_reader.h"
 #include "trireme/plan/layout/plan.h"
 
 namespace trireme::train {

@@ -6,7 +6,7 @@
 
 #include "trireme/base/json.h"
 #include "trireme/engine/checkpoint/checkpoint_reader.h"
-#include "trireme/engine/train/finite.h"
+#include "trireme/engine/train/finite_check.h"
 #include "trireme/engine/train/telling_others.h"
 #include "trireme/error.h"
 #include "trireme/plan/layout/plan.h"

@@ -9,8 +9,8 @@
 
 #include "trireme/base/check.h"
 #include "trireme/engine/parameters/replica_sums.h"
-#include "trireme/engine/train/finite.h"
-#include "trireme/engine/train/norm_messages.h"
+#include "trireme/engine/train/finite_check.h"
+#include "trireme/engine/train/replica_buffers.h"
 #include "trireme/error.h"
 #include "trireme/plan/layout/plan.h"
 #include "trireme/wire/collectives/world.h"

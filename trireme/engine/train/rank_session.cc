@@ -6,8 +6,8 @@
 
 #include "trireme/base/check.h"
 #include "trireme/engine/parameters/replica_sums.h"
-#include "trireme/engine/train/drift_check.h"
-#include "trireme/engine/train/finite.h"
+#include "trireme/engine/reference/drift_check.h"
+#include "trireme/engine/train/finite_check.h"
 #include "trireme/engine/train/replica_buffers.h"
 #include "trireme/engine/train/telling_others.h"
 #include "trireme/error.h"
@@ -125,7 +125,8 @@ RankSession::~RankSession() = default;
 
 StepReport RankSession::run(std::int64_t step) {
   if (checks_drift(options_, step) && world_.rank() == 0) {
-    check_drift_of_rank(recorded_, workload_.model, reader_.maker(), step, world_.watch.logger);
+    reference::check_drift_of_rank(recorded_, workload_.model, reader_.maker(), step,
+                                   world_.watch.logger);
   }
   const auto begin = std::chrono::steady_clock::now();
   const pipeline::StepInput input{

@@ -4,13 +4,12 @@
 #include <vector>
 
 #include "trireme/engine/pipeline/step_runner.h"
+#include "trireme/engine/train/batch_reader.h"
 #include "trireme/engine/train/measured_timeline.h"
 #include "trireme/engine/train/rank_batches.h"
 #include "trireme/engine/train/rank_operations.h"
-#include "trireme/engine/train/step_reader.h"
 #include "trireme/engine/train/training_options.h"
 #include "trireme/engine/train/training_state.h"
-#include "trireme/engine/train/workload.h"
 #include "trireme/plan/layout/plan.h"
 #include "trireme/wire/collectives/world.h"
 

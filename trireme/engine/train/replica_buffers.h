@@ -2,11 +2,14 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "trireme/engine/program/node_program.h"
 #include "trireme/engine/record/recording.h"
 #include "trireme/engine/train/training_options.h"
 #include "trireme/plan/graph/graph.h"
@@ -54,5 +57,18 @@ class ReplicaBuffers {
   };
   std::vector<Written> buffers_;
 };
+
+/// Batch statistics of a replica: [microbatch], in node order; the same nodes in each.
+using Statistics = std::vector<std::vector<program::NormStatistics>>;
+
+bool has_statistics(const Statistics& statistics);
+
+/// Means and variances one after the other, as they lie in memory.
+std::vector<std::byte> to_bytes(const Statistics& statistics);
+
+/// The statistics of `num_replicas`, in global microbatch order, from their bytes.
+///
+/// like   those of one replica: the nodes, shapes and dtypes of all.
+Statistics from_bytes(std::span<const std::byte> bytes, const Statistics& like, int num_replicas);
 
 }  // namespace trireme::train

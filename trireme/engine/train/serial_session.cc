@@ -6,7 +6,7 @@
 #include "trireme/data/range.h"
 #include "trireme/engine/memory/process_memory.h"
 #include "trireme/engine/record/state_guard.h"
-#include "trireme/engine/train/finite.h"
+#include "trireme/engine/train/finite_check.h"
 #include "trireme/engine/train/replica_buffers.h"
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_check.h"
@@ -115,7 +115,7 @@ StepLosses evaluate(const Workload& workload, const record::Recording& recording
   check_remainder(recording.graph, workload, microbatch);
   const record::ModeGuard in_mode(workload.model, graph::Mode::kEval);
   const BatchReader reader(workload.evaluation, workload.model);
-  serial::Evaluator evaluator(recording);
+  reference::Evaluator evaluator(recording);
   const std::int64_t num_samples = workload.evaluation->num_samples();
   const std::int64_t num = data::num_evaluation_microbatches(num_samples, microbatch);
   for (std::int64_t m = 0; m < num; ++m) {

@@ -9,10 +9,9 @@
 #include "trireme/engine/parameters/optimizers/optimizer.h"
 #include "trireme/engine/parameters/parameter_store.h"
 #include "trireme/engine/record/recording.h"
-#include "trireme/engine/serial/executor.h"
-#include "trireme/engine/train/step_reader.h"
+#include "trireme/engine/reference/serial_executor.h"
+#include "trireme/engine/train/batch_reader.h"
 #include "trireme/engine/train/training_options.h"
-#include "trireme/engine/train/workload.h"
 #include "trireme/plan/layout/plan.h"
 
 namespace trireme::train {
@@ -45,7 +44,7 @@ class SerialSession {
 
   std::int64_t next_step() const { return next_step_; }
   const parameters::ParameterStore& store() const { return store_; }
-  const serial::SerialExecutor& executor() const { return executor_; }
+  const reference::SerialExecutor& executor() const { return executor_; }
 
  private:
   StepReport run(std::int64_t step);
@@ -57,7 +56,7 @@ class SerialSession {
   TrainingOptions options_;
   StepReader reader_;
   parameters::ParameterStore store_;
-  serial::SerialExecutor executor_;
+  reference::SerialExecutor executor_;
   std::unique_ptr<parameters::Optimizer> optimizer_;
   std::int64_t next_step_ = 0;
 };

@@ -12,7 +12,6 @@
 
 #include "trireme/base/json.h"
 #include "trireme/engine/record/torch_terms.h"
-#include "trireme/engine/train/origins.h"
 #include "trireme/engine/train/replica_buffers.h"
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_json.h"
@@ -94,6 +93,32 @@ void restore_optimizer(const TrainingState& state, checkpoint::Reader& reader) {
 }
 
 }  // namespace
+
+std::map<std::string, Origin> origins(const graph::Graph& graph, const layout::Plan& plan,
+                                      const parameters::ParameterStore& store) {
+  std::map<std::string, Origin> result;
+  const auto add = [&](const auto& item, int stage) {
+    Origin origin{stage, {}};
+    for (const graph::Size& size : graph.values[item.value].shape)
+      origin.shape.push_back(size.fixed);
+    for (const std::string& alias : item.aliases) result[alias] = origin;
+    result[item.name] = origin;
+  };
+  const auto stages = layout::stages_of_values(graph, plan);
+  for (const graph::Parameter& parameter : graph.parameters) {
+    const auto used = stages.find(parameter.value);
+    if (store.is_trained(parameter.name)) {
+      add(parameter, store.map().buckets[store.owner(parameter.name).bucket].stage);
+    } else if (used != stages.end()) {
+      add(parameter, *used->second.begin());
+    }
+  }
+  for (const graph::Buffer& buffer : graph.buffers) {
+    const auto stage = stages.find(buffer.value);
+    if (stage != stages.end()) add(buffer, *stage->second.begin());
+  }
+  return result;
+}
 
 void release_frozen(const record::Recording& recording, const layout::Plan& plan, int stage) {
   const auto stages = layout::stages_of_values(recording.graph, plan);

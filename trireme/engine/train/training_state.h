@@ -1,6 +1,10 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -9,11 +13,15 @@
 #include "trireme/engine/parameters/optimizers/optimizer.h"
 #include "trireme/engine/parameters/parameter_store.h"
 #include "trireme/engine/record/recording.h"
+#include "trireme/engine/train/batch_reader.h"
 #include "trireme/engine/train/training_options.h"
-#include "trireme/engine/train/workload.h"
+#include "trireme/plan/graph/graph.h"
 #include "trireme/plan/layout/plan.h"
 
 namespace trireme::train {
+
+/// By registered name.
+using Tensors = std::map<std::string, at::Tensor>;
 
 /// The tensors that a training goes on from, as far as a process holds them.
 struct TrainingState {
@@ -23,6 +31,18 @@ struct TrainingState {
   parameters::Optimizer& optimizer;
   int stage;  ///< That the process runs.
 };
+
+/// Where the current data of a registered tensor is.
+struct Origin {
+  int stage = 0;
+  std::vector<std::int64_t> shape;
+};
+
+/// By name, aliases too; tensors that no stage uses are the same on all ranks and not listed.
+///
+/// graph   with the plan's copies.
+std::map<std::string, Origin> origins(const graph::Graph& graph, const layout::Plan& plan,
+                                      const parameters::ParameterStore& store);
 
 /// Frees the frozen parameters that only other stages than `stage` use; they have the shape [0]
 /// then. Nothing with one stage.

@@ -8,7 +8,7 @@
 
 #include "trireme/base/json.h"
 #include "trireme/engine/memory/process_memory.h"
-#include "trireme/engine/train/construct.h"
+#include "trireme/engine/train/construct_workload.h"
 #include "trireme/engine/train/replica_buffers.h"
 #include "trireme/engine/train/telling_others.h"
 #include "trireme/plan/layout/crossings.h"
@@ -16,6 +16,12 @@
 
 namespace trireme::train {
 namespace {
+
+using reference::Comparison;
+using reference::Digests;
+using reference::gradients_of;
+using reference::Keep;
+using reference::RunRecord;
 
 /// Names of the buffers that the nodes of a stage, or of any, read or write.
 std::set<std::string> buffers_of(const graph::Graph& graph, const layout::Plan& plan,

@@ -2,9 +2,9 @@
 
 #include <string>
 
+#include "trireme/engine/reference/run_record.h"
 #include "trireme/engine/train/rank_session.h"
-#include "trireme/engine/train/run_record.h"
-#include "trireme/engine/train/verify.h"
+#include "trireme/engine/train/verify_plan.h"
 
 namespace trireme::train {
 
@@ -24,18 +24,20 @@ Verification verify_on_first(const collectives::World& world, const MakeWorkload
 ///
 /// reference   of `run_serial` under the same options and batch layout.
 /// Errors      those of RankSession and check_comparable. Every rank of the world calls it.
-Comparison verify_rank(const collectives::World& world, const MakeWorkload& make_workload,
-                       const layout::Plan& plan, const VerifyOptions& options,
-                       const RunRecord& reference);
+reference::Comparison verify_rank(const collectives::World& world,
+                                  const MakeWorkload& make_workload, const layout::Plan& plan,
+                                  const VerifyOptions& options,
+                                  const reference::RunRecord& reference);
 
 /// What of the reference no rank of the world has compared: a gradient, weight or buffer that is
 /// held nowhere; empty if there is none. Every rank calls it.
 ///
 /// mine   what this rank's store and stage hold of the reference.
-std::string first_missing(const collectives::World& world, const RunRecord& mine,
-                          const RunRecord& reference);
+std::string first_missing(const collectives::World& world, const reference::RunRecord& mine,
+                          const reference::RunRecord& reference);
 
 /// The first difference of the lowest rank that has one, on every rank; empty if there is none.
-std::string first_difference(const collectives::World& world, const Comparison& comparison);
+std::string first_difference(const collectives::World& world,
+                             const reference::Comparison& comparison);
 
 }  // namespace trireme::train

@@ -1,0 +1,106 @@
+#include "trireme/engine/reference/serial_executor.h"
+
+#include <ATen/Functions.h>
+
+#include <numeric>
+#include <utility>
+
+#include "trireme/engine/program/boundary_copy.h"
+#include "trireme/error.h"
+#include "trireme/plan/layout/plan_check.h"
+
+namespace trireme::reference {
+
+SerialExecutor::SerialExecutor(const record::Recording& recording, const layout::Plan& plan,
+                               const parameters::ParameterStore& store, std::uint64_t seed)
+    : recording_(recording),
+      plan_((layout::check(plan, store.map().graph_sha256, recording.graph), plan)),
+      seed_(seed),
+      accumulator_(store, recording.graph, static_cast<int>(plan.batch.lanes)),
+      sink_(accumulator_),
+      sites_(recording, sink_),
+      weights_(recording),
+      commits_(recording, plan.batch.microbatch),
+      stages_(recording, plan_, sites_) {}
+
+std::vector<std::vector<double>> SerialExecutor::weigh(
+    const std::vector<Batch>& microbatches) const {
+  std::vector<std::vector<double>> result;
+  for (const Batch& batch : microbatches) {
+    program::require_samples(recording_.graph, batch, plan_.batch.microbatch,
+                             static_cast<std::int64_t>(result.size()));
+    result.push_back(weights_.weights(batch, plan_.batch.microbatch));
+  }
+  return result;
+}
+
+void SerialExecutor::add_losses(const std::vector<program::StageRun>& runs,
+                                const std::vector<double>& weights, StepLosses& losses) const {
+  for (std::size_t s = 0; s < runs.size(); ++s) {
+    const program::StageProgram& stage = stages_.stages()[s];
+    for (int index : stage.losses()) {
+      const graph::Loss& loss = recording_.graph.losses[index];
+      const at::Tensor value = stage.value(runs[s], loss.value);
+      losses.losses[index].sum += program::sum_of(loss, value, plan_.batch.microbatch);
+      losses.losses[index].weight += weights[index];
+    }
+  }
+}
+
+StepLosses SerialExecutor::run_step(std::int64_t step, const std::vector<Batch>& microbatches) {
+  if (static_cast<std::int64_t>(microbatches.size()) != plan_.batch.num_microbatches()) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "a step has " + std::to_string(plan_.batch.num_microbatches()) +
+                    " microbatches, got " + std::to_string(microbatches.size()));
+  }
+  StepLosses losses = program::empty_losses(recording_.graph);
+  const auto weights = weigh(microbatches);
+  const std::vector<double> totals = program::total_weights(recording_.graph, weights);
+  std::vector<std::vector<program::NormStatistics>> statistics;
+  accumulator_.begin_step();
+  for (std::size_t m = 0; m < microbatches.size(); ++m) {
+    const auto microbatch = static_cast<std::int64_t>(m);
+    auto runs =
+        stages_.forward({microbatches[m], plan_.batch.microbatch, {seed_, step, microbatch}});
+    statistics.emplace_back();
+    for (program::StageRun& run : runs) {
+      std::move(run.slots.statistics.begin(), run.slots.statistics.end(),
+                std::back_inserter(statistics.back()));
+    }
+    add_losses(runs, weights[m], losses);
+    stages_.backward(std::move(runs), plan_.batch.microbatch, totals);
+    if ((microbatch + 1) % plan_.batch.microbatches_per_lane() == 0) accumulator_.end_lane();
+  }
+  accumulator_.end_step();
+  commits_.fold(statistics);
+  commits_.count(static_cast<std::int64_t>(microbatches.size()));
+  return losses;
+}
+
+Evaluator::Evaluator(const record::Recording& recording)
+    : recording_(recording), weights_(recording), losses_(program::empty_losses(recording.graph)) {
+  std::vector<int> positions(recording.graph.nodes.size());
+  std::iota(positions.begin(), positions.end(), 0);
+  std::vector<graph::ValueId> keep;
+  for (const graph::Loss& loss : recording.graph.losses) keep.push_back(loss.value);
+  nodes_ = std::make_unique<program::NodeProgram>(recording, std::move(positions), keep,
+                                                  [this](graph::ValueId parameter, graph::NodeId) {
+                                                    return recording_.tensors[parameter].detach();
+                                                  });
+}
+
+void Evaluator::add(const Batch& batch, std::uint64_t seed) {
+  const std::int64_t samples = program::num_samples(recording_.graph, batch);
+  const std::vector<double> weights = weights_.weights(batch, samples);
+  program::Slots slots = nodes_->make_slots();
+  program::put_inputs(recording_.graph, *nodes_, batch, slots);
+  nodes_->run(slots, samples, {seed, 0, num_batches_++});
+  for (std::size_t i = 0; i < recording_.graph.losses.size(); ++i) {
+    const graph::Loss& loss = recording_.graph.losses[i];
+    losses_.losses[i].sum +=
+        program::sum_of(loss, slots.tensors[*nodes_->slot_of(loss.value)], samples);
+    losses_.losses[i].weight += weights[i];
+  }
+}
+
+}  // namespace trireme::reference

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trireme/engine/parameters/lane_accumulator.h"
+#include "trireme/engine/parameters/parameter_store.h"
+#include "trireme/engine/program/buffer_commit.h"
+#include "trireme/engine/program/stage_chain.h"
+#include "trireme/engine/program/step_losses.h"
+#include "trireme/engine/program/weight_program.h"
+#include "trireme/engine/record/recording.h"
+#include "trireme/plan/layout/plan.h"
+
+namespace trireme::reference {
+
+/// The reference for every layout: runs all stages of a plan in one process, one microbatch after
+/// the other, under the equality contract (docs/concepts/equality.md).
+///
+/// Caller-synchronised. Needs one intra-op thread (memory::apply_torch_settings).
+class SerialExecutor {
+ public:
+  /// recording, store   must outlive the executor; the store holds the recording's parameters.
+  /// seed               of the random streams.
+  /// Errors   those of layout::check.
+  SerialExecutor(const record::Recording& recording, const layout::Plan& plan,
+                 const parameters::ParameterStore& store, std::uint64_t seed);
+
+  SerialExecutor(const SerialExecutor&) = delete;
+  SerialExecutor& operator=(const SerialExecutor&) = delete;
+
+  /// Forward and backward of all microbatches of a step, in global order. Afterwards `gradients()`
+  /// holds the gradient of the step loss and the buffers are those of the next step.
+  ///
+  /// microbatches   B/b of them, b samples each, with their step scalars; kInvalidArgument if not.
+  StepLosses run_step(std::int64_t step, const std::vector<Batch>& microbatches);
+
+  parameters::LaneAccumulator& gradients() { return accumulator_; }
+  const parameters::LaneAccumulator& gradients() const { return accumulator_; }
+
+ private:
+  /// Hands gradients of sites to the accumulator.
+  class Sink : public program::GradientSink {
+   public:
+    explicit Sink(parameters::LaneAccumulator& accumulator) : accumulator_(accumulator) {}
+    void accept(int site, const at::Tensor& gradient) override {
+      accumulator_.accept(site, gradient);
+    }
+
+   private:
+    parameters::LaneAccumulator& accumulator_;
+  };
+
+  std::vector<std::vector<double>> weigh(const std::vector<Batch>& microbatches) const;
+  void add_losses(const std::vector<program::StageRun>& runs, const std::vector<double>& weights,
+                  StepLosses& losses) const;
+
+  const record::Recording& recording_;
+  layout::Plan plan_;
+  std::uint64_t seed_;
+  parameters::LaneAccumulator accumulator_;
+  Sink sink_;
+  program::SiteTable sites_;
+  program::WeightProgram weights_;
+  program::BufferCommits commits_;
+  program::StageChain stages_;
+};
+
+/// Sums the losses of an evaluation recording over microbatches of any sizes. Caller-synchronised.
+class Evaluator {
+ public:
+  /// recording   in eval mode; must outlive the evaluator.
+  explicit Evaluator(const record::Recording& recording);
+  Evaluator(const Evaluator&) = delete;
+  Evaluator& operator=(const Evaluator&) = delete;
+
+  /// One forward. Random nodes, if there are any, draw from streams of `seed` and the order of
+  /// calls.
+  void add(const Batch& batch, std::uint64_t seed);
+
+  const StepLosses& losses() const { return losses_; }
+
+ private:
+  const record::Recording& recording_;
+  program::WeightProgram weights_;
+  std::unique_ptr<program::NodeProgram> nodes_;
+  StepLosses losses_;
+  std::int64_t num_batches_ = 0;
+};
+
+}  // namespace trireme::reference

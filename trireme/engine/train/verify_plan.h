@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "trireme/engine/reference/run_record.h"
+#include "trireme/engine/train/batch_reader.h"
+#include "trireme/engine/train/serial_session.h"
+#include "trireme/plan/layout/plan.h"
+
+namespace trireme::train {
+
+struct VerifyOptions {
+  std::int64_t num_steps = 3;
+  std::uint64_t seed = 0;
+  OptimizerOptions optimizer;
+  BatchSizes sizes = BatchSizes::kAnyElseExact;  ///< Of the recordings.
+};
+
+/// What a verification in one process gives.
+struct Verification {
+  reference::RunRecord run;  ///< By the serial executor under the plan.
+  std::vector<reference::Comparison> comparisons;
+};
+
+/// Trains the workload three times from the same weights over the same samples: by the serial
+/// executor under `plan`, by the serial executor uncut, and by a plain torch loop around the
+/// unmodified model, and compares losses, all gradients, weights and buffers.
+///
+/// Against `uncut`, everything is the same bits. Against the plain loop too, where there is one
+/// lane and rounding_of allows no difference; else first gradients agree to 1e-6 of their norm,
+/// losses to 1e-5, weights to 1e-5 of their norm under sgd (adamw magnifies what rounds differently
+/// near zero, so its weights are reported only).
+///
+/// after_step   called after each step of each run; others may wait for this one.
+/// Cost         the memory of one training at a time; where bits are not promised, four times the
+///              weights more.
+Verification verify_in_one_process(
+    const MakeWorkload& make_workload, const layout::Plan& plan, const VerifyOptions& options,
+    const std::function<void()>& after_step = [] {});
+
+/// As above, the comparisons: `uncut`, `plain loop`.
+std::vector<reference::Comparison> verify(const MakeWorkload& make_workload,
+                                          const layout::Plan& plan, const VerifyOptions& options);
+
+/// The run by the serial executor under `plan`, for comparisons.
+reference::RunRecord run_serial(const MakeWorkload& make_workload, const layout::Plan& plan,
+                                const VerifyOptions& options);
+
+}  // namespace trireme::train
