@@ -129,6 +129,43 @@ TEST(EvaluateRanks, AReplicaWithoutMicrobatchesWaitsForTheOthers) {
   expect_same(evaluate_on_ranks(layout, 7).losses, evaluate_serially(layout));
 }
 
+/// Its last node, doubling the loss, takes nothing of the batch; what it weighs is of the batch.
+Workload doubled_loss() {
+  const auto linear = std::make_shared<torch::nn::LinearImpl>(4, 4);
+  Model model = make_model(linear, [linear](const Batch& batch) {
+    const auto each = linear->forward(batch["x"]).square().sum(1) * batch["mask"];
+    return sum_loss(each.sum() * 2, batch["mask"].sum());
+  });
+  return {std::move(model),
+          tensor_source({{"x", torch::arange(240.0).reshape({60, 4}).sin()},
+                         {"mask", torch::arange(60.0).cos().abs()}}),
+          nullptr};
+}
+
+TEST(EvaluateRanks, AStageWithoutFieldsWeighsItsLossByTheSamples) {
+  Workload alone = construct(doubled_loss, 3);
+  alone.evaluation = held_out(alone);
+  const StepLosses expected =
+      evaluate(alone, recorded_in(graph::Mode::kEval, alone), /*microbatch=*/2, /*step=*/0);
+  run_ranks(2, [&](const collectives::World& world) {
+    Workload workload = construct(doubled_loss, 3);
+    const auto source = held_out(workload);
+    workload.evaluation = source;
+    const auto evaluation = recorded_in(graph::Mode::kEval, workload);
+    workload.model.set_training(true);
+    const auto recorded = recorded_in(graph::Mode::kTrain, workload);
+    const int last = static_cast<int>(recorded.graph.nodes.size()) - 1;
+    const std::vector<int> cuts = {last};
+    const RankSession session(
+        world, workload, recorded,
+        layout::make_manual_plan(recorded.graph, graph::graph_sha256(recorded.graph), cuts,
+                                 {24, 2, 4}),
+        {.seed = 3});
+    expect_same(evaluate_ranks(world, workload, session, evaluation).losses, expected);
+    EXPECT_TRUE(source->was_read);
+  });
+}
+
 /// Cannot read sample 12.
 class Broken : public Noticing {
  public:
