@@ -133,8 +133,9 @@ TEST(EvaluateRanks, AReplicaWithoutMicrobatchesWaitsForTheOthers) {
 Workload doubled_loss() {
   const auto linear = std::make_shared<torch::nn::LinearImpl>(4, 4);
   Model model = make_model(linear, [linear](const Batch& batch) {
-    const auto each = linear->forward(batch["x"]).square().sum(1) * batch["mask"];
-    return sum_loss(each.sum() * 2, batch["mask"].sum());
+    const auto weight = batch["mask"].sum();
+    const auto each = linear->forward(batch["x"]).square() * batch["mask"].unsqueeze(1);
+    return sum_loss(each.sum() * 2, weight);
   });
   return {std::move(model),
           tensor_source({{"x", torch::arange(240.0).reshape({60, 4}).sin()},
