@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "trireme/base/json_field.h"
+#include "trireme/base/load_document.h"
 #include "trireme/base/sha256.h"
 #include "trireme/error.h"
 
@@ -177,12 +178,7 @@ std::string save(const Index& index, const std::filesystem::path& path) {
 }
 
 Index load(const std::filesystem::path& path) {
-  const Json body = read_document(path, kIndexDocument);
-  try {
-    return index_from_json(body);
-  } catch (const Error& error) {
-    throw Error(error.kind(), "'" + path.string() + "': " + error.message());
-  }
+  return load_document(path, kIndexDocument, index_from_json);
 }
 
 std::string show(const Index& index) {

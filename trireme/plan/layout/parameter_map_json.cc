@@ -1,5 +1,6 @@
 #include "trireme/plan/layout/parameter_map_json.h"
 
+#include "trireme/base/load_document.h"
 #include "trireme/error.h"
 
 namespace trireme::layout {
@@ -95,12 +96,7 @@ std::string save(const ParameterMap& map, const std::filesystem::path& path) {
 }
 
 ParameterMap load_parameter_map(const std::filesystem::path& path) {
-  const Json body = read_document(path, kParameterMapDocument);
-  try {
-    return parameter_map_from_json(body);
-  } catch (const Error& error) {
-    throw Error(error.kind(), "'" + path.string() + "': " + error.message());
-  }
+  return load_document(path, kParameterMapDocument, parameter_map_from_json);
 }
 
 }  // namespace trireme::layout

@@ -1,5 +1,6 @@
 #include "trireme/plan/layout/plan_json.h"
 
+#include "trireme/base/load_document.h"
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/layout/plan.h"
@@ -167,12 +168,7 @@ std::string save(const Plan& plan, const std::filesystem::path& path) {
 }
 
 Plan load(const std::filesystem::path& path) {
-  const Json body = read_document(path, kPlanDocument);
-  try {
-    return plan_from_json(body);
-  } catch (const Error& error) {
-    throw Error(error.kind(), "'" + path.string() + "': " + error.message());
-  }
+  return load_document(path, kPlanDocument, plan_from_json);
 }
 
 Plan load(const std::filesystem::path& path, const graph::Graph& recorded) {

@@ -1,5 +1,6 @@
 #include "trireme/plan/schedule/schedule_json.h"
 
+#include "trireme/base/load_document.h"
 #include "trireme/error.h"
 #include "trireme/plan/schedule/operation_text.h"
 
@@ -72,17 +73,6 @@ std::vector<Operation> operations_from_json(const ProgramIndex& index, int rank,
   });
 }
 
-/// `read` of the document at `path`, naming the path in errors.
-template <typename Read>
-auto load(const DocumentKind& kind, const std::filesystem::path& path, Read read) {
-  const Json body = read_document(path, kind);
-  try {
-    return read(body);
-  } catch (const Error& error) {
-    throw Error(error.kind(), "'" + path.string() + "': " + error.message());
-  }
-}
-
 }  // namespace
 
 Json to_json(const Schedule& schedule) {
@@ -146,11 +136,11 @@ std::string save(const StepProgram& program, const std::filesystem::path& path) 
 }
 
 Schedule load_schedule(const std::filesystem::path& path) {
-  return load(kScheduleDocument, path, schedule_from_json);
+  return load_document(path, kScheduleDocument, schedule_from_json);
 }
 
 StepProgram load_step_program(const std::filesystem::path& path) {
-  return load(kStepProgramDocument, path, step_program_from_json);
+  return load_document(path, kStepProgramDocument, step_program_from_json);
 }
 
 }  // namespace trireme::schedule

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "trireme/base/load_document.h"
 #include "trireme/error.h"
 
 // The trace names rows ("threads") by number. Ours are numbered from 1 over (timeline, track), the
@@ -206,12 +207,7 @@ std::string save(std::span<const Timeline> timelines, const std::filesystem::pat
 }
 
 std::vector<Timeline> load_timelines(const std::filesystem::path& path) {
-  const Json body = read_document(path, kTimelineDocument);
-  try {
-    return timelines_from_json(body);
-  } catch (const Error& error) {
-    throw Error(error.kind(), "'" + path.string() + "': " + error.message());
-  }
+  return load_document(path, kTimelineDocument, timelines_from_json);
 }
 
 }  // namespace trireme::schedule

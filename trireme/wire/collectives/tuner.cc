@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "trireme/base/load_document.h"
 #include "trireme/error.h"
 #include "trireme/wire/collectives/eligible.h"
 #include "trireme/wire/collectives/schedule/algorithms.h"
@@ -133,12 +134,7 @@ std::string save(const Costs& costs, const std::filesystem::path& path) {
 }
 
 Costs load_costs(const std::filesystem::path& path) {
-  const Json body = read_document(path, kCostsDocument);
-  try {
-    return costs_from_json(body);
-  } catch (const Error& error) {
-    throw Error(error.kind(), "'" + path.string() + "': " + error.message());
-  }
+  return load_document(path, kCostsDocument, costs_from_json);
 }
 
 }  // namespace trireme::collectives
