@@ -76,9 +76,16 @@ install_python_packages() {
   fill_venv requirements.txt "torch's libraries to link, what draws reports, what checks C++ and Python"
 }
 
+# For the package's tests. Where they cannot be installed, those are skipped, and say so.
+install_python_tools() {
+  (install_packages "to compile the Python package" python3-dev &&
+    fill_venv requirements-python.txt "torch for Python, which needs CUDA's libraries (4 GB), and what users bring") ||
+    echo "dev: no torch for Python: the tests python/* will be skipped" >&2
+}
+
 # Where they cannot be installed, the tests that need them are skipped, and say so.
 install_judges() {
-  (fill_venv requirements-judges.txt "reference implementations of kernels and metrics: 3 GB, since torch for Python needs CUDA's libraries") ||
+  (fill_venv requirements-judges.txt "reference implementations of kernels and metrics") ||
     echo "dev: no reference implementations: the tests judges/* will be skipped" >&2
 }
 
@@ -95,14 +102,12 @@ fill_venv() {
   wanted=$(sha256sum <"$root/$file")
   [[ ! -f $stamp || $(<"$stamp") != "$wanted" ]] || return 0
   echo "dev: filling ${3:-.venv} from $file: $why" >&2
-  if command -v uv >/dev/null; then
-    [[ -x $venv/bin/python ]] || uv venv -q "$venv"
-    uv pip install -q --python "$venv/bin/python" --no-deps -r "$root/$file" >&2 || return 1
-  else
-    install_packages "for Python packages" python3=python3
-    python3 -c 'import ensurepip' 2>/dev/null || install_packages "for Python packages" python3-venv
-    [[ -x $venv/bin/pip ]] || python3 -m venv --clear "$venv"
-    "$venv/bin/pip" install -q --disable-pip-version-check --no-deps -r "$root/$file" >&2 || return 1
+  install_packages "for Python packages" python3=python3
+  python3 -c 'import ensurepip' 2>/dev/null || install_packages "for Python packages" python3-venv
+  [[ -x $venv/bin/pip ]] || python3 -m venv --clear "$venv"
+  if [[ ! -x $venv/bin/uv ]]; then  # fetches and unpacks side by side: a third of pip's time
+    "$venv/bin/pip" install -q --disable-pip-version-check uv==0.13.9 >&2 || return 1
   fi
+  "$venv/bin/uv" pip install -q --python "$venv/bin/python" --no-deps -r "$root/$file" >&2 || return 1
   echo "$wanted" >"$stamp"
 }
