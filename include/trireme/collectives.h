@@ -9,6 +9,8 @@
 
 namespace trireme {
 
+class Error;
+
 namespace collectives {
 struct World;
 }
@@ -58,6 +60,10 @@ class World {
   at::Tensor all_gather(const at::Tensor& tensor);
 
   void barrier();
+
+  /// Tells the other ranks that this one cannot go on, and why: their next call, and the one they wait in,
+  /// throws that error. Returns at once.
+  void fail(const Error& error);
 
   /// Leaves in good order, after sessions are gone: whoever ends without is lost to the others. Every
   /// rank calls it; the second time it does nothing.

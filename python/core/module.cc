@@ -1,19 +1,12 @@
-#include <torch/csrc/utils/pybind.h>
-
-#include "trireme/collectives.h"
-#include "trireme/error.h"
-
-namespace py = pybind11;
+#include "python/core/bind.h"
 
 PYBIND11_MODULE(_core, module) {
-  module.doc() = "The engine, as include/trireme has it.";
-  py::enum_<trireme::Reduction>(module, "Reduction")
-      .value("SUM", trireme::Reduction::kSum)
-      .value("AVERAGE", trireme::Reduction::kAverage)
-      .value("MIN", trireme::Reduction::kMin)
-      .value("MAX", trireme::Reduction::kMax);
-  py::class_<trireme::World>(module, "World")
-      .def(py::init([] { return trireme::World(); }))
-      .def_property_readonly("rank", &trireme::World::rank)
-      .def_property_readonly("size", &trireme::World::size);
+  using namespace trireme::python;  // NOLINT(google-build-using-namespace): its parts
+  module.doc() = "The engine: include/trireme for Python.";
+  bind_failures(module);
+  bind_world(module);
+  bind_values(module);
+  bind_options(module);
+  bind_model(module);
+  bind_session(module);
 }

@@ -124,6 +124,10 @@ at::Tensor World::all_gather(const at::Tensor& tensor) {
 
 void World::barrier() { state_->await(state_->all().barrier(), "barrier"); }
 
+void World::fail(const Error& error) {
+  state_->world->endpoint.poison(Error(error).add({.rank = rank()}));
+}
+
 void World::shutdown() {
   state_->group.reset();
   if (state_->connected != nullptr) state_->connected->shutdown();

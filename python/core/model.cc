@@ -1,0 +1,169 @@
+#include "trireme/model.h"
+
+#include <pybind11/stl.h>
+
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "python/core/bind.h"
+#include "python/core/failures.h"
+#include "trireme/error.h"
+
+namespace trireme::python {
+namespace {
+
+using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+
+std::vector<NamedTensor> to_named(const NamedTensors& tensors) {
+  std::vector<NamedTensor> named;
+  for (const auto& [name, tensor] : tensors) named.push_back({name, tensor});
+  return named;
+}
+
+py::dict to_dict(const Batch& batch) {
+  py::dict fields;
+  for (const auto& [name, tensor] : batch.tensors()) fields[py::str(name)] = tensor;
+  return fields;
+}
+
+/// forward(batch: dict) -> list of Loss; set_training(bool); scalars: (name, function of the step).
+Model make_python_model(const NamedTensors& parameters, const NamedTensors& buffers,
+                        py::object forward, py::object set_training,
+                        const std::vector<std::pair<std::string, py::object>>& scalars) {
+  Model model;
+  model.parameters = to_named(parameters);
+  model.buffers = to_named(buffers);
+  model.forward = [forward = Shared(std::move(forward))](const Batch& batch) {
+    return in_python([&] { return forward.get()(to_dict(batch)).cast<Losses>(); });
+  };
+  model.set_training = [set_training = Shared(std::move(set_training))](bool training) {
+    in_python([&] { set_training.get()(training); });
+  };
+  for (const auto& [name, function] : scalars) {
+    model.step_scalars.push_back({name, [at = Shared(function)](std::int64_t step) {
+                                    return in_python([&] { return at.get()(step).cast<double>(); });
+                                  }});
+  }
+  return model;
+}
+
+/// Samples that Python reads: a map-style data set.
+class PythonSource : public data::Source {
+ public:
+  /// first      fields of sample 0, in the order in which `read` gives them.
+  /// read       (index, visit) -> tensors, one a field.
+  PythonSource(std::int64_t num_samples, const NamedTensors& first, py::object read,
+               std::string identity)
+      : num_samples_(num_samples), read_(std::move(read)), identity_(std::move(identity)) {
+    NamedTensors rows;
+    for (const auto& [name, tensor] : first) rows.emplace_back(name, tensor.unsqueeze(0));
+    like_ = tensor_source(rows);
+    for (const auto& [name, tensor] : first) first_.push_back(tensor);
+  }
+
+  std::int64_t num_samples() const override { return num_samples_; }
+  const std::vector<data::Field>& fields() const override { return like_->fields(); }
+  std::string identity() const override { return identity_; }
+
+  void read(data::Sample sample, std::span<const std::span<std::byte>> places) const override {
+    const auto tensors = in_python(
+        [&] { return read_.get()(sample.index, sample.visit).cast<std::vector<at::Tensor>>(); });
+    if (tensors.size() != first_.size()) {
+      throw Error(ErrorKind::kInvalidArgument,
+                  "sample " + std::to_string(sample.index) + " has " +
+                      std::to_string(tensors.size()) + " fields, sample 0 has " +
+                      std::to_string(first_.size()));
+    }
+    for (std::size_t f = 0; f < tensors.size(); ++f) copy(tensors[f], f, sample.index, places[f]);
+  }
+
+ private:
+  void copy(const at::Tensor& tensor, std::size_t f, std::int64_t index,
+            std::span<std::byte> place) const {
+    if (tensor.sizes() != first_[f].sizes() || tensor.scalar_type() != first_[f].scalar_type()) {
+      throw Error(ErrorKind::kInvalidArgument,
+                  "field '" + fields()[f].name + "' of sample " + std::to_string(index) + " is " +
+                      form_of(tensor) + ", that of sample 0 is " + form_of(first_[f]) +
+                      "; samples have to be alike: pad or crop them in the data set");
+    }
+    const at::Tensor dense = tensor.detach().cpu().contiguous();
+    std::memcpy(place.data(), dense.const_data_ptr(), place.size());
+  }
+
+  static std::string form_of(const at::Tensor& tensor) {
+    std::string text = std::string(c10::toString(tensor.scalar_type())) + " [";
+    for (const std::int64_t size : tensor.sizes()) {
+      text += (text.ends_with('[') ? "" : ", ") + std::to_string(size);
+    }
+    return text + "]";
+  }
+
+  std::int64_t num_samples_;
+  Shared read_;
+  std::string identity_;
+  std::shared_ptr<const data::Source> like_;
+  std::vector<at::Tensor> first_;
+};
+
+}  // namespace
+
+void bind_model(py::module_& module) {
+  py::class_<Loss>(module, "Loss")
+      .def_readonly("name", &Loss::name)
+      .def_readonly("value", &Loss::value)
+      .def_property_readonly("weight",
+                             [](const Loss& loss) -> py::object {
+                               if (!loss.weight.defined()) return py::none();
+                               return py::cast(loss.weight);
+                             })
+      .def_readonly("coefficient", &Loss::coefficient);
+  module.def(
+      "mean_loss",
+      [](at::Tensor mean, std::string name, double coefficient) {
+        Loss loss = mean_loss(std::move(mean), std::move(name));
+        loss.coefficient = coefficient;
+        return loss;
+      },
+      py::arg("mean"), py::arg("name") = "loss", py::arg("coefficient") = 1.0);
+  module.def(
+      "sum_loss",
+      [](at::Tensor sum, at::Tensor weight, std::string name, double coefficient) {
+        Loss loss = sum_loss(std::move(sum), std::move(weight), std::move(name));
+        loss.coefficient = coefficient;
+        return loss;
+      },
+      py::arg("sum"), py::arg("weight"), py::arg("name") = "loss", py::arg("coefficient") = 1.0);
+
+  py::class_<Model>(module, "Model")
+      .def(py::init(&make_python_model), py::arg("parameters"), py::arg("buffers"),
+           py::arg("forward"), py::arg("set_training"), py::arg("scalars"));
+
+  py::class_<data::Source, std::shared_ptr<data::Source>>(module, "Source")
+      .def_property_readonly("num_samples", &data::Source::num_samples);
+  module.def(
+      "tensor_source",
+      [](const NamedTensors& fields) {
+        return std::const_pointer_cast<data::Source>(tensor_source(fields));
+      },
+      py::arg("fields"));
+  module.def(
+      "python_source",
+      [](std::int64_t num_samples, const NamedTensors& first, py::object read,
+         std::string identity) -> std::shared_ptr<data::Source> {
+        return std::make_shared<PythonSource>(num_samples, first, std::move(read),
+                                              std::move(identity));
+      },
+      py::arg("num_samples"), py::arg("first"), py::arg("read"), py::arg("identity"));
+
+  py::class_<Workload>(module, "Workload")
+      .def(py::init([](Model model, std::shared_ptr<data::Source> training,
+                       std::shared_ptr<data::Source> evaluation) {
+             return Workload{
+                 .model = std::move(model), .training = training, .evaluation = evaluation};
+           }),
+           py::arg("model"), py::arg("training"), py::arg("evaluation") = nullptr);
+}
+
+}  // namespace trireme::python

@@ -1,0 +1,75 @@
+#include <pybind11/stl.h>
+
+#include "python/core/bind.h"
+#include "trireme/plan.h"
+#include "trireme/session.h"
+
+namespace trireme::python {
+
+void bind_options(py::module_& module) {
+  py::enum_<Objective>(module, "Objective")
+      .value("SPEED", Objective::kSpeed)
+      .value("MEMORY", Objective::kMemory);
+  py::enum_<ReplicaPolicy>(module, "ReplicaPolicy")
+      .value("FIRST", ReplicaPolicy::kFirst)
+      .value("AVERAGE", ReplicaPolicy::kAverage)
+      .value("SUM", ReplicaPolicy::kSum);
+  py::enum_<BatchSizes>(module, "BatchSizes")
+      .value("ANY", BatchSizes::kAny)
+      .value("EXACT", BatchSizes::kExact)
+      .value("ANY_ELSE_EXACT", BatchSizes::kAnyElseExact);
+  py::class_<OptimizerOptions>(module, "OptimizerOptions")
+      .def(py::init<>())
+      .def_readwrite("name", &OptimizerOptions::name)
+      .def_readwrite("learning_rate", &OptimizerOptions::learning_rate)
+      .def_readwrite("warmup_steps", &OptimizerOptions::warmup_steps)
+      .def_readwrite("decay", &OptimizerOptions::decay)
+      .def_readwrite("momentum", &OptimizerOptions::momentum)
+      .def_readwrite("weight_decay", &OptimizerOptions::weight_decay)
+      .def_readwrite("clip_norm", &OptimizerOptions::clip_norm);
+  py::class_<TrainingOptions>(module, "TrainingOptions")
+      .def(py::init<>())
+      .def_readwrite("seed", &TrainingOptions::seed)
+      .def_readwrite("optimizer", &TrainingOptions::optimizer)
+      .def_readwrite("buffers", &TrainingOptions::buffers)
+      .def_readwrite("tolerant", &TrainingOptions::tolerant)
+      .def_readwrite("allow_nonfinite", &TrainingOptions::allow_nonfinite)
+      .def_readwrite("drift_check_steps", &TrainingOptions::drift_check_steps);
+  py::class_<PlanOptions>(module, "PlanOptions")
+      .def(py::init<>())
+      .def_readwrite("batch", &PlanOptions::batch)
+      .def_readwrite("stages", &PlanOptions::stages)
+      .def_readwrite("replicas", &PlanOptions::replicas)
+      .def_readwrite("schedule", &PlanOptions::schedule)
+      .def_readwrite("cuts", &PlanOptions::cuts)
+      .def_readwrite("copies", &PlanOptions::copies)
+      .def_readwrite("objective", &PlanOptions::objective)
+      .def_readwrite("max_slowdown", &PlanOptions::max_slowdown)
+      .def_readwrite("device_memory_bytes", &PlanOptions::device_memory_bytes)
+      .def_readwrite("may_copy", &PlanOptions::may_copy)
+      .def_readwrite("may_idle", &PlanOptions::may_idle);
+  py::class_<RunOptions>(module, "RunOptions")
+      .def(py::init<>())
+      .def_readwrite("folder", &RunOptions::folder)
+      .def_readwrite("resume", &RunOptions::resume)
+      .def_readwrite("checkpoint_every", &RunOptions::checkpoint_every)
+      .def_readwrite("keep_last", &RunOptions::keep_last)
+      .def_readwrite("evaluate_every", &RunOptions::evaluate_every);
+  py::class_<SessionOptions>(module, "SessionOptions")
+      .def(py::init<>())
+      .def_readwrite("model", &SessionOptions::model)
+      .def_readwrite("num_steps", &SessionOptions::num_steps)
+      .def_readwrite("training", &SessionOptions::training)
+      .def_readwrite("plan", &SessionOptions::plan)
+      .def_readwrite("planning", &SessionOptions::planning)
+      .def_readwrite("profile", &SessionOptions::profile)
+      .def_readwrite("topology", &SessionOptions::topology)
+      .def_readwrite("run", &SessionOptions::run)
+      .def_readwrite("metrics_file", &SessionOptions::metrics_file)
+      .def_readwrite("batch_sizes", &SessionOptions::batch_sizes)
+      .def_readwrite("first_step_check", &SessionOptions::first_step_check)
+      .def_readwrite("serial", &SessionOptions::serial)
+      .def_readwrite("handles_signals", &SessionOptions::handles_signals);
+}
+
+}  // namespace trireme::python

@@ -1,0 +1,118 @@
+#include "trireme/session.h"
+
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "python/core/bind.h"
+#include "python/core/failures.h"
+
+namespace trireme::python {
+namespace {
+
+/// make: () -> Workload, from the thread that calls, under the interpreter's lock or not.
+MakeWorkload to_maker(py::object make) {
+  return [make = Shared(std::move(make))] {
+    return in_python([&] { return make.get()().cast<Workload>(); });
+  };
+}
+
+void bind_reports(py::module_& module) {
+  py::class_<LossTotal>(module, "LossTotal")
+      .def_readonly("name", &LossTotal::name)
+      .def_readonly("sum", &LossTotal::sum)
+      .def_readonly("weight", &LossTotal::weight)
+      .def_readonly("coefficient", &LossTotal::coefficient)
+      .def_property_readonly("mean", &LossTotal::mean);
+  py::class_<StepLosses>(module, "StepLosses")
+      .def_readonly("losses", &StepLosses::losses)
+      .def_property_readonly("total", &StepLosses::total);
+  py::class_<StepReport>(module, "StepReport")
+      .def_readonly("step", &StepReport::step)
+      .def_readonly("losses", &StepReport::losses)
+      .def_property_readonly("loss", [](const StepReport& report) { return report.losses.total(); })
+      .def_readonly("gradient_norm", &StepReport::gradient_norm)
+      .def_readonly("seconds", &StepReport::seconds)
+      .def_readonly("data_wait_seconds", &StepReport::data_wait_seconds)
+      .def_readonly("compute_seconds", &StepReport::compute_seconds);
+  py::class_<Measured>(module, "Measured")
+      .def_readonly("median_step_ms", &Measured::median_step_ms)
+      .def_readonly("data_wait_fraction", &Measured::data_wait_fraction)
+      .def_readonly("peak_bytes", &Measured::peak_bytes)
+      .def_readonly("resident_peak_bytes", &Measured::resident_peak_bytes);
+  py::class_<SessionEnd>(module, "SessionEnd")
+      .def_readonly("steps_done", &SessionEnd::steps_done)
+      .def_readonly("measured", &SessionEnd::measured)
+      .def_readonly("stopped_by", &SessionEnd::stopped_by)
+      .def_readonly("checkpoint", &SessionEnd::checkpoint)
+      .def_readonly("evaluation", &SessionEnd::evaluation);
+}
+
+}  // namespace
+
+void bind_session(py::module_& module) {
+  bind_reports(module);
+  py::class_<Session>(module, "Session")
+      .def(py::init([](World& world, py::object make, SessionOptions options) {
+             MakeWorkload maker = to_maker(std::move(make));
+             const py::gil_scoped_release unlocked;
+             return std::make_unique<Session>(world, maker, std::move(options));
+           }),
+           py::arg("world"), py::arg("make"), py::arg("options"), py::keep_alive<1, 2>())
+      .def("step", &Session::step, Unlocked())
+      .def("evaluate", &Session::evaluate, Unlocked())
+      .def("save", &Session::save, Unlocked())
+      .def("resume", &Session::resume, py::arg("checkpoint"), Unlocked())
+      .def("finish", &Session::finish, Unlocked())
+      .def("weights", &Session::weights, Unlocked())
+      .def("save_weights", &Session::save_weights, py::arg("path"), Unlocked())
+      .def("save_timeline", &Session::save_timeline, py::arg("path"), Unlocked())
+      .def("request_stop", &Session::request_stop)
+      .def("request_save", &Session::request_save)
+      .def_property_readonly("stops", &Session::stops)
+      .def_property_readonly("next_step", &Session::next_step)
+      .def_property_readonly("resumed_from", &Session::resumed_from)
+      .def_property_readonly("plan", &Session::plan)
+      .def_property_readonly("graph", &Session::graph);
+
+  module.def(
+      "record_graph",
+      [](py::object make, std::int64_t microbatch, bool training, std::uint64_t seed,
+         BatchSizes sizes) {
+        const MakeWorkload maker = to_maker(std::move(make));
+        const py::gil_scoped_release unlocked;
+        return record_graph(maker, microbatch, training, seed, sizes);
+      },
+      py::arg("make"), py::arg("microbatch"), py::arg("training") = true, py::arg("seed") = 0,
+      py::arg("sizes") = BatchSizes::kAnyElseExact);
+  module.def(
+      "measure_model",
+      [](World& world, py::object make, std::int64_t microbatch, const TrainingOptions& training,
+         std::int64_t device_memory_bytes) {
+        const MakeWorkload maker = to_maker(std::move(make));
+        const py::gil_scoped_release unlocked;
+        Measurement found =
+            measure_model(world, maker, microbatch, training, device_memory_bytes);
+        return std::pair(std::move(found.profile), std::move(found.topology));
+      },
+      py::arg("world"), py::arg("make"), py::arg("microbatch"), py::arg("training"),
+      py::arg("device_memory_bytes") = 0);
+  module.def(
+      "make_plan", [](const Graph& graph, const PlanOptions& options) { return make_plan(graph, options); },
+      py::arg("graph"), py::arg("options"), Unlocked());
+  module.def(
+      "best_plan",
+      [](const Graph& graph, const Profile& profile, const Topology& topology,
+         const PlanOptions& options, const TrainingOptions& training) {
+        Decision decision = make_plan(graph, profile, topology, options, training);
+        return std::pair(std::move(decision.plan), std::move(decision.text));
+      },
+      py::arg("graph"), py::arg("profile"), py::arg("topology"), py::arg("options"),
+      py::arg("training"), Unlocked());
+  module.def("simulate_step", &simulate_step, py::arg("plan"), py::arg("graph"), py::arg("profile"),
+             py::arg("topology"), py::arg("training"), Unlocked());
+}
+
+}  // namespace trireme::python

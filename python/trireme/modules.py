@@ -1,0 +1,48 @@
+"""A torch.nn.Module as the engine takes it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from trireme import _core
+from trireme.data import Form
+from trireme.losses import to_losses
+
+LossFunction = Callable[[torch.nn.Module, Any], Any]
+
+
+def to_model(
+    module: torch.nn.Module,
+    loss: LossFunction | None,
+    form: Form,
+    scalars: Mapping[str, Callable[[int], float]],
+) -> _core.Model:
+    """The module with its loss: `loss(module, batch)`, or where there is none what the module returns.
+
+    A module that is in eval mode before (frozen statistics) stays so.
+    """
+    names = tuple(scalars)
+    modes = {name: part.training for name, part in module.named_modules()}
+
+    def forward(fields: dict[str, torch.Tensor]) -> list[_core.Loss]:
+        batch = form.batch_of(fields, names)
+        return to_losses(loss(module, batch) if loss else _call(module, batch))
+
+    def set_training(training: bool) -> None:
+        for name, part in module.named_modules():
+            part.training = training and modes.get(name, True)
+
+    return _core.Model(
+        list(module.named_parameters(remove_duplicate=False)),
+        list(module.named_buffers(remove_duplicate=False)),
+        forward,
+        set_training,
+        list(scalars.items()),
+    )
+
+
+def _call(module: torch.nn.Module, batch: Any) -> Any:
+    if isinstance(batch, dict):
+        return module(**batch)
+    return module(*batch) if isinstance(batch, tuple) else module(batch)

@@ -1,0 +1,196 @@
+"""Training of a module by the ranks of a plan."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from trireme import _core, ranks
+from trireme._core import Graph, Plan, SessionEnd, StepLosses, StepReport
+from trireme.data import Samples, to_source
+from trireme.modules import LossFunction, to_model
+
+
+class Session:
+    """A module being trained by all ranks, each its stage of the pipeline and its part of the batch.
+
+        session = trireme.Session(model, loss, data, ranks=4, batch_size=64, microbatch_size=8, steps=1000)
+        for report in session:
+            print(report.step, report.loss)
+
+    The module is recorded once and not called again; every rank sees the same losses. Weights have the bits of
+    one process, for any plan. Every rank makes one and calls the same methods in the same order. What fails on
+    one rank is the same `trireme.Error` on all.
+
+    model            unmodified; rank 0's weights are everybody's. Afterwards its own parameters are the trained ones on
+                     the ranks that hold them (`weights` gives all).
+    loss             loss(model, batch) -> a 0-dim tensor, mean_loss(..), sum_loss(..), a list or dict of these. None:
+                     what the model returns, or its `loss`.
+    data             tensors by name, or a map-style data set of samples that are alike.
+    plan             "auto": measured, then the best plan for speed ("memory": for least memory); a Plan or a file's path.
+    ranks            started on this machine if nobody else has (`trireme.init`).
+    batch_size       samples of a step, over all ranks; microbatch_size divides it.
+    lanes            in how many parts a step's gradient is summed, the same for any number of ranks; a power of 2
+                     that divides the number of microbatches; at most so many replicas share a batch.
+    steps            of the whole run; None: as many as are asked for.
+    scalars          numbers by name that change with the step; the model reads them as 0-dim tensors of the batch.
+    options          fields of OptimizerOptions, TrainingOptions, PlanOptions, RunOptions and SessionOptions by name:
+                     learning_rate=1e-3, optimizer="adamw", clip_norm=1.0, seed=0, stages=2, folder="runs/a", ...
+
+    Cost             some forwards to record; with plan="auto" seconds to measure.
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        loss: LossFunction | None = None,
+        data: Samples | None = None,
+        *,
+        evaluation: Samples | None = None,
+        plan: str | Path | Plan = "auto",
+        ranks: int | None = None,
+        batch_size: int = 32,
+        microbatch_size: int = 8,
+        lanes: int | None = None,
+        steps: int | None = None,
+        scalars: Mapping[str, Callable[[int], float]] | None = None,
+        **options: Any,
+    ) -> None:
+        self._world = _init(ranks)
+        batch = _layout(batch_size, microbatch_size, lanes)
+        if data is None:
+            raise TypeError("a Session needs data: tensors by name, or a map-style data set")
+        source, form = to_source(data)
+        evaluated = to_source(evaluation)[0] if evaluation is not None else None
+        share_weights(self._world, model)
+        core_model = to_model(model, loss, form, scalars or {})
+        self._module = model
+        self._session = _core.Session(
+            self._world,
+            lambda: _core.Workload(core_model, source, evaluated),
+            to_options(plan, batch, steps, options),
+        )
+        self._steps = steps
+
+    def step(self) -> StepReport:
+        """One more step."""
+        return self._session.step()
+
+    def __iter__(self) -> Iterator[StepReport]:
+        """Steps up to `steps`, or until a stop is asked for."""
+        while (self._steps is None or self.next_step < self._steps) and not self._session.stops:
+            yield self._session.step()
+
+    def evaluate(self) -> StepLosses:
+        """Losses over the evaluation data, every sample once, the model in eval mode."""
+        return self._session.evaluate()
+
+    def save(self) -> None:
+        """Writes a checkpoint of this step into the run's folder."""
+        self._session.save()
+
+    def resume(self, checkpoint: str | Path) -> None:
+        """Resumes from a checkpoint's folder, of any plan and number of ranks, before the first step."""
+        self._session.resume(str(checkpoint))
+
+    def finish(self) -> SessionEnd:
+        """Ends the training: last checkpoint, timelines, evaluation. No step may follow."""
+        return self._session.finish()
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        """All parameters and buffers by name, on rank 0, as `model.load_state_dict` takes them; elsewhere none."""
+        return self._session.weights()
+
+    def save_weights(self, path: str | Path) -> None:
+        """The same as a safetensors file."""
+        self._session.save_weights(str(path))
+
+    def save_timeline(self, path: str | Path) -> None:
+        """The last step as a Chrome trace, for ui.perfetto.dev."""
+        self._session.save_timeline(str(path))
+
+    def request_stop(self) -> None:
+        """Asks for an end after the step under way, on every rank."""
+        self._session.request_stop()
+
+    @property
+    def next_step(self) -> int:
+        """Steps done."""
+        return self._session.next_step
+
+    @property
+    def rank(self) -> int:
+        return self._world.rank
+
+    @property
+    def plan(self) -> Plan:
+        return self._session.plan
+
+    @property
+    def graph(self) -> Graph:
+        return self._session.graph
+
+
+def _init(count: int | None) -> _core.World:
+    return ranks.init(count)
+
+
+def _layout(batch_size: int, microbatch_size: int, lanes: int | None) -> _core.BatchLayout:
+    if microbatch_size < 1 or batch_size % microbatch_size != 0:
+        raise ValueError(f"microbatch_size={microbatch_size} does not divide batch_size={batch_size}")
+    count = batch_size // microbatch_size
+    return _core.BatchLayout(batch_size, microbatch_size, lanes or min(4, count & -count))
+
+
+def share_weights(world: _core.World, module: torch.nn.Module) -> None:
+    """Rank 0's parameters and buffers to all."""
+    with torch.no_grad():
+        for _, tensor in [*module.named_parameters(), *module.named_buffers()]:
+            dense = tensor.detach().contiguous()
+            world.broadcast(dense)
+            if dense.data_ptr() != tensor.data_ptr():
+                tensor.copy_(dense)
+
+
+def to_options(
+    plan: str | Path | Plan,
+    batch: _core.BatchLayout,
+    steps: int | None,
+    given: Mapping[str, Any],
+) -> _core.SessionOptions:
+    """SessionOptions out of all options by name; those within are found wherever they are."""
+    options, training = _core.SessionOptions(), _core.TrainingOptions()
+    planning, run, optimizer = _core.PlanOptions(), _core.RunOptions(), _core.OptimizerOptions()
+    planning.batch = batch
+    options.num_steps = steps
+    if plan == "memory":
+        planning.objective = _core.Objective.MEMORY
+    elif isinstance(plan, Plan):
+        options.plan = plan
+    elif plan != "auto":
+        options.plan = Plan.load(plan)
+    if "optimizer" in given:
+        optimizer.name = given["optimizer"]
+    groups = (optimizer, training, planning, run, options)
+    for name, value in given.items():
+        if name != "optimizer":
+            setattr(_owner(groups, name), name, value)
+    training.optimizer = optimizer
+    options.training, options.planning, options.run = training, planning, run
+    return options
+
+
+_NOT_BY_NAME = {"optimizer", "training", "planning", "run", "plan", "batch", "num_steps", "objective", "model"}
+
+
+def _owner(groups: tuple[Any, ...], name: str) -> Any:
+    for group in groups:
+        if name in _names_of(group):
+            return group
+    known = sorted(name for group in groups for name in _names_of(group))
+    raise TypeError(f"Session has no option {name!r}; it has {', '.join(known)}")
+
+
+def _names_of(group: Any) -> list[str]:
+    return [n for n in dir(group) if not n.startswith("_") and n not in _NOT_BY_NAME]
