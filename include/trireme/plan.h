@@ -35,7 +35,9 @@ struct BatchLayout {
 };
 
 struct OptimizerOptions {
-  std::string name = "adamw";  ///< sgd, adamw, lamb, lars, novograd or adafactor.
+  /// sgd, adamw, lamb, lars, novograd or adafactor; or `own`: the caller's, between the halves of a step
+  /// (Session::backward), of whose fields only `clip_norm` means something.
+  std::string name = "adamw";
   double learning_rate = 1e-3;
   std::int64_t warmup_steps = 0;  ///< The rate grows linearly to its full value over these.
   std::string decay = "none";     ///< After the warm-up: `none` or `inverse_sqrt`.
@@ -58,6 +60,7 @@ using ReplicaPolicies = std::map<std::string, ReplicaPolicy>;
 struct TrainingOptions {
   // Changes results.
   std::uint64_t seed = 0;
+  bool shuffled = true;  ///< Samples come in another order in each epoch; else as they lie.
   OptimizerOptions optimizer;
   ReplicaPolicies buffers;  ///< Of buffers that forward writes, where there are replicas.
   bool tolerant = false;    ///< Takes replicas that do not keep the bits of one.

@@ -18,6 +18,8 @@ namespace trireme {
 struct StepReport {
   std::int64_t step = 0;  ///< From 0.
   StepLosses losses;
+  /// The sum of each loss over each microbatch of the batch, in order; nothing where one process runs all stages.
+  std::vector<std::vector<double>> microbatch_sums;
   double gradient_norm = 0;  ///< Before clipping; 0 where no step needs it.
   double seconds = 0;
   double data_wait_seconds = 0;  ///< Of these, those in which the rank waited for samples.
@@ -130,6 +132,22 @@ class Session {
   /// one too where a run is kept. Errors carry the step; kCorruptData where a loss or a gradient is
   /// not finite. Cost: beside the step a small all_gather.
   StepReport step();
+
+  /// A step in two halves, for an optimizer of one's own (OptimizerOptions::name `own`): forwards,
+  /// backwards, sums over replicas, the norm. Then the caller updates the parameters that `gradients`
+  /// names, in place, on every rank that has them; then `update` gives them to the ranks that share them.
+  ///
+  ///     session.backward();
+  ///     for (auto& [name, gradient] : session.gradients()) ...
+  ///     session.update();
+  ///
+  /// Errors   kInvalidArgument, the same on all ranks, with another optimizer, out of turn, and of
+  ///          stages that run in one process (`serial`).
+  StepReport backward();
+  void update();
+
+  /// Between the halves: gradients of the parameters that this rank updates, by name, as views.
+  std::map<std::string, at::Tensor> gradients() const;
 
   /// Whether a stop was asked for on any rank, as of the last step; the same on all of them.
   bool stops() const;

@@ -8,5 +8,6 @@ PYBIND11_MODULE(_core, module) {
   bind_values(module);
   bind_options(module);
   bind_model(module);
+  bind_feed(module);
   bind_session(module);
 }

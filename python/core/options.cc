@@ -30,6 +30,7 @@ void bind_options(py::module_& module) {
   py::class_<TrainingOptions>(module, "TrainingOptions")
       .def(py::init<>())
       .def_readwrite("seed", &TrainingOptions::seed)
+      .def_readwrite("shuffled", &TrainingOptions::shuffled)
       .def_readwrite("optimizer", &TrainingOptions::optimizer)
       .def_readwrite("buffers", &TrainingOptions::buffers)
       .def_readwrite("tolerant", &TrainingOptions::tolerant)

@@ -12,6 +12,15 @@
 namespace trireme::python {
 namespace {
 
+/// Destroying a session waits for its threads, which may run Python or wait for a feed.
+struct CloseSession {
+  void operator()(Session* session) const {
+    const py::gil_scoped_release unlocked;
+    delete session;
+  }
+};
+using SessionHolder = std::unique_ptr<Session, CloseSession>;
+
 /// make: () -> Workload, from the thread that calls, under the interpreter's lock or not.
 MakeWorkload to_maker(py::object make) {
   return [make = Shared(std::move(make))] {
@@ -33,6 +42,7 @@ void bind_reports(py::module_& module) {
       .def_readonly("step", &StepReport::step)
       .def_readonly("losses", &StepReport::losses)
       .def_property_readonly("loss", [](const StepReport& report) { return report.losses.total(); })
+      .def_readonly("microbatch_sums", &StepReport::microbatch_sums)
       .def_readonly("gradient_norm", &StepReport::gradient_norm)
       .def_readonly("seconds", &StepReport::seconds)
       .def_readonly("data_wait_seconds", &StepReport::data_wait_seconds)
@@ -54,14 +64,17 @@ void bind_reports(py::module_& module) {
 
 void bind_session(py::module_& module) {
   bind_reports(module);
-  py::class_<Session>(module, "Session")
+  py::class_<Session, SessionHolder>(module, "Session")
       .def(py::init([](World& world, py::object make, SessionOptions options) {
              MakeWorkload maker = to_maker(std::move(make));
              const py::gil_scoped_release unlocked;
-             return std::make_unique<Session>(world, maker, std::move(options));
+             return SessionHolder(new Session(world, maker, std::move(options)));
            }),
            py::arg("world"), py::arg("make"), py::arg("options"), py::keep_alive<1, 2>())
       .def("step", &Session::step, Unlocked())
+      .def("backward", &Session::backward, Unlocked())
+      .def("gradients", &Session::gradients)
+      .def("update", &Session::update, Unlocked())
       .def("evaluate", &Session::evaluate, Unlocked())
       .def("save", &Session::save, Unlocked())
       .def("resume", &Session::resume, py::arg("checkpoint"), Unlocked())

@@ -13,7 +13,7 @@ _world: World | None = None
 
 
 def init(ranks: int | None = None, *, timeout_s: int = 300) -> World:
-    """Meets the other ranks; the second call returns the same world.
+    """Meets the other ranks; the second call returns the same world. A process of its own gets a new one each time.
 
     Under torchrun, mpirun, srun or `trireme launch` this process is one of theirs. Else, with `ranks` above 1,
     it starts its own command line that many times on this machine, waits, and exits as they do: what follows
@@ -26,7 +26,10 @@ def init(ranks: int | None = None, *, timeout_s: int = 300) -> World:
     if _world is None:
         if ranks is not None and ranks > 1 and not is_rank():
             sys.exit(_core.start_ranks(_command_line(), ranks))
-        _world = World(timeout_s)
+        world = World(timeout_s)
+        if not is_rank():
+            return world  # whatever fails in it leaves the next one alone
+        _world = world
         atexit.register(_leave)
         _tell_of_failures(_world)
     if ranks is not None and ranks != _world.size:

@@ -138,7 +138,9 @@ def _init(count: int | None) -> _core.World:
 
 def _layout(batch_size: int, microbatch_size: int, lanes: int | None) -> _core.BatchLayout:
     if microbatch_size < 1 or batch_size % microbatch_size != 0:
-        raise ValueError(f"microbatch_size={microbatch_size} does not divide batch_size={batch_size}")
+        raise ValueError(
+            f"microbatch_size={microbatch_size} does not divide batch_size={batch_size}"
+        )
     count = batch_size // microbatch_size
     return _core.BatchLayout(batch_size, microbatch_size, lanes or min(4, count & -count))
 
@@ -181,7 +183,17 @@ def to_options(
     return options
 
 
-_NOT_BY_NAME = {"optimizer", "training", "planning", "run", "plan", "batch", "num_steps", "objective", "model"}
+_NOT_BY_NAME = {
+    "optimizer",
+    "training",
+    "planning",
+    "run",
+    "plan",
+    "batch",
+    "num_steps",
+    "objective",
+    "model",
+}
 
 
 def _owner(groups: tuple[Any, ...], name: str) -> Any:

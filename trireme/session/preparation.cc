@@ -10,6 +10,7 @@
 #include "trireme/engine/train/first_step_check.h"
 #include "trireme/engine/train/memory_check.h"
 #include "trireme/engine/train/telling_others.h"
+#include "trireme/engine/train/training_options.h"
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/graph/graph_queries.h"
@@ -38,6 +39,10 @@ void check_serial(const SessionOptions& options, int world_size) {
   if (!options.run.folder.empty()) {
     throw Error(ErrorKind::kInvalidArgument,
                 "--run is for ranks; --serial is for comparisons with them");
+  }
+  if (options.training.optimizer.name == train::kOwnOptimizer) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "an optimizer of one's own is for ranks, which may be one: leave out `serial`");
   }
   if (world_size > 1) {
     throw Error(ErrorKind::kInvalidArgument,

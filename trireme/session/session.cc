@@ -101,6 +101,21 @@ class Session::State {
     return report;
   }
 
+  StepReport backward() {
+    StepReport report = ranks()->backward();
+    times_.add(report);
+    if (MetricsFile* metrics = open_metrics(report.step)) {
+      metrics->write(step_json(report, plan().batch.global_batch, options_.training.optimizer));
+    }
+    return report;
+  }
+
+  void update() {
+    ranks()->update();
+    take_requests();
+    save_what_is_asked();
+  }
+
   StepLosses evaluate() {
     const StepLosses losses = trainer_->evaluate(*prepared_->evaluation());
     if (MetricsFile* metrics = open_metrics(next_step())) {
@@ -195,6 +210,13 @@ class Session::State {
     require(!options_.serial && next_step() == 0 && !run_,
             "a session resumes from another checkpoint before its first step, without `serial` and "
             "without a run's folder (which resumes by `run.resume`)");
+  }
+  train::RankSession& halves() {
+    require(!options_.serial, "halves of a step are for ranks, which may be one: leave out `serial`");
+    return *ranks();
+  }
+  void require_step() {
+    if (ranks() != nullptr) ranks()->require_step();
   }
   void require_timeline() const {
     require(!options_.serial && !times_.empty(),
@@ -337,12 +359,30 @@ Session::~Session() = default;
 SessionEnd Session::run() {
   state_->require_live();
   state_->require_num_steps();
+  state_->require_step();
   return State::on_all_ranks(state_->world(), [&] { return state_->run(); });
 }
 
 StepReport Session::step() {
   state_->require_live();
+  state_->require_step();
   return State::on_all_ranks(state_->world(), [&] { return state_->step(); });
+}
+
+StepReport Session::backward() {
+  state_->require_live();
+  state_->halves().require_backward();
+  return State::on_all_ranks(state_->world(), [&] { return state_->backward(); });
+}
+
+void Session::update() {
+  state_->require_live();
+  state_->halves().require_update();
+  State::on_all_ranks(state_->world(), [&] { state_->update(); });
+}
+
+std::map<std::string, at::Tensor> Session::gradients() const {
+  return state_->halves().gradients();
 }
 
 StepLosses Session::evaluate() {

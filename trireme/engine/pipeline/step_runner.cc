@@ -37,24 +37,42 @@ StepRunner::StepRunner(const schedule::StepProgram& program, int rank,
       mailbox_(mailbox) {}
 
 void StepRunner::run(const StepInput& input) {
+  begin(input);
+  run_rest();
+}
+
+void StepRunner::run_to(const StepInput& input, OperationKind kind) {
+  begin(input);
+  const auto& operations = program_.ranks[rank_];
+  while (next_ < operations.size() && operations[next_].kind != kind) run_next();
+}
+
+void StepRunner::run_rest() {
+  while (next_ < program_.ranks[rank_].size()) run_next();
+  mailbox_.flush({.rank = rank_, .operation = "end of step" + input_->purpose, .step = input_->step});
+}
+
+void StepRunner::begin(const StepInput& input) {
   input_ = &input;
+  next_ = 0;
   times_.clear();
   compute_seconds_ = 0;
   begin_ = Clock::now();
   for (const auto& [stage, worker] : stages_) worker->begin_step(input);
   mailbox_.begin_step();
-  for (const Operation& operation : program_.ranks[rank_]) {
-    const auto begin = Clock::now();
-    room_us_ = 0;
-    mailbox_.drop_received();
-    try {
-      run(operation);
-    } catch (const std::exception& failure) {
-      throw program::error_of(failure).add(place_of(operation));
-    }
-    note(operation, begin);
+}
+
+void StepRunner::run_next() {
+  const Operation& operation = program_.ranks[rank_][next_++];
+  const auto begin = Clock::now();
+  room_us_ = 0;
+  mailbox_.drop_received();
+  try {
+    run(operation);
+  } catch (const std::exception& failure) {
+    throw program::error_of(failure).add(place_of(operation));
   }
-  mailbox_.flush({.rank = rank_, .operation = "end of step" + input.purpose, .step = input.step});
+  note(operation, begin);
 }
 
 void StepRunner::run(const Operation& operation) {

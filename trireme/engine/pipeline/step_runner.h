@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <vector>
@@ -34,6 +35,10 @@ class StepRunner {
   /// input   outlives the call.
   void run(const StepInput& input);
 
+  /// The same in two halves: up to the next operation of `kind`, which is not run yet; then the rest.
+  void run_to(const StepInput& input, schedule::OperationKind kind);
+  void run_rest();
+
   /// When the last step began, by the clock that the processes of a machine share.
   std::chrono::steady_clock::time_point begin() const { return begin_; }
 
@@ -47,6 +52,8 @@ class StepRunner {
  private:
   using Clock = std::chrono::steady_clock;
 
+  void begin(const StepInput& input);
+  void run_next();
   void run(const schedule::Operation& operation);
   void receive(const schedule::Operation& operation);
   void compute(const schedule::Action& action);
@@ -60,6 +67,7 @@ class StepRunner {
   Operations& operations_;
   Mailbox& mailbox_;
   const StepInput* input_ = nullptr;
+  std::size_t next_ = 0;  ///< Of the rank's operations.
   std::vector<OperationTime> times_;
   Clock::time_point begin_;
   double compute_seconds_ = 0;

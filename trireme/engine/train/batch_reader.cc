@@ -85,11 +85,12 @@ record::BatchMaker BatchReader::maker() const {
   };
 }
 
-StepReader::StepReader(const Workload& workload, const BatchLayout& batch, std::uint64_t seed)
+StepReader::StepReader(const Workload& workload, const BatchLayout& batch, std::uint64_t seed,
+                       data::OrderKind order)
     : workload_(workload),
       batch_(batch),
       reader_(workload.training, workload.model),
-      order_(workload.training->num_samples(), seed) {}
+      order_(workload.training->num_samples(), seed, order) {}
 
 Batch StepReader::read(std::int64_t step, std::int64_t microbatch) const {
   const data::BatchNumbers numbers{batch_.global_batch, batch_.microbatch};

@@ -41,7 +41,8 @@ class BatchReader {
 class StepReader {
  public:
   /// workload   outlives the reader.
-  StepReader(const Workload& workload, const BatchLayout& batch, std::uint64_t seed);
+  StepReader(const Workload& workload, const BatchLayout& batch, std::uint64_t seed,
+             data::OrderKind order = data::OrderKind::kShuffled);
 
   /// Global microbatch `microbatch` of `step`: b samples; a pure function of these.
   Batch read(std::int64_t step, std::int64_t microbatch) const;

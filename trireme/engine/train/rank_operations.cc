@@ -191,12 +191,14 @@ void RankOperations::take_words(std::span<const std::uint64_t> words) {
   losses_ = program::empty_losses(parts_.recording.graph);
   const std::size_t num_losses = losses_.losses.size();
   const std::size_t num_rows = 1 + parts_.plan.batch.num_microbatches();
+  microbatch_sums_.assign(num_rows - 1, std::vector<double>(num_losses));
   for (std::size_t i = 0; i < num_losses; ++i) {
     LossTotal& loss = losses_.losses[i];
     const bool has_weight = parts_.recording.graph.losses[i].weight.has_value();
     loss.weight = has_weight ? std::bit_cast<double>(words[i]) : totals_[i];
     for (std::size_t row = 1; row < num_rows; ++row) {
-      loss.sum += std::bit_cast<double>(words[row * num_losses + i]);
+      microbatch_sums_[row - 1][i] = std::bit_cast<double>(words[row * num_losses + i]);
+      loss.sum += microbatch_sums_[row - 1][i];
     }
   }
   const auto flags = words.subspan(num_rows * num_losses);

@@ -64,6 +64,9 @@ class RankOperations : public pipeline::Operations {
   /// Of the last step, the same on all ranks.
   const StepLosses& losses() const { return losses_; }
 
+  /// Of the last step: the sum of each loss over the samples of each microbatch of all replicas.
+  const std::vector<std::vector<double>>& microbatch_sums() const { return microbatch_sums_; }
+
   /// Compares the values with those of the other replicas, as the next step would. Every rank calls
   /// it; blocks.
   ///
@@ -108,6 +111,7 @@ class RankOperations : public pipeline::Operations {
   std::vector<double> totals_;                ///< Weight of each loss over the step.
   std::vector<std::vector<double>> weights_;  ///< Of the replica, [microbatch][loss].
   StepLosses losses_;
+  std::vector<std::vector<double>> microbatch_sums_;  ///< [global microbatch][loss]
   double norm_ = 0;
   bool has_warned_ = false;                ///< That a number is not finite.
   std::map<std::string, int> parameters_;  ///< Index in Graph::parameters, by name.

@@ -67,6 +67,10 @@ parameters::FlatMemory memory_of_sums(const layout::Plan& plan,
   return parameters::memory_of(group_of(program, groups, schedule::GroupKind::kData));
 }
 
+void require(bool is_met, const char* otherwise) {
+  if (!is_met) throw Error(ErrorKind::kInvalidArgument, otherwise);
+}
+
 }  // namespace
 
 class RankSession::Sink : public program::GradientSink {
@@ -87,7 +91,7 @@ RankSession::RankSession(const collectives::World& world, const Workload& worklo
       recording_(record::with_copies(recorded, plan.copied_nodes)),
       plan_(checked(world, plan, recorded.graph, recording_.graph, options)),
       options_(options),
-      reader_(workload, plan.batch, options.seed),
+      reader_(workload, plan.batch, options.seed, order_of(options)),
       stage_(mesh_index(plan, world.endpoint.rank()) / layout::train_role(plan).mesh.data),
       replica_(mesh_index(plan, world.endpoint.rank()) % layout::train_role(plan).mesh.data),
       store_(layout::make_parameter_map(recording_.graph, plan), recording_.graph,
@@ -123,13 +127,13 @@ RankSession::RankSession(const collectives::World& world, const Workload& worklo
 
 RankSession::~RankSession() = default;
 
-StepReport RankSession::run(std::int64_t step) {
+void RankSession::begin(std::int64_t step) {
   if (checks_drift(options_, step) && world_.rank() == 0) {
     reference::check_drift_of_rank(recorded_, workload_.model, reader_.maker(), step,
                                    world_.watch.logger);
   }
-  const auto begin = std::chrono::steady_clock::now();
-  const pipeline::StepInput input{
+  begin_ = std::chrono::steady_clock::now();
+  input_ = pipeline::StepInput{
       .seed = options_.seed,
       .step = step,
       .random_step = step,
@@ -137,13 +141,17 @@ StepReport RankSession::run(std::int64_t step) {
       .num_samples = std::vector(batches_.num_microbatches(), plan_.batch.microbatch),
       .read = [this, step](int m) { return batches_.take(step, m); },
       .purpose = {}};
-  operations_->begin_step(input, batches_.weigh(step));
-  runner_->run(input);
-  StepReport report{
-      .step = step, .losses = operations_->losses(), .gradient_norm = operations_->gradient_norm()};
+  operations_->begin_step(*input_, batches_.weigh(step));
+}
+
+StepReport RankSession::report() {
+  StepReport report{.step = next_step_,
+                    .losses = operations_->losses(),
+                    .microbatch_sums = operations_->microbatch_sums(),
+                    .gradient_norm = operations_->gradient_norm()};
   report.data_wait_seconds = batches_.take_waited_seconds();
   report.compute_seconds = runner_->compute_seconds();
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
   return report;
 }
 
@@ -160,10 +168,57 @@ void RankSession::resume(checkpoint::Reader& reader) {
 }
 
 StepReport RankSession::step() {
-  StepReport report;
-  telling_others(world_, next_step_, [&] { report = run(next_step_); });
+  require_step();
+  telling_others(world_, next_step_, [&] {
+    begin(next_step_);
+    runner_->run(*input_);
+  });
+  StepReport done = report();
   ++next_step_;
-  return report;
+  return done;
+}
+
+StepReport RankSession::backward() {
+  require_backward();
+  telling_others(world_, next_step_, [&] {
+    begin(next_step_);
+    runner_->run_to(*input_, schedule::OperationKind::kUpdate);
+  });
+  is_between_ = true;
+  return report();
+}
+
+void RankSession::update() {
+  require_update();
+  telling_others(world_, next_step_, [&] { runner_->run_rest(); });
+  is_between_ = false;
+  ++next_step_;
+}
+
+void RankSession::require_step() const {
+  require(options_.optimizer.name != kOwnOptimizer,
+          "with the optimizer `own` a step has two halves: call `backward`, then `update`");
+}
+
+void RankSession::require_backward() const {
+  require(options_.optimizer.name == kOwnOptimizer,
+          "a step has halves with the optimizer `own` alone; call `step`");
+  require(!is_between_, "`backward` comes after `update`");
+}
+
+void RankSession::require_update() const {
+  require(is_between_, "`update` and `gradients` come after `backward`");
+}
+
+Tensors RankSession::gradients() const {
+  require_update();
+  Tensors found;
+  for (const std::string& name : store_.names()) {
+    if (operations_->has_gradient(name)) {
+      found[name] = store_.gradient_view(sums_.gradients(), name, 0);
+    }
+  }
+  return found;
 }
 
 void RankSession::check_finite() {

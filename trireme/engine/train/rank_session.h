@@ -1,6 +1,8 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "trireme/engine/pipeline/step_runner.h"
@@ -36,6 +38,22 @@ class RankSession {
 
   /// The next step, as SerialSession::step; the report is the same on all ranks but for times.
   StepReport step();
+
+  /// A step in two halves, for an optimizer of the caller's (kOwnOptimizer): all up to the update; then
+  /// the caller changes what `gradients` names, in place; then the rest.
+  ///
+  /// Errors   kInvalidArgument, on every rank, with another optimizer and out of turn.
+  StepReport backward();
+  void update();
+
+  /// Whose turn it is: kInvalidArgument where `step`, `backward` or `update` would be out of turn.
+  void require_step() const;
+  void require_backward() const;
+  void require_update() const;
+
+  /// Between the halves: the sums of the step by parameter, shaped as these, of those that this rank
+  /// updates and that got one. Views.
+  Tensors gradients() const;
 
   /// Goes on from a checkpoint, of any layout: its tensors, its step.
   ///
@@ -73,7 +91,8 @@ class RankSession {
  private:
   class Sink;
 
-  StepReport run(std::int64_t step);
+  void begin(std::int64_t step);
+  StepReport report();
 
   collectives::World world_;
   const Workload& workload_;
@@ -96,6 +115,9 @@ class RankSession {
   std::unique_ptr<RankOperations> operations_;
   std::unique_ptr<pipeline::Mailbox> mailbox_;
   std::unique_ptr<pipeline::StepRunner> runner_;
+  std::optional<pipeline::StepInput> input_;  ///< Of the step under way, or the last one.
+  bool is_between_ = false;                   ///< The halves of a step.
+  std::chrono::steady_clock::time_point begin_;
   std::int64_t next_step_ = 0;
 };
 

@@ -43,7 +43,7 @@ SerialSession::SerialSession(const Workload& workload, const record::Recording& 
       recording_(record::with_copies(recorded, plan.copied_nodes)),
       plan_(checked(plan, recorded.graph, recording_.graph)),
       options_(options),
-      reader_(workload, plan.batch, options.seed),
+      reader_(workload, plan.batch, options.seed, order_of(options)),
       store_(layout::make_parameter_map(recording_.graph, plan), recording_.graph,
              recording_.tensors, {}),
       executor_(recording_, plan_, store_, options.seed),

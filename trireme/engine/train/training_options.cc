@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <string_view>
 
 #include "trireme/base/json.h"
@@ -20,7 +21,7 @@ struct KnownOptimizer {
   std::int64_t bytes_per_element;  ///< Of state.
 };
 
-constexpr std::array<KnownOptimizer, 6> kOptimizers = {{
+constexpr std::array<KnownOptimizer, 7> kOptimizers = {{
     // Matrices keep rows and columns, next to nothing; vectors, which keep all, are few.
     {"adafactor",
      [](const auto& o) { return parameters::make_adafactor({.weight_decay = o.weight_decay}); }, 0},
@@ -40,6 +41,8 @@ constexpr std::array<KnownOptimizer, 6> kOptimizers = {{
        return parameters::make_sgd({.momentum = o.momentum, .weight_decay = o.weight_decay});
      },
      4},
+    // Its state is not ours; most that people bring keep two moments.
+    {kOwnOptimizer, [](const auto&) { return parameters::make_own(); }, 8},
 }};
 
 /// By ReplicaPolicy.
@@ -82,8 +85,9 @@ void check(const OptimizerOptions& options) {
 
 std::string optimizer_names() {
   std::string names;
-  for (const KnownOptimizer& one : kOptimizers) {
-    const bool is_last = &one == &kOptimizers.back();
+  const std::span named(kOptimizers.begin(), kOptimizers.size() - 1);  // without kOwnOptimizer
+  for (const KnownOptimizer& one : named) {
+    const bool is_last = &one == &named.back();
     names += (names.empty() ? "" : is_last ? " and " : ", ") + std::string(one.name);
   }
   return names;
@@ -97,6 +101,10 @@ std::unique_ptr<parameters::Optimizer> make_optimizer(const OptimizerOptions& op
 std::int64_t optimizer_bytes_per_element(const OptimizerOptions& options) {
   const KnownOptimizer& known = find(options);
   return known.name == "sgd" && options.momentum == 0 ? 0 : known.bytes_per_element;
+}
+
+data::OrderKind order_of(const TrainingOptions& options) {
+  return options.shuffled ? data::OrderKind::kShuffled : data::OrderKind::kSequential;
 }
 
 double learning_rate_at(const OptimizerOptions& options, std::int64_t step) {
@@ -161,6 +169,7 @@ std::map<std::string, std::string> facts_of(const TrainingOptions& options) {
     buffers += (buffers.empty() ? "" : " ") + name + "=" + to_text(policy);
   }
   if (!buffers.empty()) facts["buffers"] = buffers;
+  if (!options.shuffled) facts["order"] = "as they lie";
   return facts;
 }
 

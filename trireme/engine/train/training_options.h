@@ -4,12 +4,20 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "trireme/data/order.h"
 #include "trireme/engine/parameters/optimizers/optimizer.h"
 #include "trireme/session.h"
 
 namespace trireme::train {
+
+/// The caller's own: it updates parameters between the halves of a step.
+inline constexpr std::string_view kOwnOptimizer = "own";
+
+/// In which order training meets the samples.
+data::OrderKind order_of(const TrainingOptions& options);
 
 /// What optimizers can be called, for people.
 std::string optimizer_names();

@@ -86,6 +86,9 @@ std::unique_ptr<Optimizer> make_novograd(const kernels::NovogradOptions& options
 /// (torch.optim takes the last two dimensions, which saves nothing for kernels of convolutions.)
 std::unique_ptr<Optimizer> make_adafactor(const kernels::AdafactorOptions& options);
 
+/// Updates nothing and keeps nothing: somebody else does, before `apply`.
+std::unique_ptr<Optimizer> make_own();
+
 /// kInvalidArgument, naming the first parameter that the optimizer cannot update.
 void check_parameters(const Optimizer& optimizer, const ParameterStore& store);
 

@@ -1,0 +1,66 @@
+#include "python/core/feed.h"
+
+#include <pybind11/stl.h>
+
+#include "trireme/error.h"
+#include "trireme/model.h"
+
+namespace trireme::python {
+
+Feed::Feed(const NamedTensors& first, std::int64_t global_batch, int replica)
+    : global_batch_(global_batch), rows_(tensor_source(first)) {
+  num_rows_ = rows_->num_samples();
+  first_row_ = replica * num_rows_;
+  fields_ = rows_->fields();
+}
+
+void Feed::read(data::Sample sample, std::span<const std::span<std::byte>> places) const {
+  const std::int64_t row = (sample.index - first_row_ + global_batch_) % num_rows_;
+  rows_of(sample.visit)->read({row, 0}, places);
+}
+
+Feed::Rows Feed::rows_of(std::int64_t step) const {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return is_closed_ || step <= step_ || step == 0; });
+  if (is_closed_) throw Error(ErrorKind::kCancelled, "the training loop has ended");
+  return rows_;
+}
+
+void Feed::push(std::int64_t step, const NamedTensors& rows) {
+  const Rows next = tensor_source(rows);
+  if (next->num_samples() != num_rows_) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "the batch has " + std::to_string(next->num_samples()) +
+                    " samples, that of the first step had " + std::to_string(num_rows_) +
+                    "; every step takes as many: drop the last, smaller batch (drop_last=True)");
+  }
+  if (next->fields() != fields_) {
+    for (std::size_t f = 0; f < fields_.size(); ++f) {
+      if (f < next->fields().size() && next->fields()[f] == fields_[f]) continue;
+      throw Error(ErrorKind::kInvalidArgument,
+                  "'" + fields_[f].name +
+                      "' has another shape or dtype than in the first step, which was recorded; pad it "
+                      "to one size");
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  rows_ = next;
+  step_ = step;
+  changed_.notify_all();
+}
+
+void Feed::close() {
+  const std::lock_guard lock(mutex_);
+  is_closed_ = true;
+  changed_.notify_all();
+}
+
+void bind_feed(py::module_& module) {
+  py::class_<Feed, data::Source, std::shared_ptr<Feed>>(module, "Feed")
+      .def(py::init<const Feed::NamedTensors&, std::int64_t, int>(), py::arg("first"),
+           py::arg("global_batch"), py::arg("replica"))
+      .def("push", &Feed::push, py::arg("step"), py::arg("rows"), Unlocked())
+      .def("close", &Feed::close);
+}
+
+}  // namespace trireme::python

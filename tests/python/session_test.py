@@ -1,0 +1,132 @@
+"""trireme.Session: unmodified modules, trained by the ranks of a plan."""
+
+import json
+from typing import Any
+
+import models
+import programs
+import pytest
+import torch
+from torch import nn
+from training import TRAINED, train
+
+import trireme
+
+
+def plain_losses(name: str, learning_rate: float) -> list[float]:
+    """Of a plain loop of SGD on the same samples: microbatches of 4, gradients averaged, no dropout."""
+    case = models.case(name)
+    torch.manual_seed(1)
+    model = case.make().eval()
+    optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
+    losses = []
+    for step in range(3):
+        optimizer.zero_grad()
+        total = 0.0
+        for m in range(4):
+            begin = (16 * step + 4 * m) % 32
+            batch = {key: value[begin : begin + 4] for key, value in case.data.items()}
+            loss = case.loss(model, batch) if case.loss else model(**batch).loss
+            (loss / 4).backward()
+            total += float(loss.detach()) / 4
+        optimizer.step()
+        losses.append(total)
+    return losses
+
+
+@pytest.mark.parametrize("name", models.NAMES)
+def test_unmodified_models_are_recorded_split_and_trained(name: str) -> None:
+    # The first step is compared with the module itself, bit by bit.
+    assert train(name, stages=3, serial=True) == train(name, stages=1, serial=True)
+
+
+@pytest.mark.parametrize("name", ["mlp", "gpt2", "t5"])
+def test_losses_are_those_of_a_plain_loop(name: str) -> None:
+    case = models.case(name)
+    torch.manual_seed(1)
+    session = trireme.Session(
+        case.make().eval(),  # without dropout, whose random numbers are our own
+        case.loss,
+        case.data,
+        shuffled=False,
+        optimizer="sgd",
+        momentum=0.0,
+        weight_decay=0.0,
+        learning_rate=0.1,
+        stages=2,
+        serial=True,
+        **TRAINED,
+    )
+    assert [r.loss for r in session] == pytest.approx(plain_losses(name, 0.1), abs=1e-6)
+
+
+def test_ranks_have_the_bits_of_one_process() -> None:
+    names = ["mlp", "transformer", "unet", "gpt2", "t5"]
+    alone = [train(name) for name in names]
+    two = [[name, {"stages": 2, "replicas": 1}] for name in names]
+    two[0] = ["mlp", {"plan": "auto"}]  # measured, then chosen
+    assert programs.result_of("training_program.py", "2", json.dumps(two)) == alone
+    four = [["mlp", {"stages": 4, "replicas": 1}], ["transformer", {"stages": 2, "replicas": 2}]]
+    assert programs.result_of("training_program.py", "4", json.dumps(four)) == alone[:2]
+
+
+class Fails(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(16, 32)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        raise ValueError("not today")
+
+
+def test_what_the_model_raises_is_the_cause() -> None:
+    case = models.case("mlp")
+    with pytest.raises(trireme.Error, match="ValueError: not today .*session_test.py") as caught:
+        trireme.Session(Fails(), case.loss, case.data, **TRAINED)
+    assert isinstance(caught.value.__cause__, ValueError)
+    assert caught.value.kind == "model failure"
+
+
+def test_wrong_options_are_refused() -> None:
+    case = models.case("mlp")
+    model = case.make()
+    with pytest.raises(TypeError, match="no option 'learning_rat'.*learning_rate"):
+        trireme.Session(model, case.loss, case.data, learning_rat=1.0, **TRAINED)
+    with pytest.raises(ValueError, match="microbatch_size=5 does not divide batch_size=16"):
+        trireme.Session(model, case.loss, case.data, batch_size=16, microbatch_size=5)
+    with pytest.raises(TypeError, match="DataLoader; give its data set"):
+        loader: Any = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(4, 16)))
+        trireme.Session(model, case.loss, loader, **TRAINED)
+
+
+class Squares(torch.utils.data.Dataset[dict[str, Any]]):
+    """Samples made when they are asked for; `odd` has another length."""
+
+    def __init__(self, odd: int = -1) -> None:
+        self.odd = odd
+
+    def __len__(self) -> int:
+        return 40
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        length = 15 if index == self.odd else 16
+        return {"x": torch.full((length,), float(index)), "y": index % 32}
+
+
+def test_a_map_style_data_set_is_read_by_index() -> None:
+    case = models.case("mlp")
+    torch.manual_seed(1)
+    read = trireme.Session(case.make(), case.loss, Squares(), serial=True, **TRAINED)
+    torch.manual_seed(1)
+    samples = [Squares()[i] for i in range(40)]
+    held = {key: torch.stack([torch.as_tensor(s[key]) for s in samples]) for key in ("x", "y")}
+    other = trireme.Session(case.make(), case.loss, held, serial=True, **TRAINED)
+    assert [r.loss for r in read] == [r.loss for r in other]
+
+
+def test_samples_of_another_shape_are_named() -> None:
+    case = models.case("mlp")
+    with pytest.raises(trireme.Error, match=r"field 'x' of sample 7 is Float \[15\]"):
+        session = trireme.Session(case.make(), case.loss, Squares(7), serial=True, **TRAINED)
+        for _ in session:
+            pass
