@@ -75,12 +75,19 @@ enum class Objective : std::uint8_t {
   kMemory,  ///< Least peak with a step of at most `max_slowdown` x the fastest.
 };
 
+/// Which ranks are neighbours in a world that has both stages and replicas.
+enum class Placement : std::uint8_t {
+  kSpread,   ///< The replicas of a stage: rank = stage x replicas + replica.
+  kCluster,  ///< The stages of a replica: rank = replica x stages + stage.
+};
+
 /// What is asked of a plan. What is left at its default is chosen: by costs where there is a profile,
 /// else one stage, one replica.
 struct PlanOptions {
   BatchLayout batch{.global_batch = 32, .microbatch = 8, .lanes = 1};
-  int stages = 0;                   ///< Pipeline stages; 0: the best number.
-  int replicas = 0;                 ///< Copies of the pipeline; 0: the best number.
+  int stages = 0;    ///< Pipeline stages; 0: the best number.
+  int replicas = 0;  ///< Copies of the pipeline; 0: the best number.
+  Placement placement = Placement::kSpread;
   std::string schedule;             ///< `simple` or `interleaved`; empty: the best.
   std::vector<std::string> cuts;    ///< Nodes, by name or position, at which a stage begins.
   std::vector<std::string> copies;  ///< Nodes that run once per consumer; without a profile only.
@@ -110,6 +117,8 @@ class Graph {
   std::vector<std::string> node_names() const;  ///< In the order in which they run.
   std::vector<int> allowed_cuts() const;        ///< Positions at which a stage may begin.
   std::vector<std::string> parameter_names() const;
+  std::vector<int> first_uses()
+      const;  ///< Position of the first node that takes each parameter; -1: none.
   std::int64_t microbatch() const;  ///< The only one that it holds for; 0: any.
 
   const graph::Graph& value() const { return *value_; }

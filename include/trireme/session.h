@@ -62,7 +62,8 @@ struct SessionOptions {
   /// are, a plan is made of that and nothing is measured.
   std::optional<Plan> plan;
   PlanOptions planning;
-  std::string profile;                     ///< File to plan from instead of measuring.
+  bool measures = false;  ///< Also where `planning` says how many stages and replicas there are.
+  std::string profile;    ///< File to plan from instead of measuring.
   std::string topology = "topology.json";  ///< That goes with it.
 
   RunOptions run;

@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -71,10 +72,10 @@ class PythonSource : public data::Source {
     const auto tensors = in_python(
         [&] { return read_.get()(sample.index, sample.visit).cast<std::vector<at::Tensor>>(); });
     if (tensors.size() != first_.size()) {
-      throw Error(ErrorKind::kInvalidArgument,
-                  "sample " + std::to_string(sample.index) + " has " +
-                      std::to_string(tensors.size()) + " fields, sample 0 has " +
-                      std::to_string(first_.size()));
+      throw Error(ErrorKind::kInvalidArgument, "sample " + std::to_string(sample.index) + " has " +
+                                                   std::to_string(tensors.size()) +
+                                                   " fields, sample 0 has " +
+                                                   std::to_string(first_.size()));
     }
     for (std::size_t f = 0; f < tensors.size(); ++f) copy(tensors[f], f, sample.index, places[f]);
   }
@@ -159,11 +160,12 @@ void bind_model(py::module_& module) {
 
   py::class_<Workload>(module, "Workload")
       .def(py::init([](Model model, std::shared_ptr<data::Source> training,
-                       std::shared_ptr<data::Source> evaluation) {
-             return Workload{
-                 .model = std::move(model), .training = training, .evaluation = evaluation};
+                       std::optional<std::shared_ptr<data::Source>> evaluation) {
+             return Workload{.model = std::move(model),
+                             .training = training,
+                             .evaluation = evaluation.value_or(nullptr)};
            }),
-           py::arg("model"), py::arg("training"), py::arg("evaluation") = nullptr);
+           py::arg("model"), py::arg("training"), py::arg("evaluation") = py::none());
 }
 
 }  // namespace trireme::python

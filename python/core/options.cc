@@ -18,6 +18,9 @@ void bind_options(py::module_& module) {
       .value("ANY", BatchSizes::kAny)
       .value("EXACT", BatchSizes::kExact)
       .value("ANY_ELSE_EXACT", BatchSizes::kAnyElseExact);
+  py::enum_<Placement>(module, "Placement")
+      .value("SPREAD", Placement::kSpread)
+      .value("CLUSTER", Placement::kCluster);
   py::class_<OptimizerOptions>(module, "OptimizerOptions")
       .def(py::init<>())
       .def_readwrite("name", &OptimizerOptions::name)
@@ -41,6 +44,7 @@ void bind_options(py::module_& module) {
       .def_readwrite("batch", &PlanOptions::batch)
       .def_readwrite("stages", &PlanOptions::stages)
       .def_readwrite("replicas", &PlanOptions::replicas)
+      .def_readwrite("placement", &PlanOptions::placement)
       .def_readwrite("schedule", &PlanOptions::schedule)
       .def_readwrite("cuts", &PlanOptions::cuts)
       .def_readwrite("copies", &PlanOptions::copies)
@@ -63,6 +67,7 @@ void bind_options(py::module_& module) {
       .def_readwrite("training", &SessionOptions::training)
       .def_readwrite("plan", &SessionOptions::plan)
       .def_readwrite("planning", &SessionOptions::planning)
+      .def_readwrite("measures", &SessionOptions::measures)
       .def_readwrite("profile", &SessionOptions::profile)
       .def_readwrite("topology", &SessionOptions::topology)
       .def_readwrite("run", &SessionOptions::run)

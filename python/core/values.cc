@@ -15,6 +15,7 @@ void bind_graph(py::module_& module) {
       .def_property_readonly("sha256", &Graph::sha256)
       .def_property_readonly("node_names", &Graph::node_names)
       .def_property_readonly("allowed_cuts", &Graph::allowed_cuts)
+      .def_property_readonly("first_uses", &Graph::first_uses)
       .def_property_readonly("parameter_names", &Graph::parameter_names)
       .def_property_readonly("microbatch", &Graph::microbatch);
 }

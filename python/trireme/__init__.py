@@ -4,6 +4,8 @@ from typing import Any
 
 # Where each name is, loaded when it is first asked for: the report of a run needs no torch.
 _PLACES = {
+    "DistributedModel": "distributed",
+    "DistributedOptimizer": "distributed",
     "Error": "errors",
     "Graph": "_core",
     "Loss": "_core",
@@ -11,12 +13,36 @@ _PLACES = {
     "Profile": "_core",
     "Reduction": "_core",
     "Session": "session",
+    "StepOutput": "steps",
     "StepReport": "_core",
     "Topology": "_core",
     "World": "_core",
-    "init": "ranks",
+    **dict.fromkeys(
+        (
+            "barrier",
+            "get_dp_group",
+            "get_mp_group",
+            "get_pp_group",
+            "get_rdp_group",
+            "get_world_group",
+        ),
+        "ranks",
+    ),
+    **dict.fromkeys(("dp_rank", "dp_size", "init", "local_rank", "mp_rank", "mp_size"), "ranks"),
+    **dict.fromkeys(("pp_rank", "pp_size", "rank", "rdp_rank", "rdp_size", "size"), "ranks"),
+    **dict.fromkeys(("tp_rank", "tp_size"), "ranks"),
     "mean_loss": "losses",
+    "partition": "manual_partition",
+    "plan": "planning",
+    "profile": "planning",
+    "record": "planning",
+    "simulate": "planning",
+    "verify": "planning",
+    "set_partition": "manual_partition",
     "metric": "losses",
+    "step": "steps",
+    "resume_from_checkpoint": "checkpoint",
+    "save_checkpoint": "checkpoint",
     "sum_loss": "losses",
 }
 

@@ -1,7 +1,7 @@
 """Data sets as users have them -> what the engine reads samples from."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 from trireme import _core
 
 Fields = Mapping[str, torch.Tensor]
-Samples = Fields | tuple[torch.Tensor, ...] | Dataset[Any]
+Samples: TypeAlias = Fields | tuple[torch.Tensor, ...] | Dataset[Any]
 
 
 class Form:
@@ -63,7 +63,7 @@ def to_source(data: Samples, identity: str = "") -> tuple[_core.Source, Form]:
     form = Form(data[0])
     return (
         _core.python_source(
-            len(data),  # type: ignore[arg-type]
+            len(data),
             form.fields_of(data[0]),
             _reader(data, form),
             identity,

@@ -23,23 +23,29 @@ def to_model(
     A module that is in eval mode before (frozen statistics) stays so.
     """
     names = tuple(scalars)
-    modes = {name: part.training for name, part in module.named_modules()}
 
     def forward(fields: dict[str, torch.Tensor]) -> list[_core.Loss]:
         batch = form.batch_of(fields, names)
         return to_losses(loss(module, batch) if loss else _call(module, batch))
 
-    def set_training(training: bool) -> None:
-        for name, part in module.named_modules():
-            part.training = training and modes.get(name, True)
-
     return _core.Model(
         list(module.named_parameters(remove_duplicate=False)),
         list(module.named_buffers(remove_duplicate=False)),
         forward,
-        set_training,
+        mode_setter(module),
         list(scalars.items()),
     )
+
+
+def mode_setter(module: torch.nn.Module) -> Callable[[bool], None]:
+    """Sets train or eval mode; what is in eval mode now (frozen statistics) stays so."""
+    modes = {name: part.training for name, part in module.named_modules()}
+
+    def set_training(training: bool) -> None:
+        for name, part in module.named_modules():
+            part.training = training and modes.get(name, True)
+
+    return set_training
 
 
 def _call(module: torch.nn.Module, batch: Any) -> Any:

@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 
-from trireme import _core, ranks
+from trireme import _core
+from trireme import ranks as _ranks
 from trireme._core import Graph, Plan, SessionEnd, StepLosses, StepReport
 from trireme.data import Samples, to_source
 from trireme.modules import LossFunction, to_model
@@ -28,7 +29,8 @@ class Session:
     loss             loss(model, batch) -> a 0-dim tensor, mean_loss(..), sum_loss(..), a list or dict of these. None:
                      what the model returns, or its `loss`.
     data             tensors by name, or a map-style data set of samples that are alike.
-    plan             "auto": measured, then the best plan for speed ("memory": for least memory); a Plan or a file's path.
+    plan             "auto": measured, then the best plan for speed ("memory": for least memory); "even": stages of
+                     about as many operators each, not measured; a Plan, or its file's path.
     ranks            started on this machine if nobody else has (`trireme.init`).
     batch_size       samples of a step, over all ranks; microbatch_size divides it.
     lanes            in how many parts a step's gradient is summed, the same for any number of ranks; a power of 2
@@ -57,7 +59,7 @@ class Session:
         scalars: Mapping[str, Callable[[int], float]] | None = None,
         **options: Any,
     ) -> None:
-        self._world = _init(ranks)
+        self._world = _ranks.init(ranks=ranks)
         batch = _layout(batch_size, microbatch_size, lanes)
         if data is None:
             raise TypeError("a Session needs data: tensors by name, or a map-style data set")
@@ -72,6 +74,7 @@ class Session:
             to_options(plan, batch, steps, options),
         )
         self._steps = steps
+        _ranks.at_end(self)
 
     def step(self) -> StepReport:
         """One more step."""
@@ -114,6 +117,10 @@ class Session:
         """Asks for an end after the step under way, on every rank."""
         self._session.request_stop()
 
+    def close(self) -> None:
+        """Lets go of it; the weights on this rank stay in the module. Done at the program's end, too."""
+        self.__dict__.pop("_session", None)
+
     @property
     def next_step(self) -> int:
         """Steps done."""
@@ -130,10 +137,6 @@ class Session:
     @property
     def graph(self) -> Graph:
         return self._session.graph
-
-
-def _init(count: int | None) -> _core.World:
-    return ranks.init(count)
 
 
 def _layout(batch_size: int, microbatch_size: int, lanes: int | None) -> _core.BatchLayout:
@@ -166,11 +169,12 @@ def to_options(
     planning, run, optimizer = _core.PlanOptions(), _core.RunOptions(), _core.OptimizerOptions()
     planning.batch = batch
     options.num_steps = steps
+    options.measures = plan in ("auto", "memory") and not given.get("serial", False)
     if plan == "memory":
         planning.objective = _core.Objective.MEMORY
     elif isinstance(plan, Plan):
         options.plan = plan
-    elif plan != "auto":
+    elif plan not in ("auto", "even"):
         options.plan = Plan.load(plan)
     if "optimizer" in given:
         optimizer.name = given["optimizer"]

@@ -3,14 +3,14 @@
 import json
 from typing import Any
 
-import models
-import programs
 import pytest
 import torch
 from torch import nn
-from training import TRAINED, train
 
+import models
+import programs
 import trireme
+from training import TRAINED, train
 
 
 def plain_losses(name: str, learning_rate: float) -> list[float]:

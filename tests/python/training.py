@@ -3,9 +3,9 @@
 import hashlib
 from typing import Any
 
-import models
 import torch
 
+import models
 import trireme
 
 TRAINED: dict[str, Any] = {"steps": 3, "batch_size": 16, "microbatch_size": 4}

@@ -1,4 +1,4 @@
-"""Trains models of models.py on several ranks and prints, on rank 0, losses and a digest of the weights of each as JSON.
+"""Trains models of models.py on several ranks; rank 0 prints losses and a digest of the weights of each as JSON.
 
 training_program.py RANKS RUNS    RUNS: JSON, [[model, {option: value}], ..]
 """
@@ -11,7 +11,7 @@ import trireme
 
 
 def main() -> None:
-    trireme.init(int(sys.argv[1]))
+    trireme.init(ranks=int(sys.argv[1]))
     import training
 
     found: list[Any] = [

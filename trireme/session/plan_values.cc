@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
+#include <map>
 #include <span>
 #include <utility>
 
 #include "trireme/plan.h"
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/graph/graph_queries.h"
 #include "trireme/plan/graph/graph_show.h"
 #include "trireme/plan/layout/layout_show.h"
 #include "trireme/plan/layout/plan.h"
@@ -66,6 +68,21 @@ std::vector<int> Graph::allowed_cuts() const {
     if (allowed[i]) positions.push_back(static_cast<int>(i));
   }
   return positions;
+}
+
+std::vector<int> Graph::first_uses() const {
+  std::map<graph::ValueId, int> first;
+  for (std::size_t i = 0; i < value_->nodes.size(); ++i) {
+    for (const graph::ValueId id : graph::input_values(value_->nodes[i])) {
+      first.emplace(id, static_cast<int>(i));
+    }
+  }
+  std::vector<int> uses;
+  for (const graph::Parameter& parameter : value_->parameters) {
+    const auto found = first.find(parameter.value);
+    uses.push_back(found == first.end() ? -1 : found->second);
+  }
+  return uses;
 }
 
 std::vector<std::string> Graph::parameter_names() const {

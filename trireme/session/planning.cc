@@ -108,6 +108,7 @@ Decision decide(const graph::Graph& graph, const Measurement& measurement,
                                     .may_copy = wanted.may_copy && !copies,
                                     .copied_nodes = copies,
                                     .objective = wanted.objective,
+                                    .placement = wanted.placement,
                                     .stages = wanted.stages,
                                     .may_idle = wanted.may_idle,
                                     .schedule = wanted.schedule,
@@ -145,7 +146,7 @@ layout::Plan plan_by_hand(const graph::Graph& recorded, const PlanOptions& optio
   if (options.cuts.empty()) positions = layout::even_cuts(graph, std::max(options.stages, 1));
   layout::Plan plan =
       layout::make_manual_plan(graph, graph::graph_sha256(recorded), positions, options.batch);
-  layout::set_replicas(plan, std::max(options.replicas, 1));
+  layout::set_replicas(plan, std::max(options.replicas, 1), options.placement);
   plan.schedule.name = options.schedule.empty() ? "interleaved" : options.schedule;
   plan.copied_nodes = std::move(copied.copied_nodes);
   return plan;
@@ -161,6 +162,7 @@ std::int64_t num_ranks_by_hand(const PlanOptions& options) {
 bool plans_itself(const SessionOptions& options, int world_size) {
   if (options.plan || !options.planning.cuts.empty()) return false;
   if (!options.run.folder.empty()) return true;
+  if (options.measures) return true;
   const std::int64_t by_hand = num_ranks_by_hand(options.planning);
   return options.planning.copies.empty() && by_hand < world_size && world_size % by_hand == 0;
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
-#include <numeric>
 
 #include "trireme/base/check.h"
 #include "trireme/error.h"
@@ -11,6 +10,17 @@
 #include "trireme/plan/layout/plan_check.h"
 
 namespace trireme::layout {
+
+std::vector<int> make_placement(const Mesh& mesh, Placement placement) {
+  std::vector<int> ranks;
+  for (int stage = 0; stage < mesh.pipeline; ++stage) {
+    for (int replica = 0; replica < mesh.data; ++replica) {
+      ranks.push_back(placement == Placement::kSpread ? stage * mesh.data + replica
+                                                      : replica * mesh.pipeline + stage);
+    }
+  }
+  return ranks;
+}
 
 Plan make_manual_plan(const graph::Graph& graph, const std::string& graph_sha256,
                       std::span<const int> cuts, const BatchLayout& batch) {
@@ -30,8 +40,7 @@ Plan make_manual_plan(const graph::Graph& graph, const std::string& graph_sha256
   }
   Role role;
   role.mesh.pipeline = static_cast<int>(plan.stages.size());
-  role.placement.resize(plan.stages.size());
-  std::iota(role.placement.begin(), role.placement.end(), 0);
+  role.placement = make_placement(role.mesh, Placement::kSpread);
   plan.roles.push_back(std::move(role));
   check(plan, graph_sha256, graph);
   return plan;
@@ -64,7 +73,7 @@ std::vector<int> even_cuts(const graph::Graph& graph, int num_stages) {
   return cuts;
 }
 
-void set_replicas(Plan& plan, int num_replicas) {
+void set_replicas(Plan& plan, int num_replicas, Placement placement) {
   const auto role = std::find_if(plan.roles.begin(), plan.roles.end(),
                                  [](const Role& one) { return one.name == "train"; });
   TRIREME_CHECK(role != plan.roles.end(), "a plan without the role that trains");
@@ -75,8 +84,7 @@ void set_replicas(Plan& plan, int num_replicas) {
                     " lanes; each replica runs as many lanes as every other");
   }
   role->mesh.data = num_replicas;
-  role->placement.resize(role->mesh.num_ranks());
-  std::iota(role->placement.begin(), role->placement.end(), 0);
+  role->placement = make_placement(role->mesh, placement);
 }
 
 }  // namespace trireme::layout

@@ -9,6 +9,9 @@
 
 namespace trireme::layout {
 
+/// Ranks 0 .. n - 1 at the positions of the mesh.
+std::vector<int> make_placement(const Mesh& mesh, Placement placement);
+
 /// A plan cut by hand: stages between `cuts`, one pipeline rank each, one replica, schedule
 /// `simple`. No cut makes one stage.
 ///
@@ -23,9 +26,9 @@ Plan make_manual_plan(const graph::Graph& graph, const std::string& graph_sha256
 /// Errors   kInvalidArgument where there are not as many allowed cuts.
 std::vector<int> even_cuts(const graph::Graph& graph, int num_stages);
 
-/// Gives role `train` this many replicas, its ranks in mesh order from 0.
+/// Gives role `train` this many replicas, its ranks placed anew.
 ///
 /// Errors   kInvalidArgument where they do not divide the lanes.
-void set_replicas(Plan& plan, int num_replicas);
+void set_replicas(Plan& plan, int num_replicas, Placement placement = Placement::kSpread);
 
 }  // namespace trireme::layout

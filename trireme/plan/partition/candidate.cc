@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <numeric>
 #include <set>
 #include <utility>
 
 #include "trireme/plan/graph/graph_queries.h"
+#include "trireme/plan/layout/manual_plan.h"
 #include "trireme/plan/layout/parameter_map.h"
 #include "trireme/plan/partition/stage_copies.h"
 
@@ -23,8 +23,7 @@ layout::Plan make_plan(const Problem& problem, const Setting& setting,
   layout::Role role;
   role.mesh.pipeline = problem.num_stages;
   role.mesh.data = problem.options.replicas;
-  role.placement.resize(static_cast<std::size_t>(role.mesh.num_ranks()));
-  std::iota(role.placement.begin(), role.placement.end(), 0);
+  role.placement = layout::make_placement(role.mesh, problem.options.placement);
   plan.roles.push_back(std::move(role));
   plan.copied_nodes = setting.copied_nodes;
   plan.schedule.name = setting.schedule;

@@ -28,7 +28,10 @@ struct Problem {
     return options.batch.num_microbatches() / options.replicas;
   }
   /// World rank of a stage of a replica.
-  int rank(int stage, int replica) const { return stage * options.replicas + replica; }
+  int rank(int stage, int replica) const {
+    return options.placement == Placement::kSpread ? stage * options.replicas + replica
+                                                   : replica * num_stages + stage;
+  }
   /// Whether each rank that is used has a core whatever the others do.
   bool has_own_cores() const;
   /// What every rank of a stage may use.

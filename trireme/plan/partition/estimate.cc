@@ -44,8 +44,8 @@ Estimator::Estimator(const Problem& problem, const Setting& setting)
     step_.pipeline_us.push_back(step_.has_norm ? small_us(pipeline) : 0);
   }
   for (int s = 0; s < p; ++s) {
-    const std::vector<int> data(world.begin() + problem.rank(s, 0),
-                                world.begin() + problem.rank(s, 0) + num_replicas);
+    std::vector<int> data;
+    for (int r = 0; r < num_replicas; ++r) data.push_back(problem.rank(s, r));
     data_kinds_.push_back(simulate::group_link_kind(problem.topology, data));
     TimedStage stage;
     stage.small_us = small_us(data);

@@ -29,7 +29,8 @@ struct PartitionOptions {
   // What decides speed and memory.
   Objective objective = Objective::kSpeed;
   bool may_choose_owners = true;  ///< Of shared parameters; else the first stage that uses one.
-  int stages = 0;                 ///< 0: all ranks of the topology over `replicas`, or fewer:
+  Placement placement = Placement::kSpread;
+  int stages = 0;         ///< 0: all ranks of the topology over `replicas`, or fewer:
   bool may_idle = false;  ///< whether ranks may be left without a stage where that is faster.
   std::string schedule;   ///< Empty: the best of all.
   std::int64_t device_memory_bytes = 0;  ///< Of each rank; 0: what the topology says.

@@ -1,0 +1,115 @@
+"""The steps of planning one by one, each to a value with a file form: record, profile, plan, simulate, verify."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from trireme import _core, ranks
+from trireme._core import Graph, Plan, Profile, SimulatedStep, Topology
+from trireme.data import Samples, to_source
+from trireme.modules import LossFunction, to_model
+from trireme.session import Session, to_options
+
+
+def record(
+    model: torch.nn.Module,
+    loss: LossFunction | None = None,
+    data: Samples | None = None,
+    *,
+    microbatch_size: int = 8,
+    training: bool = True,
+) -> Graph:
+    """The forward pass with its loss as a graph of operators. Arguments as of Session; the model stays as it is."""
+    return _core.record_graph(_maker(model, loss, data), microbatch_size, training)
+
+
+def profile(
+    model: torch.nn.Module,
+    loss: LossFunction | None = None,
+    data: Samples | None = None,
+    *,
+    microbatch_size: int = 8,
+    device_memory_bytes: int = 0,
+    **options: Any,
+) -> tuple[Profile, Topology]:
+    """What the graph's nodes and the links between the ranks cost here. Every rank calls it, and gets the same.
+
+    device_memory_bytes   of each rank; 0: what the machine has.
+    """
+    training = to_options(
+        "even", _core.BatchLayout(microbatch_size, microbatch_size), None, options
+    ).training
+    return _core.measure_model(
+        ranks.init(), _maker(model, loss, data), microbatch_size, training, device_memory_bytes
+    )
+
+
+def plan(
+    graph: Graph,
+    costs: tuple[Profile, Topology] | None = None,
+    *,
+    batch_size: int = 32,
+    microbatch_size: int = 8,
+    lanes: int = 1,
+    objective: str = "speed",
+    **options: Any,
+) -> Plan:
+    """The best plan by measured costs, or without them stages of about as many operators each.
+
+    options   stages, replicas, schedule, cuts, device_memory_bytes, ... as of Session.
+    """
+    batch = _core.BatchLayout(batch_size, microbatch_size, lanes)
+    given = to_options("memory" if objective == "memory" else "even", batch, None, options)
+    if costs is None:
+        return _core.make_plan(graph, given.planning)
+    return _core.best_plan(graph, *costs, given.planning, given.training)[0]
+
+
+def simulate(
+    plan: Plan, graph: Graph, costs: tuple[Profile, Topology], **options: Any
+) -> SimulatedStep:
+    """A step of the plan, played through: its time, each rank's memory, a timeline."""
+    training = to_options("even", plan.batch, None, options).training
+    return _core.simulate_step(plan, graph, *costs, training)
+
+
+def verify(
+    model: torch.nn.Module,
+    loss: LossFunction | None,
+    data: Samples,
+    *,
+    plan: Plan | str = "even",
+    batch_size: int = 32,
+    microbatch_size: int = 8,
+    steps: int = 2,
+    **options: Any,
+) -> None:
+    """Trains a few steps by the plan's stages in this process, the first compared with the model itself bit by bit.
+    Raises Error, naming what differs. The model's weights stay as they are."""
+    before = {name: value.detach().clone() for name, value in model.state_dict().items()}
+    session = Session(
+        model,
+        loss,
+        data,
+        plan=plan,
+        batch_size=batch_size,
+        microbatch_size=microbatch_size,
+        steps=steps,
+        serial=True,
+        **options,
+    )
+    for _ in session:
+        pass
+    session.close()
+    model.load_state_dict(before)
+
+
+def _maker(
+    model: torch.nn.Module, loss: LossFunction | None, data: Samples | None
+) -> Callable[[], _core.Workload]:
+    if data is None:
+        raise TypeError("give data: tensors by name, or a map-style data set")
+    source, form = to_source(data)
+    core = to_model(model, loss, form, {})
+    return lambda: _core.Workload(core, source, None)

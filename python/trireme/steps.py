@@ -1,0 +1,295 @@
+"""`@trireme.step`: the training step of a loop of one's own, run for each microbatch."""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, TypeVar, overload
+
+import torch
+from torch.utils import _pytree as pytree
+
+from trireme import losses
+from trireme._core import Loss, StepReport
+from trireme.distributed import DistributedModel, model_in_use
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class StepOutput:
+    """One thing that a step function has returned, for each microbatch of this replica.
+
+    outputs   0-dim tensors, in order.
+    """
+
+    def __init__(self, outputs: Sequence[torch.Tensor]) -> None:
+        self.outputs = list(outputs)
+
+    def reduce_mean(self) -> torch.Tensor:
+        """Their mean, of a floating dtype."""
+        values = self.stack()
+        return (values if values.is_floating_point() else values.float()).mean()
+
+    def reduce_sum(self) -> torch.Tensor:
+        """Their sum."""
+        return self.stack().sum()
+
+    def stack(self) -> torch.Tensor:
+        """[microbatches]"""
+        return torch.stack(self.outputs)
+
+    def concat(self) -> torch.Tensor:
+        """[microbatches]: each of them is one number."""
+        return self.stack()
+
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        return iter(self.outputs)
+
+    def __len__(self) -> int:
+        return len(self.outputs)
+
+
+@overload
+def step(function: F) -> F: ...
+
+
+@overload
+def step(
+    *, non_split_inputs: Sequence[str] = (), input_split_axes: Mapping[str, int] | None = None
+) -> Callable[[F], F]: ...
+
+
+def step(
+    function: Callable[..., Any] | None = None,
+    *,
+    non_split_inputs: Sequence[str] = (),
+    input_split_axes: Mapping[str, int] | None = None,
+) -> Any:
+    """Splits the tensors that a function is called with into microbatches, and runs it for each, over all stages.
+
+        @trireme.step
+        def train_step(model, x, y):
+            loss = functional.cross_entropy(model(x), y)
+            model.backward(loss)
+            return loss
+
+        loss = train_step(model, x, y).reduce_mean()
+        optimizer.step()
+
+    The body is recorded in the first call and not run again: it depends on its arguments and on the model alone. It
+    calls `model.backward` once, with a mean over the samples, and returns 0-dim tensors (or a tuple, list or dict of
+    them), which come back as StepOutputs. Every rank calls it with the samples of its replica; afterwards parameters
+    that this rank updates have their gradient, the mean over the samples of all replicas.
+
+    non_split_inputs   names of arguments that every microbatch gets whole.
+    input_split_axes   the dimension of the samples by argument, where it is not 0.
+    """
+    if function is None:
+        return functools.partial(
+            step, non_split_inputs=non_split_inputs, input_split_axes=input_split_axes
+        )
+    call = _StepFunction(function, frozenset(non_split_inputs), dict(input_split_axes or {}))
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return call(*args, **kwargs)
+
+    return run
+
+
+class _Kind(Enum):
+    SPLIT = auto()
+    WHOLE = auto()
+    CONSTANT = auto()
+
+
+@dataclass
+class _Argument:
+    """A leaf of the arguments: `batch['x']`."""
+
+    name: str
+    kind: _Kind
+    axis: int = 0
+    constant: Any = None
+
+
+class _Arguments:
+    """Arguments of a function as fields of samples, and back; how they were in its first call."""
+
+    def __init__(
+        self, values: dict[str, Any], non_split: frozenset[str], axes: dict[str, int]
+    ) -> None:
+        for name in [*non_split, *axes]:
+            if name not in values:
+                raise TypeError(
+                    f"the step function has no argument {name!r}; it has {', '.join(values)}"
+                )
+        self._leaves: list[_Argument] = []
+        self._specs = {}
+        for root, value in values.items():
+            paths, self._specs[root] = pytree.tree_flatten_with_path(value)
+            for path, leaf in paths:
+                name = root + pytree.keystr(path)
+                if not isinstance(leaf, torch.Tensor):
+                    self._leaves.append(_Argument(name, _Kind.CONSTANT, constant=leaf))
+                elif root in non_split or leaf.dim() == 0:
+                    self._leaves.append(_Argument(name, _Kind.WHOLE))
+                else:
+                    self._leaves.append(_Argument(name, _Kind.SPLIT, axes.get(root, 0)))
+        self.num_samples = self._count_samples(values)
+
+    def fields_of(self, values: dict[str, Any]) -> list[tuple[str, torch.Tensor]]:
+        """[samples, ...] by name."""
+        if (count := self._count_samples(values)) != self.num_samples:
+            raise ValueError(
+                f"the batch has {count} samples, that of the first step had {self.num_samples}; every step takes as "
+                "many: drop the last, smaller batch (drop_last=True)"
+            )
+        fields = []
+        for argument, leaf in zip(self._leaves, self._flatten(values), strict=True):
+            if isinstance(leaf, torch.Tensor) and argument.kind is not _Kind.CONSTANT:
+                fields.append((argument.name, self._to_rows(argument, leaf.detach())))
+            elif argument.kind is not _Kind.CONSTANT or not _is_same(argument.constant, leaf):
+                was = "a tensor" if argument.kind is not _Kind.CONSTANT else repr(argument.constant)
+                raise ValueError(
+                    f"{argument.name} was {was} in the first call of the step, which was recorded, and is {leaf!r} "
+                    "now; pass what changes as a tensor"
+                )
+        return fields
+
+    def values_of(self, fields: Mapping[str, torch.Tensor]) -> dict[str, Any]:
+        """The arguments of a microbatch."""
+        leaves = iter(self._from_rows(argument, fields) for argument in self._leaves)
+        return {
+            root: pytree.tree_unflatten([next(leaves) for _ in range(spec.num_leaves)], spec)
+            for root, spec in self._specs.items()
+        }
+
+    def _flatten(self, values: dict[str, Any]) -> list[Any]:
+        flat: list[Any] = []
+        for root, spec in self._specs.items():
+            leaves, now = pytree.tree_flatten(values.get(root))
+            if root not in values or now != spec:
+                raise ValueError(
+                    f"the argument {root} is built otherwise than in the first call of the step, which was recorded"
+                )
+            flat.extend(leaves)
+        return flat
+
+    def _count_samples(self, values: dict[str, Any]) -> int:
+        found = {
+            argument.name: leaf.size(argument.axis)
+            for argument, leaf in zip(self._leaves, self._flatten(values), strict=True)
+            if argument.kind is _Kind.SPLIT
+        }
+        if len(set(found.values())) != 1:
+            sizes = ", ".join(f"{name}: {size}" for name, size in found.items())
+            raise ValueError(
+                f"the tensors of a step have one number of samples, and these have {sizes or 'none'}; name what is not "
+                "to be split in non_split_inputs, other dimensions in input_split_axes"
+            )
+        return next(iter(found.values()))
+
+    def _to_rows(self, argument: _Argument, tensor: torch.Tensor) -> torch.Tensor:
+        if argument.kind is _Kind.WHOLE:
+            return tensor.expand(self.num_samples, *tensor.shape)
+        return tensor.movedim(argument.axis, 0) if argument.axis else tensor
+
+    def _from_rows(self, argument: _Argument, fields: Mapping[str, torch.Tensor]) -> Any:
+        if argument.kind is _Kind.CONSTANT:
+            return argument.constant
+        rows = fields[argument.name]
+        if argument.kind is _Kind.WHOLE:
+            return rows[0]
+        return rows.movedim(0, argument.axis) if argument.axis else rows
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    return a is b or (type(a) is type(b) and bool(a == b))
+
+
+class _Returned:
+    """What a step function returns: which loss of the recording each tensor is."""
+
+    def __init__(self, returned: Any, loss: torch.Tensor) -> None:
+        leaves, self._spec = pytree.tree_flatten(returned)
+        self.losses: list[Loss] = [losses.mean_loss(loss)]
+        self._places: list[tuple[int, torch.dtype] | None] = []
+        self._constants: list[Any] = []
+        for i, leaf in enumerate(leaves):
+            self._constants.append(None if isinstance(leaf, torch.Tensor) else leaf)
+            self._places.append(self._place(i, leaf, loss))
+
+    def outputs(self, report: StepReport, first: int, count: int, samples: int) -> Any:
+        """By microbatch of the replica: `count` from `first`, each a mean over `samples`."""
+        sums = report.microbatch_sums[first : first + count]
+        leaves = [
+            constant
+            if place is None
+            else StepOutput([torch.tensor(row[place[0]] / samples, dtype=place[1]) for row in sums])
+            for place, constant in zip(self._places, self._constants, strict=True)
+        ]
+        return pytree.tree_unflatten(leaves, self._spec)
+
+    def _place(self, i: int, leaf: Any, loss: torch.Tensor) -> tuple[int, torch.dtype] | None:
+        if not isinstance(leaf, torch.Tensor):
+            return None
+        if leaf is loss:
+            return 0, leaf.dtype
+        if leaf.dim() != 0:
+            raise TypeError(
+                f"the step function returns a tensor of shape {list(leaf.shape)}; what it returns goes to all ranks, "
+                "so return numbers: a loss, a count, a mean"
+            )
+        value = leaf.detach()
+        self.losses.append(
+            losses.metric(value if value.is_floating_point() else value.float(), f"output {i}")
+        )
+        return len(self.losses) - 1, leaf.dtype
+
+
+class _StepFunction:
+    def __init__(
+        self, function: Callable[..., Any], non_split: frozenset[str], axes: dict[str, int]
+    ) -> None:
+        self._function = function
+        self._signature = inspect.signature(function)
+        self._non_split, self._axes = non_split, axes
+        self._arguments: _Arguments | None = None
+        self._returned: _Returned | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        bound = self._signature.bind(*args, **kwargs)
+        values = dict(bound.arguments)
+        model = _model_of(values)
+        if self._arguments is None:
+            arguments = _Arguments(values, self._non_split, self._axes)
+            fields = arguments.fields_of(values)
+            model._split(
+                self, self._forward(model, arguments, bound), fields, arguments.num_samples
+            )
+            self._arguments = arguments
+        report = model._backward_of(self, self._arguments.fields_of(values))
+        assert self._returned is not None
+        return self._returned.outputs(report, *model._microbatches())
+
+    def _forward(
+        self, model: DistributedModel, arguments: _Arguments, bound: inspect.BoundArguments
+    ) -> Callable[[dict[str, torch.Tensor]], list[Loss]]:
+        """The body as a forward pass of named fields, for the recorder."""
+
+        def forward(fields: dict[str, torch.Tensor]) -> list[Loss]:
+            call = inspect.BoundArguments(self._signature, bound.arguments)
+            call.arguments = arguments.values_of(fields)
+            with model._recording() as recorded:
+                returned = self._function(*call.args, **call.kwargs)
+            self._returned = _Returned(returned, recorded.loss())
+            return self._returned.losses
+
+        return forward
+
+
+def _model_of(values: dict[str, Any]) -> DistributedModel:
+    given = [leaf for leaf in pytree.tree_leaves(values) if isinstance(leaf, DistributedModel)]
+    return given[0] if given else model_in_use()
