@@ -2,11 +2,18 @@
 # wants a CUDA toolkit) and without starting Python. docs/decisions/0002 says why.
 #
 # Looks in   TRIREME_TORCH_DIR, else .venv of this repository.
-# Defines    Torch::cpu, with TRIREME_TORCH_CUDA also Torch::cuda; TorchWheel_VERSION.
+# Defines    TRIREME_TORCH_RPATH, where libraries that are installed look for torch's; Torch::cpu, with TRIREME_TORCH_CUDA also Torch::cuda; TorchWheel_VERSION.
 #
 # The package's libraries find each other by their own rpath; ours is set by CMake to torch/lib.
 
 set(_torch_hints ${TRIREME_TORCH_DIR})
+if(SKBUILD AND NOT _torch_hints)  # a wheel: the torch of the Python that builds it
+  find_package(Python REQUIRED COMPONENTS Interpreter)
+  execute_process(
+    COMMAND "${Python_EXECUTABLE}" -c
+            "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
+    OUTPUT_VARIABLE _torch_hints OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+endif()
 if(NOT _torch_hints)
   file(GLOB _torch_hints "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch")
 endif()
@@ -26,6 +33,11 @@ find_package_handle_standard_args(
   VERSION_VAR TorchWheel_VERSION
   REASON_FAILURE_MESSAGE "no torch package: run ./dev build, or pass -DTRIREME_TORCH=OFF or \
 -DTRIREME_TORCH_DIR=.../site-packages/torch")
+
+set(TRIREME_TORCH_RPATH "${TorchWheel_ROOT}/lib")
+if(SKBUILD)
+  set(TRIREME_TORCH_RPATH "$ORIGIN/../../torch/lib")  # from trireme/lib and trireme/bin
+endif()
 
 # Declares the imported library torch_<name> of the file `location`.
 function(_torch_import name location)

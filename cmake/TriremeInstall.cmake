@@ -58,14 +58,14 @@ function(_trireme_shared name)
     PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME ${name} EXPORT_NAME ${arg_COMPONENT}
                SOVERSION "${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}"
                LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib"
-               INSTALL_RPATH "$ORIGIN;${TorchWheel_ROOT}/lib")
+               INSTALL_RPATH "$ORIGIN;${TRIREME_TORCH_RPATH}")
   _trireme_export(${target} ${arg_COMPONENT})
 endfunction()
 
 # A program that is installed beside the libraries.
 function(trireme_install_program name)
   set_target_properties(
-    ${name} PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};${TorchWheel_ROOT}/lib")
+    ${name} PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};${TRIREME_TORCH_RPATH}")
   install(TARGETS ${name} RUNTIME COMPONENT trireme)
 endfunction()
 

@@ -50,11 +50,27 @@ __all__ = list(_PLACES)  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("trireme")
     if name not in _PLACES:
         raise AttributeError(f"module 'trireme' has no attribute {name!r}")
     import importlib
 
     if _PLACES[name] != "errors":
-        import torch  # noqa: F401  its libraries come first
-
+        _check_torch()
     return getattr(importlib.import_module(f"trireme.{_PLACES[name]}"), name)
+
+
+def _check_torch() -> None:
+    """ImportError where the modules are compiled for another torch: they would crash, not fail."""
+    import torch  # its libraries come before ours
+
+    from trireme import _built
+
+    if torch.__version__.split("+")[0] != _built.TORCH.split("+")[0]:
+        raise ImportError(
+            f"trireme was built for torch {_built.TORCH}, and this is torch {torch.__version__}; install that one, or "
+            "build trireme anew with this one: pip install --no-build-isolation --force-reinstall --no-deps ."
+        )
