@@ -39,6 +39,18 @@ struct RunOptions {
   std::map<std::string, std::vector<std::string>> given;
 };
 
+/// Another forward over a session's parameters, recorded in eval mode, and its data.
+namespace session {
+struct OtherForward;
+}
+using RecordedEvaluation = std::shared_ptr<const session::OtherForward>;
+
+/// What an evaluation found, the same on every rank.
+struct Evaluated {
+  StepLosses losses;
+  std::vector<std::vector<double>> microbatch_sums;  ///< As in StepReport.
+};
+
 /// Told on rank 0, each from the thread that calls the session; any may be empty. What one throws ends
 /// the session on all ranks.
 struct SessionCallbacks {
@@ -156,6 +168,14 @@ class Session {
   /// Losses over the evaluation data, every sample once, the model in eval mode. kInvalidArgument
   /// where there are none.
   StepLosses evaluate();
+
+  /// Another forward over the same parameters, with data of its own (`Workload::evaluation`), to be evaluated as
+  /// often as wanted. Memory: for the time of the recording, pages that forward writes of what is elsewhere.
+  ///
+  /// make     a workload whose model has the session's parameters and buffers, under the same names.
+  /// Errors   kInvalidArgument where it cannot be cut where the session's plan is, and of `serial`.
+  RecordedEvaluation record_evaluation(const MakeWorkload& make);
+  Evaluated evaluate(const RecordedEvaluation& recorded);
 
   /// Writes a checkpoint of this step into the run's folder, where there is none yet. kInvalidArgument
   /// without a folder; kIo, kResourceExhausted.

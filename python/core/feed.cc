@@ -7,16 +7,20 @@
 
 namespace trireme::python {
 
-Feed::Feed(const NamedTensors& first, std::int64_t global_batch, int replica)
-    : global_batch_(global_batch), rows_(tensor_source(first)) {
-  num_rows_ = rows_->num_samples();
-  first_row_ = replica * num_rows_;
+Feed::Feed(const NamedTensors& first, int replicas, int replica, bool any_size)
+    : replicas_(replicas), replica_(replica), any_size_(any_size), rows_(tensor_source(first)) {
   fields_ = rows_->fields();
 }
 
+std::int64_t Feed::num_samples() const {
+  const std::lock_guard lock(mutex_);
+  return rows_->num_samples() * replicas_;
+}
+
 void Feed::read(data::Sample sample, std::span<const std::span<std::byte>> places) const {
-  const std::int64_t row = (sample.index - first_row_ + global_batch_) % num_rows_;
-  rows_of(sample.visit)->read({row, 0}, places);
+  const Rows rows = rows_of(sample.visit);
+  const std::int64_t num_rows = rows->num_samples();
+  rows->read({sample.index % num_rows, 0}, places);  // replicas have as many rows each
 }
 
 Feed::Rows Feed::rows_of(std::int64_t step) const {
@@ -28,19 +32,21 @@ Feed::Rows Feed::rows_of(std::int64_t step) const {
 
 void Feed::push(std::int64_t step, const NamedTensors& rows) {
   const Rows next = tensor_source(rows);
-  if (next->num_samples() != num_rows_) {
+  if (!any_size_ && next->num_samples() * replicas_ != num_samples()) {
     throw Error(ErrorKind::kInvalidArgument,
                 "the batch has " + std::to_string(next->num_samples()) +
-                    " samples, that of the first step had " + std::to_string(num_rows_) +
+                    " samples, that of the first step had " +
+                    std::to_string(num_samples() / replicas_) +
                     "; every step takes as many: drop the last, smaller batch (drop_last=True)");
   }
   if (next->fields() != fields_) {
     for (std::size_t f = 0; f < fields_.size(); ++f) {
       if (f < next->fields().size() && next->fields()[f] == fields_[f]) continue;
-      throw Error(ErrorKind::kInvalidArgument,
-                  "'" + fields_[f].name +
-                      "' has another shape or dtype than in the first step, which was recorded; pad it "
-                      "to one size");
+      throw Error(
+          ErrorKind::kInvalidArgument,
+          "'" + fields_[f].name +
+              "' has another shape or dtype than in the first step, which was recorded; pad it "
+              "to one size");
     }
   }
   const std::lock_guard lock(mutex_);
@@ -57,8 +63,8 @@ void Feed::close() {
 
 void bind_feed(py::module_& module) {
   py::class_<Feed, data::Source, std::shared_ptr<Feed>>(module, "Feed")
-      .def(py::init<const Feed::NamedTensors&, std::int64_t, int>(), py::arg("first"),
-           py::arg("global_batch"), py::arg("replica"))
+      .def(py::init<const Feed::NamedTensors&, int, int, bool>(), py::arg("first"),
+           py::arg("replicas"), py::arg("replica"), py::arg("any_size") = false)
       .def("push", &Feed::push, py::arg("step"), py::arg("rows"), Unlocked())
       .def("close", &Feed::close);
 }

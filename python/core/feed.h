@@ -21,12 +21,12 @@ class Feed : public data::Source {
  public:
   using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
-  /// first         the replica's rows of the first step, by field: [num_rows, ...].
-  /// global_batch  rows of all replicas in a step; num_rows divides it.
-  /// replica       which of them this rank has.
-  Feed(const NamedTensors& first, std::int64_t global_batch, int replica);
+  /// first      the replica's rows of the first step, by field: [num_rows, ...].
+  /// replica    of `replicas`, which have as many rows each.
+  /// any_size   whether later steps may have other numbers of rows.
+  Feed(const NamedTensors& first, int replicas, int replica, bool any_size = false);
 
-  std::int64_t num_samples() const override { return global_batch_; }
+  std::int64_t num_samples() const override;
   const std::vector<data::Field>& fields() const override { return fields_; }
 
   /// The identity of what is not known before: none is kept.
@@ -47,9 +47,9 @@ class Feed : public data::Source {
 
   Rows rows_of(std::int64_t step) const;
 
-  std::int64_t global_batch_;
-  std::int64_t num_rows_;
-  std::int64_t first_row_;
+  int replicas_;
+  int replica_;
+  bool any_size_;
   std::vector<data::Field> fields_;
 
   mutable std::mutex mutex_;  ///< Of all below.

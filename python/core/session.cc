@@ -19,6 +19,10 @@ struct CloseSession {
     delete session;
   }
 };
+struct RecordedForward {
+  RecordedEvaluation value;
+};
+
 using SessionHolder = std::unique_ptr<Session, CloseSession>;
 
 /// make: () -> Workload, from the thread that calls, under the interpreter's lock or not.
@@ -52,6 +56,10 @@ void bind_reports(py::module_& module) {
       .def_readonly("data_wait_fraction", &Measured::data_wait_fraction)
       .def_readonly("peak_bytes", &Measured::peak_bytes)
       .def_readonly("resident_peak_bytes", &Measured::resident_peak_bytes);
+  py::class_<Evaluated>(module, "Evaluated")
+      .def_readonly("losses", &Evaluated::losses)
+      .def_readonly("microbatch_sums", &Evaluated::microbatch_sums);
+  py::class_<RecordedForward>(module, "RecordedForward");
   py::class_<SessionEnd>(module, "SessionEnd")
       .def_readonly("steps_done", &SessionEnd::steps_done)
       .def_readonly("measured", &SessionEnd::measured)
@@ -75,7 +83,21 @@ void bind_session(py::module_& module) {
       .def("backward", &Session::backward, Unlocked())
       .def("gradients", &Session::gradients)
       .def("update", &Session::update, Unlocked())
-      .def("evaluate", &Session::evaluate, Unlocked())
+      .def("evaluate", py::overload_cast<>(&Session::evaluate), Unlocked())
+      .def(
+          "record_evaluation",
+          [](Session& session, py::object make) {
+            const MakeWorkload maker = to_maker(std::move(make));
+            const py::gil_scoped_release unlocked;
+            return RecordedForward{session.record_evaluation(maker)};
+          },
+          py::arg("make"))
+      .def(
+          "evaluate_recorded",
+          [](Session& session, const RecordedForward& recorded) {
+            return session.evaluate(recorded.value);
+          },
+          py::arg("recorded"), Unlocked())
       .def("save", &Session::save, Unlocked())
       .def("resume", &Session::resume, py::arg("checkpoint"), Unlocked())
       .def("finish", &Session::finish, Unlocked())
@@ -106,14 +128,14 @@ void bind_session(py::module_& module) {
          std::int64_t device_memory_bytes) {
         const MakeWorkload maker = to_maker(std::move(make));
         const py::gil_scoped_release unlocked;
-        Measurement found =
-            measure_model(world, maker, microbatch, training, device_memory_bytes);
+        Measurement found = measure_model(world, maker, microbatch, training, device_memory_bytes);
         return std::pair(std::move(found.profile), std::move(found.topology));
       },
       py::arg("world"), py::arg("make"), py::arg("microbatch"), py::arg("training"),
       py::arg("device_memory_bytes") = 0);
   module.def(
-      "make_plan", [](const Graph& graph, const PlanOptions& options) { return make_plan(graph, options); },
+      "make_plan",
+      [](const Graph& graph, const PlanOptions& options) { return make_plan(graph, options); },
       py::arg("graph"), py::arg("options"), Unlocked());
   module.def(
       "best_plan",

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from trireme import _core, ranks, session
-from trireme._core import Loss, Plan, StepReport
+from trireme._core import Loss, Plan
 from trireme.manual_partition import cuts_between, partitions_of
 from trireme.modules import mode_setter
 
@@ -175,8 +175,8 @@ class DistributedModel:
         return self._session
 
     @contextlib.contextmanager
-    def _recording(self) -> Iterator["Recorded"]:
-        self._recorded = Recorded()
+    def _recording(self, trains: bool) -> Iterator["Recorded"]:
+        self._recorded = Recorded(trains)
         try:
             yield self._recorded
         finally:
@@ -201,14 +201,8 @@ class DistributedModel:
                 f"{num_samples} samples are not {config.microbatches} microbatches of one size"
             )
         self._size = num_samples // config.microbatches
-        feed = _core.Feed(fields, num_samples * replicas, ranks.rdp_rank())
-        model = _core.Model(
-            list(self.module.named_parameters(remove_duplicate=False)),
-            list(self.module.named_buffers(remove_duplicate=False)),
-            forward,
-            mode_setter(self.module),
-            [],
-        )
+        feed = _core.Feed(fields, replicas, ranks.rdp_rank())
+        model = self._core_model(forward)
         options = self._session_options(num_samples * replicas)
 
         def make() -> _core.Workload:
@@ -222,6 +216,25 @@ class DistributedModel:
             self._session.plan.save(config.partition_file)
         for hook in self._hooks:
             hook(self, self.optimizer)
+
+    def _core_model(self, forward: Forward) -> _core.Model:
+        return _core.Model(
+            list(self.module.named_parameters(remove_duplicate=False)),
+            list(self.module.named_buffers(remove_duplicate=False)),
+            forward,
+            mode_setter(self.module),
+            [],
+        )
+
+    def _record_evaluation(
+        self, forward: Forward, fields: list[tuple[str, torch.Tensor]]
+    ) -> "Evaluation":
+        """Another forward over the parameters, in eval mode."""
+        live = self._live()
+        feed = _core.Feed(fields, ranks.rdp_size(), ranks.rdp_rank(), any_size=True)
+        model = self._core_model(forward)
+        recorded = live.record_evaluation(lambda: _core.Workload(model, feed, feed))
+        return Evaluation(live, feed, recorded, self._size)
 
     def _with_cuts(
         self, planning: _core.PlanOptions, make: Callable[[], _core.Workload]
@@ -260,8 +273,11 @@ class DistributedModel:
             options.planning = planning
         return options
 
-    def _backward_of(self, owner: object, fields: list[tuple[str, torch.Tensor]]) -> StepReport:
-        """Forwards and backwards of a step; afterwards parameters have their gradients."""
+    def _backward_of(
+        self, owner: object, fields: list[tuple[str, torch.Tensor]]
+    ) -> list[list[float]]:
+        """Forwards and backwards of a step, after which parameters have their gradients; the mean of each loss over
+        each microbatch of this replica."""
         if owner is not self._owner:
             raise RuntimeError("a model has one training step; this is another function")
         live = self._live()
@@ -272,32 +288,55 @@ class DistributedModel:
         gradients = live.gradients()
         for name, parameter in self.module.named_parameters():
             parameter.grad = gradients.get(name)
-        return report
-
-    def _microbatches(self) -> tuple[int, int, int]:
-        """First of this replica's, how many, and samples of each."""
         count = self._config.microbatches
-        return ranks.rdp_rank() * count, count, self._size
+        mine = report.microbatch_sums[ranks.rdp_rank() * count :][:count]
+        return [[value / self._size for value in row] for row in mine]
 
     def _update(self) -> None:
         self._live().update()
 
 
+class Evaluation:
+    """A forward in eval mode over a model that is split."""
+
+    def __init__(
+        self, live: _core.Session, feed: _core.Feed, recorded: _core.RecordedForward, size: int
+    ) -> None:
+        self._live, self._feed, self._recorded, self._size = live, feed, recorded, size
+
+    def run(self, fields: list[tuple[str, torch.Tensor]], count: int) -> list[list[float]]:
+        """The mean of each loss over each microbatch of this replica's `count` samples."""
+        sizes = [min(self._size, count - begin) for begin in range(0, count, self._size)]
+        if ranks.rdp_size() > 1 and sizes[-1] != self._size:
+            raise ValueError(
+                f"{count} samples are not microbatches of {self._size}, as replicas need; drop the last, smaller batch"
+            )
+        self._feed.push(0, fields)
+        sums = self._live.evaluate_recorded(self._recorded).microbatch_sums
+        mine = sums[ranks.rdp_rank() * len(sizes) :][: len(sizes)]
+        return [[value / size for value in row] for row, size in zip(mine, sizes, strict=True)]
+
+
 class Recorded:
     """What a step function's body says to its model."""
 
-    def __init__(self) -> None:
+    def __init__(self, trains: bool) -> None:
+        self._trains = trains
         self._loss: torch.Tensor | None = None
 
     def take(self, loss: torch.Tensor) -> None:
+        if not self._trains:
+            raise RuntimeError(
+                "the model is in eval mode, and the step function calls model.backward"
+            )
         if self._loss is not None:
             raise RuntimeError(
                 "the step function calls model.backward twice; add the losses, and call it once"
             )
         self._loss = loss
 
-    def loss(self) -> torch.Tensor:
-        if self._loss is None:
+    def loss(self) -> torch.Tensor | None:
+        if self._trains and self._loss is None:
             raise RuntimeError("the step function has not called model.backward(loss)")
         return self._loss
 

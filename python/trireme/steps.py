@@ -11,8 +11,8 @@ import torch
 from torch.utils import _pytree as pytree
 
 from trireme import losses
-from trireme._core import Loss, StepReport
-from trireme.distributed import DistributedModel, model_in_use
+from trireme._core import Loss
+from trireme.distributed import DistributedModel, Evaluation, model_in_use
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -78,9 +78,9 @@ def step(
         optimizer.step()
 
     The body is recorded in the first call and not run again: it depends on its arguments and on the model alone. It
-    calls `model.backward` once, with a mean over the samples, and returns 0-dim tensors (or a tuple, list or dict of
-    them), which come back as StepOutputs. Every rank calls it with the samples of its replica; afterwards parameters
-    that this rank updates have their gradient, the mean over the samples of all replicas.
+    calls `model.backward` once, with a mean over the samples (in eval mode not at all), and returns 0-dim tensors, or
+    a tuple, list or dict of them, which come back as StepOutputs. Every rank calls it with the samples of its replica;
+    afterwards parameters that this rank updates have their gradient, the mean over the samples of all replicas.
 
     non_split_inputs   names of arguments that every microbatch gets whole.
     input_split_axes   the dimension of the samples by argument, where it is not 0.
@@ -137,11 +137,14 @@ class _Arguments:
                     self._leaves.append(_Argument(name, _Kind.WHOLE))
                 else:
                     self._leaves.append(_Argument(name, _Kind.SPLIT, axes.get(root, 0)))
-        self.num_samples = self._count_samples(values)
+        self.num_samples = self.count_samples(values)
 
-    def fields_of(self, values: dict[str, Any]) -> list[tuple[str, torch.Tensor]]:
+    def fields_of(
+        self, values: dict[str, Any], *, any_size: bool = False
+    ) -> list[tuple[str, torch.Tensor]]:
         """[samples, ...] by name."""
-        if (count := self._count_samples(values)) != self.num_samples:
+        count = self.count_samples(values)
+        if not any_size and count != self.num_samples:
             raise ValueError(
                 f"the batch has {count} samples, that of the first step had {self.num_samples}; every step takes as "
                 "many: drop the last, smaller batch (drop_last=True)"
@@ -149,7 +152,7 @@ class _Arguments:
         fields = []
         for argument, leaf in zip(self._leaves, self._flatten(values), strict=True):
             if isinstance(leaf, torch.Tensor) and argument.kind is not _Kind.CONSTANT:
-                fields.append((argument.name, self._to_rows(argument, leaf.detach())))
+                fields.append((argument.name, _to_rows(argument, leaf.detach(), count)))
             elif argument.kind is not _Kind.CONSTANT or not _is_same(argument.constant, leaf):
                 was = "a tensor" if argument.kind is not _Kind.CONSTANT else repr(argument.constant)
                 raise ValueError(
@@ -177,7 +180,8 @@ class _Arguments:
             flat.extend(leaves)
         return flat
 
-    def _count_samples(self, values: dict[str, Any]) -> int:
+    def count_samples(self, values: dict[str, Any]) -> int:
+        """How many samples the tensors have that are split."""
         found = {
             argument.name: leaf.size(argument.axis)
             for argument, leaf in zip(self._leaves, self._flatten(values), strict=True)
@@ -191,11 +195,6 @@ class _Arguments:
             )
         return next(iter(found.values()))
 
-    def _to_rows(self, argument: _Argument, tensor: torch.Tensor) -> torch.Tensor:
-        if argument.kind is _Kind.WHOLE:
-            return tensor.expand(self.num_samples, *tensor.shape)
-        return tensor.movedim(argument.axis, 0) if argument.axis else tensor
-
     def _from_rows(self, argument: _Argument, fields: Mapping[str, torch.Tensor]) -> Any:
         if argument.kind is _Kind.CONSTANT:
             return argument.constant
@@ -205,6 +204,12 @@ class _Arguments:
         return rows.movedim(0, argument.axis) if argument.axis else rows
 
 
+def _to_rows(argument: _Argument, tensor: torch.Tensor, count: int) -> torch.Tensor:
+    if argument.kind is _Kind.WHOLE:
+        return tensor.expand(count, *tensor.shape)
+    return tensor.movedim(argument.axis, 0) if argument.axis else tensor
+
+
 def _is_same(a: Any, b: Any) -> bool:
     return a is b or (type(a) is type(b) and bool(a == b))
 
@@ -212,44 +217,46 @@ def _is_same(a: Any, b: Any) -> bool:
 class _Returned:
     """What a step function returns: which loss of the recording each tensor is."""
 
-    def __init__(self, returned: Any, loss: torch.Tensor) -> None:
+    def __init__(self, returned: Any, loss: torch.Tensor | None) -> None:
         leaves, self._spec = pytree.tree_flatten(returned)
-        self.losses: list[Loss] = [losses.mean_loss(loss)]
+        self.losses: list[Loss] = [] if loss is None else [losses.mean_loss(loss)]
         self._places: list[tuple[int, torch.dtype] | None] = []
         self._constants: list[Any] = []
         for i, leaf in enumerate(leaves):
             self._constants.append(None if isinstance(leaf, torch.Tensor) else leaf)
             self._places.append(self._place(i, leaf, loss))
 
-    def outputs(self, report: StepReport, first: int, count: int, samples: int) -> Any:
-        """By microbatch of the replica: `count` from `first`, each a mean over `samples`."""
-        sums = report.microbatch_sums[first : first + count]
+    def outputs(self, means: list[list[float]]) -> Any:
+        """Of the mean of each loss, by microbatch of the replica."""
         leaves = [
             constant
             if place is None
-            else StepOutput([torch.tensor(row[place[0]] / samples, dtype=place[1]) for row in sums])
+            else StepOutput([torch.tensor(row[place[0]], dtype=place[1]) for row in means])
             for place, constant in zip(self._places, self._constants, strict=True)
         ]
         return pytree.tree_unflatten(leaves, self._spec)
 
-    def _place(self, i: int, leaf: Any, loss: torch.Tensor) -> tuple[int, torch.dtype] | None:
+    def _place(
+        self, i: int, leaf: Any, loss: torch.Tensor | None
+    ) -> tuple[int, torch.dtype] | None:
         if not isinstance(leaf, torch.Tensor):
             return None
-        if leaf is loss:
+        if loss is not None and leaf is loss:
             return 0, leaf.dtype
         if leaf.dim() != 0:
             raise TypeError(
                 f"the step function returns a tensor of shape {list(leaf.shape)}; what it returns goes to all ranks, "
                 "so return numbers: a loss, a count, a mean"
             )
-        value = leaf.detach()
-        self.losses.append(
-            losses.metric(value if value.is_floating_point() else value.float(), f"output {i}")
-        )
+        value = leaf.detach() if leaf.is_floating_point() else leaf.float()
+        coefficient = 0.0 if self.losses else 1.0  # in an evaluation one of them is the loss
+        self.losses.append(losses.mean_loss(value, f"output {i}", coefficient))
         return len(self.losses) - 1, leaf.dtype
 
 
 class _StepFunction:
+    """A step function: the training step of its model, or in eval mode an evaluation."""
+
     def __init__(
         self, function: Callable[..., Any], non_split: frozenset[str], axes: dict[str, int]
     ) -> None:
@@ -258,31 +265,55 @@ class _StepFunction:
         self._non_split, self._axes = non_split, axes
         self._arguments: _Arguments | None = None
         self._returned: _Returned | None = None
+        self._evaluation: Evaluation | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         bound = self._signature.bind(*args, **kwargs)
+        model = _model_of(dict(bound.arguments))
+        if model.module.training:
+            return self._train(model, bound)
+        return self._evaluate(model, bound)
+
+    def _train(self, model: DistributedModel, bound: inspect.BoundArguments) -> Any:
         values = dict(bound.arguments)
-        model = _model_of(values)
         if self._arguments is None:
             arguments = _Arguments(values, self._non_split, self._axes)
-            fields = arguments.fields_of(values)
-            model._split(
-                self, self._forward(model, arguments, bound), fields, arguments.num_samples
-            )
+            forward = self._forward(model, arguments, bound)
+            model._split(self, forward, arguments.fields_of(values), arguments.num_samples)
             self._arguments = arguments
-        report = model._backward_of(self, self._arguments.fields_of(values))
+        means = model._backward_of(self, self._arguments.fields_of(values))
+        return self._outputs(means)
+
+    def _evaluate(self, model: DistributedModel, bound: inspect.BoundArguments) -> Any:
+        values = dict(bound.arguments)
+        if self._evaluation is None:
+            if self._arguments is not None:
+                raise RuntimeError(
+                    "this step function trains, and the model is in eval mode: write another one for evaluations, "
+                    "or call model.train()"
+                )
+            arguments = _Arguments(values, self._non_split, self._axes)
+            forward = self._forward(model, arguments, bound)
+            self._evaluation = model._record_evaluation(forward, arguments.fields_of(values))
+            self._arguments = arguments
+        assert self._arguments is not None
+        fields = self._arguments.fields_of(values, any_size=True)
+        return self._outputs(self._evaluation.run(fields, self._arguments.count_samples(values)))
+
+    def _outputs(self, means: list[list[float]]) -> Any:
         assert self._returned is not None
-        return self._returned.outputs(report, *model._microbatches())
+        return self._returned.outputs(means)
 
     def _forward(
         self, model: DistributedModel, arguments: _Arguments, bound: inspect.BoundArguments
     ) -> Callable[[dict[str, torch.Tensor]], list[Loss]]:
         """The body as a forward pass of named fields, for the recorder."""
+        trains = model.module.training
 
         def forward(fields: dict[str, torch.Tensor]) -> list[Loss]:
             call = inspect.BoundArguments(self._signature, bound.arguments)
             call.arguments = arguments.values_of(fields)
-            with model._recording() as recorded:
+            with model._recording(trains) as recorded:
                 returned = self._function(*call.args, **call.kwargs)
             self._returned = _Returned(returned, recorded.loss())
             return self._returned.losses

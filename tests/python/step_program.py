@@ -42,6 +42,14 @@ def train_step(
     return {"loss": loss, "correct": (outputs.argmax(1) == y).sum()}
 
 
+@trireme.step
+def test_step(
+    model: trireme.DistributedModel, x: torch.Tensor, y: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    outputs = model(x)
+    return (outputs.argmax(1) == y).sum(), functional.cross_entropy(outputs, y, reduction="sum")
+
+
 if part == "rest":
     content = trireme.resume_from_checkpoint(folder, model=model, optimizer=optimizer)
     schedule.load_state_dict(content["schedule"])
@@ -64,7 +72,19 @@ if part == "first":
         optimizer=optimizer,
         user_content={"schedule": schedule.state_dict()},
     )
+model.eval()
+evaluated = [0.0, 0.0]
+for _ in range(2):  # all samples twice, in two batches
+    for i in (0, 1):
+        rows = slice(replica * count, (replica + 1) * count)
+        outputs = test_step(model, inputs[i, rows], targets[i, rows])
+        sums = torch.stack([out.reduce_sum().double() for out in outputs])
+        trireme.init().all_reduce(sums)
+        evaluated = [
+            a + b for a, b in zip(evaluated, (sums / trireme.pp_size()).tolist(), strict=True)
+        ]
+model.train()
 local = sum(p.numel() for p in model.local_parameters())
 weights = {name: value.flatten().tolist() for name, value in model.state_dict().items()}
 if trireme.rank() == 0:
-    print(json.dumps({"steps": found, "weights": weights, "local": local}))
+    print(json.dumps({"steps": found, "weights": weights, "local": local, "evaluated": evaluated}))

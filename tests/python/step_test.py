@@ -37,12 +37,18 @@ def plain() -> dict[str, Any]:
         correct = int((outputs.argmax(1) == targets[i]).sum())
         steps.append([loss.item(), correct, norm.item()])
     weights = {name: value.flatten().tolist() for name, value in net.state_dict().items()}
-    return {"steps": steps, "weights": weights}
+    with torch.no_grad():
+        logits, labels = net(inputs[:2].flatten(0, 1)), targets[:2].flatten()
+        correct = int((logits.argmax(1) == labels).sum())
+        loss = functional.cross_entropy(logits, labels, reduction="sum").item()
+    return {"steps": steps, "weights": weights, "evaluated": [2 * correct, 2 * loss]}
 
 
 def check_same(found: dict[str, Any], expected: dict[str, Any]) -> None:
     for step, other in zip(found["steps"], expected["steps"], strict=True):
         assert step == pytest.approx(other, abs=2e-6)
+    if len(found["steps"]) == 4:
+        assert found["evaluated"] == pytest.approx(expected["evaluated"], rel=1e-5)
     for name, value in expected["weights"].items():
         assert found["weights"][name] == pytest.approx(value, abs=2e-6), name
 
@@ -51,6 +57,18 @@ def test_a_loop_on_stages_is_a_plain_loop(tmp_path: Path) -> None:
     found = programs.result_of("step_program.py", "2", "2", str(tmp_path), "all")
     check_same(found, plain())
     assert found["local"] == 64 * 16 + 64  # the first layer is not in partition 1
+
+
+def test_a_loop_on_stages_and_replicas_is_a_plain_loop(tmp_path: Path) -> None:
+    found = programs.result_of("step_program.py", "4", "2", str(tmp_path), "all")
+    expected = plain()
+    assert [step[2] for step in found["steps"]] == pytest.approx(
+        [s[2] for s in expected["steps"]], abs=2e-6
+    )
+    del found["steps"], expected["steps"]
+    assert found["evaluated"] == pytest.approx(expected["evaluated"], rel=1e-5)
+    for name, value in expected["weights"].items():
+        assert found["weights"][name] == pytest.approx(value, abs=2e-6), name
 
 
 def test_a_checkpoint_is_continued_by_other_ranks(tmp_path: Path) -> None:

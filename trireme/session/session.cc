@@ -13,14 +13,18 @@
 #include "trireme/engine/memory/process_memory.h"
 #include "trireme/engine/program/torch_failure.h"
 #include "trireme/engine/record/state_guard.h"
+#include "trireme/engine/train/construct_workload.h"
 #include "trireme/engine/train/evaluate_ranks.h"
 #include "trireme/engine/train/gathered_state.h"
 #include "trireme/engine/train/measured_timeline.h"
+#include "trireme/engine/train/whole_model.h"
 #include "trireme/error.h"
+#include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/schedule/timeline_json.h"
 #include "trireme/plan/simulate/predicted_timeline.h"
 #include "trireme/session/metrics_file.h"
 #include "trireme/session/preparation.h"
+#include "trireme/session/other_forward.h"
 #include "trireme/session/run_keeper.h"
 #include "trireme/session/step_times.h"
 #include "trireme/session/trainer.h"
@@ -40,6 +44,9 @@ std::string identity_of(const std::filesystem::path& checkpoint) {
   hash.add(std::as_bytes(std::span(text)));
   return fmt::format("step {}\nindex {}\n", checkpoint::load(index).step, hash.finish());
 }
+
+constexpr const char* kNoEvaluation =
+    "the workload has no evaluation data; give Workload::evaluation a source";
 
 }  // namespace
 
@@ -124,6 +131,25 @@ class Session::State {
     return losses;
   }
 
+  RecordedEvaluation record_evaluation(const MakeWorkload& make) {
+    const train::WholeModel whole(ranks()->recording());
+    session::OtherForward found{.workload = train::construct(make, options_.training.seed),
+                                      .recording = {}};
+    require(found.workload.evaluation != nullptr, kNoEvaluation);
+    found.recording =
+        record_model(found.workload.model, found.workload.evaluation, graph::Mode::kEval,
+                     plan().batch.microbatch, options_.batch_sizes, is_first_);
+    train::check_evaluation(*ranks(), found.workload, found.recording);
+    collectives::require_same(world_, graph::graph_sha256(found.recording.graph), "evaluation");
+    return std::make_shared<const session::OtherForward>(std::move(found));
+  }
+
+  Evaluated evaluate(const session::OtherForward& recorded) {
+    train::RankEvaluation found =
+        train::evaluate_ranks(world_, recorded.workload, *ranks(), recorded.recording);
+    return {std::move(found.losses), std::move(found.microbatch_sums)};
+  }
+
   void save() { run_->save_now(*ranks()); }
 
   void resume(const std::string& folder) {
@@ -199,10 +225,7 @@ class Session::State {
     require(options_.num_steps.has_value(),
             "`run` needs SessionOptions::num_steps; or call `step`");
   }
-  void require_evaluation() const {
-    require(has_evaluation(),
-            "the workload has no evaluation data; give Workload::evaluation a source");
-  }
+  void require_evaluation() const { require(has_evaluation(), kNoEvaluation); }
   void require_folder() const {
     require(run_.has_value(), "checkpoints need a folder: set SessionOptions::run.folder");
   }
@@ -212,7 +235,8 @@ class Session::State {
             "without a run's folder (which resumes by `run.resume`)");
   }
   train::RankSession& halves() {
-    require(!options_.serial, "halves of a step are for ranks, which may be one: leave out `serial`");
+    require(!options_.serial,
+            "halves of a step are for ranks, which may be one: leave out `serial`");
     return *ranks();
   }
   void require_step() {
@@ -221,6 +245,10 @@ class Session::State {
   void require_timeline() const {
     require(!options_.serial && !times_.empty(),
             "a timeline is of a step that ranks have done; this session has done none");
+  }
+
+  void require_ranks() const {
+    require(!options_.serial, "evaluations of another forward are for ranks; leave out `serial`");
   }
 
   const collectives::World& world() const { return world_; }
@@ -389,6 +417,18 @@ StepLosses Session::evaluate() {
   state_->require_live();
   state_->require_evaluation();
   return State::on_all_ranks(state_->world(), [&] { return state_->evaluate(); });
+}
+
+RecordedEvaluation Session::record_evaluation(const MakeWorkload& make) {
+  state_->require_live();
+  state_->require_ranks();
+  return State::on_all_ranks(state_->world(), [&] { return state_->record_evaluation(make); });
+}
+
+Evaluated Session::evaluate(const RecordedEvaluation& recorded) {
+  state_->require_live();
+  state_->require_ranks();
+  return State::on_all_ranks(state_->world(), [&] { return state_->evaluate(*recorded); });
 }
 
 void Session::save() {

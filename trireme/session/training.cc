@@ -1,6 +1,7 @@
 #include "trireme/session/training.h"
 
 #include <cstdio>
+#include <utility>
 
 #include "trireme/engine/memory/process_memory.h"
 #include "trireme/engine/train/batch_reader.h"
@@ -23,9 +24,15 @@ std::int64_t bytes_of(const Model& model) {
 
 record::Recording record_model(const Workload& workload, graph::Mode mode, std::int64_t microbatch,
                                BatchSizes sizes, bool says) {
-  const train::BatchReader reader(workload.training, workload.model);
+  return record_model(workload.model, workload.training, mode, microbatch, sizes, says);
+}
+
+record::Recording record_model(const Model& model, std::shared_ptr<const data::Source> samples,
+                               graph::Mode mode, std::int64_t microbatch, BatchSizes sizes,
+                               bool says) {
+  const train::BatchReader reader(std::move(samples), model);
   record::Recording recording = record::record(
-      workload.model, reader.maker(), {.mode = mode, .microbatch = microbatch, .sizes = sizes});
+      model, reader.maker(), {.mode = mode, .microbatch = microbatch, .sizes = sizes});
   if (!recording.why_exact.empty() && says) {
     std::fprintf(stderr,
                  "trireme: recorded for microbatches of %lld samples alone (%s), since at other "

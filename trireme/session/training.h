@@ -13,6 +13,9 @@ namespace trireme::session {
 /// says   whether this process is the one that speaks.
 record::Recording record_model(const Workload& workload, graph::Mode mode, std::int64_t microbatch,
                                BatchSizes sizes, bool says);
+record::Recording record_model(const Model& model, std::shared_ptr<const data::Source> samples,
+                               graph::Mode mode, std::int64_t microbatch, BatchSizes sizes,
+                               bool says);
 
 /// Everything that a training is made of; the recordings share the workload's tensors.
 struct Training {

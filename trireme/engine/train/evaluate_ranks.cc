@@ -85,13 +85,13 @@ class Evaluation : public pipeline::Operations {
     const std::int64_t all =
         data::num_evaluation_microbatches(num_samples_, plan_.batch.microbatch);
     const std::int64_t most = microbatches_at_once * num_replicas();
-    RankEvaluation result{program::empty_losses(recording_.graph), {}};
+    RankEvaluation result{program::empty_losses(recording_.graph), {}, {}};
     schedule::StepProgram program;
     for (std::int64_t begin = 0; begin < all; begin += most) {
       const int num = static_cast<int>(std::min(most, all - begin));
       if (begin == 0 || num < most) program = checked_program(recording_.graph, plan_, num);
       result.last_part = run(program, begin, num);
-      add_to(result.losses);
+      add_to(result);
     }
     return result;
   }
@@ -150,10 +150,13 @@ class Evaluation : public pipeline::Operations {
     return input;
   }
 
-  void add_to(StepLosses& losses) const {
+  void add_to(RankEvaluation& result) const {
     for (std::size_t i = 0; i < words_.size(); i += 2) {
-      LossTotal& loss = losses.losses[i / 2 % num_losses()];
-      loss.sum += std::bit_cast<double>(words_[i]);
+      const double sum = std::bit_cast<double>(words_[i]);
+      if (i / 2 % num_losses() == 0) result.microbatch_sums.emplace_back();
+      result.microbatch_sums.back().push_back(sum);
+      LossTotal& loss = result.losses.losses[i / 2 % num_losses()];
+      loss.sum += sum;
       loss.weight += std::bit_cast<double>(words_[i + 1]);
     }
   }

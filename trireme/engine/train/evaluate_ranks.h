@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "trireme/engine/train/batch_reader.h"
 #include "trireme/engine/train/rank_session.h"
 
@@ -16,7 +18,8 @@ void check_evaluation(const RankSession& session, const Workload& workload,
 
 /// What ranks found.
 struct RankEvaluation {
-  StepLosses losses;     ///< The same on every rank.
+  StepLosses losses;                                 ///< The same on every rank.
+  std::vector<std::vector<double>> microbatch_sums;  ///< Of each loss, likewise.
   RanProgram last_part;  ///< The last of its programs, named `evaluation`.
 };
 
