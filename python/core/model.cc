@@ -50,6 +50,19 @@ Model make_python_model(const NamedTensors& parameters, const NamedTensors& buff
   return model;
 }
 
+/// function(list of tensors) -> list of tensors.
+Opaque make_python_opaque(std::string name, py::object function, const NamedTensors& parameters,
+                          const NamedTensors& buffers) {
+  auto opaque = std::make_shared<OpaqueFunction>();
+  opaque->name = std::move(name);
+  opaque->parameters = to_named(parameters);
+  opaque->buffers = to_named(buffers);
+  opaque->call = [function = Shared(std::move(function))](const TensorList& inputs) {
+    return in_python([&] { return function.get()(inputs).cast<TensorList>(); });
+  };
+  return Opaque(std::move(opaque));
+}
+
 /// Samples that Python reads: a map-style data set.
 class PythonSource : public data::Source {
  public:
@@ -136,6 +149,11 @@ void bind_model(py::module_& module) {
         return loss;
       },
       py::arg("sum"), py::arg("weight"), py::arg("name") = "loss", py::arg("coefficient") = 1.0);
+
+  py::class_<Opaque>(module, "Opaque")
+      .def(py::init(&make_python_opaque), py::arg("name"), py::arg("function"),
+           py::arg("parameters"), py::arg("buffers"))
+      .def("__call__", &Opaque::operator(), py::arg("inputs"), Unlocked());
 
   py::class_<Model>(module, "Model")
       .def(py::init(&make_python_model), py::arg("parameters"), py::arg("buffers"),

@@ -32,6 +32,7 @@ _PLACES = {
     **dict.fromkeys(("pp_rank", "pp_size", "rank", "rdp_rank", "rdp_size", "size"), "ranks"),
     **dict.fromkeys(("tp_rank", "tp_size"), "ranks"),
     "mean_loss": "losses",
+    "opaque": "opaque_code",
     "partition": "manual_partition",
     "plan": "planning",
     "profile": "planning",

@@ -109,6 +109,16 @@ class Objective:
     @property
     def name(self) -> str: ...
 
+class Opaque:
+    def __init__(
+        self,
+        name: str,
+        function: object,
+        parameters: collections.abc.Sequence[tuple[str, torch.Tensor]],
+        buffers: collections.abc.Sequence[tuple[str, torch.Tensor]],
+    ) -> None: ...
+    def __call__(self, inputs: collections.abc.Sequence[torch.Tensor]) -> list[torch.Tensor]: ...
+
 class OptimizerOptions:
     clip_norm: float
     decay: str

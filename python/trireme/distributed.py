@@ -11,6 +11,7 @@ from trireme import _core, ranks, session
 from trireme._core import Loss, Plan
 from trireme.manual_partition import cuts_between, partitions_of
 from trireme.modules import mode_setter
+from trireme.opaque_code import name_by_place
 
 Forward = Callable[[dict[str, torch.Tensor]], list[Loss]]
 
@@ -218,6 +219,7 @@ class DistributedModel:
             hook(self, self.optimizer)
 
     def _core_model(self, forward: Forward) -> _core.Model:
+        name_by_place(self.module)
         return _core.Model(
             list(self.module.named_parameters(remove_duplicate=False)),
             list(self.module.named_buffers(remove_duplicate=False)),

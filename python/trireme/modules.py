@@ -8,6 +8,7 @@ import torch
 from trireme import _core
 from trireme.data import Form
 from trireme.losses import to_losses
+from trireme.opaque_code import name_by_place
 
 LossFunction = Callable[[torch.nn.Module, Any], Any]
 
@@ -23,6 +24,7 @@ def to_model(
     A module that is in eval mode before (frozen statistics) stays so.
     """
     names = tuple(scalars)
+    name_by_place(module)
 
     def forward(fields: dict[str, torch.Tensor]) -> list[_core.Loss]:
         batch = form.batch_of(fields, names)

@@ -130,3 +130,58 @@ def test_samples_of_another_shape_are_named() -> None:
         session = trireme.Session(case.make(), case.loss, Squares(7), serial=True, **TRAINED)
         for _ in session:
             pass
+
+
+class Square(torch.autograd.Function):
+    """A backward that no operator has."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+        (x,) = ctx.saved_tensors
+        return 2 * gradient * x
+
+
+class Route(nn.Module):
+    """Control flow that depends on data."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.small, self.large = nn.Linear(16, 16), nn.Linear(16, 16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.small(x) if x.mean() < 0 else self.large(x)
+
+
+class Routed(nn.Module):
+    def __init__(self, *, marked: bool = True) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(16, 16), nn.Linear(16, 32)
+        self.route = trireme.opaque(Route()) if marked else Route()
+        self.square = trireme.opaque(Square.apply) if marked else Square.apply
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(self.square(self.route(self.first(x))))
+
+
+def test_code_that_cannot_be_recorded_is_refused_by_name() -> None:
+    case = models.case("mlp")
+    with pytest.raises(trireme.Error, match=r"is_nonzero .*near parameter 'first.bias'"):
+        trireme.record(Routed(marked=False), case.loss, case.data)
+
+
+def test_opaque_code_runs_in_python() -> None:
+    case = models.case("mlp")
+    losses = []
+    for stages in (1, 3):
+        torch.manual_seed(1)
+        session = trireme.Session(
+            Routed(), case.loss, case.data, stages=stages, serial=True, optimizer="sgd", **TRAINED
+        )
+        losses.append([report.loss for report in session])
+    assert losses[0] == losses[1]
+    assert losses[0][0] != losses[0][2]
