@@ -24,7 +24,7 @@ class Opaque(torch.nn.Module):
     def __init__(self, code: torch.nn.Module | Callable[..., Any], name: str | None = None) -> None:
         super().__init__()
         self.code = code
-        self._name = name or getattr(code, "__qualname__", type(code).__name__)
+        self._name = name or str(getattr(code, "__qualname__", type(code).__name__))
         self._is_named = name is not None
         self._returns_one = True
         self._opaque: _core.Opaque | None = None
