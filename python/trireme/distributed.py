@@ -64,20 +64,29 @@ class DistributedModel:
             )
         return self.module(*args, **kwargs)
 
-    def backward(self, loss: torch.Tensor, gradient: torch.Tensor | None = None) -> None:
-        """Says of which loss, a mean over the samples, the gradients are; inside a step function, once."""
+    def backward(self, loss: torch.Tensor, *, weight: torch.Tensor | None = None) -> None:
+        """Says of which loss the gradients are; inside a step function, once.
+
+        loss     0-dim: a mean over the samples, or with `weight` a sum.
+        weight   0-dim: what the sum is to be divided by, once both are totals of the step (the number of tokens that
+                 are not padding).
+        """
         if self._recorded is None:
             raise RuntimeError("backward belongs inside a function of @trireme.step")
-        if gradient is not None or loss.dim() != 0:
+        if loss.dim() != 0:
             raise TypeError(
-                f"backward takes one number, and here is a tensor of shape {list(loss.shape)}; give its mean, without "
-                "a gradient of its own"
+                f"backward takes one number, and here is a tensor of shape {list(loss.shape)}; give its mean"
             )
-        self._recorded.take(loss)
+        self._recorded.take(loss, weight)
 
     @property
     def partitioned(self) -> bool:
         return self._session is not None
+
+    @property
+    def loss(self) -> float:
+        """Of the last step, over the samples of all replicas; the same on all ranks."""
+        return self._loss
 
     @property
     def plan(self) -> Plan:
@@ -126,22 +135,18 @@ class DistributedModel:
         if not self.partitioned:
             return {name: tensor.clone() for name, tensor in self.module.state_dict().items()}
         found = self._live().weights()
-        if gather_to_rank0:
-            return found
-        for name, tensor in _tensors_of(self.module):
-            value = found.get(
-                name, torch.empty(self._shapes[name], dtype=tensor.dtype)
-            ).contiguous()
-            self.world.broadcast(value)
-            found[name] = value
-        return found
+        if not gather_to_rank0:
+            for name, tensor in _tensors_of(self.module):
+                empty = torch.empty(self._shapes[name], dtype=tensor.dtype)
+                found[name] = found.get(name, empty).contiguous()
+                self.world.broadcast(found[name])
+        elif self.world.rank != 0:
+            return {}
+        return {name: found[first] for name, first in _first_names(self.module).items()}
 
     def load_state_dict(self, state: Mapping[str, torch.Tensor], *, strict: bool = True) -> None:
         """Takes what is on this rank out of a whole model's state; before the first step or between steps."""
-        if not self.partitioned:
-            self.module.load_state_dict(state, strict=strict)
-            return
-        missing = [name for name in self._shapes if name not in state]
+        missing = [name for name in _first_names(self.module).values() if name not in state]
         if strict and missing:
             raise KeyError(f"the state lacks {', '.join(missing)}")
         with torch.no_grad():
@@ -236,7 +241,7 @@ class DistributedModel:
         feed = _core.Feed(fields, ranks.rdp_size(), ranks.rdp_rank(), any_size=True)
         model = self._core_model(forward)
         recorded = live.record_evaluation(lambda: _core.Workload(model, feed, feed))
-        return Evaluation(live, feed, recorded, self._size)
+        return Evaluation(live, feed, recorded)
 
     def _with_cuts(
         self, planning: _core.PlanOptions, make: Callable[[], _core.Workload]
@@ -278,7 +283,7 @@ class DistributedModel:
     def _backward_of(
         self, owner: object, fields: list[tuple[str, torch.Tensor]]
     ) -> list[list[float]]:
-        """Forwards and backwards of a step, after which parameters have their gradients; the mean of each loss over
+        """Forwards and backwards of a step, after which parameters have their gradients; the sum of each loss over
         each microbatch of this replica."""
         if owner is not self._owner:
             raise RuntimeError("a model has one training step; this is another function")
@@ -286,13 +291,16 @@ class DistributedModel:
         assert self._feed is not None
         self._feed.push(live.next_step, fields)
         report = live.backward()
-        self._norm = report.gradient_norm
+        self._norm, self._loss = report.gradient_norm, report.losses.total
         gradients = live.gradients()
         for name, parameter in self.module.named_parameters():
             parameter.grad = gradients.get(name)
         count = self._config.microbatches
-        mine = report.microbatch_sums[ranks.rdp_rank() * count :][:count]
-        return [[value / self._size for value in row] for row in mine]
+        return report.microbatch_sums[ranks.rdp_rank() * count :][:count]
+
+    def _sizes(self, num_samples: int) -> list[int]:
+        """Samples of each microbatch of so many."""
+        return [min(self._size, num_samples - i) for i in range(0, num_samples, self._size)]
 
     def _update(self) -> None:
         self._live().update()
@@ -302,21 +310,19 @@ class Evaluation:
     """A forward in eval mode over a model that is split."""
 
     def __init__(
-        self, live: _core.Session, feed: _core.Feed, recorded: _core.RecordedForward, size: int
+        self, live: _core.Session, feed: _core.Feed, recorded: _core.RecordedForward
     ) -> None:
-        self._live, self._feed, self._recorded, self._size = live, feed, recorded, size
+        self._live, self._feed, self._recorded = live, feed, recorded
 
-    def run(self, fields: list[tuple[str, torch.Tensor]], count: int) -> list[list[float]]:
-        """The mean of each loss over each microbatch of this replica's `count` samples."""
-        sizes = [min(self._size, count - begin) for begin in range(0, count, self._size)]
-        if ranks.rdp_size() > 1 and sizes[-1] != self._size:
+    def run(self, fields: list[tuple[str, torch.Tensor]], sizes: list[int]) -> list[list[float]]:
+        """The sum of each loss over each microbatch of this replica, of so many samples."""
+        if ranks.rdp_size() > 1 and sizes[-1] != sizes[0]:
             raise ValueError(
-                f"{count} samples are not microbatches of {self._size}, as replicas need; drop the last, smaller batch"
+                f"{sum(sizes)} samples are not microbatches of {sizes[0]}, as replicas need; drop the last batch"
             )
         self._feed.push(0, fields)
         sums = self._live.evaluate_recorded(self._recorded).microbatch_sums
-        mine = sums[ranks.rdp_rank() * len(sizes) :][: len(sizes)]
-        return [[value / size for value in row] for row, size in zip(mine, sizes, strict=True)]
+        return sums[ranks.rdp_rank() * len(sizes) :][: len(sizes)]
 
 
 class Recorded:
@@ -325,8 +331,9 @@ class Recorded:
     def __init__(self, trains: bool) -> None:
         self._trains = trains
         self._loss: torch.Tensor | None = None
+        self.weight: torch.Tensor | None = None
 
-    def take(self, loss: torch.Tensor) -> None:
+    def take(self, loss: torch.Tensor, weight: torch.Tensor | None) -> None:
         if not self._trains:
             raise RuntimeError(
                 "the model is in eval mode, and the step function calls model.backward"
@@ -335,7 +342,7 @@ class Recorded:
             raise RuntimeError(
                 "the step function calls model.backward twice; add the losses, and call it once"
             )
-        self._loss = loss
+        self._loss, self.weight = loss, weight
 
     def loss(self) -> torch.Tensor | None:
         if self._trains and self._loss is None:
@@ -412,6 +419,17 @@ def model_in_use() -> DistributedModel:
     if model is None:
         raise RuntimeError("there is no DistributedModel yet; make one first")
     return model
+
+
+def _first_names(module: torch.nn.Module) -> dict[str, str]:
+    """The names of a state dict, and the first name of the same tensor."""
+    first: dict[int, str] = {}
+    tensors = [
+        *module.named_parameters(remove_duplicate=False),
+        *module.named_buffers(remove_duplicate=False),
+    ]
+    names = {name: first.setdefault(id(tensor), name) for name, tensor in tensors}
+    return {name: names[name] for name in module.state_dict(keep_vars=True)}
 
 
 def _tensors_of(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:

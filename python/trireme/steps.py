@@ -217,24 +217,38 @@ def _is_same(a: Any, b: Any) -> bool:
 class _Returned:
     """What a step function returns: which loss of the recording each tensor is."""
 
-    def __init__(self, returned: Any, loss: torch.Tensor | None) -> None:
+    def __init__(
+        self, returned: Any, loss: torch.Tensor | None, weight: torch.Tensor | None
+    ) -> None:
         leaves, self._spec = pytree.tree_flatten(returned)
-        self.losses: list[Loss] = [] if loss is None else [losses.mean_loss(loss)]
+        self.losses: list[Loss] = []
+        if loss is not None:
+            self.losses.append(
+                losses.mean_loss(loss) if weight is None else losses.sum_loss(loss, weight)
+            )
+        self._is_sum = weight is not None
         self._places: list[tuple[int, torch.dtype] | None] = []
         self._constants: list[Any] = []
         for i, leaf in enumerate(leaves):
             self._constants.append(None if isinstance(leaf, torch.Tensor) else leaf)
             self._places.append(self._place(i, leaf, loss))
 
-    def outputs(self, means: list[list[float]]) -> Any:
-        """Of the mean of each loss, by microbatch of the replica."""
+    def outputs(self, sums: list[list[float]], sizes: Sequence[int]) -> Any:
+        """Of the sums of each loss, by microbatch of the replica, and their samples."""
         leaves = [
-            constant
-            if place is None
-            else StepOutput([torch.tensor(row[place[0]], dtype=place[1]) for row in means])
+            constant if place is None else self._output(*place, sums, sizes)
             for place, constant in zip(self._places, self._constants, strict=True)
         ]
         return pytree.tree_unflatten(leaves, self._spec)
+
+    def _output(
+        self, loss: int, dtype: torch.dtype, sums: list[list[float]], sizes: Sequence[int]
+    ) -> StepOutput:
+        is_sum = loss == 0 and self._is_sum
+        values = [
+            row[loss] / (1 if is_sum else size) for row, size in zip(sums, sizes, strict=True)
+        ]
+        return StepOutput([torch.tensor(value, dtype=dtype) for value in values])
 
     def _place(
         self, i: int, leaf: Any, loss: torch.Tensor | None
@@ -281,8 +295,9 @@ class _StepFunction:
             forward = self._forward(model, arguments, bound)
             model._split(self, forward, arguments.fields_of(values), arguments.num_samples)
             self._arguments = arguments
-        means = model._backward_of(self, self._arguments.fields_of(values))
-        return self._outputs(means)
+        sums = model._backward_of(self, self._arguments.fields_of(values))
+        assert self._returned is not None
+        return self._returned.outputs(sums, model._sizes(self._arguments.num_samples))
 
     def _evaluate(self, model: DistributedModel, bound: inspect.BoundArguments) -> Any:
         values = dict(bound.arguments)
@@ -298,11 +313,9 @@ class _StepFunction:
             self._arguments = arguments
         assert self._arguments is not None
         fields = self._arguments.fields_of(values, any_size=True)
-        return self._outputs(self._evaluation.run(fields, self._arguments.count_samples(values)))
-
-    def _outputs(self, means: list[list[float]]) -> Any:
+        sizes = model._sizes(self._arguments.count_samples(values))
         assert self._returned is not None
-        return self._returned.outputs(means)
+        return self._returned.outputs(self._evaluation.run(fields, sizes), sizes)
 
     def _forward(
         self, model: DistributedModel, arguments: _Arguments, bound: inspect.BoundArguments
@@ -315,7 +328,7 @@ class _StepFunction:
             call.arguments = arguments.values_of(fields)
             with model._recording(trains) as recorded:
                 returned = self._function(*call.args, **call.kwargs)
-            self._returned = _Returned(returned, recorded.loss())
+            self._returned = _Returned(returned, recorded.loss(), recorded.weight)
             return self._returned.losses
 
         return forward
