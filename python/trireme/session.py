@@ -18,7 +18,7 @@ class Session:
 
         session = trireme.Session(model, loss, data, ranks=4, batch_size=64, microbatch_size=8, steps=1000)
         for report in session:
-            print(report.step, report.loss)
+            if session.rank == 0: print(report.step, report.loss)
 
     The module is recorded once and not called again; every rank sees the same losses. Weights have the bits of
     one process, for any plan. Every rank makes one and calls the same methods in the same order. What fails on

@@ -76,7 +76,9 @@ def test_a_hugging_face_training_has_the_losses_of_their_trainer(tmp_path: Path)
     theirs.train()
     losses = [line["loss"] for line in theirs.state.log_history if "loss" in line][:4]
     assert [line["loss"] for line in ours.log_history] == pytest.approx(losses, abs=1e-4)
-    assert ours.evaluate()["eval_loss"] < math.log(100)  # a mean over the 15 tokens that are predicted
+    assert ours.evaluate()["eval_loss"] < math.log(
+        100
+    )  # a mean over the 15 tokens that are predicted
     ours.save_model(str(tmp_path / "model"))
     again = transformers.GPT2LMHeadModel.from_pretrained(tmp_path / "model")
     for name, value in ours.model.state_dict().items():
