@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "trireme/error.h"
+#include "trireme/plan/layout/plan.h"
 
 namespace trireme {
 namespace {
@@ -32,6 +33,15 @@ Workload make_two_modules() {
   const auto x = torch::randn({40, 4});
   const auto source = tensor_source({{"x", x}, {"label", (x.sum(1) > 0).to(torch::kLong)}});
   return {std::move(model), source, source};
+}
+
+/// A model whose loss is the number of the sample.
+Workload make_numbered() {
+  const auto layer = std::make_shared<torch::nn::LinearImpl>(1, 1);
+  auto model = make_model(layer, [=](const Batch& batch) {
+    return (layer->forward(batch["x"]) * 0).mean() + batch["x"].mean();
+  });
+  return {std::move(model), tensor_source({{"x", torch::arange(16.0).view({16, 1})}}), nullptr};
 }
 
 template <typename Body>
@@ -102,6 +112,85 @@ TEST_F(SessionTest, ALoopOfStepsIsARun) {
   EXPECT_EQ(end.steps_done, 7);
   EXPECT_GT(end.measured.median_step_ms, 0);
   EXPECT_TRUE(end.evaluation.has_value());
+}
+
+/// SGD on what `gradients` names: the weights of a run with the library's own.
+TEST_F(SessionTest, AnOptimizerOfOnesOwnUpdatesBetweenTheHalves) {
+  SessionOptions ours = options(4);
+  ours.training.optimizer = {.name = "sgd", .learning_rate = 0.1, .momentum = 0, .weight_decay = 0};
+  Session expected(world_, make_two_modules, ours);
+  for (int i = 0; i < 4; ++i) expected.step();
+
+  SessionOptions own = ours;
+  own.training.optimizer.name = "own";
+  Workload made;
+  Session session(world_, [&] { return made = make_two_modules(); }, own);
+  for (int i = 0; i < 4; ++i) {
+    const StepReport report = session.backward();
+    EXPECT_EQ(report.step, i);
+    EXPECT_EQ(report.microbatch_sums.size(), 4U);
+    const torch::NoGradGuard no_grad;
+    const auto gradients = session.gradients();
+    EXPECT_EQ(gradients.size(), made.model.parameters.size());
+    for (auto& [name, tensor] : made.model.parameters) tensor.sub_(0.1 * gradients.at(name));
+    session.update();
+  }
+  const auto found = session.weights();
+  for (const auto& [name, value] : expected.weights()) {
+    EXPECT_TRUE(torch::allclose(found.at(name), value, 1e-6, 1e-7)) << name;
+  }
+}
+
+TEST_F(SessionTest, HalvesOfAStepComeInTurn) {
+  SessionOptions own = options(2);
+  own.training.optimizer.name = "own";
+  Session session(world_, make_two_modules, own);
+  EXPECT_THAT(refusal([&] { session.update(); }), HasSubstr("come after `backward`"));
+  EXPECT_THAT(refusal([&] { session.step(); }), HasSubstr("call `backward`, then `update`"));
+  session.backward();
+  EXPECT_THAT(refusal([&] { session.backward(); }), HasSubstr("comes after `update`"));
+  session.update();
+  EXPECT_THAT(refusal([&] { session.gradients(); }), HasSubstr("come after `backward`"));
+  EXPECT_EQ(session.next_step(), 1);
+
+  Session other(world_, make_two_modules, options(2));
+  EXPECT_THAT(refusal([&] { other.backward(); }), HasSubstr("with the optimizer `own` alone"));
+  own.serial = true;
+  EXPECT_THAT(refusal([&] { Session(world_, make_two_modules, own); }), HasSubstr("`serial`"));
+}
+
+/// The same parameters by another forward: how many labels are met.
+TEST_F(SessionTest, AnotherForwardIsEvaluated) {
+  Workload made;
+  Session session(world_, [&] { return made = make_two_modules(); }, options(3));
+  session.step();
+  const auto make = [&] {
+    Workload workload = made;
+    workload.model.forward = [forward = made.model.forward](const Batch& batch) {
+      return Losses{
+          sum_loss(batch["label"].sum().to(torch::kFloat), (batch["label"] >= 0).sum(), "labels"),
+          mean_loss(forward(batch)[0].value, "loss")};
+    };
+    return workload;
+  };
+  const RecordedEvaluation recorded = session.record_evaluation(make);
+  const Evaluated before = session.evaluate(recorded);
+  EXPECT_EQ(before.microbatch_sums.size(), 20U);
+  double labels = 0;
+  for (const auto& sums : before.microbatch_sums) labels += sums[0];
+  EXPECT_EQ(labels, before.losses.losses[0].sum);
+  EXPECT_NEAR(before.losses.losses[1].mean(), session.evaluate().losses[0].mean(), 1e-12);
+  session.step();
+  EXPECT_NE(session.evaluate(recorded).losses.losses[1].sum, before.losses.losses[1].sum);
+}
+
+TEST_F(SessionTest, SamplesComeAsTheyLie) {
+  SessionOptions wanted = options(2);
+  wanted.training.shuffled = false;
+  Session session(world_, make_numbered, wanted);
+  const StepReport first = session.step();
+  EXPECT_THAT(first.microbatch_sums, ElementsAre(ElementsAre(0 + 1), ElementsAre(2 + 3),
+                                                 ElementsAre(4 + 5), ElementsAre(6 + 7)));
 }
 
 TEST_F(SessionTest, SerialStagesGiveTheSameBits) {
@@ -292,6 +381,28 @@ TEST_F(SessionTest, PlansAreValues) {
   EXPECT_THAT(plan.show(graph), HasSubstr("interleaved"));
   plan.save(path("plan.json"));
   EXPECT_EQ(Plan::load(path("plan.json")).batch(), plan.batch());
+}
+
+TEST_F(SessionTest, RanksArePlacedByReplicaOrByStage) {
+  const Graph graph = record_graph(make_two_modules, 2);
+  PlanOptions options{
+      .batch = {.global_batch = 8, .microbatch = 2, .lanes = 2}, .stages = 2, .replicas = 2};
+  EXPECT_THAT(make_plan(graph, options).value().roles[0].placement, ElementsAre(0, 1, 2, 3));
+  options.placement = Placement::kCluster;
+  EXPECT_THAT(make_plan(graph, options).value().roles[0].placement, ElementsAre(0, 2, 1, 3));
+}
+
+TEST_F(SessionTest, AGraphSaysWhereParametersAreUsedFirst) {
+  const Graph graph = record_graph(make_two_modules, 2);
+  const std::vector<std::string> names = graph.parameter_names();
+  const std::vector<int> uses = graph.first_uses();
+  ASSERT_EQ(uses.size(), names.size());
+  int last = -1;
+  for (const int use : uses) {  // encoder before head, as forward goes
+    EXPECT_GE(use, last);
+    last = use;
+  }
+  EXPECT_LT(last, static_cast<int>(graph.node_names().size()));
 }
 
 TEST_F(SessionTest, MeasuresPlansAndSimulates) {
