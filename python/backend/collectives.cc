@@ -1,0 +1,406 @@
+#include "python/backend/collectives.h"
+
+#include <ATen/ATen.h>
+
+#include <memory>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "trireme/error.h"
+
+namespace trireme::backend {
+namespace {
+
+using collectives::Group;
+
+[[noreturn]] void refuse(const std::string& problem) {
+  throw Error(ErrorKind::kInvalidArgument, problem);
+}
+
+void check_count(std::size_t given, const RankGroup& group, const char* what) {
+  if (given == static_cast<std::size_t>(group.size())) return;
+  refuse(std::string(what) + ": expected a tensor for each of " + std::to_string(group.size()) +
+         " ranks, got " + std::to_string(given));
+}
+
+void check_same_dtype(const at::Tensor& a, const at::Tensor& b, const char* operation) {
+  check_sendable(a, operation);
+  check_sendable(b, operation);
+  if (a.scalar_type() == b.scalar_type()) return;
+  refuse(std::string(operation) + ": tensors of " + at::toString(a.scalar_type()) + " and " +
+         at::toString(b.scalar_type()) + "; expected one dtype");
+}
+
+void check_numel(std::int64_t given, std::int64_t expected, const char* what) {
+  if (given == expected) return;
+  refuse(std::string(what) + ": " + std::to_string(given) + " elements, expected " +
+         std::to_string(expected));
+}
+
+/// Results that come to plain memory, and copies of it where a target is none.
+class Incoming {
+ public:
+  std::span<std::byte> place(const at::Tensor& target) {
+    at::Tensor memory = plain_like(target);
+    if (!memory.is_same(target)) copies_.emplace_back(target, memory);
+    kept_.push_back(memory);
+    return bytes_of(memory);
+  }
+
+  void give_to(Call& call) {
+    call.lent.insert(call.lent.end(), kept_.begin(), kept_.end());
+    if (copies_.empty()) return;
+    call.after = [copies = copies_] {
+      for (const auto& [target, memory] : copies) target.copy_(memory);
+    };
+  }
+
+ private:
+  std::vector<std::pair<at::Tensor, at::Tensor>> copies_;
+  Tensors kept_;
+};
+
+/// Plain forms of tensors that are sent.
+class Outgoing {
+ public:
+  std::span<const std::byte> bytes(const at::Tensor& source) {
+    kept_.push_back(plain(source));
+    return bytes_of(kept_.back());
+  }
+
+  void give_to(Call& call) { call.lent.insert(call.lent.end(), kept_.begin(), kept_.end()); }
+
+ private:
+  Tensors kept_;
+};
+
+/// The memory of tensors that lie one behind the other, as one; nothing where they do not.
+std::optional<std::span<std::byte>> adjacent(const Tensors& tensors) {
+  std::span<std::byte> all;
+  for (const at::Tensor& tensor : tensors) {
+    if (!is_plain(tensor)) return std::nullopt;
+    const std::span<std::byte> own = bytes_of(tensor);
+    if (own.empty()) continue;
+    if (all.empty()) {
+      all = own;
+    } else if (own.data() == all.data() + all.size()) {
+      all = {all.data(), all.size() + own.size()};
+    } else {
+      return std::nullopt;
+    }
+  }
+  return all;
+}
+
+std::vector<std::int64_t> bytes_of_each(const Tensors& tensors) {
+  std::vector<std::int64_t> bytes;
+  for (const at::Tensor& tensor : tensors)
+    bytes.push_back(static_cast<std::int64_t>(tensor.nbytes()));
+  return bytes;
+}
+
+std::int64_t numel_of(const Tensors& tensors) {
+  std::int64_t numel = 0;
+  for (const at::Tensor& tensor : tensors) numel += tensor.numel();
+  return numel;
+}
+
+/// To each tensor its elements of `flat`, in order.
+void spread(const at::Tensor& flat, const Tensors& targets) {
+  std::int64_t begin = 0;
+  for (const at::Tensor& target : targets) {
+    target.copy_(flat.narrow(0, begin, target.numel()).view(target.sizes()));
+    begin += target.numel();
+  }
+}
+
+collectives::Elements elements_of(const Reducible& reducible) {
+  return {bytes_of(reducible.memory), reducible.dtype};
+}
+
+/// input: the elements for all ranks, `counts` of them for each, as the tensor's dtype counts.
+Call scatter_sums(RankGroup& group, Timeout timeout, const at::Tensor& output,
+                  const Reducible& input, std::vector<std::int64_t> counts) {
+  const std::int64_t numel = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  const std::int64_t per_element = numel == 0 ? 1 : input.memory.numel() / numel;  // complex: 2
+  std::int64_t begin = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    counts[i] *= per_element;
+    if (i < static_cast<std::size_t>(group.rank())) begin += counts[i];
+  }
+  const at::Tensor own =
+      input.memory.view({-1}).narrow(0, begin, counts[static_cast<std::size_t>(group.rank())]);
+  Call call{.after = [=, finish = input.finish] { finish(own, output); },
+            .results = {output},
+            .lent = {input.memory}};
+  call.works = {group.start(timeout, [&](Group& wire) {
+    return wire.reduce_scatter(elements_of(input), counts, input.by);
+  })};
+  return call;
+}
+
+/// By rank: rows of `tensor` as bytes.
+std::vector<std::span<std::byte>> rows_of(const at::Tensor& tensor,
+                                          std::span<const std::int64_t> splits, int size,
+                                          const char* what) {
+  const std::int64_t rows = tensor.dim() == 0 ? 1 : tensor.size(0);
+  std::vector<std::int64_t> counts(splits.begin(), splits.end());
+  if (counts.empty()) {
+    if (rows % size != 0) {
+      refuse(std::string("all_to_all_single: ") + std::to_string(rows) + " rows of the " + what +
+             " are no equal parts for " + std::to_string(size) + " ranks; give split sizes");
+    }
+    counts.assign(static_cast<std::size_t>(size), rows / size);
+  }
+  const std::int64_t sum = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  if (std::ssize(counts) != size || sum != rows) {
+    refuse(std::string("all_to_all_single: ") + std::to_string(counts.size()) +
+           " split sizes of the " + what + " with " + std::to_string(sum) +
+           " rows; expected one for each of " + std::to_string(size) + " ranks, " +
+           std::to_string(rows) + " rows together");
+  }
+  const std::span<std::byte> all = bytes_of(tensor);
+  const std::size_t row_bytes = rows == 0 ? 0 : all.size() / static_cast<std::size_t>(rows);
+  std::vector<std::span<std::byte>> parts;
+  std::size_t begin = 0;
+  for (const std::int64_t count : counts) {
+    parts.push_back(all.subspan(begin, static_cast<std::size_t>(count) * row_bytes));
+    begin += parts.back().size();
+  }
+  return parts;
+}
+
+}  // namespace
+
+Call together(std::vector<Call> calls) {
+  Call all;
+  std::vector<After> afters;
+  for (Call& call : calls) {
+    all.works.insert(all.works.end(), call.works.begin(), call.works.end());
+    all.results.insert(all.results.end(), call.results.begin(), call.results.end());
+    all.lent.insert(all.lent.end(), call.lent.begin(), call.lent.end());
+    if (call.after) afters.push_back(std::move(call.after));
+  }
+  if (!afters.empty()) {
+    all.after = [afters = std::move(afters)] {
+      for (const After& after : afters) after();
+    };
+  }
+  return all;
+}
+
+Call all_reduce(RankGroup& group, Timeout timeout, const Tensors& tensors, collectives::Reduce by) {
+  std::vector<Reducible> all;
+  Call call{.results = tensors};
+  for (const at::Tensor& tensor : tensors) {
+    check_sendable(tensor, "all_reduce");
+    all.push_back(make_reducible(tensor, by, group.size()));
+    call.lent.push_back(all.back().memory);
+  }
+  call.works = group.start(timeout, [&](Group& wire) {
+    std::vector<transport::WorkPtr> works;
+    for (const Reducible& one : all) works.push_back(wire.all_reduce(elements_of(one), one.by));
+    return works;
+  });
+  call.after = [all = std::move(all), tensors] {
+    for (std::size_t i = 0; i < all.size(); ++i) all[i].finish(all[i].memory, tensors[i]);
+  };
+  return call;
+}
+
+Call reduce(RankGroup& group, Timeout timeout, const at::Tensor& tensor, int root,
+            collectives::Reduce by) {
+  check_sendable(tensor, "reduce");
+  const Reducible one = make_reducible(tensor, by, group.size());
+  Call call{.results = {tensor}, .lent = {one.memory}};
+  call.works = {group.start(
+      timeout, [&](Group& wire) { return wire.reduce(elements_of(one), root, one.by); })};
+  if (root == group.rank()) call.after = [one, tensor] { one.finish(one.memory, tensor); };
+  return call;
+}
+
+Call broadcast(RankGroup& group, Timeout timeout, const at::Tensor& tensor, int root) {
+  check_sendable(tensor, "broadcast");
+  Call call{.results = {tensor}};
+  const at::Tensor memory = root == group.rank() ? plain(tensor) : plain_like(tensor);
+  call.lent.push_back(memory);
+  if (root != group.rank() && !memory.is_same(tensor)) {
+    call.after = [memory, tensor] { tensor.copy_(memory); };
+  }
+  call.works = {
+      group.start(timeout, [&](Group& wire) { return wire.broadcast(bytes_of(memory), root); })};
+  return call;
+}
+
+Call all_gather(RankGroup& group, Timeout timeout, const Tensors& outputs,
+                const at::Tensor& input) {
+  check_count(outputs.size(), group, "outputs of an all_gather");
+  for (const at::Tensor& output : outputs) check_same_dtype(output, input, "all_gather");
+  check_numel(input.numel(), outputs[static_cast<std::size_t>(group.rank())].numel(),
+              "input of an all_gather");
+  Call call{.results = outputs};
+  Outgoing mine;
+  const std::span<const std::byte> own = mine.bytes(input);
+  mine.give_to(call);
+  std::optional<std::span<std::byte>> all = adjacent(outputs);
+  if (!all) {
+    const at::Tensor flat = at::empty({numel_of(outputs)}, input.options());
+    call.after = [flat, outputs] { spread(flat, outputs); };
+    call.lent.push_back(flat);
+    all = bytes_of(flat);
+  }
+  call.works = {group.start(
+      timeout, [&](Group& wire) { return wire.all_gather(own, *all, bytes_of_each(outputs)); })};
+  return call;
+}
+
+Call all_gather_single(RankGroup& group, Timeout timeout, const at::Tensor& output,
+                       const at::Tensor& input) {
+  check_same_dtype(output, input, "all_gather_into_tensor");
+  check_numel(output.numel(), input.numel() * group.size(), "output of an all_gather_into_tensor");
+  Call call{.results = {output}};
+  Outgoing mine;
+  Incoming all;
+  const std::span<const std::byte> own = mine.bytes(input);
+  const std::span<std::byte> memory = all.place(output);
+  mine.give_to(call);
+  all.give_to(call);
+  call.works = {group.start(timeout, [&](Group& wire) { return wire.all_gather(own, memory); })};
+  return call;
+}
+
+Call gather(RankGroup& group, Timeout timeout, const Tensors& outputs, const at::Tensor& input,
+            int root) {
+  check_sendable(input, "gather");
+  Call call{.results = outputs};
+  Outgoing mine;
+  Incoming all;
+  collectives::Receives receives;
+  if (root == group.rank()) check_count(outputs.size(), group, "outputs of a gather");
+  for (const at::Tensor& output : outputs) {
+    check_same_dtype(output, input, "gather");
+    receives.push_back(all.place(output));
+  }
+  const std::span<const std::byte> own = mine.bytes(input);
+  mine.give_to(call);
+  all.give_to(call);
+  call.works = {group.start(
+      timeout, [&](Group& wire) { return wire.gather(own, std::move(receives), root); })};
+  return call;
+}
+
+Call scatter(RankGroup& group, Timeout timeout, const at::Tensor& output, const Tensors& inputs,
+             int root) {
+  check_sendable(output, "scatter");
+  Call call{.results = {output}};
+  Outgoing all;
+  Incoming mine;
+  collectives::Sends sends;
+  if (root == group.rank()) check_count(inputs.size(), group, "inputs of a scatter");
+  for (const at::Tensor& input : inputs) {
+    check_same_dtype(output, input, "scatter");
+    sends.push_back(all.bytes(input));
+  }
+  const std::span<std::byte> own = mine.place(output);
+  all.give_to(call);
+  mine.give_to(call);
+  call.works = {
+      group.start(timeout, [&](Group& wire) { return wire.scatter(std::move(sends), own, root); })};
+  return call;
+}
+
+Call reduce_scatter(RankGroup& group, Timeout timeout, const at::Tensor& output,
+                    const Tensors& inputs, collectives::Reduce by) {
+  check_count(inputs.size(), group, "inputs of a reduce_scatter");
+  std::vector<std::int64_t> counts;
+  Tensors flat;
+  for (const at::Tensor& input : inputs) {
+    check_same_dtype(output, input, "reduce_scatter");
+    counts.push_back(input.numel());
+    flat.push_back(input.reshape({-1}));
+  }
+  check_numel(output.numel(), counts[static_cast<std::size_t>(group.rank())],
+              "output of a reduce_scatter");
+  const Reducible all = make_reducible(at::cat(flat), by, group.size());
+  return scatter_sums(group, timeout, output, all, std::move(counts));
+}
+
+Call reduce_scatter_single(RankGroup& group, Timeout timeout, const at::Tensor& output,
+                           const at::Tensor& input, collectives::Reduce by) {
+  check_same_dtype(output, input, "reduce_scatter_tensor");
+  check_numel(input.numel(), output.numel() * group.size(), "input of a reduce_scatter_tensor");
+  const Reducible all = make_reducible(input, by, group.size(), true);
+  return scatter_sums(
+      group, timeout, output, all,
+      std::vector<std::int64_t>(static_cast<std::size_t>(group.size()), output.numel()));
+}
+
+Call all_to_all(RankGroup& group, Timeout timeout, const Tensors& outputs, const Tensors& inputs) {
+  check_count(outputs.size(), group, "outputs of an all_to_all");
+  check_count(inputs.size(), group, "inputs of an all_to_all");
+  Call call{.results = outputs};
+  Outgoing all;
+  Incoming own;
+  collectives::Sends sends;
+  collectives::Receives receives;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    check_same_dtype(outputs[i], inputs[i], "all_to_all");
+    sends.push_back(all.bytes(inputs[i]));
+    receives.push_back(own.place(outputs[i]));
+  }
+  all.give_to(call);
+  own.give_to(call);
+  call.works = {group.start(timeout, [&](Group& wire) {
+    return wire.all_to_all(std::move(sends), std::move(receives));
+  })};
+  return call;
+}
+
+Call all_to_all_single(RankGroup& group, Timeout timeout, const at::Tensor& output,
+                       const at::Tensor& input, std::span<const std::int64_t> output_splits,
+                       std::span<const std::int64_t> input_splits) {
+  check_same_dtype(output, input, "all_to_all_single");
+  Call call{.results = {output}};
+  const at::Tensor from = plain(input);
+  const at::Tensor to = plain_like(output);
+  call.lent = {from, to};
+  if (!to.is_same(output)) call.after = [to, output] { output.copy_(to); };
+  const auto sent = rows_of(from, input_splits, group.size(), "input");
+  auto received = rows_of(to, output_splits, group.size(), "output");
+  call.works = {group.start(timeout, [&](Group& wire) {
+    return wire.all_to_all(collectives::Sends(sent.begin(), sent.end()), std::move(received));
+  })};
+  return call;
+}
+
+Call barrier(RankGroup& group, Timeout timeout) {
+  return {.works = {group.start(timeout, [](Group& wire) { return wire.barrier(); })}};
+}
+
+Call send(RankGroup& group, const at::Tensor& tensor, int peer, int tag) {
+  check_sendable(tensor, "send");
+  const at::Tensor memory = plain(tensor);
+  Call call{.results = {tensor}, .lent = {memory}};
+  call.works = {group.start(std::nullopt, [&](Group& wire) {
+    return wire.send(peer, bytes_of(memory),
+                     {.tag = static_cast<std::uint64_t>(tag), .dtype = label_of(tensor)});
+  })};
+  return call;
+}
+
+Call recv(RankGroup& group, const at::Tensor& tensor, int source, int tag) {
+  check_sendable(tensor, "recv");
+  Call call{.results = {tensor}};
+  Incoming own;
+  const std::span<std::byte> memory = own.place(tensor);
+  own.give_to(call);
+  call.recv = group.start(std::nullopt, [&](Group& wire) {
+    return wire.recv(source, memory,
+                     {.tag = static_cast<std::uint64_t>(tag), .dtype = label_of(tensor)});
+  });
+  call.works = {call.recv};
+  return call;
+}
+
+}  // namespace trireme::backend
