@@ -72,12 +72,10 @@ void copy_result(const at::Tensor& result, const at::Tensor& target) {
 }
 
 /// Parts of complex numbers.
-Reducible reducible_parts(const at::Tensor& tensor, const collectives::Reduce& by, bool must_copy,
-                          int group_size) {
+Reducible reducible_parts(const at::Tensor& tensor, const collectives::Reduce& by, int group_size) {
   if (!is_sum(by.op) || tensor.scalar_type() == at::kComplexHalf) refuse(tensor, by.op);
-  const at::Tensor numbers =
-      must_copy ? tensor.resolve_conj().resolve_neg().clone() : plain(tensor);
-  Reducible parts = make_reducible(at::view_as_real(numbers.contiguous()), by, group_size);
+  const at::Tensor numbers = plain(tensor);
+  Reducible parts = make_reducible(at::view_as_real(numbers), by, group_size);
   parts.is_copy = numbers.data_ptr() != tensor.data_ptr();
   parts.finish = [](const at::Tensor& result, const at::Tensor& target) {
     copy_result(at::view_as_complex(result.view({-1, 2})), target);
@@ -86,10 +84,10 @@ Reducible reducible_parts(const at::Tensor& tensor, const collectives::Reduce& b
 }
 
 Reducible reducible_unsigned(const at::Tensor& tensor, const collectives::Reduce& by,
-                             at::ScalarType type, bool must_copy) {
+                             at::ScalarType type) {
   const bool is_ordered = by.op == ReduceOp::kMin || by.op == ReduceOp::kMax;
   if (by.op == ReduceOp::kAverage || by.op == ReduceOp::kScaledSum) refuse(tensor, by.op);
-  const bool is_copy = must_copy || is_ordered || !is_plain(tensor);
+  const bool is_copy = is_ordered || !is_plain(tensor);
   const at::Tensor own = is_copy ? tensor.clone(at::MemoryFormat::Contiguous) : tensor;
   const at::Tensor whole = own.view(type);
   if (is_ordered) turn_highest_bit(whole);
@@ -147,21 +145,16 @@ Dtype label_of(const at::Tensor& tensor) {
   return dtype_of(tensor.scalar_type()).value_or(Dtype::kU8);
 }
 
-Reducible make_reducible(const at::Tensor& tensor, collectives::Reduce by, int group_size,
-                         bool must_copy) {
+Reducible make_reducible(const at::Tensor& tensor, collectives::Reduce by, int group_size) {
   const at::ScalarType type = tensor.scalar_type();
-  if (tensor.is_complex()) return reducible_parts(tensor, by, must_copy, group_size);
+  if (tensor.is_complex()) return reducible_parts(tensor, by, group_size);
   if (const auto whole = signed_of(type)) {
-    return reducible_unsigned(tensor, by, *whole, must_copy);
+    return reducible_unsigned(tensor, by, *whole);
   }
   if (at::isFloat8Type(type)) return reducible_small_floats(tensor, by);
   const std::optional<Dtype> dtype = dtype_of(type);
   if (!dtype) refuse(tensor, by.op);
-  Reducible reducible{
-      .memory = must_copy ? tensor.clone(at::MemoryFormat::Contiguous) : plain(tensor),
-      .dtype = *dtype,
-      .by = by,
-      .finish = copy_result};
+  Reducible reducible{.memory = plain(tensor), .dtype = *dtype, .by = by, .finish = copy_result};
   reducible.is_copy = reducible.memory.data_ptr() != tensor.data_ptr();
   const bool is_whole_average =
       by.op == ReduceOp::kAverage && !is_real(*dtype) && *dtype != Dtype::kBool;

@@ -54,9 +54,8 @@ struct Reducible {
 ///     f8 of all kinds    in f32, rounded once
 ///     an average of whole numbers    their sum, divided, rounded down
 ///
-/// group_size   ranks that give elements. must_copy: leave the tensor as it is.
+/// group_size   ranks that give elements.
 /// Errors       kInvalidArgument, naming dtype and operation, where there is no such reduction.
-Reducible make_reducible(const at::Tensor& tensor, collectives::Reduce by, int group_size,
-                         bool must_copy = false);
+Reducible make_reducible(const at::Tensor& tensor, collectives::Reduce by, int group_size);
 
 }  // namespace trireme::backend

@@ -129,13 +129,18 @@ Call scatter_sums(RankGroup& group, Timeout timeout, const at::Tensor& output,
     counts[i] *= per_element;
     if (i < static_cast<std::size_t>(group.rank())) begin += counts[i];
   }
-  const at::Tensor own =
-      input.memory.view({-1}).narrow(0, begin, counts[static_cast<std::size_t>(group.rank())]);
+  const std::int64_t count = counts[static_cast<std::size_t>(group.rank())];
+  const at::Tensor place = input.memory.view({-1}).narrow(0, begin, count);
+  const bool is_in_place = place.data_ptr() == output.data_ptr();
+  const bool is_ready = is_plain(output) && output.scalar_type() == input.memory.scalar_type();
+  at::Tensor own = place;
+  if (!is_in_place) own = is_ready ? output.view({-1}) : at::empty({count}, place.options());
   Call call{.after = [=, finish = input.finish] { finish(own, output); },
             .results = {output},
-            .lent = {input.memory}};
+            .lent = {input.memory, own}};
   call.works = {group.start(timeout, [&](Group& wire) {
-    return wire.reduce_scatter(elements_of(input), counts, input.by);
+    if (is_in_place) return wire.reduce_scatter(elements_of(input), counts, input.by);
+    return wire.reduce_scatter(elements_of(input), counts, input.by, bytes_of(own));
   })};
   return call;
 }
@@ -330,7 +335,7 @@ Call reduce_scatter_single(RankGroup& group, Timeout timeout, const at::Tensor& 
                            const at::Tensor& input, collectives::Reduce by) {
   check_same_dtype(output, input, "reduce_scatter_tensor");
   check_numel(input.numel(), output.numel() * group.size(), "input of a reduce_scatter_tensor");
-  const Reducible all = make_reducible(input, by, group.size(), true);
+  const Reducible all = make_reducible(input, by, group.size());
   return scatter_sums(
       group, timeout, output, all,
       std::vector<std::int64_t>(static_cast<std::size_t>(group.size()), output.numel()));

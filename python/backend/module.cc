@@ -67,7 +67,8 @@ void define(py::module_& module) {
   py::class_<Backend, c10d::Backend, c10::intrusive_ptr<Backend>>(module, "Backend")
       .def(py::init(&make_backend), py::arg("name"), py::arg("store"), py::arg("world"),
            py::arg("ranks"), py::arg("group_name"), py::arg("timeout_s"), Unlocked())
-      .def("close", &Backend::close, "Leaves the group, and waits a second for the others at most.", Unlocked());
+      .def("close", &Backend::close, "Leaves the group, and waits a second for the others at most.",
+           Unlocked());
 }
 
 }  // namespace
