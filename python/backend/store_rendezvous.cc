@@ -21,7 +21,7 @@ void StoreRendezvous::set(const std::string& key, const std::string& value) {
 std::string StoreRendezvous::get(const std::string& key, std::chrono::milliseconds deadline) {
   try {
     store_->wait({key}, deadline);
-  } catch (const c10::DistStoreError& error) {
+  } catch (const c10::Error& error) {
     throw Error(ErrorKind::kTimeout, "no rank has set '" + key + "' in torch's store within " +
                                          std::to_string(deadline.count()) +
                                          " ms: " + error.what_without_backtrace());

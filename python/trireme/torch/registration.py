@@ -26,10 +26,7 @@ def register(name: str) -> None:
     def make(options: Any, _: Any) -> _backend.Backend:
         return _make_backend(name, options)
 
-    backend_type = dist.Backend.backend_type_map.get(name)
-    dist.Backend.register_backend(
-        name, make, extended_api=True, devices=["cpu"], _backend_type=backend_type
-    )
+    dist.Backend.register_backend(name, make, extended_api=True, devices=["cpu"])
 
 
 def _make_backend(name: str, options: Any) -> _backend.Backend:
