@@ -39,6 +39,8 @@ class Backend final : public c10d::Backend {
   /// Leaves the group, and waits a second for the others at most.
   void close();
 
+  const std::shared_ptr<RankGroup>& group() const { return group_; }
+
   const std::string getBackendName() const override { return name_; }
   c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override;
   bool supportsSplitting() const override { return true; }

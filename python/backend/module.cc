@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "python/backend/backend.h"
+#include "python/backend/ddp_hook.h"
 #include "python/backend/rank_group.h"
 #include "python/backend/store_rendezvous.h"
 #include "python/backend/torch_errors.h"
@@ -69,6 +70,11 @@ void define(py::module_& module) {
            py::arg("ranks"), py::arg("group_name"), py::arg("timeout_s"), Unlocked())
       .def("close", &Backend::close, "Leaves the group, and waits a second for the others at most.",
            Unlocked());
+  module.def(
+      "register_ddp_hook",
+      [](const std::shared_ptr<c10d::Reducer>& reducer, const c10::intrusive_ptr<Backend>& backend,
+         int num_lanes) { register_ddp_hook(*reducer, backend, num_lanes); },
+      py::arg("reducer"), py::arg("backend"), py::arg("num_lanes"));
 }
 
 }  // namespace

@@ -61,6 +61,11 @@ std::optional<Error> RankGroup::failure() const {
   return group_ ? group_->failure() : std::nullopt;
 }
 
+void RankGroup::before_close(std::function<void()> call) {
+  const std::lock_guard lock(mutex_);
+  before_close_.push_back(std::move(call));
+}
+
 void RankGroup::abort(const std::string& reason) {
   check_own();
   const std::lock_guard lock(mutex_);
@@ -80,6 +85,7 @@ void RankGroup::close(std::chrono::milliseconds patience) {
     last = std::move(group_);
   }
   if (!last) return;
+  for (const std::function<void()>& call : before_close_) call();
   last.reset();  // without the mutex: what its works' ends lead to may call this group
   ended_works_->close();
   world_->leave(patience);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -60,6 +61,9 @@ class RankGroup {
   /// The error that ended it; nothing while it is well.
   std::optional<Error> failure() const;
 
+  /// Called once, before the memory that its operations share goes.
+  void before_close(std::function<void()> call);
+
   /// Its operations fail on all its ranks; other groups go on.
   void abort(const std::string& reason);
 
@@ -77,6 +81,7 @@ class RankGroup {
   int group_rank_;
   mutable std::mutex mutex_;
   std::unique_ptr<collectives::Group> group_;  ///< Null once it is closed.
+  std::vector<std::function<void()>> before_close_;
   std::unique_ptr<EndedWorks> ended_works_ = std::make_unique<EndedWorks>();
 };
 

@@ -10,8 +10,9 @@ order that depends on the ranks alone. Errors are ``torch.distributed.DistBacken
 operation and the line that called it.
 """
 
+from trireme.torch.ddp import register_ddp_hook
 from trireme.torch.registration import register
 
-__all__ = ["register"]
+__all__ = ["register", "register_ddp_hook"]
 
 register("trireme")
