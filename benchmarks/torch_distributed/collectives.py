@@ -1,11 +1,13 @@
 """Collectives through torch.distributed: Trireme beside Gloo, in turn, in the same processes."""
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.distributed as dist
-from contenders import Group, alternate, make_contenders, parse_ranks, run_ranks, take_machine
 from torch import Tensor
+
+from contenders import Group, alternate, make_contenders, parse_ranks, run_ranks, take_machine
 
 SIZES = [4, 4 << 10, 64 << 10, 1 << 20, 16 << 20]  # bytes of the larger buffer
 
@@ -79,10 +81,12 @@ def compare(num_rounds: int) -> None:
 def main() -> None:
     arguments = parse_ranks(__doc__ or "", default=(2, 4))
     lock = take_machine()
-    print("f32; times are medians in ms of the slowest rank; ratio: Gloo / Trireme, above 1 is faster")
+    print(
+        "f32; times are medians in ms of the slowest rank; ratio: Gloo / Trireme, above 1 is faster"
+    )
     print("ranks  operation           bytes    trireme      gloo   ratio")
     for num_ranks in arguments.ranks:
-        run_ranks(num_ranks, lambda: compare(arguments.rounds))
+        run_ranks(num_ranks, partial(compare, arguments.rounds))
     del lock
 
 

@@ -7,15 +7,17 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 import torch.distributed as dist
 
 import trireme.torch  # noqa: F401  registers the backend
 
-Group = dist.ProcessGroup
+Group: TypeAlias = dist.ProcessGroup
 
 
 @dataclass(frozen=True)
@@ -39,10 +41,10 @@ def make_contenders(with_free: bool = False) -> Contenders:
 
 
 def alternate(
-    timed: dict[str, Callable[[], None]], num_rounds: int, repeats: int
+    timed: Mapping[str, Callable[[], object]], num_rounds: int, repeats: int
 ) -> dict[str, float]:
-    """Median over rounds of the time of one call in milliseconds, of the slowest rank; in each round
-    all contenders one after another, after a barrier each."""
+    """Median over rounds of the time of one call in milliseconds, of the slowest rank; in each
+    round all contenders one after another, after a barrier each."""
     times: dict[str, list[float]] = {name: [] for name in timed}
     for call in timed.values():
         call()
@@ -85,6 +87,8 @@ def _run_rank(store: str, rank: int, num_ranks: int, body: Callable[[], None]) -
         body()
         dist.destroy_process_group()
         status = 0
+    except BaseException:  # noqa: BLE001  it is printed, and ends the rank
+        traceback.print_exc()
     finally:
         sys.stdout.flush()
         os._exit(status)
@@ -99,7 +103,7 @@ def parse_ranks(description: str, default: Sequence[int]) -> argparse.Namespace:
 
 def take_machine() -> object:
     """One benchmark at a time; prints what else runs. Keep what is returned."""
-    lock = open("/tmp/trireme-bench.lock", "w")  # noqa: SIM115  it is held until the end
+    lock = open("/tmp/trireme_benchmark.lock", "w")  # noqa: SIM115  it is held until the end
     fcntl.flock(lock, fcntl.LOCK_EX)
     load = os.getloadavg()[0]
     print(f"torch {torch.__version__}, {os.cpu_count()} cores, load before the start {load:.1f}")

@@ -1,13 +1,13 @@
-"""torch.distributed over Trireme's wire: ``import trireme.torch`` registers the backend ``trireme``.
+"""torch.distributed by Trireme: ``import trireme.torch`` registers the backend ``trireme``.
 
     import torch.distributed as dist
     import trireme.torch
 
     dist.init_process_group("trireme")  # or "cpu:trireme,cuda:nccl"
 
-Everything of ``torch.distributed`` on CPU tensors then goes by Trireme; reductions are combined in an
-order that depends on the ranks alone. Errors are ``torch.distributed.DistBackendError``, with rank,
-operation and the line that called it.
+Everything of ``torch.distributed`` on CPU tensors then goes by Trireme; what is reduced is
+combined in an order of ranks alone. Errors are ``torch.distributed.DistBackendError``, with the
+rank, the operation and the line that called it.
 """
 
 from trireme.torch.ddp import register_ddp_hook

@@ -12,10 +12,10 @@ def register_ddp_hook(
     """Averages the gradients of a DDP model in place, in memory that the ranks of a host share.
 
     With ``deterministic=True`` the gradients of a global batch have the same bits on 1, 2, 4, ...
-    ranks. The batch is cut into ``lanes`` microbatches of one size, the same for any number of ranks;
-    rank ``r`` of ``R`` runs forward and backward of its ``lanes / R``, those from ``r * lanes / R`` on,
-    each with the mean loss of its microbatch, and after the last one holds the mean of all lanes, added
-    in an order of lanes alone. Before that its gradients are zeros::
+    ranks. The batch is cut into ``lanes`` microbatches of one size, the same for any number of
+    ranks; rank ``r`` of ``R`` runs forward and backward of its ``lanes / R``, those from
+    ``r * lanes / R`` on, each with the mean loss of its microbatch, and after the last one holds
+    the mean of all lanes, added in an order of lanes alone. Before that gradients are zeros::
 
         register_ddp_hook(model, deterministic=True, lanes=4)
         optimizer.zero_grad()
@@ -24,11 +24,11 @@ def register_ddp_hook(
         optimizer.step()
 
     Args:
-        model: On CPUs, of f32 or f64 parameters where it is deterministic; its process group is of the
-            backend ``trireme``, and it has no other hook.
+        model: On CPUs, of f32 or f64 parameters where it is deterministic; its process group is
+            of the backend ``trireme``, and it has no other hook.
         deterministic: Add lanes in their order.
-        lanes: Microbatches of the global batch: 1, 2, 4, ... times the number of ranks. As many as
-            ranks where it is not given.
+        lanes: Microbatches of the global batch: 1, 2, 4, ... times the number of ranks. As many
+            as ranks where it is not given.
 
     Raises:
         ValueError: The model's process group, parameters or lanes are others.

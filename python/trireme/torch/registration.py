@@ -3,16 +3,27 @@
 import atexit
 import weakref
 from datetime import timedelta
-from typing import Any
+from typing import Protocol
 
 import torch.distributed as dist
 
 from trireme import _backend
 
-# The connections of the default group, which the groups that follow use too; and all groups that may
-# be open, for the end of the process. torch keeps the like in torch.distributed.distributed_c10d.
+# The connections of the default group, which the groups that follow use too; and all groups that
+# may be open, for the end of the process. torch has the like in torch.distributed.distributed_c10d.
 _world: _backend.World | None = None
 _backends: "weakref.WeakSet[_backend.Backend]" = weakref.WeakSet()
+
+
+class _Options(Protocol):
+    """What torch tells a backend of a group: its ``_DistributedBackendOptions``."""
+
+    store: dist.Store
+    group_rank: int
+    group_size: int
+    timeout: timedelta | float
+    group_id: str
+    global_ranks_in_group: list[int]
 
 
 def register(name: str) -> None:
@@ -23,18 +34,18 @@ def register(name: str) -> None:
             over in this process.
     """
 
-    def make(options: Any, _: Any) -> _backend.Backend:
+    def make(options: _Options, _: object) -> _backend.Backend:
         return _make_backend(name, options)
 
     dist.Backend.register_backend(name, make, extended_api=True, devices=["cpu"])
 
 
-def _make_backend(name: str, options: Any) -> _backend.Backend:
+def _make_backend(name: str, options: _Options) -> _backend.Backend:
     """A process group's backend; called by torch on all ranks of the group.
 
     Args:
         name: The name of the backend.
-        options: torch's ``_DistributedBackendOptions``.
+        options: Of the group; no ranks in it are all of the default group.
 
     Raises:
         torch.distributed.DistBackendError: Ranks are missing at the end of the timeout.
@@ -67,8 +78,8 @@ def _make_backend(name: str, options: Any) -> _backend.Backend:
     return backend
 
 
-def _seconds(timeout: Any) -> float:
-    """A timeout as torch gives it to backends: a number of seconds or a timedelta."""
+def _seconds(timeout: timedelta | float) -> float:
+    """A timeout as torch gives it to backends."""
     return timeout.total_seconds() if isinstance(timeout, timedelta) else float(timeout)
 
 

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed as dist
-from ranks import run_ranks
 from torch import Tensor
+
+from ranks import run_ranks
 
 DTYPES = [
     torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32,
@@ -28,7 +29,8 @@ def of_all(shape: tuple[int, ...], dtype: torch.dtype) -> list[Tensor]:
 
 
 def same(a: Tensor, b: Tensor) -> bool:
-    return a.dtype == b.dtype and a.shape == b.shape and torch.equal(bytes_of(a), bytes_of(b))
+    is_alike = bool(a.dtype == b.dtype and a.shape == b.shape)
+    return is_alike and bool(torch.equal(bytes_of(a), bytes_of(b)))
 
 
 def bytes_of(tensor: Tensor) -> Tensor:
@@ -67,7 +69,7 @@ def test_what_moves_arrives_of_every_dtype_and_shape() -> None:
 
 
 Fold = Callable[[Tensor, Tensor], Tensor]
-FOLDS: dict[Any, Fold] = {
+FOLDS: dict[object, Fold] = {
     dist.ReduceOp.SUM: torch.add,
     dist.ReduceOp.PRODUCT: torch.mul,
     dist.ReduceOp.MIN: torch.minimum,
@@ -78,13 +80,13 @@ FOLDS: dict[Any, Fold] = {
 }
 
 
-def has_reduction(op: Any, dtype: torch.dtype) -> bool:
+def has_reduction(op: object, dtype: torch.dtype) -> bool:
     if op in (dist.ReduceOp.BAND, dist.ReduceOp.BOR, dist.ReduceOp.BXOR):
         return not dtype.is_floating_point and not dtype.is_complex
     return op == dist.ReduceOp.SUM or not dtype.is_complex
 
 
-def reduced(op: Any, tensors: list[Tensor]) -> Tensor:
+def reduced(op: object, tensors: list[Tensor]) -> Tensor:
     """In a type that has all operations in torch."""
     dtype = tensors[0].dtype
     wide = torch.int64 if not dtype.is_floating_point and not dtype.is_complex else torch.float64

@@ -3,12 +3,12 @@
 import pytest
 import torch
 import torch.distributed as dist
-from ranks import run_ranks
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
-from workloads import NUM_STEPS, make_model, train
 
 import trireme.torch
+from ranks import run_ranks
+from workloads import NUM_STEPS, make_model, train
 
 LANES = 4
 LANE_SAMPLES = 3
@@ -63,9 +63,7 @@ def trained_by_lanes(as_views: bool) -> tuple[list[list[int]], list[list[int]]]:
     own = LANES // dist.get_world_size()
     for step in range(4):
         optimizer.zero_grad(set_to_none=not as_views)
-        data = torch.randn(
-            LANES, LANE_SAMPLES, 10, generator=torch.Generator().manual_seed(step)
-        )
+        data = torch.randn(LANES, LANE_SAMPLES, 10, generator=torch.Generator().manual_seed(step))
         for lane in range(dist.get_rank() * own, (dist.get_rank() + 1) * own):
             model(data[lane]).pow(3).mean().backward()
         optimizer.step()

@@ -3,16 +3,17 @@
 import os
 import re
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import torch.distributed as dist
+
 from ranks import run_ranks
 
 Wait = Callable[[], Any]
@@ -313,6 +314,6 @@ def again() -> None:
     assert tensor.item() == size
 
 
-def test_a_process_group_can_be_made_again(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_group_can_be_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGAIN", str(tmp_path / "store"))
     run_ranks(2, again)

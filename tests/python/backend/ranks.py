@@ -24,7 +24,7 @@ class RankFailed(AssertionError):
 def run_ranks(
     num_ranks: int,
     body: Callable[..., Any],
-    *args: Any,
+    *args: object,
     backend: str = "trireme",
     timeout_s: float = 30,
 ) -> list[Any]:
@@ -66,7 +66,7 @@ def _run(
     backend: str,
     timeout_s: float,
     body: Callable[..., Any],
-    args: tuple[Any, ...],
+    args: tuple[object, ...],
 ) -> None:
     torch.set_num_threads(1)
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(num_ranks))
@@ -88,7 +88,7 @@ def _run(
     os._exit(0)
 
 
-def _result(rank: int, pipe: Connection, timeout_s: float) -> Any:
+def _result(rank: int, pipe: Connection, timeout_s: float) -> Any:  # noqa: ANN401  of any body
     if not pipe.poll(timeout_s):
         raise RankFailed(f"rank {rank} has not ended within {timeout_s} s")
     try:

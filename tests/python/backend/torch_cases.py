@@ -1,9 +1,10 @@
-"""torch's own tests of a backend (torch.testing._internal.distributed.distributed_test), ranks forked.
+"""torch's own tests of a backend, torch.testing._internal.distributed.distributed_test.
 
-    python torch_cases.py --ranks 3 --name gloo --json results.json [--native] [--only all_reduce]
+    python torch_cases.py --ranks 3 --name gloo --json results.json [--native] [CASE..]
 
-Runs them on Trireme under the name ``trireme``, or under a name of torch's by which cases are gated
-(``gloo``); ``--native`` leaves that name to torch's own backend. Prints a line for each case.
+Runs them with forked ranks on Trireme under the name ``trireme``, or under a name of torch's by
+which cases are gated (``gloo``); ``--native`` leaves that name to torch's own backend; ``--gate
+mpi`` tries the cases that are for that backend alone. Prints a line for each case.
 """
 
 import argparse
@@ -12,9 +13,14 @@ import os
 import sys
 import tempfile
 import time
+import traceback
 import unittest
 from pathlib import Path
+from types import TracebackType
 from typing import Any
+
+# What unittest says of an exception.
+ErrorOf = tuple[type[BaseException], BaseException, TracebackType] | tuple[None, None, None]
 
 
 class Outcomes(unittest.TestResult):
@@ -25,7 +31,7 @@ class Outcomes(unittest.TestResult):
         self.by_case: dict[str, dict[str, Any]] = {}
         self._start = 0.0
 
-    def startTest(self, test: unittest.TestCase) -> None:
+    def startTest(self, test: unittest.TestCase) -> None:  # noqa: N802
         self._start = time.monotonic()
         super().startTest(test)
 
@@ -35,41 +41,45 @@ class Outcomes(unittest.TestResult):
         self.by_case[name] = {"outcome": outcome, "why": why, "seconds": seconds}
         print(f"{outcome:8}{seconds:7.2f} s  {name}  {why.strip()[-400:]}", flush=True)
 
-    def addSuccess(self, test: unittest.TestCase) -> None:
+    def addSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802
         self._note(test, "passed")
 
-    def addFailure(self, test: unittest.TestCase, err: Any) -> None:
-        self._note(test, "failed", self._exc_info_to_string(err, test))
+    def addFailure(self, test: unittest.TestCase, err: ErrorOf) -> None:  # noqa: N802
+        self._note(test, "failed", "".join(traceback.format_exception(err[1])))
 
-    def addError(self, test: unittest.TestCase, err: Any) -> None:
-        self._note(test, "failed", self._exc_info_to_string(err, test))
+    def addError(self, test: unittest.TestCase, err: ErrorOf) -> None:  # noqa: N802
+        self._note(test, "failed", "".join(traceback.format_exception(err[1])))
 
-    def addSkip(self, test: unittest.TestCase, reason: str) -> None:
+    def addSkip(self, test: unittest.TestCase, reason: str) -> None:  # noqa: N802
         self._note(test, "skipped", reason)
 
 
-def run_cases(name: str, is_native: bool, only: str) -> dict[str, dict[str, Any]]:
-    """The outcome of each case whose name has ``only`` in it; ranks as WORLD_SIZE says."""
+def run_cases(name: str, words: list[str]) -> dict[str, dict[str, Any]]:
+    """The outcome of each case that is one of ``words`` or, where a word is no whole name of a
+    case, has it in its name; of all without words. Ranks as WORLD_SIZE says."""
     import torch
+    from torch.testing._internal.common_distributed import DistTestCases
+
+    for feature in ("ddp", "subgroup"):  # what a backend has to have for cases to be tried
+        DistTestCases.backend_feature[feature].add(name)
+    from torch.testing._internal.distributed import distributed_test
     from torch.testing._internal.distributed.distributed_test import (
         DistributedTest,
         TestDistBackend,
     )
 
-    if not is_native:
-        import trireme.torch
-
-        trireme.torch.register(name)
+    distributed_test.BACKEND = name  # what the decorators of cases have read decides no more
     torch.set_num_threads(1)
 
-    class Case(TestDistBackend, DistributedTest._DistTestBase):  # type: ignore[misc, name-defined]
+    class Case(TestDistBackend, DistributedTest._DistTestBase):  # type: ignore[misc]
         def setUp(self) -> None:
             super().setUp()
             self._start_processes(torch.multiprocessing.get_context("fork").Process)
 
     outcomes = Outcomes()
     for case in unittest.TestLoader().getTestCaseNames(Case):
-        if only in case:
+        parts = [word for word in words if not word.startswith("test_")]
+        if not words or case in words or any(part in case for part in parts):
             Case(case).run(outcomes)
     return outcomes.by_case
 
@@ -79,18 +89,23 @@ def main() -> int:
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--name", default="trireme")
     parser.add_argument("--native", action="store_true")
-    parser.add_argument("--only", default="", help="cases whose name has this in it")
+    parser.add_argument("--gate", help="the backend by whose name cases are chosen; as --name")
+    parser.add_argument("words", nargs="*", metavar="CASE", help="cases with this in their name")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         os.environ.update(
-            BACKEND=arguments.name,
+            BACKEND=arguments.gate or arguments.name,
             WORLD_SIZE=str(arguments.ranks),
             TEMP_DIR=folder,
             INIT_METHOD=f"file://{folder}/init",
             OMP_NUM_THREADS="1",
         )
-        by_case = run_cases(arguments.name, arguments.native, arguments.only)
+        if not arguments.native:
+            import trireme.torch
+
+            trireme.torch.register(arguments.name)
+        by_case = run_cases(arguments.name, arguments.words)
     counts = {"passed": 0, "skipped": 0, "failed": 0}
     for case in by_case.values():
         counts[case["outcome"]] += 1

@@ -1,7 +1,8 @@
-"""Trainings on the backend lose what they lose on Gloo, to 1e-6: bits differ where three ranks or more
-add in another order."""
+"""Losses of trainings on the backend are those on Gloo, to 1e-6: where three ranks or more add in
+another order, bits differ."""
 
 import pytest
+
 from ranks import run_ranks
 from workloads import WORKLOADS
 

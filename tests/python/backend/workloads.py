@@ -1,5 +1,5 @@
-"""What people run on torch.distributed, small: each returns this rank's losses, which a backend does
-not change but for the order in which numbers are added.
+"""What people run on torch.distributed, small: each returns this rank's losses, which a backend
+does not change but for the order in which numbers are added.
 
     torchrun --nproc-per-node 2 workloads.py trireme LOSSES.json
 """
@@ -32,7 +32,7 @@ NUM_STEPS = 4
 WIDTH = 24
 
 
-class Block(nn.Module):
+class Block(nn.Module):  # type: ignore[misc]  # torch is not looked into
     def __init__(self) -> None:
         super().__init__()
         self.up = nn.Linear(WIDTH, 4 * WIDTH)
@@ -80,8 +80,8 @@ def ddp_with_uneven_inputs() -> list[float]:
 
 
 def power_sgd() -> list[float]:
-    """Its hook waits for collectives in callbacks of futures. Of one bucket: on CPUs those of several
-    call collectives in no fixed order, on any backend."""
+    """Its hook waits for collectives in callbacks of futures. Of one bucket: on CPUs those of
+    several call collectives in no fixed order, on any backend."""
     from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as hook
 
     model = DistributedDataParallel(make_model())
