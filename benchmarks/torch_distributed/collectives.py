@@ -81,9 +81,7 @@ def compare(num_rounds: int) -> None:
 def main() -> None:
     arguments = parse_ranks(__doc__ or "", default=(2, 4))
     lock = take_machine()
-    print(
-        "f32; times are medians in ms of the slowest rank; ratio: Gloo / Trireme, above 1 is faster"
-    )
+    print("f32; medians in ms, of the slowest rank; ratio: Gloo / Trireme, above 1 is faster")
     print("ranks  operation           bytes    trireme      gloo   ratio")
     for num_ranks in arguments.ranks:
         run_ranks(num_ranks, partial(compare, arguments.rounds))

@@ -128,9 +128,7 @@ def compare(kind: str, num_rounds: int) -> None:
 def main() -> None:
     arguments = parse_ranks(__doc__ or "", default=(2,))
     lock = take_machine()
-    print(
-        f"{NUM_LAYERS} layers of {WIDTH} x {WIDTH}, f32; times are medians in ms of the slowest rank"
-    )
+    print(f"{NUM_LAYERS} layers of {WIDTH} x {WIDTH}, f32; medians in ms, of the slowest rank")
     print("ranks  kind   share  samples  Gloo alone      free   trireme      gloo   saved")
     for num_ranks in arguments.ranks:
         for kind in ("ddp", "fsdp2"):
