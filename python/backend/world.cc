@@ -2,11 +2,7 @@
 
 #include <unistd.h>
 
-#include <array>
-#include <cstdlib>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "trireme/base/environment.h"
@@ -19,25 +15,6 @@ namespace trireme::backend {
 namespace {
 
 constexpr const char* kMeetingKey = "trireme/store";
-
-/// What the environment says of this rank's connections. Which rank it is, torch knows.
-RankEnvironment connection_environment() {
-  constexpr std::array<std::string_view, 4> kOurs = {"TRIREME_HOST", "TRIREME_INTERFACE",
-                                                     "TRIREME_TRANSPORT", "TRIREME_OFI_PROVIDER"};
-  const auto lookup = [&](const std::string& name) -> std::optional<std::string> {
-    if (name == "RANK") return "0";
-    if (name == "WORLD_SIZE") return "1";
-    if (name == "MASTER_ADDR") return "127.0.0.1";
-    if (name == "MASTER_PORT") return "1";
-    for (const std::string_view ours : kOurs) {
-      if (name != ours) continue;
-      const char* value = std::getenv(name.c_str());
-      if (value != nullptr) return value;
-    }
-    return std::nullopt;
-  };
-  return read_ranks(lookup).value();
-}
 
 /// Where the ranks of a world find each other; rank 0 serves it until all have.
 struct Meeting {
@@ -65,7 +42,7 @@ Meeting meet(Rendezvous& rendezvous, int rank, std::chrono::milliseconds deadlin
 
 World::World(Rendezvous& rendezvous, int rank, int size, std::chrono::milliseconds deadline)
     : rank_(rank), size_(size), owner_(::getpid()) {
-  const RankEnvironment environment = connection_environment();
+  const RankEnvironment environment = read_connections();
   const Meeting meeting = meet(rendezvous, rank, deadline);
   transport::StoreClient store(meeting.address, rank, {.deadline = deadline},
                                transport::Token(meeting.secret));
