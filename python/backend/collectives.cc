@@ -2,78 +2,15 @@
 
 #include <ATen/ATen.h>
 
-#include <memory>
 #include <numeric>
-#include <string>
 #include <utility>
 
-#include "trireme/error.h"
+#include "python/backend/lending.h"
 
 namespace trireme::backend {
 namespace {
 
 using collectives::Group;
-
-[[noreturn]] void refuse(const std::string& problem) {
-  throw Error(ErrorKind::kInvalidArgument, problem);
-}
-
-void check_count(std::size_t given, const RankGroup& group, const char* what) {
-  if (given == static_cast<std::size_t>(group.size())) return;
-  refuse(std::string(what) + ": expected a tensor for each of " + std::to_string(group.size()) +
-         " ranks, got " + std::to_string(given));
-}
-
-void check_same_dtype(const at::Tensor& a, const at::Tensor& b, const char* operation) {
-  check_sendable(a, operation);
-  check_sendable(b, operation);
-  if (a.scalar_type() == b.scalar_type()) return;
-  refuse(std::string(operation) + ": tensors of " + at::toString(a.scalar_type()) + " and " +
-         at::toString(b.scalar_type()) + "; expected one dtype");
-}
-
-void check_numel(std::int64_t given, std::int64_t expected, const char* what) {
-  if (given == expected) return;
-  refuse(std::string(what) + ": " + std::to_string(given) + " elements, expected " +
-         std::to_string(expected));
-}
-
-/// Results that come to plain memory, and copies of it where a target is none.
-class Incoming {
- public:
-  std::span<std::byte> place(const at::Tensor& target) {
-    at::Tensor memory = plain_like(target);
-    if (!memory.is_same(target)) copies_.emplace_back(target, memory);
-    kept_.push_back(memory);
-    return bytes_of(memory);
-  }
-
-  void give_to(Call& call) {
-    call.lent.insert(call.lent.end(), kept_.begin(), kept_.end());
-    if (copies_.empty()) return;
-    call.after = [copies = copies_] {
-      for (const auto& [target, memory] : copies) target.copy_(memory);
-    };
-  }
-
- private:
-  std::vector<std::pair<at::Tensor, at::Tensor>> copies_;
-  Tensors kept_;
-};
-
-/// Plain forms of tensors that are sent.
-class Outgoing {
- public:
-  std::span<const std::byte> bytes(const at::Tensor& source) {
-    kept_.push_back(plain(source));
-    return bytes_of(kept_.back());
-  }
-
-  void give_to(Call& call) { call.lent.insert(call.lent.end(), kept_.begin(), kept_.end()); }
-
- private:
-  Tensors kept_;
-};
 
 /// The memory of tensors that lie one behind the other, as one; nothing where they do not.
 std::optional<std::span<std::byte>> adjacent(const Tensors& tensors) {
@@ -143,37 +80,6 @@ Call scatter_sums(RankGroup& group, Timeout timeout, const at::Tensor& output,
     return wire.reduce_scatter(elements_of(input), counts, input.by, bytes_of(own));
   })};
   return call;
-}
-
-/// By rank: rows of `tensor` as bytes.
-std::vector<std::span<std::byte>> rows_of(const at::Tensor& tensor,
-                                          std::span<const std::int64_t> splits, int size,
-                                          const char* what) {
-  const std::int64_t rows = tensor.dim() == 0 ? 1 : tensor.size(0);
-  std::vector<std::int64_t> counts(splits.begin(), splits.end());
-  if (counts.empty()) {
-    if (rows % size != 0) {
-      refuse(std::string("all_to_all_single: ") + std::to_string(rows) + " rows of the " + what +
-             " are no equal parts for " + std::to_string(size) + " ranks; give split sizes");
-    }
-    counts.assign(static_cast<std::size_t>(size), rows / size);
-  }
-  const std::int64_t sum = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
-  if (std::ssize(counts) != size || sum != rows) {
-    refuse(std::string("all_to_all_single: ") + std::to_string(counts.size()) +
-           " split sizes of the " + what + " with " + std::to_string(sum) +
-           " rows; expected one for each of " + std::to_string(size) + " ranks, " +
-           std::to_string(rows) + " rows together");
-  }
-  const std::span<std::byte> all = bytes_of(tensor);
-  const std::size_t row_bytes = rows == 0 ? 0 : all.size() / static_cast<std::size_t>(rows);
-  std::vector<std::span<std::byte>> parts;
-  std::size_t begin = 0;
-  for (const std::int64_t count : counts) {
-    parts.push_back(all.subspan(begin, static_cast<std::size_t>(count) * row_bytes));
-    begin += parts.back().size();
-  }
-  return parts;
 }
 
 }  // namespace
@@ -339,44 +245,6 @@ Call reduce_scatter_single(RankGroup& group, Timeout timeout, const at::Tensor& 
   return scatter_sums(
       group, timeout, output, all,
       std::vector<std::int64_t>(static_cast<std::size_t>(group.size()), output.numel()));
-}
-
-Call all_to_all(RankGroup& group, Timeout timeout, const Tensors& outputs, const Tensors& inputs) {
-  check_count(outputs.size(), group, "outputs of an all_to_all");
-  check_count(inputs.size(), group, "inputs of an all_to_all");
-  Call call{.results = outputs};
-  Outgoing all;
-  Incoming own;
-  collectives::Sends sends;
-  collectives::Receives receives;
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    check_same_dtype(outputs[i], inputs[i], "all_to_all");
-    sends.push_back(all.bytes(inputs[i]));
-    receives.push_back(own.place(outputs[i]));
-  }
-  all.give_to(call);
-  own.give_to(call);
-  call.works = {group.start(timeout, [&](Group& wire) {
-    return wire.all_to_all(std::move(sends), std::move(receives));
-  })};
-  return call;
-}
-
-Call all_to_all_single(RankGroup& group, Timeout timeout, const at::Tensor& output,
-                       const at::Tensor& input, std::span<const std::int64_t> output_splits,
-                       std::span<const std::int64_t> input_splits) {
-  check_same_dtype(output, input, "all_to_all_single");
-  Call call{.results = {output}};
-  const at::Tensor from = plain(input);
-  const at::Tensor to = plain_like(output);
-  call.lent = {from, to};
-  if (!to.is_same(output)) call.after = [to, output] { output.copy_(to); };
-  const auto sent = rows_of(from, input_splits, group.size(), "input");
-  auto received = rows_of(to, output_splits, group.size(), "output");
-  call.works = {group.start(timeout, [&](Group& wire) {
-    return wire.all_to_all(collectives::Sends(sent.begin(), sent.end()), std::move(received));
-  })};
-  return call;
 }
 
 Call barrier(RankGroup& group, Timeout timeout) {

@@ -262,3 +262,9 @@ def refusals() -> None:
 
 def test_calls_that_have_no_meaning_are_refused_and_do_no_harm() -> None:
     run_ranks(2, refusals)
+
+
+@pytest.mark.parametrize("body", [moves, reductions, parts_of_any_size, coalesced])
+def test_the_same_between_hosts(body: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRIREME_TRANSPORT", "tcp")  # as ranks that share no memory
+    run_ranks(3, body)
