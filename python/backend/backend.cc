@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/graph_task.h>
 
 #include <algorithm>
 #include <string>
@@ -47,14 +48,17 @@ c10::intrusive_ptr<c10d::Backend::Options> Backend::getBackendOptions() {
 
 /// Errors of the call itself are thrown; those of what it has started reach the work.
 Backend::WorkPtr Backend::start(Operation operation, const std::function<Call()>& call) {
-  const CallLine line = call_line();
+  // The line costs the interpreter's lock, for which another thread may let this one wait. Who waits
+  // at once, or within a backward, is on the same line when it fails.
+  const bool is_in_backward = torch::autograd::get_current_graph_task_id() != -1;
+  const CallLine line = operation.is_async && !is_in_backward ? call_line() : CallLine{};
   Call started;
   try {
     const at::AutoDispatchBelowAutograd below;
     const at::NoGradGuard no_grad;
     started = call();
   } catch (const Error& error) {
-    throw_refusal(error, line);
+    throw_refusal(error, line.line == 0 ? call_line() : line);
   }
   return register_call(std::move(started), std::move(operation), line);
 }
@@ -123,7 +127,7 @@ Backend::WorkPtr Backend::recvAnysource(std::vector<at::Tensor>& tensors, int ta
 // ---- Barriers and ends
 
 Backend::WorkPtr Backend::barrier(const c10d::BarrierOptions& opts) {
-  return start({OpType::BARRIER, "barrier"},
+  return start({OpType::BARRIER, "barrier", {}, opts.asyncOp},
                [&] { return backend::barrier(*group_, timeout_of(opts.timeout)); });
 }
 

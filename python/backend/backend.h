@@ -108,6 +108,7 @@ class Backend final : public c10d::Backend {
     c10d::OpType type;
     const char* name;
     Tensors inputs = {};
+    bool is_async = true;  ///< Its caller goes on, and waits elsewhere or not at all.
   };
 
   WorkPtr start(Operation operation, const std::function<Call()>& call);

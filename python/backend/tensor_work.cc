@@ -73,12 +73,17 @@ bool TensorWork::isCompleted() {
 
 bool TensorWork::isSuccess() const {
   const std::lock_guard lock(mutex_);
-  return is_settled_ && !error_;
+  return is_settled_ && !failure_ && !other_error_;
 }
 
 std::exception_ptr TensorWork::exception() const {
   const std::lock_guard lock(mutex_);
-  return error_;
+  return error_at(origin_.line);
+}
+
+/// Nothing where the call has ended well, or not yet. Under the mutex, or once it is settled.
+std::exception_ptr TensorWork::error_at(const CallLine& line) const {
+  return failure_ ? operation_failed(*failure_, line) : other_error_;
 }
 
 int TensorWork::sourceRank() const {
@@ -104,14 +109,17 @@ void TensorWork::wait_for_works(std::chrono::milliseconds timeout) {
     throw_refusal(Error(ErrorKind::kTimeout, origin_.title + " has not ended within the " +
                                                  std::to_string(timeout.count()) +
                                                  " ms of this wait; it goes on"),
-                  origin_.line);
+                  origin_.line.line == 0 ? call_line() : origin_.line);
   }
 }
 
 bool TensorWork::wait(std::chrono::milliseconds timeout) {
   if (timeout > kNoTimeout && !is_settled()) wait_for_works(timeout);
   settle();
-  if (const std::exception_ptr error = exception()) std::rethrow_exception(error);
+  if (!isSuccess()) {
+    const CallLine line = origin_.line.line == 0 ? call_line() : origin_.line;
+    std::rethrow_exception(error_at(line));
+  }
   c10::intrusive_ptr<c10::ivalue::Future> future;
   {
     const std::lock_guard lock(mutex_);
@@ -121,8 +129,8 @@ bool TensorWork::wait(std::chrono::milliseconds timeout) {
   return true;
 }
 
-/// Waits for the works; the error of those that have failed.
-std::exception_ptr TensorWork::finish_call() {
+/// Waits for the works, and does what comes after them.
+void TensorWork::finish_call() {
   try {
     for (const transport::WorkPtr& work : call_.works) {
       work->wait_for(std::chrono::milliseconds::max());
@@ -131,11 +139,10 @@ std::exception_ptr TensorWork::finish_call() {
     const at::NoGradGuard no_grad;
     if (call_.after) call_.after();
   } catch (const Error& error) {
-    return operation_failed(error, origin_.line);
+    failure_ = error;
   } catch (...) {
-    return std::current_exception();
+    other_error_ = std::current_exception();
   }
-  return nullptr;
 }
 
 /// Once; others that call it meanwhile wait until it is done.
@@ -144,7 +151,7 @@ void TensorWork::settle() {
   {
     const std::lock_guard lock(mutex_);
     if (is_settled_) return;
-    error_ = finish_call();
+    finish_call();
     is_settled_ = true;
     call_.after = nullptr;
     call_.lent.clear();
@@ -157,7 +164,7 @@ void TensorWork::settle() {
   if (const auto under_way = under_way_.lock()) under_way->remove(this);
   if (!future) return;
   // Without the mutex: its callbacks may ask for this work.
-  if (error_) return future->setError(error_);
+  if (const auto error = error_at(origin_.line)) return future->setError(error);
   future->markCompleted(at::IValue(call_.results));
 }
 
@@ -168,8 +175,8 @@ c10::intrusive_ptr<c10::ivalue::Future> TensorWork::getFuture() {
     future_ =
         c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
     if (is_settled_) {
-      if (error_) {
-        future_->setError(error_);
+      if (const auto error = error_at(origin_.line)) {
+        future_->setError(error);
       } else {
         future_->markCompleted(at::IValue(call_.results));
       }

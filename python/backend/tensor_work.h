@@ -14,6 +14,7 @@
 #include "python/backend/call_line.h"
 #include "python/backend/collectives.h"
 #include "python/backend/rank_group.h"
+#include "trireme/error.h"
 
 namespace trireme::backend {
 
@@ -41,7 +42,7 @@ class TensorWork final : public c10d::Work {
   struct Origin {
     c10d::OpType type;
     std::string title;  ///< For the profiler: `trireme:all_reduce`.
-    CallLine line;
+    CallLine line;      ///< Not known: who waits looks for it where it failed.
     std::uint64_t sequence = 0;
     Tensors inputs = {};  ///< For the profiler.
   };
@@ -71,7 +72,8 @@ class TensorWork final : public c10d::Work {
   bool is_settled() const;
   void wait_for_works(std::chrono::milliseconds timeout);
   void settle();
-  std::exception_ptr finish_call();
+  void finish_call();
+  std::exception_ptr error_at(const CallLine& line) const;
 
   const std::weak_ptr<RankGroup> group_;  // may be closed before
   const std::weak_ptr<CallsUnderWay> under_way_;
@@ -81,7 +83,8 @@ class TensorWork final : public c10d::Work {
   mutable std::mutex mutex_;
   Call call_;
   bool is_settled_ = false;
-  std::exception_ptr error_;
+  std::optional<Error> failure_;                    ///< Of the works.
+  std::exception_ptr other_error_;                  ///< Of what came after them.
   c10::intrusive_ptr<c10::ivalue::Future> future_;  ///< Once somebody has asked for it.
 };
 

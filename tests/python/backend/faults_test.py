@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 
+import trireme.torch
 from ranks import run_ranks
 
 Wait = Callable[[], Any]
@@ -60,6 +63,28 @@ def test_a_killed_rank_is_named_with_operation_and_line(wait: Wait, operation: s
         assert "rank 1 is lost" in text
         assert operation in text
         assert re.search(rf"faults_test\.py:\d+, in {wait.__name__}", text), text
+
+
+def killed_before_a_backward(with_hook: bool) -> str | None:
+    model = DistributedDataParallel(nn.Linear(100, 100))
+    if with_hook:
+        trireme.torch.register_ddp_hook(model)
+    loss = model(torch.ones(1, 100)).sum()
+    dist.barrier()
+    if dist.get_rank() == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    with pytest.raises(dist.DistBackendError) as raised:
+        loss.backward()
+    return str(raised.value)
+
+
+@pytest.mark.parametrize("with_hook", [False, True])
+def test_a_backward_of_ddp_names_the_killed_rank(with_hook: bool) -> None:
+    text, _ = run_ranks(2, killed_before_a_backward, with_hook)
+    assert "rank 1 is lost" in text
+    assert "all_reduce" in text
+    if with_hook:  # else a future's error has no line of Python
+        assert re.search(r"faults_test\.py:\d+, in killed_before_a_backward", text), text
 
 
 def killed_before_futures() -> str | None:
