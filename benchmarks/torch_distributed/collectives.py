@@ -7,7 +7,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from contenders import Group, alternate, make_contenders, parse_ranks, run_ranks, take_machine
+from contenders import Group, Timing, alternate, make_contenders, parse, run_ranks, take_machine
 
 SIZES = [4, 4 << 10, 64 << 10, 1 << 20, 16 << 20]  # bytes of the larger buffer
 
@@ -55,7 +55,7 @@ def timed_calls(group: Group, numel: int) -> dict[str, Callable[[], object]]:
     }
 
 
-def compare(num_rounds: int) -> None:
+def compare(timing: Timing) -> None:
     contenders = make_contenders()
     for size_bytes in SIZES:
         numel = max(1, size_bytes // 4)
@@ -68,7 +68,7 @@ def compare(num_rounds: int) -> None:
                 name: timed_calls(group, numel)[operation]
                 for name, group in contenders.groups.items()
             }
-            medians = alternate(timed, num_rounds, repeats)
+            medians = alternate(timed, timing, repeats)
             if dist.get_rank() == 0:
                 own, other = medians["trireme"], medians["gloo"]
                 print(
@@ -79,12 +79,12 @@ def compare(num_rounds: int) -> None:
 
 
 def main() -> None:
-    arguments = parse_ranks(__doc__ or "", default=(2, 4))
+    all_ranks, timing = parse(__doc__ or "", (2, 4))
     lock = take_machine()
     print("f32; medians in ms, of the slowest rank; ratio: Gloo / Trireme, above 1 is faster")
     print("ranks  operation           bytes    trireme      gloo   ratio")
-    for num_ranks in arguments.ranks:
-        run_ranks(num_ranks, partial(compare, arguments.rounds))
+    for num_ranks in all_ranks:
+        run_ranks(num_ranks, partial(compare, timing))
     del lock
 
 

@@ -3,7 +3,6 @@
 import argparse
 import fcntl
 import os
-import statistics
 import sys
 import tempfile
 import time
@@ -40,15 +39,23 @@ def make_contenders(with_free: bool = False) -> Contenders:
     return Contenders({name: group for name, group in groups.items() if group is not None})
 
 
+@dataclass(frozen=True)
+class Timing:
+    """How calls are timed."""
+
+    num_rounds: int
+    quantile: float = 0.5  # of the rounds' times; less on a machine that others use
+
+
 def alternate(
-    timed: Mapping[str, Callable[[], object]], num_rounds: int, repeats: int
+    timed: Mapping[str, Callable[[], object]], timing: Timing, repeats: int
 ) -> dict[str, float]:
     """Median over rounds of the time of one call in milliseconds, of the slowest rank; in each
     round all contenders one after another, after a barrier each."""
     times: dict[str, list[float]] = {name: [] for name in timed}
     for call in timed.values():
         call()
-    for turn in range(num_rounds):
+    for turn in range(timing.num_rounds):
         names = list(timed)
         for name in names if turn % 2 == 0 else reversed(names):
             dist.barrier()
@@ -58,7 +65,10 @@ def alternate(
             own = torch.tensor((time.perf_counter() - start) * 1e3 / repeats, dtype=torch.float64)
             dist.all_reduce(own, dist.ReduceOp.MAX)
             times[name].append(own.item())
-    return {name: statistics.median(values) for name, values in times.items()}
+    return {
+        name: torch.tensor(values, dtype=torch.float64).quantile(timing.quantile).item()
+        for name, values in times.items()
+    }
 
 
 def run_ranks(num_ranks: int, body: Callable[[], None]) -> None:
@@ -94,11 +104,14 @@ def _run_rank(store: str, rank: int, num_ranks: int, body: Callable[[], None]) -
         os._exit(status)
 
 
-def parse_ranks(description: str, default: Sequence[int]) -> argparse.Namespace:
+def parse(description: str, default_ranks: Sequence[int]) -> tuple[list[int], Timing]:
+    """The numbers of ranks to compare, and how to time them."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--ranks", type=int, nargs="+", default=list(default))
+    parser.add_argument("--ranks", type=int, nargs="+", default=list(default_ranks))
     parser.add_argument("--rounds", type=int, default=9)
-    return parser.parse_args()
+    parser.add_argument("--quantile", type=float, default=0.5, help="of rounds; 0.5: the median")
+    arguments = parser.parse_args()
+    return arguments.ranks, Timing(arguments.rounds, arguments.quantile)
 
 
 def take_machine() -> object:

@@ -19,9 +19,10 @@ import trireme.torch
 from contenders import (
     Contenders,
     Group,
+    Timing,
     alternate,
     make_contenders,
-    parse_ranks,
+    parse,
     run_ranks,
     take_machine,
 )
@@ -75,17 +76,17 @@ def step_of(model: nn.Module, num_samples: int) -> Step:
     return step
 
 
-def samples_for(share: float, model: nn.Module, reduction_ms: float, num_rounds: int) -> int:
+def samples_for(share: float, model: nn.Module, reduction_ms: float, timing: Timing) -> int:
     """Samples of a step that takes reduction_ms / share without a reduction; one on all ranks."""
     few, many = 16, 128
     times = {str(n): step_of(model, n) for n in (few, many)}
-    medians = alternate(times, max(3, num_rounds // 2), 1)
+    medians = alternate(times, timing, 1)
     per_sample = max(1e-3, (medians[str(many)] - medians[str(few)]) / (many - few))
     wanted = few + (reduction_ms / share - medians[str(few)]) / per_sample
     return max(4, round(wanted / 4) * 4)
 
 
-def reduction_ms(contenders: Contenders, kind: str, num_rounds: int) -> float:
+def reduction_ms(contenders: Contenders, kind: str, timing: Timing) -> float:
     """Of all that Gloo moves in a step, alone."""
     numel = sum(p.numel() for p in make_model().parameters())
     group = contenders.groups["gloo"]
@@ -100,21 +101,21 @@ def reduction_ms(contenders: Contenders, kind: str, num_rounds: int) -> float:
             dist.all_gather_into_tensor(whole, piece, group=group)
         dist.reduce_scatter_tensor(piece, whole, group=group)
 
-    return alternate({"gloo": ddp if kind == "ddp" else fsdp2}, num_rounds, 1)["gloo"]
+    return alternate({"gloo": ddp if kind == "ddp" else fsdp2}, timing, 1)["gloo"]
 
 
-def compare(kind: str, num_rounds: int) -> None:
+def compare(kind: str, timing: Timing) -> None:
     contenders = make_contenders(with_free=True)
     make = ddp_model if kind == "ddp" else fsdp2_model
     models = {name: make(group, name) for name, group in contenders.groups.items()}
-    alone = reduction_ms(contenders, kind, num_rounds)
+    alone = reduction_ms(contenders, kind, timing)
     for share in SHARES:
-        num_samples = samples_for(share, models["free"], alone, num_rounds)
+        num_samples = samples_for(share, models["free"], alone, timing)
         steps = {name: step_of(model, num_samples) for name, model in models.items()}
         for _ in range(2):  # DDP's buckets are final after that
             for step in steps.values():
                 step()
-        medians = alternate(steps, num_rounds, 2)
+        medians = alternate(steps, timing, 2)
         saved = (medians["gloo"] - medians["trireme"]) / (medians["gloo"] - medians["free"])
         if dist.get_rank() == 0:
             print(
@@ -126,13 +127,13 @@ def compare(kind: str, num_rounds: int) -> None:
 
 
 def main() -> None:
-    arguments = parse_ranks(__doc__ or "", default=(2,))
+    all_ranks, timing = parse(__doc__ or "", (2,))
     lock = take_machine()
     print(f"{NUM_LAYERS} layers of {WIDTH} x {WIDTH}, f32; medians in ms, of the slowest rank")
     print("ranks  kind   share  samples  Gloo alone      free   trireme      gloo   saved")
-    for num_ranks in arguments.ranks:
+    for num_ranks in all_ranks:
         for kind in ("ddp", "fsdp2"):
-            run_ranks(num_ranks, partial(compare, kind, arguments.rounds))
+            run_ranks(num_ranks, partial(compare, kind, timing))
     del lock
 
 
