@@ -165,7 +165,10 @@ c10d::ErrorType Backend::getError() {
 
 void Backend::abort() { group_->abort("torch asked for it"); }
 
-void Backend::shutdown() { group_->close(kGoodbyePatience); }
+void Backend::shutdown() {
+  const UnlockedInterpreter unlocked;
+  group_->close(kGoodbyePatience);
+}
 
 c10::intrusive_ptr<c10d::Backend> Backend::split(
     const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,

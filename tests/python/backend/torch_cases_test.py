@@ -12,9 +12,3 @@ def test_what_gloo_passes_at_two_ranks_passes() -> None:
     outcomes = run_torch_cases(2, "gloo", cases)
     assert len(outcomes) == len(cases) > 80
     assert {case for case in cases if outcomes[case]["outcome"] != "passed"} == set()
-
-
-def test_all_to_all_which_torch_tries_with_mpi_alone() -> None:
-    outcomes = run_torch_cases(3, "trireme", ["all_to_all"], gate="mpi")
-    assert not [case for case, result in outcomes.items() if result["outcome"] == "failed"]
-    assert sum(result["outcome"] == "passed" for result in outcomes.values()) >= 12
