@@ -13,6 +13,14 @@ NOT_OF_PLUGINS = {
     "test_ddp_logging_data_cpu": "DDP logs `custom` as the name of a backend that is not torch's",
 }
 
+# Cases that make their model for `mpi`, `nccl` or `gloo` alone: they pass under such a name.
+NOT_UNDER_OTHER_NAMES = {
+    "test_accumulate_gradients_no_sync",
+    "test_accumulate_gradients_no_sync_allreduce_hook",
+    "test_accumulate_gradients_no_sync_allreduce_with_then_hook",
+    "test_accumulate_gradients_no_sync_grad_is_view",
+}
+
 
 def run_torch_cases(
     num_ranks: int,
