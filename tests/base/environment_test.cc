@@ -27,6 +27,21 @@ TEST(Environment, ReadsTheLogLevel) {
   EXPECT_EQ(read({{"TRIREME_LOG", "debug"}}).log_level, LogLevel::kDebug);
 }
 
+TEST(Environment, ReadsHowARankThatIsKnownReachesOthers) {
+  const auto read_those = [](const std::map<std::string, std::string>& variables) {
+    return read_connections([&](const std::string& name) -> std::optional<std::string> {
+      const auto found = variables.find(name);
+      return found == variables.end() ? std::nullopt : std::optional(found->second);
+    });
+  };
+  EXPECT_TRUE(read_those({{"RANK", "no number, and not read"}}).shares_memory);
+  const RankEnvironment rank =
+      read_those({{"TRIREME_INTERFACE", "eth1"}, {"TRIREME_TRANSPORT", "tcp"}});
+  EXPECT_EQ(rank.interface, "eth1");
+  EXPECT_FALSE(rank.shares_memory);
+  EXPECT_THROW(read_those({{"TRIREME_HOST", "a"}, {"TRIREME_INTERFACE", "b"}}), Error);
+}
+
 TEST(Environment, ReadsTheLimitOfInstructions) {
   EXPECT_EQ(read({}).isa_limit, std::nullopt);
   for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512, Isa::kAmx}) {

@@ -16,8 +16,8 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-constexpr std::array kDtypes = {Dtype::kF64, Dtype::kF32, Dtype::kF16, Dtype::kBf16,
-                                Dtype::kI64, Dtype::kI32, Dtype::kU8,  Dtype::kBool};
+constexpr std::array kDtypes = {Dtype::kF64, Dtype::kF32, Dtype::kF16, Dtype::kBf16, Dtype::kI64,
+                                Dtype::kI32, Dtype::kI16, Dtype::kI8,  Dtype::kU8,   Dtype::kBool};
 constexpr std::array kOps = {ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kProduct,
                              ReduceOp::kMin, ReduceOp::kMax,     ReduceOp::kAnd,
                              ReduceOp::kOr,  ReduceOp::kXor,     ReduceOp::kScaledSum};

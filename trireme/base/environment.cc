@@ -40,6 +40,8 @@ std::optional<Isa> read_isa_limit(const VariableLookup& lookup) {
 
 std::optional<Isa> read_isa_limit() { return read_isa_limit(process_variable); }
 
+RankEnvironment read_connections() { return read_connections(process_variable); }
+
 Environment read_environment() { return read_environment(process_variable); }
 
 Environment read_environment(const VariableLookup& lookup) {

@@ -73,6 +73,13 @@ Environment read_environment(const VariableLookup& lookup);
 ///          have no meaning.
 std::optional<RankEnvironment> read_ranks(const VariableLookup& lookup);
 
+/// How a rank reaches the others, where a program knows by itself which one it is: host, interface
+/// and transport alone.
+///
+/// Errors   those of `read_environment`.
+RankEnvironment read_connections();
+RankEnvironment read_connections(const VariableLookup& lookup);
+
 /// `isa_limit` alone, for kernels in programs that read nothing else.
 std::optional<Isa> read_isa_limit();
 

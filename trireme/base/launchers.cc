@@ -269,6 +269,16 @@ TokenEnvironment read_token(const VariableLookup& lookup) {
   return {.text = variables.text("TRIREME_TOKEN"), .file = variables.text("TRIREME_TOKEN_FILE")};
 }
 
+RankEnvironment read_connections(const VariableLookup& lookup) {
+  const Variables variables(lookup);
+  RankEnvironment rank;
+  read_transport(variables, rank);
+  check_one_of(variables, "TRIREME_HOST", "TRIREME_INTERFACE");
+  rank.host = variables.text("TRIREME_HOST");
+  rank.interface = variables.text("TRIREME_INTERFACE");
+  return rank;
+}
+
 std::optional<RankEnvironment> read_ranks(const VariableLookup& lookup) {
   const Variables variables(lookup);
   std::optional<RankEnvironment> ranks = read_first(variables);
@@ -276,13 +286,14 @@ std::optional<RankEnvironment> read_ranks(const VariableLookup& lookup) {
       ranks && (ranks->launcher == Launcher::kTrireme || ranks->launcher == Launcher::kOther ||
                 ranks->launcher == Launcher::kTorchrun);
   if (!ranks || (ranks->world_size == 1 && !is_given)) return std::nullopt;
-  read_transport(variables, *ranks);
-  check_one_of(variables, "TRIREME_HOST", "TRIREME_INTERFACE");
+  const RankEnvironment connections = read_connections(lookup);
+  ranks->shares_memory = connections.shares_memory;
+  ranks->ofi_provider = connections.ofi_provider;
+  ranks->host = connections.host;
+  ranks->interface = connections.interface;
   const TokenEnvironment token = read_token(lookup);
   ranks->token = token.text;
   ranks->token_file = token.file;
-  ranks->host = variables.text("TRIREME_HOST");
-  ranks->interface = variables.text("TRIREME_INTERFACE");
   return ranks;
 }
 

@@ -117,6 +117,12 @@ void combine(const Reduction& reduction, std::span<const std::byte* const> sourc
     case Dtype::kI32:
       return whole.operator()<std::int32_t>(
           extended, [](std::uint64_t x) { return static_cast<std::int32_t>(x); });
+    case Dtype::kI16:
+      return whole.operator()<std::int16_t>(
+          extended, [](std::uint64_t x) { return static_cast<std::int16_t>(x); });
+    case Dtype::kI8:
+      return whole.operator()<std::int8_t>(
+          extended, [](std::uint64_t x) { return static_cast<std::int8_t>(x); });
     case Dtype::kU8:
       return whole.operator()<std::uint8_t>(
           extended, [](std::uint64_t x) { return static_cast<std::uint8_t>(x); });

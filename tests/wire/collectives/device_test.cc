@@ -89,7 +89,8 @@ TEST(DeviceRules, NcclHasNoCanonicalOrderOfReals) {
 }
 
 TEST(DeviceRules, NcclHasNoBitwiseOperations) {
-  for (const Dtype dtype : {Dtype::kI64, Dtype::kI32, Dtype::kU8, Dtype::kBool}) {
+  EXPECT_TRUE(why_not_nccl(reduction(Dtype::kI16, ReduceOp::kSum, Order::kAny)));
+  for (const Dtype dtype : {Dtype::kI64, Dtype::kI32, Dtype::kI8, Dtype::kU8, Dtype::kBool}) {
     for (const Order order : {Order::kCanonical, Order::kAny}) {
       EXPECT_FALSE(why_not_nccl(reduction(dtype, ReduceOp::kSum, order)));
       for (const ReduceOp op : {ReduceOp::kAnd, ReduceOp::kOr, ReduceOp::kXor}) {

@@ -73,7 +73,8 @@ std::vector<Reduced> reduced_cases() {
   for (const std::int64_t count : {0, 1, 5, 1023, 1024, 1025, 65'536, 65'537, 300'001}) {
     result.push_back({{}, count});
   }
-  for (const Dtype dtype : {Dtype::kF64, Dtype::kBf16, Dtype::kF16, Dtype::kI64, Dtype::kBool}) {
+  for (const Dtype dtype : {Dtype::kF64, Dtype::kBf16, Dtype::kF16, Dtype::kI64, Dtype::kI16,
+                            Dtype::kI8, Dtype::kBool}) {
     result.push_back({{dtype, ReduceOp::kSum}, 70'003});
     result.push_back({{dtype, ReduceOp::kMax}, 33});
   }
@@ -227,6 +228,38 @@ TEST_P(Operations, ReduceScatterOfAnyParts) {
       });
     }
   }
+}
+
+TEST_P(Operations, ReduceScatterIntoAResultLeavesTheData) {
+  for (const Shared shared : {Shared::kNone, Shared::kAll, Shared::kSome}) {
+    for (const int num_ranks : {1, 2, 3, 5}) {
+      run(num_ranks, [&](Group& group) {
+        for (const std::int64_t count : {0, 1, 3001, 400'003}) {
+          const auto counts = uneven_counts(count, num_ranks);
+          const Bytes mine = numbers({}, count, 3 + group.group_rank());
+          const Buffer buffer = make_buffer(group, shared, mine);
+          Bytes result(static_cast<std::size_t>(counts[group.group_rank()]) * sizeof(float));
+          wait_for(group.reduce_scatter({buffer.bytes(), Dtype::kF32}, counts, {}, result));
+          const Bytes& sum = expected_of({}, count, num_ranks, 3);
+          std::int64_t begin = 0;
+          for (int i = 0; i < group.group_rank(); ++i) begin += counts[i];
+          EXPECT_TRUE(std::equal(result.begin(), result.end(), sum.begin() + begin * 4)) << count;
+          EXPECT_TRUE(buffer.content() == mine) << count;
+        }
+      });
+    }
+  }
+}
+
+TEST_P(Operations, ReduceScatterRefusesAResultThatIsNotApart) {
+  run(2, [](Group& group) {
+    std::vector<float> data(4);
+    const std::vector<std::int64_t> halves = {2, 2};
+    const auto bytes = std::as_writable_bytes(std::span(data));
+    EXPECT_THROW(group.reduce_scatter(std::span(data), halves, {}, bytes.first(8)), Error);
+    EXPECT_THROW(group.reduce_scatter(std::span(data), halves, {}, bytes.first(0)), Error);
+    wait_for(group.barrier());
+  });
 }
 
 TEST_P(Operations, AllGatherOfAnyParts) {

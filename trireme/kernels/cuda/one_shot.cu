@@ -281,6 +281,10 @@ void one_shot_all_reduce(const OneShotRanks& ranks, const Reduction& reduction, 
       return launch_any<std::int64_t>(task, op, stream);
     case Dtype::kI32:
       return launch_any<std::int32_t>(task, op, stream);
+    case Dtype::kI16:
+      return launch_any<std::int16_t>(task, op, stream);
+    case Dtype::kI8:
+      return launch_any<std::int8_t>(task, op, stream);
     case Dtype::kU8:
       return launch_any<std::uint8_t>(task, op, stream);
     default:

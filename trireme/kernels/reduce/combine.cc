@@ -183,6 +183,8 @@ bool is_reducible(Dtype dtype, ReduceOp op) {
       return !is_bitwise(op);
     case Dtype::kI64:
     case Dtype::kI32:
+    case Dtype::kI16:
+    case Dtype::kI8:
     case Dtype::kU8:
     case Dtype::kBool:
       return op != ReduceOp::kAverage && op != ReduceOp::kScaledSum;
@@ -219,6 +221,10 @@ void combine(const Reduction& reduction, std::span<const std::byte* const> sourc
       return run_whole<std::int64_t>(task);
     case Dtype::kI32:
       return run_whole<std::int32_t>(task);
+    case Dtype::kI16:
+      return run_whole<std::int16_t>(task);
+    case Dtype::kI8:
+      return run_whole<std::int8_t>(task);
     case Dtype::kU8:
       return run_whole<std::uint8_t>(task);
     default:

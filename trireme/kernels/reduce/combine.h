@@ -27,7 +27,7 @@ inline constexpr ReduceOp kLastReduceOp = ReduceOp::kScaledSum;
 std::string_view to_text(ReduceOp op);
 
 /// Whether `combine` knows the operation for the type: f64 f32 f16 bf16 all but the bitwise ones,
-/// i64 i32 u8 all but the average and the scaled sum, bool likewise; no other type.
+/// i64 i32 i16 i8 u8 all but the average and the scaled sum, bool likewise; no other type.
 bool is_reducible(Dtype dtype, ReduceOp op);
 
 struct Reduction {

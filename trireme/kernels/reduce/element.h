@@ -24,6 +24,8 @@ TRIREME_INLINE_LOOP constexpr float widened(F16 x) { return to_f32(x); }
 TRIREME_INLINE_LOOP constexpr float widened(Bf16 x) { return to_f32(x); }
 TRIREME_INLINE_LOOP constexpr std::int64_t widened(std::int64_t x) { return x; }
 TRIREME_INLINE_LOOP constexpr std::int32_t widened(std::int32_t x) { return x; }
+TRIREME_INLINE_LOOP constexpr std::int16_t widened(std::int16_t x) { return x; }
+TRIREME_INLINE_LOOP constexpr std::int8_t widened(std::int8_t x) { return x; }
 TRIREME_INLINE_LOOP constexpr std::uint8_t widened(std::uint8_t x) { return x; }
 TRIREME_INLINE_LOOP constexpr std::uint8_t widened(Bool x) { return x.bits != 0 ? 1 : 0; }
 

@@ -110,6 +110,25 @@ transport::WorkPtr Group::reduce_scatter(Elements data, Reduce by) {
 
 transport::WorkPtr Group::reduce_scatter(Elements data, std::span<const std::int64_t> counts,
                                          Reduce by) {
+  return scatter_sums(data, counts, by, {});
+}
+
+transport::WorkPtr Group::reduce_scatter(Elements data, std::span<const std::int64_t> counts,
+                                         Reduce by, std::span<std::byte> result) {
+  const std::size_t own =
+      counts.size() == static_cast<std::size_t>(size())
+          ? static_cast<std::size_t>(counts[group_rank()]) * size_bytes(data.dtype)
+          : 0;
+  if (result.size() != own || have_common_bytes(result, data.bytes) || !state_->is_on_host) {
+    state_->refuse("the result of a reduce_scatter has " + std::to_string(result.size()) +
+                   " bytes; expected the " + std::to_string(own) +
+                   " of this rank's part, apart from the data, in the host's memory");
+  }
+  return scatter_sums(data, counts, by, result);
+}
+
+transport::WorkPtr Group::scatter_sums(Elements data, std::span<const std::int64_t> counts,
+                                       Reduce by, std::span<std::byte> result) {
   state_->check_reducible(data, by);
   state_->check_no_reducers("reduce_scatter");
   state_->check_parts(counts, data.count(), "a reduce_scatter");
@@ -120,7 +139,8 @@ transport::WorkPtr Group::reduce_scatter(Elements data, std::span<const std::int
                                          .root = mark_of(counts)},
                          .scale = by.scale,
                          .data = data,
-                         .parts = parts_of(counts)});
+                         .parts = parts_of(counts),
+                         .result = result});
 }
 
 // ---- Moves

@@ -131,6 +131,12 @@ class Group {
   transport::WorkPtr reduce_scatter(Elements data, std::span<const std::int64_t> counts,
                                     Reduce by = {});
 
+  /// The same with all of `data` left, of a group in the host's memory.
+  ///
+  /// result   this rank's part: of its elements, apart from `data`.
+  transport::WorkPtr reduce_scatter(Elements data, std::span<const std::int64_t> counts, Reduce by,
+                                    std::span<std::byte> result);
+
   /// all = what the ranks gave, one behind the other: mine.size() bytes each, or counts[i].
   ///
   /// mine   lent until the work ends; its part of `all`, or apart from it.
@@ -188,6 +194,8 @@ class Group {
  private:
   struct State;
   transport::WorkPtr exchange(Request request);
+  transport::WorkPtr scatter_sums(Elements data, std::span<const std::int64_t> counts, Reduce by,
+                                  std::span<std::byte> result);
 
   std::unique_ptr<State> state_;
 };

@@ -135,6 +135,18 @@ void place_own(const Call& call, const Request& request) {
   std::memmove(own.bytes.data(), request.mine.data(), request.mine.size());
 }
 
+/// The result of a reduce_scatter comes to its place, and the data is as it was: what is combined is
+/// a copy.
+void run_apart(Call& call, const Request& request, ScheduleCache& schedules) {
+  std::vector<std::byte> copy(request.data.bytes.begin(), request.data.bytes.end());
+  Request own = request;
+  own.data.bytes = copy;
+  own.result = {};
+  run_over_network(call, own, schedules);
+  const auto part = own.data.part(request.parts[call.members().group_rank]).bytes;
+  std::memcpy(request.result.data(), part.data(), part.size());
+}
+
 /// One rank alone: nothing moves, and only a scaled sum changes anything.
 void reduce_alone(Call& call, const Elements& data) {
   if (call.description().reduce != kernels::ReduceOp::kScaledSum) return;
@@ -174,6 +186,7 @@ void run_over_network(Call& call, const Request& request, ScheduleCache& schedul
     return run_schedule(call, schedules.get(setting_of_exchange(call, request)), memory,
                         {.dtype = Dtype::kU8});
   }
+  if (!request.result.empty()) return run_apart(call, request, schedules);
   place_own(call, request);
   if (request.data.bytes.empty()) return wait_for_all(call, schedules);
   if (call.members().size() == 1) return reduce_alone(call, request.data);

@@ -46,6 +46,9 @@ struct Request {
   /// By rank: elements of `data` that are its own (reduce_scatter, all_gather).
   std::vector<Chunk> parts = {};
 
+  /// Where a reduce_scatter puts this rank's part, and leaves `data`; empty: to its place in `data`.
+  std::span<std::byte> result = {};
+
   /// What this rank gives to an all_gather, where it is not in its place yet.
   std::span<const std::byte> mine = {};
 

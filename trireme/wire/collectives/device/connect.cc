@@ -18,8 +18,8 @@ using kernels::ReduceOp;
 std::optional<std::string> why_not_nccl(const Description& description) {
   if (!reduces(description.operation)) return std::nullopt;
   const ReduceOp op = description.reduce;
-  if (!kernels::is_reducible(description.dtype, op) || op == ReduceOp::kAnd ||
-      op == ReduceOp::kOr || op == ReduceOp::kXor) {
+  if (!kernels::is_reducible(description.dtype, op) || description.dtype == Dtype::kI16 ||
+      op == ReduceOp::kAnd || op == ReduceOp::kOr || op == ReduceOp::kXor) {
     return "NCCL has no " + std::string(kernels::to_text(op)) + " of " +
            std::string(to_text(description.dtype));
   }

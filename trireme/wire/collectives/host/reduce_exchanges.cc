@@ -157,6 +157,7 @@ class ReduceScatter final : public Reducing {
       : Reducing(meeting, request), staging_(meeting.arena) {
     for (const Chunk& part : request.parts) parts_.push_back(request.data.part(part).bytes);
     for (const Bytes part : parts_) longest_ = std::max(longest_, part.size());
+    result_ = request.result.empty() ? parts_[rank()] : request.result;
   }
 
   std::int64_t num_pieces() const override { return num_slices(longest_, staging_.slice()); }
@@ -175,7 +176,8 @@ class ReduceScatter final : public Reducing {
     for (int i = 0; i < size(); ++i) {
       sources.push_back(i == rank() ? own.data() : staging_.place(i, half, rank()).data());
     }
-    combine_into(std::array{own.data()}, sources, own.size());
+    combine_into(std::array{slice_of(result_, piece, staging_.slice()).data()}, sources,
+                 own.size());
   }
 
   void share(std::span<const Bytes> by_rank) override {
@@ -184,12 +186,13 @@ class ReduceScatter final : public Reducing {
     const auto offset = static_cast<std::size_t>(own.data() - data().data());
     std::vector<const std::byte*> sources;
     for (const Bytes buffer : by_rank) sources.push_back(buffer.data() + offset);
-    combine_into(std::array{own.data()}, sources, own.size());
+    combine_into(std::array{result_.data()}, sources, own.size());
   }
 
  private:
   SlicedStaging staging_;
   std::vector<Bytes> parts_;
+  Bytes result_;  ///< Of this rank's part.
   std::size_t longest_ = 0;
 };
 

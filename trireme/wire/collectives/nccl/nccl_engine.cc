@@ -25,6 +25,8 @@ ncclDataType_t nccl_type(Dtype dtype) {
       return ncclInt64;
     case Dtype::kI32:
       return ncclInt32;
+    case Dtype::kI8:
+      return ncclInt8;
     case Dtype::kU8:
     case Dtype::kBool:
       return ncclUint8;
