@@ -1,6 +1,6 @@
 """Rank 1 ends in the middle of a training; rank 0 says what it has learnt, and when, as JSON.
 
-fault_program.py killed | raises
+lost_ranks_program.py killed | raises
 """
 
 import json
