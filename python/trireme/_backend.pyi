@@ -24,7 +24,7 @@ class World:
     def is_own(self) -> bool:
         """Whether this process has made it, and was not forked from the one that has."""
 
-class Backend(C10dBackend):  # type: ignore[misc]  # torch is not looked into
+class Backend(C10dBackend):
     """A process group of these ranks."""
 
     def __init__(

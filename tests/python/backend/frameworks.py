@@ -50,7 +50,7 @@ def by_lightning(backend: str) -> list[float]:
 
     losses: list[float] = []
 
-    class Regression(lightning.LightningModule):  # type: ignore[misc]  # not looked into
+    class Regression(lightning.LightningModule):
         def __init__(self) -> None:
             super().__init__()
             self.model = make_model()

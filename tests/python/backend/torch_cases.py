@@ -71,7 +71,7 @@ def run_cases(name: str, words: list[str]) -> dict[str, dict[str, Any]]:
     distributed_test.BACKEND = name  # what the decorators of cases have read decides no more
     torch.set_num_threads(1)
 
-    class Case(TestDistBackend, DistributedTest._DistTestBase):  # type: ignore[misc]
+    class Case(TestDistBackend, DistributedTest._DistTestBase):
         def setUp(self) -> None:
             super().setUp()
             self._start_processes(torch.multiprocessing.get_context("fork").Process)

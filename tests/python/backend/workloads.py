@@ -32,7 +32,7 @@ NUM_STEPS = 4
 WIDTH = 24
 
 
-class Block(nn.Module):  # type: ignore[misc]  # torch is not looked into
+class Block(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.up = nn.Linear(WIDTH, 4 * WIDTH)
