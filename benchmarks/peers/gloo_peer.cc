@@ -47,16 +47,17 @@ class GlooContender final : public Contender {
     if (one.dtype != Dtype::kF32 && one.dtype != Dtype::kF64) return std::nullopt;
     const bool is_in_place = buffers.recv.empty();
     const auto start = starter(one, view(buffers.send, one.dtype), view(buffers.recv, one.dtype));
-    return Prepared{
-        .run = [start] { start()->wait(); },
-        .run_beside_sleep =
-            [start](std::chrono::microseconds sleep) {
-              const auto work = start();
-              std::this_thread::sleep_for(sleep);
-              work->wait();
-            },
-        .result = is_in_place ? buffers.send : buffers.recv,
-        .first = one.operation == Operation::kReduceScatter ? one.count() / num_ranks_ * rank_ : 0};
+    return Prepared{.run = [start] { start()->wait(); },
+                    .run_beside_sleep =
+                        [start](std::chrono::microseconds sleep) {
+                          const auto work = start();
+                          std::this_thread::sleep_for(sleep);
+                          work->wait();
+                        },
+                    .result = is_in_place ? buffers.send : buffers.recv,
+                    .first = one.operation == Collective::kReduceScatter
+                                 ? one.count() / num_ranks_ * rank_
+                                 : 0};
   }
 
   std::optional<std::span<std::byte>> registered(std::size_t) override { return std::nullopt; }
@@ -71,17 +72,17 @@ class GlooContender final : public Contender {
   Start starter(const Case& one, at::Tensor send, at::Tensor recv) {
     using Tensors = std::vector<at::Tensor>;
     switch (one.operation) {
-      case Operation::kAllReduce:
+      case Collective::kAllReduce:
         return [this, tensors = Tensors{send}]() mutable { return group().allreduce(tensors); };
-      case Operation::kReduceScatter:
+      case Collective::kReduceScatter:
         return [this, send, recv]() mutable { return group()._reduce_scatter_base(recv, send); };
-      case Operation::kAllGather:
+      case Collective::kAllGather:
         return [this, send, recv]() mutable { return group()._allgather_base(recv, send); };
-      case Operation::kAllToAll:
+      case Collective::kAllToAll:
         return [this, send, recv, even = std::vector<std::int64_t>()]() mutable {
           return group().alltoall_base(recv, send, even, even);
         };
-      case Operation::kBroadcast:
+      case Collective::kBroadcast:
         return [this, tensors = Tensors{send}]() mutable { return group().broadcast(tensors); };
       default:
         return [this] { return group().barrier({}); };

@@ -25,7 +25,7 @@ class MpiContender final : public Contender {
   std::optional<Prepared> prepare(const Case& one, const Buffers& buffers) override {
     if (one.dtype != Dtype::kF32 && one.dtype != Dtype::kF64) return std::nullopt;
     // Ours reduces in place too.
-    const bool reduces_part = one.operation == Operation::kReduceScatter;
+    const bool reduces_part = one.operation == Collective::kReduceScatter;
     const bool is_in_place = buffers.recv.empty() || reduces_part;
     const int all = static_cast<int>(one.count());
     return Prepared{.run = runner(one, buffers, all),
@@ -47,17 +47,17 @@ class MpiContender final : public Contender {
     void* const send = buffers.send.data();
     void* const recv = buffers.recv.data();
     switch (one.operation) {
-      case Operation::kAllReduce:
+      case Collective::kAllReduce:
         return [=] { MPI_Allreduce(MPI_IN_PLACE, send, all, type, MPI_SUM, MPI_COMM_WORLD); };
-      case Operation::kReduceScatter:
+      case Collective::kReduceScatter:
         return [=] {
           MPI_Reduce_scatter_block(MPI_IN_PLACE, send, part, type, MPI_SUM, MPI_COMM_WORLD);
         };
-      case Operation::kAllGather:
+      case Collective::kAllGather:
         return [=] { MPI_Allgather(send, part, type, recv, part, type, MPI_COMM_WORLD); };
-      case Operation::kAllToAll:
+      case Collective::kAllToAll:
         return [=] { MPI_Alltoall(send, part, type, recv, part, type, MPI_COMM_WORLD); };
-      case Operation::kBroadcast:
+      case Collective::kBroadcast:
         return [=] { MPI_Bcast(send, all, type, 0, MPI_COMM_WORLD); };
       default:
         return [] { MPI_Barrier(MPI_COMM_WORLD); };

@@ -10,9 +10,9 @@
 namespace trireme::bench {
 namespace {
 
-constexpr std::array kOperations = {Operation::kAllReduce, Operation::kReduceScatter,
-                                    Operation::kAllGather, Operation::kAllToAll,
-                                    Operation::kBroadcast, Operation::kBarrier};
+constexpr std::array kOperations = {Collective::kAllReduce, Collective::kReduceScatter,
+                                    Collective::kAllGather, Collective::kAllToAll,
+                                    Collective::kBroadcast, Collective::kBarrier};
 constexpr std::array<std::pair<std::string_view, std::int64_t>, 4> kUnits = {
     {{"GiB", std::int64_t{1} << 30},
      {"MiB", std::int64_t{1} << 20},
@@ -51,7 +51,7 @@ std::int64_t parse_size(std::string_view word) {
   return number * unit;
 }
 
-std::int64_t rounded(std::int64_t bytes, Operation operation, const CaseOptions& options) {
+std::int64_t rounded(std::int64_t bytes, Collective operation, const CaseOptions& options) {
   const auto element = static_cast<std::int64_t>(size_bytes(options.dtype));
   const std::int64_t unit = has_parts(operation) ? element * options.num_ranks : element;
   return std::max<std::int64_t>(bytes / unit, 1) * unit;
@@ -59,26 +59,26 @@ std::int64_t rounded(std::int64_t bytes, Operation operation, const CaseOptions&
 
 }  // namespace
 
-bool has_parts(Operation operation) {
-  return operation == Operation::kReduceScatter || operation == Operation::kAllGather ||
-         operation == Operation::kAllToAll;
+bool has_parts(Collective operation) {
+  return operation == Collective::kReduceScatter || operation == Collective::kAllGather ||
+         operation == Collective::kAllToAll;
 }
 
-bool is_same_everywhere(Operation operation) {
-  return operation == Operation::kAllReduce || operation == Operation::kAllGather ||
-         operation == Operation::kBroadcast;
+bool is_same_everywhere(Collective operation) {
+  return operation == Collective::kAllReduce || operation == Collective::kAllGather ||
+         operation == Collective::kBroadcast;
 }
 
-std::span<const Operation> known_operations() { return kOperations; }
+std::span<const Collective> known_operations() { return kOperations; }
 
-std::vector<Operation> parse_operations(std::string_view text) {
-  std::vector<Operation> result;
+std::vector<Collective> parse_operations(std::string_view text) {
+  std::vector<Collective> result;
   for (const std::string_view word : split(text)) {
     const auto* found = std::ranges::find_if(
-        kOperations, [&](Operation operation) { return to_text(operation) == word; });
+        kOperations, [&](Collective operation) { return to_text(operation) == word; });
     if (found == kOperations.end()) {
       std::string known;
-      for (const Operation operation : kOperations) {
+      for (const Collective operation : kOperations) {
         known += (known.empty() ? "" : ", ") + std::string(to_text(operation));
       }
       throw Error(ErrorKind::kInvalidArgument,
@@ -106,9 +106,9 @@ std::vector<std::int64_t> parse_sizes(std::string_view text) {
 
 std::vector<Case> make_cases(const CaseOptions& options) {
   std::vector<Case> cases;
-  for (const Operation operation : options.operations) {
+  for (const Collective operation : options.operations) {
     for (const std::int64_t size : options.sizes) {
-      const bool has_data = operation != Operation::kBarrier;
+      const bool has_data = operation != Collective::kBarrier;
       const Case one{.operation = operation,
                      .bytes = has_data ? rounded(size, operation, options) : 0,
                      .dtype = options.dtype,
@@ -127,11 +127,11 @@ int iterations_for(std::int64_t bytes) {
       std::clamp(kBytesOfBatch / std::max<std::int64_t>(bytes, 1), kFewest, kMost));
 }
 
-double bus_factor(Operation operation, int num_ranks) {
+double bus_factor(Collective operation, int num_ranks) {
   const double others = static_cast<double>(num_ranks - 1) / num_ranks;
-  if (operation == Operation::kAllReduce) return 2 * others;
+  if (operation == Collective::kAllReduce) return 2 * others;
   if (has_parts(operation)) return others;
-  return operation == Operation::kBarrier ? 0 : 1;
+  return operation == Collective::kBarrier ? 0 : 1;
 }
 
 std::string size_text(std::int64_t bytes) {

@@ -11,11 +11,11 @@
 
 namespace trireme::bench {
 
-using collectives::Operation;
+using collectives::Collective;
 
 /// What is measured: an operation over buffers of one size.
 struct Case {
-  Operation operation = Operation::kAllReduce;
+  Collective operation = Collective::kAllReduce;
   /// Of a rank's larger buffer, as nccl-tests counts: what an all_gather receives, what a
   /// reduce_scatter or all_to_all sends. 0 of a barrier.
   std::int64_t bytes = 0;
@@ -28,16 +28,16 @@ struct Case {
 };
 
 /// Whether the larger buffer is made of one part a rank, the smaller one being a part.
-bool has_parts(Operation operation);
+bool has_parts(Collective operation);
 
 /// Whether all ranks end with the same bytes.
-bool is_same_everywhere(Operation operation);
+bool is_same_everywhere(Collective operation);
 
 /// The operations that the benchmark knows, in the order in which it runs them.
-std::span<const Operation> known_operations();
+std::span<const Collective> known_operations();
 
 /// `all_reduce,barrier`. kInvalidArgument, naming the known ones, for any other.
-std::vector<Operation> parse_operations(std::string_view text);
+std::vector<Collective> parse_operations(std::string_view text);
 
 /// `4..256MiB`, a sweep by factors of 4 up to and with the end, or a list: `4,64KiB,1000`. Units B
 /// (also none), KiB, MiB, GiB.
@@ -46,7 +46,7 @@ std::vector<Operation> parse_operations(std::string_view text);
 std::vector<std::int64_t> parse_sizes(std::string_view text);
 
 struct CaseOptions {
-  std::vector<Operation> operations;
+  std::vector<Collective> operations;
   std::vector<std::int64_t> sizes;
   Dtype dtype = Dtype::kF32;
   bool is_registered = false;
@@ -63,7 +63,7 @@ int iterations_for(std::int64_t bytes);
 
 /// Bytes that cross a rank's link at best, in buffers: nccl-tests' factor from algorithm bandwidth
 /// to bus bandwidth.
-double bus_factor(Operation operation, int num_ranks);
+double bus_factor(Collective operation, int num_ranks);
 
 /// `65536` as `64 KiB`, `1000` as `1000 B`.
 std::string size_text(std::int64_t bytes);

@@ -53,7 +53,7 @@ void measure_pass(Result& result, const Case& one, Contestant& contestant,
 double Result::p50_us() const { return quantile(times_us, 0.5); }
 double Result::p95_us() const { return quantile(times_us, 0.95); }
 
-void add_answers(Result& result, Operation operation, std::span<const Answer> answers) {
+void add_answers(Result& result, Collective operation, std::span<const Answer> answers) {
   std::vector<std::vector<double>> times;
   for (const Answer& answer : answers) {
     if (!answer.unavailable.empty()) result.unavailable = answer.unavailable;
@@ -63,7 +63,7 @@ void add_answers(Result& result, Operation operation, std::span<const Answer> an
     result.differing_ranks += answer.digest == answers[0].digest ? 0 : 1;
   }
   if (!result.unavailable.empty()) return;
-  if (operation == Operation::kBarrier) result.wrong += ranks_that_left_early(answers);
+  if (operation == Collective::kBarrier) result.wrong += ranks_that_left_early(answers);
   const std::vector<double> slowest = largest(times);
   result.times_us.insert(result.times_us.end(), slowest.begin(), slowest.end());
 }

@@ -30,7 +30,7 @@ struct Result {
 
 /// Adds the answers of a round, one of each rank. Of a barrier, a rank is wrong that left before
 /// the last had entered.
-void add_answers(Result& result, Operation operation, std::span<const Answer> answers);
+void add_answers(Result& result, Collective operation, std::span<const Answer> answers);
 
 struct CompareOptions {
   int rounds = 5;

@@ -20,7 +20,7 @@ std::optional<Prepared> GroupContender::prepare(const Case& one, const Buffers& 
                           wait(work);
                         },
                     .result = buffers.recv};
-  if (one.operation == Operation::kReduceScatter) {
+  if (one.operation == Collective::kReduceScatter) {
     const auto part = collectives::chunk_of(one.count(), num_ranks(), rank());
     const std::size_t element = size_bytes(one.dtype);
     prepared.result = buffers.send.subspan(static_cast<std::size_t>(part.begin) * element,
@@ -52,17 +52,17 @@ std::function<transport::WorkPtr()> GroupContender::starter(const Case& one,
   const std::span<std::byte> send = buffers.send, recv = buffers.recv;
   const collectives::Elements elements(send, one.dtype);
   switch (one.operation) {
-    case Operation::kAllReduce:
+    case Collective::kAllReduce:
       return [this, elements] { return group_.all_reduce(elements); };
-    case Operation::kReduceScatter:
+    case Collective::kReduceScatter:
       return [this, elements] { return group_.reduce_scatter(elements); };
-    case Operation::kAllToAll:
+    case Collective::kAllToAll:
       return [this, send, recv] { return group_.all_to_all(send, recv); };
-    case Operation::kAllGather:
+    case Collective::kAllGather:
       return [this, send, recv] { return group_.all_gather(send, recv); };
-    case Operation::kBroadcast:
+    case Collective::kBroadcast:
       return [this, send] { return group_.broadcast(send, 0); };
-    case Operation::kBarrier:
+    case Collective::kBarrier:
       return [this] { return group_.barrier(); };
     default:
       return nullptr;

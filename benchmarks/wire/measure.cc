@@ -85,7 +85,7 @@ std::function<double()> timed(const Prepared& prepared, const Order& order, cons
 void run_over(Pattern pattern, const Prepared& prepared, const Case& one, const Buffers& buffers,
               int rank) {
   fill_with_wrong(buffers.recv);
-  if (one.operation == Operation::kBroadcast && rank != 0) {
+  if (one.operation == Collective::kBroadcast && rank != 0) {
     fill_with_wrong(buffers.send);
   } else {
     fill(buffers.send, one.dtype, pattern, rank);
@@ -120,10 +120,10 @@ std::span<std::byte> Memory::Piece::at_least(std::size_t wanted) {
 Buffers Memory::buffers(const Case& one, Contender& contender) {
   const auto all = static_cast<std::size_t>(one.bytes);
   const std::size_t part = all / static_cast<std::size_t>(contender.num_ranks());
-  const bool is_gather = one.operation == Operation::kAllGather;
+  const bool is_gather = one.operation == Collective::kAllGather;
   const std::size_t send = is_gather ? part : all;
   std::size_t recv = 0;
-  if (has_parts(one.operation)) recv = one.operation == Operation::kReduceScatter ? part : all;
+  if (has_parts(one.operation)) recv = one.operation == Collective::kReduceScatter ? part : all;
   if (one.is_registered) {
     const auto memory = contender.registered(send + recv);
     if (memory) return {memory->first(send), memory->subspan(send, recv)};
@@ -150,7 +150,7 @@ Answer measure(Contender& contender, const Order& order, Memory& memory) {
   for (int i = 0; i < order.warmups; ++i) prepared->run();
   contender.barrier();
   run_timed(timed(*prepared, order, buffers, contender), order.iterations, answer);
-  if (one.operation == Operation::kBarrier) {
+  if (one.operation == Collective::kBarrier) {
     run_late(*prepared, contender.rank(), answer);
     return answer;
   }

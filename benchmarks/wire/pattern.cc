@@ -44,7 +44,7 @@ std::int64_t count_wrong_as(const Checker& checker, std::span<const std::byte> r
                             std::int64_t first) {
   const auto* values = reinterpret_cast<const T*>(result.data());
   const auto count = static_cast<std::int64_t>(result.size() / sizeof(T));
-  const bool is_part = checker.what.operation == Operation::kReduceScatter;
+  const bool is_part = checker.what.operation == Collective::kReduceScatter;
   std::int64_t wrong = is_part ? 0 : std::max<std::int64_t>(0, checker.what.count() - count);
   for (std::int64_t i = 0; i < count; ++i) {
     const T expected = static_cast<T>(checker.expected(first + i));
@@ -68,11 +68,11 @@ void fill_with_wrong(std::span<std::byte> buffer) {
 double Checker::expected(std::int64_t index) const {
   const std::int64_t part = what.count() / num_ranks;
   switch (what.operation) {
-    case Operation::kAllGather:
+    case Collective::kAllGather:
       return whole(static_cast<int>(index / part), index % part);
-    case Operation::kAllToAll:
+    case Collective::kAllToAll:
       return whole(static_cast<int>(index / part), rank * part + index % part);
-    case Operation::kBroadcast:
+    case Collective::kBroadcast:
       return whole(0, index);
     default: {
       double sum = 0;

@@ -117,9 +117,13 @@ class Graph {
   std::vector<std::string> node_names() const;  ///< In the order in which they run.
   std::vector<int> allowed_cuts() const;        ///< Positions at which a stage may begin.
   std::vector<std::string> parameter_names() const;
-  std::vector<int> first_uses()
-      const;  ///< Position of the first node that takes each parameter; -1: none.
-  std::int64_t microbatch() const;  ///< The only one that it holds for; 0: any.
+  /// Position of the first node that takes each parameter; -1: none.
+  std::vector<int> first_uses() const;
+  std::vector<std::string> buffer_names() const;
+  std::vector<std::string> tied_parameters() const;    ///< That several nodes use.
+  std::vector<std::string> unused_parameters() const;  ///< Never trained: no loss depends on them.
+  std::vector<std::string> random_nodes() const;       ///< That draw random numbers.
+  std::int64_t microbatch() const;                     ///< The only one that it holds for; 0: any.
 
   const graph::Graph& value() const { return *value_; }
 
@@ -140,6 +144,7 @@ class Profile {
 
   std::string graph_sha256() const;
   std::int64_t microbatch() const;  ///< That all costs are for.
+  int num_distinct_nodes() const;   ///< That were measured; nodes that do the same share a cost.
   double forward_ms() const;        ///< Of a microbatch through the whole graph.
   double backward_ms() const;
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -220,22 +221,83 @@ class Session {
   std::unique_ptr<State> state_;
 };
 
-/// Records the forward pass of a workload's model. Errors   kInvalidArgument, kModelFailure, naming
-/// the operator that cannot be recorded.
+/// Records the forward pass of a workload's model. Where the graph holds for the microbatch size alone
+/// though any was wished for, rank 0 says so on standard error. Errors   kInvalidArgument,
+/// kModelFailure, naming the operator that cannot be recorded.
 ///
 /// microbatch   samples of each run.
 Graph record_graph(const MakeWorkload& make, std::int64_t microbatch, bool training = true,
                    std::uint64_t seed = 0, BatchSizes sizes = BatchSizes::kAnyElseExact);
 
+/// The same on every rank.
+struct MeasureOptions {
+  std::int64_t microbatch = 8;
+  std::int64_t device_memory_bytes = 0;  ///< Of each rank; 0: an equal part of the host's.
+  TrainingOptions training;              ///< Whose optimizer is measured too.
+  BatchSizes batch_sizes = BatchSizes::kAnyElseExact;
+};
+
+/// What a plan is made from.
 struct Measurement {
+  Graph graph;
   Profile profile;
   Topology topology;
 };
 
-/// Measures the model's nodes and the links, all ranks at the same time; every rank calls it and gets
-/// the same.
-Measurement measure_model(World& world, const MakeWorkload& make, std::int64_t microbatch,
-                          const TrainingOptions& training = {},
-                          std::int64_t device_memory_bytes = 0);
+/// Records the model and measures its nodes and the links, all ranks at the same time; every rank calls
+/// it and gets the same. Errors   those of record_graph; kInvalidArgument where ranks differ.
+Measurement measure_model(World& world, const MakeWorkload& make,
+                          const MeasureOptions& options = {});
+
+/// How one training compares with another of the same steps.
+struct Comparison {
+  std::string against;  ///< `uncut`, `plain loop` or `serial executor`.
+  bool must_be_bitwise = true;
+  bool is_bitwise = true;
+  bool is_finite = true;         ///< The other's losses are; else equal bits say little.
+  bool has_all = true;           ///< Each holds tensors of all the names that the other holds.
+  std::string first_difference;  ///< The first thing that is not the same bits; empty if none.
+  double worst_loss = 0;         ///< Largest relative difference of a step's loss.
+  // Known where bits may differ.
+  double worst_gradient = 0;  ///< Of the first step, |difference| / |norm| of a tensor.
+  double worst_weight = 0;    ///< After the last step, likewise.
+  double weight_limit = std::numeric_limits<double>::infinity();
+
+  /// The same bits, or where those are not promised: losses to 1e-5, gradients to 1e-6, weights to
+  /// `weight_limit`.
+  bool passes() const;
+};
+
+/// The same on every rank.
+struct VerifyOptions {
+  std::int64_t num_steps = 3;
+  std::uint64_t seed = 0;
+  OptimizerOptions optimizer;
+  std::optional<Plan> plan;  ///< Without one, a plan is made of `planning`; nothing is measured.
+  PlanOptions planning;
+  BatchSizes batch_sizes = BatchSizes::kAnyElseExact;
+};
+
+struct Verification {
+  Plan plan;
+  std::vector<Comparison> comparisons;  ///< All on rank 0; elsewhere that of the ranks alone.
+  bool passes() const;                  ///< All of them.
+};
+
+/// Trains some steps under a plan, one process for each of its ranks, and compares losses, all
+/// gradients, weights and buffers: with the serial executor under the same plan, in one process; that
+/// one with the uncut model and with a plain torch loop around the unmodified model. In a world of one
+/// rank the stages run in this process, and the first comparison is left out.
+///
+/// Against the serial executor and the uncut model all bits are the same. Against the plain loop too
+/// where there is one lane and nothing rounds in another order; else as `Comparison::passes` says
+/// (weights under sgd alone: others magnify what rounds differently near zero).
+///
+/// Every rank calls it.
+/// Errors   kInvalidArgument where model, plan and world do not fit each other, ranks differ, or
+///          replicas would write a buffer in forward.
+/// Cost     four trainings of so many steps, three of them on rank 0 while the others wait.
+Verification verify_training(World& world, const MakeWorkload& make,
+                             const VerifyOptions& options = {});
 
 }  // namespace trireme

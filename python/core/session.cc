@@ -128,7 +128,10 @@ void bind_session(py::module_& module) {
          std::int64_t device_memory_bytes) {
         const MakeWorkload maker = to_maker(std::move(make));
         const py::gil_scoped_release unlocked;
-        Measurement found = measure_model(world, maker, microbatch, training, device_memory_bytes);
+        Measurement found = measure_model(world, maker,
+                                          {.microbatch = microbatch,
+                                           .device_memory_bytes = device_memory_bytes,
+                                           .training = training});
         return std::pair(std::move(found.profile), std::move(found.topology));
       },
       py::arg("world"), py::arg("make"), py::arg("microbatch"), py::arg("training"),

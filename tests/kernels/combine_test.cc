@@ -64,7 +64,7 @@ struct Given {
   }
 };
 
-Bytes expected_of(const Reduction& reduction, const Given& given, std::int64_t count) {
+Bytes expected_of(const ElementReduction& reduction, const Given& given, std::int64_t count) {
   Bytes result(given.buffers[0].size());
   reference::combine(reduction, given.sources, result.data(), count);
   return result;
@@ -79,7 +79,7 @@ TEST(Combine, IsTheTreeElementByElement) {
           const Given given(dtype, num_sources, count);
           Bytes result(given.buffers[0].size());
           std::byte* target = result.data();
-          const Reduction reduction{dtype, op, given.scales};
+          const ElementReduction reduction{dtype, op, given.scales};
           combine(reduction, given.sources, {&target, 1}, count);
           ASSERT_EQ(result, expected_of(reduction, given, count))
               << trireme::to_text(dtype) << " " << to_text(op) << " of " << num_sources << " x "
@@ -179,7 +179,7 @@ TEST(Combine, NanWinsInMinAndMax) {
 TEST(Combine, RefusesWhatHasNoMeaning) {
   const std::byte* source = nullptr;
   std::byte* target = nullptr;
-  const auto refusal = [&](const Reduction& reduction) {
+  const auto refusal = [&](const ElementReduction& reduction) {
     try {
       combine(reduction, {&source, 1}, {&target, 1}, 0);
     } catch (const Error& error) {

@@ -252,16 +252,22 @@ class NamesTest(unittest.TestCase):
         self.assertEqual(found, ["a::b::Shape", "a::b::Outer::Part", "a::b::Kind"])
 
     def test_one_name_for_two_types(self) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            root = Path(folder)
-            subprocess.run(["git", "init", "-q", folder], check=True)
-            for name in ("one", "two"):
-                path = root / f"trireme/room/{name}.h"
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text("namespace room {\nstruct Exchange {\n};\n}\n")
-            found = [str(finding) for finding in names.check(root)]
-        text = "trireme/room/two.h:2: room::Exchange is defined in trireme/room/one.h too"
-        self.assertEqual(found, [text])
+        one, two = "trireme/room/one.cc", "trireme/room/two.h"
+        text = "namespace room {\nstruct Exchange {\n};\n}\n"
+        found = [str(finding) for finding in names.check_files({one: text, two: text})]
+        self.assertEqual(found, [f"{two}:2: room::Exchange is defined in {one} too"])
+
+    def test_one_name_in_two_rooms(self) -> None:
+        def found(name: str, *paths: str) -> list[str]:
+            headers = dict.fromkeys(paths, f"namespace x {{ struct {name} {{}}; }}")
+            return messages(names.check_rooms(headers, RoomsTest.TABLE))
+
+        one, two = "trireme/kernels/a.h", "trireme/engine/record/a.h"
+        text = f"Route is a type of another room too: {one}"
+        self.assertEqual(found("Route", one, two, "trireme/engine/record/b.h"), [text] * 2)
+        self.assertEqual(found("Route", one, "trireme/kernels/cuda/a.h"), [])
+        self.assertEqual(found("Plan", "include/trireme/a.h", two), [])  # holds it
+        self.assertTrue(found("Plan", one, two) and found("Route", "include/trireme/a.h", two))
 
 
 class LinksTest(unittest.TestCase):

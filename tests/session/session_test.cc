@@ -369,6 +369,8 @@ TEST_F(SessionTest, PlansAreValues) {
   EXPECT_EQ(Graph::load(path("graph.json")).sha256(), graph.sha256());
   EXPECT_THAT(graph.parameter_names(),
               ElementsAre("encoder.0.weight", "encoder.0.bias", "head.weight", "head.bias"));
+  EXPECT_THAT(graph.random_nodes(), testing::SizeIs(1));  // the dropout
+  EXPECT_THAT(graph.buffer_names(), testing::IsEmpty());
   PlanOptions wanted;
   wanted.batch = {.global_batch = 16, .microbatch = 4, .lanes = 2};
   wanted.stages = 2;
@@ -405,9 +407,51 @@ TEST_F(SessionTest, AGraphSaysWhereParametersAreUsedFirst) {
   EXPECT_LT(last, static_cast<int>(graph.node_names().size()));
 }
 
+/// A model whose first weight is used twice, its last never, with a buffer.
+Workload make_tied() {
+  const auto weight = torch::randn({4, 4}).set_requires_grad(true);
+  const auto unused = torch::randn({4}).set_requires_grad(true);
+  const auto shift = torch::randn({4});
+  Model model;
+  model.parameters = {{"weight", weight}, {"unused", unused}};
+  model.buffers = {{"shift", shift}};
+  model.forward = [=](const Batch& batch) -> Losses {
+    const auto y = (batch["x"].matmul(weight) + shift).tanh().matmul(weight);
+    return {mean_loss(y.square().mean())};
+  };
+  return {std::move(model), tensor_source({{"x", torch::randn({16, 4})}}), nullptr};
+}
+
+TEST_F(SessionTest, AGraphSaysWhatIsSpecialInIt) {
+  const Graph graph = record_graph(make_tied, 2);
+  EXPECT_THAT(graph.tied_parameters(), ElementsAre("weight"));
+  EXPECT_THAT(graph.unused_parameters(), ElementsAre("unused"));
+  EXPECT_THAT(graph.buffer_names(), ElementsAre("shift"));
+  EXPECT_THAT(graph.random_nodes(), ElementsAre());
+}
+
+TEST_F(SessionTest, VerifiesStagesInOneProcess) {
+  VerifyOptions wanted{.num_steps = 2, .optimizer = {.name = "sgd"}};
+  wanted.planning.batch = {.global_batch = 8, .microbatch = 2, .lanes = 1};
+  wanted.planning.stages = 2;
+  const Verification result = verify_training(world_, make_two_modules, wanted);
+  EXPECT_TRUE(result.passes());
+  EXPECT_EQ(result.plan.num_stages(), 2);
+  ASSERT_EQ(result.comparisons.size(), 2U);
+  EXPECT_EQ(result.comparisons[0].against, "uncut");
+  EXPECT_TRUE(result.comparisons[0].is_bitwise);
+  EXPECT_EQ(result.comparisons[1].against, "plain loop");
+  wanted.plan = make_plan(record_graph(make_tied, 2), wanted.planning);
+  EXPECT_THAT(refusal([&] { verify_training(world_, make_two_modules, wanted); }),
+              HasSubstr("the plan: "));
+}
+
 TEST_F(SessionTest, MeasuresPlansAndSimulates) {
-  const Graph graph = record_graph(make_two_modules, 2);
-  const Measurement measured = measure_model(world_, make_two_modules, 2);
+  const Measurement measured = measure_model(world_, make_two_modules, {.microbatch = 2});
+  const Graph& graph = measured.graph;
+  EXPECT_EQ(graph.sha256(), record_graph(make_two_modules, 2).sha256());
+  EXPECT_EQ(measured.profile.graph_sha256(), graph.sha256());
+  EXPECT_GT(measured.profile.num_distinct_nodes(), 0);
   EXPECT_GT(measured.profile.forward_ms(), 0);
   EXPECT_GT(measured.profile.backward_ms(), 0);
   EXPECT_EQ(measured.topology.num_ranks(), 1);

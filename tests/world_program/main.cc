@@ -88,6 +88,26 @@ void expect_misuse(const Body& body, const char* what) {
   expect(false, what);
 }
 
+void say_right(const trireme::World& world) {
+  std::printf("rank %d is right\n", world.rank());
+  std::fflush(stdout);
+}
+
+void check_verification(trireme::World& world) {
+  trireme::VerifyOptions options{.num_steps = 2};
+  options.planning.batch = {.global_batch = 8, .microbatch = 2, .lanes = 1};
+  options.planning.stages = world.size();
+  const trireme::Verification result = trireme::verify_training(world, make, options);
+  expect(result.passes(), "ranks that do not have the bits of one process");
+  expect(result.comparisons.size() == (world.rank() == 0 ? 3U : 1U), "comparisons");
+  expect(result.comparisons[0].against == "serial executor", "what ranks are compared with");
+  expect(result.plan.num_ranks() == world.size(), "the plan that was verified");
+  options.num_steps += world.rank();
+  expect_misuse([&] { trireme::verify_training(world, make, options); },
+                "ranks that verify other steps");
+  say_right(world);
+}
+
 void check_session(trireme::World& world, const std::string& folder) {
   trireme::SessionOptions options{.num_steps = 2};
   options.planning.batch = {.global_batch = 8, .microbatch = 2, .lanes = 1};
@@ -110,18 +130,18 @@ void check_session(trireme::World& world, const std::string& folder) {
   trireme::Session session(world, make, options);
   expect_misuse([&] { session.resume(world.rank() == 0 ? newest : older); },
                 "ranks that resume from different checkpoints");
-  std::printf("rank %d is right\n", world.rank());
-  std::fflush(stdout);
+  say_right(world);
 }
 
 }  // namespace
 
-/// world_program RANKS [fails | session FOLDER]
+/// world_program RANKS [fails | verifies | session FOLDER]
 int main(int argc, char** argv) {
   const int num_ranks = std::atoi(argv[1]);
   const std::string what = argc > 2 ? argv[2] : "";
   return trireme::run_ranks(argc, argv, num_ranks, [&](trireme::World& world) {
     if (what == "session") return check_session(world, argv[3]);
+    if (what == "verifies") return check_verification(world);
     if (what.empty()) return check(world, num_ranks);
     if (world.rank() == 1) throw std::runtime_error("rank 1 gives up");
     world.barrier();

@@ -11,13 +11,10 @@
 #include "trireme/engine/program/torch_failure.h"
 #include "trireme/error.h"
 #include "trireme/launch/run_ranks.h"
-#include "trireme/plan/graph/graph_json.h"
-#include "trireme/plan/layout/plan.h"
 #include "trireme/plan/layout/plan_check.h"
-#include "trireme/plan/layout/plan_json.h"
 #include "trireme/plan/schedule/schedules.h"
 #include "trireme/session/planning.h"
-#include "trireme/session/training.h"
+#include "trireme/session/world_maker.h"
 
 namespace trireme::command {
 
@@ -72,20 +69,12 @@ void PlanArguments::add_to(CLI::App& app, bool with_file) {
 std::optional<Plan> PlanArguments::given() const {
   if (file.empty()) return std::nullopt;
   Plan plan = Plan::load(file);
-  check_ranks(plan.value());
-  return plan;
-}
-
-layout::Plan PlanArguments::plan_for(const graph::Graph& recorded) const {
-  layout::Plan plan =
-      file.empty() ? session::plan_by_hand(recorded, options) : layout::load(file, recorded);
   check_ranks(plan);
   return plan;
 }
 
-void PlanArguments::check_ranks(const layout::Plan& plan) const {
-  const int expected = layout::train_role(plan).mesh.num_ranks();
-  if (ranks != 0 && ranks != expected) refuse_ranks(expected, ranks);
+void PlanArguments::check_ranks(const Plan& plan) const {
+  if (ranks != 0 && ranks != plan.num_ranks()) refuse_ranks(plan.num_ranks(), ranks);
 }
 
 void refuse_ranks(std::int64_t expected, std::int64_t given) {
@@ -96,31 +85,25 @@ void refuse_ranks(std::int64_t expected, std::int64_t given) {
 }
 
 std::int64_t PlanArguments::microbatch() const {
-  return file.empty() ? options.batch.microbatch : layout::load(file).batch.microbatch;
+  return file.empty() ? options.batch.microbatch : Plan::load(file).batch().microbatch;
 }
 
 int PlanArguments::num_ranks() const {
   if (ranks > 0) return ranks;
-  if (!file.empty()) return layout::train_role(layout::load(file)).mesh.num_ranks();
+  if (!file.empty()) return Plan::load(file).num_ranks();
   const std::int64_t by_hand = session::num_ranks_by_hand(options);
   if (by_hand <= std::numeric_limits<int>::max()) return static_cast<int>(by_hand);
   throw Error(ErrorKind::kInvalidArgument, fmt::format("{} ranks are too many", by_hand));
 }
 
 void PlanArguments::check() const {
-  if (!file.empty()) return check_ranks(layout::load(file));
+  if (!file.empty()) return check_ranks(Plan::load(file));
   layout::check_batch(options.batch);
   const int replicas = std::max(options.replicas, 1);
   if (options.batch.lanes % replicas == 0) return;
   throw Error(ErrorKind::kInvalidArgument,
               fmt::format("{} replicas do not divide {} lanes; give --lanes a multiple of them",
                           options.replicas, options.batch.lanes));
-}
-
-record::Recording record_model(const Context& context, const Workload& workload, graph::Mode mode,
-                               std::int64_t microbatch) {
-  const bool is_first = !context.environment.ranks || context.environment.ranks->rank == 0;
-  return session::record_model(workload, mode, microbatch, context.sizes, is_first);
 }
 
 int run_ranks(const Context& context, int num_ranks,
@@ -135,6 +118,20 @@ int run_ranks(const Context& context, int num_ranks,
       throw program::error_of(failure);
     }
   });
+}
+
+int run_in_world(const Context& context, int num_ranks, const std::function<int(World&)>& body) {
+  return run_ranks(context, num_ranks, [&](launch::ConnectedWorld* ranks) {
+    World world = session::WorldMaker::make(ranks, {.timeout_s = context.timeout_s},
+                                            context.environment.log_level);
+    return body(world);
+  });
+}
+
+int run_alone(const Context& context, const std::function<int(World&)>& body) {
+  World world = session::WorldMaker::make(nullptr, {.timeout_s = context.timeout_s},
+                                          context.environment.log_level);
+  return body(world);
 }
 
 void print(const Context& context, const Json& json, const std::string& text) {

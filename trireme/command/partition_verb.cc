@@ -4,7 +4,6 @@
 
 #include "trireme/command/training_arguments.h"
 #include "trireme/command/verbs.h"
-#include "trireme/engine/train/construct_workload.h"
 #include "trireme/error.h"
 
 namespace trireme::command {
@@ -22,12 +21,11 @@ struct PartitionVerbOptions {
 
 Graph graph_of(const PartitionVerbOptions& options, const Context& context) {
   if (!options.graph_file.empty()) return Graph::load(options.graph_file);
-  const Workload workload = train::construct(context.workload(), context.seed);
   const std::int64_t microbatch = options.profile.empty()
                                       ? options.plan.microbatch()
                                       : Profile::load(options.profile).microbatch();
-  return Graph(std::make_shared<const graph::Graph>(
-      record_model(context, workload, graph::Mode::kTrain, microbatch).graph));
+  return record_graph(context.workload(), microbatch, /*training=*/true, context.seed,
+                      context.sizes);
 }
 
 /// The size that the profile measured is the one that is planned.

@@ -1,44 +1,32 @@
 #include <fmt/format.h>
 
-#include <optional>
-
 #include "trireme/arguments/numbers.h"
 #include "trireme/command/training_arguments.h"
 #include "trireme/command/verbs.h"
-#include "trireme/engine/train/construct_workload.h"
-#include "trireme/plan/profile/profile_show.h"
-#include "trireme/session/planning.h"
 
 namespace trireme::command {
 namespace {
 
 struct ProfileVerbOptions {
-  session::MeasureOptions measure;
+  MeasureOptions measure;
   int ranks = 1;
   std::string out = "profile.json";
   std::string topology = "topology.json";
 };
 
-/// One rank's part; `connected` is null where there is only this process.
-int profile_rank(const ProfileVerbOptions& options, const Context& context,
-                 const launch::ConnectedWorld* connected) {
-  std::optional<collectives::World> world;
-  if (connected != nullptr) world.emplace(connected->world());
-  const Workload workload = train::construct(context.workload(), context.seed);
-  const auto recorded =
-      record_model(context, workload, graph::Mode::kTrain, options.measure.microbatch);
-  const Measurement measured =
-      session::measure_recorded(workload, recorded, options.measure, world ? &*world : nullptr);
-  if (world && world->rank() != 0) return 0;
-  const std::string sha256 = measured.profile.save(options.out);
-  measured.topology.save(options.topology);
-  print(context,
-        {{"file", options.out},
-         {"sha256", sha256},
-         {"topology", options.topology},
-         {"distinct_nodes", measured.profile.value().costs.size()}},
-        profile::show(measured.profile.value(), recorded.graph) +
-            fmt::format("\nwritten to {} and {}\n", options.out, options.topology));
+/// One rank's part.
+int profile_rank(const ProfileVerbOptions& options, const Context& context, World& world) {
+  const auto [graph, profile, topology] = measure_model(world, context.workload(), options.measure);
+  if (world.rank() != 0) return 0;
+  const std::string sha256 = profile.save(options.out);
+  topology.save(options.topology);
+  print(
+      context,
+      {{"file", options.out},
+       {"sha256", sha256},
+       {"topology", options.topology},
+       {"distinct_nodes", profile.num_distinct_nodes()}},
+      profile.show(graph) + fmt::format("\nwritten to {} and {}\n", options.out, options.topology));
   return 0;
 }
 
@@ -61,9 +49,9 @@ Body add_profile(CLI::App& app, Context& context) {
   app.footer("Example: trireme profile --ranks 2 --microbatch 8 --out profile.json");
   return [options, &context] {
     options->measure.training.seed = context.seed;
-    return run_ranks(context, options->ranks, [&](const launch::ConnectedWorld* world) {
-      return profile_rank(*options, context, world);
-    });
+    options->measure.batch_sizes = context.sizes;
+    return run_in_world(context, options->ranks,
+                        [&](World& world) { return profile_rank(*options, context, world); });
   };
 }
 

@@ -1,16 +1,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "trireme/arguments/numbers.h"
 #include "trireme/base/files.h"
 #include "trireme/command/verbs.h"
-#include "trireme/engine/train/construct_workload.h"
-#include "trireme/plan/graph/cuts.h"
-#include "trireme/plan/graph/graph_json.h"
-#include "trireme/plan/graph/graph_queries.h"
 
 namespace trireme::command {
 namespace {
@@ -20,27 +15,26 @@ struct Summary {
   std::string text;
 };
 
-Summary summarize(const graph::Graph& graph, const std::string& path, const std::string& sha256) {
-  const std::vector<bool> cuts = graph::allowed_cuts(graph);
-  const auto num_cuts = std::count(cuts.begin(), cuts.end(), true);
-  const auto num_random = std::count_if(graph.nodes.begin(), graph.nodes.end(),
-                                        [](const graph::Node& n) { return n.flags.random; });
-  const auto sites = graph::use_sites(graph);
-  const auto num_ties = std::count_if(sites.begin(), sites.end(),
-                                      [](const graph::UseSite& s) { return s.site == 1; });
-  return {{{"file", path},
-           {"sha256", sha256},
-           {"graph_sha256", graph::graph_sha256(graph)},
-           {"nodes", graph.nodes.size()},
-           {"parameters", graph.parameters.size()},
-           {"tied_parameters", num_ties},
-           {"buffers", graph.buffers.size()},
-           {"random_nodes", num_random},
-           {"allowed_cuts", num_cuts}},
-          fmt::format("{}: {} nodes, {} allowed cuts, {} parameters ({} tied), {} buffers, {} "
-                      "random nodes\n",
-                      path, graph.nodes.size(), num_cuts, graph.parameters.size(), num_ties,
-                      graph.buffers.size(), num_random)};
+Summary summarize(const Graph& graph, const std::string& path, const std::string& sha256) {
+  const std::size_t num_nodes = graph.node_names().size(), num_cuts = graph.allowed_cuts().size(),
+                    num_parameters = graph.parameter_names().size(),
+                    num_ties = graph.tied_parameters().size(),
+                    num_buffers = graph.buffer_names().size(),
+                    num_random = graph.random_nodes().size();
+  return {
+      {{"file", path},
+       {"sha256", sha256},
+       {"graph_sha256", graph.sha256()},
+       {"nodes", num_nodes},
+       {"parameters", num_parameters},
+       {"tied_parameters", num_ties},
+       {"buffers", num_buffers},
+       {"random_nodes", num_random},
+       {"allowed_cuts", num_cuts},
+       {"unused_parameters", graph.unused_parameters()}},
+      fmt::format("{}: {} nodes, {} allowed cuts, {} parameters ({} tied), {} buffers, {} "
+                  "random nodes\n",
+                  path, num_nodes, num_cuts, num_parameters, num_ties, num_buffers, num_random)};
 }
 
 }  // namespace
@@ -59,22 +53,19 @@ Body add_record(CLI::App& app, Context& context) {
       ->capture_default_str();
   app.footer("Example: trireme record --out run");
   return [options, &context] {
-    const Workload workload = train::construct(context.workload(), context.seed);
     make_folder(options->folder);
     Json json;
     std::string text;
-    for (const auto& [mode, name] :
-         {std::pair{graph::Mode::kTrain, "train"}, std::pair{graph::Mode::kEval, "eval"}}) {
-      const auto recording = record_model(context, workload, mode, options->microbatch);
-      const auto path =
-          std::filesystem::path(options->folder) / (std::string(name) + ".graph.json");
-      const std::string sha256 = graph::save(recording.graph, path);
-      const Summary summary = summarize(recording.graph, path.string(), sha256);
+    for (const std::string name : {"train", "eval"}) {
+      const bool trains = name == "train";
+      const Graph graph = record_graph(context.workload(), options->microbatch, trains,
+                                       context.seed, context.sizes);
+      const auto path = std::filesystem::path(options->folder) / (name + ".graph.json");
+      const Summary summary = summarize(graph, path.string(), graph.save(path));
       json[name] = summary.json;
       text += summary.text;
-      const auto unused = graph::unused_parameters(recording.graph);
-      json[name]["unused_parameters"] = unused;
-      if (!unused.empty() && mode == graph::Mode::kTrain) {
+      const std::vector<std::string> unused = graph.unused_parameters();
+      if (trains && !unused.empty()) {
         text += fmt::format("never trained, since the loss depends on no use of them: {}\n",
                             fmt::join(unused, ", "));
       }

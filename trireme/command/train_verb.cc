@@ -15,7 +15,6 @@
 #include "trireme/error.h"
 #include "trireme/session/planning.h"
 #include "trireme/session/run_keeper.h"
-#include "trireme/session/world_maker.h"
 #include "trireme/wire/collectives/world.h"
 
 namespace trireme::command {
@@ -257,13 +256,9 @@ Body add_train(CLI::App& app, Context& context) {
     wanted.handles_signals = options->keeps_something();
     options->report.json = context.json;
     if (!context.environment.ranks) check_before_start(*options, context);
-    const auto train_here = [&](launch::ConnectedWorld* ranks) {
-      World world = session::WorldMaker::make(ranks, {.timeout_s = context.timeout_s},
-                                              context.environment.log_level);
-      return train_rank(*options, context, world);
-    };
-    if (wanted.serial) return train_here(nullptr);
-    return run_ranks(context, options->plan.num_ranks(), train_here);
+    const auto train_here = [&](World& world) { return train_rank(*options, context, world); };
+    if (wanted.serial) return run_alone(context, train_here);
+    return run_in_world(context, options->plan.num_ranks(), train_here);
   };
 }
 

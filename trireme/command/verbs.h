@@ -12,10 +12,7 @@
 #include "trireme/base/environment.h"
 #include "trireme/base/json.h"
 #include "trireme/command_line.h"
-#include "trireme/engine/record/recording.h"
 #include "trireme/launch/connected_world.h"
-#include "trireme/plan/graph/graph.h"
-#include "trireme/plan/layout/plan.h"
 #include "trireme/session.h"
 
 namespace trireme::command {
@@ -50,6 +47,12 @@ struct Context {
 int run_ranks(const Context& context, int num_ranks,
               const std::function<int(launch::ConnectedWorld*)>& body);
 
+/// The same in the public form; where there is only this process, its world has one rank.
+int run_in_world(const Context& context, int num_ranks, const std::function<int(World&)>& body);
+
+/// In a world of this process alone, whatever the environment says.
+int run_alone(const Context& context, const std::function<int(World&)>& body);
+
 /// A verb's body; returns the exit code.
 using Body = std::function<int()>;
 
@@ -76,9 +79,6 @@ struct PlanArguments {
   /// The plan of the file; nothing where there is none.
   std::optional<Plan> given() const;
 
-  /// The plan of the file, or one made by hand; checked against the recorded graph.
-  layout::Plan plan_for(const graph::Graph& recorded) const;
-
   /// Samples per microbatch: the plan's, or those of --microbatch.
   std::int64_t microbatch() const;
 
@@ -89,15 +89,11 @@ struct PlanArguments {
   void check() const;
 
   /// kInvalidArgument where --ranks says another number than the plan's.
-  void check_ranks(const layout::Plan& plan) const;
+  void check_ranks(const Plan& plan) const;
 };
 
 /// Throws kInvalidArgument: the plan has `expected` ranks, and --ranks says `given`.
 [[noreturn]] void refuse_ranks(std::int64_t expected, std::int64_t given);
-
-/// As session::record_model, as --record-at says.
-record::Recording record_model(const Context& context, const Workload& workload, graph::Mode mode,
-                               std::int64_t microbatch);
 
 /// Standard output: `json` where it was asked for, else `text`.
 void print(const Context& context, const Json& json, const std::string& text);

@@ -60,8 +60,8 @@ void abandon(int rank, const Error& error) {
   _exit(1);
 }
 
-transport::WorldOptions options_of(const RankEnvironment& environment, const Logger& logger,
-                                   std::chrono::milliseconds deadline) {
+transport::ElasticWorldOptions options_of(const RankEnvironment& environment, const Logger& logger,
+                                          std::chrono::milliseconds deadline) {
   const int rank = environment.rank;
   return {.rank = rank,
           .world_size = environment.world_size,

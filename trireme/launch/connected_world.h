@@ -4,7 +4,7 @@
 
 #include "trireme/base/environment.h"
 #include "trireme/wire/collectives/world.h"
-#include "trireme/wire/endpoint/world.h"
+#include "trireme/wire/endpoint/elastic_world.h"
 
 namespace trireme::launch {
 
@@ -25,7 +25,7 @@ class ConnectedWorld {
  private:
   transport::WatchOptions watch_;
   bool has_left_ = false;
-  transport::World ranks_;
+  transport::ElasticWorld ranks_;
   collectives::Costs costs_;
 };
 

@@ -91,6 +91,32 @@ std::vector<std::string> Graph::parameter_names() const {
   return names;
 }
 
+std::vector<std::string> Graph::buffer_names() const {
+  std::vector<std::string> names;
+  for (const graph::Buffer& buffer : value_->buffers) names.push_back(buffer.name);
+  return names;
+}
+
+std::vector<std::string> Graph::tied_parameters() const {
+  std::vector<std::string> names;
+  for (const graph::UseSite& site : graph::use_sites(*value_)) {
+    if (site.site == 1) names.push_back(value_->parameters[site.parameter].name);
+  }
+  return names;
+}
+
+std::vector<std::string> Graph::unused_parameters() const {
+  return graph::unused_parameters(*value_);
+}
+
+std::vector<std::string> Graph::random_nodes() const {
+  std::vector<std::string> names;
+  for (const graph::Node& node : value_->nodes) {
+    if (node.flags.random) names.push_back(node.name);
+  }
+  return names;
+}
+
 Profile::Profile(std::shared_ptr<const profile::Profile> value) : value_(std::move(value)) {}
 Profile Profile::load(const std::filesystem::path& path) {
   return Profile(shared(profile::load(path)));
@@ -107,6 +133,7 @@ std::string Profile::show(const Graph& graph) const {
 }
 std::string Profile::graph_sha256() const { return value_->graph_sha256; }
 std::int64_t Profile::microbatch() const { return value_->microbatch; }
+int Profile::num_distinct_nodes() const { return static_cast<int>(value_->costs.size()); }
 
 double Profile::forward_ms() const {
   double us = 0;

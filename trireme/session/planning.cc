@@ -16,6 +16,7 @@
 #include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/layout/manual_plan.h"
 #include "trireme/plan/layout/plan.h"
+#include "trireme/plan/layout/plan_check.h"
 #include "trireme/plan/partition/explain.h"
 #include "trireme/plan/partition/partition.h"
 #include "trireme/session/training.h"
@@ -71,8 +72,8 @@ int node_position(const graph::Graph& graph, const std::string& node) {
 
 }  // namespace
 
-Measurement measure_recorded(const Workload& workload, const record::Recording& recorded,
-                             const MeasureOptions& options, const collectives::World* world) {
+MeasuredCosts measure_recorded(const Workload& workload, const record::Recording& recorded,
+                               const MeasureOptions& options, const collectives::World* world) {
   const train::StepReader reader(
       workload, {.global_batch = options.microbatch, .microbatch = options.microbatch, .lanes = 1},
       options.training.seed);
@@ -94,11 +95,10 @@ Measurement measure_recorded(const Workload& workload, const record::Recording& 
   return {Profile(std::move(profile)), Topology(std::move(topology))};
 }
 
-Decision decide(const graph::Graph& graph, const Measurement& measurement,
-                const PlanOptions& wanted, const TrainingOptions& training,
-                const PlannedCopies& copies) {
-  const profile::Profile& profile = measurement.profile.value();
-  const topology::Topology& topology = measurement.topology.value();
+Decision decide(const graph::Graph& graph, const MeasuredCosts& measured, const PlanOptions& wanted,
+                const TrainingOptions& training, const PlannedCopies& copies) {
+  const profile::Profile& profile = measured.profile.value();
+  const topology::Topology& topology = measured.topology.value();
   if (!wanted.copies.empty()) {
     throw Error(ErrorKind::kInvalidArgument,
                 "--copy is for plans by hand; with a profile, copies are chosen");
@@ -128,6 +128,16 @@ Decision decide(const graph::Graph& graph, const Measurement& measurement,
                          forecast(planned, *plan, profile, topology, training.optimizer)) +
       idle_text(*plan, topology);
   return {Plan(std::move(plan)), text};
+}
+
+layout::Plan checked_plan(const Plan& given, const graph::Graph& recorded) {
+  const layout::Plan& plan = given.value();
+  try {
+    layout::check(plan, graph::graph_sha256(recorded), layout::planned_graph(recorded, plan));
+  } catch (const Error& error) {
+    throw Error(error.kind(), given.origin() + ": " + error.message());
+  }
+  return plan;
 }
 
 layout::Plan plan_by_hand(const graph::Graph& recorded, const PlanOptions& options) {
@@ -180,14 +190,15 @@ simulate::Forecast forecast(const graph::Graph& planned, const layout::Plan& pla
 
 namespace trireme {
 
-Measurement measure_model(World& world, const MakeWorkload& make, std::int64_t microbatch,
-                          const TrainingOptions& training, std::int64_t device_memory_bytes) {
+Measurement measure_model(World& world, const MakeWorkload& make, const MeasureOptions& options) {
   memory::apply_torch_settings();
-  const Workload workload = train::construct(make, training.seed);
-  const record::Recording recorded = session::record_model(
-      workload, graph::Mode::kTrain, microbatch, BatchSizes::kAnyElseExact, world.rank() == 0);
-  return session::measure_recorded(workload, recorded, {microbatch, device_memory_bytes, training},
-                                   &world.value());
+  const Workload workload = train::construct(make, options.training.seed);
+  record::Recording recorded = session::record_model(
+      workload, graph::Mode::kTrain, options.microbatch, options.batch_sizes, world.rank() == 0);
+  const session::MeasuredCosts measured = session::measure_recorded(
+      workload, recorded, options, world.size() == 1 ? nullptr : &world.value());
+  return {Graph(std::make_shared<const graph::Graph>(std::move(recorded.graph))), measured.profile,
+          measured.topology};
 }
 
 }  // namespace trireme

@@ -12,11 +12,9 @@
 
 namespace trireme::session {
 
-/// What is to be measured; the same on all ranks.
-struct MeasureOptions {
-  std::int64_t microbatch = 8;
-  std::int64_t device_memory_bytes = 0;  ///< 0: an equal part of the host's.
-  TrainingOptions training;
+struct MeasuredCosts {
+  Profile profile;
+  Topology topology;
 };
 
 /// Measures a model, all ranks of the world at once. Every rank calls it. The workload is not for
@@ -24,19 +22,21 @@ struct MeasureOptions {
 ///
 /// recorded   of the workload's model in train mode.
 /// world      null where there is only this process.
-Measurement measure_recorded(const Workload& workload, const record::Recording& recorded,
-                             const MeasureOptions& options, const collectives::World* world);
+MeasuredCosts measure_recorded(const Workload& workload, const record::Recording& recorded,
+                               const MeasureOptions& options, const collectives::World* world);
 
 /// Plan::copied_nodes that a run began with; nothing where it has not begun.
 using PlannedCopies = std::optional<std::vector<graph::NodeId>>;
 
-/// The best plan of the measurement within what `wanted` says; the microbatch is the profile's.
+/// The best plan by the costs within what `wanted` says; the microbatch is the profile's.
 ///
 /// copies   exactly these, where they are given.
 /// Errors   those of partition::partition and train::check_buffers.
-Decision decide(const graph::Graph& graph, const Measurement& measurement,
-                const PlanOptions& wanted, const TrainingOptions& training,
-                const PlannedCopies& copies = {});
+Decision decide(const graph::Graph& graph, const MeasuredCosts& measured, const PlanOptions& wanted,
+                const TrainingOptions& training, const PlannedCopies& copies = {});
+
+/// A plan that was given, checked against the recorded graph. Errors of layout::check, naming its origin.
+layout::Plan checked_plan(const Plan& given, const graph::Graph& recorded);
 
 /// A plan of what `options` says, without costs. Errors of layout::make_manual_plan.
 layout::Plan plan_by_hand(const graph::Graph& recorded, const PlanOptions& options);

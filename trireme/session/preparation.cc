@@ -12,10 +12,8 @@
 #include "trireme/engine/train/telling_others.h"
 #include "trireme/engine/train/training_options.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/graph/graph_queries.h"
 #include "trireme/plan/layout/plan.h"
-#include "trireme/plan/layout/plan_check.h"
 #include "trireme/plan/layout/plan_json.h"
 #include "trireme/plan/profile/profile_json.h"
 
@@ -116,7 +114,7 @@ void Preparation::decide() {
 
 layout::Plan Preparation::choose_plan() {
   const graph::Graph& graph = training_->recorded.graph;
-  if (options_.plan) return given_plan(graph);
+  if (options_.plan) return checked_plan(*options_.plan, graph);
   if (options_.serial || !plans_itself(options_, world_.size())) {
     return plan_by_hand(graph, options_.planning);
   }
@@ -133,16 +131,6 @@ layout::Plan Preparation::choose_plan() {
   }
   return planner_->decide(training_->recorded.graph,
                           run_ != nullptr ? run_->copies() : PlannedCopies());
-}
-
-layout::Plan Preparation::given_plan(const graph::Graph& graph) const {
-  const layout::Plan& given = options_.plan->value();
-  try {
-    layout::check(given, graph::graph_sha256(graph), layout::planned_graph(graph, given));
-  } catch (const Error& error) {
-    throw Error(error.kind(), options_.plan->origin() + ": " + error.message());
-  }
-  return given;
 }
 
 /// Said, not refused: a toy may have fewer.
@@ -173,10 +161,10 @@ void Preparation::check_first_step() const {
 }
 
 /// What the plan was made from; nothing where that is not known.
-std::optional<Measurement> Preparation::measurement_of_plan() const {
+std::optional<MeasuredCosts> Preparation::measurement_of_plan() const {
   if (planner_) return planner_->measurement();
   if (options_.profile.empty()) return std::nullopt;
-  Measurement named{Profile::load(options_.profile), Topology::load(options_.topology)};
+  MeasuredCosts named{Profile::load(options_.profile), Topology::load(options_.topology)};
   if (plan_->value().profile_sha256 &&
       *plan_->value().profile_sha256 != profile::profile_sha256(named.profile.value())) {
     throw Error(ErrorKind::kInvalidArgument,

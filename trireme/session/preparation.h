@@ -29,7 +29,7 @@ class Preparation {
   const record::Recording* evaluation() const { return evaluation_ ? &*evaluation_ : nullptr; }
 
   /// What the plan was made from; nothing where that is not known.
-  std::optional<Measurement> measurement_of_plan() const;
+  std::optional<MeasuredCosts> measurement_of_plan() const;
 
  private:
   void say(const std::string& phase) const;
@@ -37,7 +37,6 @@ class Preparation {
   std::int64_t microbatch() const;
   void decide();
   layout::Plan choose_plan();
-  layout::Plan given_plan(const graph::Graph& graph) const;
   void check_samples() const;
   void check_first_step() const;
 

@@ -20,8 +20,8 @@
 namespace trireme::session {
 namespace {
 
-bool fits(const Measurement& measurement, const graph::Graph& graph, const SessionOptions& options,
-          int num_ranks) {
+bool fits(const MeasuredCosts& measurement, const graph::Graph& graph,
+          const SessionOptions& options, int num_ranks) {
   const std::vector<topology::RankPlace>& places = measurement.topology.value().ranks;
   const profile::Profile& profile = measurement.profile.value();
   return profile.graph_sha256 == graph::graph_sha256(graph) &&
@@ -68,8 +68,8 @@ std::string SelfPlanner::file_for(const std::string& what) const {
 }
 
 /// The one that the options name.
-Measurement SelfPlanner::named_measurement(const graph::Graph& graph) const {
-  Measurement named{Profile::load(options_.profile), Topology::load(options_.topology)};
+MeasuredCosts SelfPlanner::named_measurement(const graph::Graph& graph) const {
+  MeasuredCosts named{Profile::load(options_.profile), Topology::load(options_.topology)};
   if (fits(named, graph, options_, world_.size())) return named;
   throw Error(ErrorKind::kInvalidArgument,
               fmt::format("{} is not a profile of this model with microbatches of {} on {} ranks; "
@@ -78,11 +78,11 @@ Measurement SelfPlanner::named_measurement(const graph::Graph& graph) const {
 }
 
 /// One of this folder, if it is of this model and these hosts. Memory is that of now.
-std::optional<Measurement> SelfPlanner::kept_measurement(const graph::Graph& graph,
-                                                         topology::Topology now) const {
+std::optional<MeasuredCosts> SelfPlanner::kept_measurement(const graph::Graph& graph,
+                                                           topology::Topology now) const {
   std::error_code ignored;
   if (folder_.empty() || !std::filesystem::exists(profile_file(), ignored)) return std::nullopt;
-  std::optional<Measurement> kept;
+  std::optional<MeasuredCosts> kept;
   try {
     kept.emplace(Profile::load(profile_file()), Topology::load(topology_file()));
   } catch (const Error& error) {
@@ -109,7 +109,7 @@ bool SelfPlanner::has_measurement(const graph::Graph& graph) {
   return !collectives::from_first(world_, measurement_ ? "yes" : "", "measurement").empty();
 }
 
-void SelfPlanner::keep(Measurement measurement) {
+void SelfPlanner::keep(MeasuredCosts measurement) {
   if (world_.rank() != 0) return;
   if (!folder_.empty()) {
     std::error_code ignored;

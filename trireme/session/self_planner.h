@@ -23,26 +23,26 @@ class SelfPlanner {
   bool has_measurement(const graph::Graph& graph);
 
   /// Keeps a new one.
-  void keep(Measurement measurement);
+  void keep(MeasuredCosts measurement);
 
   /// The best plan by the measurement, on every rank; on_plan is told of it.
   layout::Plan decide(const graph::Graph& graph, const PlannedCopies& copies);
 
   /// What the plan was made from; on rank 0.
-  const std::optional<Measurement>& measurement() const { return measurement_; }
+  const std::optional<MeasuredCosts>& measurement() const { return measurement_; }
 
  private:
   std::string file_for(const std::string& what) const;
   std::string profile_file() const { return file_for("profile"); }
   std::string topology_file() const { return file_for("topology"); }
-  Measurement named_measurement(const graph::Graph& graph) const;
-  std::optional<Measurement> kept_measurement(const graph::Graph& graph,
-                                              topology::Topology now) const;
+  MeasuredCosts named_measurement(const graph::Graph& graph) const;
+  std::optional<MeasuredCosts> kept_measurement(const graph::Graph& graph,
+                                                topology::Topology now) const;
 
   const SessionOptions& options_;
   const collectives::World& world_;
   std::filesystem::path folder_;
-  std::optional<Measurement> measurement_;
+  std::optional<MeasuredCosts> measurement_;
 };
 
 }  // namespace trireme::session

@@ -301,7 +301,7 @@ class Session::State {
   /// What is expected of a step; on rank 0.
   void predict() {
     if (!is_first_ || ranks() == nullptr) return;
-    const std::optional<Measurement> measured = prepared_->measurement_of_plan();
+    const std::optional<MeasuredCosts> measured = prepared_->measurement_of_plan();
     if (!measured) return;
     const simulate::Forecast step =
         forecast(ranks()->recording().graph, plan(), measured->profile.value(),

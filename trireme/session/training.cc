@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "trireme/base/environment.h"
 #include "trireme/engine/memory/process_memory.h"
 #include "trireme/engine/train/batch_reader.h"
 #include "trireme/engine/train/construct_workload.h"
@@ -60,8 +61,9 @@ Graph record_graph(const MakeWorkload& make, std::int64_t microbatch, bool train
   memory::apply_torch_settings();
   const Workload workload = train::construct(make, seed);
   const auto mode = training ? graph::Mode::kTrain : graph::Mode::kEval;
-  record::Recording recording =
-      session::record_model(workload, mode, microbatch, sizes, /*says=*/false);
+  const auto ranks = read_environment().ranks;
+  const bool says = !ranks || ranks->rank == 0;
+  record::Recording recording = session::record_model(workload, mode, microbatch, sizes, says);
   return Graph(std::make_shared<const graph::Graph>(std::move(recording.graph)));
 }
 

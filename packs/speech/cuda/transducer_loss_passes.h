@@ -178,7 +178,7 @@ struct Alpha {
   }
 };
 
-struct Loss {
+struct SampleLoss {
   LossSpace space;
   float* loss;
 
@@ -203,7 +203,7 @@ void transducer_loss_passes(const DeviceLattices& lattices, const DeviceTargets&
   each(num_rows * space.blocks_of_row * 16, LaneSum<T>{space, logits});
   each(num_rows, RowCell<T>{space, logits});
   each.steps({lattices.num_samples, lattices.max_frames + positions - 1, positions}, Alpha{space});
-  each(lattices.num_samples, Loss{space, loss});
+  each(lattices.num_samples, SampleLoss{space, loss});
 }
 
 // ---- Backward

@@ -23,7 +23,7 @@ using namespace kernels;
 using namespace kernels::cuda::internal;
 
 /// Query or key i of a piece.
-struct Token {
+struct TokenPosition {
   std::int64_t piece, i, length;
   std::int64_t row;  ///< Of log_sum; times the width of the tensors.
 
@@ -44,22 +44,22 @@ struct Heads {
   std::int64_t num_scores() const { return num_rows() * sequences.max_length; }
 
   /// Of all rows, with those behind the sequences' ends.
-  TRIREME_HOST_DEVICE Token token(std::int64_t padded_row) const {
+  TRIREME_HOST_DEVICE TokenPosition token(std::int64_t padded_row) const {
     const auto [piece, i] = divide(padded_row, sequences.max_length);
     const auto [b, h] = divide(piece, sequences.num_heads);
     const std::int64_t begin = sequences.offsets[b];
     return {piece, i, sequences.offsets[b + 1] - begin, (begin + i) * sequences.num_heads + h};
   }
 
-  TRIREME_HOST_DEVICE std::int64_t row_of(const Token& token, std::int64_t j) const {
+  TRIREME_HOST_DEVICE std::int64_t row_of(const TokenPosition& token, std::int64_t j) const {
     return token.row + (j - token.i) * sequences.num_heads;
   }
 
-  TRIREME_HOST_DEVICE std::int64_t num_visible(const Token& query) const {
+  TRIREME_HOST_DEVICE std::int64_t num_visible(const TokenPosition& query) const {
     return is_causal ? query.i + 1 : query.length;
   }
 
-  TRIREME_HOST_DEVICE float score(const Token& query, std::int64_t j, const float* q,
+  TRIREME_HOST_DEVICE float score(const TokenPosition& query, std::int64_t j, const float* q,
                                   const float* k) const {
     const std::int64_t d = sequences.width;
     const float* q_row = q + query.row * d;
@@ -72,7 +72,7 @@ struct Heads {
   }
 
   /// Whether dropout keeps a probability.
-  TRIREME_HOST_DEVICE bool keeps(const Token& query, std::int64_t j) const {
+  TRIREME_HOST_DEVICE bool keeps(const TokenPosition& query, std::int64_t j) const {
     if (dropout.threshold == 0) return true;
     const auto word = [](std::int64_t x) { return static_cast<std::uint32_t>(x); };
     const auto words = philox(
@@ -135,7 +135,7 @@ struct Scores {
 
   TRIREME_HOST_DEVICE void operator()(std::int64_t i) const {
     const auto [row, j] = divide(i, heads.sequences.max_length);
-    const Token query = heads.token(row);
+    const TokenPosition query = heads.token(row);
     if (query.is_present() && j < heads.num_visible(query)) p[i] = heads.score(query, j, q, k);
   }
 };
@@ -146,7 +146,7 @@ struct HighestOfLanes {
   AttentionSpace space;
 
   TRIREME_HOST_DEVICE void operator()(std::int64_t i) const {
-    const Token query = heads.token(i / 16);
+    const TokenPosition query = heads.token(i / 16);
     if (!query.is_present()) return;
     const float* scores = space.p + i / 16 * heads.sequences.max_length;
     float highest = -std::numeric_limits<float>::infinity();
@@ -179,7 +179,7 @@ struct Exponentiate {
 
   TRIREME_HOST_DEVICE void operator()(std::int64_t i) const {
     const std::int64_t row = i / 16;
-    const Token query = heads.token(row);
+    const TokenPosition query = heads.token(row);
     if (!query.is_present()) return;
     float* scores = space.p + row * heads.sequences.max_length;
     float sum = 0;
@@ -198,7 +198,7 @@ struct TotalOfRows {
   float* log_sum;
 
   TRIREME_HOST_DEVICE void operator()(std::int64_t row) const {
-    const Token query = heads.token(row);
+    const TokenPosition query = heads.token(row);
     if (!query.is_present()) return;
     const float total = tree_of_16(space.lanes + row * 16);
     log_sum[query.row] = space.rows[row] + std::log(total);
@@ -216,7 +216,7 @@ struct MixValues {
   TRIREME_HOST_DEVICE void operator()(std::int64_t i) const {
     const std::int64_t d = heads.sequences.width;
     const auto [row, c] = divide(i, d);
-    const Token query = heads.token(row);
+    const TokenPosition query = heads.token(row);
     if (!query.is_present()) return;
     const float* p = space.p + row * heads.sequences.max_length;
     float sum = 0;
@@ -251,7 +251,7 @@ struct OutDotGradient {
   float* rows;
 
   TRIREME_HOST_DEVICE void operator()(std::int64_t row) const {
-    const Token query = heads.token(row);
+    const TokenPosition query = heads.token(row);
     if (!query.is_present()) return;
     const std::int64_t d = heads.sequences.width, begin = query.row * d;
     float lanes[16] = {};
@@ -271,7 +271,7 @@ struct ScoreGradients {
 
   TRIREME_HOST_DEVICE void operator()(std::int64_t i) const {
     const auto [row, j] = divide(i, heads.sequences.max_length);
-    const Token query = heads.token(row);
+    const TokenPosition query = heads.token(row);
     if (!query.is_present() || j >= heads.num_visible(query)) return;
     const std::int64_t d = heads.sequences.width;
     const float* g = tensors.gradient_out + query.row * d;
@@ -295,7 +295,7 @@ struct QueryGradient {
   TRIREME_HOST_DEVICE void operator()(std::int64_t i) const {
     const std::int64_t d = heads.sequences.width;
     const auto [row, c] = divide(i, d);
-    const Token query = heads.token(row);
+    const TokenPosition query = heads.token(row);
     if (!query.is_present()) return;
     float sum = 0;
     for (std::int64_t j = 0; j < heads.num_visible(query); ++j) {
@@ -315,7 +315,7 @@ struct KeyGradients {
   TRIREME_HOST_DEVICE void operator()(std::int64_t i) const {
     const std::int64_t d = heads.sequences.width, S = heads.sequences.max_length;
     const auto [row, c] = divide(i, d);
-    const Token key = heads.token(row);
+    const TokenPosition key = heads.token(row);
     if (!key.is_present()) return;
     float of_k = 0, of_v = 0;
     for (std::int64_t query = heads.is_causal ? key.i : 0; query < key.length; ++query) {

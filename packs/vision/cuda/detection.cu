@@ -57,19 +57,19 @@ void decode_boxes(const BoxCoding& coding, const float* codes, const float* anch
   internal::decode_boxes_passes(coding, codes, anchors, n, boxes, OnStream{"decode_boxes", stream});
 }
 
-void match_anchors(const MatchOptions& options, const Overlaps& overlaps, std::int64_t* matches,
-                   std::span<std::byte> workspace, CUstream_st* stream) {
+void match_anchors(const MatchOptions& options, const DeviceOverlaps& overlaps,
+                   std::int64_t* matches, std::span<std::byte> workspace, CUstream_st* stream) {
   internal::match_anchors_passes(options, overlaps, matches, workspace,
                                  OnStream{"match_anchors", stream});
 }
 
-void match_ssd(float threshold, const Overlaps& overlaps, std::int64_t* matches,
+void match_ssd(float threshold, const DeviceOverlaps& overlaps, std::int64_t* matches,
                std::span<std::byte> workspace, CUstream_st* stream) {
   internal::match_ssd_passes(threshold, overlaps, matches, workspace,
                              OnStream{"match_ssd", stream});
 }
 
-std::int64_t match_workspace_bytes(const Overlaps& overlaps) {
+std::int64_t match_workspace_bytes(const DeviceOverlaps& overlaps) {
   return internal::MatchSpace(internal::Cutter(), overlaps).bytes;
 }
 

@@ -12,7 +12,7 @@ struct CUstream_st;
 namespace trireme::vision::cuda {
 
 /// [num_truth, num_anchors] in memory of a GPU.
-struct Overlaps {
+struct DeviceOverlaps {
   const float* values = nullptr;
   std::int64_t num_truth = 0;
   std::int64_t num_anchors = 0;
@@ -28,12 +28,12 @@ struct Overlaps {
 /// Blocking    no: work is put on the stream.
 /// Cost        reads the overlaps two or three times; a block of threads for each truth.
 /// State       Compiled, its passes tested on the host; it has not run on a GPU.
-void match_anchors(const MatchOptions& options, const Overlaps& overlaps, std::int64_t* matches,
-                   std::span<std::byte> workspace, CUstream_st* stream);
-void match_ssd(float threshold, const Overlaps& overlaps, std::int64_t* matches,
+void match_anchors(const MatchOptions& options, const DeviceOverlaps& overlaps,
+                   std::int64_t* matches, std::span<std::byte> workspace, CUstream_st* stream);
+void match_ssd(float threshold, const DeviceOverlaps& overlaps, std::int64_t* matches,
                std::span<std::byte> workspace, CUstream_st* stream);
 
 /// 2 KiB for each truth.
-std::int64_t match_workspace_bytes(const Overlaps& overlaps);
+std::int64_t match_workspace_bytes(const DeviceOverlaps& overlaps);
 
 }  // namespace trireme::vision::cuda

@@ -20,7 +20,7 @@ constexpr float kBelowAll = -std::numeric_limits<float>::infinity();
 
 /// Truth t's best anchor, the first of equals, to best[t * kMatchLanes]; -1 where all are NaN.
 struct FindBestAnchor {
-  Overlaps overlaps;
+  DeviceOverlaps overlaps;
   std::int64_t* best;
 
   TRIREME_HOST_DEVICE void operator()(std::int64_t t, std::int64_t step, std::int64_t lane) const {
@@ -51,7 +51,7 @@ struct BestTruth {
   std::int64_t truth = 0;
   float overlap = -1;
 
-  TRIREME_HOST_DEVICE BestTruth(const Overlaps& overlaps, std::int64_t anchor) {
+  TRIREME_HOST_DEVICE BestTruth(const DeviceOverlaps& overlaps, std::int64_t anchor) {
     for (std::int64_t t = 0; t < overlaps.num_truth; ++t) {
       const float own = overlaps.values[t * overlaps.num_anchors + anchor];
       if (!(own > overlap)) continue;
@@ -63,7 +63,7 @@ struct BestTruth {
 
 struct MatchAnchor {
   MatchOptions options;
-  Overlaps overlaps;
+  DeviceOverlaps overlaps;
   const std::int64_t* best;
   std::int64_t* matches;
 
@@ -86,7 +86,7 @@ struct MatchAnchor {
 
 struct MatchSsd {
   float threshold;
-  Overlaps overlaps;
+  DeviceOverlaps overlaps;
   const std::int64_t* best;
   std::int64_t* matches;
 
@@ -101,7 +101,7 @@ struct MatchSsd {
 };
 
 struct MatchSpace {
-  MatchSpace(Cutter cutter, const Overlaps& overlaps)
+  MatchSpace(Cutter cutter, const DeviceOverlaps& overlaps)
       : best(cutter.take<std::int64_t>(overlaps.num_truth * kMatchLanes)), bytes(cutter.bytes()) {}
 
   std::int64_t* best;
@@ -109,7 +109,7 @@ struct MatchSpace {
 };
 
 template <typename Each>
-void match_anchors_passes(const MatchOptions& options, const Overlaps& overlaps,
+void match_anchors_passes(const MatchOptions& options, const DeviceOverlaps& overlaps,
                           std::int64_t* matches, std::span<std::byte> workspace, const Each& each) {
   vision::internal::check(options);
   const MatchSpace space(Cutter(workspace), overlaps);
@@ -121,7 +121,7 @@ void match_anchors_passes(const MatchOptions& options, const Overlaps& overlaps,
 }
 
 template <typename Each>
-void match_ssd_passes(float threshold, const Overlaps& overlaps, std::int64_t* matches,
+void match_ssd_passes(float threshold, const DeviceOverlaps& overlaps, std::int64_t* matches,
                       std::span<std::byte> workspace, const Each& each) {
   const MatchSpace space(Cutter(workspace), overlaps);
   check_workspace("match_ssd", workspace, space.bytes);

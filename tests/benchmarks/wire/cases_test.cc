@@ -30,7 +30,7 @@ TEST(BenchCases, WhatIsNoSizeIsNamed) {
 
 TEST(BenchCases, OperationsKeepTheirOrder) {
   EXPECT_THAT(parse_operations("barrier,all_reduce"),
-              ElementsAre(Operation::kBarrier, Operation::kAllReduce));
+              ElementsAre(Collective::kBarrier, Collective::kAllReduce));
   const Error error = error_of([] { parse_operations("all_reduce,allreduce"); });
   EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
   EXPECT_THAT(error.message(), HasSubstr("'allreduce'"));
@@ -38,7 +38,7 @@ TEST(BenchCases, OperationsKeepTheirOrder) {
 }
 
 TEST(BenchCases, SizesAreWholePartsOrElements) {
-  const auto sizes_of = [](Operation operation, int num_ranks) {
+  const auto sizes_of = [](Collective operation, int num_ranks) {
     std::vector<std::int64_t> sizes;
     for (const Case& one : make_cases(
              {.operations = {operation}, .sizes = {1, 4, 30, 100}, .num_ranks = num_ranks})) {
@@ -46,21 +46,21 @@ TEST(BenchCases, SizesAreWholePartsOrElements) {
     }
     return sizes;
   };
-  EXPECT_THAT(sizes_of(Operation::kAllReduce, 3), ElementsAre(4, 28, 100));
-  EXPECT_THAT(sizes_of(Operation::kAllGather, 3), ElementsAre(12, 24, 96));
-  EXPECT_THAT(sizes_of(Operation::kReduceScatter, 3), ElementsAre(12, 24, 96));
-  EXPECT_THAT(sizes_of(Operation::kAllToAll, 2), ElementsAre(8, 24, 96));
-  EXPECT_THAT(sizes_of(Operation::kBarrier, 3), ElementsAre(0));
+  EXPECT_THAT(sizes_of(Collective::kAllReduce, 3), ElementsAre(4, 28, 100));
+  EXPECT_THAT(sizes_of(Collective::kAllGather, 3), ElementsAre(12, 24, 96));
+  EXPECT_THAT(sizes_of(Collective::kReduceScatter, 3), ElementsAre(12, 24, 96));
+  EXPECT_THAT(sizes_of(Collective::kAllToAll, 2), ElementsAre(8, 24, 96));
+  EXPECT_THAT(sizes_of(Collective::kBarrier, 3), ElementsAre(0));
 }
 
 // nccl-tests: doc/PERFORMANCE.md.
 TEST(BenchCases, BusFactors) {
-  EXPECT_DOUBLE_EQ(bus_factor(Operation::kAllReduce, 4), 1.5);
-  EXPECT_DOUBLE_EQ(bus_factor(Operation::kReduceScatter, 4), 0.75);
-  EXPECT_DOUBLE_EQ(bus_factor(Operation::kAllGather, 4), 0.75);
-  EXPECT_DOUBLE_EQ(bus_factor(Operation::kAllToAll, 4), 0.75);
-  EXPECT_DOUBLE_EQ(bus_factor(Operation::kBroadcast, 4), 1);
-  EXPECT_DOUBLE_EQ(bus_factor(Operation::kBarrier, 4), 0);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::kAllReduce, 4), 1.5);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::kReduceScatter, 4), 0.75);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::kAllGather, 4), 0.75);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::kAllToAll, 4), 0.75);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::kBroadcast, 4), 1);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::kBarrier, 4), 0);
 }
 
 TEST(BenchCases, LargeBuffersHaveFewIterations) {

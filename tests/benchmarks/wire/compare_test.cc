@@ -23,8 +23,8 @@ TEST(BenchAnswers, TheSlowestRankCounts) {
                                      {.times_us = {2, 4}, .cpu_s = 2, .wrong = 3, .digest = "b"}};
   const std::vector<Answer> second = {{.times_us = {9, 9}, .digest = "a"},
                                       {.times_us = {8, 8}, .digest = "a"}};
-  add_answers(result, Operation::kAllReduce, first);
-  add_answers(result, Operation::kAllReduce, second);
+  add_answers(result, Collective::kAllReduce, first);
+  add_answers(result, Collective::kAllReduce, second);
   EXPECT_THAT(result.times_us, ElementsAre(2, 5, 9, 9));
   EXPECT_EQ(result.cpu_s, 3);
   EXPECT_EQ(result.wrong, 3);
@@ -38,7 +38,7 @@ TEST(BenchAnswers, ABarrierIsLeftAfterTheLastHasEntered) {
     Result result;
     const std::vector<Answer> answers = {{.times_us = {1}, .entered_us = 100, .left_us = left_us},
                                          {.times_us = {1}, .entered_us = 200, .left_us = 201}};
-    add_answers(result, Operation::kBarrier, answers);
+    add_answers(result, Collective::kBarrier, answers);
     return result.wrong;
   };
   EXPECT_EQ(wrong_of(202), 0);
@@ -74,7 +74,7 @@ class ScriptedContestant : public testing::Test {
   std::filesystem::path folder;
 };
 
-constexpr Case kCase{.operation = Operation::kAllReduce, .bytes = 256 << 20};
+constexpr Case kCase{.operation = Collective::kAllReduce, .bytes = 256 << 20};
 
 TEST_F(ScriptedContestant, CallsBesideASleepOfTwiceTheirTime) {
   Contestants contestants;

@@ -80,18 +80,18 @@ std::vector<Answer> answers_of(int num_ranks, const Order& order, const MakeCont
   return answers;
 }
 
-Order order_of(Operation operation, std::int64_t bytes) {
+Order order_of(Collective operation, std::int64_t bytes) {
   return {.what = {.operation = operation, .bytes = bytes}, .iterations = 3, .warmups = 1};
 }
 
 TEST(BenchMeasure, OurResultsAreRight) {
   const auto make = [](Group& group) { return GroupContender(group); };
   for (const int num_ranks : {2, 3}) {
-    for (const Operation operation :
-         {Operation::kAllReduce, Operation::kReduceScatter, Operation::kAllGather,
-          Operation::kAllToAll, Operation::kBroadcast, Operation::kBarrier}) {
+    for (const Collective operation :
+         {Collective::kAllReduce, Collective::kReduceScatter, Collective::kAllGather,
+          Collective::kAllToAll, Collective::kBroadcast, Collective::kBarrier}) {
       for (const std::int64_t bytes : {24, 2400}) {
-        const bool has_data = operation != Operation::kBarrier;
+        const bool has_data = operation != Collective::kBarrier;
         const auto answers = answers_of(num_ranks, order_of(operation, has_data ? bytes : 0), make);
         Result result;
         add_answers(result, operation, answers);
@@ -105,19 +105,19 @@ TEST(BenchMeasure, OurResultsAreRight) {
 }
 
 TEST(BenchMeasure, ADamagedResultIsCounted) {
-  const auto answers = answers_of(3, order_of(Operation::kAllReduce, 400),
+  const auto answers = answers_of(3, order_of(Collective::kAllReduce, 400),
                                   [](Group& group) { return Damaged(group, 2); });
   EXPECT_EQ(answers[0].wrong, 0);
   EXPECT_EQ(answers[2].wrong, 1);
   Result result;
-  add_answers(result, Operation::kAllReduce, answers);
+  add_answers(result, Collective::kAllReduce, answers);
   EXPECT_EQ(result.wrong, 1);
   EXPECT_EQ(result.differing_ranks, 1);
   EXPECT_FALSE(result.is_right());
 }
 
 TEST(BenchMeasure, WhatACallAddsToASleep) {
-  Order order = order_of(Operation::kAllReduce, 400);
+  Order order = order_of(Collective::kAllReduce, 400);
   order.sleep_us = 5'000;
   const auto answers = answers_of(2, order, [](Group& group) { return Late(group); });
   ASSERT_EQ(answers[0].times_us.size(), 3);
@@ -143,7 +143,7 @@ class Counted final : public Changed {
 };
 
 TEST(BenchMeasure, PassesOverTheBuffersAreTimedAndTheResultIsRightAfterThem) {
-  Order order = order_of(Operation::kAllReduce, 4 << 20);
+  Order order = order_of(Collective::kAllReduce, 4 << 20);
   order.is_pass = true;
   std::vector<int> num_calls(2);
   const auto errors = collectives::test::run_group(Backend::kSim, 2, [&](Group& group) {
@@ -160,7 +160,7 @@ TEST(BenchMeasure, PassesOverTheBuffersAreTimedAndTheResultIsRightAfterThem) {
 }
 
 TEST(BenchMeasure, AnUnknownOperationIsSaid) {
-  const auto answers = answers_of(2, order_of(Operation::kGather, 400),
+  const auto answers = answers_of(2, order_of(Collective::kGather, 400),
                                   [](Group& group) { return GroupContender(group); });
   EXPECT_EQ(answers[0].unavailable, "no gather of f32 here");
   EXPECT_TRUE(answers[0].times_us.empty());

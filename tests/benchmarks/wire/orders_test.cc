@@ -10,7 +10,7 @@ namespace {
 using test::error_of;
 
 TEST(BenchOrders, AnOrderIsALine) {
-  const Order order{.what = {.operation = Operation::kAllGather,
+  const Order order{.what = {.operation = Collective::kAllGather,
                              .bytes = std::int64_t{1} << 33,
                              .dtype = Dtype::kF64,
                              .is_registered = true},

@@ -25,16 +25,16 @@ std::vector<T> input(int rank, std::int64_t count) {
 
 /// What a right implementation gives: worked out here from the inputs alone.
 template <typename T>
-std::vector<T> right_result(Operation operation, int rank) {
+std::vector<T> right_result(Collective operation, int rank) {
   std::vector<T> result;
   for (int other = 0; other < kRanks; ++other) {
     const auto part = input<T>(other, kPart);
     const auto all = input<T>(other, kPart * kRanks);
-    if (operation == Operation::kAllGather) {
+    if (operation == Collective::kAllGather) {
       result.insert(result.end(), part.begin(), part.end());
-    } else if (operation == Operation::kAllToAll) {
+    } else if (operation == Collective::kAllToAll) {
       result.insert(result.end(), all.begin() + rank * kPart, all.begin() + (rank + 1) * kPart);
-    } else if (operation == Operation::kBroadcast) {
+    } else if (operation == Collective::kBroadcast) {
       if (other == 0) result = all;
     } else {
       result.resize(all.size());
@@ -45,14 +45,14 @@ std::vector<T> right_result(Operation operation, int rank) {
 }
 
 template <typename T>
-void expect_wrong_counted(Operation operation, Dtype dtype) {
+void expect_wrong_counted(Collective operation, Dtype dtype) {
   const Case one{.operation = operation, .bytes = kRanks * kPart * sizeof(T), .dtype = dtype};
   for (int rank = 0; rank < kRanks; ++rank) {
     const Checker checker{.what = one, .rank = rank, .num_ranks = kRanks};
     auto result = right_result<T>(operation, rank);
     EXPECT_EQ(checker.count_wrong(std::as_bytes(std::span(result)), 0), 0) << rank;
     const auto part = std::as_bytes(std::span(result)).subspan(kPart * sizeof(T));
-    const bool may_be_part = operation == Operation::kReduceScatter;
+    const bool may_be_part = operation == Collective::kReduceScatter;
     EXPECT_EQ(checker.count_wrong(part, kPart), may_be_part ? 0 : kPart) << rank;
     result[0] = std::nextafter(result[0], T(100));
     result[17] += 1;
@@ -62,8 +62,8 @@ void expect_wrong_counted(Operation operation, Dtype dtype) {
 }
 
 TEST(BenchPattern, EveryWrongElementIsCounted) {
-  for (const Operation operation : known_operations()) {
-    if (operation == Operation::kBarrier) continue;
+  for (const Collective operation : known_operations()) {
+    if (operation == Collective::kBarrier) continue;
     SCOPED_TRACE(collectives::to_text(operation));
     expect_wrong_counted<float>(operation, Dtype::kF32);
     expect_wrong_counted<double>(operation, Dtype::kF64);

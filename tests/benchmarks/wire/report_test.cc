@@ -21,7 +21,7 @@ Result result_of(std::vector<double> times_us) {
 
 /// 1 MB in 500 us.
 Row row_of(double gloo_us, double mpi_us) {
-  Row row{.what = {.operation = Operation::kAllReduce, .bytes = 1'000'000}, .results = {}};
+  Row row{.what = {.operation = Collective::kAllReduce, .bytes = 1'000'000}, .results = {}};
   row.results = {result_of({400, 500, 900}), result_of({gloo_us}), result_of({mpi_us})};
   row.results[0].cpu_s = 0.003;
   row.results[1].cpu_s = 0.0025;

@@ -47,7 +47,7 @@ class Checkpoints : public OwnFolder {
     return Error(ErrorKind::kIo, "none");
   }
 
-  std::vector<Item> items;
+  std::vector<KeyedTensor> items;
 };
 
 TEST_F(Checkpoints, HoldWhatWasWritten) {
@@ -57,7 +57,7 @@ TEST_F(Checkpoints, HoldWhatWasWritten) {
   EXPECT_EQ(reader.index().facts, (Facts{{"seed", "3"}}));
   EXPECT_EQ(reader.index().contents.tensors.size(), items.size());
   bool has_slices = false;
-  for (const Item& item : items) {
+  for (const KeyedTensor& item : items) {
     const at::Tensor place =
         at::empty_strided(item.tensor.sizes(), item.tensor.strides(), item.tensor.options());
     reader.read(item.key, place);

@@ -67,13 +67,13 @@ TEST(DetectTopologyTest, MemoryOfADeviceCanBeGiven) {
 
 TEST(LinkMeasureTest, TimesAreTheSameOnAllRanksAndGrowWithTheSize) {
   for (const int num_ranks : {2, 3}) {
-    std::vector<LinkCosts> costs(num_ranks);
+    std::vector<MeasuredLinks> costs(num_ranks);
     run_ranks(num_ranks, [&](transport::Endpoint& endpoint, const BusyRanks& ranks) {
       // The last takes longer than a busy machine lets a thread wait for its turn.
       const LinkOptions options{.sizes = {64, 1 << 20, 96 << 20}, .max_round_trips = 5};
       costs[endpoint.rank()] = measure_links(endpoint, ranks, options);
     });
-    for (const LinkCosts& found : costs) {
+    for (const MeasuredLinks& found : costs) {
       EXPECT_EQ(found.tables, costs[0].tables);
       EXPECT_EQ(found.processor_ns_per_byte, costs[0].processor_ns_per_byte);
     }
@@ -96,13 +96,13 @@ TEST(LinkMeasureTest, TimesAreTheSameOnAllRanksAndGrowWithTheSize) {
 // `profile` and self-planned training worked on one host only.
 TEST(LinkMeasureTest, LinksBetweenHostsAreMeasuredToo) {
   const std::vector<std::string> hosts = {"a", "b", "b", "a"};
-  std::vector<LinkCosts> costs(hosts.size());
+  std::vector<MeasuredLinks> costs(hosts.size());
   run_ranks(4, [&](transport::Endpoint& endpoint, const BusyRanks& ranks) {
     const LinkOptions options{
         .host = hosts[endpoint.rank()], .sizes = {64, 1 << 20}, .max_round_trips = 5};
     costs[endpoint.rank()] = measure_links(endpoint, ranks, options);
   });
-  for (const LinkCosts& found : costs) EXPECT_EQ(found.tables, costs[0].tables);
+  for (const MeasuredLinks& found : costs) EXPECT_EQ(found.tables, costs[0].tables);
   ASSERT_THAT(costs[0].tables, SizeIs(2));
   EXPECT_EQ(costs[0].tables[0].kind, profile::LinkKind::kHost);
   EXPECT_EQ(costs[0].tables[1].kind, profile::LinkKind::kNetwork);

@@ -84,7 +84,7 @@ void update(const at::Tensor& value, const at::Tensor& gradient) {
   value.sub_(gradient, /*alpha=*/0.1);
 }
 
-MeasureOptions quick_options() {
+ProfileOptions quick_options() {
   const RepeatOptions ranges{.min_repeats = 5, .min_time = std::chrono::milliseconds(5)};
   return {.update = update,
           .nodes = quick(),

@@ -2,12 +2,17 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <mutex>
+#include <thread>
 
 #include "tests/engine/train/layouts.h"
+#include "trireme/engine/memory/process_memory.h"
 #include "trireme/engine/record/torch_terms.h"
 #include "trireme/engine/train/serial_session.h"
+#include "trireme/plan/schedule/message_limits.h"
 
 namespace trireme::train {
 namespace {
@@ -165,6 +170,77 @@ TEST(EvaluateRanks, AStageWithoutFieldsWeighsItsLossByTheSamples) {
     expect_same(evaluate_ranks(world, workload, session, evaluation).losses, expected);
     EXPECT_TRUE(source->was_read);
   });
+}
+
+constexpr std::int64_t kWide = std::int64_t{1} << 17;
+constexpr std::int64_t kWideMessage = 2 * kWide * 4;  ///< Bytes of a microbatch's.
+
+/// What tensors have held in an evaluation of `wide_and_slow` when its second stage began.
+struct Held {
+  static constexpr std::int64_t kFar = 16 * kWideMessage;
+
+  std::atomic<bool> is_watched = false;
+  std::atomic<std::int64_t> before = 0, most = 0;
+
+  /// Waits, the first time, until there is much, or for a third of a second.
+  void look() {
+    if (!is_watched) return;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+    const bool is_first = most == 0;
+    do {
+      most = std::max<std::int64_t>(most, memory::memory_use().live_bytes - before);
+      if (is_first) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    } while (is_first && most < kFar && std::chrono::steady_clock::now() < end);
+  }
+};
+
+/// Wide values out of narrow samples; node `slow` takes them, and a parameter, so that it is in the
+/// second stage in an evaluation too.
+Workload wide_and_slow(Held& held) {
+  const auto weight = torch::ones({4, kWide}).requires_grad_();
+  const auto scale = torch::ones({1}).requires_grad_();
+  const Opaque slow = opaque("slow", [&held](const TensorList& inputs) {
+    held.look();
+    return TensorList{inputs[0].sum(1) * inputs[1]};
+  });
+  Model model;
+  model.parameters = {{"weight", weight}, {"scale", scale}};
+  model.forward = [=](const Batch& batch) -> Losses {
+    return {mean_loss(slow({batch["x"].matmul(weight), scale})[0].mean())};
+  };
+  const auto source = tensor_source({{"x", torch::ones({80, 4})}});
+  return {std::move(model), source, source};
+}
+
+/// The plan of two stages, the second beginning with `slow`.
+layout::Plan plan_of_wide(const graph::Graph& graph) {
+  const auto is_slow = [](const graph::Node& n) { return n.name == "slow"; };
+  const auto slow = std::ranges::find_if(graph.nodes, is_slow);
+  const std::vector<int> cuts = {static_cast<int>(slow - graph.nodes.begin())};
+  return layout::make_manual_plan(graph, graph::graph_sha256(graph), cuts, {8, 2, 1});
+}
+
+// That the program has room for so many is proved (EvaluationProgram); this is what ranks do.
+TEST(EvaluateRanks, AFastStageHoldsNoMoreThanTheChannelsLimit) {
+  memory::apply_torch_settings();
+  Held held;
+  int limit = 0;
+  run_ranks(2, [&](const collectives::World& world) {
+    Workload workload = construct([&] { return wide_and_slow(held); }, 3);
+    const auto evaluation = recorded_in(graph::Mode::kEval, workload);
+    workload.model.set_training(true);
+    const auto recorded = recorded_in(graph::Mode::kTrain, workload);
+    const RankSession session(world, workload, recorded, plan_of_wide(recorded.graph), {.seed = 3});
+    collectives::require_same(world, "", "what is made");  // on both
+    if (world.rank() == 0) held.before = memory::memory_use().live_bytes;
+    if (world.rank() == 0) held.is_watched = true;
+    const RankEvaluation result = evaluate_ranks(world, workload, session, evaluation);
+    if (world.rank() == 0) limit = result.last_part.program.channels.at(0).limit;
+  });
+  EXPECT_EQ(limit, 1);
+  // Sent and not received, received ahead, taken, and made.
+  EXPECT_LE(held.most, (limit + schedule::kReceivedAhead + 2) * kWideMessage + (1 << 16));
+  EXPECT_GE(held.most, 2 * kWideMessage);
 }
 
 /// Cannot read sample 12.

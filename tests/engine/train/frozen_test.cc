@@ -80,10 +80,10 @@ TEST(Frozen, ParametersLieWhereTheyAreUsed) {
 TEST(Frozen, ModelsHaveTheBitsOfTheSerialExecutor) {
   const Workload workload = construct(half_frozen, 3);
   const layout::Plan plan = plan_for(recording_of(workload).graph, 3, kBatch);
-  const VerifyOptions options{.num_steps = 2, .seed = 3};
+  const ComparedSteps options{.num_steps = 2, .seed = 3};
   const reference::RunRecord reference = run_serial(half_frozen, plan, options);
   run_ranks(3, [&](const collectives::World& world) {
-    const reference::Comparison result = verify_rank(world, half_frozen, plan, options, reference);
+    const Comparison result = verify_rank(world, half_frozen, plan, options, reference);
     EXPECT_EQ(first_difference(world, result), "");
   });
 }

@@ -136,10 +136,10 @@ void expect_bits_on_ranks(const Habit& habit, int stages, int replicas) {
                                                layout::even_cuts(recorded.graph, stages),
                                                {4 * kMicrobatch, kMicrobatch, 2});
   layout::set_replicas(plan, replicas);
-  const VerifyOptions options{.num_steps = 2, .seed = kSeed, .optimizer = {.name = "sgd"}};
+  const ComparedSteps options{.num_steps = 2, .seed = kSeed, .optimizer = {.name = "sgd"}};
   const reference::RunRecord reference = run_serial(habit.make, plan, options);
   run_ranks(stages * replicas, [&](const collectives::World& world) {
-    const reference::Comparison result = verify_rank(world, habit.make, plan, options, reference);
+    const Comparison result = verify_rank(world, habit.make, plan, options, reference);
     EXPECT_EQ(first_difference(world, result), "");
   });
 }

@@ -60,11 +60,11 @@ inline void expect_bits_of_serial_executor(const Layout& layout,
                                            std::vector<layout::TieOwner> tie_owners = {}) {
   layout::Plan plan = plan_of(layout);
   plan.tie_owners = std::move(tie_owners);
-  const VerifyOptions options{
+  const ComparedSteps options{
       .num_steps = 2, .seed = 3, .optimizer = {.learning_rate = 0.01, .clip_norm = 0.5}};
   const reference::RunRecord reference = run_serial(workload_of(layout.model), plan, options);
   run_ranks(layout.stages * layout.replicas, [&](const collectives::World& world) {
-    const reference::Comparison result =
+    const Comparison result =
         verify_rank(world, workload_of(layout.model), plan, options, reference);
     EXPECT_EQ(first_difference(world, result), "") << testing::PrintToString(layout);
   });

@@ -54,7 +54,7 @@ TEST(RankSession, LaterStagesMayOwnWhatIsShared) {
   }
 }
 
-constexpr VerifyOptions kTwoSteps{.num_steps = 2, .seed = 3};
+constexpr ComparedSteps kTwoSteps{.num_steps = 2, .seed = 3};
 const Layout kMlp{.model = "mlp", .stages = 2, .replicas = 2};
 
 /// What each rank says first differs, where the reference was changed.
@@ -64,8 +64,7 @@ std::string difference_after(const std::function<void(reference::RunRecord&)>& c
   change(reference);
   std::vector<std::string> found(4);
   run_ranks(4, [&](const collectives::World& world) {
-    const reference::Comparison mine =
-        verify_rank(world, workload_of(kMlp.model), plan, kTwoSteps, reference);
+    const Comparison mine = verify_rank(world, workload_of(kMlp.model), plan, kTwoSteps, reference);
     found[world.rank()] = first_difference(world, mine);
   });
   for (const std::string& one : found) EXPECT_EQ(one, found[0]);
@@ -100,9 +99,9 @@ TEST(VerifyRank, WhatIsNotThePlainModelIsSaidThoughRanksAgreeWithOneAnother) {
       layout::make_manual_plan(recorded.graph, graph::graph_sha256(recorded.graph),
                                layout::even_cuts(recorded.graph, 2), {8, 2, 1});
   run_ranks(2, [&](const collectives::World& world) {
-    const Verification reference =
+    const ReferenceRun reference =
         verify_on_first(world, make_other_after_recording, plan, kTwoSteps);
-    const reference::Comparison ranks =
+    const Comparison ranks =
         verify_rank(world, make_other_after_recording, plan, kTwoSteps, reference.run);
     EXPECT_EQ(first_difference(world, ranks), "");
     if (world.rank() != 0) return;

@@ -48,8 +48,8 @@ layout::Plan plan_of(const MakeWorkload& make_workload, const BatchLayout& batch
   return layout::make_manual_plan(recording.graph, graph::graph_sha256(recording.graph), {}, batch);
 }
 
-void expect_passes(const std::vector<reference::Comparison>& results) {
-  for (const reference::Comparison& result : results) {
+void expect_passes(const std::vector<Comparison>& results) {
+  for (const Comparison& result : results) {
     EXPECT_TRUE(result.passes()) << result.against << ": " << result.first_difference << ", loss "
                                  << result.worst_loss << ", gradient " << result.worst_gradient
                                  << ", weight " << result.worst_weight;
@@ -112,7 +112,7 @@ TEST(VerifyCopies, ABiasTableIsUsedOncePerConsumerAndCutsDoNotSendIt) {
                                                  std::vector<int>{cut}, {12, 3, 2});
     plan.copied_nodes = copied.copied_nodes;
     const auto results = verify(workload_of(name), plan, {.optimizer = {.name = "sgd"}});
-    for (const reference::Comparison& result : results) {
+    for (const Comparison& result : results) {
       EXPECT_TRUE(result.passes()) << result.against << ": " << result.first_difference;
     }
   }

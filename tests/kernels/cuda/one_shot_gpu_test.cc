@@ -80,7 +80,7 @@ class OneShot : public testing::Test {
   static double scale_of(int rank) { return 0.3 + rank * 0.7; }
 
   /// offset   elements before the buffers, which so begin at odd places.
-  void expect_bits(const Reduction& reduction, std::int64_t count, std::int64_t offset) {
+  void expect_bits(const ElementReduction& reduction, std::int64_t count, std::int64_t offset) {
     const std::size_t element = size_bytes(reduction.dtype);
     const std::size_t begin = static_cast<std::size_t>(offset) * element;
     std::vector<Bytes> given;
@@ -123,7 +123,7 @@ TEST_F(OneShot, HasTheBitsOfAProcessorForEveryTypeAndOperation) {
     for (const Dtype dtype : {Dtype::kF64, Dtype::kF32, Dtype::kF16, Dtype::kBf16, Dtype::kI64,
                               Dtype::kI32, Dtype::kU8, Dtype::kBool}) {
       for (int op = 0; op <= static_cast<int>(kLastReduceOp); ++op) {
-        const Reduction reduction{.dtype = dtype, .op = static_cast<ReduceOp>(op)};
+        const ElementReduction reduction{.dtype = dtype, .op = static_cast<ReduceOp>(op)};
         if (is_reducible(dtype, reduction.op)) expect_bits(reduction, 1003, 0);
       }
     }

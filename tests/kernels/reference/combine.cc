@@ -84,7 +84,7 @@ Element<Stored, T, Load, Store> element(Load load, Store store,
 
 }  // namespace
 
-void combine(const Reduction& reduction, std::span<const std::byte* const> sources,
+void combine(const ElementReduction& reduction, std::span<const std::byte* const> sources,
              std::byte* target, std::int64_t count) {
   const ReduceOp op = reduction.op;
   const int divisor = op == ReduceOp::kAverage ? static_cast<int>(sources.size()) : 1;

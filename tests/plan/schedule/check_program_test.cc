@@ -131,7 +131,7 @@ void change_field(Operation& operation, std::mt19937& random) {
 /// Changes a channel or a group; false where there is none to change.
 bool change_table(StepProgram& program, std::mt19937& random) {
   if (pick(random, 2) == 0) {
-    Group& group = program.groups[pick(random, program.groups.size())];
+    RankGroup& group = program.groups[pick(random, program.groups.size())];
     const int i = pick(random, group.ranks.size());
     group.ranks[i] = other(random, group.ranks[i]);
     return true;

@@ -113,11 +113,11 @@ TEST(StepProgram, ReplicasReduceEveryBucketInsideTheLastBackward) {
   // Mesh: stage 0 on ranks 0 and 1, stage 1 on 2 and 3.
   EXPECT_EQ(channels(step.program),
             "value 0>1 0>2\nvalue 0>1 1>3\ngradient 1>0 2>0\ngradient 1>0 3>1\n");
-  EXPECT_EQ(step.program.groups, (std::vector<Group>{{GroupKind::kWorld, 0, {0, 1, 2, 3}},
-                                                     {GroupKind::kData, 0, {0, 1}},
-                                                     {GroupKind::kData, 1, {2, 3}},
-                                                     {GroupKind::kPipeline, 0, {0, 2}},
-                                                     {GroupKind::kPipeline, 1, {1, 3}}}));
+  EXPECT_EQ(step.program.groups, (std::vector<RankGroup>{{GroupKind::kWorld, 0, {0, 1, 2, 3}},
+                                                         {GroupKind::kData, 0, {0, 1}},
+                                                         {GroupKind::kData, 1, {2, 3}},
+                                                         {GroupKind::kPipeline, 0, {0, 2}},
+                                                         {GroupKind::kPipeline, 1, {1, 3}}}));
 }
 
 /// The complaint about the MLP in two stages after `change`.

@@ -21,13 +21,13 @@ Timeline two_ranks() {
 TEST(Usage, CountsComputeOnceAndTheRestAsIdle) {
   EXPECT_EQ(usage(two_ranks()), (std::vector<RankUsage>{{0, 30, 70}, {2, 60, 40}}));
   EXPECT_DOUBLE_EQ(usage(two_ranks())[0].bubble(), 0.7);
-  EXPECT_EQ(extent(two_ranks()).begin_us, 10);
-  EXPECT_EQ(extent(two_ranks()).length_us(), 100);
+  EXPECT_EQ(time_span(two_ranks()).begin_us, 10);
+  EXPECT_EQ(time_span(two_ranks()).length_us(), 100);
 }
 
 TEST(Usage, OfNothingIsNothing) {
   EXPECT_TRUE(usage(Timeline{}).empty());
-  EXPECT_EQ(extent(Timeline{}).length_us(), 0);
+  EXPECT_EQ(time_span(Timeline{}).length_us(), 0);
   EXPECT_EQ(RankUsage{}.bubble(), 0);
   const Timeline instant{"measured", 0, {{.rank = 1}}};
   EXPECT_EQ(usage(instant), (std::vector<RankUsage>{{1, 0, 0}}));
@@ -45,7 +45,7 @@ TEST(Usage, BubbleOfAPipelineIsThatOfTheFormula) {
       timeline.events.push_back({.rank = rank, .kind = "B", .start_us = start, .duration_us = 2});
     }
   }
-  EXPECT_EQ(extent(timeline).length_us(), 33);
+  EXPECT_EQ(time_span(timeline).length_us(), 33);
   for (const RankUsage& one : usage(timeline)) {
     EXPECT_EQ(one.busy_us, 24);
     EXPECT_DOUBLE_EQ(one.bubble(), 3. / 11);

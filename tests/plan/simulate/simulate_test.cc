@@ -69,7 +69,7 @@ Simulation works(const std::vector<double>& work, const topology::Topology& topo
 TEST(Simulate, RanksOnOneCoreTakeTheSum) {
   const Simulation result = works({2, 3}, make_topology(2, 1));
   EXPECT_EQ(result.step_us, 5);
-  EXPECT_EQ(result.events, (std::vector<Event>{{0, 0, 0, 4, 4}, {1, 0, 0, 5, 5}}));
+  EXPECT_EQ(result.events, (std::vector<SimulatedEvent>{{0, 0, 0, 4, 4}, {1, 0, 0, 5, 5}}));
   EXPECT_EQ(result.busy_us, (std::vector<double>{4, 5}));
 }
 
@@ -92,12 +92,12 @@ TEST(Simulate, MessagesOfAChannelFollowEachOtherAndBlockNoSender) {
   const Prices prices = {{{1, 10}, {1, 10}, {1, 0}}, {{0, 0}, {0, 0}, {1, 0}}};
   const Simulation result = simulate(program, prices, make_topology(2));
   // Sent at 1 and 2, there at 11 and 21.
-  EXPECT_EQ(result.events, (std::vector<Event>{{0, 0, 0, 1, 1},
-                                               {0, 1, 1, 2, 2},
-                                               {0, 2, 2, 3, 3},
-                                               {1, 0, 0, 0, 11},
-                                               {1, 1, 11, 11, 21},
-                                               {1, 2, 21, 22, 22}}));
+  EXPECT_EQ(result.events, (std::vector<SimulatedEvent>{{0, 0, 0, 1, 1},
+                                                        {0, 1, 1, 2, 2},
+                                                        {0, 2, 2, 3, 3},
+                                                        {1, 0, 0, 0, 11},
+                                                        {1, 1, 11, 11, 21},
+                                                        {1, 2, 21, 22, 22}}));
   EXPECT_EQ(result.busy_us, (std::vector<double>{3, 1}));
 }
 
@@ -119,7 +119,7 @@ TEST(Simulate, AChannelWithoutRoomStopsItsSender) {
   }
   const auto end_of_last_send = [&] {
     double end = 0;
-    for (const Event& event : simulate(program, prices, make_topology(2)).events) {
+    for (const SimulatedEvent& event : simulate(program, prices, make_topology(2)).events) {
       if (event.rank == 0) end = std::max(end, event.end_us);
     }
     return end;
@@ -139,8 +139,8 @@ TEST(Simulate, AReduceRunsBesideComputeUntilItIsJoined) {
   const Prices prices = {{{1, 0}, {0, 10}, {4, 0}, {0, 0}}, {{3, 0}, {0, 10}, {20, 0}, {0, 0}}};
   const Simulation result = simulate(program, prices, make_topology(2));
   // Both there at 3, the sum at 13: rank 0 waits for it, rank 1 works until 23.
-  EXPECT_EQ(result.events.back(), (Event{1, 2, 3, 23, 23}));
-  EXPECT_THAT(result.events, ::testing::Contains(Event{0, 3, 5, 5, 13}));
+  EXPECT_EQ(result.events.back(), (SimulatedEvent{1, 2, 3, 23, 23}));
+  EXPECT_THAT(result.events, ::testing::Contains(SimulatedEvent{0, 3, 5, 5, 13}));
   EXPECT_EQ(result.step_us, 23);
 }
 

@@ -63,11 +63,11 @@ void expect_same_bits(Variant variant, const std::string& cut, const std::string
       graph, graph::graph_sha256(graph), std::vector<int>{position_of(graph, cut)}, {16, 2, 4});
   layout::set_replicas(plan, 2);
   plan.schedule.name = schedule;
-  const train::VerifyOptions options{
+  const train::ComparedSteps options{
       .num_steps = 2, .seed = kSeed, .optimizer = {.learning_rate = 0.01, .clip_norm = 0.5}};
   const reference::RunRecord reference = train::run_serial(make, plan, options);
   train::run_ranks(4, [&](const collectives::World& world) {
-    const reference::Comparison result = train::verify_rank(world, make, plan, options, reference);
+    const Comparison result = train::verify_rank(world, make, plan, options, reference);
     EXPECT_EQ(train::first_difference(world, result), "") << cut << " " << schedule;
   });
 }
@@ -114,7 +114,7 @@ TEST(T5Ranks, TheCutModelIsTheModel) {
     const auto results =
         train::verify(tiny_workload(variant), plan, {.optimizer = {.name = "sgd"}});
     ASSERT_EQ(results.size(), 2U);
-    for (const reference::Comparison& result : results) {
+    for (const Comparison& result : results) {
       EXPECT_TRUE(result.passes()) << result.against << ": " << result.first_difference;
     }
   }

@@ -40,7 +40,7 @@ Members members_of(Endpoint& endpoint, std::chrono::milliseconds deadline = 20s)
 }
 
 Request sum_of(std::span<float> data) {
-  return {.description = {.operation = Operation::kAllReduce,
+  return {.description = {.operation = Collective::kAllReduce,
                           .dtype = Dtype::kF32,
                           .count = std::ssize(data)},
           .data = data};
@@ -72,8 +72,11 @@ Errors run_fake(int num_ranks, const Body& body, const FakeOptions& options = {}
 // ---- Rules
 
 Description reduction(Dtype dtype, ReduceOp op, Order order) {
-  return {
-      .operation = Operation::kAllReduce, .dtype = dtype, .reduce = op, .count = 4, .order = order};
+  return {.operation = Collective::kAllReduce,
+          .dtype = dtype,
+          .reduce = op,
+          .count = 4,
+          .order = order};
 }
 
 TEST(DeviceRules, NcclHasNoCanonicalOrderOfReals) {
@@ -101,8 +104,8 @@ TEST(DeviceRules, NcclHasNoBitwiseOperations) {
 }
 
 TEST(DeviceRules, MovesHaveNoOrder) {
-  for (const Operation operation :
-       {Operation::kAllGather, Operation::kBroadcast, Operation::kAllToAll, Operation::kBarrier}) {
+  for (const Collective operation : {Collective::kAllGather, Collective::kBroadcast,
+                                     Collective::kAllToAll, Collective::kBarrier}) {
     EXPECT_FALSE(why_not_nccl({.operation = operation}));
   }
 }
@@ -112,11 +115,11 @@ TEST(DeviceRules, KernelsHaveAllReduceAndBarrierOnly) {
     EXPECT_FALSE(why_not_ipc(reduction(Dtype::kBf16, ReduceOp::kSum, order)));
     EXPECT_FALSE(why_not_ipc(reduction(Dtype::kU8, ReduceOp::kXor, order)));
   }
-  EXPECT_FALSE(why_not_ipc({.operation = Operation::kBarrier}));
+  EXPECT_FALSE(why_not_ipc({.operation = Collective::kBarrier}));
   EXPECT_TRUE(why_not_ipc(reduction(Dtype::kC64, ReduceOp::kSum, Order::kAny)));
-  for (const Operation operation :
-       {Operation::kReduce, Operation::kReduceScatter, Operation::kAllGather, Operation::kBroadcast,
-        Operation::kAllToAll}) {
+  for (const Collective operation :
+       {Collective::kReduce, Collective::kReduceScatter, Collective::kAllGather,
+        Collective::kBroadcast, Collective::kAllToAll}) {
     EXPECT_THAT(*why_not_ipc({.operation = operation}), HasSubstr("only all_reduce and barrier"));
   }
 }
@@ -176,7 +179,7 @@ TEST(DeviceQueue, WorksEndWhenTheStreamHasDoneThem) {
       run_fake(2, [](DeviceBackend& backend, FakeGpu& gpu, Endpoint&) {
         std::vector<float> data(4);
         const WorkPtr first = backend.submit(sum_of(data));
-        const WorkPtr second = backend.submit({.description = {.operation = Operation::kBarrier}});
+        const WorkPtr second = backend.submit({.description = {.operation = Collective::kBarrier}});
         EXPECT_EQ(gpu.num_given, 2) << "a call does not wait for the stream";
         EXPECT_FALSE(first->is_done());
         EXPECT_FALSE(first->wait_for(1ms));
@@ -185,7 +188,7 @@ TEST(DeviceQueue, WorksEndWhenTheStreamHasDoneThem) {
         EXPECT_FALSE(second->is_done());
         gpu.num_done = 2;
         EXPECT_TRUE(second->wait_for(20s));
-        EXPECT_THAT(gpu.operations, ElementsAre(Operation::kAllReduce, Operation::kBarrier));
+        EXPECT_THAT(gpu.operations, ElementsAre(Collective::kAllReduce, Collective::kBarrier));
       }));
 }
 
@@ -220,7 +223,7 @@ TEST(DeviceQueue, OwnBytesOfAnAllGatherComeToTheirPlace) {
         gpu.does_at_once = true;
         std::vector<std::byte> all(8);
         const std::vector<std::byte> mine(4, std::byte{9});
-        wait_for(backend.submit({.description = {.operation = Operation::kAllGather, .count = 8},
+        wait_for(backend.submit({.description = {.operation = Collective::kAllGather, .count = 8},
                                  .data = {all, Dtype::kU8},
                                  .parts = {{0, 4}, {4, 8}},
                                  .mine = mine}));

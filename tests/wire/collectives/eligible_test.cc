@@ -14,7 +14,7 @@ namespace trireme::collectives::test {
 namespace {
 
 using enum Algorithm;
-using enum Operation;
+using enum Collective;
 using testing::HasSubstr;
 using transport::test::error_of_call;
 
@@ -26,12 +26,12 @@ TEST(Eligible, FollowsFromOrderAndType) {
     }
     return text;
   };
-  Description parts{.operation = Operation::kAllToAll, .count = 5, .group_size = 8};
+  Description parts{.operation = Collective::kAllToAll, .count = 5, .group_size = 8};
   EXPECT_EQ(names(parts, 4), "two_hop two_level ");
   EXPECT_EQ(names(parts, 8), "two_hop ");
   parts.count = 0;  // of any sizes
   EXPECT_EQ(names(parts, 4), "two_hop ");
-  Description task{.operation = Operation::kAllReduce, .dtype = Dtype::kF32, .group_size = 8};
+  Description task{.operation = Collective::kAllReduce, .dtype = Dtype::kF32, .group_size = 8};
   EXPECT_EQ(names(task), "one_shot two_hop halving_doubling ");
   EXPECT_EQ(names(task, 4), "one_shot two_hop halving_doubling two_level ");
   EXPECT_EQ(names(task, 8), "one_shot two_hop halving_doubling ");
@@ -52,7 +52,7 @@ TEST(Eligible, FollowsFromOrderAndType) {
   EXPECT_EQ(names(task), "");
   task.reduce = kernels::ReduceOp::kSum;
   EXPECT_EQ(names(task), "one_shot two_hop halving_doubling ring ");
-  task.operation = Operation::kReduceScatter;
+  task.operation = Collective::kReduceScatter;
   EXPECT_EQ(names(task), "two_hop ring ");
   EXPECT_THAT(error_of_call([&] { check_eligible(kOneShot, task); }).message(),
               HasSubstr("one_shot cannot do operation 0: reduce_scatter of 0 i32 among 12 ranks in "
@@ -74,16 +74,16 @@ TEST(Eligible, NamesReadBack) {
 TEST(Eligible, WhatCanBeDoneHasASchedule) {
   for (const AlgorithmEntry* entry : kAlgorithmTable) {
     for (int i = 0; i <= static_cast<int>(kAllToAll); ++i) {
-      const auto operation = static_cast<Operation>(i);
-      const Setting setting{.operation = operation,
-                            .algorithm = entry->algorithm,
-                            .num_ranks = 4,
-                            .count = 8,
-                            .segment = 24,
-                            .ranks_per_host = 2,
-                            .parts = {{0, 2}, {2, 4}, {4, 6}, {6, 8}},
-                            .send_elements = {8, 8, 8, 8},
-                            .recv_elements = {8, 8, 8, 8}};
+      const auto operation = static_cast<Collective>(i);
+      const CollectiveSetting setting{.operation = operation,
+                                      .algorithm = entry->algorithm,
+                                      .num_ranks = 4,
+                                      .count = 8,
+                                      .segment = 24,
+                                      .ranks_per_host = 2,
+                                      .parts = {{0, 2}, {2, 4}, {4, 6}, {6, 8}},
+                                      .send_elements = {8, 8, 8, 8},
+                                      .recv_elements = {8, 8, 8, 8}};
       const Description task{.operation = operation,
                              .dtype = Dtype::kF32,
                              .count = 8,

@@ -205,7 +205,7 @@ TEST(GroupDeadlineTest, OfAllHopsTogether) {
   // Rank 1's part comes late, and then nothing.
   const transport::Tag tag = transport::Tag{1} << 63 | message_id(1, {0, 1}, 0) << 3;
   const auto envelope = to_bytes(
-      {.operation = Operation::kAllReduce, .dtype = Dtype::kF32, .count = 100, .group_size = 2});
+      {.operation = Collective::kAllReduce, .dtype = Dtype::kF32, .count = 100, .group_size = 2});
   std::vector<std::byte> memory;
   wait_for(endpoints[1]->recv(0, tag, transport::test::into(memory)));
   const std::vector<std::byte> part(chunk_of(100, 2, 0).size() * sizeof(float));
@@ -274,7 +274,7 @@ TEST_P(GroupFailureTest, RefusesBadArguments) {
 
 TEST(Description, RoundTripAndRefusal) {
   const Description description{.sequence = 5,
-                                .operation = Operation::kBroadcast,
+                                .operation = Collective::kBroadcast,
                                 .dtype = Dtype::kU8,
                                 .count = 1LL << 40,
                                 .root = 2,

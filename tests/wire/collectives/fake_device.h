@@ -24,7 +24,7 @@ struct FakeGpu {
   std::atomic<bool> is_unsound{false};  ///< What it has done is worth nothing; likewise.
   std::atomic<bool> does_at_once{false};
   std::mutex mutex;
-  std::vector<Operation> operations;
+  std::vector<Collective> operations;
 };
 
 class FakeStream final : public Stream {

@@ -38,7 +38,7 @@ TEST(FlightOfProcess, SaysWhatARankHangsIn) {
   EXPECT_EQ(records[0].process, processes.process(0));
   ASSERT_EQ(records[0].operations.size(), 2);
   EXPECT_EQ(records[0].operations[0].state, FlightState::kEnded);
-  EXPECT_EQ(records[0].operations[1].operation, Operation::kBarrier);
+  EXPECT_EQ(records[0].operations[1].operation, Collective::kBarrier);
   EXPECT_EQ(records[0].operations[1].state, FlightState::kStarted);
 }
 

@@ -26,7 +26,7 @@ FlightOwner owner_of(int group_size) {
 }
 
 Request sum_request(std::span<float> data) {
-  return {.description = {.operation = Operation::kAllReduce,
+  return {.description = {.operation = Collective::kAllReduce,
                           .dtype = Dtype::kF32,
                           .count = static_cast<std::int64_t>(data.size())},
           .data = data};
@@ -51,7 +51,7 @@ TEST(Flight, SaysWhatEachOperationDid) {
   ASSERT_EQ(record.operations.size(), 4);
   const FlightOperation& first = record.operations[0];
   EXPECT_EQ(first.state, FlightState::kEnded);
-  EXPECT_EQ(first.operation, Operation::kAllReduce);
+  EXPECT_EQ(first.operation, Collective::kAllReduce);
   EXPECT_EQ(first.dtype, Dtype::kF32);
   EXPECT_EQ(first.count, 10);
   EXPECT_EQ(first.bytes, 40);

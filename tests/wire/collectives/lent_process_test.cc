@@ -18,7 +18,7 @@
 #include "trireme/wire/collectives/group.h"
 #include "trireme/wire/collectives/host/exchange.h"
 #include "trireme/wire/collectives/host/way.h"
-#include "trireme/wire/endpoint/world.h"
+#include "trireme/wire/endpoint/elastic_world.h"
 #include "trireme/wire/system/shared_memory.h"
 
 namespace trireme::collectives::test {
@@ -26,7 +26,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using transport::Address;
-using transport::World;
+using transport::ElasticWorld;
 using transport::test::RankProcesses;
 using transport::test::TestStore;
 using Words = std::vector<std::uint32_t>;
@@ -132,8 +132,8 @@ void forbid_reading() {
 
 void run(const std::function<void(Group&)>& body) {
   RankProcesses processes(kReaders, [&](int rank, const Address& store, const auto&) {
-    World world({.store = store, .token = transport::Token::for_tests()},
-                {.rank = rank, .world_size = kReaders});
+    ElasticWorld world({.store = store, .token = transport::Token::for_tests()},
+                       {.rank = rank, .world_size = kReaders});
     {
       Group group(world.endpoint(), {0, 1, 2}, {.name = "data", .id = 1, .deadline = 20s});
       body(group);
@@ -154,17 +154,17 @@ TEST(LentMemory, IsReadByAll) {
 // Their addresses were told as 0 and read from: wrong bytes where something is mapped there.
 TEST(LentMemory, PartsThatLieApartAreNotRead) {
   std::vector<std::byte> arena(Arena::bytes_for(2)), parts(3 << 20);
-  const Meeting meeting{.arena = Arena(arena, 2), .rank = 0};
+  const ArenaView view{.arena = Arena(arena, 2), .rank = 0};
   const std::span<std::byte> all(parts);
-  Request request{.description = {.operation = Operation::kAllToAll, .count = 1 << 20},
+  Request request{.description = {.operation = Collective::kAllToAll, .count = 1 << 20},
                   .sends = {all.first(1 << 19), all.subspan(1 << 19, 1 << 19)},
                   .recvs = {all.subspan(2 << 20, 1 << 19), all.last(1 << 19)}};
-  EXPECT_TRUE(make_all_to_all(meeting, request)->moves());
+  EXPECT_TRUE(make_all_to_all(view, request)->moves());
   request.sends[1] = all.subspan(1 << 20, 1 << 19);
-  EXPECT_FALSE(make_all_to_all(meeting, request)->moves());
+  EXPECT_FALSE(make_all_to_all(view, request)->moves());
   request.sends[1] = all.subspan(1 << 19, 1 << 19);
   request.description.count = 0;  // of sizes of their own
-  EXPECT_FALSE(make_all_to_all(meeting, request)->moves());
+  EXPECT_FALSE(make_all_to_all(view, request)->moves());
 }
 
 TEST(LentMemory, IsStagedWhereOneMayNotRead) {

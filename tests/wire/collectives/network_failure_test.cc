@@ -59,7 +59,7 @@ std::function<void(NetworkRank&)> reduce_f32(std::int64_t count, const Descripti
 std::function<void(NetworkRank&)> broadcast_from(int root, Algorithm algorithm) {
   return [root, algorithm](NetworkRank& rank) {
     std::vector<std::byte> data(100);
-    rank.call({.description = {.operation = Operation::kBroadcast,
+    rank.call({.description = {.operation = Collective::kBroadcast,
                                .count = 100,
                                .root = root,
                                .algorithm = algorithm},
@@ -147,7 +147,7 @@ TEST_P(NetworkFailureTest, APartOfAnotherSizeIsTold) {
     std::vector<std::span<std::byte>> recv_parts(2);
     send_parts[1 - own] = mine;
     recv_parts[1 - own] = other;
-    rank.call({.description = {.operation = Operation::kAllToAll},
+    rank.call({.description = {.operation = Collective::kAllToAll},
                .sends = send_parts,
                .recvs = recv_parts});
   });
@@ -168,7 +168,7 @@ TEST_P(NetworkFailureTest, AnOmittedPartIsNoSuccess) {
     std::vector<std::span<const std::byte>> send_parts(out.begin(), out.end());
     const std::vector<std::span<std::byte>> recv_parts(in.begin(), in.end());
     if (rank.rank() == 1) send_parts[0] = {};
-    rank.call({.description = {.operation = Operation::kAllToAll},
+    rank.call({.description = {.operation = Collective::kAllToAll},
                .sends = send_parts,
                .recvs = recv_parts});
     broadcast_from(1, Algorithm::kOneShot)(rank);
@@ -192,7 +192,7 @@ TEST_F(NetworkFakePeer, AMessageOfAnotherOperationTakesNoMemory) {
   const auto credit = transport::test::read_bytes(socket, transport::internal::kHeaderBytes);
   transport::internal::FrameHeader header{};
   std::copy(credit.begin(), credit.end(), header.begin());
-  const Description other{.operation = Operation::kBroadcast,
+  const Description other{.operation = Collective::kBroadcast,
                           .count = std::int64_t{1} << 47,
                           .root = 1,
                           .group_size = 2,
@@ -217,7 +217,7 @@ TEST(NetworkArguments, RefusesWhatContradictsTheCall) {
   };
   std::vector<float> data(10);
   using testing::HasSubstr;
-  Request request{.description = {.operation = Operation::kAllReduce,
+  Request request{.description = {.operation = Collective::kAllReduce,
                                   .dtype = Dtype::kF32,
                                   .count = 10,
                                   .algorithm = Algorithm::kRing},
@@ -226,13 +226,13 @@ TEST(NetworkArguments, RefusesWhatContradictsTheCall) {
   request.description.count = 11;
   EXPECT_THAT(refusal_of(request), HasSubstr("all_reduce of 40 bytes of f32 in a call of"));
   request.description = {
-      .operation = Operation::kReduce, .dtype = Dtype::kF32, .count = 10, .root = 1};
+      .operation = Collective::kReduce, .dtype = Dtype::kF32, .count = 10, .root = 1};
   EXPECT_THAT(refusal_of(request), HasSubstr("root 1 in a call of"));
   request.data.dtype = Dtype::kU8;
-  request.description = {.operation = Operation::kAllGather, .count = 40};
+  request.description = {.operation = Collective::kAllGather, .count = 40};
   request.parts = {{0, 41}};
   EXPECT_THAT(refusal_of(request), HasSubstr("are one per rank"));
-  request.description = {.operation = Operation::kAllToAll};
+  request.description = {.operation = Collective::kAllToAll};
   EXPECT_THAT(refusal_of(request), HasSubstr("takes a part per rank and direction"));
 }
 

@@ -37,7 +37,8 @@ NetworkBytes elements_of(int rank, std::int64_t count, Dtype dtype) {
 }
 
 /// What `combine` makes of the elements of all ranks: THE tree.
-NetworkBytes tree_of(int num_ranks, std::int64_t count, const kernels::Reduction& reduction) {
+NetworkBytes tree_of(int num_ranks, std::int64_t count,
+                     const kernels::ElementReduction& reduction) {
   std::vector<NetworkBytes> parts;
   std::vector<const std::byte*> sources;
   for (int rank = 0; rank < num_ranks; ++rank) {
@@ -62,7 +63,7 @@ struct AllReduceCase {
 void check_all_reduces(Backend backend, const AllReduceCase& c) {
   const NetworkBytes expected = tree_of(c.num_ranks, c.count, {.dtype = c.dtype, .op = c.op});
   const auto body = [&](NetworkRank& rank) {
-    Description description{.operation = Operation::kAllReduce,
+    Description description{.operation = Collective::kAllReduce,
                             .dtype = c.dtype,
                             .reduce = c.op,
                             .group_size = static_cast<std::uint32_t>(c.num_ranks)};
@@ -102,7 +103,7 @@ TEST_P(NetworkTest, ReducedSegmentsLeaveWhileOthersArrive) {
   constexpr std::int64_t kSegments = 4;
   constexpr std::int64_t kSegmentElements = 64 * 1024;
   constexpr transport::Tag kTag = transport::Tag{1} << 63 | 9U << 3;
-  const Description description{.operation = Operation::kAllReduce,
+  const Description description{.operation = Collective::kAllReduce,
                                 .dtype = Dtype::kF32,
                                 .count = 2 * kSegments * kSegmentElements,
                                 .group_size = 2};
@@ -159,7 +160,7 @@ TEST_P(NetworkTest, ReduceGivesOnlyTheRootTheResult) {
         const int root = num_ranks / 2;
         const NetworkBytes before = elements_of(rank.rank(), kCount, Dtype::kBf16);
         NetworkBytes data = before;
-        rank.call({.description = {.operation = Operation::kReduce,
+        rank.call({.description = {.operation = Collective::kReduce,
                                    .dtype = Dtype::kBf16,
                                    .reduce = ReduceOp::kMax,
                                    .count = kCount,
@@ -185,7 +186,7 @@ TEST_P(NetworkTest, ReduceScatterTakesAnyParts) {
       const Chunk own = parts[rank.rank()];
       std::copy(sum.begin() + own.begin * 4, sum.begin() + own.end * 4,
                 expected.begin() + own.begin * 4);
-      rank.call({.description = {.operation = Operation::kReduceScatter,
+      rank.call({.description = {.operation = Collective::kReduceScatter,
                                  .dtype = Dtype::kI32,
                                  .count = 1000,
                                  .algorithm = algorithm},
@@ -207,7 +208,7 @@ TEST_P(NetworkTest, AllGatherTakesAnyParts) {
         std::copy(other.begin() + parts[i].begin, other.begin() + parts[i].end,
                   expected.begin() + parts[i].begin);
       }
-      rank.call({.description = {.operation = Operation::kAllGather,
+      rank.call({.description = {.operation = Collective::kAllGather,
                                  .count = 1000,
                                  .algorithm = algorithm},
                  .data = {all, Dtype::kU8},
@@ -221,7 +222,7 @@ TEST_P(NetworkTest, BroadcastInOneShot) {
   expect_no_errors(run_network(GetParam(), 4, [&](NetworkRank& rank) {
     const NetworkBytes sent = random_bytes(1, 600'000);
     NetworkBytes data = rank.rank() == 2 ? sent : NetworkBytes(sent.size());
-    rank.call({.description = {.operation = Operation::kBroadcast,
+    rank.call({.description = {.operation = Collective::kBroadcast,
                                .count = std::ssize(data),
                                .root = 2,
                                .algorithm = Algorithm::kOneShot},
@@ -244,7 +245,7 @@ TEST_P(NetworkTest, AllToAllTakesAnyParts) {
         sent.push_back(letter(rank.rank(), i));
         received.emplace_back(letter(i, rank.rank()).size());
       }
-      rank.call({.description = {.operation = Operation::kAllToAll},
+      rank.call({.description = {.operation = Collective::kAllToAll},
                  .sends = {sent.begin(), sent.end()},
                  .recvs = {received.begin(), received.end()}});
       for (int i = 0; i < num_ranks; ++i) EXPECT_EQ(received[i], letter(i, rank.rank()));
@@ -269,7 +270,7 @@ TEST_P(NetworkTest, EqualPartsGoOverTwoLevels) {
       sends.push_back(std::span(sent).subspan(i * kPart, kPart));
       recvs.push_back(std::span(received).subspan(i * kPart, kPart));
     }
-    rank.call({.description = {.operation = Operation::kAllToAll,
+    rank.call({.description = {.operation = Collective::kAllToAll,
                                .count = kPart,
                                .algorithm = Algorithm::kTwoLevel},
                .sends = sends,
@@ -297,7 +298,7 @@ TEST_P(NetworkTest, CallsThatComeAgainMakeNoScheduleAndHaveTheirOwn) {
       for (const int root : {0, 1}) {
         const NetworkBytes sent = random_bytes(root, kCount * 4);
         NetworkBytes data = rank.rank() == root ? sent : NetworkBytes(sent.size());
-        rank.call({.description = {.operation = Operation::kBroadcast,
+        rank.call({.description = {.operation = Collective::kBroadcast,
                                    .count = std::ssize(data),
                                    .root = root},
                    .data = {data, Dtype::kU8}});

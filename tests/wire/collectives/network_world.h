@@ -42,13 +42,13 @@ class NetworkRank {
   }
 
   void all_reduce(Elements data, Description description) {
-    description.operation = Operation::kAllReduce;
+    description.operation = Collective::kAllReduce;
     description.dtype = data.dtype;
     description.count = data.count();
     call({.description = description, .data = data});
   }
 
-  void barrier() { call({.description = {.operation = Operation::kBarrier}}); }
+  void barrier() { call({.description = {.operation = Collective::kBarrier}}); }
 
   int num_schedules_made() const { return num_made_; }
 
@@ -56,7 +56,7 @@ class NetworkRank {
   const Members members_;
   Scratch scratch_;
   int num_made_ = 0;
-  ScheduleCache schedules_{[this](const Setting& setting) {
+  ScheduleCache schedules_{[this](const CollectiveSetting& setting) {
     ++num_made_;
     return make_schedule(setting);
   }};

@@ -16,15 +16,15 @@
 namespace trireme::collectives::test {
 namespace {
 
+using kernels::ElementReduction;
 using kernels::ReduceOp;
-using kernels::Reduction;
 using transport::test::expect_no_errors;
 using transport::test::random_bytes;
 using transport::test::wait_for;
 using Bytes = std::vector<std::byte>;
 
 /// What a rank gives: numbers of very different sizes, or bytes that are numbers of any type.
-Bytes numbers(const Reduction& reduction, std::int64_t count, int seed) {
+Bytes numbers(const ElementReduction& reduction, std::int64_t count, int seed) {
   std::mt19937_64 random(seed);
   Bytes bytes(static_cast<std::size_t>(count) * size_bytes(reduction.dtype));
   if (reduction.dtype == Dtype::kF32) {
@@ -45,7 +45,8 @@ Bytes numbers(const Reduction& reduction, std::int64_t count, int seed) {
 }
 
 /// The reference, computed once for all ranks and groups.
-const Bytes& expected_of(const Reduction& reduction, std::int64_t count, int num_ranks, int seed) {
+const Bytes& expected_of(const ElementReduction& reduction, std::int64_t count, int num_ranks,
+                         int seed) {
   static std::mutex mutex;
   static std::map<std::tuple<Dtype, ReduceOp, std::int64_t, int, int>, Bytes> known;
   const std::lock_guard lock(mutex);
@@ -63,7 +64,7 @@ const Bytes& expected_of(const Reduction& reduction, std::int64_t count, int num
 }
 
 struct Reduced {
-  Reduction reduction;
+  ElementReduction reduction;
   std::int64_t count;
 };
 

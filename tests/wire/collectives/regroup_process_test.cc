@@ -12,7 +12,7 @@
 #include "tests/wire/bootstrap/processes.h"
 #include "tests/wire/bootstrap/stores.h"
 #include "trireme/wire/collectives/group.h"
-#include "trireme/wire/endpoint/world.h"
+#include "trireme/wire/endpoint/elastic_world.h"
 
 namespace trireme::collectives::test {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 using transport::Address;
-using transport::World;
+using transport::ElasticWorld;
 using transport::test::RankProcesses;
 using transport::test::TestStore;
 using transport::test::wait_to_be_killed;
@@ -34,23 +34,23 @@ class RegroupTest : public testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(Transports, RegroupTest, testing::Values(true, false),
                          [](const auto& info) { return info.param ? "shm" : "tcp"; });
 
-World connect(int rank, const Address& store, bool shares_memory) {
-  return World({.store = store, .token = transport::Token::for_tests()},
-               {.rank = rank,
-                .world_size = kWorldSize,
-                .host = {},
-                .on_abandon = nullptr,
-                .shares_memory = shares_memory});
+ElasticWorld connect(int rank, const Address& store, bool shares_memory) {
+  return ElasticWorld({.store = store, .token = transport::Token::for_tests()},
+                      {.rank = rank,
+                       .world_size = kWorldSize,
+                       .host = {},
+                       .on_abandon = nullptr,
+                       .shares_memory = shares_memory});
 }
 
-std::vector<int> all_of(const World& world) {
+std::vector<int> all_of(const ElasticWorld& world) {
   std::vector<int> ranks(world.world_size());
   std::iota(ranks.begin(), ranks.end(), 0);
   return ranks;
 }
 
 /// The sum over the first ranks of those that are left; throws where it is something else.
-void check_sum(World& world, std::size_t count) {
+void check_sum(ElasticWorld& world, std::size_t count) {
   Group group(world.endpoint(), all_of(world),
               {.name = "sums of " + std::to_string(count), .id = count, .deadline = 20s});
   std::vector<float> data(count, static_cast<float>(world.origins()[world.rank()] + 1));
@@ -63,7 +63,7 @@ void check_sum(World& world, std::size_t count) {
 }
 
 /// Sums until the world fails.
-void sum_until_failure(World& world, const Ready& ready) {
+void sum_until_failure(ElasticWorld& world, const Ready& ready) {
   Group group(world.endpoint(), all_of(world), {.name = "data", .id = 1, .deadline = 20s});
   std::vector<float> data(300'000, 1.0F);
   try {
@@ -108,7 +108,7 @@ void expect_survival(bool shares_memory, const std::vector<int>& victims) {
     std::thread([] {}).join();  // with the first thread come those of the thread sanitizer
     const Held before;
     {
-      World world = connect(rank, store, shares_memory);
+      ElasticWorld world = connect(rank, store, shares_memory);
       for (std::size_t i = 0; i < victims.size(); ++i) {
         sum_until_failure(world, ready);
         world.regroup({.window = 20s});
@@ -140,7 +140,7 @@ TEST_P(RegroupTest, TwiceInARow) { expect_survival(GetParam(), {0, 3}); }
 
 TEST_P(RegroupTest, AfterAnAbortAllGoOn) {
   RankProcesses processes(kWorldSize, [&](int rank, const Address& store, const Ready& ready) {
-    World world = connect(rank, store, GetParam());
+    ElasticWorld world = connect(rank, store, GetParam());
     {
       Group group(world.endpoint(), all_of(world), {.name = "data", .id = 1, .deadline = 20s});
       try {
@@ -167,7 +167,7 @@ TEST_P(RegroupTest, AfterAnAbortAllGoOn) {
 
 TEST(Regroup, AStragglerIsToldThatItIsLate) {
   RankProcesses processes(kWorldSize, [](int rank, const Address& store, const Ready& ready) {
-    World world = connect(rank, store, true);
+    ElasticWorld world = connect(rank, store, true);
     ready();
     if (rank == 2) wait_to_be_killed();
     transport::Endpoint& endpoint = world.endpoint();
@@ -193,7 +193,7 @@ TEST(Regroup, WithoutTheStoreThereIsNoWayOn) {
   RankProcesses processes(kWorldSize, [](int rank, const Address& store, const Ready& ready) {
     transport::Meeting meeting{.store = store, .token = transport::Token::for_tests()};
     if (rank == 0) meeting.server = std::make_unique<TestStore>(store);
-    World world(std::move(meeting), {.rank = rank, .world_size = kWorldSize});
+    ElasticWorld world(std::move(meeting), {.rank = rank, .world_size = kWorldSize});
     sum_until_failure(world, ready);
     world.regroup();
   });

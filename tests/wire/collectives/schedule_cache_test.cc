@@ -13,18 +13,23 @@ namespace {
 class ScheduleCacheTest : public testing::Test {
  protected:
   /// What the cache gives, which must be what would be made.
-  void get(const Setting& setting) { EXPECT_EQ(cache.get(setting), make_schedule(setting)); }
+  void get(const CollectiveSetting& setting) {
+    EXPECT_EQ(cache.get(setting), make_schedule(setting));
+  }
 
   int num_made = 0;
-  ScheduleCache cache{[this](const Setting& setting) {
+  ScheduleCache cache{[this](const CollectiveSetting& setting) {
     ++num_made;
     return make_schedule(setting);
   }};
 };
 
-Setting sum_of_four(std::int64_t count) {
-  return {
-      .operation = Operation::kAllReduce, .num_ranks = 4, .rank = 1, .count = count, .segment = 16};
+CollectiveSetting sum_of_four(std::int64_t count) {
+  return {.operation = Collective::kAllReduce,
+          .num_ranks = 4,
+          .rank = 1,
+          .count = count,
+          .segment = 16};
 }
 
 TEST_F(ScheduleCacheTest, AnEqualCallMakesNothing) {
@@ -33,37 +38,37 @@ TEST_F(ScheduleCacheTest, AnEqualCallMakesNothing) {
 }
 
 TEST_F(ScheduleCacheTest, EveryDifferenceCounts) {
-  const Setting sum = sum_of_four(96);
-  const Setting scatter{.operation = Operation::kReduceScatter,
-                        .num_ranks = 2,
-                        .count = 40,
-                        .segment = 16,
-                        .parts = {{0, 20}, {20, 40}}};
-  const Setting exchange{.operation = Operation::kAllToAll,
-                         .num_ranks = 2,
-                         .segment = 16,
-                         .send_elements = {1, 2},
-                         .recv_elements = {1, 3}};
-  std::vector<Setting> settings = {sum, scatter, exchange};
-  const auto add = [&](Setting other, auto change) {
+  const CollectiveSetting sum = sum_of_four(96);
+  const CollectiveSetting scatter{.operation = Collective::kReduceScatter,
+                                  .num_ranks = 2,
+                                  .count = 40,
+                                  .segment = 16,
+                                  .parts = {{0, 20}, {20, 40}}};
+  const CollectiveSetting exchange{.operation = Collective::kAllToAll,
+                                   .num_ranks = 2,
+                                   .segment = 16,
+                                   .send_elements = {1, 2},
+                                   .recv_elements = {1, 3}};
+  std::vector<CollectiveSetting> settings = {sum, scatter, exchange};
+  const auto add = [&](CollectiveSetting other, auto change) {
     change(other);
     settings.push_back(other);
   };
-  add(sum, [](Setting& s) { s.operation = Operation::kReduce; });
-  add(settings.back(), [](Setting& s) { s.root = 1; });
-  add(sum, [](Setting& s) { s.algorithm = Algorithm::kRing; });
-  add(sum, [](Setting& s) { s.algorithm = Algorithm::kTwoLevel, s.ranks_per_host = 2; });
-  add(sum, [](Setting& s) { s.num_ranks = 3; });
-  add(sum, [](Setting& s) { s.rank = 2; });
-  add(sum, [](Setting& s) { s.count = 97; });
-  add(sum, [](Setting& s) { s.segment = 32; });
-  add(sum, [](Setting& s) { s.num_reducers = 1; });
-  add(scatter, [](Setting& s) { s.parts[0].end = 19; });
-  add(exchange, [](Setting& s) { s.send_elements[1] = 3; });
-  add(exchange, [](Setting& s) { s.recv_elements[1] = 2; });
+  add(sum, [](CollectiveSetting& s) { s.operation = Collective::kReduce; });
+  add(settings.back(), [](CollectiveSetting& s) { s.root = 1; });
+  add(sum, [](CollectiveSetting& s) { s.algorithm = Algorithm::kRing; });
+  add(sum, [](CollectiveSetting& s) { s.algorithm = Algorithm::kTwoLevel, s.ranks_per_host = 2; });
+  add(sum, [](CollectiveSetting& s) { s.num_ranks = 3; });
+  add(sum, [](CollectiveSetting& s) { s.rank = 2; });
+  add(sum, [](CollectiveSetting& s) { s.count = 97; });
+  add(sum, [](CollectiveSetting& s) { s.segment = 32; });
+  add(sum, [](CollectiveSetting& s) { s.num_reducers = 1; });
+  add(scatter, [](CollectiveSetting& s) { s.parts[0].end = 19; });
+  add(exchange, [](CollectiveSetting& s) { s.send_elements[1] = 3; });
+  add(exchange, [](CollectiveSetting& s) { s.recv_elements[1] = 2; });
   ASSERT_LE(settings.size(), ScheduleCache::kMaxKept);
   for (int round = 0; round < 2; ++round) {
-    for (const Setting& setting : settings) get(setting);
+    for (const CollectiveSetting& setting : settings) get(setting);
     EXPECT_EQ(num_made, std::ssize(settings));
   }
 }
@@ -82,7 +87,7 @@ TEST_F(ScheduleCacheTest, TheOneThatWasNotUsedForLongestGoes) {
 }
 
 TEST_F(ScheduleCacheTest, WhatCannotBeMadeIsNotKept) {
-  const Setting none{.operation = Operation::kBarrier, .algorithm = Algorithm::kRing};
+  const CollectiveSetting none{.operation = Collective::kBarrier, .algorithm = Algorithm::kRing};
   for (int i = 1; i <= 2; ++i) {
     EXPECT_THROW(cache.get(none), Error);
     EXPECT_EQ(num_made, i);

@@ -21,20 +21,21 @@ namespace trireme::collectives::test {
 namespace {
 
 using enum Algorithm;
-using enum Operation;
+using enum Collective;
 using testing::HasSubstr;
 using transport::test::error_of_call;
 
 /// Of what, and by what: the ranks and sizes are filled in. By rank where those differ.
-using SettingOf = std::function<Setting(int rank)>;
+using SettingOf = std::function<CollectiveSetting(int rank)>;
 
 constexpr int kMaxRanks = 17;
 constexpr std::int64_t kCounts[] = {0, 1, 15, 16, 17, 100, 515};
 
-std::vector<Schedule> schedules_of(int num_ranks, std::int64_t count, const SettingOf& setting_of) {
-  std::vector<Schedule> schedules;
+std::vector<CollectiveSchedule> schedules_of(int num_ranks, std::int64_t count,
+                                             const SettingOf& setting_of) {
+  std::vector<CollectiveSchedule> schedules;
   for (int rank = 0; rank < num_ranks; ++rank) {
-    Setting setting = setting_of(rank);
+    CollectiveSetting setting = setting_of(rank);
     setting.num_ranks = num_ranks;
     setting.rank = rank;
     setting.count = count;
@@ -44,11 +45,12 @@ std::vector<Schedule> schedules_of(int num_ranks, std::int64_t count, const Sett
   return schedules;
 }
 
-std::vector<Schedule> schedules_of(int num_ranks, std::int64_t count, const Setting& setting) {
+std::vector<CollectiveSchedule> schedules_of(int num_ranks, std::int64_t count,
+                                             const CollectiveSetting& setting) {
   return schedules_of(num_ranks, count, [&](int) { return setting; });
 }
 
-void expect_right(const std::vector<Schedule>& schedules, const Goal& goal) {
+void expect_right(const std::vector<CollectiveSchedule>& schedules, const CollectiveGoal& goal) {
   EXPECT_NO_THROW(check_schedules(schedules, goal)) << schedules.size() << " ranks";
 }
 
@@ -56,7 +58,7 @@ void expect_all_reduce(Algorithm algorithm, Bits bits) {
   for (int n = 1; n <= kMaxRanks; ++n) {
     for (const std::int64_t count : kCounts) {
       SCOPED_TRACE(std::to_string(count) + " elements");
-      const Setting setting{.operation = kAllReduce, .algorithm = algorithm};
+      const CollectiveSetting setting{.operation = kAllReduce, .algorithm = algorithm};
       expect_right(schedules_of(n, count, setting), all_reduce_goal(n, count, bits));
     }
   }
@@ -105,7 +107,7 @@ TEST(Schedules, ReducersCarryAsMuchAsTheOthers) {
        {std::tuple{4, 1, 4.0 / 3}, {4, 2, 12.0 / 10}, {4, 4, 1.0}, {8, 2, 1 + 6.0 * 3 / 38}}) {
     const auto schedules = schedules_of(with_data + reducers, count,
                                         {.operation = kAllReduce, .num_reducers = reducers});
-    for (const Schedule& schedule : schedules) {
+    for (const CollectiveSchedule& schedule : schedules) {
       std::int64_t sent = 0, received = 0;
       for (const Step& step : schedule.steps) {
         if (step.kind == StepKind::kSend) sent += step.sources.front().size();
@@ -125,8 +127,8 @@ TEST(Schedules, HalvingDoublingIsTheTreeForEveryRankCount) {
 
 TEST(Schedules, ARingHasOneOrderPerElement) {
   expect_all_reduce(kRing, Bits::kAny);
-  const Goal canonical = all_reduce_goal(4, 100, Bits::kTree);
-  const std::vector<Schedule> ring =
+  const CollectiveGoal canonical = all_reduce_goal(4, 100, Bits::kTree);
+  const std::vector<CollectiveSchedule> ring =
       schedules_of(4, 100, {.operation = kAllReduce, .algorithm = kRing});
   EXPECT_THAT(error_of_call([&] { check_schedules(ring, canonical); }).message(),
               HasSubstr("ends as (((1:0+2:0)+3:0)+0:0)"));
@@ -137,7 +139,7 @@ TEST(Schedules, TwoLevelIsTheTreeWhereHostsAreSubtrees) {
     for (int per_host = 1; per_host <= n; ++per_host) {
       if (n % per_host != 0) continue;
       const bool is_subtree = std::has_single_bit(static_cast<unsigned>(per_host)) || per_host == n;
-      const Setting setting{
+      const CollectiveSetting setting{
           .operation = kAllReduce, .algorithm = kTwoLevel, .ranks_per_host = per_host};
       for (const std::int64_t count : kCounts) {
         SCOPED_TRACE(std::to_string(per_host) + " per host, count " + std::to_string(count));
@@ -194,7 +196,7 @@ TEST(Schedules, AllToAllOfAnySizes) {
       for (std::int64_t& size : row) size = random() % 3 == 0 ? 0 : random() % 40;
     }
     const SettingOf setting_of = [&](int rank) {
-      Setting setting{.operation = kAllToAll, .send_elements = elements[rank]};
+      CollectiveSetting setting{.operation = kAllToAll, .send_elements = elements[rank]};
       for (const auto& row : elements) setting.recv_elements.push_back(row[rank]);
       return setting;
     };
@@ -208,7 +210,7 @@ TEST(Schedules, PartsGoOverTwoLevels) {
       for (const std::int64_t part : {1, 7}) {
         const int n = hosts * per_host;
         SCOPED_TRACE(std::to_string(hosts) + " hosts of " + std::to_string(per_host));
-        const std::vector<Schedule> schedules = schedules_of(
+        const std::vector<CollectiveSchedule> schedules = schedules_of(
             n, part, {.operation = kAllToAll, .algorithm = kTwoLevel, .ranks_per_host = per_host});
         const std::vector<std::int64_t> row(n, part);
         expect_right(schedules, all_to_all_goal(std::vector(n, row)));
@@ -226,7 +228,8 @@ TEST(Schedules, BarriersHearOfEveryRank) {
 }
 
 TEST(Schedules, HaveATextForm) {
-  const Setting setting{.operation = kAllReduce, .num_ranks = 2, .count = 40, .segment = 16};
+  const CollectiveSetting setting{
+      .operation = kAllReduce, .num_ranks = 2, .count = 40, .segment = 16};
   EXPECT_EQ(to_text(make_schedule(setting)),
             "0: send data[16, 32) to 1\n"
             "1: send data[32, 40) to 1\n"
@@ -249,8 +252,8 @@ class BrokenSchedule : public testing::Test {
 
   std::vector<Step>& steps(int rank) { return schedules[rank].steps; }
 
-  std::vector<Schedule> schedules = schedules_of(2, 40, {.operation = kAllReduce});
-  Goal goal = all_reduce_goal(2, 40, Bits::kRoundedOnce);
+  std::vector<CollectiveSchedule> schedules = schedules_of(2, 40, {.operation = kAllReduce});
+  CollectiveGoal goal = all_reduce_goal(2, 40, Bits::kRoundedOnce);
 };
 
 TEST_F(BrokenSchedule, IsRightBefore) { expect_right(schedules, goal); }
@@ -302,7 +305,7 @@ TEST_F(BrokenSchedule, ReadsUnwrittenScratch) {
 }
 
 TEST_F(BrokenSchedule, NamesWhatIsNotThere) {
-  const std::vector<Schedule> right = schedules;
+  const std::vector<CollectiveSchedule> right = schedules;
   const auto expect = [&](const std::function<void(Step&)>& damage, const std::string& problem) {
     schedules = right;
     damage(steps(0)[2]);
@@ -321,7 +324,7 @@ TEST_F(BrokenSchedule, ForgetsARank) {
   schedules = schedules_of(3, 1, {.operation = kBarrier});
   goal = barrier_goal(3);
   expect_right(schedules, goal);
-  for (Schedule& schedule : schedules) schedule.steps.resize(3);  // one round of two
+  for (CollectiveSchedule& schedule : schedules) schedule.steps.resize(3);  // one round of two
   expect_refused("element 0 ends as (0:0+2:0)");
 }
 

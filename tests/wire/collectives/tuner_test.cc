@@ -26,7 +26,7 @@ Costs fast_network() {
 }
 
 TunerTask sum_of(std::int64_t bytes, std::uint32_t num_ranks, Order order = Order::kCanonical) {
-  return {.description = {.operation = Operation::kAllReduce,
+  return {.description = {.operation = Collective::kAllReduce,
                           .dtype = Dtype::kF32,
                           .count = bytes / 4,
                           .group_size = num_ranks,
@@ -60,7 +60,7 @@ TEST(Tuner, PartsAreBundledWhereMessagesCostMoreThanBytes) {
   const Costs costs{.network = {.alpha_s = 1, .beta_s_per_byte = 0.001},
                     .local = {.alpha_s = 1, .beta_s_per_byte = 0.0005}};
   const auto parts = [](std::int64_t bytes, int hosts, int per_host) {
-    return TunerTask{.description = {.operation = Operation::kAllToAll,
+    return TunerTask{.description = {.operation = Collective::kAllToAll,
                                      .count = bytes,
                                      .group_size = static_cast<std::uint32_t>(hosts * per_host)},
                      .ranks_per_host = per_host};
@@ -93,9 +93,9 @@ TEST(Tuner, TakesTwoHopsOnlyForLargeChunksOrWhereNothingElseCan) {
   EXPECT_EQ(cheapest(sum_of(4 * kMinTwoHopChunkBytes - 4, 4), costs), kHalvingDoubling);
   EXPECT_EQ(cheapest(sum_of(4 * kMinTwoHopChunkBytes, 4), costs), kTwoHop);
   TunerTask gather = sum_of(100, 4);
-  gather.description.operation = Operation::kAllGather;
+  gather.description.operation = Collective::kAllGather;
   EXPECT_EQ(cheapest(gather, fast_network()), kTwoHop);
-  gather.description.operation = Operation::kAllToAll;
+  gather.description.operation = Collective::kAllToAll;
   EXPECT_EQ(cheapest(gather, fast_network()), kTwoHop);
   TunerTask none = sum_of(100, 4);
   none.description.dtype = Dtype::kC64;

@@ -13,7 +13,7 @@
 #include "tests/wire/endpoint/fake_peer.h"
 #include "tests/wire/endpoint/ofi_permit.h"
 #include "tests/wire/endpoint/worlds.h"
-#include "trireme/wire/endpoint/world.h"
+#include "trireme/wire/endpoint/elastic_world.h"
 
 namespace trireme::transport::test {
 namespace {

@@ -12,7 +12,7 @@
 #include "tests/wire/bootstrap/stores.h"
 #include "tests/wire/endpoint/ranks.h"
 #include "trireme/wire/bootstrap/store.h"
-#include "trireme/wire/endpoint/world.h"
+#include "trireme/wire/endpoint/elastic_world.h"
 
 namespace trireme::transport::test {
 namespace {
@@ -166,19 +166,19 @@ TEST(Regroup, CallsAreReadBack) {
 
 // ---- Worlds
 
-using Worlds = std::vector<std::unique_ptr<World>>;
+using Worlds = std::vector<std::unique_ptr<ElasticWorld>>;
 
 Worlds make_worlds(const StoreServer& server, int count) {
   Worlds worlds(count);
   expect_no_errors(run_threads(count, [&](int rank) {
-    worlds[rank] =
-        std::make_unique<World>(Meeting{.store = server.address(), .token = Token::for_tests()},
-                                WorldOptions{.rank = rank, .world_size = count});
+    worlds[rank] = std::make_unique<ElasticWorld>(
+        Meeting{.store = server.address(), .token = Token::for_tests()},
+        ElasticWorldOptions{.rank = rank, .world_size = count});
   }));
   return worlds;
 }
 
-TEST(World, AbortNamesRankAndReasonOnAllRanks) {
+TEST(ElasticWorld, AbortNamesRankAndReasonOnAllRanks) {
   const TestStore server;
   Worlds worlds = make_worlds(server, 4);
   const auto begin = Clock::now();
@@ -198,7 +198,7 @@ TEST(World, AbortNamesRankAndReasonOnAllRanks) {
 }
 
 // One that is well ends first, so that the others come.
-TEST(World, RegroupsWithoutAFailure) {
+TEST(ElasticWorld, RegroupsWithoutAFailure) {
   const TestStore server;
   Worlds worlds = make_worlds(server, 3);
   expect_no_errors(run_threads(3, [&](int rank) {
@@ -215,7 +215,7 @@ TEST(World, RegroupsWithoutAFailure) {
   }));
 }
 
-TEST(World, RefusesMembersThatMakeNoSense) {
+TEST(ElasticWorld, RefusesMembersThatMakeNoSense) {
   const TestStore server;
   Worlds worlds = make_worlds(server, 2);
   const std::vector<std::vector<int>> bad = {{0, 0}, {0, 2}, {-1, 0}, {1}};

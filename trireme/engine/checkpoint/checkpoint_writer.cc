@@ -40,9 +40,9 @@ std::vector<std::vector<Piece>> split(std::span<const Extent> tensors, int parts
 
 namespace {
 
-std::vector<Extent> extents(const std::vector<Item>& items) {
+std::vector<Extent> extents(const std::vector<KeyedTensor>& items) {
   std::vector<Extent> result;
-  for (const Item& item : items) {
+  for (const KeyedTensor& item : items) {
     const std::int64_t rows = num_rows(item.tensor.sizes().vec());
     const auto bytes = static_cast<std::int64_t>(item.tensor.nbytes());
     result.push_back({rows, rows == 0 ? 0 : bytes / rows});
@@ -52,14 +52,14 @@ std::vector<Extent> extents(const std::vector<Item>& items) {
 
 }  // namespace
 
-Contents write_share(const std::filesystem::path& path, const std::vector<Item>& items,
+Contents write_share(const std::filesystem::path& path, const std::vector<KeyedTensor>& items,
                      const Share& share) {
   const std::string name = path.filename().string();
   Contents contents;
   TensorFile file;
   const auto shares = split(extents(items), share.parts);
   for (const Piece& piece : shares[share.part]) {
-    const Item& item = items[piece.tensor];
+    const KeyedTensor& item = items[piece.tensor];
     TensorEntry entry{record::to_dtype(item.tensor.scalar_type()),
                       item.tensor.sizes().vec(),
                       {{name, piece.begin, piece.end}}};

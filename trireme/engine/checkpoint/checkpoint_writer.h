@@ -32,7 +32,7 @@ struct Piece {
 std::vector<std::vector<Piece>> split(std::span<const Extent> tensors, int parts);
 
 /// A whole tensor of the training state, as its stage has it.
-struct Item {
+struct KeyedTensor {
   std::string key;
   at::Tensor tensor;  ///< On CPU, any strides.
 };
@@ -49,7 +49,7 @@ struct Share {
 /// Returns  what it wrote; empty, and no file, where the share is empty.
 /// Errors   those of safetensors::write.
 /// Memory   dense copies of those of its tensors that are not.
-Contents write_share(const std::filesystem::path& path, const std::vector<Item>& items,
+Contents write_share(const std::filesystem::path& path, const std::vector<KeyedTensor>& items,
                      const Share& share);
 
 }  // namespace trireme::checkpoint

@@ -32,13 +32,13 @@ at::Tensor rows_of(const at::Tensor& whole, std::int64_t begin, std::int64_t end
 namespace {
 
 /// All exponent bits set: NaN or infinite. In chunks, so that the loop inside has no early end.
-template <typename Real, typename Bits, Bits exponent>
+template <typename Real, typename Bits, Bits Exponent>
 bool all_finite(std::span<const Real> numbers) {
   constexpr std::size_t kChunk = 4096;
   for (std::size_t begin = 0; begin < numbers.size(); begin += kChunk) {
     Bits found = 0;
     for (const Real number : numbers.subspan(begin, std::min(kChunk, numbers.size() - begin))) {
-      found |= static_cast<Bits>((std::bit_cast<Bits>(number) & exponent) == exponent);
+      found |= static_cast<Bits>((std::bit_cast<Bits>(number) & Exponent) == Exponent);
     }
     if (found != 0) return false;
   }

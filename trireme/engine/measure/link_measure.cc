@@ -107,7 +107,7 @@ class LinkTimer {
   double processor_us() const { return processor_us_; }
 
  private:
-  collectives::Channel channel(int peer) { return {endpoint_, peer, kMessages}; }
+  collectives::PeerChannel channel(int peer) { return {endpoint_, peer, kMessages}; }
 
   transport::WorkPtr recv(int peer, std::span<std::byte> memory) {
     return channel(peer).recv([memory](std::size_t) { return memory; });
@@ -224,10 +224,10 @@ PairTimes measure_pair(transport::Endpoint& endpoint, const BusyRanks& ranks, co
 
 }  // namespace
 
-LinkCosts measure_links(transport::Endpoint& endpoint, const BusyRanks& ranks,
-                        const LinkOptions& options) {
+MeasuredLinks measure_links(transport::Endpoint& endpoint, const BusyRanks& ranks,
+                            const LinkOptions& options) {
   require_all(endpoint, ranks);
-  LinkCosts costs;
+  MeasuredLinks costs;
   for (const Pair& pair : pairs_of(ranks.gather(options.host))) {
     PairTimes times = measure_pair(endpoint, ranks, pair, options);
     if (costs.tables.empty())

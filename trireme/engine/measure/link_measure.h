@@ -20,7 +20,7 @@ struct LinkOptions {
   std::int64_t max_bytes = std::int64_t{64} << 20;  ///< One way, unless that is too few trips.
 };
 
-struct LinkCosts {
+struct MeasuredLinks {
   std::vector<profile::LinkTable> tables;
   double processor_ns_per_byte = 0;  ///< Of both ranks' threads, by messages of 1 MiB; those of a
                                      ///< host, where it has several ranks.
@@ -48,7 +48,7 @@ struct LinkCosts {
 /// endpoint   of the world that `ranks` are all of.
 /// Errors     kInvalidArgument where `ranks` are not all; those of the endpoint; kTimeout where a
 ///            message takes longer than the deadline of `ranks`.
-LinkCosts measure_links(transport::Endpoint& endpoint, const BusyRanks& ranks,
-                        const LinkOptions& options);
+MeasuredLinks measure_links(transport::Endpoint& endpoint, const BusyRanks& ranks,
+                            const LinkOptions& options);
 
 }  // namespace trireme::measure

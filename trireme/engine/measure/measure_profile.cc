@@ -100,7 +100,7 @@ profile::Profile from_first(const profile::Profile& mine, const BusyRanks& ranks
 }
 
 /// Where no core is left for the transport's threads, they take theirs from the ranks' computing.
-void add_links(LinkCosts links, profile::Profile& profile) {
+void add_links(MeasuredLinks links, profile::Profile& profile) {
   if (transport::count_cores() <= profile.num_busy_ranks) {
     profile.step.copy_ns_per_byte += links.processor_ns_per_byte;
   }
@@ -112,7 +112,7 @@ double ratio(double now, double then) { return then > 0 ? now / then : 1; }
 }  // namespace
 
 profile::Profile measure_profile(const Subject& subject, transport::Endpoint* endpoint,
-                                 const MeasureOptions& options) {
+                                 const ProfileOptions& options) {
   if (!options.update) {
     throw Error(ErrorKind::kInvalidArgument, "a profile needs the optimizer's update function");
   }

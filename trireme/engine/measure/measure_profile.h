@@ -23,7 +23,7 @@ using UpdateFunction = std::function<void(const at::Tensor& value, const at::Ten
 profile::StepCosts measure_step(const UpdateFunction& update, const RepeatOptions& options,
                                 const BusyRanks& ranks);
 
-struct MeasureOptions {
+struct ProfileOptions {
   UpdateFunction update;  ///< The optimizer's; required.
   RepeatOptions nodes;
   RepeatOptions ranges = {.min_repeats = 5,  ///< Of each of five visits.
@@ -44,7 +44,7 @@ struct MeasureOptions {
 /// endpoint   of the world that the subject's ranks are all of; null where there is one rank.
 /// Errors     kInvalidArgument where `update` is missing; those of the parts.
 profile::Profile measure_profile(const Subject& subject, transport::Endpoint* endpoint,
-                                 const MeasureOptions& options);
+                                 const ProfileOptions& options);
 
 /// How much slower the machine is than it was, as a factor: 1 is no drift.
 struct RangeDrift {

@@ -17,11 +17,11 @@ namespace {
 using internal::Expect;
 using internal::floats;
 using internal::format_of;
+using internal::ForwardStatistics;
 using internal::given;
 using internal::MaybeTensor;
 using internal::mutable_floats;
 using internal::NormArguments;
-using internal::NormStatistics;
 using internal::pointers;
 using internal::shape_of;
 using torch::autograd::AutogradContext;
@@ -29,7 +29,7 @@ using torch::autograd::variable_list;
 
 /// As ATen rounds it, which commits of recorded statistics repeat.
 void move_running(const MaybeTensor& running_mean, const MaybeTensor& running_var, double momentum,
-                  const NormStatistics& now) {
+                  const ForwardStatistics& now) {
   const at::NoGradGuard no_grad;
   if (running_mean) {
     running_mean->copy_(now.mean.mul(momentum).add_(running_mean->mul(1 - momentum)));
@@ -52,7 +52,7 @@ class TrainingBatchNorm : public torch::autograd::Function<TrainingBatchNorm> {
     const at::Tensor gamma = weight.contiguous(), beta = bias.contiguous();
     const at::Tensor added = residual ? residual->contiguous(format) : at::Tensor();
     const kernels::BatchNormShape shape = shape_of(x, format);
-    const NormStatistics made(shape.channels);
+    const ForwardStatistics made(shape.channels);
     const at::Tensor y = at::empty_like(x);
     at::Tensor mask;
     // One word at least: without elements it would have no address.
@@ -145,7 +145,7 @@ TORCH_LIBRARY_FRAGMENT(trireme, library) {
 }  // namespace
 
 at::Tensor batch_norm(const at::Tensor& input, const BatchNormTensors& tensors,
-                      const BatchNormOptions& options) {
+                      const FusedBatchNormOptions& options) {
   static const auto op = internal::find_operator<decltype(run_batch_norm)>("trireme::batch_norm");
   return op.call(input, given(tensors.weight), given(tensors.bias), given(tensors.running_mean),
                  given(tensors.running_var), options.is_training, options.momentum, options.epsilon,

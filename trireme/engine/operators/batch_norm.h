@@ -11,7 +11,7 @@ struct BatchNormTensors {
   at::Tensor running_mean, running_var;  ///< Written in training.
 };
 
-struct BatchNormOptions {
+struct FusedBatchNormOptions {
   bool is_training = true;
   double momentum = 0.1;
   double epsilon = 1e-5;
@@ -28,7 +28,7 @@ struct BatchNormOptions {
 /// Returns  f32, in the layout of the input.
 /// Errors   kInvalidArgument for other types and shapes, fewer than 2 elements of a channel.
 at::Tensor batch_norm(const at::Tensor& input, const BatchNormTensors& tensors,
-                      const BatchNormOptions& options = {});
+                      const FusedBatchNormOptions& options = {});
 
 /// The same with the statistics of each sample alone: relu(instance_norm(input)).
 ///

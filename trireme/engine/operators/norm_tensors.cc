@@ -29,7 +29,7 @@ kernels::BatchNormShape shape_of(const at::Tensor& input, at::MemoryFormat forma
           .has_channels_last = format != at::MemoryFormat::Contiguous || input.dim() == 2};
 }
 
-NormStatistics::NormStatistics(std::int64_t channels)
+ForwardStatistics::ForwardStatistics(std::int64_t channels)
     : mean(at::empty({channels}, at::kFloat)),
       inverse_deviation(at::empty_like(mean)),
       variance(at::empty_like(mean)),

@@ -22,10 +22,10 @@ at::MemoryFormat format_of(const at::Tensor& input);
 kernels::BatchNormShape shape_of(const at::Tensor& input, at::MemoryFormat format);
 
 /// What forward makes beside its output.
-struct NormStatistics {
+struct ForwardStatistics {
   at::Tensor mean, inverse_deviation, variance, count;
 
-  explicit NormStatistics(std::int64_t channels);
+  explicit ForwardStatistics(std::int64_t channels);
 };
 
 kernels::BatchNormStatistics pointers(const at::Tensor& mean, const at::Tensor& inverse_deviation,

@@ -76,7 +76,7 @@ class Mailbox {
 
   transport::Endpoint& endpoint_;
   transport::WatchOptions watch_;
-  std::vector<collectives::Channel> channels_;
+  std::vector<collectives::PeerChannel> channels_;
   std::vector<Inbox> inboxes_;
   std::deque<Sent> sent_;
   std::int64_t most_held_bytes_ = 0;

@@ -34,18 +34,19 @@ const c10::Type& without_optional(const c10::Type& type) {
 ///
 /// argument   holds no value reference.
 /// Errors     kInvalidArgument where it does not fit the declared type.
-c10::IValue to_ivalue(const graph::Argument& argument, const c10::Type& type, const Place& place);
+c10::IValue to_ivalue(const graph::Argument& argument, const c10::Type& type,
+                      const BatchOnDevice& place);
 
 template <typename T>
 c10::IValue typed_list(const graph::ArgumentList& items, const c10::Type& element,
-                       const Place& place) {
+                       const BatchOnDevice& place) {
   c10::List<T> list;
   for (const graph::Argument& item : items) list.push_back(to_ivalue(item, element, place).to<T>());
   return {std::move(list)};
 }
 
 c10::IValue list_of(const graph::ArgumentList& items, const c10::Type& element,
-                    const Place& place) {
+                    const BatchOnDevice& place) {
   switch (element.kind()) {
     case TypeKind::IntType:
     case TypeKind::SymIntType:
@@ -77,7 +78,7 @@ at::Tensor to_wrapped_tensor(const graph::WrappedNumber& number, std::int64_t ba
 
 struct Converter {
   const c10::Type& type;
-  const Place& place;
+  const BatchOnDevice& place;
 
   c10::IValue operator()(std::monostate) const { return {}; }
   c10::IValue operator()(const graph::ValueRef&) const { misfit(type); }
@@ -115,7 +116,8 @@ struct Converter {
   }
 };
 
-c10::IValue to_ivalue(const graph::Argument& argument, const c10::Type& type, const Place& place) {
+c10::IValue to_ivalue(const graph::Argument& argument, const c10::Type& type,
+                      const BatchOnDevice& place) {
   return std::visit(Converter{without_optional(type), place}, argument.content);
 }
 

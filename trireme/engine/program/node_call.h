@@ -82,7 +82,7 @@ std::pair<at::Tensor, at::Tensor> call_batch_norm(const NodeCall& call,
                                                   std::vector<at::Tensor>& slots);
 
 /// Where and at what size a program runs.
-struct Place {
+struct BatchOnDevice {
   std::int64_t batch;
   at::Device device;  ///< Takes the place of every recorded device.
 };
@@ -94,7 +94,7 @@ struct CallContext {
   const std::map<std::string, std::shared_ptr<const OpaqueFunction>>& opaques;
   const std::map<graph::ValueId, int>& slot_of;
   const ParameterBinding& parameters;
-  Place place;
+  BatchOnDevice place;
 };
 
 /// Compiles one node. kInvalidArgument where this torch has no such operator or it takes other

@@ -11,13 +11,13 @@ namespace trireme::program {
 
 StepLosses empty_losses(const graph::Graph& graph) {
   StepLosses losses;
-  for (const graph::Loss& loss : graph.losses) {
+  for (const graph::LossOutput& loss : graph.losses) {
     losses.losses.push_back({.name = loss.name, .coefficient = loss.coefficient});
   }
   return losses;
 }
 
-double sum_of(const graph::Loss& loss, const at::Tensor& value, std::int64_t num_samples) {
+double sum_of(const graph::LossOutput& loss, const at::Tensor& value, std::int64_t num_samples) {
   const double number = value.item<double>();
   return loss.weight ? number : number * static_cast<double>(num_samples);
 }
@@ -42,7 +42,7 @@ ValueMap loss_seeds(const graph::Graph& graph, const StageProgram& stage, std::i
                     const std::vector<double>& totals) {
   ValueMap result;
   for (std::size_t i = 0; i < graph.losses.size(); ++i) {
-    const graph::Loss& loss = graph.losses[i];
+    const graph::LossOutput& loss = graph.losses[i];
     if (loss.coefficient == 0 || !stage.seeds_loss(static_cast<int>(i))) continue;
     const double count = loss.weight ? 1.0 : static_cast<double>(num_samples);
     const double seed = loss.coefficient * count / totals[i];

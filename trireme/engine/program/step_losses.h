@@ -13,7 +13,7 @@ namespace trireme::program {
 StepLosses empty_losses(const graph::Graph& graph);
 
 /// What a microbatch adds to a loss's sum: a mean counts once per sample.
-double sum_of(const graph::Loss& loss, const at::Tensor& value, std::int64_t num_samples);
+double sum_of(const graph::LossOutput& loss, const at::Tensor& value, std::int64_t num_samples);
 
 /// Weight of each loss over a step: [microbatch][loss] added in the order of microbatches.
 ///

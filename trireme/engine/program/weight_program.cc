@@ -83,7 +83,7 @@ std::vector<double> WeightProgram::weights(const Batch& batch, std::int64_t num_
   }
   std::vector<double> result;
   for (std::size_t i = 0; i < recording_.graph.losses.size(); ++i) {
-    const graph::Loss& loss = recording_.graph.losses[i];
+    const graph::LossOutput& loss = recording_.graph.losses[i];
     if (!loss.weight) {
       result.push_back(static_cast<double>(num_samples));
     } else if (losses_.contains(static_cast<int>(i))) {

@@ -91,7 +91,7 @@ class Recorder : public OperatorListener {
   void end_node();
   void check_gradients_and_hooks();
   void check_rescaled(const graph::Graph& graph);
-  graph::Loss to_loss(const Loss& loss) const;
+  graph::LossOutput to_loss(const Loss& loss) const;
   graph::ValueId scalar_value(const at::Tensor& tensor, const std::string& name) const;
   /// The operator being recorded, and `what` cannot be repeated about it; `remedy` is a sentence.
   [[noreturn]] void refuse(const std::string& what,

@@ -28,7 +28,7 @@ graph::ValueId Recorder::scalar_value(const at::Tensor& tensor, const std::strin
   return *value;
 }
 
-graph::Loss Recorder::to_loss(const Loss& loss) const {
+graph::LossOutput Recorder::to_loss(const Loss& loss) const {
   const graph::ValueId value = scalar_value(loss.value, loss.name);
   if (!at::isFloatingType(loss.value.scalar_type())) {
     throw Error(ErrorKind::kInvalidArgument, "loss '" + loss.name + "' has the dtype " +
@@ -39,7 +39,7 @@ graph::Loss Recorder::to_loss(const Loss& loss) const {
     throw Error(ErrorKind::kInvalidArgument,
                 "loss '" + loss.name + "' is not the result of an operator");
   }
-  graph::Loss result{
+  graph::LossOutput result{
       .name = loss.name, .value = value, .weight = std::nullopt, .coefficient = loss.coefficient};
   if (loss.weight.defined()) result.weight = scalar_value(loss.weight, loss.name + ".weight");
   const bool wants_gradient = graph_.mode == graph::Mode::kTrain && loss.coefficient != 0;

@@ -135,10 +135,14 @@ void compare(const RunRecord& run, const RunRecord& reference, Comparison& resul
   result.worst_weight = worst_difference(run.last_weights, reference.last_weights);
 }
 
+}  // namespace trireme::reference
+
+namespace trireme {
+
 bool Comparison::passes() const {
   if (must_be_bitwise) return is_bitwise;
   // Written so that NaN fails.
   return has_all && worst_loss <= 1e-5 && worst_gradient <= 1e-6 && worst_weight <= weight_limit;
 }
 
-}  // namespace trireme::reference
+}  // namespace trireme

@@ -3,7 +3,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "trireme/engine/parameters/optimizers/optimizer.h"
 #include "trireme/engine/parameters/parameter_store.h"
 #include "trireme/model.h"
+#include "trireme/session.h"
 
 namespace trireme::reference {
 
@@ -57,22 +57,6 @@ void take_gradients(const Tensors& gradients, Keep keep, RunRecord& record);
 /// Fills in weights that `store` holds and buffers.
 void take_state(const Workload& workload, const parameters::ParameterStore& store, Keep keep,
                 RunRecord& record);
-
-/// How one execution of some steps compares with another.
-struct Comparison {
-  std::string against;  ///< `uncut`, `plain loop` or `serial executor`.
-  bool must_be_bitwise = true;
-  bool is_bitwise = true;
-  bool is_finite = true;         ///< The reference's losses are; else equal bits say little.
-  bool has_all = true;           ///< Each holds tensors of all the names that the other holds.
-  std::string first_difference;  ///< The first thing that is not the same bits; empty if none.
-  double worst_loss = 0;         ///< Largest relative difference of a step's loss.
-  // Known where the runs kept tensors.
-  double worst_gradient = 0;  ///< Of the first step, |difference| / |norm| of a tensor.
-  double worst_weight = 0;    ///< After the last step, likewise.
-  double weight_limit = std::numeric_limits<double>::infinity();
-  bool passes() const;
-};
 
 /// Compares everything that `reference` holds with `run`; what only `run` holds is a difference
 /// too.

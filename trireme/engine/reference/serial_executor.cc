@@ -39,7 +39,7 @@ void SerialExecutor::add_losses(const std::vector<program::StageRun>& runs,
   for (std::size_t s = 0; s < runs.size(); ++s) {
     const program::StageProgram& stage = stages_.stages()[s];
     for (int index : stage.losses()) {
-      const graph::Loss& loss = recording_.graph.losses[index];
+      const graph::LossOutput& loss = recording_.graph.losses[index];
       const at::Tensor value = stage.value(runs[s], loss.value);
       losses.losses[index].sum += program::sum_of(loss, value, plan_.batch.microbatch);
       losses.losses[index].weight += weights[index];
@@ -82,7 +82,7 @@ Evaluator::Evaluator(const record::Recording& recording)
   std::vector<int> positions(recording.graph.nodes.size());
   std::iota(positions.begin(), positions.end(), 0);
   std::vector<graph::ValueId> keep;
-  for (const graph::Loss& loss : recording.graph.losses) keep.push_back(loss.value);
+  for (const graph::LossOutput& loss : recording.graph.losses) keep.push_back(loss.value);
   nodes_ = std::make_unique<program::NodeProgram>(recording, std::move(positions), keep,
                                                   [this](graph::ValueId parameter, graph::NodeId) {
                                                     return recording_.tensors[parameter].detach();
@@ -96,7 +96,7 @@ void Evaluator::add(const Batch& batch, std::uint64_t seed) {
   program::put_inputs(recording_.graph, *nodes_, batch, slots);
   nodes_->run(slots, samples, {seed, 0, num_batches_++});
   for (std::size_t i = 0; i < recording_.graph.losses.size(); ++i) {
-    const graph::Loss& loss = recording_.graph.losses[i];
+    const graph::LossOutput& loss = recording_.graph.losses[i];
     losses_.losses[i].sum +=
         program::sum_of(loss, slots.tensors[*nodes_->slot_of(loss.value)], samples);
     losses_.losses[i].weight += weights[i];

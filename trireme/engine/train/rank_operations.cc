@@ -36,7 +36,7 @@ std::map<std::string, int> parameter_indices(const graph::Graph& graph) {
 
 constexpr std::size_t kWordBits = 64;
 
-std::string name_of(const schedule::Group& group) {
+std::string name_of(const schedule::RankGroup& group) {
   if (group.kind == GroupKind::kWorld) return "world";
   return (group.kind == GroupKind::kData ? "data " : "pipeline ") + std::to_string(group.index);
 }
@@ -46,7 +46,7 @@ std::string name_of(const schedule::Group& group) {
 Groups make_groups(const schedule::StepProgram& program, const collectives::World& world) {
   Groups groups;
   for (std::size_t g = 0; g < program.groups.size(); ++g) {
-    const schedule::Group& group = program.groups[g];
+    const schedule::RankGroup& group = program.groups[g];
     const auto& ranks = group.ranks;
     if (std::find(ranks.begin(), ranks.end(), world.rank()) == ranks.end()) continue;
     groups[static_cast<int>(g)] = std::make_unique<collectives::Group>(

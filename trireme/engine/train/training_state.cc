@@ -39,7 +39,7 @@ at::Tensor shaped(const at::Tensor& flat, const at::Tensor& like) {
 }
 
 void add_optimizer_state(const TrainingState& state, const std::string& name,
-                         std::vector<checkpoint::Item>& items) {
+                         std::vector<checkpoint::KeyedTensor>& items) {
   const auto found = state.optimizer.state().find(name);
   if (found == state.optimizer.state().end()) return;  // it never had a gradient
   for (const auto& [kind, tensor] : found->second) {
@@ -131,13 +131,13 @@ void release_frozen(const record::Recording& recording, const layout::Plan& plan
   }
 }
 
-std::vector<checkpoint::Item> checkpoint_items(const TrainingState& state) {
+std::vector<checkpoint::KeyedTensor> checkpoint_items(const TrainingState& state) {
   const auto where = origins(state.recording.graph, state.plan, state.store);
   const auto is_here = [&](const std::string& name) {
     const auto origin = where.find(name);
     return (origin == where.end() ? 0 : origin->second.stage) == state.stage;
   };
-  std::vector<checkpoint::Item> items;
+  std::vector<checkpoint::KeyedTensor> items;
   for (const graph::Parameter& parameter : state.recording.graph.parameters) {
     if (!is_here(parameter.name)) continue;
     const bool is_trained = state.store.is_trained(parameter.name);

@@ -53,7 +53,7 @@ void release_frozen(const record::Recording& recording, const layout::Plan& plan
 /// What the ranks of the state's stage write into a checkpoint: parameters that the stage owns with
 /// their optimizer state, frozen ones of which it is the first user, its buffers; stage 0 also what
 /// no stage uses. The same list on all of them. Views of the state.
-std::vector<checkpoint::Item> checkpoint_items(const TrainingState& state);
+std::vector<checkpoint::KeyedTensor> checkpoint_items(const TrainingState& state);
 
 /// Puts back everything of a checkpoint that is held here, whatever the plan it was written under.
 ///

@@ -17,7 +17,6 @@
 namespace trireme::train {
 namespace {
 
-using reference::Comparison;
 using reference::gradients_of;
 using reference::Keep;
 using reference::owner_view;
@@ -27,7 +26,7 @@ using reference::rounding_of;
 using reference::RunRecord;
 
 record::Recording record_training(const Workload& workload, const layout::Plan& plan,
-                                  const VerifyOptions& options) {
+                                  const ComparedSteps& options) {
   return record::record(workload.model, BatchReader(workload.training, workload.model).maker(),
                         {.microbatch = plan.batch.microbatch, .sizes = options.sizes});
 }
@@ -52,7 +51,7 @@ struct Watch {
 
 /// The plain loop's optimizer works on the same flat layout, so that only gradients can differ.
 RunRecord run_plain(const MakeWorkload& make_workload, const layout::Plan& plan,
-                    const VerifyOptions& options, const Watch& watch) {
+                    const ComparedSteps& options, const Watch& watch) {
   const Workload workload = construct(make_workload, options.seed);
   const record::Recording recording = record_training(workload, plan, options);
   const SerialSession samples(workload, recording, plan, {.seed = options.seed});
@@ -84,7 +83,7 @@ RunRecord run_plain(const MakeWorkload& make_workload, const layout::Plan& plan,
 }
 
 RunRecord run_watched(const MakeWorkload& make_workload, const layout::Plan& plan,
-                      const VerifyOptions& options, const Watch& watch) {
+                      const ComparedSteps& options, const Watch& watch) {
   const Workload workload = construct(make_workload, options.seed);
   const record::Recording recording = record_training(workload, plan, options);
   SerialSession session(workload, recording, plan,
@@ -114,7 +113,7 @@ struct References {
 };
 
 References references_of(const MakeWorkload& make_workload, const layout::Plan& plan,
-                         const VerifyOptions& options) {
+                         const ComparedSteps& options) {
   const Workload workload = construct(make_workload, options.seed);
   const record::Recording recording = record_training(workload, plan, options);
   const std::string sha256 = graph::graph_sha256(recording.graph);
@@ -129,12 +128,12 @@ References references_of(const MakeWorkload& make_workload, const layout::Plan& 
 }  // namespace
 
 RunRecord run_serial(const MakeWorkload& make_workload, const layout::Plan& plan,
-                     const VerifyOptions& options) {
+                     const ComparedSteps& options) {
   return run_watched(make_workload, plan, options, {});
 }
 
-Verification verify_in_one_process(const MakeWorkload& make_workload, const layout::Plan& plan,
-                                   const VerifyOptions& options,
+ReferenceRun verify_in_one_process(const MakeWorkload& make_workload, const layout::Plan& plan,
+                                   const ComparedSteps& options,
                                    const std::function<void()>& after_step) {
   const References references = references_of(make_workload, plan, options);
   Comparison uncut{.against = "uncut"};
@@ -152,7 +151,7 @@ Verification verify_in_one_process(const MakeWorkload& make_workload, const layo
 }
 
 std::vector<Comparison> verify(const MakeWorkload& make_workload, const layout::Plan& plan,
-                               const VerifyOptions& options) {
+                               const ComparedSteps& options) {
   return verify_in_one_process(make_workload, plan, options).comparisons;
 }
 

@@ -12,17 +12,18 @@
 
 namespace trireme::train {
 
-struct VerifyOptions {
+/// How the trainings that are compared train.
+struct ComparedSteps {
   std::int64_t num_steps = 3;
   std::uint64_t seed = 0;
   OptimizerOptions optimizer;
   BatchSizes sizes = BatchSizes::kAnyElseExact;  ///< Of the recordings.
 };
 
-/// What a verification in one process gives.
-struct Verification {
+/// What ranks are compared with.
+struct ReferenceRun {
   reference::RunRecord run;  ///< By the serial executor under the plan.
-  std::vector<reference::Comparison> comparisons;
+  std::vector<Comparison> comparisons;
 };
 
 /// Trains the workload three times from the same weights over the same samples: by the serial
@@ -37,16 +38,16 @@ struct Verification {
 /// after_step   called after each step of each run; others may wait for this one.
 /// Cost         the memory of one training at a time; where bits are not promised, four times the
 ///              weights more.
-Verification verify_in_one_process(
-    const MakeWorkload& make_workload, const layout::Plan& plan, const VerifyOptions& options,
+ReferenceRun verify_in_one_process(
+    const MakeWorkload& make_workload, const layout::Plan& plan, const ComparedSteps& options,
     const std::function<void()>& after_step = [] {});
 
 /// As above, the comparisons: `uncut`, `plain loop`.
-std::vector<reference::Comparison> verify(const MakeWorkload& make_workload,
-                                          const layout::Plan& plan, const VerifyOptions& options);
+std::vector<Comparison> verify(const MakeWorkload& make_workload, const layout::Plan& plan,
+                               const ComparedSteps& options);
 
 /// The run by the serial executor under `plan`, for comparisons.
 reference::RunRecord run_serial(const MakeWorkload& make_workload, const layout::Plan& plan,
-                                const VerifyOptions& options);
+                                const ComparedSteps& options);
 
 }  // namespace trireme::train

@@ -17,7 +17,6 @@
 namespace trireme::train {
 namespace {
 
-using reference::Comparison;
 using reference::Digests;
 using reference::gradients_of;
 using reference::Keep;
@@ -98,10 +97,10 @@ RunRecord run_from_json(const Json& json) {
 
 }  // namespace
 
-Verification verify_on_first(const collectives::World& world, const MakeWorkload& make_workload,
-                             const layout::Plan& plan, const VerifyOptions& options) {
+ReferenceRun verify_on_first(const collectives::World& world, const MakeWorkload& make_workload,
+                             const layout::Plan& plan, const ComparedSteps& options) {
   const std::string what = "rank 0's run";
-  Verification result;
+  ReferenceRun result;
   if (world.rank() == 0) {
     telling_others(world, 0, [&] {
       result = verify_in_one_process(make_workload, plan, options, [&] {
@@ -129,7 +128,7 @@ void check_comparable(const graph::Graph& graph, const layout::Plan& plan) {
 }
 
 Comparison verify_rank(const collectives::World& world, const MakeWorkload& make_workload,
-                       const layout::Plan& plan, const VerifyOptions& options,
+                       const layout::Plan& plan, const ComparedSteps& options,
                        const RunRecord& reference) {
   const Workload workload = construct(make_workload, options.seed);
   const record::Recording recorded =

@@ -15,8 +15,8 @@ void check_comparable(const graph::Graph& recorded, const layout::Plan& plan);
 /// As verify_in_one_process, by rank 0 alone; its memory is free again when this returns. All ranks
 /// get the run, rank 0 the comparisons. Every rank calls it; the others wait, never longer than a
 /// step takes.
-Verification verify_on_first(const collectives::World& world, const MakeWorkload& make_workload,
-                             const layout::Plan& plan, const VerifyOptions& options);
+ReferenceRun verify_on_first(const collectives::World& world, const MakeWorkload& make_workload,
+                             const layout::Plan& plan, const ComparedSteps& options);
 
 /// Trains the workload by the ranks of `plan` and compares this rank's part with the run of the
 /// serial executor: losses, gradients of what it owns, weights that it holds and buffers of its
@@ -24,10 +24,9 @@ Verification verify_on_first(const collectives::World& world, const MakeWorkload
 ///
 /// reference   of `run_serial` under the same options and batch layout.
 /// Errors      those of RankSession and check_comparable. Every rank of the world calls it.
-reference::Comparison verify_rank(const collectives::World& world,
-                                  const MakeWorkload& make_workload, const layout::Plan& plan,
-                                  const VerifyOptions& options,
-                                  const reference::RunRecord& reference);
+Comparison verify_rank(const collectives::World& world, const MakeWorkload& make_workload,
+                       const layout::Plan& plan, const ComparedSteps& options,
+                       const reference::RunRecord& reference);
 
 /// What of the reference no rank of the world has compared: a gradient, weight or buffer that is
 /// held nowhere; empty if there is none. Every rank calls it.
@@ -37,7 +36,6 @@ std::string first_missing(const collectives::World& world, const reference::RunR
                           const reference::RunRecord& reference);
 
 /// The first difference of the lowest rank that has one, on every rank; empty if there is none.
-std::string first_difference(const collectives::World& world,
-                             const reference::Comparison& comparison);
+std::string first_difference(const collectives::World& world, const Comparison& comparison);
 
 }  // namespace trireme::train

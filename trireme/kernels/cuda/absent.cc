@@ -15,7 +15,7 @@ namespace {
 
 }  // namespace
 
-void one_shot_all_reduce(const OneShotRanks& /*ranks*/, const Reduction& /*reduction*/,
+void one_shot_all_reduce(const OneShotRanks& /*ranks*/, const ElementReduction& /*reduction*/,
                          double /*scale*/, std::byte* /*data*/, std::int64_t /*count*/,
                          CUstream_st* /*stream*/) {
   refuse();

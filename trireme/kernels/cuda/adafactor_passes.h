@@ -104,7 +104,8 @@ template <typename Each>
 void adafactor_rate_passes(const AdafactorOptions& options, std::int64_t step,
                            const AdafactorSpace& space, const float* parameter, const Each& each) {
   if (options.scales_by_parameter) {
-    each(space.num_norm_blocks * kLanes, SquareLanes<Elements>{{parameter}, space.n, space.lanes});
+    each(space.num_norm_blocks * kLanes,
+         SquareLanes<PlainValues>{{parameter}, space.n, space.lanes});
     each(space.num_norm_blocks, SquareBlocks{space.lanes});
   }
   each(1, AdafactorRate{kernels::internal::unscaled_rate(options, step), options.epsilon2,
@@ -218,7 +219,7 @@ void adafactor_passes(const AdafactorOptions& options, std::int64_t step,
   const MeanSquare of_row{static_cast<double>(shape.columns), rest, options.epsilon1};
   const MeanSquare of_column{static_cast<double>(shape.rows), rest, options.epsilon1};
   each(space.num_rows * kLanes,
-       SquareLanes<Elements>{{gradient}, space.n, space.lanes, shape.columns});
+       SquareLanes<PlainValues>{{gradient}, space.n, space.lanes, shape.columns});
   each(space.num_rows, SquareBlocks{space.lanes});
   each(space.num_rows, RowMoment{of_row, space.lanes, row});
   each(space.num_columns, ColumnMoment{of_column, shape, gradient, column, space.column_roots});

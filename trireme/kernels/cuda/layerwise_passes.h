@@ -24,7 +24,7 @@ namespace trireme::kernels::cuda::internal {
 
 constexpr int kLanes = 16;
 
-struct Elements {
+struct PlainValues {
   const float* x;
   TRIREME_HOST_DEVICE float operator()(std::int64_t i) const { return x[i]; }
 };
@@ -169,7 +169,7 @@ void lamb_passes(const LambOptions& options, std::int64_t step, const float* gra
   each(n, LambMoments<State>{static_cast<float>(options.beta1), static_cast<float>(options.beta2),
                              static_cast<float>(1 - options.beta1),
                              static_cast<float>(1 - options.beta2), gradient, m, v});
-  each(num_lanes, SquareLanes<Elements>{{parameter}, n, norms.first});
+  each(num_lanes, SquareLanes<PlainValues>{{parameter}, n, norms.first});
   each(num_lanes, SquareLanes<LambChange<State>>{change, n, norms.second});
   each(2 * norms.num_blocks, SquareBlocks{norms.first});
   each(1, LambRate{options.learning_rate, options.adapts_always || options.weight_decay != 0,
@@ -217,8 +217,8 @@ void lars_passes(const LarsOptions& options, const float* gradient, State* buffe
   if (n == 0) return;
   const std::int64_t num_lanes = norms.num_blocks * kLanes;
   if (options.adapts) {
-    each(num_lanes, SquareLanes<Elements>{{parameter}, n, norms.first});
-    each(num_lanes, SquareLanes<Elements>{{gradient}, n, norms.second});
+    each(num_lanes, SquareLanes<PlainValues>{{parameter}, n, norms.first});
+    each(num_lanes, SquareLanes<PlainValues>{{gradient}, n, norms.second});
     each(2 * norms.num_blocks, SquareBlocks{norms.first});
   }
   each(1, LarsRatio{options.trust, options.weight_decay, options.epsilon, options.adapts,
@@ -269,7 +269,7 @@ void novograd_passes(const NovogradOptions& options, std::int64_t step, const fl
   const LayerwiseWorkspace norms = layerwise_workspace("novograd", workspace, n);
   if (n == 0) return;
   const double beta3 = options.averages_gradients ? 1 - options.beta1 : 1;
-  each(norms.num_blocks * kLanes, SquareLanes<Elements>{{gradient}, n, norms.first});
+  each(norms.num_blocks * kLanes, SquareLanes<PlainValues>{{gradient}, n, norms.first});
   each(norms.num_blocks, SquareBlocks{norms.first});
   each(1, NovogradFactor{options.beta2, beta3, options.epsilon, step == 1, norms.first_norm(), v,
                          norms.factor});

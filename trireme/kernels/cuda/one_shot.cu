@@ -243,7 +243,8 @@ void launch_bool(const Task& task, ReduceOp op, CUstream_st* stream) {
   throw Error(ErrorKind::kInvalidArgument, "one_shot_all_reduce: " + problem);
 }
 
-void check_arguments(const OneShotRanks& ranks, const Reduction& reduction, std::int64_t count) {
+void check_arguments(const OneShotRanks& ranks, const ElementReduction& reduction,
+                     std::int64_t count) {
   if (ranks.size < 1 || ranks.size > kMostRanks || ranks.rank < 0 || ranks.rank >= ranks.size) {
     refuse("rank " + std::to_string(ranks.rank) + " of " + std::to_string(ranks.size) +
            "; at most " + std::to_string(kMostRanks));
@@ -260,7 +261,7 @@ void check_arguments(const OneShotRanks& ranks, const Reduction& reduction, std:
 
 }  // namespace
 
-void one_shot_all_reduce(const OneShotRanks& ranks, const Reduction& reduction, double scale,
+void one_shot_all_reduce(const OneShotRanks& ranks, const ElementReduction& reduction, double scale,
                          std::byte* data, std::int64_t count, CUstream_st* stream) {
   check_arguments(ranks, reduction, count);
   const ReduceOp op = reduction.op;

@@ -75,7 +75,7 @@ struct OneShotRanks {
 ///             blocks of 512 threads each, or they wait for ever. Processes without MPS take turns.
 /// Errors      kInvalidArgument, kUnavailable without CUDA, kIo where it cannot be launched.
 /// Cost        reads data of all ranks once; does not synchronise, allocates nothing.
-void one_shot_all_reduce(const OneShotRanks& ranks, const Reduction& reduction, double scale,
+void one_shot_all_reduce(const OneShotRanks& ranks, const ElementReduction& reduction, double scale,
                          std::byte* data, std::int64_t count, CUstream_st* stream);
 
 }  // namespace trireme::kernels::cuda

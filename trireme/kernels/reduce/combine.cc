@@ -193,7 +193,7 @@ bool is_reducible(Dtype dtype, ReduceOp op) {
   }
 }
 
-void combine(const Reduction& reduction, std::span<const std::byte* const> sources,
+void combine(const ElementReduction& reduction, std::span<const std::byte* const> sources,
              std::span<std::byte* const> targets, std::int64_t count, Stores stores) {
   if (!is_reducible(reduction.dtype, reduction.op) || sources.empty() || targets.empty()) {
     throw Error(ErrorKind::kInvalidArgument,

@@ -30,7 +30,7 @@ std::string_view to_text(ReduceOp op);
 /// i64 i32 i16 i8 u8 all but the average and the scaled sum, bool likewise; no other type.
 bool is_reducible(Dtype dtype, ReduceOp op);
 
-struct Reduction {
+struct ElementReduction {
   Dtype dtype = Dtype::kF32;
   ReduceOp op = ReduceOp::kSum;
 
@@ -54,7 +54,7 @@ enum class Stores : std::uint8_t { kCached, kStreaming };
 /// targets   at least one; each is one of the sources or overlaps none of them.
 /// Errors    kInvalidArgument where !is_reducible, a list is empty, or a scale is missing.
 /// Cost      reads every source and writes every target once.
-void combine(const Reduction& reduction, std::span<const std::byte* const> sources,
+void combine(const ElementReduction& reduction, std::span<const std::byte* const> sources,
              std::span<std::byte* const> targets, std::int64_t count,
              Stores stores = Stores::kCached);
 

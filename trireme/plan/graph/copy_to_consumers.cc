@@ -23,7 +23,7 @@ namespace {
 class Eligibility {
  public:
   explicit Eligibility(const Graph& graph) : graph_(graph), histories_(storage_histories(graph)) {
-    for (const Loss& loss : graph.losses) {
+    for (const LossOutput& loss : graph.losses) {
       results_.insert(loss.value);
       if (loss.weight) results_.insert(*loss.weight);
     }

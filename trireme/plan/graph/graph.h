@@ -185,12 +185,12 @@ struct ConstantTensor {
 };
 
 /// One term of the step loss: coefficient x total sum / total weight.
-struct Loss {
+struct LossOutput {
   std::string name;
   ValueId value = -1;  ///< 0-dim; a sum if `weight` is set, else a mean over the samples.
   std::optional<ValueId> weight;  ///< 0-dim, depends on no parameter and no random node.
   double coefficient = 1;         ///< 0 makes it a metric: reported, without a gradient.
-  bool operator==(const Loss&) const = default;
+  bool operator==(const LossOutput&) const = default;
 };
 
 enum class Mode : std::uint8_t { kTrain, kEval };
@@ -207,7 +207,7 @@ struct Graph {
   std::vector<Parameter> parameters;  ///< In order of registration.
   std::vector<Buffer> buffers;
   std::vector<ConstantTensor> constants;
-  std::vector<Loss> losses;
+  std::vector<LossOutput> losses;
 
   bool operator==(const Graph&) const = default;
 };

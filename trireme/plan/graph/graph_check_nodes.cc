@@ -246,7 +246,7 @@ void check_scalar(const Graph& graph, ValueId id, const std::string& subject) {
   }
 }
 
-void check_loss(const Graph& graph, const Loss& loss, const std::string& subject) {
+void check_loss(const Graph& graph, const LossOutput& loss, const std::string& subject) {
   check_scalar(graph, loss.value, subject);
   const Value& value = graph.values[loss.value];
   if (value.source != ValueSource::kNode) fail_check(subject, "no node computes it");
@@ -268,7 +268,7 @@ void internal::check_losses(const Graph& graph) {
   }
   std::set<std::string> names;
   std::optional<Ancestry> ancestry;
-  for (const Loss& loss : graph.losses) {
+  for (const LossOutput& loss : graph.losses) {
     const std::string subject = "loss '" + loss.name + "'";
     if (loss.name.empty()) fail_check(subject, "it has no name");
     if (!names.insert(loss.name).second) fail_check(subject, "its name is taken");

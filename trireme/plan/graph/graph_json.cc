@@ -40,16 +40,16 @@ State state_from_json(JsonObject& object) {
   return state;
 }
 
-Json to_json(const Loss& loss) {
+Json to_json(const LossOutput& loss) {
   Json json = {
       {"name", loss.name}, {"value", loss.value}, {"coefficient", real_to_json(loss.coefficient)}};
   if (loss.weight) json["weight"] = *loss.weight;
   return json;
 }
 
-Loss loss_from_json(const JsonField& field) {
+LossOutput loss_from_json(const JsonField& field) {
   JsonObject object(field);
-  Loss loss;
+  LossOutput loss;
   loss.name = object.required("name").text();
   loss.value = read_id(object.required("value"));
   if (const auto weight = object.optional("weight")) loss.weight = read_id(*weight);
@@ -187,7 +187,7 @@ Json computed_to_json(const Graph& graph) {
     json["buffers"].push_back(state_to_json(buffer));
     json["buffers"].back()["policy"] = kPolicies[static_cast<std::size_t>(buffer.policy)];
   }
-  for (const Loss& loss : graph.losses) json["losses"].push_back(to_json(loss));
+  for (const LossOutput& loss : graph.losses) json["losses"].push_back(to_json(loss));
   for (const Value& value : graph.values) json["values"].push_back(internal::to_json(value));
   for (const Node& node : graph.nodes) json["nodes"].push_back(internal::to_json(node));
   return json;

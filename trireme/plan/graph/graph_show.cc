@@ -81,7 +81,7 @@ std::string buffers_text(const Graph& graph) {
 
 std::string losses_text(const Graph& graph) {
   Table table({"name", ">value", "kind", "coefficient"});
-  for (const Loss& loss : graph.losses) {
+  for (const LossOutput& loss : graph.losses) {
     const std::string kind =
         loss.weight ? "sum, weight is value " + std::to_string(*loss.weight) : "mean";
     std::string coefficient = std::to_string(loss.coefficient);
@@ -194,12 +194,12 @@ class Comparer {
 
   void losses() {
     std::map<std::string, std::pair<std::string, std::string>> texts;
-    const auto text = [](const Loss& loss) {
+    const auto text = [](const LossOutput& loss) {
       return std::string(loss.weight ? "sum over a weight" : "mean") + ", coefficient " +
              compact_text(Json(loss.coefficient));
     };
-    for (const Loss& loss : before_.losses) texts[loss.name].first = text(loss);
-    for (const Loss& loss : now_.losses) texts[loss.name].second = text(loss);
+    for (const LossOutput& loss : before_.losses) texts[loss.name].first = text(loss);
+    for (const LossOutput& loss : now_.losses) texts[loss.name].second = text(loss);
     for (const auto& [name, both] : texts) {
       const auto& [before, now] = both;
       add_change("loss '" + name + "'", before.empty() ? "none" : before,

@@ -116,7 +116,7 @@ std::vector<StageLosses> stage_losses(const graph::Graph& graph, const Plan& pla
                                       const std::vector<Crossing>& crossings) {
   std::vector<StageLosses> stages(plan.stages.size());
   for (int i = 0; i < static_cast<int>(graph.losses.size()); ++i) {
-    const graph::Loss& loss = graph.losses[i];
+    const graph::LossOutput& loss = graph.losses[i];
     const int maker = maker_of(graph, plan, loss.value);
     const auto crossing = std::ranges::find(crossings, loss.value, &Crossing::value);
     const int last = crossing == crossings.end() ? maker : crossing->stages.back();

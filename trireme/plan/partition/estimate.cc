@@ -87,7 +87,7 @@ Estimator::Shape Estimator::shape(const Cuts& cuts) {
   int begin = 0;
   for (std::size_t s = 0; s <= cuts.size(); ++s) {
     const int end = s == cuts.size() ? static_cast<int>(graph_.nodes.size()) : cuts[s];
-    const Range& range = ranges_.at(begin, end);
+    const StageRange& range = ranges_.at(begin, end);
     shape.stages.push_back({begin, end, &range, {}, range.received, {}});
     begin = end;
   }
@@ -181,7 +181,7 @@ std::int64_t Estimator::bytes_of(const Message& message) const {
 
 TimedStage Estimator::timed(const Shape& shape, int stage) {
   const Stage& from = shape.stages[stage];
-  const Range& range = *from.range;
+  const StageRange& range = *from.range;
   const profile::StepCosts& step = problem_.profile.step;
   TimedStage timed = step_.stages[stage];
   timed.forward_us = range.forward_us;
@@ -216,7 +216,7 @@ TimedStage Estimator::timed(const Shape& shape, int stage) {
 /// As layout::stage_losses has it.
 void Estimator::add_weights(const Shape& shape, TimedStep& step) const {
   if (problem_.options.replicas == 1) return;
-  for (const graph::Loss& loss : graph_.losses) {
+  for (const graph::LossOutput& loss : graph_.losses) {
     if (!loss.weight) continue;
     const int maker = stage_at(shape, ranges_.producer(loss.value));
     int last = maker;
@@ -315,7 +315,7 @@ std::int64_t Estimator::frozen_bytes(const Stage& stage) const {
 }
 
 std::int64_t Estimator::state_bytes(const Stage& stage) const {
-  const Range& range = *stage.range;
+  const StageRange& range = *stage.range;
   return range.parameters + range.gradients + range.optimizer + stage.tie_bytes +
          rules_.constant_bytes + frozen_bytes(stage);
 }

@@ -49,7 +49,7 @@ class Estimator {
  private:
   struct Stage {
     int begin = 0, end = 0;
-    const Range* range = nullptr;
+    const StageRange* range = nullptr;
     std::vector<int> copies;                     ///< Positions, ascending.
     std::vector<graph::ValueId> received, sent;  ///< Ascending.
     std::int64_t tie_bytes = 0;                  ///< Sums that it receives.

@@ -74,9 +74,9 @@ void StageRanges::read_sites() {
   }
 }
 
-const Range& StageRanges::at(int begin, int end) {
+const StageRange& StageRanges::at(int begin, int end) {
   const auto [entry, is_new] = known_.try_emplace({begin, end});
-  Range& range = entry->second;
+  StageRange& range = entry->second;
   if (!is_new) return range;
   cost_.begin(begin);
   for (int p = begin; p < end; ++p) {

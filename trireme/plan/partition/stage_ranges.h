@@ -29,7 +29,7 @@ struct RangeBucket {
 };
 
 /// Nodes [begin, end) as a stage, without copies and messages.
-struct Range {
+struct StageRange {
   double forward_us = 0, input_us = 0, weight_us = 0;
   std::int64_t parameters = 0, gradients = 0, optimizer = 0;
   std::int64_t kept = 0;   ///< Of a microbatch, where no stage of the plan makes copies.
@@ -48,7 +48,7 @@ class StageRanges {
   StageRanges(const Problem& problem, const Setting& setting);
 
   /// Cost of a new one: linear in its nodes.
-  const Range& at(int begin, int end);
+  const StageRange& at(int begin, int end);
 
   /// As graph::use_sites.
   const std::vector<PlacedSite>& sites() const { return sites_; }
@@ -78,7 +78,7 @@ class StageRanges {
   std::vector<std::vector<int>> sites_at_;  ///< By position: indices of those that begin there.
   std::vector<std::vector<int>> shared_;
   std::vector<double> backward_before_us_;  ///< By position: of the nodes before it, with folds.
-  std::map<std::pair<int, int>, Range> known_;
+  std::map<std::pair<int, int>, StageRange> known_;
 };
 
 }  // namespace trireme::partition

@@ -63,9 +63,9 @@ void check_channels(const StepProgram& program, const StepFacts& facts) {
   }
 }
 
-/// Group `index` of `kind` must have the ranks that `rank_of` gives for 0 to size - 1.
+/// RankGroup `index` of `kind` must have the ranks that `rank_of` gives for 0 to size - 1.
 template <typename RankOf>
-void check_group(const Group& group, GroupKind kind, int index, int size, RankOf rank_of) {
+void check_group(const RankGroup& group, GroupKind kind, int index, int size, RankOf rank_of) {
   bool is_right = group.kind == kind && group.index == index &&
                   group.ranks.size() == static_cast<std::size_t>(size);
   for (int i = 0; is_right && i < size; ++i) is_right = group.ranks[i] == rank_of(i);

@@ -55,7 +55,7 @@ enum class OperationKind : std::uint8_t {
 };
 
 /// What an operation is about: which fields of Operation mean something beside kind and group.
-enum class Operand : std::uint8_t {
+enum class OperandKind : std::uint8_t {
   kNothing,
   kAction,   ///< action
   kMessage,  ///< channel, item, and microbatch where the channel's kind has one
@@ -91,7 +91,7 @@ enum class Traffic : std::uint8_t { kNothing, kMessage, kBucket, kFewBytes };
 struct OperationRow {
   OperationKind kind;
   std::string_view word;  ///< Its text begins with it; no word is the beginning of another.
-  Operand operand = Operand::kNothing;
+  OperandKind operand = OperandKind::kNothing;
   std::optional<GroupKind> group =
       std::nullopt;  ///< Whose ranks run it together, in the same order.
   Wait wait = Wait::kNothing;
@@ -102,21 +102,21 @@ struct OperationRow {
 inline constexpr std::array<OperationRow, 11> kOperations = {{
     {.kind = OperationKind::kRecv,
      .word = "recv",
-     .operand = Operand::kMessage,
+     .operand = OperandKind::kMessage,
      .wait = Wait::kMessage},
     {.kind = OperationKind::kCompute,
      .word = "compute",
-     .operand = Operand::kAction,
+     .operand = OperandKind::kAction,
      .work = ProcessorWork::kAction},
     {.kind = OperationKind::kSend,
      .word = "send",
-     .operand = Operand::kMessage,
+     .operand = OperandKind::kMessage,
      .wait = Wait::kRoom,
      .work = ProcessorWork::kCopy,
      .traffic = Traffic::kMessage},
     {.kind = OperationKind::kReduce,
      .word = "reduce",
-     .operand = Operand::kBucket,
+     .operand = OperandKind::kBucket,
      .group = GroupKind::kData,
      .traffic = Traffic::kBucket},
     {.kind = OperationKind::kExchange,
@@ -124,7 +124,10 @@ inline constexpr std::array<OperationRow, 11> kOperations = {{
      .group = GroupKind::kWorld,
      .wait = Wait::kGroup,
      .traffic = Traffic::kFewBytes},
-    {.kind = OperationKind::kJoin, .word = "join", .operand = Operand::kBucket, .wait = Wait::kSum},
+    {.kind = OperationKind::kJoin,
+     .word = "join",
+     .operand = OperandKind::kBucket,
+     .wait = Wait::kSum},
     {.kind = OperationKind::kTieSum, .word = "tie sum", .work = ProcessorWork::kFoldTies},
     {.kind = OperationKind::kCommit,
      .word = "commit",

@@ -78,15 +78,15 @@ bool take_message(Scanner& scanner, const ProgramIndex& index, int rank, Operati
 /// What stands after the operation's word.
 bool take_rest(Scanner& scanner, const ProgramIndex& index, int rank, Operation& operation) {
   switch (row_of(operation.kind).operand) {
-    case Operand::kMessage:
+    case OperandKind::kMessage:
       return take_message(scanner, index, rank, operation);
-    case Operand::kAction:
+    case OperandKind::kAction:
       if (!scanner.take(" ")) return false;
       operation.action = parse_action(scanner.rest());
       return scanner.take(scanner.rest());
-    case Operand::kBucket:
+    case OperandKind::kBucket:
       return scanner.take(" bucket ") && scanner.take(operation.item);
-    case Operand::kNothing:
+    case OperandKind::kNothing:
       return true;
   }
   return true;
@@ -106,7 +106,7 @@ ProgramIndex::ProgramIndex(const StepProgram& program) : program_(program) {
     recvs_.try_emplace({kind, from_stage, to_stage, to_rank}, static_cast<int>(c));
   }
   for (std::size_t g = 0; g < program.groups.size(); ++g) {
-    const Group& group = program.groups[g];
+    const RankGroup& group = program.groups[g];
     for (const int rank : group.ranks) {
       groups_.try_emplace({group.kind, rank}, static_cast<int>(g));
     }
@@ -128,13 +128,13 @@ int ProgramIndex::group(GroupKind kind, int rank) const {
 std::string to_text(const StepProgram& program, const Operation& operation) {
   const std::string word(row_of(operation.kind).word);
   switch (row_of(operation.kind).operand) {
-    case Operand::kMessage:
+    case OperandKind::kMessage:
       return word + " " + message_text(program, operation);
-    case Operand::kAction:
+    case OperandKind::kAction:
       return word + " " + to_text(operation.action);
-    case Operand::kBucket:
+    case OperandKind::kBucket:
       return word + " bucket " + std::to_string(operation.item);
-    case Operand::kNothing:
+    case OperandKind::kNothing:
       return word;
   }
   return word;

@@ -15,12 +15,12 @@
 namespace trireme::schedule {
 namespace {
 
-bool is_member(const Group& group, int rank) {
+bool is_member(const RankGroup& group, int rank) {
   return std::find(group.ranks.begin(), group.ranks.end(), rank) != group.ranks.end();
 }
 
 /// A collective that some rank has come to.
-struct Meeting {
+struct GroupMeeting {
   const Operation* operation = nullptr;
   int first_rank = 0;  ///< Who came first.
   std::set<int> ranks;
@@ -50,7 +50,7 @@ class Machine {
     if (is_done(rank)) return false;
     const Operation& operation = next(rank);
     if (row_of(operation.kind).group && !ranks_[rank].has_come) come(rank);
-    const Meeting* awaited = awaited_meeting(rank);
+    const GroupMeeting* awaited = awaited_meeting(rank);
     if (awaited != nullptr && !is_complete(*awaited)) return false;
     if (row_of(operation.kind).wait == Wait::kRoom && is_full(operation.channel)) return false;
     if (operation.kind == OperationKind::kRecv) {
@@ -97,9 +97,9 @@ class Machine {
     const Operation& operation = next(rank);
     RankState& state = ranks_[rank];
     const std::size_t index = state.num_meetings[operation.group]++;
-    std::vector<Meeting>& meetings = meetings_[operation.group];
+    std::vector<GroupMeeting>& meetings = meetings_[operation.group];
     if (index == meetings.size()) meetings.push_back({&operation, rank, {}});
-    Meeting& meeting = meetings[index];
+    GroupMeeting& meeting = meetings[index];
     if (*meeting.operation != operation) {
       fail(rank, "meets `" + to_text(program_, *meeting.operation) + "` of rank " +
                      std::to_string(meeting.first_rank) + " in its group");
@@ -114,7 +114,7 @@ class Machine {
 
   /// The collective that the rank's next operation waits for: nobody waits where a reduction
   /// starts, but where it is joined. Null where it waits for none.
-  const Meeting* awaited_meeting(int rank) const {
+  const GroupMeeting* awaited_meeting(int rank) const {
     const Operation& operation = next(rank);
     const Wait wait = row_of(operation.kind).wait;
     if (wait != Wait::kGroup && wait != Wait::kSum) return nullptr;
@@ -130,7 +130,7 @@ class Machine {
     return &meetings_[place.first][place.second];
   }
 
-  bool is_complete(const Meeting& meeting) const {
+  bool is_complete(const GroupMeeting& meeting) const {
     return meeting.ranks.size() == program_.groups[meeting.operation->group].ranks.size();
   }
 
@@ -142,11 +142,11 @@ class Machine {
   /// What `rank`, which cannot go on, waits for: a rank.
   int awaited(int rank) const {
     const Operation& operation = next(rank);
-    if (row_of(operation.kind).operand == Operand::kMessage) {
+    if (row_of(operation.kind).operand == OperandKind::kMessage) {
       const Channel& channel = program_.channels[operation.channel];
       return operation.kind == OperationKind::kRecv ? channel.from_rank : channel.to_rank;
     }
-    const Meeting& meeting = *awaited_meeting(rank);
+    const GroupMeeting& meeting = *awaited_meeting(rank);
     for (const int member : program_.groups[meeting.operation->group].ranks) {
       if (!meeting.ranks.contains(member)) return member;
     }
@@ -186,13 +186,13 @@ class Machine {
   const StepProgram& program_;
   std::vector<std::size_t> cursors_;
   std::vector<RankState> ranks_;
-  std::vector<std::vector<Meeting>> meetings_;        ///< By group.
+  std::vector<std::vector<GroupMeeting>> meetings_;   ///< By group.
   std::vector<std::deque<const Operation*>> posted_;  ///< By channel.
 };
 
 /// What is wrong with the channel or group of an operation of `rank`; empty where nothing is.
 std::string misplaced(const StepProgram& program, int rank, const Operation& operation) {
-  if (row_of(operation.kind).operand == Operand::kMessage) {
+  if (row_of(operation.kind).operand == OperandKind::kMessage) {
     const auto channel = static_cast<std::size_t>(operation.channel);
     if (operation.channel < 0 || channel >= program.channels.size()) return "has no such channel";
     const Channel& ends = program.channels[channel];
@@ -213,7 +213,7 @@ void check_places(const StepProgram& program) {
       throw Error(ErrorKind::kInvalidArgument, "step program: a channel ends at no rank");
     }
   }
-  for (const Group& group : program.groups) {
+  for (const RankGroup& group : program.groups) {
     const std::set<int> ranks(group.ranks.begin(), group.ranks.end());
     const bool is_inside = ranks.empty() || (*ranks.begin() >= 0 && *ranks.rbegin() < num_ranks);
     if (!is_inside || ranks.size() != group.ranks.size()) {

@@ -49,15 +49,15 @@ Channel channel_from_json(const JsonField& field) {
   return channel;
 }
 
-Json to_json(const Group& group) {
+Json to_json(const RankGroup& group) {
   return {{"kind", kGroupKindNames[static_cast<std::size_t>(group.kind)]},
           {"index", group.index},
           {"ranks", group.ranks}};
 }
 
-Group group_from_json(const JsonField& field) {
+RankGroup group_from_json(const JsonField& field) {
   JsonObject object(field);
-  Group group;
+  RankGroup group;
   group.kind = static_cast<GroupKind>(object.required("kind").choice(kGroupKindNames));
   group.index = read_index(object.required("index"));
   group.ranks = object.required("ranks").list(read_index);
@@ -103,7 +103,7 @@ Json to_json(const StepProgram& program) {
                {"groups", Json::array()},
                {"ranks", Json::array()}};
   for (const Channel& channel : program.channels) json["channels"].push_back(to_json(channel));
-  for (const Group& group : program.groups) json["groups"].push_back(to_json(group));
+  for (const RankGroup& group : program.groups) json["groups"].push_back(to_json(group));
   for (const std::vector<Operation>& operations : program.ranks) {
     Json texts = Json::array();
     for (const Operation& operation : operations) texts.push_back(to_text(program, operation));

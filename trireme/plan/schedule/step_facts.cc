@@ -231,15 +231,15 @@ std::vector<Channel> channels_of(const StepFacts& facts) {
   return channels;
 }
 
-std::vector<Group> groups_of(const StepFacts& facts) {
-  std::vector<Group> groups = {{GroupKind::kWorld, 0, facts.role.placement}};
+std::vector<RankGroup> groups_of(const StepFacts& facts) {
+  std::vector<RankGroup> groups = {{GroupKind::kWorld, 0, facts.role.placement}};
   for (int stage = 0; stage < facts.num_stages(); ++stage) {
-    Group group{GroupKind::kData, stage, {}};
+    RankGroup group{GroupKind::kData, stage, {}};
     for (int r = 0; r < facts.num_replicas(); ++r) group.ranks.push_back(facts.rank(stage, r));
     groups.push_back(std::move(group));
   }
   for (int replica = 0; replica < facts.num_replicas(); ++replica) {
-    Group group{GroupKind::kPipeline, replica, {}};
+    RankGroup group{GroupKind::kPipeline, replica, {}};
     for (int s = 0; s < facts.num_stages(); ++s) group.ranks.push_back(facts.rank(s, replica));
     groups.push_back(std::move(group));
   }

@@ -96,6 +96,6 @@ StepFacts evaluation_facts(const graph::Graph& planned, const layout::Plan& plan
 
 /// The channels and groups of a step, as StepProgram lists them.
 std::vector<Channel> channels_of(const StepFacts& facts);
-std::vector<Group> groups_of(const StepFacts& facts);
+std::vector<RankGroup> groups_of(const StepFacts& facts);
 
 }  // namespace trireme::schedule

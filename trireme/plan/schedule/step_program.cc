@@ -31,7 +31,7 @@ class RankWriter {
       channels_[{channel.kind, channel.from_stage, channel.to_stage}] = static_cast<int>(c);
     }
     for (std::size_t g = 0; g < program.groups.size(); ++g) {
-      const Group& group = program.groups[g];
+      const RankGroup& group = program.groups[g];
       if (std::ranges::count(group.ranks, facts.rank(stage, replica)) != 0) {
         groups_[group.kind] = static_cast<int>(g);
       }
@@ -63,7 +63,7 @@ class RankWriter {
   void write_tail(const TailPart& part) {
     if (part.ties) return write_ties(*part.ties);
     const OperationKind kind = part.kind.value();
-    if (row_of(kind).operand == Operand::kBucket) return write_buckets(kind);
+    if (row_of(kind).operand == OperandKind::kBucket) return write_buckets(kind);
     write_plain(kind);
   }
 

@@ -24,11 +24,11 @@ struct Channel {
 };
 
 /// Ranks that run collectives together.
-struct Group {
+struct RankGroup {
   GroupKind kind = GroupKind::kWorld;
   int index = 0;           ///< Pipeline position of kData, replica of kPipeline, else 0.
   std::vector<int> ranks;  ///< World ranks, in group order.
-  bool operator==(const Group&) const = default;
+  bool operator==(const RankGroup&) const = default;
 };
 
 /// Everything all ranks do in one training step or one part of an evaluation, in order: what
@@ -45,7 +45,7 @@ struct Group {
 struct StepProgram {
   int num_microbatches = 0;  ///< Of the replica that has most.
   std::vector<Channel> channels;
-  std::vector<Group> groups;
+  std::vector<RankGroup> groups;
   std::vector<std::vector<Operation>> ranks;  ///< By world rank.
   bool operator==(const StepProgram&) const = default;
 };

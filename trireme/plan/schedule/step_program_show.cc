@@ -32,7 +32,7 @@ std::string channels_text(const StepProgram& program) {
 
 std::string groups_text(const StepProgram& program) {
   Table table({"kind", ">index", "ranks"});
-  for (const Group& group : program.groups) {
+  for (const RankGroup& group : program.groups) {
     std::string ranks;
     for (const int rank : group.ranks) ranks += (ranks.empty() ? "" : " ") + std::to_string(rank);
     table.add({std::string(kGroupKindNames[static_cast<std::size_t>(group.kind)]),

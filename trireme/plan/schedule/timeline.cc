@@ -38,9 +38,9 @@ double RankUsage::bubble() const {
   return length > 0 ? idle_us / length : 0;
 }
 
-Extent extent(const Timeline& timeline) {
+TimeSpan time_span(const Timeline& timeline) {
   if (timeline.events.empty()) return {};
-  Extent result{timeline.events.front().start_us, timeline.events.front().end_us()};
+  TimeSpan result{timeline.events.front().start_us, timeline.events.front().end_us()};
   for (const TimelineEvent& event : timeline.events) {
     result.begin_us = std::min(result.begin_us, event.start_us);
     result.end_us = std::max(result.end_us, event.end_us());
@@ -54,7 +54,7 @@ std::vector<RankUsage> usage(const Timeline& timeline) {
     std::vector<Interval>& intervals = work[event.rank];
     if (event.track == kComputeTrack) intervals.emplace_back(event.start_us, event.end_us());
   }
-  const double length = extent(timeline).length_us();
+  const double length = time_span(timeline).length_us();
   std::vector<RankUsage> result;
   for (auto& [rank, intervals] : work) {
     const double busy = covered(std::move(intervals));
@@ -112,7 +112,7 @@ std::string draw(const Timeline& timeline, int columns) {
     throw Error(ErrorKind::kInvalidArgument,
                 "a timeline is drawn in 1 to 1000 columns, got " + std::to_string(columns));
   }
-  const Extent whole = extent(timeline);
+  const TimeSpan whole = time_span(timeline);
   const double per_us = whole.length_us() > 0 ? columns / whole.length_us() : 0;
   std::map<int, std::vector<Shares>> rows;
   for (const TimelineEvent& event : timeline.events) {

@@ -48,14 +48,14 @@ struct RankUsage {
 };
 
 /// First start and last end of all events of a timeline.
-struct Extent {
+struct TimeSpan {
   double begin_us = 0;
   double end_us = 0;
   double length_us() const { return end_us - begin_us; }
 };
 
 /// Zero of an empty timeline.
-Extent extent(const Timeline& timeline);
+TimeSpan time_span(const Timeline& timeline);
 
 /// Usage of every rank that has an event, by rank. Times count from the first start of any rank to
 /// the last end.

@@ -94,10 +94,10 @@ double num_processors(const layout::Role& role, const topology::Topology& topolo
 
 /// Of the fullest rank of each stage.
 std::vector<std::int64_t> activation_bytes(const layout::Plan& plan,
-                                           const std::vector<schedule::Group>& groups,
+                                           const std::vector<schedule::RankGroup>& groups,
                                            const std::vector<RankMemory>& memory) {
   std::vector<std::int64_t> bytes(plan.stages.size());
-  for (const schedule::Group& group : groups) {
+  for (const schedule::RankGroup& group : groups) {
     if (group.kind != schedule::GroupKind::kData) continue;
     for (const int rank : group.ranks) {
       bytes[group.index] = std::max(bytes[group.index], memory[rank].activations);

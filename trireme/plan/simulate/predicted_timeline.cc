@@ -23,7 +23,7 @@ schedule::TimelineEvent event_of(const schedule::StepProgram& program,
 schedule::Timeline predicted_timeline(const schedule::StepProgram& program,
                                       const Simulation& simulation) {
   schedule::Timeline timeline{"predicted", 0, {}};
-  for (const Event& event : simulation.events) {
+  for (const SimulatedEvent& event : simulation.events) {
     schedule::TimelineEvent shown = event_of(program, program.ranks[event.rank][event.operation]);
     shown.rank = event.rank;
     const auto add = [&](const std::string& track, double begin_us, double end_us) {

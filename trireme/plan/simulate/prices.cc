@@ -32,7 +32,7 @@ class Pricer {
         sites_(graph::use_sites(inputs.planned)),
         elements_(count_elements(inputs.map, costs.size())),
         ready_(bucket_completions(inputs.planned, inputs.plan, inputs.map, inputs.profile)) {
-    for (const schedule::Group& group : program.groups) {
+    for (const schedule::RankGroup& group : program.groups) {
       if (group.kind != schedule::GroupKind::kData) continue;
       for (const int rank : group.ranks) stage_of_[rank] = group.index;
     }

@@ -51,7 +51,7 @@ std::vector<std::int64_t> tie_bytes(const layout::Plan& plan, const layout::Para
 /// Whether weights of losses are computed from the samples.
 bool weighs_samples(const graph::Graph& planned) {
   std::vector<graph::ValueId> weights;
-  for (const graph::Loss& loss : planned.losses) {
+  for (const graph::LossOutput& loss : planned.losses) {
     if (loss.weight) weights.push_back(*loss.weight);
   }
   return std::ranges::any_of(graph::ancestors(planned, weights), [&](int position) {

@@ -9,20 +9,20 @@
 namespace trireme::simulate {
 
 /// When a rank was at an operation.
-struct Event {
+struct SimulatedEvent {
   int rank = 0;
   int operation = 0;  ///< Index into the rank's program.
   double begin_us = 0;
   double worked_us = 0;  ///< Its work was done; from then on it waited.
   double end_us = 0;
-  bool operator==(const Event&) const = default;
+  bool operator==(const SimulatedEvent&) const = default;
 };
 
 /// A step that was played through.
 struct Simulation {
   double step_us = 0;
-  std::vector<double> busy_us;  ///< By rank: time in which it had work.
-  std::vector<Event> events;    ///< In order of their ends; those of no duration left out.
+  std::vector<double> busy_us;         ///< By rank: time in which it had work.
+  std::vector<SimulatedEvent> events;  ///< In order of their ends; those of no duration left out.
 };
 
 /// Plays a step: each rank runs its operations in order.

@@ -39,7 +39,7 @@ void check(const TriremeGroupOptions& options) {
   needed(options.device, "device");
 }
 
-std::vector<int> ranks_of(const World& world, const TriremeGroupOptions& options) {
+std::vector<int> ranks_of(const SharedWorld& world, const TriremeGroupOptions& options) {
   if (options.ranks == nullptr) {
     std::vector<int> all(world.ranks.world_size());
     std::iota(all.begin(), all.end(), 0);
@@ -68,7 +68,7 @@ std::unique_ptr<Stream> stream_of(const Device& device, void* stream) {
 }
 
 /// Of a group in that world.
-std::shared_ptr<NamedGroup> make_group(const std::shared_ptr<World>& world,
+std::shared_ptr<NamedGroup> make_group(const std::shared_ptr<SharedWorld>& world,
                                        const TriremeGroupOptions& options) {
   check(options);
   const std::string name = options.name;
@@ -108,7 +108,7 @@ void wait_to_the_end(TriremeWork& work) {
 
 }  // namespace
 
-NamedGroup::NamedGroup(std::shared_ptr<World> of, std::vector<int> ranks,
+NamedGroup::NamedGroup(std::shared_ptr<SharedWorld> of, std::vector<int> ranks,
                        collectives::GroupOptions options, std::unique_ptr<Stream> borrowed)
     : world(std::move(of)),
       name(options.name),

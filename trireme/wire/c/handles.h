@@ -20,8 +20,8 @@
 #include "trireme/wire.h"
 #include "trireme/wire/collectives/group.h"
 #include "trireme/wire/collectives/measure.h"
+#include "trireme/wire/endpoint/elastic_world.h"
 #include "trireme/wire/endpoint/watch.h"
-#include "trireme/wire/endpoint/world.h"
 
 namespace trireme::c {
 
@@ -72,8 +72,8 @@ inline std::chrono::milliseconds milliseconds_of(std::int64_t count) {
 }
 
 /// What a world's handle, its groups and their works share: the last one frees it.
-struct World {
-  World(transport::Meeting meeting, transport::WorldOptions options)
+struct SharedWorld {
+  SharedWorld(transport::Meeting meeting, transport::ElasticWorldOptions options)
       : deadline(options.deadline), ranks(std::move(meeting), std::move(options)) {
     measure();
   }
@@ -83,7 +83,7 @@ struct World {
 
   const std::chrono::milliseconds deadline;
   Logger logger{LogLevel::kOff};
-  transport::World ranks;
+  transport::ElasticWorld ranks;
   collectives::Costs costs;  ///< Of messages.
   bool has_left = false;
   std::mutex mutex;
@@ -93,13 +93,13 @@ struct World {
 /// A group under the name that it has taken in its world.
 struct NamedGroup {
   /// stream   what the options say, where that is not null.
-  NamedGroup(std::shared_ptr<World> of, std::vector<int> ranks, collectives::GroupOptions options,
-             std::unique_ptr<Stream> stream);
+  NamedGroup(std::shared_ptr<SharedWorld> of, std::vector<int> ranks,
+             collectives::GroupOptions options, std::unique_ptr<Stream> stream);
   ~NamedGroup();
   NamedGroup(const NamedGroup&) = delete;
   NamedGroup& operator=(const NamedGroup&) = delete;
 
-  const std::shared_ptr<World> world;  // shared with the world's handle and other groups
+  const std::shared_ptr<SharedWorld> world;  // shared with the world's handle and other groups
   const std::string name;
   const Device device;
   const std::unique_ptr<Stream> stream;  ///< Borrowed from the caller; may be null.
@@ -115,7 +115,7 @@ struct TriremeStore {
 };
 
 struct TriremeWorld {
-  std::shared_ptr<trireme::c::World> world;  // shared with its groups
+  std::shared_ptr<trireme::c::SharedWorld> world;  // shared with its groups
 };
 
 struct TriremeGroup {

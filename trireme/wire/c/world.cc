@@ -56,23 +56,23 @@ transport::Token token_of(const char* given, int store_port, int rank) {
 }
 
 /// host   of this rank, see TcpOptions.
-std::shared_ptr<World> connect(transport::Meeting meeting, const TriremeWorldOptions& options,
-                               const std::string& host) {
-  transport::WorldOptions own{.rank = options.rank,
-                              .world_size = options.world_size,
-                              .name = options.name,
-                              .deadline = milliseconds_of(options.deadline_ms),
-                              .host = host,
-                              .on_abandon = nullptr,
-                              .shares_memory = options.shares_memory != 0,
-                              .ofi_provider = std::nullopt};
+std::shared_ptr<SharedWorld> connect(transport::Meeting meeting, const TriremeWorldOptions& options,
+                                     const std::string& host) {
+  transport::ElasticWorldOptions own{.rank = options.rank,
+                                     .world_size = options.world_size,
+                                     .name = options.name,
+                                     .deadline = milliseconds_of(options.deadline_ms),
+                                     .host = host,
+                                     .on_abandon = nullptr,
+                                     .shares_memory = options.shares_memory != 0,
+                                     .ofi_provider = std::nullopt};
   if (options.ofi_provider != nullptr) own.ofi_provider = options.ofi_provider;
-  auto world = std::make_shared<World>(std::move(meeting), std::move(own));
+  auto world = std::make_shared<SharedWorld>(std::move(meeting), std::move(own));
   world->logger = Logger(read_environment().log_level, "rank " + std::to_string(options.rank));
   return world;
 }
 
-std::shared_ptr<World> connect(const TriremeWorldOptions& options) {
+std::shared_ptr<SharedWorld> connect(const TriremeWorldOptions& options) {
   check(options);
   transport::Meeting meeting{.store = {options.store_host, options.store_port},
                              .token = token_of(options.token, options.store_port, options.rank),
@@ -86,14 +86,14 @@ std::shared_ptr<World> connect(const TriremeWorldOptions& options) {
 }
 
 /// Whoever would still use its endpoint.
-void check_no_groups(World& world, const std::string& before) {
+void check_no_groups(SharedWorld& world, const std::string& before) {
   const std::lock_guard lock(world.mutex);
   if (world.group_names.empty()) return;
   refuse("group '" + *world.group_names.begin() + "' is to be freed, with its works, before the " +
          before);
 }
 
-std::shared_ptr<World> connect_from_environment() {
+std::shared_ptr<SharedWorld> connect_from_environment() {
   const Environment environment = read_environment();
   TriremeWorldOptions options = usual_world_options();
   if (!environment.ranks) return connect(options);
@@ -173,7 +173,7 @@ TriremeStatus trireme_world_size(const TriremeWorld* world, int32_t* world_size)
 
 TriremeStatus trireme_shutdown(TriremeWorld* world) {
   return guarded([&] {
-    trireme::c::World& state = *needed(world, "world").world;
+    trireme::c::SharedWorld& state = *needed(world, "world").world;
     trireme::c::check_no_groups(state, "shutdown");
     if (std::exchange(state.has_left, true)) trireme::c::refuse("the world has been shut down");
     state.ranks.shutdown();
@@ -187,7 +187,7 @@ TriremeStatus trireme_abort(TriremeWorld* world, const char* reason) {
 TriremeStatus trireme_regroup(TriremeWorld* world, const int32_t* members, int32_t num_members,
                               int64_t window_ms) {
   return guarded([&] {
-    trireme::c::World& state = *needed(world, "world").world;
+    trireme::c::SharedWorld& state = *needed(world, "world").world;
     if (window_ms < 0) {
       trireme::c::refuse("'window_ms' is " + std::to_string(window_ms) + ", expected 0 or more");
     }

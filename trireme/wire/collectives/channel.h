@@ -18,10 +18,10 @@ namespace trireme::collectives {
 /// from the same list of channels, so that they agree on the tag. Copies are the same channel.
 ///
 /// Threads  safe from any thread; the order of calls is the order of messages.
-class Channel {
+class PeerChannel {
  public:
   /// endpoint   outlives the channel.
-  Channel(transport::Endpoint& endpoint, int peer, transport::Tag tag)
+  PeerChannel(transport::Endpoint& endpoint, int peer, transport::Tag tag)
       : endpoint_(&endpoint), peer_(peer), tag_(tag) {}
 
   int peer() const { return peer_; }

@@ -20,24 +20,24 @@ constexpr std::uint8_t kHasHash = 0x80;          // beside order and algorithm
 
 }  // namespace
 
-std::string_view to_text(Operation operation) {
+std::string_view to_text(Collective operation) {
   return kOperations.at(static_cast<std::size_t>(operation));
 }
 
-bool has_root(Operation operation) {
-  return operation == Operation::kBroadcast || operation == Operation::kReduce ||
-         operation == Operation::kGather || operation == Operation::kScatter;
+bool has_root(Collective operation) {
+  return operation == Collective::kBroadcast || operation == Collective::kReduce ||
+         operation == Collective::kGather || operation == Collective::kScatter;
 }
 
-bool reduces(Operation operation) {
-  return operation == Operation::kAllReduce || operation == Operation::kReduce ||
-         operation == Operation::kReduceScatter;
+bool reduces(Collective operation) {
+  return operation == Collective::kAllReduce || operation == Collective::kReduce ||
+         operation == Collective::kReduceScatter;
 }
 
 std::string to_text(const Description& description) {
   std::string text = "operation " + std::to_string(description.sequence) + ": " +
                      std::string(to_text(description.operation));
-  if (description.operation != Operation::kBarrier) {
+  if (description.operation != Collective::kBarrier) {
     text += " of " + std::to_string(description.count) + " " +
             std::string(trireme::to_text(description.dtype));
   }
@@ -46,7 +46,7 @@ std::string to_text(const Description& description) {
   }
   if (has_root(description.operation)) {
     text += " with root " + std::to_string(description.root);
-  } else if (description.operation == Operation::kAllReduce && description.root != 0) {
+  } else if (description.operation == Collective::kAllReduce && description.root != 0) {
     text += " with " + std::to_string(description.root) + " reducers";
   } else if (description.root != 0) {
     text += " in parts of sizes no. " + std::to_string(description.root);
@@ -115,7 +115,7 @@ Description parse_description(std::span<const std::byte> bytes) {
       reduce > static_cast<std::uint8_t>(kernels::kLastReduceOp)) {
     throw Error(ErrorKind::kCorruptData, "a message is no description of a collective");
   }
-  description.operation = static_cast<Operation>(operation);
+  description.operation = static_cast<Collective>(operation);
   description.dtype = static_cast<Dtype>(dtype);
   description.reduce = static_cast<kernels::ReduceOp>(reduce);
   description.algorithm = static_cast<Algorithm>(way % 16);

@@ -13,7 +13,7 @@
 
 namespace trireme::collectives {
 
-enum class Operation : std::uint8_t {
+enum class Collective : std::uint8_t {
   kAllReduce,
   kReduceScatter,
   kAllGather,
@@ -25,18 +25,18 @@ enum class Operation : std::uint8_t {
   kAllToAll,
 };
 
-std::string_view to_text(Operation operation);
+std::string_view to_text(Collective operation);
 
 /// Whether one group rank is apart from the others.
-bool has_root(Operation operation);
+bool has_root(Collective operation);
 
 /// Whether it adds up, or combines otherwise, what ranks give.
-bool reduces(Operation operation);
+bool reduces(Collective operation);
 
 /// What a rank is about to do; the same on all ranks of a group, or it is an error.
 struct Description {
   std::int64_t sequence = 0;  ///< Operations of the group before this one.
-  Operation operation = Operation::kBarrier;
+  Collective operation = Collective::kBarrier;
   Dtype dtype = Dtype::kU8;
   kernels::ReduceOp reduce = kernels::ReduceOp::kSum;  ///< Of operations that reduce.
   /// Elements of the buffer; of an all_to_all of equal parts, of one; 0 where they are of any size.

@@ -80,7 +80,7 @@ std::span<std::byte> Group::allocate(std::size_t bytes) {
 
 transport::WorkPtr Group::all_reduce(Elements data, Reduce by) {
   state_->check_reducible(data, by);
-  return state_->submit({.description = {.operation = Operation::kAllReduce,
+  return state_->submit({.description = {.operation = Collective::kAllReduce,
                                          .dtype = data.dtype,
                                          .reduce = by.op,
                                          .count = data.count(),
@@ -93,7 +93,7 @@ transport::WorkPtr Group::reduce(Elements data, int root, Reduce by) {
   state_->check_reducible(data, by);
   state_->check_no_reducers("reduce");
   state_->check_root(root);
-  return state_->submit({.description = {.operation = Operation::kReduce,
+  return state_->submit({.description = {.operation = Collective::kReduce,
                                          .dtype = data.dtype,
                                          .reduce = by.op,
                                          .count = data.count(),
@@ -132,7 +132,7 @@ transport::WorkPtr Group::scatter_sums(Elements data, std::span<const std::int64
   state_->check_reducible(data, by);
   state_->check_no_reducers("reduce_scatter");
   state_->check_parts(counts, data.count(), "a reduce_scatter");
-  return state_->submit({.description = {.operation = Operation::kReduceScatter,
+  return state_->submit({.description = {.operation = Collective::kReduceScatter,
                                          .dtype = data.dtype,
                                          .reduce = by.op,
                                          .count = data.count(),
@@ -164,7 +164,7 @@ transport::WorkPtr Group::all_gather(std::span<const std::byte> mine, std::span<
     state_->refuse(
         "what this rank gives to an all_gather is its part of the result, or apart from it");
   }
-  return state_->submit({.description = {.operation = Operation::kAllGather,
+  return state_->submit({.description = {.operation = Collective::kAllGather,
                                          .count = static_cast<std::int64_t>(all.size()),
                                          .root = mark_of(counts)},
                          .data = as_elements(all),
@@ -174,7 +174,7 @@ transport::WorkPtr Group::all_gather(std::span<const std::byte> mine, std::span<
 
 transport::WorkPtr Group::broadcast(std::span<std::byte> data, int root_group_rank) {
   state_->check_root(root_group_rank);
-  return state_->submit({.description = {.operation = Operation::kBroadcast,
+  return state_->submit({.description = {.operation = Collective::kBroadcast,
                                          .count = static_cast<std::int64_t>(data.size()),
                                          .root = root_group_rank},
                          .data = as_elements(data)});
@@ -183,7 +183,7 @@ transport::WorkPtr Group::broadcast(std::span<std::byte> data, int root_group_ra
 transport::WorkPtr Group::gather(std::span<const std::byte> mine, Receives all, int root) {
   state_->check_root(root);
   const bool is_root = root == group_rank();
-  Request request{.description = {.operation = Operation::kGather, .root = root}};
+  Request request{.description = {.operation = Collective::kGather, .root = root}};
   request.sends.resize(size());
   request.sends[root] = mine;
   request.recvs.resize(size());
@@ -194,7 +194,7 @@ transport::WorkPtr Group::gather(std::span<const std::byte> mine, Receives all, 
 transport::WorkPtr Group::scatter(Sends all, std::span<std::byte> mine, int root) {
   state_->check_root(root);
   const bool is_root = root == group_rank();
-  Request request{.description = {.operation = Operation::kScatter, .root = root}};
+  Request request{.description = {.operation = Collective::kScatter, .root = root}};
   request.recvs.resize(size());
   request.recvs[root] = mine;
   request.sends.resize(size());
@@ -210,8 +210,8 @@ transport::WorkPtr Group::all_to_all(std::span<const std::byte> send, std::span<
                    std::to_string(send.size()) + " and " + std::to_string(recv.size()) + " bytes");
   }
   const std::size_t part = send.size() / n;
-  Request request{
-      .description = {.operation = Operation::kAllToAll, .count = static_cast<std::int64_t>(part)}};
+  Request request{.description = {.operation = Collective::kAllToAll,
+                                  .count = static_cast<std::int64_t>(part)}};
   for (std::size_t i = 0; i < n; ++i) {
     request.sends.push_back(send.subspan(i * part, part));
     request.recvs.push_back(recv.subspan(i * part, part));
@@ -220,7 +220,7 @@ transport::WorkPtr Group::all_to_all(std::span<const std::byte> send, std::span<
 }
 
 transport::WorkPtr Group::all_to_all(Sends sends, Receives recvs) {
-  return exchange({.description = {.operation = Operation::kAllToAll},
+  return exchange({.description = {.operation = Collective::kAllToAll},
                    .sends = std::move(sends),
                    .recvs = std::move(recvs)});
 }
@@ -241,7 +241,7 @@ transport::WorkPtr Group::exchange(Request request) {
 }
 
 transport::WorkPtr Group::barrier() {
-  return state_->submit({.description = {.operation = Operation::kBarrier}});
+  return state_->submit({.description = {.operation = Collective::kBarrier}});
 }
 
 // ---- Between two ranks

@@ -42,9 +42,9 @@ std::unique_ptr<Backend> try_backend(const Members& members, const DeviceChoice&
 
 /// Whether a difference between any two ranks is noticed in the operation, also where some ranks
 /// have no elements.
-bool compares_all(Operation operation) {
-  return operation == Operation::kAllReduce || operation == Operation::kReduceScatter ||
-         operation == Operation::kAllGather || operation == Operation::kBarrier;
+bool compares_all(Collective operation) {
+  return operation == Collective::kAllReduce || operation == Collective::kReduceScatter ||
+         operation == Collective::kAllGather || operation == Collective::kBarrier;
 }
 
 }  // namespace

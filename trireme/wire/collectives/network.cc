@@ -18,13 +18,13 @@ void require(bool is_so, const std::string& otherwise) {
 }
 
 /// Of no one buffer, but of parts of their own on each rank.
-bool is_exchange(Operation operation) {
-  return operation == Operation::kAllToAll || operation == Operation::kGather ||
-         operation == Operation::kScatter;
+bool is_exchange(Collective operation) {
+  return operation == Collective::kAllToAll || operation == Collective::kGather ||
+         operation == Collective::kScatter;
 }
 
-bool has_parts(Operation operation) {
-  return operation == Operation::kReduceScatter || operation == Operation::kAllGather;
+bool has_parts(Collective operation) {
+  return operation == Collective::kReduceScatter || operation == Collective::kAllGather;
 }
 
 // ---- What the memory must be
@@ -69,11 +69,11 @@ void check_exchange(const Call& call, const Request& request) {
 
 void check_request(const Call& call, const Request& request) {
   const Description& description = call.description();
-  const Operation operation = description.operation;
-  const bool has_data = !is_exchange(operation) && operation != Operation::kBarrier;
+  const Collective operation = description.operation;
+  const bool has_data = !is_exchange(operation) && operation != Collective::kBarrier;
   if (has_data) check_data(call, request.data);
   check_eligible(description.algorithm, description, call.members().ranks_per_host);
-  if (operation == Operation::kReduce || operation == Operation::kBroadcast) check_root(call);
+  if (operation == Collective::kReduce || operation == Collective::kBroadcast) check_root(call);
   if (has_parts(operation)) check_parts(call, request.parts, request.data.count());
   if (is_exchange(operation)) check_exchange(call, request);
 }
@@ -91,7 +91,7 @@ std::int64_t segment_elements(const Call& call, std::int64_t count, Dtype dtype)
   return std::clamp(quarter / kAlignment * kAlignment, kMinBytes, kMaxBytes) / element_bytes;
 }
 
-Setting setting_of(const Call& call, std::int64_t count, Dtype dtype) {
+CollectiveSetting setting_of(const Call& call, std::int64_t count, Dtype dtype) {
   const Members& members = call.members();
   return {.operation = call.description().operation,
           .algorithm = call.description().algorithm,
@@ -103,12 +103,12 @@ Setting setting_of(const Call& call, std::int64_t count, Dtype dtype) {
 }
 
 /// Of operations on one buffer.
-Setting setting_of(const Call& call, const Request& request) {
-  Setting setting = setting_of(call, request.data.count(), request.data.dtype);
+CollectiveSetting setting_of(const Call& call, const Request& request) {
+  CollectiveSetting setting = setting_of(call, request.data.count(), request.data.dtype);
   const Description& description = call.description();
   if (has_parts(description.operation)) {
     setting.parts = request.parts;
-  } else if (description.operation == Operation::kAllReduce) {
+  } else if (description.operation == Collective::kAllReduce) {
     setting.num_reducers = call.members().num_reducers;
   } else {
     setting.root = description.root;
@@ -116,11 +116,11 @@ Setting setting_of(const Call& call, const Request& request) {
   return setting;
 }
 
-Setting setting_of_exchange(const Call& call, const Request& request) {
+CollectiveSetting setting_of_exchange(const Call& call, const Request& request) {
   if (call.description().algorithm == Algorithm::kTwoLevel) {
     return setting_of(call, call.description().count, Dtype::kU8);
   }
-  Setting setting = setting_of(call, 0, Dtype::kU8);
+  CollectiveSetting setting = setting_of(call, 0, Dtype::kU8);
   for (const auto& part : request.sends) setting.send_elements.push_back(std::ssize(part));
   for (const auto& part : request.recvs) setting.recv_elements.push_back(std::ssize(part));
   return setting;
@@ -195,8 +195,8 @@ void run_over_network(Call& call, const Request& request, ScheduleCache& schedul
 }
 
 void wait_for_all(Call& call, ScheduleCache& schedules) {
-  Setting setting = setting_of(call, 1, Dtype::kU8);
-  setting.operation = Operation::kBarrier;
+  CollectiveSetting setting = setting_of(call, 1, Dtype::kU8);
+  setting.operation = Collective::kBarrier;
   setting.algorithm = Algorithm::kTwoHop;
   run_schedule(call, schedules.get(std::move(setting)), {.data = {call.token()}},
                {.dtype = Dtype::kU8, .op = kernels::ReduceOp::kOr});

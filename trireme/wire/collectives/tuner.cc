@@ -23,7 +23,7 @@ double bytes_of(const Description& description) {
 double predicted_seconds(Algorithm algorithm, const TunerTask& task, const Costs& costs) {
   check_eligible(algorithm, task.description, task.ranks_per_host);
   const Description& call = task.description;
-  const bool has_reducers = call.operation == Operation::kAllReduce;
+  const bool has_reducers = call.operation == Collective::kAllReduce;
   const CostCase of{.operation = call.operation,
                     .n = static_cast<double>(call.group_size),
                     .g = static_cast<double>(task.ranks_per_host),
@@ -40,7 +40,7 @@ Algorithm cheapest(const TunerTask& task, const Costs& costs) {
   const bool has_other = std::ranges::any_of(eligible, [](Algorithm algorithm) {
     return algorithm != Algorithm::kTwoHop && algorithm != Algorithm::kOneShot;
   });
-  const bool is_too_fine = has_other && task.description.operation == Operation::kAllReduce &&
+  const bool is_too_fine = has_other && task.description.operation == Collective::kAllReduce &&
                            chunk_bytes < kMinTwoHopChunkBytes;
   std::vector<Algorithm> candidates;
   for (const Algorithm algorithm : eligible) {

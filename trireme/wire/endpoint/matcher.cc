@@ -51,10 +51,10 @@ void deliver(const PostedSend& send, const PostedRecv& recv) {
   recv.work->complete();
 }
 
-void take_works(Stream& stream, std::vector<PendingWorkPtr>& works) {
-  for (PostedSend& send : stream.sends) works.push_back(std::move(send.work));
-  for (PostedRecv& recv : stream.recvs) works.push_back(std::move(recv.work));
-  stream = {};
+void take_works(PostedMessages& posted, std::vector<PendingWorkPtr>& works) {
+  for (PostedSend& send : posted.sends) works.push_back(std::move(send.work));
+  for (PostedRecv& recv : posted.recvs) works.push_back(std::move(recv.work));
+  posted = {};
 }
 
 }  // namespace trireme::transport

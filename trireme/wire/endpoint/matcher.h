@@ -29,7 +29,7 @@ struct PostedRecv {
 };
 
 /// What is posted for one (sender, receiver, tag) and not matched yet, oldest first.
-struct Stream {
+struct PostedMessages {
   std::deque<PostedSend> sends;
   std::deque<PostedRecv> recvs;
   std::uint64_t num_credits = 0;  ///< Recvs posted by a remote receiver.
@@ -53,8 +53,8 @@ std::optional<std::span<std::byte>> place_message(const PostedRecv& recv, std::s
 /// Moves a message within the process and ends both works; errors of `place_message`.
 void deliver(const PostedSend& send, const PostedRecv& recv);
 
-/// Empties `stream` into `works`, which are to be failed.
-void take_works(Stream& stream, std::vector<PendingWorkPtr>& works);
+/// Empties `posted` into `works`, which are to be failed.
+void take_works(PostedMessages& posted, std::vector<PendingWorkPtr>& works);
 
 }  // namespace trireme::transport
 

@@ -52,7 +52,7 @@ TEST_F(CudaMatching, MatchesAreThoseOfAProcessor) {
     const DeviceArray<float> truth(p.truth.boxes, *stream), anchors(p.anchors.boxes, *stream);
     const DeviceArray<float> values(std::vector<float>(p.values.size(), 7), *stream);
     const DeviceArray<std::int64_t> matches(std::vector<std::int64_t>(num_anchors, -7), *stream);
-    const Overlaps overlaps{values.data(), num_truth, num_anchors};
+    const DeviceOverlaps overlaps{values.data(), num_truth, num_anchors};
     const trireme::cuda::DeviceMemory workspace(0, match_workspace_bytes(overlaps));
     box_overlaps(truth.data(), num_truth, anchors.data(), num_anchors, values.data(), handle);
     EXPECT_EQ(values.values(), p.values);

@@ -45,7 +45,9 @@ struct MatchProblem {
                          values.data());
   }
 
-  Overlaps overlaps() const { return {values.data(), std::ssize(truth.scores), num_anchors()}; }
+  DeviceOverlaps overlaps() const {
+    return {values.data(), std::ssize(truth.scores), num_anchors()};
+  }
   std::int64_t num_anchors() const { return std::ssize(anchors.scores); }
 
   std::vector<std::int64_t> matched(const MatchOptions& options) const {

@@ -69,7 +69,7 @@ TEST(CudaMatchingPasses, MatchesAreThoseOfAProcessor) {
 TEST(CudaMatchingPasses, AnOverlapThatIsNanMatchesNothing) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> values = {kNan, 0.75F, kNan, kNan};
-  const Overlaps overlaps{values.data(), 2, 2};
+  const DeviceOverlaps overlaps{values.data(), 2, 2};
   std::vector<std::byte> workspace(internal::MatchSpace(internal::Cutter(), overlaps).bytes);
   Matches ours(2, -7);
   internal::match_ssd_passes(0.5F, overlaps, ours.data(), workspace, InOrder());

@@ -152,7 +152,7 @@ class Nccl : public testing::Test {
     return calls;
   }
 
-  static Request reduction(Operation operation, Elements data, ReduceOp op) {
+  static Request reduction(Collective operation, Elements data, ReduceOp op) {
     return {.description = {.operation = operation,
                             .dtype = data.dtype,
                             .reduce = op,
@@ -225,23 +225,23 @@ TEST_F(Nccl, TypesAndOperationsHaveNames) {
 
 TEST_F(Nccl, ReductionsAreInPlace) {
   const Elements data = std::span(memory);
-  EXPECT_THAT(calls_of(reduction(Operation::kAllReduce, data, ReduceOp::kSum)),
+  EXPECT_THAT(calls_of(reduction(Collective::kAllReduce, data, ReduceOp::kSum)),
               ElementsAre("(", "all_reduce 64 of type 8 op 0", ")"));
   script = {};
-  EXPECT_THAT(calls_of(reduction(Operation::kReduce, data, ReduceOp::kMax)),
+  EXPECT_THAT(calls_of(reduction(Collective::kReduce, data, ReduceOp::kMax)),
               ElementsAre("(", "reduce 64 of type 8 op 2 root 1", ")"));
 }
 
 TEST_F(Nccl, PartsOfOneSizeHaveAnOperationOfTheirOwn) {
   const Elements data = std::span(memory);
-  Request request = reduction(Operation::kReduceScatter, data, ReduceOp::kSum);
+  Request request = reduction(Collective::kReduceScatter, data, ReduceOp::kSum);
   EXPECT_THAT(calls_of(request), ElementsAre("(", "reduce_scatter 32 of type 8 op 0", ")"));
   script = {};
   request.parts = {{0, 48}, {48, 64}};
   EXPECT_THAT(calls_of(request), ElementsAre("(", "reduce 48 of type 8 op 0 root 0",
                                              "reduce 16 of type 8 op 0 root 1", ")"));
   script = {};
-  Request gather{.description = {.operation = Operation::kAllGather},
+  Request gather{.description = {.operation = Collective::kAllGather},
                  .data = {data.bytes, Dtype::kU8},
                  .parts = {{0, 256}, {256, 512}}};
   EXPECT_THAT(calls_of(gather), ElementsAre("(", "all_gather 256", ")"));
@@ -252,7 +252,7 @@ TEST_F(Nccl, PartsOfOneSizeHaveAnOperationOfTheirOwn) {
 
 TEST_F(Nccl, PartsOfAnySizesAreMessages) {
   const auto bytes = std::as_writable_bytes(std::span(memory));
-  const Request request{.description = {.operation = Operation::kAllToAll},
+  const Request request{.description = {.operation = Collective::kAllToAll},
                         .sends = {bytes.first(8), bytes.first(0)},
                         .recvs = {bytes.subspan(8, 8), bytes.subspan(16, 3)}};
   EXPECT_THAT(calls_of(request),
@@ -261,7 +261,7 @@ TEST_F(Nccl, PartsOfAnySizesAreMessages) {
 
 TEST_F(Nccl, NoElementsAreABarrier) {
   // The barrier's own element is in a GPU's memory, so without one this is as far as it comes.
-  const Request nothing = reduction(Operation::kAllReduce, std::span<double>(), ReduceOp::kSum);
+  const Request nothing = reduction(Collective::kAllReduce, std::span<double>(), ReduceOp::kSum);
   if (cuda::why_no_gpu()) {
     const Error error = transport::test::error_of_call([&] { calls_of(nothing); });
     EXPECT_EQ(error.kind(), ErrorKind::kUnavailable);
@@ -278,7 +278,7 @@ TEST_F(Nccl, ScalesAreElements) {
         std::pair{Dtype::kF16, double{to_f32(kernels::to_f16(1.0F / 3))}},
         std::pair{Dtype::kBf16, double{to_f32(kernels::to_bf16(1.0F / 3))}}}) {
     script = {};
-    Request request = reduction(Operation::kAllReduce, {bytes, dtype}, ReduceOp::kScaledSum);
+    Request request = reduction(Collective::kAllReduce, {bytes, dtype}, ReduceOp::kScaledSum);
     request.scale = 1.0 / 3;
     const auto calls = calls_of(request);
     EXPECT_EQ(script.scale, expected) << to_text(dtype);
@@ -290,7 +290,7 @@ TEST_F(Nccl, ScalesAreElements) {
 TEST_F(Nccl, AGroupIsClosedWhereACallFails) {
   script.of_all_reduce = ncclInvalidArgument;
   const Error error = transport::test::error_of_call(
-      [&] { calls_of(reduction(Operation::kAllReduce, std::span(memory), ReduceOp::kSum)); });
+      [&] { calls_of(reduction(Collective::kAllReduce, std::span(memory), ReduceOp::kSum)); });
   EXPECT_THAT(error.message(), HasSubstr("NCCL's ncclAllReduce: it broke"));
   EXPECT_EQ(script.calls[3], ")");
 }

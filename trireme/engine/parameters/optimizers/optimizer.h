@@ -62,6 +62,7 @@ class Optimizer {
   /// The parameter's state, zeros before its first update.
   std::map<std::string, at::Tensor>& state_of(const FlatParameter& parameter);
 
+ private:
   State state_;
 };
 

@@ -13,7 +13,7 @@ class Sgd : public Optimizer {
   void update(const FlatParameter& parameter, double learning_rate) override {
     kernels::SgdOptions options = options_;
     options.learning_rate = learning_rate;
-    const bool first = options_.momentum != 0 && !state_.contains(parameter.name);
+    const bool first = options_.momentum != 0 && !state().contains(parameter.name);
     at::Tensor buffer;
     if (options_.momentum != 0) buffer = state_of(parameter).at("momentum_buffer");
     with_values(parameter, [&]<typename T>(const T* gradient, T* value) {

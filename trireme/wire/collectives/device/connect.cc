@@ -31,8 +31,8 @@ std::optional<std::string> why_not_nccl(const Description& description) {
 }
 
 std::optional<std::string> why_not_ipc(const Description& description) {
-  const bool can = description.operation == Operation::kBarrier ||
-                   (description.operation == Operation::kAllReduce &&
+  const bool can = description.operation == Collective::kBarrier ||
+                   (description.operation == Collective::kAllReduce &&
                     kernels::is_reducible(description.dtype, description.reduce));
   if (can) return std::nullopt;
   return "kernels over shared memory have no " + std::string(to_text(description.operation)) +

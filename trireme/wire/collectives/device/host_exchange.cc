@@ -58,7 +58,7 @@ void HostExchange::all_gather(std::span<std::byte> all) {
   for (int i = 0; i < members_.size(); ++i) parts.push_back({i * part, (i + 1) * part});
   // Below the numbers of the group's operations.
   run({.description = {.sequence = --num_calls_,
-                       .operation = Operation::kAllGather,
+                       .operation = Collective::kAllGather,
                        .count = std::ssize(all)},
        .data = {all, Dtype::kU8},
        .parts = std::move(parts)});
@@ -66,7 +66,7 @@ void HostExchange::all_gather(std::span<std::byte> all) {
 
 void HostExchange::broadcast(std::span<std::byte> data) {
   run({.description = {.sequence = --num_calls_,
-                       .operation = Operation::kBroadcast,
+                       .operation = Collective::kBroadcast,
                        .count = std::ssize(data)},
        .data = {data, Dtype::kU8}});
 }

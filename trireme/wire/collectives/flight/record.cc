@@ -67,7 +67,7 @@ std::optional<microseconds> time_of(std::int64_t us) {
 
 /// Nothing where the entry is empty, being written, or not what a rank writes.
 std::optional<FlightOperation> operation_of(const RawEntry& raw, std::uint32_t group_size) {
-  const auto operation = kind_at(raw.kinds, 0, Operation::kAllToAll);
+  const auto operation = kind_at(raw.kinds, 0, Collective::kAllToAll);
   const auto dtype = kind_at(raw.kinds, 1, Dtype::kC128);
   const auto reduce = kind_at(raw.kinds, 2, kernels::kLastReduceOp);
   const auto algorithm = kind_at(raw.kinds, 3, static_cast<Algorithm>(kNumAlgorithms - 1));
@@ -243,7 +243,7 @@ std::string number(const char* format, double value) {
 /// `all_reduce of 1000 f32 by sum`, `broadcast of 12 bytes from 1`.
 std::string what_of(const FlightOperation& operation) {
   std::string text(to_text(operation.operation));
-  if (operation.operation == Operation::kBarrier) return text;
+  if (operation.operation == Collective::kBarrier) return text;
   if (reduces(operation.operation)) {
     text += " of " + std::to_string(operation.count) + " " + std::string(to_text(operation.dtype)) +
             " by " + std::string(kernels::to_text(operation.reduce));

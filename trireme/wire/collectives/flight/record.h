@@ -25,7 +25,7 @@ std::string_view to_text(FlightState state);
 /// One operation of a group. Times since the group was made.
 struct FlightOperation {
   std::int64_t sequence = 0;
-  Operation operation = Operation::kBarrier;
+  Collective operation = Collective::kBarrier;
   Dtype dtype = Dtype::kU8;
   kernels::ReduceOp reduce = kernels::ReduceOp::kSum;
   Algorithm algorithm = Algorithm::kTwoHop;  ///< Over the network only.

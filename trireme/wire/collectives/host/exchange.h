@@ -120,8 +120,8 @@ class Exchange {
   virtual std::optional<std::vector<Move>> moves() const { return std::nullopt; }
 };
 
-/// Where an exchange takes place.
-struct Meeting {
+/// The arena, as one rank of it sees it.
+struct ArenaView {
   Arena arena;
   int rank;
 
@@ -130,14 +130,14 @@ struct Meeting {
 
 /// What the ranks, which have announced a reduction by `op`, multiply their elements by; empty but
 /// for a scaled sum.
-std::vector<double> scales_of(const Meeting& meeting, kernels::ReduceOp op, int turn);
+std::vector<double> scales_of(const ArenaView& view, kernels::ReduceOp op, int turn);
 
 // Each for one request, whose memory outlives it.
-std::unique_ptr<Exchange> make_one_shot(const Meeting& meeting, const Request& request);
-std::unique_ptr<Exchange> make_two_shot(const Meeting& meeting, const Request& request);
-std::unique_ptr<Exchange> make_reduce_scatter(const Meeting& meeting, const Request& request);
-std::unique_ptr<Exchange> make_all_gather(const Meeting& meeting, const Request& request);
-std::unique_ptr<Exchange> make_broadcast(const Meeting& meeting, const Request& request);
-std::unique_ptr<Exchange> make_all_to_all(const Meeting& meeting, const Request& request);
+std::unique_ptr<Exchange> make_one_shot(const ArenaView& view, const Request& request);
+std::unique_ptr<Exchange> make_two_shot(const ArenaView& view, const Request& request);
+std::unique_ptr<Exchange> make_reduce_scatter(const ArenaView& view, const Request& request);
+std::unique_ptr<Exchange> make_all_gather(const ArenaView& view, const Request& request);
+std::unique_ptr<Exchange> make_broadcast(const ArenaView& view, const Request& request);
+std::unique_ptr<Exchange> make_all_to_all(const ArenaView& view, const Request& request);
 
 }  // namespace trireme::collectives

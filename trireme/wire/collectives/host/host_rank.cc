@@ -24,9 +24,9 @@ constexpr std::size_t kOneShotBytes = 16 * 1024;
 
 /// Whether the slots have room for all of it: an all_reduce of little, or a barrier.
 bool is_small(const Request& request) {
-  const Operation operation = request.description.operation;
-  return operation == Operation::kBarrier ||
-         (operation == Operation::kAllReduce && request.data.bytes.size() <= Arena::kSlotBytes);
+  const Collective operation = request.description.operation;
+  return operation == Collective::kBarrier ||
+         (operation == Collective::kAllReduce && request.data.bytes.size() <= Arena::kSlotBytes);
 }
 
 constexpr std::size_t kLeastStreamed = 8 * 1024;  // smaller ones go through the caches
@@ -34,8 +34,8 @@ constexpr std::size_t kLeastStreamed = 8 * 1024;  // smaller ones go through the
 /// Operations in which all ranks stage and take alike have a way of their own for each power of two
 /// of bytes.
 std::optional<std::size_t> kind_of(const Request& request) {
-  constexpr std::array kAlike = {Operation::kAllReduce, Operation::kReduceScatter,
-                                 Operation::kAllGather, Operation::kAllToAll};
+  constexpr std::array kAlike = {Collective::kAllReduce, Collective::kReduceScatter,
+                                 Collective::kAllGather, Collective::kAllToAll};
   constexpr std::size_t kSizes = std::bit_width(Arena::kPieceBytes / kLeastStreamed);
   static_assert(kAlike.size() * kSizes <= Arena::kWays);
   const auto operation = std::ranges::find(kAlike, request.description.operation);
@@ -55,12 +55,12 @@ constexpr int kFewRanks = 16;  // for whose pointers the stack has room
 
 HostRank::HostRank(const Members& members, Arena arena, transport::Patience patience)
     : members_(members),
-      meeting_{arena, members.group_rank},
+      view_{arena, members.group_rank},
       patience_(patience),
       registry_(arena.num_ranks()),
       lent_(members),
       choosers_(members.group_rank == 0 ? Arena::kWays : 0),
-      routes_(meeting_) {}
+      routes_(view_) {}
 
 /// Suspends until the other ranks have arrived; not at all where they have.
 struct HostRank::Meet {
@@ -82,7 +82,7 @@ bool HostRank::wait_for_all(microseconds time) {
   const auto end = Clock::now() + time;
   microseconds left = time;
   for (int i = 1; i < size(); ++i) {
-    transport::Signal& progress = meeting_.arena.progress((rank() + i) % size());
+    transport::Signal& progress = view_.arena.progress((rank() + i) % size());
     if (progress.has_reached(steps_)) continue;
     last_waited_ = (rank() + i) % size();
     if (!progress.wait_for(steps_, patience_, left)) return false;
@@ -93,7 +93,7 @@ bool HostRank::wait_for_all(microseconds time) {
 
 bool HostRank::has_all() const {
   for (int i = 1; i < size(); ++i) {
-    if (!meeting_.arena.progress((rank() + i) % size()).has_reached(steps_)) return false;
+    if (!view_.arena.progress((rank() + i) % size()).has_reached(steps_)) return false;
   }
   return true;
 }
@@ -101,7 +101,7 @@ bool HostRank::has_all() const {
 std::vector<int> HostRank::late() const {
   std::vector<int> ranks;
   for (int i = 0; i < size(); ++i) {
-    if (!meeting_.arena.progress(i).has_reached(steps_)) ranks.push_back(i);
+    if (!view_.arena.progress(i).has_reached(steps_)) ranks.push_back(i);
   }
   return ranks;
 }
@@ -112,25 +112,25 @@ void HostRank::say(const Request& request) {
   description.group_size = static_cast<std::uint32_t>(size());
   description.order = members_.order;
   const auto bytes = to_bytes(description, request.scale);
-  std::memcpy(meeting_.arena.header(rank(), turn()).data(), bytes.data(), bytes.size());
+  std::memcpy(view_.arena.header(rank(), turn()).data(), bytes.data(), bytes.size());
 }
 
 void HostRank::say_place(const Whereabouts& place) {
   static_assert(kPlaceOffset + sizeof place <= Arena::kHeaderBytes);
-  std::memcpy(meeting_.arena.header(rank(), turn()).data() + kPlaceOffset, &place, sizeof place);
+  std::memcpy(view_.arena.header(rank(), turn()).data() + kPlaceOffset, &place, sizeof place);
 }
 
 HostRank::Whereabouts HostRank::said_place(int rank) const {
   Whereabouts place;
-  const std::span<std::byte> header = meeting_.arena.header(rank, turn());
+  const std::span<std::byte> header = view_.arena.header(rank, turn());
   std::memcpy(&place, header.data() + kPlaceOffset, sizeof place);
   return place;
 }
 
 bool HostRank::is_same() const {
-  const std::span<const std::byte> first = meeting_.arena.header(0, turn());
+  const std::span<const std::byte> first = view_.arena.header(0, turn());
   for (int i = 1; i < size(); ++i) {
-    if (!is_same_call(meeting_.arena.header(i, turn()), first)) return false;
+    if (!is_same_call(view_.arena.header(i, turn()), first)) return false;
   }
   return true;
 }
@@ -139,7 +139,7 @@ void HostRank::compare() const {
   if (is_same()) return;
   std::map<int, Description> descriptions;
   for (int i = 0; i < size(); ++i) {
-    descriptions[i] = parse_description(meeting_.arena.header(i, turn()).first(kDescriptionBytes));
+    descriptions[i] = parse_description(view_.arena.header(i, turn()).first(kDescriptionBytes));
   }
   check_same(members_, descriptions);
 }
@@ -153,7 +153,7 @@ void HostRank::begin(const Request& request) {
 bool HostRank::has_met_quickly() {
   last_waited_ = rank();
   for (int i = 1; i < size(); ++i) {
-    transport::Signal& progress = meeting_.arena.progress((rank() + i) % size());
+    transport::Signal& progress = view_.arena.progress((rank() + i) % size());
     if (progress.has_reached(steps_)) continue;
     last_waited_ = (rank() + i) % size();
     if (!progress.wait_for(steps_, patience_, microseconds(0))) return false;
@@ -189,7 +189,7 @@ void HostRank::begin_small(const Request& request) {
   say(request);
   const std::span<std::byte> data = request.data.bytes;
   if (!data.empty()) {
-    std::memcpy(meeting_.arena.payload(rank(), turn()).data(), data.data(), data.size());
+    std::memcpy(view_.arena.payload(rank(), turn()).data(), data.data(), data.size());
   }
   owes_steps_ = false;
   arrive();
@@ -207,8 +207,8 @@ void HostRank::end_small(const Request& request) {
     std::vector<const std::byte*> many(size() > kFewRanks ? size() : 0);
     const std::span<const std::byte*> sources =
         many.empty() ? std::span(few).first(size()) : std::span(many);
-    for (int i = 0; i < size(); ++i) sources[i] = meeting_.arena.payload(i, turn()).data();
-    const std::vector<double> scales = scales_of(meeting_, request.description.reduce, turn());
+    for (int i = 0; i < size(); ++i) sources[i] = view_.arena.payload(i, turn()).data();
+    const std::vector<double> scales = scales_of(view_, request.description.reduce, turn());
     std::byte* target = request.data.bytes.data();
     kernels::combine({request.data.dtype, request.description.reduce, scales}, sources,
                      {&target, 1}, request.data.count());
@@ -220,22 +220,22 @@ void HostRank::end_small(const Request& request) {
 
 std::unique_ptr<Exchange> HostRank::make_exchange(const Request& request) const {
   switch (request.description.operation) {
-    case Operation::kAllReduce:
-    case Operation::kReduce:
+    case Collective::kAllReduce:
+    case Collective::kReduce:
       return size() < kTwoShotRanks || request.data.bytes.size() <= kOneShotBytes
-                 ? make_one_shot(meeting_, request)
-                 : make_two_shot(meeting_, request);
-    case Operation::kReduceScatter:
-      return make_reduce_scatter(meeting_, request);
-    case Operation::kAllGather:
-      return make_all_gather(meeting_, request);
-    case Operation::kBroadcast:
-      return make_broadcast(meeting_, request);
-    case Operation::kGather:
-    case Operation::kScatter:
-    case Operation::kAllToAll:
-      return make_all_to_all(meeting_, request);
-    case Operation::kBarrier:
+                 ? make_one_shot(view_, request)
+                 : make_two_shot(view_, request);
+    case Collective::kReduceScatter:
+      return make_reduce_scatter(view_, request);
+    case Collective::kAllGather:
+      return make_all_gather(view_, request);
+    case Collective::kBroadcast:
+      return make_broadcast(view_, request);
+    case Collective::kGather:
+    case Collective::kScatter:
+    case Collective::kAllToAll:
+      return make_all_to_all(view_, request);
+    case Collective::kBarrier:
       break;
   }
   TRIREME_CHECK(false, "an operation without an exchange");
@@ -307,7 +307,7 @@ std::chrono::nanoseconds HostRank::timed(Part part) const {
 
 void HostRank::stage(Exchange& exchange, std::int64_t piece) {
   const int half = next_half();
-  const Way way = staging_.kind ? meeting_.arena.way(*staging_.kind).load(std::memory_order_relaxed)
+  const Way way = staging_.kind ? view_.arena.way(*staging_.kind).load(std::memory_order_relaxed)
                                 : Way::kCached;
   staging_.staged_in[half] = timed([&] { exchange.stage(piece, half, way); });
 }
@@ -318,7 +318,7 @@ void HostRank::end_piece(int half) {
   Chooser<Way>& chooser = choosers_[*staging_.kind];
   const auto time = staging_.staged_in[half] + staging_.taken_in;
   chooser.end_turn(static_cast<double>(time.count()) / static_cast<double>(staging_.bytes));
-  meeting_.arena.way(*staging_.kind).store(chooser.choice(), std::memory_order_relaxed);
+  view_.arena.way(*staging_.kind).store(chooser.choice(), std::memory_order_relaxed);
 }
 
 void HostRank::end_operation() {

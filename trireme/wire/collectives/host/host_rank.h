@@ -72,8 +72,8 @@ class HostRank {
 
   void set_patience(const transport::Patience& patience) { patience_ = patience; }
 
-  int rank() const { return meeting_.rank; }
-  int size() const { return meeting_.size(); }
+  int rank() const { return view_.rank; }
+  int size() const { return view_.size(); }
   std::int64_t sequence() const { return sequence_; }  ///< Operations before the next one.
   Registry& registry() { return registry_; }
 
@@ -126,7 +126,7 @@ class HostRank {
   Whereabouts find(const Exchange& exchange) const;
   std::vector<std::uint64_t> lent_addresses() const;
   void copy_own(std::span<const std::byte> own, std::span<const Exchange::Move> moves) const;
-  std::byte& is_read(int rank) const { return meeting_.arena.payload(rank, turn()).front(); }
+  std::byte& is_read(int rank) const { return view_.arena.payload(rank, turn()).front(); }
   bool all_have_read() const;
   void begin_small(const Request& request);
   void end_small(const Request& request);
@@ -140,10 +140,10 @@ class HostRank {
   int next_half() const { return static_cast<int>(num_pieces_ % 2); }
   Meet meet();
   Meet others();
-  void arrive() { meeting_.arena.progress(rank()).set(++steps_); }
+  void arrive() { view_.arena.progress(rank()).set(++steps_); }
 
   const Members& members_;
-  Meeting meeting_;
+  ArenaView view_;
   transport::Patience patience_;
   Registry registry_;
   LentMemory lent_;

@@ -37,8 +37,8 @@ class Movement : public Exchange {
 /// Every rank stages its part; all take the others', and put their own in its place.
 class AllGather final : public Movement {
  public:
-  AllGather(const Meeting& meeting, const Request& request)
-      : meeting_(meeting), total_(request.data.bytes.size()), mine_(request.mine) {
+  AllGather(const ArenaView& view, const Request& request)
+      : view_(view), total_(request.data.bytes.size()), mine_(request.mine) {
     for (const Chunk& part : request.parts) parts_.push_back(request.data.part(part).bytes);
     for (const Bytes part : parts_) longest_ = std::max(longest_, part.size());
     if (mine_.empty()) mine_ = own();
@@ -47,7 +47,7 @@ class AllGather final : public Movement {
   std::int64_t num_pieces() const override { return num_slices(longest_, kPiece); }
 
   void stage(std::int64_t piece, int half, Way way) override {
-    copy_in(slice_of(mine_, piece, kPiece), meeting_.arena.piece(meeting_.rank, half), way);
+    copy_in(slice_of(mine_, piece, kPiece), view_.arena.piece(view_.rank, half), way);
   }
 
   void take(std::int64_t piece, int half) override {
@@ -56,7 +56,7 @@ class AllGather final : public Movement {
     }
     for_others([&](int i) {
       const Bytes slice = slice_of(parts_[i], piece, kPiece);
-      copy_out(meeting_.arena.piece(i, half).first(slice.size()), slice, total_);
+      copy_out(view_.arena.piece(i, half).first(slice.size()), slice, total_);
     });
   }
 
@@ -66,21 +66,21 @@ class AllGather final : public Movement {
  private:
   std::vector<Move> takes() const override {
     std::vector<Move> result;
-    if (!is_in_place()) result.push_back({meeting_.rank, 0, own()});
+    if (!is_in_place()) result.push_back({view_.rank, 0, own()});
     for_others([&](int i) { result.push_back({i, 0, parts_[i]}); });
     return result;
   }
 
-  Bytes own() const { return parts_[meeting_.rank]; }
+  Bytes own() const { return parts_[view_.rank]; }
   bool is_in_place() const { return mine_.data() == own().data(); }
 
   /// The next rank first, so that not all read from the same one at once.
   template <typename Do>
   void for_others(Do act) const {
-    for (int i = 1; i < meeting_.size(); ++i) act((meeting_.rank + i) % meeting_.size());
+    for (int i = 1; i < view_.size(); ++i) act((view_.rank + i) % view_.size());
   }
 
-  Meeting meeting_;
+  ArenaView view_;
   std::size_t total_;
   std::span<const std::byte> mine_;
   std::vector<Bytes> parts_;
@@ -90,19 +90,19 @@ class AllGather final : public Movement {
 /// The root stages, the others take.
 class Broadcast final : public Movement {
  public:
-  Broadcast(const Meeting& meeting, const Request& request)
-      : meeting_(meeting), data_(request.data.bytes), root_(request.description.root) {}
+  Broadcast(const ArenaView& view, const Request& request)
+      : view_(view), data_(request.data.bytes), root_(request.description.root) {}
 
   std::int64_t num_pieces() const override { return num_slices(data_.size(), kPiece); }
 
   void stage(std::int64_t piece, int half, Way way) override {
-    if (is_root()) copy_in(slice_of(data_, piece, kPiece), meeting_.arena.piece(root_, half), way);
+    if (is_root()) copy_in(slice_of(data_, piece, kPiece), view_.arena.piece(root_, half), way);
   }
 
   void take(std::int64_t piece, int half) override {
     if (is_root()) return;
     const Bytes slice = slice_of(data_, piece, kPiece);
-    copy_out(meeting_.arena.piece(root_, half).first(slice.size()), slice, data_.size());
+    copy_out(view_.arena.piece(root_, half).first(slice.size()), slice, data_.size());
   }
 
   std::span<const std::byte> sharable() const override { return data_; }
@@ -112,9 +112,9 @@ class Broadcast final : public Movement {
     return is_root() ? std::vector<Move>() : std::vector<Move>{{root_, 0, data_}};
   }
 
-  bool is_root() const { return meeting_.rank == root_; }
+  bool is_root() const { return view_.rank == root_; }
 
-  Meeting meeting_;
+  ArenaView view_;
   Bytes data_;
   int root_;
 };
@@ -123,12 +123,12 @@ class Broadcast final : public Movement {
 /// differ are told first: a row per rank, in its slot.
 class AllToAll final : public Movement {
  public:
-  AllToAll(const Meeting& meeting, const Request& request)
-      : meeting_(meeting),
-        staging_(meeting.arena),
+  AllToAll(const ArenaView& view, const Request& request)
+      : view_(view),
+        staging_(view.arena),
         sends_(request.sends),
         recvs_(request.recvs),
-        is_uniform_(request.description.operation == Operation::kAllToAll &&
+        is_uniform_(request.description.operation == Collective::kAllToAll &&
                     request.description.count > 0) {
     if (is_uniform_) longest_ = sends_[0].size();
     for (const Bytes part : recvs_) received_bytes_ += part.size();
@@ -138,7 +138,7 @@ class AllToAll final : public Movement {
 
   void announce(int turn) override {
     if (is_uniform_) return;
-    for (int i = 0; i < size(); ++i) size_said(meeting_.rank, turn, i, sends_[i].size());
+    for (int i = 0; i < size(); ++i) size_said(view_.rank, turn, i, sends_[i].size());
   }
 
   void hear(int turn) override {
@@ -147,7 +147,7 @@ class AllToAll final : public Movement {
       for (int to = 0; to < size(); ++to) {
         const std::size_t bytes = size_heard(from, turn, to);
         longest_ = std::max(longest_, bytes);
-        if (to != meeting_.rank || bytes == recvs_[from].size()) continue;
+        if (to != view_.rank || bytes == recvs_[from].size()) continue;
         throw Error(ErrorKind::kInvalidArgument,
                     "group rank " + std::to_string(from) + " sends " + std::to_string(bytes) +
                         " bytes to group rank " + std::to_string(to) + ", which expects " +
@@ -161,21 +161,21 @@ class AllToAll final : public Movement {
 
   void stage(std::int64_t piece, int half, Way way) override {
     for (int i = 0; i < size(); ++i) {
-      if (i != meeting_.rank) {
-        copy_in(slice_of(sends_[i], piece, staging_.slice()),
-                staging_.place(meeting_.rank, half, i), way);
+      if (i != view_.rank) {
+        copy_in(slice_of(sends_[i], piece, staging_.slice()), staging_.place(view_.rank, half, i),
+                way);
       }
     }
   }
 
   void take(std::int64_t piece, int half) override {
-    const auto own = static_cast<std::size_t>(meeting_.rank);
+    const auto own = static_cast<std::size_t>(view_.rank);
     copy_out(slice_of(sends_[own], piece, staging_.slice()),
              slice_of(recvs_[own], piece, staging_.slice()), received_bytes_);
     for (int step = 1; step < size(); ++step) {
-      const int i = (meeting_.rank + step) % size();
+      const int i = (view_.rank + step) % size();
       const Bytes slice = slice_of(recvs_[i], piece, staging_.slice());
-      copy_out(staging_.place(i, half, meeting_.rank).first(slice.size()), slice, received_bytes_);
+      copy_out(staging_.place(i, half, view_.rank).first(slice.size()), slice, received_bytes_);
     }
   }
 
@@ -198,16 +198,16 @@ class AllToAll final : public Movement {
   std::vector<Move> takes() const override {
     std::vector<Move> result;
     for (int step = 0; step < size(); ++step) {
-      const int i = (meeting_.rank + step) % size();
-      result.push_back({i, longest_ * static_cast<std::size_t>(meeting_.rank), recvs_[i]});
+      const int i = (view_.rank + step) % size();
+      result.push_back({i, longest_ * static_cast<std::size_t>(view_.rank), recvs_[i]});
     }
     return result;
   }
 
-  int size() const { return meeting_.size(); }
+  int size() const { return view_.size(); }
 
   Bytes cell(int from, int turn, int to) const {
-    return meeting_.arena.payload(from, turn)
+    return view_.arena.payload(from, turn)
         .subspan(sizeof(std::uint64_t) * static_cast<std::size_t>(to), sizeof(std::uint64_t));
   }
   void size_said(int from, int turn, int to, std::uint64_t bytes) const {
@@ -219,7 +219,7 @@ class AllToAll final : public Movement {
     return bytes;
   }
 
-  Meeting meeting_;
+  ArenaView view_;
   SlicedStaging staging_;
   std::vector<std::span<const std::byte>> sends_;
   std::vector<Bytes> recvs_;
@@ -230,16 +230,16 @@ class AllToAll final : public Movement {
 
 }  // namespace
 
-std::unique_ptr<Exchange> make_all_gather(const Meeting& meeting, const Request& request) {
-  return std::make_unique<AllGather>(meeting, request);
+std::unique_ptr<Exchange> make_all_gather(const ArenaView& view, const Request& request) {
+  return std::make_unique<AllGather>(view, request);
 }
 
-std::unique_ptr<Exchange> make_broadcast(const Meeting& meeting, const Request& request) {
-  return std::make_unique<Broadcast>(meeting, request);
+std::unique_ptr<Exchange> make_broadcast(const ArenaView& view, const Request& request) {
+  return std::make_unique<Broadcast>(view, request);
 }
 
-std::unique_ptr<Exchange> make_all_to_all(const Meeting& meeting, const Request& request) {
-  return std::make_unique<AllToAll>(meeting, request);
+std::unique_ptr<Exchange> make_all_to_all(const ArenaView& view, const Request& request) {
+  return std::make_unique<AllToAll>(view, request);
 }
 
 }  // namespace trireme::collectives

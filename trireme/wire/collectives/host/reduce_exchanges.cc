@@ -24,25 +24,25 @@ namespace {
 /// What the three have in common.
 class Reducing : public Exchange {
  public:
-  Reducing(const Meeting& meeting, const Request& request)
-      : meeting_(meeting),
+  Reducing(const ArenaView& view, const Request& request)
+      : view_(view),
         data_(request.data),
         reduction_{request.data.dtype, request.description.reduce},
-        root_(request.description.operation == Operation::kReduce ? request.description.root : -1) {
-  }
+        root_(request.description.operation == Collective::kReduce ? request.description.root
+                                                                   : -1) {}
 
   void hear(int turn) override {
-    scales_ = scales_of(meeting_, reduction_.op, turn);
+    scales_ = scales_of(view_, reduction_.op, turn);
     reduction_.scales = scales_;
   }
 
   std::span<const std::byte> sharable() const override { return data_.bytes; }
 
  protected:
-  int rank() const { return meeting_.rank; }
-  int size() const { return meeting_.size(); }
+  int rank() const { return view_.rank; }
+  int size() const { return view_.size(); }
   Bytes data() const { return data_.bytes; }
-  Bytes half_of(int rank, int half) const { return meeting_.arena.piece(rank, half); }
+  Bytes half_of(int rank, int half) const { return view_.arena.piece(rank, half); }
 
   /// Whether this rank wants the whole result.
   bool wants_all() const { return root_ < 0 || root_ == rank(); }
@@ -61,9 +61,9 @@ class Reducing : public Exchange {
   }
 
  private:
-  Meeting meeting_;
+  ArenaView view_;
   Elements data_;
-  kernels::Reduction reduction_;
+  kernels::ElementReduction reduction_;
   std::vector<double> scales_;
   int root_;
 };
@@ -153,8 +153,8 @@ class TwoShot final : public AllReducing {
 
 class ReduceScatter final : public Reducing {
  public:
-  ReduceScatter(const Meeting& meeting, const Request& request)
-      : Reducing(meeting, request), staging_(meeting.arena) {
+  ReduceScatter(const ArenaView& view, const Request& request)
+      : Reducing(view, request), staging_(view.arena) {
     for (const Chunk& part : request.parts) parts_.push_back(request.data.part(part).bytes);
     for (const Bytes part : parts_) longest_ = std::max(longest_, part.size());
     result_ = request.result.empty() ? parts_[rank()] : request.result;
@@ -198,25 +198,25 @@ class ReduceScatter final : public Reducing {
 
 }  // namespace
 
-std::vector<double> scales_of(const Meeting& meeting, kernels::ReduceOp op, int turn) {
+std::vector<double> scales_of(const ArenaView& view, kernels::ReduceOp op, int turn) {
   std::vector<double> scales;
   if (op != kernels::ReduceOp::kScaledSum) return scales;
-  for (int i = 0; i < meeting.size(); ++i) {
-    scales.push_back(scale_in(meeting.arena.header(i, turn)));
+  for (int i = 0; i < view.size(); ++i) {
+    scales.push_back(scale_in(view.arena.header(i, turn)));
   }
   return scales;
 }
 
-std::unique_ptr<Exchange> make_one_shot(const Meeting& meeting, const Request& request) {
-  return std::make_unique<OneShot>(meeting, request);
+std::unique_ptr<Exchange> make_one_shot(const ArenaView& view, const Request& request) {
+  return std::make_unique<OneShot>(view, request);
 }
 
-std::unique_ptr<Exchange> make_two_shot(const Meeting& meeting, const Request& request) {
-  return std::make_unique<TwoShot>(meeting, request);
+std::unique_ptr<Exchange> make_two_shot(const ArenaView& view, const Request& request) {
+  return std::make_unique<TwoShot>(view, request);
 }
 
-std::unique_ptr<Exchange> make_reduce_scatter(const Meeting& meeting, const Request& request) {
-  return std::make_unique<ReduceScatter>(meeting, request);
+std::unique_ptr<Exchange> make_reduce_scatter(const ArenaView& view, const Request& request) {
+  return std::make_unique<ReduceScatter>(view, request);
 }
 
 }  // namespace trireme::collectives

@@ -17,27 +17,27 @@ constexpr std::size_t kLeastLent = 32 * 1024;
 
 std::optional<std::size_t> kind_of(const Request& request, int num_ranks) {
   constexpr std::size_t kSizes = Arena::kRoutes / 2;
-  const Operation operation = request.description.operation;
+  const Collective operation = request.description.operation;
   const std::size_t bytes = request.bytes() / static_cast<std::size_t>(num_ranks);
   if (bytes < kLeastLent) return std::nullopt;
-  if (operation != Operation::kAllGather && operation != Operation::kAllToAll) return std::nullopt;
-  return (operation == Operation::kAllGather ? 0 : kSizes) +
+  if (operation != Collective::kAllGather && operation != Collective::kAllToAll)
+    return std::nullopt;
+  return (operation == Collective::kAllGather ? 0 : kSizes) +
          std::min<std::size_t>(std::bit_width(bytes / kLeastLent) - 1, kSizes - 1);
 }
 
 }  // namespace
 
-Routes::Routes(const Meeting& meeting)
-    : meeting_(meeting),
-      choosers_(meeting.rank == 0 ? Arena::kRoutes : 0, Chooser<Route>(kSamples)) {}
+Routes::Routes(const ArenaView& view)
+    : view_(view), choosers_(view.rank == 0 ? Arena::kRoutes : 0, Chooser<Route>(kSamples)) {}
 
 void Routes::begin(const Request& request, bool has_choice) {
-  kind_ = has_choice ? kind_of(request, meeting_.size()) : std::nullopt;
+  kind_ = has_choice ? kind_of(request, view_.size()) : std::nullopt;
   staged_in_ = {};
 }
 
 Route Routes::route() const {
-  return kind_ ? meeting_.arena.route(*kind_).load(std::memory_order_relaxed) : Route::kStaged;
+  return kind_ ? view_.arena.route(*kind_).load(std::memory_order_relaxed) : Route::kStaged;
 }
 
 void Routes::note_met() {
@@ -49,7 +49,7 @@ void Routes::end() {
   Chooser<Route>& chooser = choosers_[*kind_];
   const auto time = is_timed() ? staged_in_ + (Clock::now() - met_) : std::chrono::nanoseconds();
   chooser.end_turn(static_cast<double>(time.count()));
-  meeting_.arena.route(*kind_).store(chooser.choice(), std::memory_order_relaxed);
+  view_.arena.route(*kind_).store(chooser.choice(), std::memory_order_relaxed);
 }
 
 LentMemory::LentMemory(const Members& members) : own_(members.group_rank) {

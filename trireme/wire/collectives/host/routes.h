@@ -22,7 +22,7 @@ namespace trireme::collectives {
 /// Caller-synchronised.
 class Routes {
  public:
-  explicit Routes(const Meeting& meeting);
+  explicit Routes(const ArenaView& view);
 
   /// The next operation. has_choice: it can go either way.
   void begin(const Request& request, bool has_choice);
@@ -44,7 +44,7 @@ class Routes {
  private:
   bool is_timed() const { return kind_ && !choosers_.empty() && choosers_[*kind_].wants_cost(); }
 
-  Meeting meeting_;
+  ArenaView view_;
   std::vector<Chooser<Route>> choosers_;  ///< By kind; on the first rank.
   std::optional<std::size_t> kind_;       ///< None: always staged.
   std::chrono::nanoseconds staged_in_{};

@@ -60,7 +60,7 @@ std::size_t IpcEngine::best_below() const {
 }
 
 void IpcEngine::enqueue(const Request& request, Stream& stream, const Checkpoint& /*checkpoint*/) {
-  const bool is_barrier = request.description.operation == Operation::kBarrier;
+  const bool is_barrier = request.description.operation == Collective::kBarrier;
   stream_ = &stream;
   kernels::cuda::one_shot_all_reduce(
       ranks_,

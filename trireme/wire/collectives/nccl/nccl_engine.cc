@@ -103,7 +103,7 @@ void NcclEngine::all_reduce(const Request& request, ncclRedOp_t op) {
   std::byte* data = request.data.bytes.data();
   const auto count = static_cast<std::size_t>(request.data.count());
   const ncclDataType_t type = nccl_type(request.data.dtype);
-  if (request.description.operation == Operation::kReduce) {
+  if (request.description.operation == Collective::kReduce) {
     return check("ncclReduce",
                  library_.reduce(data, data, count, type, op, request.description.root,
                                  communicator_->handle(), stream_));
@@ -187,18 +187,18 @@ void NcclEngine::broadcast(const Request& request) {
 
 /// Inside a group of NCCL's. Without elements it is a barrier, as on a processor.
 void NcclEngine::call(const Request& request, ncclRedOp_t op) {
-  const Operation operation = request.description.operation;
-  if (operation == Operation::kGather || operation == Operation::kScatter ||
-      operation == Operation::kAllToAll) {
+  const Collective operation = request.description.operation;
+  if (operation == Collective::kGather || operation == Collective::kScatter ||
+      operation == Collective::kAllToAll) {
     return exchange_parts(request);
   }
   if (request.data.bytes.empty()) return barrier();
   switch (operation) {
-    case Operation::kReduceScatter:
+    case Collective::kReduceScatter:
       return reduce_parts(request, op);
-    case Operation::kAllGather:
+    case Collective::kAllGather:
       return gather_parts(request);
-    case Operation::kBroadcast:
+    case Collective::kBroadcast:
       return broadcast(request);
     default:
       return all_reduce(request, op);
@@ -206,9 +206,9 @@ void NcclEngine::call(const Request& request, ncclRedOp_t op) {
 }
 
 void NcclEngine::run(const Request& request, const Checkpoint& checkpoint) {
-  const Operation operation = request.description.operation;
-  const bool reduces = operation == Operation::kAllReduce || operation == Operation::kReduce ||
-                       operation == Operation::kReduceScatter;
+  const Collective operation = request.description.operation;
+  const bool reduces = operation == Collective::kAllReduce || operation == Collective::kReduce ||
+                       operation == Collective::kReduceScatter;
   const ncclRedOp_t op = reduces ? make_op(request, checkpoint) : ncclSum;
   check("ncclGroupStart", library_.group_start());
   std::optional<Error> error;

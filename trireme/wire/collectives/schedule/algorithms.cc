@@ -6,7 +6,7 @@
 
 namespace trireme::collectives {
 
-Schedule make_schedule(const Setting& setting) {
+CollectiveSchedule make_schedule(const CollectiveSetting& setting) {
   return entry_of(setting.algorithm).schedule(setting);
 }
 
@@ -14,11 +14,11 @@ namespace internal {
 
 using kernels::ReduceOp;
 
-std::vector<Chunk> chunks_of(const Setting& setting) {
+std::vector<Chunk> chunks_of(const CollectiveSetting& setting) {
   return reducer_chunks(setting.count, setting.num_ranks, setting.num_reducers);
 }
 
-std::vector<int> peers_of(const Setting& setting) {
+std::vector<int> peers_of(const CollectiveSetting& setting) {
   std::vector<int> result;
   for (int i = 1; i < setting.num_ranks; ++i) {
     result.push_back((setting.rank + i) % setting.num_ranks);
@@ -45,7 +45,7 @@ bool has_two_levels(const Description& task, int ranks_per_host) {
   return ranks_per_host > 1 && ranks_per_host < num_ranks && num_ranks % ranks_per_host == 0;
 }
 
-void refuse_schedule(const Setting& setting) {
+void refuse_schedule(const CollectiveSetting& setting) {
   throw Error(ErrorKind::kInvalidArgument,
               std::string(to_text(setting.algorithm)) + " has no schedule of " +
                   std::string(to_text(setting.operation)) + "; see is_eligible");

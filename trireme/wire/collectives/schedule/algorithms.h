@@ -16,8 +16,8 @@ namespace trireme::collectives {
 
 /// What a rank's schedule follows from. All ranks of a group have the same but for `rank`, and of an
 /// exchange the sizes.
-struct Setting {
-  Operation operation = Operation::kBarrier;
+struct CollectiveSetting {
+  Collective operation = Collective::kBarrier;
   Algorithm algorithm = Algorithm::kTwoHop;
   int num_ranks = 1;
   int rank = 0;
@@ -36,7 +36,7 @@ struct Setting {
   std::vector<std::int64_t> recv_elements = {};
 
   bool has_data(int of_rank) const { return of_rank < num_ranks - num_reducers; }
-  bool operator==(const Setting&) const = default;
+  bool operator==(const CollectiveSetting&) const = default;
 };
 
 /// All that an algorithm is, as its file defines it.
@@ -52,7 +52,7 @@ struct AlgorithmEntry {
 
   /// One rank's part of what it can do. Each rank first sends to the one behind its own, so that not
   /// all send to one at once. Groups of one rank have nothing to do.
-  Schedule (*schedule)(const Setting& setting);
+  CollectiveSchedule (*schedule)(const CollectiveSetting& setting);
 };
 
 extern const AlgorithmEntry kOneShotEntry;
@@ -72,16 +72,16 @@ inline const AlgorithmEntry& entry_of(Algorithm algorithm) {
 
 /// kInvalidArgument where the setting's algorithm has none for its operation. Steps, bytes and
 /// scratch are in docs/algorithms.md.
-Schedule make_schedule(const Setting& setting);
+CollectiveSchedule make_schedule(const CollectiveSetting& setting);
 
 // For the algorithms' files.
 namespace internal {
 
 /// chunk_of each rank, or what reducers leave of it.
-std::vector<Chunk> chunks_of(const Setting& setting);
+std::vector<Chunk> chunks_of(const CollectiveSetting& setting);
 
 /// The other ranks, starting behind `rank`.
-std::vector<int> peers_of(const Setting& setting);
+std::vector<int> peers_of(const CollectiveSetting& setting);
 
 inline Range data_range(const Chunk& chunk) { return {Place::kData, chunk.begin, chunk.end}; }
 
@@ -102,7 +102,7 @@ bool is_order_free(const Description& task);
 bool has_two_levels(const Description& task, int ranks_per_host);
 
 /// For an operation that the setting's algorithm cannot do.
-[[noreturn]] void refuse_schedule(const Setting& setting);
+[[noreturn]] void refuse_schedule(const CollectiveSetting& setting);
 
 }  // namespace internal
 }  // namespace trireme::collectives

@@ -4,13 +4,13 @@
 
 namespace trireme::collectives {
 
-const Schedule& ScheduleCache::get(Setting setting) {
+const CollectiveSchedule& ScheduleCache::get(CollectiveSetting setting) {
   const auto found = std::ranges::find(kept_, setting, &Kept::setting);
   if (found != kept_.end()) {
     kept_.splice(kept_.begin(), kept_, found);
     return kept_.front().schedule;
   }
-  Schedule made = make_(setting);
+  CollectiveSchedule made = make_(setting);
   if (kept_.size() == kMaxKept) kept_.pop_back();
   kept_.push_front({std::move(setting), std::move(made)});
   return kept_.front().schedule;

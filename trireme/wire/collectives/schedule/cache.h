@@ -17,17 +17,17 @@ namespace trireme::collectives {
 class ScheduleCache {
  public:
   static constexpr std::size_t kMaxKept = 16;
-  using Make = std::function<Schedule(const Setting&)>;
+  using Make = std::function<CollectiveSchedule(const CollectiveSetting&)>;
 
   explicit ScheduleCache(Make make = make_schedule) : make_(std::move(make)) {}
 
   /// make_schedule(setting); valid until the next call. Errors of `make_schedule`.
-  const Schedule& get(Setting setting);
+  const CollectiveSchedule& get(CollectiveSetting setting);
 
  private:
   struct Kept {
-    Setting setting;
-    Schedule schedule;
+    CollectiveSetting setting;
+    CollectiveSchedule schedule;
   };
 
   const Make make_;

@@ -75,7 +75,7 @@ using Id = Expressions::Id;
               "the schedule of rank " + std::to_string(rank) + " is wrong: " + problem);
 }
 
-std::string named(const Schedule& schedule, int step) {
+std::string named(const CollectiveSchedule& schedule, int step) {
   return "step " + std::to_string(step) + " (" + to_text(schedule.steps[step]) + ")";
 }
 
@@ -85,13 +85,14 @@ bool is_transfer(const Step& step) {
 
 // ---- One schedule by itself
 
-std::int64_t size_of(Place place, const Schedule& schedule, const Goal& goal, int rank) {
+std::int64_t size_of(Place place, const CollectiveSchedule& schedule, const CollectiveGoal& goal,
+                     int rank) {
   if (place == Place::kScratch) return schedule.scratch_elements;
   if (place == Place::kData) return goal.data_elements[rank];
   return goal.input_elements.empty() ? 0 : goal.input_elements[rank];
 }
 
-void check_form(const Schedule& schedule, const Goal& goal, int rank) {
+void check_form(const CollectiveSchedule& schedule, const CollectiveGoal& goal, int rank) {
   const int num_ranks = static_cast<int>(goal.data_elements.size());
   for (int i = 0; i < static_cast<int>(schedule.steps.size()); ++i) {
     const Step& step = schedule.steps[i];
@@ -132,7 +133,7 @@ bool writes_what_other_uses(const Step& writer, const Step& other) {
 }
 
 /// A target is one of the sources or overlaps none, as combine wants it.
-void check_target(const Schedule& schedule, int index, int rank) {
+void check_target(const CollectiveSchedule& schedule, int index, int rank) {
   const Step& step = schedule.steps[index];
   for (const Range& source : step.sources) {
     const bool is_fit =
@@ -142,7 +143,7 @@ void check_target(const Schedule& schedule, int index, int rank) {
 }
 
 /// Steps that use the same memory, one of them writing, have an order.
-void check_memory(const Schedule& schedule, int rank) {
+void check_memory(const CollectiveSchedule& schedule, int rank) {
   const std::size_t num_steps = schedule.steps.size();
   std::vector<std::vector<bool>> before(num_steps, std::vector<bool>(num_steps));
   for (std::size_t j = 0; j < num_steps; ++j) {
@@ -166,7 +167,7 @@ void check_memory(const Schedule& schedule, int rank) {
 /// Runs the schedules on formulas. As nothing overlaps, one order of the steps stands for all.
 class Simulation {
  public:
-  Simulation(std::span<const Schedule> schedules, const Goal& goal)
+  Simulation(std::span<const CollectiveSchedule> schedules, const CollectiveGoal& goal)
       : schedules_(schedules), goal_(goal), ranks_(schedules.size()) {
     for (int rank = 0; rank < num_ranks(); ++rank) prepare(rank);
   }
@@ -324,8 +325,8 @@ class Simulation {
            std::ranges::count(counts, 1) == num_ranks();
   }
 
-  const std::span<const Schedule> schedules_;
-  const Goal& goal_;
+  const std::span<const CollectiveSchedule> schedules_;
+  const CollectiveGoal& goal_;
   std::vector<Rank> ranks_;
   Expressions expressions_;
   std::map<std::int64_t, Id> first_reduction_;  ///< By element: of the lowest rank that has it.
@@ -333,7 +334,7 @@ class Simulation {
 
 }  // namespace
 
-void check_schedules(std::span<const Schedule> schedules, const Goal& goal) {
+void check_schedules(std::span<const CollectiveSchedule> schedules, const CollectiveGoal& goal) {
   for (int rank = 0; rank < static_cast<int>(schedules.size()); ++rank) {
     check_form(schedules[rank], goal, rank);
     check_memory(schedules[rank], rank);

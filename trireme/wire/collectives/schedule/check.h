@@ -80,7 +80,7 @@ enum class Bits : std::uint8_t {
 };
 
 /// What the schedules of a group are for.
-struct Goal {
+struct CollectiveGoal {
   std::vector<std::int64_t> data_elements;   ///< By rank.
   std::vector<std::int64_t> input_elements;  ///< By rank; empty: none.
   Bits bits = Bits::kTree;
@@ -89,15 +89,15 @@ struct Goal {
 };
 
 /// Goals of the operations, for `num_ranks` ranks with `count` elements each.
-Goal all_reduce_goal(int num_ranks, std::int64_t count, Bits bits, int num_reducers = 0);
+CollectiveGoal all_reduce_goal(int num_ranks, std::int64_t count, Bits bits, int num_reducers = 0);
 /// The data of ranks that get no result, here and below, must be left.
-Goal reduce_goal(int num_ranks, std::int64_t count, int root);
-Goal broadcast_goal(int num_ranks, std::int64_t count, int root);
-Goal reduce_scatter_goal(std::int64_t count, std::span<const Chunk> parts, Bits bits);
-Goal all_gather_goal(std::int64_t count, std::span<const Chunk> parts);
+CollectiveGoal reduce_goal(int num_ranks, std::int64_t count, int root);
+CollectiveGoal broadcast_goal(int num_ranks, std::int64_t count, int root);
+CollectiveGoal reduce_scatter_goal(std::int64_t count, std::span<const Chunk> parts, Bits bits);
+CollectiveGoal all_gather_goal(std::int64_t count, std::span<const Chunk> parts);
 /// elements[i][j]   what rank i sends to rank j.
-Goal all_to_all_goal(const std::vector<std::vector<std::int64_t>>& elements);
-Goal barrier_goal(int num_ranks);
+CollectiveGoal all_to_all_goal(const std::vector<std::vector<std::int64_t>>& elements);
+CollectiveGoal barrier_goal(int num_ranks);
 
 /// Proves, without a network, that `schedules` (one per group rank) reach `goal` whatever the
 /// timing:
@@ -110,6 +110,6 @@ Goal barrier_goal(int num_ranks);
 ///
 /// Errors   kInvalidArgument, with the rank, the step and what is wrong.
 /// Cost     elements x ranks formulas; steps^2 comparisons per rank.
-void check_schedules(std::span<const Schedule> schedules, const Goal& goal);
+void check_schedules(std::span<const CollectiveSchedule> schedules, const CollectiveGoal& goal);
 
 }  // namespace trireme::collectives

@@ -9,7 +9,7 @@ namespace trireme::collectives {
 
 /// A call as the formulas of docs/algorithms.md see it: n ranks, g of them per host, M bytes.
 struct CostCase {
-  Operation operation;
+  Collective operation;
   double n;
   double g;
   double bytes;  ///< M

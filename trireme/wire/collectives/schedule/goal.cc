@@ -5,8 +5,8 @@ namespace {
 
 using Kind = Wanted::Kind;
 
-Goal goal_of(int num_ranks, std::int64_t count, Bits bits) {
-  Goal goal;
+CollectiveGoal goal_of(int num_ranks, std::int64_t count, Bits bits) {
+  CollectiveGoal goal;
   goal.data_elements.assign(num_ranks, count);
   goal.bits = bits;
   return goal;
@@ -22,8 +22,8 @@ bool has(const Chunk& chunk, std::int64_t index) {
 
 }  // namespace
 
-Goal all_reduce_goal(int num_ranks, std::int64_t count, Bits bits, int num_reducers) {
-  Goal goal = goal_of(num_ranks, count, bits);
+CollectiveGoal all_reduce_goal(int num_ranks, std::int64_t count, Bits bits, int num_reducers) {
+  CollectiveGoal goal = goal_of(num_ranks, count, bits);
   goal.num_reducers = num_reducers;
   const int num_with_data = num_ranks - num_reducers;
   goal.wanted = [num_with_data](int rank, std::int64_t index) {
@@ -32,22 +32,22 @@ Goal all_reduce_goal(int num_ranks, std::int64_t count, Bits bits, int num_reduc
   return goal;
 }
 
-Goal reduce_goal(int num_ranks, std::int64_t count, int root) {
-  Goal goal = goal_of(num_ranks, count, Bits::kRoundedOnce);
+CollectiveGoal reduce_goal(int num_ranks, std::int64_t count, int root) {
+  CollectiveGoal goal = goal_of(num_ranks, count, Bits::kRoundedOnce);
   goal.wanted = [root](int rank, std::int64_t index) {
     return rank == root ? Wanted{.kind = Kind::kReduction} : unchanged(rank, index);
   };
   return goal;
 }
 
-Goal broadcast_goal(int num_ranks, std::int64_t count, int root) {
-  Goal goal = goal_of(num_ranks, count, Bits::kTree);
+CollectiveGoal broadcast_goal(int num_ranks, std::int64_t count, int root) {
+  CollectiveGoal goal = goal_of(num_ranks, count, Bits::kTree);
   goal.wanted = [root](int, std::int64_t index) { return unchanged(root, index); };
   return goal;
 }
 
-Goal reduce_scatter_goal(std::int64_t count, std::span<const Chunk> parts, Bits bits) {
-  Goal goal = goal_of(static_cast<int>(parts.size()), count, bits);
+CollectiveGoal reduce_scatter_goal(std::int64_t count, std::span<const Chunk> parts, Bits bits) {
+  CollectiveGoal goal = goal_of(static_cast<int>(parts.size()), count, bits);
   const std::vector<Chunk> owned(parts.begin(), parts.end());
   goal.wanted = [owned](int rank, std::int64_t index) {
     return has(owned[rank], index) ? Wanted{.kind = Kind::kReduction} : unchanged(rank, index);
@@ -55,8 +55,8 @@ Goal reduce_scatter_goal(std::int64_t count, std::span<const Chunk> parts, Bits 
   return goal;
 }
 
-Goal all_gather_goal(std::int64_t count, std::span<const Chunk> parts) {
-  Goal goal = goal_of(static_cast<int>(parts.size()), count, Bits::kTree);
+CollectiveGoal all_gather_goal(std::int64_t count, std::span<const Chunk> parts) {
+  CollectiveGoal goal = goal_of(static_cast<int>(parts.size()), count, Bits::kTree);
   const std::vector<Chunk> owned(parts.begin(), parts.end());
   goal.wanted = [owned](int rank, std::int64_t index) {
     for (std::size_t i = 0; i < owned.size(); ++i) {
@@ -67,8 +67,8 @@ Goal all_gather_goal(std::int64_t count, std::span<const Chunk> parts) {
   return goal;
 }
 
-Goal all_to_all_goal(const std::vector<std::vector<std::int64_t>>& elements) {
-  Goal goal;
+CollectiveGoal all_to_all_goal(const std::vector<std::vector<std::int64_t>>& elements) {
+  CollectiveGoal goal;
   const std::size_t num_ranks = elements.size();
   goal.data_elements.assign(num_ranks, 0);
   goal.input_elements.assign(num_ranks, 0);
@@ -90,8 +90,8 @@ Goal all_to_all_goal(const std::vector<std::vector<std::int64_t>>& elements) {
   return goal;
 }
 
-Goal barrier_goal(int num_ranks) {
-  Goal goal = goal_of(num_ranks, 1, Bits::kAny);
+CollectiveGoal barrier_goal(int num_ranks) {
+  CollectiveGoal goal = goal_of(num_ranks, 1, Bits::kAny);
   goal.wanted = [](int, std::int64_t) { return Wanted{.kind = Kind::kAllHeard}; };
   return goal;
 }

@@ -53,9 +53,9 @@ Chunk common_part(const Chunk& a, const Chunk& b) {
 
 class HalvingDoubling {
  public:
-  explicit HalvingDoubling(const Setting& setting) : setting_(setting) {}
+  explicit HalvingDoubling(const CollectiveSetting& setting) : setting_(setting) {}
 
-  Schedule make() {
+  CollectiveSchedule make() {
     const Block all{0, setting_.num_ranks};
     gather_in(all);
     spread_out(all);
@@ -177,17 +177,17 @@ class HalvingDoubling {
     }
   }
 
-  const Setting& setting_;
+  const CollectiveSetting& setting_;
   ScheduleBuilder builder_;
 };
 
-Schedule halving_doubling_schedule(const Setting& setting) {
-  if (setting.operation != Operation::kAllReduce) internal::refuse_schedule(setting);
+CollectiveSchedule halving_doubling_schedule(const CollectiveSetting& setting) {
+  if (setting.operation != Collective::kAllReduce) internal::refuse_schedule(setting);
   return HalvingDoubling(setting).make();
 }
 
 bool halving_doubling_can(const Description& task, int /*ranks_per_host*/) {
-  return task.operation == Operation::kAllReduce && task.root == 0 /* no reducers */ &&
+  return task.operation == Collective::kAllReduce && task.root == 0 /* no reducers */ &&
          !internal::needs_all_at_once(task) && internal::has_exact_partials(task);
 }
 

@@ -10,7 +10,7 @@ namespace trireme::collectives {
 namespace {
 
 /// Receives the data of all others and combines it with the own.
-void collect(ScheduleBuilder& builder, const Setting& setting) {
+void collect(ScheduleBuilder& builder, const CollectiveSetting& setting) {
   const Range data = internal::data_range({0, setting.count});
   std::vector<Range> slots(setting.num_ranks, data);
   for (const int peer : internal::peers_of(setting)) slots[peer] = builder.scratch(setting.count);
@@ -26,14 +26,15 @@ void collect(ScheduleBuilder& builder, const Setting& setting) {
   }
 }
 
-void send_data(ScheduleBuilder& builder, const Setting& setting, const std::vector<int>& peers) {
+void send_data(ScheduleBuilder& builder, const CollectiveSetting& setting,
+               const std::vector<int>& peers) {
   const Range data = internal::data_range({0, setting.count});
   for (const Range& segment : segments_of(data, setting.segment)) {
     for (const int peer : peers) builder.send(peer, segment);
   }
 }
 
-Schedule one_shot_all_reduce(const Setting& setting) {
+CollectiveSchedule one_shot_all_reduce(const CollectiveSetting& setting) {
   ScheduleBuilder builder;
   if (setting.num_ranks == 1) return builder.take();
   send_data(builder, setting, internal::peers_of(setting));
@@ -41,7 +42,7 @@ Schedule one_shot_all_reduce(const Setting& setting) {
   return builder.take();
 }
 
-Schedule one_shot_reduce(const Setting& setting) {
+CollectiveSchedule one_shot_reduce(const CollectiveSetting& setting) {
   ScheduleBuilder builder;
   if (setting.num_ranks == 1) return builder.take();
   if (setting.rank == setting.root) {
@@ -52,7 +53,7 @@ Schedule one_shot_reduce(const Setting& setting) {
   return builder.take();
 }
 
-Schedule one_shot_broadcast(const Setting& setting) {
+CollectiveSchedule one_shot_broadcast(const CollectiveSetting& setting) {
   ScheduleBuilder builder;
   if (setting.rank == setting.root) {
     send_data(builder, setting, internal::peers_of(setting));
@@ -65,13 +66,13 @@ Schedule one_shot_broadcast(const Setting& setting) {
   return builder.take();
 }
 
-Schedule one_shot_schedule(const Setting& setting) {
+CollectiveSchedule one_shot_schedule(const CollectiveSetting& setting) {
   switch (setting.operation) {
-    case Operation::kAllReduce:
+    case Collective::kAllReduce:
       return one_shot_all_reduce(setting);
-    case Operation::kReduce:
+    case Collective::kReduce:
       return one_shot_reduce(setting);
-    case Operation::kBroadcast:
+    case Collective::kBroadcast:
       return one_shot_broadcast(setting);
     default:
       internal::refuse_schedule(setting);
@@ -79,15 +80,15 @@ Schedule one_shot_schedule(const Setting& setting) {
 }
 
 bool one_shot_can(const Description& task, int /*ranks_per_host*/) {
-  if (task.operation == Operation::kAllReduce) return task.root == 0;  // no reducers
-  return task.operation == Operation::kReduce || task.operation == Operation::kBroadcast;
+  if (task.operation == Collective::kAllReduce) return task.root == 0;  // no reducers
+  return task.operation == Collective::kReduce || task.operation == Collective::kBroadcast;
 }
 
 double one_shot_seconds(const CostCase& m, const Costs& costs) {
   // The root's link is the bottleneck of reduce and broadcast.
-  const bool has_one_end = m.operation != Operation::kAllReduce;
+  const bool has_one_end = m.operation != Collective::kAllReduce;
   const double bytes = has_one_end ? (m.n - m.sharing()) * m.bytes : m.to_all(m.bytes);
-  const bool is_reduced = m.operation != Operation::kBroadcast;
+  const bool is_reduced = m.operation != Collective::kBroadcast;
   return seconds_of({1, bytes, is_reduced ? m.n * m.bytes : 0}, m.link(costs),
                     costs.gamma_s_per_byte);
 }

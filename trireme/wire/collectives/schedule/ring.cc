@@ -16,7 +16,7 @@ using internal::data_range;
 
 class Ring {
  public:
-  Ring(const Setting& setting, const std::vector<Chunk>& parts)
+  Ring(const CollectiveSetting& setting, const std::vector<Chunk>& parts)
       : setting_(setting), parts_(parts) {}
 
   void reduce_scatter() {
@@ -46,7 +46,7 @@ class Ring {
     }
   }
 
-  Schedule take() { return builder_.take(); }
+  CollectiveSchedule take() { return builder_.take(); }
 
  private:
   /// The rank `distance` behind this one.
@@ -57,24 +57,24 @@ class Ring {
 
   Range part(int distance) const { return data_range(parts_[at(distance)]); }
 
-  const Setting& setting_;
+  const CollectiveSetting& setting_;
   const std::vector<Chunk>& parts_;
   ScheduleBuilder builder_;
 };
 
-Schedule ring_schedule(const Setting& setting) {
-  const bool is_all_reduce = setting.operation == Operation::kAllReduce;
+CollectiveSchedule ring_schedule(const CollectiveSetting& setting) {
+  const bool is_all_reduce = setting.operation == Collective::kAllReduce;
   const std::vector<Chunk> parts = is_all_reduce ? internal::chunks_of(setting) : setting.parts;
   Ring ring(setting, parts);
   switch (setting.operation) {
-    case Operation::kAllReduce:
+    case Collective::kAllReduce:
       ring.reduce_scatter();
       ring.all_gather();
       return ring.take();
-    case Operation::kReduceScatter:
+    case Collective::kReduceScatter:
       ring.reduce_scatter();
       return ring.take();
-    case Operation::kAllGather:
+    case Collective::kAllGather:
       ring.all_gather();
       return ring.take();
     default:
@@ -83,9 +83,9 @@ Schedule ring_schedule(const Setting& setting) {
 }
 
 bool ring_can(const Description& task, int /*ranks_per_host*/) {
-  if (task.operation == Operation::kAllGather) return true;
-  const bool is_all_reduce = task.operation == Operation::kAllReduce;
-  if (!is_all_reduce && task.operation != Operation::kReduceScatter) return false;
+  if (task.operation == Collective::kAllGather) return true;
+  const bool is_all_reduce = task.operation == Collective::kAllReduce;
+  if (!is_all_reduce && task.operation != Collective::kReduceScatter) return false;
   if (is_all_reduce && task.root != 0) return false;  // reducers
   return !internal::needs_all_at_once(task) && internal::has_exact_partials(task) &&
          internal::is_order_free(task);
@@ -95,8 +95,8 @@ bool ring_can(const Description& task, int /*ranks_per_host*/) {
 double ring_seconds(const CostCase& m, const Costs& costs) {
   const double steps = m.n - 1;
   const double bytes = steps / m.n * m.bytes;
-  CostShare share{steps, bytes, m.operation == Operation::kAllGather ? 0 : 2 * bytes};
-  if (m.operation == Operation::kAllReduce) share = {2 * steps, 2 * bytes, 2 * bytes};
+  CostShare share{steps, bytes, m.operation == Collective::kAllGather ? 0 : 2 * bytes};
+  if (m.operation == Collective::kAllReduce) share = {2 * steps, 2 * bytes, 2 * bytes};
   return seconds_of(share, m.link(costs), costs.gamma_s_per_byte);
 }
 

@@ -51,8 +51,8 @@ class Parts {
 /// The state of a schedule under way. A step is waiting, ready, started or ended.
 class Run {
  public:
-  Run(Call& call, const Schedule& schedule, const ScheduleMemory& memory,
-      const kernels::Reduction& reduction)
+  Run(Call& call, const CollectiveSchedule& schedule, const ScheduleMemory& memory,
+      const kernels::ElementReduction& reduction)
       : call_(call),
         steps_(schedule.steps),
         reduction_(reduction),
@@ -139,7 +139,7 @@ class Run {
       std::vector<const std::byte*> sources;
       for (const Range& range : step.sources) sources.push_back(source(range).data());
       const std::array<std::byte*, 1> targets = {to.data()};
-      kernels::Reduction reduction = reduction_;
+      kernels::ElementReduction reduction = reduction_;
       std::vector<double> scales;
       if (reduction.op == kernels::ReduceOp::kScaledSum) {
         scales = call_.scales();        // eligible.cc: source i is that of rank i
@@ -189,7 +189,7 @@ class Run {
 
   Call& call_;
   const std::vector<Step>& steps_;
-  const kernels::Reduction reduction_;
+  const kernels::ElementReduction reduction_;
   const Parts<std::byte> data_;
   const Parts<const std::byte> input_;
   const Parts<std::byte> scratch_;
@@ -206,8 +206,8 @@ class Run {
 
 }  // namespace
 
-void run_schedule(Call& call, const Schedule& schedule, const ScheduleMemory& memory,
-                  const kernels::Reduction& reduction) {
+void run_schedule(Call& call, const CollectiveSchedule& schedule, const ScheduleMemory& memory,
+                  const kernels::ElementReduction& reduction) {
   Run(call, schedule, memory, reduction).run();
 }
 

@@ -24,7 +24,7 @@ struct ScheduleMemory {
 /// reduction   of the reduce steps; its dtype is that of all elements.
 /// Errors      those of `Call::wait`; kInvalidArgument where the memory is too small.
 /// Cost        the schedule's scratch, out of the call's.
-void run_schedule(Call& call, const Schedule& schedule, const ScheduleMemory& memory,
-                  const kernels::Reduction& reduction);
+void run_schedule(Call& call, const CollectiveSchedule& schedule, const ScheduleMemory& memory,
+                  const kernels::ElementReduction& reduction);
 
 }  // namespace trireme::collectives

@@ -40,7 +40,7 @@ std::string to_text(const Step& step) {
   return text;
 }
 
-std::string to_text(const Schedule& schedule) {
+std::string to_text(const CollectiveSchedule& schedule) {
   std::string text;
   for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
     text += std::to_string(i) + ": " + to_text(schedule.steps[i]) + "\n";

@@ -45,18 +45,18 @@ struct Step {
 /// A step begins once those that it is `after` have ended. A send and its recv are the k-th between
 /// their ranks in that direction, on both sides; they begin in this order, and end together at the
 /// earliest when both have begun. So nothing depends on time, and any number of steps is under way.
-struct Schedule {
+struct CollectiveSchedule {
   std::vector<Step> steps;
   std::int64_t scratch_elements = 0;
 
-  bool operator==(const Schedule&) const = default;
+  bool operator==(const CollectiveSchedule&) const = default;
 };
 
 std::string to_text(const Range& range);
 std::string to_text(const Step& step);
 
 /// A line per step, with its number.
-std::string to_text(const Schedule& schedule);
+std::string to_text(const CollectiveSchedule& schedule);
 
 /// Makes a schedule from steps in an order in which they could run one by one; what really must
 /// wait for what is found from the memory that they read and write.
@@ -80,7 +80,7 @@ class ScheduleBuilder {
   void reduce(const Range& to, std::vector<Range> from);
   void copy(const Range& to, const Range& from);
 
-  Schedule take() { return std::move(schedule_); }
+  CollectiveSchedule take() { return std::move(schedule_); }
 
  private:
   /// Elements from a key of the map to `end`, which the same steps have used.
@@ -97,7 +97,7 @@ class ScheduleBuilder {
   void write(const Range& range, Step& step);
   int next() const { return static_cast<int>(schedule_.steps.size()); }
 
-  Schedule schedule_;
+  CollectiveSchedule schedule_;
   std::map<Place, Cells> places_;
 };
 

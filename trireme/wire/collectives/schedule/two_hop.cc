@@ -33,7 +33,8 @@ struct FirstHop {
   bool is_last = false;  ///< Nothing follows: sums may come late.
 };
 
-void send_parts(ScheduleBuilder& builder, const Setting& setting, std::span<const Chunk> parts) {
+void send_parts(ScheduleBuilder& builder, const CollectiveSetting& setting,
+                std::span<const Chunk> parts) {
   std::vector<std::vector<Range>> segments;
   std::size_t most = 0;
   for (const Chunk& part : parts) {
@@ -47,7 +48,7 @@ void send_parts(ScheduleBuilder& builder, const Setting& setting, std::span<cons
   }
 }
 
-void send_parts_in_turn(ScheduleBuilder& builder, const Setting& setting,
+void send_parts_in_turn(ScheduleBuilder& builder, const CollectiveSetting& setting,
                         std::span<const Chunk> parts) {
   std::vector<ScheduleBuilder::Parcel> parcels;
   for (const int peer : peers_of(setting)) {
@@ -57,13 +58,13 @@ void send_parts_in_turn(ScheduleBuilder& builder, const Setting& setting,
 }
 
 /// Other ranks that give and get data.
-std::vector<int> givers_of(const Setting& setting) {
+std::vector<int> givers_of(const CollectiveSetting& setting) {
   std::vector<int> givers = peers_of(setting);
   std::erase_if(givers, [&](int peer) { return !setting.has_data(peer); });
   return givers;
 }
 
-void first_hop(ScheduleBuilder& builder, const Setting& setting, const FirstHop& hop) {
+void first_hop(ScheduleBuilder& builder, const CollectiveSetting& setting, const FirstHop& hop) {
   if (setting.has_data(setting.rank)) {
     hop.is_last ? send_parts_in_turn(builder, setting, hop.parts)
                 : send_parts(builder, setting, hop.parts);
@@ -89,8 +90,8 @@ void first_hop(ScheduleBuilder& builder, const Setting& setting, const FirstHop&
 }
 
 /// Receives the parts of `peers`, each from its owner.
-void recv_parts(ScheduleBuilder& builder, const Setting& setting, std::span<const Chunk> parts,
-                const std::vector<int>& peers) {
+void recv_parts(ScheduleBuilder& builder, const CollectiveSetting& setting,
+                std::span<const Chunk> parts, const std::vector<int>& peers) {
   for (const int peer : peers) {
     for (const Range& segment : segments_of(data_range(parts[peer]), setting.segment)) {
       builder.recv(peer, segment);
@@ -98,7 +99,7 @@ void recv_parts(ScheduleBuilder& builder, const Setting& setting, std::span<cons
   }
 }
 
-Schedule two_hop_all_reduce(const Setting& setting) {
+CollectiveSchedule two_hop_all_reduce(const CollectiveSetting& setting) {
   ScheduleBuilder builder;
   if (setting.num_ranks == 1) return builder.take();
   const std::vector<Chunk> chunks = chunks_of(setting);
@@ -115,7 +116,7 @@ Schedule two_hop_all_reduce(const Setting& setting) {
   return builder.take();
 }
 
-Schedule two_hop_reduce(const Setting& setting) {
+CollectiveSchedule two_hop_reduce(const CollectiveSetting& setting) {
   ScheduleBuilder builder;
   if (setting.num_ranks == 1) return builder.take();
   const std::vector<Chunk> chunks = chunks_of(setting);
@@ -131,7 +132,7 @@ Schedule two_hop_reduce(const Setting& setting) {
   return builder.take();
 }
 
-Schedule two_hop_broadcast(const Setting& setting) {
+CollectiveSchedule two_hop_broadcast(const CollectiveSetting& setting) {
   ScheduleBuilder builder;
   const int root = setting.root;
   const std::vector<Chunk> chunks = chunks_of(setting);
@@ -153,7 +154,7 @@ Schedule two_hop_broadcast(const Setting& setting) {
 }
 
 /// The first hop: rank i gets part i; what else is in the data is left.
-Schedule direct_reduce_scatter(const Setting& setting) {
+CollectiveSchedule direct_reduce_scatter(const CollectiveSetting& setting) {
   ScheduleBuilder builder;
   if (setting.num_ranks > 1) {
     first_hop(builder, setting, {.parts = setting.parts, .is_last = true});
@@ -162,7 +163,7 @@ Schedule direct_reduce_scatter(const Setting& setting) {
 }
 
 /// The second hop: part i is there on rank i.
-Schedule direct_all_gather(const Setting& setting) {
+CollectiveSchedule direct_all_gather(const CollectiveSetting& setting) {
   ScheduleBuilder builder;
   const std::vector<Range> own =
       segments_of(data_range(setting.parts[setting.rank]), setting.segment);
@@ -186,7 +187,7 @@ std::vector<Range> consecutive(Place place, const std::vector<std::int64_t>& siz
 }
 
 /// Messages are whole parts, so that sizes which differ are noticed.
-Schedule direct_all_to_all(const Setting& setting) {
+CollectiveSchedule direct_all_to_all(const CollectiveSetting& setting) {
   ScheduleBuilder builder;
   const std::vector<Range> from = consecutive(Place::kInput, setting.send_elements);
   const std::vector<Range> to = consecutive(Place::kData, setting.recv_elements);
@@ -200,7 +201,7 @@ Schedule direct_all_to_all(const Setting& setting) {
 
 /// Dissemination: in round k each rank tells the one 2^k behind it. The data is one element, which
 /// is reduced over all ranks, some of them more than once: by `or`.
-Schedule dissemination_barrier(const Setting& setting) {
+CollectiveSchedule dissemination_barrier(const CollectiveSetting& setting) {
   ScheduleBuilder builder;
   const Range data = data_range({0, 1});
   for (int distance = 1; distance < setting.num_ranks; distance *= 2) {
@@ -212,23 +213,23 @@ Schedule dissemination_barrier(const Setting& setting) {
   return builder.take();
 }
 
-Schedule two_hop_schedule(const Setting& setting) {
+CollectiveSchedule two_hop_schedule(const CollectiveSetting& setting) {
   switch (setting.operation) {
-    case Operation::kAllReduce:
+    case Collective::kAllReduce:
       return two_hop_all_reduce(setting);
-    case Operation::kReduce:
+    case Collective::kReduce:
       return two_hop_reduce(setting);
-    case Operation::kBroadcast:
+    case Collective::kBroadcast:
       return two_hop_broadcast(setting);
-    case Operation::kReduceScatter:
+    case Collective::kReduceScatter:
       return direct_reduce_scatter(setting);
-    case Operation::kAllGather:
+    case Collective::kAllGather:
       return direct_all_gather(setting);
-    case Operation::kGather:
-    case Operation::kScatter:
-    case Operation::kAllToAll:
+    case Collective::kGather:
+    case Collective::kScatter:
+    case Collective::kAllToAll:
       return direct_all_to_all(setting);
-    case Operation::kBarrier:
+    case Collective::kBarrier:
       return dissemination_barrier(setting);
   }
   internal::refuse_schedule(setting);
@@ -254,18 +255,18 @@ double queued(const CostCase& m, double hop_bytes) {
 CostShare two_hop_share(const CostCase& m) {
   const double hop_bytes = m.to_all(m.bytes / m.n);
   switch (m.operation) {
-    case Operation::kAllReduce:
+    case Collective::kAllReduce:
       if (m.s > 0) return {2, reducer_bytes(m), m.bytes};
       return {2, 2 * hop_bytes + queued(m, hop_bytes), m.bytes};
-    case Operation::kReduce:
+    case Collective::kReduce:
       return {2, 2 * hop_bytes, m.bytes};
-    case Operation::kReduceScatter:
+    case Collective::kReduceScatter:
       return {1, hop_bytes, m.bytes};
-    case Operation::kAllGather:
+    case Collective::kAllGather:
       return {1, hop_bytes + queued(m, hop_bytes), 0};
-    case Operation::kBroadcast:
+    case Collective::kBroadcast:
       return {2, 2 * hop_bytes, 0};
-    case Operation::kBarrier:
+    case Collective::kBarrier:
       return {std::ceil(std::log2(m.n)), 0, 0};
     default:
       return {1, hop_bytes, 0};
@@ -273,7 +274,7 @@ CostShare two_hop_share(const CostCase& m) {
 }
 
 double two_hop_seconds(const CostCase& m, const Costs& costs) {
-  if (m.operation != Operation::kAllToAll) {
+  if (m.operation != Collective::kAllToAll) {
     return seconds_of(two_hop_share(m), m.link(costs), costs.gamma_s_per_byte);
   }
   const double behind = m.n - m.sharing();  // m.bytes is that of a part

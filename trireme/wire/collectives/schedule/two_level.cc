@@ -19,14 +19,14 @@ namespace {
 
 class TwoLevel {
  public:
-  explicit TwoLevel(const Setting& setting)
+  explicit TwoLevel(const CollectiveSetting& setting)
       : setting_(setting),
         ranks_per_host_(setting.ranks_per_host),
         num_hosts_(setting.num_ranks / ranks_per_host_),
         host_(setting.rank / ranks_per_host_),
         local_(setting.rank % ranks_per_host_) {}
 
-  Schedule make() {
+  CollectiveSchedule make() {
     send_inside();
     const std::vector<Range> slots = slots_for(piece(host_, local_), num_hosts_, host_);
     sum_inside();
@@ -153,7 +153,7 @@ class TwoLevel {
     }
   }
 
-  const Setting& setting_;
+  const CollectiveSetting& setting_;
   const int ranks_per_host_;
   const int num_hosts_;
   const int host_;
@@ -172,7 +172,7 @@ class TwoLevel {
 
 class TwoLevelAllToAll {
  public:
-  explicit TwoLevelAllToAll(const Setting& setting)
+  explicit TwoLevelAllToAll(const CollectiveSetting& setting)
       : part_(setting.count),
         ranks_per_host_(setting.ranks_per_host),
         num_hosts_(setting.num_ranks / ranks_per_host_),
@@ -180,7 +180,7 @@ class TwoLevelAllToAll {
         local_(setting.rank % ranks_per_host_),
         bundles_(num_hosts_) {}
 
-  Schedule make() {
+  CollectiveSchedule make() {
     builder_.copy(part(Place::kData, host_, local_), part(Place::kInput, host_, local_));
     give_inside();
     for (const int host : others(host_, num_hosts_)) {
@@ -251,17 +251,17 @@ class TwoLevelAllToAll {
   ScheduleBuilder builder_;
 };
 
-Schedule two_level_schedule(const Setting& setting) {
-  if (setting.operation == Operation::kAllReduce) return TwoLevel(setting).make();
-  if (setting.operation == Operation::kAllToAll) return TwoLevelAllToAll(setting).make();
+CollectiveSchedule two_level_schedule(const CollectiveSetting& setting) {
+  if (setting.operation == Collective::kAllReduce) return TwoLevel(setting).make();
+  if (setting.operation == Collective::kAllToAll) return TwoLevelAllToAll(setting).make();
   internal::refuse_schedule(setting);
 }
 
 bool two_level_can(const Description& task, int ranks_per_host) {
   if (!internal::has_two_levels(task, ranks_per_host)) return false;
   // Of equal parts: of others only two ranks know the sizes.
-  if (task.operation == Operation::kAllToAll) return task.count > 0;
-  return task.operation == Operation::kAllReduce && task.root == 0 /* no reducers */ &&
+  if (task.operation == Collective::kAllToAll) return task.count > 0;
+  return task.operation == Collective::kAllReduce && task.root == 0 /* no reducers */ &&
          !internal::needs_all_at_once(task) && internal::has_exact_partials(task) &&
          (std::has_single_bit(static_cast<unsigned>(ranks_per_host)) ||
           internal::is_order_free(task));
@@ -275,7 +275,7 @@ double two_level_exchange_seconds(const CostCase& m, const Costs& costs) {
 }
 
 double two_level_seconds(const CostCase& m, const Costs& costs) {
-  if (m.operation == Operation::kAllToAll) return two_level_exchange_seconds(m, costs);
+  if (m.operation == Collective::kAllToAll) return two_level_exchange_seconds(m, costs);
   const double hosts = m.n / m.g;
   const CostShare inside{2, 2 * (m.g - 1) / m.g * m.bytes, m.bytes};
   const CostShare between{2, 2 * (hosts - 1) / hosts * m.bytes, m.bytes / m.g};

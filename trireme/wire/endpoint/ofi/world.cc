@@ -54,7 +54,7 @@ std::unique_ptr<Endpoint> connect_ofi_world(const OfiOptions& options) {
   internal::check_options(options.tcp);
   OpenFabric open = open_or_tell(options);
   // The store, through which addresses are exchanged, serves members of the job only.
-  internal::Mesh mesh(options.tcp, open.provider + " " + open.fabric->address());
+  internal::TcpMesh mesh(options.tcp, open.provider + " " + open.fabric->address());
   mesh.connect();
   open.fabric->add_ranks(mesh.take_fabric_addresses());
   const internal::CarrierOptions carrier{

@@ -100,7 +100,7 @@ std::vector<int> SimNetwork::hosts() const {
   return hosts;
 }
 
-WorkPtr SimNetwork::send(const Route& route, std::span<const std::byte> data,
+WorkPtr SimNetwork::send(const SimRoute& route, std::span<const std::byte> data,
                          const Envelope& envelope) {
   auto work = std::make_shared<PendingWork>(failure_);
   loop_.post([this, route, data, envelope, work] {
@@ -111,7 +111,7 @@ WorkPtr SimNetwork::send(const Route& route, std::span<const std::byte> data,
   return work;
 }
 
-WorkPtr SimNetwork::recv(const Route& route, Placement place, Inspection inspect) {
+WorkPtr SimNetwork::recv(const SimRoute& route, Placement place, Inspection inspect) {
   auto work = std::make_shared<PendingWork>(failure_);
   loop_.post([this, route, place = std::move(place), inspect = std::move(inspect), work] {
     if (!admit(route, work)) return;
@@ -121,14 +121,14 @@ WorkPtr SimNetwork::recv(const Route& route, Placement place, Inspection inspect
   return work;
 }
 
-bool SimNetwork::admit(const Route& route, const PendingWorkPtr& work) {
+bool SimNetwork::admit(const SimRoute& route, const PendingWorkPtr& work) {
   for (const int rank : {route.from, route.to}) {
     if (gone_.contains(rank)) fail_now(lost_rank(rank, "it has said goodbye"));
   }
   return admit(route.from, route.tag, work);
 }
 
-void SimNetwork::match(const Route& route) {
+void SimNetwork::match(const SimRoute& route) {
   Traffic& traffic = traffic_[route];
   if (traffic.posted.sends.empty() || traffic.posted.recvs.empty()) return;
   traffic.flying.emplace_back(traffic.posted.sends.front(), traffic.posted.recvs.front());
@@ -146,7 +146,7 @@ std::chrono::microseconds SimNetwork::flight_time() {
   return time;
 }
 
-void SimNetwork::arrive(const Route& route) {
+void SimNetwork::arrive(const SimRoute& route) {
   const auto found = traffic_.find(route);
   if (found == traffic_.end()) return;  // the world has failed meanwhile
   Traffic& traffic = found->second;
@@ -352,13 +352,13 @@ void SimNetwork::arrive(const LetterRoute& route) {
 }
 
 void SimNetwork::Rank::send_payload(int peer, Tag tag, PostedSend send) {
-  const Route route{rank_, peer, tag};
+  const SimRoute route{rank_, peer, tag};
   network_.traffic_[route].posted.sends.push_back(std::move(send));
   network_.match(route);
 }
 
 void SimNetwork::Rank::recv_payload(int peer, Tag tag, PostedRecv recv) {
-  const Route route{peer, rank_, tag};
+  const SimRoute route{peer, rank_, tag};
   network_.traffic_[route].posted.recvs.push_back(std::move(recv));
   network_.match(route);
 }

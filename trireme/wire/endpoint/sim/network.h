@@ -45,11 +45,11 @@ class SimLoop {
 };
 
 /// Where messages of one (sender, receiver, tag) go.
-struct Route {
+struct SimRoute {
   int from;
   int to;
   Tag tag;
-  auto operator<=>(const Route&) const = default;
+  auto operator<=>(const SimRoute&) const = default;
 };
 
 /// What the ranks of a SimWorld share.
@@ -62,8 +62,8 @@ class SimNetwork {
   int num_ranks() const { return num_ranks_; }
   const std::shared_ptr<Failure>& failure() const { return failure_; }
 
-  WorkPtr send(const Route& route, std::span<const std::byte> data, const Envelope& envelope);
-  WorkPtr recv(const Route& route, Placement place, Inspection inspect);
+  WorkPtr send(const SimRoute& route, std::span<const std::byte> data, const Envelope& envelope);
+  WorkPtr recv(const SimRoute& route, Placement place, Inspection inspect);
 
   /// What `rank` has heard.
   NoteBoard& notes(int rank) { return notes_[rank]; }
@@ -98,7 +98,7 @@ class SimNetwork {
   /// Messages on one route. A timer takes the oldest one that flies, so that order is kept whatever
   /// the delays are.
   struct Traffic {
-    Stream posted;
+    PostedMessages posted;
     std::deque<std::pair<PostedSend, PostedRecv>> flying;
   };
 
@@ -138,10 +138,10 @@ class SimNetwork {
   void attempt(const std::function<void()>& step, const PendingWorkPtr& work = nullptr);
   bool has_flying_letters(int rank) const;
   static void take_works(Traffic& traffic, std::vector<PendingWorkPtr>& works);
-  bool admit(const Route& route, const PendingWorkPtr& work);
-  void match(const Route& route);
+  bool admit(const SimRoute& route, const PendingWorkPtr& work);
+  void match(const SimRoute& route);
   std::chrono::microseconds flight_time();
-  void arrive(const Route& route);
+  void arrive(const SimRoute& route);
   void fail_now(const Error& error);
   void fail_now(Tag first_tag, const Error& error);
   void hear_goodbye(int rank, const PendingWorkPtr& work, std::chrono::milliseconds deadline);
@@ -154,7 +154,7 @@ class SimNetwork {
   std::mt19937_64 random_;
   std::vector<NoteBoard> notes_;     ///< By rank.
   std::deque<DomainBoard> domains_;  ///< By rank.
-  std::map<Route, Traffic> traffic_;
+  std::map<SimRoute, Traffic> traffic_;
   std::deque<Rank> ranks_;
   std::map<LetterRoute, std::deque<FlyingLetter>> letters_;
   std::set<int> gone_;                    ///< Ranks that said goodbye.

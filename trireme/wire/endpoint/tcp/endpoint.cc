@@ -229,17 +229,17 @@ void TcpEndpoint::update_interest(int rank, Peer& peer) {
 }
 
 void TcpEndpoint::send_to_self(Tag tag) {
-  Stream& stream = to_self_[tag];
-  if (stream.sends.empty() || stream.recvs.empty()) return;
+  PostedMessages& posted = to_self_[tag];
+  if (posted.sends.empty() || posted.recvs.empty()) return;
   try {
-    deliver(stream.sends.front(), stream.recvs.front());
+    deliver(posted.sends.front(), posted.recvs.front());
   } catch (const Error& error) {
     if (!domains_.contains(tag)) throw;
     return fail_domain(tag, error);
   }
-  stream.sends.pop_front();
-  stream.recvs.pop_front();
-  if (stream.is_empty()) to_self_.erase(tag);
+  posted.sends.pop_front();
+  posted.recvs.pop_front();
+  if (posted.is_empty()) to_self_.erase(tag);
 }
 
 /// By what this rank has noticed, or its owner. The others are told before it is seen here: whoever
@@ -285,10 +285,10 @@ void TcpEndpoint::end_domains(const std::vector<Tag>& failed, const Error& error
   for (const Tag first_tag : failed) {
     matcher_.abandon(first_tag, works);
     for (auto& [rank, peer] : peers_) peer.abandon(first_tag, error, works);
-    for (auto stream = to_self_.begin(); stream != to_self_.end();) {
-      const bool is_its = domain_of(stream->first) == first_tag;
-      if (is_its) take_works(stream->second, works);
-      stream = is_its ? to_self_.erase(stream) : std::next(stream);
+    for (auto posted = to_self_.begin(); posted != to_self_.end();) {
+      const bool is_its = domain_of(posted->first) == first_tag;
+      if (is_its) take_works(posted->second, works);
+      posted = is_its ? to_self_.erase(posted) : std::next(posted);
     }
   }
   for (const PendingWorkPtr& work : works) work->fail(error);
@@ -302,7 +302,7 @@ void TcpEndpoint::abandon_works(const Error& error) {
   if (carrier_) abandon_carrier(works);
   // The others are written to before the works end: then the owner may end the process.
   for (auto& [rank, peer] : peers_) peer.abandon(poison, works);
-  for (auto& [tag, stream] : to_self_) take_works(stream, works);
+  for (auto& [tag, posted] : to_self_) take_works(posted, works);
   to_self_.clear();
   matcher_.abandon(works);
   for (const PendingWorkPtr& work : works) work->fail(error);

@@ -123,7 +123,7 @@ class TcpEndpoint final : public Endpoint,
   std::map<int, Peer> peers_;
   std::map<int, Descriptor> processes_;  ///< Of ranks of this host; readable at their end.
   Liveness liveness_;                    ///< Of the others.
-  std::map<Tag, Stream> to_self_;
+  std::map<Tag, PostedMessages> to_self_;
   OnAbandon on_abandon_;       ///< Until called, or not needed any more.
   std::optional<Error> over_;  ///< Why works fail from now on.
   std::optional<Deadline> failed_at_;

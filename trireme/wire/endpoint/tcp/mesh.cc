@@ -27,7 +27,7 @@ std::uint64_t random_id() {
 
 }  // namespace
 
-Mesh::Mesh(const TcpOptions& options, std::string fabric)
+TcpMesh::TcpMesh(const TcpOptions& options, std::string fabric)
     : options_(options),
       deadline_(Clock::now() + options.deadline),
       local_mesh_({.store = options.store,
@@ -38,7 +38,7 @@ Mesh::Mesh(const TcpOptions& options, std::string fabric)
       fabric_(std::move(fabric)),
       sockets_(options.world_size) {}
 
-void Mesh::connect() {
+void TcpMesh::connect() {
   try {
     agree_on_size();
     claim_rank();
@@ -54,7 +54,7 @@ void Mesh::connect() {
 }
 
 /// The first rank says how many they are. Who disagrees ends the start of all, with the same text.
-void Mesh::agree_on_size() {
+void TcpMesh::agree_on_size() {
   const std::string mine =
       std::to_string(options_.world_size) + " " + std::to_string(options_.rank);
   const std::string first = options_.store.set_once(key("size"), mine);
@@ -66,7 +66,7 @@ void Mesh::agree_on_size() {
 }
 
 /// Of two processes with one rank the second one ends the start of all, naming the rank.
-void Mesh::claim_rank() {
+void TcpMesh::claim_rank() {
   const std::string rank = std::to_string(options_.rank);
   const std::string claim = std::to_string(random_id());
   if (options_.store.set_once(key("claim/" + rank), claim) == claim) return;
@@ -75,7 +75,7 @@ void Mesh::claim_rank() {
                                                       "; give each a rank of its own"));
 }
 
-void Mesh::publish() {
+void TcpMesh::publish() {
   const std::string& host = options_.host;
   const std::string own = host.empty() ? options_.store.local_host() : host;
   check_may_listen(options_.store.token(), own);
@@ -92,7 +92,7 @@ void Mesh::publish() {
 }
 
 /// Learns where all ranks are.
-void Mesh::meet() {
+void TcpMesh::meet() {
   const int size = options_.world_size;
   std::vector<std::string> keys = {key("id")};
   for (const char* what : {"address/", "host/"}) {
@@ -114,7 +114,7 @@ void Mesh::meet() {
   }
 }
 
-std::vector<int> Mesh::not_published() const {
+std::vector<int> TcpMesh::not_published() const {
   std::vector<std::string> keys;
   for (int rank = 0; rank < options_.world_size; ++rank) {
     keys.push_back(key("address/" + std::to_string(rank)));
@@ -127,7 +127,7 @@ std::vector<int> Mesh::not_published() const {
   return ranks;
 }
 
-void Mesh::take_address(const std::string& published) {
+void TcpMesh::take_address(const std::string& published) {
   const std::size_t end = std::min(published.find(' '), published.size());
   addresses_.push_back(parse_address(published.substr(0, end)));
   const std::string fabric = end == published.size() ? "tcp " : published.substr(end + 1);
@@ -137,7 +137,7 @@ void Mesh::take_address(const std::string& published) {
 }
 
 /// All ranks find the same, since all see the same.
-void Mesh::check_same_fabric() const {
+void TcpMesh::check_same_fabric() const {
   for (int rank = 1; rank < options_.world_size; ++rank) {
     if (fabrics_[rank] == fabrics_[0]) continue;
     Error error(ErrorKind::kInvalidArgument,
@@ -150,7 +150,7 @@ void Mesh::check_same_fabric() const {
 }
 
 /// A loopback address is of use only where all ranks have one.
-void Mesh::check_reachable() const {
+void TcpMesh::check_reachable() const {
   const Address& mine = addresses_[options_.rank];
   for (int rank = 0; rank < options_.world_size; ++rank) {
     const Address& theirs = addresses_[rank];
@@ -172,7 +172,7 @@ void Mesh::check_reachable() const {
 
 // ---- Ranks below
 
-void Mesh::connect_to_rank(int peer) {
+void TcpMesh::connect_to_rank(int peer) {
   Descriptor socket = open_connection(peer);
   const HelloBytes hello = to_bytes(
       Hello{.world_id = world_id_, .rank = options_.rank, .world_size = options_.world_size});
@@ -189,7 +189,7 @@ void Mesh::connect_to_rank(int peer) {
 }
 
 /// A connection on which both sides have proved that they belong to the job.
-Descriptor Mesh::open_connection(int peer) {
+Descriptor TcpMesh::open_connection(int peer) {
   std::optional<Descriptor> socket =
       enter_with_retries([&] { return connect_once(peer); }, options_.store.token(), "rank",
                          "rank " + std::to_string(peer),
@@ -198,11 +198,11 @@ Descriptor Mesh::open_connection(int peer) {
   return std::move(*socket);
 }
 
-void Mesh::wait_for_answer(const Descriptor& socket) {
+void TcpMesh::wait_for_answer(const Descriptor& socket) {
   while (!wait_readable(socket, Clock::now() + kCheckEvery)) check_in_time();
 }
 
-Descriptor Mesh::connect_once(int peer) {
+Descriptor TcpMesh::connect_once(int peer) {
   const Address& address = addresses_[peer];
   while (true) {
     check_in_time();
@@ -214,7 +214,7 @@ Descriptor Mesh::connect_once(int peer) {
   }
 }
 
-Hello Mesh::read_answer(int peer, const Descriptor& socket) {
+Hello TcpMesh::read_answer(int peer, const Descriptor& socket) {
   HelloBytes bytes{};
   std::span<std::byte> rest(bytes);
   while (!rest.empty()) {
@@ -228,7 +228,7 @@ Hello Mesh::read_answer(int peer, const Descriptor& socket) {
 
 // ---- Ranks above
 
-void Mesh::accept_others() {
+void TcpMesh::accept_others() {
   Gate gate(std::move(listener_), poller_,
             {.token = options_.store.token(), .door = "rank", .logger = options_.logger});
   while (!missing().empty()) {
@@ -245,14 +245,14 @@ void Mesh::accept_others() {
   }
 }
 
-void Mesh::welcome(Descriptor socket) {
+void TcpMesh::welcome(Descriptor socket) {
   const std::uint64_t id = ++last_id_;
   poller_.add(socket, id);
   newcomers_[id].socket = std::move(socket);
 }
 
 /// Reads on; whether to keep the newcomer.
-bool Mesh::hear(Newcomer& newcomer) {
+bool TcpMesh::hear(Newcomer& newcomer) {
   const auto count =
       read_some(newcomer.socket, std::span(newcomer.bytes).subspan(newcomer.num_bytes));
   if (!count) return false;
@@ -268,7 +268,7 @@ bool Mesh::hear(Newcomer& newcomer) {
   return false;
 }
 
-void Mesh::answer(Newcomer& newcomer, const Hello& hello) {
+void TcpMesh::answer(Newcomer& newcomer, const Hello& hello) {
   const Welcome welcome = judge(hello);
   const HelloBytes bytes = to_bytes(Hello{.welcome = welcome,
                                           .world_id = world_id_,
@@ -281,7 +281,7 @@ void Mesh::answer(Newcomer& newcomer, const Hello& hello) {
   adopt(hello.rank, std::move(newcomer.socket));
 }
 
-Welcome Mesh::judge(const Hello& hello) {
+Welcome TcpMesh::judge(const Hello& hello) {
   if (hello.welcome != Welcome::kHello || hello.world_id != world_id_) return Welcome::kWrongWorld;
   if (hello.world_size != options_.world_size) return Welcome::kWrongSize;
   if (hello.rank <= options_.rank || hello.rank >= options_.world_size ||
@@ -293,7 +293,7 @@ Welcome Mesh::judge(const Hello& hello) {
 
 // ---- Both
 
-void Mesh::adopt(int peer, Descriptor socket) {
+void TcpMesh::adopt(int peer, Descriptor socket) {
   set_options_of_connection(socket);
   if (options_.socket_buffer_bytes > 0) {
     set_buffer_size(socket, options_.socket_buffer_bytes);
@@ -305,7 +305,7 @@ void Mesh::adopt(int peer, Descriptor socket) {
   sockets_[peer] = std::move(socket);
 }
 
-std::vector<int> Mesh::missing() const {
+std::vector<int> TcpMesh::missing() const {
   std::vector<int> ranks;
   for (int peer = 0; peer < options_.world_size; ++peer) {
     if (peer != options_.rank && !sockets_[peer].is_open()) ranks.push_back(peer);
@@ -313,23 +313,23 @@ std::vector<int> Mesh::missing() const {
   return ranks;
 }
 
-milliseconds Mesh::time_left() const {
+milliseconds TcpMesh::time_left() const {
   return std::max(milliseconds(0), std::chrono::ceil<milliseconds>(deadline_ - Clock::now()));
 }
 
-void Mesh::check_in_time() {
+void TcpMesh::check_in_time() {
   options_.store.check();
   if (Clock::now() < deadline_) return;
   if (const std::vector<int> ranks = missing(); !ranks.empty()) fail_late(ranks);
 }
 
 /// Who ends early would be taken for lost by those that wait for the same rank.
-void Mesh::fail_for_all(Error error) const {
+void TcpMesh::fail_for_all(Error error) const {
   options_.store.fail(error);
   throw Error(error.add({.rank = options_.rank, .operation = "start"}));
 }
 
-void Mesh::fail_late(const std::vector<int>& ranks) const {
+void TcpMesh::fail_late(const std::vector<int>& ranks) const {
   Error late(ErrorKind::kTimeout, "not connected to " + ranks_text(ranks) + " within " +
                                       std::to_string(options_.deadline.count()) +
                                       " ms; were all ranks started?");
@@ -338,7 +338,7 @@ void Mesh::fail_late(const std::vector<int>& ranks) const {
 
 /// Those who are connected to all may be at work already: they learn the cause, not that this rank
 /// is gone.
-void Mesh::tell_connected(const Error& error) {
+void TcpMesh::tell_connected(const Error& error) {
   for (const Descriptor& socket : sockets_) {
     if (!socket.is_open()) continue;
     FrameWriter writer;
@@ -351,7 +351,7 @@ void Mesh::tell_connected(const Error& error) {
   }
 }
 
-void Mesh::fail_lost(int peer) {
+void TcpMesh::fail_lost(int peer) {
   // The peer may have ended because it knows of another rank's loss: the store names the first.
   const Deadline patience = Clock::now() + std::chrono::seconds(1);
   while (Clock::now() < patience) {
@@ -361,7 +361,7 @@ void Mesh::fail_lost(int peer) {
   throw lost_rank(peer, "its connection closed");
 }
 
-Error Mesh::wrong_size(int peer, int size) const {
+Error TcpMesh::wrong_size(int peer, int size) const {
   Error wrong(ErrorKind::kInvalidArgument,
               "rank " + std::to_string(peer) + " was started for a world of " +
                   std::to_string(size) + " ranks, rank " + std::to_string(options_.rank) +

@@ -28,10 +28,10 @@ namespace trireme::transport::internal {
 /// While it waits it asks the store whether a rank is lost, so that all ranks name the same one.
 ///
 /// Threads  caller-synchronised.
-class Mesh {
+class TcpMesh {
  public:
   /// fabric   `<provider> <address in it>` of this rank; empty: tcp only.
-  explicit Mesh(const TcpOptions& options, std::string fabric = "");
+  explicit TcpMesh(const TcpOptions& options, std::string fabric = "");
 
   void connect();
 

@@ -31,16 +31,16 @@ void Peer::tell_that_it_reads() {
 }
 
 void Peer::post_send(Tag tag, PostedSend send) {
-  Stream& stream = streams_[tag];
-  stream.sends.push_back(std::move(send));
+  PostedMessages& posted = posted_[tag];
+  posted.sends.push_back(std::move(send));
   check_present();
-  if (stream.num_credits == 0) return;
-  --stream.num_credits;
+  if (posted.num_credits == 0) return;
+  --posted.num_credits;
   take_credit(tag);
 }
 
 void Peer::post_recv(Tag tag, PostedRecv recv) {
-  streams_[tag].recvs.push_back(std::move(recv));
+  posted_[tag].recvs.push_back(std::move(recv));
   check_present();
   writer_.queue_control({.kind = FrameKind::kCredit, .tag = tag});
 }
@@ -57,15 +57,15 @@ void Peer::write_letter(const Letter& letter) {
 
 void Peer::take_credit(Tag tag) {
   if (domains_.has_failed(tag)) return;
-  const auto found = streams_.try_emplace(tag).first;
-  Stream& stream = found->second;
-  if (stream.sends.empty()) {
-    ++stream.num_credits;
+  const auto found = posted_.try_emplace(tag).first;
+  PostedMessages& posted = found->second;
+  if (posted.sends.empty()) {
+    ++posted.num_credits;
     return;
   }
-  PostedSend send = std::move(stream.sends.front());
-  stream.sends.pop_front();
-  if (stream.is_empty()) streams_.erase(found);
+  PostedSend send = std::move(posted.sends.front());
+  posted.sends.pop_front();
+  if (posted.is_empty()) posted_.erase(found);
   offer_or_write(tag, std::move(send));
 }
 
@@ -199,20 +199,20 @@ Peer::Incoming Peer::match(const Frame& frame) {
     incoming_->work->fail(failures_.back().error);
     incoming_.reset();
   }
-  const auto found = streams_.find(frame.tag);
-  if (incoming_ || found == streams_.end() || found->second.recvs.empty()) {
+  const auto found = posted_.find(frame.tag);
+  if (incoming_ || found == posted_.end() || found->second.recvs.empty()) {
     refuse("a message that nobody asked for");
   }
-  Stream& stream = found->second;
+  PostedMessages& posted = found->second;
   Incoming incoming{.tag = frame.tag,
                     .memory = {},
                     .work = nullptr,
                     .message_bytes = frame.message_bytes,
                     .num_received = 0};
-  incoming.memory = place(stream.recvs.front(), frame);
-  incoming.work = std::move(stream.recvs.front().work);
-  stream.recvs.pop_front();
-  if (stream.is_empty()) streams_.erase(found);
+  incoming.memory = place(posted.recvs.front(), frame);
+  incoming.work = std::move(posted.recvs.front().work);
+  posted.recvs.pop_front();
+  if (posted.is_empty()) posted_.erase(found);
   return incoming;
 }
 
@@ -301,8 +301,8 @@ void Peer::end_data(const Frame& frame) {
 void Peer::abandon(const std::vector<std::byte>& poison, std::vector<PendingWorkPtr>& works) {
   is_abandoned_ = true;
   lends_ = 0;  // before the works end
-  for (auto& [tag, stream] : streams_) take_works(stream, works);
-  streams_.clear();
+  for (auto& [tag, posted] : posted_) take_works(posted, works);
+  posted_.clear();
   if (incoming_) works.push_back(std::move(incoming_->work));
   incoming_.reset();
   for (PendingWorkPtr& work : unread_) works.push_back(std::move(work));
@@ -323,10 +323,10 @@ void Peer::abandon(const std::vector<std::byte>& poison, std::vector<PendingWork
 void Peer::abandon(Tag first_tag, const Error& error, std::vector<PendingWorkPtr>& works) {
   constexpr std::chrono::seconds kPatience{2};
   if (is_abandoned_) return;
-  for (auto stream = streams_.begin(); stream != streams_.end();) {
-    const bool is_its = domain_of(stream->first) == first_tag;
-    if (is_its) take_works(stream->second, works);
-    stream = is_its ? streams_.erase(stream) : std::next(stream);
+  for (auto posted = posted_.begin(); posted != posted_.end();) {
+    const bool is_its = domain_of(posted->first) == first_tag;
+    if (is_its) take_works(posted->second, works);
+    posted = is_its ? posted_.erase(posted) : std::next(posted);
   }
   if (incoming_ && domain_of(incoming_->tag) == first_tag) {
     works.push_back(std::move(incoming_->work));
@@ -385,7 +385,7 @@ bool Peer::has_work() const {
 
 /// Messages of which the peer has not done its part.
 bool Peer::has_unmatched() const {
-  const bool is_posted = std::any_of(streams_.begin(), streams_.end(), [](const auto& entry) {
+  const bool is_posted = std::any_of(posted_.begin(), posted_.end(), [](const auto& entry) {
     return !entry.second.sends.empty() || !entry.second.recvs.empty();
   });
   return is_posted || incoming_ || !unread_.empty() || writer_.has_messages();

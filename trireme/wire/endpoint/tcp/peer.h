@@ -187,7 +187,7 @@ class Peer final : private FrameHandler {
   std::optional<Lending> its_;  ///< The peer's; nothing where it cannot read here.
   FrameReader reader_;
   FrameWriter writer_;
-  std::map<Tag, Stream> streams_;  ///< None of them empty.
+  std::map<Tag, PostedMessages> posted_;  ///< None of them empty.
   std::optional<Incoming> incoming_;
   std::vector<PendingWorkPtr> unread_;  ///< Whose payload could not be read.
   Trouble trouble_;

@@ -18,7 +18,7 @@ void internal::check_options(const TcpOptions& options) {
 
 std::unique_ptr<Endpoint> connect_tcp_world(const TcpOptions& options) {
   internal::check_options(options);
-  internal::Mesh mesh(options);
+  internal::TcpMesh mesh(options);
   mesh.connect();
   internal::Links links{.sockets = mesh.take_sockets(),
                         .local_sockets = mesh.take_local_sockets(),

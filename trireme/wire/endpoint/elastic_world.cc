@@ -1,4 +1,4 @@
-#include "trireme/wire/endpoint/world.h"
+#include "trireme/wire/endpoint/elastic_world.h"
 
 #include <algorithm>
 #include <numeric>
@@ -42,7 +42,7 @@ std::unique_ptr<Endpoint> connect_world(const TcpOptions& options,
   return connect_ofi_world({.tcp = options, .provider = *provider});
 }
 
-World::World(Meeting meeting, WorldOptions options)
+ElasticWorld::ElasticWorld(Meeting meeting, ElasticWorldOptions options)
     : options_(std::move(options)),
       meeting_(std::move(meeting)),
       store_(meeting_.store, options_.rank, {.deadline = options_.deadline}, meeting_.token),
@@ -51,14 +51,14 @@ World::World(Meeting meeting, WorldOptions options)
   connect();
 }
 
-Endpoint& World::endpoint() const {
+Endpoint& ElasticWorld::endpoint() const {
   if (endpoint_) return *endpoint_;
   throw Error(ErrorKind::kUnavailable,
               "the ranks of the new generation are not connected: `regroup` failed; call it again, "
               "or end");
 }
 
-void World::abort(const std::string& reason) {
+void ElasticWorld::abort(const std::string& reason) {
   const std::lock_guard lock(mutex_);
   if (endpoint_) {
     endpoint_->abort(reason);
@@ -67,7 +67,7 @@ void World::abort(const std::string& reason) {
   }
 }
 
-void World::regroup(const RegroupOptions& options) {
+void ElasticWorld::regroup(const RegroupOptions& options) {
   check_members(options, rank_, world_size());
   if (endpoint_ && !endpoint_->failure()) endpoint_->abort("it regroups");
   const Generation begun = agree(options);
@@ -85,7 +85,7 @@ void World::regroup(const RegroupOptions& options) {
   connect();
 }
 
-void World::connect() {
+void ElasticWorld::connect() {
   const TcpOptions tcp{.store = store_,
                        .rank = rank_,
                        .world_size = world_size(),
@@ -101,7 +101,7 @@ void World::connect() {
   if (abort_reason_) endpoint_->abort(*std::exchange(abort_reason_, std::nullopt));
 }
 
-Generation World::agree(const RegroupOptions& options) {
+Generation ElasticWorld::agree(const RegroupOptions& options) {
   try {
     RegroupOptions sorted = options;
     std::ranges::sort(sorted.members);
@@ -117,12 +117,12 @@ Generation World::agree(const RegroupOptions& options) {
   }
 }
 
-std::string World::name_of(int generation) const {
+std::string ElasticWorld::name_of(int generation) const {
   if (generation == 0) return options_.name;
   return options_.name + " generation " + std::to_string(generation);
 }
 
-void World::shutdown() {
+void ElasticWorld::shutdown() {
   endpoint().shutdown(options_.deadline);
   store_.shutdown();
 }

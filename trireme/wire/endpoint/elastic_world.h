@@ -20,7 +20,7 @@ namespace trireme::transport {
 std::unique_ptr<Endpoint> connect_world(const TcpOptions& options,
                                         const std::optional<std::string>& provider);
 
-struct WorldOptions {
+struct ElasticWorldOptions {
   int rank = 0;
   int world_size = 1;
   std::string name = "world";  ///< Worlds that meet in the same store have different names.
@@ -37,7 +37,7 @@ struct WorldOptions {
 /// A rank's part in a world that can go on after the loss of ranks: an Endpoint, and the client of
 /// the store through which those that are left find a new one.
 ///
-///     World world(meet(...), {.rank = rank, .world_size = 4});
+///     ElasticWorld world(meet(...), {.rank = rank, .world_size = 4});
 ///     try { train(world.endpoint()); }            // groups live and end in here
 ///     catch (const Error&) { world.regroup(); }   // the others do the same
 ///
@@ -45,15 +45,15 @@ struct WorldOptions {
 /// message of it: its connections are new, and prove a world id of its own.
 ///
 /// Threads  caller-synchronised, but for `abort`.
-class World {
+class ElasticWorld {
  public:
   /// Connects to all ranks. Blocks.
   ///
   /// Errors   those of StoreClient and `connect_world`.
-  World(Meeting meeting, WorldOptions options);
+  ElasticWorld(Meeting meeting, ElasticWorldOptions options);
 
   /// Without `shutdown` before, the other ranks lose this one.
-  ~World() = default;
+  ~ElasticWorld() = default;
 
   int rank() const { return rank_; }
   int world_size() const { return static_cast<int>(origins_.size()); }
@@ -89,7 +89,7 @@ class World {
   Generation agree(const RegroupOptions& options);
   std::string name_of(int generation) const;
 
-  const WorldOptions options_;
+  const ElasticWorldOptions options_;
   Meeting meeting_;
   StoreClient store_;
   int rank_;
