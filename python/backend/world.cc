@@ -9,7 +9,7 @@
 #include "trireme/error.h"
 #include "trireme/wire/bootstrap/meeting.h"
 #include "trireme/wire/collectives/measure.h"
-#include "trireme/wire/endpoint/world.h"
+#include "trireme/wire/endpoint/elastic_world.h"
 
 namespace trireme::backend {
 namespace {
