@@ -61,7 +61,7 @@ def test_losses_are_those_of_a_plain_loop(name: str) -> None:
 
 
 def test_ranks_have_the_bits_of_one_process() -> None:
-    names = ["mlp", "transformer", "unet", "gpt2", "t5"]
+    names = ["mlp", "transformer", "unet"]
     alone = [train(name) for name in names]
     two = [[name, {"stages": 2, "replicas": 1}] for name in names]
     two[0] = ["mlp", {"plan": "auto"}]  # measured, then chosen
