@@ -121,9 +121,7 @@ class PythonSource : public data::Source {
   std::vector<at::Tensor> first_;
 };
 
-}  // namespace
-
-void bind_model(py::module_& module) {
+void bind_losses(py::module_& module) {
   py::class_<Loss>(module, "Loss")
       .def_readonly("name", &Loss::name)
       .def_readonly("value", &Loss::value)
@@ -149,16 +147,9 @@ void bind_model(py::module_& module) {
         return loss;
       },
       py::arg("sum"), py::arg("weight"), py::arg("name") = "loss", py::arg("coefficient") = 1.0);
+}
 
-  py::class_<Opaque>(module, "Opaque")
-      .def(py::init(&make_python_opaque), py::arg("name"), py::arg("function"),
-           py::arg("parameters"), py::arg("buffers"))
-      .def("__call__", &Opaque::operator(), py::arg("inputs"), Unlocked());
-
-  py::class_<Model>(module, "Model")
-      .def(py::init(&make_python_model), py::arg("parameters"), py::arg("buffers"),
-           py::arg("forward"), py::arg("set_training"), py::arg("scalars"));
-
+void bind_sources(py::module_& module) {
   py::class_<data::Source, std::shared_ptr<data::Source>>(module, "Source")
       .def_property_readonly("num_samples", &data::Source::num_samples);
   module.def(
@@ -175,6 +166,21 @@ void bind_model(py::module_& module) {
                                               std::move(identity));
       },
       py::arg("num_samples"), py::arg("first"), py::arg("read"), py::arg("identity"));
+}
+
+}  // namespace
+
+void bind_model(py::module_& module) {
+  bind_losses(module);
+  bind_sources(module);
+  py::class_<Opaque>(module, "Opaque")
+      .def(py::init(&make_python_opaque), py::arg("name"), py::arg("function"),
+           py::arg("parameters"), py::arg("buffers"))
+      .def("__call__", &Opaque::operator(), py::arg("inputs"), Unlocked());
+
+  py::class_<Model>(module, "Model")
+      .def(py::init(&make_python_model), py::arg("parameters"), py::arg("buffers"),
+           py::arg("forward"), py::arg("set_training"), py::arg("scalars"));
 
   py::class_<Workload>(module, "Workload")
       .def(py::init([](Model model, std::shared_ptr<data::Source> training,

@@ -6,7 +6,9 @@
 
 namespace trireme::python {
 
-void bind_options(py::module_& module) {
+namespace {
+
+void bind_choices(py::module_& module) {
   py::enum_<Objective>(module, "Objective")
       .value("SPEED", Objective::kSpeed)
       .value("MEMORY", Objective::kMemory);
@@ -21,6 +23,9 @@ void bind_options(py::module_& module) {
   py::enum_<Placement>(module, "Placement")
       .value("SPREAD", Placement::kSpread)
       .value("CLUSTER", Placement::kCluster);
+}
+
+void bind_training_options(py::module_& module) {
   py::class_<OptimizerOptions>(module, "OptimizerOptions")
       .def(py::init<>())
       .def_readwrite("name", &OptimizerOptions::name)
@@ -39,6 +44,9 @@ void bind_options(py::module_& module) {
       .def_readwrite("tolerant", &TrainingOptions::tolerant)
       .def_readwrite("allow_nonfinite", &TrainingOptions::allow_nonfinite)
       .def_readwrite("drift_check_steps", &TrainingOptions::drift_check_steps);
+}
+
+void bind_plan_options(py::module_& module) {
   py::class_<PlanOptions>(module, "PlanOptions")
       .def(py::init<>())
       .def_readwrite("batch", &PlanOptions::batch)
@@ -53,6 +61,9 @@ void bind_options(py::module_& module) {
       .def_readwrite("device_memory_bytes", &PlanOptions::device_memory_bytes)
       .def_readwrite("may_copy", &PlanOptions::may_copy)
       .def_readwrite("may_idle", &PlanOptions::may_idle);
+}
+
+void bind_session_options(py::module_& module) {
   py::class_<RunOptions>(module, "RunOptions")
       .def(py::init<>())
       .def_readwrite("folder", &RunOptions::folder)
@@ -76,6 +87,15 @@ void bind_options(py::module_& module) {
       .def_readwrite("first_step_check", &SessionOptions::first_step_check)
       .def_readwrite("serial", &SessionOptions::serial)
       .def_readwrite("handles_signals", &SessionOptions::handles_signals);
+}
+
+}  // namespace
+
+void bind_options(py::module_& module) {
+  bind_choices(module);
+  bind_training_options(module);
+  bind_plan_options(module);
+  bind_session_options(module);
 }
 
 }  // namespace trireme::python

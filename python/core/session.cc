@@ -68,10 +68,7 @@ void bind_reports(py::module_& module) {
       .def_readonly("evaluation", &SessionEnd::evaluation);
 }
 
-}  // namespace
-
-void bind_session(py::module_& module) {
-  bind_reports(module);
+void bind_training(py::module_& module) {
   py::class_<Session, SessionHolder>(module, "Session")
       .def(py::init([](World& world, py::object make, SessionOptions options) {
              MakeWorkload maker = to_maker(std::move(make));
@@ -111,7 +108,9 @@ void bind_session(py::module_& module) {
       .def_property_readonly("resumed_from", &Session::resumed_from)
       .def_property_readonly("plan", &Session::plan)
       .def_property_readonly("graph", &Session::graph);
+}
 
+void bind_planning(py::module_& module) {
   module.def(
       "record_graph",
       [](py::object make, std::int64_t microbatch, bool training, std::uint64_t seed,
@@ -151,6 +150,14 @@ void bind_session(py::module_& module) {
       py::arg("training"), Unlocked());
   module.def("simulate_step", &simulate_step, py::arg("plan"), py::arg("graph"), py::arg("profile"),
              py::arg("topology"), py::arg("training"), Unlocked());
+}
+
+}  // namespace
+
+void bind_session(py::module_& module) {
+  bind_reports(module);
+  bind_training(module);
+  bind_planning(module);
 }
 
 }  // namespace trireme::python

@@ -5,7 +5,7 @@ from typing import Any
 # Where each name is, loaded when it is first asked for: the report of a run needs no torch.
 _PLACES = {
     "DistributedModel": "distributed",
-    "DistributedOptimizer": "distributed",
+    "DistributedOptimizer": "optimizer",
     "Error": "errors",
     "Graph": "_core",
     "Loss": "_core",

@@ -6,7 +6,8 @@ from typing import Any
 import torch
 
 from trireme import ranks
-from trireme.distributed import DistributedModel, DistributedOptimizer, model_in_use
+from trireme.distributed import DistributedModel, model_in_use
+from trireme.optimizer import DistributedOptimizer
 
 _NEWEST = "newest"
 

@@ -12,7 +12,8 @@ import transformers
 from transformers.trainer_utils import TrainOutput
 
 from trireme import checkpoint, loops, ranks
-from trireme.distributed import DistributedModel, DistributedOptimizer
+from trireme.distributed import DistributedModel
+from trireme.optimizer import DistributedOptimizer
 from trireme.steps import step
 
 _IGNORED = -100  # label of a token that is no part of the loss

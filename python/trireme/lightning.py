@@ -8,7 +8,8 @@ from lightning import LightningModule
 from torch.utils.data import DataLoader, SequentialSampler
 
 from trireme import loops
-from trireme.distributed import DistributedModel, DistributedOptimizer
+from trireme.distributed import DistributedModel
+from trireme.optimizer import DistributedOptimizer
 from trireme.steps import step
 
 

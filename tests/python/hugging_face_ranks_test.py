@@ -2,9 +2,10 @@
 
 import json
 
+import pytest
+
 import models
 import programs
-import pytest
 from training import train
 
 

@@ -77,74 +77,60 @@ class UNet(nn.Module):
         return self.output(x)
 
 
+# What the configurations of Hugging Face have in common here, by what they call it.
+_LAYERS = {
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+    "hidden_size": 32,
+}
+_SPECIAL = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1}
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "t5": {
+        "d_model": 32,
+        "d_kv": 8,
+        "d_ff": 64,
+        "num_layers": 2,
+        "num_heads": 4,
+        "decoder_start_token_id": 0,
+    },
+    "bert": _LAYERS,
+    "gpt2": {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 32},
+    "llama": {**_LAYERS, "num_key_value_heads": 2},
+    "vit": {**_LAYERS, "image_size": 32, "patch_size": 8},
+    "whisper": {
+        **_SPECIAL,
+        "d_model": 32,
+        **{f"{part}_layers": 2 for part in ("encoder", "decoder")},
+        **{f"{part}_attention_heads": 4 for part in ("encoder", "decoder")},
+        **{f"{part}_ffn_dim": 64 for part in ("encoder", "decoder")},
+        "num_mel_bins": 16,
+        "max_source_positions": 32,
+        "max_target_positions": 32,
+    },
+}
+_CLASSES = {
+    "t5": ("T5Config", "T5ForConditionalGeneration"),
+    "bert": ("BertConfig", "BertForMaskedLM"),
+    "gpt2": ("GPT2Config", "GPT2LMHeadModel"),
+    "llama": ("LlamaConfig", "LlamaForCausalLM"),
+    "vit": ("ViTConfig", "ViTForImageClassification"),
+    "whisper": ("WhisperConfig", "WhisperForConditionalGeneration"),
+}
+
+
 def _hugging_face(name: str) -> Case:
     import transformers as hf
 
-    small: dict[str, Any] = {"vocab_size": 100}
-    texts = {"input_ids": tokens(32), "labels": tokens(32)}
-    if name == "t5":
-        config = hf.T5Config(
-            **small,
-            d_model=32,
-            d_kv=8,
-            d_ff=64,
-            num_layers=2,
-            num_heads=4,
-            decoder_start_token_id=0,
-        )
-        return Case(lambda: hf.T5ForConditionalGeneration(config), texts)
-    if name == "bert":
-        config = hf.BertConfig(
-            **small,
-            hidden_size=32,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            intermediate_size=64,
-        )
-        return Case(lambda: hf.BertForMaskedLM(config), texts)
-    if name == "gpt2":
-        config = hf.GPT2Config(**small, n_embd=32, n_layer=2, n_head=4, n_positions=32)
-        return Case(lambda: hf.GPT2LMHeadModel(config), texts)
-    if name == "llama":
-        config = hf.LlamaConfig(
-            **small,
-            hidden_size=32,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            num_key_value_heads=2,
-            intermediate_size=64,
-        )
-        return Case(lambda: hf.LlamaForCausalLM(config), texts)
+    vocabulary = {} if name == "vit" else {"vocab_size": 100}
+    data: dict[str, torch.Tensor] = {"input_ids": tokens(32), "labels": tokens(32)}
     if name == "vit":
-        config = hf.ViTConfig(
-            hidden_size=32,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            intermediate_size=64,
-            image_size=32,
-            patch_size=8,
-        )
-        images = {"pixel_values": torch.randn(32, 3, 32, 32), "labels": torch.randint(0, 2, (32,))}
-        return Case(lambda: hf.ViTForImageClassification(config), images)
-    config = hf.WhisperConfig(
-        **small,
-        d_model=32,
-        encoder_layers=2,
-        decoder_layers=2,
-        encoder_attention_heads=4,
-        decoder_attention_heads=4,
-        encoder_ffn_dim=64,
-        decoder_ffn_dim=64,
-        num_mel_bins=16,
-        max_source_positions=32,
-        max_target_positions=32,
-        pad_token_id=0,
-        bos_token_id=1,
-        eos_token_id=2,
-        decoder_start_token_id=1,
-    )
-    sounds = {"input_features": torch.randn(32, 16, 64), "labels": tokens(32)}
-    return Case(lambda: hf.WhisperForConditionalGeneration(config), sounds)
+        data = {"pixel_values": torch.randn(32, 3, 32, 32), "labels": torch.randint(0, 2, (32,))}
+    if name == "whisper":
+        data = {"input_features": torch.randn(32, 16, 64), "labels": tokens(32)}
+    config_class, model_class = _CLASSES[name]
+    config = getattr(hf, config_class)(**vocabulary, **_OPTIONS[name])
+    return Case(lambda: getattr(hf, model_class)(config), data)
 
 
 def _resnet() -> nn.Module:

@@ -3,14 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
+#include "tests/session/session_fixture.h"
 #include "trireme/error.h"
 #include "trireme/plan/layout/plan.h"
 
@@ -20,83 +19,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
-
-/// Two modules that make one model.
-Workload make_two_modules() {
-  const auto encoder = std::make_shared<torch::nn::SequentialImpl>(
-      torch::nn::Linear(4, 8), torch::nn::ReLU(), torch::nn::Dropout(0.1));
-  const auto head = std::make_shared<torch::nn::LinearImpl>(8, 2);
-  auto model = make_model({{"encoder", encoder}, {"head", head}}, [=](const Batch& batch) {
-    const auto y = head->forward(encoder->forward(batch["x"]));
-    return torch::nn::functional::cross_entropy(y, batch["label"]);
-  });
-  const auto x = torch::randn({40, 4});
-  const auto source = tensor_source({{"x", x}, {"label", (x.sum(1) > 0).to(torch::kLong)}});
-  return {std::move(model), source, source};
-}
-
-/// A model whose loss is the number of the sample.
-Workload make_numbered() {
-  const auto layer = std::make_shared<torch::nn::LinearImpl>(1, 1);
-  auto model = make_model(layer, [=](const Batch& batch) {
-    return (layer->forward(batch["x"]) * 0).mean() + batch["x"].mean();
-  });
-  return {std::move(model), tensor_source({{"x", torch::arange(16.0).view({16, 1})}}), nullptr};
-}
-
-template <typename Body>
-std::string refusal(const Body& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
-    return error.message();
-  }
-  return "";
-}
-
-class SessionTest : public testing::Test {
- protected:
-  void SetUp() override {
-    folder_ =
-        std::filesystem::temp_directory_path() / ("trireme-session-" + std::to_string(::getpid()));
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-
-  static SessionOptions options(std::int64_t num_steps) {
-    SessionOptions options{.num_steps = num_steps};
-    options.planning.batch = {.global_batch = 8, .microbatch = 2, .lanes = 2};
-    options.planning.stages = 1;
-    options.planning.replicas = 1;
-    return options;
-  }
-
-  /// Of a run in a folder: the ranks plan.
-  SessionOptions kept(std::int64_t num_steps) const {
-    SessionOptions result = options(num_steps);
-    result.run = {.folder = path("run"), .resume = true, .checkpoint_every = 3};
-    return result;
-  }
-
-  static std::string text_of(const std::string& file) {
-    std::ifstream stream(file, std::ios::binary);
-    return {std::istreambuf_iterator<char>(stream), {}};
-  }
-
-  /// Bytes of the weights after an undisturbed training.
-  std::string undisturbed(std::int64_t num_steps) {
-    Session session(world_, make_two_modules, options(num_steps));
-    session.run();
-    session.save_weights(path("undisturbed"));
-    return text_of(path("undisturbed"));
-  }
-
-  World world_;
-  std::filesystem::path folder_;
-};
 
 TEST_F(SessionTest, ALoopOfStepsIsARun) {
   const std::string expected = undisturbed(7);
@@ -112,85 +34,6 @@ TEST_F(SessionTest, ALoopOfStepsIsARun) {
   EXPECT_EQ(end.steps_done, 7);
   EXPECT_GT(end.measured.median_step_ms, 0);
   EXPECT_TRUE(end.evaluation.has_value());
-}
-
-/// SGD on what `gradients` names: the weights of a run with the library's own.
-TEST_F(SessionTest, AnOptimizerOfOnesOwnUpdatesBetweenTheHalves) {
-  SessionOptions ours = options(4);
-  ours.training.optimizer = {.name = "sgd", .learning_rate = 0.1, .momentum = 0, .weight_decay = 0};
-  Session expected(world_, make_two_modules, ours);
-  for (int i = 0; i < 4; ++i) expected.step();
-
-  SessionOptions own = ours;
-  own.training.optimizer.name = "own";
-  Workload made;
-  Session session(world_, [&] { return made = make_two_modules(); }, own);
-  for (int i = 0; i < 4; ++i) {
-    const StepReport report = session.backward();
-    EXPECT_EQ(report.step, i);
-    EXPECT_EQ(report.microbatch_sums.size(), 4U);
-    const torch::NoGradGuard no_grad;
-    const auto gradients = session.gradients();
-    EXPECT_EQ(gradients.size(), made.model.parameters.size());
-    for (auto& [name, tensor] : made.model.parameters) tensor.sub_(0.1 * gradients.at(name));
-    session.update();
-  }
-  const auto found = session.weights();
-  for (const auto& [name, value] : expected.weights()) {
-    EXPECT_TRUE(torch::allclose(found.at(name), value, 1e-6, 1e-7)) << name;
-  }
-}
-
-TEST_F(SessionTest, HalvesOfAStepComeInTurn) {
-  SessionOptions own = options(2);
-  own.training.optimizer.name = "own";
-  Session session(world_, make_two_modules, own);
-  EXPECT_THAT(refusal([&] { session.update(); }), HasSubstr("come after `backward`"));
-  EXPECT_THAT(refusal([&] { session.step(); }), HasSubstr("call `backward`, then `update`"));
-  session.backward();
-  EXPECT_THAT(refusal([&] { session.backward(); }), HasSubstr("comes after `update`"));
-  session.update();
-  EXPECT_THAT(refusal([&] { session.gradients(); }), HasSubstr("come after `backward`"));
-  EXPECT_EQ(session.next_step(), 1);
-
-  Session other(world_, make_two_modules, options(2));
-  EXPECT_THAT(refusal([&] { other.backward(); }), HasSubstr("with the optimizer `own` alone"));
-  own.serial = true;
-  EXPECT_THAT(refusal([&] { Session(world_, make_two_modules, own); }), HasSubstr("`serial`"));
-}
-
-/// The same parameters by another forward: how many labels are met.
-TEST_F(SessionTest, AnotherForwardIsEvaluated) {
-  Workload made;
-  Session session(world_, [&] { return made = make_two_modules(); }, options(3));
-  session.step();
-  const auto make = [&] {
-    Workload workload = made;
-    workload.model.forward = [forward = made.model.forward](const Batch& batch) {
-      return Losses{
-          sum_loss(batch["label"].sum().to(torch::kFloat), (batch["label"] >= 0).sum(), "labels"),
-          mean_loss(forward(batch)[0].value, "loss")};
-    };
-    return workload;
-  };
-  const RecordedEvaluation recorded = session.record_evaluation(make);
-  const Evaluated before = session.evaluate(recorded);
-  EXPECT_EQ(before.microbatch_sums.size(), 20U);
-  double labels = 0;
-  for (const auto& sums : before.microbatch_sums) labels += sums[0];
-  EXPECT_EQ(labels, before.losses.losses[0].sum);
-  EXPECT_NEAR(before.losses.losses[1].mean(), session.evaluate().losses[0].mean(), 1e-12);
-  session.step();
-  EXPECT_NE(session.evaluate(recorded).losses.losses[1].sum, before.losses.losses[1].sum);
-}
-
-TEST_F(SessionTest, SamplesComeAsTheyLie) {
-  SessionOptions wanted = options(2);
-  wanted.training.shuffled = false;
-  Session session(world_, make_numbered, wanted);
-  const StepReport first = session.step();
-  EXPECT_THAT(first.microbatch_sums, ElementsAre(ElementsAre(0 + 1), ElementsAre(2 + 3),
-                                                 ElementsAre(4 + 5), ElementsAre(6 + 7)));
 }
 
 TEST_F(SessionTest, SerialStagesGiveTheSameBits) {

@@ -10,4 +10,7 @@ struct OtherForward {
   record::Recording recording;  ///< In eval mode.
 };
 
+inline constexpr const char* kNoEvaluation =
+    "the workload has no evaluation data; give Workload::evaluation a source";
+
 }  // namespace trireme::session

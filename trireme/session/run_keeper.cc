@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <ctime>
 #include <limits>
+#include <span>
 #include <utility>
 
+#include "trireme/base/files.h"
+#include "trireme/base/sha256.h"
 #include "trireme/engine/measure/detect_topology.h"
 #include "trireme/engine/train/rank_checkpoint.h"
 #include "trireme/error.h"
@@ -209,6 +212,14 @@ void RunKeeper::end(const Measured& measured, const std::vector<schedule::Timeli
   if (is_stopped) segment.stopped_at = num_steps;
   if (!is_stopped || !options_.num_steps) segment.end_step = num_steps;
   session::save(document_, folder_.document());
+}
+
+std::string checkpoint_identity(const std::filesystem::path& checkpoint) {
+  const std::filesystem::path index = checkpoint / "index.json";
+  const std::string text = read_file(index);
+  Sha256 hash;
+  hash.add(std::as_bytes(std::span(text)));
+  return fmt::format("step {}\nindex {}\n", checkpoint::load(index).step, hash.finish());
 }
 
 }  // namespace trireme::session

@@ -89,4 +89,7 @@ class RunKeeper {
   bool has_segment_ = false;  ///< Likewise: this start has steps to do.
 };
 
+/// Tells a checkpoint from others: its step and a hash of its index, which has those of all tensors.
+std::string checkpoint_identity(const std::filesystem::path& checkpoint);
+
 }  // namespace trireme::session

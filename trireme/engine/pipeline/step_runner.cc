@@ -49,7 +49,8 @@ void StepRunner::run_to(const StepInput& input, OperationKind kind) {
 
 void StepRunner::run_rest() {
   while (next_ < program_.ranks[rank_].size()) run_next();
-  mailbox_.flush({.rank = rank_, .operation = "end of step" + input_->purpose, .step = input_->step});
+  mailbox_.flush(
+      {.rank = rank_, .operation = "end of step" + input_->purpose, .step = input_->step});
 }
 
 void StepRunner::begin(const StepInput& input) {

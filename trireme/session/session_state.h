@@ -1,0 +1,366 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <utility>
+
+#include "trireme/base/files.h"
+#include "trireme/engine/memory/process_memory.h"
+#include "trireme/engine/program/torch_failure.h"
+#include "trireme/engine/record/state_guard.h"
+#include "trireme/engine/train/construct_workload.h"
+#include "trireme/engine/train/evaluate_ranks.h"
+#include "trireme/engine/train/gathered_state.h"
+#include "trireme/engine/train/measured_timeline.h"
+#include "trireme/engine/train/whole_model.h"
+#include "trireme/error.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/schedule/timeline_json.h"
+#include "trireme/plan/simulate/predicted_timeline.h"
+#include "trireme/session.h"
+#include "trireme/session/metrics_file.h"
+#include "trireme/session/other_forward.h"
+#include "trireme/session/preparation.h"
+#include "trireme/session/run_keeper.h"
+#include "trireme/session/step_times.h"
+#include "trireme/session/trainer.h"
+#include "trireme/session/training_requests.h"
+#include "trireme/session/weights_file.h"
+
+namespace trireme {
+
+/// In the order of a step it holds: the ranks and the workload; what was decided; what runs steps; what
+/// is kept of them.
+class Session::State {
+ public:
+  State(World& world, const MakeWorkload& make, SessionOptions options)
+      : options_(std::move(options)),
+        make_(make),
+        world_(world.value()),
+        is_first_(world_.rank() == 0) {
+    memory::apply_torch_settings();
+    session::check_options(options_, world_);
+    if (!options_.run.folder.empty()) run_.emplace(options_, world_);
+    prepared_.emplace(options_, make_, world_, run_ ? &*run_ : nullptr);
+    trainer_ = options_.serial
+                   ? session::make_serial_trainer(training(), plan(), options_.training)
+                   : session::make_rank_trainer(world_, training(), plan(), options_.training);
+    if (has_evaluation() && ranks() != nullptr) {
+      train::check_evaluation(*ranks(), training().workload, *prepared_->evaluation());
+    }
+    if (run_) run_->begin(training(), *ranks());
+    if (run_ && run_->resumed_from()) {
+      say(fmt::format("resuming from step {} of {}", next_step(), options_.run.folder));
+    }
+    predict();
+    if (const std::string path = metrics_path(); !path.empty()) check_writable(path);
+    requests_.emplace(world_, options_.handles_signals);
+    memory::reset_peak();
+  }
+
+  /// Runs `body`, after which a failure is every rank's.
+  template <typename Body>
+  static auto on_all_ranks(const collectives::World& world, const Body& body) {
+    try {
+      return body();
+    } catch (const std::exception& failure) {
+      Error error = program::error_of(failure);
+      world.endpoint.poison(error.add({.rank = world.rank()}));
+      throw error;
+    }
+  }
+
+  SessionEnd run() {
+    if (run_ && has_evaluation() && !run_->resumed_from()) evaluate_if_due();
+    while (next_step() < *options_.num_steps && !stops_) {
+      advance();
+      // First: a resumed run does it no more.
+      if (run_ && has_evaluation() && !stops_) evaluate_if_due();
+      save_what_is_asked();
+      if (run_) run_->after_step(*ranks());
+    }
+    return finish();
+  }
+
+  StepReport step() {
+    StepReport report = advance();
+    save_what_is_asked();
+    return report;
+  }
+
+  StepReport backward() {
+    StepReport report = ranks()->backward();
+    times_.add(report);
+    if (session::MetricsFile* metrics = open_metrics(report.step)) {
+      metrics->write(
+          session::step_json(report, plan().batch.global_batch, options_.training.optimizer));
+    }
+    return report;
+  }
+
+  void update() {
+    ranks()->update();
+    take_requests();
+    save_what_is_asked();
+  }
+
+  StepLosses evaluate() {
+    const StepLosses losses = trainer_->evaluate(*prepared_->evaluation());
+    if (session::MetricsFile* metrics = open_metrics(next_step())) {
+      metrics->write({{"step", next_step()}, {"evaluation", session::losses_json(losses)}});
+    }
+    return losses;
+  }
+
+  RecordedEvaluation record_evaluation(const MakeWorkload& make) {
+    const train::WholeModel whole(ranks()->recording());
+    session::OtherForward found{.workload = train::construct(make, options_.training.seed),
+                                .recording = {}};
+    require(found.workload.evaluation != nullptr, session::kNoEvaluation);
+    found.recording =
+        session::record_model(found.workload.model, found.workload.evaluation, graph::Mode::kEval,
+                              plan().batch.microbatch, options_.batch_sizes, is_first_);
+    train::check_evaluation(*ranks(), found.workload, found.recording);
+    collectives::require_same(world_, graph::graph_sha256(found.recording.graph), "evaluation");
+    return std::make_shared<const session::OtherForward>(std::move(found));
+  }
+
+  Evaluated evaluate(const session::OtherForward& recorded) {
+    train::RankEvaluation found =
+        train::evaluate_ranks(world_, recorded.workload, *ranks(), recorded.recording);
+    return {std::move(found.losses), std::move(found.microbatch_sums)};
+  }
+
+  void save() { run_->save_now(*ranks()); }
+
+  void resume(const std::string& folder) {
+    collectives::require_same(world_, session::checkpoint_identity(folder), "checkpoint");
+    const checkpoint::Facts facts =
+        train::training_facts(training().workload, training().recorded, plan(), options_.training);
+    session::resume_from({folder, checkpoint::Checksums::kCompare}, facts, options_.training, {},
+                         *ranks(), world_.watch.logger);
+  }
+
+  SessionEnd finish() {
+    trainer_->check_finite();
+    if (run_) run_->save_now(*ranks());  // before all that may fail
+    if (ranks() != nullptr) ranks()->check_replicas();
+    take_requests();
+    save_what_is_asked();
+    if (run_) requests_->ignore_signals();  // a signal ends the process: nothing would be lost
+    SessionEnd end{
+        .steps_done = next_step(),
+        .measured = times_.measure(world_, training().data_bytes, predicted_compute_seconds_)};
+    const bool is_stopped = stops_ && (!options_.num_steps || next_step() < *options_.num_steps);
+    if (is_stopped)
+      end.stopped_by = stop_signal_ == 0 ? "a call" : session::signal_text(stop_signal_);
+    if (run_) {
+      run_->end(end.measured, timelines(), next_step(), is_stopped);
+      end.checkpoint = run_->folder().checkpoints().published(next_step()).string();
+    }
+    if (has_evaluation() && !stops_) end.evaluation = evaluate();
+    has_ended_ = true;
+    return end;
+  }
+
+  /// On rank 0, as they are: later steps change them. Kept once there are none.
+  train::Tensors shared_weights() {
+    if (!has_ended_) return trainer_->weights();
+    if (!last_weights_) last_weights_ = trainer_->weights();
+    return *last_weights_;
+  }
+
+  train::Tensors weights() {
+    train::Tensors all = shared_weights();
+    if (has_ended_) return all;
+    for (auto& [name, tensor] : all) tensor = tensor.clone();
+    return all;
+  }
+
+  void save_weights(const std::string& path) {
+    const train::Tensors all = shared_weights();
+    if (is_first_) session::save_weights(all, path);
+  }
+
+  std::string examples() {
+    if (!training().workload.examples || !fits_here()) return "";
+    const train::Tensors all = weights();
+    if (!is_first_) return "";
+    train::give_state(training().workload.model, all);
+    const record::ModeGuard in_mode(training().workload.model, graph::Mode::kEval);
+    return training().workload.examples();
+  }
+
+  void save_timeline(const std::string& path) {
+    std::vector<schedule::Timeline> all = timelines();
+    const train::RanProgram* evaluated = trainer_->last_evaluation();
+    if (evaluated != nullptr) all.push_back(train::measured_timeline(world_, *evaluated));
+    if (is_first_) schedule::save(all, path);
+  }
+
+  // What a caller has to know, the same on all ranks, which go on: kInvalidArgument.
+  void require_live() const { require(!has_ended_, "the session has ended; make another one"); }
+  void require_end() const {
+    require(has_ended_, "examples use the model as it is in the end; call `finish` or `run` first");
+  }
+  void require_num_steps() const {
+    require(options_.num_steps.has_value(),
+            "`run` needs SessionOptions::num_steps; or call `step`");
+  }
+  void require_evaluation() const { require(has_evaluation(), session::kNoEvaluation); }
+  void require_folder() const {
+    require(run_.has_value(), "checkpoints need a folder: set SessionOptions::run.folder");
+  }
+  void require_may_resume() const {
+    require(!options_.serial && next_step() == 0 && !run_,
+            "a session resumes from another checkpoint before its first step, without `serial` and "
+            "without a run's folder (which resumes by `run.resume`)");
+  }
+  train::RankSession& halves() {
+    require(!options_.serial,
+            "halves of a step are for ranks, which may be one: leave out `serial`");
+    return *ranks();
+  }
+  void require_step() {
+    if (ranks() != nullptr) ranks()->require_step();
+  }
+  void require_timeline() const {
+    require(!options_.serial && !times_.empty(),
+            "a timeline is of a step that ranks have done; this session has done none");
+  }
+
+  void require_ranks() const {
+    require(!options_.serial, "evaluations of another forward are for ranks; leave out `serial`");
+  }
+
+  const collectives::World& world() const { return world_; }
+  bool is_first() const { return is_first_; }
+  bool stops() const { return stops_; }
+  std::int64_t next_step() const { return trainer_->next_step(); }
+  std::optional<std::int64_t> resumed_from() const {
+    return run_ ? run_->resumed_from() : std::nullopt;
+  }
+  const Plan& public_plan() const { return prepared_->plan(); }
+  const Graph& public_graph() const { return prepared_->graph(); }
+
+  std::atomic<bool> asks_to_stop{false};
+  std::atomic<bool> asks_to_save{false};
+
+ private:
+  train::RankSession* ranks() { return trainer_->ranks(); }
+  const session::Training& training() const { return prepared_->training(); }
+  const layout::Plan& plan() const { return prepared_->plan().value(); }
+  bool has_evaluation() const { return prepared_->evaluation() != nullptr; }
+
+  void say(const std::string& phase) const {
+    if (is_first_ && options_.callbacks.on_phase) options_.callbacks.on_phase(phase);
+  }
+
+  static void require(bool is_met, const char* otherwise) {
+    if (!is_met) throw Error(ErrorKind::kInvalidArgument, otherwise);
+  }
+
+  StepReport advance() {
+    StepReport report = trainer_->step();
+    times_.add(report);
+    if (session::MetricsFile* metrics = open_metrics(report.step)) {
+      metrics->write(
+          session::step_json(report, plan().batch.global_batch, options_.training.optimizer));
+    }
+    if (is_first_ && options_.callbacks.on_step) options_.callbacks.on_step(report);
+    take_requests();
+    return report;
+  }
+
+  /// Of the last step; nothing where there is none of ranks.
+  std::vector<schedule::Timeline> timelines() {
+    std::vector<schedule::Timeline> result;
+    if (times_.empty() || ranks() == nullptr) return result;
+    if (predicted_) result.push_back(*predicted_);
+    result.push_back(train::measured_timeline(world_, ranks()->last_step()));
+    return result;
+  }
+
+  /// What is expected of a step; on rank 0.
+  void predict() {
+    if (!is_first_ || ranks() == nullptr) return;
+    const std::optional<session::MeasuredCosts> measured = prepared_->measurement_of_plan();
+    if (!measured) return;
+    const simulate::Forecast step =
+        session::forecast(ranks()->recording().graph, plan(), measured->profile.value(),
+                          measured->topology.value(), options_.training.optimizer);
+    predicted_ = simulate::predicted_timeline(step.program, step.simulation);
+    for (const simulate::StageCost& stage : step.stages) {
+      predicted_compute_seconds_ += 1e-6 * (stage.forward_us + stage.backward_us()) *
+                                    static_cast<double>(plan().batch.num_microbatches());
+    }
+  }
+
+  std::string metrics_path() const {
+    if (!is_first_) return "";
+    if (!options_.metrics_file.empty() || !run_) return options_.metrics_file;
+    return run_->folder().metrics().string();
+  }
+
+  /// With the first line, which says whether there are others before it: a session may resume first.
+  /// Null where no metrics are kept.
+  session::MetricsFile* open_metrics(std::int64_t steps_before) {
+    const std::string path = metrics_path();
+    if (!metrics_ && !path.empty()) metrics_.emplace(path, steps_before > 0);
+    return metrics_ ? &*metrics_ : nullptr;
+  }
+
+  void take_requests() {
+    const session::TrainingRequest request =
+        requests_->agree({.stops = asks_to_stop, .saves = asks_to_save.exchange(false)});
+    stop_signal_ = request.stop_signal;
+    stops_ = request.stops;
+    is_asked_to_save_ = is_asked_to_save_ || request.saves || stops_;
+  }
+
+  void save_what_is_asked() {
+    if (std::exchange(is_asked_to_save_, false) && run_) run_->save_now(*ranks());
+  }
+
+  void evaluate_if_due() {
+    if (!run_->is_evaluation_due(*ranks())) return;
+    const StepLosses losses = evaluate();
+    if (is_first_ && options_.callbacks.on_evaluation) {
+      options_.callbacks.on_evaluation(next_step(), losses);
+    }
+  }
+
+  /// Examples need all weights on rank 0: only where it has room for them. The same on all ranks.
+  bool fits_here() const {
+    const bool fits = training().model_bytes < memory::available_bytes() / 2;
+    if (is_first_ && !fits) {
+      world_.watch.logger.info("no examples: the whole model does not fit here");
+    }
+    return collectives::from_first(world_, fits ? "yes" : "", "examples") == "yes";
+  }
+
+  const SessionOptions options_;
+  const MakeWorkload make_;
+  const collectives::World& world_;
+  const bool is_first_;
+  std::optional<session::RunKeeper> run_;
+  std::optional<session::Preparation> prepared_;
+  std::optional<schedule::Timeline> predicted_;
+  double predicted_compute_seconds_ = 0;  ///< Of a step, all ranks together.
+
+  std::unique_ptr<session::Trainer> trainer_;
+  std::optional<session::RankRequests> requests_;
+  int stop_signal_ = 0;  ///< That asked for an end; the same on all ranks.
+  bool stops_ = false;
+  bool is_asked_to_save_ = false;
+  bool has_ended_ = false;
+
+  std::optional<session::MetricsFile> metrics_;  ///< On rank 0.
+  session::StepTimes times_;
+  std::optional<train::Tensors> last_weights_;
+};
+
+}  // namespace trireme
