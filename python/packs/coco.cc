@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 #include <tuple>
-#include <utility>
+#include <vector>
 
 #include "packs/vision/coco/evaluate.h"
 #include "python/packs/bind.h"
@@ -29,7 +29,9 @@ CocoDetections detections_of_rows(const Array<double>& rows, const CocoGroundTru
 std::tuple<py::array_t<double>, py::array_t<double>> evaluate(const CocoGroundTruth& truth,
                                                               const CocoDetections& detections,
                                                               bool of_masks,
-                                                              std::array<int, 3> max_dets) {
+                                                              std::tuple<int, int, int> limits) {
+  const auto [first, second, third] = limits;
+  const std::array<int, 3> max_dets = {first, second, third};
   const auto curves = [&] {
     const py::gil_scoped_release unlocked;
     return vision::evaluate_coco(truth, detections,

@@ -10,7 +10,7 @@ What differs: `evaluate` computes all at once (`evalImgs` stays empty), `eval` h
 and thresholds and ranges of area are COCO's or some of them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -176,6 +176,7 @@ def _places_in(name: str, chosen: Any, known: Any) -> list[int]:
     return places
 
 
-def _three(limits: Sequence[int]) -> list[int]:
+def _three(limits: Sequence[int]) -> tuple[int, int, int]:
     """Three ascending limits that begin with these: the others change nothing of them."""
-    return [*limits, *(limits[-1] + 1 + i for i in range(3))][:3]
+    first, second, third = [*limits, *(limits[-1] + 1 + i for i in range(3))][:3]
+    return first, second, third

@@ -27,7 +27,7 @@ def find(name: str) -> Path:
 
 @cache
 def load(name: str) -> None:
-    """Registers the operators of a library, `torch.ops.trireme.*`, once. Takes some milliseconds beside torch's import."""
+    """Registers the operators of a library, `torch.ops.trireme.*`, once. Takes some 20 ms after torch is imported."""
     _check_torch()
     import torch
 

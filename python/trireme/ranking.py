@@ -3,12 +3,16 @@
 Arrays are numpy's, or what becomes one (tensors on the CPU). Computed on torch's threads, which change no bit.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from trireme._packs import LogLoss
+from trireme import _check_torch
+
+_check_torch()
+
+from trireme import _packs  # noqa: E402  after torch's libraries
+from trireme._packs import LogLoss  # noqa: E402
 
 _MOST_RANKS = 1 << 24  # whole numbers that f32 tells apart
 
@@ -23,8 +27,6 @@ def roc_auc_score(y_true: Any, y_score: Any) -> float:
     Cost      linear where scores are spread evenly, else a radix sort; the scores once more in memory.
     Source    Hanley and McNeil, "The meaning and use of the area under a ROC curve", 1982.
     """
-    from trireme import _packs
-
     scores = _flat("y_score", y_score)
     return _packs.roc_auc(_as_f32(scores), _as_labels(y_true, len(scores)))
 
@@ -39,11 +41,9 @@ def log_loss(y_true: Any, y_pred: Any) -> float:
     return binary_log_loss(y_true, y_pred).mean
 
 
-def binary_log_loss(y_true: Any, y_pred: Any) -> "LogLoss":
+def binary_log_loss(y_true: Any, y_pred: Any) -> LogLoss:
     """What log loss is made of, which adds up over parts: `a + b`. It has `sum`, `num_samples`, `num_positives`,
     `mean` and `normalized_entropy` (He et al. 2014): 1 for a model that always predicts the share of positives."""
-    from trireme import _packs
-
     probabilities = _flat("y_pred", y_pred)
     labels = _as_labels(y_true, len(probabilities))
     if probabilities.dtype == np.float32:

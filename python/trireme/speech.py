@@ -83,9 +83,13 @@ def rnnt_loss(
     reduction   `mean`, `sum` or `none`.
     """
     if clamp > 0:
-        raise ValueError(f"clamp is {clamp}; gradients are not clamped here, clip those of parameters")
+        raise ValueError(
+            f"clamp is {clamp}; gradients are not clamped here, clip those of parameters"
+        )
     if not fused_log_softmax:
-        raise ValueError("fused_log_softmax is False; give logits before their log-softmax, and True")
+        raise ValueError(
+            "fused_log_softmax is False; give logits before their log-softmax, and True"
+        )
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"reduction is one of mean, sum, none, and is {reduction!r}")
     losses = transducer_loss(

@@ -6,12 +6,16 @@
 Arrays are numpy's. Computed on torch's threads, which change no bit; formulas and cost: packs/volume/kernels.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from trireme._packs import Components
+from trireme import _check_torch
+
+_check_torch()
+
+from trireme import _packs  # noqa: E402  after torch's libraries
+from trireme._packs import Components  # noqa: E402
 
 _IN_3D = {6: 6, 18: 18, 26: 26}
 _IN_2D = {4: 6, 8: 26}
@@ -38,16 +42,16 @@ def connected_components(
     made = found.map.reshape(array.shape)
     if out_dtype is not None:
         if len(found.sizes) > np.iinfo(out_dtype).max:
-            raise ValueError(f"there are {len(found.sizes)} components, more than {out_dtype} holds")
+            raise ValueError(
+                f"there are {len(found.sizes)} components, more than {out_dtype} holds"
+            )
         made = made.astype(out_dtype)
     return (made, len(found.sizes)) if return_N else made
 
 
-def find_components(data: Any, connectivity: int | None = None) -> "Components":
+def find_components(data: Any, connectivity: int | None = None) -> Components:
     """The same with what is known of each: `labels` i32 [N], `sizes` i64 [N] in voxels, `boxes` i64 [N, 2, 3] first
     voxel and the one behind the last, z, y, x; `map` i32 [depth, height, width], components from 1."""
-    from trireme import _packs
-
     array = _integers(data)
     known = _IN_3D if array.ndim == 3 else _IN_2D
     if connectivity is None:
@@ -70,8 +74,6 @@ def statistics(out_labels: Any) -> dict[str, Any]:
     Returns   `voxel_counts` i64 [N + 1]; `bounding_boxes`, a tuple of slices a label (empty ones where there is no
               such label); `centroids` f64 [N + 1, dimensions], NaN likewise.
     """
-    from trireme import _packs
-
     array = _integers(out_labels).astype(np.int32, copy=False)
     if array.min(initial=0) < 0:
         raise ValueError(f"labels are 0 or more, and one is {array.min()}")
