@@ -23,9 +23,7 @@ class AdafactorOptions:
 class CocoDetections:
     def __init__(self, json: str, has_masks: bool, truth: CocoGroundTruth, origin: str) -> None: ...
     @staticmethod
-    def of_rows(
-        rows: typing.Annotated[numpy.typing.ArrayLike, numpy.float64], truth: CocoGroundTruth
-    ) -> CocoDetections: ...
+    def of_rows(rows: numpy.typing.ArrayLike, truth: CocoGroundTruth) -> CocoDetections: ...
     def __len__(self) -> int: ...
 
 class CocoGroundTruth:
@@ -108,14 +106,10 @@ def align_words(
     reference: str, hypothesis: str, as_sclite: bool, ignores_case: bool
 ) -> list[tuple[str, str, str]]: ...
 def centroids(
-    labels: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], num_labels: int
+    labels: numpy.typing.ArrayLike, num_labels: int
 ) -> numpy.typing.NDArray[numpy.float64]: ...
-def connected_components_i32(
-    labels: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], connectivity: int
-) -> Components: ...
-def connected_components_u8(
-    labels: typing.Annotated[numpy.typing.ArrayLike, numpy.uint8], connectivity: int
-) -> Components: ...
+def connected_components_i32(labels: numpy.typing.ArrayLike, connectivity: int) -> Components: ...
+def connected_components_u8(labels: numpy.typing.ArrayLike, connectivity: int) -> Components: ...
 def count_word_errors(
     references: collections.abc.Sequence[str],
     hypotheses: collections.abc.Sequence[str],
@@ -123,7 +117,10 @@ def count_word_errors(
     ignores_case: bool,
 ) -> WordErrors: ...
 def evaluate_coco(
-    truth: CocoGroundTruth, detections: CocoDetections, of_masks: bool, max_dets
+    truth: CocoGroundTruth,
+    detections: CocoDetections,
+    of_masks: bool,
+    max_dets: tuple[int, int, int],
 ) -> tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64]]: ...
 def have_one_layout(a: torch.Tensor, b: torch.Tensor) -> bool: ...
 def lamb(
@@ -151,12 +148,10 @@ def lars(
     adapts: bool,
 ) -> None: ...
 def log_loss_f32(
-    probabilities: typing.Annotated[numpy.typing.ArrayLike, numpy.float32],
-    labels: typing.Annotated[numpy.typing.ArrayLike, numpy.uint8],
+    probabilities: numpy.typing.ArrayLike, labels: numpy.typing.ArrayLike
 ) -> LogLoss: ...
 def log_loss_f64(
-    probabilities: typing.Annotated[numpy.typing.ArrayLike, numpy.float64],
-    labels: typing.Annotated[numpy.typing.ArrayLike, numpy.uint8],
+    probabilities: numpy.typing.ArrayLike, labels: numpy.typing.ArrayLike
 ) -> LogLoss: ...
 def novograd(
     parameter: torch.Tensor,
@@ -171,10 +166,7 @@ def novograd(
     weight_decay: float,
     averages_gradients: bool,
 ) -> None: ...
-def roc_auc(
-    scores: typing.Annotated[numpy.typing.ArrayLike, numpy.float32],
-    labels: typing.Annotated[numpy.typing.ArrayLike, numpy.uint8],
-) -> float: ...
+def roc_auc(scores: numpy.typing.ArrayLike, labels: numpy.typing.ArrayLike) -> float: ...
 def sgd(
     parameter: torch.Tensor,
     gradient: torch.Tensor,

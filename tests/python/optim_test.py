@@ -38,33 +38,40 @@ def check(ours: Make, theirs: Make, dtype: torch.dtype = torch.float32) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_sgd_and_adamw_are_those_of_torch(dtype: torch.dtype) -> None:
-    for options in (
-        {"lr": 1e-2},
-        {"lr": 1e-2, "momentum": 0.9, "weight_decay": 0.1, "nesterov": True},
-        {"lr": 1e-2, "momentum": 0.9, "dampening": 0.5},
-    ):
-        check(partial(trireme.optim.SGD, **options), partial(torch.optim.SGD, **options), dtype)
+    sgd: list[dict[str, Any]] = [
+        {},
+        {"momentum": 0.9, "weight_decay": 0.1, "nesterov": True},
+        {"momentum": 0.9, "dampening": 0.5},
+    ]
+    for options in sgd:
+        ours = partial(trireme.optim.SGD, lr=1e-2, **options)
+        check(ours, partial(torch.optim.SGD, lr=1e-2, **options), dtype)
     for decay in (0.0, 0.3):
-        options = {"lr": 1e-2, "weight_decay": decay}
-        check(partial(trireme.optim.AdamW, **options), partial(torch.optim.AdamW, **options), dtype)
+        ours = partial(trireme.optim.AdamW, lr=1e-2, weight_decay=decay)
+        check(ours, partial(torch.optim.AdamW, lr=1e-2, weight_decay=decay), dtype)
 
 
 def test_lamb_is_that_of_timm() -> None:
     for decay, always in ((0.1, False), (0.0, False), (0.0, True)):
-        options = {"weight_decay": decay, "always_adapt": always}
+        options: dict[str, Any] = {"weight_decay": decay, "always_adapt": always}
         judge = partial(timm_optimizers().Lamb, max_grad_norm=None, **options)
         check(partial(trireme.optim.Lamb, **options), judge)
 
 
 def test_lars_is_that_of_timm() -> None:
     for decay, always in ((0.1, False), (0.0, False), (0.0, True)):
-        options = {"lr": 0.1, "momentum": 0.9, "weight_decay": decay, "always_adapt": always}
+        options: dict[str, Any] = {
+            "lr": 0.1,
+            "momentum": 0.9,
+            "weight_decay": decay,
+            "always_adapt": always,
+        }
         check(partial(trireme.optim.Lars, **options), partial(timm_optimizers().Lars, **options))
 
 
 def test_novograd_is_that_of_timm() -> None:
     for averages in (False, True):
-        options = {"lr": 1e-2, "weight_decay": 1e-2, "grad_averaging": averages}
+        options: dict[str, Any] = {"lr": 1e-2, "weight_decay": 1e-2, "grad_averaging": averages}
         judge = partial(timm_optimizers().NvNovoGrad, **options)
         check(partial(trireme.optim.NovoGrad, **options), judge)
 

@@ -7,13 +7,16 @@ import torch
 
 from trireme.text import attention, packed_attention
 
+Heads = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
-def some_heads(dtype: torch.dtype = torch.float32) -> list[torch.Tensor]:
+
+def some_heads(dtype: torch.dtype = torch.float32) -> Heads:
     generator = torch.Generator().manual_seed(1)
-    return [
+    query, key, value = (
         torch.randn((2, 37, 3, 16), generator=generator).to(dtype).requires_grad_()
         for _ in range(3)
-    ]
+    )
+    return query, key, value
 
 
 def by_torch(query: Any, key: Any, value: Any, **options: Any) -> Any:

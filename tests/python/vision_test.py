@@ -179,8 +179,8 @@ def test_coco_is_pycocotools(seed: int, kind: str, changes: dict[str, Any]) -> N
     from pycocotools.cocoeval import COCOeval as Judge
 
     judge, table = summarized(Judge(ground_truth, detections, kind), changes)
-    for given in ((ground_truth, detections), (truth, results)):
-        ours, printed = summarized(COCOeval(*given, kind), changes)
+    for coco, found in ((ground_truth, detections), (truth, results)):
+        ours, printed = summarized(COCOeval(coco, found, kind), changes)
         np.testing.assert_array_equal(ours.eval["precision"], judge.eval["precision"], strict=True)
         np.testing.assert_array_equal(ours.eval["recall"], judge.eval["recall"], strict=True)
         assert ours.eval["counts"] == judge.eval["counts"]
@@ -196,8 +196,9 @@ def test_coco_takes_rows_and_files(tmp_path: Path) -> None:
     for name, content in (("truth", truth), ("results", results)):
         (tmp_path / name).write_text(json.dumps(content))
     expected, table = summarized(COCOeval(truth, results, "bbox"), {"maxDets": [5, 20]})
+    given: Any
     for given in ((truth, rows), (tmp_path / "truth", str(tmp_path / "results"))):
-        ours, printed = summarized(COCOeval(*given, "bbox"), {"maxDets": [5, 20]})
+        ours, printed = summarized(COCOeval(given[0], given[1], "bbox"), {"maxDets": [5, 20]})
         np.testing.assert_array_equal(ours.eval["precision"], expected.eval["precision"])
         assert printed == table
     assert expected.eval["precision"].shape == (10, 101, 4, 4, 2)
