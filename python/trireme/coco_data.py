@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -72,20 +73,34 @@ def chosen_results(
             f"detections are a {type(given).__name__}; give a list of dicts, its path, an array [n, 7] or "
             "pycocotools' COCO of loadRes"
         )
-    if dataset is not None:
+    is_loaded = dataset is not None
+    rows = None if has_masks else _rows_of(items, is_loaded)
+    if rows is not None:
+        return _chosen_rows(rows, image_ids, category_ids, tells_categories, has_masks)
+    if is_loaded:
         items = _as_found(items)
-    if not has_masks and items and items[0].get("bbox"):
-        rows = [
-            (d["image_id"], *d["bbox"], d["score"], d["category_id"]) for d in items if "bbox" in d
-        ]
-        if len(rows) == len(items) and all(len(row) == 7 for row in rows):
-            table = np.array(rows, dtype=np.float64)
-            return _chosen_rows(table, image_ids, category_ids, tells_categories, has_masks)
     images, ranks = set(image_ids), {k: i for i, k in enumerate(category_ids)}
     items = [d for d in items if d["image_id"] in images and d["category_id"] in ranks]
     if not tells_categories:
         items = _as_one_category(items, ranks)
     return json.dumps(items, default=_plain)
+
+
+def _rows_of(items: Sequence[Any], is_loaded: bool) -> np.ndarray | None:
+    """[n, 7] where each has a box, which is all that counts; of loaded ones those whose areas are the boxes'."""
+    count = len(items)
+
+    def column(name: str) -> np.ndarray:
+        return np.fromiter((item[name] for item in items), np.float64, count)
+
+    try:
+        corners = chain.from_iterable(item["bbox"] for item in items)
+        boxes = np.fromiter(corners, np.float64).reshape(count, 4)
+        if is_loaded and np.any(boxes[:, 2] * boxes[:, 3] != column("area")):
+            return None
+        return np.column_stack([column("image_id"), boxes, column("score"), column("category_id")])
+    except (KeyError, TypeError, ValueError):
+        return None  # what is wrong is said where they are read one by one
 
 
 def _chosen_rows(
@@ -120,8 +135,9 @@ def _as_found(items: Sequence[Any]) -> list[Any]:
     `area` which they were."""
     boxes = np.array([item["bbox"] for item in items], dtype=np.float64).reshape(-1, 4)
     areas = np.array([item["area"] for item in items], dtype=np.float64)
-    dropped = "bbox" if np.any(boxes[:, 2] * boxes[:, 3] != areas) else ""
-    names = {"image_id", "category_id", "score", "bbox", "segmentation"} - {dropped}
+    names = ["image_id", "category_id", "score", "segmentation"]
+    if np.all(boxes[:, 2] * boxes[:, 3] == areas):
+        names.append("bbox")
     return [{name: item[name] for name in names if name in item} for item in items]
 
 
