@@ -70,14 +70,15 @@ void lars(const at::Tensor& parameter, const at::Tensor& gradient, const at::Ten
                 parameter.numel(), on_torch_threads);
 }
 
-/// second_moment   f64 [], of the tensor.
-void novograd(const at::Tensor& parameter, const at::Tensor& gradient, const at::Tensor& exp_avg,
-              const at::Tensor& second_moment, std::int64_t step, double learning_rate,
-              double beta1, double beta2, double epsilon, double weight_decay,
-              bool averages_gradients) {
+/// second_moment   of the tensor.
+/// Returns         the new one.
+double novograd(const at::Tensor& parameter, const at::Tensor& gradient, const at::Tensor& exp_avg,
+                double second_moment, std::int64_t step, double learning_rate, double beta1,
+                double beta2, double epsilon, double weight_decay, bool averages_gradients) {
   kernels::novograd({learning_rate, beta1, beta2, epsilon, weight_decay, averages_gradients}, step,
-                    data<float>(gradient), *data<double>(second_moment), data<float>(exp_avg),
+                    data<float>(gradient), second_moment, data<float>(exp_avg),
                     data<float>(parameter), parameter.numel(), on_torch_threads);
+  return second_moment;
 }
 
 /// moments   of a matrix its rows and columns, of a vector one of its shape.

@@ -124,10 +124,6 @@ class COCOeval:
         figures += [self._figure(False, None, area, last) for area in areas]
         self.stats = np.array(figures)
 
-    def __str__(self) -> str:
-        self.summarize()
-        return ""
-
     def _figure(self, of_precision: bool, iou: float | None, area: str, limit: int) -> float:
         """One line's mean over what is not -1."""
         p = self.params

@@ -1,5 +1,6 @@
 """Optimizers beside those of torch, timm and transformers."""
 
+import copy
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -104,6 +105,23 @@ def test_state_moves_from_and_to_torch() -> None:
         first.load_state_dict(second.state_dict())
         second.load_state_dict(state)
     torch.testing.assert_close(parameter, twin)
+
+
+@pytest.mark.parametrize("name", trireme.optim.__all__)
+def test_what_is_saved_goes_on_with_the_same_bits(name: str) -> None:
+    options = {"momentum": 0.9} if name in ("SGD", "Lars") else {}
+    make = partial(getattr(trireme.optim, name), **options)
+    whole, parted = (torch.nn.Parameter(torch.linspace(-1, 2, 60).view(4, 15)) for _ in range(2))
+    first, second = make([whole]), make([parted])
+    for step in range(4):
+        for value, optimizer in ((whole, first), (parted, second)):
+            value.grad = value.detach().sin()
+            optimizer.step()
+        if step == 1:
+            saved = copy.deepcopy(second.state_dict())
+            second = make([parted])
+            second.load_state_dict(saved)
+    assert torch.equal(whole, parted)
 
 
 def test_groups_schedules_and_closures() -> None:

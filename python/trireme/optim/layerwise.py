@@ -142,11 +142,12 @@ class NovoGrad(KernelOptimizer):
     def _update(
         self, group: Group, state: State, value: torch.Tensor, gradient: torch.Tensor
     ) -> None:
-        _packs.novograd(
+        # A number: load_state_dict would round a tensor to f32.
+        state["exp_avg_sq"] = _packs.novograd(
             value,
             gradient,
             kept(state, "exp_avg", value),
-            kept(state, "exp_avg_sq", torch.zeros((), dtype=torch.float64)),
+            state.get("exp_avg_sq", 0.0),
             count_step(state),
             float(group["lr"]),
             group["betas"][0],
