@@ -90,24 +90,23 @@ BatchGradients batch_backward(const at::Tensor& given_dy, const at::Tensor& x,
 
 class TrainingBatchNorm : public torch::autograd::Function<TrainingBatchNorm> {
  public:
-  static variable_list forward(AutogradContext* context, const at::Tensor& input,
-                               const at::Tensor& weight, const at::Tensor& bias,
-                               const MaybeTensor& residual, double epsilon, bool has_relu) {
+  /// made   written, for the running statistics: outputs of a function cost more.
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& input,
+                            const at::Tensor& weight, const at::Tensor& bias,
+                            const MaybeTensor& residual, double epsilon, bool has_relu,
+                            BatchMade* made) {
     static const auto op = internal::find_operator<decltype(batch_forward)>("trireme::_batch_norm");
     const at::Tensor x = input.contiguous(format_of(input)), gamma = weight.contiguous();
-    const BatchMade made = [&] {
+    {
       const internal::BelowAutograd below;
-      return op.call(x, gamma, bias, residual, epsilon, has_relu);
-    }();
-    const at::Tensor& mean = std::get<kMean>(made);
-    const at::Tensor& variance = std::get<kVariance>(made);
-    const at::Tensor& count = std::get<kCount>(made);
-    context->save_for_backward(
-        {x, gamma, mean, std::get<kInverseDeviation>(made), count, std::get<kMask>(made)});
+      *made = op.call(x, gamma, bias, residual, epsilon, has_relu);
+    }
+    context->save_for_backward({x, gamma, std::get<kMean>(*made),
+                                std::get<kInverseDeviation>(*made), std::get<kCount>(*made),
+                                std::get<kMask>(*made)});
     context->saved_data["has_residual"] = residual.has_value();
     context->saved_data["has_relu"] = has_relu;
-    context->mark_non_differentiable({mean, variance, count});
-    return {std::get<kY>(made), mean, variance, count};
+    return std::get<kY>(*made);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -122,21 +121,31 @@ class TrainingBatchNorm : public torch::autograd::Function<TrainingBatchNorm> {
     }();
     at::Tensor dresidual;
     if (has_residual) dresidual = context->saved_data["has_relu"].toBool() ? masked : gradients[0];
-    return internal::once_differentiable("batch_norm", {dx, dgamma, dbeta, dresidual, {}, {}});
+    return internal::once_differentiable("batch_norm", {dx, dgamma, dbeta, dresidual, {}, {}, {}});
   }
 };
 
+/// The variance times count / (count - 1), which is a tensor where a tracer leaves it open.
+at::Tensor unbiased(const at::Tensor& input, const BatchMade& made) {
+  const at::Tensor& variance = std::get<kVariance>(made);
+  const c10::SymInt elements = input.sym_numel() / input.sym_size(1);
+  if (const auto known = elements.maybe_as_int()) {
+    const auto count = static_cast<double>(*known);
+    return variance.mul(count / (count - 1));
+  }
+  const at::Tensor& count = std::get<kCount>(made);
+  return variance.mul(count.div(count.sub(1)).to(at::kFloat));
+}
+
 /// As ATen rounds it, which commits of recorded statistics repeat.
 void move_running(const MaybeTensor& running_mean, const MaybeTensor& running_var, double momentum,
-                  const variable_list& made) {
-  const at::Tensor &mean = made[1], &variance = made[2], &count = made[3];
+                  const at::Tensor& input, const BatchMade& made) {
   const at::NoGradGuard no_grad;
   if (running_mean) {
-    running_mean->copy_(mean.mul(momentum).add_(running_mean->mul(1 - momentum)));
+    running_mean->copy_(std::get<kMean>(made).mul(momentum).add_(running_mean->mul(1 - momentum)));
   }
   if (!running_var) return;
-  const at::Tensor unbiased = variance.mul(count.div(count.sub(1)).to(at::kFloat));
-  running_var->copy_(running_var->mul(1 - momentum).add_(unbiased, momentum));
+  running_var->copy_(running_var->mul(1 - momentum).add_(unbiased(input, made), momentum));
 }
 
 at::Tensor in_evaluation(const Expect& expect, const NormArguments& arguments, double epsilon,
@@ -164,10 +173,11 @@ at::Tensor run_batch_norm(const at::Tensor& input, const MaybeTensor& weight,
   const auto all = [&](const MaybeTensor& given, double value) {
     return given ? *given : at::full_symint({channels}, value, at::kFloat);
   };
-  const variable_list made =
-      TrainingBatchNorm::apply(input, all(weight, 1), all(bias, 0), residual, epsilon, relu);
-  move_running(running_mean, running_var, momentum, made);
-  return made[0];
+  BatchMade made;
+  const at::Tensor y =
+      TrainingBatchNorm::apply(input, all(weight, 1), all(bias, 0), residual, epsilon, relu, &made);
+  move_running(running_mean, running_var, momentum, input, made);
+  return y;
 }
 
 // Like aten::batch_norm's, the schema does not say that training writes the running statistics: it
