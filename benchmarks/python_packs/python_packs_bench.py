@@ -3,13 +3,14 @@
     ./dev bench python_packs --cases nms,auc --threads 1,2 --rounds 5
 
 A case is a call as users write it, beside a peer, most often one of benchmarks/kernels. Results are compared
-before anything is timed. A line has medians in ms, how many times ours the peer takes (above 1: we are faster), and the
-largest difference, over the largest value.
+before anything is timed. A line has medians in ms, the median over rounds of how many times ours the peer took (above 1:
+we are faster), and the largest difference, over the largest value.
 """
 
 import argparse
 import importlib
 import json
+import os
 import statistics
 import sys
 import time
@@ -67,7 +68,8 @@ def measured(name: str, threads: int, rounds: int) -> Row:
             run()
             ms.append((time.perf_counter() - begin) * 1e3)
     ours, peer = (statistics.median(ms) for ms in times)
-    return Row(name, threads, ours, peer, peer / ours, found, case.peer)
+    ratio = statistics.median(theirs / mine for mine, theirs in zip(*times, strict=True))
+    return Row(name, threads, ours, peer, ratio, found, case.peer)
 
 
 def main() -> int:
@@ -81,6 +83,7 @@ def main() -> int:
     if not chosen:
         parser.error(f"no case is called {arguments.cases}; there are {', '.join(CASES)}")
     rows, failed = [], False
+    print(f"{arguments.rounds} rounds; load before: {os.getloadavg()[0]:.2f}")
     print(FORM.format("case", "threads", "ours ms", "peer ms", "/ours", "differs", "peer"))
     for name in chosen:
         for threads in map(int, arguments.threads.split(",")):
