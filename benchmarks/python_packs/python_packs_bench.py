@@ -2,9 +2,9 @@
 
     ./dev bench python_packs --cases nms,auc --threads 1,2 --rounds 5
 
-A case is a call as users write it, beside a peer, most often one of benchmarks/kernels. Results are compared
-before anything is timed. A line has medians in ms, the median over rounds of how many times ours the peer took (above 1:
-we are faster), and the largest difference, over the largest value.
+A case is a call as users write it, beside a peer, most often one of benchmarks/kernels. Results are
+compared before anything is timed. A line has medians in ms, the median over rounds of how many times
+ours the peer took (above 1: we are faster), and the largest difference, over the largest value.
 """
 
 import argparse

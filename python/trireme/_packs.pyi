@@ -157,7 +157,7 @@ def novograd(
     parameter: torch.Tensor,
     gradient: torch.Tensor,
     exp_avg: torch.Tensor,
-    second_moment: torch.Tensor,
+    second_moment: float,
     step: int,
     learning_rate: float,
     beta1: float,
@@ -165,7 +165,7 @@ def novograd(
     epsilon: float,
     weight_decay: float,
     averages_gradients: bool,
-) -> None: ...
+) -> float: ...
 def roc_auc(scores: numpy.typing.ArrayLike, labels: numpy.typing.ArrayLike) -> float: ...
 def sgd(
     parameter: torch.Tensor,
