@@ -10,6 +10,7 @@ ours the peer took (above 1: we are faster), and the largest difference, over th
 import argparse
 import importlib
 import json
+import math
 import os
 import statistics
 import sys
@@ -43,8 +44,11 @@ class Row:
 
 
 def difference(case: Case) -> float:
-    """The largest one of any output; an error where it is beyond the case's tolerance."""
+    """The largest one of any output, NaN where there is none (draws differ); an error where it is beyond the
+    case's tolerance."""
     ours, theirs = case.ours(), case.theirs()
+    if not ours:
+        return math.nan
     largest = 0.0
     for name, value in ours.items():
         mine, other = (np.asarray(v, dtype=np.float64) for v in (value, theirs[name]))
