@@ -1,1 +1,2 @@
 TORCH: str
+LIBRARIES: str

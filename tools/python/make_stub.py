@@ -1,4 +1,4 @@
-"""Writes python/trireme/_core.pyi, the types of the compiled module, from what the module says of itself.
+"""Writes python/trireme/_core.pyi and _packs.pyi, the types of the compiled modules, from what they say of themselves.
 
 PYTHONPATH=build/dev/python .venv/bin/python tools/python/make_stub.py [--check]
 """
@@ -11,7 +11,11 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-STUB = ROOT / "python" / "trireme" / "_core.pyi"
+FOLDER = ROOT / "python" / "trireme"
+MODULES = {
+    "_core": "The engine: include/trireme for Python.",
+    "_packs": "The packs: metrics of arrays and optimizers of tensors.",
+}
 
 _ENUM = re.compile(
     r"^class (\w+):\n    __members__.*?(?=^class |^def |\Z)", re.MULTILINE | re.DOTALL
@@ -19,27 +23,32 @@ _ENUM = re.compile(
 
 
 def main() -> int:
-    made = generate()
-    if "--check" in sys.argv:
-        if STUB.read_text() == made:
-            return 0
+    import torch  # noqa: F401  its libraries come before the modules'
+    from mypy import stubgen  # noqa: F401  it sets another start method
+
+    multiprocessing.set_start_method("fork")  # a process without torch could not import them
+    is_checked = "--check" in sys.argv
+    stale = []
+    for module in MODULES:
+        stub, made = FOLDER / f"{module}.pyi", generate(module)
+        if not is_checked:
+            stub.write_text(made)
+        elif stub.read_text() != made:
+            stale.append(str(stub.relative_to(ROOT)))
+    if stale:
         print(
-            f"{STUB.relative_to(ROOT)} is not what the module says; run {Path(__file__).relative_to(ROOT)}"
+            f"not what the modules say: {', '.join(stale)}; run {Path(__file__).relative_to(ROOT)}"
         )
-        return 1
-    STUB.write_text(made)
-    return 0
+    return 1 if stale else 0
 
 
-def generate() -> str:
-    import torch  # noqa: F401  its libraries come before the module's
+def generate(module: str) -> str:
     from mypy.stubgen import main as stubgen
 
-    multiprocessing.set_start_method("fork")  # a process without torch could not import the module
     with tempfile.TemporaryDirectory() as folder:
-        stubgen(["-q", "-m", "trireme._core", "-o", folder, "--inspect-mode"])
-        text = (Path(folder) / "trireme" / "_core.pyi").read_text()
-    return format_text('"""The engine: include/trireme for Python."""\n\n' + simplify(text))
+        stubgen(["-q", "-m", f"trireme.{module}", "-o", folder, "--inspect-mode"])
+        text = (Path(folder) / "trireme" / f"{module}.pyi").read_text()
+    return format_text(f'"""{MODULES[module]}"""\n\n' + simplify(text), module)
 
 
 def simplify(text: str) -> str:
@@ -48,6 +57,7 @@ def simplify(text: str) -> str:
     text = text.replace("typing.SupportsInt | typing.SupportsIndex", "int")
     text = text.replace("typing.SupportsFloat | typing.SupportsIndex", "float")
     text = text.replace("os.PathLike | str | bytes", "os.PathLike[str] | str")
+    text = re.sub(r"typing\.Annotated\[(numpy\.typing\.ArrayLike), [\w.]+\]", r"\1", text)
     text = text.replace("(self, *args, **kwargs) -> None", "(self) -> None")
     text = text.replace("from typing import ClassVar, overload", "from typing import overload")
     return re.sub(r"^import typing\n", "", text, flags=re.MULTILINE)
@@ -59,9 +69,15 @@ def _enum(found: re.Match[str]) -> str:
     return f"class {name}:\n{members}    @property\n    def name(self) -> str: ...\n\n"
 
 
-def format_text(text: str) -> str:
+def format_text(text: str, module: str) -> str:
     for words in (["check", "-q", "--select", "I", "--fix"], ["format", "-q"]):
-        ruff = [str(ROOT / ".venv/bin/ruff"), *words, "--stdin-filename", str(STUB), "-"]
+        ruff = [
+            str(ROOT / ".venv/bin/ruff"),
+            *words,
+            "--stdin-filename",
+            str(FOLDER / f"{module}.pyi"),
+            "-",
+        ]
         text = subprocess.run(ruff, input=text, capture_output=True, text=True, check=True).stdout
     return text
 

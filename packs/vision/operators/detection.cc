@@ -5,6 +5,7 @@
 
 #include <span>
 #include <tuple>
+#include <vector>
 
 #include "packs/vision/kernels/nms.h"
 #include "packs/vision/kernels/selection.h"
@@ -15,6 +16,7 @@ namespace trireme::vision {
 namespace {
 
 using operators::internal::Expect;
+using operators::internal::kernel_below_autograd;
 using Places = std::tuple<at::Tensor, at::Tensor>;
 
 /// Row b of a contiguous tensor.
@@ -61,7 +63,7 @@ Places run_nms(const at::Tensor& given_boxes, const at::Tensor& given_scores,
   expect.dtype("classes", given_classes, {at::kLong, at::kInt});
   expect.dims("scores", given_scores, 2);
   expect.shape("boxes", given_boxes, {given_scores.size(0), given_scores.size(1), 4});
-  expect.shape("classes", given_classes, given_scores.sizes());
+  expect.shape("classes", given_classes, given_scores.sym_sizes());
   check_capacity(expect, capacity);
   const at::Tensor boxes = given_boxes.contiguous(), scores = given_scores.contiguous();
   const at::Tensor classes = given_classes.to(at::kLong).contiguous();
@@ -75,13 +77,48 @@ Places run_nms(const at::Tensor& given_boxes, const at::Tensor& given_scores,
   return result;
 }
 
+template <typename T>
+std::span<const T> elements(const at::Tensor& tensor) {
+  return {static_cast<const T*>(tensor.const_data_ptr()), static_cast<std::size_t>(tensor.numel())};
+}
+
+void check_boxes(const Expect& expect, const at::Tensor& boxes, const at::Tensor& scores) {
+  expect.dtype("boxes", boxes, {at::kFloat});
+  expect.dtype("scores", scores, {at::kFloat});
+  expect.dims("scores", scores, 1);
+  expect.shape("boxes", boxes, {scores.size(0), 4});
+}
+
+at::Tensor run_kept(const at::Tensor& given_boxes, const at::Tensor& given_scores,
+                    double threshold) {
+  check_boxes(Expect("nms"), given_boxes, given_scores);
+  const at::Tensor boxes = given_boxes.contiguous(), scores = given_scores.contiguous();
+  return at::tensor(nms(elements<float>(boxes), elements<float>(scores), {.threshold = threshold},
+                        operators::internal::on_torch_threads),
+                    at::kLong);
+}
+
+at::Tensor run_batched_kept(const at::Tensor& given_boxes, const at::Tensor& given_scores,
+                            const at::Tensor& given_classes, double threshold) {
+  const Expect expect("batched_nms");
+  check_boxes(expect, given_boxes, given_scores);
+  expect.dtype("classes", given_classes, {at::kLong, at::kInt});
+  expect.shape("classes", given_classes, {given_scores.size(0)});
+  const at::Tensor boxes = given_boxes.contiguous(), scores = given_scores.contiguous();
+  const at::Tensor classes = given_classes.to(at::kLong).contiguous();
+  return at::tensor(
+      batched_nms(elements<float>(boxes), elements<float>(scores), elements<std::int64_t>(classes),
+                  {.threshold = threshold}, operators::internal::on_torch_threads),
+      at::kLong);
+}
+
 at::Tensor run_hard_negatives(const at::Tensor& given_losses, const at::Tensor& given_matched,
                               double ratio) {
   const Expect expect("hard_negatives");
   expect.dtype("losses", given_losses, {at::kFloat});
   expect.dtype("is_matched", given_matched, {at::kBool});
   expect.dims("losses", given_losses, 2);
-  expect.shape("is_matched", given_matched, given_losses.sizes());
+  expect.shape("is_matched", given_matched, given_losses.sym_sizes());
   const at::Tensor losses = given_losses.contiguous(), matched = given_matched.contiguous();
   const at::Tensor chosen = at::empty_like(matched);
   for_images(expect, losses.size(0), [&](std::int64_t b) {
@@ -112,9 +149,16 @@ TORCH_LIBRARY_FRAGMENT(trireme, library) {
       "int capacity=100) -> (Tensor places, Tensor counts)");
   library.def("hard_negatives(Tensor losses, Tensor is_matched, float ratio) -> Tensor");
   library.def("fixed_nonzero(Tensor values, int capacity) -> (Tensor places, Tensor counts)");
-  library.impl("fixed_nms", run_nms);
-  library.impl("hard_negatives", run_hard_negatives);
-  library.impl("fixed_nonzero", run_nonzero);
+  library.impl("fixed_nms", kernel_below_autograd(run_nms));
+  library.impl("hard_negatives", kernel_below_autograd(run_hard_negatives));
+  library.impl("fixed_nonzero", kernel_below_autograd(run_nonzero));
+  // As many as are kept: for those who do not record.
+  const std::vector<at::Tag> varies = {at::Tag::dynamic_output_shape};
+  library.def("nms(Tensor boxes, Tensor scores, float threshold) -> Tensor", varies);
+  library.def("batched_nms(Tensor boxes, Tensor scores, Tensor classes, float threshold) -> Tensor",
+              varies);
+  library.impl("nms", kernel_below_autograd(run_kept));
+  library.impl("batched_nms", kernel_below_autograd(run_batched_kept));
 }
 
 Chosen to_chosen(const Places& result) { return {std::get<0>(result), std::get<1>(result)}; }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 
 #include "trireme/engine/operators/kernel_operator.h"
 #include "trireme/engine/operators/norm_tensors.h"
@@ -27,83 +28,125 @@ using internal::shape_of;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// As ATen rounds it, which commits of recorded statistics repeat.
-void move_running(const MaybeTensor& running_mean, const MaybeTensor& running_var, double momentum,
-                  const ForwardStatistics& now) {
-  const at::NoGradGuard no_grad;
-  if (running_mean) {
-    running_mean->copy_(now.mean.mul(momentum).add_(running_mean->mul(1 - momentum)));
-  }
-  if (!running_var) return;
-  const double count = now.count.item<double>();
-  const at::Tensor unbiased = now.variance.mul(count / (count - 1));
-  running_var->copy_(running_var->mul(1 - momentum).add_(unbiased, momentum));
+/// What forward makes: y; mean and variance, which running statistics take; what backward needs.
+using BatchMade =
+    std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+enum MadePart : std::uint8_t { kY, kMean, kVariance, kInverseDeviation, kCount, kMask };
+
+BatchMade batch_forward(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
+                        const MaybeTensor& residual, double epsilon, bool has_relu) {
+  const at::MemoryFormat format = format_of(input);
+  const at::Tensor x = input.contiguous(format);
+  const at::Tensor gamma = weight.contiguous(), beta = bias.contiguous();
+  const at::Tensor added = residual ? residual->contiguous(format) : at::Tensor();
+  const kernels::BatchNormShape shape = shape_of(x, format);
+  const ForwardStatistics made(shape.channels);
+  const at::Tensor y = at::empty_like(x);
+  // One word at least: without elements it would have no address.
+  const at::Tensor mask =
+      at::empty({has_relu ? std::max<std::int64_t>(kernels::mask_words(shape), 1) : 0}, at::kShort);
+  kernels::batch_norm_forward(
+      {.epsilon = static_cast<float>(epsilon), .has_relu = has_relu}, shape,
+      {.x = floats(x),
+       .residual = floats(added),
+       .gamma = floats(gamma),
+       .beta = floats(beta),
+       .y = mutable_floats(y),
+       .mask = has_relu ? static_cast<std::uint16_t*>(mask.mutable_data_ptr()) : nullptr,
+       .variance = mutable_floats(made.variance),
+       .statistics = pointers(made.mean, made.inverse_deviation, made.count)},
+      nullptr, internal::on_torch_threads);
+  return {y, made.mean, made.variance, made.inverse_deviation, made.count, mask};
+}
+
+/// x        as forward had it, in one of the kernel's layouts.
+/// Returns  the gradients of x, weight, bias and, with ReLU, of the residual; else it is empty.
+using BatchGradients = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+
+BatchGradients batch_backward(const at::Tensor& given_dy, const at::Tensor& x,
+                              const at::Tensor& given_gamma, const at::Tensor& mean,
+                              const at::Tensor& inverse_deviation, const at::Tensor& count,
+                              const at::Tensor& mask, bool has_residual) {
+  const at::MemoryFormat format = format_of(x);
+  const at::Tensor dy = given_dy.contiguous(format), gamma = given_gamma.contiguous();
+  const at::Tensor dx = at::empty_like(x);
+  const at::Tensor dgamma = at::empty_like(gamma), dbeta = at::empty_like(gamma);
+  const bool has_relu = mask.numel() > 0, is_masked = has_residual && has_relu;
+  const at::Tensor dresidual = is_masked ? at::empty_like(x) : at::empty({0}, at::kFloat);
+  kernels::batch_norm_backward(
+      shape_of(x, format),
+      {.gradient_y = floats(dy),
+       .x = floats(x),
+       .gamma = floats(gamma),
+       .mask = has_relu ? static_cast<const std::uint16_t*>(mask.const_data_ptr()) : nullptr,
+       .statistics = pointers(mean, inverse_deviation, count),
+       .gradient_x = mutable_floats(dx),
+       .gradient_residual = is_masked ? mutable_floats(dresidual) : nullptr,
+       .gradient_gamma = mutable_floats(dgamma),
+       .gradient_beta = mutable_floats(dbeta)},
+      nullptr, internal::on_torch_threads);
+  return {dx, dgamma, dbeta, dresidual};
 }
 
 class TrainingBatchNorm : public torch::autograd::Function<TrainingBatchNorm> {
  public:
+  /// made   written, for the running statistics: outputs of a function cost more.
   static at::Tensor forward(AutogradContext* context, const at::Tensor& input,
                             const at::Tensor& weight, const at::Tensor& bias,
-                            const MaybeTensor& residual, const MaybeTensor& running_mean,
-                            const MaybeTensor& running_var, double momentum, double epsilon,
-                            bool has_relu) {
-    const at::MemoryFormat format = format_of(input);
-    const at::Tensor x = input.contiguous(format);
-    const at::Tensor gamma = weight.contiguous(), beta = bias.contiguous();
-    const at::Tensor added = residual ? residual->contiguous(format) : at::Tensor();
-    const kernels::BatchNormShape shape = shape_of(x, format);
-    const ForwardStatistics made(shape.channels);
-    const at::Tensor y = at::empty_like(x);
-    at::Tensor mask;
-    // One word at least: without elements it would have no address.
-    if (has_relu) {
-      mask = at::empty({std::max<std::int64_t>(kernels::mask_words(shape), 1)}, at::kShort);
+                            const MaybeTensor& residual, double epsilon, bool has_relu,
+                            BatchMade* made) {
+    static const auto op = internal::find_operator<decltype(batch_forward)>("trireme::_batch_norm");
+    const at::Tensor x = input.contiguous(format_of(input)), gamma = weight.contiguous();
+    {
+      const internal::BelowAutograd below;
+      *made = op.call(x, gamma, bias, residual, epsilon, has_relu);
     }
-    kernels::batch_norm_forward(
-        {.epsilon = static_cast<float>(epsilon), .has_relu = has_relu}, shape,
-        {.x = floats(x),
-         .residual = floats(added),
-         .gamma = floats(gamma),
-         .beta = floats(beta),
-         .y = mutable_floats(y),
-         .mask = has_relu ? static_cast<std::uint16_t*>(mask.mutable_data_ptr()) : nullptr,
-         .variance = mutable_floats(made.variance),
-         .statistics = pointers(made.mean, made.inverse_deviation, made.count)},
-        nullptr, internal::on_torch_threads);
-    move_running(running_mean, running_var, momentum, made);
-    context->save_for_backward({x, gamma, made.mean, made.inverse_deviation, made.count, mask});
+    context->save_for_backward({x, gamma, std::get<kMean>(*made),
+                                std::get<kInverseDeviation>(*made), std::get<kCount>(*made),
+                                std::get<kMask>(*made)});
     context->saved_data["has_residual"] = residual.has_value();
-    return y;
+    context->saved_data["has_relu"] = has_relu;
+    return std::get<kY>(*made);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    static const auto op =
+        internal::find_operator<decltype(batch_backward)>("trireme::_batch_norm_backward");
     const auto saved = context->get_saved_variables();
-    const at::Tensor &x = saved[0], &gamma = saved[1], &mask = saved[5];
-    const at::MemoryFormat format = format_of(x);
-    const at::Tensor dy = gradients[0].contiguous(format);
-    const at::Tensor dx = at::empty_like(x);
-    const at::Tensor dgamma = at::empty_like(gamma), dbeta = at::empty_like(gamma);
+    const bool has_residual = context->saved_data["has_residual"].toBool();
+    const auto [dx, dgamma, dbeta, masked] = [&] {
+      const internal::BelowAutograd below;
+      return op.call(gradients[0], saved[0], saved[1], saved[2], saved[3], saved[4], saved[5],
+                     has_residual);
+    }();
     at::Tensor dresidual;
-    if (context->saved_data["has_residual"].toBool()) {
-      dresidual = mask.defined() ? at::empty_like(x) : dy;
-    }
-    kernels::batch_norm_backward(
-        shape_of(x, format),
-        {.gradient_y = floats(dy),
-         .x = floats(x),
-         .gamma = floats(gamma),
-         .mask =
-             mask.defined() ? static_cast<const std::uint16_t*>(mask.const_data_ptr()) : nullptr,
-         .statistics = pointers(saved[2], saved[3], saved[4]),
-         .gradient_x = mutable_floats(dx),
-         .gradient_residual = mask.defined() ? mutable_floats(dresidual) : nullptr,
-         .gradient_gamma = mutable_floats(dgamma),
-         .gradient_beta = mutable_floats(dbeta)},
-        nullptr, internal::on_torch_threads);
-    return internal::once_differentiable("batch_norm",
-                                         {dx, dgamma, dbeta, dresidual, {}, {}, {}, {}, {}});
+    if (has_residual) dresidual = context->saved_data["has_relu"].toBool() ? masked : gradients[0];
+    return internal::once_differentiable("batch_norm", {dx, dgamma, dbeta, dresidual, {}, {}, {}});
   }
 };
+
+/// The variance times count / (count - 1), which is a tensor where a tracer leaves it open.
+at::Tensor unbiased(const at::Tensor& input, const BatchMade& made) {
+  const at::Tensor& variance = std::get<kVariance>(made);
+  const c10::SymInt elements = input.sym_numel() / input.sym_size(1);
+  if (const auto known = elements.maybe_as_int()) {
+    const auto count = static_cast<double>(*known);
+    return variance.mul(count / (count - 1));
+  }
+  const at::Tensor& count = std::get<kCount>(made);
+  return variance.mul(count.div(count.sub(1)).to(at::kFloat));
+}
+
+/// As ATen rounds it, which commits of recorded statistics repeat.
+void move_running(const MaybeTensor& running_mean, const MaybeTensor& running_var, double momentum,
+                  const at::Tensor& input, const BatchMade& made) {
+  const at::NoGradGuard no_grad;
+  if (running_mean) {
+    running_mean->copy_(std::get<kMean>(made).mul(momentum).add_(running_mean->mul(1 - momentum)));
+  }
+  if (!running_var) return;
+  running_var->copy_(running_var->mul(1 - momentum).add_(unbiased(input, made), momentum));
+}
 
 at::Tensor in_evaluation(const Expect& expect, const NormArguments& arguments, double epsilon,
                          bool has_relu) {
@@ -126,10 +169,15 @@ at::Tensor run_batch_norm(const at::Tensor& input, const MaybeTensor& weight,
   const Expect expect("batch_norm");
   internal::check(expect, arguments);
   if (!training) return in_evaluation(expect, arguments, epsilon, relu);
-  const std::int64_t channels = input.size(1);
-  return TrainingBatchNorm::apply(input, weight ? *weight : at::ones({channels}, at::kFloat),
-                                  bias ? *bias : at::zeros({channels}, at::kFloat), residual,
-                                  running_mean, running_var, momentum, epsilon, relu);
+  const c10::SymInt channels = input.sym_size(1);
+  const auto all = [&](const MaybeTensor& given, double value) {
+    return given ? *given : at::full_symint({channels}, value, at::kFloat);
+  };
+  BatchMade made;
+  const at::Tensor y =
+      TrainingBatchNorm::apply(input, all(weight, 1), all(bias, 0), residual, epsilon, relu, &made);
+  move_running(running_mean, running_var, momentum, input, made);
+  return y;
 }
 
 // Like aten::batch_norm's, the schema does not say that training writes the running statistics: it
@@ -140,6 +188,16 @@ TORCH_LIBRARY_FRAGMENT(trireme, library) {
       "Tensor? running_var, bool training, float momentum, float eps, "
       "Tensor? residual=None, bool relu=False) -> Tensor");
   library.impl("batch_norm", run_batch_norm);
+  library.def(
+      "_batch_norm(Tensor input, Tensor weight, Tensor bias, Tensor? residual, float eps, "
+      "bool relu) -> (Tensor y, Tensor mean, Tensor variance, Tensor inverse_deviation, "
+      "Tensor count, Tensor mask)");
+  library.impl("_batch_norm", internal::kernel_below_autograd(batch_forward));
+  library.def(
+      "_batch_norm_backward(Tensor dy, Tensor x, Tensor weight, Tensor mean, "
+      "Tensor inverse_deviation, Tensor count, Tensor mask, bool has_residual) "
+      "-> (Tensor dx, Tensor dweight, Tensor dbias, Tensor dresidual)");
+  library.impl("_batch_norm_backward", internal::kernel_below_autograd(batch_backward));
 }
 
 }  // namespace

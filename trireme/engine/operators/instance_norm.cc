@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <tuple>
 
 #include "trireme/engine/operators/batch_norm.h"
 #include "trireme/engine/operators/kernel_operator.h"
@@ -55,10 +56,10 @@ struct Calls {
 };
 
 std::uint16_t* mask_of(const at::Tensor& mask, std::int64_t offset) {
-  return mask.defined() ? static_cast<std::uint16_t*>(mask.mutable_data_ptr()) + offset : nullptr;
+  return mask.numel() > 0 ? static_cast<std::uint16_t*>(mask.mutable_data_ptr()) + offset : nullptr;
 }
 
-/// Gradients of [C], from those of each sample. Channels last keeps the order that autograd had
+/// InstanceGradients of [C], from those of each sample. Channels last keeps the order that autograd had
 /// when each sample was a call of its own.
 at::Tensor sum_samples(const at::Tensor& gradients, const at::Tensor& x, at::MemoryFormat format) {
   const at::Tensor rows = gradients.view({x.size(0), x.size(1)});
@@ -68,61 +69,90 @@ at::Tensor sum_samples(const at::Tensor& gradients, const at::Tensor& x, at::Mem
   return sum;
 }
 
+/// What forward makes: y, and what backward needs.
+using InstanceMade = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+
+InstanceMade instance_forward(const at::Tensor& input, const at::Tensor& weight,
+                              const at::Tensor& bias, double epsilon, bool has_relu) {
+  const at::MemoryFormat format = internal::format_of(input);
+  const at::Tensor x = input.contiguous(format);
+  const Calls calls(x, format);
+  const std::int64_t repeats = calls.shape.channels / x.size(1);
+  const at::Tensor gamma = weight.repeat({repeats}), beta = bias.repeat({repeats});
+  const at::Tensor mean = at::empty({calls.count * calls.shape.channels}, at::kFloat);
+  const at::Tensor inverse = at::empty_like(mean), y = at::empty_like(x);
+  const at::Tensor counts = at::empty({calls.count}, at::kDouble);
+  const at::Tensor mask = at::empty({has_relu ? calls.count * calls.words : 0}, at::kShort);
+  calls.for_each([&](std::int64_t call, const kernels::Spread& spread) {
+    const std::int64_t begin = call * calls.shape.count();
+    kernels::batch_norm_forward({.epsilon = static_cast<float>(epsilon), .has_relu = has_relu},
+                                calls.shape,
+                                {.x = floats(x) + begin,
+                                 .gamma = floats(gamma),
+                                 .beta = floats(beta),
+                                 .y = mutable_floats(y) + begin,
+                                 .mask = mask_of(mask, call * calls.words),
+                                 .statistics = calls.statistics(mean, inverse, counts, call)},
+                                nullptr, spread);
+  });
+  return {y, mean, inverse, counts, mask};
+}
+
+/// x        as forward had it, in one of the kernel's layouts.
+/// Returns  the gradients of x, weight and bias.
+using InstanceGradients = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
+
+InstanceGradients instance_backward(const at::Tensor& given_dy, const at::Tensor& x,
+                                    const at::Tensor& weight, const at::Tensor& mean,
+                                    const at::Tensor& inverse, const at::Tensor& counts,
+                                    const at::Tensor& mask) {
+  const at::MemoryFormat format = internal::format_of(x);
+  const Calls calls(x, format);
+  const at::Tensor gamma = weight.repeat({calls.shape.channels / x.size(1)});
+  const at::Tensor dy = given_dy.contiguous(format);
+  const at::Tensor dx = at::empty_like(x), dgamma = at::empty_like(mean);
+  const at::Tensor dbeta = at::empty_like(mean);
+  calls.for_each([&](std::int64_t call, const kernels::Spread& spread) {
+    const std::int64_t begin = call * calls.shape.count(), channel = call * calls.shape.channels;
+    kernels::batch_norm_backward(calls.shape,
+                                 {.gradient_y = floats(dy) + begin,
+                                  .x = floats(x) + begin,
+                                  .gamma = floats(gamma),
+                                  .mask = mask_of(mask, call * calls.words),
+                                  .statistics = calls.statistics(mean, inverse, counts, call),
+                                  .gradient_x = mutable_floats(dx) + begin,
+                                  .gradient_gamma = mutable_floats(dgamma) + channel,
+                                  .gradient_beta = mutable_floats(dbeta) + channel},
+                                 nullptr, spread);
+  });
+  return {dx, sum_samples(dgamma, x, format), sum_samples(dbeta, x, format)};
+}
+
 class InstanceNorm : public torch::autograd::Function<InstanceNorm> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& input,
                             const at::Tensor& weight, const at::Tensor& bias, double epsilon,
                             bool has_relu) {
-    const at::MemoryFormat format = internal::format_of(input);
-    const at::Tensor x = input.contiguous(format);
-    const Calls calls(x, format);
-    const std::int64_t repeats = calls.shape.channels / x.size(1);
-    const at::Tensor gamma = weight.repeat({repeats}), beta = bias.repeat({repeats});
-    const at::Tensor mean = at::empty({calls.count * calls.shape.channels}, at::kFloat);
-    const at::Tensor inverse = at::empty_like(mean), y = at::empty_like(x);
-    const at::Tensor counts = at::empty({calls.count}, at::kDouble);
-    at::Tensor mask;
-    if (has_relu) mask = at::empty({calls.count * calls.words}, at::kShort);
-    calls.for_each([&](std::int64_t call, const kernels::Spread& spread) {
-      const std::int64_t begin = call * calls.shape.count();
-      kernels::batch_norm_forward({.epsilon = static_cast<float>(epsilon), .has_relu = has_relu},
-                                  calls.shape,
-                                  {.x = floats(x) + begin,
-                                   .gamma = floats(gamma),
-                                   .beta = floats(beta),
-                                   .y = mutable_floats(y) + begin,
-                                   .mask = mask_of(mask, call * calls.words),
-                                   .statistics = calls.statistics(mean, inverse, counts, call)},
-                                  nullptr, spread);
-    });
-    context->save_for_backward({x, gamma, mean, inverse, counts, mask});
+    static const auto op =
+        internal::find_operator<decltype(instance_forward)>("trireme::_instance_norm");
+    const at::Tensor x = input.contiguous(internal::format_of(input));
+    const auto [y, mean, inverse, counts, mask] = [&] {
+      const internal::BelowAutograd below;
+      return op.call(x, weight, bias, epsilon, has_relu);
+    }();
+    context->save_for_backward({x, weight, mean, inverse, counts, mask});
     return y;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    static const auto op =
+        internal::find_operator<decltype(instance_backward)>("trireme::_instance_norm_backward");
     const auto saved = context->get_saved_variables();
-    const at::Tensor &x = saved[0], &mean = saved[2], &mask = saved[5];
-    const at::MemoryFormat format = internal::format_of(x);
-    const Calls calls(x, format);
-    const at::Tensor dy = gradients[0].contiguous(format);
-    const at::Tensor dx = at::empty_like(x), dgamma = at::empty_like(mean);
-    const at::Tensor dbeta = at::empty_like(mean);
-    calls.for_each([&](std::int64_t call, const kernels::Spread& spread) {
-      const std::int64_t begin = call * calls.shape.count(), channel = call * calls.shape.channels;
-      kernels::batch_norm_backward(calls.shape,
-                                   {.gradient_y = floats(dy) + begin,
-                                    .x = floats(x) + begin,
-                                    .gamma = floats(saved[1]),
-                                    .mask = mask_of(mask, call * calls.words),
-                                    .statistics = calls.statistics(mean, saved[3], saved[4], call),
-                                    .gradient_x = mutable_floats(dx) + begin,
-                                    .gradient_gamma = mutable_floats(dgamma) + channel,
-                                    .gradient_beta = mutable_floats(dbeta) + channel},
-                                   nullptr, spread);
-    });
-    return internal::once_differentiable(
-        "instance_norm",
-        {dx, sum_samples(dgamma, x, format), sum_samples(dbeta, x, format), {}, {}});
+    const auto [dx, dweight, dbias] = [&] {
+      const internal::BelowAutograd below;
+      return op.call(gradients[0], saved[0], saved[1], saved[2], saved[3], saved[4], saved[5]);
+    }();
+    return internal::once_differentiable("instance_norm", {dx, dweight, dbias, {}, {}});
   }
 };
 
@@ -130,10 +160,12 @@ at::Tensor run_instance_norm(const at::Tensor& input, const MaybeTensor& weight,
                              const MaybeTensor& bias, double epsilon, bool relu) {
   const Expect expect("instance_norm");
   internal::check(expect, {input, weight, bias, {}, {}, {}});
-  if (input.numel() == 0) return input.clone();
-  const std::int64_t channels = input.size(1);
-  return InstanceNorm::apply(input, weight ? *weight : at::ones({channels}, at::kFloat),
-                             bias ? *bias : at::zeros({channels}, at::kFloat), epsilon, relu);
+  if (input.sym_numel() == 0) return input.clone();
+  const c10::SymInt channels = input.sym_size(1);
+  const auto all = [&](const MaybeTensor& given, double value) {
+    return given ? *given : at::full_symint({channels}, value, at::kFloat);
+  };
+  return InstanceNorm::apply(input, all(weight, 1), all(bias, 0), epsilon, relu);
 }
 
 TORCH_LIBRARY_FRAGMENT(trireme, library) {
@@ -141,6 +173,15 @@ TORCH_LIBRARY_FRAGMENT(trireme, library) {
       "instance_norm(Tensor input, Tensor? weight, Tensor? bias, float eps=1e-05, "
       "bool relu=False) -> Tensor");
   library.impl("instance_norm", run_instance_norm);
+  library.def(
+      "_instance_norm(Tensor input, Tensor weight, Tensor bias, float eps, bool relu) "
+      "-> (Tensor y, Tensor mean, Tensor inverse_deviation, Tensor counts, Tensor mask)");
+  library.impl("_instance_norm", internal::kernel_below_autograd(instance_forward));
+  library.def(
+      "_instance_norm_backward(Tensor dy, Tensor x, Tensor weight, Tensor mean, "
+      "Tensor inverse_deviation, Tensor counts, Tensor mask) "
+      "-> (Tensor dx, Tensor dweight, Tensor dbias)");
+  library.impl("_instance_norm_backward", internal::kernel_below_autograd(instance_backward));
 }
 
 }  // namespace

@@ -63,13 +63,13 @@ void Expect::dtype(const char* name, const at::Tensor& tensor,
 void Expect::dims(const char* name, const at::Tensor& tensor, std::int64_t count) const {
   if (tensor.dim() == count) return;
   fail(std::string(name) + " must have " + std::to_string(count) + " dimensions, has shape " +
-       text_of(tensor.sizes()));
+       text_of(tensor.sym_sizes()));
 }
 
-void Expect::shape(const char* name, const at::Tensor& tensor, at::IntArrayRef sizes) const {
-  if (tensor.sizes() == sizes) return;
+void Expect::shape(const char* name, const at::Tensor& tensor, c10::SymIntArrayRef sizes) const {
+  if (tensor.sym_sizes() == sizes) return;
   fail(std::string(name) + " must have shape " + text_of(sizes) + ", has " +
-       text_of(tensor.sizes()));
+       text_of(tensor.sym_sizes()));
 }
 
 void Expect::no_gradient(const char* name, const at::Tensor& tensor) const {

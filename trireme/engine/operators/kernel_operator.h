@@ -1,7 +1,9 @@
 #pragma once
 
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/library.h>
 
 #include <cstdint>
 #include <initializer_list>
@@ -29,7 +31,7 @@ class Expect {
   void dtype(const char* name, const at::Tensor& tensor,
              std::initializer_list<at::ScalarType> types) const;
   void dims(const char* name, const at::Tensor& tensor, std::int64_t count) const;
-  void shape(const char* name, const at::Tensor& tensor, at::IntArrayRef sizes) const;
+  void shape(const char* name, const at::Tensor& tensor, c10::SymIntArrayRef sizes) const;
   void no_gradient(const char* name, const at::Tensor& tensor) const;
   void probability(const char* name, double value) const;  ///< In [0, 1).
   [[noreturn]] void fail(const std::string& expected_and_actual) const;
@@ -47,6 +49,17 @@ c10::TypedOperatorHandle<Function> find_operator(const char* name) {
 /// An optional argument, none where it is undefined.
 inline std::optional<at::Tensor> given(const at::Tensor& tensor) {
   return tensor.defined() ? std::optional(tensor) : std::nullopt;
+}
+
+/// Calls kernels below autograd: what an `autograd::Function` does in forward and backward. They are
+/// operators of their own, `trireme::_name`, so that tracers of Python, whose tensors hold no data,
+/// see them; python/trireme says which shapes they make.
+using BelowAutograd = at::AutoDispatchBelowADInplaceOrView;
+
+/// How such a kernel is registered: for all devices, since it says itself which it takes.
+template <typename Kernel>
+auto kernel_below_autograd(Kernel* kernel) {
+  return torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, kernel);
 }
 
 /// Integers of any width, in the order of the tensor's elements.

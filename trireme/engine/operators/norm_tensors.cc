@@ -48,7 +48,7 @@ void check(const Expect& expect, const NormArguments& arguments) {
   const auto of_channels = [&](const char* name, const MaybeTensor& tensor) {
     if (!tensor) return;
     expect.dtype(name, *tensor, {at::kFloat});
-    expect.shape(name, *tensor, {input.size(1)});
+    expect.shape(name, *tensor, {input.sym_size(1)});
   };
   of_channels("weight", arguments.weight);
   of_channels("bias", arguments.bias);
@@ -56,7 +56,7 @@ void check(const Expect& expect, const NormArguments& arguments) {
   of_channels("running_var", arguments.running_var);
   if (!arguments.residual) return;
   expect.dtype("residual", *arguments.residual, {at::kFloat});
-  expect.shape("residual", *arguments.residual, input.sizes());
+  expect.shape("residual", *arguments.residual, input.sym_sizes());
 }
 
 }  // namespace trireme::operators::internal
