@@ -1,14 +1,14 @@
 # Everything that can be checked on one machine: ./dev check. Sourced by dev; uses $root.
 
 # Parts in order: cheap and likely to fail first.
-check_parts=(lint test demo slow sanitize fuzz release clang judges cuda)
+check_parts=(lint test demo slow sanitize fuzz release clang judges tensorflow cuda)
 
 # One command each, so that its exit code is the part's.
 check_part() {
   case $1 in
     lint) "$root/dev" lint --full ;;
     test | demo | sanitize) "$root/dev" "$1" ;;
-    slow | judges) "$root/dev" test "--$1" ;;
+    slow | judges | tensorflow) "$root/dev" test "--$1" ;;
     fuzz) TRIREME_PRESET=fuzz "$root/dev" test fuzz ;;
     release) TRIREME_PRESET=release "$root/dev" test ;;
     clang) TRIREME_PRESET=clang "$root/dev" build ;;

@@ -89,6 +89,12 @@ install_judges() {
     echo "dev: no reference implementations: the tests judges/* will be skipped" >&2
 }
 
+# A venv of its own: TensorFlow wants neither torch nor its versions of other packages.
+install_tensorflow() {
+  (fill_venv requirements-tensorflow.txt "TensorFlow, for trireme.tensorflow" build/tensorflow/venv) ||
+    echo "dev: no TensorFlow: the tests tensorflow/* will be skipped" >&2
+}
+
 # A venv of its own, for other versions of what judges need.
 install_docs_tools() {
   install_packages "to read the public headers" doxygen=doxygen
