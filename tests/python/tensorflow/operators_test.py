@@ -8,7 +8,7 @@ import rank_programs
 
 @cache
 def told() -> list[Any]:
-    return [done.result for done in rank_programs.run("collectives_program.py")]
+    return [done.result for done in rank_programs.run("operators_program.py")]
 
 
 def test_ranks_know_their_places() -> None:
