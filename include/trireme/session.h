@@ -217,8 +217,8 @@ class Session {
   const Graph& graph() const;
 
  private:
-  class State;
-  std::unique_ptr<State> state_;
+  class Implementation;
+  std::unique_ptr<Implementation> state_;
 };
 
 /// Records the forward pass of a workload's model. Where the graph holds for the microbatch size alone

@@ -3,13 +3,13 @@
 #include <memory>
 #include <utility>
 
-#include "trireme/session/session_state.h"
+#include "trireme/session/session_implementation.h"
 
 namespace trireme {
 
 Session::Session(World& world, const MakeWorkload& make, SessionOptions options)
-    : state_(State::on_all_ranks(world.value(), [&] {
-        return std::make_unique<State>(world, make, std::move(options));
+    : state_(Implementation::on_all_ranks(world.value(), [&] {
+        return std::make_unique<Implementation>(world, make, std::move(options));
       })) {}
 
 Session::~Session() = default;
@@ -18,25 +18,25 @@ SessionEnd Session::run() {
   state_->require_live();
   state_->require_num_steps();
   state_->require_step();
-  return State::on_all_ranks(state_->world(), [&] { return state_->run(); });
+  return Implementation::on_all_ranks(state_->world(), [&] { return state_->run(); });
 }
 
 StepReport Session::step() {
   state_->require_live();
   state_->require_step();
-  return State::on_all_ranks(state_->world(), [&] { return state_->step(); });
+  return Implementation::on_all_ranks(state_->world(), [&] { return state_->step(); });
 }
 
 StepReport Session::backward() {
   state_->require_live();
   state_->halves().require_backward();
-  return State::on_all_ranks(state_->world(), [&] { return state_->backward(); });
+  return Implementation::on_all_ranks(state_->world(), [&] { return state_->backward(); });
 }
 
 void Session::update() {
   state_->require_live();
   state_->halves().require_update();
-  State::on_all_ranks(state_->world(), [&] { state_->update(); });
+  Implementation::on_all_ranks(state_->world(), [&] { state_->update(); });
 }
 
 std::map<std::string, at::Tensor> Session::gradients() const {
@@ -46,54 +46,55 @@ std::map<std::string, at::Tensor> Session::gradients() const {
 StepLosses Session::evaluate() {
   state_->require_live();
   state_->require_evaluation();
-  return State::on_all_ranks(state_->world(), [&] { return state_->evaluate(); });
+  return Implementation::on_all_ranks(state_->world(), [&] { return state_->evaluate(); });
 }
 
 RecordedEvaluation Session::record_evaluation(const MakeWorkload& make) {
   state_->require_live();
   state_->require_ranks();
-  return State::on_all_ranks(state_->world(), [&] { return state_->record_evaluation(make); });
+  return Implementation::on_all_ranks(state_->world(),
+                                      [&] { return state_->record_evaluation(make); });
 }
 
 Evaluated Session::evaluate(const RecordedEvaluation& recorded) {
   state_->require_live();
   state_->require_ranks();
-  return State::on_all_ranks(state_->world(), [&] { return state_->evaluate(*recorded); });
+  return Implementation::on_all_ranks(state_->world(), [&] { return state_->evaluate(*recorded); });
 }
 
 void Session::save() {
   state_->require_live();
   state_->require_folder();
-  State::on_all_ranks(state_->world(), [&] { state_->save(); });
+  Implementation::on_all_ranks(state_->world(), [&] { state_->save(); });
 }
 
 void Session::resume(const std::string& checkpoint) {
   state_->require_live();
   state_->require_may_resume();
-  State::on_all_ranks(state_->world(), [&] { state_->resume(checkpoint); });
+  Implementation::on_all_ranks(state_->world(), [&] { state_->resume(checkpoint); });
 }
 
 SessionEnd Session::finish() {
   state_->require_live();
-  return State::on_all_ranks(state_->world(), [&] { return state_->finish(); });
+  return Implementation::on_all_ranks(state_->world(), [&] { return state_->finish(); });
 }
 
 std::map<std::string, at::Tensor> Session::weights() {
-  return State::on_all_ranks(state_->world(), [&] { return state_->weights(); });
+  return Implementation::on_all_ranks(state_->world(), [&] { return state_->weights(); });
 }
 
 void Session::save_weights(const std::string& path) {
-  State::on_all_ranks(state_->world(), [&] { state_->save_weights(path); });
+  Implementation::on_all_ranks(state_->world(), [&] { state_->save_weights(path); });
 }
 
 std::string Session::examples() {
   state_->require_end();
-  return State::on_all_ranks(state_->world(), [&] { return state_->examples(); });
+  return Implementation::on_all_ranks(state_->world(), [&] { return state_->examples(); });
 }
 
 void Session::save_timeline(const std::string& path) {
   state_->require_timeline();
-  State::on_all_ranks(state_->world(), [&] { state_->save_timeline(path); });
+  Implementation::on_all_ranks(state_->world(), [&] { state_->save_timeline(path); });
 }
 
 bool Session::stops() const { return state_->stops(); }

@@ -34,9 +34,9 @@ namespace trireme {
 
 /// In the order of a step it holds: the ranks and the workload; what was decided; what runs steps; what
 /// is kept of them.
-class Session::State {
+class Session::Implementation {
  public:
-  State(World& world, const MakeWorkload& make, SessionOptions options)
+  Implementation(World& world, const MakeWorkload& make, SessionOptions options)
       : options_(std::move(options)),
         make_(make),
         world_(world.value()),
