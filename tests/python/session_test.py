@@ -63,10 +63,13 @@ def test_losses_are_those_of_a_plain_loop(name: str) -> None:
 def test_ranks_have_the_bits_of_one_process() -> None:
     names = ["mlp", "transformer", "unet"]
     alone = [train(name) for name in names]
-    two = [[name, {"stages": 2, "replicas": 1}] for name in names]
+    two = [[name, {"plan": "even", "stages": 2, "replicas": 1}] for name in names]
     two[0] = ["mlp", {"plan": "auto"}]  # measured, then chosen
     assert programs.result_of("training_program.py", "2", json.dumps(two)) == alone
-    four = [["mlp", {"stages": 4, "replicas": 1}], ["transformer", {"stages": 2, "replicas": 2}]]
+    four = [
+        ["mlp", {"plan": "even", "stages": 4, "replicas": 1}],
+        ["transformer", {"plan": "even", "stages": 2, "replicas": 2}],
+    ]
     assert programs.result_of("training_program.py", "4", json.dumps(four)) == alone[:2]
 
 

@@ -8,11 +8,12 @@ import torch
 from torch.nn import functional
 
 import programs
+import step_loop
 import trireme
 
 
 def plain() -> dict[str, Any]:
-    """The loop of step_program.py with torch alone, in one process."""
+    """The loop of step_loop.py with torch alone, in one process."""
     torch.manual_seed(0)
     net = torch.nn.Sequential(
         torch.nn.Linear(16, 64),
@@ -45,38 +46,30 @@ def plain() -> dict[str, Any]:
 
 
 def check_same(found: dict[str, Any], expected: dict[str, Any]) -> None:
-    for step, other in zip(found["steps"], expected["steps"], strict=True):
-        assert step == pytest.approx(other, abs=2e-6)
-    if len(found["steps"]) == 4:
-        assert found["evaluated"] == pytest.approx(expected["evaluated"], rel=1e-5)
-    for name, value in expected["weights"].items():
-        assert found["weights"][name] == pytest.approx(value, abs=2e-6), name
-
-
-def test_a_loop_on_stages_is_a_plain_loop(tmp_path: Path) -> None:
-    found = programs.result_of("step_program.py", "2", "2", str(tmp_path), "all")
-    check_same(found, plain())
-    assert found["local"] == 64 * 16 + 64  # the first layer is not in partition 1
-
-
-def test_a_loop_on_stages_and_replicas_is_a_plain_loop(tmp_path: Path) -> None:
-    found = programs.result_of("step_program.py", "4", "2", str(tmp_path), "all")
-    expected = plain()
-    assert [step[2] for step in found["steps"]] == pytest.approx(
-        [s[2] for s in expected["steps"]], abs=2e-6
-    )
-    del found["steps"], expected["steps"]
+    """Weights and evaluations; losses are of one replica."""
     assert found["evaluated"] == pytest.approx(expected["evaluated"], rel=1e-5)
     for name, value in expected["weights"].items():
         assert found["weights"][name] == pytest.approx(value, abs=2e-6), name
 
 
-def test_a_checkpoint_is_continued_by_other_ranks(tmp_path: Path) -> None:
-    programs.result_of("step_program.py", "2", "2", str(tmp_path), "first")
-    rest = programs.result_of("step_program.py", "1", "1", str(tmp_path), "rest")
+def test_a_loop_on_stages_is_a_plain_loop_and_is_continued_by_others(tmp_path: Path) -> None:
     expected = plain()
-    # Losses of one replica: the first two steps were of two stages.
-    check_same(rest, {"steps": expected["steps"][2:], "weights": expected["weights"]})
+    found = programs.result_of("step_program.py", "2", "2", str(tmp_path))
+    check_same(found, expected)
+    for step, other in zip(found["steps"], expected["steps"], strict=True):
+        assert step == pytest.approx(other, abs=2e-6)
+    assert found["local"] == 64 * 16 + 64  # the first layer is not in partition 1
+
+    rest = step_loop.run(1, str(tmp_path), begin=2)
+    check_same(rest, expected)
+    assert rest["steps"][0] == pytest.approx(expected["steps"][2], abs=2e-6)
+
+
+def test_a_loop_on_stages_and_replicas_is_a_plain_loop(tmp_path: Path) -> None:
+    found, expected = programs.result_of("step_program.py", "4", "2", str(tmp_path)), plain()
+    check_same(found, expected)
+    norms = [step[2] for step in expected["steps"]]
+    assert [step[2] for step in found["steps"]] == pytest.approx(norms, abs=2e-6)
 
 
 def one_layer() -> "trireme.DistributedModel":
