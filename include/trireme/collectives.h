@@ -80,6 +80,10 @@ class World {
   std::unique_ptr<State> state_;
 };
 
+/// Whether a launcher has started this process as one of several ranks (World). kInvalidArgument where its
+/// variables contradict each other.
+bool is_rank();
+
 /// Runs `body` as each of `num_ranks` ranks. In a process that is none yet, starts this program as
 /// many times, with the words of argv, and waits for them; output lines are marked with their rank.
 ///

@@ -85,10 +85,10 @@ enum class Placement : std::uint8_t {
 /// else one stage, one replica.
 struct PlanOptions {
   BatchLayout batch{.global_batch = 32, .microbatch = 8, .lanes = 1};
-  int stages = 0;    ///< Pipeline stages; 0: the best number.
-  int replicas = 0;  ///< Copies of the pipeline; 0: the best number.
-  Placement placement = Placement::kSpread;
-  std::string schedule;             ///< `simple` or `interleaved`; empty: the best.
+  int stages = 0;                            ///< Pipeline stages; 0: the best number.
+  int replicas = 0;                          ///< Copies of the pipeline; 0: the best number.
+  Placement placement = Placement::kSpread;  ///< Decides speed alone.
+  std::string schedule;                      ///< `simple` or `interleaved`; empty: the best.
   std::vector<std::string> cuts;    ///< Nodes, by name or position, at which a stage begins.
   std::vector<std::string> copies;  ///< Nodes that run once per consumer; without a profile only.
 

@@ -75,8 +75,10 @@ struct SessionOptions {
   /// are, a plan is made of that and nothing is measured.
   std::optional<Plan> plan;
   PlanOptions planning;
-  bool measures = false;  ///< Also where `planning` says how many stages and replicas there are.
-  std::string profile;    ///< File to plan from instead of measuring.
+  /// Costs are measured, and cuts found by them, also where `planning` says how many stages and replicas
+  /// there are; else such a plan has stages of about as many nodes each.
+  bool measures = false;
+  std::string profile;                     ///< File to plan from instead of measuring.
   std::string topology = "topology.json";  ///< That goes with it.
 
   RunOptions run;
@@ -157,10 +159,12 @@ class Session {
   ///
   /// Errors   kInvalidArgument, the same on all ranks, with another optimizer, out of turn, and of
   ///          stages that run in one process (`serial`).
+  /// Cost     both together that of `step`.
   StepReport backward();
   void update();
 
-  /// Between the halves: gradients of the parameters that this rank updates, by name, as views.
+  /// Between the halves: gradients of the parameters that this rank updates and that got one, by name;
+  /// shaped as these, f32 (f64 of f64). Views, until the next `backward`.
   std::map<std::string, at::Tensor> gradients() const;
 
   /// Whether a stop was asked for on any rank, as of the last step; the same on all of them.
@@ -174,7 +178,8 @@ class Session {
   /// often as wanted. Memory: for the time of the recording, pages that forward writes of what is elsewhere.
   ///
   /// make     a workload whose model has the session's parameters and buffers, under the same names.
-  /// Errors   kInvalidArgument where it cannot be cut where the session's plan is, and of `serial`.
+  /// Errors   kInvalidArgument where it cannot be cut where the session's plan is, and of `serial`; those of
+  ///          record_graph. Cost   of the recording, three forwards; of an evaluation, a forward each and an exchange.
   RecordedEvaluation record_evaluation(const MakeWorkload& make);
   Evaluated evaluate(const RecordedEvaluation& recorded);
 

@@ -110,6 +110,36 @@ void bind_training(py::module_& module) {
       .def_property_readonly("graph", &Session::graph);
 }
 
+void bind_verification(py::module_& module) {
+  py::class_<Comparison>(module, "Comparison")
+      .def_readonly("against", &Comparison::against)
+      .def_readonly("is_bitwise", &Comparison::is_bitwise)
+      .def_readonly("first_difference", &Comparison::first_difference)
+      .def_readonly("worst_loss", &Comparison::worst_loss)
+      .def_readonly("worst_gradient", &Comparison::worst_gradient)
+      .def_readonly("worst_weight", &Comparison::worst_weight)
+      .def_property_readonly("passes", &Comparison::passes);
+  py::class_<Verification>(module, "Verification")
+      .def_readonly("plan", &Verification::plan)
+      .def_readonly("comparisons", &Verification::comparisons)
+      .def_property_readonly("passes", &Verification::passes);
+  module.def(
+      "verify_training",
+      [](World& world, py::object make, std::int64_t steps, std::uint64_t seed,
+         const SessionOptions& options) {
+        const MakeWorkload maker = to_maker(std::move(make));
+        const py::gil_scoped_release unlocked;
+        return verify_training(world, maker,
+                               {.num_steps = steps,
+                                .seed = seed,
+                                .optimizer = options.training.optimizer,
+                                .plan = options.plan,
+                                .planning = options.planning,
+                                .batch_sizes = options.batch_sizes});
+      },
+      py::arg("world"), py::arg("make"), py::arg("steps"), py::arg("seed"), py::arg("options"));
+}
+
 void bind_planning(py::module_& module) {
   module.def(
       "record_graph",
@@ -158,6 +188,7 @@ void bind_session(py::module_& module) {
   bind_reports(module);
   bind_training(module);
   bind_planning(module);
+  bind_verification(module);
 }
 
 }  // namespace trireme::python

@@ -46,6 +46,7 @@ void bind_world(py::module_& module) {
           },
           py::arg("why"), Unlocked())
       .def("shutdown", &World::shutdown, Unlocked());
+  module.def("is_rank", &is_rank);
   module.def("start_ranks", &start_ranks, py::arg("command"), py::arg("ranks"), Unlocked());
 }
 

@@ -21,7 +21,6 @@ class Config:
     default_partition: int = 0
     partition_file: str = ""
     load_partition: bool = False
-    measures: bool = True
 
 
 class ConfigError(ValueError):
@@ -46,8 +45,12 @@ def _one_of(key: str, value: Any, words: Mapping[str, str]) -> str:
     return words[value]
 
 
-_PLACEMENTS = {"cluster": "cluster", "spread": "spread", "DPT": "cluster", "DTP": "cluster"} | {
-    letters: "spread" for letters in ("PDT", "PTD", "TPD")
+# Of the letters D, P and T the right-most varies fastest over ranks; tensors are in one shard.
+_PLACEMENTS = {
+    "cluster": "cluster",
+    "spread": "spread",
+    **dict.fromkeys(("DPT", "DTP", "TDP"), "cluster"),
+    **dict.fromkeys(("PDT", "PTD", "TPD"), "spread"),
 }
 
 # key: the field of Config it sets, and its value there
@@ -65,7 +68,6 @@ _KEYS: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
     "default_partition": ("default_partition", lambda k, v: _count(k, v, 0)),
     "partition_file": ("partition_file", lambda _, v: str(v)),
     "load_partition": ("load_partition", _flag),
-    "trace_execution_times": ("measures", _flag),
 }
 
 # Keys that choose what is so here anyway: any of these values says nothing new.

@@ -1,15 +1,17 @@
 """The steps of planning one by one, each to a value with a file form: record, profile, plan, simulate, verify."""
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from trireme import _core, ranks
-from trireme._core import Graph, Plan, Profile, SimulatedStep, Topology
+from trireme._core import Graph, Plan, Profile, SimulatedStep, Topology, Verification
 from trireme.data import Samples, to_source
+from trireme.errors import Error
 from trireme.modules import LossFunction, to_model
-from trireme.session import Session, to_options
+from trireme.session import to_options
 
 
 def record(
@@ -82,27 +84,29 @@ def verify(
     plan: Plan | str = "even",
     batch_size: int = 32,
     microbatch_size: int = 8,
-    steps: int = 2,
+    lanes: int = 1,
+    steps: int = 3,
     **options: Any,
-) -> None:
-    """Trains a few steps by the plan's stages in this process, the first compared with the model itself bit by bit.
-    Raises Error, naming what differs. The model's weights stay as they are."""
-    before = {name: value.detach().clone() for name, value in model.state_dict().items()}
-    session = Session(
-        model,
-        loss,
-        data,
-        plan=plan,
-        batch_size=batch_size,
-        microbatch_size=microbatch_size,
-        steps=steps,
-        serial=True,
-        **options,
-    )
-    for _ in session:
-        pass
-    session.close()
-    model.load_state_dict(before)
+) -> Verification:
+    """Trains some steps by a plan and compares losses, gradients, weights and buffers with the uncut model and with a
+    plain torch loop; with several ranks also theirs with one process. Raises Error, naming the first difference, where
+    a comparison does not pass. The model stays as it is. Every rank calls it.
+
+    options   stages, replicas, optimizer, learning_rate, seed, ... as of Session.
+    Cost      four trainings of so many steps, each of a copy of the model.
+    """
+    source, form = to_source(data)
+    batch = _core.BatchLayout(batch_size, microbatch_size, lanes)
+    given = to_options("even" if plan == "auto" else plan, batch, None, options)
+
+    def make() -> _core.Workload:
+        return _core.Workload(to_model(copy.deepcopy(model), loss, form, {}), source, None)
+
+    found = _core.verify_training(ranks.init(), make, steps, given.training.seed, given)
+    for comparison in found.comparisons:
+        if not comparison.passes:
+            raise Error(f"against {comparison.against}: {comparison.first_difference}")
+    return found
 
 
 def _maker(

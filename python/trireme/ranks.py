@@ -34,9 +34,9 @@ def init(
     global _config, _world
     if config is not None:
         _config = parse(config)
-    if ranks is not None and ranks > 1 and not _is_rank():
+    if ranks is not None and ranks > 1 and not _core.is_rank():
         sys.exit(_core.start_ranks(_command_line(), ranks))
-    if _world is None and _is_rank():
+    if _world is None and _core.is_rank():
         _world = World(timeout_s)
         _tell_of_failures(_world)
         atexit.register(_leave)
@@ -66,9 +66,14 @@ def size() -> int:
 
 
 def local_rank() -> int:
-    """Among the ranks of this host, as the launcher counts them."""
-    names = ("LOCAL_RANK", "TRIREME_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
-    return next((int(os.environ[name]) for name in names if os.environ.get(name)), rank())
+    """Among the ranks of this host, as the launcher counts them; 0 in a process of its own."""
+    if not _core.is_rank():
+        return 0
+    names = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
+    for name in names:
+        if os.environ.get(name):
+            return int(os.environ[name])
+    raise RuntimeError(f"the launcher has set none of {', '.join(names)}; set LOCAL_RANK")
 
 
 def pp_size() -> int:
@@ -145,12 +150,6 @@ def _rank_of(stage: int, replica: int) -> int:
 def _place() -> tuple[int, int]:
     world = init()
     return world.rank, world.size
-
-
-def _is_rank() -> bool:
-    """Whether a launcher has started this process as one of several."""
-    names = ("TRIREME_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
-    return any(os.environ.get(name) for name in names)
 
 
 def _command_line() -> list[str]:

@@ -68,7 +68,7 @@ class Session:
         share_weights(self._world, model)
         core_model = to_model(model, loss, form, scalars or {})
         self._module = model
-        self._session = _core.Session(
+        self._open: _core.Session | None = _core.Session(
             self._world,
             lambda: _core.Workload(core_model, source, evaluated),
             to_options(plan, batch, steps, options),
@@ -117,9 +117,15 @@ class Session:
         """Asks for an end after the step under way, on every rank."""
         self._session.request_stop()
 
+    @property
+    def _session(self) -> _core.Session:
+        if self._open is None:
+            raise RuntimeError("the session is closed; make another one")
+        return self._open
+
     def close(self) -> None:
         """Lets go of it; the weights on this rank stay in the module. Done at the program's end, too."""
-        self.__dict__.pop("_session", None)
+        self._open = None
 
     @property
     def next_step(self) -> int:

@@ -32,6 +32,12 @@ def test_keys_that_work() -> None:
     )
 
 
+@pytest.mark.parametrize("letters", ["DPT", "DTP", "TDP", "PDT", "PTD", "TPD"])
+def test_the_letter_that_varies_fastest_is_on_the_right(letters: str) -> None:
+    expected = "cluster" if letters.index("D") < letters.index("P") else "spread"
+    assert parse({"placement_strategy": letters}).placement == expected
+
+
 @pytest.mark.parametrize(
     ("table", "message"),
     [

@@ -90,6 +90,15 @@ def test_what_the_model_raises_is_the_cause() -> None:
     assert caught.value.kind == "model failure"
 
 
+def test_a_closed_session_says_so() -> None:
+    case = models.case("mlp")
+    session = trireme.Session(case.make(), case.loss, case.data, serial=True, **TRAINED)
+    session.step()
+    session.close()
+    with pytest.raises(RuntimeError, match="the session is closed"):
+        session.step()
+
+
 def test_wrong_options_are_refused() -> None:
     case = models.case("mlp")
     model = case.make()

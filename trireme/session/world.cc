@@ -140,6 +140,8 @@ World session::WorldMaker::make(launch::ConnectedWorld* ranks, const WorldOption
   return World(std::move(state));
 }
 
+bool is_rank() { return read_environment().ranks.has_value(); }
+
 int run_ranks(int argc, const char* const* argv, int num_ranks,
               const std::function<void(World&)>& body, const WorldOptions& options) {
   return arguments::run([&] {
