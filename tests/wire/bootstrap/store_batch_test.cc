@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <future>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -119,6 +121,20 @@ TEST(StoreBatch, AFailureEndsTheStartOfAll) {
     EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
     EXPECT_EQ(error.message(), "no such plan");
   }
+}
+
+// Else it would hear that the store is lost, and name that.
+TEST(StoreBatch, TheStoreStaysUntilAFailureIsKnown) {
+  auto server = std::make_unique<TestStore>();
+  TestClient a(server->address(), 0);
+  TestClient b(server->address(), 1);
+  b.fail(Error(ErrorKind::kInvalidArgument, "no such plan"));
+  std::thread ending([&] { server.reset(); });
+  std::this_thread::sleep_for(100ms);
+  EXPECT_EQ(error_of_call([&] { a.check(); }).message(), "no such plan");
+  const auto told = std::chrono::steady_clock::now();
+  ending.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - told, 500ms);
 }
 
 // It has the kind of a wait that was too long, and is none of this client's.

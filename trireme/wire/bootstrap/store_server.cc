@@ -14,6 +14,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// How long an ending store waits for ranks to ask why all ends.
+constexpr std::chrono::seconds kPatience(1);
+
 [[noreturn]] void refuse_bytes(const std::string& problem) {
   throw Error(ErrorKind::kCorruptData, problem);
 }
@@ -47,15 +50,26 @@ void StoreServer::Service::mark_lost(int rank, const std::string& why) {
 
 void StoreServer::Service::serve() {
   try {
-    while (!is_stopping_) serve_events();
+    while (!is_stopping_) serve_events(Deadline::max());
+    tell_the_untold();
   } catch (const std::exception&) {  // of waiting itself: to the ranks, the store is lost
     clients_.clear();
     gate_.reset();
   }
 }
 
-void StoreServer::Service::serve_events() {
-  Deadline next = gate_->next_deadline();
+/// Ranks that learn nothing but that the store is gone would name its end as the cause.
+void StoreServer::Service::tell_the_untold() {
+  const auto is_untold = [](const auto& entry) { return entry.second.is_untold; };
+  const Deadline patience = Clock::now() + kPatience;
+  while (Clock::now() < patience && std::ranges::any_of(clients_, is_untold)) {
+    serve_events(patience);
+  }
+}
+
+/// Waits until something happens, or `latest`.
+void StoreServer::Service::serve_events(Deadline latest) {
+  Deadline next = std::min(gate_->next_deadline(), latest);
   for (const auto& [key, gathering] : gatherings_) next = std::min(next, gathering.deadline);
   const std::vector<Poller::Event> events = poller_.wait(next);
   end_broken();  // those of posted functions
@@ -177,7 +191,7 @@ void StoreServer::Service::handle(Client& client, const StoreMessage& message) {
     case StoreVerb::kMissing:
       return answer(client, message, pack(absent(unpack(message.value))));
     case StoreVerb::kFail:
-      fail(client.seat.generation, error_from_bytes(std::as_bytes(std::span(message.value))));
+      fail_by(client, error_from_bytes(std::as_bytes(std::span(message.value))));
       return answer(client, message, "");
     case StoreVerb::kRegroup:
       return regroup(client, message);
@@ -207,8 +221,7 @@ void StoreServer::Service::hello(Client& client, const StoreMessage& message) {
 }
 
 void StoreServer::Service::check(Client& client, const StoreMessage& message) {
-  const auto failure = failures_.find(client.seat.generation);
-  if (failure != failures_.end()) return answer(client, message, failure->second);
+  if (failures_.contains(client.seat.generation)) return answer_failure(client, message);
   answer(client, message, "");
 }
 
@@ -299,6 +312,22 @@ void StoreServer::Service::fail(const std::string& generation, const Error& erro
   }
 }
 
+/// As a rank says, which then ends: others have still to ask.
+void StoreServer::Service::fail_by(const Client& rank, const Error& error) {
+  const std::string& generation = rank.seat.generation;
+  if (failures_.contains(generation)) return;
+  for (auto& [id, other] : clients_) {
+    const bool is_ours = other.is_rank() && other.seat.generation == generation;
+    other.is_untold = is_ours && &other != &rank && !other.has_said_goodbye;
+  }
+  fail(generation, error);
+}
+
+void StoreServer::Service::answer_failure(Client& client, const StoreMessage& to) {
+  client.is_untold = false;
+  answer(client, to, failures_.at(client.seat.generation));
+}
+
 void StoreServer::Service::answer_waiting(std::uint64_t id, Client& client) {
   attempt(client, [&] {
     answer_get(client);
@@ -308,11 +337,10 @@ void StoreServer::Service::answer_waiting(std::uint64_t id, Client& client) {
 
 /// Answers a client's get if that can be done now.
 void StoreServer::Service::answer_get(Client& client) {
-  const auto failure = failures_.find(client.seat.generation);
-  const bool has_failed = failure != failures_.end();
+  const bool has_failed = failures_.contains(client.seat.generation);
   if (!has_failed && !client.waiting->missing.empty()) return;
   const internal::WaitingGet get = *std::exchange(client.waiting, std::nullopt);
-  if (has_failed) return answer(client, get.request, failure->second);
+  if (has_failed) return answer_failure(client, get.request);
   if (get.request.verb == StoreVerb::kGet) {
     return answer(client, get.request, values_.at(get.keys.front()));
   }

@@ -38,6 +38,8 @@ struct StoreClientState {
   std::optional<int> process;  ///< Since its hello: its first rank, or kObserver.
   Seat seat;
   bool has_said_goodbye = false;
+  bool is_untold =
+      false;  ///< A rank has given the error that ends all; this one has not asked since.
   std::optional<WaitingGet> waiting;
   std::optional<StoreMessage> regrouping;  ///< A call that waits for others.
   Poller::Interest interest;
@@ -64,7 +66,8 @@ class StoreServer::Service {
   using Seat = internal::Seat;
 
   void serve();
-  void serve_events();
+  void serve_events(Deadline latest);
+  void tell_the_untold();
   void add_client(Descriptor socket);
   void serve_client(std::uint64_t id, Client& client, const Poller::Event& event);
   static void attempt(Client& client, const std::function<void()>& step);
@@ -83,6 +86,8 @@ class StoreServer::Service {
   void add(Client& client, const StoreMessage& message);
   void lose(const Seat& seat, const std::string& why);
   void fail(const std::string& generation, const Error& error);
+  void fail_by(const Client& rank, const Error& error);
+  void answer_failure(Client& client, const StoreMessage& to);
   void answer_waiting(std::uint64_t id, Client& client);
   void answer_get(Client& client);
   void answer(Client& client, const StoreMessage& to, const Error& error);
