@@ -2,76 +2,73 @@
 
 from typing import Any
 
-# Where each name is, loaded when it is first asked for: the report of a run needs no torch.
+# Where each name is, loaded when it is first asked for: the report of a run needs no torch. Types: __init__.pyi.
 _PLACES = {
-    "DistributedModel": "distributed",
-    "DistributedOptimizer": "optimizer",
-    "Error": "errors",
     "Graph": "_core",
     "Loss": "_core",
     "Plan": "_core",
     "Profile": "_core",
     "Reduction": "_core",
-    "Session": "session",
-    "StepOutput": "steps",
     "StepReport": "_core",
     "Topology": "_core",
     "World": "_core",
-    **dict.fromkeys(
-        (
-            "barrier",
-            "get_dp_group",
-            "get_mp_group",
-            "get_pp_group",
-            "get_rdp_group",
-            "get_world_group",
-        ),
-        "ranks",
-    ),
-    **dict.fromkeys(("dp_rank", "dp_size", "init", "local_rank", "mp_rank", "mp_size"), "ranks"),
-    **dict.fromkeys(("pp_rank", "pp_size", "rank", "rdp_rank", "rdp_size", "size"), "ranks"),
-    **dict.fromkeys(("tp_rank", "tp_size"), "ranks"),
+    "resume_from_checkpoint": "checkpoint",
+    "save_checkpoint": "checkpoint",
+    "DistributedModel": "distributed",
+    "Error": "errors",
     "mean_loss": "losses",
-    "opaque": "opaque_code",
+    "metric": "losses",
+    "sum_loss": "losses",
     "partition": "manual_partition",
+    "set_partition": "manual_partition",
+    "opaque": "opaque_code",
+    "DistributedOptimizer": "optimizer",
     "plan": "planning",
     "profile": "planning",
     "record": "planning",
     "simulate": "planning",
     "verify": "planning",
-    "set_partition": "manual_partition",
-    "metric": "losses",
+    "barrier": "ranks",
+    "dp_rank": "ranks",
+    "dp_size": "ranks",
+    "get_dp_group": "ranks",
+    "get_mp_group": "ranks",
+    "get_pp_group": "ranks",
+    "get_rdp_group": "ranks",
+    "get_world_group": "ranks",
+    "init": "ranks",
+    "local_rank": "ranks",
+    "mp_rank": "ranks",
+    "mp_size": "ranks",
+    "pp_rank": "ranks",
+    "pp_size": "ranks",
+    "rank": "ranks",
+    "rdp_rank": "ranks",
+    "rdp_size": "ranks",
+    "size": "ranks",
+    "tp_rank": "ranks",
+    "tp_size": "ranks",
+    "Session": "session",
+    "StepOutput": "steps",
     "step": "steps",
-    "resume_from_checkpoint": "checkpoint",
-    "save_checkpoint": "checkpoint",
-    "sum_loss": "losses",
 }
+_COMPILED = ("_backend", "_core", "_packs")
 
 __all__ = list(_PLACES)  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> Any:
+    import importlib
+
     if name == "__version__":
         from importlib.metadata import version
 
         return version("trireme")
+    if name in _COMPILED:  # whoever imports one of them first
+        importlib.import_module("trireme.abi").check_torch()
+        return importlib.import_module(f"trireme.{name}")
     if name not in _PLACES:
         raise AttributeError(f"module 'trireme' has no attribute {name!r}")
-    import importlib
-
-    if _PLACES[name] != "errors":
-        _check_torch()
+    if _PLACES[name] == "_core":
+        __getattr__("_core")
     return getattr(importlib.import_module(f"trireme.{_PLACES[name]}"), name)
-
-
-def _check_torch() -> None:
-    """ImportError where the modules are compiled for another torch: they would crash, not fail."""
-    import torch  # its libraries come before ours
-
-    from trireme import _built
-
-    if torch.__version__.split("+")[0] != _built.TORCH.split("+")[0]:
-        raise ImportError(
-            f"trireme was built for torch {_built.TORCH}, and this is torch {torch.__version__}; install that one, or "
-            "build trireme anew with this one: pip install --no-build-isolation --force-reinstall --no-deps ."
-        )

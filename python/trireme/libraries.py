@@ -3,7 +3,7 @@
 from functools import cache
 from pathlib import Path
 
-from trireme import _check_torch
+from trireme.abi import check_torch
 
 
 def find(name: str) -> Path:
@@ -28,7 +28,7 @@ def find(name: str) -> Path:
 @cache
 def load(name: str) -> None:
     """Registers the operators of a library, `torch.ops.trireme.*`, once. Takes some 20 ms after torch is imported."""
-    _check_torch()
+    check_torch()
     import torch
 
     torch.ops.load_library(str(find(name)))

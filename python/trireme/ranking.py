@@ -7,12 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from trireme import _check_torch
-
-_check_torch()
-
-from trireme import _packs  # noqa: E402  after torch's libraries
-from trireme._packs import LogLoss  # noqa: E402
+from trireme import _packs
+from trireme._packs import LogLoss
 
 _MOST_RANKS = 1 << 24  # whole numbers that f32 tells apart
 

@@ -10,12 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from trireme import _check_torch
-
-_check_torch()
-
-from trireme import _packs  # noqa: E402  after torch's libraries
-from trireme._packs import Components  # noqa: E402
+from trireme import _packs
+from trireme._packs import Components
 
 _IN_3D = {6: 6, 18: 18, 26: 26}
 _IN_2D = {4: 6, 8: 26}

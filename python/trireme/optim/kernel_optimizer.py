@@ -5,11 +5,7 @@ from typing import Any
 
 import torch
 
-from trireme import _check_torch
-
-_check_torch()
-
-from trireme import _packs  # noqa: E402  after torch's libraries
+from trireme import _packs
 
 Params = Iterable[torch.Tensor] | Iterable[dict[str, Any]]
 Group = dict[str, Any]

@@ -1,0 +1,51 @@
+"""The names of the package, which __init__.py loads when they are asked for."""
+
+from trireme._core import Graph as Graph
+from trireme._core import Loss as Loss
+from trireme._core import Plan as Plan
+from trireme._core import Profile as Profile
+from trireme._core import Reduction as Reduction
+from trireme._core import StepReport as StepReport
+from trireme._core import Topology as Topology
+from trireme._core import World as World
+from trireme.checkpoint import resume_from_checkpoint as resume_from_checkpoint
+from trireme.checkpoint import save_checkpoint as save_checkpoint
+from trireme.distributed import DistributedModel as DistributedModel
+from trireme.errors import Error as Error
+from trireme.losses import mean_loss as mean_loss
+from trireme.losses import metric as metric
+from trireme.losses import sum_loss as sum_loss
+from trireme.manual_partition import partition as partition
+from trireme.manual_partition import set_partition as set_partition
+from trireme.opaque_code import opaque as opaque
+from trireme.optimizer import DistributedOptimizer as DistributedOptimizer
+from trireme.planning import plan as plan
+from trireme.planning import profile as profile
+from trireme.planning import record as record
+from trireme.planning import simulate as simulate
+from trireme.planning import verify as verify
+from trireme.ranks import barrier as barrier
+from trireme.ranks import dp_rank as dp_rank
+from trireme.ranks import dp_size as dp_size
+from trireme.ranks import get_dp_group as get_dp_group
+from trireme.ranks import get_mp_group as get_mp_group
+from trireme.ranks import get_pp_group as get_pp_group
+from trireme.ranks import get_rdp_group as get_rdp_group
+from trireme.ranks import get_world_group as get_world_group
+from trireme.ranks import init as init
+from trireme.ranks import local_rank as local_rank
+from trireme.ranks import mp_rank as mp_rank
+from trireme.ranks import mp_size as mp_size
+from trireme.ranks import pp_rank as pp_rank
+from trireme.ranks import pp_size as pp_size
+from trireme.ranks import rank as rank
+from trireme.ranks import rdp_rank as rdp_rank
+from trireme.ranks import rdp_size as rdp_size
+from trireme.ranks import size as size
+from trireme.ranks import tp_rank as tp_rank
+from trireme.ranks import tp_size as tp_size
+from trireme.session import Session as Session
+from trireme.steps import StepOutput as StepOutput
+from trireme.steps import step as step
+
+__version__: str
