@@ -27,6 +27,7 @@ _PLACES = {
     "profile": "planning",
     "record": "planning",
     "simulate": "planning",
+    "timeline_figure": "planning",
     "verify": "planning",
     "barrier": "ranks",
     "dp_rank": "ranks",

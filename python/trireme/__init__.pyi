@@ -23,6 +23,7 @@ from trireme.planning import plan as plan
 from trireme.planning import profile as profile
 from trireme.planning import record as record
 from trireme.planning import simulate as simulate
+from trireme.planning import timeline_figure as timeline_figure
 from trireme.planning import verify as verify
 from trireme.ranks import barrier as barrier
 from trireme.ranks import dp_rank as dp_rank

@@ -1,7 +1,9 @@
 """The steps of planning one by one, each to a value with a file form: record, profile, plan, simulate, verify."""
 
 import copy
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -74,6 +76,21 @@ def simulate(
     """A step of the plan, played through: its time, each rank's memory, a timeline."""
     training = to_options("even", plan.batch, None, options).training
     return _core.simulate_step(plan, graph, *costs, training)
+
+
+def timeline_figure(step: SimulatedStep | str | Path) -> Any:
+    """A row a rank, as a figure of plotly, which a notebook shows: of a simulated step, or of a file that
+    `Session.save_timeline` wrote (predicted above measured). Needs plotly (`pip install trireme[report]`)."""
+    from trireme.report.fields import Notes
+    from trireme.report.figures.timeline import draw
+    from trireme.report.timelines import read_timelines
+
+    if isinstance(step, SimulatedStep):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            file.write(step.timeline)
+            file.flush()
+            return draw(read_timelines(Path(file.name), Notes()))
+    return draw([one for one in read_timelines(Path(step), Notes()) if one.events])
 
 
 def verify(

@@ -32,6 +32,9 @@ def test_each_step_of_planning_has_a_file(tmp_path: Path) -> None:
     assert step.step_ms >= step.lower_bound_ms > 0
     assert "traceEvents" in step.timeline
 
+    figure = trireme.timeline_figure(step)
+    assert {trace.name for trace in figure.data} >= {"forward", "backward"}
+
     even = trireme.plan(graph, batch_size=16, microbatch_size=4, stages=3)
     even.save(tmp_path / "plan.json")
     assert trireme.Plan.load(tmp_path / "plan.json", graph).num_stages == 3

@@ -122,12 +122,9 @@ def _panel_title(timeline: Timeline) -> str:
     return escape(f"{timeline.name}{step}: {timeline.end_ms():.1f} ms{shown}")
 
 
-def timeline_figure(segment: Segment) -> Figure | None:
-    """None where the segment has no timeline with events."""
-    timelines = [timeline for timeline in segment.timelines if timeline.events]
-    if not timelines:
-        return None
-    timelines.sort(key=lambda timeline: timeline.name != "predicted")
+def draw(timelines: list[Timeline]) -> go.Figure:
+    """Timelines with events, predicted ones first, below each other on one scale."""
+    timelines = sorted(timelines, key=lambda timeline: timeline.name != "predicted")
     rows = rows_of(timelines)
     pixels = max(22 * len(rows), 70)
     gap = 60 / (len(timelines) * (pixels + 60))
@@ -158,9 +155,17 @@ def timeline_figure(segment: Segment) -> Figure | None:
     end = max(timeline.end_ms() for timeline in timelines)
     figure.update_xaxes(range=[0, end * 1.01], showticklabels=True)
     figure.update_xaxes(title="ms from the start of the step", row=len(timelines), col=1)
+    return figure
+
+
+def timeline_figure(segment: Segment) -> Figure | None:
+    """None where the segment has no timeline with events."""
+    timelines = [timeline for timeline in segment.timelines if timeline.events]
+    if not timelines:
+        return None
     return Figure(
         f"timeline-{segment.index}",
         f"Timeline of a step, {segment.name()}",
         "A row is a rank; numbers are microbatches. Thin grey bars: the rank waits. Drag to zoom.",
-        figure,
+        draw(timelines),
     )
