@@ -10,7 +10,7 @@ import torch
 from trireme import _core, ranks, session
 from trireme._core import Loss, Plan
 from trireme.manual_partition import cuts_between, partitions_of
-from trireme.modules import mode_setter
+from trireme.modules import first_names, mode_setter
 from trireme.opaque_code import name_by_place
 
 if TYPE_CHECKING:
@@ -145,11 +145,11 @@ class DistributedModel:
                 self.world.broadcast(found[name])
         elif self.world.rank != 0:
             return {}
-        return {name: found[first] for name, first in _first_names(self.module).items()}
+        return {name: found[first] for name, first in first_names(self.module).items()}
 
     def load_state_dict(self, state: Mapping[str, torch.Tensor], *, strict: bool = True) -> None:
         """Takes what is on this rank out of a whole model's state; before the first step or between steps."""
-        missing = [name for name in _first_names(self.module).values() if name not in state]
+        missing = [name for name in first_names(self.module).values() if name not in state]
         if strict and missing:
             raise KeyError(f"the state lacks {', '.join(missing)}")
         with torch.no_grad():
@@ -362,17 +362,6 @@ def model_in_use() -> DistributedModel:
     if model is None:
         raise RuntimeError("there is no DistributedModel yet; make one first")
     return model
-
-
-def _first_names(module: torch.nn.Module) -> dict[str, str]:
-    """The names of a state dict, and the first name of the same tensor."""
-    first: dict[int, str] = {}
-    tensors = [
-        *module.named_parameters(remove_duplicate=False),
-        *module.named_buffers(remove_duplicate=False),
-    ]
-    names = {name: first.setdefault(id(tensor), name) for name, tensor in tensors}
-    return {name: names[name] for name in module.state_dict(keep_vars=True)}
 
 
 def _tensors_of(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:

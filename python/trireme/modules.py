@@ -54,3 +54,14 @@ def _call(module: torch.nn.Module, batch: Any) -> Any:
     if isinstance(batch, dict):
         return module(**batch)
     return module(*batch) if isinstance(batch, tuple) else module(batch)
+
+
+def first_names(module: torch.nn.Module) -> dict[str, str]:
+    """The names of a state dict, and the first name of the same tensor."""
+    first: dict[int, str] = {}
+    tensors = [
+        *module.named_parameters(remove_duplicate=False),
+        *module.named_buffers(remove_duplicate=False),
+    ]
+    names = {name: first.setdefault(id(tensor), name) for name, tensor in tensors}
+    return {name: names[name] for name in module.state_dict(keep_vars=True)}

@@ -10,7 +10,7 @@ from trireme import _core
 from trireme import ranks as _ranks
 from trireme._core import Graph, Plan, SessionEnd, StepLosses, StepReport
 from trireme.data import Samples, to_source
-from trireme.modules import LossFunction, to_model
+from trireme.modules import LossFunction, first_names, to_model
 
 
 class Session:
@@ -102,8 +102,12 @@ class Session:
         return self._session.finish()
 
     def weights(self) -> dict[str, torch.Tensor]:
-        """All parameters and buffers by name, on rank 0, as `model.load_state_dict` takes them; elsewhere none."""
-        return self._session.weights()
+        """All parameters and buffers, copies, as `model.load_state_dict` takes them, on rank 0; elsewhere none. Every
+        rank calls it."""
+        found = self._session.weights()
+        if not found:
+            return {}
+        return {name: found[first] for name, first in first_names(self._module).items()}
 
     def save_weights(self, path: str | Path) -> None:
         """The same as a safetensors file."""

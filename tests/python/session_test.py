@@ -90,6 +90,19 @@ def test_what_the_model_raises_is_the_cause() -> None:
     assert caught.value.kind == "model failure"
 
 
+@pytest.mark.parametrize("name", ["gpt2", "resnet50"])  # tied weights; buffers that count
+def test_weights_are_a_state_dict(name: str) -> None:
+    case = models.case(name)
+    torch.manual_seed(1)
+    model = case.make()
+    session = trireme.Session(model, case.loss, case.data, stages=2, serial=True, **TRAINED)
+    session.step()
+    other = case.make()
+    other.load_state_dict(session.weights())
+    for key, value in other.state_dict().items():
+        assert torch.equal(value, model.state_dict()[key]), key
+
+
 def test_a_closed_session_says_so() -> None:
     case = models.case("mlp")
     session = trireme.Session(case.make(), case.loss, case.data, serial=True, **TRAINED)
