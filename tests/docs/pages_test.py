@@ -11,6 +11,7 @@ sys.path.insert(0, str(ROOT / "tools/docs"))
 
 import api  # noqa: E402
 import pages  # noqa: E402
+import python_api  # noqa: E402
 
 
 class PagesTest(unittest.TestCase):
@@ -74,6 +75,29 @@ class ApiTest(unittest.TestCase):
         self.assertEqual(api.introduction("#pragma once\n\n/* A\n * b. */\n"), "A\nb.")
         self.assertEqual(api.introduction("#pragma once\n\n// A.\n#include <x>\n"), "A.")
         self.assertEqual(api.introduction("#pragma once\n\n#include <x>\n"), "")
+
+
+class PythonApiTest(unittest.TestCase):
+    FILES = {
+        "__init__.pyi": "from trireme.work import Worker as Worker\nfrom trireme._core import Plan as Plan\n",
+        "work.py": 'class Worker:\n    """Works."""\n\n    def __init__(self, days: int = 5) -> None: pass\n\n'
+        '    def rest(self) -> None:\n        """Sleeps."""\n\n    def _hidden(self) -> None: pass\n',
+        "_core.pyi": "class Plan:\n    path: str\n    def show(self) -> str: ...\n",
+        "tools.py": 'from trireme.work import Worker\n\n__all__ = ["Worker", "saw"]\n\n\n'
+        'def saw(length: float) -> None:\n    """Saws."""\n',
+    }
+
+    def test_names_come_with_signature_and_docstring(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in self.FILES.items():
+                (Path(folder) / name).write_text(text)
+            page = python_api.page(Path(folder), modules=("tools",))
+        self.assertIn("### trireme.Worker\n\n```python\nclass Worker(days: int=5)\n```", page)
+        self.assertIn("#### trireme.Worker.rest", page)
+        self.assertNotIn("_hidden", page)
+        self.assertIn("### trireme.Plan\n\n```python\nclass Plan:\n    path: str", page)
+        self.assertIn("### trireme.tools.Worker", page)
+        self.assertIn("### trireme.tools.saw\n\n```python\ndef saw(length: float)", page)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import shutil
 from pathlib import Path
 
 import api
+import python_api
 
 PAGES = {
     "README.md": "index.md",
@@ -126,6 +127,7 @@ def main() -> None:
     site.write("decisions/index.md", f"# Decisions\n\n{rows}")
     for page, text in api.pages(root / "include", out / "doxygen").items():
         site.write(page, text)
+    site.write("api/python.md", python_api.page(root / "python" / "trireme"))
 
 
 if __name__ == "__main__":
