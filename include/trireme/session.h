@@ -29,7 +29,7 @@ struct StepReport {
 };
 
 /// The folder that a run is kept in: plan, metrics, checkpoints, run.json. One run at a time. How often
-/// things happen is for `Session::run`; a loop of one's own calls `save` and `evaluate`.
+/// things happen is for `run` and `run_step`; a loop of `step` calls `save` and `evaluate`.
 struct RunOptions {
   std::string folder;   ///< Empty: nothing is kept.
   bool resume = false;  ///< Resume from the newest whole checkpoint, if there is one.
@@ -148,6 +148,9 @@ class Session {
   /// one too where a run is kept. Errors carry the step; kCorruptData where a loss or a gradient is
   /// not finite. Cost: beside the step a small all_gather.
   StepReport step();
+
+  /// A step as `run` does it: with evaluations and checkpoints that the run's options make due.
+  StepReport run_step();
 
   /// A step in two halves, for an optimizer of one's own (OptimizerOptions::name `own`): forwards,
   /// backwards, sums over replicas, the norm. Then the caller updates the parameters that `gradients`

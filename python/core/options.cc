@@ -1,6 +1,10 @@
 #include <pybind11/stl.h>
 
+#include <functional>
+#include <optional>
+
 #include "python/core/bind.h"
+#include "python/core/failures.h"
 #include "trireme/plan.h"
 #include "trireme/session.h"
 
@@ -26,7 +30,9 @@ void bind_choices(py::module_& module) {
 }
 
 void bind_training_options(py::module_& module) {
-  py::class_<OptimizerOptions>(module, "OptimizerOptions")
+  py::class_<OptimizerOptions>(
+      module, "OptimizerOptions",
+      "name: sgd, adamw, ... or own; weight_decay outside the gradient; clip_norm 0: none.")
       .def(py::init<>())
       .def_readwrite("name", &OptimizerOptions::name)
       .def_readwrite("learning_rate", &OptimizerOptions::learning_rate)
@@ -35,7 +41,9 @@ void bind_training_options(py::module_& module) {
       .def_readwrite("momentum", &OptimizerOptions::momentum)
       .def_readwrite("weight_decay", &OptimizerOptions::weight_decay)
       .def_readwrite("clip_norm", &OptimizerOptions::clip_norm);
-  py::class_<TrainingOptions>(module, "TrainingOptions")
+  py::class_<TrainingOptions>(
+      module, "TrainingOptions",
+      "seed of random numbers and of the order of samples; buffers: what replicas do with theirs.")
       .def(py::init<>())
       .def_readwrite("seed", &TrainingOptions::seed)
       .def_readwrite("shuffled", &TrainingOptions::shuffled)
@@ -47,7 +55,9 @@ void bind_training_options(py::module_& module) {
 }
 
 void bind_plan_options(py::module_& module) {
-  py::class_<PlanOptions>(module, "PlanOptions")
+  py::class_<PlanOptions>(
+      module, "PlanOptions",
+      "Stages and replicas (0: as many as are best), cuts by node name, the objective.")
       .def(py::init<>())
       .def_readwrite("batch", &PlanOptions::batch)
       .def_readwrite("stages", &PlanOptions::stages)
@@ -63,16 +73,37 @@ void bind_plan_options(py::module_& module) {
       .def_readwrite("may_idle", &PlanOptions::may_idle);
 }
 
+/// A property that takes a function or None, which rank 0 calls; reads as None.
+template <typename... Arguments>
+void bind_callback(py::class_<SessionOptions>& options, const char* name,
+                   std::function<void(Arguments...)> SessionCallbacks::* callback) {
+  options.def_property(
+      name, [](const SessionOptions&) { return std::optional<py::function>(); },
+      [callback](SessionOptions& self, std::optional<py::function> function) {
+        if (!function) {
+          self.callbacks.*callback = nullptr;
+          return;
+        }
+        self.callbacks.*callback = [function = Shared(*function)](Arguments... arguments) {
+          in_python([&] { function.get()(arguments...); });
+        };
+      });
+}
+
 void bind_session_options(py::module_& module) {
-  py::class_<RunOptions>(module, "RunOptions")
+  py::class_<RunOptions>(
+      module, "RunOptions",
+      "The folder that a run is kept in, and how often checkpoints and evaluations come, in steps.")
       .def(py::init<>())
       .def_readwrite("folder", &RunOptions::folder)
       .def_readwrite("resume", &RunOptions::resume)
       .def_readwrite("checkpoint_every", &RunOptions::checkpoint_every)
       .def_readwrite("keep_last", &RunOptions::keep_last)
       .def_readwrite("evaluate_every", &RunOptions::evaluate_every);
-  py::class_<SessionOptions>(module, "SessionOptions")
-      .def(py::init<>())
+  py::class_<SessionOptions> options(
+      module, "SessionOptions",
+      "The same on every rank, but for callbacks, which rank 0 is told by.");
+  options.def(py::init<>())
       .def_readwrite("model", &SessionOptions::model)
       .def_readwrite("num_steps", &SessionOptions::num_steps)
       .def_readwrite("training", &SessionOptions::training)
@@ -87,6 +118,10 @@ void bind_session_options(py::module_& module) {
       .def_readwrite("first_step_check", &SessionOptions::first_step_check)
       .def_readwrite("serial", &SessionOptions::serial)
       .def_readwrite("handles_signals", &SessionOptions::handles_signals);
+  bind_callback(options, "on_step", &SessionCallbacks::on_step);
+  bind_callback(options, "on_evaluation", &SessionCallbacks::on_evaluation);
+  bind_callback(options, "on_checkpoint", &SessionCallbacks::on_checkpoint);
+  bind_callback(options, "on_phase", &SessionCallbacks::on_phase);
 }
 
 }  // namespace

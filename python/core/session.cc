@@ -33,16 +33,21 @@ MakeWorkload to_maker(py::object make) {
 }
 
 void bind_reports(py::module_& module) {
-  py::class_<LossTotal>(module, "LossTotal")
+  py::class_<LossTotal>(module, "LossTotal",
+                        "One loss over a step or an evaluation; its mean is sum / weight.")
       .def_readonly("name", &LossTotal::name)
       .def_readonly("sum", &LossTotal::sum)
       .def_readonly("weight", &LossTotal::weight)
       .def_readonly("coefficient", &LossTotal::coefficient)
       .def_property_readonly("mean", &LossTotal::mean);
-  py::class_<StepLosses>(module, "StepLosses")
+  py::class_<StepLosses>(module, "StepLosses",
+                         "Losses of a step or an evaluation; total is what is minimised.")
       .def_readonly("losses", &StepLosses::losses)
       .def_property_readonly("total", &StepLosses::total);
-  py::class_<StepReport>(module, "StepReport")
+  py::class_<StepReport>(module, "StepReport",
+                         "What one step was: its number from 0, losses, the gradient's norm before "
+                         "clipping (0 where no step needs it), seconds, of them those that waited "
+                         "for samples, and processor time of this rank's stages.")
       .def_readonly("step", &StepReport::step)
       .def_readonly("losses", &StepReport::losses)
       .def_property_readonly("loss", [](const StepReport& report) { return report.losses.total(); })
@@ -51,16 +56,18 @@ void bind_reports(py::module_& module) {
       .def_readonly("seconds", &StepReport::seconds)
       .def_readonly("data_wait_seconds", &StepReport::data_wait_seconds)
       .def_readonly("compute_seconds", &StepReport::compute_seconds);
-  py::class_<Measured>(module, "Measured")
+  py::class_<Measured>(module, "Measured", "What training took, on rank 0; lists are by rank.")
       .def_readonly("median_step_ms", &Measured::median_step_ms)
       .def_readonly("data_wait_fraction", &Measured::data_wait_fraction)
       .def_readonly("peak_bytes", &Measured::peak_bytes)
       .def_readonly("resident_peak_bytes", &Measured::resident_peak_bytes);
-  py::class_<Evaluated>(module, "Evaluated")
+  py::class_<Evaluated>(module, "Evaluated", "What an evaluation found.")
       .def_readonly("losses", &Evaluated::losses)
       .def_readonly("microbatch_sums", &Evaluated::microbatch_sums);
   py::class_<RecordedForward>(module, "RecordedForward");
-  py::class_<SessionEnd>(module, "SessionEnd")
+  py::class_<SessionEnd>(module, "SessionEnd",
+                         "How a training has ended: steps done, what stopped it early, the last "
+                         "checkpoint's folder, the last evaluation.")
       .def_readonly("steps_done", &SessionEnd::steps_done)
       .def_readonly("measured", &SessionEnd::measured)
       .def_readonly("stopped_by", &SessionEnd::stopped_by)
@@ -76,7 +83,9 @@ void bind_training(py::module_& module) {
              return SessionHolder(new Session(world, maker, std::move(options)));
            }),
            py::arg("world"), py::arg("make"), py::arg("options"), py::keep_alive<1, 2>())
+      .def("run", &Session::run, Unlocked())
       .def("step", &Session::step, Unlocked())
+      .def("run_step", &Session::run_step, Unlocked())
       .def("backward", &Session::backward, Unlocked())
       .def("gradients", &Session::gradients)
       .def("update", &Session::update, Unlocked())
@@ -111,7 +120,9 @@ void bind_training(py::module_& module) {
 }
 
 void bind_verification(py::module_& module) {
-  py::class_<Comparison>(module, "Comparison")
+  py::class_<Comparison>(
+      module, "Comparison",
+      "One training beside another of the same steps: bit-equal or not, the largest differences.")
       .def_readonly("against", &Comparison::against)
       .def_readonly("is_bitwise", &Comparison::is_bitwise)
       .def_readonly("first_difference", &Comparison::first_difference)
@@ -119,7 +130,9 @@ void bind_verification(py::module_& module) {
       .def_readonly("worst_gradient", &Comparison::worst_gradient)
       .def_readonly("worst_weight", &Comparison::worst_weight)
       .def_property_readonly("passes", &Comparison::passes);
-  py::class_<Verification>(module, "Verification")
+  py::class_<Verification>(
+      module, "Verification",
+      "A plan's training beside the uncut model, a plain loop and the stages in one process.")
       .def_readonly("plan", &Verification::plan)
       .def_readonly("comparisons", &Verification::comparisons)
       .def_property_readonly("passes", &Verification::passes);

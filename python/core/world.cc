@@ -27,7 +27,7 @@ void bind_world(py::module_& module) {
       .value("AVERAGE", Reduction::kAverage)
       .value("MIN", Reduction::kMin)
       .value("MAX", Reduction::kMax);
-  py::class_<World>(module, "World")
+  py::class_<World>(module, "World", "The ranks of a run, and collectives on dense tensors.")
       .def(py::init([](std::int64_t timeout_s) {
              return std::make_unique<World>(WorldOptions{.timeout_s = timeout_s});
            }),
@@ -35,17 +35,19 @@ void bind_world(py::module_& module) {
       .def_property_readonly("rank", &World::rank)
       .def_property_readonly("size", &World::size)
       .def("all_reduce", &World::all_reduce, py::arg("tensor"), py::arg("by") = Reduction::kSum,
-           Unlocked())
-      .def("broadcast", &World::broadcast, py::arg("tensor"), py::arg("root") = 0, Unlocked())
-      .def("all_gather", &World::all_gather, py::arg("tensor"), Unlocked())
-      .def("barrier", &World::barrier, Unlocked())
+           Unlocked(), "In place; the same bits on all ranks.")
+      .def("broadcast", &World::broadcast, py::arg("tensor"), py::arg("root") = 0, Unlocked(),
+           "In place.")
+      .def("all_gather", &World::all_gather, py::arg("tensor"), Unlocked(),
+           "Every rank's tensor, in the order of ranks.")
+      .def("barrier", &World::barrier, Unlocked(), "Waits for all ranks.")
       .def(
           "fail",
           [](World& world, const std::string& why) {
             world.fail(Error(ErrorKind::kModelFailure, why));
           },
-          py::arg("why"), Unlocked())
-      .def("shutdown", &World::shutdown, Unlocked());
+          py::arg("why"), Unlocked(), "Ends the run on all ranks, with this reason.")
+      .def("shutdown", &World::shutdown, Unlocked(), "Leaves once all ranks do.");
   module.def("is_rank", &is_rank);
   module.def("start_ranks", &start_ranks, py::arg("command"), py::arg("ranks"), Unlocked());
 }

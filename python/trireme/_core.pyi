@@ -7,9 +7,13 @@ from typing import overload
 import torch
 
 class BatchLayout:
+    """How a step's samples are cut up: global_batch over all ranks, microbatch of one run of a stage,
+    lanes in which gradients are summed (docs/concepts/equality.md)."""
+
     global_batch: int
     lanes: int
     microbatch: int
+
     def __init__(self, global_batch: int, microbatch: int, lanes: int = ...) -> None: ...
     @property
     def num_microbatches(self) -> int: ...
@@ -18,11 +22,13 @@ class BatchSizes:
     ANY: BatchSizes
     ANY_ELSE_EXACT: BatchSizes
     EXACT: BatchSizes
+
     @property
     def name(self) -> str: ...
 
 class Comparison:
-    def __init__(self) -> None: ...
+    """One training beside another of the same steps: bit-equal or not, the largest differences."""
+
     @property
     def against(self) -> str: ...
     @property
@@ -39,7 +45,8 @@ class Comparison:
     def worst_weight(self) -> float: ...
 
 class Evaluated:
-    def __init__(self) -> None: ...
+    """What an evaluation found."""
+
     @property
     def losses(self) -> StepLosses: ...
     @property
@@ -57,26 +64,37 @@ class Feed(Source):
     def push(self, step: int, rows: collections.abc.Sequence[tuple[str, torch.Tensor]]) -> None: ...
 
 class Graph:
-    def __init__(self) -> None: ...
+    """A recorded forward pass; its form does not say how it is split."""
+
     @staticmethod
     def load(path: os.PathLike[str] | str) -> Graph: ...
     def save(self, path: os.PathLike[str] | str) -> str: ...
-    def show(self) -> str: ...
+    def show(self) -> str:
+        """Its nodes for people, in the order in which they run."""
+
     @property
-    def allowed_cuts(self) -> list[int]: ...
+    def allowed_cuts(self) -> list[int]:
+        """Nodes that a stage may begin with."""
+
     @property
-    def first_uses(self) -> list[int]: ...
+    def first_uses(self) -> list[int]:
+        """By parameter, the first node that reads it."""
+
     @property
-    def microbatch(self) -> int: ...
+    def microbatch(self) -> int:
+        """Samples of the microbatch that it was recorded with."""
+
     @property
-    def node_names(self) -> list[str]: ...
+    def node_names(self) -> list[str]:
+        """In the order in which they run; cuts are given by them."""
+
     @property
     def parameter_names(self) -> list[str]: ...
     @property
-    def sha256(self) -> str: ...
+    def sha256(self) -> str:
+        """Profiles and plans say of which graph they are."""
 
 class Loss:
-    def __init__(self) -> None: ...
     @property
     def coefficient(self) -> float: ...
     @property
@@ -87,7 +105,8 @@ class Loss:
     def weight(self) -> object: ...
 
 class LossTotal:
-    def __init__(self) -> None: ...
+    """One loss over a step or an evaluation; its mean is sum / weight."""
+
     @property
     def coefficient(self) -> float: ...
     @property
@@ -100,7 +119,8 @@ class LossTotal:
     def weight(self) -> float: ...
 
 class Measured:
-    def __init__(self) -> None: ...
+    """What training took, on rank 0; lists are by rank."""
+
     @property
     def data_wait_fraction(self) -> float: ...
     @property
@@ -123,6 +143,7 @@ class Model:
 class Objective:
     MEMORY: Objective
     SPEED: Objective
+
     @property
     def name(self) -> str: ...
 
@@ -137,6 +158,8 @@ class Opaque:
     def __call__(self, inputs: collections.abc.Sequence[torch.Tensor]) -> list[torch.Tensor]: ...
 
 class OptimizerOptions:
+    """name: sgd, adamw, ... or own; weight_decay outside the gradient; clip_norm 0: none."""
+
     clip_norm: float
     decay: str
     learning_rate: float
@@ -144,16 +167,19 @@ class OptimizerOptions:
     name: str
     warmup_steps: int
     weight_decay: float
+
     def __init__(self) -> None: ...
 
 class Placement:
     CLUSTER: Placement
     SPREAD: Placement
+
     @property
     def name(self) -> str: ...
 
 class Plan:
-    def __init__(self) -> None: ...
+    """Stages, replicas and the schedule of a training."""
+
     @overload
     @staticmethod
     def load(path: os.PathLike[str] | str) -> Plan: ...
@@ -161,7 +187,9 @@ class Plan:
     @staticmethod
     def load(path: os.PathLike[str] | str, graph: Graph) -> Plan: ...
     def save(self, path: os.PathLike[str] | str) -> str: ...
-    def show(self, graph: Graph) -> str: ...
+    def show(self, graph: Graph) -> str:
+        """A table for people: stages and what they hold."""
+
     @property
     def batch(self) -> BatchLayout: ...
     @property
@@ -173,13 +201,18 @@ class Plan:
     @property
     def num_stages(self) -> int: ...
     @property
-    def prediction(self) -> Prediction | None: ...
+    def prediction(self) -> Prediction | None:
+        """None where nothing was measured."""
+
     @property
     def schedule(self) -> str: ...
     @property
-    def stage_begins(self) -> list[int]: ...
+    def stage_begins(self) -> list[int]:
+        """The first node of each stage."""
 
 class PlanOptions:
+    """Stages and replicas (0: as many as are best), cuts by node name, the objective."""
+
     batch: BatchLayout
     copies: list[str]
     cuts: list[str]
@@ -192,10 +225,12 @@ class PlanOptions:
     replicas: int
     schedule: str
     stages: int
+
     def __init__(self) -> None: ...
 
 class Prediction:
-    def __init__(self) -> None: ...
+    """What a plan's step is expected to take."""
+
     @property
     def limits(self) -> list[str]: ...
     @property
@@ -206,7 +241,8 @@ class Prediction:
     def step_ms(self) -> float: ...
 
 class Profile:
-    def __init__(self) -> None: ...
+    """What the nodes of a graph cost on a machine."""
+
     @overload
     @staticmethod
     def load(path: os.PathLike[str] | str) -> Profile: ...
@@ -214,24 +250,30 @@ class Profile:
     @staticmethod
     def load(path: os.PathLike[str] | str, graph: Graph) -> Profile: ...
     def save(self, path: os.PathLike[str] | str) -> str: ...
-    def show(self, graph: Graph) -> str: ...
+    def show(self, graph: Graph) -> str:
+        """A table for people: nodes by cost."""
+
     @property
-    def backward_ms(self) -> float: ...
+    def backward_ms(self) -> float:
+        """Of a microbatch, all nodes."""
+
     @property
-    def forward_ms(self) -> float: ...
+    def forward_ms(self) -> float:
+        """Of a microbatch, all nodes."""
+
     @property
     def graph_sha256(self) -> str: ...
     @property
     def microbatch(self) -> int: ...
 
-class RecordedForward:
-    def __init__(self) -> None: ...
+class RecordedForward: ...
 
 class Reduction:
     AVERAGE: Reduction
     MAX: Reduction
     MIN: Reduction
     SUM: Reduction
+
     @property
     def name(self) -> str: ...
 
@@ -239,15 +281,19 @@ class ReplicaPolicy:
     AVERAGE: ReplicaPolicy
     FIRST: ReplicaPolicy
     SUM: ReplicaPolicy
+
     @property
     def name(self) -> str: ...
 
 class RunOptions:
+    """The folder that a run is kept in, and how often checkpoints and evaluations come, in steps."""
+
     checkpoint_every: int
     evaluate_every: int
     folder: str
     keep_last: int
     resume: bool
+
     def __init__(self) -> None: ...
 
 class Session:
@@ -261,6 +307,8 @@ class Session:
     def request_save(self) -> None: ...
     def request_stop(self) -> None: ...
     def resume(self, checkpoint: str) -> None: ...
+    def run(self) -> SessionEnd: ...
+    def run_step(self) -> StepReport: ...
     def save(self) -> None: ...
     def save_timeline(self, path: str) -> None: ...
     def save_weights(self, path: str) -> None: ...
@@ -279,7 +327,9 @@ class Session:
     def stops(self) -> bool: ...
 
 class SessionEnd:
-    def __init__(self) -> None: ...
+    """How a training has ended: steps done, what stopped it early, the last checkpoint's folder, the last
+    evaluation."""
+
     @property
     def checkpoint(self) -> str: ...
     @property
@@ -292,6 +342,8 @@ class SessionEnd:
     def stopped_by(self) -> str: ...
 
 class SessionOptions:
+    """The same on every rank, but for callbacks, which rank 0 is told by."""
+
     batch_sizes: BatchSizes
     first_step_check: bool
     handles_signals: bool
@@ -299,6 +351,10 @@ class SessionOptions:
     metrics_file: str
     model: str
     num_steps: int | None
+    on_checkpoint: collections.abc.Callable[..., object] | None
+    on_evaluation: collections.abc.Callable[..., object] | None
+    on_phase: collections.abc.Callable[..., object] | None
+    on_step: collections.abc.Callable[..., object] | None
     plan: Plan | None
     planning: PlanOptions
     profile: str
@@ -306,10 +362,13 @@ class SessionOptions:
     serial: bool
     topology: str
     training: TrainingOptions
+
     def __init__(self) -> None: ...
 
 class SimulatedStep:
-    def __init__(self) -> None: ...
+    """A step of a plan by the simulator: milliseconds, of each rank busy_ms, bytes of the fullest rank, a
+    timeline as a Chrome trace, text for people."""
+
     @property
     def busy_ms(self) -> list[float]: ...
     @property
@@ -324,19 +383,21 @@ class SimulatedStep:
     def timeline(self) -> str: ...
 
 class Source:
-    def __init__(self) -> None: ...
     @property
     def num_samples(self) -> int: ...
 
 class StepLosses:
-    def __init__(self) -> None: ...
+    """Losses of a step or an evaluation; total is what is minimised."""
+
     @property
     def losses(self) -> list[LossTotal]: ...
     @property
     def total(self) -> float: ...
 
 class StepReport:
-    def __init__(self) -> None: ...
+    """What one step was: its number from 0, losses, the gradient's norm before clipping (0 where no step
+    needs it), seconds, of them those that waited for samples, and processor time of this rank's stages."""
+
     @property
     def compute_seconds(self) -> float: ...
     @property
@@ -355,7 +416,8 @@ class StepReport:
     def step(self) -> int: ...
 
 class Topology:
-    def __init__(self) -> None: ...
+    """Ranks, their memory, and the links between them."""
+
     @staticmethod
     def load(path: os.PathLike[str] | str) -> Topology: ...
     def memory_bytes(self, rank: int) -> int: ...
@@ -365,6 +427,8 @@ class Topology:
     def num_ranks(self) -> int: ...
 
 class TrainingOptions:
+    """seed of random numbers and of the order of samples; buffers: what replicas do with theirs."""
+
     allow_nonfinite: bool
     buffers: dict[str, ReplicaPolicy]
     drift_check_steps: list[int]
@@ -372,10 +436,12 @@ class TrainingOptions:
     seed: int
     shuffled: bool
     tolerant: bool
+
     def __init__(self) -> None: ...
 
 class Verification:
-    def __init__(self) -> None: ...
+    """A plan's training beside the uncut model, a plain loop and the stages in one process."""
+
     @property
     def comparisons(self) -> list[Comparison]: ...
     @property
@@ -387,13 +453,27 @@ class Workload:
     def __init__(self, model: Model, training: Source, evaluation: Source | None = ...) -> None: ...
 
 class World:
+    """The ranks of a run, and collectives on dense tensors."""
+
     def __init__(self, timeout_s: int = ...) -> None: ...
-    def all_gather(self, tensor: torch.Tensor) -> torch.Tensor: ...
-    def all_reduce(self, tensor: torch.Tensor, by: Reduction = ...) -> None: ...
-    def barrier(self) -> None: ...
-    def broadcast(self, tensor: torch.Tensor, root: int = ...) -> None: ...
-    def fail(self, why: str) -> None: ...
-    def shutdown(self) -> None: ...
+    def all_gather(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Every rank's tensor, in the order of ranks."""
+
+    def all_reduce(self, tensor: torch.Tensor, by: Reduction = ...) -> None:
+        """In place; the same bits on all ranks."""
+
+    def barrier(self) -> None:
+        """Waits for all ranks."""
+
+    def broadcast(self, tensor: torch.Tensor, root: int = ...) -> None:
+        """In place."""
+
+    def fail(self, why: str) -> None:
+        """Ends the run on all ranks, with this reason."""
+
+    def shutdown(self) -> None:
+        """Leaves once all ranks do."""
+
     @property
     def rank(self) -> int: ...
     @property

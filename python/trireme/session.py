@@ -38,7 +38,8 @@ class Session:
     steps            of the whole run; None: as many as are asked for.
     scalars          numbers by name that change with the step; the model reads them as 0-dim tensors of the batch.
     options          fields of OptimizerOptions, TrainingOptions, PlanOptions, RunOptions and SessionOptions by name:
-                     learning_rate=1e-3, optimizer="adamw", clip_norm=1.0, seed=0, stages=2, folder="runs/a", ...
+                     learning_rate=1e-3, optimizer="adamw", clip_norm=1.0, seed=0, stages=2, folder="runs/a",
+                     checkpoint_every=500, evaluate_every=100, on_evaluation=lambda steps_done, losses: ..., ...
 
     Cost             some forwards to record; with plan="auto" seconds to measure.
     """
@@ -76,14 +77,20 @@ class Session:
         self._steps = steps
         _ranks.at_end(self)
 
+    def run(self) -> SessionEnd:
+        """All steps, in C++, with the evaluations and checkpoints that are due; then `finish`. Python runs in
+        callbacks alone: on_step(report), on_evaluation(steps_done, losses), on_checkpoint(steps_done, folder)."""
+        return self._session.run()
+
     def step(self) -> StepReport:
         """One more step."""
         return self._session.step()
 
     def __iter__(self) -> Iterator[StepReport]:
-        """Steps up to `steps`, or until a stop is asked for."""
+        """Steps up to `steps`, or until a stop is asked for, with the evaluations and checkpoints that are due;
+        `finish` then writes the last checkpoint."""
         while (self._steps is None or self.next_step < self._steps) and not self._session.stops:
-            yield self._session.step()
+            yield self._session.run_step()
 
     def evaluate(self) -> StepLosses:
         """Losses over the evaluation data, every sample once, the model in eval mode."""

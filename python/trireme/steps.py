@@ -10,44 +10,11 @@ from typing import Any, TypeVar, overload
 import torch
 from torch.utils import _pytree as pytree
 
-from trireme import losses
 from trireme._core import Loss
 from trireme.distributed import DistributedModel, Evaluation, model_in_use
+from trireme.step_outputs import Kept, Returned
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class StepOutput:
-    """One thing that a step function has returned, for each microbatch of this replica.
-
-    outputs   0-dim tensors, in order.
-    """
-
-    def __init__(self, outputs: Sequence[torch.Tensor]) -> None:
-        self.outputs = list(outputs)
-
-    def reduce_mean(self) -> torch.Tensor:
-        """Their mean, of a floating dtype."""
-        values = self.stack()
-        return (values if values.is_floating_point() else values.float()).mean()
-
-    def reduce_sum(self) -> torch.Tensor:
-        """Their sum."""
-        return self.stack().sum()
-
-    def stack(self) -> torch.Tensor:
-        """[microbatches]"""
-        return torch.stack(self.outputs)
-
-    def concat(self) -> torch.Tensor:
-        """[microbatches]: each of them is one number."""
-        return self.stack()
-
-    def __iter__(self) -> Iterator[torch.Tensor]:
-        return iter(self.outputs)
-
-    def __len__(self) -> int:
-        return len(self.outputs)
 
 
 @overload
@@ -78,9 +45,9 @@ def step(
         optimizer.step()
 
     The body is recorded in the first call and not run again: it depends on its arguments and on the model alone. It
-    calls `model.backward` once, with a mean over the samples (in eval mode not at all), and returns 0-dim tensors, or
-    a tuple, list or dict of them, which come back as StepOutputs. Every rank calls it with the samples of its replica;
-    afterwards parameters that this rank updates have their gradient, the mean over the samples of all replicas.
+    calls `model.backward` once, with a mean over the samples (in eval mode not at all), and returns tensors, or a
+    tuple, list or dict of them, which come back as StepOutputs, on every rank. Every rank calls it with the samples of
+    its replica; afterwards parameters that this rank updates have their gradient, the mean over the samples of all replicas.
 
     non_split_inputs   names of arguments that every microbatch gets whole.
     input_split_axes   the dimension of the samples by argument, where it is not 0.
@@ -214,60 +181,6 @@ def _is_same(a: Any, b: Any) -> bool:
     return a is b or (type(a) is type(b) and bool(a == b))
 
 
-class _Returned:
-    """What a step function returns: which loss of the recording each tensor is."""
-
-    def __init__(
-        self, returned: Any, loss: torch.Tensor | None, weight: torch.Tensor | None
-    ) -> None:
-        leaves, self._spec = pytree.tree_flatten(returned)
-        self.losses: list[Loss] = []
-        if loss is not None:
-            self.losses.append(
-                losses.mean_loss(loss) if weight is None else losses.sum_loss(loss, weight)
-            )
-        self._is_sum = weight is not None
-        self._places: list[tuple[int, torch.dtype] | None] = []
-        self._constants: list[Any] = []
-        for i, leaf in enumerate(leaves):
-            self._constants.append(None if isinstance(leaf, torch.Tensor) else leaf)
-            self._places.append(self._place(i, leaf, loss))
-
-    def outputs(self, sums: list[list[float]], sizes: Sequence[int]) -> Any:
-        """Of the sums of each loss, by microbatch of the replica, and their samples."""
-        leaves = [
-            constant if place is None else self._output(*place, sums, sizes)
-            for place, constant in zip(self._places, self._constants, strict=True)
-        ]
-        return pytree.tree_unflatten(leaves, self._spec)
-
-    def _output(
-        self, loss: int, dtype: torch.dtype, sums: list[list[float]], sizes: Sequence[int]
-    ) -> StepOutput:
-        is_sum = loss == 0 and self._is_sum
-        values = [
-            row[loss] / (1 if is_sum else size) for row, size in zip(sums, sizes, strict=True)
-        ]
-        return StepOutput([torch.tensor(value, dtype=dtype) for value in values])
-
-    def _place(
-        self, i: int, leaf: Any, loss: torch.Tensor | None
-    ) -> tuple[int, torch.dtype] | None:
-        if not isinstance(leaf, torch.Tensor):
-            return None
-        if loss is not None and leaf is loss:
-            return 0, leaf.dtype
-        if leaf.dim() != 0:
-            raise TypeError(
-                f"the step function returns a tensor of shape {list(leaf.shape)}; what it returns goes to all ranks, "
-                "so return numbers: a loss, a count, a mean"
-            )
-        value = leaf.detach() if leaf.is_floating_point() else leaf.float()
-        coefficient = 0.0 if self.losses else 1.0  # in an evaluation one of them is the loss
-        self.losses.append(losses.mean_loss(value, f"output {i}", coefficient))
-        return len(self.losses) - 1, leaf.dtype
-
-
 class _StepFunction:
     """A step function: the training step of its model, or in eval mode an evaluation."""
 
@@ -278,7 +191,8 @@ class _StepFunction:
         self._signature = inspect.signature(function)
         self._non_split, self._axes = non_split, axes
         self._arguments: _Arguments | None = None
-        self._returned: _Returned | None = None
+        self._kept = Kept()
+        self._returned: Returned | None = None
         self._evaluation: Evaluation | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -295,9 +209,9 @@ class _StepFunction:
             forward = self._forward(model, arguments, bound)
             model._split(self, forward, arguments.fields_of(values), arguments.num_samples)
             self._arguments = arguments
+        self._kept.clear()
         sums = model._backward_of(self, self._arguments.fields_of(values))
-        assert self._returned is not None
-        return self._returned.outputs(sums, model._sizes(self._arguments.num_samples))
+        return self._outputs(model, sums, model._sizes(self._arguments.num_samples))
 
     def _evaluate(self, model: DistributedModel, bound: inspect.BoundArguments) -> Any:
         values = dict(bound.arguments)
@@ -314,8 +228,13 @@ class _StepFunction:
         assert self._arguments is not None
         fields = self._arguments.fields_of(values, any_size=True)
         sizes = model._sizes(self._arguments.count_samples(values))
+        self._kept.clear()
+        return self._outputs(model, self._evaluation.run(fields, sizes), sizes)
+
+    def _outputs(self, model: DistributedModel, sums: list[list[float]], sizes: list[int]) -> Any:
         assert self._returned is not None
-        return self._returned.outputs(self._evaluation.run(fields, sizes), sizes)
+        self._kept.share(model.world)
+        return self._returned.outputs(sums, sizes)
 
     def _forward(
         self, model: DistributedModel, arguments: _Arguments, bound: inspect.BoundArguments
@@ -326,9 +245,9 @@ class _StepFunction:
         def forward(fields: dict[str, torch.Tensor]) -> list[Loss]:
             call = inspect.BoundArguments(self._signature, bound.arguments)
             call.arguments = arguments.values_of(fields)
-            with model._recording(trains) as recorded:
+            with model._recording(trains) as recorded, self._kept.paused():
                 returned = self._function(*call.args, **call.kwargs)
-            self._returned = _Returned(returned, recorded.loss(), recorded.weight)
+                self._returned = Returned(returned, recorded.loss(), recorded.weight, self._kept)
             return self._returned.losses
 
         return forward

@@ -1,6 +1,7 @@
 """trireme.Session: unmodified modules, trained by the ranks of a plan."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -101,6 +102,36 @@ def test_weights_are_a_state_dict(name: str) -> None:
     other.load_state_dict(session.weights())
     for key, value in other.state_dict().items():
         assert torch.equal(value, model.state_dict()[key]), key
+
+
+def test_what_is_due_is_done_by_run_and_by_iteration(tmp_path: Path) -> None:
+    case = models.case("mlp")
+    due: dict[str, list[tuple[int, bool]]] = {}
+    for way in ("run", "iteration"):
+        evaluated: list[tuple[int, bool]] = []
+        saved: list[tuple[int, bool]] = []
+        session = trireme.Session(
+            case.make(),
+            case.loss,
+            case.data,
+            evaluation=case.data,
+            folder=str(tmp_path / way),
+            checkpoint_every=2,
+            evaluate_every=2,
+            on_evaluation=lambda steps, losses, to=evaluated: to.append((steps, losses.total > 0)),
+            on_checkpoint=lambda steps, folder, to=saved: to.append((steps, Path(folder).is_dir())),
+            stages=1,
+            **TRAINED,
+        )
+        if way == "run":
+            end = session.run()
+        else:
+            assert len(list(session)) == TRAINED["steps"]
+            end = session.finish()
+        assert end.steps_done == TRAINED["steps"] and end.evaluation is not None
+        due[way] = [*evaluated, *saved]
+    assert due["run"] == due["iteration"]
+    assert due["run"] == [(0, True), (2, True), (2, True), (3, True)]
 
 
 def test_a_closed_session_says_so() -> None:

@@ -15,7 +15,7 @@ def train_step(
     outputs = model(x)
     loss = functional.cross_entropy(outputs, y)
     model.backward(loss)
-    return {"loss": loss, "correct": (outputs.argmax(1) == y).sum()}
+    return {"loss": loss, "correct": (outputs.argmax(1) == y).sum(), "logits": outputs}
 
 
 @trireme.step
@@ -72,6 +72,7 @@ def run(stages: int, folder: str, begin: int = 0) -> dict[str, Any]:
         "steps": steps,
         "local": sum(p.numel() for p in model.local_parameters()),
         "weights": {name: value.flatten().tolist() for name, value in model.state_dict().items()},
+        "logits": out["logits"].concat().flatten().tolist(),
         "evaluated": evaluate(model, inputs[:, rows], targets[:, rows]),
     }
 

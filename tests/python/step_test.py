@@ -42,11 +42,18 @@ def plain() -> dict[str, Any]:
         logits, labels = net(inputs[:2].flatten(0, 1)), targets[:2].flatten()
         correct = int((logits.argmax(1) == labels).sum())
         loss = functional.cross_entropy(logits, labels, reduction="sum").item()
-    return {"steps": steps, "weights": weights, "evaluated": [2 * correct, 2 * loss]}
+    return {
+        "steps": steps,
+        "weights": weights,
+        "logits": outputs.flatten().tolist(),
+        "evaluated": [2 * correct, 2 * loss],
+    }
 
 
 def check_same(found: dict[str, Any], expected: dict[str, Any]) -> None:
-    """Weights and evaluations; losses are of one replica."""
+    """Weights and evaluations; losses and returned tensors are of one replica, the first."""
+    own = len(found["logits"])
+    assert found["logits"] == pytest.approx(expected["logits"][:own], abs=2e-6)
     assert found["evaluated"] == pytest.approx(expected["evaluated"], rel=1e-5)
     for name, value in expected["weights"].items():
         assert found["weights"][name] == pytest.approx(value, abs=2e-6), name
@@ -119,18 +126,35 @@ def test_arguments_are_as_in_the_first_call() -> None:
         train_step(model, torch.ones(4, 6), torch.ones(2), 2, {"bias": torch.ones(6)})
 
 
+def test_tensors_come_back_by_microbatch() -> None:
+    model = one_layer()
+    optimizer = trireme.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1))
+
+    @trireme.step
+    def train_step(x: torch.Tensor) -> Any:
+        outputs = model(x)
+        model.backward(outputs.mean())
+        return {"outputs": outputs, "rows": torch.arange(x.shape[0]), "name": "kept"}
+
+    x = torch.randn(8, 4)
+    for _ in range(2):
+        before = model.module(x).detach()
+        found = train_step(x)
+        optimizer.step()
+        assert torch.allclose(found["outputs"].concat(), before, atol=1e-6)
+        assert found["outputs"].stack().shape == (2, 4, 2)
+        assert torch.allclose(found["outputs"].reduce_mean(), (before[:4] + before[4:]) / 2)
+        assert found["rows"].concat().tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
+        assert found["name"] == "kept"
+    model.eval()
+    evaluate = trireme.step(lambda x: model(x))
+    assert torch.allclose(evaluate(x[:7]).concat(), model.module(x[:7]), atol=1e-6)
+
+
 def test_what_a_step_cannot_do_is_refused() -> None:
     model = one_layer()
     with pytest.raises(RuntimeError, match="inside a function of @trireme.step"):
         model.backward(torch.ones(()))
-
-    @trireme.step
-    def returns_all(x: torch.Tensor) -> torch.Tensor:
-        model.backward(model(x).mean())
-        return model(x)
-
-    with pytest.raises(trireme.Error, match=r"returns a tensor of shape \[.*2\]"):
-        returns_all(torch.ones(8, 4))
 
     @trireme.step
     def without_backward(x: torch.Tensor) -> torch.Tensor:

@@ -3,11 +3,14 @@
 PYTHONPATH=build/dev/python .venv/bin/python tools/python/make_stub.py [--check]
 """
 
+import ast
+import importlib
 import multiprocessing
 import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,7 +51,8 @@ def generate(module: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         stubgen(["-q", "-m", f"trireme.{module}", "-o", folder, "--inspect-mode"])
         text = (Path(folder) / "trireme" / f"{module}.pyi").read_text()
-    return format_text(f'"""{MODULES[module]}"""\n\n' + simplify(text), module)
+    text = document(f'"""{MODULES[module]}"""\n\n' + simplify(text), module)
+    return format_text(text, module)
 
 
 def simplify(text: str) -> str:
@@ -58,7 +62,9 @@ def simplify(text: str) -> str:
     text = text.replace("typing.SupportsFloat | typing.SupportsIndex", "float")
     text = text.replace("os.PathLike | str | bytes", "os.PathLike[str] | str")
     text = re.sub(r"typing\.Annotated\[(numpy\.typing\.ArrayLike), [\w.]+\]", r"\1", text)
-    text = text.replace("(self, *args, **kwargs) -> None", "(self) -> None")
+    text = re.sub(
+        r"\bcollections\.abc\.Callable\b(?!\[)", "collections.abc.Callable[..., object]", text
+    )
     text = text.replace("from typing import ClassVar, overload", "from typing import overload")
     return re.sub(r"^import typing\n", "", text, flags=re.MULTILINE)
 
@@ -67,6 +73,41 @@ def _enum(found: re.Match[str]) -> str:
     name, names = found[1], re.findall(r"^    (\w+): ClassVar\[\w+\] = ", found[0], re.MULTILINE)
     members = "".join(f"    {member}: {name}\n" for member in names if not member.startswith("_"))
     return f"class {name}:\n{members}    @property\n    def name(self) -> str: ...\n\n"
+
+
+def document(text: str, module: str) -> str:
+    """The stub with what the module's classes say of themselves."""
+    compiled = importlib.import_module(f"trireme.{module}")
+    tree = ast.parse(text)
+    for node in tree.body:
+        if not isinstance(node, ast.ClassDef) or hasattr(
+            getattr(compiled, node.name), "__members__"
+        ):
+            continue
+        described = getattr(compiled, node.name)
+        node.body = [part for part in node.body if not _is_no_constructor(part)] or [
+            ast.Expr(ast.Constant(...))
+        ]
+        for method in node.body:
+            if isinstance(method, ast.FunctionDef) and method.name != "__init__":
+                _describe(method, getattr(described, method.name))
+        _describe(node, described)
+    return ast.unparse(tree)
+
+
+def _is_no_constructor(part: ast.stmt) -> bool:
+    """What every class has that Python cannot make."""
+    return ast.unparse(part).startswith("def __init__(self, *args, **kwargs)")
+
+
+def _describe(node: ast.ClassDef | ast.FunctionDef, described: object) -> None:
+    """Puts the docstring, less the signature that pybind11 begins it with, before the node's body."""
+    text = re.sub(r"^\w*\(.*\)( -> .*)?$", "", described.__doc__ or "", flags=re.MULTILINE).strip()
+    if not text or text.startswith(("Initialize self", "Overloaded function")):
+        return
+    text = "\n".join(textwrap.wrap(text, 100))
+    is_empty = isinstance(node, ast.FunctionDef)  # its body is `...`
+    node.body = [ast.Expr(ast.Constant(text)), *([] if is_empty else node.body)]
 
 
 def format_text(text: str, module: str) -> str:

@@ -27,6 +27,12 @@ StepReport Session::step() {
   return Implementation::on_all_ranks(state_->world(), [&] { return state_->step(); });
 }
 
+StepReport Session::run_step() {
+  state_->require_live();
+  state_->require_step();
+  return Implementation::on_all_ranks(state_->world(), [&] { return state_->run_step(); });
+}
+
 StepReport Session::backward() {
   state_->require_live();
   state_->halves().require_backward();

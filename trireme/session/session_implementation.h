@@ -74,15 +74,18 @@ class Session::Implementation {
   }
 
   SessionEnd run() {
-    if (run_ && has_evaluation() && !run_->resumed_from()) evaluate_if_due();
-    while (next_step() < *options_.num_steps && !stops_) {
-      advance();
-      // First: a resumed run does it no more.
-      if (run_ && has_evaluation() && !stops_) evaluate_if_due();
-      save_what_is_asked();
-      if (run_) run_->after_step(*ranks());
-    }
+    while (next_step() < *options_.num_steps && !stops_) run_step();
     return finish();
+  }
+
+  StepReport run_step() {
+    if (next_step() == 0 && !resumed_from()) evaluate_if_due();
+    StepReport report = advance();
+    // First: a resumed run does it no more.
+    if (!stops_) evaluate_if_due();
+    save_what_is_asked();
+    if (run_) run_->after_step(*ranks());
+    return report;
   }
 
   StepReport step() {
@@ -326,7 +329,7 @@ class Session::Implementation {
   }
 
   void evaluate_if_due() {
-    if (!run_->is_evaluation_due(*ranks())) return;
+    if (!run_ || !has_evaluation() || !run_->is_evaluation_due(*ranks())) return;
     const StepLosses losses = evaluate();
     if (is_first_ && options_.callbacks.on_evaluation) {
       options_.callbacks.on_evaluation(next_step(), losses);
