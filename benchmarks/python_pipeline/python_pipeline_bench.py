@@ -8,7 +8,6 @@ import argparse
 import os
 import statistics
 from collections.abc import Callable
-from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -22,7 +21,7 @@ from torch_pipeline import best, slowest
 TOLERANCE = 1e-4  # of losses, relative: Adam enlarges what orders of sums make different
 
 
-def session_of(workload: Workload, **options: Any) -> trireme.Session:
+def session_of(workload: Workload, **options: int) -> trireme.Session:
     def loss(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
         return workload.loss(workload.output(model, batch["x"]), batch["y"])
 
@@ -48,7 +47,7 @@ def own_loop(workload: Workload) -> Callable[[], float]:
     )
 
     @trireme.step
-    def train_step(model: Any, x: Tensor, y: Tensor) -> Tensor:
+    def train_step(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
         loss = workload.loss(workload.output(model, x), y)
         model.backward(loss)
         return loss

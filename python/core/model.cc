@@ -29,9 +29,9 @@ py::dict to_dict(const Batch& batch) {
   return fields;
 }
 
-/// forward(batch: dict) -> list of Loss; set_training(bool); scalars: (name, function of the step).
+/// forward(batch: dict) -> list of Loss; set_training(bool); set_traced(bool); scalars: (name, function of the step).
 Model make_python_model(const NamedTensors& parameters, const NamedTensors& buffers,
-                        py::object forward, py::object set_training,
+                        py::object forward, py::object set_training, py::object set_traced,
                         const std::vector<std::pair<std::string, py::object>>& scalars) {
   Model model;
   model.parameters = to_named(parameters);
@@ -41,6 +41,9 @@ Model make_python_model(const NamedTensors& parameters, const NamedTensors& buff
   };
   model.set_training = [set_training = Shared(std::move(set_training))](bool training) {
     in_python([&] { set_training.get()(training); });
+  };
+  model.set_traced = [set_traced = Shared(std::move(set_traced))](bool traced) {
+    in_python([&] { set_traced.get()(traced); });
   };
   for (const auto& [name, function] : scalars) {
     model.step_scalars.push_back({name, [at = Shared(function)](std::int64_t step) {
@@ -180,7 +183,7 @@ void bind_model(py::module_& module) {
 
   py::class_<Model>(module, "Model")
       .def(py::init(&make_python_model), py::arg("parameters"), py::arg("buffers"),
-           py::arg("forward"), py::arg("set_training"), py::arg("scalars"));
+           py::arg("forward"), py::arg("set_training"), py::arg("set_traced"), py::arg("scalars"));
 
   py::class_<Workload>(module, "Workload")
       .def(py::init([](Model model, std::shared_ptr<data::Source> training,

@@ -137,6 +137,7 @@ class Model:
         buffers: collections.abc.Sequence[tuple[str, torch.Tensor]],
         forward: object,
         set_training: object,
+        set_traced: object,
         scalars: collections.abc.Sequence[tuple[str, object]],
     ) -> None: ...
 

@@ -10,8 +10,7 @@ import torch
 from trireme import _core, ranks, session
 from trireme._core import Loss, Plan
 from trireme.manual_partition import cuts_between, partitions_of
-from trireme.modules import first_names, mode_setter
-from trireme.opaque_code import name_by_place
+from trireme.modules import core_model, first_names
 
 if TYPE_CHECKING:
     from trireme.optimizer import DistributedOptimizer
@@ -211,7 +210,7 @@ class DistributedModel:
             )
         self._size = num_samples // config.microbatches
         feed = _core.Feed(fields, replicas, ranks.rdp_rank())
-        model = self._core_model(forward)
+        model = core_model(self.module, forward, {})
         options = self._session_options(num_samples * replicas)
 
         def make() -> _core.Workload:
@@ -226,23 +225,13 @@ class DistributedModel:
         for hook in self._hooks:
             hook(self, self.optimizer)
 
-    def _core_model(self, forward: Forward) -> _core.Model:
-        name_by_place(self.module)
-        return _core.Model(
-            list(self.module.named_parameters(remove_duplicate=False)),
-            list(self.module.named_buffers(remove_duplicate=False)),
-            forward,
-            mode_setter(self.module),
-            [],
-        )
-
     def _record_evaluation(
         self, forward: Forward, fields: list[tuple[str, torch.Tensor]]
     ) -> "Evaluation":
         """Another forward over the parameters, in eval mode."""
         live = self._live()
         feed = _core.Feed(fields, ranks.rdp_size(), ranks.rdp_rank(), any_size=True)
-        model = self._core_model(forward)
+        model = core_model(self.module, forward, {})
         recorded = live.record_evaluation(lambda: _core.Workload(model, feed, feed))
         return Evaluation(live, feed, recorded)
 

@@ -24,19 +24,51 @@ def to_model(
     A module that is in eval mode before (frozen statistics) stays so.
     """
     names = tuple(scalars)
-    name_by_place(module)
 
     def forward(fields: dict[str, torch.Tensor]) -> list[_core.Loss]:
         batch = form.batch_of(fields, names)
         return to_losses(loss(module, batch) if loss else _call(module, batch))
 
+    return core_model(module, forward, scalars)
+
+
+def core_model(
+    module: torch.nn.Module,
+    forward: Callable[[dict[str, torch.Tensor]], list[_core.Loss]],
+    scalars: Mapping[str, Callable[[int], float]],
+) -> _core.Model:
+    """A forward of named fields over the module's parameters."""
+    name_by_place(module)
+    traceable = _Traceable(forward)
     return _core.Model(
         list(module.named_parameters(remove_duplicate=False)),
         list(module.named_buffers(remove_duplicate=False)),
-        forward,
+        traceable,
         mode_setter(module),
+        traceable.set_traced,
         list(scalars.items()),
     )
+
+
+class _Traceable:
+    """A forward that says when it is to do without control flow by data, as torch.compile and torch.export do:
+    `torch.compiler.is_compiling()` is true meanwhile. Libraries then take masks as they come, say, instead of looking
+    whether any is needed."""
+
+    def __init__(self, forward: Callable[[dict[str, torch.Tensor]], list[_core.Loss]]) -> None:
+        self._forward = forward
+        self._is_traced = False
+
+    def set_traced(self, traced: bool) -> None:
+        self._is_traced = traced
+
+    def __call__(self, fields: dict[str, torch.Tensor]) -> list[_core.Loss]:
+        before = torch.compiler._is_compiling_flag
+        torch.compiler._is_compiling_flag = before or self._is_traced
+        try:
+            return self._forward(fields)
+        finally:
+            torch.compiler._is_compiling_flag = before
 
 
 def mode_setter(module: torch.nn.Module) -> Callable[[bool], None]:

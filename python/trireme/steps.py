@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, TypeVar, overload
@@ -47,7 +47,8 @@ def step(
     The body is recorded in the first call and not run again: it depends on its arguments and on the model alone. It
     calls `model.backward` once, with a mean over the samples (in eval mode not at all), and returns tensors, or a
     tuple, list or dict of them, which come back as StepOutputs, on every rank. Every rank calls it with the samples of
-    its replica; afterwards parameters that this rank updates have their gradient, the mean over the samples of all replicas.
+    its replica; afterwards parameters that this rank updates have their gradient, the mean over the samples of all
+    replicas.
 
     non_split_inputs   names of arguments that every microbatch gets whole.
     input_split_axes   the dimension of the samples by argument, where it is not 0.

@@ -119,6 +119,14 @@ _CLASSES = {
 }
 
 
+def _padded() -> Case:
+    """BERT with sequences of other lengths, as tokenizers give them; some microbatches are without padding."""
+    case = _hugging_face("bert")
+    lengths = torch.tensor([16] * 8 + [5, 9, 16, 12] * 6)
+    case.data["attention_mask"] = (torch.arange(16) < lengths[:, None]).long()
+    return case
+
+
 def _hugging_face(name: str) -> Case:
     import transformers as hf
 
@@ -140,7 +148,7 @@ def _resnet() -> nn.Module:
 
 
 HUGGING_FACE = ("t5", "bert", "gpt2", "llama", "vit", "whisper")
-NAMES = ("mlp", "transformer", "unet", "resnet50", *HUGGING_FACE)
+NAMES = ("mlp", "transformer", "unet", "resnet50", "bert_padded", *HUGGING_FACE)
 
 
 def case(name: str, seed: int = 0) -> Case:
@@ -171,4 +179,4 @@ def case(name: str, seed: int = 0) -> Case:
             (torch.randn(32, 3, 32, 32), torch.randint(0, 10, (32,))),
             lambda m, b: cross_entropy(m(b[0]), b[1]),
         )
-    return _hugging_face(name)
+    return _padded() if name == "bert_padded" else _hugging_face(name)

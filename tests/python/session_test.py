@@ -41,7 +41,7 @@ def test_unmodified_models_are_recorded_split_and_trained(name: str) -> None:
     assert train(name, stages=3, serial=True) == train(name, stages=1, serial=True)
 
 
-@pytest.mark.parametrize("name", ["mlp", "gpt2", "t5"])
+@pytest.mark.parametrize("name", ["mlp", "gpt2", "t5", "bert_padded"])
 def test_losses_are_those_of_a_plain_loop(name: str) -> None:
     case = models.case(name)
     torch.manual_seed(1)

@@ -42,6 +42,13 @@ record::Recording record_model(const Model& model, std::shared_ptr<const data::S
                  mode == graph::Mode::kTrain ? "training" : "evaluation",
                  recording.why_exact.c_str());
   }
+  if (!recording.why_traced.empty() && says) {
+    std::fprintf(
+        stderr,
+        "trireme: recorded as torch.compile does it (%s), since by itself the model asks its "
+        "data which way to go: %s\n",
+        mode == graph::Mode::kTrain ? "training" : "evaluation", recording.why_traced.c_str());
+  }
   return recording;
 }
 

@@ -152,6 +152,53 @@ Batch three_features(std::int64_t size, std::uint64_t seed) {
   return batch;
 }
 
+/// Asks its data which way to go unless it is traced; then it may still ask for another one.
+struct Masked : torch::nn::Module {
+  torch::nn::Linear linear{3, 1};
+  bool is_traced = false;
+  bool asks_always = false;
+  Masked() { register_module("linear", linear); }
+
+  torch::Tensor forward(const Batch& batch) {
+    const auto& x = batch["x"];
+    if (asks_always) x.max().item<float>();
+    const bool is_needed = is_traced || (x < 0).any().is_nonzero();
+    const auto y = linear(x);
+    return (is_needed ? y * (x >= 0).all(1, true) : y).mean();
+  }
+};
+
+Model masked_model(const std::shared_ptr<Masked>& module) {
+  Model model = make_model(module);
+  model.set_traced = [raw = module.get()](bool traced) { raw->is_traced = traced; };
+  return model;
+}
+
+TEST(Traced, AModelDoesWithoutControlFlowByDataFromThenOn) {
+  const auto module = std::make_shared<Masked>();
+  const Model model = masked_model(module);
+  const Recording recording = record(model, three_features, graph::Mode::kTrain);
+  EXPECT_THAT(recording.why_traced, HasSubstr("aten::is_nonzero"));
+  EXPECT_TRUE(module->is_traced);
+  check_drift(recording.graph, model, three_features, 100);
+  EXPECT_EQ(record(model, three_features, graph::Mode::kEval).why_traced, "");
+}
+
+TEST(Traced, OnlyForTheEvaluationWhereThatAloneNeedsIt) {
+  const auto module = std::make_shared<Masked>();
+  EXPECT_NE(record(masked_model(module), three_features, graph::Mode::kEval).why_traced, "");
+  EXPECT_FALSE(module->is_traced);
+}
+
+TEST(Traced, WhatStillDependsOnDataIsRefusedForTheFirstReason) {
+  const auto module = std::make_shared<Masked>();
+  module->asks_always = true;
+  const Model model = masked_model(module);
+  EXPECT_THAT([&] { record(model, three_features, graph::Mode::kTrain); },
+              testing::ThrowsMessage<Error>(HasSubstr("aten::item")));
+  EXPECT_FALSE(module->is_traced);
+}
+
 TEST(Drift, BakedHostStateIsFoundWhenItChanges) {
   const auto module = std::make_shared<Annealed>();
   const Model model = make_model(module, [module](const Batch& batch) {

@@ -7,13 +7,29 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trireme/engine/record/observer.h"
+#include "trireme/error.h"
 
 namespace trireme::record {
 
 /// What a recording of operators cannot see or a replay cannot repeat ("holes"), told by its signs.
+
+/// What is no problem for a model that can do without it (`Model::set_traced`): data decides on
+/// control flow or shapes.
+class DataProblem : public Error {
+ public:
+  DataProblem(std::string problem, const std::string& remedy)
+      : Error(ErrorKind::kInvalidArgument, problem + ". " + remedy), problem_(std::move(problem)) {}
+
+  /// Without what to do about it.
+  const std::string& problem() const { return problem_; }
+
+ private:
+  std::string problem_;
+};
 
 /// A range without an operator: its backward, if it has one, is not known to the dispatcher.
 inline constexpr const char* kForeignRegion =

@@ -110,12 +110,15 @@ void Recorder::before(int index, const at::RecordFunction& call) {
   if (is_functorch_active()) refuse("it runs under a functorch transform (vmap, grad)");
   const auto op = c10::Dispatcher::singleton().findSchema(*name);
   if (!op) refuse("its operator is not registered with the dispatcher");
-  if (const auto hole = hole_of_operator(*name)) refuse(*hole);
+  if (const auto hole = hole_of_operator(*name)) {
+    if (*hole == kShapeFromData) refuse_data(*hole);
+    refuse(*hole);
+  }
   node_.flags.random = op->hasTag(at::Tag::nondeterministic_seeded);
   // The tag is on every kind of indexing; only masks make it depend on data.
   const bool is_dynamic = name->name != "aten::index" && !has_given_classes(*name, call.inputs()) &&
                           op->hasTag(at::Tag::dynamic_output_shape);
-  if (is_dynamic || picks_by_mask(*name, call.inputs())) refuse(kShapeFromData);
+  if (is_dynamic || picks_by_mask(*name, call.inputs())) refuse_data(kShapeFromData);
   take_inputs(op->schema(), call.inputs());
   // The forward changes it now, and is no step of a training.
   if (node_.op == graph::kRescaleRows) rescaled_.keep(inputs_[0].tensor);
@@ -324,11 +327,18 @@ void Recorder::refuse_toggle(const std::string& what) const {
 }
 
 void Recorder::refuse(const std::string& what, const std::string& remedy) const {
+  throw Error(ErrorKind::kInvalidArgument, refusal(what, remedy));
+}
+
+void Recorder::refuse_data(const std::string& what) const {
+  throw DataProblem(refusal(what, ""), kOpaqueRemedy);
+}
+
+std::string Recorder::refusal(const std::string& what, const std::string& remedy) const {
   const std::string op =
       node_.op + (node_.overload.empty() || node_.op == "opaque" ? "" : "." + node_.overload);
-  throw Error(ErrorKind::kInvalidArgument,
-              "cannot record " + op + " (operator " + std::to_string(node_.id) + ", " +
-                  place_text() + "): " + what + (remedy.empty() ? "" : ". " + remedy));
+  return "cannot record " + op + " (operator " + std::to_string(node_.id) + ", " + place_text() +
+         "): " + what + (remedy.empty() ? "" : ". " + remedy);
 }
 
 void Recorder::explain(const c10::Error& failure) const {

@@ -96,6 +96,9 @@ class Recorder : public OperatorListener {
   /// The operator being recorded, and `what` cannot be repeated about it; `remedy` is a sentence.
   [[noreturn]] void refuse(const std::string& what,
                            const std::string& remedy = kOpaqueRemedy) const;
+  /// The same as a DataProblem.
+  [[noreturn]] void refuse_data(const std::string& what) const;
+  std::string refusal(const std::string& what, const std::string& remedy) const;
   [[noreturn]] void refuse_toggle(const std::string& what) const;
   std::string place_text() const;
 

@@ -47,7 +47,8 @@ Recording finish(graph::Graph graph, Trace& trace) {
   Recording recording{.graph = std::move(graph),
                       .tensors = std::move(trace.tensors),
                       .opaques = std::move(trace.opaques),
-                      .why_exact = ""};
+                      .why_exact = "",
+                      .why_traced = ""};
   set_buffer_policies(recording.graph);
   for (const graph::Input& input : recording.graph.inputs) {
     recording.tensors[input.value] = at::Tensor();
@@ -177,9 +178,9 @@ struct Tracer {
   }
 };
 
-}  // namespace
-
-Recording record(const Model& model, const BatchMaker& make_batch, const RecordOptions& options) {
+/// The forward as it is.
+Recording record_once(const Model& model, const BatchMaker& make_batch,
+                      const RecordOptions& options) {
   Tracer tracer{model, make_batch, options.mode};
   if (options.sizes == BatchSizes::kExact) return tracer.at_size(options.microbatch);
   try {
@@ -190,6 +191,26 @@ Recording record(const Model& model, const BatchMaker& make_batch, const RecordO
     if (!exact) throw;
     exact->why_exact = problem.message();
     return *std::move(exact);
+  }
+}
+
+}  // namespace
+
+Recording record(const Model& model, const BatchMaker& make_batch, const RecordOptions& options) {
+  try {
+    return record_once(model, make_batch, options);
+  } catch (const DataProblem& problem) {
+    if (!model.set_traced) throw;
+    model.set_traced(true);
+    try {
+      Recording recording = record_once(model, make_batch, options);
+      recording.why_traced = problem.problem();
+      if (options.mode == graph::Mode::kEval) model.set_traced(false);
+      return recording;
+    } catch (const Error&) {
+      model.set_traced(false);
+    }
+    throw;  // the first problem says more
   }
 }
 

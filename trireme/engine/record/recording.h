@@ -33,6 +33,8 @@ struct Recording {
   std::map<std::string, std::shared_ptr<const OpaqueFunction>> opaques;
   /// Why the graph holds for one batch size alone, where that was not asked for; for people.
   std::string why_exact;
+  /// Why the model was told to do without control flow by data (`Model::set_traced`); for people.
+  std::string why_traced;
 };
 
 /// Batch sizes of the recordings: two to fit, one to check, each with other data.
@@ -46,6 +48,9 @@ struct RecordOptions {
 
 /// Records `model.forward` at the three batch sizes and generalises it to any, or three times at
 /// the microbatch size with other data and requires the same graph (Graph::microbatch says so).
+///
+/// Where forward's control flow depends on data, once more after `Model::set_traced`: it stays traced then, but after a
+/// recording in eval mode.
 ///
 /// The model is left as it was (buffers, generator, requires_grad), in training mode. Operators that
 /// other threads call inside forward are not seen.

@@ -123,8 +123,8 @@ void Recorder::take_answer(const std::vector<c10::IValue>& outputs) {
   for (const InputTensor& input : inputs_) {
     origin = origin_text(graph_, table_.values(), input.value);
   }
-  refuse("it hands a tensor's value to the program, which a replay could not repeat" +
-         (origin.empty() ? "" : "; the tensor comes from " + origin));
+  refuse_data("it hands a tensor's value to the program, which a replay could not repeat" +
+              (origin.empty() ? "" : "; the tensor comes from " + origin));
 }
 
 /// As torch's attention asks whether query, key and value are one tensor.
