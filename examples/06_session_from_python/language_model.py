@@ -23,7 +23,7 @@ class LanguageModel(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         mask = nn.Transformer.generate_square_subsequent_mask(tokens.shape[1])
-        return self.output(self.body(self.embedding(tokens), mask=mask, is_causal=True))
+        return self.output(self.body(self.embedding(tokens), mask=mask))
 
 
 def loss(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:

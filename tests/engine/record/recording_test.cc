@@ -199,6 +199,47 @@ TEST(Traced, WhatStillDependsOnDataIsRefusedForTheFirstReason) {
   EXPECT_FALSE(module->is_traced);
 }
 
+TEST(Recording, ValuesThatFollowFromShapesMayBeAskedFor) {
+  const auto module = std::make_shared<Annealed>();
+  const Model model = make_model(module, [module](const Batch& batch) {
+    const auto y = module->linear(batch["x"]);
+    const auto causal = torch::ones({4, 4}).triu(1);
+    const auto positions = causal.nonzero();  // 6 of them, whatever the data
+    auto zeros = torch::zeros_like(y);
+    const bool is_zero = !zeros.any().is_nonzero();
+    return is_zero && causal[0][1].item<float>() > 0 ? y.mean() * positions.size(0) : y.sum();
+  });
+  const graph::Graph graph = record(model, three_features, graph::Mode::kTrain).graph;
+  check_drift(graph, model, three_features, 100);
+  EXPECT_THAT(node_names(graph), testing::Contains(HasSubstr("mean")));
+}
+
+TEST(Recording, ValuesWrittenFromDataMayNotBeAskedFor) {
+  const auto module = std::make_shared<Annealed>();
+  const auto asked = [&](const std::function<torch::Tensor(const torch::Tensor& y)>& make) {
+    const Model model = make_model(module, [&](const Batch& batch) {
+      const auto y = module->linear(batch["x"]);
+      return make(y).sum().item<float>() > 0 ? y.sum() : y.mean();
+    });
+    record(model, three_features, graph::Mode::kTrain);
+  };
+  const auto is_refused = testing::ThrowsMessage<Error>(HasSubstr("aten::item"));
+  EXPECT_THAT(
+      [&] { asked([](const auto& y) { return torch::zeros({1}).add_(y.detach().sum()); }); },
+      is_refused);
+  EXPECT_THAT(
+      [&] {
+        asked([](const auto& y) {
+          const auto buffer = torch::zeros({3, 3});
+          const auto view = buffer[0];
+          buffer.select(0, 0).fill_(y.detach().mean());
+          return view;
+        });
+      },
+      is_refused);
+  EXPECT_THAT([&] { asked([](const auto&) { return torch::rand({2}); }); }, is_refused);
+}
+
 TEST(Drift, BakedHostStateIsFoundWhenItChanges) {
   const auto module = std::make_shared<Annealed>();
   const Model model = make_model(module, [module](const Batch& batch) {

@@ -124,6 +124,10 @@ bool has_hooks(const at::Tensor& tensor) {
                   !node->tensor_pre_hooks().empty());
 }
 
+bool takes_shape_alone(const std::string& op) {
+  return op.ends_with("_like") || op.starts_with("aten::new_");
+}
+
 bool makes_uninitialised_memory(const std::string& op) {
   return op.starts_with("aten::empty") || op.starts_with("aten::new_empty");
 }

@@ -61,6 +61,9 @@ bool is_functorch_active();
 /// Somebody is told of the gradient of `tensor`, or of the node that makes it, and may change it.
 bool has_hooks(const at::Tensor& tensor);
 
+/// The operator's tensors say which shape its result is to have, not which values.
+bool takes_shape_alone(const std::string& op);
+
 /// The operator returns memory that only a later write (or host code) fills.
 bool makes_uninitialised_memory(const std::string& op);
 

@@ -61,6 +61,7 @@ void Recorder::add_registered(const Model& model) {
     const graph::ValueId id = table_.add(tensor, graph::ValueSource::kParameter, -1);
     graph_.parameters.push_back({.name = name, .aliases = {}, .value = id});
     parameter_names_[id] = name;
+    from_data_.insert(id);
   }
   for (const auto& [name, tensor] : model.buffers) {
     if (!tensor.defined()) continue;
@@ -72,6 +73,7 @@ void Recorder::add_registered(const Model& model) {
     }
     const graph::ValueId id = table_.add(tensor, graph::ValueSource::kBuffer, -1);
     graph_.buffers.push_back({.name = name, .aliases = {}, .value = id});
+    from_data_.insert(id);
     buffer_data_[id] = tensor.detach().clone();
     if (tensor.dim() == 0 && tensor.scalar_type() == at::kLong) {
       initial_counters_[id] = tensor.item<std::int64_t>();
@@ -86,6 +88,7 @@ void Recorder::add_batch(const Model& model, const Batch& batch) {
     const auto dim = model.batch_dims.find(name);
     const auto source = is_scalar ? graph::ValueSource::kStepScalar : graph::ValueSource::kInput;
     const graph::ValueId id = table_.add(tensor, source, -1);
+    from_data_.insert(id);
     if (!is_scalar && num_samples_ == 0 && tensor.dim() > 0) {
       num_samples_ = tensor.size(dim == model.batch_dims.end() ? 0 : dim->second);
     }
@@ -110,15 +113,18 @@ void Recorder::before(int index, const at::RecordFunction& call) {
   if (is_functorch_active()) refuse("it runs under a functorch transform (vmap, grad)");
   const auto op = c10::Dispatcher::singleton().findSchema(*name);
   if (!op) refuse("its operator is not registered with the dispatcher");
+  const bool is_by_data = depends_on_data(call.inputs());
   if (const auto hole = hole_of_operator(*name)) {
-    if (*hole == kShapeFromData) refuse_data(*hole);
-    refuse(*hole);
+    if (*hole != kShapeFromData) refuse(*hole);
+    if (is_by_data) refuse_data(*hole);
   }
   node_.flags.random = op->hasTag(at::Tag::nondeterministic_seeded);
   // The tag is on every kind of indexing; only masks make it depend on data.
   const bool is_dynamic = name->name != "aten::index" && !has_given_classes(*name, call.inputs()) &&
                           op->hasTag(at::Tag::dynamic_output_shape);
-  if (is_dynamic || picks_by_mask(*name, call.inputs())) refuse_data(kShapeFromData);
+  if (is_by_data && (is_dynamic || picks_by_mask(*name, call.inputs()))) {
+    refuse_data(kShapeFromData);
+  }
   take_inputs(op->schema(), call.inputs());
   // The forward changes it now, and is no step of a training.
   if (node_.op == graph::kRescaleRows) rescaled_.keep(inputs_[0].tensor);
@@ -131,6 +137,7 @@ void Recorder::after(int index, const at::RecordFunction& call) {
   if (hole == OutputKind::kValueLeaves) return take_answer(call.outputs());
   if (hole == OutputKind::kMetadata) return;
   take_outputs(call.outputs());
+  follow_data();
   settle_uninitialised();
   if (node_.op == kPad) take_padded_length(node_, inputs_[1].tensor.size(0));
   end_node();
@@ -171,6 +178,7 @@ void Recorder::after_opaque(int, const OpaqueCall& call) {
   }
   node_.output_lists.push_back(static_cast<int>(call.outputs.size()));
   for (const at::Tensor& tensor : call.outputs) take_output(tensor);
+  follow_data();
   settle_uninitialised();
   end_node();
 }
@@ -246,6 +254,34 @@ void Recorder::take_writes() {
         refuse("it writes to a tensor that is not registered; make it a buffer");
       }
     }
+  }
+}
+
+bool Recorder::depends_on_data(c10::ArrayRef<const c10::IValue> values) const {
+  return std::any_of(values.begin(), values.end(), [&](const c10::IValue& value) {
+    if (value.isTensor()) {
+      const auto known = value.toTensor().defined() ? table_.find(value.toTensor()) : std::nullopt;
+      return known && from_data_.contains(*known);
+    }
+    return (value.isTensorList() || value.isOptionalTensorList()) &&
+           depends_on_data(value.toListRef());
+  });
+}
+
+/// Whether the node's results depend on data, and with them all that shares memory with what it wrote.
+void Recorder::follow_data() {
+  const bool reads_data =
+      !takes_shape_alone(node_.op) &&
+      std::any_of(inputs_.begin(), inputs_.end(),
+                  [&](const InputTensor& input) { return from_data_.contains(input.value); });
+  if (!reads_data && !node_.flags.random) return;
+  from_data_.insert(node_.outputs.begin(), node_.outputs.end());
+  for (const InputTensor& input : inputs_) {
+    if (std::find(node_.writes.begin(), node_.writes.end(), input.value) == node_.writes.end()) {
+      continue;
+    }
+    for (const graph::ValueId member : table_.in_storage_of(input.tensor))
+      from_data_.insert(member);
   }
 }
 

@@ -81,6 +81,8 @@ class Recorder : public OperatorListener {
   void take_outputs(const std::vector<c10::IValue>& outputs);
   void take_output(const at::Tensor& tensor);
   void take_writes();
+  bool depends_on_data(c10::ArrayRef<const c10::IValue> values) const;
+  void follow_data();
   void take_answer(const std::vector<c10::IValue>& outputs);
   void take_equality(bool answer);
   bool take_counter();
@@ -104,6 +106,9 @@ class Recorder : public OperatorListener {
 
   graph::Graph graph_;
   ValueTable table_;
+  /// Values that another step may find changed: what it is given, parameters, buffers, random numbers, and
+  /// whatever was computed from them. Others follow from shapes and constants alone.
+  std::unordered_set<graph::ValueId> from_data_;
   graph::Node node_;                 ///< The one being recorded.
   std::vector<InputTensor> inputs_;  ///< Of the node being recorded.
   std::string nearest_parameter_;

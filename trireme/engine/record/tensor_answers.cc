@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 #include <string>
@@ -118,6 +119,11 @@ void Recorder::take_answer(const std::vector<c10::IValue>& outputs) {
     // As torch's recurrent layers ask for the number of packed sequences: that of the batch.
     if (counts_packed_sequences(graph_, table_.values(), inputs_[0].value)) return;
     if (take_counter()) return;
+  }
+  // The answer follows from shapes and constants: what the program made of it is in the graph.
+  if (std::none_of(inputs_.begin(), inputs_.end(),
+                   [&](const InputTensor& input) { return from_data_.contains(input.value); })) {
+    return settle_uninitialised();
   }
   std::string origin;
   for (const InputTensor& input : inputs_) {
