@@ -1,6 +1,6 @@
 """Models that users train, and the same cut by hand into parts, as a pipeline of modules wants them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -9,6 +9,7 @@ from torch.nn import functional
 
 BATCH = 32
 MICROBATCH = 4
+LEARNING_RATE = 1e-4
 LENGTH = 128  # tokens of a sequence
 VOCABULARY = 4096
 
@@ -24,6 +25,12 @@ class Workload:
     loss: Callable[[Tensor, Tensor], Tensor]
     x: Tensor
     y: Tensor
+    optimizer: str = "adamw"
+
+    def make_optimizer(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+        if self.optimizer == "sgd":
+            return torch.optim.SGD(parameters, lr=LEARNING_RATE, fused=True)
+        return torch.optim.AdamW(parameters, lr=LEARNING_RATE, weight_decay=0, fused=True)
 
 
 class Part(nn.Module):
@@ -58,7 +65,6 @@ def _gpt2() -> nn.Module:
         resid_pdrop=0,
         embd_pdrop=0,
         attn_pdrop=0,
-        use_cache=False,
         tie_word_embeddings=False,  # a weight on two stages is nothing that the peer can train
     )
     return hf.GPT2LMHeadModel(config)
@@ -144,6 +150,7 @@ def make(name: str) -> Workload:
             functional.cross_entropy,
             x,
             y,
+            "sgd",  # Adam makes much of small gradients
         )
     build, parts = {"gpt2": (_gpt2, _gpt2_parts), "bert": (_bert, _bert_parts)}[name]
     return Workload(
