@@ -13,6 +13,7 @@
 #include "python/backend/collectives.h"
 #include "python/backend/rank_group.h"
 #include "python/backend/tensor_work.h"
+#include "python/backend/torch_versions.h"
 
 namespace trireme::backend {
 
@@ -23,7 +24,7 @@ class Backend final : public c10d::Backend {
  public:
   struct Options final : c10d::Backend::Options {
     using c10d::Backend::Options::Options;
-    c10::intrusive_ptr<c10d::Backend::Options> clone() const override {
+    c10::intrusive_ptr<c10d::Backend::Options> clone() const TRIREME_OVERRIDE_SINCE_TORCH_2_14 {
       return c10::make_intrusive<Options>(*this);
     }
   };
@@ -70,7 +71,7 @@ class Backend final : public c10d::Backend {
   WorkPtr gather(TensorLists& outputs, std::vector<at::Tensor>& inputs,
                  const c10d::GatherOptions& opts) override;
   WorkPtr gather_into_tensor(at::Tensor& output, at::Tensor& input,
-                             const c10d::GatherOptions& opts) override;
+                             const c10d::GatherOptions& opts) TRIREME_OVERRIDE_SINCE_TORCH_2_14;
   WorkPtr scatter(std::vector<at::Tensor>& outputs, TensorLists& inputs,
                   const c10d::ScatterOptions& opts) override;
   WorkPtr reduce_scatter(std::vector<at::Tensor>& outputs, TensorLists& inputs,

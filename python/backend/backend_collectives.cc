@@ -5,6 +5,7 @@
 
 #include "python/backend/backend.h"
 #include "python/backend/torch_options.h"
+#include "python/backend/torch_versions.h"
 #include "trireme/error.h"
 
 namespace trireme::backend {
@@ -95,16 +96,15 @@ Backend::WorkPtr Backend::allgather_coalesced(TensorLists& outputs, std::vector<
 Backend::WorkPtr Backend::allgather_into_tensor_coalesced(std::vector<at::Tensor>& outputs,
                                                           std::vector<at::Tensor>& inputs,
                                                           const c10d::AllgatherOptions& opts) {
-  return start(
-      {OpType::ALLGATHER_INTO_TENSOR_COALESCED, "_all_gather_base", inputs, opts.asyncOp}, [&] {
-        check_pairs(outputs, inputs, "all_gather_into_tensor_coalesced");
-        std::vector<Call> calls;
-        for (std::size_t i = 0; i < inputs.size(); ++i) {
-          calls.push_back(
-              backend::all_gather_single(*group_, timeout_of(opts.timeout), outputs[i], inputs[i]));
-        }
-        return together(std::move(calls));
-      });
+  return start({kAllGatherCoalesced, "_all_gather_base", inputs, opts.asyncOp}, [&] {
+    check_pairs(outputs, inputs, "all_gather_into_tensor_coalesced");
+    std::vector<Call> calls;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      calls.push_back(
+          backend::all_gather_single(*group_, timeout_of(opts.timeout), outputs[i], inputs[i]));
+    }
+    return together(std::move(calls));
+  });
 }
 
 Backend::WorkPtr Backend::gather(TensorLists& outputs, std::vector<at::Tensor>& inputs,
@@ -154,16 +154,15 @@ Backend::WorkPtr Backend::_reduce_scatter_base(at::Tensor& output, at::Tensor& i
 Backend::WorkPtr Backend::reduce_scatter_tensor_coalesced(std::vector<at::Tensor>& outputs,
                                                           std::vector<at::Tensor>& inputs,
                                                           const c10d::ReduceScatterOptions& opts) {
-  return start(
-      {OpType::REDUCE_SCATTER_TENSOR_COALESCED, "_reduce_scatter_base", inputs, opts.asyncOp}, [&] {
-        check_pairs(outputs, inputs, "reduce_scatter_tensor_coalesced");
-        std::vector<Call> calls;
-        for (std::size_t i = 0; i < inputs.size(); ++i) {
-          calls.push_back(backend::reduce_scatter_single(
-              *group_, timeout_of(opts.timeout), outputs[i], inputs[i], reduce_of(opts.reduceOp)));
-        }
-        return together(std::move(calls));
-      });
+  return start({kReduceScatterCoalesced, "_reduce_scatter_base", inputs, opts.asyncOp}, [&] {
+    check_pairs(outputs, inputs, "reduce_scatter_tensor_coalesced");
+    std::vector<Call> calls;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      calls.push_back(backend::reduce_scatter_single(*group_, timeout_of(opts.timeout), outputs[i],
+                                                     inputs[i], reduce_of(opts.reduceOp)));
+    }
+    return together(std::move(calls));
+  });
 }
 
 Backend::WorkPtr Backend::alltoall_base(at::Tensor& output, at::Tensor& input,

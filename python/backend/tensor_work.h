@@ -14,6 +14,7 @@
 #include "python/backend/call_line.h"
 #include "python/backend/collectives.h"
 #include "python/backend/rank_group.h"
+#include "python/backend/torch_versions.h"
 #include "trireme/error.h"
 
 namespace trireme::backend {
@@ -66,7 +67,9 @@ class TensorWork final : public c10d::Work {
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   std::uint64_t getSequencenumber() const override { return origin_.sequence; }
-  std::chrono::milliseconds getTimeout() const override { return timeout_; }
+  std::chrono::milliseconds getTimeout() const TRIREME_OVERRIDE_SINCE_TORCH_2_14 {
+    return timeout_;
+  }
 
  private:
   bool is_settled() const;

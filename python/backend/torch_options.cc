@@ -1,5 +1,7 @@
 #include "python/backend/torch_options.h"
 
+#include "python/backend/torch_versions.h"
+
 namespace trireme::backend {
 namespace {
 
@@ -10,7 +12,7 @@ using kernels::ReduceOp;
 }
 
 double factor_of(const c10d::ReduceOp& op) {
-  const auto* factor = dynamic_cast<const c10d::PreMulSumSupplement*>(op.supplement_.get());
+  const auto* factor = dynamic_cast<const ScaledSum*>(op.supplement_.get());
   if (factor == nullptr) refuse("PREMUL_SUM has no factor; make it by _make_nccl_premul_sum");
   if (factor->tensor_factor.defined()) return factor->tensor_factor.item().toDouble();
   return factor->double_factor;
