@@ -141,14 +141,15 @@ def _hugging_face(name: str) -> Case:
     return Case(lambda: getattr(hf, model_class)(config), data)
 
 
-def _resnet() -> nn.Module:
+def _resnet(name: str) -> nn.Module:
     import torchvision
 
-    return torchvision.models.resnet50(num_classes=10)
+    return getattr(torchvision.models, name)(num_classes=10)
 
 
 HUGGING_FACE = ("t5", "bert", "gpt2", "llama", "vit", "whisper")
-NAMES = ("mlp", "transformer", "unet", "resnet50", "bert_padded", *HUGGING_FACE)
+LARGE = "resnet50"  # for slow tests
+NAMES = ("mlp", "transformer", "unet", "resnet18", "bert_padded", *HUGGING_FACE)
 
 
 def case(name: str, seed: int = 0) -> Case:
@@ -173,9 +174,9 @@ def case(name: str, seed: int = 0) -> Case:
             (torch.randn(32, 1, 16, 16), torch.randint(0, 2, (32, 16, 16))),
             lambda m, b: cross_entropy(m(b[0]), b[1]),
         )
-    if name == "resnet50":
+    if name.startswith("resnet"):
         return Case(
-            _resnet,
+            lambda: _resnet(name),
             (torch.randn(32, 3, 32, 32), torch.randint(0, 10, (32,))),
             lambda m, b: cross_entropy(m(b[0]), b[1]),
         )

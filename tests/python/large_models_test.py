@@ -1,4 +1,5 @@
-"""Hugging Face models on ranks: every process imports their library, which takes longer than the training."""
+"""Large models, and those of Hugging Face, on ranks: every process imports their library, which takes longer than the
+training."""
 
 import json
 
@@ -9,7 +10,7 @@ import programs
 from training import train
 
 
-@pytest.mark.parametrize("name", models.HUGGING_FACE)
+@pytest.mark.parametrize("name", (*models.HUGGING_FACE, models.LARGE))
 def test_ranks_have_the_bits_of_one_process(name: str) -> None:
     alone = train(name)
     two = json.dumps([[name, {"stages": 2, "replicas": 1}], [name, {"plan": "auto"}]])
