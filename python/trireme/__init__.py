@@ -50,7 +50,7 @@ _PLACES = {
     "tp_rank": "ranks",
     "tp_size": "ranks",
     "Session": "session",
-    "StepOutput": "steps",
+    "StepOutput": "step_outputs",
     "step": "steps",
 }
 _COMPILED = ("_backend", "_core", "_packs")

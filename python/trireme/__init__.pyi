@@ -46,7 +46,7 @@ from trireme.ranks import size as size
 from trireme.ranks import tp_rank as tp_rank
 from trireme.ranks import tp_size as tp_size
 from trireme.session import Session as Session
-from trireme.steps import StepOutput as StepOutput
+from trireme.step_outputs import StepOutput as StepOutput
 from trireme.steps import step as step
 
 __version__: str
