@@ -60,7 +60,7 @@ _KEYS: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
     "microbatches": ("microbatches", _count),
     "pipeline": (
         "schedule",
-        lambda k, v: _one_of(k, v, {"simple": "simple", "interleaved": "interleaved"}),
+        lambda k, v: _one_of(k, v, {word: word for word in ("simple", "interleaved", "zero_bubble")}),
     ),
     "optimize": ("objective", lambda k, v: _one_of(k, v, {"speed": "speed", "memory": "memory"})),
     "placement_strategy": ("placement", lambda k, v: _one_of(k, v, _PLACEMENTS)),
@@ -150,7 +150,7 @@ def _check_active(config: Config, active: Any) -> None:
     if active is None:
         return
     _count("active_microbatches", active)
-    most = config.stages if config.schedule == "interleaved" else config.microbatches
+    most = config.microbatches if config.schedule == "simple" else config.stages
     if active < min(most, config.microbatches):
         raise ConfigError(
             f"active_microbatches={active} is less than the {most} that the schedule {config.schedule!r} has "

@@ -119,6 +119,64 @@ TEST(StageProgram, StagesByHandAreThePlainModel) {
   }
 }
 
+/// Gradients of sites, and of what the stages received, of a backward in one part or in two.
+std::pair<std::map<int, std::vector<at::Tensor>>, std::vector<ValueMap>> backward_by_stage(
+    const std::string& model, int num_stages, bool in_two) {
+  Cut cut(models::make(model), num_stages);
+  std::vector<StageRun> runs = cut.forward(cut.test.make_batch(kSamples, 9));
+  std::vector<ValueMap> seeds(num_stages), returned;
+  for (int s = 0; s < num_stages; ++s) seeds[s] = cut.seeds(s);
+  for (int s = num_stages - 1; s >= 0; --s) {
+    const ValueMap gradients = in_two ? cut.stages[s].backward_inputs(runs[s], seeds[s])
+                                      : cut.stages[s].backward(std::move(runs[s]), seeds[s]);
+    if (in_two) {
+      cut.stages[s].backward_weights(std::move(runs[s]));
+    }
+    for (const layout::Crossing& crossing : cut.stages[s].receives()) {
+      const auto gradient = gradients.find(crossing.value);
+      if (gradient == gradients.end()) continue;
+      seeds[layout::previous_in_chain(crossing, s)][crossing.value] = gradient->second;
+    }
+    returned.push_back(gradients);
+  }
+  return {std::move(cut.sink.gradients), std::move(returned)};
+}
+
+class SplitBackward : public testing::TestWithParam<std::string> {};
+
+TEST_P(SplitBackward, HasTheBitsOfOne) {
+  for (const int num_stages : {1, 2, 4}) {
+    const auto [whole, values] = backward_by_stage(GetParam(), num_stages, false);
+    const auto [parts, again] = backward_by_stage(GetParam(), num_stages, true);
+    ASSERT_EQ(parts.size(), whole.size());
+    for (const auto& [site, gradients] : whole) {
+      ASSERT_EQ(parts.at(site).size(), 1U) << "site " << site;
+      EXPECT_TRUE(is_same(parts.at(site)[0], gradients.at(0))) << "site " << site;
+    }
+    ASSERT_EQ(again.size(), values.size());
+    for (std::size_t s = 0; s < values.size(); ++s) {
+      ASSERT_EQ(again[s].size(), values[s].size());
+      for (const auto& [value, gradient] : values[s]) {
+        EXPECT_TRUE(is_same(again[s].at(value), gradient)) << "value " << value;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, SplitBackward, testing::ValuesIn(models::names()),
+                         [](const auto& info) { return info.param; });
+
+TEST(SplitBackwards, WeightsOfMatrixProductsWait) {
+  Cut cut(models::make("mlp"), 3);
+  std::vector<StageRun> runs = cut.forward(cut.test.make_batch(kSamples, 9));
+  const ValueMap gradients = cut.stages[2].backward_inputs(runs[2], cut.seeds(2));
+  cut.stages[1].backward_inputs(runs[1], gradients);
+  EXPECT_TRUE(cut.sink.gradients.empty());
+  EXPECT_FALSE(runs[1].weight_work.functions.empty());
+  cut.stages[1].backward_weights(std::move(runs[1]));
+  EXPECT_FALSE(cut.sink.gradients.empty());
+}
+
 TEST(StageProgram, AValueOfSeveralStagesIsLeftToTheLastForItsFirstGradient) {
   Cut cut(models::make("transformer"), 4);
   std::vector<StageRun> runs = cut.forward(cut.test.make_batch(kSamples, 9));

@@ -108,7 +108,7 @@ std::vector<Move> moves() {
   std::vector<Move> result;
   for (std::size_t m = 0; m < models::names().size(); ++m) {
     const std::string& model = models::names()[m];
-    const Layout wide{.model = model, .stages = 2, .replicas = 2, .schedule = kSchedules[m % 2]};
+    const Layout wide{.model = model, .stages = 2, .replicas = 2, .schedule = kSchedules[m % 3]};
     const Layout others[] = {
         {.model = model, .stages = 1, .replicas = 1},
         {.model = model, .stages = 3, .replicas = 1, .schedule = "interleaved"},

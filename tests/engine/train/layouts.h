@@ -75,6 +75,6 @@ struct Replicas {
   int lanes;
 };
 inline constexpr Replicas kReplicas[] = {{1, 4}, {2, 4}, {4, 4}, {1, 6}, {3, 6}};
-inline constexpr const char* kSchedules[] = {"simple", "interleaved"};
+inline constexpr const char* kSchedules[] = {"simple", "interleaved", "zero_bubble"};
 
 }  // namespace trireme::train

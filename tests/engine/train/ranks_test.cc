@@ -17,7 +17,7 @@ std::vector<Layout> covering_layouts() {
                         .stages = static_cast<int>((m + r) % 4 + 1),
                         .replicas = kReplicas[r].replicas,
                         .lanes = kReplicas[r].lanes,
-                        .schedule = kSchedules[(m / 2 + r) % 2]});
+                        .schedule = kSchedules[(m + r) % 3]});
     }
   }
   return result;

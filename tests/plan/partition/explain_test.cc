@@ -14,7 +14,8 @@ TEST(Explain, ReadsAsTables) {
       {{100, 100, 100, 100, 1000}, {50, 50, 50, 100, 500}, {25, 25, 25, 100, 500}});
   model.profile.links = {{profile::LinkKind::kHost, {{0, 5, 5}}}};
   const topology::Topology topology = layout::testing::make_topology(2);
-  const layout::Plan plan = partition(model.graph, model.profile, topology, {.batch = {4, 1, 1}});
+  const layout::Plan plan = partition(model.graph, model.profile, topology,
+                                      {.batch = {4, 1, 1}, .schedule = "interleaved"});
   const auto map = layout::make_parameter_map(model.graph, plan);
   const auto forecast = simulate::forecast({model.graph, plan, map, model.profile, topology});
   EXPECT_EQ(explain(model.graph, plan, forecast),

@@ -57,14 +57,21 @@ Model chain_of(const std::vector<double>& work) {
 
 TEST(Partition, BalancesByTime) {
   const Model model = chain_of({8, 4, 4, 2, 2, 2, 2});
-  const layout::Plan plan =
-      partition(model.graph, model.profile, make_topology(3), {.batch = {24, 1, 1}});
+  const layout::Plan plan = partition(model.graph, model.profile, make_topology(3),
+                                      {.batch = {24, 1, 1}, .schedule = "interleaved"});
   EXPECT_EQ(picture(plan), "0..0 1..2 3..7");
-  EXPECT_EQ(plan.schedule.name, "interleaved");
   EXPECT_EQ(plan.objective, "speed");
   EXPECT_EQ(plan.prediction->step_ms, (24 + 3 - 1) * 8 / 1000.0);
   EXPECT_EQ(plan.prediction->lower_bound_ms, 24 * 8 / 1000.0);
   EXPECT_EQ(plan.prediction->limits.size(), 3U);
+}
+
+TEST(Partition, SplitsBackwardsWhereThatIsFaster) {
+  const Model model = chain_of({8, 4, 4, 2, 2, 2, 2});
+  const layout::Plan plan =
+      partition(model.graph, model.profile, make_topology(3), {.batch = {24, 1, 1}});
+  EXPECT_EQ(plan.schedule.name, "zero_bubble");
+  EXPECT_EQ(plan.prediction->step_ms, (24 * 8 + (3 - 1) * (2 + 4 - 2)) / 1000.0);
 }
 
 TEST(Partition, OneStageNeedsNoCut) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 
 #include "trireme/plan/schedule/schedules.h"
 
@@ -38,6 +39,21 @@ TEST(Execution, StepAndBubbleAreThoseOfTheFormulas) {
   }
 }
 
+// Step m (f + i + w) + (p - 1)(i + max(0, f - w)).
+TEST(Execution, AZeroBubbleStepIsThatOfTheFormula) {
+  for (int p = 1; p <= 8; ++p) {
+    for (const int m : {p, p + 1, 2 * p, 16, 33}) {
+      for (const auto& [f, i, w] : {std::array{1, 1, 1}, {2, 3, 2}, {3, 5, 4}, {1, 2, 4}}) {
+        if (m < p) continue;
+        const UnitTimes times{.forward = f, .backward_input = i, .backward_weight = w};
+        EXPECT_EQ(execute(make_schedule("zero_bubble", p, m), times).end(),
+                  m * (f + i + w) + (p - 1) * (i + std::max(0, f - w)))
+            << "p=" << p << " m=" << m << " f=" << f << " i=" << i << " w=" << w;
+      }
+    }
+  }
+}
+
 TEST(Execution, WorkedValuesForFourStagesAndEightMicrobatches) {
   EXPECT_EQ(execute(make_schedule("simple", 4, 8)).end(), 33);
   EXPECT_EQ(execute(make_schedule("interleaved", 4, 8)).end(), 33);
@@ -45,14 +61,16 @@ TEST(Execution, WorkedValuesForFourStagesAndEightMicrobatches) {
   EXPECT_EQ(most_in_flight(make_schedule("interleaved", 4, 8)), (std::vector<int>{4, 3, 2, 1}));
 }
 
-// simple: m; interleaved: min(m, p - s).
+// simple: m; interleaved: min(m, p - s); zero_bubble: min(m, p).
 TEST(InFlight, PeaksAreThoseOfTheFormulas) {
   for (int p = 1; p <= 8; ++p) {
     for (const int m : {1, 2, 3, 4, 7, 8, 16}) {
       const std::vector<int> simple = most_in_flight(make_schedule("simple", p, m));
       const std::vector<int> interleaved = most_in_flight(make_schedule("interleaved", p, m));
+      const std::vector<int> zero_bubble = most_in_flight(make_schedule("zero_bubble", p, m));
       for (int s = 0; s < p; ++s) {
         EXPECT_EQ(simple[s], m);
+        EXPECT_EQ(zero_bubble[s], std::min(m, p)) << "p=" << p << " m=" << m << " s=" << s;
         EXPECT_EQ(interleaved[s], std::min(m, p - s)) << "p=" << p << " m=" << m << " s=" << s;
       }
     }

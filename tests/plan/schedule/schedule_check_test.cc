@@ -108,14 +108,23 @@ class OrderOracle {
       for (std::size_t i = 1; i < actions.size(); ++i)
         before_[actions[i]].push_back(actions[i - 1]);
     }
+    const auto is_weight = [](const Action& action) {
+      return action.kind == ActionKind::kBackwardWeight;
+    };
+    const auto& first = schedule.ranks[0];
+    const bool splits = std::any_of(first.begin(), first.end(), is_weight);
+    const ActionKind back = splits ? ActionKind::kBackwardInput : ActionKind::kBackward;
     for (int s = 0; s < schedule.num_stages; ++s) {
       for (int m = 0; m < schedule.num_microbatches; ++m) {
-        const Action forward{ActionKind::kForward, s, m}, backward{ActionKind::kBackward, s, m};
+        const Action forward{ActionKind::kForward, s, m}, backward{back, s, m};
+        const Action weights{ActionKind::kBackwardWeight, s, m};
         before_[backward].push_back(forward);
         if (s > 0) before_[forward].push_back({ActionKind::kForward, s - 1, m});
-        if (s > 0) before_[{ActionKind::kBackward, s - 1, m}].push_back(backward);
+        if (s > 0) before_[{back, s - 1, m}].push_back(backward);
         if (m > 0) before_[forward].push_back({ActionKind::kForward, s, m - 1});
-        if (m > 0) before_[backward].push_back({ActionKind::kBackward, s, m - 1});
+        if (m > 0) before_[backward].push_back({back, s, m - 1});
+        if (splits) before_[weights].push_back(backward);
+        if (splits && m > 0) before_[weights].push_back({ActionKind::kBackwardWeight, s, m - 1});
       }
     }
   }

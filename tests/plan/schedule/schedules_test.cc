@@ -30,8 +30,16 @@ TEST(Interleaved, ReadsAsThePictureInTheHeader) {
   EXPECT_EQ(line(schedule.ranks[2]), "F0 B0 F1 B1 F2 B2 F3 B3");
 }
 
+TEST(ZeroBubble, ReadsAsThePictureInTheHeader) {
+  const Schedule schedule = make_schedule("zero_bubble", 2, 4);
+  EXPECT_EQ(line(schedule.ranks[0]), "F0 F1 I0 W0 F2 I1 W1 F3 I2 W2 I3 W3");
+  EXPECT_EQ(line(schedule.ranks[1]), "F0 I0 F1 I1 W0 F2 I2 W1 F3 I3 W2 W3");
+}
+
 TEST(Schedules, EveryNameIsMade) {
-  EXPECT_EQ(schedule_names(), (std::vector<std::string>{"simple", "interleaved"}));
+  EXPECT_EQ(schedule_names(), (std::vector<std::string>{"simple", "interleaved", "zero_bubble"}));
+  EXPECT_TRUE(splits_backwards("zero_bubble"));
+  EXPECT_FALSE(splits_backwards("interleaved"));
   for (const std::string& name : schedule_names()) {
     const Schedule schedule = make_schedule(name, 3, 5);
     EXPECT_EQ(schedule.num_stages, 3);
@@ -48,7 +56,7 @@ TEST(Schedules, AnUnknownNameListsTheKnown) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
     EXPECT_THAT(error.message(), ::testing::HasSubstr("no schedule 'gpipe'"));
-    EXPECT_THAT(error.message(), ::testing::HasSubstr("simple, interleaved"));
+    EXPECT_THAT(error.message(), ::testing::HasSubstr("simple, interleaved, zero_bubble"));
   }
 }
 

@@ -134,8 +134,8 @@ std::string planning_error(const std::function<void(StepCase&)>& change) {
 }
 
 TEST(StepProgram, RefusesPlansThatItCannotServe) {
-  EXPECT_THAT(planning_error([](StepCase& s) { s.plan.schedule.name = "zero_bubble"; }),
-              HasSubstr("no schedule 'zero_bubble'; choose one of simple, interleaved"));
+  EXPECT_THAT(planning_error([](StepCase& s) { s.plan.schedule.name = "gpipe"; }),
+              HasSubstr("no schedule 'gpipe'; choose one of simple, interleaved"));
   EXPECT_THAT(planning_error([](StepCase& s) {
                 s.plan.roles[0].mesh.pipeline = 1;
                 s.plan.roles[0].placement = {0};

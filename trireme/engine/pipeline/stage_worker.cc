@@ -48,13 +48,27 @@ void StageWorker::forward(int microbatch) {
   runs_[microbatch] = std::move(run);
 }
 
-void StageWorker::backward(int microbatch, const std::vector<double>& totals) {
-  auto run = runs_.extract(microbatch);
+program::ValueMap StageWorker::take_seeds(int microbatch, const std::vector<double>& totals) {
   program::ValueMap seeds =
       program::loss_seeds(recording_.graph, stage_, input_->num_samples[microbatch], totals);
   seeds.merge(seeds_[microbatch]);
   seeds_.erase(microbatch);
-  returned_[microbatch] = stage_.backward(std::move(run.mapped()), seeds);
+  return seeds;
+}
+
+void StageWorker::backward(int microbatch, const std::vector<double>& totals) {
+  auto run = runs_.extract(microbatch);
+  returned_[microbatch] = stage_.backward(std::move(run.mapped()), take_seeds(microbatch, totals));
+}
+
+void StageWorker::backward_inputs(int microbatch, const std::vector<double>& totals) {
+  returned_[microbatch] =
+      stage_.backward_inputs(runs_.at(microbatch), take_seeds(microbatch, totals));
+}
+
+void StageWorker::backward_weights(int microbatch) {
+  auto run = runs_.extract(microbatch);
+  stage_.backward_weights(std::move(run.mapped()));
 }
 
 at::Tensor StageWorker::value(int microbatch, graph::ValueId value) const {

@@ -48,6 +48,10 @@ class StageWorker {
   /// totals   weight of each loss over the step (Operations::totals).
   void backward(int microbatch, const std::vector<double>& totals);
 
+  /// The same in two parts; gradients of parameters go to the sink in the second.
+  void backward_inputs(int microbatch, const std::vector<double>& totals);
+  void backward_weights(int microbatch);
+
   /// What forward or backward made for another stage. A gradient is handed over; undefined where
   /// the backward did not reach the value.
   at::Tensor value(int microbatch, graph::ValueId value) const;
@@ -62,6 +66,8 @@ class StageWorker {
   }
 
  private:
+  program::ValueMap take_seeds(int microbatch, const std::vector<double>& totals);
+
   const record::Recording& recording_;
   const program::StageProgram& stage_;
   Purpose purpose_;

@@ -3,7 +3,6 @@
 #include <ctime>
 #include <utility>
 
-#include "trireme/base/check.h"
 #include "trireme/engine/pipeline/message.h"
 #include "trireme/engine/program/torch_failure.h"
 #include "trireme/error.h"
@@ -113,11 +112,19 @@ void StepRunner::receive(const Operation& operation) {
 
 void StepRunner::compute(const schedule::Action& action) {
   StageWorker& stage = *stages_.at(action.stage);
-  if (action.kind == ActionKind::kForward) {
-    stage.forward(action.microbatch);
-  } else {
-    TRIREME_CHECK(action.kind == ActionKind::kBackward, "backwards are not split yet");
-    stage.backward(action.microbatch, operations_.totals());
+  switch (action.kind) {
+    case ActionKind::kForward:
+      stage.forward(action.microbatch);
+      break;
+    case ActionKind::kBackward:
+      stage.backward(action.microbatch, operations_.totals());
+      break;
+    case ActionKind::kBackwardInput:
+      stage.backward_inputs(action.microbatch, operations_.totals());
+      break;
+    case ActionKind::kBackwardWeight:
+      stage.backward_weights(action.microbatch);
+      break;
   }
   operations_.end_action(action);
 }

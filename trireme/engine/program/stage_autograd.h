@@ -55,6 +55,9 @@ class SiteNode : public torch::autograd::Node {
       : Node(std::numeric_limits<std::uint64_t>::max()), sink_(sink), site_(site) {}
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override;
 
+  /// Index in graph::use_sites.
+  int site() const { return site_; }
+
  private:
   GradientSink& sink_;
   int site_;
@@ -128,5 +131,15 @@ class FailedFunction : public std::exception {
 /// Threads  as torch's: on the CPU all of it runs on the caller's.
 void run_backward(const torch::autograd::edge_list& roots,
                   const torch::autograd::variable_list& gradients);
+
+/// What becomes of what the forward saved.
+enum class Keep : std::uint8_t { kNothing, kSaved };
+
+/// Runs of a backward what leads to `edges`, and returns the gradients that arrive there, undefined where none does;
+/// the functions of the edges run only where others of them lie behind. Errors   FailedFunction.
+torch::autograd::variable_list run_backward_to(const torch::autograd::edge_list& edges,
+                                               const torch::autograd::edge_list& roots,
+                                               const torch::autograd::variable_list& gradients,
+                                               Keep keep);
 
 }  // namespace trireme::program

@@ -82,21 +82,25 @@ void StageProgram::fail(const StageRun& run, const FailedFunction& failed) const
   }
 }
 
-ValueMap StageProgram::backward(StageRun run, const ValueMap& seeds) const {
-  torch::autograd::edge_list roots;
-  torch::autograd::variable_list gradients;
+StageProgram::Start StageProgram::start_of(const StageRun& run, const ValueMap& seeds) const {
+  Start start;
   for (const auto& [value, gradient] : seeds) {
     if (!gradient.defined()) continue;
     const auto leaf = run.leaves.find(value);
     const at::Tensor tensor =
         leaf == run.leaves.end() ? this->value(run, value) : leaf->second.stand_in;
     if (!tensor.requires_grad()) continue;
-    roots.push_back(torch::autograd::impl::gradient_edge(tensor));
-    gradients.push_back(gradient);
+    start.roots.push_back(torch::autograd::impl::gradient_edge(tensor));
+    start.gradients.push_back(gradient);
   }
+  return start;
+}
+
+ValueMap StageProgram::backward(StageRun run, const ValueMap& seeds) const {
+  const Start start = start_of(run, seeds);
   run.slots.tensors.clear();
   try {
-    if (!roots.empty()) run_backward(roots, gradients);
+    if (!start.roots.empty()) run_backward(start.roots, start.gradients);
   } catch (const FailedFunction& failed) {
     fail(run, failed);
   }
@@ -106,6 +110,34 @@ ValueMap StageProgram::backward(StageRun run, const ValueMap& seeds) const {
     if (gradient.defined()) result[value] = std::move(gradient);
   }
   return result;
+}
+
+ValueMap StageProgram::backward_inputs(StageRun& run, const ValueMap& seeds) const {
+  const Start start = start_of(run, seeds);
+  run.slots.tensors.clear();
+  torch::autograd::edge_list edges;
+  for (const auto& [value, leaf] : run.leaves) edges.emplace_back(leaf.node, 0);
+  torch::autograd::variable_list gradients;
+  try {
+    gradients = run_input_backward(start.roots, start.gradients, edges, run.weight_work);
+  } catch (const FailedFunction& failed) {
+    fail(run, failed);
+  }
+  ValueMap result;
+  auto gradient = gradients.begin();
+  for (const auto& [value, leaf] : run.leaves) {
+    if (gradient->defined()) result[value] = std::move(*gradient);
+    ++gradient;
+  }
+  return result;
+}
+
+void StageProgram::backward_weights(StageRun run) const {
+  try {
+    run_weight_backward(std::move(run.weight_work));
+  } catch (const FailedFunction& failed) {
+    fail(run, failed);
+  }
 }
 
 }  // namespace trireme::program

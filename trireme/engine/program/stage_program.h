@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trireme/engine/program/node_program.h"
+#include "trireme/engine/program/split_backward.h"
 #include "trireme/engine/program/stage_autograd.h"
 #include "trireme/engine/record/recording.h"
 #include "trireme/plan/layout/crossings.h"
@@ -30,6 +31,7 @@ struct StageRun {
   Slots slots;
   std::int64_t num_samples = 0;
   std::map<graph::ValueId, Leaf> leaves;  ///< Of received values that want a gradient.
+  WeightWork weight_work;                 ///< Between the two parts of a backward.
 };
 
 /// What a microbatch brings to a forward.
@@ -76,10 +78,21 @@ class StageProgram {
   ///          stays what it is.
   ValueMap backward(StageRun run, const ValueMap& seeds) const;
 
+  /// The same in two parts, together with the same bits: first the gradients of received values, then those of
+  /// parameters, which end the run.
+  ValueMap backward_inputs(StageRun& run, const ValueMap& seeds) const;
+  void backward_weights(StageRun run) const;
+
   /// The stage starts the backward of this loss: it makes it or is the last to use it.
   bool seeds_loss(int loss) const;
 
  private:
+  /// Where a backward starts, and with which gradients.
+  struct Start {
+    torch::autograd::edge_list roots;
+    torch::autograd::variable_list gradients;
+  };
+  Start start_of(const StageRun& run, const ValueMap& seeds) const;
   [[noreturn]] void fail(const StageRun& run, const FailedFunction& failed) const;
 
   const record::Recording& recording_;

@@ -129,7 +129,7 @@ void RankOperations::weigh() {
 }
 
 void RankOperations::end_action(const schedule::Action& action) {
-  if (action.kind == schedule::ActionKind::kForward) return;
+  if (!schedule::completes_gradients(action.kind)) return;
   if ((action.microbatch + 1) % parts_.plan.batch.microbatches_per_lane() == 0)
     parts_.sums.end_lane();
 }

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "trireme/plan/graph/graph_queries.h"
+#include "trireme/plan/schedule/schedules.h"
 
 namespace trireme::partition {
 namespace {
@@ -20,9 +21,13 @@ constexpr double kRoundedDown = 1 - 1e-9;       ///< Sums in another order.
 
 Judge::Judge(const Problem& problem, const Setting& setting)
     : problem_(problem), setting_(setting), estimator_(problem, setting) {
+  const bool splits = schedule::splits_backwards(setting.schedule);
   work_before_us_ = {0};
+  lead_before_us_ = {0};
   for (const profile::NodeTime& time : profile::node_times(problem.profile, setting.planned)) {
     work_before_us_.push_back(work_before_us_.back() + time.forward_us + time.backward_us());
+    lead_before_us_.push_back(lead_before_us_.back() + time.forward_us +
+                              (splits ? 0 : time.backward_us()));
   }
   read_crossings();
   is_long_ = static_cast<std::int64_t>(estimator_.num_actions()) * problem.num_stages > kLong;
@@ -89,7 +94,7 @@ double Judge::step_bound_us(const Cuts& cuts) const {
     const Crossing& use = shortest_[end];
     const int next_end = s + 1 >= cuts.size() ? num_nodes : cuts[s + 1];
     const bool waits = use.producer >= begin && use.consumer < next_end;
-    before = waits ? before + work : 0;
+    before = waits ? before + lead_before_us_[end] - lead_before_us_[begin] : 0;
   }
   return bound * kRoundedDown;
 }

@@ -57,9 +57,11 @@ class Judge {
   const Setting& setting_;
   Estimator estimator_;
   std::vector<double> work_before_us_;  ///< By position: F and B of the nodes before it.
-  std::vector<Crossing> shortest_;      ///< By cut: of the uses that cross it.
-  std::vector<std::int64_t> limits_;    ///< By stage, bytes.
-  bool is_long_ = false;                ///< Peaks cost more than steps.
+  std::vector<double>
+      lead_before_us_;              ///< Likewise: what a stage does before and after the next one.
+  std::vector<Crossing> shortest_;  ///< By cut: of the uses that cross it.
+  std::vector<std::int64_t> limits_;  ///< By stage, bytes.
+  bool is_long_ = false;              ///< Peaks cost more than steps.
   Goal goal_;
   std::set<Cuts> asked_;
   std::int64_t spent_ = 0;

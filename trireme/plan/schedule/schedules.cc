@@ -51,30 +51,58 @@ Schedule make_interleaved(int num_stages, int num_microbatches) {
   return schedule;
 }
 
+Schedule make_zero_bubble(int num_stages, int num_microbatches) {
+  check_shape(num_stages, num_microbatches);
+  Schedule schedule{num_stages, num_microbatches, {}};
+  for (int stage = 0; stage < num_stages; ++stage) {
+    const int warmup = std::min(num_microbatches, num_stages - 1 - stage);
+    std::vector<Action> actions;
+    for (int m = 0; m < warmup; ++m) actions.push_back({ActionKind::kForward, stage, m});
+    for (int m = 0; m < num_microbatches + stage; ++m) {
+      if (m + warmup < num_microbatches) {
+        actions.push_back({ActionKind::kForward, stage, m + warmup});
+      }
+      if (m < num_microbatches) actions.push_back({ActionKind::kBackwardInput, stage, m});
+      const int weights = m - stage;
+      if (weights >= 0) actions.push_back({ActionKind::kBackwardWeight, stage, weights});
+    }
+    schedule.ranks.push_back(std::move(actions));
+  }
+  return schedule;
+}
+
 namespace {
 
 struct Entry {
   std::string_view name;
   Schedule (*make)(int num_stages, int num_microbatches);
+  bool splits_backwards;
 };
 
 constexpr std::array kSchedules = {
-    Entry{"simple", make_simple},
-    Entry{"interleaved", make_interleaved},
+    Entry{"simple", make_simple, false},
+    Entry{"interleaved", make_interleaved, false},
+    Entry{"zero_bubble", make_zero_bubble, true},
 };
 
-}  // namespace
-
-Schedule make_schedule(std::string_view name, int num_stages, int num_microbatches) {
+const Entry& entry_of(std::string_view name) {
   std::string known;
   for (const Entry& entry : kSchedules) {
-    if (entry.name == name) return entry.make(num_stages, num_microbatches);
+    if (entry.name == name) return entry;
     known += (known.empty() ? "" : ", ") + std::string(entry.name);
   }
   throw Error(
       ErrorKind::kInvalidArgument,
       "there is no schedule '" + std::string(name.substr(0, 80)) + "'; choose one of " + known);
 }
+
+}  // namespace
+
+Schedule make_schedule(std::string_view name, int num_stages, int num_microbatches) {
+  return entry_of(name).make(num_stages, num_microbatches);
+}
+
+bool splits_backwards(std::string_view name) { return entry_of(name).splits_backwards; }
 
 Schedule make_schedule(const layout::ScheduleChoice& choice, int num_stages, int num_microbatches) {
   if (!choice.parameters.empty()) {

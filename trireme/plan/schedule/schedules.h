@@ -39,7 +39,23 @@ Schedule make_simple(int num_stages, int num_microbatches);
 /// Source   PipeDream-Flush: Narayanan et al., ICML 2021, section 3.2 (arXiv 2006.09503).
 Schedule make_interleaved(int num_stages, int num_microbatches);
 
-/// The schedule `name` of a plan: `simple` or `interleaved`.
+/// 1F1B whose backwards are split: the gradient of inputs (I), which the stage before waits for, and that of weights
+/// (W), which fills the time in which 1F1B waits.
+///
+/// Stage s runs the forwards and Is of `make_interleaved`, and its Ws s microbatches behind its Is. Two stages and four
+/// microbatches:
+///
+///     rank 0 | F0 F1 .. I0 W0 F2 I1 W1 F3 I2 W2 I3 W3
+///     rank 1 | .. F0 I0 F1 I1 W0 F2 I2 W1 F3 I3 W2 W3
+///
+/// Memory   every stage holds the activations of at most min(m, p) microbatches: as the first of `make_interleaved`.
+/// Time     m (f + i + w) + (p - 1)(i + max(0, f - w)) with p equal stages.
+///
+/// num_stages, num_microbatches   at least 1, else kInvalidArgument.
+/// Source   ZB-H1: Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024 (arXiv 2401.10241), section 2.
+Schedule make_zero_bubble(int num_stages, int num_microbatches);
+
+/// The schedule `name` of a plan: `simple`, `interleaved` or `zero_bubble`.
 ///
 /// Errors   kInvalidArgument where there is no such schedule, listing the known ones, or where it
 ///          cannot have these numbers.
@@ -50,6 +66,10 @@ Schedule make_schedule(const layout::ScheduleChoice& choice, int num_stages, int
 
 /// Forwards alone, in order: of an evaluation. No schedule of a training; `check` refuses it.
 Schedule forwards(int num_stages, int num_microbatches);
+
+/// Whether the schedule `name` splits backwards, so that weights need not wait for nor be waited for. Errors as
+/// make_schedule.
+bool splits_backwards(std::string_view name);
 
 /// The names that `make_schedule` knows.
 std::vector<std::string> schedule_names();

@@ -6,6 +6,7 @@
 
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_queries.h"
+#include "trireme/plan/schedule/schedules.h"
 #include "trireme/plan/simulate/stage_tensors.h"
 
 namespace trireme::simulate {
@@ -23,12 +24,13 @@ double plan_bound_us(const std::vector<StageCost>& costs, const layout::Plan& pl
     }
   }
   double bound = 0;
+  const bool splits = schedule::splits_backwards(plan.schedule.name);
   std::vector<double> before(costs.size());
   std::map<int, double> work;  // By rank.
   for (std::size_t s = 0; s < costs.size(); ++s) {
     for (const int from : senders[s]) {
-      before[s] =
-          std::max(before[s], before[from] + costs[from].forward_us + costs[from].backward_us());
+      const double after_us = splits ? 0 : costs[from].backward_us();
+      before[s] = std::max(before[s], before[from] + costs[from].forward_us + after_us);
     }
     bound = std::max(bound, before[s] + m * costs[s].work_us());
     for (int r = 0; r < role.mesh.data; ++r) {
@@ -60,7 +62,7 @@ double recorded_work_us(const graph::Graph& planned, const profile::Profile& pro
   return work;
 }
 
-/// Forward and backward of the longest path of values with gradients in that graph.
+/// Forward and gradients of inputs along the longest path of values with gradients in that graph.
 double longest_path_us(const graph::Graph& planned, const profile::Profile& profile) {
   const std::vector<profile::NodeTime> times = profile::node_times(profile, planned);
   std::vector<double> until(planned.values.size());  // By value: that makes it.
@@ -71,7 +73,7 @@ double longest_path_us(const graph::Graph& planned, const profile::Profile& prof
     for (const graph::ValueId id : graph::input_values(node)) {
       if (planned.values[id].requires_grad) path = std::max(path, until[id]);
     }
-    if (node.copy_of < 0) path += times[p].forward_us + times[p].backward_us();
+    if (node.copy_of < 0) path += times[p].forward_us + times[p].input_us;
     for (const graph::ValueId id : node.outputs) {
       if (id >= 0) until[id] = path;
     }

@@ -16,12 +16,13 @@
 
 namespace trireme::simulate {
 
-/// What no step of this plan can beat where a backward is not split, in any order of its actions;
-/// f, b, w are forward, backward and all work of a stage for one of a replica's m microbatches:
+/// What no step of this plan can beat, in any order of its actions; f, b, w are forward, backward and all work of a
+/// stage for one of a replica's m microbatches:
 ///
 ///  * max_i [ c_i + m w_i ], c_i = max_j [ c_j + f_j + b_j ] over the stages j that send stage i a
 ///    value with a gradient: they run one microbatch before the first forward of stage i, and one
-///    after its last backward. In a chain c_i is the work of all stages before it;
+///    after its last backward. In a chain c_i is the work of all stages before it. Where the schedule splits backwards,
+///    b_j = 0: stage i may have weights left when the last gradient has gone;
 ///  * m x the work of ranks that share cores / their cores.
 ///
 /// costs       by stage.
@@ -32,7 +33,7 @@ double plan_bound_us(const std::vector<StageCost>& costs, const layout::Plan& pl
 
 /// What no plan at all can beat: one microbatch through the longest path, and m x all work / p.
 ///
-/// path_us            forward and backward of the longest path of values with gradients.
+/// path_us            forward and gradients of inputs along the longest path of values with gradients.
 /// work_us            forward and backward of one microbatch of the uncut graph.
 /// num_microbatches   m, of a replica.
 /// num_processors     p: stages, or the cores that they have together where that is less.
