@@ -66,8 +66,7 @@ void bind_plan(py::module_& module) {
       .def_property_readonly("num_stages", &Plan::num_stages)
       .def_property_readonly("num_replicas", &Plan::num_replicas)
       .def_property_readonly("num_ranks", &Plan::num_ranks)
-      .def_property_readonly("stage_begins", &Plan::stage_begins,
-                             "The first node of each stage.")
+      .def_property_readonly("stage_begins", &Plan::stage_begins, "The first node of each stage.")
       .def_property_readonly("schedule", &Plan::schedule)
       .def_property_readonly("prediction", &Plan::prediction, "None where nothing was measured.");
 }

@@ -60,7 +60,9 @@ _KEYS: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
     "microbatches": ("microbatches", _count),
     "pipeline": (
         "schedule",
-        lambda k, v: _one_of(k, v, {word: word for word in ("simple", "interleaved", "zero_bubble")}),
+        lambda k, v: _one_of(
+            k, v, {word: word for word in ("simple", "interleaved", "zero_bubble")}
+        ),
     ),
     "optimize": ("objective", lambda k, v: _one_of(k, v, {"speed": "speed", "memory": "memory"})),
     "placement_strategy": ("placement", lambda k, v: _one_of(k, v, _PLACEMENTS)),

@@ -206,7 +206,7 @@ variable_list run_input_backward(const edge_list& roots, const variable_list& gr
   }
   if (first.empty()) return variable_list(leaves.size());
   const Split split = split_of(walk, first, leaves);
-  variable_list found = run_backward_to(split.outputs, first, first_gradients, Keep::kSaved);
+  variable_list found = run_backward_to(split.outputs, first, first_gradients, Saved::kKept);
   keep_work(walk, split, leaves.size(), found, work);
   found.resize(leaves.size());
   return found;
@@ -216,7 +216,7 @@ void run_weight_backward(WeightWork work) {
   for (WeightWork::Site& site : work.sites) give(site.node, std::move(site.gradient));
   for (WeightWork::Function& waiting : work.functions) {
     variable_list found =
-        run_backward_to(waiting.sites, waiting.roots, waiting.gradients, Keep::kNothing);
+        run_backward_to(waiting.sites, waiting.roots, waiting.gradients, Saved::kFreed);
     for (std::size_t i = 0; i < found.size(); ++i) {
       give(waiting.sites[i].function, std::move(found[i]));
     }

@@ -82,8 +82,8 @@ void run_backward(const torch::autograd::edge_list& roots,
 torch::autograd::variable_list run_backward_to(const torch::autograd::edge_list& edges,
                                                const torch::autograd::edge_list& roots,
                                                const torch::autograd::variable_list& gradients,
-                                               Keep keep) {
-  return engine().execute(roots, gradients, /*keep_graph=*/keep == Keep::kSaved,
+                                               Saved saved) {
+  return engine().execute(roots, gradients, /*keep_graph=*/saved == Saved::kKept,
                           /*create_graph=*/false, /*accumulate_grad=*/false, edges);
 }
 

@@ -133,13 +133,13 @@ void run_backward(const torch::autograd::edge_list& roots,
                   const torch::autograd::variable_list& gradients);
 
 /// What becomes of what the forward saved.
-enum class Keep : std::uint8_t { kNothing, kSaved };
+enum class Saved : std::uint8_t { kFreed, kKept };
 
 /// Runs of a backward what leads to `edges`, and returns the gradients that arrive there, undefined where none does;
 /// the functions of the edges run only where others of them lie behind. Errors   FailedFunction.
 torch::autograd::variable_list run_backward_to(const torch::autograd::edge_list& edges,
                                                const torch::autograd::edge_list& roots,
                                                const torch::autograd::variable_list& gradients,
-                                               Keep keep);
+                                               Saved saved);
 
 }  // namespace trireme::program

@@ -257,34 +257,6 @@ void Recorder::take_writes() {
   }
 }
 
-bool Recorder::depends_on_data(c10::ArrayRef<const c10::IValue> values) const {
-  return std::any_of(values.begin(), values.end(), [&](const c10::IValue& value) {
-    if (value.isTensor()) {
-      const auto known = value.toTensor().defined() ? table_.find(value.toTensor()) : std::nullopt;
-      return known && from_data_.contains(*known);
-    }
-    return (value.isTensorList() || value.isOptionalTensorList()) &&
-           depends_on_data(value.toListRef());
-  });
-}
-
-/// Whether the node's results depend on data, and with them all that shares memory with what it wrote.
-void Recorder::follow_data() {
-  const bool reads_data =
-      !takes_shape_alone(node_.op) &&
-      std::any_of(inputs_.begin(), inputs_.end(),
-                  [&](const InputTensor& input) { return from_data_.contains(input.value); });
-  if (!reads_data && !node_.flags.random) return;
-  from_data_.insert(node_.outputs.begin(), node_.outputs.end());
-  for (const InputTensor& input : inputs_) {
-    if (std::find(node_.writes.begin(), node_.writes.end(), input.value) == node_.writes.end()) {
-      continue;
-    }
-    for (const graph::ValueId member : table_.in_storage_of(input.tensor))
-      from_data_.insert(member);
-  }
-}
-
 void Recorder::take_outputs(const std::vector<c10::IValue>& outputs) {
   for (const c10::IValue& output : outputs) {
     if (output.isTensorList()) {

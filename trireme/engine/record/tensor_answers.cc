@@ -113,6 +113,34 @@ namespace trireme::record::internal {
 
 using batch_norm::kMomentum, batch_norm::kRunningMean, batch_norm::kTraining;
 
+bool Recorder::depends_on_data(c10::ArrayRef<const c10::IValue> values) const {
+  return std::any_of(values.begin(), values.end(), [&](const c10::IValue& value) {
+    if (value.isTensor()) {
+      const auto known = value.toTensor().defined() ? table_.find(value.toTensor()) : std::nullopt;
+      return known && from_data_.contains(*known);
+    }
+    return (value.isTensorList() || value.isOptionalTensorList()) &&
+           depends_on_data(value.toListRef());
+  });
+}
+
+/// Whether the node's results depend on data, and with them all that shares memory with what it wrote.
+void Recorder::follow_data() {
+  const bool reads_data =
+      !takes_shape_alone(node_.op) &&
+      std::any_of(inputs_.begin(), inputs_.end(),
+                  [&](const InputTensor& input) { return from_data_.contains(input.value); });
+  if (!reads_data && !node_.flags.random) return;
+  from_data_.insert(node_.outputs.begin(), node_.outputs.end());
+  for (const InputTensor& input : inputs_) {
+    if (std::find(node_.writes.begin(), node_.writes.end(), input.value) == node_.writes.end()) {
+      continue;
+    }
+    for (const graph::ValueId member : table_.in_storage_of(input.tensor))
+      from_data_.insert(member);
+  }
+}
+
 void Recorder::take_answer(const std::vector<c10::IValue>& outputs) {
   if (node_.op == "aten::equal" && inputs_.size() == 2) return take_equality(outputs[0].toBool());
   if (node_.op == "aten::item" && inputs_.size() == 1) {
