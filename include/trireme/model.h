@@ -90,7 +90,8 @@ struct Model {
   /// Tells forward to do without control flow that depends on data (as under torch.compile). Where a
   /// recording meets some, it is taken again after set_traced(true), which holds for all later calls.
   /// Empty: there is no such thing.
-  std::function<void(bool traced)> set_traced;
+  /// Returns what was set before.
+  std::function<bool(bool traced)> set_traced;
   std::vector<StepScalar> step_scalars;
   std::map<std::string, int> batch_dims;  ///< Dimension that grows with the batch; 0 if not named.
   std::shared_ptr<void> owner;            ///< Keeps alive what the functions refer to.

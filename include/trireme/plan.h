@@ -88,7 +88,7 @@ struct PlanOptions {
   int stages = 0;                            ///< Pipeline stages; 0: the best number.
   int replicas = 0;                          ///< Copies of the pipeline; 0: the best number.
   Placement placement = Placement::kSpread;  ///< Decides speed alone.
-  std::string schedule;                      ///< `simple` or `interleaved`; empty: the best.
+  std::string schedule;             ///< `simple`, `interleaved` or `zero_bubble`; empty: the best.
   std::vector<std::string> cuts;    ///< Nodes, by name or position, at which a stage begins.
   std::vector<std::string> copies;  ///< Nodes that run once per consumer; without a profile only.
 

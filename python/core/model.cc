@@ -43,7 +43,7 @@ Model make_python_model(const NamedTensors& parameters, const NamedTensors& buff
     in_python([&] { set_training.get()(training); });
   };
   model.set_traced = [set_traced = Shared(std::move(set_traced))](bool traced) {
-    in_python([&] { set_traced.get()(traced); });
+    return in_python([&] { return set_traced.get()(traced).cast<bool>(); });
   };
   for (const auto& [name, function] : scalars) {
     model.step_scalars.push_back({name, [at = Shared(function)](std::int64_t step) {

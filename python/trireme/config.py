@@ -156,7 +156,7 @@ def _check_active(config: Config, active: Any) -> None:
     if active < min(most, config.microbatches):
         raise ConfigError(
             f"active_microbatches={active} is less than the {most} that the schedule {config.schedule!r} has "
-            "in flight; use fewer stages, pipeline='interleaved', or leave it out"
+            "in flight; use fewer stages, a pipeline other than 'simple', or leave it out"
         )
 
 

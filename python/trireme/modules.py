@@ -8,7 +8,7 @@ import torch
 from trireme import _core
 from trireme.data import Form
 from trireme.losses import to_losses
-from trireme.opaque_code import name_by_place
+from trireme.opaque_code import compiling, name_by_place
 
 LossFunction = Callable[[torch.nn.Module, Any], Any]
 
@@ -59,16 +59,14 @@ class _Traceable:
         self._forward = forward
         self._is_traced = False
 
-    def set_traced(self, traced: bool) -> None:
-        self._is_traced = traced
+    def set_traced(self, traced: bool) -> bool:
+        """Returns what was set before."""
+        before, self._is_traced = self._is_traced, traced
+        return before
 
     def __call__(self, fields: dict[str, torch.Tensor]) -> list[_core.Loss]:
-        before = torch.compiler._is_compiling_flag
-        torch.compiler._is_compiling_flag = before or self._is_traced
-        try:
+        with compiling(torch.compiler.is_compiling() or self._is_traced):
             return self._forward(fields)
-        finally:
-            torch.compiler._is_compiling_flag = before
 
 
 def mode_setter(module: torch.nn.Module) -> Callable[[bool], None]:
@@ -89,11 +87,11 @@ def _call(module: torch.nn.Module, batch: Any) -> Any:
 
 
 def first_names(module: torch.nn.Module) -> dict[str, str]:
-    """The names of a state dict, and the first name of the same tensor."""
+    """The names of parameters and buffers in a state dict, and the first name of the same tensor."""
     first: dict[int, str] = {}
     tensors = [
         *module.named_parameters(remove_duplicate=False),
         *module.named_buffers(remove_duplicate=False),
     ]
     names = {name: first.setdefault(id(tensor), name) for name, tensor in tensors}
-    return {name: names[name] for name in module.state_dict(keep_vars=True)}
+    return {name: names[name] for name in module.state_dict(keep_vars=True) if name in names}

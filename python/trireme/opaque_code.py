@@ -1,11 +1,23 @@
 """Code that cannot be recorded, as one node of the graph that calls back into Python."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
 from trireme import _core
+
+
+@contextlib.contextmanager
+def compiling(value: bool) -> Iterator[None]:
+    """What `torch.compiler.is_compiling()` says meanwhile."""
+    before = torch.compiler._is_compiling_flag
+    torch.compiler._is_compiling_flag = value
+    try:
+        yield
+    finally:
+        torch.compiler._is_compiling_flag = before
 
 
 class Opaque(torch.nn.Module):
@@ -50,7 +62,8 @@ class Opaque(torch.nn.Module):
             self._name = path
 
     def _run(self, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
-        returned = self.code(*inputs)
+        with compiling(False):  # it runs as it is, in stages too
+            returned = self.code(*inputs)
         self._returns_one = isinstance(returned, torch.Tensor)
         return [returned] if self._returns_one else list(returned)
 

@@ -55,6 +55,7 @@ class Kept:
         self._tensors: dict[int, list[torch.Tensor]] = {}
         self._nodes: dict[int, Opaque] = {}
         self._eager: int | None = None  # the thread that calls the step function itself
+        self._is_open = False  # a step runs: not a measurement
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -69,7 +70,7 @@ class Kept:
         """Recorded as a node that keeps the tensor of each microbatch; returns a number that stands for it."""
 
         def run(inputs: list[torch.Tensor]) -> list[torch.Tensor]:
-            if threading.get_ident() != self._eager:
+            if self._is_open and threading.get_ident() != self._eager:
                 self._tensors.setdefault(i, []).append(inputs[0].clone())
             return [torch.zeros(())]
 
@@ -77,12 +78,13 @@ class Kept:
             self._nodes[i] = Opaque(f"returned.{i}", run, [], [])
         return self._nodes[i]([tensor.detach()])[0]
 
-    def clear(self) -> None:
-        """Before a step: what recording and measuring has left."""
+    def begin_step(self) -> None:
         self._tensors.clear()
+        self._is_open = True
 
     def share(self, world: World) -> None:
         """After a step; every rank calls it."""
+        self._is_open = False
         if not self._nodes:
             return
         found: dict[int, list[torch.Tensor]] = {}

@@ -210,7 +210,7 @@ class _StepFunction:
             forward = self._forward(model, arguments, bound)
             model._split(self, forward, arguments.fields_of(values), arguments.num_samples)
             self._arguments = arguments
-        self._kept.clear()
+        self._kept.begin_step()
         sums = model._backward_of(self, self._arguments.fields_of(values))
         return self._outputs(model, sums, model._sizes(self._arguments.num_samples))
 
@@ -229,7 +229,7 @@ class _StepFunction:
         assert self._arguments is not None
         fields = self._arguments.fields_of(values, any_size=True)
         sizes = model._sizes(self._arguments.count_samples(values))
-        self._kept.clear()
+        self._kept.begin_step()
         return self._outputs(model, self._evaluation.run(fields, sizes), sizes)
 
     def _outputs(self, model: DistributedModel, sums: list[list[float]], sizes: list[int]) -> Any:

@@ -82,7 +82,8 @@ class PythonApiTest(unittest.TestCase):
         "__init__.pyi": "from trireme.work import Worker as Worker\nfrom trireme._core import Plan as Plan\n",
         "work.py": 'class Worker:\n    """Works."""\n\n    def __init__(self, days: int = 5) -> None: pass\n\n'
         '    def rest(self) -> None:\n        """Sleeps."""\n\n    def _hidden(self) -> None: pass\n',
-        "_core.pyi": "class Plan:\n    path: str\n    def show(self) -> str: ...\n",
+        "_core.pyi": "class Plan:\n    path: str\n    def show(self) -> str: ...\n"
+        '    @property\n    def stages(self) -> int:\n        """How many."""\n',
         "tools.py": 'from trireme.work import Worker\n\n__all__ = ["Worker", "saw"]\n\n\n'
         'def saw(length: float) -> None:\n    """Saws."""\n',
     }
@@ -96,6 +97,7 @@ class PythonApiTest(unittest.TestCase):
         self.assertIn("#### trireme.Worker.rest", page)
         self.assertNotIn("_hidden", page)
         self.assertIn("### trireme.Plan\n\n```python\nclass Plan:\n    path: str", page)
+        self.assertIn("    @property\n    def stages(self) -> int:", page)
         self.assertIn("### trireme.tools.Worker", page)
         self.assertIn("### trireme.tools.saw\n\n```python\ndef saw(length: float)", page)
 

@@ -103,8 +103,15 @@ def _is_stub(node: Definition) -> bool:
     """A class of a compiled module: its stub is the whole of it."""
     return isinstance(node, ast.ClassDef) and all(
         isinstance(m, ast.AnnAssign | ast.Expr)
-        or (isinstance(m, ast.FunctionDef) and ast.unparse(m.body[-1]) == "...")
+        or (isinstance(m, ast.FunctionDef) and _is_empty(m.body))
         for m in node.body
+    )
+
+
+def _is_empty(body: list[ast.stmt]) -> bool:
+    """Dots, or a docstring alone."""
+    return (
+        len(body) == 1 and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
     )
 
 

@@ -142,9 +142,9 @@ std::pair<std::map<int, std::vector<at::Tensor>>, std::vector<ValueMap>> backwar
   return {std::move(cut.sink.gradients), std::move(returned)};
 }
 
-class SplitBackward : public testing::TestWithParam<std::string> {};
+class SplitStages : public testing::TestWithParam<std::string> {};
 
-TEST_P(SplitBackward, HasTheBitsOfOne) {
+TEST_P(SplitStages, HaveTheBitsOfOne) {
   for (const int num_stages : {1, 2, 4}) {
     const auto [whole, values] = backward_by_stage(GetParam(), num_stages, false);
     const auto [parts, again] = backward_by_stage(GetParam(), num_stages, true);
@@ -163,10 +163,10 @@ TEST_P(SplitBackward, HasTheBitsOfOne) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, SplitBackward, testing::ValuesIn(models::names()),
+INSTANTIATE_TEST_SUITE_P(Models, SplitStages, testing::ValuesIn(models::names()),
                          [](const auto& info) { return info.param; });
 
-TEST(SplitBackwards, WeightsOfMatrixProductsWait) {
+TEST(SplitStage, WeightsOfMatrixProductsWait) {
   Cut cut(models::make("mlp"), 3);
   std::vector<StageRun> runs = cut.forward(cut.test.make_batch(kSamples, 9));
   const ValueMap gradients = cut.stages[2].backward_inputs(runs[2], cut.seeds(2));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "trireme/engine/record/recording.h"
 #include "trireme/error.h"
@@ -41,7 +42,9 @@ struct Masked : torch::nn::Module {
 
 Model masked_model(const std::shared_ptr<Masked>& module) {
   Model model = make_model(module);
-  model.set_traced = [raw = module.get()](bool traced) { raw->is_traced = traced; };
+  model.set_traced = [raw = module.get()](bool traced) {
+    return std::exchange(raw->is_traced, traced);
+  };
   return model;
 }
 
@@ -78,7 +81,10 @@ TEST(Asked, ValuesThatFollowFromShapesMayBeAskedFor) {
     const auto positions = causal.nonzero();  // 6 of them, whatever the data
     auto zeros = torch::zeros_like(y);
     const bool is_zero = !zeros.any().is_nonzero();
-    return is_zero && causal[0][1].item<float>() > 0 ? y.mean() * positions.size(0) : y.sum();
+    const auto of_mask = y.new_ones({4, 2}).index({causal.select(1, 3) > 0});
+    return is_zero && causal[0][1].item<float>() > 0
+               ? y.mean() * (positions.size(0) + of_mask.size(0))
+               : y.sum();
   });
   const graph::Graph graph = record(model, masked_batch, graph::Mode::kTrain).graph;
   check_drift(graph, model, masked_batch, 100);
@@ -110,6 +116,14 @@ TEST(Asked, ValuesWrittenFromDataMayNotBeAskedFor) {
       },
       is_refused);
   EXPECT_THAT([&] { asked([](const auto&) { return torch::rand({2}); }); }, is_refused);
+  const auto shape_by_another_object = [&] {
+    const Model model = make_model(module, [&](const Batch& batch) {
+      const auto found = batch["x"].variable_data().nonzero();
+      return module->linear(batch["x"]).sum() / found.size(0);
+    });
+    record(model, masked_batch, graph::Mode::kTrain);
+  };
+  EXPECT_THROW(shape_by_another_object(), Error);
 }
 
 }  // namespace

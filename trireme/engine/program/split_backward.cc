@@ -53,7 +53,7 @@ class Walk {
     return leads_.at(function.get()).sites;
   }
 
-  /// Functions that lead to a leaf, in a fixed order.
+  /// Functions that lead to a leaf; each after those that it leads to.
   const std::vector<NodePtr>& chain() const { return chain_; }
   const NodePtr& site_node(int site) const { return site_nodes_.at(site); }
 
@@ -125,12 +125,20 @@ std::vector<bool> first_roots(const Walk& walk, const edge_list& roots) {
     const std::set<int> sites = walk.sites_beside(function);
     shared.insert(sites.begin(), sites.end());
   }
-  std::vector<bool> is_first;
-  for (const Edge& root : roots) {
-    const std::set<int>& sites = walk.sites_of(root.function);
-    is_first.push_back(
-        walk.leads_to_leaf(root.function) ||
-        std::any_of(sites.begin(), sites.end(), [&](int site) { return shared.contains(site); }));
+  std::vector<bool> is_first(roots.size());
+  // A root that runs first brings its sites along, which others may share.
+  for (bool grows = true; grows;) {
+    grows = false;
+    for (std::size_t i = 0; i < roots.size(); ++i) {
+      if (is_first[i]) continue;
+      const std::set<int>& sites = walk.sites_of(roots[i].function);
+      is_first[i] =
+          walk.leads_to_leaf(roots[i].function) ||
+          std::any_of(sites.begin(), sites.end(), [&](int site) { return shared.contains(site); });
+      if (!is_first[i]) continue;
+      shared.insert(sites.begin(), sites.end());
+      grows = true;
+    }
   }
   return is_first;
 }
@@ -147,7 +155,9 @@ Split split_of(const Walk& walk, const edge_list& roots, const edge_list& leaves
   for (const NodePtr& function : walk.chain()) {
     for (const int site : walk.sites_beside(function)) ++uses[site];
   }
-  for (const NodePtr& function : walk.chain()) {
+  // Last functions first, as a backward comes to them: so buckets fill.
+  for (auto at = walk.chain().rbegin(); at != walk.chain().rend(); ++at) {
+    const NodePtr& function = *at;
     const std::set<int> sites = walk.sites_beside(function);
     const bool waits = !sites.empty() && computes_apart(*function) &&
                        std::all_of(sites.begin(), sites.end(), [&](int site) {
@@ -196,6 +206,11 @@ void give(const NodePtr& site, at::Tensor gradient) {
 
 variable_list run_input_backward(const edge_list& roots, const variable_list& gradients,
                                  const edge_list& leaves, WeightWork& work) {
+  if (leaves.empty()) {  // a first stage: nobody waits for it
+    work.roots = roots;
+    work.gradients = gradients;
+    return {};
+  }
   const Walk walk(roots, leaves);
   const std::vector<bool> is_first = first_roots(walk, roots);
   edge_list first;

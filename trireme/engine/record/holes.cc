@@ -83,6 +83,14 @@ bool picks_by_mask(const c10::OperatorName& name, c10::ArrayRef<const c10::IValu
   });
 }
 
+c10::ArrayRef<const c10::IValue> what_decides_shape(const c10::OperatorName& name,
+                                                    c10::ArrayRef<const c10::IValue> inputs) {
+  if (inputs.size() < 2) return inputs;
+  const bool is_second = name.name == "aten::index" || name.name == "aten::masked_select" ||
+                         (name.name == "aten::repeat_interleave" && inputs[1].isTensor());
+  return is_second ? inputs.slice(1, 1) : inputs;
+}
+
 bool has_given_classes(const c10::OperatorName& name, c10::ArrayRef<const c10::IValue> inputs) {
   return name.name == "aten::one_hot" && inputs.size() == 2 && inputs[1].isInt() &&
          inputs[1].toInt() > 0;
@@ -125,7 +133,7 @@ bool has_hooks(const at::Tensor& tensor) {
 }
 
 bool takes_shape_alone(const std::string& op) {
-  return op.ends_with("_like") || op.starts_with("aten::new_");
+  return op.starts_with("aten::new_") || (op.starts_with("aten::") && op.ends_with("_like"));
 }
 
 bool makes_uninitialised_memory(const std::string& op) {

@@ -41,6 +41,10 @@ inline constexpr const char* kShapeFromData = "the shape of its result depends o
 /// Indexing with a mask: as many rows as the mask has true elements.
 bool picks_by_mask(const c10::OperatorName& name, c10::ArrayRef<const c10::IValue> inputs);
 
+/// Of an operator whose shape depends on values: the arguments that it depends on (a mask, the repeats, else all).
+c10::ArrayRef<const c10::IValue> what_decides_shape(const c10::OperatorName& name,
+                                                    c10::ArrayRef<const c10::IValue> inputs);
+
 /// `one_hot` with the number of classes given: its shape does not depend on data then.
 bool has_given_classes(const c10::OperatorName& name, c10::ArrayRef<const c10::IValue> inputs);
 

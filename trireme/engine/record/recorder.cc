@@ -113,7 +113,7 @@ void Recorder::before(int index, const at::RecordFunction& call) {
   if (is_functorch_active()) refuse("it runs under a functorch transform (vmap, grad)");
   const auto op = c10::Dispatcher::singleton().findSchema(*name);
   if (!op) refuse("its operator is not registered with the dispatcher");
-  const bool is_by_data = depends_on_data(call.inputs());
+  const bool is_by_data = depends_on_data(what_decides_shape(*name, call.inputs()));
   if (const auto hole = hole_of_operator(*name)) {
     if (*hole != kShapeFromData) refuse(*hole);
     if (is_by_data) refuse_data(*hole);

@@ -81,6 +81,8 @@ class Recorder : public OperatorListener {
   void take_outputs(const std::vector<c10::IValue>& outputs);
   void take_output(const at::Tensor& tensor);
   void take_writes();
+  bool is_from_data(const at::Tensor& tensor) const;
+  bool has_inputs_from_data() const;
   bool depends_on_data(c10::ArrayRef<const c10::IValue> values) const;
   void follow_data();
   void take_answer(const std::vector<c10::IValue>& outputs);

@@ -201,14 +201,14 @@ Recording record(const Model& model, const BatchMaker& make_batch, const RecordO
     return record_once(model, make_batch, options);
   } catch (const DataProblem& problem) {
     if (!model.set_traced) throw;
-    model.set_traced(true);
+    const bool before = model.set_traced(true);
     try {
       Recording recording = record_once(model, make_batch, options);
       recording.why_traced = problem.problem();
-      if (options.mode == graph::Mode::kEval) model.set_traced(false);
+      if (options.mode == graph::Mode::kEval) model.set_traced(before);
       return recording;
-    } catch (const Error&) {
-      model.set_traced(false);
+    } catch (...) {
+      model.set_traced(before);
     }
     throw;  // the first problem says more
   }

@@ -113,12 +113,21 @@ namespace trireme::record::internal {
 
 using batch_norm::kMomentum, batch_norm::kRunningMean, batch_norm::kTraining;
 
+/// By its memory: other objects may stand for the same tensor.
+bool Recorder::is_from_data(const at::Tensor& tensor) const {
+  const std::vector<graph::ValueId> members = table_.in_storage_of(tensor);
+  return std::any_of(members.begin(), members.end(),
+                     [&](graph::ValueId member) { return from_data_.contains(member); });
+}
+
+bool Recorder::has_inputs_from_data() const {
+  return std::any_of(inputs_.begin(), inputs_.end(),
+                     [&](const InputTensor& input) { return from_data_.contains(input.value); });
+}
+
 bool Recorder::depends_on_data(c10::ArrayRef<const c10::IValue> values) const {
   return std::any_of(values.begin(), values.end(), [&](const c10::IValue& value) {
-    if (value.isTensor()) {
-      const auto known = value.toTensor().defined() ? table_.find(value.toTensor()) : std::nullopt;
-      return known && from_data_.contains(*known);
-    }
+    if (value.isTensor()) return value.toTensor().defined() && is_from_data(value.toTensor());
     return (value.isTensorList() || value.isOptionalTensorList()) &&
            depends_on_data(value.toListRef());
   });
@@ -126,10 +135,7 @@ bool Recorder::depends_on_data(c10::ArrayRef<const c10::IValue> values) const {
 
 /// Whether the node's results depend on data, and with them all that shares memory with what it wrote.
 void Recorder::follow_data() {
-  const bool reads_data =
-      !takes_shape_alone(node_.op) &&
-      std::any_of(inputs_.begin(), inputs_.end(),
-                  [&](const InputTensor& input) { return from_data_.contains(input.value); });
+  const bool reads_data = !takes_shape_alone(node_.op) && has_inputs_from_data();
   if (!reads_data && !node_.flags.random) return;
   from_data_.insert(node_.outputs.begin(), node_.outputs.end());
   for (const InputTensor& input : inputs_) {
@@ -149,10 +155,7 @@ void Recorder::take_answer(const std::vector<c10::IValue>& outputs) {
     if (take_counter()) return;
   }
   // The answer follows from shapes and constants: what the program made of it is in the graph.
-  if (std::none_of(inputs_.begin(), inputs_.end(),
-                   [&](const InputTensor& input) { return from_data_.contains(input.value); })) {
-    return settle_uninitialised();
-  }
+  if (!has_inputs_from_data()) return settle_uninitialised();
   std::string origin;
   for (const InputTensor& input : inputs_) {
     origin = origin_text(graph_, table_.values(), input.value);

@@ -28,6 +28,7 @@ Estimator::Estimator(const Problem& problem, const Setting& setting)
       ranges_(problem, setting),
       schedule_(schedule::make_schedule(setting.schedule, problem.num_stages,
                                         static_cast<int>(problem.num_microbatches()))),
+      splits_(schedule::splits_backwards(setting.schedule)),
       clock_(schedule_),
       copies_(setting.planned, problem.profile),
       costs_(profile::node_costs(problem.profile, setting.planned)),
@@ -373,7 +374,10 @@ bool Estimator::surely_fits(const Cuts& cuts, const std::vector<std::int64_t>& l
     messages[message.to_stage] += m * (bytes + schedule::kMessageHeaderBytes);
   }
   for (int s = 0; s < problem_.num_stages; ++s) {
-    if (silent_bytes(shape, s) + messages[s] > limits[s]) return false;
+    const simulate::StageTensors& tensors = this->tensors(shape.stages[s]);
+    const std::int64_t split =
+        splits_ ? rules_.in_flight[s] * tensors.waiting + tensors.split_peak - tensors.kept : 0;
+    if (silent_bytes(shape, s) + split + messages[s] > limits[s]) return false;
   }
   return true;
 }

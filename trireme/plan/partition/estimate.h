@@ -97,6 +97,7 @@ class Estimator {
   RangeRules rules_;
   StageRanges ranges_;
   schedule::Schedule schedule_;
+  bool splits_;  ///< The schedule, backwards.
   StepClock clock_;
   StageCopies copies_;
   std::vector<const profile::NodeCost*> costs_;

@@ -48,8 +48,9 @@ Schedule make_interleaved(int num_stages, int num_microbatches);
 ///     rank 0 | F0 F1 .. I0 W0 F2 I1 W1 F3 I2 W2 I3 W3
 ///     rank 1 | .. F0 I0 F1 I1 W0 F2 I2 W1 F3 I3 W2 W3
 ///
-/// Memory   every stage holds the activations of at most min(m, p) microbatches: as the first of `make_interleaved`.
-/// Time     m (f + i + w) + (p - 1)(i + max(0, f - w)) with p equal stages.
+/// Memory   every stage holds the activations of at most min(m, p) microbatches, as the first of `make_interleaved`,
+///          and of those between I and W, s + 1 of them, what their Ws need besides.
+/// Time     m (f + i + w) + (p - 1)(i + max(0, f - w)) with p equal stages and m >= p.
 ///
 /// num_stages, num_microbatches   at least 1, else kInvalidArgument.
 /// Source   ZB-H1: Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024 (arXiv 2401.10241), section 2.

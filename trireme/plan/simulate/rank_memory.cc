@@ -145,22 +145,43 @@ std::vector<std::int64_t> fixed_bytes(const graph::Graph& planned, const layout:
   return bytes;
 }
 
+namespace {
+
+std::int64_t peak_of(schedule::ActionKind kind, const StageTensors& tensors) {
+  switch (kind) {
+    case schedule::ActionKind::kForward:
+      return tensors.forward_peak;
+    case schedule::ActionKind::kBackward:
+      return tensors.backward_peak;
+    default:
+      return tensors.split_peak;
+  }
+}
+
+}  // namespace
+
 RankMemory run_memory(const std::vector<schedule::Action>& actions, const StageTensors& tensors,
                       const std::vector<HeldMessages>& messages) {
-  std::int64_t num_held = 0, most_held = 0;  // Microbatches between forward and backward.
-  std::int64_t most = 0;
+  using schedule::ActionKind;
+  std::int64_t num_held = 0;     // Microbatches between forward and the end of their backward.
+  std::int64_t num_waiting = 0;  // Between the parts of their backward.
+  std::int64_t activations = 0, transient = 0, most = 0;
   for (std::size_t i = 0; i < actions.size(); ++i) {
-    const bool is_forward = actions[i].kind == schedule::ActionKind::kForward;
-    const std::int64_t peak = is_forward ? tensors.forward_peak : tensors.backward_peak;
-    if (is_forward) most_held = std::max(most_held, ++num_held);
-    most = std::max(most, (num_held - 1) * tensors.kept + peak + messages[i].during);
-    if (schedule::completes_gradients(actions[i].kind)) --num_held;
-    most = std::max(most, num_held * tensors.kept + messages[i].after);
+    const ActionKind kind = actions[i].kind;
+    num_held += kind == ActionKind::kForward;
+    num_waiting += kind == ActionKind::kBackwardInput;
+    const std::int64_t peak = peak_of(kind, tensors);
+    const std::int64_t held = num_held * tensors.kept + num_waiting * tensors.waiting;
+    activations = std::max(activations, held);
+    transient = std::max(transient, peak - tensors.kept);
+    most = std::max(most, held - tensors.kept + peak + messages[i].during);
+    num_held -= schedule::completes_gradients(kind);
+    num_waiting -= kind == ActionKind::kBackwardWeight;
+    most =
+        std::max(most, num_held * tensors.kept + num_waiting * tensors.waiting + messages[i].after);
   }
-  RankMemory memory{
-      .activations = most_held * tensors.kept,
-      .transient = std::max(tensors.forward_peak, tensors.backward_peak) - tensors.kept};
-  memory.messages = most - memory.total();
+  RankMemory memory{.activations = activations, .transient = transient};
+  memory.messages = std::max<std::int64_t>(0, most - memory.total());
   return memory;
 }
 

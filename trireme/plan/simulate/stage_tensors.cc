@@ -72,6 +72,13 @@ struct Pass {
     return most;
   }
 
+  std::int64_t peak_if_nothing_is_freed() const {
+    const std::vector<std::int64_t> a = held.sums(), b = passing.sums();
+    return a.empty()
+               ? 0
+               : *std::max_element(a.begin(), a.end()) + *std::max_element(b.begin(), b.end());
+  }
+
   IntervalSum held;
   IntervalSum passing;
 };
@@ -124,7 +131,11 @@ class StageWalk {
 
   StageTensors measure() {
     walk();
-    return {kept_, std::max(kept_, forward_.peak()), std::max(kept_, backward_.peak())};
+    return {.kept = kept_,
+            .forward_peak = std::max(kept_, forward_.peak()),
+            .backward_peak = std::max(kept_, backward_.peak()),
+            .split_peak = std::max(kept_, backward_.peak_if_nothing_is_freed()),
+            .waiting = waiting_bytes()};
   }
 
   /// By t: the larger of what passes in the forward and in the backward.
@@ -146,6 +157,22 @@ class StageWalk {
   }
 
   const graph::Node& node(int t) const { return graph_.nodes[positions_[t]]; }
+
+  std::int64_t waiting_bytes() const {
+    std::int64_t bytes = 0;
+    for (int t = 0; t <= end_; ++t) {
+      const std::vector<ValueId> inputs = graph::input_values(node(t));
+      const bool has_parameter = std::any_of(inputs.begin(), inputs.end(), [&](ValueId id) {
+        const graph::Value& value = graph_.values[id];
+        return value.source == graph::ValueSource::kParameter && value.requires_grad;
+      });
+      if (!has_parameter) continue;
+      for (const ValueId id : node(t).outputs) {
+        if (id >= 0 && graph_.values[id].requires_grad) bytes += gradient_bytes(id);
+      }
+    }
+    return bytes;
+  }
 
   std::int64_t gradient_bytes(ValueId value) const {
     return graph::bytes_at(graph_.values[value], microbatch_);

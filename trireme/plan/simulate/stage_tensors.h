@@ -16,6 +16,10 @@ struct StageTensors {
   std::int64_t kept = 0;           ///< Between its forward and its backward.
   std::int64_t forward_peak = 0;   ///< Most at once in the forward; at least `kept`.
   std::int64_t backward_peak = 0;  ///< Most at once in the backward; at least `kept`.
+  /// Of a backward in two parts: most at once in either, at least `backward_peak`, since nothing is freed before the
+  /// second; and gradients that wait for it, of the results of nodes with parameters.
+  std::int64_t split_peak = 0;
+  std::int64_t waiting = 0;
 };
 
 /// By stage. planned, plan, errors: as for stage_costs.
