@@ -13,12 +13,9 @@
 // plan/simulate and plan/schedule, which say the same of a whole plan (estimate_test.cc).
 
 namespace trireme::partition {
-namespace {
 
 using graph::ValueId;
 using schedule::ChannelKind, schedule::Message;
-
-}  // namespace
 
 Estimator::Estimator(const Problem& problem, const Setting& setting)
     : problem_(problem),
