@@ -10,7 +10,7 @@ import programs
 from training import train
 
 
-@pytest.mark.parametrize("name", (*models.HUGGING_FACE, models.LARGE))
+@pytest.mark.parametrize("name", (*models.HUGGING_FACE, "bert_padded", models.LARGE))
 def test_ranks_have_the_bits_of_one_process(name: str) -> None:
     alone = train(name)
     two = json.dumps([[name, {"stages": 2, "replicas": 1}], [name, {"plan": "auto"}]])
