@@ -130,11 +130,11 @@ def _token_loss(logits: Tensor, y: Tensor) -> Tensor:
     return functional.cross_entropy(logits.flatten(0, 1), y.flatten())
 
 
-def _tokens() -> Tensor:
-    return torch.randint(VOCABULARY, (BATCH, LENGTH))
+def _tokens(batch: int) -> Tensor:
+    return torch.randint(VOCABULARY, (batch, LENGTH))
 
 
-def make(name: str) -> Workload:
+def make(name: str, batch: int = BATCH) -> Workload:
     torch.manual_seed(0)
 
     def same_weights(build: Callable[[], nn.Module]) -> nn.Module:
@@ -142,7 +142,7 @@ def make(name: str) -> Workload:
         return build()
 
     if name == "resnet50":
-        x, y = torch.randn(BATCH, 3, 96, 96), torch.randint(100, (BATCH,))
+        x, y = torch.randn(batch, 3, 96, 96), torch.randint(100, (batch,))
         return Workload(
             lambda: same_weights(_resnet50),
             _resnet50_parts,
@@ -158,8 +158,8 @@ def make(name: str) -> Workload:
         parts,
         lambda m, x: m(input_ids=x).logits,
         _token_loss,
-        _tokens(),
-        _tokens(),
+        _tokens(batch),
+        _tokens(batch),
     )
 
 

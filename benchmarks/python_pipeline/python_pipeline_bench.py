@@ -24,7 +24,7 @@ from torch_pipeline import best, slowest
 TOLERANCES = (1e-4, 5e-2)
 
 
-def session_of(workload: Workload, **options: int) -> trireme.Session:
+def session_of(workload: Workload, **options: int | str) -> trireme.Session:
     def loss(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
         return workload.loss(workload.output(model, batch["x"]), batch["y"])
 
@@ -32,7 +32,7 @@ def session_of(workload: Workload, **options: int) -> trireme.Session:
         workload.make(),
         loss,
         {"x": workload.x, "y": workload.y},
-        batch_size=BATCH,
+        batch_size=len(workload.x),
         microbatch_size=MICROBATCH,
         shuffled=False,
         optimizer=workload.optimizer,
@@ -138,11 +138,40 @@ def compare_edges(name: str, num_rounds: int) -> None:
         print(f"{name:9}  {engine:6.1f}  {python:6.1f}  {engine / python:5.3f}", flush=True)
 
 
+def compare_schedules(name: str, num_rounds: int, num_microbatches: int) -> None:
+    """Two stages by each schedule, in turn; all losses have the same bits."""
+    workload = models.make(name, num_microbatches * MICROBATCH)
+    sessions = {
+        schedule: session_of(workload, stages=2, lanes=1, schedule=schedule)
+        for schedule in ("interleaved", "zero_bubble")
+    }
+    losses: dict[str, list[float]] = {schedule: [] for schedule in sessions}
+    seconds: dict[str, list[float]] = {schedule: [] for schedule in sessions}
+    for turn in range(num_rounds):
+        order = list(sessions)
+        for schedule in order if turn % 2 == 0 else reversed(order):
+            step, found = sessions[schedule].step, losses[schedule]
+            seconds[schedule].append(slowest(lambda: found.append(step().loss)))  # noqa: B023
+    assert losses["interleaved"] == losses["zero_bubble"]
+    one, other = (statistics.median(seconds[schedule][2:]) * 1e3 for schedule in sessions)
+    fields = ""
+    for schedule, milliseconds in zip(sessions, (one, other), strict=True):
+        prediction = sessions[schedule].plan.prediction
+        assert prediction is not None
+        fields += f"  {schedule} {milliseconds:6.0f} (predicted {prediction.step_ms:6.0f})"
+    if dist.get_rank() == 0:
+        print(f"{name:9}{fields}  {one / other:5.3f}", flush=True)
+    for session in sessions.values():
+        session.close()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", nargs="+", default=list(models.NAMES), choices=models.NAMES)
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--edges", action="store_true", help="beside the engine's own loop")
+    parser.add_argument("--schedules", action="store_true", help="schedules beside each other")
+    parser.add_argument("--microbatches", type=int, default=8, help="of --schedules")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
@@ -151,9 +180,13 @@ def main() -> None:
         print(f"torch {torch.__version__}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
         print("ms of a step, medians; in brackets how many times as fast as the peer")
         heading = "model        peer        two stages      own choice        own loop"
-        print("model      engine  Python  ratio" if arguments.edges else heading, flush=True)
+        if not arguments.schedules:
+            print("model      engine  Python  ratio" if arguments.edges else heading, flush=True)
     for name in arguments.models:
-        (compare_edges if arguments.edges else compare)(name, arguments.rounds)
+        if arguments.schedules:
+            compare_schedules(name, arguments.rounds, arguments.microbatches)
+        else:
+            (compare_edges if arguments.edges else compare)(name, arguments.rounds)
     dist.destroy_process_group()
 
 

@@ -1,9 +1,13 @@
 """Image models of timm, as they come: what the recorder makes of each (docs/concepts/recording.md has the table)."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
 import trireme
+
+TABLE = (Path(__file__).parents[2] / "docs" / "concepts" / "recording.md").read_text().splitlines()
 
 RECORDED = (
     "cait_xxs24_224",
@@ -52,3 +56,5 @@ def test_is_recorded_cut_and_trained(name: str) -> None:
         microbatch_size=2,
     )
     assert all(report.loss > 0 for report in session)
+    row = f"| {name} | {len(session.graph.node_names)} | {len(session.graph.allowed_cuts)} |"
+    assert row in TABLE, f"docs/concepts/recording.md has another row: {row}"

@@ -52,21 +52,20 @@ Schedule make_interleaved(int num_stages, int num_microbatches) {
 }
 
 Schedule make_zero_bubble(int num_stages, int num_microbatches) {
-  check_shape(num_stages, num_microbatches);
-  Schedule schedule{num_stages, num_microbatches, {}};
+  Schedule schedule = make_interleaved(num_stages, num_microbatches);
   for (int stage = 0; stage < num_stages; ++stage) {
-    const int warmup = std::min(num_microbatches, num_stages - 1 - stage);
     std::vector<Action> actions;
-    for (int m = 0; m < warmup; ++m) actions.push_back({ActionKind::kForward, stage, m});
-    for (int m = 0; m < num_microbatches + stage; ++m) {
-      if (m + warmup < num_microbatches) {
-        actions.push_back({ActionKind::kForward, stage, m + warmup});
-      }
-      if (m < num_microbatches) actions.push_back({ActionKind::kBackwardInput, stage, m});
-      const int weights = m - stage;
-      if (weights >= 0) actions.push_back({ActionKind::kBackwardWeight, stage, weights});
+    for (const Action& action : schedule.ranks[stage]) {
+      const bool is_backward = action.kind == ActionKind::kBackward;
+      const int m = action.microbatch;
+      actions.push_back(is_backward ? Action{ActionKind::kBackwardInput, stage, m} : action);
+      if (!is_backward || m < stage) continue;
+      actions.push_back({ActionKind::kBackwardWeight, stage, m - stage});
     }
-    schedule.ranks.push_back(std::move(actions));
+    for (int m = std::max(0, num_microbatches - stage); m < num_microbatches; ++m) {
+      actions.push_back({ActionKind::kBackwardWeight, stage, m});
+    }
+    schedule.ranks[stage] = std::move(actions);
   }
   return schedule;
 }
