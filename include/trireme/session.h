@@ -149,7 +149,8 @@ class Session {
   /// not finite. Cost: beside the step a small all_gather.
   StepReport step();
 
-  /// A step as `run` does it: with evaluations and checkpoints that the run's options make due.
+  /// A step as `run` does it: with evaluations and checkpoints that the run's options make due. `finish` writes the
+  /// last checkpoint. Errors   of `step`, `evaluate` and `save`.
   StepReport run_step();
 
   /// A step in two halves, for an optimizer of one's own (OptimizerOptions::name `own`): forwards,
@@ -230,7 +231,7 @@ class Session {
 };
 
 /// Records the forward pass of a workload's model. Where the graph holds for the microbatch size alone
-/// though any was wished for, rank 0 says so on standard error. Errors   kInvalidArgument,
+/// though any was wished for, or the model was traced (Model::set_traced), rank 0 says so on standard error. Errors   kInvalidArgument,
 /// kModelFailure, naming the operator that cannot be recorded.
 ///
 /// microbatch   samples of each run.
