@@ -1,7 +1,7 @@
 # The tests of one program, told to ctest when it starts (trireme_tests in TriremeRoom.cmake sets the
 # variables): an entry for each test, or for each suite of a program that takes long to start, or for those
-# tests of a suite whose parameter begins with TEST_TOGETHER. Listed anew where the program has changed. Of
-# entries of several tests the list says, as comments, which test is in which.
+# tests of a suite whose parameter begins with TEST_TOGETHER. Listed anew where the program or those
+# variables have changed. Of entries of several tests the list says, as comments, which test is in which.
 #
 # In    TEST_PROGRAM, TEST_PREFIX, TEST_EACH (test or suite), TEST_TOGETHER (may be empty), TEST_LISTING (a file
 #       to keep the list in), TEST_PROPERTIES, TEST_OPTIONAL (whether the program may be absent)
@@ -67,7 +67,7 @@ macro(_trireme_test name filter)
   string(APPEND script ")\n")
 endmacro()
 
-if(NOT EXISTS "${TEST_LISTING}" OR "${TEST_PROGRAM}" IS_NEWER_THAN "${TEST_LISTING}")
+if("${TEST_PROGRAM}" IS_NEWER_THAN "${TEST_LISTING}" OR "${CMAKE_PARENT_LIST_FILE}" IS_NEWER_THAN "${TEST_LISTING}")
   _trireme_list_tests()
 endif()
 include("${TEST_LISTING}")

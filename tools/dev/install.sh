@@ -83,6 +83,12 @@ install_python_tools() {
     echo "dev: no torch for Python: the tests python/* will be skipped" >&2
 }
 
+# Whether the venv holds what FILE pins: fill_venv FILE would do nothing.
+is_filled() {
+  local file=$1 stamp=${2:-$root/.venv}/${1%.txt}.sha256
+  [[ -f $stamp && $(<"$stamp") == "$(sha256sum <"$root/$file")" ]]
+}
+
 # Where they cannot be installed, the tests that need them are skipped, and say so.
 install_judges() {
   (fill_venv requirements-judges.txt "reference implementations of kernels and metrics") ||
@@ -103,10 +109,8 @@ install_docs_tools() {
 
 # fill_venv FILE WHY [VENV]: fills VENV, .venv, with what FILE pins. A stamp holds the hash of that file.
 fill_venv() {
-  local file=$1 why=$2 venv=$root/${3:-.venv} stamp wanted
-  stamp=$venv/${file%.txt}.sha256
-  wanted=$(sha256sum <"$root/$file")
-  [[ ! -f $stamp || $(<"$stamp") != "$wanted" ]] || return 0
+  local file=$1 why=$2 venv=$root/${3:-.venv}
+  ! is_filled "$file" "$venv" || return 0
   echo "dev: filling ${3:-.venv} from $file: $why" >&2
   install_packages "for Python packages" python3=python3
   python3 -c 'import ensurepip' 2>/dev/null || install_packages "for Python packages" python3-venv
@@ -115,5 +119,5 @@ fill_venv() {
     "$venv/bin/pip" install -q --disable-pip-version-check uv==0.13.9 >&2 || return 1
   fi
   "$venv/bin/uv" pip install -q --python "$venv/bin/python" --no-deps -r "$root/$file" >&2 || return 1
-  echo "$wanted" >"$stamp"
+  sha256sum <"$root/$file" >"$venv/${file%.txt}.sha256"
 }
