@@ -122,8 +122,9 @@ function(trireme_tests room)
   endif()
   set(TEST_PROPERTIES LABELS ${arg_LABEL} TIMEOUT 600 WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
   if(arg_LABEL MATCHES "^(multiprocess|gpu)$")
-    # They share a GPU, or kill processes and say how soon others must end: one at a time, beside others.
-    list(APPEND TEST_PROPERTIES RESOURCE_LOCK processes)
+    # They share a GPU, or kill processes and say how soon others must end: one at a time, beside others, and
+    # from the beginning on.
+    list(APPEND TEST_PROPERTIES RESOURCE_LOCK processes COST 10)
   endif()
   set(TEST_PREFIX "${room}")
   if(NOT arg_LABEL STREQUAL "unit")

@@ -77,18 +77,22 @@ enum class Objective : std::uint8_t {
 
 /// Which ranks are neighbours in a world that has both stages and replicas.
 enum class Placement : std::uint8_t {
-  kSpread,   ///< The replicas of a stage: rank = stage x replicas + replica.
-  kCluster,  ///< The stages of a replica: rank = replica x stages + stage.
+  kSpread,   ///< The replicas of a stage: rank = position in the pipeline x replicas + replica.
+  kCluster,  ///< The stages of a replica: rank = replica x positions + position.
 };
 
 /// What is asked of a plan. What is left at its default is chosen: by costs where there is a profile,
 /// else one stage, one replica.
 struct PlanOptions {
   BatchLayout batch{.global_batch = 32, .microbatch = 8, .lanes = 1};
-  int stages = 0;                            ///< Pipeline stages; 0: the best number.
-  int replicas = 0;                          ///< Copies of the pipeline; 0: the best number.
+  int stages = 0;           ///< Pipeline stages; 0: the best number.
+  int stages_per_rank = 0;  ///< Virtual stages; 0: as few as the schedule can have.
+  int replicas = 0;         ///< Copies of the pipeline; 0: the best number.
   Placement placement = Placement::kSpread;  ///< Decides speed alone.
-  std::string schedule;             ///< `simple`, `interleaved` or `zero_bubble`; empty: the best.
+  /// `simple`, `interleaved`, `zero_bubble`, `v_half` or `v_min` (the two with two stages a rank); empty: the best.
+  std::string schedule;
+  /// A schedule of one's own, which the schedule checker passes; without a profile only, instead of `schedule`.
+  std::filesystem::path schedule_file;
   std::vector<std::string> cuts;    ///< Nodes, by name or position, at which a stage begins.
   std::vector<std::string> copies;  ///< Nodes that run once per consumer; without a profile only.
 

@@ -2,6 +2,7 @@
 
 import collections.abc
 import os
+import pathlib
 from typing import overload
 
 import torch
@@ -225,7 +226,9 @@ class PlanOptions:
     placement: Placement
     replicas: int
     schedule: str
+    schedule_file: pathlib.Path
     stages: int
+    stages_per_rank: int
 
     def __init__(self) -> None: ...
 

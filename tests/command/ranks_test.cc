@@ -40,19 +40,36 @@ struct Layout {
   const char* replicas;
   const char* lanes;
   const char* schedule;
+  const char* stages_per_rank = "1";
 };
 
 class RankLayouts : public RankTest, public testing::WithParamInterface<Layout> {};
 
 TEST_P(RankLayouts, LearnWhatOneProcessLearns) {
   const Layout& layout = GetParam();
-  const Words words = {"--model",     layout.model,    "--seed",
-                       "3",           "train",         "--batch",
-                       "24",          "--microbatch",  "2",
-                       "--lanes",     layout.lanes,    "--stages",
-                       layout.stages, "--replicas",    layout.replicas,
-                       "--schedule",  layout.schedule, "--steps",
-                       "3",           "--clip-norm",   "0.5"};
+  const Words words = {"--model",
+                       layout.model,
+                       "--seed",
+                       "3",
+                       "train",
+                       "--batch",
+                       "24",
+                       "--microbatch",
+                       "2",
+                       "--lanes",
+                       layout.lanes,
+                       "--stages",
+                       layout.stages,
+                       "--replicas",
+                       layout.replicas,
+                       "--schedule",
+                       layout.schedule,
+                       "--steps",
+                       "3",
+                       "--clip-norm",
+                       "0.5",
+                       "--stages-per-rank",
+                       layout.stages_per_rank};
   const auto serial = run(with(words, {"--serial", "--save", path("serial")}));
   const auto ranks = run(with(words, {"--save", path("ranks")}));
   ASSERT_FALSE(text_of(path("serial")).empty());
@@ -67,7 +84,8 @@ INSTANTIATE_TEST_SUITE_P(Covering, RankLayouts,
                                          Layout{"transformer", "3", "1", "2", "interleaved"},
                                          Layout{"transformer", "2", "2", "4", "simple"},
                                          Layout{"tagger", "1", "3", "6", "simple"},
-                                         Layout{"two_losses", "2", "2", "2", "interleaved"}));
+                                         Layout{"two_losses", "2", "2", "2", "interleaved"},
+                                         Layout{"resnet", "4", "2", "4", "v_half", "2"}));
 
 TEST_F(RankTest, FilesOfATrainingCanBeRead) {
   run(with(kTinyTraining, {"--stages", "3", "--metrics", path("metrics"), "--timeline",
@@ -132,6 +150,34 @@ TEST_F(RankTest, GoFromAModelToTrainedWeights) {
   EXPECT_EQ(both[0].name, "predicted");
   EXPECT_EQ(both[1].name, "measured");
   EXPECT_EQ(both[2].name, "evaluation");
+}
+
+// From costs to weights with two stages on a rank, and by a schedule of one's own.
+TEST_F(RankTest, SeveralStagesOnARankArePlannedAndTrained) {
+  const Words model = {"--model", "mlp"};
+  run(with(model, {"record", "--out", folder}));
+  run(with(model, {"profile", "--ranks", "2", "--microbatch", "2", "--out", path("profile.json"),
+                   "--topology", path("topology.json")}));
+  const auto partition =
+      run(with(model, {"partition", "--graph", path("train.graph.json"), "--profile",
+                       path("profile.json"), "--topology", path("topology.json"), "--batch", "8",
+                       "--schedule", "v_min", "--out", path("plan.json")}));
+  EXPECT_THAT(partition->out(), HasSubstr("stage 3"));
+  const layout::Plan plan = layout::load(path("plan.json"));
+  EXPECT_EQ(plan.stages.size(), 4U);
+  EXPECT_EQ(layout::train_role(plan).mesh.pipeline, 2);
+  const auto training = run(with(model, {"train", "--steps", "2", "--plan", path("plan.json"),
+                                         "--profile", path("profile.json"), "--topology",
+                                         path("topology.json"), "--save", path("planned")}));
+  EXPECT_THAT(training->out(), HasSubstr("(predicted"));
+  schedule::save(schedule::make_schedule("v_half", 4, 4, 2), path("own.json"));
+  run(with(model,
+           {"partition", "--graph", path("train.graph.json"), "--batch", "8", "--microbatch", "2",
+            "--stages", "4", "--schedule-file", path("own.json"), "--out", path("own.plan.json")}));
+  EXPECT_EQ(layout::load(path("own.plan.json")).schedule.name, "custom");
+  run(with(model,
+           {"train", "--steps", "2", "--plan", path("own.plan.json"), "--save", path("own")}));
+  EXPECT_TRUE(text_of(path("planned")) == text_of(path("own")));
 }
 
 TEST_F(RankTest, OtherNumberOfRanksThanThePlanHas) {

@@ -1,6 +1,7 @@
 #include "trireme/command/ending.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -29,18 +30,20 @@ std::string kinds_text(const std::map<std::string, std::int64_t>& kinds) {
   return text;
 }
 
-/// A row for each stage: of its replicas, the rank that has most.
+/// A row for each place of the pipeline: of its replicas, the rank that has most.
 std::string peaks_text(const Measured& measured, const layout::Plan& plan) {
   const layout::Role& role = layout::train_role(plan);
   graph::Table table(
-      {">rank", ">stage", ">predicted MiB", ">measured MiB", ">process MiB", "predicted by kind"});
-  for (int stage = 0; stage < role.mesh.pipeline; ++stage) {
-    const auto begin = role.placement.begin() + static_cast<std::ptrdiff_t>(stage) * role.mesh.data;
+      {">rank", ">stages", ">predicted MiB", ">measured MiB", ">process MiB", "predicted by kind"});
+  for (int position = 0; position < role.mesh.pipeline; ++position) {
+    const auto begin =
+        role.placement.begin() + static_cast<std::ptrdiff_t>(position) * role.mesh.data;
     const int rank = *std::max_element(begin, begin + role.mesh.data, [&](int a, int b) {
       return measured.peak_bytes[a] < measured.peak_bytes[b];
     });
     const auto& kinds = plan.prediction->peak_bytes[rank];
-    table.add({std::to_string(rank), std::to_string(stage),
+    table.add({std::to_string(rank),
+               fmt::format("{}", fmt::join(layout::stages_at(plan, position), " ")),
                fmt::format("{:.1f}", mib(layout::largest_peak_bytes({kinds}))),
                fmt::format("{:.1f}", mib(measured.peak_bytes[rank])),
                fmt::format("{:.0f}", mib(measured.resident_peak_bytes[rank])), kinds_text(kinds)});

@@ -53,12 +53,17 @@ void PlanArguments::add_to(CLI::App& app, bool with_file) {
           ->delimiter(','),
       app.add_option("--stages", options.stages, "Pipeline stages (model parallel)")
           ->check(arguments::positive()),
+      app.add_option("--stages-per-rank", options.stages_per_rank,
+                     "Stages that each rank runs (virtual stages); the schedule says which")
+          ->check(arguments::positive()),
       app.add_option("--replicas", options.replicas,
                      "Copies of the pipeline (data parallel), each with its share of lanes")
           ->check(arguments::positive()),
       app.add_option("--schedule", options.schedule,
                      "Order of microbatches: " +
-                         fmt::format("{}", fmt::join(schedule::schedule_names(), ", "))),
+                         fmt::format("{}", fmt::join(schedule::schedule_names(0), ", "))),
+      app.add_option("--schedule-file", options.schedule_file,
+                     "A schedule of your own (docs/formats.md), without a profile"),
   };
   for (CLI::Option* option : own) {
     if (option->get_type_name() != "TEXT") option->capture_default_str();

@@ -36,12 +36,8 @@ std::shared_ptr<const T> shared(T value) {
 
 /// The order of the actions of a replica's ranks, in units of time.
 std::string order_text(const layout::Plan& plan) {
-  const auto num_microbatches =
-      static_cast<int>(plan.batch.num_microbatches() / layout::train_role(plan).mesh.data);
   return "order of microbatches (" + plan.schedule.name + ")\n" +
-         schedule::grid(schedule::make_schedule(plan.schedule, static_cast<int>(plan.stages.size()),
-                                                num_microbatches),
-                        {.max_columns = kDrawnColumns});
+         schedule::grid(schedule::schedule_of(plan), {.max_columns = kDrawnColumns});
 }
 
 }  // namespace

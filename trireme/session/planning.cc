@@ -19,6 +19,8 @@
 #include "trireme/plan/layout/plan_check.h"
 #include "trireme/plan/partition/explain.h"
 #include "trireme/plan/partition/partition.h"
+#include "trireme/plan/schedule/schedule_json.h"
+#include "trireme/plan/schedule/schedules.h"
 #include "trireme/session/training.h"
 
 namespace trireme::session {
@@ -49,6 +51,11 @@ std::string idle_text(const layout::Plan& plan, const topology::Topology& topolo
   return fmt::format(
       "\nthe plan uses {} of the {} ranks, the others stay idle; start it with as many\n", num_used,
       num_ranks);
+}
+
+int stages_per_rank(const PlanOptions& options) {
+  return options.stages_per_rank > 0 ? options.stages_per_rank
+                                     : schedule::least_stages_per_rank(options.schedule);
 }
 
 simulate::ForecastOptions forecast_options(const OptimizerOptions& optimizer) {
@@ -103,6 +110,12 @@ Decision decide(const graph::Graph& graph, const MeasuredCosts& measured, const 
     throw Error(ErrorKind::kInvalidArgument,
                 "--copy is for plans by hand; with a profile, copies are chosen");
   }
+  if (!wanted.schedule_file.empty()) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "--schedule-file is for plans by hand; leave out the profile, and give --cut-at "
+                "where stages are "
+                "to begin");
+  }
   partition::PartitionOptions asked{.batch = wanted.batch,
                                     .replicas = wanted.replicas,
                                     .may_copy = wanted.may_copy && !copies,
@@ -112,6 +125,7 @@ Decision decide(const graph::Graph& graph, const MeasuredCosts& measured, const 
                                     .stages = wanted.stages,
                                     .may_idle = wanted.may_idle,
                                     .schedule = wanted.schedule,
+                                    .stages_per_rank = stages_per_rank(wanted),
                                     .device_memory_bytes = wanted.device_memory_bytes,
                                     .max_slowdown = wanted.max_slowdown};
   asked.batch.microbatch = profile.microbatch;
@@ -153,20 +167,33 @@ layout::Plan plan_by_hand(const graph::Graph& recorded, const PlanOptions& optio
   const graph::Graph graph = layout::planned_graph(recorded, copied);
   std::vector<int> positions;
   for (const std::string& cut : options.cuts) positions.push_back(node_position(graph, cut));
-  if (options.cuts.empty()) positions = layout::even_cuts(graph, std::max(options.stages, 1));
+  const int each = stages_per_rank(options);
+  if (options.cuts.empty()) positions = layout::even_cuts(graph, std::max(options.stages, each));
   layout::Plan plan =
       layout::make_manual_plan(graph, graph::graph_sha256(recorded), positions, options.batch);
-  layout::set_replicas(plan, std::max(options.replicas, 1), options.placement);
-  plan.schedule.name = options.schedule.empty() ? "interleaved" : options.schedule;
+  if (options.schedule_file.empty()) {
+    plan.schedule.name = options.schedule.empty() ? "interleaved" : options.schedule;
+    schedule::deal_out_stages(plan, each);
+    layout::set_replicas(plan, std::max(options.replicas, 1), options.placement);
+  } else {
+    layout::set_replicas(plan, std::max(options.replicas, 1), options.placement);
+    schedule::set_schedule(plan, schedule::load_schedule(options.schedule_file));
+    layout::set_replicas(plan, std::max(options.replicas, 1), options.placement);
+  }
   plan.copied_nodes = std::move(copied.copied_nodes);
   return plan;
 }
 
 std::int64_t num_ranks_by_hand(const PlanOptions& options) {
+  const std::int64_t replicas = std::max(options.replicas, 1);
+  if (!options.schedule_file.empty()) {
+    return std::ssize(schedule::load_schedule(options.schedule_file).ranks) * replicas;
+  }
+  const int each = stages_per_rank(options);
   const std::int64_t num_stages = options.cuts.empty()
-                                      ? std::max(options.stages, 1)
+                                      ? std::max(options.stages, each)
                                       : static_cast<std::int64_t>(options.cuts.size()) + 1;
-  return num_stages * std::max(options.replicas, 1);
+  return std::max<std::int64_t>(num_stages / each, 1) * replicas;
 }
 
 bool plans_itself(const SessionOptions& options, int world_size) {

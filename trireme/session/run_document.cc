@@ -221,7 +221,7 @@ RunDocument load_kept_run(const std::filesystem::path& path) {
 Segment segment_of(const layout::Plan& plan) {
   const layout::Mesh& mesh = layout::train_role(plan).mesh;
   Segment segment{.ranks = mesh.num_ranks(),
-                  .stages = mesh.pipeline,
+                  .stages = static_cast<int>(plan.stages.size()),
                   .replicas = mesh.data,
                   .schedule = plan.schedule.name};
   if (plan.prediction) {

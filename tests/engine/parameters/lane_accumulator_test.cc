@@ -48,7 +48,7 @@ TEST_F(LaneAccumulatorTest, HandsABucketOnWithItsLastGradient) {
   sums.begin_step();
   for (int site = 0; site < sums.num_sites(); ++site) sums.accept(site, gradient(sums, site, 1));
   std::vector<int> handed;
-  sums.begin_last_microbatch([&](int bucket) { handed.push_back(bucket); });
+  sums.begin_last_microbatch(0, [&](int bucket) { handed.push_back(bucket); });
   std::vector<int> expected;
   for (int site = sums.num_sites() - 1; site >= 0; --site) {
     EXPECT_EQ(handed, expected);
@@ -74,7 +74,7 @@ TEST_F(LaneAccumulatorTest, BucketsThatAreNotReachedComeAtTheEndOfTheLane) {
   sums.begin_step();
   sums.accept(0, gradient(sums, 0, 1));
   std::vector<int> handed;
-  sums.begin_last_microbatch([&](int bucket) { handed.push_back(bucket); });
+  sums.begin_last_microbatch(0, [&](int bucket) { handed.push_back(bucket); });
   sums.accept(1, gradient(sums, 1, 2));
   EXPECT_EQ(handed, (std::vector<int>{bucket_of(sums, 1)}));
   sums.end_lane();
@@ -95,7 +95,7 @@ TEST_F(LaneAccumulatorTest, HandsOnTheSumOfAllLanes) {
   int num_handed = 0;
   for (int lane = 0; lane < kLanes; ++lane) {
     if (lane + 1 == kLanes) {
-      sums.begin_last_microbatch([&](int bucket) {
+      sums.begin_last_microbatch(0, [&](int bucket) {
         ++num_handed;
         const float* sum = sums.gradients().flat(bucket).const_data_ptr<float>();
         EXPECT_EQ(*sum, 0.1F + 10 + 100);

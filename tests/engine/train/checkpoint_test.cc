@@ -51,7 +51,7 @@ Tensors train_to(std::int64_t end, const Layout& layout, const checkpoint::Folde
   const layout::Plan plan = plan_of(layout);
   const auto newest = folder.newest();
   Tensors result;
-  run_ranks(layout.stages * layout.replicas, [&](const collectives::World& world) {
+  run_ranks(layout.num_ranks(), [&](const collectives::World& world) {
     const Workload workload = construct(workload_of(layout.model), options.seed);
     const BatchReader reader(workload.training, workload.model);
     const auto recorded = record::record(workload.model, reader.maker(), graph::Mode::kTrain);
@@ -111,7 +111,7 @@ std::vector<Move> moves() {
     const Layout wide{.model = model, .stages = 2, .replicas = 2, .schedule = kSchedules[m % 3]};
     const Layout others[] = {
         {.model = model, .stages = 1, .replicas = 1},
-        {.model = model, .stages = 3, .replicas = 1, .schedule = "interleaved"},
+        {.model = model, .stages = 4, .schedule = kVirtualSchedules[m % 5], .stages_per_rank = 2},
         {.model = model, .stages = 1, .replicas = 4}};
     result.push_back({model, wide, others[m % 3], m % 2 == 0 ? "adamw" : "sgd"});
   }

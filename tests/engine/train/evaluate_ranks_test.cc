@@ -67,7 +67,7 @@ record::Recording recorded_in(graph::Mode mode, const Workload& workload) {
 /// After one step of training, so that buffers are not those of the beginning.
 Evaluated evaluate_on_ranks(const Layout& layout, std::int64_t microbatches_at_once = 256) {
   const layout::Plan plan = plan_of(layout);
-  const int num_ranks = layout.stages * layout.replicas;
+  const int num_ranks = layout.num_ranks();
   Evaluated result{{}, std::vector<bool>(num_ranks)};
   std::mutex mutex;
   run_ranks(num_ranks, [&](const collectives::World& world) {
@@ -115,12 +115,20 @@ TEST_P(EvaluateRanks, GivesTheSumsOfOneProcess) {
   expect_same(evaluate_on_ranks(GetParam()).losses, evaluate_serially(GetParam()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, EvaluateRanks,
-                         testing::Values(Layout{.model = "mlp", .stages = 2, .replicas = 2},
-                                         Layout{.model = "two_losses", .stages = 4},
-                                         Layout{.model = "two_losses", .replicas = 4},
-                                         Layout{.model = "unet", .stages = 4},
-                                         Layout{.model = "resnet", .stages = 2, .replicas = 2}));
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, EvaluateRanks,
+    testing::Values(Layout{.model = "mlp", .stages = 2, .replicas = 2},
+                    Layout{.model = "two_losses", .stages = 4},
+                    Layout{.model = "two_losses", .replicas = 4},
+                    Layout{.model = "unet", .stages = 4},
+                    Layout{.model = "two_losses",
+                           .stages = 6,
+                           .replicas = 2,
+                           .schedule = "interleaved",
+                           .stages_per_rank = 3},
+                    Layout{
+                        .model = "unet", .stages = 6, .schedule = "v_half", .stages_per_rank = 2},
+                    Layout{.model = "resnet", .stages = 2, .replicas = 2}));
 
 // 8 microbatches: 6 and 2 of two replicas; the last program has one for each.
 TEST(EvaluateRanks, InSeveralProgramsTheSumsAreTheSame) {

@@ -14,6 +14,7 @@
 #include "trireme/engine/train/verify_ranks.h"
 #include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/layout/manual_plan.h"
+#include "trireme/plan/schedule/schedules.h"
 
 namespace trireme::train {
 
@@ -34,11 +35,15 @@ struct Layout {
   int replicas = 1;
   int lanes = 4;
   std::string schedule = "simple";
+  int stages_per_rank = 1;
+
+  int num_ranks() const { return stages / stages_per_rank * replicas; }
 };
 
 inline void PrintTo(const Layout& layout, std::ostream* out) {
   *out << layout.model << " " << layout.stages << "x" << layout.replicas << " lanes "
-       << layout.lanes << " " << layout.schedule;
+       << layout.lanes << " " << layout.schedule << ", " << layout.stages_per_rank
+       << " stages a rank";
 }
 
 inline layout::Plan plan_of(const Layout& layout) {
@@ -48,8 +53,9 @@ inline layout::Plan plan_of(const Layout& layout) {
   layout::Plan plan = layout::make_manual_plan(recorded.graph, graph::graph_sha256(recorded.graph),
                                                layout::even_cuts(recorded.graph, layout.stages),
                                                {24, 2, layout.lanes});
-  layout::set_replicas(plan, layout.replicas);
   plan.schedule.name = layout.schedule;
+  schedule::deal_out_stages(plan, layout.stages_per_rank);
+  layout::set_replicas(plan, layout.replicas);
   return plan;
 }
 
@@ -63,7 +69,7 @@ inline void expect_bits_of_serial_executor(const Layout& layout,
   const ComparedSteps options{
       .num_steps = 2, .seed = 3, .optimizer = {.learning_rate = 0.01, .clip_norm = 0.5}};
   const reference::RunRecord reference = run_serial(workload_of(layout.model), plan, options);
-  run_ranks(layout.stages * layout.replicas, [&](const collectives::World& world) {
+  run_ranks(layout.num_ranks(), [&](const collectives::World& world) {
     const Comparison result =
         verify_rank(world, workload_of(layout.model), plan, options, reference);
     EXPECT_EQ(first_difference(world, result), "") << testing::PrintToString(layout);
@@ -76,5 +82,7 @@ struct Replicas {
 };
 inline constexpr Replicas kReplicas[] = {{1, 4}, {2, 4}, {4, 4}, {1, 6}, {3, 6}};
 inline constexpr const char* kSchedules[] = {"simple", "interleaved", "zero_bubble"};
+inline constexpr const char* kVirtualSchedules[] = {"simple", "interleaved", "zero_bubble",
+                                                    "v_half", "v_min"};
 
 }  // namespace trireme::train

@@ -8,8 +8,22 @@ TEST(ManyRanks, EveryLayoutHasTheBitsOfTheSerialExecutor) {
     for (int stages = 1; stages <= 4; ++stages) {
       for (const auto& [replicas, lanes] : kReplicas) {
         for (const char* schedule : kSchedules) {
-          const Layout layout{model, stages, replicas, lanes, schedule};
-          expect_bits_of_serial_executor(layout);
+          expect_bits_of_serial_executor({model, stages, replicas, lanes, schedule});
+        }
+      }
+    }
+  }
+}
+
+TEST(ManyRanks, SeveralStagesOnARankHaveTheBitsOfTheSerialExecutor) {
+  for (const std::string& model : models::names()) {
+    for (int ranks = 1; ranks <= 3; ++ranks) {
+      for (const int each : {2, 3}) {
+        for (const auto& [replicas, lanes] : kReplicas) {
+          if (replicas > 2) continue;
+          for (const std::string& schedule : schedule::schedule_names(each)) {
+            expect_bits_of_serial_executor({model, ranks * each, replicas, lanes, schedule, each});
+          }
         }
       }
     }

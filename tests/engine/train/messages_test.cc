@@ -26,12 +26,12 @@ class LateSource : public data::Source {
   std::chrono::milliseconds delay_;
 };
 
-/// The most message bytes that each rank may hold, by stage.
+/// The most message bytes that each rank of the pipeline may hold.
 std::vector<std::int64_t> predicted(const graph::Graph& planned, const layout::Plan& plan) {
   std::vector<std::int64_t> most;
-  for (const auto& stage : simulate::held_messages(planned, plan)) {
+  for (const auto& rank : simulate::held_messages(planned, plan)) {
     most.push_back(0);
-    for (const simulate::HeldMessages& held : stage) {
+    for (const simulate::HeldMessages& held : rank) {
       most.back() = std::max({most.back(), held.during, held.after});
     }
   }
@@ -39,14 +39,17 @@ std::vector<std::int64_t> predicted(const graph::Graph& planned, const layout::P
 }
 
 /// Trains two steps where the last stage, which reads the labels, is late; bytes held by stage.
-void expect_no_more_than_predicted(const std::string& schedule, int stages) {
-  const layout::Plan plan = plan_of({.model = "mlp", .stages = stages, .schedule = schedule});
-  run_ranks(stages, [&](const collectives::World& world) {
+void expect_no_more_than_predicted(const std::string& schedule, int ranks, int stages_per_rank) {
+  const layout::Plan plan = plan_of({.model = "mlp",
+                                     .stages = ranks * stages_per_rank,
+                                     .schedule = schedule,
+                                     .stages_per_rank = stages_per_rank});
+  run_ranks(ranks, [&](const collectives::World& world) {
     Workload workload = construct(workload_of("mlp"), 3);
     const auto recorded =
         record::record(workload.model, BatchReader(workload.training, workload.model).maker(),
                        graph::Mode::kTrain);
-    if (world.rank() == stages - 1) {
+    if (world.rank() == ranks - 1) {
       workload.training =
           std::make_shared<LateSource>(workload.training, std::chrono::milliseconds(3));
     }
@@ -62,7 +65,10 @@ void expect_no_more_than_predicted(const std::string& schedule, int stages) {
 // Every channel was priced as one message out and one in, however many a slow stage lets pile up.
 TEST(Messages, BeforeASlowStageTakeNoMoreThanThePlanSays) {
   for (const char* schedule : kSchedules) {
-    for (const int stages : {2, 3, 4}) expect_no_more_than_predicted(schedule, stages);
+    for (const int ranks : {2, 3, 4}) expect_no_more_than_predicted(schedule, ranks, 1);
+  }
+  for (const char* schedule : kVirtualSchedules) {
+    for (const int ranks : {1, 2, 3}) expect_no_more_than_predicted(schedule, ranks, 2);
   }
 }
 

@@ -150,14 +150,15 @@ struct WeightedSetting {
 };
 
 constexpr int kWeighted = 1;
+constexpr auto kTrain = pipeline::StageWorker::Purpose::kTrain;
 
 // Every microbatch of the step was read for its weights and again for its forward.
 TEST(RankBatches, NoSampleIsReadTwiceInAStep) {
   const WeightedSetting setting(1);
-  const program::StageProgram stage(setting.recording, setting.plan, 0, setting.sites);
+  const RankStages stages(setting.recording, setting.plan, {0}, setting.sites, kTrain);
   const StepReader reader(setting.workload, setting.plan.batch, 5);
-  RankBatches batches(reader, setting.recording, stage, setting.plan, 0);
-  ASSERT_EQ(stage.weighed_losses(), std::vector<int>{kWeighted});
+  RankBatches batches(reader, setting.recording, stages, setting.plan, 0);
+  ASSERT_EQ(stages.weighed_losses(), std::set<int>{kWeighted});
   const auto weights = batches.weigh(0);
   for (int m = 0; m < batches.num_microbatches(); ++m) {
     const Batch batch = batches.take(0, m);
@@ -168,15 +169,41 @@ TEST(RankBatches, NoSampleIsReadTwiceInAStep) {
   for (const auto& [sample, count] : setting.source->reads()) EXPECT_LE(count, 2) << sample;
 }
 
+// Each of two stages that take fields has the microbatch, in an order of its own; it is read once.
+TEST(RankBatches, SeveralStagesOfARankShareWhatIsRead) {
+  const WeightedSetting setting(4);
+  std::vector<int> readers;
+  for (int s = 0; s < 4; ++s) {
+    const program::StageProgram stage(setting.recording, setting.plan, s, setting.sites);
+    if (!stage.fields().empty()) readers.push_back(s);
+  }
+  ASSERT_GE(readers.size(), 2U);
+  const RankStages stages(setting.recording, setting.plan, readers, setting.sites, kTrain);
+  const StepReader reader(setting.workload, setting.plan.batch, 5);
+  RankBatches batches(reader, setting.recording, stages, setting.plan, 0);
+  batches.weigh(0);
+  const int num = batches.num_microbatches();
+  for (std::size_t s = 0; s < readers.size(); ++s) {
+    for (int m = 0; m < num; ++m) {
+      EXPECT_TRUE(at::equal(batches.take(0, m)["x"], reader.read(0, m)["x"]));
+    }
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const int by_this_test = static_cast<int>(readers.size());
+  for (const auto& [sample, count] : setting.source->reads()) {
+    EXPECT_LE(count, 1 + by_this_test) << sample;
+  }
+}
+
 TEST(RankBatches, OnlyStagesThatNeedAWeightReadForIt) {
   for (int stage_index = 0; stage_index < 4; ++stage_index) {
     const WeightedSetting setting(4);
-    const program::StageProgram stage(setting.recording, setting.plan, stage_index, setting.sites);
+    const RankStages stages(setting.recording, setting.plan, {stage_index}, setting.sites, kTrain);
     const StepReader reader(setting.workload, setting.plan.batch, 5);
-    RankBatches batches(reader, setting.recording, stage, setting.plan, 0);
+    RankBatches batches(reader, setting.recording, stages, setting.plan, 0);
     const auto weights = batches.weigh(0);
-    const bool weighs = !stage.weighed_losses().empty();
-    EXPECT_EQ(weighs, std::ranges::count(stage.losses(), kWeighted) == 1) << stage_index;
+    const bool weighs = !stages.weighed_losses().empty();
+    EXPECT_EQ(weighs, stages.losses().contains(kWeighted)) << stage_index;
     for (const auto& one : weights) EXPECT_EQ(std::isnan(one[kWeighted]), !weighs);
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     if (weighs) continue;

@@ -29,6 +29,27 @@ TEST_P(Ranks, HaveTheBitsOfTheSerialExecutor) { expect_bits_of_serial_executor(G
 
 INSTANTIATE_TEST_SUITE_P(Covering, Ranks, testing::ValuesIn(covering_layouts()));
 
+/// Several stages on a rank: every model with three of the schedules, on 1 to 3 ranks, with replicas.
+std::vector<Layout> virtual_layouts() {
+  std::vector<Layout> result;
+  for (std::size_t m = 0; m < models::names().size(); ++m) {
+    for (std::size_t k = 0; k < 3; ++k) {
+      const std::size_t schedule = (3 * m + k) % std::size(kVirtualSchedules);
+      const int each = schedule < 3 && m % 2 == 1 ? 3 : 2;
+      const Replicas& replicas = kReplicas[(m + k) % 2];
+      result.push_back({.model = models::names()[m],
+                        .stages = each * static_cast<int>((m + k) % 3 + 1),
+                        .replicas = replicas.replicas,
+                        .lanes = replicas.lanes,
+                        .schedule = kVirtualSchedules[schedule],
+                        .stages_per_rank = each});
+    }
+  }
+  return result;
+}
+
+INSTANTIATE_TEST_SUITE_P(Virtual, Ranks, testing::ValuesIn(virtual_layouts()));
+
 /// Every parameter that several stages use, owned by the last of them.
 std::vector<layout::TieOwner> last_owners(const Layout& layout) {
   const Workload workload = construct(workload_of(layout.model), 3);
@@ -46,8 +67,15 @@ std::vector<layout::TieOwner> last_owners(const Layout& layout) {
 
 // Plans that were searched name owners; none had been run.
 TEST(RankSession, LaterStagesMayOwnWhatIsShared) {
-  for (const Layout& layout : {Layout{.model = "transformer", .stages = 3, .replicas = 2},
-                               Layout{.model = "transformer", .stages = 4}}) {
+  for (const Layout& layout :
+       {Layout{.model = "transformer", .stages = 3, .replicas = 2},
+        Layout{.model = "transformer", .stages = 4},
+        Layout{.model = "transformer",
+               .stages = 4,
+               .replicas = 2,
+               .schedule = "interleaved",
+               .stages_per_rank = 2},
+        Layout{.model = "transformer", .stages = 6, .schedule = "v_min", .stages_per_rank = 2}}) {
     const std::vector<layout::TieOwner> owners = last_owners(layout);
     ASSERT_FALSE(owners.empty());
     expect_bits_of_serial_executor(layout, owners);

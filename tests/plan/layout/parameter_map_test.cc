@@ -154,6 +154,7 @@ TEST(ParameterMap, EveryCopyOfANodeIsASite) {
   plan.stages.resize(2);
   plan.stages[0].end = plan.stages[1].begin = 4;
   plan.stages[1].end = 7;
+  plan.stages[1].position = 0;
   const ParameterMap map = make_parameter_map(planned, plan);
   EXPECT_EQ(map.graph_sha256, graph::graph_sha256(b.graph()));
   EXPECT_EQ(picture(map),

@@ -101,7 +101,7 @@ TEST(PlanCheck, MeshesArePlaced) {
                 p.roles[0].mesh.pipeline = 3;
                 p.roles[0].placement = {0, 1, 2};
               }),
-              HasSubstr("2 stages cannot be dealt out to a pipeline of 3"));
+              HasSubstr("2 stages for a pipeline of 3: none runs at position 2"));
   EXPECT_THAT(mlp([](Plan& p) {
                 p.roles[0].mesh = {2, 3, 1};
                 p.roles[0].placement = {0, 1, 2, 3, 4, 5};
@@ -110,8 +110,12 @@ TEST(PlanCheck, MeshesArePlaced) {
   EXPECT_EQ(mlp([](Plan& p) {
               p.roles[0].mesh = {1, 4, 1};
               p.roles[0].placement = {3, 2, 1, 0};
+              p.stages[1].position = 0;
             }),
             "");
+  EXPECT_THAT(mlp([](Plan& p) { p.stages[0].position = 2; }),
+              HasSubstr("stage 0 runs at position 2 of a pipeline of 2"));
+  EXPECT_THAT(mlp([](Plan& p) { p.stages[0].position = 1; }), HasSubstr("none runs at position 0"));
   constexpr int kHuge = 1 << 30;
   EXPECT_THAT(mlp([](Plan& p) { p.roles[0].mesh = {kHuge, kHuge, kHuge}; }),
               HasSubstr("placement"));

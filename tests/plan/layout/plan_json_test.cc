@@ -23,7 +23,8 @@ Plan full_plan() {
   plan.batch = {32, 4, 2};
   plan.roles = {{"train", {2, 2, 1}, {0, 2, 1, 3}}, {"reader", {1, 1, 1}, {4}}};
   plan.stages = {{0, 5, {}, {1, 2}, {}}, {5, 9, {1}, {}, {7}}};
-  plan.schedule = {"interleaved", {{"virtual_stages", 2}}};
+  plan.stages[1].position = 0;
+  plan.schedule = {"interleaved", {{"virtual_stages", 2}}, {{"0F0", "1F0"}, {}}};
   plan.copied_nodes = {3, 4};
   plan.tie_owners = {{"embed.weight", 1}};
   plan.prediction = Prediction{12.5,

@@ -17,8 +17,9 @@ Causes causes_of(const StepCase& step) { return {step.schedule, step.facts.messa
 /// The most microbatches of a channel that are sent and need not have been taken, at any action.
 int most_outstanding(const Causes& causes, const Channel& channel) {
   int most = 0;
-  for (int i = 0; i < causes.num_actions(channel.from_stage); ++i) {
-    const int done = causes.done_before(channel.to_stage, channel.from_stage, i);
+  const int from = causes.rank_of(channel.from_stage), to = causes.rank_of(channel.to_stage);
+  for (int i = 0; i < causes.num_actions(from); ++i) {
+    const int done = causes.done_before(to, from, i);
     most = std::max(most, causes.num_taking(channel.from_stage, channel.kind, i + 1) -
                               causes.num_taking(channel.to_stage, channel.kind, done));
   }

@@ -54,6 +54,70 @@ TEST(Execution, AZeroBubbleStepIsThatOfTheFormula) {
   }
 }
 
+// Of v stages on a rank, m a multiple of p: v m (f + b) + (p - 1)(f + b).
+TEST(Execution, SeveralStagesOnARankHaveAShorterBubble) {
+  for (const std::string name : {"simple", "interleaved"}) {
+    for (const int each : {2, 3}) {
+      for (int p = 1; p <= 6; ++p) {
+        for (const int m : {p, 2 * p, 4 * p}) {
+          const Execution execution =
+              execute(make_schedule(name, each * p, m, each), {.forward = 2, .backward = 3});
+          EXPECT_EQ(execution.end(), (each * m + p - 1) * 5)
+              << name << " v=" << each << " p=" << p << " m=" << m;
+        }
+      }
+    }
+  }
+}
+
+/// Most stages' microbatches that a rank holds at once, from F until B or W.
+int most_held_by(const std::vector<Action>& actions) {
+  int held = 0, most = 0;
+  for (const Action& action : actions) {
+    held += action.kind == ActionKind::kForward;
+    most = std::max(most, held);
+    held -= action.kind == ActionKind::kBackward || action.kind == ActionKind::kBackwardWeight;
+  }
+  return most;
+}
+
+TEST(InFlight, SeveralStagesOnARankHoldWhatTheFormulaSays) {
+  for (const int each : {2, 3}) {
+    for (int p = 1; p <= 6; ++p) {
+      for (const int m : {p, 2 * p, 4 * p}) {
+        const Schedule schedule = make_schedule("interleaved", each * p, m, each);
+        for (int r = 0; r < p; ++r) {
+          EXPECT_EQ(most_held_by(schedule.ranks[r]),
+                    std::min(m * each, 2 * (p - r - 1) + (each - 1) * p + 1));
+        }
+      }
+    }
+  }
+}
+
+// In halves of a rank's stages: v_half p + 2, v_min 2 (p + 4) / 3, and waits of half and two thirds of 6 (p - 1),
+// those of interleaved with half as many stages, f = i = w.
+TEST(VSchedules, HoldAndWaitAsTheHeaderSays) {
+  const UnitTimes times{.forward = 1, .backward_input = 1, .backward_weight = 1};
+  for (int p = 1; p <= 12; ++p) {
+    const int m = 3 * p;
+    const auto waits = [&](const std::string& name) {
+      return execute(make_schedule(name, 2 * p, m, 2), times).end() - 6 * m;
+    };
+    const auto most = [&](const std::string& name) {
+      int most = 0;
+      for (const auto& actions : make_schedule(name, 2 * p, m, 2).ranks) {
+        most = std::max(most, most_held_by(actions));
+      }
+      return most;
+    };
+    EXPECT_LE(most("v_half"), p + 2) << "p=" << p;
+    EXPECT_LE(most("v_min"), 2 * ((p + 4) / 3)) << "p=" << p;
+    EXPECT_LE(waits("v_half"), 3.4 * (p - 1)) << "p=" << p;
+    EXPECT_LE(waits("v_min"), 4.5 * (p - 1)) << "p=" << p;
+  }
+}
+
 TEST(Execution, WorkedValuesForFourStagesAndEightMicrobatches) {
   EXPECT_EQ(execute(make_schedule("simple", 4, 8)).end(), 33);
   EXPECT_EQ(execute(make_schedule("interleaved", 4, 8)).end(), 33);

@@ -46,6 +46,26 @@ TEST(ScheduleCheck, AcceptsEveryGeneratedSchedule) {
       for (int m = 1; m <= 17; ++m) EXPECT_EQ(flaw(make_schedule(name, p, m)), "");
     }
   }
+  for (const int each : {2, 3, 4}) {
+    for (const std::string& name : schedule_names(each)) {
+      for (int p = 1; p <= 7; ++p) {
+        for (int m = 1; m <= 17; ++m) {
+          EXPECT_EQ(flaw(make_schedule(name, each * p, m, each)), "")
+              << name << ", " << each << " on each of " << p << ", m=" << m;
+        }
+      }
+    }
+  }
+}
+
+TEST(ScheduleCheck, StagesStandWhereTheScheduleSays) {
+  Schedule schedule = make_schedule("v_half", 4, 2, 2);
+  schedule.positions = {0, 1, 0, 1};
+  EXPECT_THAT(flaw(schedule), ::testing::HasSubstr("stage 3 runs on rank 1"));
+  schedule.positions = {0, 1, 2, 0};
+  EXPECT_THAT(flaw(schedule), ::testing::HasSubstr("stand at 3 positions, from 0 to 2"));
+  schedule.positions = {0, 1};
+  EXPECT_THAT(flaw(schedule), ::testing::HasSubstr("positions of 2 stages, expected 4"));
 }
 
 TEST(ScheduleCheck, AcceptsASplitBackwardAndSeveralStagesOnARank) {

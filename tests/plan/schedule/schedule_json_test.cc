@@ -31,9 +31,11 @@ std::string refusal_of(const auto& input, auto read) {
 }
 
 TEST(ScheduleJson, ComesBackTheSame) {
-  for (const std::string& name : schedule_names()) {
-    const Schedule schedule = make_schedule(name, 3, 4);
-    EXPECT_EQ(schedule_from_json(to_json(schedule)), schedule);
+  for (const int each : {1, 2}) {
+    for (const std::string& name : schedule_names(each)) {
+      const Schedule schedule = make_schedule(name, 6, 4, each);
+      EXPECT_EQ(schedule_from_json(to_json(schedule)), schedule);
+    }
   }
 }
 

@@ -3,10 +3,31 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "trireme/error.h"
+#include "trireme/plan/layout/plan.h"
 
 namespace trireme::schedule {
 namespace {
+
+/// What a call that must fail says.
+std::string complaint(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+    return error.message();
+  }
+  return "";
+}
+
+/// A rank's actions as one line, `0F0 2F0 2B0`.
+std::string stages_line(const std::vector<Action>& actions) {
+  std::string text;
+  for (const Action& action : actions) text += (text.empty() ? "" : " ") + to_text(action);
+  return text;
+}
 
 /// A rank's actions as one line, `F0 F1 B0`; the stage is left out because it is the rank.
 std::string line(const std::vector<Action>& actions) {
@@ -36,17 +57,83 @@ TEST(ZeroBubble, ReadsAsThePictureInTheHeader) {
   EXPECT_EQ(line(schedule.ranks[1]), "F0 I0 F1 I1 W0 F2 I2 W1 F3 I3 W2 W3");
 }
 
+TEST(Simple, WithSeveralStagesOnARankRunsOneAfterAnother) {
+  const Schedule schedule = make_schedule("simple", 4, 2, 2);
+  EXPECT_EQ(stages_line(schedule.ranks[0]), "0F0 0F1 2F0 2F1 2B0 2B1 0B0 0B1");
+  EXPECT_EQ(stages_line(schedule.ranks[1]), "1F0 1F1 3F0 3F1 3B0 3B1 1B0 1B1");
+}
+
+// Megatron's order for two ranks with two stages each.
+TEST(Interleaved, WithSeveralStagesOnARankGoesRoundThem) {
+  const Schedule schedule = make_schedule("interleaved", 4, 4, 2);
+  EXPECT_EQ(stages_line(schedule.ranks[0]),
+            "0F0 0F1 2F0 2F1 0F2 2B0 0F3 2B1 2F2 0B0 2F3 0B1 2B2 2B3 0B2 0B3");
+  EXPECT_EQ(stages_line(schedule.ranks[1]),
+            "1F0 1F1 3F0 3B0 3F1 3B1 1F2 1B0 1F3 1B1 3F2 3B2 3F3 3B3 1B2 1B3");
+}
+
+TEST(VSchedules, GoDownTheRanksAndUpAgain) {
+  const Schedule schedule = make_schedule("v_half", 4, 1, 2);
+  EXPECT_EQ(schedule.positions, (std::vector<int>{0, 1, 1, 0}));
+  EXPECT_EQ(stages_line(schedule.ranks[0]), "0F0 3F0 3I0 3W0 0I0 0W0");
+  EXPECT_EQ(stages_line(schedule.ranks[1]), "1F0 2F0 2I0 1I0 2W0 1W0");
+}
+
 TEST(Schedules, EveryNameIsMade) {
   EXPECT_EQ(schedule_names(), (std::vector<std::string>{"simple", "interleaved", "zero_bubble"}));
-  EXPECT_TRUE(splits_backwards("zero_bubble"));
-  EXPECT_FALSE(splits_backwards("interleaved"));
-  for (const std::string& name : schedule_names()) {
-    const Schedule schedule = make_schedule(name, 3, 5);
-    EXPECT_EQ(schedule.num_stages, 3);
-    EXPECT_EQ(schedule.num_microbatches, 5);
-    EXPECT_EQ(schedule.ranks.size(), 3U);
-    EXPECT_EQ(make_schedule(layout::ScheduleChoice{name, {}}, 3, 5), schedule);
+  EXPECT_EQ(schedule_names(2),
+            (std::vector<std::string>{"simple", "interleaved", "zero_bubble", "v_half", "v_min"}));
+  EXPECT_EQ(schedule_names(3), schedule_names(1));
+  EXPECT_TRUE(splits_backwards(make_schedule("zero_bubble", 2, 2)));
+  EXPECT_TRUE(splits_backwards(make_schedule("v_min", 2, 2, 2)));
+  EXPECT_FALSE(splits_backwards(make_schedule("interleaved", 2, 2)));
+  for (const int each : {1, 2}) {
+    for (const std::string& name : schedule_names(each)) {
+      const Schedule schedule = make_schedule(name, 6, 5, each);
+      EXPECT_EQ(schedule.num_stages, 6);
+      EXPECT_EQ(schedule.num_microbatches, 5);
+      EXPECT_EQ(std::ssize(schedule.ranks), 6 / each);
+      EXPECT_LE(least_stages_per_rank(name), each);
+    }
   }
+}
+
+layout::Plan plan_of(int num_stages, const std::string& schedule, int stages_per_rank) {
+  layout::Plan plan{.batch = {4, 1, 1}, .roles = {layout::Role()}};
+  plan.stages.resize(num_stages);
+  plan.schedule.name = schedule;
+  deal_out_stages(plan, stages_per_rank);
+  return plan;
+}
+
+TEST(Schedules, APlanHasItsStagesWhereTheScheduleRunsThem) {
+  layout::Plan plan = plan_of(4, "v_min", 2);
+  EXPECT_EQ(layout::train_role(plan).mesh.pipeline, 2);
+  EXPECT_EQ(layout::stages_at(plan, 0), (std::vector<int>{0, 3}));
+  EXPECT_EQ(schedule_of(plan), make_schedule("v_min", 4, 4, 2));
+  plan.schedule.name = "interleaved";
+  EXPECT_THAT(complaint([&] { schedule_of(plan); }),
+              ::testing::HasSubstr("stage 2 is at position 1 of the pipeline; the schedule "
+                                   "'interleaved' runs it at 0"));
+  plan.stages.pop_back();
+  EXPECT_THAT(complaint([&] { schedule_of(plan); }),
+              ::testing::HasSubstr("3 stages cannot be dealt out to a pipeline of 2 ranks"));
+  EXPECT_THAT(complaint([] { make_schedule("v_half", 4, 4, 1); }),
+              ::testing::HasSubstr("has 2 stages on every rank, not 1"));
+}
+
+TEST(Schedules, OfOnesOwnAreInThePlanAndChecked) {
+  layout::Plan plan = plan_of(4, "interleaved", 2);
+  const Schedule own = make_schedule("v_half", 4, 4, 2);
+  set_schedule(plan, own);
+  EXPECT_EQ(plan.schedule.name, "custom");
+  EXPECT_EQ(schedule_of(plan), own);
+  plan.schedule.actions[0].pop_back();
+  EXPECT_THAT(complaint([&] { schedule_of(plan); }), ::testing::HasSubstr("ends without 0W3"));
+  plan.schedule.name = "simple";
+  EXPECT_THAT(complaint([&] { schedule_of(plan); }), ::testing::HasSubstr("name it custom"));
+  EXPECT_THAT(complaint([&] { set_schedule(plan, make_schedule("simple", 4, 3, 2)); }),
+              ::testing::HasSubstr("4 stages and 3 microbatches, the plan has 4 and 4"));
 }
 
 TEST(Schedules, AnUnknownNameListsTheKnown) {
@@ -62,7 +149,9 @@ TEST(Schedules, AnUnknownNameListsTheKnown) {
 
 TEST(Schedules, RefuseParametersThatTheyDoNotHave) {
   try {
-    make_schedule(layout::ScheduleChoice{"interleaved", {{"virtual_stages", 2}}}, 2, 2);
+    layout::Plan plan = plan_of(2, "interleaved", 1);
+    plan.schedule.parameters = {{"virtual_stages", 2}};
+    schedule_of(plan);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);

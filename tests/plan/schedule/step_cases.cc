@@ -25,7 +25,7 @@ std::vector<int> random_cuts(const graph::Graph& graph, std::mt19937& random) {
     if (allowed[position]) positions.push_back(position);
   }
   std::shuffle(positions.begin(), positions.end(), random);
-  positions.resize(std::min<std::size_t>(positions.size(), pick(random, 4)));
+  positions.resize(std::min<std::size_t>(positions.size(), pick(random, 6)));
   std::sort(positions.begin(), positions.end());
   return positions;
 }
@@ -55,6 +55,7 @@ StepCase make_case(const graph::Graph& graph, const CaseOptions& options) {
   const std::string hash = graph::graph_sha256(graph);
   step.plan = layout::make_manual_plan(graph, hash, options.cuts, {batch, 1, options.replicas});
   step.plan.schedule.name = options.schedule;
+  deal_out_stages(step.plan, options.stages_per_rank);
   step.plan.tie_owners = options.tie_owners;
   layout::Role& role = step.plan.roles[0];
   role.mesh.data = options.replicas;
@@ -66,8 +67,7 @@ StepCase make_case(const graph::Graph& graph, const CaseOptions& options) {
   layout::check(step.plan, hash, graph);
   step.map = layout::make_parameter_map(graph, step.plan, {.bucket_bytes = 64});
   step.facts = step_facts(graph, step.plan, step.map, step.options);
-  step.schedule =
-      make_schedule(step.plan.schedule, step.facts.num_stages(), step.facts.num_microbatches);
+  step.schedule = schedule_of(step.plan);
   step.program = make_step_program(graph, step.plan, step.map, step.options);
   return step;
 }
@@ -100,12 +100,18 @@ graph::Graph make_losses() {
 
 StepCase make_random_case(std::mt19937& random) {
   const graph::Graph graph = random_graph(random);
-  CaseOptions options{.cuts = random_cuts(graph, random),
-                      .replicas = 1 << pick(random, 3),
-                      .schedule = schedule_names()[pick(random, schedule_names().size())],
-                      .microbatches = 1 + pick(random, 4),
-                      .has_norm = pick(random, 2) == 0};
-  options.placement.resize((options.cuts.size() + 1) * options.replicas);
+  CaseOptions options{.cuts = random_cuts(graph, random), .replicas = 1 << pick(random, 3)};
+  const int num_stages = static_cast<int>(options.cuts.size()) + 1;
+  std::vector<int> divisors;
+  for (int n = 1; n <= num_stages; ++n) {
+    if (num_stages % n == 0) divisors.push_back(n);
+  }
+  options.stages_per_rank = divisors[pick(random, divisors.size())];
+  const std::vector<std::string> names = schedule_names(options.stages_per_rank);
+  options.schedule = names[pick(random, names.size())];
+  options.microbatches = 1 + pick(random, 4);
+  options.has_norm = pick(random, 2) == 0;
+  options.placement.resize(num_stages / options.stages_per_rank * options.replicas);
   std::iota(options.placement.begin(), options.placement.end(), 0);
   std::shuffle(options.placement.begin(), options.placement.end(), random);
   return make_case(graph, options);

@@ -25,6 +25,7 @@ struct CaseOptions {
   std::vector<int> cuts;
   int replicas = 1;
   std::string schedule = "simple";
+  int stages_per_rank = 1;
   int microbatches = 2;  ///< Per replica.
   bool has_norm = false;
   std::vector<layout::TieOwner> tie_owners;
@@ -42,8 +43,8 @@ graph::Graph make_skips_and_ties();
 /// Two losses and a metric at different depths; cuts anywhere.
 graph::Graph make_losses();
 
-/// A graph by hand or at random, cut into 1 to 4 stages where cuts are allowed, 1, 2 or 4 replicas,
-/// any schedule, ranks shuffled.
+/// A graph by hand or at random, cut into 1 to 6 stages where cuts are allowed, on as many ranks or fewer, 1, 2 or 4
+/// replicas, any schedule, ranks shuffled.
 StepCase make_random_case(std::mt19937& random);
 
 /// A random number below `count`.

@@ -45,17 +45,20 @@ std::set<Message> crossing_messages(const StepCase& step) {
   return messages;
 }
 
-/// Sites and values of ties that must travel; the owner is the stage of the first site.
+/// Sites and values of ties that must travel to another rank; the owner is the stage of the first site.
 std::set<Message> tie_messages(const StepCase& step) {
   const auto stages = node_stages(step);
   const std::vector<graph::UseSite> sites = graph::use_sites(step.graph);
   std::set<Message> messages;
   std::map<int, int> owners;
+  std::set<std::pair<int, int>> mirrored;  // Parameter and position: the first stage there has it.
   for (std::size_t i = 0; i < sites.size(); ++i) {
     const int stage = stages.at(sites[i].nodes.front());
     const int owner = owners.try_emplace(sites[i].parameter, stage).first->second;
-    if (stage == owner) continue;
+    const int position = step.facts.positions[stage];
+    if (position == step.facts.positions[owner]) continue;
     messages.insert({ChannelKind::kTieGradient, stage, owner, static_cast<int>(i)});
+    if (!mirrored.emplace(sites[i].parameter, position).second) continue;
     messages.insert({ChannelKind::kTieValue, owner, stage, sites[i].parameter});
   }
   return messages;

@@ -140,7 +140,7 @@ TEST(StepProgram, RefusesPlansThatItCannotServe) {
                 s.plan.roles[0].mesh.pipeline = 1;
                 s.plan.roles[0].placement = {0};
               }),
-              HasSubstr("2 stages for a pipeline of 1 ranks; its schedule runs one stage on each"));
+              HasSubstr("stage 1 is at position 1 of a pipeline of 1"));
   EXPECT_THAT(planning_error([](StepCase& s) {
                 s.plan.roles[0].mesh.shard = 2;
                 s.plan.roles[0].placement = {0, 1, 2, 3};

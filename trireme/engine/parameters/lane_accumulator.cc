@@ -61,7 +61,11 @@ void add_flat(const at::Tensor& left, const at::Tensor& right) {
 
 LaneAccumulator::LaneAccumulator(const ParameterStore& store, const graph::Graph& graph,
                                  int num_lanes, const FlatMemory& sums_memory)
-    : store_(store), sites_in_(store.map().buckets.size()), num_lanes_(num_lanes) {
+    : store_(store),
+      sites_in_(store.map().buckets.size()),
+      missing_(store.map().buckets.size()),
+      num_lanes_(num_lanes) {
+  for (const int stage : store.stages()) lanes_[stage];
   for (int i = 0; i < kernels::LaneTree::num_buffers(num_lanes); ++i) {
     buffers_.push_back(i == 0 && sums_memory ? store.make_gradients(sums_memory)
                                              : store.make_gradients());
@@ -79,57 +83,72 @@ LaneAccumulator::LaneAccumulator(const ParameterStore& store, const graph::Graph
     }
     places_.push_back(std::move(place));
   }
+  for (int b = 0; b < static_cast<int>(sites_in_.size()); ++b) {
+    if (!sites_in_[b].empty()) lanes_of(b).buckets.push_back(b);
+  }
 }
 
 void LaneAccumulator::begin_step() {
-  tree_ = std::make_unique<kernels::LaneTree>(num_lanes_);
-  lane_buffer_ = tree_->next_buffer();
-  on_sum_ = nullptr;
+  for (auto& [stage, lanes] : lanes_) {
+    lanes.tree = std::make_unique<kernels::LaneTree>(num_lanes_);
+    lanes.buffer = lanes.tree->next_buffer();
+    lanes.on_sum = nullptr;
+    lanes.finished.clear();
+  }
   for (Place& place : places_) place.written = place.reached = false;
 }
 
 void LaneAccumulator::accept(int site, const at::Tensor& gradient) {
   const at::NoGradGuard no_grad;
   Place& place = places_[site];
-  fold(place.written ? FoldStep::kNext : FoldStep::kFirst, gradient, place.views[lane_buffer_]);
+  const Lanes& lanes = lanes_of(place.bucket);
+  fold(place.written ? FoldStep::kNext : FoldStep::kFirst, gradient, place.views[lanes.buffer]);
   place.written = place.reached = true;
-  if (on_sum_ && --missing_[place.bucket] == 0) finish_bucket(place.bucket);
+  if (lanes.on_sum && --missing_[place.bucket] == 0) finish_bucket(place.bucket);
 }
 
-void LaneAccumulator::begin_last_microbatch(std::function<void(int)> on_sum) {
-  on_sum_ = std::move(on_sum);
-  missing_.clear();
-  for (const std::vector<int>& sites : sites_in_)
-    missing_.push_back(static_cast<int>(sites.size()));
+void LaneAccumulator::begin_last_microbatch(int stage, std::function<void(int)> on_sum) {
+  Lanes& lanes = lanes_.at(stage);
+  lanes.on_sum = std::move(on_sum);
+  for (const int bucket : lanes.buckets)
+    missing_[bucket] = static_cast<int>(sites_in_[bucket].size());
 }
 
-/// The first bucket of a lane to be finished decides its merges, which are those of all.
+/// The first bucket of a stage's lane to be finished decides its merges, which are those of all.
 void LaneAccumulator::finish_bucket(int bucket) {
   const at::NoGradGuard no_grad;
-  if (finished_.empty()) merges_ = tree_->push();
-  finished_.insert(bucket);
+  Lanes& lanes = lanes_of(bucket);
+  if (lanes.finished.empty()) lanes.merges = lanes.tree->push();
+  lanes.finished.insert(bucket);
   for (int site : sites_in_[bucket]) {
-    if (!places_[site].written) places_[site].views[lane_buffer_].zero_();
+    if (!places_[site].written) places_[site].views[lanes.buffer].zero_();
     places_[site].written = false;
   }
-  for (const kernels::Merge merge : merges_) {
+  for (const kernels::Merge merge : lanes.merges) {
     add_flat(buffers_[merge.left].flat(bucket), buffers_[merge.right].flat(bucket));
   }
-  if (on_sum_) on_sum_(bucket);
+  if (lanes.on_sum) lanes.on_sum(bucket);
+}
+
+void LaneAccumulator::end_lane(int stage) {
+  Lanes& lanes = lanes_.at(stage);
+  for (const int bucket : lanes.buckets) {
+    if (!lanes.finished.contains(bucket)) finish_bucket(bucket);
+  }
+  if (lanes.finished.empty()) lanes.tree->push();
+  lanes.finished.clear();
+  if (!lanes.tree->is_complete()) lanes.buffer = lanes.tree->next_buffer();
 }
 
 void LaneAccumulator::end_lane() {
-  for (int b = 0; b < static_cast<int>(sites_in_.size()); ++b) {
-    if (!sites_in_[b].empty() && !finished_.contains(b)) finish_bucket(b);
-  }
-  if (finished_.empty()) tree_->push();
-  finished_.clear();
-  if (!tree_->is_complete()) lane_buffer_ = tree_->next_buffer();
+  for (const auto& [stage, lanes] : lanes_) end_lane(stage);
 }
 
 void LaneAccumulator::end_step(const RemoteSites& remote) {
   const at::NoGradGuard no_grad;
-  TRIREME_CHECK(tree_->is_complete(), "a step ends before its last lane");
+  for (const auto& [stage, lanes] : lanes_) {
+    TRIREME_CHECK(lanes.tree->is_complete(), "a step ends before its last lane");
+  }
   for (const std::string& name : store_.names()) sum_sites(name, remote);
 }
 

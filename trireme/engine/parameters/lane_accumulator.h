@@ -14,7 +14,8 @@
 namespace trireme::parameters {
 
 /// Sums the gradients of a step: each lane's microbatches folded left, the lanes combined by the
-/// balanced tree, then the sites of a parameter in node order (docs/concepts/equality.md).
+/// balanced tree, then the sites of a parameter in node order (docs/concepts/equality.md). Stages may be
+/// at different lanes.
 ///
 /// Confined to the thread that runs the step.
 class LaneAccumulator {
@@ -30,11 +31,14 @@ class LaneAccumulator {
   /// gradient   of the parameter's shape; any strides; may be sparse.
   void accept(int site, const at::Tensor& gradient);
 
-  /// The microbatch that follows is the last: from now on, a bucket is handed to `on_sum` once each
-  /// of its sites has had its last gradient, others at `end_lane`.
-  void begin_last_microbatch(std::function<void(int bucket)> on_sum);
+  /// The microbatch of the stage that follows is its last: from now on, a bucket is handed to `on_sum` once
+  /// each of its sites has had its last gradient, others at `end_lane`.
+  void begin_last_microbatch(int stage, std::function<void(int bucket)> on_sum);
 
-  /// The lane's last microbatch is done.
+  /// The stage's last microbatch of its lane is done.
+  void end_lane(int stage);
+
+  /// The same of all stages held here.
   void end_lane();
 
   /// Sums of sites that are held elsewhere, flat, by index in graph::use_sites.
@@ -72,6 +76,17 @@ class LaneAccumulator {
     bool reached = false;           ///< In the step.
   };
 
+  /// How far a stage held here is.
+  struct Lanes {
+    std::vector<int> buckets;            ///< Of the stage, that have sites.
+    std::set<int> finished;              ///< Of the lane that is being folded: merges are made.
+    std::vector<kernels::Merge> merges;  ///< That end the lane.
+    int buffer = 0;                      ///< That the lane is folded into.
+    std::function<void(int)> on_sum;     ///< Of the last microbatch.
+    std::unique_ptr<kernels::LaneTree> tree;
+  };
+
+  Lanes& lanes_of(int bucket) { return lanes_.at(store_.map().buckets[bucket].stage); }
   void finish_bucket(int bucket);
   void sum_sites(const std::string& parameter, const RemoteSites& remote);
 
@@ -80,13 +95,9 @@ class LaneAccumulator {
   std::vector<Place> places_;                         ///< By index in graph::use_sites.
   std::map<std::string, std::vector<int>> sites_of_;  ///< By parameter, in node order.
   std::vector<std::vector<int>> sites_in_;            ///< By bucket.
-  std::vector<int> missing_;            ///< By bucket: sites still to come, last microbatch.
-  std::set<int> finished_;              ///< Buckets of the lane whose merges are made.
-  std::vector<kernels::Merge> merges_;  ///< That end the lane.
-  int lane_buffer_ = 0;
-  std::function<void(int)> on_sum_;
+  std::vector<int> missing_;    ///< By bucket: sites still to come, last microbatch.
+  std::map<int, Lanes> lanes_;  ///< By stage.
   int num_lanes_;
-  std::unique_ptr<kernels::LaneTree> tree_;
 };
 
 }  // namespace trireme::parameters

@@ -73,6 +73,7 @@ class ParameterStore {
   /// Trainable parameters that are owned here, in byte order of their names.
   const std::vector<std::string>& names() const { return names_; }
 
+  const Stages& stages() const { return stages_; }
   bool holds(int stage) const { return stages_.contains(stage); }
   bool owns(const std::string& parameter) const {
     return holds(map_.buckets[owner(parameter).bucket].stage);

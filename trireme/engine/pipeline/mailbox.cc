@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "trireme/base/check.h"
 #include "trireme/engine/pipeline/message.h"
 #include "trireme/plan/schedule/message_limits.h"
 #include "trireme/wire/endpoint/watch.h"
@@ -41,7 +42,7 @@ Mailbox::Mailbox(const schedule::StepProgram& program, int rank, transport::Endp
 
 void Mailbox::post(int channel) {
   Inbox& inbox = inboxes_[channel];
-  if (inbox.num_posted == inbox.num_messages) return;
+  if (is_own(channel) || inbox.num_posted == inbox.num_messages) return;
   const auto message = std::make_shared<at::Tensor>();
   const transport::WorkPtr work = channels_[channel].recv([message](std::size_t bytes) {
     *message = make_message(bytes);
@@ -60,12 +61,19 @@ void Mailbox::begin_step() {
   most_held_bytes_ = 0;
   for (std::size_t c = 0; c < inboxes_.size(); ++c) {
     inboxes_[c].num_posted = 0;
+    inboxes_[c].own.clear();
     for (int i = 0; i < schedule::kReceivedAhead; ++i) post(static_cast<int>(c));
   }
 }
 
 at::Tensor Mailbox::take(int channel, const ErrorContext& place) {
   Inbox& inbox = inboxes_[channel];
+  if (is_own(channel)) {
+    TRIREME_CHECK(!inbox.own.empty(), "a stage takes from another of its rank before that sends");
+    at::Tensor message = std::move(inbox.own.front());
+    inbox.own.pop_front();
+    return message;
+  }
   wait(*inbox.posted.front().work, channel, place);
   note_held();
   at::Tensor message = std::move(*inbox.posted.front().message);
@@ -75,6 +83,10 @@ at::Tensor Mailbox::take(int channel, const ErrorContext& place) {
 }
 
 void Mailbox::send(int channel, at::Tensor message) {
+  if (is_own(channel)) {
+    inboxes_[channel].own.push_back(std::move(message));
+    return note_held();
+  }
   drop_received();
   const std::span bytes(static_cast<const std::byte*>(message.const_data_ptr()), message.nbytes());
   sent_.push_back({channels_[channel].send(bytes), std::move(message), channel});
@@ -95,6 +107,7 @@ std::int64_t Mailbox::held_bytes() const {
   std::size_t bytes = 0;
   for (const Sent& sent : sent_) bytes += held_bytes_of(sent.message);
   for (const Inbox& inbox : inboxes_) {
+    for (const at::Tensor& message : inbox.own) bytes += held_bytes_of(message);
     for (const Posted& posted : inbox.posted) {
       // Only then does the endpoint's thread no longer write it. One that failed may have no memory.
       if (posted.work->is_done()) bytes += held_bytes_of(*posted.message);

@@ -14,7 +14,8 @@
 
 namespace trireme::pipeline {
 
-/// The messages of a step over one rank's channels: receives ahead, keeps what is being sent.
+/// The messages of a step over one rank's channels: receives ahead, keeps what is being sent. Between two stages of
+/// the rank a message waits here.
 ///
 /// At most schedule::kReceivedAhead messages of a channel are received before they are asked for;
 /// that and what the rank has sent and nobody has taken yet is all that it holds: what the plan
@@ -68,8 +69,10 @@ class Mailbox {
     int num_messages = 0;  ///< Of a step, those that `take` asks for.
     int num_posted = 0;
     std::deque<Posted> posted;
+    std::deque<at::Tensor> own;  ///< Of this rank.
   };
 
+  bool is_own(int channel) const { return channels_[channel].peer() == endpoint_.rank(); }
   void post(int channel);
   void wait(transport::Work& work, int channel, const ErrorContext& place);
   void note_held();

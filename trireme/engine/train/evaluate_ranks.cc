@@ -40,6 +40,9 @@ layout::Plan evaluation_plan(const RankSession& session, const graph::Graph& gra
   layout::Plan plan =
       layout::make_manual_plan(graph, graph::graph_sha256(graph), cuts, session.plan().batch);
   plan.roles = session.plan().roles;
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    plan.stages[s].position = session.plan().stages[s].position;
+  }
   return plan;
 }
 
@@ -47,15 +50,15 @@ schedule::StepProgram checked_program(const graph::Graph& graph, const layout::P
                                       int num_microbatches) {
   schedule::StepProgram program = schedule::make_evaluation_program(graph, plan, num_microbatches);
   const schedule::StepFacts facts = schedule::evaluation_facts(graph, plan, num_microbatches);
-  schedule::check(program, schedule::forwards(facts.num_stages(), facts.num_microbatches), facts);
+  schedule::check(program, schedule::forwards(facts.positions, facts.num_microbatches), facts);
   schedule::check_crossings(program, graph, plan, num_microbatches);
   return program;
 }
 
-/// Losses that a stage makes and that have a weight.
-std::set<int> weighed_here(const graph::Graph& graph, const program::StageProgram& stage) {
+/// Losses that a rank makes and that have a weight.
+std::set<int> weighed_here(const graph::Graph& graph, const RankStages& stages) {
   std::set<int> losses;
-  for (const int loss : stage.losses()) {
+  for (const int loss : stages.losses()) {
     if (graph.losses[loss].weight) losses.insert(loss);
   }
   return losses;
@@ -74,9 +77,9 @@ class Evaluation : public pipeline::Operations {
         plan_(evaluation_plan(session, recording.graph)),
         group_(collectives::make_world_group(world, "evaluation")),
         sites_(recording, sink_),
-        stage_(recording, plan_, session.stage(), sites_),
-        worker_(recording, stage_, pipeline::StageWorker::Purpose::kEvaluate),
-        weights_(recording, weighed_here(recording.graph, stage_)),
+        stages_(recording, plan_, session.stages(), sites_,
+                pipeline::StageWorker::Purpose::kEvaluate),
+        weights_(recording, weighed_here(recording.graph, stages_)),
         reader_(workload.evaluation, workload.model),
         num_samples_(workload.evaluation->num_samples()) {}
 
@@ -106,14 +109,15 @@ class Evaluation : public pipeline::Operations {
 
   /// Keeps the losses that were made, and their weights.
   void end_action(const schedule::Action& action) override {
-    if (stage_.losses().empty()) return;
+    const program::StageProgram& stage = stages_.program(action.stage);
+    if (stage.losses().empty()) return;
     const std::int64_t microbatch = input_.first_microbatch + action.microbatch;
-    const bool must_read = weights_.reads_batch() && stage_.fields().empty();
+    const bool must_read = weights_.reads_batch() && stage.fields().empty();
     if (must_read) batch_ = read(microbatch);
     const auto weights = weights_.weights(batch_, input_.num_samples[action.microbatch]);
-    for (const int loss : stage_.losses()) {
+    for (const int loss : stage.losses()) {
       const std::size_t word = 2 * ((microbatch - begin_) * num_losses() + loss);
-      words_[word] = std::bit_cast<std::uint64_t>(worker_.loss_sums()[action.microbatch][loss]);
+      words_[word] = std::bit_cast<std::uint64_t>(stages_.loss_sum(action.microbatch, loss));
       words_[word + 1] = std::bit_cast<std::uint64_t>(weights[loss]);
     }
   }
@@ -131,8 +135,7 @@ class Evaluation : public pipeline::Operations {
     words_.assign(2 * num * num_losses(), 0);
     input_ = input_of(begin, num);
     pipeline::Mailbox mailbox(program, world_.rank(), world_.endpoint, world_.watch);
-    pipeline::StepRunner runner(program, world_.rank(), {{session_.stage(), &worker_}}, *this,
-                                mailbox);
+    pipeline::StepRunner runner(program, world_.rank(), stages_.workers(), *this, mailbox);
     // The mailbox outlives what the endpoint still sends of it.
     telling_others(world_, session_.next_step(), [&] { runner.run(input_); });
     return {"evaluation", input_.step, program, runner.times(), runner.begin()};
@@ -182,8 +185,7 @@ class Evaluation : public pipeline::Operations {
   std::unique_ptr<collectives::Group> group_;
   NoGradients sink_;
   program::SiteTable sites_;
-  program::StageProgram stage_;
-  pipeline::StageWorker worker_;
+  RankStages stages_;
   program::WeightProgram weights_;
   BatchReader reader_;
   std::int64_t num_samples_;

@@ -22,7 +22,7 @@ class Gatherer {
   Gatherer(const collectives::World& world, const RankSession& session)
       : world_(world),
         origins_(origins(session.recording().graph, session.plan(), session.store())),
-        role_(layout::train_role(session.plan())),
+        plan_(session.plan()),
         place_{.rank = world.rank(), .operation = "gather weights", .step = session.next_step()} {}
 
   /// The tensor's data on rank 0, undefined elsewhere.
@@ -30,7 +30,7 @@ class Gatherer {
     ++tag_;
     const auto origin = origins_.find(name);
     const int source =
-        origin == origins_.end() ? 0 : role_.placement[origin->second.stage * role_.mesh.data];
+        origin == origins_.end() ? 0 : layout::rank_of(plan_, origin->second.stage, 0);
     if (source == world_.rank()) {
       if (source == 0) return tensor.detach();
       const at::Tensor dense = tensor.detach().contiguous();
@@ -51,7 +51,7 @@ class Gatherer {
 
   const collectives::World& world_;
   std::map<std::string, Origin> origins_;
-  const layout::Role& role_;
+  const layout::Plan& plan_;
   ErrorContext place_;
   transport::Tag tag_ = kStateTags;
 };

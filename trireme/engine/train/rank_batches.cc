@@ -103,16 +103,16 @@ Batch Prefetch::take(std::int64_t step, std::int64_t microbatch) {
 double Prefetch::take_waited_seconds() { return std::exchange(waited_seconds_, 0); }
 
 RankBatches::RankBatches(const StepReader& reader, const record::Recording& recording,
-                         const program::StageProgram& stage, const layout::Plan& plan, int replica)
+                         const RankStages& stages, const layout::Plan& plan, int replica)
     : graph_(recording.graph),
-      stage_(stage),
+      stages_(stages),
       num_samples_(plan.batch.microbatch),
       num_microbatches_(
           static_cast<int>(plan.batch.num_microbatches() / layout::train_role(plan).mesh.data)),
       first_(std::int64_t{replica} * num_microbatches_),
-      weights_(recording, {stage.weighed_losses().begin(), stage.weighed_losses().end()}),
+      weights_(recording, stages.weighed_losses()),
       keeps_(
-          weights_.reads_batch() && !stage.fields().empty() &&
+          weights_.reads_batch() && !stages.fields().empty() &&
           simulate::keeps_batches(simulate::batch_bytes(graph_, num_samples_), num_microbatches_)),
       prefetch_(reader, reading_order(),
                 batches_ahead(simulate::batch_bytes(graph_, num_samples_),
@@ -121,7 +121,7 @@ RankBatches::RankBatches(const StepReader& reader, const record::Recording& reco
 /// Global microbatches as a step reads them: for their weights, then for their forwards.
 std::vector<std::int64_t> RankBatches::reading_order() const {
   std::vector<std::int64_t> order;
-  for (const bool reads : {weights_.reads_batch(), !stage_.fields().empty() && !keeps_}) {
+  for (const bool reads : {weights_.reads_batch(), !stages_.fields().empty() && !keeps_}) {
     for (int m = 0; reads && m < num_microbatches_; ++m) order.push_back(first_ + m);
   }
   return order;
@@ -129,18 +129,24 @@ std::vector<std::int64_t> RankBatches::reading_order() const {
 
 std::vector<std::vector<double>> RankBatches::weigh(std::int64_t step) {
   kept_.clear();
+  num_taken_.clear();
   std::vector<std::vector<double>> weights;
   for (int m = 0; m < num_microbatches_; ++m) {
     const Batch batch = weights_.reads_batch() ? prefetch_.take(step, first_ + m) : Batch();
     weights.push_back(weights_.weights(batch, num_samples_));
-    if (keeps_) kept_[m] = only(batch, stage_.fields());
+    if (keeps_) kept_[m] = only(batch, stages_.fields());
   }
   return weights;
 }
 
 Batch RankBatches::take(std::int64_t step, int microbatch) {
-  if (!keeps_) return prefetch_.take(step, first_ + microbatch);
-  return std::move(kept_.extract(microbatch).mapped());
+  auto kept = kept_.find(microbatch);
+  if (kept == kept_.end()) {
+    kept = kept_.emplace(microbatch, prefetch_.take(step, first_ + microbatch)).first;
+  }
+  if (++num_taken_[microbatch] < stages_.num_readers()) return kept->second;
+  num_taken_.erase(microbatch);
+  return std::move(kept_.extract(kept).mapped());
 }
 
 }  // namespace trireme::train

@@ -9,9 +9,9 @@
 #include <mutex>
 #include <vector>
 
-#include "trireme/engine/program/stage_program.h"
 #include "trireme/engine/program/weight_program.h"
 #include "trireme/engine/train/batch_reader.h"
+#include "trireme/engine/train/rank_stages.h"
 #include "trireme/plan/layout/plan.h"
 #include "trireme/wire/system/thread.h"
 
@@ -73,22 +73,23 @@ class Prefetch {
   std::unique_ptr<transport::LibraryThread> thread_;  ///< Null where the order is empty.
 };
 
-/// The microbatches of a rank, read ahead: for the weights of losses that its stage needs, which
+/// The microbatches of a rank, read ahead: for the weights of losses that its stages need, which
 /// come before the step's first forward, and for its forwards. Where both take them, none is read
-/// twice (simulate::keeps_batches). A stage that takes no field reads nothing.
+/// twice (simulate::keeps_batches); where several stages take them, they are kept from the first to the last.
+/// A rank whose stages take no field reads nothing.
 ///
 /// Confined to the thread that runs the step.
 class RankBatches {
  public:
-  /// reader, recording, stage   outlive this. stage: of the plan.
+  /// reader, recording, stages   outlive this.
   RankBatches(const StepReader& reader, const record::Recording& recording,
-              const program::StageProgram& stage, const layout::Plan& plan, int replica);
+              const RankStages& stages, const layout::Plan& plan, int replica);
 
   /// Weights of the losses, [microbatch][loss] (WeightProgram::weights); begins a step. NaN for
   /// those that the stage does not need.
   std::vector<std::vector<double>> weigh(std::int64_t step);
 
-  /// For the forward of a microbatch of the replica: the stage's fields at least.
+  /// For the forward of a stage that takes fields, once for each in a step: the stages' fields at least.
   ///
   /// Errors   of the source.
   Batch take(std::int64_t step, int microbatch);
@@ -105,13 +106,14 @@ class RankBatches {
   std::vector<std::int64_t> reading_order() const;
 
   const graph::Graph& graph_;
-  const program::StageProgram& stage_;
+  const RankStages& stages_;
   std::int64_t num_samples_;  ///< Of a microbatch.
   int num_microbatches_;
   std::int64_t first_;
   program::WeightProgram weights_;
-  bool keeps_;                 ///< From `weigh` to `take`.
-  std::map<int, Batch> kept_;  ///< The stage's fields.
+  bool keeps_;                    ///< From `weigh` to `take`.
+  std::map<int, Batch> kept_;     ///< By microbatch: the stages' fields.
+  std::map<int, int> num_taken_;  ///< By microbatch that is kept: forwards that had it.
   Prefetch prefetch_;
 };
 

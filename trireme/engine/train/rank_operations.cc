@@ -73,7 +73,7 @@ RankOperations::RankOperations(const RankParts& parts, const TrainingOptions& op
       options_(options),
       optimizer_(make_optimizer(options.optimizer)),
       commits_(parts.recording, parts.plan.batch.microbatch),
-      buffers_(parts.recording, parts.plan, parts.stage_index, options.buffers),
+      buffers_(parts.recording, parts.plan, parts.stage_indices, options.buffers),
       weighs_(parts.program.ranks[parts.rank].front().kind == OperationKind::kWeigh),
       parameters_(parameter_indices(parts.recording.graph)) {
   parameters::check_parameters(*optimizer_, parts.store);
@@ -107,7 +107,7 @@ void RankOperations::begin_step(const pipeline::StepInput& input,
   if (!weighs_) totals_ = program::total_weights(parts_.recording.graph, all);
   norm_ = 0;
   reached_.assign(parameters_.size(), false);
-  is_last_ = false;
+  last_stages_.clear();
   parts_.sums.begin_step();
   buffers_.begin_step();
   if (reducer_) reducer_->begin_step();
@@ -131,14 +131,14 @@ void RankOperations::weigh() {
 void RankOperations::end_action(const schedule::Action& action) {
   if (!schedule::completes_gradients(action.kind)) return;
   if ((action.microbatch + 1) % parts_.plan.batch.microbatches_per_lane() == 0)
-    parts_.sums.end_lane();
+    parts_.sums.end_lane(action.stage);
 }
 
 void RankOperations::reduce(int bucket) {
-  if (!is_last_) {
-    parts_.sums.begin_last_microbatch([this](int complete) { reducer_->on_sum(complete); });
+  const int stage = parts_.store.map().buckets[bucket].stage;
+  if (last_stages_.insert(stage).second) {
+    parts_.sums.begin_last_microbatch(stage, [this](int complete) { reducer_->on_sum(complete); });
   }
-  is_last_ = true;
   reducer_->expect(bucket);
 }
 
@@ -168,14 +168,14 @@ std::vector<std::uint64_t> RankOperations::my_words() const {
   const std::size_t num_rows = 1 + parts_.plan.batch.num_microbatches();
   const std::size_t num_flags = (parameters_.size() + kWordBits - 1) / kWordBits;
   std::vector<std::uint64_t> words(num_rows * num_losses + num_flags);
-  for (const int loss : parts_.stage.weighed_losses()) {
+  for (const int loss : parts_.stages.weighed_losses()) {
     words[loss] = std::bit_cast<std::uint64_t>(totals_[loss]);
   }
   for (int m = 0; m < input_->num_microbatches(); ++m) {
     const std::size_t row = input_->first_microbatch + m;
-    for (const int loss : parts_.stage.losses()) {
+    for (const int loss : parts_.stages.losses()) {
       words[(1 + row) * num_losses + loss] =
-          std::bit_cast<std::uint64_t>(parts_.worker.loss_sums()[m][loss]);
+          std::bit_cast<std::uint64_t>(parts_.stages.loss_sum(m, loss));
     }
   }
   for (int site = 0; site < parts_.sums.num_sites(); ++site) {
@@ -249,7 +249,7 @@ std::span<std::byte> RankOperations::tie_memory(const schedule::Channel& channel
 
 /// Statistics of all replicas, then the commits that every replica makes alike.
 void RankOperations::commit() {
-  auto statistics = parts_.worker.take_statistics();
+  auto statistics = parts_.stages.take_statistics();
   const int num_replicas = group(GroupKind::kData).size();
   if (num_replicas > 1 && has_statistics(statistics)) {
     const std::vector<std::byte> all =

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -9,8 +10,8 @@
 #include "trireme/engine/parameters/replica_sums.h"
 #include "trireme/engine/pipeline/mailbox.h"
 #include "trireme/engine/pipeline/operations.h"
-#include "trireme/engine/pipeline/stage_worker.h"
 #include "trireme/engine/program/buffer_commit.h"
+#include "trireme/engine/train/rank_stages.h"
 #include "trireme/engine/train/replica_buffers.h"
 #include "trireme/engine/train/training_options.h"
 #include "trireme/plan/layout/plan.h"
@@ -33,14 +34,13 @@ collectives::Group& group_of(const schedule::StepProgram& program, const Groups&
 /// What a rank works on; everything outlives whoever uses it.
 struct RankParts {
   int rank;
-  int stage_index;
-  const record::Recording& recording;  ///< With the plan's copies.
+  const std::vector<int>& stage_indices;  ///< In the plan.
+  const record::Recording& recording;     ///< With the plan's copies.
   const layout::Plan& plan;
   const schedule::StepProgram& program;
   const parameters::ParameterStore& store;
   parameters::LaneAccumulator& sums;
-  const program::StageProgram& stage;
-  pipeline::StageWorker& worker;
+  RankStages& stages;
   const Groups& groups;
   const transport::WatchOptions& watch;
 };
@@ -104,7 +104,7 @@ class RankOperations : public pipeline::Operations {
   program::BufferCommits commits_;
   ReplicaBuffers buffers_;
   std::unique_ptr<parameters::Reducer> reducer_;  ///< Null with one replica.
-  bool is_last_ = false;                          ///< The last backward comes, or has come.
+  std::set<int> last_stages_;                     ///< Whose last backward comes, or has come.
   bool weighs_ = false;                           ///< Its program begins with kWeigh.
   std::map<int, at::Tensor> remote_sites_;        ///< Sums of sites held elsewhere.
   const pipeline::StepInput* input_ = nullptr;

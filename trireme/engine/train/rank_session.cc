@@ -53,8 +53,7 @@ schedule::StepProgram checked_program(const graph::Graph& planned, const layout:
                                                  .tolerant = options.tolerant};
   schedule::StepProgram program = schedule::make_step_program(planned, plan, map, program_options);
   const schedule::StepFacts facts = schedule::step_facts(planned, plan, map, program_options);
-  const schedule::Schedule schedule =
-      schedule::make_schedule(plan.schedule, facts.num_stages(), facts.num_microbatches);
+  const schedule::Schedule schedule = schedule::schedule_of(plan);
   schedule::check(program, schedule, facts);
   schedule::check_crossings(program, planned, plan);
   return program;
@@ -92,10 +91,11 @@ RankSession::RankSession(const collectives::World& world, const Workload& worklo
       plan_(checked(world, plan, recorded.graph, recording_.graph, options)),
       options_(options),
       reader_(workload, plan.batch, options.seed, order_of(options)),
-      stage_(mesh_index(plan, world.endpoint.rank()) / layout::train_role(plan).mesh.data),
+      stages_(layout::stages_at(
+          plan, mesh_index(plan, world.endpoint.rank()) / layout::train_role(plan).mesh.data)),
       replica_(mesh_index(plan, world.endpoint.rank()) % layout::train_role(plan).mesh.data),
       store_(layout::make_parameter_map(recording_.graph, plan), recording_.graph,
-             recording_.tensors, {.stages = parameters::Stages{stage_}}),
+             recording_.tensors, {.stages = parameters::Stages(stages_.begin(), stages_.end())}),
       program_(checked_program(recording_.graph, plan_, store_.map(), options)),
       groups_(make_groups(program_, world)),
       sums_(store_, recording_.graph,
@@ -103,10 +103,9 @@ RankSession::RankSession(const collectives::World& world, const Workload& worklo
             memory_of_sums(plan_, program_, groups_)),
       sink_(std::make_unique<Sink>(sums_)),
       sites_(recording_, *sink_),
-      stage_program_(recording_, plan_, stage_, sites_),
-      worker_(recording_, stage_program_),
-      batches_(reader_, recording_, stage_program_, plan_, replica_) {
-  release_frozen(recording_, plan_, stage_);
+      held_(recording_, plan_, stages_, sites_, pipeline::StageWorker::Purpose::kTrain),
+      batches_(reader_, recording_, held_, plan_, replica_) {
+  release_frozen(recording_, plan_, stages_);
   const int replicas = layout::train_role(plan_).mesh.data;
   if (world.rank() == 0 && !schedule::keeps_bits(plan_.batch, replicas)) {
     world_.watch.logger.warning(
@@ -115,14 +114,13 @@ RankSession::RankSession(const collectives::World& world, const Workload& worklo
         "--tolerant allows");
   }
   const int rank = world.endpoint.rank();
-  operations_ = std::make_unique<RankOperations>(
-      RankParts{rank, stage_, recording_, plan_, program_, store_, sums_, stage_program_, worker_,
-                groups_, world_.watch},
-      options);
+  operations_ =
+      std::make_unique<RankOperations>(RankParts{rank, stages_, recording_, plan_, program_, store_,
+                                                 sums_, held_, groups_, world_.watch},
+                                       options);
   mailbox_ = std::make_unique<pipeline::Mailbox>(program_, rank, world.endpoint, world.watch);
-  runner_ = std::make_unique<pipeline::StepRunner>(
-      program_, rank, std::map<int, pipeline::StageWorker*>{{stage_, &worker_}}, *operations_,
-      *mailbox_);
+  runner_ = std::make_unique<pipeline::StepRunner>(program_, rank, held_.workers(), *operations_,
+                                                   *mailbox_);
 }
 
 RankSession::~RankSession() = default;

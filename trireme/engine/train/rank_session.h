@@ -10,6 +10,7 @@
 #include "trireme/engine/train/measured_timeline.h"
 #include "trireme/engine/train/rank_batches.h"
 #include "trireme/engine/train/rank_operations.h"
+#include "trireme/engine/train/rank_stages.h"
 #include "trireme/engine/train/training_options.h"
 #include "trireme/engine/train/training_state.h"
 #include "trireme/plan/layout/plan.h"
@@ -17,7 +18,7 @@
 
 namespace trireme::train {
 
-/// A workload being trained by the ranks of a plan's mesh, each its stage of the pipeline and its
+/// A workload being trained by the ranks of a plan's mesh, each its stages of the pipeline and its
 /// replica's part of the batch. Same bits as SerialSession (docs/concepts/equality.md).
 ///
 /// A failure on one rank ends the session on all of them with the same error. Caller-synchronised;
@@ -69,10 +70,11 @@ class RankSession {
   void check_finite();
 
   std::int64_t next_step() const { return next_step_; }
-  TrainingState state() { return {recording_, plan_, store_, operations_->optimizer(), stage_}; }
+  TrainingState state() { return {recording_, plan_, store_, operations_->optimizer(), stages_}; }
   const layout::Plan& plan() const { return plan_; }
   const TrainingOptions& options() const { return options_; }
-  int stage() const { return stage_; }
+  /// That this rank runs, ascending.
+  const std::vector<int>& stages() const { return stages_; }
   int replica() const { return replica_; }
   const record::Recording& recording() const { return recording_; }
   const parameters::ParameterStore& store() const { return store_; }
@@ -101,7 +103,7 @@ class RankSession {
   layout::Plan plan_;
   TrainingOptions options_;
   StepReader reader_;
-  int stage_ = 0;
+  std::vector<int> stages_;
   int replica_ = 0;
   parameters::ParameterStore store_;
   schedule::StepProgram program_;
@@ -109,8 +111,7 @@ class RankSession {
   parameters::LaneAccumulator sums_;  ///< In memory of the group of replicas.
   std::unique_ptr<Sink> sink_;
   program::SiteTable sites_;
-  program::StageProgram stage_program_;
-  pipeline::StageWorker worker_;
+  RankStages held_;
   RankBatches batches_;
   std::unique_ptr<RankOperations> operations_;
   std::unique_ptr<pipeline::Mailbox> mailbox_;

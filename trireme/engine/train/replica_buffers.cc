@@ -105,12 +105,13 @@ void check_buffers(const graph::Graph& graph, const ReplicaPolicies& policies, i
 }
 
 ReplicaBuffers::ReplicaBuffers(const record::Recording& recording, const layout::Plan& plan,
-                               int stage, const ReplicaPolicies& policies) {
+                               const std::vector<int>& stages, const ReplicaPolicies& policies) {
   if (layout::train_role(plan).mesh.data == 1) return;
-  const auto stages = layout::stages_of_values(recording.graph, plan);
+  const auto used_by = layout::stages_of_values(recording.graph, plan);
   for (const graph::Buffer& buffer : recording.graph.buffers) {
-    const auto users = stages.find(buffer.value);
-    if (!is_written(buffer) || users == stages.end() || !users->second.contains(stage)) continue;
+    const auto users = used_by.find(buffer.value);
+    if (!is_written(buffer) || users == used_by.end()) continue;
+    if (!layout::has_any(users->second, stages)) continue;
     buffers_.push_back(
         {recording.tensors[buffer.value].detach(), policies.at(buffer.name), at::Tensor()});
   }

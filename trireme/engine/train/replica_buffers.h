@@ -31,7 +31,7 @@ std::string why_one_replica(const graph::Graph& graph, const ReplicaPolicies& po
 /// Errors   kInvalidArgument with the buffer and what to do.
 void check_buffers(const graph::Graph& graph, const ReplicaPolicies& policies, int num_replicas);
 
-/// Buffers that a stage's forward writes, brought together over the replicas at the end of a step,
+/// Buffers that a rank's forwards write, brought together over the replicas at the end of a step,
 /// as the user's policies say. Afterwards every replica holds the same.
 ///
 /// Confined to the thread that runs the step.
@@ -40,13 +40,15 @@ class ReplicaBuffers {
   using Wait = std::function<void(transport::Work& work, const char* what)>;
 
   /// recording   outlives this. Its graph and the policies passed check_buffers.
-  ReplicaBuffers(const record::Recording& recording, const layout::Plan& plan, int stage,
-                 const ReplicaPolicies& policies);
+  ///
+  /// stages      of the rank.
+  ReplicaBuffers(const record::Recording& recording, const layout::Plan& plan,
+                 const std::vector<int>& stages, const ReplicaPolicies& policies);
 
   /// Remembers what changes are counted from.
   void begin_step();
 
-  /// All replicas of the stage call it. Blocks, in `wait`.
+  /// All replicas of the rank call it. Blocks, in `wait`.
   void combine(collectives::Group& replicas, const Wait& wait) const;
 
  private:

@@ -5,6 +5,7 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/version.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <string_view>
@@ -120,12 +121,13 @@ std::map<std::string, Origin> origins(const graph::Graph& graph, const layout::P
   return result;
 }
 
-void release_frozen(const record::Recording& recording, const layout::Plan& plan, int stage) {
-  const auto stages = layout::stages_of_values(recording.graph, plan);
+void release_frozen(const record::Recording& recording, const layout::Plan& plan,
+                    const std::vector<int>& stages) {
+  const auto used_by = layout::stages_of_values(recording.graph, plan);
   for (const graph::Parameter& parameter : recording.graph.parameters) {
-    const auto used = stages.find(parameter.value);
-    if (recording.graph.values[parameter.value].requires_grad || used == stages.end()) continue;
-    if (used->second.contains(stage)) continue;
+    const auto used = used_by.find(parameter.value);
+    if (recording.graph.values[parameter.value].requires_grad || used == used_by.end()) continue;
+    if (layout::has_any(used->second, stages)) continue;
     at::Tensor tensor = recording.tensors[parameter.value];
     tensor.set_data(at::empty({0}, tensor.options()));
   }
@@ -135,7 +137,8 @@ std::vector<checkpoint::KeyedTensor> checkpoint_items(const TrainingState& state
   const auto where = origins(state.recording.graph, state.plan, state.store);
   const auto is_here = [&](const std::string& name) {
     const auto origin = where.find(name);
-    return (origin == where.end() ? 0 : origin->second.stage) == state.stage;
+    const int stage = origin == where.end() ? 0 : origin->second.stage;
+    return std::ranges::count(state.stages, stage) != 0;
   };
   std::vector<checkpoint::KeyedTensor> items;
   for (const graph::Parameter& parameter : state.recording.graph.parameters) {
@@ -158,7 +161,7 @@ void restore(const TrainingState& state, checkpoint::Reader& reader) {
   const auto stages = layout::stages_of_values(state.recording.graph, state.plan);
   const auto is_elsewhere = [&](graph::ValueId value) {
     const auto used = stages.find(value);
-    return used != stages.end() && !used->second.contains(state.stage);
+    return used != stages.end() && !layout::has_any(used->second, state.stages);
   };
   for (const graph::Parameter& parameter : state.recording.graph.parameters) {
     if (state.store.has_value(parameter.name)) {

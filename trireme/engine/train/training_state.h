@@ -29,7 +29,7 @@ struct TrainingState {
   const layout::Plan& plan;
   const parameters::ParameterStore& store;
   parameters::Optimizer& optimizer;
-  int stage;  ///< That the process runs.
+  const std::vector<int>& stages;  ///< That the process runs.
 };
 
 /// Where the current data of a registered tensor is.
@@ -44,14 +44,15 @@ struct Origin {
 std::map<std::string, Origin> origins(const graph::Graph& graph, const layout::Plan& plan,
                                       const parameters::ParameterStore& store);
 
-/// Frees the frozen parameters that only other stages than `stage` use; they have the shape [0]
+/// Frees the frozen parameters that only other stages than these use; they have the shape [0]
 /// then. Nothing with one stage.
 ///
 /// recording   with the plan's copies.
-void release_frozen(const record::Recording& recording, const layout::Plan& plan, int stage);
+void release_frozen(const record::Recording& recording, const layout::Plan& plan,
+                    const std::vector<int>& stages);
 
-/// What the ranks of the state's stage write into a checkpoint: parameters that the stage owns with
-/// their optimizer state, frozen ones of which it is the first user, its buffers; stage 0 also what
+/// What the ranks of the state's stages write into a checkpoint: parameters that the stages own with
+/// their optimizer state, frozen ones of which one is the first user, their buffers; stage 0 also what
 /// no stage uses. The same list on all of them. Views of the state.
 std::vector<checkpoint::KeyedTensor> checkpoint_items(const TrainingState& state);
 

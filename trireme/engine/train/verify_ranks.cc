@@ -22,14 +22,14 @@ using reference::gradients_of;
 using reference::Keep;
 using reference::RunRecord;
 
-/// Names of the buffers that the nodes of a stage, or of any, read or write.
+/// Names of the buffers that the nodes of these stages, or of any, read or write.
 std::set<std::string> buffers_of(const graph::Graph& graph, const layout::Plan& plan,
-                                 std::optional<int> stage) {
-  const auto stages = layout::stages_of_values(graph, plan);
+                                 const std::optional<std::vector<int>>& stages) {
+  const auto used_by = layout::stages_of_values(graph, plan);
   std::set<std::string> names;
   for (const graph::Buffer& buffer : graph.buffers) {
-    const auto used = stages.find(buffer.value);
-    if (used == stages.end() || (stage && !used->second.contains(*stage))) continue;
+    const auto used = used_by.find(buffer.value);
+    if (used == used_by.end() || (stages && !layout::has_any(used->second, *stages))) continue;
     names.insert(buffer.name);
     names.insert(buffer.aliases.begin(), buffer.aliases.end());
   }
@@ -150,7 +150,7 @@ Comparison verify_rank(const collectives::World& world, const MakeWorkload& make
                    Keep::kDigests, run);
   }
   take_state(workload, session.store(), Keep::kDigests, run);
-  const auto buffers = buffers_of(session.recording().graph, plan, session.stage());
+  const auto buffers = buffers_of(session.recording().graph, plan, session.stages());
   run.buffers =
       part_of(run.buffers, [&](const std::string& name) { return buffers.contains(name); });
   Comparison result{.against = "serial executor"};

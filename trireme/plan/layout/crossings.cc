@@ -77,6 +77,10 @@ std::vector<Crossing> crossings(const graph::Graph& graph, const layout::Plan& p
   return result;
 }
 
+bool has_any(const std::set<int>& users, const std::vector<int>& stages) {
+  return std::ranges::any_of(stages, [&](int stage) { return users.contains(stage); });
+}
+
 std::map<graph::ValueId, std::set<int>> stages_of_values(const graph::Graph& graph,
                                                          const layout::Plan& plan) {
   std::map<graph::ValueId, std::set<int>> result;

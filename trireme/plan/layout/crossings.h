@@ -30,6 +30,9 @@ std::vector<Crossing> crossings(const graph::Graph& graph, const layout::Plan& p
 std::map<graph::ValueId, std::set<int>> stages_of_values(const graph::Graph& graph,
                                                          const layout::Plan& plan);
 
+/// Whether one of the users is one of `stages`.
+bool has_any(const std::set<int>& users, const std::vector<int>& stages);
+
 /// The stage after (before) `stage` in the chain of a crossing; -1 at its end.
 int next_in_chain(const Crossing& crossing, int stage);
 int previous_in_chain(const Crossing& crossing, int stage);

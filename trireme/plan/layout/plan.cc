@@ -26,6 +26,28 @@ const Role& train_role(const Plan& plan) {
   throw Error(ErrorKind::kInvalidArgument, "the plan has no role 'train'; add one");
 }
 
+int position_of(const Plan& plan, int stage) {
+  return plan.stages[static_cast<std::size_t>(stage)].position.value_or(stage);
+}
+
+std::vector<int> stages_at(const Plan& plan, int position) {
+  std::vector<int> stages;
+  for (int s = 0; s < static_cast<int>(plan.stages.size()); ++s) {
+    if (position_of(plan, s) == position) stages.push_back(s);
+  }
+  return stages;
+}
+
+int rank_of(const Plan& plan, int stage, int replica) {
+  const Role& role = train_role(plan);
+  const int place = position_of(plan, stage) * role.mesh.data + replica;
+  return role.placement[place];
+}
+
+int num_microbatches_of_replica(const Plan& plan) {
+  return static_cast<int>(plan.batch.num_microbatches() / train_role(plan).mesh.data);
+}
+
 graph::Graph planned_graph(const graph::Graph& recorded, const Plan& plan) {
   return plan.copied_nodes.empty() ? recorded
                                    : graph::copy_to_consumers(recorded, plan.copied_nodes);

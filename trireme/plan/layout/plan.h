@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trireme/plan.h"
@@ -35,12 +36,18 @@ struct Stage {
   std::vector<graph::NodeId> copies;  ///< Earlier nodes run again here instead of sending values.
   std::vector<graph::NodeId> recompute;  ///< Nodes whose outputs are recomputed for the backward.
   std::vector<graph::NodeId> offload;    ///< Nodes whose saved tensors move to host memory.
+  std::optional<int> position = {};  ///< In the pipeline, whose rank runs it; not set: its index.
   bool operator==(const Stage&) const = default;
 };
+
+/// Name of a schedule that the plan itself spells out.
+inline constexpr std::string_view kCustomSchedule = "custom";
 
 struct ScheduleChoice {
   std::string name = "simple";
   std::map<std::string, std::int64_t> parameters;
+  /// Of `custom`: by position of the pipeline, texts of schedule::Action.
+  std::vector<std::vector<std::string>> actions = {};
   bool operator==(const ScheduleChoice&) const = default;
 };
 
@@ -75,6 +82,18 @@ int stage_of(const Plan& plan, int position);
 
 /// The role `train`. kInvalidArgument where the plan has none.
 const Role& train_role(const Plan& plan);
+
+/// The position in the pipeline at which a stage runs; several stages may share one.
+int position_of(const Plan& plan, int stage);
+
+/// The stages at a position of the pipeline, ascending.
+std::vector<int> stages_at(const Plan& plan, int position);
+
+/// World rank that runs a stage for a replica.
+int rank_of(const Plan& plan, int stage, int replica);
+
+/// Microbatches of a step that each replica runs.
+int num_microbatches_of_replica(const Plan& plan);
 
 /// The graph whose positions the stages of `plan` count: the recorded one after the copies of
 /// `plan.copied_nodes`.

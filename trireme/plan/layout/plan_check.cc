@@ -36,6 +36,24 @@ void check_role(const Role& role) {
   }
 }
 
+/// Every stage has a place in the pipeline, and every place a stage.
+void check_positions(const Plan& plan, int num_positions) {
+  const auto num_stages = static_cast<int>(plan.stages.size());
+  for (int s = 0; s < num_stages; ++s) {
+    const int position = position_of(plan, s);
+    if (position >= 0 && position < num_positions) continue;
+    fail("stage " + std::to_string(s) + " runs at position " + std::to_string(position) +
+         " of a pipeline of " + std::to_string(num_positions) +
+         "; give it a `position` below that, or make the mesh's `pipeline` larger");
+  }
+  for (int position = 0; position < num_positions; ++position) {
+    if (!stages_at(plan, position).empty()) continue;
+    fail(std::to_string(num_stages) + " stages for a pipeline of " + std::to_string(num_positions) +
+         ": none runs at position " + std::to_string(position) +
+         "; give one there, or make the mesh's `pipeline` smaller");
+  }
+}
+
 void check_roles(const Plan& plan) {
   const Mesh& mesh = train_role(plan).mesh;
   std::set<std::string> names;
@@ -51,10 +69,7 @@ void check_roles(const Plan& plan) {
       if (!ranks.insert(rank).second) fail("rank " + std::to_string(rank) + " is placed twice");
     }
   }
-  if (plan.stages.size() % static_cast<std::size_t>(mesh.pipeline) != 0) {
-    fail(std::to_string(plan.stages.size()) + " stages cannot be dealt out to a pipeline of " +
-         std::to_string(mesh.pipeline) + " ranks; it must divide them");
-  }
+  check_positions(plan, mesh.pipeline);
   if (plan.batch.lanes % mesh.data != 0) {
     fail(std::to_string(mesh.data) + " data replicas do not divide the " +
          std::to_string(plan.batch.lanes) + " lanes; make lanes a multiple");

@@ -61,6 +61,7 @@ Role role_from_json(const JsonField& field) {
 
 Json to_json(const Stage& stage) {
   Json json = {{"begin", stage.begin}, {"end", stage.end}};
+  if (stage.position) json["position"] = *stage.position;
   if (!stage.copies.empty()) json["copies"] = stage.copies;
   if (!stage.recompute.empty()) json["recompute"] = stage.recompute;
   if (!stage.offload.empty()) json["offload"] = stage.offload;
@@ -72,6 +73,7 @@ Stage stage_from_json(const JsonField& field) {
   Stage stage;
   stage.begin = read_index(object.required("begin"));
   stage.end = read_index(object.required("end"));
+  if (const auto position = object.optional("position")) stage.position = read_index(*position);
   if (const auto list = object.optional("copies")) stage.copies = list->list(read_index);
   if (const auto list = object.optional("recompute")) stage.recompute = list->list(read_index);
   if (const auto list = object.optional("offload")) stage.offload = list->list(read_index);
@@ -83,6 +85,9 @@ ScheduleChoice schedule_from_json(const JsonField& field) {
   JsonObject object(field);
   ScheduleChoice schedule;
   schedule.name = object.required("name").text();
+  if (const auto actions = object.optional("actions")) {
+    schedule.actions = actions->list([](const JsonField& rank) { return rank.list(read_text); });
+  }
   if (const auto parameters = object.optional("parameters")) {
     schedule.parameters = numbers_from_json(*parameters);
   }
@@ -125,6 +130,7 @@ Json to_json(const Plan& plan) {
       {"roles", Json::array()},
       {"stages", Json::array()},
       {"schedule", {{"name", plan.schedule.name}, {"parameters", plan.schedule.parameters}}}};
+  if (!plan.schedule.actions.empty()) json["schedule"]["actions"] = plan.schedule.actions;
   if (plan.profile_sha256) json["profile_sha256"] = *plan.profile_sha256;
   if (plan.topology_sha256) json["topology_sha256"] = *plan.topology_sha256;
   for (const Role& role : plan.roles) json["roles"].push_back(to_json(role));

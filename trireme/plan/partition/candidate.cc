@@ -10,6 +10,7 @@
 #include "trireme/plan/layout/manual_plan.h"
 #include "trireme/plan/layout/parameter_map.h"
 #include "trireme/plan/partition/stage_copies.h"
+#include "trireme/plan/schedule/schedules.h"
 
 namespace trireme::partition {
 namespace {
@@ -21,7 +22,7 @@ layout::Plan make_plan(const Problem& problem, const Setting& setting,
   plan.objective = problem.options.objective == Objective::kSpeed ? "speed" : "memory";
   plan.batch = problem.options.batch;
   layout::Role role;
-  role.mesh.pipeline = problem.num_stages;
+  role.mesh.pipeline = problem.num_positions();
   role.mesh.data = problem.options.replicas;
   role.placement = layout::make_placement(role.mesh, problem.options.placement);
   plan.roles.push_back(std::move(role));
@@ -29,6 +30,7 @@ layout::Plan make_plan(const Problem& problem, const Setting& setting,
   plan.schedule.name = setting.schedule;
   plan.stages.resize(cuts.size() + 1);
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    if (!problem.positions.empty()) plan.stages[s].position = problem.positions[s];
     plan.stages[s].begin = s == 0 ? 0 : cuts[s - 1];
     plan.stages[s].end =
         s == cuts.size() ? static_cast<int>(setting.planned.nodes.size()) : cuts[s];
@@ -39,7 +41,7 @@ layout::Plan make_plan(const Problem& problem, const Setting& setting,
 }  // namespace
 
 bool Problem::has_own_cores() const {
-  const int num_used = num_stages * options.replicas;
+  const int num_used = num_positions() * options.replicas;
   for (const topology::SharedCores& shared : topology::shared_cores(topology)) {
     const auto used = std::count_if(shared.ranks.begin(), shared.ranks.end(),
                                     [num_used](int rank) { return rank < num_used; });
@@ -81,6 +83,12 @@ Score score(const Problem& problem, const Candidate& candidate, const Goal& goal
   score.secondary = static_cast<double>(candidate.forecast.peak_bytes());
   if (goal.objective == Objective::kMemory) std::swap(score.primary, score.secondary);
   return score;
+}
+
+schedule::Schedule make_schedule(const Problem& problem, const Setting& setting) {
+  return schedule::make_schedule(setting.schedule, problem.num_stages,
+                                 static_cast<int>(problem.num_microbatches()),
+                                 problem.options.stages_per_rank);
 }
 
 Candidate evaluate(const Problem& problem, const Setting& setting, const std::vector<int>& cuts) {

@@ -10,6 +10,7 @@
 #include "trireme/plan/layout/plan.h"
 #include "trireme/plan/partition/partition.h"
 #include "trireme/plan/profile/profile.h"
+#include "trireme/plan/schedule/action.h"
 #include "trireme/plan/simulate/forecast.h"
 #include "trireme/plan/topology/topology.h"
 
@@ -23,14 +24,18 @@ struct Problem {
   const PartitionOptions& options;
   std::string graph_sha256;
   int num_stages = 1;
+  std::vector<int> positions = {};  ///< By stage: in the pipeline; empty: each its own, in order.
 
+  int position(int stage) const { return positions.empty() ? stage : positions[stage]; }
+  int num_positions() const { return num_stages / options.stages_per_rank; }
   std::int64_t num_microbatches() const {
     return options.batch.num_microbatches() / options.replicas;
   }
   /// World rank of a stage of a replica.
   int rank(int stage, int replica) const {
-    return options.placement == Placement::kSpread ? stage * options.replicas + replica
-                                                   : replica * num_stages + stage;
+    const int at = position(stage);
+    return options.placement == Placement::kSpread ? at * options.replicas + replica
+                                                   : replica * num_positions() + at;
   }
   /// Whether each rank that is used has a core whatever the others do.
   bool has_own_cores() const;
@@ -80,6 +85,8 @@ struct Setting {
   std::vector<graph::NodeId> copied_nodes;
   graph::Graph planned;
 };
+
+schedule::Schedule make_schedule(const Problem& problem, const Setting& setting);
 
 /// The plan with these cuts, stage copies where they pay (stage_copies.h), and its forecast.
 Candidate evaluate(const Problem& problem, const Setting& setting, const std::vector<int>& cuts);

@@ -23,14 +23,14 @@ Estimator::Estimator(const Problem& problem, const Setting& setting)
       graph_(setting.planned),
       rules_(range_rules(problem, setting)),
       ranges_(problem, setting),
-      schedule_(schedule::make_schedule(setting.schedule, problem.num_stages,
-                                        static_cast<int>(problem.num_microbatches()))),
-      splits_(schedule::splits_backwards(setting.schedule)),
-      clock_(schedule_),
+      schedule_(make_schedule(problem, setting)),
+      splits_(schedule::splits_backwards(schedule_)),
+      clock_(problem.options.stages_per_rank == 1 ? schedule_ : schedule::Schedule()),
       copies_(setting.planned, problem.profile),
       costs_(profile::node_costs(problem.profile, setting.planned)),
-      is_lean_(problem.has_own_cores()),
+      is_lean_(problem.options.stages_per_rank == 1 && problem.has_own_cores()),
       last_consumer_(graph_.values.size(), -1) {
+  if (problem.options.stages_per_rank > 1) return;
   const int p = problem.num_stages, num_replicas = problem.options.replicas;
   step_.has_norm = problem.options.forecast.program.has_norm;
   std::vector<int> world;

@@ -20,7 +20,7 @@ namespace trireme::partition {
 /// stage copies included. What depends on one stage alone is worked out once for each range of
 /// nodes; a step costs the messages and actions of the plan, however long the graph is.
 ///
-/// Where ranks share cores, it makes the plan and forecasts it.
+/// Where ranks share cores or have several stages, it makes the plan and forecasts it.
 class Estimator {
  public:
   using Cuts = std::vector<int>;
@@ -40,11 +40,15 @@ class Estimator {
   /// quick, but true is all that it can say for sure.
   bool surely_fits(const Cuts& cuts, const std::vector<std::int64_t>& limits);
 
-  /// Whether every rank has cores of its own.
+  /// Whether every rank has one stage and cores of its own.
   bool is_lean() const { return is_lean_; }
 
+  bool splits_backwards() const { return splits_; }
+
   /// Actions that a step plays, as a measure of what it costs to estimate.
-  int num_actions() const { return clock_.num_actions(); }
+  int num_actions() const {
+    return (splits_ ? 3 : 2) * schedule_.num_stages * schedule_.num_microbatches;
+  }
 
  private:
   struct Stage {
@@ -97,8 +101,8 @@ class Estimator {
   RangeRules rules_;
   StageRanges ranges_;
   schedule::Schedule schedule_;
-  bool splits_;  ///< The schedule, backwards.
-  StepClock clock_;
+  bool splits_;      ///< The schedule, backwards.
+  StepClock clock_;  ///< Of one stage on each rank.
   StageCopies copies_;
   std::vector<const profile::NodeCost*> costs_;
   bool is_lean_ = true;

@@ -44,13 +44,12 @@ std::string summary(const layout::Plan& plan, const simulate::Forecast& forecast
 
 std::string times_text(const graph::Graph& planned, const layout::Plan& plan,
                        const simulate::Forecast& forecast) {
-  const layout::Role& role = layout::train_role(plan);
   Table table(
       {">stage", ">nodes", "first", ">copies", ">F ms", ">B ms", ">receives", ">sends", ">busy"});
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const layout::Stage& stage = plan.stages[s];
     const simulate::StageCost& cost = forecast.stages[s];
-    const int rank = role.placement[s * static_cast<std::size_t>(role.mesh.data)];
+    const int rank = layout::rank_of(plan, static_cast<int>(s), 0);
     const double step_us = forecast.simulation.step_us;
     table.add({std::to_string(s), std::to_string(stage.end - stage.begin),
                graph::shortened(planned.nodes[stage.begin].name, kNameColumns),
@@ -63,11 +62,10 @@ std::string times_text(const graph::Graph& planned, const layout::Plan& plan,
 }
 
 std::string memory_text(const layout::Plan& plan, const simulate::Forecast& forecast) {
-  const layout::Role& role = layout::train_role(plan);
   Table table({">stage", ">parameters", ">gradients", ">optimizer", ">activations", ">transient",
                ">messages", ">batch", ">fixed", ">total"});
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    const int rank = role.placement[s * static_cast<std::size_t>(role.mesh.data)];
+    const int rank = layout::rank_of(plan, static_cast<int>(s), 0);
     const simulate::RankMemory& memory = forecast.memory[rank];
     table.add({std::to_string(s), bytes_text(memory.parameters), bytes_text(memory.gradients),
                bytes_text(memory.optimizer), bytes_text(memory.activations),
@@ -140,12 +138,13 @@ std::vector<std::string> stage_limits(const Problem& problem, const Candidate& c
   };
   int busiest = 0;
   for (int s = 1; s < problem.num_stages; ++s) busiest = busy(s) > busy(busiest) ? s : busiest;
+  const int at_busiest = problem.position(busiest);
   std::vector<std::string> limits;
   for (int s = 0; s < problem.num_stages; ++s) {
     const double full = static_cast<double>(forecast.memory[problem.rank(s, 0)].total()) /
                         static_cast<double>(problem.memory_limit(s));
     std::string text = "busy " + whole_percent(busy(s)) + " of the step";
-    if (s == busiest) {
+    if (problem.position(s) == at_busiest) {
       text = "its work: " + text;
     } else if (busy(s) >= kNearlyAll * busy(busiest)) {
       text = "the pipeline's warm-up: " + text;

@@ -21,7 +21,7 @@ constexpr double kRoundedDown = 1 - 1e-9;       ///< Sums in another order.
 
 Judge::Judge(const Problem& problem, const Setting& setting)
     : problem_(problem), setting_(setting), estimator_(problem, setting) {
-  const bool splits = schedule::splits_backwards(setting.schedule);
+  const bool splits = estimator_.splits_backwards();
   work_before_us_ = {0};
   lead_before_us_ = {0};
   for (const profile::NodeTime& time : profile::node_times(problem.profile, setting.planned)) {

@@ -50,17 +50,25 @@ void check_batch(const PartitionOptions& options, const profile::Profile& profil
 int count_stages(const PartitionOptions& options, const topology::Topology& topology) {
   const int num_ranks = static_cast<int>(topology.ranks.size());
   if (options.stages < 0) fail("stages must not be negative");
-  const int stages = options.stages > 0 ? options.stages : num_ranks / options.replicas;
-  if (stages < 1 || stages > num_ranks / options.replicas) {
-    fail(count(stages, "stage") + " in " + count(options.replicas, "replica") + " need " +
-         std::to_string(static_cast<std::int64_t>(std::max(stages, 1)) * options.replicas) +
+  const int each = options.stages_per_rank;
+  if (each < 1 || options.stages % each != 0) {
+    fail(count(options.stages, "stage") + " cannot be dealt out, " + std::to_string(each) +
+         " to a rank; ask for a multiple");
+  }
+  const int positions = options.stages > 0 ? options.stages / each : num_ranks / options.replicas;
+  if (positions < 1 || positions > num_ranks / options.replicas) {
+    fail(count(std::max(positions, 1) * each, "stage") + " in " +
+         count(options.replicas, "replica") + " need " +
+         std::to_string(static_cast<std::int64_t>(std::max(positions, 1)) * options.replicas) +
          " ranks, but the topology has " + std::to_string(num_ranks));
   }
-  return stages;
+  return positions * each;
 }
 
 /// Whether a plan may have fewer stages than there are ranks for.
-bool may_idle(const PartitionOptions& options) { return options.may_idle && options.stages == 0; }
+bool may_idle(const PartitionOptions& options) {
+  return options.may_idle && options.stages == 0 && options.stages_per_rank == 1;
+}
 
 /// Also takes fewer stages where the graph has too few cuts and ranks may stay idle.
 void check_cuts(Problem& problem) {
@@ -155,7 +163,9 @@ std::vector<int> candidates(const PartitionOptions& options, int num_ranks) {
                                  : schedule::keeps_bits(options.batch, replicas);
     if (num_ranks % replicas != 0 || !is_possible) continue;
     if (replicas > 1 && !options.may_replicate) continue;
-    if (options.stages != 0 && options.stages * replicas != num_ranks) continue;
+    if (options.stages != 0 && options.stages / options.stages_per_rank * replicas != num_ranks) {
+      continue;
+    }
     result.push_back(replicas);
   }
   return result;

@@ -30,9 +30,10 @@ struct PartitionOptions {
   Objective objective = Objective::kSpeed;
   bool may_choose_owners = true;  ///< Of shared parameters; else the first stage that uses one.
   Placement placement = Placement::kSpread;
-  int stages = 0;         ///< 0: all ranks of the topology over `replicas`, or fewer:
-  bool may_idle = false;  ///< whether ranks may be left without a stage where that is faster.
-  std::string schedule;   ///< Empty: the best of all.
+  int stages = 0;           ///< 0: on all ranks of the topology over `replicas`, or fewer:
+  bool may_idle = false;    ///< whether ranks may be left without a stage where that is faster.
+  std::string schedule;     ///< Empty: the best of all that can have as many stages on a rank.
+  int stages_per_rank = 1;  ///< Where they stand says the schedule.
   std::int64_t device_memory_bytes = 0;  ///< Of each rank; 0: what the topology says.
   double max_slowdown = 1.25;            ///< Of kMemory: against the fastest plan.
   double fastest_us = 0;                 ///< Its step, where it is known; 0: with these options.
@@ -47,7 +48,8 @@ struct PartitionOptions {
 ///
 /// recorded   as it was recorded; passes graph::check.
 /// profile    of this graph, at the batch's microbatch size.
-/// topology   has at least stages x replicas ranks; the first of them are used, stage by stage.
+/// topology   has at least stages / stages_per_rank x replicas ranks; the first of them are used, in the order of
+///            the pipeline.
 /// Returns    a plan that passes layout::check and names its graph, profile and topology.
 /// Errors     kInvalidArgument where these do not fit each other or the graph has too few allowed
 ///            cuts; kResourceExhausted where no plan fits into the memory, saying by how much, on

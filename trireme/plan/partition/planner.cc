@@ -26,7 +26,7 @@ std::vector<int> fewer_stages(int most) {
 
 Planner::Planner(const Problem& problem) : problem_(problem) {
   schedules_ = problem.options.schedule.empty()
-                   ? schedule::schedule_names()
+                   ? schedule::schedule_names(problem.options.stages_per_rank)
                    : std::vector<std::string>{problem.options.schedule};
   for (const profile::NodeTime& time : profile::node_times(problem.profile, problem.recorded)) {
     work_us_ += time.forward_us + time.backward_us();
@@ -38,7 +38,8 @@ void Planner::plan() {
   search(speed);
   if (!best_) fail_without_cuts();
   const PartitionOptions& options = problem_.options;
-  if (options.may_idle && options.stages == 0 && options.cuts.empty()) try_fewer_stages();
+  const bool may_idle = options.may_idle && options.stages == 0 && options.stages_per_rank == 1;
+  if (may_idle && options.cuts.empty()) try_fewer_stages();
   if (options.objective != Objective::kMemory || best_->found.score.excess_bytes > 0) return;
   Score& score = best_->found.score;
   const double fastest_us = options.fastest_us > 0 ? options.fastest_us : score.primary;
@@ -101,7 +102,8 @@ void Planner::try_setting(int num_stages, std::size_t setting, const Goal& goal)
     SearchEffort effort;
     // Copies begin from good cuts, and there may be many groups of them.
     if (!settings_[setting]->copied_nodes.empty()) effort.moves /= 4;
-    search = std::make_unique<Search>(problem(num_stages), *settings_[setting], effort);
+    const Setting& chosen = *settings_[setting];
+    search = std::make_unique<Search>(problem(num_stages, chosen.schedule), chosen, effort);
   }
   std::vector<std::vector<int>> starts;
   std::optional<Score> incumbent;
@@ -128,10 +130,31 @@ std::size_t Planner::setting(const std::string& schedule, std::vector<graph::Nod
   return settings_.size() - 1;
 }
 
-const Problem& Planner::problem(int num_stages) {
-  const auto [entry, is_new] = problems_.try_emplace(num_stages, problem_);
+namespace {
+
+/// By stage: where the schedule runs it.
+std::vector<int> positions_of(const std::string& schedule, int num_stages, int stages_per_rank) {
+  const schedule::Schedule order =
+      schedule::make_schedule(schedule, num_stages, 1, stages_per_rank);
+  std::vector<int> positions;
+  for (int s = 0; s < num_stages; ++s) positions.push_back(order.rank_of(s));
+  return positions;
+}
+
+}  // namespace
+
+const Problem& Planner::problem(int num_stages, const std::string& schedule) {
+  const int each = problem_.options.stages_per_rank;
+  const std::vector<int> positions = positions_of(schedule, num_stages, each);
+  const auto [entry, is_new] = problems_.try_emplace(positions, problem_);
   entry->second.num_stages = num_stages;
+  if (each > 1) entry->second.positions = positions;
   return entry->second;
+}
+
+const Problem& Planner::problem() const {
+  return problems_.at(positions_of(settings_[best_->setting]->schedule, best_->num_stages,
+                                   problem_.options.stages_per_rank));
 }
 
 /// What no plan with so many stages beats.

@@ -23,7 +23,7 @@ class Planner {
   void plan();
 
   /// What was found. `plan` found something: graphs with too few cuts do not come here.
-  const Problem& problem() const { return problems_.at(best_->num_stages); }
+  const Problem& problem() const;
   Candidate candidate() const;
 
  private:
@@ -39,14 +39,14 @@ class Planner {
   void try_copies(const Goal& goal);
   void try_setting(int num_stages, std::size_t setting, const Goal& goal);
   std::size_t setting(const std::string& schedule, std::vector<graph::NodeId> copied);
-  const Problem& problem(int num_stages);
+  const Problem& problem(int num_stages, const std::string& schedule);
   double least_us(int num_stages) const;
 
   const Problem& problem_;
   std::vector<std::string> schedules_;
   double work_us_ = 0;  ///< Of a microbatch.
   std::vector<std::unique_ptr<Setting>> settings_;
-  std::map<int, Problem> problems_;  ///< By number of stages.
+  std::map<std::vector<int>, Problem> problems_;  ///< By position of each stage.
   std::map<std::pair<int, std::size_t>, std::unique_ptr<Search>> searches_;
   std::optional<Best> best_;
 };

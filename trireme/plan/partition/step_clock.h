@@ -51,8 +51,6 @@ class StepClock {
   /// Microseconds of the step. Cost: actions x replicas, messages counted.
   double play(const TimedStep& step);
 
-  int num_actions() const { return static_cast<int>(order_.size()); }
-
  private:
   struct Entry {
     schedule::Action action;

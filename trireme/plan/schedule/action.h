@@ -31,7 +31,7 @@ std::string to_text(const Action& action);
 Action parse_action(std::string_view text);
 
 /// A pipeline schedule: for each pipeline rank the actions it runs, in order. It says nothing about
-/// time. Stage s runs on pipeline rank s mod `ranks.size()`.
+/// time. A rank may have several stages (virtual stages).
 ///
 /// Invariants, proved by `check` (schedule_check.h): each (stage, microbatch) has one F, and after it one B,
 /// or one I and later one W, all on the stage's rank; forwards and backwards of a stage each come
@@ -41,6 +41,11 @@ struct Schedule {
   int num_stages = 0;
   int num_microbatches = 0;
   std::vector<std::vector<Action>> ranks;
+  std::vector<int> positions = {};  ///< By stage: the rank that runs it; empty: s mod ranks.size().
+
+  int rank_of(int stage) const {
+    return positions.empty() ? stage % static_cast<int>(ranks.size()) : positions[stage];
+  }
   bool operator==(const Schedule&) const = default;
 };
 

@@ -1,111 +1,102 @@
 #include "trireme/plan/schedule/causes.h"
 
 #include <algorithm>
-#include <array>
 
 #include "trireme/base/check.h"
 #include "trireme/error.h"
 
-// Every action carries a vector: by stage, how many actions are done before it begins. It is the
-// largest, stage by stage, of that of the action before it on its stage and those of the actions
+// Every action carries a vector: by rank, how many actions are done before it begins. It is the
+// largest, rank by rank, of that of the action before it on its rank and those of the actions
 // whose messages it waits for, each with itself counted.
 
 namespace trireme::schedule {
 namespace {
 
-/// Index of the action of a stage that takes and gives messages of `kind` of a microbatch; by
-/// microbatch.
-std::vector<int> indices(const std::vector<Action>& actions, ChannelKind kind) {
-  std::vector<int> result;
-  for (std::size_t i = 0; i < actions.size(); ++i) {
-    const ActionKind action = actions[i].kind;
-    if (!carries_messages(action) || carried_by(action) != kind) continue;
-    const auto microbatch = static_cast<std::size_t>(actions[i].microbatch);
-    if (microbatch >= result.size()) result.resize(microbatch + 1);
-    result[microbatch] = static_cast<int>(i);
-  }
-  return result;
+void raise(std::vector<int>& done, const std::vector<int>& other) {
+  for (std::size_t r = 0; r < done.size(); ++r) done[r] = std::max(done[r], other[r]);
 }
 
-void raise(std::vector<int>& done, const std::vector<int>& other) {
-  for (std::size_t s = 0; s < done.size(); ++s) done[s] = std::max(done[s], other[s]);
-}
+std::size_t index_of(ChannelKind kind) { return kind == ChannelKind::kValue ? 0 : 1; }
 
 }  // namespace
 
-Causes::Causes(const Schedule& schedule, std::span<const Message> messages) {
-  const std::size_t num_stages = schedule.ranks.size();
-  TRIREME_CHECK(static_cast<int>(num_stages) == schedule.num_stages, "several stages on a rank");
-  stages_.resize(num_stages);
-  std::vector<std::array<std::vector<int>, 2>> index_of(num_stages);
-  std::vector<std::array<std::vector<int>, 2>> sources(num_stages);
-  for (const Message& message : messages) {
-    const auto kind = static_cast<std::size_t>(message.kind);
-    if (kind < 2) sources[message.to_stage][kind].push_back(message.from_stage);
-  }
-  for (std::size_t s = 0; s < num_stages; ++s) {
-    Stage& stage = stages_[s];
-    stage.actions = schedule.ranks[s];
-    stage.values = stage.gradients = {0};
-    for (const Action& action : stage.actions) {
-      const bool carries = carries_messages(action.kind);
-      const bool is_forward = action.kind == ActionKind::kForward;
-      stage.values.push_back(stage.values.back() + (carries && is_forward ? 1 : 0));
-      stage.gradients.push_back(stage.gradients.back() + (carries && !is_forward ? 1 : 0));
-    }
-    for (const ChannelKind kind : {ChannelKind::kValue, ChannelKind::kGradient}) {
-      index_of[s][static_cast<std::size_t>(kind)] = indices(stage.actions, kind);
-      auto& from = sources[s][static_cast<std::size_t>(kind)];
-      std::sort(from.begin(), from.end());
-      from.erase(std::unique(from.begin(), from.end()), from.end());
-    }
-  }
+Causes::Causes(const Schedule& schedule, std::span<const Message> messages)
+    : schedule_(schedule), stages_(schedule.num_stages), done_(schedule.ranks.size()) {
+  read_stages(messages);
   // An action can be worked out once those that it waits for are.
+  const int num_ranks = static_cast<int>(done_.size());
   for (bool is_moving = true; is_moving;) {
     is_moving = false;
-    for (std::size_t s = 0; s < num_stages; ++s) {
-      Stage& stage = stages_[s];
-      while (stage.done.size() < stage.actions.size()) {
-        const std::size_t i = stage.done.size();
-        const Action& action = stage.actions[i];
-        std::vector<int> done = i == 0 ? std::vector<int>(num_stages) : stage.done.back();
-        done[s] = static_cast<int>(i);
-        bool is_known = true;
-        const auto kind = static_cast<std::size_t>(carried_by(action.kind));
-        for (const int from :
-             carries_messages(action.kind) ? sources[s][kind] : std::vector<int>()) {
-          const auto index = static_cast<std::size_t>(index_of[from][kind].at(action.microbatch));
-          is_known = is_known && index < stages_[from].done.size();
-          if (!is_known) break;
-          raise(done, stages_[from].done[index]);
-          done[from] = std::max(done[from], static_cast<int>(index) + 1);
-        }
-        if (!is_known) break;
-        stage.done.push_back(std::move(done));
-        is_moving = true;
-      }
+    for (int rank = 0; rank < num_ranks; ++rank) {
+      while (work_out_next(rank)) is_moving = true;
     }
   }
-  for (const Stage& stage : stages_) {
-    TRIREME_CHECK(stage.done.size() == stage.actions.size(), "the schedule waits for ever");
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    TRIREME_CHECK(std::ssize(done_[rank]) == num_actions(rank), "the schedule waits for ever");
   }
+}
+
+void Causes::read_stages(std::span<const Message> messages) {
+  for (const Message& message : messages) {
+    if (!has_microbatch(message.kind)) continue;
+    auto& sources = stages_[message.to_stage].sources[index_of(message.kind)];
+    if (std::ranges::count(sources, message.from_stage) == 0) sources.push_back(message.from_stage);
+  }
+  for (int s = 0; s < schedule_.num_stages; ++s) {
+    Stage& stage = stages_[s];
+    stage.counts = {{{0}, {0}}};
+    stage.places.fill(std::vector<int>(schedule_.num_microbatches, -1));
+    const std::vector<Action>& actions = schedule_.ranks[rank_of(s)];
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      const Action& action = actions[i];
+      for (std::vector<int>& counts : stage.counts) counts.push_back(counts.back());
+      if (action.stage != s || !carries_messages(action.kind)) continue;
+      const std::size_t kind = index_of(carried_by(action.kind));
+      ++stage.counts[kind].back();
+      stage.places[kind][action.microbatch] = static_cast<int>(i);
+    }
+  }
+}
+
+/// False where the rank has no more, or must wait for others.
+bool Causes::work_out_next(int rank) {
+  auto& known = done_[rank];
+  if (std::ssize(known) == num_actions(rank)) return false;
+  const Action& action = schedule_.ranks[rank][known.size()];
+  std::vector<int> done = known.empty() ? std::vector<int>(done_.size()) : known.back();
+  done[rank] = static_cast<int>(known.size());
+  if (carries_messages(action.kind) && !add_sources(action, done)) return false;
+  known.push_back(std::move(done));
+  return true;
+}
+
+/// What the senders of the action's messages have done; false where that is not known yet.
+bool Causes::add_sources(const Action& action, std::vector<int>& done) const {
+  const std::size_t kind = index_of(carried_by(action.kind));
+  for (const int from : stages_[action.stage].sources[kind]) {
+    const int place = stages_[from].places[kind][action.microbatch];
+    const int rank = rank_of(from);
+    if (place < 0 || place >= std::ssize(done_[rank])) return false;
+    raise(done, done_[rank][place]);
+    done[rank] = std::max(done[rank], place + 1);
+  }
+  return true;
 }
 
 int Causes::num_taking(int stage, ChannelKind kind, int num_actions) const {
-  return counts(stage, kind)[num_actions];
+  return stages_[stage].counts[index_of(kind)][num_actions];
 }
 
-int Causes::done_before(int other, int stage, int index) const {
-  return stages_[stage].done[index][other];
-}
+int Causes::done_before(int other, int rank, int index) const { return done_[rank][index][other]; }
 
-std::vector<int> Causes::most_sent(int other, ChannelKind kind, int stage) const {
-  const auto& done = stages_[other].done;
+std::vector<int> Causes::most_sent(int from, ChannelKind kind, int to) const {
+  const int rank = rank_of(to);
+  const auto& done = done_[rank_of(from)];
   std::vector<int> sent;
-  std::size_t first_later = 0;  // What an action waits for grows along its stage.
-  for (int index = 0; index <= num_actions(stage); ++index) {
-    while (first_later < done.size() && done[first_later][stage] <= index) ++first_later;
-    sent.push_back(counts(other, kind)[first_later]);
+  std::size_t first_later = 0;  // What an action waits for grows along its rank.
+  for (int index = 0; index <= num_actions(rank); ++index) {
+    while (first_later < done.size() && done[first_later][rank] <= index) ++first_later;
+    sent.push_back(stages_[from].counts[index_of(kind)][first_later]);
   }
   return sent;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <span>
 #include <vector>
 
@@ -8,10 +9,10 @@
 
 namespace trireme::schedule {
 
-/// What has happened elsewhere, whatever the timing, once a stage has come to an action of its own:
-/// an action waits for the messages that it needs, and each stage keeps its order.
+/// What has happened elsewhere, whatever the timing, once a rank of the pipeline has come to an action of its own:
+/// an action waits for the messages that it needs, and each rank keeps its order.
 ///
-/// Two stages, schedule `simple`, two microbatches, a value forwards and its gradient backwards:
+/// Two stages on two ranks, schedule `simple`, two microbatches, a value forwards and its gradient backwards:
 ///
 ///     stage 0:  0F0 0F1 0B0 0B1         0F1 waits for nothing of stage 1; 0B0 for 1B0, and so for
 ///     stage 1:  1F0 1F1 1B0 1B1         1F0 and 1F1 too
@@ -19,38 +20,43 @@ namespace trireme::schedule {
 /// Immutable.
 class Causes {
  public:
-  /// schedule   one stage on each rank; passes its check.
+  /// schedule   passes its check.
   /// messages   of step facts; those of ties do not matter.
-  /// Cost       actions x stages, times messages by stage.
+  /// Cost       actions x ranks, times messages by stage.
   Causes(const Schedule& schedule, std::span<const Message> messages);
 
-  int num_stages() const { return static_cast<int>(stages_.size()); }
-  int num_actions(int stage) const { return static_cast<int>(stages_[stage].actions.size()); }
-  const Action& action(int stage, int index) const { return stages_[stage].actions[index]; }
+  /// Pipeline rank of a stage.
+  int rank_of(int stage) const { return schedule_.rank_of(stage); }
+  int num_actions(int rank) const { return static_cast<int>(schedule_.ranks[rank].size()); }
 
-  /// Of the first `num_actions` of the stage, those that take messages of the kind: forwards of
-  /// kValue, backwards or their input parts of kGradient.
+  /// Of the first `num_actions` of the stage's rank, those of the stage that take messages of the
+  /// kind: forwards of kValue, backwards or their input parts of kGradient.
   int num_taking(int stage, ChannelKind kind, int num_actions) const;
 
-  /// Actions of `other` that are done whenever `stage` begins its action `index`.
-  int done_before(int other, int stage, int index) const;
+  /// Actions of the rank `other` that are done whenever `rank` begins its action `index`.
+  int done_before(int other, int rank, int index) const;
 
-  /// By action of `stage`, and one more after the last: microbatches whose messages `other` can have
-  /// sent to `stage` before that ends the action, were everybody else as fast as can be.
-  std::vector<int> most_sent(int other, ChannelKind kind, int stage) const;
+  /// By action of the rank of `to`, and one more after the last: microbatches whose messages the stage `from` can
+  /// have sent to it before that ends the action, were everybody else as fast as can be.
+  std::vector<int> most_sent(int from, ChannelKind kind, int to) const;
 
  private:
   struct Stage {
-    std::vector<Action> actions;
-    std::vector<std::vector<int>> done;  ///< [action][stage]: done whenever the action begins.
-    std::vector<int> values, gradients;  ///< By number of actions: how many of them take these.
+    /// By kind, value or gradient: stages whose messages its actions wait for.
+    std::array<std::vector<int>, 2> sources;
+    /// By kind and microbatch: place of the action that takes and gives these on its rank.
+    std::array<std::vector<int>, 2> places;
+    /// By kind and number of the rank's actions: how many of them take these.
+    std::array<std::vector<int>, 2> counts;
   };
 
-  const std::vector<int>& counts(int stage, ChannelKind kind) const {
-    return kind == ChannelKind::kValue ? stages_[stage].values : stages_[stage].gradients;
-  }
+  void read_stages(std::span<const Message> messages);
+  bool work_out_next(int rank);
+  bool add_sources(const Action& action, std::vector<int>& done) const;
 
+  Schedule schedule_;
   std::vector<Stage> stages_;
+  std::vector<std::vector<std::vector<int>>> done_;  ///< [rank][action][rank]: done when it begins.
 };
 
 }  // namespace trireme::schedule

@@ -122,15 +122,15 @@ struct Microbatches {
   throw error;
 }
 
-/// The rank of a stage does its end of the trips that begin (kSend) or end (kRecv) there.
-void check_rank(const StepProgram& program, const std::set<Trip>& trips, int rank, int stage,
-                const Microbatches& microbatches) {
+/// A rank does its end of the trips that begin (kSend) or end (kRecv) in its stages.
+void check_rank(const StepProgram& program, const std::set<Trip>& trips, int rank,
+                const std::set<int>& stages, const Microbatches& microbatches) {
   for (const OperationKind kind : {OperationKind::kSend, OperationKind::kRecv}) {
     const bool sends = kind == OperationKind::kSend;
     const std::string verb = sends ? " sends " : " takes ";
     Counts counts = counts_of(program, rank, kind);
     for (const Trip& trip : trips) {
-      if ((sends ? trip.from : trip.to) != stage) continue;
+      if (!stages.contains(sends ? trip.from : trip.to)) continue;
       if (trip.kind == ChannelKind::kGradient && !microbatches.come_back) continue;
       for (int microbatch = 0; microbatch < microbatches.num; ++microbatch) {
         const auto found = counts.find({trip, microbatch});
@@ -166,11 +166,12 @@ void check_crossings(const StepProgram& program, const graph::Graph& planned,
                      const layout::Plan& plan, std::optional<int> num_evaluated) {
   const std::set<Trip> trips = needed_trips(planned, plan);
   const layout::Role& role = layout::train_role(plan);
-  for (int stage = 0; stage < static_cast<int>(plan.stages.size()); ++stage) {
+  for (int position = 0; position < role.mesh.pipeline; ++position) {
+    const std::vector<int> stages = layout::stages_at(plan, position);
     for (int replica = 0; replica < role.mesh.data; ++replica) {
       const Microbatches microbatches = microbatches_of(plan, replica, num_evaluated);
-      check_rank(program, trips, role.placement[stage * role.mesh.data + replica], stage,
-                 microbatches);
+      check_rank(program, trips, role.placement[position * role.mesh.data + replica],
+                 {stages.begin(), stages.end()}, microbatches);
     }
   }
 }

@@ -28,7 +28,13 @@ void check_sizes(const StepProgram& program, const Schedule& schedule, const Ste
   expect_number("microbatches", facts.num_microbatches, program.num_microbatches);
   expect_number("microbatches in the schedule", facts.num_microbatches, schedule.num_microbatches);
   expect_number("stages in the schedule", facts.num_stages(), schedule.num_stages);
-  expect_number("ranks in the schedule", facts.num_stages(), std::ssize(schedule.ranks));
+  expect_number("ranks in the schedule", facts.num_positions(), std::ssize(schedule.ranks));
+  for (int s = 0; s < facts.num_stages(); ++s) {
+    if (schedule.rank_of(s) == facts.positions[s]) continue;
+    fail("the schedule runs stage " + std::to_string(s) + " at position " +
+         std::to_string(schedule.rank_of(s)) + " of the pipeline, the plan at " +
+         std::to_string(facts.positions[s]));
+  }
   expect_number("ranks", facts.num_ranks, std::ssize(program.ranks));
 }
 
@@ -55,7 +61,9 @@ void check_channels(const StepProgram& program, const StepFacts& facts) {
                              to,
                              facts.rank(from, replica),
                              facts.rank(to, replica),
-                             facts.trains() ? 0 : num * (to - from)};
+                             facts.trains() || facts.rank(from, replica) == facts.rank(to, replica)
+                                 ? 0
+                                 : num * (to - from)};
       if (program.channels[index] == expected) continue;
       fail("channel " + std::to_string(index) + " should be " + text_of(expected) + "; it is " +
            text_of(program.channels[index]) + "; channels come by kind, stages, replica");
@@ -76,17 +84,18 @@ void check_group(const RankGroup& group, GroupKind kind, int index, int size, Ra
 }
 
 void check_groups(const StepProgram& program, const StepFacts& facts) {
-  const int p = facts.num_stages(), r = facts.num_replicas();
+  const int p = facts.num_positions(), r = facts.num_replicas();
   expect_number("groups", 1 + p + r, std::ssize(program.groups));
   const auto& groups = program.groups;
   check_group(groups[0], GroupKind::kWorld, 0, p * r,
               [&](int i) { return facts.role.placement[i]; });
-  for (int s = 0; s < p; ++s) {
-    check_group(groups[1 + s], GroupKind::kData, s, r, [&](int i) { return facts.rank(s, i); });
+  for (int at = 0; at < p; ++at) {
+    check_group(groups[1 + at], GroupKind::kData, at, r,
+                [&](int i) { return facts.role.placement[at * r + i]; });
   }
   for (int k = 0; k < r; ++k) {
     check_group(groups[1 + p + k], GroupKind::kPipeline, k, p,
-                [&](int i) { return facts.rank(i, k); });
+                [&](int i) { return facts.role.placement[i * r + k]; });
   }
 }
 
@@ -100,10 +109,10 @@ void check(const StepProgram& program, const Schedule& schedule, const StepFacts
   const ProgramIndex index(program);
   std::set<int> idle;
   for (int rank = 0; rank < facts.num_ranks; ++rank) idle.insert(rank);
-  for (int stage = 0; stage < facts.num_stages(); ++stage) {
+  for (int position = 0; position < facts.num_positions(); ++position) {
     for (int replica = 0; replica < facts.num_replicas(); ++replica) {
-      internal::RankRules(index, facts, stage, replica).check(schedule.ranks[stage]);
-      idle.erase(facts.rank(stage, replica));
+      internal::RankRules(index, facts, position, replica).check(schedule.ranks[position]);
+      idle.erase(facts.rank_at(position, replica));
     }
   }
   for (const int rank : idle) {

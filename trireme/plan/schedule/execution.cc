@@ -149,7 +149,8 @@ class GridPrinter {
   }
 
   bool is_stage_the_rank() const {
-    return schedule_.ranks.size() == static_cast<std::size_t>(schedule_.num_stages);
+    return schedule_.ranks.size() == static_cast<std::size_t>(schedule_.num_stages) &&
+           schedule_.positions.empty();
   }
 
   std::string label(const Action& action) const {

@@ -4,16 +4,21 @@
 
 namespace trireme::schedule::internal {
 
-RankRules::RankRules(const ProgramIndex& index, const StepFacts& facts, int stage, int replica)
+RankRules::RankRules(const ProgramIndex& index, const StepFacts& facts, int position, int replica)
     : index_(index),
       facts_(facts),
-      stage_(stage),
       replica_(replica),
-      rank_(facts.rank(stage, replica)) {}
+      rank_(facts.role.placement[position * facts.role.mesh.data + replica]) {
+  for (std::size_t s = 0; s < facts.stages.size(); ++s) {
+    if (facts.positions[s] == position) stages_.push_back(&facts.stages[s]);
+  }
+}
 
 void RankRules::check(const std::vector<Action>& actions) {
-  rule_ = "weights of losses come first, where the stage needs them and there are replicas";
-  if (facts().weighs) check_plain(OperationKind::kWeigh);
+  rule_ = "weights of losses come first, where a stage needs them and there are replicas";
+  bool weighs = false;
+  for (const StageFacts* stage : stages_) weighs = weighs || stage->weighs;
+  if (weighs) check_plain(OperationKind::kWeigh);
   for (const Action& action : actions) {
     if (action.microbatch < facts_.num_microbatches_of(replica_)) check_action(action);
   }
@@ -23,17 +28,18 @@ void RankRules::check(const std::vector<Action>& actions) {
 }
 
 void RankRules::check_action(const Action& action) {
+  const StageFacts& stage = facts_.stages[action.stage];
   const ChannelKind kind = carried_by(action.kind);
   const bool carries = carries_messages(action.kind);
   rule_ = "before an action stand the recvs that it needs, by channel and item";
-  if (carries) check_messages(OperationKind::kRecv, facts().recvs_of(kind), action.microbatch);
+  if (carries) check_messages(OperationKind::kRecv, stage.recvs_of(kind), action.microbatch);
   rule_ = "before the action that completes the gradients stands the reduction of each bucket";
   const bool is_last = action.microbatch == facts_.num_microbatches - 1;
-  if (is_last && completes_gradients(action.kind)) check_buckets(OperationKind::kReduce);
+  if (is_last && completes_gradients(action.kind)) check_buckets(OperationKind::kReduce, stage);
   rule_ = "actions are those of the schedule, in order";
   expect({.kind = OperationKind::kCompute, .action = action});
   rule_ = "after an action stand its sends, by channel and item";
-  if (carries) check_messages(OperationKind::kSend, facts().sends_of(kind), action.microbatch);
+  if (carries) check_messages(OperationKind::kSend, stage.sends_of(kind), action.microbatch);
 }
 
 /// In an order of its own, not that of the facts that the program was written from.
@@ -46,7 +52,7 @@ void RankRules::check_tail() {
       "the tail is exchange, joins, tie gradients, tie sum, norm where there is one, commit, "
       "update, tie values";
   check_plain(OperationKind::kExchange);
-  check_buckets(OperationKind::kJoin);
+  for (const StageFacts* stage : stages_) check_buckets(OperationKind::kJoin, *stage);
   check_ties(ChannelKind::kTieGradient);
   check_plain(OperationKind::kTieSum);
   if (facts_.has_norm) check_plain(OperationKind::kNorm);
@@ -56,8 +62,12 @@ void RankRules::check_tail() {
 }
 
 void RankRules::check_ties(ChannelKind kind) {
-  check_messages(OperationKind::kSend, facts().sends_of(kind), -1);
-  check_messages(OperationKind::kRecv, facts().recvs_of(kind), -1);
+  for (const StageFacts* stage : stages_) {
+    check_messages(OperationKind::kSend, stage->sends_of(kind), -1);
+  }
+  for (const StageFacts* stage : stages_) {
+    check_messages(OperationKind::kRecv, stage->recvs_of(kind), -1);
+  }
 }
 
 void RankRules::check_messages(OperationKind kind, const std::vector<Message>& messages,
@@ -71,9 +81,9 @@ void RankRules::check_messages(OperationKind kind, const std::vector<Message>& m
   }
 }
 
-void RankRules::check_buckets(OperationKind kind) {
+void RankRules::check_buckets(OperationKind kind, const StageFacts& stage) {
   if (facts_.num_replicas() == 1) return;
-  for (const int bucket : facts().buckets) {
+  for (const int bucket : stage.buckets) {
     expect({.kind = kind, .group = group_of(kind), .item = bucket});
   }
 }

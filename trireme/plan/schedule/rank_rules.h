@@ -9,27 +9,26 @@
 
 namespace trireme::schedule::internal {
 
-/// Proves that the rank that runs `stage` for `replica` does what step_program.h says, in that
-/// order, and nothing else: kInvalidArgument with rank, position, operation, what was expected and
+/// Proves that the rank at a position of the pipeline of `replica` does what step_program.h says, in
+/// that order, and nothing else: kInvalidArgument with rank, position, operation, what was expected and
 /// by which rule.
 ///
 /// index     of a program whose channels and groups are those of the facts.
-/// actions   the stage's part of the schedule.
+/// actions   the rank's part of the schedule.
 class RankRules {
  public:
-  RankRules(const ProgramIndex& index, const StepFacts& facts, int stage, int replica);
+  RankRules(const ProgramIndex& index, const StepFacts& facts, int position, int replica);
 
   void check(const std::vector<Action>& actions);
 
  private:
-  const StageFacts& facts() const { return facts_.stages[stage_]; }
   const std::vector<Operation>& operations() const { return index_.program().ranks[rank_]; }
 
   void check_action(const Action& action);
   void check_tail();
   void check_ties(ChannelKind kind);
   void check_messages(OperationKind kind, const std::vector<Message>& messages, int microbatch);
-  void check_buckets(OperationKind kind);
+  void check_buckets(OperationKind kind, const StageFacts& stage);
   void check_plain(OperationKind kind);
   int group_of(OperationKind kind) const;
 
@@ -39,7 +38,7 @@ class RankRules {
 
   const ProgramIndex& index_;
   const StepFacts& facts_;
-  int stage_;
+  std::vector<const StageFacts*> stages_;  ///< Of the rank.
   int replica_;
   int rank_;
   std::size_t cursor_ = 0;

@@ -41,8 +41,6 @@ class RankOrder {
     return Flaw{Cell{rank_, static_cast<int>(index)}, problem};
   }
 
-  int num_ranks() const { return static_cast<int>(schedule_.ranks.size()); }
-
   /// What is wrong with doing `action` next; empty where nothing is.
   std::string take(const Action& action) {
     const auto [kind, stage, microbatch] = action;
@@ -52,9 +50,9 @@ class RankOrder {
     if (microbatch < 0 || microbatch >= schedule_.num_microbatches) {
       return "there are " + std::to_string(schedule_.num_microbatches) + " microbatches, from 0";
     }
-    if (stage % num_ranks() != rank_) {
+    if (schedule_.rank_of(stage) != rank_) {
       return "stage " + std::to_string(stage) + " runs on rank " +
-             std::to_string(stage % num_ranks());
+             std::to_string(schedule_.rank_of(stage));
     }
     return take_in_order(action, stages_[stage]);
   }
@@ -87,7 +85,8 @@ class RankOrder {
   /// The first action that the rank lacks at its end; empty where it lacks none.
   std::string missing() const {
     const int count = schedule_.num_microbatches;
-    for (int stage = rank_; stage < schedule_.num_stages; stage += num_ranks()) {
+    for (int stage = 0; stage < schedule_.num_stages; ++stage) {
+      if (schedule_.rank_of(stage) != rank_) continue;
       const auto found = stages_.find(stage);
       const Progress progress = found == stages_.end() ? Progress{} : found->second;
       const std::pair<ActionKind, int> parts[] = {{ActionKind::kForward, progress.forward},
@@ -115,6 +114,20 @@ std::optional<Flaw> size_flaw(const Schedule& schedule) {
                 "it has " + std::to_string(num_ranks) + " ranks for " +
                     std::to_string(schedule.num_stages) + " stages; each rank needs one"};
   }
+  const std::vector<int>& positions = schedule.positions;
+  if (positions.empty()) return std::nullopt;
+  if (std::ssize(positions) != schedule.num_stages) {
+    return Flaw{{},
+                "it has positions of " + std::to_string(positions.size()) + " stages, expected " +
+                    std::to_string(schedule.num_stages)};
+  }
+  const std::set<int> used(positions.begin(), positions.end());
+  if (used.size() != num_ranks || *used.begin() != 0 || *used.rbegin() + 1 != std::ssize(used)) {
+    return Flaw{{},
+                "its stages stand at " + std::to_string(used.size()) + " positions, from " +
+                    std::to_string(*used.begin()) + " to " + std::to_string(*used.rbegin()) +
+                    "; they must use those from 0 to " + std::to_string(num_ranks - 1)};
+  }
   return std::nullopt;
 }
 
@@ -126,7 +139,7 @@ std::string waiting_circle(const Schedule& schedule, const Execution& execution,
     const Action& action = schedule.ranks[rank][execution.ranks[rank].size()];
     // Its own stage's part is in order, so it waits for the last need: another stage's.
     const Action need = needs(action, schedule.num_stages).back();
-    const int other = need.stage % static_cast<int>(schedule.ranks.size());
+    const int other = schedule.rank_of(need.stage);
     text += (text.empty() ? "rank " : "; rank ") + std::to_string(rank) + " waits at " +
             to_text(action) + " for " +
             (need.kind == ActionKind::kForward ? "forward " : "backward ") +

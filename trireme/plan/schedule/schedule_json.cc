@@ -84,6 +84,7 @@ Json to_json(const Schedule& schedule) {
     for (const Action& action : actions) texts.push_back(to_text(action));
     json["ranks"].push_back(std::move(texts));
   }
+  if (!schedule.positions.empty()) json["positions"] = schedule.positions;
   return json;
 }
 
@@ -93,6 +94,9 @@ Schedule schedule_from_json(const Json& body) {
   schedule.num_stages = object.required("num_stages").index(1);
   schedule.num_microbatches = object.required("num_microbatches").index(1);
   schedule.ranks = object.required("ranks").list(actions_from_json);
+  if (const auto positions = object.optional("positions")) {
+    schedule.positions = positions->list(read_index);
+  }
   object.finish();
   return schedule;
 }

@@ -15,13 +15,17 @@ namespace trireme::schedule {
 ///     rank 0 | F0 F1 F2 .. .. .. B0--- B1--- B2---
 ///     rank 1 | .. F0 F1 F2 B0--- B1--- B2--- .. ..
 ///
-/// Memory   every stage holds the activations of all m microbatches.
-/// Time     (m + p - 1)(f + b) with p equal stages.
+/// With several stages on a rank (s mod p, for p ranks) it runs one after another, all microbatches of each: the
+/// breadth-first pipeline.
 ///
-/// num_stages, num_microbatches   at least 1, else kInvalidArgument.
-/// Source   Huang et al., GPipe, NeurIPS 2019 (arXiv 1811.06965), section 2.3; there the backwards
+/// Memory   every stage holds the activations of all m microbatches.
+/// Time     (m + p - 1)(f + b) with p equal stages; with v on each of p ranks, (m + (p - 1) / v)(f + b) of a rank's
+///          whole part, m >= p.
+///
+/// num_stages, num_microbatches   at least 1, num_stages a multiple of `stages_per_rank`; else kInvalidArgument.
+/// Source   Lamy-Poirier, Breadth-First Pipeline Parallelism, MLSys 2023 (arXiv 2211.05953); Huang et al., GPipe, NeurIPS 2019 (arXiv 1811.06965), section 2.3; there the backwards
 ///          come in the opposite order. Ours is the order of the lane fold.
-Schedule make_simple(int num_stages, int num_microbatches);
+Schedule make_simple(int num_stages, int num_microbatches, int stages_per_rank = 1);
 
 /// One forward, one backward (1F1B): a rank prefers a backward whenever one can be ready.
 ///
@@ -31,48 +35,75 @@ Schedule make_simple(int num_stages, int num_microbatches);
 ///     rank 0 | F0 F1 .. .. B0--- F2 B1--- F3 B2--- .. B3---
 ///     rank 1 | .. F0 B0--- F1 B1--- F2 B2--- F3 B3--- .. ..
 ///
-/// Memory   stage s holds the activations of at most min(m, p - s) microbatches; `make_simple`,
-///          of all m.
-/// Time     (m + p - 1)(f + b) with p equal stages, the same as `make_simple`.
+/// With v > 1 stages on a rank (s mod p, for p ranks) it goes round its stages, p microbatches of each: Megatron's
+/// interleaved schedule. Rank r runs 2 (p - r - 1) + (v - 1) p forwards first. Where p does not divide m, rounds are a
+/// little longer.
 ///
-/// num_stages, num_microbatches   at least 1, else kInvalidArgument.
-/// Source   PipeDream-Flush: Narayanan et al., ICML 2021, section 3.2 (arXiv 2006.09503).
-Schedule make_interleaved(int num_stages, int num_microbatches);
+/// Memory   stage s holds the activations of at most min(m, p - s) microbatches; `make_simple`,
+///          of all m. With v > 1, rank r of at most min(mv, 2 (p - r - 1) + (v - 1) p + 1) of its stages.
+/// Time     (m + p - 1)(f + b) with p equal stages, the same as `make_simple`; with v > 1 and m a multiple of p,
+///          (m + (p - 1) / v)(f + b) of a rank's whole part.
+///
+/// num_stages, num_microbatches   as for `make_simple`.
+/// Source   PipeDream-Flush: Narayanan et al., ICML 2021, section 3.2 (arXiv 2006.09503); v > 1: the same, SC 2021,
+///          section 2.2 (arXiv 2104.04473).
+Schedule make_interleaved(int num_stages, int num_microbatches, int stages_per_rank = 1);
 
 /// 1F1B whose backwards are split: the gradient of inputs (I), which the stage before waits for, and that of weights
 /// (W), which fills the time in which 1F1B waits.
 ///
-/// Stage s runs the forwards and Is of `make_interleaved`, and its Ws s microbatches behind its Is. Two stages and four
+/// Rank r runs the forwards and Is of `make_interleaved`, and its Ws r behind its Is. Two stages and four
 /// microbatches:
 ///
 ///     rank 0 | F0 F1 .. I0 W0 F2 I1 W1 F3 I2 W2 I3 W3
 ///     rank 1 | .. F0 I0 F1 I1 W0 F2 I2 W1 F3 I3 W2 W3
 ///
 /// Memory   every stage holds the activations of at most min(m, p) microbatches, as the first of `make_interleaved`,
-///          and of those between I and W, s + 1 of them, what their Ws need besides.
+///          and of those between I and W, r + 1 of them, what their Ws need besides.
 /// Time     m (f + i + w) + (p - 1)(i + max(0, f - w)) with p equal stages and m >= p.
 ///
-/// num_stages, num_microbatches   at least 1, else kInvalidArgument.
+/// num_stages, num_microbatches   as for `make_simple`.
 /// Source   ZB-H1: Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024 (arXiv 2401.10241), section 2.
-Schedule make_zero_bubble(int num_stages, int num_microbatches);
+Schedule make_zero_bubble(int num_stages, int num_microbatches, int stages_per_rank = 1);
 
-/// The schedule `name` of a plan: `simple`, `interleaved` or `zero_bubble`.
+/// The schedule `name` for stages on `num_stages / stages_per_rank` ranks: `simple`, `interleaved`, `zero_bubble`,
+/// or, with two stages a rank, `v_half` or `v_min` (v_schedules.h).
 ///
 /// Errors   kInvalidArgument where there is no such schedule, listing the known ones, or where it
 ///          cannot have these numbers.
-Schedule make_schedule(std::string_view name, int num_stages, int num_microbatches);
+Schedule make_schedule(std::string_view name, int num_stages, int num_microbatches,
+                       int stages_per_rank = 1);
 
-/// As above for a plan's choice; also refuses parameters, which no schedule has so far.
-Schedule make_schedule(const layout::ScheduleChoice& choice, int num_stages, int num_microbatches);
+/// The least stages on a rank that the schedule `name` can have; 1 for an empty name. Errors as above.
+int least_stages_per_rank(std::string_view name);
 
-/// Forwards alone, in order: of an evaluation. No schedule of a training; `check` refuses it.
-Schedule forwards(int num_stages, int num_microbatches);
+/// Puts each stage of a plan where its schedule runs it, so many on each rank of a pipeline that becomes as long as
+/// that takes. Replicas are to be placed anew (layout::set_replicas).
+///
+/// Errors   as above.
+void deal_out_stages(layout::Plan& plan, int stages_per_rank);
 
-/// Whether the schedule `name` splits backwards, so that weights need not wait for nor be waited for. Errors as
-/// make_schedule.
-bool splits_backwards(std::string_view name);
+/// Gives a plan a schedule of its own, and its stages their places.
+///
+/// Errors   those of `check`; kInvalidArgument where it is of other numbers of stages or microbatches.
+void set_schedule(layout::Plan& plan, const Schedule& schedule);
 
-/// The names that `make_schedule` knows.
-std::vector<std::string> schedule_names();
+/// The schedule of a plan: as above, or for the name `custom` the actions that the plan has.
+///
+/// Errors   also kInvalidArgument where the plan's stages stand at other positions than the schedule says, where a
+///          schedule has parameters, which none has so far, and those of `check` for actions of the plan's own.
+Schedule schedule_of(const layout::Plan& plan);
+
+/// Forwards alone, of an evaluation: each rank goes round its stages, as many microbatches of each as there are ranks.
+/// No schedule of a training; `check` refuses it.
+///
+/// positions   by stage, the rank that runs it.
+Schedule forwards(const std::vector<int>& positions, int num_microbatches);
+
+/// Whether some backward is split, so that weights need not wait for nor be waited for.
+bool splits_backwards(const Schedule& schedule);
+
+/// The names that `make_schedule` knows for so many stages on a rank; all, for 0.
+std::vector<std::string> schedule_names(int stages_per_rank = 1);
 
 }  // namespace trireme::schedule

@@ -23,14 +23,9 @@ using layout::ParameterMap;
   throw Error(ErrorKind::kInvalidArgument, "step program: " + problem);
 }
 
-void check_mesh(const layout::Plan& plan, const layout::Mesh& mesh) {
-  if (plan.stages.size() != static_cast<std::size_t>(mesh.pipeline)) {
-    fail("the plan has " + std::to_string(plan.stages.size()) + " stages for a pipeline of " +
-         std::to_string(mesh.pipeline) + " ranks; its schedule runs one stage on each");
-  }
-  if (mesh.shard != 1) {
-    fail("the mesh has " + std::to_string(mesh.shard) + " shards; only 1 is possible so far");
-  }
+void check_mesh(const layout::Mesh& mesh) {
+  if (mesh.shard == 1) return;
+  fail("the mesh has " + std::to_string(mesh.shard) + " shards; only 1 is possible so far");
 }
 
 }  // namespace
@@ -101,21 +96,28 @@ std::map<std::pair<int, int>, int> site_indices(const graph::Graph& planned) {
   return indices;
 }
 
-void add_ties(const graph::Graph& planned, const ParameterMap& map,
+void add_ties(const graph::Graph& planned, const layout::Plan& plan, const ParameterMap& map,
               std::vector<Message>& messages) {
   const auto parameters = parameter_indices(planned);
   const auto sites = site_indices(planned);
   const std::map<std::string, int> owners = layout::owner_stages(map);
+  std::map<std::pair<int, int>, int> mirrors;  // By parameter and position: the first stage there.
   for (const layout::Bucket& bucket : map.buckets) {
     for (const layout::Slot& slot : bucket.slots) {
       const int owner = owners.at(slot.parameter);
-      if (bucket.stage == owner) continue;
+      if (layout::position_of(plan, bucket.stage) == layout::position_of(plan, owner)) continue;
       const int parameter = parameters.at(slot.parameter);
       const int site = sites.at({parameter, slot.site});
       messages.push_back({ChannelKind::kTieGradient, bucket.stage, owner, site});
       if (bucket.kind != BucketKind::kMirror) continue;
-      messages.push_back({ChannelKind::kTieValue, owner, bucket.stage, parameter});
+      const int position = layout::position_of(plan, bucket.stage);
+      int& mirror = mirrors.try_emplace({parameter, position}, bucket.stage).first->second;
+      mirror = std::min(mirror, bucket.stage);
     }
+  }
+  for (const auto& [place, stage] : mirrors) {
+    const int owner = owners.at(planned.parameters[place.first].name);
+    messages.push_back({ChannelKind::kTieValue, owner, stage, place.first});
   }
 }
 
@@ -133,6 +135,14 @@ bool completes_gradients(ActionKind kind) {
 
 int first_of_part(int num_microbatches, int num_replicas, int replica) {
   return static_cast<int>(std::int64_t{num_microbatches} * replica / num_replicas);
+}
+
+std::vector<int> StepFacts::stages_at(int position) const {
+  std::vector<int> found;
+  for (int s = 0; s < num_stages(); ++s) {
+    if (positions[s] == position) found.push_back(s);
+  }
+  return found;
 }
 
 int StepFacts::num_microbatches_of(int replica) const {
@@ -160,9 +170,17 @@ constexpr std::array<TailPart, 8> kTrainingTail = {{
 StepFacts common_facts(const layout::Plan& plan) {
   StepFacts facts;
   facts.role = layout::train_role(plan);
-  check_mesh(plan, facts.role.mesh);
+  check_mesh(facts.role.mesh);
   facts.num_ranks = count_ranks(plan);
   facts.stages.resize(plan.stages.size());
+  for (int s = 0; s < facts.num_stages(); ++s) {
+    const int position = layout::position_of(plan, s);
+    if (position < 0 || position >= facts.num_positions()) {
+      fail("stage " + std::to_string(s) + " is at position " + std::to_string(position) +
+           " of a pipeline of " + std::to_string(facts.num_positions()));
+    }
+    facts.positions.push_back(position);
+  }
   return facts;
 }
 
@@ -181,10 +199,10 @@ StepFacts step_facts(const graph::Graph& planned, const layout::Plan& plan,
                      const layout::ParameterMap& map, const ProgramOptions& options) {
   StepFacts facts = common_facts(plan);
   check_replicas(plan.batch, facts.num_replicas(), options);
-  facts.num_microbatches = static_cast<int>(plan.batch.num_microbatches() / facts.num_replicas());
+  facts.num_microbatches = layout::num_microbatches_of_replica(plan);
   const std::vector<layout::Crossing> crossings = layout::crossings(planned, plan);
   add_crossings(crossings, facts.messages);
-  add_ties(planned, map, facts.messages);
+  add_ties(planned, plan, map, facts.messages);
   give_messages(facts);
   const auto losses = layout::stage_losses(planned, plan, crossings);
   for (std::size_t s = 0; s < losses.size(); ++s) {
@@ -221,8 +239,9 @@ std::vector<Channel> channels_of(const StepFacts& facts) {
   std::vector<Channel> channels;
   for (const auto& [path, num] : num_items) {
     const auto& [kind, from, to] = path;
-    // What is between two stages is at work on as many microbatches.
-    const int limit = facts.trains() ? 0 : num * (to - from);
+    // What is between two stages is at work on as many microbatches. A rank does not wait for itself.
+    const bool is_one_rank = facts.positions[from] == facts.positions[to];
+    const int limit = facts.trains() || is_one_rank ? 0 : num * (to - from);
     for (int replica = 0; replica < facts.num_replicas(); ++replica) {
       channels.push_back(
           {kind, from, to, facts.rank(from, replica), facts.rank(to, replica), limit});
@@ -233,14 +252,18 @@ std::vector<Channel> channels_of(const StepFacts& facts) {
 
 std::vector<RankGroup> groups_of(const StepFacts& facts) {
   std::vector<RankGroup> groups = {{GroupKind::kWorld, 0, facts.role.placement}};
-  for (int stage = 0; stage < facts.num_stages(); ++stage) {
-    RankGroup group{GroupKind::kData, stage, {}};
-    for (int r = 0; r < facts.num_replicas(); ++r) group.ranks.push_back(facts.rank(stage, r));
+  for (int position = 0; position < facts.num_positions(); ++position) {
+    RankGroup group{GroupKind::kData, position, {}};
+    for (int r = 0; r < facts.num_replicas(); ++r) {
+      group.ranks.push_back(facts.rank_at(position, r));
+    }
     groups.push_back(std::move(group));
   }
   for (int replica = 0; replica < facts.num_replicas(); ++replica) {
     RankGroup group{GroupKind::kPipeline, replica, {}};
-    for (int s = 0; s < facts.num_stages(); ++s) group.ranks.push_back(facts.rank(s, replica));
+    for (int position = 0; position < facts.num_positions(); ++position) {
+      group.ranks.push_back(facts.rank_at(position, replica));
+    }
     groups.push_back(std::move(group));
   }
   return groups;

@@ -22,7 +22,8 @@ struct Message {
   auto operator<=>(const Message&) const = default;
 };
 
-/// What a stage has to do beside its actions.
+/// What a stage has to do beside its actions. Stages of one rank send each other values and gradients as others do;
+/// what they share of a parameter is one memory.
 struct StageFacts {
   std::array<std::vector<Message>, kNumChannelKinds> sends;  ///< By ChannelKind, each ascending.
   std::array<std::vector<Message>, kNumChannelKinds> recvs;
@@ -47,6 +48,7 @@ struct TailPart {
 /// What graph, plan and map say about a step, in the form that generator and checker need.
 struct StepFacts {
   layout::Role role;              ///< The one that trains.
+  std::vector<int> positions;     ///< By stage: in the pipeline.
   int num_ranks = 0;              ///< Of the world: all roles.
   int num_microbatches = 0;       ///< Of the replica that has most.
   std::vector<Message> messages;  ///< Ascending.
@@ -59,11 +61,16 @@ struct StepFacts {
   bool trains() const { return !num_evaluated; }
 
   int num_stages() const { return static_cast<int>(stages.size()); }
+  int num_positions() const { return role.mesh.pipeline; }
   int num_replicas() const { return role.mesh.data; }
-  /// World rank that runs `stage` for `replica`.
-  int rank(int stage, int replica) const {
-    return role.placement[stage * num_replicas() + replica];
+  /// World rank at a position of the pipeline of `replica`.
+  int rank_at(int position, int replica) const {
+    return role.placement[position * num_replicas() + replica];
   }
+  /// World rank that runs `stage` for `replica`.
+  int rank(int stage, int replica) const { return rank_at(positions[stage], replica); }
+  /// The stages at a position, ascending.
+  std::vector<int> stages_at(int position) const;
   /// Microbatches of `replica`.
   int num_microbatches_of(int replica) const;
 };
@@ -84,8 +91,7 @@ bool completes_gradients(ActionKind kind);
 bool keeps_bits(const BatchLayout& batch, std::int64_t replicas);
 
 /// planned, plan, map   as for make_step_program.
-/// Errors   kInvalidArgument where one program cannot serve the plan: more stages than pipeline
-///          ranks, a sharded mesh, ranks that are not 0 to n - 1, replicas whose lanes are no
+/// Errors   kInvalidArgument where one program cannot serve the plan: a sharded mesh, ranks that are not 0 to n - 1, replicas whose lanes are no
 ///          subtree of the fold, unless that is tolerated.
 StepFacts step_facts(const graph::Graph& planned, const layout::Plan& plan,
                      const layout::ParameterMap& map, const ProgramOptions& options);

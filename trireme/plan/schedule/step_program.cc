@@ -20,26 +20,30 @@
 namespace trireme::schedule {
 namespace {
 
-/// Writes the program of the rank that runs `stage` for `replica`.
+/// Writes the program of the rank at a position of the pipeline of `replica`.
 class RankWriter {
  public:
-  RankWriter(const StepFacts& facts, const StepProgram& program, int stage, int replica)
-      : facts_(facts), stage_(stage), replica_(replica) {
+  RankWriter(const StepFacts& facts, const StepProgram& program, int position, int replica)
+      : facts_(facts), stages_(facts.stages_at(position)), replica_(replica) {
+    const int rank = facts.rank_at(position, replica);
     for (std::size_t c = 0; c < program.channels.size(); ++c) {
       const Channel& channel = program.channels[c];
+      // Of the replica, whichever end is here.
       if (channel.from_rank != facts.rank(channel.from_stage, replica)) continue;
       channels_[{channel.kind, channel.from_stage, channel.to_stage}] = static_cast<int>(c);
     }
     for (std::size_t g = 0; g < program.groups.size(); ++g) {
       const RankGroup& group = program.groups[g];
-      if (std::ranges::count(group.ranks, facts.rank(stage, replica)) != 0) {
+      if (std::ranges::count(group.ranks, rank) != 0) {
         groups_[group.kind] = static_cast<int>(g);
       }
     }
   }
 
   std::vector<Operation> write(const std::vector<Action>& actions) {
-    if (stage().weighs) write_plain(OperationKind::kWeigh);
+    if (std::ranges::any_of(stages_, [&](int s) { return facts_.stages[s].weighs; })) {
+      write_plain(OperationKind::kWeigh);
+    }
     for (const Action& action : actions) {
       if (action.microbatch < facts_.num_microbatches_of(replica_)) write_action(action);
     }
@@ -48,29 +52,34 @@ class RankWriter {
   }
 
  private:
-  const StageFacts& stage() const { return facts_.stages[stage_]; }
-
   void write_action(const Action& action) {
+    const StageFacts& stage = facts_.stages[action.stage];
     const ChannelKind kind = carried_by(action.kind);
     const bool carries = carries_messages(action.kind);
-    if (carries) write_messages(OperationKind::kRecv, stage().recvs_of(kind), action.microbatch);
+    if (carries) write_messages(OperationKind::kRecv, stage.recvs_of(kind), action.microbatch);
     const bool is_last = action.microbatch == facts_.num_microbatches - 1;
-    if (is_last && completes_gradients(action.kind)) write_buckets(OperationKind::kReduce);
+    if (is_last && completes_gradients(action.kind)) {
+      write_buckets(OperationKind::kReduce, action.stage);
+    }
     operations_.push_back({.kind = OperationKind::kCompute, .action = action});
-    if (carries) write_messages(OperationKind::kSend, stage().sends_of(kind), action.microbatch);
+    if (carries) write_messages(OperationKind::kSend, stage.sends_of(kind), action.microbatch);
   }
 
   void write_tail(const TailPart& part) {
     if (part.ties) return write_ties(*part.ties);
     const OperationKind kind = part.kind.value();
-    if (row_of(kind).operand == OperandKind::kBucket) return write_buckets(kind);
-    write_plain(kind);
+    if (row_of(kind).operand != OperandKind::kBucket) return write_plain(kind);
+    for (const int stage : stages_) write_buckets(kind, stage);
   }
 
   /// Sends go first: two stages may own each other's mirrors, and only recvs wait.
   void write_ties(ChannelKind kind) {
-    write_messages(OperationKind::kSend, stage().sends_of(kind), -1);
-    write_messages(OperationKind::kRecv, stage().recvs_of(kind), -1);
+    for (const int s : stages_) {
+      write_messages(OperationKind::kSend, facts_.stages[s].sends_of(kind), -1);
+    }
+    for (const int s : stages_) {
+      write_messages(OperationKind::kRecv, facts_.stages[s].recvs_of(kind), -1);
+    }
   }
 
   void write_messages(OperationKind kind, const std::vector<Message>& messages, int microbatch) {
@@ -81,9 +90,9 @@ class RankWriter {
     }
   }
 
-  void write_buckets(OperationKind kind) {
+  void write_buckets(OperationKind kind, int stage) {
     if (facts_.num_replicas() == 1) return;
-    for (const int bucket : stage().buckets) {
+    for (const int bucket : facts_.stages[stage].buckets) {
       operations_.push_back({.kind = kind, .group = group_of(kind), .item = bucket});
     }
   }
@@ -98,7 +107,7 @@ class RankWriter {
   }
 
   const StepFacts& facts_;
-  int stage_;
+  std::vector<int> stages_;  ///< Of the rank, ascending.
   int replica_;
   std::map<std::tuple<ChannelKind, int, int>, int> channels_;
   std::map<GroupKind, int> groups_;
@@ -108,10 +117,10 @@ class RankWriter {
 StepProgram write_program(const StepFacts& facts, const Schedule& schedule) {
   StepProgram program{facts.num_microbatches, channels_of(facts), groups_of(facts), {}};
   program.ranks.resize(facts.num_ranks);
-  for (int stage = 0; stage < facts.num_stages(); ++stage) {
+  for (int position = 0; position < facts.num_positions(); ++position) {
     for (int replica = 0; replica < facts.num_replicas(); ++replica) {
-      RankWriter writer(facts, program, stage, replica);
-      program.ranks[facts.rank(stage, replica)] = writer.write(schedule.ranks[stage]);
+      RankWriter writer(facts, program, position, replica);
+      program.ranks[facts.rank_at(position, replica)] = writer.write(schedule.ranks[position]);
     }
   }
   return program;
@@ -122,14 +131,13 @@ StepProgram write_program(const StepFacts& facts, const Schedule& schedule) {
 StepProgram make_step_program(const graph::Graph& planned, const layout::Plan& plan,
                               const layout::ParameterMap& map, const ProgramOptions& options) {
   const StepFacts facts = step_facts(planned, plan, map, options);
-  return write_program(facts,
-                       make_schedule(plan.schedule, facts.num_stages(), facts.num_microbatches));
+  return write_program(facts, schedule_of(plan));
 }
 
 StepProgram make_evaluation_program(const graph::Graph& planned, const layout::Plan& plan,
                                     int num_microbatches) {
   const StepFacts facts = evaluation_facts(planned, plan, num_microbatches);
-  return write_program(facts, forwards(facts.num_stages(), facts.num_microbatches));
+  return write_program(facts, forwards(facts.positions, facts.num_microbatches));
 }
 
 }  // namespace trireme::schedule

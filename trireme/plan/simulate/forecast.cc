@@ -15,8 +15,8 @@ double plan_bound_us(const std::vector<StageCost>& costs, const layout::Plan& pl
                      const topology::Topology& topology,
                      const std::vector<layout::Crossing>& crossings) {
   const layout::Role& role = layout::train_role(plan);
-  const std::int64_t num_microbatches = plan.batch.num_microbatches() / role.mesh.data;
-  const auto m = static_cast<double>(num_microbatches);
+  const schedule::Schedule schedule = schedule::schedule_of(plan);
+  const auto m = static_cast<double>(schedule.num_microbatches);
   std::vector<std::vector<int>> senders(costs.size());
   for (const layout::Crossing& crossing : crossings) {
     for (std::size_t i = 1; crossing.has_gradient && i < crossing.stages.size(); ++i) {
@@ -24,7 +24,7 @@ double plan_bound_us(const std::vector<StageCost>& costs, const layout::Plan& pl
     }
   }
   double bound = 0;
-  const bool splits = schedule::splits_backwards(plan.schedule.name);
+  const bool splits = schedule::splits_backwards(schedule);
   std::vector<double> before(costs.size());
   std::map<int, double> work;  // By rank.
   for (std::size_t s = 0; s < costs.size(); ++s) {
@@ -34,9 +34,10 @@ double plan_bound_us(const std::vector<StageCost>& costs, const layout::Plan& pl
     }
     bound = std::max(bound, before[s] + m * costs[s].work_us());
     for (int r = 0; r < role.mesh.data; ++r) {
-      work[role.placement[s * role.mesh.data + r]] += costs[s].work_us();
+      work[layout::rank_of(plan, static_cast<int>(s), r)] += costs[s].work_us();
     }
   }
+  for (const auto& [rank, us] : work) bound = std::max(bound, m * us);
   for (const topology::SharedCores& shared : topology::shared_cores(topology)) {
     double sum = 0;
     for (const int rank : shared.ranks) sum += work.contains(rank) ? work.at(rank) : 0;
@@ -94,16 +95,12 @@ double num_processors(const layout::Role& role, const topology::Topology& topolo
   return std::min(processors / role.mesh.data, static_cast<double>(role.mesh.pipeline));
 }
 
-/// Of the fullest rank of each stage.
+/// By stage: of the rank that runs it, when that holds most.
 std::vector<std::int64_t> activation_bytes(const layout::Plan& plan,
-                                           const std::vector<schedule::RankGroup>& groups,
                                            const std::vector<RankMemory>& memory) {
-  std::vector<std::int64_t> bytes(plan.stages.size());
-  for (const schedule::RankGroup& group : groups) {
-    if (group.kind != schedule::GroupKind::kData) continue;
-    for (const int rank : group.ranks) {
-      bytes[group.index] = std::max(bytes[group.index], memory[rank].activations);
-    }
+  std::vector<std::int64_t> bytes;
+  for (int s = 0; s < static_cast<int>(plan.stages.size()); ++s) {
+    bytes.push_back(memory[layout::rank_of(plan, s, 0)].activations);
   }
   return bytes;
 }
@@ -134,15 +131,15 @@ Forecast forecast(const PriceInputs& inputs, const ForecastOptions& options) {
       rank_memory(planned, plan, map, stage_tensors(planned, plan, profile), options.memory);
   result.program = schedule::make_step_program(planned, plan, map, options.program);
   result.stages = costs_while_holding(stage_costs(planned, plan, profile), profile,
-                                      activation_bytes(plan, result.program.groups, result.memory));
+                                      activation_bytes(plan, result.memory));
   result.simulation =
       simulate(result.program, prices(result.program, result.stages, inputs), topology);
   result.plan_bound_us =
       plan_bound_us(result.stages, plan, topology, layout::crossings(planned, plan));
   result.work_us = recorded_work_us(planned, profile);
-  result.any_bound_us = any_plan_bound_us(longest_path_us(planned, profile), result.work_us,
-                                          plan.batch.num_microbatches() / role.mesh.data,
-                                          num_processors(role, topology));
+  result.any_bound_us =
+      any_plan_bound_us(longest_path_us(planned, profile), result.work_us,
+                        layout::num_microbatches_of_replica(plan), num_processors(role, topology));
   return result;
 }
 

@@ -44,10 +44,11 @@ struct Stream {
 
 class Holder {
  public:
-  Holder(const Causes& causes, const std::vector<SentBytes>& sent, int stage) : causes_(causes) {
+  Holder(const Causes& causes, const std::vector<SentBytes>& sent, int rank)
+      : causes_(causes), rank_(rank) {
     std::map<std::tuple<ChannelKind, int, int>, Stream> streams;
     for (const auto& [message, bytes] : sent) {
-      if (message.from_stage != stage && message.to_stage != stage) continue;
+      if (!is_here(message.from_stage) && !is_here(message.to_stage)) continue;
       Stream& stream = streams[{message.kind, message.from_stage, message.to_stage}];
       stream.kind = message.kind;
       stream.from = message.from_stage;
@@ -58,17 +59,21 @@ class Holder {
     for (auto& [path, stream] : streams) streams_.push_back(std::move(stream));
   }
 
-  std::vector<HeldMessages> of_stage(int stage) const {
-    std::vector<HeldMessages> held(static_cast<std::size_t>(causes_.num_actions(stage)));
+  std::vector<HeldMessages> by_action() const {
+    const int num_actions = causes_.num_actions(rank_);
+    std::vector<HeldMessages> held(static_cast<std::size_t>(num_actions));
     for (const Stream& stream : streams_) {
+      const bool sends = is_here(stream.from), receives = is_here(stream.to);
       std::vector<int> most_sent;
-      if (stream.to == stage) most_sent = causes_.most_sent(stream.from, stream.kind, stage);
-      for (int i = 0; i < causes_.num_actions(stage); ++i) {
-        if (stream.from == stage) {
+      if (receives) most_sent = causes_.most_sent(stream.from, stream.kind, stream.to);
+      for (int i = 0; i < num_actions; ++i) {
+        if (sends && receives) {
+          held[i].during += kept(stream, i, i);
+          held[i].after += kept(stream, i + 1, i);
+        } else if (sends) {
           held[i].during += sent(stream, i, i);
           held[i].after += sent(stream, i + 1, i);
-        }
-        if (stream.to == stage) {
+        } else {
           held[i].during += received(stream, i, most_sent[i], 0);
           held[i].after += received(stream, i, most_sent[i + 1], num_awaited(stream, i));
         }
@@ -78,11 +83,21 @@ class Holder {
   }
 
  private:
-  /// What the stage has sent in its first `num_actions` and the receiver need not have taken when
+  bool is_here(int stage) const { return causes_.rank_of(stage) == rank_; }
+
+  /// What the rank's first `num_actions` have sent to another of its stages and its actions up to `index` have not
+  /// taken.
+  std::int64_t kept(const Stream& stream, int num_actions, int index) const {
+    const int taken = causes_.num_taking(stream.to, stream.kind, index + 1);
+    const int left = causes_.num_taking(stream.from, stream.kind, num_actions) - taken;
+    return std::max(left, 0) * stream.total;
+  }
+
+  /// What the rank has sent in its first `num_actions` and the receiver need not have taken when
   /// the action `index` begins.
   std::int64_t sent(const Stream& stream, int num_actions, int index) const {
-    const int taken = causes_.num_taking(stream.to, stream.kind,
-                                         causes_.done_before(stream.to, stream.from, index));
+    const int done = causes_.done_before(causes_.rank_of(stream.to), rank_, index);
+    const int taken = causes_.num_taking(stream.to, stream.kind, done);
     return (causes_.num_taking(stream.from, stream.kind, num_actions) - taken) * stream.total;
   }
 
@@ -95,15 +110,16 @@ class Holder {
     return stream.next(std::min(there, kReceivedAhead + num_awaited));
   }
 
-  /// Messages of the stream that the stage's action after `index` waits for.
+  /// Messages of the stream that the rank's action after `index` waits for.
   std::int64_t num_awaited(const Stream& stream, int index) const {
-    if (index + 1 == causes_.num_actions(stream.to)) return 0;
+    if (index + 1 == causes_.num_actions(rank_)) return 0;
     const int taken = causes_.num_taking(stream.to, stream.kind, index + 2) -
                       causes_.num_taking(stream.to, stream.kind, index + 1);
     return taken * std::ssize(stream.bytes);
   }
 
   const Causes& causes_;
+  int rank_;
   std::vector<Stream> streams_;
 };
 
@@ -128,8 +144,8 @@ std::vector<SentBytes> sent_bytes(const graph::Graph& planned, const layout::Pla
 }  // namespace
 
 std::vector<HeldMessages> held_messages(const Causes& causes, const std::vector<SentBytes>& sent,
-                                        int stage) {
-  return Holder(causes, sent, stage).of_stage(stage);
+                                        int rank) {
+  return Holder(causes, sent, rank).by_action();
 }
 
 std::vector<std::vector<HeldMessages>> held_messages(const graph::Graph& planned,
@@ -137,14 +153,10 @@ std::vector<std::vector<HeldMessages>> held_messages(const graph::Graph& planned
   const std::vector<SentBytes> sent = sent_bytes(planned, plan);
   std::vector<schedule::Message> messages;
   for (const SentBytes& one : sent) messages.push_back(one.message);
-  const int num_stages = static_cast<int>(plan.stages.size());
-  const std::int64_t microbatches =
-      plan.batch.num_microbatches() / layout::train_role(plan).mesh.data;
-  const Causes causes(
-      schedule::make_schedule(plan.schedule, num_stages, static_cast<int>(microbatches)), messages);
+  const Causes causes(schedule::schedule_of(plan), messages);
   std::vector<std::vector<HeldMessages>> held;
-  for (int stage = 0; stage < num_stages; ++stage) {
-    held.push_back(held_messages(causes, sent, stage));
+  for (int rank = 0; rank < layout::train_role(plan).mesh.pipeline; ++rank) {
+    held.push_back(held_messages(causes, sent, rank));
   }
   return held;
 }

@@ -9,7 +9,7 @@
 
 namespace trireme::simulate {
 
-/// Bytes of messages that a rank of a stage holds at one of its actions if all goes as badly as the
+/// Bytes of messages that a rank holds at one of its actions if all goes as badly as the
 /// order of the step allows: what it has sent and others need not have taken, and what can have
 /// come before it asks.
 struct HeldMessages {
@@ -23,18 +23,18 @@ struct SentBytes {
   std::int64_t bytes = 0;  ///< Without its header.
 };
 
-/// By action of the stage.
+/// By action of a rank of the pipeline.
 ///
 /// sent     the messages of all stages, values and gradients, ascending.
 /// causes   of the same messages.
 std::vector<HeldMessages> held_messages(const schedule::Causes& causes,
-                                        const std::vector<SentBytes>& sent, int stage);
+                                        const std::vector<SentBytes>& sent, int rank);
 
-/// By stage, by action of its schedule.
+/// By rank of the pipeline, by action of its schedule.
 ///
 /// planned, plan   as for schedule::make_step_program.
 /// Errors          those of schedule::make_schedule.
-/// Cost            actions x stages x channels of a stage.
+/// Cost            actions x ranks x channels of a rank.
 std::vector<std::vector<HeldMessages>> held_messages(const graph::Graph& planned,
                                                      const layout::Plan& plan);
 

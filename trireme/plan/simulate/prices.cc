@@ -16,8 +16,8 @@ using schedule::ChannelKind;
 using schedule::Operation;
 using schedule::OperationKind;
 
-/// Elements that a stage handles once a step.
-struct StageElements {
+/// Elements that a rank handles once a step.
+struct RankElements {
   std::int64_t owned = 0;
   std::int64_t further_sites = 0;  ///< Of parameters owned here, beyond their first.
 };
@@ -30,11 +30,11 @@ class Pricer {
         costs_(costs),
         inputs_(inputs),
         sites_(graph::use_sites(inputs.planned)),
-        elements_(count_elements(inputs.map, costs.size())),
+        elements_(count_elements(inputs)),
         ready_(bucket_completions(inputs.planned, inputs.plan, inputs.map, inputs.profile)) {
     for (const schedule::RankGroup& group : program.groups) {
       if (group.kind != schedule::GroupKind::kData) continue;
-      for (const int rank : group.ranks) stage_of_[rank] = group.index;
+      for (const int rank : group.ranks) position_of_[rank] = group.index;
     }
   }
 
@@ -47,13 +47,14 @@ class Pricer {
   }
 
  private:
-  static std::vector<StageElements> count_elements(const layout::ParameterMap& map,
-                                                   std::size_t num_stages) {
-    const std::map<std::string, int> owner_of = layout::owner_stages(map);
-    std::vector<StageElements> elements(num_stages);
-    for (const layout::Bucket& bucket : map.buckets) {
+  /// By position of the pipeline.
+  static std::vector<RankElements> count_elements(const PriceInputs& inputs) {
+    const std::map<std::string, int> owner_of = layout::owner_stages(inputs.map);
+    std::vector<RankElements> elements(layout::train_role(inputs.plan).mesh.pipeline);
+    for (const layout::Bucket& bucket : inputs.map.buckets) {
       for (const layout::Slot& slot : bucket.slots) {
-        StageElements& owner = elements[owner_of.at(slot.parameter)];
+        RankElements& owner =
+            elements[layout::position_of(inputs.plan, owner_of.at(slot.parameter))];
         const bool is_first = bucket.kind == layout::BucketKind::kOwner;
         (is_first ? owner.owned : owner.further_sites) += slot.num_elements;
       }
@@ -71,7 +72,7 @@ class Pricer {
   }
 
   const profile::StepCosts& step() const { return inputs_.profile.step; }
-  const StageElements& elements(int rank) const { return elements_[stage_of_.at(rank)]; }
+  const RankElements& elements(int rank) const { return elements_[position_of_.at(rank)]; }
 
   double work_us(schedule::ProcessorWork work, int rank, const Operation& operation) const {
     switch (work) {
@@ -141,6 +142,7 @@ class Pricer {
 
   double send_us(const Operation& operation) const {
     const schedule::Channel& channel = program_.channels[operation.channel];
+    if (channel.from_rank == channel.to_rank) return 0;
     const profile::LinkKind kind = link_kind(inputs_.topology, channel.from_rank, channel.to_rank);
     return profile::link_us(inputs_.profile, kind, message_bytes(operation), true);
   }
@@ -162,9 +164,9 @@ class Pricer {
   const std::vector<StageCost>& costs_;
   const PriceInputs& inputs_;
   std::vector<graph::UseSite> sites_;
-  std::vector<StageElements> elements_;
-  std::vector<double> ready_;    ///< By bucket.
-  std::map<int, int> stage_of_;  ///< By rank.
+  std::vector<RankElements> elements_;
+  std::vector<double> ready_;       ///< By bucket.
+  std::map<int, int> position_of_;  ///< By rank.
 };
 
 }  // namespace

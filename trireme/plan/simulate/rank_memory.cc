@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
 #include <unordered_set>
 
 #include "trireme/plan/graph/graph_queries.h"
@@ -16,35 +17,63 @@ namespace {
 
 using layout::BucketKind;
 
-/// Parameters, gradients and optimizer state by stage.
-std::vector<RankMemory> state_of_stages(const layout::Plan& plan, const layout::ParameterMap& map,
-                                        const MemoryOptions& options) {
-  const int num_buffers =
-      num_gradient_buffers(plan.batch.lanes / layout::train_role(plan).mesh.data);
-  std::vector<RankMemory> stages(plan.stages.size());
-  for (const layout::Bucket& bucket : map.buckets) {
-    RankMemory& stage = stages[bucket.stage];
-    stage.gradients += bucket.num_elements * gradient_bytes_per_element(bucket.dtype) * num_buffers;
-    if (bucket.kind == BucketKind::kSite) continue;
-    stage.parameters += bucket.num_elements * static_cast<std::int64_t>(size_bytes(bucket.dtype));
-    if (bucket.kind != BucketKind::kOwner) continue;
-    stage.optimizer += bucket.num_elements * options.optimizer_bytes_per_element;
-  }
-  return stages;
+/// Whether a bucket of mirrors has memory of its own: not where its owners are on the same rank.
+bool has_mirrors(const layout::Plan& plan, const layout::Bucket& bucket,
+                 const std::map<std::string, int>& owners) {
+  return std::ranges::any_of(bucket.slots, [&](const layout::Slot& slot) {
+    return layout::position_of(plan, owners.at(slot.parameter)) !=
+           layout::position_of(plan, bucket.stage);
+  });
 }
 
-/// Sums of a shared parameter's sites in other stages: the owner receives each into memory that it
-/// keeps.
+/// Parameters, gradients and optimizer state by position of the pipeline.
+std::vector<RankMemory> state_by_position(const layout::Plan& plan, const layout::ParameterMap& map,
+                                          const MemoryOptions& options) {
+  const std::map<std::string, int> owners = layout::owner_stages(map);
+  const int num_buffers =
+      num_gradient_buffers(plan.batch.lanes / layout::train_role(plan).mesh.data);
+  std::vector<RankMemory> positions(layout::train_role(plan).mesh.pipeline);
+  for (const layout::Bucket& bucket : map.buckets) {
+    RankMemory& rank = positions[layout::position_of(plan, bucket.stage)];
+    rank.gradients += bucket.num_elements * gradient_bytes_per_element(bucket.dtype) * num_buffers;
+    if (bucket.kind == BucketKind::kSite) continue;
+    if (bucket.kind == BucketKind::kMirror && !has_mirrors(plan, bucket, owners)) continue;
+    rank.parameters += bucket.num_elements * static_cast<std::int64_t>(size_bytes(bucket.dtype));
+    if (bucket.kind != BucketKind::kOwner) continue;
+    rank.optimizer += bucket.num_elements * options.optimizer_bytes_per_element;
+  }
+  return positions;
+}
+
+/// Sums of a shared parameter's sites on other ranks: the owner receives each into memory that it
+/// keeps. By position.
 std::vector<std::int64_t> tie_bytes(const layout::Plan& plan, const layout::ParameterMap& map) {
   const std::map<std::string, int> owners = layout::owner_stages(map);
-  std::vector<std::int64_t> bytes(plan.stages.size());
+  std::vector<std::int64_t> bytes(layout::train_role(plan).mesh.pipeline);
   for (const layout::Bucket& bucket : map.buckets) {
     for (const layout::Slot& slot : bucket.slots) {
-      const int owner = owners.at(slot.parameter);
-      if (owner == bucket.stage) continue;
+      const int owner = layout::position_of(plan, owners.at(slot.parameter));
+      if (owner == layout::position_of(plan, bucket.stage)) continue;
       bytes[owner] += slot.num_elements * gradient_bytes_per_element(bucket.dtype);
     }
   }
+  return bytes;
+}
+
+/// Samples that are kept from the first to the last of several stages of a rank that take them: at most those of a
+/// step. By position.
+std::vector<std::int64_t> kept_batch_bytes(const graph::Graph& planned, const layout::Plan& plan) {
+  const auto used_by = layout::stages_of_values(planned, plan);
+  std::vector<std::set<int>> readers(layout::train_role(plan).mesh.pipeline);
+  for (const graph::Input& input : planned.inputs) {
+    const auto used = used_by.find(input.value);
+    if (used == used_by.end()) continue;
+    for (const int stage : used->second) readers[layout::position_of(plan, stage)].insert(stage);
+  }
+  const std::int64_t step_bytes =
+      batch_bytes(planned, plan.batch.microbatch) * layout::num_microbatches_of_replica(plan);
+  std::vector<std::int64_t> bytes;
+  for (const std::set<int>& stages : readers) bytes.push_back(stages.size() > 1 ? step_bytes : 0);
   return bytes;
 }
 
@@ -134,13 +163,15 @@ std::int64_t fixed_bytes(const graph::Graph& planned) {
 }
 
 std::vector<std::int64_t> fixed_bytes(const graph::Graph& planned, const layout::Plan& plan) {
-  std::vector<std::int64_t> bytes(plan.stages.size(), fixed_bytes(planned));
+  std::vector<std::int64_t> bytes(layout::train_role(plan).mesh.pipeline, fixed_bytes(planned));
   const auto stages = layout::stages_of_values(planned, plan);
   for (const graph::Parameter& parameter : planned.parameters) {
     const graph::Value& value = planned.values[parameter.value];
     const auto used = stages.find(parameter.value);
     if (value.requires_grad || used == stages.end()) continue;
-    for (const int stage : used->second) bytes[stage] += graph::bytes_at(value, 0);
+    std::set<int> positions;
+    for (const int stage : used->second) positions.insert(layout::position_of(plan, stage));
+    for (const int position : positions) bytes[position] += graph::bytes_at(value, 0);
   }
   return bytes;
 }
@@ -160,29 +191,33 @@ std::int64_t peak_of(schedule::ActionKind kind, const StageTensors& tensors) {
 
 }  // namespace
 
-RankMemory run_memory(const std::vector<schedule::Action>& actions, const StageTensors& tensors,
+RankMemory run_memory(const std::vector<schedule::Action>& actions,
+                      std::span<const StageTensors* const> tensors,
                       const std::vector<HeldMessages>& messages) {
   using schedule::ActionKind;
-  std::int64_t num_held = 0;     // Microbatches between forward and the end of their backward.
-  std::int64_t num_waiting = 0;  // Between the parts of their backward.
+  std::int64_t held = 0;  // From forward to the end of backward, and between the parts of it.
   std::int64_t activations = 0, transient = 0, most = 0;
   for (std::size_t i = 0; i < actions.size(); ++i) {
     const ActionKind kind = actions[i].kind;
-    num_held += kind == ActionKind::kForward;
-    num_waiting += kind == ActionKind::kBackwardInput;
-    const std::int64_t peak = peak_of(kind, tensors);
-    const std::int64_t held = num_held * tensors.kept + num_waiting * tensors.waiting;
+    const StageTensors& stage = *tensors[actions[i].stage];
+    if (kind == ActionKind::kForward) held += stage.kept;
+    if (kind == ActionKind::kBackwardInput) held += stage.waiting;
+    const std::int64_t peak = peak_of(kind, stage);
     activations = std::max(activations, held);
-    transient = std::max(transient, peak - tensors.kept);
-    most = std::max(most, held - tensors.kept + peak + messages[i].during);
-    num_held -= schedule::completes_gradients(kind);
-    num_waiting -= kind == ActionKind::kBackwardWeight;
-    most =
-        std::max(most, num_held * tensors.kept + num_waiting * tensors.waiting + messages[i].after);
+    transient = std::max(transient, peak - stage.kept);
+    most = std::max(most, held - stage.kept + peak + messages[i].during);
+    if (schedule::completes_gradients(kind)) held -= stage.kept;
+    if (kind == ActionKind::kBackwardWeight) held -= stage.waiting;
+    most = std::max(most, held + messages[i].after);
   }
   RankMemory memory{.activations = activations, .transient = transient};
   memory.messages = std::max<std::int64_t>(0, most - memory.total());
   return memory;
+}
+
+RankMemory run_memory(const std::vector<schedule::Action>& actions, const StageTensors& tensors,
+                      const std::vector<HeldMessages>& messages) {
+  return run_memory(actions, std::vector(actions.front().stage + 1, &tensors), messages);
 }
 
 std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::Plan& plan,
@@ -190,26 +225,27 @@ std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::P
                                     const std::vector<StageTensors>& tensors,
                                     const MemoryOptions& options) {
   const layout::Role& role = layout::train_role(plan);
-  const int num_stages = static_cast<int>(plan.stages.size());
-  const std::int64_t num_microbatches = plan.batch.num_microbatches() / role.mesh.data;
-  const schedule::Schedule schedule =
-      schedule::make_schedule(plan.schedule, num_stages, static_cast<int>(num_microbatches));
+  const schedule::Schedule schedule = schedule::schedule_of(plan);
   const std::vector<std::vector<HeldMessages>> messages = held_messages(planned, plan);
   const std::vector<std::int64_t> ties = tie_bytes(plan, map);
   const std::vector<std::int64_t> fixed = fixed_bytes(planned, plan);
-  const std::int64_t batch = held_batch_bytes(planned, plan.batch.microbatch, num_microbatches);
-  std::vector<RankMemory> stages = state_of_stages(plan, map, options);
+  const std::int64_t batch =
+      held_batch_bytes(planned, plan.batch.microbatch, schedule.num_microbatches);
+  const std::vector<std::int64_t> kept_batches = kept_batch_bytes(planned, plan);
+  std::vector<RankMemory> positions = state_by_position(plan, map, options);
+  std::vector<const StageTensors*> tensors_of;
+  for (const StageTensors& stage : tensors) tensors_of.push_back(&stage);
   std::vector<RankMemory> ranks(1 +
                                 *std::max_element(role.placement.begin(), role.placement.end()));
-  for (int s = 0; s < num_stages; ++s) {
-    RankMemory& stage = stages[s];
-    const RankMemory run = run_memory(schedule.ranks[s], tensors[s], messages[s]);
-    stage.activations = run.activations;
-    stage.transient = run.transient;
-    stage.messages = run.messages + ties[s];
-    stage.batch = batch;
-    stage.fixed = fixed[s];
-    for (int r = 0; r < role.mesh.data; ++r) ranks[role.placement[s * role.mesh.data + r]] = stage;
+  for (int p = 0; p < role.mesh.pipeline; ++p) {
+    RankMemory& rank = positions[p];
+    const RankMemory run = run_memory(schedule.ranks[p], tensors_of, messages[p]);
+    rank.activations = run.activations;
+    rank.transient = run.transient;
+    rank.messages = run.messages + ties[p];
+    rank.batch = batch + kept_batches[p];
+    rank.fixed = fixed[p];
+    for (int r = 0; r < role.mesh.data; ++r) ranks[role.placement[p * role.mesh.data + r]] = rank;
   }
   return ranks;
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -69,13 +70,18 @@ bool keeps_batches(std::int64_t batch_bytes, std::int64_t num_microbatches);
 /// What every rank holds whatever the plan: buffers, constants, parameters that no node uses.
 std::int64_t fixed_bytes(const graph::Graph& planned);
 
-/// By stage: that, and the frozen parameters that its nodes use.
+/// By position of the pipeline: that, and the frozen parameters that nodes there use.
 std::vector<std::int64_t> fixed_bytes(const graph::Graph& planned, const layout::Plan& plan);
 
-/// Activations, what a pass adds to them, and messages, of a rank of a stage when it holds most of
-/// the three together.
+/// Activations, what a pass adds to them, and messages, of a rank when it holds most of the three together.
 ///
+/// tensors    by stage; those of the rank's stages.
 /// messages   by action: held_messages.h.
+RankMemory run_memory(const std::vector<schedule::Action>& actions,
+                      std::span<const StageTensors* const> tensors,
+                      const std::vector<HeldMessages>& messages);
+
+/// The same of a rank with one stage, which has these.
 RankMemory run_memory(const std::vector<schedule::Action>& actions, const StageTensors& tensors,
                       const std::vector<HeldMessages>& messages);
 
