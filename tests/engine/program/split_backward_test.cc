@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <map>
+#include <optional>
 #include <vector>
 
 namespace trireme::program {
@@ -56,6 +57,38 @@ TEST(SplitBackward, ASiteOfSeveralValuesGetsOneSum) {
     ASSERT_EQ(parts.gradients.at(site).size(), 1U) << "site " << site;
     EXPECT_TRUE(torch::equal(parts.gradients.at(site)[0], gradients.at(0))) << "site " << site;
   }
+}
+
+using WeakStorage = c10::weak_intrusive_ptr<c10::StorageImpl>;
+
+WeakStorage weak(const at::Tensor& tensor) {
+  return WeakStorage(
+      c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(tensor.storage().unsafeGetStorageImpl()));
+}
+
+// h = 2 x, y = h w, z = tanh(y): the gradient of w needs h, nothing of the second part needs z.
+TEST(SplitBackward, WhatNothingWaitsForIsFreedInTheFirstPart) {
+  SumsBySite sink;
+  const NodePtr leaf = make_node<CaptureNode>();
+  std::optional<WeakStorage> of_h, of_z;
+  torch::autograd::edge_list roots;
+  {
+    const at::Tensor x = make_stand_in(torch::ones({2, 3}), leaf);
+    const at::Tensor w = make_stand_in(torch::ones({3, 4}), make_node<SiteNode>(sink, 0));
+    const at::Tensor h = x * 2, z = torch::tanh(torch::mm(h, w));
+    of_h = weak(h);
+    of_z = weak(z);
+    roots.push_back(torch::autograd::impl::gradient_edge(z.sum()));
+  }
+  WeightWork work;
+  const auto received = run_input_backward(roots, {torch::ones({})}, {{leaf, 0}}, work);
+  EXPECT_TRUE(received.at(0).defined());
+  EXPECT_TRUE(of_z->expired());
+  EXPECT_FALSE(of_h->expired());
+  roots.clear();
+  run_weight_backward(std::move(work));
+  EXPECT_EQ(sink.gradients.at(0).size(), 1U);
+  EXPECT_TRUE(of_h->expired());
 }
 
 TEST(SplitBackward, AStageThatReceivesNothingLeavesAllToTheSecondPart) {

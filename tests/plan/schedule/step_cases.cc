@@ -25,7 +25,7 @@ std::vector<int> random_cuts(const graph::Graph& graph, std::mt19937& random) {
     if (allowed[position]) positions.push_back(position);
   }
   std::shuffle(positions.begin(), positions.end(), random);
-  positions.resize(std::min<std::size_t>(positions.size(), pick(random, 6)));
+  positions.resize(std::min<std::size_t>(positions.size(), pick(random, 8)));
   std::sort(positions.begin(), positions.end());
   return positions;
 }

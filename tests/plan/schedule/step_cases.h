@@ -43,7 +43,7 @@ graph::Graph make_skips_and_ties();
 /// Two losses and a metric at different depths; cuts anywhere.
 graph::Graph make_losses();
 
-/// A graph by hand or at random, cut into 1 to 6 stages where cuts are allowed, on as many ranks or fewer, 1, 2 or 4
+/// A graph by hand or at random, cut into 1 to 8 stages where cuts are allowed, on as many ranks or fewer, 1, 2 or 4
 /// replicas, any schedule, ranks shuffled.
 StepCase make_random_case(std::mt19937& random);
 

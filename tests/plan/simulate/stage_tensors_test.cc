@@ -4,6 +4,7 @@
 
 #include "tests/graphs/graph_builder.h"
 #include "tests/plans/chain_model.h"
+#include "trireme/plan/simulate/gradient_rules.h"
 
 namespace trireme::simulate {
 namespace {
@@ -59,6 +60,30 @@ TEST(StageTensors, WhatNodesKeepAndWorkWithCounts) {
   EXPECT_EQ(tensors[0].kept, 40 + 80 + 1000);
   EXPECT_EQ(tensors[0].forward_peak, 40 + 5000);
   EXPECT_EQ(tensors[0].backward_peak, 40 + 4 + 7000);  // Node 1 is done by then.
+}
+
+/// Stage 1: y = mm(x, w), z = tanh(y), loss = mul(z, p). What y's gradient of w needs stays, x and the gradient of y;
+/// what tanh saved goes as it runs; the gradient of p is made in the first part and waits.
+TEST(StageTensors, ABackwardInTwoPartsKeepsWhatWaits) {
+  GraphBuilder b;
+  const ValueId x = b.node("mul", {b.input("x", {10}), b.parameter("q", {10})}, b.batch({10}));
+  const ValueId y = b.node("mm", {x, b.parameter("w", {10, 20})}, b.batch({20}));
+  const ValueId z = b.node("tanh", {y}, b.batch({20}));
+  b.loss(b.node("mul", {z, b.parameter("p", {20})}, b.batch({20})));
+  profile::Profile profile = make_free_profile(b.graph());
+  profile.costs[1].saved_inputs = {0};
+  profile.costs[2].saved_outputs = {0};
+  profile.costs[3].saved_inputs = {0};
+  const auto tensors = stage_tensors(b.graph(), make_plan(b.graph(), {{1}}), profile);
+  constexpr std::int64_t kX = 40, kY = 80, kP = 80, kW = 800;
+  EXPECT_EQ(tensors[1].kept, kX + kY);
+  EXPECT_EQ(tensors[1].waiting, kX + kY + kP);
+  EXPECT_EQ(tensors[1].weight_peak, kX + kY + kP + kW);
+  // At tanh: x, z, the gradients of z, y and p. At mm: x, gradients of y, p and x.
+  EXPECT_EQ(tensors[1].input_peak, kX + 3 * kY + kP);
+  // Nobody waits for a first stage: all of it is done in the second part, with the gradient that it got.
+  EXPECT_EQ(tensors[0].waiting, tensors[0].kept + kX);
+  EXPECT_EQ(tensors[0].weight_peak, tensors[0].backward_peak);
 }
 
 /// A view is the memory of what it views, and its gradient the memory of its own.

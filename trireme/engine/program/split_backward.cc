@@ -55,6 +55,8 @@ class Walk {
 
   /// Functions that lead to a leaf; each after those that it leads to.
   const std::vector<NodePtr>& chain() const { return chain_; }
+  /// Other functions.
+  const std::vector<NodePtr>& others() const { return others_; }
   const NodePtr& site_node(int site) const { return site_nodes_.at(site); }
 
  private:
@@ -97,6 +99,7 @@ class Walk {
       chain_.push_back(function);
       return;
     }
+    others_.push_back(function);
     for (const Edge& next : function->next_edges()) {
       if (!next.is_valid()) continue;
       const std::set<int>& more = leads_.at(next.function.get()).sites;
@@ -106,7 +109,7 @@ class Walk {
 
   std::unordered_set<Node*> entered_;
   std::unordered_map<Node*, Leads> leads_;
-  std::vector<NodePtr> chain_;
+  std::vector<NodePtr> chain_, others_;
   std::map<int, NodePtr> site_nodes_;
 };
 
@@ -198,6 +201,38 @@ void keep_work(const Walk& walk, const Split& split, std::size_t num_leaves, var
   for (const NodePtr& site : split.sites) work.sites.push_back({site, std::move(found[next++])});
 }
 
+/// Lets a function go of what it saved as soon as it has run.
+class Release : public torch::autograd::FunctionPostHook {
+ public:
+  explicit Release(Node& function) : function_(function) {}
+  variable_list operator()(const variable_list& outputs, const variable_list& /*inputs*/) override {
+    function_.release_variables();
+    return outputs;
+  }
+
+ private:
+  Node& function_;  ///< That has this hook.
+};
+
+/// Of the functions that run in the first part, those that do not in the second.
+void release_early(const Walk& walk, const Split& split) {
+  const std::unordered_set<NodePtr> waiting(split.functions.begin(), split.functions.end());
+  std::set<int> now;
+  for (const NodePtr& site : split.sites) now.insert(static_cast<SiteNode&>(*site).site());
+  const auto release = [](const NodePtr& function) {
+    function->add_post_hook(std::make_unique<Release>(*function));
+  };
+  for (const NodePtr& function : walk.chain()) {
+    if (!waiting.contains(function)) release(function);
+  }
+  for (const NodePtr& function : walk.others()) {
+    const std::set<int>& sites = walk.sites_of(function);
+    const bool runs_now =
+        !sites.empty() && std::ranges::all_of(sites, [&](int site) { return now.contains(site); });
+    if (runs_now) release(function);
+  }
+}
+
 void give(const NodePtr& site, at::Tensor gradient) {
   static_cast<SiteNode*>(site.get())->apply({std::move(gradient)});
 }
@@ -221,6 +256,7 @@ variable_list run_input_backward(const edge_list& roots, const variable_list& gr
   }
   if (first.empty()) return variable_list(leaves.size());
   const Split split = split_of(walk, first, leaves);
+  release_early(walk, split);
   variable_list found = run_backward_to(split.outputs, first, first_gradients, Saved::kKept);
   keep_work(walk, split, leaves.size(), found, work);
   found.resize(leaves.size());

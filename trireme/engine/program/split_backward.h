@@ -36,7 +36,8 @@ struct WeightWork {
 /// The gradients have the bits of run_backward: the same functions get the same gradients in the same order.
 ///
 /// Errors   FailedFunction.
-/// Cost     of a walk over the functions, beside the backward; functions keep what they saved until the work has run.
+/// Cost     of a walk over the functions, beside the backward. Functions that are left keep what they saved, others let
+///          it go as they run.
 torch::autograd::variable_list run_input_backward(const torch::autograd::edge_list& roots,
                                                   const torch::autograd::variable_list& gradients,
                                                   const torch::autograd::edge_list& leaves,

@@ -129,6 +129,7 @@ ValueMap StageProgram::backward_inputs(StageRun& run, const ValueMap& seeds) con
     if (gradient->defined()) result[value] = std::move(*gradient);
     ++gradient;
   }
+  run.leaves.clear();
   return result;
 }
 

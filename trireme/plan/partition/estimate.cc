@@ -1,16 +1,15 @@
 #include "trireme/plan/partition/estimate.h"
 
 #include <algorithm>
-#include <set>
 
 #include "trireme/plan/graph/graph_queries.h"
-#include "trireme/plan/schedule/message_limits.h"
 #include "trireme/plan/schedule/schedules.h"
 #include "trireme/plan/simulate/stage_cost.h"
 
 // Cuts -> stages, each a range of nodes that is known or worked out; what they copy instead of
 // receiving; what they send each other; what that takes. Each step here has its twin in
-// plan/simulate and plan/schedule, which say the same of a whole plan (estimate_test.cc).
+// plan/simulate and plan/schedule, which say the same of a whole plan (estimate_test.cc). Memory is in
+// estimate_memory.cc.
 
 namespace trireme::partition {
 
@@ -248,143 +247,6 @@ TimedStep Estimator::timed(const Shape& shape) {
 double Estimator::step_us(const Cuts& cuts) {
   if (!is_lean_) return forecast(cuts).forecast.simulation.step_us;
   return clock_.play(timed(shape(cuts)));
-}
-
-std::int64_t Estimator::kept_bytes(const Shape& shape, const Stage& stage) {
-  return shape.has_copies ? tensors(stage).kept : stage.range->kept;
-}
-
-const simulate::StageTensors& Estimator::tensors(const Stage& stage) {
-  std::vector<int> key = {stage.begin, stage.end};
-  key.insert(key.end(), stage.copies.begin(), stage.copies.end());
-  key.push_back(-1);
-  key.insert(key.end(), stage.sent.begin(), stage.sent.end());
-  const auto [entry, is_new] = known_tensors_.try_emplace(std::move(key));
-  if (!is_new) return entry->second;
-  simulate::StageNodes nodes{stage.copies, stage.sent, {}, {}};
-  for (int p = stage.begin; p < stage.end; ++p) nodes.positions.push_back(p);
-  for (const ValueId id : stage.received) {
-    const bool goes_on = graph_.values[id].requires_grad && ranges_.last_use(id) >= stage.end;
-    (goes_on ? nodes.passed : nodes.ends).push_back(id);
-  }
-  entry->second = simulate::tensors_of(graph_, costs_, rules_.microbatch, std::move(nodes));
-  return entry->second;
-}
-
-std::vector<simulate::SentBytes> Estimator::sent_bytes(const Shape& shape) const {
-  std::vector<simulate::SentBytes> sent;
-  for (const Message& message : shape.messages) {
-    if (message.kind != ChannelKind::kValue && message.kind != ChannelKind::kGradient) continue;
-    sent.push_back({message, bytes_of(message)});
-  }
-  return sent;
-}
-
-/// Those of the last plan stay: most cuts are like the ones before in who sends to whom.
-const schedule::Causes& Estimator::causes(const std::vector<simulate::SentBytes>& sent) {
-  std::vector<int> key;
-  std::vector<Message> paths;
-  for (const auto& [message, bytes] : sent) {
-    const Message path{message.kind, message.from_stage, message.to_stage, 0};
-    if (!paths.empty() && paths.back() == path) continue;
-    paths.push_back(path);
-    key.insert(key.end(), {static_cast<int>(path.kind), path.from_stage, path.to_stage});
-  }
-  if (!causes_ || causes_paths_ != key) {
-    causes_.emplace(schedule_, paths);
-    causes_paths_ = std::move(key);
-    known_runs_.clear();
-  }
-  return *causes_;
-}
-
-/// Of frozen parameters that its nodes take.
-std::int64_t Estimator::frozen_bytes(const Stage& stage) const {
-  std::set<ValueId> used(stage.range->frozen.begin(), stage.range->frozen.end());
-  for (const int position : stage.copies) {
-    for (const ValueId id : graph::input_values(graph_.nodes[position])) {
-      const graph::Value& value = graph_.values[id];
-      if (value.source == graph::ValueSource::kParameter && !value.requires_grad) used.insert(id);
-    }
-  }
-  std::int64_t bytes = 0;
-  for (const ValueId id : used) bytes += graph::bytes_at(graph_.values[id], 0);
-  return bytes;
-}
-
-std::int64_t Estimator::state_bytes(const Stage& stage) const {
-  const StageRange& range = *stage.range;
-  return range.parameters + range.gradients + range.optimizer + stage.tie_bytes +
-         rules_.constant_bytes + frozen_bytes(stage);
-}
-
-std::int64_t Estimator::silent_bytes(const Shape& shape, int stage) {
-  const Stage& from = shape.stages[stage];
-  const simulate::StageTensors& tensors = this->tensors(from);
-  return state_bytes(from) + (rules_.in_flight[stage] - 1) * tensors.kept +
-         std::max(tensors.forward_peak, tensors.backward_peak);
-}
-
-/// Activations, what a pass adds to them, messages.
-std::int64_t Estimator::run_bytes(const Shape& shape, const std::vector<simulate::SentBytes>& sent,
-                                  int stage) {
-  const schedule::Causes& causes = this->causes(sent);
-  const Stage& from = shape.stages[stage];
-  std::vector<int> key = {stage, from.begin, from.end};
-  key.insert(key.end(), from.copies.begin(), from.copies.end());
-  for (const auto& [message, bytes] : sent) {
-    if (message.from_stage != stage && message.to_stage != stage) continue;
-    key.insert(key.end(), {static_cast<int>(message.kind), message.from_stage, message.to_stage,
-                           message.item});
-  }
-  const auto [entry, is_new] = known_runs_.try_emplace(std::move(key));
-  if (is_new) {
-    const auto held = simulate::held_messages(causes, sent, stage);
-    entry->second = simulate::run_memory(schedule_.ranks[stage], tensors(from), held).total();
-  }
-  return entry->second;
-}
-
-std::vector<std::int64_t> Estimator::peak_bytes(const Cuts& cuts) {
-  std::vector<std::int64_t> peaks;
-  if (!is_lean_) {
-    for (int s = 0; s < problem_.num_stages; ++s) {
-      peaks.push_back(forecast(cuts).forecast.memory[problem_.rank(s, 0)].total());
-    }
-    return peaks;
-  }
-  const Shape shape = this->shape(cuts);
-  const std::vector<simulate::SentBytes> sent = sent_bytes(shape);
-  for (int s = 0; s < problem_.num_stages; ++s) {
-    peaks.push_back(state_bytes(shape.stages[s]) + run_bytes(shape, sent, s));
-  }
-  return peaks;
-}
-
-bool Estimator::surely_fits(const Cuts& cuts, const std::vector<std::int64_t>& limits) {
-  if (!is_lean_) return false;
-  const Shape shape = this->shape(cuts);
-  const std::int64_t m = problem_.num_microbatches();
-  std::vector<std::int64_t> messages(shape.stages.size());
-  for (const auto& [message, bytes] : sent_bytes(shape)) {
-    messages[message.from_stage] += m * (bytes + schedule::kMessageHeaderBytes);
-    messages[message.to_stage] += m * (bytes + schedule::kMessageHeaderBytes);
-  }
-  for (int s = 0; s < problem_.num_stages; ++s) {
-    const simulate::StageTensors& tensors = this->tensors(shape.stages[s]);
-    const std::int64_t split =
-        splits_ ? rules_.in_flight[s] * tensors.waiting + tensors.split_peak - tensors.kept : 0;
-    if (silent_bytes(shape, s) + split + messages[s] > limits[s]) return false;
-  }
-  return true;
-}
-
-std::int64_t Estimator::least_peak_bytes(const Cuts& cuts) {
-  if (!is_lean_) return 0;
-  const Shape shape = this->shape(cuts);
-  std::int64_t least = 0;
-  for (int s = 0; s < problem_.num_stages; ++s) least = std::max(least, silent_bytes(shape, s));
-  return least;
 }
 
 const Candidate& Estimator::forecast(const Cuts& cuts) {

@@ -239,9 +239,11 @@ std::vector<Channel> channels_of(const StepFacts& facts) {
   std::vector<Channel> channels;
   for (const auto& [path, num] : num_items) {
     const auto& [kind, from, to] = path;
-    // What is between two stages is at work on as many microbatches. A rank does not wait for itself.
+    // What is between two stages is at work on as many microbatches, or on those of a round (`forwards`). A rank does
+    // not wait for itself.
     const bool is_one_rank = facts.positions[from] == facts.positions[to];
-    const int limit = facts.trains() || is_one_rank ? 0 : num * (to - from);
+    const int round = facts.num_stages() > facts.num_positions() ? facts.num_positions() : 1;
+    const int limit = facts.trains() || is_one_rank ? 0 : num * std::max(to - from, round);
     for (int replica = 0; replica < facts.num_replicas(); ++replica) {
       channels.push_back(
           {kind, from, to, facts.rank(from, replica), facts.rank(to, replica), limit});

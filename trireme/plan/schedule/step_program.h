@@ -65,7 +65,7 @@ StepProgram make_step_program(const graph::Graph& planned, const layout::Plan& p
 
 /// Forwards of `num_microbatches` microbatches of an evaluation, of all replicas together: replica r
 /// has the r-th contiguous part of them, parts differ by one at most. A stage that is k further may be k
-/// microbatches behind; channels have that limit.
+/// microbatches behind, or a round of `forwards` where ranks have several stages; channels have that limit.
 ///
 /// planned, plan   of the graph in eval mode; the plan's mesh is that of the training.
 /// Errors          as above, of the mesh.

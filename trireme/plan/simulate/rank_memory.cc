@@ -178,15 +178,24 @@ std::vector<std::int64_t> fixed_bytes(const graph::Graph& planned, const layout:
 
 namespace {
 
-std::int64_t peak_of(schedule::ActionKind kind, const StageTensors& tensors) {
+/// A microbatch in an action: what it holds before it, or is to hold after it where that is its forward; at its most;
+/// after it.
+struct Held {
+  std::int64_t before = 0, peak = 0, after = 0;
+};
+
+Held held_in(schedule::ActionKind kind, const StageTensors& tensors) {
   switch (kind) {
     case schedule::ActionKind::kForward:
-      return tensors.forward_peak;
+      return {tensors.kept, tensors.forward_peak, tensors.kept};
     case schedule::ActionKind::kBackward:
-      return tensors.backward_peak;
-    default:
-      return tensors.split_peak;
+      return {tensors.kept, tensors.backward_peak, 0};
+    case schedule::ActionKind::kBackwardInput:
+      return {tensors.kept, tensors.input_peak, tensors.waiting};
+    case schedule::ActionKind::kBackwardWeight:
+      return {tensors.waiting, tensors.weight_peak, 0};
   }
+  return {};
 }
 
 }  // namespace
@@ -199,15 +208,13 @@ RankMemory run_memory(const std::vector<schedule::Action>& actions,
   std::int64_t activations = 0, transient = 0, most = 0;
   for (std::size_t i = 0; i < actions.size(); ++i) {
     const ActionKind kind = actions[i].kind;
-    const StageTensors& stage = *tensors[actions[i].stage];
-    if (kind == ActionKind::kForward) held += stage.kept;
-    if (kind == ActionKind::kBackwardInput) held += stage.waiting;
-    const std::int64_t peak = peak_of(kind, stage);
+    const Held mine = held_in(kind, *tensors[actions[i].stage]);
+    if (kind == ActionKind::kForward) held += mine.before;
     activations = std::max(activations, held);
-    transient = std::max(transient, peak - stage.kept);
-    most = std::max(most, held - stage.kept + peak + messages[i].during);
-    if (schedule::completes_gradients(kind)) held -= stage.kept;
-    if (kind == ActionKind::kBackwardWeight) held -= stage.waiting;
+    transient = std::max(transient, mine.peak - mine.before);
+    most = std::max(most, held - mine.before + mine.peak + messages[i].during);
+    held += mine.after - mine.before;
+    activations = std::max(activations, held);
     most = std::max(most, held + messages[i].after);
   }
   RankMemory memory{.activations = activations, .transient = transient};

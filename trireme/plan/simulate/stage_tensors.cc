@@ -8,6 +8,8 @@
 
 #include "trireme/plan/graph/graph_queries.h"
 #include "trireme/plan/layout/crossings.h"
+#include "trireme/plan/simulate/gradient_rules.h"
+#include "trireme/plan/simulate/interval_sum.h"
 #include "trireme/plan/simulate/stage_cost.h"
 
 // The nodes of a stage are numbered t = 0, 1, ... in its order of execution; what is in memory
@@ -31,57 +33,16 @@
 //                                            that lives at that use alone, until it is added
 //     gradient of a received value           [0, t1]: captured until the backward is done
 //     gradients of parameters, workspace     t
+//
+// A backward in two parts: of nodes that wait (matrix products, convolutions with a parameter, on the way
+// to a received value) the gradient of the parameter is computed in the second. In the first, what they saved and the
+// gradients of their results stay to its end, and so do the gradients of other parameters. A stage that receives no
+// value with a gradient does all in the second.
 
 namespace trireme::simulate {
 namespace {
 
 using graph::ValueId;
-
-/// Sums of bytes over intervals of t.
-class IntervalSum {
- public:
-  explicit IntervalSum(int size) : change_(size + 1) {}
-
-  /// To all t in [first, last]; nothing where that is empty.
-  void add(int first, int last, std::int64_t bytes) {
-    if (last < first) return;
-    change_[first] += bytes;
-    change_[last + 1] -= bytes;
-  }
-
-  /// By t.
-  std::vector<std::int64_t> sums() const {
-    std::vector<std::int64_t> sums(change_.size() - 1);
-    std::partial_sum(change_.begin(), change_.end() - 1, sums.begin());
-    return sums;
-  }
-
- private:
-  std::vector<std::int64_t> change_;
-};
-
-/// One pass, forward or backward. `passing` is what comes and goes within the stage; `held` belongs
-/// to what is kept between the passes, or comes from outside.
-struct Pass {
-  explicit Pass(int size) : held(size), passing(size) {}
-
-  std::int64_t peak() const {
-    const std::vector<std::int64_t> a = held.sums(), b = passing.sums();
-    std::int64_t most = 0;
-    for (std::size_t t = 0; t < a.size(); ++t) most = std::max(most, a[t] + b[t]);
-    return most;
-  }
-
-  std::int64_t peak_if_nothing_is_freed() const {
-    const std::vector<std::int64_t> a = held.sums(), b = passing.sums();
-    return a.empty()
-               ? 0
-               : *std::max_element(a.begin(), a.end()) + *std::max_element(b.begin(), b.end());
-  }
-
-  IntervalSum held;
-  IntervalSum passing;
-};
 
 /// A piece of memory of the stage: what a node makes here with all its views, a received value, or
 /// a field of the batch that is saved.
@@ -90,6 +51,8 @@ struct Piece {
   int made = 0;
   int last_use = 0;
   int first_saved = -1;  ///< -1: no node saves it.
+  int first_now = -1;    ///< Likewise, of nodes that do not wait.
+  bool waits = false;    ///< A node that waits saves it.
   bool is_sent = false;
   bool is_leaf = false;  ///< Received, with a gradient.
 };
@@ -100,6 +63,7 @@ struct GradientUses {
   int made = 0;       ///< 0 for a received value.
   int last_use = -1;  ///< Whose part is the first to come.
   bool last_hands_on = false;
+  bool waits = false;  ///< A node that waits makes the value.
 };
 
 class StageWalk {
@@ -114,6 +78,8 @@ class StageWalk {
         end_(static_cast<int>(positions_.size()) - 1),
         forward_(end_ + 1),
         backward_(end_ + 1),
+        split_(end_ + 1),
+        waits_(positions_.size()),
         batch_(batch_storages(graph, microbatch)) {}
 
   void receive(ValueId id, bool goes_on) {
@@ -124,7 +90,9 @@ class StageWalk {
     pieces_.push_back(piece);
     if (!value.requires_grad) return;
     gradients_[id] = {gradient_bytes(id), 0};
-    if (goes_on) backward_.held.add(0, end_, gradient_bytes(id));
+    reached_.insert(id);
+    has_leaf_ = true;
+    if (goes_on) hold_received_gradient(id);
   }
 
   void send(ValueId id) { sent_.push_back(id); }
@@ -134,8 +102,10 @@ class StageWalk {
     return {.kept = kept_,
             .forward_peak = std::max(kept_, forward_.peak()),
             .backward_peak = std::max(kept_, backward_.peak()),
-            .split_peak = std::max(kept_, backward_.peak_if_nothing_is_freed()),
-            .waiting = waiting_bytes()};
+            .input_peak = is_first() ? kept_ + received_gradients_ : std::max(kept_, split_.peak()),
+            .waiting = is_first() ? kept_ + received_gradients_ : waiting_,
+            .weight_peak = is_first() ? std::max(kept_ + received_gradients_, backward_.peak())
+                                      : waiting_ + largest_weight_};
   }
 
   /// By t: the larger of what passes in the forward and in the backward.
@@ -149,29 +119,54 @@ class StageWalk {
 
  private:
   void walk() {
-    for (int t = 0; t <= end_; ++t) make_outputs(t);
+    find_parameters();
+    for (int t = 0; t <= end_; ++t) {
+      find_whether_it_waits(t);
+      make_outputs(t);
+    }
     for (int t = 0; t <= end_; ++t) use_inputs(t);
     for (const ValueId id : sent_) add_sent(id);
     for (const Piece& piece : pieces_) add_piece(piece);
-    for (const auto& [value, uses] : gradients_) add_gradient(uses);
+    for (const auto& [value, uses] : gradients_) {
+      add_gradient(uses, parameters_.contains(graph_.values[value].storage_id));
+    }
   }
 
   const graph::Node& node(int t) const { return graph_.nodes[positions_[t]]; }
 
-  std::int64_t waiting_bytes() const {
-    std::int64_t bytes = 0;
-    for (int t = 0; t <= end_; ++t) {
-      const std::vector<ValueId> inputs = graph::input_values(node(t));
-      const bool has_parameter = std::any_of(inputs.begin(), inputs.end(), [&](ValueId id) {
-        const graph::Value& value = graph_.values[id];
-        return value.source == graph::ValueSource::kParameter && value.requires_grad;
-      });
-      if (!has_parameter) continue;
-      for (const ValueId id : node(t).outputs) {
-        if (id >= 0 && graph_.values[id].requires_grad) bytes += gradient_bytes(id);
-      }
+  /// Nobody waits for its backward.
+  bool is_first() const { return !has_leaf_; }
+
+  void find_parameters() {
+    for (const graph::Parameter& parameter : graph_.parameters) {
+      const graph::Value& value = graph_.values[parameter.value];
+      if (value.requires_grad) parameters_.insert(value.storage_id);
     }
-    return bytes;
+  }
+
+  /// Whether the node computes with a parameter or a view of one.
+  bool has_parameter(int t) const {
+    return !node(t).flags.view &&
+           std::ranges::any_of(graph::input_values(node(t)), [&](ValueId id) {
+             return parameters_.contains(graph_.values[id].storage_id);
+           });
+  }
+
+  void find_whether_it_waits(int t) {
+    const std::vector<ValueId> inputs = graph::input_values(node(t));
+    const bool is_reached =
+        std::ranges::any_of(inputs, [&](ValueId id) { return reached_.contains(id); });
+    if (!is_reached) return;
+    for (const ValueId id : node(t).outputs) {
+      if (id >= 0 && graph_.values[id].requires_grad) reached_.insert(id);
+    }
+    waits_[t] = has_parameter(t) && computes_apart(node(t).op);
+  }
+
+  void hold_received_gradient(ValueId id) {
+    received_gradients_ += gradient_bytes(id);
+    backward_.held.add(0, end_, gradient_bytes(id));
+    split_.held.add(0, end_, gradient_bytes(id));
   }
 
   std::int64_t gradient_bytes(ValueId value) const {
@@ -206,7 +201,8 @@ class StageWalk {
         Piece& piece = pieces_[own->second];
         piece.bytes = std::max(piece.bytes, bytes);
       }
-      if (value.requires_grad) gradients_[id] = {gradient_bytes(id), t};
+      if (value.requires_grad)
+        gradients_[id] = {.bytes = gradient_bytes(id), .made = t, .waits = waits_[t]};
     }
   }
 
@@ -219,6 +215,8 @@ class StageWalk {
     kept_ += cost.kept_bytes;
     forward_.held.add(t, end_, cost.kept_bytes);
     backward_.held.add(t, end_, cost.kept_bytes);
+    split_.held.add(waits_[t] ? 0 : t, end_, cost.kept_bytes);
+    if (waits_[t]) waiting_ += cost.kept_bytes;
     forward_.passing.add(t, t, cost.forward_workspace_bytes);
     use_gradients(t, {inputs.begin(), inputs.end()}, cost.backward_workspace_bytes);
   }
@@ -239,6 +237,11 @@ class StageWalk {
     for (const std::size_t p : pieces_of(id)) {
       Piece& piece = pieces_[p];
       if (piece.first_saved < 0) piece.first_saved = t;
+      if (waits_[t]) {
+        piece.waits = true;
+      } else if (piece.first_now < 0) {
+        piece.first_now = t;
+      }
       piece.last_use = std::max(piece.last_use, t);
     }
   }
@@ -251,27 +254,40 @@ class StageWalk {
         });
     if (!has_backward) return;
     backward_.passing.add(t, t, workspace);
+    split_.passing.add(t, t, workspace);
     for (const ValueId id : inputs) {
       const graph::Value& value = graph_.values[id];
       if (!value.requires_grad) continue;
       const bool hands_on = hands_on_gradient(graph_, node(t), id);
       const auto uses = gradients_.find(id);
       if (uses == gradients_.end()) {  // A parameter.
-        backward_.passing.add(t, t, graph::bytes_at(value, 0));
+        add_parameter_gradient(t, graph::bytes_at(value, 0));
         continue;
       }
       // The part of a use before the last one is alive beside the sum, until it is added.
       if (uses->second.last_use >= 0 && !uses->second.last_hands_on) {
         backward_.passing.add(uses->second.last_use, uses->second.last_use, uses->second.bytes);
+        split_.passing.add(uses->second.last_use, uses->second.last_use, uses->second.bytes);
       }
       uses->second.last_use = t;
       uses->second.last_hands_on = hands_on;
     }
   }
 
+  void add_parameter_gradient(int t, std::int64_t bytes) {
+    backward_.passing.add(t, t, bytes);
+    if (waits_[t] ||
+        node(t).flags.view) {  // A view of a parameter is what a node that waits takes.
+      largest_weight_ = std::max(largest_weight_, bytes);
+    } else {
+      split_.passing.add(0, t, bytes);
+      waiting_ += bytes;
+    }
+  }
+
   void add_sent(ValueId id) {
     for (const std::size_t p : pieces_of(id)) pieces_[p].is_sent = true;
-    if (graph_.values[id].requires_grad) backward_.held.add(0, end_, gradient_bytes(id));
+    if (graph_.values[id].requires_grad) hold_received_gradient(id);
   }
 
   void add_piece(const Piece& piece) {
@@ -281,16 +297,22 @@ class StageWalk {
     } else {
       forward_.passing.add(piece.made, piece.last_use, piece.bytes);
     }
+    if (piece.waits) waiting_ += piece.bytes;
     if (piece.is_leaf) {
       backward_.held.add(0, end_, piece.bytes);
+      split_.held.add(0, end_, piece.bytes);
     } else if (piece.first_saved >= 0) {
       backward_.held.add(piece.first_saved, end_, piece.bytes);
+      split_.held.add(piece.waits ? 0 : piece.first_now, end_, piece.bytes);
     }
   }
 
-  void add_gradient(const GradientUses& uses) {
+  void add_gradient(const GradientUses& uses, bool is_of_parameter) {
     const int last = uses.last_use - (uses.last_hands_on ? 1 : 0);
     backward_.passing.add(uses.made, last, uses.bytes);
+    if (is_of_parameter) return;
+    split_.passing.add(uses.waits ? 0 : uses.made, last, uses.bytes);
+    if (uses.waits) waiting_ += uses.bytes;
   }
 
   const graph::Graph& graph_;
@@ -300,7 +322,12 @@ class StageWalk {
   int end_;
   Pass forward_;
   Pass backward_;
-  std::int64_t kept_ = 0;
+  Pass split_;               ///< The first of two parts.
+  std::vector<bool> waits_;  ///< By t.
+  bool has_leaf_ = false;
+  std::set<ValueId> reached_;  ///< By received values with a gradient, these included.
+  std::set<int> parameters_;   ///< Their storages.
+  std::int64_t kept_ = 0, waiting_ = 0, largest_weight_ = 0, received_gradients_ = 0;
   std::vector<Piece> pieces_;
   std::unordered_map<int, std::size_t> made_;                   ///< By storage.
   std::unordered_map<int, std::vector<std::size_t>> received_;  ///< By storage.
@@ -319,20 +346,6 @@ std::unordered_map<int, std::int64_t> batch_storages(const graph::Graph& graph,
     bytes[value.storage_id] = span_bytes(value, microbatch);
   }
   return bytes;
-}
-
-bool hands_on_gradient(const graph::Graph& graph, const graph::Node& node, graph::ValueId input) {
-  const bool is_sum = node.op == "aten::add" || node.op == "aten::add_";
-  if ((!node.flags.view && !is_sum) || node.outputs.size() != 1 || node.outputs[0] < 0) {
-    return false;
-  }
-  const graph::Value& from = graph.values[input];
-  const graph::Value& to = graph.values[node.outputs[0]];
-  if (from.dtype != to.dtype) return false;
-  if (is_sum) return from.shape == to.shape;
-  // Views of a part of the elements, or of some twice, get a gradient of their own.
-  constexpr std::int64_t kSomeBatch = 5;
-  return graph::num_elements_at(from, kSomeBatch) == graph::num_elements_at(to, kSomeBatch);
 }
 
 std::vector<StageTensors> stage_tensors(const graph::Graph& planned, const layout::Plan& plan,

@@ -16,10 +16,11 @@ struct StageTensors {
   std::int64_t kept = 0;           ///< Between its forward and its backward.
   std::int64_t forward_peak = 0;   ///< Most at once in the forward; at least `kept`.
   std::int64_t backward_peak = 0;  ///< Most at once in the backward; at least `kept`.
-  /// Of a backward in two parts: most at once in either, at least `backward_peak`, since nothing is freed before the
-  /// second; and gradients that wait for it, of the results of nodes with parameters.
-  std::int64_t split_peak = 0;
-  std::int64_t waiting = 0;
+  // Of a backward in two parts.
+  std::int64_t input_peak = 0;  ///< Most at once in the first.
+  std::int64_t waiting =
+      0;  ///< Between them: what nodes that wait saved, gradients of their results.
+  std::int64_t weight_peak = 0;  ///< Most at once in the second; at least `waiting`.
 };
 
 /// By stage. planned, plan, errors: as for stage_costs.
@@ -50,9 +51,5 @@ std::vector<std::int64_t> passing_bytes(const graph::Graph& planned,
 /// Bytes of the fields of the batch, by storage.
 std::unordered_map<int, std::int64_t> batch_storages(const graph::Graph& graph,
                                                      std::int64_t microbatch);
-
-/// Whether the gradient of `input` that the node's backward gives is the memory of its output's
-/// gradient: views of all elements, and sums without broadcast.
-bool hands_on_gradient(const graph::Graph& graph, const graph::Node& node, graph::ValueId input);
 
 }  // namespace trireme::simulate
