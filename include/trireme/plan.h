@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -34,16 +35,32 @@ struct BatchLayout {
   bool operator==(const BatchLayout&) const = default;
 };
 
+/// Parameters that are updated in a way of their own.
+struct ParameterGroup {
+  std::string names;  ///< Pattern of their names: `*` any characters, `?` one, `[ab]`.
+  std::optional<double> weight_decay;  ///< Not set: as others.
+  double learning_rate_scale = 1;      ///< 0: values stay as they are.
+};
+
 struct OptimizerOptions {
   /// sgd, adamw, lamb, lars, novograd or adafactor; or `own`: the caller's, between the halves of a step
   /// (Session::backward), of whose fields only `clip_norm` means something.
   std::string name = "adamw";
   double learning_rate = 1e-3;
   std::int64_t warmup_steps = 0;  ///< The rate grows linearly to its full value over these.
-  std::string decay = "none";     ///< After the warm-up: `none` or `inverse_sqrt`.
-  double momentum = 0.9;          ///< Of sgd and lars.
+  std::string decay = "none";     ///< After that: none, inverse_sqrt, linear, cosine or polynomial.
+  std::int64_t hold_steps = 0;    ///< Of the full rate, before a decay of the last three begins.
+  std::int64_t decay_steps =
+      0;                   ///< Step at which these end, from 0: as a rule, of the whole training.
+  double decay_power = 1;  ///< Of polynomial.
+  double final_rate = 0;   ///< What these leave of the rate.
+  /// In place of warm-up and decay: what the rate of a step is multiplied by; the same on all ranks.
+  std::function<double(std::int64_t step)> rate_schedule;
+  double momentum = 0.9;  ///< Of sgd and lars.
   double weight_decay = 0.01;
-  double clip_norm = 0;  ///< 0: gradients are not clipped.
+  std::optional<double> beta1, beta2, epsilon;  ///< Not set: the optimizer's own defaults.
+  std::vector<ParameterGroup> groups;           ///< Of groups that a name fits, the last counts.
+  double clip_norm = 0;                         ///< 0: gradients are not clipped.
 };
 
 /// What replicas make, at the end of a step, of a buffer that each has written for itself.

@@ -1,3 +1,4 @@
+#include <pybind11/functional.h>
 #include <pybind11/stl.h>
 
 #include <functional>
@@ -30,6 +31,17 @@ void bind_choices(py::module_& module) {
 }
 
 void bind_training_options(py::module_& module) {
+  py::class_<ParameterGroup>(
+      module, "ParameterGroup",
+      "Parameters with names like a pattern: a weight decay of their own, a scale of the rate.")
+      .def(py::init([](std::string names, std::optional<double> weight_decay, double scale) {
+             return ParameterGroup{std::move(names), weight_decay, scale};
+           }),
+           py::arg("names"), py::arg("weight_decay") = std::nullopt,
+           py::arg("learning_rate_scale") = 1.0)
+      .def_readwrite("names", &ParameterGroup::names)
+      .def_readwrite("weight_decay", &ParameterGroup::weight_decay)
+      .def_readwrite("learning_rate_scale", &ParameterGroup::learning_rate_scale);
   py::class_<OptimizerOptions>(
       module, "OptimizerOptions",
       "name: sgd, adamw, ... or own; weight_decay outside the gradient; clip_norm 0: none.")
@@ -38,8 +50,17 @@ void bind_training_options(py::module_& module) {
       .def_readwrite("learning_rate", &OptimizerOptions::learning_rate)
       .def_readwrite("warmup_steps", &OptimizerOptions::warmup_steps)
       .def_readwrite("decay", &OptimizerOptions::decay)
+      .def_readwrite("hold_steps", &OptimizerOptions::hold_steps)
+      .def_readwrite("decay_steps", &OptimizerOptions::decay_steps)
+      .def_readwrite("decay_power", &OptimizerOptions::decay_power)
+      .def_readwrite("final_rate", &OptimizerOptions::final_rate)
+      .def_readwrite("rate_schedule", &OptimizerOptions::rate_schedule)
       .def_readwrite("momentum", &OptimizerOptions::momentum)
       .def_readwrite("weight_decay", &OptimizerOptions::weight_decay)
+      .def_readwrite("beta1", &OptimizerOptions::beta1)
+      .def_readwrite("beta2", &OptimizerOptions::beta2)
+      .def_readwrite("epsilon", &OptimizerOptions::epsilon)
+      .def_readwrite("groups", &OptimizerOptions::groups)
       .def_readwrite("clip_norm", &OptimizerOptions::clip_norm);
   py::class_<TrainingOptions>(
       module, "TrainingOptions",

@@ -6,6 +6,7 @@ from typing import Any
 _PLACES = {
     "Graph": "_core",
     "Loss": "_core",
+    "ParameterGroup": "_core",
     "Plan": "_core",
     "Profile": "_core",
     "Reduction": "_core",

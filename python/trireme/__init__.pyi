@@ -2,6 +2,7 @@
 
 from trireme._core import Graph as Graph
 from trireme._core import Loss as Loss
+from trireme._core import ParameterGroup as ParameterGroup
 from trireme._core import Plan as Plan
 from trireme._core import Profile as Profile
 from trireme._core import Reduction as Reduction

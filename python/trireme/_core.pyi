@@ -162,15 +162,35 @@ class Opaque:
 class OptimizerOptions:
     """name: sgd, adamw, ... or own; weight_decay outside the gradient; clip_norm 0: none."""
 
+    beta1: float | None
+    beta2: float | None
     clip_norm: float
     decay: str
+    decay_power: float
+    decay_steps: int
+    epsilon: float | None
+    final_rate: float
+    groups: list[ParameterGroup]
+    hold_steps: int
     learning_rate: float
     momentum: float
     name: str
+    rate_schedule: collections.abc.Callable[[int], float]
     warmup_steps: int
     weight_decay: float
 
     def __init__(self) -> None: ...
+
+class ParameterGroup:
+    """Parameters with names like a pattern: a weight decay of their own, a scale of the rate."""
+
+    learning_rate_scale: float
+    names: str
+    weight_decay: float | None
+
+    def __init__(
+        self, names: str, weight_decay: float | None = ..., learning_rate_scale: float = ...
+    ) -> None: ...
 
 class Placement:
     CLUSTER: Placement

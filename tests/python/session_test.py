@@ -61,6 +61,50 @@ def test_losses_are_those_of_a_plain_loop(name: str) -> None:
     assert [r.loss for r in session] == pytest.approx(plain_losses(name, 0.1), abs=1e-6)
 
 
+def test_groups_and_rates_are_those_of_torch() -> None:
+    case = models.case("mlp")
+    torch.manual_seed(1)
+    plain = case.make().eval()
+    session = trireme.Session(
+        case.make().eval(),
+        case.loss,
+        case.data,
+        shuffled=False,
+        optimizer="adamw",
+        learning_rate=0.05,
+        weight_decay=0.2,
+        beta2=0.95,
+        rate_schedule=lambda step: 0.5**step,
+        groups=[trireme.ParameterGroup("*.bias", weight_decay=0.0)],
+        stages=2,
+        serial=True,
+        **TRAINED,
+    )
+    plain.load_state_dict(session.weights())
+    named = dict(plain.named_parameters())
+    biases = [p for n, p in named.items() if n.endswith(".bias")]
+    others = [p for n, p in named.items() if not n.endswith(".bias")]
+    optimizer = torch.optim.AdamW(
+        [{"params": others}, {"params": biases, "weight_decay": 0.0}],
+        lr=0.05,
+        weight_decay=0.2,
+        betas=(0.9, 0.95),
+    )
+    rates = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.5**step)
+    for report in session:
+        optimizer.zero_grad()
+        for m in range(4):
+            begin = (16 * report.step + 4 * m) % 32
+            batch = {key: value[begin : begin + 4] for key, value in case.data.items()}
+            assert case.loss
+            (case.loss(plain, batch) / 4).backward()
+        optimizer.step()
+        rates.step()
+    weights = session.weights()
+    for name, parameter in named.items():
+        torch.testing.assert_close(weights[name], parameter.detach(), atol=1e-6, rtol=1e-4)
+
+
 def test_ranks_have_the_bits_of_one_process() -> None:
     names = ["mlp", "transformer", "unet"]
     alone = [train(name) for name in names]

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "trireme/engine/train/learning_rate.h"
+#include "trireme/engine/train/parameter_groups.h"
 #include "trireme/engine/train/training_options.h"
 
 namespace trireme::command {
@@ -14,11 +16,34 @@ inline void add_optimizer_options(CLI::App& app, OptimizerOptions& options) {
   app.add_option("--learning-rate", options.learning_rate)->capture_default_str();
   app.add_option("--warmup-steps", options.warmup_steps, "Steps of linear warm-up")
       ->capture_default_str();
-  app.add_option("--decay", options.decay, "Of the rate after the warm-up")
-      ->check(CLI::IsMember({"none", "inverse_sqrt"}))
+  app.add_option("--decay", options.decay, "Of the rate after the warm-up: " + train::decay_names())
+      ->capture_default_str();
+  app.add_option("--hold-steps", options.hold_steps,
+                 "Steps of the full rate before linear, cosine or polynomial begins")
+      ->capture_default_str();
+  app.add_option("--decay-steps", options.decay_steps,
+                 "Step at which these end: as a rule, of the whole training");
+  app.add_option("--decay-power", options.decay_power, "Of polynomial")->capture_default_str();
+  app.add_option("--final-rate", options.final_rate, "Part of the rate that these leave")
       ->capture_default_str();
   app.add_option("--momentum", options.momentum, "Of sgd and lars")->capture_default_str();
   app.add_option("--weight-decay", options.weight_decay)->capture_default_str();
+  app.add_option("--beta1", options.beta1, "Of adamw, lamb and novograd");
+  app.add_option("--beta2", options.beta2, "Likewise");
+  app.add_option("--epsilon", options.epsilon, "Likewise");
+  app.add_option_function<std::vector<std::string>>(
+         "--group",
+         [&options](const std::vector<std::string>& texts) {
+           options.groups.clear();
+           for (const std::string& text : texts) {
+             options.groups.push_back(train::parse_parameter_group(text));
+           }
+         },
+         "Parameters with names like PATTERN have a weight decay of their own, or a scale of the "
+         "learning rate: '*.bias,weight-decay=0'; the last that fits counts")
+      ->type_name("PATTERN,weight-decay=X,rate-scale=Y")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
   app.add_option("--clip-norm", options.clip_norm, "Largest global gradient norm; 0 for none")
       ->capture_default_str();
 }

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "trireme/base/system_error.h"
-#include "trireme/engine/train/training_options.h"
+#include "trireme/engine/train/learning_rate.h"
 #include "trireme/session/run_folder.h"
 
 namespace trireme::session {

@@ -32,7 +32,7 @@ measure::UpdateFunction update_of(const OptimizerOptions& options) {
   return [optimizer, rate = options.learning_rate](const at::Tensor& value,
                                                    const at::Tensor& gradient) {
     constexpr std::int64_t kRows = 1024;
-    optimizer->update({"measured", value, gradient, {kRows, value.numel() / kRows}}, rate);
+    optimizer->update({"measured", value, gradient, {kRows, value.numel() / kRows}}, {rate});
   };
 }
 

@@ -82,7 +82,7 @@ TEST(RankSession, LaterStagesMayOwnWhatIsShared) {
   }
 }
 
-constexpr ComparedSteps kTwoSteps{.num_steps = 2, .seed = 3};
+const ComparedSteps kTwoSteps{.num_steps = 2, .seed = 3};
 const Layout kMlp{.model = "mlp", .stages = 2, .replicas = 2};
 
 /// What each rank says first differs, where the reference was changed.

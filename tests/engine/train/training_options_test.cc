@@ -11,23 +11,6 @@
 namespace trireme::train {
 namespace {
 
-TEST(LearningRate, WarmsUpThenStaysOrFalls) {
-  OptimizerOptions options{.learning_rate = 0.5, .warmup_steps = 4};
-  EXPECT_DOUBLE_EQ(learning_rate_at(options, 0), 0.125);
-  EXPECT_DOUBLE_EQ(learning_rate_at(options, 2), 0.375);
-  EXPECT_DOUBLE_EQ(learning_rate_at(options, 3), 0.5);
-  EXPECT_DOUBLE_EQ(learning_rate_at(options, 1000), 0.5);
-  options.decay = "inverse_sqrt";
-  EXPECT_DOUBLE_EQ(learning_rate_at(options, 0), 0.125);
-  EXPECT_DOUBLE_EQ(learning_rate_at(options, 3), 0.5);
-  EXPECT_DOUBLE_EQ(learning_rate_at(options, 15), 0.25);
-  EXPECT_DOUBLE_EQ(learning_rate_at(options, 399), 0.05);
-  options.warmup_steps = 0;
-  EXPECT_DOUBLE_EQ(learning_rate_at(options, 3), 0.25);
-  options.decay = "linear";
-  EXPECT_THROW(learning_rate_at(options, 3), Error);
-}
-
 TEST(MakeOptimizer, RefusesNumbersThatCannotBe) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const auto refusal = [](const OptimizerOptions& options) -> std::string {
@@ -41,12 +24,12 @@ TEST(MakeOptimizer, RefusesNumbersThatCannotBe) {
   EXPECT_EQ(refusal({}), "none");
   EXPECT_EQ(refusal({.learning_rate = nan}),
             "the learning rate must be a number from 0 to 3.4e38, is nan");
-  EXPECT_THAT(refusal({.warmup_steps = -1}), testing::HasSubstr("warm-up steps must be 0 or more"));
   EXPECT_THAT(refusal({.momentum = -0.5}), testing::HasSubstr("momentum"));
   EXPECT_THAT(refusal({.weight_decay = nan}), testing::HasSubstr("weight decay"));
   EXPECT_THAT(refusal({.clip_norm = -1}), testing::HasSubstr("clipped"));
-  EXPECT_EQ(refusal({.warmup_steps = 100, .decay = "cosine"}),
-            "no decay is called 'cosine'; there are none and inverse_sqrt");
+  EXPECT_THAT(refusal({.warmup_steps = -1}), testing::HasSubstr("must be 0 or more"));
+  EXPECT_THAT(refusal({.beta1 = 1}), testing::HasSubstr("beta1 must be from 0 to below 1, is 1"));
+  EXPECT_THAT(refusal({.name = "sgd", .epsilon = 1e-8}), testing::HasSubstr("no beta1, beta2 and"));
 }
 
 TEST(TrainingOptions, FactsAreWhatChangesResults) {
@@ -56,6 +39,14 @@ TEST(TrainingOptions, FactsAreWhatChangesResults) {
   EXPECT_EQ(facts.at("optimizer"), "sgd");
   EXPECT_EQ(facts.at("decay"), "none");
   EXPECT_FALSE(facts.contains("drift_check_steps"));
+  EXPECT_FALSE(facts.contains("decay_steps")) << "checkpoints from before have none";
+  const TrainingOptions other{.optimizer = {.decay = "cosine",
+                                            .decay_steps = 9,
+                                            .beta2 = 0.5,
+                                            .groups = {{"*.bias", 0.0}, {"e*", {}, 0.5}}}};
+  EXPECT_EQ(facts_of(other).at("decay_steps"), "9");
+  EXPECT_EQ(facts_of(other).at("beta2"), "0.5");
+  EXPECT_EQ(facts_of(other).at("groups"), "*.bias,weight-decay=0.0 e*,rate-scale=0.5");
   EXPECT_THAT(to_text(options), testing::HasSubstr("drift_check_steps 1 10 100 1000\n"));
 }
 

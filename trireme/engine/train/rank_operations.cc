@@ -10,6 +10,8 @@
 #include "trireme/base/check.h"
 #include "trireme/engine/parameters/replica_sums.h"
 #include "trireme/engine/train/finite_check.h"
+#include "trireme/engine/train/learning_rate.h"
+#include "trireme/engine/train/parameter_groups.h"
 #include "trireme/engine/train/replica_buffers.h"
 #include "trireme/error.h"
 #include "trireme/plan/layout/plan.h"
@@ -77,6 +79,7 @@ RankOperations::RankOperations(const RankParts& parts, const TrainingOptions& op
       weighs_(parts.program.ranks[parts.rank].front().kind == OperationKind::kWeigh),
       parameters_(parameter_indices(parts.recording.graph)) {
   parameters::check_parameters(*optimizer_, parts.store);
+  check_groups(options.optimizer.groups, parts.recording.graph);
   if (layout::train_role(parts.plan).mesh.data == 1) return;
   reducer_ = std::make_unique<parameters::Reducer>(parts.sums, group(GroupKind::kData));
 }
@@ -297,10 +300,11 @@ void RankOperations::judge(const std::string& problem) {
 }
 
 void RankOperations::update() {
+  const double rate = learning_rate_at(options_.optimizer, input_->step);
   parameters::apply(
       *optimizer_, parts_.store, parts_.sums.gradients(),
       [this](const std::string& name) { return has_gradient(name); },
-      learning_rate_at(options_.optimizer, input_->step));
+      [&](const std::string& name) { return rule_of(options_.optimizer, name, rate); });
   if (reducer_) parameters::attach_value_hashes(parts_.store, group(GroupKind::kData));
 }
 

@@ -7,6 +7,8 @@
 #include "trireme/engine/memory/process_memory.h"
 #include "trireme/engine/record/state_guard.h"
 #include "trireme/engine/train/finite_check.h"
+#include "trireme/engine/train/learning_rate.h"
+#include "trireme/engine/train/parameter_groups.h"
 #include "trireme/engine/train/replica_buffers.h"
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_check.h"
@@ -32,7 +34,9 @@ double update(parameters::Optimizer& optimizer, const parameters::ParameterStore
     norm = parameters::global_norm(parameters::square_norms(store, gradients, has_gradient));
     parameters::clip(gradients, norm, options.clip_norm);
   }
-  parameters::apply(optimizer, store, gradients, has_gradient, learning_rate_at(options, step));
+  const double rate = learning_rate_at(options, step);
+  parameters::apply(optimizer, store, gradients, has_gradient,
+                    [&](const std::string& name) { return rule_of(options, name, rate); });
   return norm;
 }
 
@@ -49,6 +53,7 @@ SerialSession::SerialSession(const Workload& workload, const record::Recording& 
       executor_(recording_, plan_, store_, options.seed),
       optimizer_(make_optimizer(options.optimizer)) {
   parameters::check_parameters(*optimizer_, store_);
+  check_groups(options.optimizer.groups, recording_.graph);
   check_buffers(recording_.graph, options.buffers, 1);
 }
 

@@ -4,10 +4,13 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string_view>
 
 #include "trireme/base/json.h"
+#include "trireme/engine/train/learning_rate.h"
+#include "trireme/engine/train/parameter_groups.h"
 #include "trireme/error.h"
 
 namespace trireme::train {
@@ -19,30 +22,46 @@ struct KnownOptimizer {
   std::string_view name;
   MakeOptimizer make;
   std::int64_t bytes_per_element;  ///< Of state.
+  bool has_betas = true;           ///< And an epsilon that is for people to set.
 };
+
+/// Sets of a kernel's options what the caller gave.
+template <typename Kernel>
+Kernel with_betas(Kernel kernel, const OptimizerOptions& o) {
+  kernel.weight_decay = o.weight_decay;
+  kernel.beta1 = o.beta1.value_or(kernel.beta1);
+  kernel.beta2 = o.beta2.value_or(kernel.beta2);
+  kernel.epsilon = o.epsilon.value_or(kernel.epsilon);
+  return kernel;
+}
 
 constexpr std::array<KnownOptimizer, 7> kOptimizers = {{
     // Matrices keep rows and columns, next to nothing; vectors, which keep all, are few.
     {"adafactor",
-     [](const auto& o) { return parameters::make_adafactor({.weight_decay = o.weight_decay}); }, 0},
+     [](const auto& o) { return parameters::make_adafactor({.weight_decay = o.weight_decay}); }, 0,
+     false},
     {"adamw",
-     [](const auto& o) { return parameters::make_adamw({.weight_decay = o.weight_decay}); }, 8},
-    {"lamb", [](const auto& o) { return parameters::make_lamb({.weight_decay = o.weight_decay}); },
+     [](const auto& o) { return parameters::make_adamw(with_betas(kernels::AdamwOptions(), o)); },
      8},
+    {"lamb",
+     [](const auto& o) { return parameters::make_lamb(with_betas(kernels::LambOptions(), o)); }, 8},
     {"lars",
      [](const auto& o) {
        return parameters::make_lars({.momentum = o.momentum, .weight_decay = o.weight_decay});
      },
-     4},
+     4, false},
     {"novograd",
-     [](const auto& o) { return parameters::make_novograd({.weight_decay = o.weight_decay}); }, 4},
+     [](const auto& o) {
+       return parameters::make_novograd(with_betas(kernels::NovogradOptions(), o));
+     },
+     4},
     {"sgd",
      [](const auto& o) {
        return parameters::make_sgd({.momentum = o.momentum, .weight_decay = o.weight_decay});
      },
-     4},
+     4, false},
     // Its state is not ours; most that people bring keep two moments.
-    {kOwnOptimizer, [](const auto&) { return parameters::make_own(); }, 8},
+    {kOwnOptimizer, [](const auto&) { return parameters::make_own(); }, 8, false},
 }};
 
 /// By ReplicaPolicy.
@@ -55,12 +74,6 @@ const KnownOptimizer& find(const OptimizerOptions& options) {
               "no optimizer is called '" + options.name + "'; there are " + optimizer_names());
 }
 
-void check_decay(const OptimizerOptions& options) {
-  if (options.decay == "none" || options.decay == "inverse_sqrt") return;
-  throw Error(ErrorKind::kInvalidArgument,
-              "no decay is called '" + options.decay + "'; there are none and inverse_sqrt");
-}
-
 void check(const OptimizerOptions& options) {
   const auto require = [](bool holds, const char* name, const char* expected, double actual) {
     if (holds) return;
@@ -68,17 +81,28 @@ void check(const OptimizerOptions& options) {
                 std::string(name) + " must be " + expected + ", is " + std::to_string(actual));
   };
   const auto is_number = [](double value) { return value >= 0 && std::isfinite(value); };
-  const double warmup = static_cast<double>(options.warmup_steps);
   require(is_number(options.learning_rate) &&
               options.learning_rate <= std::numeric_limits<float>::max(),
           "the learning rate", "a number from 0 to 3.4e38", options.learning_rate);
-  require(warmup >= 0, "the number of warm-up steps", "0 or more", warmup);
   require(is_number(options.momentum), "the momentum", "a number of 0 or more", options.momentum);
   require(is_number(options.weight_decay), "the weight decay", "a number of 0 or more",
           options.weight_decay);
   require(is_number(options.clip_norm), "the norm to which gradients are clipped",
           "a positive number, or 0 for none", options.clip_norm);
-  check_decay(options);
+  const auto is_part = [](const std::optional<double>& beta) {
+    return !beta || (*beta >= 0 && *beta < 1);
+  };
+  require(is_part(options.beta1), "beta1", "from 0 to below 1", options.beta1.value_or(0));
+  require(is_part(options.beta2), "beta2", "from 0 to below 1", options.beta2.value_or(0));
+  require(is_number(options.epsilon.value_or(0)), "epsilon", "a number of 0 or more",
+          options.epsilon.value_or(0));
+  if ((options.beta1 || options.beta2 || options.epsilon) && !find(options).has_betas) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "the optimizer '" + options.name +
+                    "' has no beta1, beta2 and epsilon to set; leave them "
+                    "out, or take adamw, lamb or novograd");
+  }
+  check_schedule(options);
 }
 
 }  // namespace
@@ -105,15 +129,6 @@ std::int64_t optimizer_bytes_per_element(const OptimizerOptions& options) {
 
 data::OrderKind order_of(const TrainingOptions& options) {
   return options.shuffled ? data::OrderKind::kShuffled : data::OrderKind::kSequential;
-}
-
-double learning_rate_at(const OptimizerOptions& options, std::int64_t step) {
-  const auto done = static_cast<double>(step + 1);
-  const auto warmup = static_cast<double>(std::max<std::int64_t>(options.warmup_steps, 1));
-  if (done < warmup) return options.learning_rate * done / warmup;
-  if (options.decay == "none") return options.learning_rate;
-  check_decay(options);
-  return options.learning_rate * std::sqrt(warmup / done);
 }
 
 std::string to_text(ReplicaPolicy policy) {
@@ -150,6 +165,29 @@ bool checks_drift(const TrainingOptions& options, std::int64_t step) {
   return std::ranges::find(options.drift_check_steps, step) != options.drift_check_steps.end();
 }
 
+namespace {
+
+/// Facts of options that checkpoints need not know where they are as they always were.
+void add_if_set(const OptimizerOptions& o, std::map<std::string, std::string>& facts) {
+  const auto add = [&](const char* name, bool is_set, const Json& value) {
+    if (is_set) facts[name] = value.dump();
+  };
+  add("hold_steps", o.hold_steps != 0, o.hold_steps);
+  add("decay_steps", o.decay_steps != 0, o.decay_steps);
+  add("decay_power", o.decay_power != 1, o.decay_power);
+  add("final_rate", o.final_rate != 0, o.final_rate);
+  add("beta1", o.beta1.has_value(), o.beta1.value_or(0));
+  add("beta2", o.beta2.has_value(), o.beta2.value_or(0));
+  add("epsilon", o.epsilon.has_value(), o.epsilon.value_or(0));
+  if (o.rate_schedule) facts["rate_schedule"] = "the caller's";
+  std::string groups;
+  for (const ParameterGroup& group : o.groups)
+    groups += (groups.empty() ? "" : " ") + to_text(group);
+  if (!groups.empty()) facts["groups"] = groups;
+}
+
+}  // namespace
+
 std::map<std::string, std::string> facts_of(const TrainingOptions& options) {
   const OptimizerOptions& o = options.optimizer;
   const Json json = {{"seed", options.seed},
@@ -164,6 +202,7 @@ std::map<std::string, std::string> facts_of(const TrainingOptions& options) {
   for (const auto& [name, value] : json.items()) {
     facts[name] = value.is_string() ? value.get<std::string>() : value.dump();
   }
+  add_if_set(o, facts);
   std::string buffers;
   for (const auto& [name, policy] : options.buffers) {
     buffers += (buffers.empty() ? "" : " ") + name + "=" + to_text(policy);

@@ -22,20 +22,12 @@ data::OrderKind order_of(const TrainingOptions& options);
 /// What optimizers can be called, for people.
 std::string optimizer_names();
 
-/// Errors   kInvalidArgument for an unknown name or decay, and for a number that is negative or not
-///          finite, or for a learning rate that f32 cannot hold.
+/// Errors   kInvalidArgument for an unknown name, a schedule that cannot be (check_schedule), and for a number that is
+///          negative or not finite, or for a learning rate that f32 cannot hold.
 std::unique_ptr<parameters::Optimizer> make_optimizer(const OptimizerOptions& options);
 
 /// Bytes of state per f32 parameter element. kInvalidArgument for an unknown name.
 std::int64_t optimizer_bytes_per_element(const OptimizerOptions& options);
-
-/// The rate of `step`, from 0: learning_rate x min(1, (step + 1) / warmup_steps), then, with
-/// `inverse_sqrt`, learning_rate x sqrt(w / max(w, step + 1)), w = max(warmup_steps, 1).
-///
-/// Errors   kInvalidArgument for an unknown decay.
-/// Source   Vaswani et al., "Attention is all you need", 2017, section 5.3; Raffel et al.
-/// 2020, 3.1.2.
-double learning_rate_at(const OptimizerOptions& options, std::int64_t step);
 
 /// `first`, `average`, `sum`.
 std::string to_text(ReplicaPolicy policy);

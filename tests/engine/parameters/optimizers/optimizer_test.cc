@@ -15,6 +15,11 @@
 namespace trireme::parameters {
 namespace {
 
+/// All parameters at one rate.
+RuleOf at(double learning_rate) {
+  return [learning_rate](const std::string&) { return UpdateRule{learning_rate}; };
+}
+
 const HasGradient kAll = [](const std::string&) { return true; };
 
 bool same_bits(const at::Tensor& a, const at::Tensor& b) {
@@ -69,7 +74,7 @@ TEST(Sgd, HasTheBitsOfTorch) {
     for (int step = 0; step < 10; ++step) {
       pair.fill_gradients(step);
       torch_sgd.step();
-      apply(*ours, *pair.store, *pair.gradients, kAll, 0.03);
+      apply(*ours, *pair.store, *pair.gradients, kAll, at(0.03));
       pair.expect_equal(step);
     }
   }
@@ -82,7 +87,7 @@ TEST(Adamw, IsTorchsButForTheLastPlaceOfSquareRoots) {
   for (int step = 0; step < 10; ++step) {
     pair.fill_gradients(step);
     torch_adamw.step();
-    apply(*ours, *pair.store, *pair.gradients, kAll, 0.01);
+    apply(*ours, *pair.store, *pair.gradients, kAll, at(0.01));
   }
   for (std::size_t i = 0; i < pair.theirs.size(); ++i) {
     const auto mine = pair.test.model.parameters[i].tensor.detach();
@@ -97,7 +102,7 @@ TEST(Apply, LeavesParametersWithoutAGradientAsTheyAre) {
   const auto optimizer = make_adamw({.weight_decay = 0.1});
   apply(
       *optimizer, *pair.store, *pair.gradients,
-      [&](const std::string& name) { return name != pair.test.model.parameters[0].name; }, 0.1);
+      [&](const std::string& name) { return name != pair.test.model.parameters[0].name; }, at(0.1));
   EXPECT_TRUE(same_bits(before, pair.test.model.parameters[0].tensor.detach()));
   EXPECT_EQ(optimizer->state().count(pair.test.model.parameters[0].name), 0U);
 }
@@ -117,7 +122,7 @@ void expect_kernel_on_each(const std::unique_ptr<Optimizer>& optimizer, const Ke
     for (std::size_t i = 0; i < pair.theirs.size(); ++i) {
       kernel(step + 1, pair.theirs[i], m[i].data_ptr<float>(), v[i].data_ptr<float>());
     }
-    apply(*optimizer, *pair.store, *pair.gradients, kAll, 0.05);
+    apply(*optimizer, *pair.store, *pair.gradients, kAll, at(0.05));
     pair.expect_equal(step);
   }
 }
@@ -178,7 +183,7 @@ TEST(Optimizers, TakeStateBackAndRefuseAnothers) {
   pair.fill_gradients(0);
   const std::string name = pair.test.model.parameters[0].name;
   const auto novograd = make_novograd({});
-  apply(*novograd, *pair.store, *pair.gradients, kAll, 0.1);
+  apply(*novograd, *pair.store, *pair.gradients, kAll, at(0.1));
   const FlatParameter parameter = flat_parameter(*pair.store, name);
   const auto other = make_novograd({});
   other->restore(parameter, novograd->state().at(name));

@@ -17,10 +17,11 @@ class Adafactor : public Optimizer {
  public:
   explicit Adafactor(const kernels::AdafactorOptions& options) : options_(options) {}
 
-  void update(const FlatParameter& parameter, double learning_rate) override {
+  void update(const FlatParameter& parameter, const UpdateRule& rule) override {
     const FloatValues values(parameter);
     kernels::AdafactorOptions options = options_;
-    options.learning_rate = learning_rate;
+    options.learning_rate = rule.learning_rate;
+    if (rule.weight_decay) options.weight_decay = *rule.weight_decay;
     auto& state = state_of(parameter);
     const std::int64_t step = ++*state.at("step").mutable_data_ptr<std::int64_t>();
     const auto kept = [&](const char* kind) { return state.at(kind).mutable_data_ptr<float>(); };

@@ -10,9 +10,10 @@ class Adamw : public Optimizer {
 
   bool takes_f64() const override { return true; }
 
-  void update(const FlatParameter& parameter, double learning_rate) override {
+  void update(const FlatParameter& parameter, const UpdateRule& rule) override {
     kernels::AdamwOptions options = options_;
-    options.learning_rate = learning_rate;
+    options.learning_rate = rule.learning_rate;
+    if (rule.weight_decay) options.weight_decay = *rule.weight_decay;
     auto& state = state_of(parameter);
     auto* step = state["step"].mutable_data_ptr<std::int64_t>();
     ++*step;

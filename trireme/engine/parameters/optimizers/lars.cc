@@ -10,12 +10,13 @@ class Lars : public Optimizer {
  public:
   explicit Lars(const kernels::LarsOptions& options) : options_(options) {}
 
-  void update(const FlatParameter& parameter, double learning_rate) override {
+  void update(const FlatParameter& parameter, const UpdateRule& rule) override {
     const FloatValues values(parameter);
     kernels::LarsOptions options = options_;
-    options.learning_rate = learning_rate;
+    options.learning_rate = rule.learning_rate;
+    if (rule.weight_decay) options.weight_decay = *rule.weight_decay;
     options.adapts = !is_vector(parameter);
-    if (is_vector(parameter)) options.weight_decay = 0;
+    if (is_vector(parameter) && !rule.weight_decay) options.weight_decay = 0;
     auto& buffer = state_of(parameter).at("momentum_buffer");
     kernels::lars(options, values.gradient, buffer.mutable_data_ptr<float>(), values.value,
                   values.count, on_torch_threads);

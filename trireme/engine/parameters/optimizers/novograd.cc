@@ -10,11 +10,12 @@ class Novograd : public Optimizer {
  public:
   explicit Novograd(const kernels::NovogradOptions& options) : options_(options) {}
 
-  void update(const FlatParameter& parameter, double learning_rate) override {
+  void update(const FlatParameter& parameter, const UpdateRule& rule) override {
     const FloatValues values(parameter);
     kernels::NovogradOptions options = options_;
-    options.learning_rate = learning_rate;
-    if (is_vector(parameter)) options.weight_decay = 0;
+    options.learning_rate = rule.learning_rate;
+    if (rule.weight_decay) options.weight_decay = *rule.weight_decay;
+    if (is_vector(parameter) && !rule.weight_decay) options.weight_decay = 0;
     auto& state = state_of(parameter);
     auto* step = state.at("step").mutable_data_ptr<std::int64_t>();
     kernels::novograd(options, ++*step, values.gradient,

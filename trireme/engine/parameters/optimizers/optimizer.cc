@@ -116,7 +116,7 @@ namespace {
 class Own : public Optimizer {
  public:
   bool takes_f64() const override { return true; }
-  void update(const FlatParameter&, double) override {}
+  void update(const FlatParameter&, const UpdateRule&) override {}
 
  private:
   std::map<std::string, Kept> kinds(const FlatParameter&) const override { return {}; }
@@ -127,13 +127,13 @@ class Own : public Optimizer {
 std::unique_ptr<Optimizer> make_own() { return std::make_unique<Own>(); }
 
 void apply(Optimizer& optimizer, const ParameterStore& store, const GradientBuffers& gradients,
-           const HasGradient& has_gradient, double learning_rate) {
+           const HasGradient& has_gradient, const RuleOf& rule_of) {
   const at::NoGradGuard no_grad;
   for (const std::string& name : store.names()) {
     if (!has_gradient(name)) continue;
     FlatParameter parameter = flat_parameter(store, name);
     parameter.gradient = gradient_of(store, gradients, name);
-    optimizer.update(parameter, learning_rate);
+    optimizer.update(parameter, rule_of(name));
   }
 }
 

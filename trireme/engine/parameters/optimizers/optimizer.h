@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,13 @@ struct FlatParameter {
   std::vector<std::int64_t> shape;  ///< Of the memory: the last dimension is the innermost.
 };
 
+/// How a parameter is updated in a step.
+struct UpdateRule {
+  double learning_rate = 0;
+  /// Not set: the optimizer's, which LAMB, LARS and NovoGrad have for matrices alone.
+  std::optional<double> weight_decay = std::nullopt;
+};
+
 /// Updates parameters in place. What happens to one depends on nothing but its own elements, not on
 /// how parameters are laid out; SGD and AdamW go element by element, so that one may be sharded
 /// too. Caller-synchronised.
@@ -36,8 +44,7 @@ class Optimizer {
   /// Whether parameters may be f64 as well as f32; `check_parameters` looks.
   virtual bool takes_f64() const { return false; }
 
-  /// learning_rate    of this step.
-  virtual void update(const FlatParameter& parameter, double learning_rate) = 0;
+  virtual void update(const FlatParameter& parameter, const UpdateRule& rule) = 0;
 
   /// State by parameter and kind (`exp_avg`, ...), flat; what a checkpoint saves.
   using State = std::map<std::string, std::map<std::string, at::Tensor>>;
@@ -113,8 +120,11 @@ double global_norm(const SquareNorms& square_norms);
 /// kInvalidArgument where max_norm is not positive.
 void clip(GradientBuffers& gradients, double norm, double max_norm);
 
+/// Of this step, by the parameter's name.
+using RuleOf = std::function<UpdateRule(const std::string& parameter)>;
+
 /// Updates every parameter that got a gradient.
 void apply(Optimizer& optimizer, const ParameterStore& store, const GradientBuffers& gradients,
-           const HasGradient& has_gradient, double learning_rate);
+           const HasGradient& has_gradient, const RuleOf& rule_of);
 
 }  // namespace trireme::parameters

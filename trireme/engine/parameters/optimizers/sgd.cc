@@ -10,9 +10,10 @@ class Sgd : public Optimizer {
 
   bool takes_f64() const override { return true; }
 
-  void update(const FlatParameter& parameter, double learning_rate) override {
+  void update(const FlatParameter& parameter, const UpdateRule& rule) override {
     kernels::SgdOptions options = options_;
-    options.learning_rate = learning_rate;
+    options.learning_rate = rule.learning_rate;
+    if (rule.weight_decay) options.weight_decay = *rule.weight_decay;
     const bool first = options_.momentum != 0 && !state().contains(parameter.name);
     at::Tensor buffer;
     if (options_.momentum != 0) buffer = state_of(parameter).at("momentum_buffer");
