@@ -63,12 +63,22 @@ struct SessionCallbacks {
   std::function<void(const std::string&)> on_phase;  ///< What a long preparation is about.
 };
 
+/// Weights that a training begins with, instead of those that the model makes.
+struct InitialWeights {
+  std::string file;  ///< Of the safetensors format; empty: none.
+  /// Beginnings of names in the file, and what stands in the model in their place; the first that fits counts.
+  std::vector<std::pair<std::string, std::string>> renamed;
+  bool partial =
+      false;  ///< Takes what fits: the model may have more, less, or another shape (a head of its own).
+};
+
 /// The same on every rank, but for callbacks.
 struct SessionOptions {
   std::string model = "model";  ///< Its name in run.json.
   /// Of the whole run; nothing: a loop of one's own says when it ends.
   std::optional<std::int64_t> num_steps;
   TrainingOptions training;
+  InitialWeights initial;
 
   /// How it is split. Without one the ranks measure and take the best plan within `planning`. Where
   /// `planning` has cuts, or no run is kept and its stages and replicas make as many ranks as there

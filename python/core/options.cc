@@ -1,5 +1,6 @@
 #include <pybind11/functional.h>
 #include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
 
 #include <functional>
 #include <optional>
@@ -25,6 +26,10 @@ void bind_choices(py::module_& module) {
       .value("ANY", BatchSizes::kAny)
       .value("EXACT", BatchSizes::kExact)
       .value("ANY_ELSE_EXACT", BatchSizes::kAnyElseExact);
+  py::enum_<Recompute>(module, "Recompute")
+      .value("AUTO", Recompute::kAuto)
+      .value("NONE", Recompute::kNone)
+      .value("ALL", Recompute::kAll);
   py::enum_<Placement>(module, "Placement")
       .value("SPREAD", Placement::kSpread)
       .value("CLUSTER", Placement::kCluster);
@@ -85,6 +90,7 @@ void bind_plan_options(py::module_& module) {
       .def_readwrite("stages_per_rank", &PlanOptions::stages_per_rank)
       .def_readwrite("replicas", &PlanOptions::replicas)
       .def_readwrite("placement", &PlanOptions::placement)
+      .def_readwrite("recompute", &PlanOptions::recompute)
       .def_readwrite("schedule", &PlanOptions::schedule)
       .def_readwrite("schedule_file", &PlanOptions::schedule_file)
       .def_readwrite("cuts", &PlanOptions::cuts)

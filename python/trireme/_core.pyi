@@ -244,6 +244,7 @@ class PlanOptions:
     may_idle: bool
     objective: Objective
     placement: Placement
+    recompute: Recompute
     replicas: int
     schedule: str
     schedule_file: pathlib.Path
@@ -289,6 +290,14 @@ class Profile:
     def graph_sha256(self) -> str: ...
     @property
     def microbatch(self) -> int: ...
+
+class Recompute:
+    ALL: Recompute
+    AUTO: Recompute
+    NONE: Recompute
+
+    @property
+    def name(self) -> str: ...
 
 class RecordedForward: ...
 

@@ -39,6 +39,7 @@ class Session:
     scalars          numbers by name that change with the step; the model reads them as 0-dim tensors of the batch.
     options          fields of OptimizerOptions, TrainingOptions, PlanOptions, RunOptions and SessionOptions by name:
                      learning_rate=1e-3, optimizer="adamw", clip_norm=1.0, seed=0, stages=2, folder="runs/a",
+                     recompute="all" ("auto": where the memory is too small; "none"), schedule="v_half",
                      checkpoint_every=500, evaluate_every=100, on_evaluation=lambda steps_done, losses: ..., ...
 
     Cost             some forwards to record; with plan="auto" seconds to measure.
@@ -197,11 +198,20 @@ def to_options(
         optimizer.name = given["optimizer"]
     groups = (optimizer, training, planning, run, options)
     for name, value in given.items():
-        if name != "optimizer":
+        if name == "recompute":
+            planning.recompute = _recompute(value)
+        elif name != "optimizer":
             setattr(_owner(groups, name), name, value)
     training.optimizer = optimizer
     options.training, options.planning, options.run = training, planning, run
     return options
+
+
+def _recompute(value: Any) -> _core.Recompute:
+    known = {"auto": _core.Recompute.AUTO, "none": _core.Recompute.NONE, "all": _core.Recompute.ALL}
+    if value not in known:
+        raise TypeError(f"recompute is one of {', '.join(known)}, not {value!r}")
+    return known[value]
 
 
 _NOT_BY_NAME = {

@@ -152,6 +152,24 @@ TEST_F(RankTest, GoFromAModelToTrainedWeights) {
   EXPECT_EQ(both[2].name, "evaluation");
 }
 
+// A second training begins where the first has ended; names of another model's tensors and what does not fit are said.
+TEST_F(RankTest, BeginWithTheWeightsOfAFile) {
+  const auto words = [](const char* model, const Words& more) {
+    return with({"--model", model, "train", "--batch", "8", "--microbatch", "2", "--steps", "2",
+                 "--stages", "2"},
+                more);
+  };
+  run(words("mlp", {"--save", path("first")}));
+  const auto still = run(words("mlp", {"--init-from", path("first"), "--learning-rate", "0",
+                                       "--weight-decay", "0", "--save", path("second")}));
+  EXPECT_THAT(still->out(), HasSubstr(" tensors from '" + path("first") + "'"));
+  EXPECT_TRUE(text_of(path("first")) == text_of(path("second")));
+  run(words("gated", {"--init-from", path("first")}), 2);
+  EXPECT_THAT(error_of(0), HasSubstr("to take what fits: --init-partial"));
+  const auto partial = run(words("gated", {"--init-from", path("first"), "--init-partial"}));
+  EXPECT_THAT(partial->out(), HasSubstr("as the model makes them: "));
+}
+
 // From costs to weights with two stages on a rank, and by a schedule of one's own.
 TEST_F(RankTest, SeveralStagesOnARankArePlannedAndTrained) {
   const Words model = {"--model", "mlp"};

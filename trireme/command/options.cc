@@ -62,6 +62,14 @@ void PlanArguments::add_to(CLI::App& app, bool with_file) {
       app.add_option("--schedule", options.schedule,
                      "Order of microbatches: " +
                          fmt::format("{}", fmt::join(schedule::schedule_names(0), ", "))),
+      app.add_option("--recompute", options.recompute,
+                     "Stages that run their forward again before the backward, instead of keeping "
+                     "activations: auto, where the memory is too small (with a profile); none; all")
+          ->transform(CLI::CheckedTransformer(
+              std::map<std::string, Recompute>{
+                  {"auto", Recompute::kAuto}, {"none", Recompute::kNone}, {"all", Recompute::kAll}},
+              CLI::ignore_case))
+          ->default_str("auto"),
       app.add_option("--schedule-file", options.schedule_file,
                      "A schedule of your own (docs/formats.md), without a profile"),
   };

@@ -16,9 +16,9 @@ namespace trireme::command {
 namespace {
 
 const std::set<std::string> kNotOfRun = {"help", "version", "config", "run", "resume", "json"};
-const std::set<std::string> kShapesPlan = {"plan",     "cut-at",          "copy",
-                                           "stages",   "stages-per-rank", "replicas",
-                                           "schedule", "schedule-file",   "ranks"};
+const std::set<std::string> kShapesPlan = {
+    "plan",     "cut-at",   "copy",          "stages",    "stages-per-rank",
+    "replicas", "schedule", "schedule-file", "recompute", "ranks"};
 
 std::string long_name(const CLI::Option& option) {
   return option.get_lnames().empty() ? "" : option.get_lnames().front();

@@ -27,6 +27,7 @@ struct TrainOptions {
   std::string timeline;
   SessionOptions session;
   std::vector<std::string> buffers;  ///< --buffer, for `session`.
+  std::vector<std::string> renamed;  ///< --init-rename, likewise.
 
   /// Whether a training that is stopped leaves what it has learnt.
   bool keeps_something() const { return !session.run.folder.empty() || !save.empty(); }
@@ -67,6 +68,33 @@ void add_run_options(CLI::App& app, RunOptions& run, PlanOptions& planning) {
     own.push_back(option);
   }
   for (CLI::Option* option : own) option->needs(folder);
+}
+
+/// From texts `OLD=NEW`. kInvalidArgument for any other.
+std::vector<std::pair<std::string, std::string>> parse_renames(
+    const std::vector<std::string>& texts) {
+  std::vector<std::pair<std::string, std::string>> renamed;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos) {
+      throw Error(ErrorKind::kInvalidArgument,
+                  fmt::format("--init-rename {}: expected OLD=NEW, either may be empty", text));
+    }
+    renamed.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return renamed;
+}
+
+void add_initial_options(CLI::App& app, TrainOptions& options) {
+  InitialWeights& initial = options.session.initial;
+  app.add_option("--init-from", initial.file, "Begin with the weights of this safetensors file");
+  app.add_option("--init-rename", options.renamed,
+                 "Names in the file that begin with OLD begin with NEW in the model")
+      ->type_name("OLD=NEW")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
+  app.add_flag("--init-partial", initial.partial,
+               "Take what fits, though the model has other tensors, or some of another shape");
 }
 
 void add_check_options(CLI::App& app, TrainOptions& options) {
@@ -232,6 +260,7 @@ Body add_train(CLI::App& app, Context& context) {
       ->check(arguments::positive())
       ->capture_default_str();
   add_optimizer_options(app, options->session.training.optimizer);
+  add_initial_options(app, *options);
   begin_group("Run folder");
   add_run_options(app, options->session.run, options->plan.options);
   begin_group("Files");
@@ -252,6 +281,7 @@ Body add_train(CLI::App& app, Context& context) {
     wanted.planning = options->plan.options;
     wanted.training.seed = context.seed;
     wanted.training.buffers = train::parse_replica_policies(options->buffers);
+    wanted.initial.renamed = parse_renames(options->renamed);
     wanted.run.given = given_options(app);
     wanted.handles_signals = options->keeps_something();
     options->report.json = context.json;

@@ -125,6 +125,7 @@ Decision decide(const graph::Graph& graph, const MeasuredCosts& measured, const 
                                     .stages = wanted.stages,
                                     .may_idle = wanted.may_idle,
                                     .schedule = wanted.schedule,
+                                    .recompute = wanted.recompute,
                                     .stages_per_rank = stages_per_rank(wanted),
                                     .device_memory_bytes = wanted.device_memory_bytes,
                                     .max_slowdown = wanted.max_slowdown};
@@ -179,6 +180,10 @@ layout::Plan plan_by_hand(const graph::Graph& recorded, const PlanOptions& optio
     layout::set_replicas(plan, std::max(options.replicas, 1), options.placement);
     schedule::set_schedule(plan, schedule::load_schedule(options.schedule_file));
     layout::set_replicas(plan, std::max(options.replicas, 1), options.placement);
+  }
+  for (int s = 0; options.recompute == Recompute::kAll && std::cmp_less(s, plan.stages.size());
+       ++s) {
+    plan.stages[s].recompute = layout::why_not_recomputed(graph, plan, s).empty();
   }
   plan.copied_nodes = std::move(copied.copied_nodes);
   return plan;

@@ -20,6 +20,13 @@
 namespace trireme::session {
 namespace {
 
+std::string initial_text(const InitialWeights& initial) {
+  if (initial.file.empty()) return "";
+  std::string text = fmt::format("initial {} partial {}\n", initial.file, initial.partial);
+  for (const auto& [from, to] : initial.renamed) text += fmt::format("{} is {}\n", from, to);
+  return text;
+}
+
 /// What ranks must have in common: else one would wait for what another does not do.
 std::string shared_text(const SessionOptions& options, int world_size) {
   const RunOptions& run = options.run;
@@ -29,7 +36,8 @@ std::string shared_text(const SessionOptions& options, int world_size) {
              "no_first_step_check {}\nhandles_signals {}\n",
              options.num_steps.value_or(-1), run.folder,
              plans_itself(options, world_size) ? "measured" : "given", run.checkpoint_every,
-             run.evaluate_every, !options.first_step_check, options.handles_signals);
+             run.evaluate_every, !options.first_step_check, options.handles_signals) +
+         initial_text(options.initial);
 }
 
 void check_serial(const SessionOptions& options, int world_size) {

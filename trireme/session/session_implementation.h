@@ -21,6 +21,7 @@
 #include "trireme/plan/schedule/timeline_json.h"
 #include "trireme/plan/simulate/predicted_timeline.h"
 #include "trireme/session.h"
+#include "trireme/session/initial_weights.h"
 #include "trireme/session/metrics_file.h"
 #include "trireme/session/other_forward.h"
 #include "trireme/session/preparation.h"
@@ -44,6 +45,10 @@ class Session::Implementation {
     memory::apply_torch_settings();
     session::check_options(options_, world_);
     if (!options_.run.folder.empty()) run_.emplace(options_, world_);
+    if (!run_ || !run_->resumed_from()) {
+      const auto say = is_first_ ? options_.callbacks.on_phase : nullptr;
+      make_ = session::with_weights(make, options_.initial, say);
+    }
     prepared_.emplace(options_, make_, world_, run_ ? &*run_ : nullptr);
     trainer_ = options_.serial
                    ? session::make_serial_trainer(training(), plan(), options_.training)
@@ -346,7 +351,7 @@ class Session::Implementation {
   }
 
   const SessionOptions options_;
-  const MakeWorkload make_;
+  MakeWorkload make_;
   const collectives::World& world_;
   const bool is_first_;
   std::optional<session::RunKeeper> run_;

@@ -91,6 +91,23 @@ TEST(SplitBackward, WhatNothingWaitsForIsFreedInTheFirstPart) {
   EXPECT_TRUE(of_h->expired());
 }
 
+// Sites stay from microbatch to microbatch, and had a hook more after each.
+TEST(SplitBackward, SitesGetNoHooks) {
+  SumsBySite sink;
+  const NodePtr site = make_node<SiteNode>(sink, 0);
+  const at::Tensor scale = make_stand_in(torch::ones({3}), site);
+  for (int m = 0; m < 3; ++m) {
+    const NodePtr leaf = make_node<CaptureNode>();
+    const at::Tensor x = make_stand_in(torch::ones({2, 3}), leaf);
+    WeightWork work;
+    run_input_backward({torch::autograd::impl::gradient_edge((x * scale).sum())}, {torch::ones({})},
+                       {{leaf, 0}}, work);
+    run_weight_backward(std::move(work));
+  }
+  EXPECT_EQ(sink.gradients.at(0).size(), 3U);
+  EXPECT_TRUE(site->post_hooks().empty());
+}
+
 TEST(SplitBackward, AStageThatReceivesNothingLeavesAllToTheSecondPart) {
   SumsBySite sink;
   const Shared stage(sink);

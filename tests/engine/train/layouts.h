@@ -14,6 +14,7 @@
 #include "trireme/engine/train/verify_ranks.h"
 #include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/layout/manual_plan.h"
+#include "trireme/plan/layout/plan_check.h"
 #include "trireme/plan/schedule/schedules.h"
 
 namespace trireme::train {
@@ -36,6 +37,7 @@ struct Layout {
   int lanes = 4;
   std::string schedule = "simple";
   int stages_per_rank = 1;
+  bool recomputes = false;  ///< Every stage that can.
 
   int num_ranks() const { return stages / stages_per_rank * replicas; }
 };
@@ -43,7 +45,7 @@ struct Layout {
 inline void PrintTo(const Layout& layout, std::ostream* out) {
   *out << layout.model << " " << layout.stages << "x" << layout.replicas << " lanes "
        << layout.lanes << " " << layout.schedule << ", " << layout.stages_per_rank
-       << " stages a rank";
+       << " stages a rank" << (layout.recomputes ? ", recomputing" : "");
 }
 
 inline layout::Plan plan_of(const Layout& layout) {
@@ -56,6 +58,9 @@ inline layout::Plan plan_of(const Layout& layout) {
   plan.schedule.name = layout.schedule;
   schedule::deal_out_stages(plan, layout.stages_per_rank);
   layout::set_replicas(plan, layout.replicas);
+  for (int s = 0; layout.recomputes && s < layout.stages; ++s) {
+    plan.stages[s].recompute = layout::why_not_recomputed(recorded.graph, plan, s).empty();
+  }
   return plan;
 }
 

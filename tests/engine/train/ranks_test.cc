@@ -50,6 +50,34 @@ std::vector<Layout> virtual_layouts() {
 
 INSTANTIATE_TEST_SUITE_P(Virtual, Ranks, testing::ValuesIn(virtual_layouts()));
 
+/// Every model with stages that recompute, under one schedule or another.
+std::vector<Layout> recomputing_layouts() {
+  std::vector<Layout> result;
+  for (std::size_t m = 0; m < models::names().size(); ++m) {
+    const int each = static_cast<int>(m % 2) + 1;
+    result.push_back({.model = models::names()[m],
+                      .stages = 2 * each,
+                      .replicas = m % 3 == 0 ? 2 : 1,
+                      .schedule = each == 2 ? kVirtualSchedules[m % 5] : kSchedules[m % 3],
+                      .stages_per_rank = each,
+                      .recomputes = true});
+  }
+  return result;
+}
+
+INSTANTIATE_TEST_SUITE_P(Recomputing, Ranks, testing::ValuesIn(recomputing_layouts()));
+
+TEST(RankSession, MostStagesOfTheModelsCanRecompute) {
+  int num_can = 0, num_stages = 0;
+  for (const Layout& layout : recomputing_layouts()) {
+    for (const layout::Stage& stage : plan_of(layout).stages) {
+      num_can += stage.recompute;
+      ++num_stages;
+    }
+  }
+  EXPECT_GE(num_can, num_stages * 3 / 4);
+}
+
 /// Every parameter that several stages use, owned by the last of them.
 std::vector<layout::TieOwner> last_owners(const Layout& layout) {
   const Workload workload = construct(workload_of(layout.model), 3);

@@ -22,7 +22,7 @@ Plan full_plan() {
   plan.objective = "speed";
   plan.batch = {32, 4, 2};
   plan.roles = {{"train", {2, 2, 1}, {0, 2, 1, 3}}, {"reader", {1, 1, 1}, {4}}};
-  plan.stages = {{0, 5, {}, {1, 2}, {}}, {5, 9, {1}, {}, {7}}};
+  plan.stages = {{0, 5, {}, true, {}}, {5, 9, {1}, false, {7}}};
   plan.stages[1].position = 0;
   plan.schedule = {"interleaved", {{"virtual_stages", 2}}, {{"0F0", "1F0"}, {}}};
   plan.copied_nodes = {3, 4};
@@ -45,7 +45,7 @@ TEST(PlanJson, ReadsAsAPersonWouldWriteIt) {
   plan.graph_sha256 = std::string(64, 'a');
   plan.batch = {32, 4, 2};
   plan.roles = {{"train", {2, 1, 1}, {0, 1}}};
-  plan.stages = {{0, 5, {}, {}, {}}, {5, 9, {1}, {}, {}}};
+  plan.stages = {{0, 5}, {5, 9, {1}}};
   EXPECT_EQ(readable_text(to_json(plan)), R"({
   "batch": {"global_batch": 32, "lanes": 2, "microbatch": 4},
   "graph_sha256": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",

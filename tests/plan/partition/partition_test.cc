@@ -162,12 +162,37 @@ std::string complaint(const Model& model, const topology::Topology& topology,
   return "";
 }
 
+// Activations of 4 microbatches do not fit; of one, and what the others received, they do.
+TEST(Partition, StagesRecomputeWhereTheMemoryIsTooSmall) {
+  std::vector<ChainNode> nodes(8, {10, 10, 10, 1000, 1});
+  nodes[3].width = 10;  // Where the cut is.
+  const Model model = make_chain(nodes);
+  const topology::Topology topology = make_topology(2);
+  PartitionOptions options{.batch = {4, 1, 1}, .cuts = {4}, .schedule = "simple"};
+  const layout::Plan wide = partition(model.graph, model.profile, topology, options);
+  EXPECT_FALSE(wide.stages[0].recompute || wide.stages[1].recompute);
+  options.device_memory_bytes = layout::largest_peak_bytes(wide.prediction->peak_bytes) / 2;
+  const layout::Plan narrow = partition(model.graph, model.profile, topology, options);
+  EXPECT_TRUE(narrow.stages[0].recompute || narrow.stages[1].recompute);
+  EXPECT_LE(layout::largest_peak_bytes(narrow.prediction->peak_bytes), options.device_memory_bytes);
+  EXPECT_GT(narrow.prediction->step_ms, wide.prediction->step_ms);
+  options.recompute = Recompute::kNone;
+  EXPECT_THAT(complaint(model, topology, options, ErrorKind::kResourceExhausted),
+              HasSubstr("most of it are activations"));
+  options.recompute = Recompute::kAll;
+  options.device_memory_bytes = 0;
+  const layout::Plan all = partition(model.graph, model.profile, topology, options);
+  EXPECT_TRUE(all.stages[0].recompute && all.stages[1].recompute);
+}
+
 TEST(Partition, SaysWhatDoesNotFit) {
   const Model model = make_chain(std::vector<ChainNode>(4, {1, 1, 1, 100, 1000}));
-  const std::string message =
-      complaint(model, make_topology(2),
-                {.batch = {4, 1, 1}, .schedule = "simple", .device_memory_bytes = 20000},
-                ErrorKind::kResourceExhausted);
+  const std::string message = complaint(model, make_topology(2),
+                                        {.batch = {4, 1, 1},
+                                         .schedule = "simple",
+                                         .recompute = Recompute::kNone,
+                                         .device_memory_bytes = 20000},
+                                        ErrorKind::kResourceExhausted);
   EXPECT_THAT(message, HasSubstr("no plan with 2 stages fits"));
   EXPECT_THAT(message, HasSubstr("the 19.5 KiB of stage 0 by 21,908 bytes"));
   EXPECT_THAT(message, HasSubstr("most of it are optimizer 15.8 KiB, gradients 7.9 KiB, "));

@@ -66,7 +66,8 @@ inline SearchCase random_search_case(std::mt19937& random, int max_nodes) {
   one.model.profile.links = random_links(random);
   one.topology = layout::testing::random_topology(random, one.num_stages, 4);
   one.options.batch = {1 + pick(12), 1, 1};
-  one.options.may_choose_owners = false;  // `exhaustive` does not.
+  one.options.may_choose_owners = false;     // `exhaustive` does not.
+  one.options.recompute = Recompute::kNone;  // Nor that.
   return one;
 }
 

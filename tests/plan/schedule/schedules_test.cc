@@ -136,6 +136,17 @@ TEST(Schedules, OfOnesOwnAreInThePlanAndChecked) {
               ::testing::HasSubstr("4 stages and 3 microbatches, the plan has 4 and 4"));
 }
 
+// Two stages on two ranks, in the other order.
+TEST(Schedules, OfOnesOwnMayStandAnywhere) {
+  layout::Plan plan = plan_of(2, "simple", 1);
+  Schedule own = make_schedule("interleaved", 2, 4);
+  std::swap(own.ranks[0], own.ranks[1]);
+  own.positions = {1, 0};
+  set_schedule(plan, own);
+  EXPECT_EQ(layout::position_of(plan, 0), 1);
+  EXPECT_EQ(schedule_of(plan), own);
+}
+
 TEST(Schedules, AnUnknownNameListsTheKnown) {
   try {
     make_schedule("gpipe", 2, 2);

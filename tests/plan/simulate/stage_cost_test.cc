@@ -26,6 +26,21 @@ TEST(StageCost, SumsTheNodesOfAStage) {
   EXPECT_EQ(costs[1].work_us(), 660);
 }
 
+TEST(StageCost, RecomputingRunsTheForwardAgainBeforeTheBackward) {
+  auto model = make_chain({{1, 2, 3}, {10, 20, 30}, {100, 200, 300}});
+  layout::Plan plan = make_plan(model.graph, {{1}});
+  plan.stages[1].recompute = true;
+  const auto costs = stage_costs(model.graph, plan, model.profile);
+  EXPECT_EQ(costs[0].input_us, 2);
+  EXPECT_EQ(costs[1].forward_us, 110);
+  EXPECT_EQ(costs[1].input_us, 220 + 110);
+  EXPECT_EQ(costs[1].weight_us, 330);
+  // Node 2's gradient is complete after 110 of forward and 500 of the 550 of backward.
+  const auto map = layout::make_parameter_map(model.graph, plan, {.bucket_bytes = 1});
+  const auto ready = bucket_completions(model.graph, plan, map, model.profile);
+  EXPECT_DOUBLE_EQ(ready[1], (110 + 500.0) / 660);
+}
+
 TEST(StageCost, GrowsWhereMoreThanAMicrobatchIsHeld) {
   auto model = make_chain({{1, 2, 3}, {10, 20, 30}});
   model.profile.held = {.one_bytes = 10, .held_bytes = 20, .forward = 2, .backward = 3};

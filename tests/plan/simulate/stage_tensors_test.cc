@@ -86,6 +86,19 @@ TEST(StageTensors, ABackwardInTwoPartsKeepsWhatWaits) {
   EXPECT_EQ(tensors[0].weight_peak, tensors[0].backward_peak);
 }
 
+// Stage 1 of three_nodes receives 80 bytes and saves them; its forward takes 80 + 120 + 4.
+TEST(StageTensors, AStageThatRecomputesKeepsWhatItReceived) {
+  const auto model = three_nodes();
+  layout::Plan plan = make_plan(model.graph, {{1}});
+  const StageTensors kept = stage_tensors(model.graph, plan, model.profile)[1];
+  plan.stages[1].recompute = true;
+  const StageTensors tensors = stage_tensors(model.graph, plan, model.profile)[1];
+  EXPECT_EQ(kept.kept, 40 + 80);
+  EXPECT_EQ(tensors.kept, 40);
+  EXPECT_EQ(tensors.forward_peak, kept.forward_peak);
+  EXPECT_EQ(tensors.backward_peak, std::max(kept.backward_peak, kept.forward_peak));
+}
+
 /// A view is the memory of what it views, and its gradient the memory of its own.
 TEST(StageTensors, ViewsTakeNothing) {
   GraphBuilder b;

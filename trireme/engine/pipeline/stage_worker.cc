@@ -11,6 +11,7 @@ StageWorker::StageWorker(const record::Recording& recording, const program::Stag
 void StageWorker::begin_step(const StepInput& input) {
   input_ = &input;
   runs_.clear();
+  kept_.clear();
   received_.clear();
   seeds_.clear();
   returned_.clear();
@@ -27,25 +28,51 @@ void StageWorker::put_gradient(int microbatch, graph::ValueId value, at::Tensor 
   if (tensor.defined()) seeds_[microbatch][value] = std::move(tensor);
 }
 
+program::StageRun StageWorker::run_forward(int microbatch, const Batch& batch,
+                                           program::ValueMap received) {
+  const program::MicrobatchInput input{
+      batch,
+      input_->num_samples[microbatch],
+      {input_->seed, input_->random_step, input_->first_microbatch + microbatch}};
+  return stage_.forward(input, std::move(received));
+}
+
 void StageWorker::forward(int microbatch) {
   if (purpose_ == Purpose::kEvaluate) runs_.clear();
   const std::int64_t num_samples = input_->num_samples[microbatch];
   const Batch batch = stage_.fields().empty() ? Batch() : input_->read(microbatch);
   program::require_samples(recording_.graph, batch, num_samples,
                            input_->first_microbatch + microbatch);
-  const program::MicrobatchInput input{
-      batch,
-      num_samples,
-      {input_->seed, input_->random_step, input_->first_microbatch + microbatch}};
-  program::StageRun run = stage_.forward(input, std::move(received_[microbatch]));
+  program::ValueMap received = std::move(received_[microbatch]);
   received_.erase(microbatch);
+  program::StageRun run =
+      run_forward(microbatch, batch, stage_.recomputes() ? received : std::move(received));
   statistics_[microbatch] = std::move(run.slots.statistics);
   for (int loss : stage_.losses()) {
     const at::Tensor value = stage_.value(run, recording_.graph.losses[loss].value);
     loss_sums_[microbatch][loss] =
         program::sum_of(recording_.graph.losses[loss], value, num_samples);
   }
+  if (stage_.recomputes()) return keep(microbatch, run, batch, std::move(received));
   runs_[microbatch] = std::move(run);
+}
+
+/// What was saved for the backward goes with the run.
+void StageWorker::keep(int microbatch, const program::StageRun& run, const Batch& batch,
+                       program::ValueMap received) {
+  Kept& kept = kept_[microbatch];
+  kept.received = std::move(received);
+  for (const std::string& field : stage_.fields()) kept.batch.set(field, batch[field]);
+  for (const layout::Crossing& crossing : stage_.sends()) {
+    kept.sent[crossing.value] = stage_.value(run, crossing.value).detach();
+    kept.takers[crossing.value] = crossing.stages.size() - 1;
+  }
+}
+
+void StageWorker::recompute(int microbatch) {
+  if (!stage_.recomputes()) return;
+  Kept kept = std::move(kept_.extract(microbatch).mapped());
+  runs_[microbatch] = run_forward(microbatch, kept.batch, std::move(kept.received));
 }
 
 program::ValueMap StageWorker::take_seeds(int microbatch, const std::vector<double>& totals) {
@@ -57,11 +84,13 @@ program::ValueMap StageWorker::take_seeds(int microbatch, const std::vector<doub
 }
 
 void StageWorker::backward(int microbatch, const std::vector<double>& totals) {
+  recompute(microbatch);
   auto run = runs_.extract(microbatch);
   returned_[microbatch] = stage_.backward(std::move(run.mapped()), take_seeds(microbatch, totals));
 }
 
 void StageWorker::backward_inputs(int microbatch, const std::vector<double>& totals) {
+  recompute(microbatch);
   returned_[microbatch] =
       stage_.backward_inputs(runs_.at(microbatch), take_seeds(microbatch, totals));
 }
@@ -71,8 +100,11 @@ void StageWorker::backward_weights(int microbatch) {
   stage_.backward_weights(std::move(run.mapped()));
 }
 
-at::Tensor StageWorker::value(int microbatch, graph::ValueId value) const {
-  return stage_.value(runs_.at(microbatch), value);
+at::Tensor StageWorker::value(int microbatch, graph::ValueId value) {
+  const auto kept = kept_.find(microbatch);
+  if (kept == kept_.end()) return stage_.value(runs_.at(microbatch), value);
+  if (--kept->second.takers.at(value) > 0) return kept->second.sent.at(value);
+  return std::move(kept->second.sent.extract(value).mapped());
 }
 
 at::Tensor StageWorker::take_gradient(int microbatch, graph::ValueId value) {

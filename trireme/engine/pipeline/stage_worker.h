@@ -25,7 +25,8 @@ struct StepInput {
 };
 
 /// Runs the microbatches of one stage and keeps them between forward and backward; where nothing is
-/// trained, until the next forward.
+/// trained, until the next forward. A stage that recomputes keeps what a microbatch brought, and runs its forward again
+/// before the backward: the same nodes on the same numbers, random ones too (NodeStream).
 ///
 /// Confined to the thread that runs the step.
 class StageWorker {
@@ -52,9 +53,9 @@ class StageWorker {
   void backward_inputs(int microbatch, const std::vector<double>& totals);
   void backward_weights(int microbatch);
 
-  /// What forward or backward made for another stage. A gradient is handed over; undefined where
-  /// the backward did not reach the value.
-  at::Tensor value(int microbatch, graph::ValueId value) const;
+  /// What forward or backward made for another stage; a value once for each stage that takes it. A gradient is handed
+  /// over; undefined where the backward did not reach the value.
+  at::Tensor value(int microbatch, graph::ValueId value);
   at::Tensor take_gradient(int microbatch, graph::ValueId value);
 
   /// Sums of the losses made here: [microbatch][loss]; 0 for others.
@@ -66,6 +67,19 @@ class StageWorker {
   }
 
  private:
+  /// Of a stage that recomputes, between forward and backward.
+  struct Kept {
+    program::ValueMap received;
+    Batch batch;             ///< The fields that the stage takes.
+    program::ValueMap sent;  ///< Until it is.
+    std::map<graph::ValueId, std::size_t>
+        takers;  ///< Of what is sent: stages that have not taken it.
+  };
+
+  program::StageRun run_forward(int microbatch, const Batch& batch, program::ValueMap received);
+  void keep(int microbatch, const program::StageRun& run, const Batch& batch,
+            program::ValueMap received);
+  void recompute(int microbatch);
   program::ValueMap take_seeds(int microbatch, const std::vector<double>& totals);
 
   const record::Recording& recording_;
@@ -73,6 +87,7 @@ class StageWorker {
   Purpose purpose_;
   const StepInput* input_ = nullptr;
   std::map<int, program::StageRun> runs_;
+  std::map<int, Kept> kept_;
   std::map<int, program::ValueMap> received_;  ///< Values by microbatch.
   std::map<int, program::ValueMap> seeds_;     ///< Gradients received.
   std::map<int, program::ValueMap> returned_;  ///< Gradients to be sent.

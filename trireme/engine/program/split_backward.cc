@@ -226,6 +226,8 @@ void release_early(const Walk& walk, const Split& split) {
     if (!waiting.contains(function)) release(function);
   }
   for (const NodePtr& function : walk.others()) {
+    // A site saves nothing, and stays from microbatch to microbatch with every hook that it is given.
+    if (dynamic_cast<SiteNode*>(function.get()) != nullptr) continue;
     const std::set<int>& sites = walk.sites_of(function);
     const bool runs_now =
         !sites.empty() && std::ranges::all_of(sites, [&](int site) { return now.contains(site); });

@@ -21,7 +21,7 @@ bool contains(const std::vector<int>& items, int item) {
 
 StageProgram::StageProgram(const record::Recording& recording, const layout::Plan& plan, int stage,
                            const SiteTable& sites)
-    : recording_(recording) {
+    : recording_(recording), recomputes_(plan.stages[stage].recompute) {
   const graph::Graph& graph = recording.graph;
   const std::vector<layout::Crossing> all = layout::crossings(graph, plan);
   std::vector<graph::ValueId> keep;

@@ -60,6 +60,9 @@ class StageProgram {
   /// Of those with a weight, the ones whose total is needed here (layout::StageLosses).
   const std::vector<int>& weighed_losses() const { return losses_.weighed; }
 
+  /// Whether its forward is to run again for the backward (layout::Stage::recompute).
+  bool recomputes() const { return recomputes_; }
+
   /// Names of the batch's fields and step scalars that a forward takes.
   const std::vector<std::string>& fields() const { return fields_; }
 
@@ -100,6 +103,7 @@ class StageProgram {
   std::vector<layout::Crossing> sends_;
   layout::StageLosses losses_;
   std::vector<std::string> fields_;
+  bool recomputes_;
   std::unique_ptr<NodeProgram> nodes_;
 };
 

@@ -83,7 +83,8 @@ double learning_rate_at(const OptimizerOptions& options, std::int64_t step) {
   if (options.rate_schedule) return of_caller(options, step);
   const std::int64_t warmup = options.warmup_steps;
   const auto done = static_cast<double>(step + 1);
-  if (step < warmup) return options.learning_rate * done / static_cast<double>(warmup);
+  if (step + 1 < warmup) return options.learning_rate * done / static_cast<double>(warmup);
+  if (step < warmup) return options.learning_rate;
   if (options.decay == "none") return options.learning_rate;
   if (options.decay == "inverse_sqrt") {
     return options.learning_rate *

@@ -213,7 +213,8 @@ Tensors RankSession::gradients() const {
   Tensors found;
   for (const std::string& name : store_.names()) {
     if (operations_->has_gradient(name)) {
-      found[name] = store_.gradient_view(sums_.gradients(), name, 0);
+      const int site = store_.slot(store_.owner(name)).site;
+      found[name] = store_.gradient_view(sums_.gradients(), name, site);
     }
   }
   return found;

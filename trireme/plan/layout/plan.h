@@ -34,9 +34,9 @@ struct Stage {
   int begin = 0;
   int end = 0;
   std::vector<graph::NodeId> copies;  ///< Earlier nodes run again here instead of sending values.
-  std::vector<graph::NodeId> recompute;  ///< Nodes whose outputs are recomputed for the backward.
-  std::vector<graph::NodeId> offload;    ///< Nodes whose saved tensors move to host memory.
-  std::optional<int> position = {};  ///< In the pipeline, whose rank runs it; not set: its index.
+  bool recompute = false;  ///< Its forward runs again before each backward, from what it received.
+  std::vector<graph::NodeId> offload;  ///< Nodes whose saved tensors move to host memory.
+  std::optional<int> position = {};    ///< In the pipeline, whose rank runs it; not set: its index.
   bool operator==(const Stage&) const = default;
 };
 

@@ -1,6 +1,7 @@
 #include "trireme/plan/layout/plan_check.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <unordered_map>
 
@@ -8,6 +9,7 @@
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/graph/graph_check.h"
 #include "trireme/plan/graph/graph_queries.h"
+#include "trireme/plan/layout/crossings.h"
 #include "trireme/plan/layout/plan.h"
 
 namespace trireme::layout {
@@ -191,11 +193,17 @@ class StageCopies {
 /// What a file can say and nothing does yet.
 void refuse_what_nothing_does(const Plan& plan) {
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    const Stage& stage = plan.stages[s];
-    const char* field = !stage.recompute.empty() ? "recompute" : "offload";
-    if (stage.recompute.empty() && stage.offload.empty()) continue;
-    fail("stage " + std::to_string(s) + ": " + field +
-         " is not possible so far; remove the field and plan with the memory that takes");
+    if (plan.stages[s].offload.empty()) continue;
+    fail("stage " + std::to_string(s) +
+         ": offload is not possible so far; remove the field and plan with the memory that takes");
+  }
+}
+
+void check_recomputed(const Plan& plan, const graph::Graph& graph) {
+  for (int s = 0; s < static_cast<int>(plan.stages.size()); ++s) {
+    if (!plan.stages[s].recompute) continue;
+    const std::string problem = why_not_recomputed(graph, plan, s);
+    if (!problem.empty()) fail("stage " + std::to_string(s) + " cannot recompute: " + problem);
   }
 }
 
@@ -249,6 +257,39 @@ void check_batch(const BatchLayout& batch) {
   }
 }
 
+std::string why_not_recomputed(const graph::Graph& graph, const Plan& plan, int stage) {
+  std::map<int, std::string> deferred;  // Storages of buffers whose changes come at the step's end.
+  for (const graph::Buffer& buffer : graph.buffers) {
+    const bool is_deferred = buffer.policy == graph::BufferPolicy::kBatchNorm ||
+                             buffer.policy == graph::BufferPolicy::kCounter;
+    if (is_deferred) deferred.emplace(graph.values[buffer.value].storage_id, buffer.name);
+  }
+  std::set<int> made;  // Storages that are new in each forward.
+  const std::vector<int> positions = stage_positions(graph, plan)[static_cast<std::size_t>(stage)];
+  for (const int position : positions) {
+    const graph::Node& node = graph.nodes[static_cast<std::size_t>(position)];
+    if (node.op == "opaque") {
+      return graph::internal::describe(node) +
+             " is opaque code, which may do something else the second time";
+    }
+    for (const graph::ValueId id : node.writes) {
+      const int storage = graph.values[id].storage_id;
+      if (made.contains(storage) || deferred.contains(storage)) continue;
+      return graph::internal::describe(node) +
+             " writes into memory that the stage does not make, and would do so twice";
+    }
+    std::set<int> taken;
+    for (const graph::ValueId id : graph::input_values(node)) {
+      taken.insert(graph.values[id].storage_id);
+    }
+    for (const graph::ValueId id : node.outputs) {
+      if (id < 0 || taken.contains(graph.values[id].storage_id)) continue;
+      made.insert(graph.values[id].storage_id);
+    }
+  }
+  return "";
+}
+
 void check(const Plan& plan, const std::string& graph_sha256, const graph::Graph& graph) {
   if (plan.graph_sha256 != graph_sha256) {
     fail("it was made for another graph: it names the graph " + plan.graph_sha256.substr(0, 64) +
@@ -263,6 +304,7 @@ void check(const Plan& plan, const std::string& graph_sha256, const graph::Graph
   check_stages(plan, graph);
   refuse_what_nothing_does(plan);
   check_copies(plan, graph);
+  check_recomputed(plan, graph);
   check_tie_owners(plan, graph);
 }
 

@@ -24,7 +24,8 @@ void check_batch(const BatchLayout& batch);
 ///  * stages cover all nodes in order, none is empty, every cut between them is allowed;
 ///  * copies are of earlier nodes that need no gradient and no trainable parameter, neither write
 ///    nor read what is written meanwhile;
-///  * nothing that does not work yet is asked for: `recompute`, `offload`, shards, roles beside
+///  * stages that recompute can (why_not_recomputed);
+///  * nothing that does not work yet is asked for: `offload`, shards, roles beside
 ///    `train`;
 ///  * tie owners are stages that use the parameter.
 ///
@@ -32,5 +33,12 @@ void check_batch(const BatchLayout& batch);
 /// Errors   kInvalidArgument with expected, actual and what to do. Any plan is safe to pass in.
 /// Cost     linear in nodes, arguments and the plan.
 void check(const Plan& plan, const std::string& graph_sha256, const graph::Graph& graph);
+
+/// Why a stage's forward cannot run twice for a microbatch: it changes memory that it has not made, or
+/// has opaque code. Empty where it can.
+/// Statistics of norms and counters are folded in at the end of a step, once.
+///
+/// graph   planned; the plan's ranges and copies pass `check`.
+std::string why_not_recomputed(const graph::Graph& graph, const Plan& plan, int stage);
 
 }  // namespace trireme::layout

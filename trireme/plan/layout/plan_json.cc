@@ -63,7 +63,7 @@ Json to_json(const Stage& stage) {
   Json json = {{"begin", stage.begin}, {"end", stage.end}};
   if (stage.position) json["position"] = *stage.position;
   if (!stage.copies.empty()) json["copies"] = stage.copies;
-  if (!stage.recompute.empty()) json["recompute"] = stage.recompute;
+  if (stage.recompute) json["recompute"] = true;
   if (!stage.offload.empty()) json["offload"] = stage.offload;
   return json;
 }
@@ -75,7 +75,7 @@ Stage stage_from_json(const JsonField& field) {
   stage.end = read_index(object.required("end"));
   if (const auto position = object.optional("position")) stage.position = read_index(*position);
   if (const auto list = object.optional("copies")) stage.copies = list->list(read_index);
-  if (const auto list = object.optional("recompute")) stage.recompute = list->list(read_index);
+  if (const auto recompute = object.optional("recompute")) stage.recompute = recompute->boolean();
   if (const auto list = object.optional("offload")) stage.offload = list->list(read_index);
   object.finish();
   return stage;

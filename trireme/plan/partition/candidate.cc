@@ -96,10 +96,14 @@ Candidate evaluate(const Problem& problem, const Setting& setting, const std::ve
   add_stage_copies(
       setting.planned, problem.profile,
       [&problem](int from, int to) { return problem.link_kind(from, to); }, plan);
+  return forecast_of(problem, setting.planned, std::move(plan));
+}
+
+Candidate forecast_of(const Problem& problem, const graph::Graph& planned, layout::Plan plan) {
   const layout::ParameterMap map =
-      layout::make_parameter_map(setting.planned, plan, {.graph_sha256 = problem.graph_sha256});
+      layout::make_parameter_map(planned, plan, {.graph_sha256 = problem.graph_sha256});
   simulate::Forecast forecast = simulate::forecast(
-      {setting.planned, plan, map, problem.profile, problem.topology}, problem.options.forecast);
+      {planned, plan, map, problem.profile, problem.topology}, problem.options.forecast);
   return {std::move(plan), std::move(forecast)};
 }
 
@@ -144,11 +148,7 @@ Candidate with_tie_owners(const Problem& problem, Candidate candidate) {
     if (emptiest == *shared.stages.begin()) continue;
     layout::Plan plan = candidate.plan;
     plan.tie_owners.push_back({shared.name, emptiest});
-    const auto map =
-        layout::make_parameter_map(planned, plan, {.graph_sha256 = problem.graph_sha256});
-    simulate::Forecast forecast = simulate::forecast(
-        {planned, plan, map, problem.profile, problem.topology}, problem.options.forecast);
-    Candidate other{std::move(plan), std::move(forecast)};
+    Candidate other = forecast_of(problem, planned, std::move(plan));
     if (score(problem, other, goal) < score(problem, candidate, goal)) candidate = std::move(other);
   }
   return candidate;

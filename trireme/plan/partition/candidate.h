@@ -91,6 +91,9 @@ schedule::Schedule make_schedule(const Problem& problem, const Setting& setting)
 /// The plan with these cuts, stage copies where they pay (stage_copies.h), and its forecast.
 Candidate evaluate(const Problem& problem, const Setting& setting, const std::vector<int>& cuts);
 
+/// The plan, whose graph is `planned`, and its forecast.
+Candidate forecast_of(const Problem& problem, const graph::Graph& planned, layout::Plan plan);
+
 /// The candidate with shared parameters owned by the stage with the most room among those that use
 /// them, where the objective's score is better: the owner has the optimizer's state, updates, and
 /// sends the value to the others. Else the first of them owns. Changes no bits.

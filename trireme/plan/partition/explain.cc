@@ -42,6 +42,15 @@ std::string summary(const layout::Plan& plan, const simulate::Forecast& forecast
          " on the fullest rank\n";
 }
 
+std::string recomputed_text(const layout::Plan& plan) {
+  std::string stages;
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    if (plan.stages[s].recompute) stages += " " + std::to_string(s);
+  }
+  return stages.empty() ? ""
+                        : "B with another F, to keep no activations, on stages" + stages + "\n";
+}
+
 std::string times_text(const graph::Graph& planned, const layout::Plan& plan,
                        const simulate::Forecast& forecast) {
   Table table(
@@ -58,7 +67,7 @@ std::string times_text(const graph::Graph& planned, const layout::Plan& plan,
                bytes_text(cost.sent_bytes),
                percent(step_us > 0 ? forecast.simulation.busy_us[rank] / step_us : 0)});
   }
-  return "\nstages, for one microbatch\n" + table.text();
+  return "\nstages, for one microbatch\n" + table.text() + recomputed_text(plan);
 }
 
 std::string memory_text(const layout::Plan& plan, const simulate::Forecast& forecast) {

@@ -30,10 +30,11 @@ struct PartitionOptions {
   Objective objective = Objective::kSpeed;
   bool may_choose_owners = true;  ///< Of shared parameters; else the first stage that uses one.
   Placement placement = Placement::kSpread;
-  int stages = 0;           ///< 0: on all ranks of the topology over `replicas`, or fewer:
-  bool may_idle = false;    ///< whether ranks may be left without a stage where that is faster.
-  std::string schedule;     ///< Empty: the best of all that can have as many stages on a rank.
-  int stages_per_rank = 1;  ///< Where they stand says the schedule.
+  int stages = 0;         ///< 0: on all ranks of the topology over `replicas`, or fewer:
+  bool may_idle = false;  ///< whether ranks may be left without a stage where that is faster.
+  std::string schedule;   ///< Empty: the best of all that can have as many stages on a rank.
+  Recompute recompute = Recompute::kAuto;
+  int stages_per_rank = 1;               ///< Where they stand says the schedule.
   std::int64_t device_memory_bytes = 0;  ///< Of each rank; 0: what the topology says.
   double max_slowdown = 1.25;            ///< Of kMemory: against the fastest plan.
   double fastest_us = 0;                 ///< Its step, where it is known; 0: with these options.

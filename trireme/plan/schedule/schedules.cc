@@ -215,7 +215,7 @@ void place_stages(layout::Plan& plan, const Schedule& order) {
   }
   for (int s = 0; s < order.num_stages; ++s) {
     plan.stages[s].position.reset();
-    if (num_ranks < order.num_stages) plan.stages[s].position = order.rank_of(s);
+    if (order.rank_of(s) != s) plan.stages[s].position = order.rank_of(s);
   }
 }
 

@@ -26,6 +26,16 @@ std::int64_t span_bytes(const graph::Value& value, std::int64_t batch) {
   return __builtin_mul_overflow(last + 1, size, &bytes) ? dense : bytes;
 }
 
+std::unordered_map<int, std::int64_t> batch_storages(const graph::Graph& graph,
+                                                     std::int64_t microbatch) {
+  std::unordered_map<int, std::int64_t> bytes;
+  for (const graph::Input& input : graph.inputs) {
+    const graph::Value& value = graph.values[input.value];
+    bytes[value.storage_id] = span_bytes(value, microbatch);
+  }
+  return bytes;
+}
+
 namespace {
 
 void add_folds(const graph::Graph& planned, const layout::Plan& plan,
@@ -71,6 +81,9 @@ std::vector<StageCost> stage_costs(const graph::Graph& planned, const layout::Pl
       costs[s].input_us += times[position].input_us;
       costs[s].weight_us += times[position].weight_us;
     }
+  }
+  for (std::size_t s = 0; s < costs.size(); ++s) {
+    if (plan.stages[s].recompute) costs[s].input_us += costs[s].forward_us;
   }
   add_folds(planned, plan, profile.step, costs);
   add_messages(planned, plan, costs);
@@ -125,7 +138,11 @@ std::vector<double> bucket_completions(const graph::Graph& planned, const layout
   const auto positions = layout::stage_positions(planned, plan);
   std::vector<double> total(positions.size());
   std::vector<std::map<int, double>> done(positions.size());  // By stage and position.
+  const std::vector<profile::NodeTime> times = profile::node_times(profile, planned);
   for (std::size_t s = 0; s < positions.size(); ++s) {
+    for (const int position : positions[s]) {
+      if (plan.stages[s].recompute) total[s] += times[position].forward_us;
+    }
     for (auto p = positions[s].rbegin(); p != positions[s].rend(); ++p) {
       total[s] += work[*p];
       done[s][*p] = total[s];

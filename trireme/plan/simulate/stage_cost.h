@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "trireme/plan/graph/graph.h"
@@ -17,10 +18,14 @@ namespace trireme::simulate {
 /// Errors   those of graph::bytes_at.
 std::int64_t span_bytes(const graph::Value& value, std::int64_t batch);
 
+/// Bytes of the fields of the batch, by storage.
+std::unordered_map<int, std::int64_t> batch_storages(const graph::Graph& graph,
+                                                     std::int64_t microbatch);
+
 /// What a stage does for one microbatch.
 struct StageCost {
   double forward_us = 0;  ///< F: its nodes and copies.
-  double input_us = 0;    ///< I.
+  double input_us = 0;    ///< I; of a stage that recomputes, with another F.
   double weight_us = 0;   ///< W: its nodes, and adding the gradients of parameters to the lane's.
   double copy_us = 0;     ///< Putting what it sends into messages.
   std::int64_t received_bytes = 0;  ///< Values and gradients.

@@ -34,10 +34,10 @@
 //     gradient of a received value           [0, t1]: captured until the backward is done
 //     gradients of parameters, workspace     t
 //
-// A backward in two parts: of nodes that wait (matrix products, convolutions with a parameter, on the way
-// to a received value) the gradient of the parameter is computed in the second. In the first, what they saved and the
-// gradients of their results stay to its end, and so do the gradients of other parameters. A stage that receives no
-// value with a gradient does all in the second.
+// A backward in two parts: nodes that wait (matrix products, convolutions with a parameter, on the way to a received
+// value) get the gradient of the parameter in the second. What they saved and the gradients of their results stay to the
+// end of the first, as do gradients of other parameters. A stage that receives no value with a gradient does all in the
+// second.
 
 namespace trireme::simulate {
 namespace {
@@ -106,6 +106,26 @@ class StageWalk {
             .waiting = is_first() ? kept_ + received_gradients_ : waiting_,
             .weight_peak = is_first() ? std::max(kept_ + received_gradients_, backward_.peak())
                                       : waiting_ + largest_weight_};
+  }
+
+  /// The same of a stage that recomputes: before its backward it is as after its forward, once more.
+  StageTensors recomputed(StageTensors tensors) const {
+    tensors.kept = 0;
+    for (const auto& [storage, pieces] : received_) {
+      for (const std::size_t p : pieces) tensors.kept += pieces_[p].bytes;
+    }
+    std::set<int> fields;
+    for (int t = 0; t <= end_; ++t) {
+      for (const ValueId id : graph::input_values(node(t))) {
+        const auto field = batch_.find(graph_.values[id].storage_id);
+        if (field == batch_.end() || !fields.insert(field->first).second) continue;
+        tensors.kept += field->second;
+      }
+    }
+    const std::int64_t again = tensors.forward_peak + received_gradients_;
+    tensors.backward_peak = std::max(tensors.backward_peak, again);
+    tensors.input_peak = std::max(tensors.input_peak, again);
+    return tensors;
   }
 
   /// By t: the larger of what passes in the forward and in the backward.
@@ -338,16 +358,6 @@ class StageWalk {
 
 }  // namespace
 
-std::unordered_map<int, std::int64_t> batch_storages(const graph::Graph& graph,
-                                                     std::int64_t microbatch) {
-  std::unordered_map<int, std::int64_t> bytes;
-  for (const graph::Input& input : graph.inputs) {
-    const graph::Value& value = graph.values[input.value];
-    bytes[value.storage_id] = span_bytes(value, microbatch);
-  }
-  return bytes;
-}
-
 std::vector<StageTensors> stage_tensors(const graph::Graph& planned, const layout::Plan& plan,
                                         const profile::Profile& profile) {
   const std::vector<layout::Crossing> crossings = layout::crossings(planned, plan);
@@ -355,7 +365,7 @@ std::vector<StageTensors> stage_tensors(const graph::Graph& planned, const layou
   const std::vector<const profile::NodeCost*> costs = profile::node_costs(profile, planned);
   std::vector<StageTensors> result;
   for (int stage = 0; stage < static_cast<int>(plan.stages.size()); ++stage) {
-    StageNodes nodes{positions[stage], {}, {}, {}};
+    StageNodes nodes{positions[stage], {}, {}, {}, plan.stages[stage].recompute};
     for (const layout::Crossing& crossing : crossings) {
       if (crossing.stages.front() == stage) {
         nodes.sent.push_back(crossing.value);
@@ -376,7 +386,8 @@ StageTensors tensors_of(const graph::Graph& planned,
   for (const ValueId id : stage.sent) walk.send(id);
   for (const ValueId id : stage.ends) walk.receive(id, false);
   for (const ValueId id : stage.passed) walk.receive(id, true);
-  return walk.measure();
+  StageTensors tensors = walk.measure();
+  return stage.recomputes ? walk.recomputed(tensors) : tensors;
 }
 
 std::vector<std::int64_t> passing_bytes(const graph::Graph& planned,

@@ -13,7 +13,8 @@ namespace trireme::simulate {
 /// Bytes of the tensors of one microbatch in one stage, as torch's autograd holds them. Parameters,
 /// buffers, constants and fields of the batch that no node saves are counted elsewhere.
 struct StageTensors {
-  std::int64_t kept = 0;           ///< Between its forward and its backward.
+  /// Between its forward and its backward; of a stage that recomputes, what it received and the fields that it takes.
+  std::int64_t kept = 0;
   std::int64_t forward_peak = 0;   ///< Most at once in the forward; at least `kept`.
   std::int64_t backward_peak = 0;  ///< Most at once in the backward; at least `kept`.
   // Of a backward in two parts.
@@ -33,6 +34,7 @@ struct StageNodes {
   std::vector<graph::ValueId> sent;    ///< Values that it makes and later stages receive.
   std::vector<graph::ValueId> ends;    ///< Values that it receives and no later stage does.
   std::vector<graph::ValueId> passed;  ///< Values that it receives and a later stage does too.
+  bool recomputes = false;
 };
 
 /// Of one stage.
@@ -47,9 +49,5 @@ StageTensors tensors_of(const graph::Graph& planned,
 /// without a gradient, the gradients that it receives, and the largest of its nodes.
 std::vector<std::int64_t> passing_bytes(const graph::Graph& planned,
                                         const profile::Profile& profile, std::int64_t microbatch);
-
-/// Bytes of the fields of the batch, by storage.
-std::unordered_map<int, std::int64_t> batch_storages(const graph::Graph& graph,
-                                                     std::int64_t microbatch);
 
 }  // namespace trireme::simulate
