@@ -91,7 +91,6 @@ class StageWalk {
     if (!value.requires_grad) return;
     gradients_[id] = {gradient_bytes(id), 0};
     reached_.insert(id);
-    has_leaf_ = true;
     if (goes_on) hold_received_gradient(id);
   }
 
@@ -155,7 +154,7 @@ class StageWalk {
   const graph::Node& node(int t) const { return graph_.nodes[positions_[t]]; }
 
   /// Nobody waits for its backward.
-  bool is_first() const { return !has_leaf_; }
+  bool is_first() const { return reached_.empty(); }
 
   void find_parameters() {
     for (const graph::Parameter& parameter : graph_.parameters) {
@@ -342,9 +341,8 @@ class StageWalk {
   int end_;
   Pass forward_;
   Pass backward_;
-  Pass split_;               ///< The first of two parts.
-  std::vector<bool> waits_;  ///< By t.
-  bool has_leaf_ = false;
+  Pass split_;                 ///< The first of two parts.
+  std::vector<bool> waits_;    ///< By t.
   std::set<ValueId> reached_;  ///< By received values with a gradient, these included.
   std::set<int> parameters_;   ///< Their storages.
   std::int64_t kept_ = 0, waiting_ = 0, largest_weight_ = 0, received_gradients_ = 0;
