@@ -50,10 +50,9 @@ struct OptimizerOptions {
   std::int64_t warmup_steps = 0;  ///< The rate grows linearly to its full value over these.
   std::string decay = "none";     ///< After that: none, inverse_sqrt, linear, cosine or polynomial.
   std::int64_t hold_steps = 0;    ///< Of the full rate, before a decay of the last three begins.
-  std::int64_t decay_steps =
-      0;                   ///< Step at which these end, from 0: as a rule, of the whole training.
-  double decay_power = 1;  ///< Of polynomial.
-  double final_rate = 0;   ///< What these leave of the rate.
+  std::int64_t decay_steps = 0;   ///< Step at which these end: as a rule, of the whole training.
+  double decay_power = 1;         ///< Of polynomial.
+  double final_rate = 0;          ///< Part of the rate that these leave.
   /// In place of warm-up and decay: what the rate of a step is multiplied by; the same on all ranks.
   std::function<double(std::int64_t step)> rate_schedule;
   double momentum = 0.9;  ///< Of sgd and lars.

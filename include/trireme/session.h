@@ -68,8 +68,8 @@ struct InitialWeights {
   std::string file;  ///< Of the safetensors format; empty: none.
   /// Beginnings of names in the file, and what stands in the model in their place; the first that fits counts.
   std::vector<std::pair<std::string, std::string>> renamed;
-  bool partial =
-      false;  ///< Takes what fits: the model may have more, less, or another shape (a head of its own).
+  /// Takes what fits: the model may have more, less, or a tensor of another shape (a head of its own).
+  bool partial = false;
 };
 
 /// The same on every rank, but for callbacks.

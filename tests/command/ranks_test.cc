@@ -164,6 +164,13 @@ TEST_F(RankTest, BeginWithTheWeightsOfAFile) {
                                        "--weight-decay", "0", "--save", path("second")}));
   EXPECT_THAT(still->out(), HasSubstr(" tensors from '" + path("first") + "'"));
   EXPECT_TRUE(text_of(path("first")) == text_of(path("second")));
+  // A run that goes on has weights of its own: the file may be gone.
+  run(words("mlp",
+            {"--init-from", path("first"), "--run", path("run"), "--checkpoint-every", "1"}));
+  std::filesystem::remove(path("second"));
+  std::filesystem::rename(path("first"), path("gone"));
+  run({"--model", "mlp", "train", "--run", path("run"), "--resume", "--steps", "3"});
+  std::filesystem::rename(path("gone"), path("first"));
   run(words("gated", {"--init-from", path("first")}), 2);
   EXPECT_THAT(error_of(0), HasSubstr("to take what fits: --init-partial"));
   const auto partial = run(words("gated", {"--init-from", path("first"), "--init-partial"}));

@@ -1,5 +1,6 @@
 """Training loops of Hugging Face and Lightning, over DistributedModel."""
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -106,8 +107,24 @@ def test_a_hugging_face_training_is_resumed(tmp_path: Path) -> None:
 def test_arguments_that_ask_for_what_is_not_here_are_refused(tmp_path: Path) -> None:
     from trireme.hugging_face import Trainer
 
-    with pytest.raises(ValueError, match="gradient_checkpointing=True is not available"):
-        Trainer(make_gpt2(), arguments(tmp_path, gradient_checkpointing=True), samples("gpt2"))
+    with pytest.raises(ValueError, match="bf16=True is not available"):
+        Trainer(make_gpt2(), arguments(tmp_path, bf16=True), samples("gpt2"))
+
+
+def test_gradient_checkpointing_changes_no_loss(tmp_path: Path) -> None:
+    trireme.init({"microbatches": 2})
+    from trireme.hugging_face import Trainer
+
+    kept = Trainer(make_gpt2(), arguments(tmp_path / "kept"), samples("gpt2"))
+    kept.train()
+    again = Trainer(
+        make_gpt2(), arguments(tmp_path / "again", gradient_checkpointing=True), samples("gpt2")
+    )
+    again.train()
+    assert again.log_history == kept.log_history
+    again.model.plan.save(tmp_path / "plan.json")
+    stages = json.loads((tmp_path / "plan.json").read_text())["stages"]
+    assert all(stage["recompute"] for stage in stages)
 
 
 class Regression(lightning.LightningModule):  # type: ignore[name-defined]

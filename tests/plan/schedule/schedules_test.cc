@@ -3,24 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
-
+#include "tests/base/error_of.h"
 #include "trireme/error.h"
 #include "trireme/plan/layout/plan.h"
 
 namespace trireme::schedule {
 namespace {
 
-/// What a call that must fail says.
-std::string complaint(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
-    return error.message();
-  }
-  return "";
-}
+using trireme::test::error_of;
 
 /// A rank's actions as one line, `0F0 2F0 2B0`.
 std::string stages_line(const std::vector<Action>& actions) {
@@ -112,13 +102,13 @@ TEST(Schedules, APlanHasItsStagesWhereTheScheduleRunsThem) {
   EXPECT_EQ(layout::stages_at(plan, 0), (std::vector<int>{0, 3}));
   EXPECT_EQ(schedule_of(plan), make_schedule("v_min", 4, 4, 2));
   plan.schedule.name = "interleaved";
-  EXPECT_THAT(complaint([&] { schedule_of(plan); }),
+  EXPECT_THAT(error_of([&] { schedule_of(plan); }).message(),
               ::testing::HasSubstr("stage 2 is at position 1 of the pipeline; the schedule "
                                    "'interleaved' runs it at 0"));
   plan.stages.pop_back();
-  EXPECT_THAT(complaint([&] { schedule_of(plan); }),
+  EXPECT_THAT(error_of([&] { schedule_of(plan); }).message(),
               ::testing::HasSubstr("3 stages cannot be dealt out to a pipeline of 2 ranks"));
-  EXPECT_THAT(complaint([] { make_schedule("v_half", 4, 4, 1); }),
+  EXPECT_THAT(error_of([] { make_schedule("v_half", 4, 4, 1); }).message(),
               ::testing::HasSubstr("has 2 stages on every rank, not 1"));
 }
 
@@ -129,10 +119,12 @@ TEST(Schedules, OfOnesOwnAreInThePlanAndChecked) {
   EXPECT_EQ(plan.schedule.name, "custom");
   EXPECT_EQ(schedule_of(plan), own);
   plan.schedule.actions[0].pop_back();
-  EXPECT_THAT(complaint([&] { schedule_of(plan); }), ::testing::HasSubstr("ends without 0W3"));
+  EXPECT_THAT(error_of([&] { schedule_of(plan); }).message(),
+              ::testing::HasSubstr("ends without 0W3"));
   plan.schedule.name = "simple";
-  EXPECT_THAT(complaint([&] { schedule_of(plan); }), ::testing::HasSubstr("name it custom"));
-  EXPECT_THAT(complaint([&] { set_schedule(plan, make_schedule("simple", 4, 3, 2)); }),
+  EXPECT_THAT(error_of([&] { schedule_of(plan); }).message(),
+              ::testing::HasSubstr("name it custom"));
+  EXPECT_THAT(error_of([&] { set_schedule(plan, make_schedule("simple", 4, 3, 2)); }).message(),
               ::testing::HasSubstr("4 stages and 3 microbatches, the plan has 4 and 4"));
 }
 

@@ -1,7 +1,6 @@
 #include "trireme/plan/layout/plan_check.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <unordered_map>
 
@@ -258,11 +257,11 @@ void check_batch(const BatchLayout& batch) {
 }
 
 std::string why_not_recomputed(const graph::Graph& graph, const Plan& plan, int stage) {
-  std::map<int, std::string> deferred;  // Storages of buffers whose changes come at the step's end.
+  std::set<int> deferred;  // Storages of buffers whose changes come at the step's end.
   for (const graph::Buffer& buffer : graph.buffers) {
     const bool is_deferred = buffer.policy == graph::BufferPolicy::kBatchNorm ||
                              buffer.policy == graph::BufferPolicy::kCounter;
-    if (is_deferred) deferred.emplace(graph.values[buffer.value].storage_id, buffer.name);
+    if (is_deferred) deferred.insert(graph.values[buffer.value].storage_id);
   }
   std::set<int> made;  // Storages that are new in each forward.
   const std::vector<int> positions = stage_positions(graph, plan)[static_cast<std::size_t>(stage)];

@@ -4,13 +4,12 @@
 
 namespace trireme::schedule {
 
-/// Two stages on a rank, down the ranks and up again (V shape): stages r and 2p - 1 - r on rank r of p. A rank waits
-/// for no other while the first microbatch goes down and up, and all ranks hold about as much.
+/// Two stages on a rank, down the ranks and up again (V shape): stages r and 2p - 1 - r on rank r of p. Every
+/// microbatch does the same at the same distances, 6 units after the one before, so that all ranks hold about as much.
+/// The first on two ranks, f = i = w = 1, `v_half`:
 ///
-/// Every microbatch does the same at the same distances, one after another. Two ranks, f = i = w = 1, the first:
-///
-///     rank 0 | 0F0 .. .. .. .. .. 3F0 3I0 .. 3W0 0I0 0W0         `v_half`
-///     rank 1 | .. .. 1F0 .. .. 2F0 ...
+///     rank 0 | 0F0 ... ... ... ... ... ... 3F0 3I0 3W0 ... 0I0 ... ... ... ... 0W0
+///     rank 1 | ... ... 1F0 ... ... 2F0 ... ... ... 2I0 1I0 ... 2W0 1W0
 ///
 /// Memory   in units of a rank's two stages, from F until W: `v_half` holds at most p / 2 + 1, `v_min` (p + 4) / 3
 ///          microbatches, where `make_interleaved` of half as many stages holds p.
