@@ -64,8 +64,8 @@ void StageWorker::keep(int microbatch, const program::StageRun& run, const Batch
   kept.received = std::move(received);
   for (const std::string& field : stage_.fields()) kept.batch.set(field, batch[field]);
   for (const layout::Crossing& crossing : stage_.sends()) {
-    kept.sent[crossing.value] = stage_.value(run, crossing.value).detach();
-    kept.takers[crossing.value] = crossing.stages.size() - 1;
+    kept.sent[crossing.value] = {stage_.value(run, crossing.value).detach(),
+                                 crossing.stages.size() - 1};
   }
 }
 
@@ -103,8 +103,9 @@ void StageWorker::backward_weights(int microbatch) {
 at::Tensor StageWorker::value(int microbatch, graph::ValueId value) {
   const auto kept = kept_.find(microbatch);
   if (kept == kept_.end()) return stage_.value(runs_.at(microbatch), value);
-  if (--kept->second.takers.at(value) > 0) return kept->second.sent.at(value);
-  return std::move(kept->second.sent.extract(value).mapped());
+  Sent& sent = kept->second.sent.at(value);
+  if (--sent.num_takers > 0) return sent.value;
+  return std::move(kept->second.sent.extract(value).mapped().value);
 }
 
 at::Tensor StageWorker::take_gradient(int microbatch, graph::ValueId value) {

@@ -67,13 +67,16 @@ class StageWorker {
   }
 
  private:
+  /// A value for other stages.
+  struct Sent {
+    at::Tensor value;
+    std::size_t num_takers;  ///< Stages that have not taken it.
+  };
   /// Of a stage that recomputes, between forward and backward.
   struct Kept {
     program::ValueMap received;
-    Batch batch;             ///< The fields that the stage takes.
-    program::ValueMap sent;  ///< Until it is.
-    std::map<graph::ValueId, std::size_t>
-        takers;  ///< Of what is sent: stages that have not taken it.
+    Batch batch;                          ///< The fields that the stage takes.
+    std::map<graph::ValueId, Sent> sent;  ///< Until all have it.
   };
 
   program::StageRun run_forward(int microbatch, const Batch& batch, program::ValueMap received);

@@ -19,9 +19,7 @@ class Adafactor : public Optimizer {
 
   void update(const FlatParameter& parameter, const UpdateRule& rule) override {
     const FloatValues values(parameter);
-    kernels::AdafactorOptions options = options_;
-    options.learning_rate = rule.learning_rate;
-    if (rule.weight_decay) options.weight_decay = *rule.weight_decay;
+    const auto options = ruled(options_, rule);
     auto& state = state_of(parameter);
     const std::int64_t step = ++*state.at("step").mutable_data_ptr<std::int64_t>();
     const auto kept = [&](const char* kind) { return state.at(kind).mutable_data_ptr<float>(); };

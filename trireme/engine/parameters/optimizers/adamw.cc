@@ -11,9 +11,7 @@ class Adamw : public Optimizer {
   bool takes_f64() const override { return true; }
 
   void update(const FlatParameter& parameter, const UpdateRule& rule) override {
-    kernels::AdamwOptions options = options_;
-    options.learning_rate = rule.learning_rate;
-    if (rule.weight_decay) options.weight_decay = *rule.weight_decay;
+    const auto options = ruled(options_, rule);
     auto& state = state_of(parameter);
     auto* step = state["step"].mutable_data_ptr<std::int64_t>();
     ++*step;

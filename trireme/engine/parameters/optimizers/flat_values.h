@@ -41,4 +41,19 @@ struct FloatValues {
         count(parameter.value.numel()) {}
 };
 
+/// A kernel's options with the rate and the decay of this step.
+template <typename Options>
+Options ruled(Options options, const UpdateRule& rule) {
+  options.learning_rate = rule.learning_rate;
+  if (rule.weight_decay) options.weight_decay = *rule.weight_decay;
+  return options;
+}
+
+/// The same where vectors have no decay but by the rule.
+template <typename Options>
+Options ruled(Options options, const UpdateRule& rule, const FlatParameter& parameter) {
+  if (is_vector(parameter)) options.weight_decay = 0;
+  return ruled(options, rule);
+}
+
 }  // namespace trireme::parameters

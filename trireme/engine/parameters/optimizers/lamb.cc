@@ -12,10 +12,7 @@ class Lamb : public Optimizer {
 
   void update(const FlatParameter& parameter, const UpdateRule& rule) override {
     const FloatValues values(parameter);
-    kernels::LambOptions options = options_;
-    options.learning_rate = rule.learning_rate;
-    if (rule.weight_decay) options.weight_decay = *rule.weight_decay;
-    if (is_vector(parameter) && !rule.weight_decay) options.weight_decay = 0;
+    const auto options = ruled(options_, rule, parameter);
     auto& state = state_of(parameter);
     auto* step = state.at("step").mutable_data_ptr<std::int64_t>();
     kernels::lamb(options, ++*step, values.gradient, state.at("exp_avg").mutable_data_ptr<float>(),

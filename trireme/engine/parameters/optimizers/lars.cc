@@ -12,11 +12,8 @@ class Lars : public Optimizer {
 
   void update(const FlatParameter& parameter, const UpdateRule& rule) override {
     const FloatValues values(parameter);
-    kernels::LarsOptions options = options_;
-    options.learning_rate = rule.learning_rate;
-    if (rule.weight_decay) options.weight_decay = *rule.weight_decay;
+    auto options = ruled(options_, rule, parameter);
     options.adapts = !is_vector(parameter);
-    if (is_vector(parameter) && !rule.weight_decay) options.weight_decay = 0;
     auto& buffer = state_of(parameter).at("momentum_buffer");
     kernels::lars(options, values.gradient, buffer.mutable_data_ptr<float>(), values.value,
                   values.count, on_torch_threads);

@@ -11,9 +11,7 @@ class Sgd : public Optimizer {
   bool takes_f64() const override { return true; }
 
   void update(const FlatParameter& parameter, const UpdateRule& rule) override {
-    kernels::SgdOptions options = options_;
-    options.learning_rate = rule.learning_rate;
-    if (rule.weight_decay) options.weight_decay = *rule.weight_decay;
+    const auto options = ruled(options_, rule);
     const bool first = options_.momentum != 0 && !state().contains(parameter.name);
     at::Tensor buffer;
     if (options_.momentum != 0) buffer = state_of(parameter).at("momentum_buffer");
