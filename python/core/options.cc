@@ -91,6 +91,7 @@ void bind_plan_options(py::module_& module) {
       .def_readwrite("replicas", &PlanOptions::replicas)
       .def_readwrite("placement", &PlanOptions::placement)
       .def_readwrite("recompute", &PlanOptions::recompute)
+      .def_readwrite("shard_state", &PlanOptions::shard_state)
       .def_readwrite("schedule", &PlanOptions::schedule)
       .def_readwrite("schedule_file", &PlanOptions::schedule_file)
       .def_readwrite("cuts", &PlanOptions::cuts)

@@ -35,6 +35,25 @@ struct Mlp : nn::Module {
   }
 };
 
+/// Matrices of several norm blocks, whose rows divide them or not, and one whose memory has columns outermost.
+struct Wide : nn::Module {
+  nn::Linear first{nullptr}, second{nullptr}, third{nullptr}, head{nullptr};
+
+  Wide() {
+    first = register_module("first", nn::Linear(12, 256));
+    second = register_module("second", nn::Linear(256, 192));
+    third = register_module("third", nn::Linear(192, 100));
+    head = register_module("head", nn::Linear(100, 400));
+    const torch::NoGradGuard no_grad;
+    third->weight.set_data(third->weight.detach().t().contiguous().t());
+  }
+
+  torch::Tensor forward(const Batch& batch) {
+    const auto x = torch::tanh(second(torch::relu(first(batch["x"]))));
+    return nn::functional::cross_entropy(head(torch::tanh(third(x))), batch["label"]);
+  }
+};
+
 /// Two heads on a trunk: a mean over samples, a sum over the marked elements, and a count.
 struct TwoLosses : nn::Module {
   nn::Linear trunk{nullptr}, classes{nullptr}, numbers{nullptr};
@@ -116,6 +135,7 @@ const std::map<std::string, TestModel (*)()>& makers() {
       {"tagger", [] { return TestModel{make_as<Tagger>(), tokens}; }},
       {"operators", [] { return TestModel{make_as<Operators>(), spoken_images}; }},
       {"two_losses", [] { return TestModel{make_as<TwoLosses>(), features_and_targets}; }},
+      {"wide", [] { return TestModel{make_as<Wide>(), features}; }},
   };
   return all;
 }
@@ -125,7 +145,9 @@ const std::map<std::string, TestModel (*)()>& makers() {
 const std::vector<std::string>& names() {
   static const std::vector<std::string> all = [] {
     std::vector<std::string> result;
-    for (const auto& [name, make] : makers()) result.push_back(name);
+    for (const auto& [name, make] : makers()) {
+      if (name != "wide") result.push_back(name);
+    }
     return result;
   }();
   return all;

@@ -19,7 +19,8 @@ struct TestModel {
 
 /// `mlp`, `operators` (those of engine/operators), `resnet` (ResNet-18's shape, batch norm), `unet`
 /// (skips over everything), `transformer` (tied embedding, shared position bias, dropout), `tagger`
-/// (LSTM and an unrolled cell), `two_losses` (a mean, a weighted sum and a metric).
+/// (LSTM and an unrolled cell), `two_losses` (a mean, a weighted sum and a metric). `make` knows `wide` too (an MLP whose
+/// matrices have several norm blocks).
 const std::vector<std::string>& names();
 
 /// The model `name`; the same weights at each call.

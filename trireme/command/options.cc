@@ -70,6 +70,8 @@ void PlanArguments::add_to(CLI::App& app, bool with_file) {
                   {"auto", Recompute::kAuto}, {"none", Recompute::kNone}, {"all", Recompute::kAll}},
               CLI::ignore_case))
           ->default_str("auto"),
+      app.add_flag("--shard-state", options.shard_state,
+                   "Each replica keeps the optimizer state of a part of the parameters (ZeRO-1)"),
       app.add_option("--schedule-file", options.schedule_file,
                      "A schedule of your own (docs/formats.md), without a profile"),
   };

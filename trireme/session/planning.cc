@@ -32,7 +32,8 @@ measure::UpdateFunction update_of(const OptimizerOptions& options) {
   return [optimizer, rate = options.learning_rate](const at::Tensor& value,
                                                    const at::Tensor& gradient) {
     constexpr std::int64_t kRows = 1024;
-    optimizer->update({"measured", value, gradient, {kRows, value.numel() / kRows}}, {rate});
+    parameters::update(*optimizer, {"measured", value, gradient, {kRows, value.numel() / kRows}},
+                       {rate});
   };
 }
 
@@ -126,6 +127,7 @@ Decision decide(const graph::Graph& graph, const MeasuredCosts& measured, const 
                                     .may_idle = wanted.may_idle,
                                     .schedule = wanted.schedule,
                                     .recompute = wanted.recompute,
+                                    .shard_state = wanted.shard_state,
                                     .stages_per_rank = stages_per_rank(wanted),
                                     .device_memory_bytes = wanted.device_memory_bytes,
                                     .max_slowdown = wanted.max_slowdown};
@@ -186,6 +188,7 @@ layout::Plan plan_by_hand(const graph::Graph& recorded, const PlanOptions& optio
     plan.stages[s].recompute = layout::why_not_recomputed(graph, plan, s).empty();
   }
   plan.copied_nodes = std::move(copied.copied_nodes);
+  plan.sharded_state = options.shard_state;
   return plan;
 }
 

@@ -45,7 +45,8 @@ TEST(Reducer, SumsByTheTreeWhateverTheOrderOfBuckets) {
       fill(replica, rank);
       std::vector<int> order(replica.num_buckets);
       std::iota(order.begin(), order.end(), 0);
-      Reducer reducer(replica.sums, group);
+      Reducer reducer(replica.sums, replica.store.map(), std::vector<bool>(replica.num_buckets),
+                      group);
       reducer.begin_step();
       for (const int bucket : order) reducer.expect(bucket);
       std::rotate(order.begin(), order.begin() + rank, order.end());
@@ -66,7 +67,8 @@ TEST(Reducer, StartsABucketOnceAllBeforeItAreComplete) {
   std::latch is_seen(1);
   test::run(2, [&](Replica& replica, collectives::Group& group, int rank) {
     fill(replica, rank);
-    Reducer reducer(replica.sums, group);
+    Reducer reducer(replica.sums, replica.store.map(), std::vector<bool>(replica.num_buckets),
+                    group);
     reducer.begin_step();
     for (const int bucket : {2, 0, 1}) reducer.expect(bucket);
     if (rank == 0) {

@@ -108,13 +108,23 @@ std::vector<Move> moves() {
   std::vector<Move> result;
   for (std::size_t m = 0; m < models::names().size(); ++m) {
     const std::string& model = models::names()[m];
-    const Layout wide{.model = model, .stages = 2, .replicas = 2, .schedule = kSchedules[m % 3]};
+    const Layout wide{.model = model,
+                      .stages = 2,
+                      .replicas = 2,
+                      .schedule = kSchedules[m % 3],
+                      .shards_state = m % 2 == 1};
     const Layout others[] = {
         {.model = model, .stages = 1, .replicas = 1},
         {.model = model, .stages = 4, .schedule = kVirtualSchedules[m % 5], .stages_per_rank = 2},
-        {.model = model, .stages = 1, .replicas = 4}};
+        {.model = model, .stages = 1, .replicas = 4, .shards_state = m % 4 == 0}};
     result.push_back({model, wide, others[m % 3], m % 2 == 0 ? "adamw" : "sgd"});
   }
+  // State in the rows of shards, and whole.
+  const Layout sharded{.model = "wide", .replicas = 4, .shards_state = true};
+  const Layout few{.model = "wide", .stages = 2, .replicas = 2, .shards_state = true};
+  result.push_back({"wide", sharded, {.model = "wide"}, "lamb"});
+  result.push_back({"wide", {.model = "wide"}, sharded, "novograd"});
+  result.push_back({"wide", few, sharded, "adamw"});
   // Kernels of convolutions, matrices and vectors.
   const Layout wide{.model = "unet", .stages = 2, .replicas = 2};
   for (const char* optimizer : {"adafactor", "lamb", "lars", "novograd"}) {

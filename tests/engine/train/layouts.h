@@ -37,7 +37,8 @@ struct Layout {
   int lanes = 4;
   std::string schedule = "simple";
   int stages_per_rank = 1;
-  bool recomputes = false;  ///< Every stage that can.
+  bool recomputes = false;    ///< Every stage that can.
+  bool shards_state = false;  ///< Replicas share the optimizer's state.
 
   int num_ranks() const { return stages / stages_per_rank * replicas; }
 };
@@ -45,7 +46,8 @@ struct Layout {
 inline void PrintTo(const Layout& layout, std::ostream* out) {
   *out << layout.model << " " << layout.stages << "x" << layout.replicas << " lanes "
        << layout.lanes << " " << layout.schedule << ", " << layout.stages_per_rank
-       << " stages a rank" << (layout.recomputes ? ", recomputing" : "");
+       << " stages a rank" << (layout.recomputes ? ", recomputing" : "")
+       << (layout.shards_state ? ", sharding state" : "");
 }
 
 inline layout::Plan plan_of(const Layout& layout) {
@@ -58,6 +60,7 @@ inline layout::Plan plan_of(const Layout& layout) {
   plan.schedule.name = layout.schedule;
   schedule::deal_out_stages(plan, layout.stages_per_rank);
   layout::set_replicas(plan, layout.replicas);
+  plan.sharded_state = layout.shards_state;
   for (int s = 0; layout.recomputes && s < layout.stages; ++s) {
     plan.stages[s].recompute = layout::why_not_recomputed(recorded.graph, plan, s).empty();
   }

@@ -5,6 +5,10 @@
 
 #include <array>
 #include <functional>
+#include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
 
 #include "tests/graphs/graph_builder.h"
 #include "tests/graphs/sample_graphs.h"
@@ -139,6 +143,50 @@ TEST(ParameterMap, ShardsAreBalancedAndEndAtNormBlocks) {
           << replicas << " replicas, rank " << shard.data_rank;
     }
   }
+}
+
+// A checkpoint has state in rows of the first dimension.
+TEST(ParameterMap, ShardsEndBetweenRows) {
+  constexpr std::int64_t kBlock = kNormBlockElements;
+  GraphBuilder b;
+  // 256 divides a block: 64 rows. Of 192, 256 rows are 3 blocks. Of 1000, 2048 rows would be 125: there are fewer.
+  const ValueId x = b.input("x", {4});
+  for (const auto& [name, rows, columns] :
+       {std::tuple{"a", 1024, 256}, {"b", 1024, 192}, {"c", 300, 1000}}) {
+    const ValueId h = b.node("use", {x, b.parameter(name, {rows, columns})}, b.batch({4}));
+    b.loss(h, std::string("loss ") + name);
+  }
+  Plan plan = plan_of(b.graph(), {}, 16);
+  plan.roles[0].mesh.data = 16;
+  plan.roles[0].placement.resize(16);
+  std::iota(plan.roles[0].placement.begin(), plan.roles[0].placement.end(), 0);
+  const ParameterMap map = make_parameter_map(b.graph(), plan);
+  check(map, b.graph(), plan);
+  std::map<std::string, std::set<std::int64_t>> inside;
+  for (const Bucket& bucket : map.buckets) {
+    for (const Shard& shard : bucket.shards) {
+      for (const Slot& slot : bucket.slots) {
+        const std::int64_t at = shard.end_elements - slot.offset_elements;
+        if (at > 0 && at < slot.num_elements) inside[slot.parameter].insert(at);
+      }
+    }
+  }
+  EXPECT_FALSE(inside["a"].empty());
+  EXPECT_FALSE(inside["b"].empty());
+  EXPECT_TRUE(inside["c"].empty());
+  for (const std::int64_t at : inside["a"]) EXPECT_EQ(at % kBlock, 0);
+  for (const std::int64_t at : inside["b"]) EXPECT_EQ(at % (3 * kBlock), 0);
+}
+
+TEST(ParameterMap, RowsAreApartWhereTheFirstDimensionIsOutermost) {
+  graph::Value value;
+  value.shape = {{0, 8}, {0, 3}, {0, 5}};
+  value.strides = {{0, 15}, {0, 1}, {0, 3}};  // channels last
+  EXPECT_EQ(row_elements(value), 15);
+  value.strides = {{0, 1}, {0, 8}, {0, 24}};
+  EXPECT_EQ(row_elements(value), 120);
+  value.shape = value.strides = {};
+  EXPECT_EQ(row_elements(value), 1);
 }
 
 TEST(ParameterMap, EveryCopyOfANodeIsASite) {

@@ -52,7 +52,7 @@ TEST(ProgramCheck, SaysWhereWhatAndByWhichRule) {
       complaint([](StepCase& s) { s.program.ranks[5].pop_back(); }),
       "step program: rank 5, operation 20: expected `recv parameter 0 0>2`, got the end; the "
       "tail is exchange, joins, tie gradients, tie sum, norm where there is one, commit, update, "
-      "tie values");
+      "gathers where state is sharded, tie values");
   EXPECT_EQ(complaint([](StepCase& s) { s.program.ranks[0].push_back({}); }),
             "step program: rank 0, operation 19: expected the end, got `compute 0F0`; nothing "
             "follows the tail");
@@ -123,8 +123,8 @@ void change_field(Operation& operation, std::mt19937& random) {
       operation.action.stage = other(random, operation.action.stage);
       break;
     default:
-      operation.kind =
-          static_cast<OperationKind>((static_cast<int>(operation.kind) + 1 + pick(random, 9)) % 10);
+      operation.kind = static_cast<OperationKind>(
+          (static_cast<int>(operation.kind) + 1 + pick(random, 11)) % 12);
   }
 }
 

@@ -64,6 +64,7 @@ StepCase make_case(const graph::Graph& graph, const CaseOptions& options) {
     role.placement.resize(role.mesh.num_ranks());
     std::iota(role.placement.begin(), role.placement.end(), 0);
   }
+  step.plan.sharded_state = options.shards_state;
   layout::check(step.plan, hash, graph);
   step.map = layout::make_parameter_map(graph, step.plan, {.bucket_bytes = 64});
   step.facts = step_facts(graph, step.plan, step.map, step.options);
@@ -111,6 +112,7 @@ StepCase make_random_case(std::mt19937& random) {
   options.schedule = names[pick(random, names.size())];
   options.microbatches = 1 + pick(random, 4);
   options.has_norm = pick(random, 2) == 0;
+  options.shards_state = pick(random, 3) == 0;
   options.placement.resize(num_stages / options.stages_per_rank * options.replicas);
   std::iota(options.placement.begin(), options.placement.end(), 0);
   std::shuffle(options.placement.begin(), options.placement.end(), random);

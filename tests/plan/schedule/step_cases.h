@@ -28,6 +28,7 @@ struct CaseOptions {
   int stages_per_rank = 1;
   int microbatches = 2;  ///< Per replica.
   bool has_norm = false;
+  bool shards_state = false;
   std::vector<layout::TieOwner> tie_owners;
   std::vector<int> placement;  ///< Empty: ranks are numbered as the mesh has them.
 };

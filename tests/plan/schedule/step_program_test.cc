@@ -120,6 +120,20 @@ TEST(StepProgram, ReplicasReduceEveryBucketInsideTheLastBackward) {
                                                          {GroupKind::kPipeline, 1, {1, 3}}}));
 }
 
+// The tie `t` is kept by stage 0, mirrored by stage 1; the values that stage 1 mirrors are whole before they are sent.
+TEST(StepProgram, ReplicasThatShareStateGatherWhatTheyOwn) {
+  const StepCase step = make_case(
+      testing::make_skips_and_ties(),
+      {.cuts = {3}, .replicas = 2, .microbatches = 1, .has_norm = true, .shards_state = true});
+  EXPECT_THAT(picture(step.program, 0),
+              HasSubstr("norm | commit | update | gather bucket 0 | gather bucket 1 | "
+                        "send parameter 0 0>1"));
+  EXPECT_THAT(picture(step.program, 2), ::testing::EndsWith("update | recv parameter 0 0>1"));
+  const StepCase alone =
+      make_case(testing::make_skips_and_ties(), {.cuts = {3}, .shards_state = true});
+  EXPECT_THAT(picture(alone.program, 0), ::testing::Not(HasSubstr("gather")));
+}
+
 /// The complaint about the MLP in two stages after `change`.
 std::string planning_error(const std::function<void(StepCase&)>& change) {
   StepCase step = make_case(graph::testing::make_mlp(), {.cuts = {2}});

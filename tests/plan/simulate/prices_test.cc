@@ -45,6 +45,23 @@ TEST(Prices, OfTwoStagesOfTwoReplicas) {
   EXPECT_EQ(result[0], result[1]);
 }
 
+// 65,536 elements in two shards, summed half the way; each updates its own, which then go to the other.
+TEST(Prices, OfReplicasThatShareState) {
+  auto model = make_chain({{1, 2, 3, 250, 65536}});
+  model.profile.step = {2, 1, 1};
+  model.profile.links = {{profile::LinkKind::kHost, {{0, 0, 0}, {1024, 8, 8}}}};
+  layout::Plan plan = make_plan(model.graph, {{}, 1, 2});
+  plan.sharded_state = true;
+  const auto map = layout::make_parameter_map(model.graph, plan);
+  const auto program = schedule::make_step_program(model.graph, plan, map, {.has_norm = true});
+  const topology::Topology topology = make_topology(2);
+  const Prices result = prices(program, stage_costs(model.graph, plan, model.profile),
+                               {model.graph, plan, map, model.profile, topology});
+  EXPECT_EQ(picture(program, result, 0),
+            "compute 0F0 1+0 | reduce bucket 0 0+1056 | compute 0B0 70+0 | exchange 0+8 | "
+            "norm 32+0 | commit 0+8 | update 65+0 | gather bucket 0 0+1024");
+}
+
 TEST(Prices, OfAnEvaluation) {
   auto model = make_chain({{1, 2, 3, 250, 2000}, {4, 5, 6, 1, 4000}});
   model.profile.step = {2, 1, 1};

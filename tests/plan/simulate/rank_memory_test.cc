@@ -54,6 +54,16 @@ TEST(Memory, EachKindByItself) {
   EXPECT_FALSE(ranks[0].by_kind().contains("fixed"));
 }
 
+TEST(Memory, ReplicasMayShareTheOptimizersState) {
+  const auto model = make_chain({{1, 1, 1, 10, 3 * 16384}});
+  layout::Plan plan = make_plan(model.graph, {{}, 4, 2});
+  plan.sharded_state = true;
+  const std::vector<RankMemory> ranks = memory_of(model, plan);
+  EXPECT_EQ(ranks[0].optimizer + ranks[1].optimizer, 3 * 16384 * 8);
+  EXPECT_NE(ranks[0].optimizer, ranks[1].optimizer);
+  EXPECT_EQ(ranks[0].parameters, ranks[1].parameters);
+}
+
 TEST(Memory, FewerLargeBatchesAreReadAhead) {
   EXPECT_EQ(batches_ahead(0), 16);
   EXPECT_EQ(batches_ahead(1 << 19), 8);

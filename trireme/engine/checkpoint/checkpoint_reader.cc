@@ -104,10 +104,22 @@ void Reader::read(const std::string& key, const at::Tensor& destination) {
                     "' and " + std::string(to_text(record::to_dtype(destination.scalar_type()))) +
                     " " + shape_text(destination.sizes().vec()) + " here");
   }
+  read_rows(key, 0, destination);
+}
+
+void Reader::read_rows(const std::string& key, std::int64_t begin, const at::Tensor& destination) {
+  const at::NoGradGuard no_grad;
+  const TensorEntry& tensor = entry(key);
+  const std::int64_t end = begin + num_rows(destination.sizes().vec());
   for (const Slice& slice : tensor.slices) {
-    const at::Tensor rows = rows_of(destination, slice.begin, slice.end);
+    const std::int64_t first = std::max(begin, slice.begin), last = std::min(end, slice.end);
+    if (first >= last) continue;
+    const at::Tensor rows = rows_of(destination, first - begin, last - begin);
+    std::vector<std::int64_t> stored_shape = tensor.shape;
+    if (!stored_shape.empty()) stored_shape.front() = slice.end - slice.begin;
     void* data = const_cast<std::byte*>(stored(key, tensor, slice).bytes.data());  // read only
-    rows.copy_(at::from_blob(data, rows.sizes(), rows.options()));
+    const at::Tensor whole = at::from_blob(data, stored_shape, rows.options());
+    rows.copy_(rows_of(whole, first - slice.begin, last - slice.begin));
   }
 }
 

@@ -40,6 +40,9 @@ class Reader {
   ///          kCorruptData where a file is not the one that was written.
   void read(const std::string& key, const at::Tensor& destination);
 
+  /// The same for the rows from `begin` on, as many as the destination has; one without dimensions has one.
+  void read_rows(const std::string& key, std::int64_t begin, const at::Tensor& destination);
+
   /// The tensor in memory of its own.
   at::Tensor read(const std::string& key);
 

@@ -50,6 +50,22 @@ std::vector<Extent> extents(const std::vector<KeyedTensor>& items) {
   return result;
 }
 
+/// Rows of an item, as they stand in the file of that name.
+void add(const KeyedTensor& item, const Piece& piece, const std::string& name, TensorFile& file,
+         Contents& contents) {
+  const RowsOf whole = item.rows_of.value_or(RowsOf{item.tensor.sizes().vec(), 0});
+  TensorEntry entry{record::to_dtype(item.tensor.scalar_type()),
+                    whole.shape,
+                    {{name, whole.begin + piece.begin, whole.begin + piece.end}}};
+  const at::Tensor rows = rows_of(item.tensor, piece.begin, piece.end);
+  file.add(name_in_file(item.key, entry, entry.slices[0]), rows);
+  contents.tensors[item.key] = std::move(entry);
+  // Buffers may hold infinite numbers on purpose: masks.
+  const bool may_count = !item.key.starts_with("buffers/") &&
+                         (contents.not_finite.empty() || item.key < contents.not_finite);
+  if (may_count && !is_finite(rows)) contents.not_finite = item.key;
+}
+
 }  // namespace
 
 Contents write_share(const std::filesystem::path& path, const std::vector<KeyedTensor>& items,
@@ -57,21 +73,14 @@ Contents write_share(const std::filesystem::path& path, const std::vector<KeyedT
   const std::string name = path.filename().string();
   Contents contents;
   TensorFile file;
-  const auto shares = split(extents(items), share.parts);
+  std::vector<KeyedTensor> shared;
+  for (const KeyedTensor& item : items) {
+    if (!item.is_own) shared.push_back(item);
+    if (item.is_own) add(item, {0, 0, num_rows(item.tensor.sizes().vec())}, name, file, contents);
+  }
+  const auto shares = split(extents(shared), share.parts);
   for (const Piece& piece : shares[share.part]) {
-    const KeyedTensor& item = items[piece.tensor];
-    TensorEntry entry{record::to_dtype(item.tensor.scalar_type()),
-                      item.tensor.sizes().vec(),
-                      {{name, piece.begin, piece.end}}};
-    file.add(name_in_file(item.key, entry, entry.slices[0]),
-             rows_of(item.tensor, piece.begin, piece.end));
-    contents.tensors[item.key] = std::move(entry);
-    // Buffers may hold infinite numbers on purpose: masks.
-    const bool may_count = !item.key.starts_with("buffers/") &&
-                           (contents.not_finite.empty() || item.key < contents.not_finite);
-    if (may_count && !is_finite(rows_of(item.tensor, piece.begin, piece.end))) {
-      contents.not_finite = item.key;
-    }
+    add(shared[piece.tensor], piece, name, file, contents);
   }
   if (file.is_empty()) return contents;
   const safetensors::Written written = file.write(path);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,10 +32,18 @@ struct Piece {
 /// without rows is in the first. kInvalidArgument where there is no part.
 std::vector<std::vector<Piece>> split(std::span<const Extent> tensors, int parts);
 
-/// A whole tensor of the training state, as its stage has it.
+/// Where rows stand in a tensor of this shape.
+struct RowsOf {
+  std::vector<std::int64_t> shape;
+  std::int64_t begin = 0;
+};
+
+/// A tensor of the training state, as its stage has it: whole, or rows of it that nobody else has.
 struct KeyedTensor {
   std::string key;
-  at::Tensor tensor;  ///< On CPU, any strides.
+  at::Tensor tensor;                   ///< On CPU, any strides.
+  std::optional<RowsOf> rows_of = {};  ///< Of what, where it is not whole.
+  bool is_own = false;                 ///< Nobody else has it: no share of others.
 };
 
 /// Which part of a list a writer writes.
@@ -43,7 +52,7 @@ struct Share {
   int parts = 1;
 };
 
-/// Writes one writer's share of `items` (`split`) as a safetensors file, and syncs it. Whoever has
+/// Writes one writer's share of `items` (`split`), and its own, as a safetensors file, and syncs it. Whoever has
 /// the same items calls it with another part and file.
 ///
 /// Returns  what it wrote; empty, and no file, where the share is empty.

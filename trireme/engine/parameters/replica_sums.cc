@@ -3,14 +3,29 @@
 #include <ATen/ops/from_blob.h>
 #include <xxhash.h>
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "trireme/base/check.h"
 #include "trireme/engine/memory/process_memory.h"
 #include "trireme/error.h"
 
 namespace trireme::parameters {
+namespace {
+
+/// Of a bucket, by replica, in units of `each` per element.
+std::vector<std::int64_t> shard_sizes(const layout::Bucket& bucket, std::int64_t each) {
+  std::vector<std::int64_t> sizes;
+  for (const layout::Shard& shard : bucket.shards) {
+    sizes.push_back((shard.end_elements - shard.begin_elements) * each);
+  }
+  return sizes;
+}
+
+}  // namespace
 
 void Reducer::begin_step() {
   expected_.clear();
@@ -37,16 +52,30 @@ void Reducer::start_complete() {
 
 void Reducer::start(int bucket) {
   const at::Tensor& flat = sums_.gradients().flat(bucket);
-  const auto n = static_cast<std::size_t>(flat.numel());
-  works_[bucket] = flat.scalar_type() == at::kDouble
-                       ? group_.all_reduce(std::span(flat.mutable_data_ptr<double>(), n))
-                       : group_.all_reduce(std::span(flat.mutable_data_ptr<float>(), n));
+  const auto sum = [&]<typename T>(T* data) {
+    const std::span elements(data, static_cast<std::size_t>(flat.numel()));
+    return scattered_[bucket]
+               ? group_.reduce_scatter(elements, shard_sizes(map_.buckets[bucket], 1))
+               : group_.all_reduce(elements);
+  };
+  works_[bucket] = flat.scalar_type() == at::kDouble ? sum(flat.mutable_data_ptr<double>())
+                                                     : sum(flat.mutable_data_ptr<float>());
 }
 
 transport::WorkPtr Reducer::work(int bucket) const {
   const auto found = works_.find(bucket);
   TRIREME_CHECK(found != works_.end(), "bucket " + std::to_string(bucket) + " was never complete");
   return found->second;
+}
+
+transport::WorkPtr gather_shards(const at::Tensor& flat, const layout::Bucket& bucket,
+                                 collectives::Group& group) {
+  const auto each = static_cast<std::int64_t>(flat.element_size());
+  const std::span all(static_cast<std::byte*>(flat.mutable_data_ptr()), flat.nbytes());
+  const layout::Shard& mine = bucket.shards[group.group_rank()];
+  return group.all_gather(
+      all.subspan(mine.begin_elements * each, (mine.end_elements - mine.begin_elements) * each),
+      all, shard_sizes(bucket, each));
 }
 
 void attach_value_hashes(const ParameterStore& store, collectives::Group& group) {

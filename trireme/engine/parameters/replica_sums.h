@@ -2,6 +2,7 @@
 
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "trireme/engine/parameters/lane_accumulator.h"
@@ -17,8 +18,11 @@ namespace trireme::parameters {
 /// Confined to the thread that runs the step; the sums are made on the group's.
 class Reducer {
  public:
-  /// sums, group   outlive the reducer.
-  Reducer(LaneAccumulator& sums, collectives::Group& group) : sums_(sums), group_(group) {}
+  /// sums, map, group   outlive the reducer.
+  /// scattered          by bucket: whether each replica needs the sum of its shard alone.
+  Reducer(LaneAccumulator& sums, const layout::ParameterMap& map, std::vector<bool> scattered,
+          collectives::Group& group)
+      : sums_(sums), map_(map), scattered_(std::move(scattered)), group_(group) {}
 
   void begin_step();
 
@@ -36,12 +40,20 @@ class Reducer {
   void start(int bucket);
 
   LaneAccumulator& sums_;
+  const layout::ParameterMap& map_;
+  std::vector<bool> scattered_;
   collectives::Group& group_;
   std::vector<int> expected_;  ///< In the order of their starts.
   std::set<int> complete_;
   std::size_t num_started_ = 0;
   std::map<int, transport::WorkPtr> works_;
 };
+
+/// Brings together what each replica has of its shard of a bucket.
+///
+/// flat   values or gradients of the bucket.
+transport::WorkPtr gather_shards(const at::Tensor& flat, const layout::Bucket& bucket,
+                                 collectives::Group& group);
 
 /// The group's next operation carries a hash of the values held here: replicas whose values differ
 /// are named on all ranks, by kCorruptData (Group::attach_hash).

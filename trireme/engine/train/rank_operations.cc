@@ -78,10 +78,17 @@ RankOperations::RankOperations(const RankParts& parts, const TrainingOptions& op
       buffers_(parts.recording, parts.plan, parts.stage_indices, options.buffers),
       weighs_(parts.program.ranks[parts.rank].front().kind == OperationKind::kWeigh),
       parameters_(parameter_indices(parts.recording.graph)) {
-  parameters::check_parameters(*optimizer_, parts.store);
+  if (parts.shards_of) {
+    part_ = {parts.shards_of, [this](std::span<std::uint64_t> words) {
+               collectives::unite(group(GroupKind::kData), words, parts_.watch, place("unite"));
+             }};
+  }
+  parameters::check_parameters(*optimizer_, parts.store, part_);
   check_groups(options.optimizer.groups, parts.recording.graph);
   if (layout::train_role(parts.plan).mesh.data == 1) return;
-  reducer_ = std::make_unique<parameters::Reducer>(parts.sums, group(GroupKind::kData));
+  const layout::ParameterMap& map = parts.store.map();
+  reducer_ = std::make_unique<parameters::Reducer>(
+      parts.sums, map, layout::scattered_buckets(map, parts.plan), group(GroupKind::kData));
 }
 
 collectives::Group& RankOperations::group(GroupKind kind) const {
@@ -114,6 +121,12 @@ void RankOperations::begin_step(const pipeline::StepInput& input,
   parts_.sums.begin_step();
   buffers_.begin_step();
   if (reducer_) reducer_->begin_step();
+  attach_hashes();
+}
+
+/// What the step before has made, and nobody may have changed since.
+void RankOperations::attach_hashes() {
+  if (reducer_) parameters::attach_value_hashes(parts_.store, group(GroupKind::kData));
 }
 
 /// The weights of all replicas, in global microbatch order.
@@ -228,6 +241,8 @@ void RankOperations::run(const schedule::Operation& operation) {
       return norm();
     case OperationKind::kUpdate:
       return update();
+    case OperationKind::kGather:
+      return gather_values(operation.item);
     default:
       TRIREME_CHECK(false, "an operation that is not the rank's");
   }
@@ -268,9 +283,9 @@ void RankOperations::commit() {
 
 /// Every rank gives the norms of what it owns, in the places of all parameters by name.
 void RankOperations::norm() {
-  const auto own =
-      parameters::square_norms(parts_.store, parts_.sums.gradients(),
-                               [this](const std::string& name) { return has_gradient(name); });
+  const auto own = parameters::square_norms(
+      parts_.store, parts_.sums.gradients(),
+      [this](const std::string& name) { return has_gradient(name); }, part_);
   std::vector<std::uint64_t> words;
   for (const auto& [name, index] : parameters_) {
     const auto found = own.find(name);
@@ -304,11 +319,29 @@ void RankOperations::update() {
   parameters::apply(
       *optimizer_, parts_.store, parts_.sums.gradients(),
       [this](const std::string& name) { return has_gradient(name); },
-      [&](const std::string& name) { return rule_of(options_.optimizer, name, rate); });
-  if (reducer_) parameters::attach_value_hashes(parts_.store, group(GroupKind::kData));
+      [&](const std::string& name) { return rule_of(options_.optimizer, name, rate); }, part_);
+}
+
+void RankOperations::gather_values(int bucket) {
+  gather(parts_.store.flat_values(bucket), bucket, "gather values");
+}
+
+void RankOperations::gather(const at::Tensor& flat, int bucket, const char* what) {
+  collectives::Group& replicas = group(GroupKind::kData);
+  wait(*parameters::gather_shards(flat, parts_.store.map().buckets[bucket], replicas), replicas,
+       what);
+}
+
+void RankOperations::gather_gradients() {
+  const std::vector<bool> scattered = layout::scattered_buckets(parts_.store.map(), parts_.plan);
+  for (std::size_t b = 0; b < scattered.size(); ++b) {
+    const at::Tensor& flat = parts_.sums.gradients().flat(static_cast<int>(b));
+    if (scattered[b] && flat.defined()) gather(flat, static_cast<int>(b), "gather gradients");
+  }
 }
 
 void RankOperations::check_replicas() {
+  attach_hashes();
   collectives::Group& replicas = group(GroupKind::kData);
   transport::await(collectives::group_work(*replicas.barrier(), replicas), parts_.watch,
                    {.rank = parts_.rank, .operation = "compare replicas"});

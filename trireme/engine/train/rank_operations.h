@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -39,6 +40,7 @@ struct RankParts {
   const layout::Plan& plan;
   const schedule::StepProgram& program;
   const parameters::ParameterStore& store;
+  std::optional<int> shards_of;  ///< The replica whose shards it keeps state of; not set: of all.
   parameters::LaneAccumulator& sums;
   RankStages& stages;
   const Groups& groups;
@@ -67,13 +69,18 @@ class RankOperations : public pipeline::Operations {
   /// Of the last step: the sum of each loss over the samples of each microbatch of all replicas.
   const std::vector<std::vector<double>>& microbatch_sums() const { return microbatch_sums_; }
 
-  /// Compares the values with those of the other replicas, as the next step would. Every rank calls
+  /// Compares the values with those of the other replicas, as the next step will. Every rank calls
   /// it; blocks.
   ///
   /// Errors   kCorruptData on all ranks, naming the replica that differs.
   void check_replicas();
 
+  /// The sums of the last step, each replica's part of them where state is shared, become whole on all. Every rank
+  /// calls it; blocks.
+  void gather_gradients();
+
   parameters::Optimizer& optimizer() const { return *optimizer_; }
+  const parameters::Part& part() const { return part_; }
   double gradient_norm() const { return norm_; }
 
   /// Whether any rank's backward reached the parameter in the last step.
@@ -92,6 +99,9 @@ class RankOperations : public pipeline::Operations {
   std::vector<std::uint64_t> my_words() const;
   void take_words(std::span<const std::uint64_t> words);
   void commit();
+  void gather_values(int bucket);
+  void gather(const at::Tensor& flat, int bucket, const char* what);
+  void attach_hashes();
   void norm();
   void judge(const std::string& problem);
   void update();
@@ -101,6 +111,7 @@ class RankOperations : public pipeline::Operations {
   RankParts parts_;
   TrainingOptions options_;
   std::unique_ptr<parameters::Optimizer> optimizer_;
+  parameters::Part part_;  ///< That is updated here.
   program::BufferCommits commits_;
   ReplicaBuffers buffers_;
   std::unique_ptr<parameters::Reducer> reducer_;  ///< Null with one replica.

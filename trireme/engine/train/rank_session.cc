@@ -66,6 +66,11 @@ parameters::FlatMemory memory_of_sums(const layout::Plan& plan,
   return parameters::memory_of(group_of(program, groups, schedule::GroupKind::kData));
 }
 
+std::optional<int> shards_of(const layout::Plan& plan, int replica) {
+  const bool is_shared = plan.sharded_state && layout::train_role(plan).mesh.data > 1;
+  return is_shared ? std::optional(replica) : std::nullopt;
+}
+
 void require(bool is_met, const char* otherwise) {
   if (!is_met) throw Error(ErrorKind::kInvalidArgument, otherwise);
 }
@@ -114,10 +119,10 @@ RankSession::RankSession(const collectives::World& world, const Workload& worklo
         "--tolerant allows");
   }
   const int rank = world.endpoint.rank();
-  operations_ =
-      std::make_unique<RankOperations>(RankParts{rank, stages_, recording_, plan_, program_, store_,
-                                                 sums_, held_, groups_, world_.watch},
-                                       options);
+  operations_ = std::make_unique<RankOperations>(
+      RankParts{rank, stages_, recording_, plan_, program_, store_, shards_of(plan_, replica_),
+                sums_, held_, groups_, world_.watch},
+      options);
   mailbox_ = std::make_unique<pipeline::Mailbox>(program_, rank, world.endpoint, world.watch);
   runner_ = std::make_unique<pipeline::StepRunner>(program_, rank, held_.workers(), *operations_,
                                                    *mailbox_);

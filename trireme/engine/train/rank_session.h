@@ -69,8 +69,16 @@ class RankSession {
   /// the options allow it: an update can make one from finite gradients. Every rank calls it.
   void check_finite();
 
+  /// The gradients of the last step of all parameters that are owned here; after `step`. Every rank calls it; blocks.
+  parameters::GradientBuffers& whole_gradients() {
+    operations_->gather_gradients();
+    return sums_.gradients();
+  }
+
   std::int64_t next_step() const { return next_step_; }
-  TrainingState state() { return {recording_, plan_, store_, operations_->optimizer(), stages_}; }
+  TrainingState state() {
+    return {recording_, plan_, store_, operations_->optimizer(), stages_, operations_->part()};
+  }
   const layout::Plan& plan() const { return plan_; }
   const TrainingOptions& options() const { return options_; }
   /// That this rank runs, ascending.

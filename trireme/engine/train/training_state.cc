@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "trireme/base/check.h"
 #include "trireme/base/json.h"
 #include "trireme/engine/record/torch_terms.h"
 #include "trireme/engine/train/replica_buffers.h"
@@ -32,20 +33,44 @@ std::string key_of(std::string_view kind, const std::string& name) {
   return std::string(kind) + name;
 }
 
-/// Flat state of a parameter's elements in the parameter's shape; other state as it is.
-at::Tensor shaped(const at::Tensor& flat, const at::Tensor& like) {
-  if (flat.numel() != like.numel()) return flat;
-  const layout::Slot whole{.offset_elements = 0, .num_elements = flat.numel()};
-  return parameters::slot_view(flat, whole, like);
+/// Whole rows of a parameter: those of which the state of a part is kept.
+struct Rows {
+  std::int64_t begin = 0;
+  at::Tensor like;  ///< With their shape and strides.
+};
+
+Rows rows_of(const parameters::FlatParameter& part, const at::Tensor& whole) {
+  if (part.value.numel() == whole.numel() || whole.dim() == 0) return {0, whole};
+  const std::int64_t row = whole.numel() / whole.size(0);
+  TRIREME_CHECK(part.begin % row == 0 && part.value.numel() % row == 0, "a shard within a row");
+  return {part.begin / row, whole.narrow(0, part.begin / row, part.value.numel() / row)};
 }
 
+/// Flat state by element in the shape of the elements' rows.
+at::Tensor shaped(const at::Tensor& flat, const Rows& rows) {
+  const layout::Slot whole{.offset_elements = 0, .num_elements = flat.numel()};
+  return parameters::slot_view(flat, whole, rows.like);
+}
+
+/// What this rank has of it and nobody else; where it has all, replicas have the same, and write shares.
 void add_optimizer_state(const TrainingState& state, const std::string& name,
                          std::vector<checkpoint::KeyedTensor>& items) {
   const auto found = state.optimizer.state().find(name);
-  if (found == state.optimizer.state().end()) return;  // it never had a gradient
-  for (const auto& [kind, tensor] : found->second) {
-    items.push_back(
-        {key_of(kOptimizer, kind + "/" + name), shaped(tensor, state.store.value(name))});
+  if (found == state.optimizer.state().end()) return;  // no gradient ever, or not of this part
+  const at::Tensor& whole = state.store.value(name);
+  const auto part = parameters::flat_parameter(state.store, name, state.part);
+  const Rows rows = rows_of(part, whole);
+  for (const auto& [kind, kept] : state.optimizer.kinds(part)) {
+    const at::Tensor& flat = found->second.at(kind);
+    const std::string key = key_of(kOptimizer, kind + "/" + name);
+    if (!kept.is_by_element) {
+      if (part.begin > 0) continue;  // the first part's
+      items.push_back({key, flat, {}, state.part.replica.has_value()});
+      continue;
+    }
+    checkpoint::KeyedTensor item{key, shaped(flat, rows), {}, state.part.replica.has_value()};
+    if (part.value.numel() < whole.numel()) item.rows_of = {whole.sizes().vec(), rows.begin};
+    items.push_back(std::move(item));
   }
 }
 
@@ -69,6 +94,17 @@ std::map<std::string, std::map<std::string, std::string>> optimizer_keys(
   return result;
 }
 
+/// Of the part's elements, or as it is where it is not by element.
+at::Tensor read_state(checkpoint::Reader& reader, const std::string& key,
+                      const parameters::FlatParameter& part, const at::Tensor& whole) {
+  const checkpoint::TensorEntry& entry = reader.index().contents.tensors.at(key);
+  if (entry.shape != whole.sizes().vec()) return reader.read(key);
+  const Rows rows = rows_of(part, whole);
+  at::Tensor flat = at::empty({part.value.numel()}, record::to_scalar_type(entry.dtype));
+  reader.read_rows(key, rows.begin, shaped(flat, rows));
+  return flat;
+}
+
 void restore_optimizer(const TrainingState& state, checkpoint::Reader& reader) {
   const auto keys = optimizer_keys(reader.index());
   for (const auto& [name, kinds] : keys) {
@@ -76,20 +112,13 @@ void restore_optimizer(const TrainingState& state, checkpoint::Reader& reader) {
   }
   for (const std::string& name : state.store.names()) {
     const auto found = keys.find(name);
-    if (found == keys.end()) continue;
+    const auto part = parameters::flat_parameter(state.store, name, state.part);
+    if (found == keys.end() || part.value.numel() == 0) continue;
     std::map<std::string, at::Tensor> kinds;
     for (const auto& [kind, key] : found->second) {
-      const checkpoint::TensorEntry& entry = reader.index().contents.tensors.at(key);
-      const at::Tensor& value = state.store.value(name);
-      if (entry.shape != value.sizes().vec()) {
-        kinds[kind] = reader.read(key);
-        continue;
-      }
-      at::Tensor flat = at::empty({value.numel()}, record::to_scalar_type(entry.dtype));
-      reader.read(key, shaped(flat, value));
-      kinds[kind] = std::move(flat);
+      kinds[kind] = read_state(reader, key, part, state.store.value(name));
     }
-    state.optimizer.restore(parameters::flat_parameter(state.store, name), std::move(kinds));
+    state.optimizer.restore(part, std::move(kinds));
   }
 }
 

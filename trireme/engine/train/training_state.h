@@ -30,6 +30,7 @@ struct TrainingState {
   const parameters::ParameterStore& store;
   parameters::Optimizer& optimizer;
   const std::vector<int>& stages;  ///< That the process runs.
+  parameters::Part part = {};      ///< That it updates.
 };
 
 /// Where the current data of a registered tensor is.
@@ -53,7 +54,7 @@ void release_frozen(const record::Recording& recording, const layout::Plan& plan
 
 /// What the ranks of the state's stages write into a checkpoint: parameters that the stages own with
 /// their optimizer state, frozen ones of which one is the first user, their buffers; stage 0 also what
-/// no stage uses. The same list on all of them. Views of the state.
+/// no stage uses. The same list on all of them, but for state that replicas share. Views of the state.
 std::vector<checkpoint::KeyedTensor> checkpoint_items(const TrainingState& state);
 
 /// Puts back everything of a checkpoint that is held here, whatever the plan it was written under.

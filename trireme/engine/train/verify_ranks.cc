@@ -143,7 +143,7 @@ Comparison verify_rank(const collectives::World& world, const MakeWorkload& make
   RunRecord run;
   for (std::int64_t step = 0; step < options.num_steps; ++step) {
     run.losses.push_back(session.step().losses.total());
-    take_gradients(gradients_of(session.store(), session.sums().gradients(),
+    take_gradients(gradients_of(session.store(), session.whole_gradients(),
                                 [&](const std::string& name) {
                                   return session.operations().has_gradient(name);
                                 }),

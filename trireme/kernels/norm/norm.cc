@@ -1,6 +1,7 @@
 #include "trireme/kernels/norm/norm.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <vector>
 #if defined(__x86_64__)
@@ -65,24 +66,29 @@ double any_block(const T* x, std::int64_t n) {
   return lanes[0];
 }
 
+constexpr std::int64_t kPieceBlocks = 16;
+
 template <typename T>
-double fold_blocks(const T* x, std::int64_t n, const Spread& spread) {
-  constexpr std::int64_t kBlocks = 16;  // of a piece
+void sum_blocks(const T* x, std::int64_t n, double* sums, const Spread& spread) {
   const std::int64_t num_blocks = (n + kNormBlock - 1) / kNormBlock;
-  if (num_blocks <= kBlocks) {
-    double total = 0;
-    for (std::int64_t begin = 0; begin < n; begin += kNormBlock) {
-      total += any_block(x + begin, std::min(kNormBlock, n - begin));
-    }
-    return total;
-  }
-  std::vector<double> sums(num_blocks);
-  spread((num_blocks + kBlocks - 1) / kBlocks, [&](std::int64_t piece) {
-    for (std::int64_t b = piece * kBlocks; b < std::min((piece + 1) * kBlocks, num_blocks); ++b) {
+  const auto sum_piece = [&](std::int64_t piece) {
+    const std::int64_t end = std::min((piece + 1) * kPieceBlocks, num_blocks);
+    for (std::int64_t b = piece * kPieceBlocks; b < end; ++b) {
       sums[b] = any_block(x + b * kNormBlock, std::min(kNormBlock, n - b * kNormBlock));
     }
-  });
-  return std::accumulate(sums.begin(), sums.end(), 0.0);
+  };
+  if (num_blocks <= kPieceBlocks) return sum_piece(0);
+  spread((num_blocks + kPieceBlocks - 1) / kPieceBlocks, sum_piece);
+}
+
+template <typename T>
+double fold_blocks(const T* x, std::int64_t n, const Spread& spread) {
+  const std::int64_t num_blocks = (n + kNormBlock - 1) / kNormBlock;
+  std::array<double, kPieceBlocks> few{};
+  std::vector<double> many(num_blocks > kPieceBlocks ? num_blocks : 0);
+  double* sums = many.empty() ? few.data() : many.data();
+  sum_blocks(x, n, sums, spread);
+  return std::accumulate(sums, sums + num_blocks, 0.0);
 }
 
 }  // namespace
@@ -91,6 +97,13 @@ double sum_of_squares(const float* x, std::int64_t n) { return any_block(x, n); 
 double sum_of_squares(const double* x, std::int64_t n) { return any_block(x, n); }
 double sum_of_squares(const Bf16* x, std::int64_t n) { return any_block(x, n); }
 double sum_of_squares(const F16* x, std::int64_t n) { return any_block(x, n); }
+
+void block_sums_of_squares(const float* x, std::int64_t n, double* blocks, const Spread& spread) {
+  sum_blocks(x, n, blocks, spread);
+}
+void block_sums_of_squares(const double* x, std::int64_t n, double* blocks, const Spread& spread) {
+  sum_blocks(x, n, blocks, spread);
+}
 
 double square_norm(const float* x, std::int64_t n, const Spread& spread) {
   return fold_blocks(x, n, spread);

@@ -20,6 +20,12 @@ double sum_of_squares(const double* x, std::int64_t n);
 double sum_of_squares(const Bf16* x, std::int64_t n);
 double sum_of_squares(const F16* x, std::int64_t n);
 
+/// The sum of each norm block of x into `blocks`, in order.
+void block_sums_of_squares(const float* x, std::int64_t n, double* blocks,
+                           const Spread& spread = on_caller);
+void block_sums_of_squares(const double* x, std::int64_t n, double* blocks,
+                           const Spread& spread = on_caller);
+
 /// Square of a parameter's norm: the sums of its norm blocks, folded left; 0 for no elements. The
 /// norm over parameters folds these left in byte order of their names (docs/concepts/equality.md).
 /// Threads share the blocks, whose sums are folded after: they change nothing.

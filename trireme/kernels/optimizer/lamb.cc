@@ -28,37 +28,55 @@ const internal::LambLoops<State>& lamb_loops() {
 /// 1 where one of both is 0.
 double ratio_of(double above, double below) { return above > 0 && below > 0 ? above / below : 1; }
 
-template <typename State>
-void any_lamb(const LambOptions& options, std::int64_t step, const float* gradient, State* m,
-              State* v, float* parameter, std::int64_t n, const Spread& spread) {
+internal::LambTerms terms_of(const LambOptions& options, std::int64_t step) {
   internal::check_step("LAMB", step);
   const auto power = static_cast<double>(step);
-  const internal::LambTerms terms{
-      static_cast<float>(options.beta1),
-      static_cast<float>(options.beta2),
-      static_cast<float>(1 - options.beta1),
-      static_cast<float>(1 - options.beta2),
-      static_cast<float>(1 / (1 - std::pow(options.beta1, power))),
-      static_cast<float>(1 / std::sqrt(1 - std::pow(options.beta2, power))),
-      static_cast<float>(options.epsilon),
-      static_cast<float>(options.weight_decay)};
-  std::vector<internal::LambSums> sums(internal::count_norm_blocks(n));
+  return {static_cast<float>(options.beta1),
+          static_cast<float>(options.beta2),
+          static_cast<float>(1 - options.beta1),
+          static_cast<float>(1 - options.beta2),
+          static_cast<float>(1 / (1 - std::pow(options.beta1, power))),
+          static_cast<float>(1 / std::sqrt(1 - std::pow(options.beta2, power))),
+          static_cast<float>(options.epsilon),
+          static_cast<float>(options.weight_decay)};
+}
+
+template <typename State>
+void moments(const internal::LambTerms& terms, const float* gradient, State* m, State* v,
+             const float* parameter, std::int64_t n, std::span<LambSums> blocks,
+             const Spread& spread) {
   internal::for_each_norm_block(
       n, spread, [&](std::int64_t block, std::int64_t begin, std::int64_t count) {
-        sums[block] = lamb_loops<State>().moments(terms, gradient + begin, m + begin, v + begin,
-                                                  parameter + begin, count);
+        blocks[block] = lamb_loops<State>().moments(terms, gradient + begin, m + begin, v + begin,
+                                                    parameter + begin, count);
       });
-  internal::LambSums total{0, 0};
-  for (const internal::LambSums& block : sums) {
-    total.parameter += block.parameter;
-    total.update += block.update;
-  }
+}
+
+template <typename State>
+void update(const LambOptions& options, const internal::LambTerms& terms, const LambSums& tensor,
+            const State* m, const State* v, float* parameter, std::int64_t n,
+            const Spread& spread) {
   const bool adapts = options.adapts_always || options.weight_decay != 0;
-  const double ratio = adapts ? ratio_of(std::sqrt(total.parameter), std::sqrt(total.update)) : 1.0;
+  const double ratio =
+      adapts ? ratio_of(std::sqrt(tensor.parameter), std::sqrt(tensor.update)) : 1.0;
   const auto minus_rate = static_cast<float>(-options.learning_rate * ratio);
   internal::for_each_norm_block_back(n, spread, [&](std::int64_t begin, std::int64_t count) {
     lamb_loops<State>().update(terms, minus_rate, m + begin, v + begin, parameter + begin, count);
   });
+}
+
+template <typename State>
+void any_lamb(const LambOptions& options, std::int64_t step, const float* gradient, State* m,
+              State* v, float* parameter, std::int64_t n, const Spread& spread) {
+  const internal::LambTerms terms = terms_of(options, step);
+  std::vector<LambSums> blocks(internal::count_norm_blocks(n));
+  moments<State>(terms, gradient, m, v, parameter, n, blocks, spread);
+  LambSums tensor;
+  for (const LambSums& block : blocks) {
+    tensor.parameter += block.parameter;
+    tensor.update += block.update;
+  }
+  update<State>(options, terms, tensor, m, v, parameter, n, spread);
 }
 
 }  // namespace
@@ -71,6 +89,18 @@ void lamb(const LambOptions& options, std::int64_t step, const float* gradient, 
 void lamb(const LambOptions& options, std::int64_t step, const float* gradient, Bf16* m, Bf16* v,
           float* parameter, std::int64_t n, const Spread& spread) {
   any_lamb(options, step, gradient, m, v, parameter, n, spread);
+}
+
+void lamb_moments(const LambOptions& options, std::int64_t step, const float* gradient, float* m,
+                  float* v, const float* parameter, std::int64_t n, std::span<LambSums> blocks,
+                  const Spread& spread) {
+  moments(terms_of(options, step), gradient, m, v, parameter, n, blocks, spread);
+}
+
+void lamb_update(const LambOptions& options, std::int64_t step, const LambSums& tensor,
+                 const float* m, const float* v, float* parameter, std::int64_t n,
+                 const Spread& spread) {
+  update(options, terms_of(options, step), tensor, m, v, parameter, n, spread);
 }
 
 }  // namespace trireme::kernels

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "trireme/kernels/half.h"
 #include "trireme/kernels/spread.h"
@@ -42,5 +43,23 @@ void lamb(const LambOptions& options, std::int64_t step, const float* gradient, 
           float* parameter, std::int64_t n, const Spread& spread = on_caller);
 void lamb(const LambOptions& options, std::int64_t step, const float* gradient, Bf16* m, Bf16* v,
           float* parameter, std::int64_t n, const Spread& spread = on_caller);
+
+/// Sums of squares of p and u: of a norm block, or of a tensor.
+struct LambSums {
+  double parameter = 0;
+  double update = 0;
+};
+
+/// The same step in two parts, for a tensor of which a process has some norm blocks: m, v, and the sums of each block;
+/// then p, by the sums of all blocks of the tensor folded left.
+///
+/// n        elements here, from a norm block on.
+/// blocks   one for each norm block of n elements.
+void lamb_moments(const LambOptions& options, std::int64_t step, const float* gradient, float* m,
+                  float* v, const float* parameter, std::int64_t n, std::span<LambSums> blocks,
+                  const Spread& spread = on_caller);
+void lamb_update(const LambOptions& options, std::int64_t step, const LambSums& tensor,
+                 const float* m, const float* v, float* parameter, std::int64_t n,
+                 const Spread& spread = on_caller);
 
 }  // namespace trireme::kernels

@@ -15,7 +15,6 @@ namespace trireme::kernels::TRIREME_ISA_NAMESPACE {
 namespace {
 
 using internal::LambLoops;
-using internal::LambSums;
 using internal::LambTerms;
 
 inline Lanes lamb_step(const LambTerms& terms, const Lanes& m, const Lanes& v, const Lanes& p) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "trireme/kernels/half.h"
+#include "trireme/kernels/optimizer/lamb.h"
 
 namespace trireme::kernels::internal {
 
@@ -12,11 +13,6 @@ struct LambTerms {
   float factor;                      ///< 1 / (1 - beta1^step)
   float inverse_root;                ///< 1 / sqrt(1 - beta2^step)
   float epsilon, weight_decay;
-};
-
-/// Sums of squares of p and u over a norm block.
-struct LambSums {
-  double parameter, update;
 };
 
 /// Over at most a norm block.

@@ -9,17 +9,14 @@
 namespace trireme::kernels {
 namespace {
 
+double trust_of(const LarsOptions& options, double weight, double slope) {
+  if (!options.adapts || !(weight > 0 && slope > 0)) return 1;
+  return options.trust * weight / (slope + options.weight_decay * weight + options.epsilon);
+}
+
 template <typename State>
-void any_lars(const LarsOptions& options, const float* gradient, State* buffer, float* parameter,
-              std::int64_t n, const Spread& spread) {
-  double trust = 1;
-  if (options.adapts) {
-    const double weight = std::sqrt(square_norm(parameter, n, spread));
-    const double slope = std::sqrt(square_norm(gradient, n, spread));
-    if (weight > 0 && slope > 0) {
-      trust = options.trust * weight / (slope + options.weight_decay * weight + options.epsilon);
-    }
-  }
+void update(const LarsOptions& options, double trust, const float* gradient, State* buffer,
+            float* parameter, std::int64_t n, const Spread& spread) {
   const auto momentum = static_cast<float>(options.momentum);
   const auto ratio = static_cast<float>(trust);
   const auto weight_decay = static_cast<float>(options.weight_decay);
@@ -36,7 +33,24 @@ void any_lars(const LarsOptions& options, const float* gradient, State* buffer, 
   });
 }
 
+template <typename State>
+void any_lars(const LarsOptions& options, const float* gradient, State* buffer, float* parameter,
+              std::int64_t n, const Spread& spread) {
+  double trust = 1;
+  if (options.adapts) {
+    trust = trust_of(options, std::sqrt(square_norm(parameter, n, spread)),
+                     std::sqrt(square_norm(gradient, n, spread)));
+  }
+  update(options, trust, gradient, buffer, parameter, n, spread);
+}
+
 }  // namespace
+
+void lars(const LarsOptions& options, double weight, double slope, const float* gradient,
+          float* buffer, float* parameter, std::int64_t n, const Spread& spread) {
+  const double trust = trust_of(options, std::sqrt(weight), std::sqrt(slope));
+  update(options, trust, gradient, buffer, parameter, n, spread);
+}
 
 void lars(const LarsOptions& options, const float* gradient, float* buffer, float* parameter,
           std::int64_t n, const Spread& spread) {

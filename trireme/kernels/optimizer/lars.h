@@ -38,4 +38,10 @@ void lars(const LarsOptions& options, const float* gradient, float* buffer, floa
 void lars(const LarsOptions& options, const float* gradient, Bf16* buffer, float* parameter,
           std::int64_t n, const Spread& spread = on_caller);
 
+/// The same by norms that are known, for a part of the tensor.
+///
+/// weight, slope   squares of |p| and |g|, of the whole tensor.
+void lars(const LarsOptions& options, double weight, double slope, const float* gradient,
+          float* buffer, float* parameter, std::int64_t n, const Spread& spread = on_caller);
+
 }  // namespace trireme::kernels

@@ -11,10 +11,10 @@ namespace trireme::kernels {
 namespace {
 
 template <typename State>
-void any_novograd(const NovogradOptions& options, std::int64_t step, const float* gradient,
-                  double& v, State* m, float* parameter, std::int64_t n, const Spread& spread) {
+void any_novograd(const NovogradOptions& options, std::int64_t step, double square,
+                  const float* gradient, double& v, State* m, float* parameter, std::int64_t n,
+                  const Spread& spread) {
   internal::check_step("NovoGrad", step);
-  const double square = square_norm(gradient, n, spread);
   v = step == 1 ? square : options.beta2 * v + (1 - options.beta2) * square;
   const double beta3 = options.averages_gradients ? 1 - options.beta1 : 1;
   const auto beta1 = static_cast<float>(options.beta1);
@@ -37,12 +37,20 @@ void any_novograd(const NovogradOptions& options, std::int64_t step, const float
 
 void novograd(const NovogradOptions& options, std::int64_t step, const float* gradient, double& v,
               float* m, float* parameter, std::int64_t n, const Spread& spread) {
-  any_novograd(options, step, gradient, v, m, parameter, n, spread);
+  any_novograd(options, step, square_norm(gradient, n, spread), gradient, v, m, parameter, n,
+               spread);
 }
 
 void novograd(const NovogradOptions& options, std::int64_t step, const float* gradient, double& v,
               Bf16* m, float* parameter, std::int64_t n, const Spread& spread) {
-  any_novograd(options, step, gradient, v, m, parameter, n, spread);
+  any_novograd(options, step, square_norm(gradient, n, spread), gradient, v, m, parameter, n,
+               spread);
+}
+
+void novograd(const NovogradOptions& options, std::int64_t step, double square,
+              const float* gradient, double& v, float* m, float* parameter, std::int64_t n,
+              const Spread& spread) {
+  any_novograd(options, step, square, gradient, v, m, parameter, n, spread);
 }
 
 }  // namespace trireme::kernels

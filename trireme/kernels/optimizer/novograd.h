@@ -40,4 +40,11 @@ void novograd(const NovogradOptions& options, std::int64_t step, const float* gr
 void novograd(const NovogradOptions& options, std::int64_t step, const float* gradient, double& v,
               Bf16* m, float* parameter, std::int64_t n, const Spread& spread = on_caller);
 
+/// The same by a norm that is known, for a part of the tensor; each part has a v, all of one value.
+///
+/// square   |g|^2 of the whole tensor.
+void novograd(const NovogradOptions& options, std::int64_t step, double square,
+              const float* gradient, double& v, float* m, float* parameter, std::int64_t n,
+              const Spread& spread = on_caller);
+
 }  // namespace trireme::kernels

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 
@@ -24,6 +26,7 @@ struct SiteFacts {
   BucketKind kind = BucketKind::kOwner;
   Dtype dtype = Dtype::kF32;
   std::int64_t num_elements = 0;
+  std::int64_t row_elements = 0;
   std::int64_t first_norm_block = 0;
 };
 
@@ -79,7 +82,8 @@ std::vector<SiteFacts> site_facts(const graph::Graph& graph, const Plan& plan) {
                             : stage == owner   ? BucketKind::kOwner
                                                : BucketKind::kMirror;
     facts.push_back({parameter.name, site.parameter, site.site, stage, position, kind, value.dtype,
-                     graph::num_elements_at(value, 0), norm_blocks.at(parameter.name)});
+                     graph::num_elements_at(value, 0), row_elements(value),
+                     norm_blocks.at(parameter.name)});
   }
   return facts;
 }
@@ -134,11 +138,27 @@ class BucketFiller {
   std::map<std::tuple<int, BucketKind, Dtype>, std::size_t> open_;
 };
 
-/// Where a shard may end: the edges of norm blocks, ascending.
-std::vector<std::int64_t> possible_edges(const Bucket& bucket) {
+/// Elements of a row by parameter.
+using RowElements = std::map<std::string, std::int64_t>;
+
+RowElements rows_of(const std::vector<SiteFacts>& sites) {
+  RowElements rows;
+  for (const SiteFacts& site : sites) rows[site.parameter] = site.row_elements;
+  return rows;
+}
+
+/// From one place in a parameter where a shard may end to the next: the edges of norm blocks that are edges of rows.
+std::int64_t edge_distance(const Slot& slot, std::int64_t row) {
+  const std::int64_t rows = kNormBlockElements / std::gcd(kNormBlockElements, row);
+  return rows <= slot.num_elements / row ? rows * row : slot.num_elements;
+}
+
+/// Where a shard may end, ascending.
+std::vector<std::int64_t> possible_edges(const Bucket& bucket, const RowElements& rows) {
   std::vector<std::int64_t> edges;
   for (const Slot& slot : bucket.slots) {
-    for (std::int64_t begin = 0; begin < slot.num_elements; begin += kNormBlockElements) {
+    const std::int64_t distance = edge_distance(slot, rows.at(slot.parameter));
+    for (std::int64_t begin = 0; begin < slot.num_elements; begin += distance) {
       edges.push_back(slot.offset_elements + begin);
     }
   }
@@ -147,9 +167,9 @@ std::vector<std::int64_t> possible_edges(const Bucket& bucket) {
 }
 
 /// Contiguous shards, each edge the possible one that is nearest to an even split.
-std::vector<Shard> make_shards(const Bucket& bucket, int num_shards) {
+std::vector<Shard> make_shards(const Bucket& bucket, const RowElements& rows, int num_shards) {
   if (num_shards == 1) return {{0, 0, bucket.num_elements}};
-  const std::vector<std::int64_t> edges = possible_edges(bucket);
+  const std::vector<std::int64_t> edges = possible_edges(bucket, rows);
   std::vector<Shard> shards;
   std::int64_t begin = 0;
   for (int rank = 0; rank < num_shards; ++rank) {
@@ -186,7 +206,8 @@ ParameterMap make_parameter_map(const graph::Graph& graph, const Plan& plan,
   for (const SiteFacts& site : sites) filler.add(site);
   ParameterMap map{graph_sha256, plan_sha256(plan), filler.take()};
   const int num_shards = train_role(plan).mesh.data;
-  for (Bucket& bucket : map.buckets) bucket.shards = make_shards(bucket, num_shards);
+  const RowElements rows = rows_of(sites);
+  for (Bucket& bucket : map.buckets) bucket.shards = make_shards(bucket, rows, num_shards);
   return map;
 }
 
@@ -237,15 +258,17 @@ void check_slots(const Bucket& bucket, const std::string& subject, FactsByName& 
   }
 }
 
-/// Whether no norm block lies on both sides of `edge`.
-bool is_block_edge(const Bucket& bucket, std::int64_t edge) {
-  return std::none_of(bucket.slots.begin(), bucket.slots.end(), [edge](const Slot& slot) {
+/// Whether no norm block and no row lies on both sides of `edge`.
+bool is_edge(const Bucket& bucket, const RowElements& rows, std::int64_t edge) {
+  return std::ranges::none_of(bucket.slots, [&](const Slot& slot) {
     const std::int64_t inside = edge - slot.offset_elements;
-    return inside > 0 && inside < slot.num_elements && inside % kNormBlockElements != 0;
+    if (inside <= 0 || inside >= slot.num_elements) return false;
+    return inside % kNormBlockElements != 0 || inside % rows.at(slot.parameter) != 0;
   });
 }
 
-void check_shards(const Bucket& bucket, const std::string& subject, int num_shards) {
+void check_shards(const Bucket& bucket, const RowElements& rows, const std::string& subject,
+                  int num_shards) {
   if (bucket.shards.size() != static_cast<std::size_t>(num_shards)) {
     fail_map(subject + "expected " + std::to_string(num_shards) + " shards, got " +
              std::to_string(bucket.shards.size()));
@@ -259,7 +282,9 @@ void check_shards(const Bucket& bucket, const std::string& subject, int num_shar
       fail_map(name + "it must be of data rank " + std::to_string(rank) + ", begin at " +
                std::to_string(end) + " and end within the bucket");
     }
-    if (!is_block_edge(bucket, shard.end_elements)) fail_map(name + "it ends within a norm block");
+    if (!is_edge(bucket, rows, shard.end_elements)) {
+      fail_map(name + "it ends within a norm block or a row");
+    }
     end = shard.end_elements;
   }
   if (end != bucket.num_elements) fail_map(subject + "its shards do not cover it");
@@ -273,18 +298,45 @@ void check(const ParameterMap& map, const graph::Graph& graph, const Plan& plan)
   const std::vector<SiteFacts> facts = site_facts(graph, plan);
   FactsByName open;
   for (const SiteFacts& site : facts) open[{site.parameter, site.site}] = &site;
+  const RowElements rows = rows_of(facts);
   const int num_shards = train_role(plan).mesh.data;
   for (std::size_t b = 0; b < map.buckets.size(); ++b) {
     const Bucket& bucket = map.buckets[b];
     const std::string subject = "bucket " + std::to_string(b) + ": ";
     if (bucket.num_elements < 0) fail_map(subject + "its size is negative");
     check_slots(bucket, subject, open);
-    check_shards(bucket, subject, num_shards);
+    check_shards(bucket, rows, subject, num_shards);
   }
   if (!open.empty()) {
     const auto& [parameter, site] = open.begin()->first;
     fail_map("parameter '" + parameter + "' site " + std::to_string(site) + " has no slot");
   }
+}
+
+std::int64_t row_elements(const graph::Value& parameter) {
+  const std::int64_t all = graph::num_elements_at(parameter, 0);
+  if (all == 0 || parameter.shape.empty()) return std::max<std::int64_t>(all, 1);
+  const std::int64_t row = all / parameter.shape.front().fixed;
+  return parameter.strides.front().fixed == row ? row : all;
+}
+
+std::vector<bool> scattered_buckets(const ParameterMap& map, const Plan& plan) {
+  std::vector<bool> scattered(map.buckets.size());
+  if (!plan.sharded_state || train_role(plan).mesh.data == 1) return scattered;
+  std::set<std::string> shared;
+  for (const Bucket& bucket : map.buckets) {
+    for (const Slot& slot : bucket.slots) {
+      if (slot.site > 0) shared.insert(slot.parameter);
+    }
+  }
+  for (std::size_t b = 0; b < scattered.size(); ++b) {
+    const Bucket& bucket = map.buckets[b];
+    scattered[b] = bucket.kind == BucketKind::kOwner &&
+                   std::ranges::none_of(bucket.slots, [&](const Slot& slot) {
+                     return shared.contains(slot.parameter);
+                   });
+  }
+  return scattered;
 }
 
 std::map<std::string, int> owner_stages(const ParameterMap& map) {

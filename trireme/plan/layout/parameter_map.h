@@ -31,7 +31,8 @@ struct Slot {
   bool operator==(const Slot&) const = default;
 };
 
-/// Elements [begin, end) of a bucket that one data rank keeps; edges are norm-block edges.
+/// Elements [begin, end) of a bucket whose optimizer state one data rank keeps, where a plan shards it. Edges are
+/// those of norm blocks, and of rows: a checkpoint has state in rows of a parameter's first dimension.
 struct Shard {
   int data_rank = 0;
   std::int64_t begin_elements = 0;
@@ -61,6 +62,13 @@ struct ParameterMap {
   bool operator==(const ParameterMap&) const = default;
 };
 
+/// By bucket: whether a replica needs the sum of no more than its shard. Not of parameters with several use sites, which are
+/// summed as wholes.
+std::vector<bool> scattered_buckets(const ParameterMap& map, const Plan& plan);
+
+/// Elements of a parameter from one row of its first dimension to the next, or all of it where rows are not apart in memory.
+std::int64_t row_elements(const graph::Value& parameter);
+
 /// The stage that owns each parameter: has its first site, and updates it.
 std::map<std::string, int> owner_stages(const ParameterMap& map);
 
@@ -81,7 +89,7 @@ ParameterMap make_parameter_map(const graph::Graph& graph, const Plan& plan,
 /// Proves that `map` lays out the parameters of `graph` under `plan`: hashes match; every use site
 /// of every trainable parameter has one slot, in a bucket of its stage, kind and dtype; slots do
 /// not overlap and are aligned; norm blocks are numbered by name; shards cover each bucket in rank
-/// order with norm-block edges.
+/// order, with edges of norm blocks and rows.
 ///
 /// graph, plan   ones that pass their checks.
 /// Errors        kInvalidArgument, naming bucket and slot. Any map is safe to pass in.

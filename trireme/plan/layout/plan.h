@@ -72,6 +72,8 @@ struct Plan {
   std::vector<Stage> stages;
   ScheduleChoice schedule;
   std::vector<TieOwner> tie_owners;
+  /// Each replica keeps the optimizer's state of its part of the parameters (Bucket::shards), and updates that.
+  bool sharded_state = false;
   std::optional<Prediction> prediction;
 
   bool operator==(const Plan&) const = default;

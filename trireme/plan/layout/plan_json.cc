@@ -139,6 +139,7 @@ Json to_json(const Plan& plan) {
   for (const TieOwner& owner : plan.tie_owners) {
     json["tie_owners"].push_back({{"parameter", owner.parameter}, {"stage", owner.stage}});
   }
+  if (plan.sharded_state) json["sharded_state"] = true;
   if (plan.prediction) json["prediction"] = to_json(*plan.prediction);
   return json;
 }
@@ -159,6 +160,9 @@ Plan plan_from_json(const Json& body) {
   plan.schedule = schedule_from_json(object.required("schedule"));
   if (const auto owners = object.optional("tie_owners")) {
     plan.tie_owners = owners->list(tie_owner_from_json);
+  }
+  if (const auto sharded = object.optional("sharded_state")) {
+    plan.sharded_state = sharded->boolean();
   }
   if (const auto prediction = object.optional("prediction")) {
     plan.prediction = prediction_from_json(*prediction);

@@ -28,6 +28,7 @@ layout::Plan make_plan(const Problem& problem, const Setting& setting,
   plan.roles.push_back(std::move(role));
   plan.copied_nodes = setting.copied_nodes;
   plan.schedule.name = setting.schedule;
+  plan.sharded_state = problem.options.shard_state;
   plan.stages.resize(cuts.size() + 1);
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     if (!problem.positions.empty()) plan.stages[s].position = problem.positions[s];
@@ -69,7 +70,11 @@ profile::LinkKind Problem::link_kind(int from_stage, int to_stage) const {
 }
 
 std::int64_t excess_bytes(const Problem& problem, const Candidate& candidate, int stage) {
-  return candidate.forecast.memory[problem.rank(stage, 0)].total() - problem.memory_limit(stage);
+  std::int64_t most = 0;
+  for (int r = 0; r < problem.options.replicas; ++r) {
+    most = std::max(most, candidate.forecast.memory[problem.rank(stage, r)].total());
+  }
+  return most - problem.memory_limit(stage);
 }
 
 Score score(const Problem& problem, const Candidate& candidate, const Goal& goal) {

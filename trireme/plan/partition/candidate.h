@@ -39,6 +39,8 @@ struct Problem {
   }
   /// Whether each rank that is used has a core whatever the others do.
   bool has_own_cores() const;
+  /// Whether estimates know such plans; else each is forecast as a whole.
+  bool is_estimated() const { return options.stages_per_rank == 1 && !options.shard_state; }
   /// What every rank of a stage may use.
   std::int64_t memory_limit(int stage) const;
   /// The slowest kind of link between ranks of two stages.

@@ -24,12 +24,12 @@ Estimator::Estimator(const Problem& problem, const Setting& setting)
       ranges_(problem, setting),
       schedule_(make_schedule(problem, setting)),
       splits_(schedule::splits_backwards(schedule_)),
-      clock_(problem.options.stages_per_rank == 1 ? schedule_ : schedule::Schedule()),
+      clock_(problem.is_estimated() ? schedule_ : schedule::Schedule()),
       copies_(setting.planned, problem.profile),
       costs_(profile::node_costs(problem.profile, setting.planned)),
-      is_lean_(problem.options.stages_per_rank == 1 && problem.has_own_cores()),
+      is_lean_(problem.is_estimated() && problem.has_own_cores()),
       last_consumer_(graph_.values.size(), -1) {
-  if (problem.options.stages_per_rank > 1) return;
+  if (!problem.is_estimated()) return;
   const int p = problem.num_stages, num_replicas = problem.options.replicas;
   step_.has_norm = problem.options.forecast.program.has_norm;
   std::vector<int> world;
@@ -202,7 +202,7 @@ TimedStage Estimator::timed(const Shape& shape, int stage) {
   for (const RangeBucket& bucket : range.buckets) {
     timed.reduces.push_back({backward_us > 0 ? bucket.ready_us / backward_us : 0,
                              simulate::bucket_us(problem_.profile, data_kinds_[stage],
-                                                 bucket.bucket, problem_.options.replicas)});
+                                                 bucket.bucket, problem_.options.replicas, false)});
   }
   timed.tie_sum_us = from.further_elements * step.fold_ns / 1000;
   timed.norm_us = range.owned * step.fold_ns / 1000;

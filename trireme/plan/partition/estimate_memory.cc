@@ -115,7 +115,7 @@ std::vector<std::int64_t> Estimator::peak_bytes(const Cuts& cuts) {
   std::vector<std::int64_t> peaks;
   if (!is_lean_) {
     for (int s = 0; s < problem_.num_stages; ++s) {
-      peaks.push_back(forecast(cuts).forecast.memory[problem_.rank(s, 0)].total());
+      peaks.push_back(excess_bytes(problem_, forecast(cuts), s) + problem_.memory_limit(s));
     }
     return peaks;
   }

@@ -330,7 +330,7 @@ simulate::RankMemory RangeCost::memory(int stage) const {
   simulate::RankMemory memory;
   memory.parameters = sums_.parameters;
   memory.gradients = sums_.gradients;
-  memory.optimizer = sums_.optimizer;
+  memory.optimizer = sums_.optimizer / rules_.state_shards;
   memory.activations = rules_.in_flight[stage] * sums_.kept;
   memory.transient = sums_.passing + sums_.plain_received + sums_.gradients_received;
   memory.messages =

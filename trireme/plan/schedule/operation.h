@@ -51,6 +51,7 @@ enum class OperationKind : std::uint8_t {
   kCommit,    ///< Fold buffers' statistics over microbatches and replicas.
   kNorm,      ///< Global gradient norm, and clipping by it.
   kUpdate,    ///< Optimizer step on the parameters owned here.
+  kGather,    ///< The values of a bucket, each part from the replica that has updated it.
   kWeigh,     ///< Weights of the stage's losses, of all replicas' microbatches.
 };
 
@@ -82,7 +83,7 @@ enum class ProcessorWork : std::uint8_t {
 };
 
 /// What goes over links in an operation.
-enum class Traffic : std::uint8_t { kNothing, kMessage, kBucket, kFewBytes };
+enum class Traffic : std::uint8_t { kNothing, kMessage, kBucket, kValues, kFewBytes };
 
 /// What is known of a kind of operation: text and file form, groups, waits and prices go by it. A
 /// kind is added here, and where it is written (step_facts.cc or step_program.cc), checked
@@ -99,7 +100,7 @@ struct OperationRow {
   Traffic traffic = Traffic::kNothing;
 };
 
-inline constexpr std::array<OperationRow, 11> kOperations = {{
+inline constexpr std::array<OperationRow, 12> kOperations = {{
     {.kind = OperationKind::kRecv,
      .word = "recv",
      .operand = OperandKind::kMessage,
@@ -141,6 +142,12 @@ inline constexpr std::array<OperationRow, 11> kOperations = {{
      .work = ProcessorWork::kFold,
      .traffic = Traffic::kFewBytes},
     {.kind = OperationKind::kUpdate, .word = "update", .work = ProcessorWork::kUpdate},
+    {.kind = OperationKind::kGather,
+     .word = "gather",
+     .operand = OperandKind::kBucket,
+     .group = GroupKind::kData,
+     .wait = Wait::kGroup,
+     .traffic = Traffic::kValues},
     {.kind = OperationKind::kWeigh,
      .word = "weigh",
      .group = GroupKind::kData,

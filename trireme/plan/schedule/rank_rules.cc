@@ -50,7 +50,7 @@ void RankRules::check_tail() {
   }
   rule_ =
       "the tail is exchange, joins, tie gradients, tie sum, norm where there is one, commit, "
-      "update, tie values";
+      "update, gathers where state is sharded, tie values";
   check_plain(OperationKind::kExchange);
   for (const StageFacts* stage : stages_) check_buckets(OperationKind::kJoin, *stage);
   check_ties(ChannelKind::kTieGradient);
@@ -58,6 +58,7 @@ void RankRules::check_tail() {
   if (facts_.has_norm) check_plain(OperationKind::kNorm);
   check_plain(OperationKind::kCommit);
   check_plain(OperationKind::kUpdate);
+  for (const StageFacts* stage : stages_) check_gathers(*stage);
   check_ties(ChannelKind::kTieValue);
 }
 
@@ -85,6 +86,15 @@ void RankRules::check_buckets(OperationKind kind, const StageFacts& stage) {
   if (facts_.num_replicas() == 1) return;
   for (const int bucket : stage.buckets) {
     expect({.kind = kind, .group = group_of(kind), .item = bucket});
+  }
+}
+
+void RankRules::check_gathers(const StageFacts& stage) {
+  if (!facts_.has_gathers) return;
+  for (const int bucket : stage.owned) {
+    expect({.kind = OperationKind::kGather,
+            .group = group_of(OperationKind::kGather),
+            .item = bucket});
   }
 }
 

@@ -29,6 +29,7 @@ class RankRules {
   void check_ties(ChannelKind kind);
   void check_messages(OperationKind kind, const std::vector<Message>& messages, int microbatch);
   void check_buckets(OperationKind kind, const StageFacts& stage);
+  void check_gathers(const StageFacts& stage);
   void check_plain(OperationKind kind);
   int group_of(OperationKind kind) const;
 

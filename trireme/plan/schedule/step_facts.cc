@@ -155,7 +155,7 @@ namespace {
 
 /// In order: first what all ranks must know; where a gradient is not finite the norm ends the step,
 /// and buffers stay as they were.
-constexpr std::array<TailPart, 8> kTrainingTail = {{
+constexpr std::array<TailPart, 9> kTrainingTail = {{
     {.name = "exchange", .kind = OperationKind::kExchange},
     {.name = "joins", .kind = OperationKind::kJoin},
     {.name = "tie gradients", .ties = ChannelKind::kTieGradient},
@@ -163,6 +163,7 @@ constexpr std::array<TailPart, 8> kTrainingTail = {{
     {.name = "norm", .kind = OperationKind::kNorm},
     {.name = "commit", .kind = OperationKind::kCommit},
     {.name = "update", .kind = OperationKind::kUpdate},
+    {.name = "gathers", .kind = OperationKind::kGather},
     {.name = "tie values", .ties = ChannelKind::kTieValue},
 }};
 
@@ -209,14 +210,19 @@ StepFacts step_facts(const graph::Graph& planned, const layout::Plan& plan,
     facts.stages[s].weighs = facts.num_replicas() > 1 && !losses[s].weighed.empty();
   }
   for (std::size_t b = 0; b < map.buckets.size(); ++b) {
-    facts.stages[map.buckets[b].stage].buckets.push_back(static_cast<int>(b));
+    StageFacts& stage = facts.stages[map.buckets[b].stage];
+    stage.buckets.push_back(static_cast<int>(b));
+    if (map.buckets[b].kind == layout::BucketKind::kOwner) {
+      stage.owned.push_back(static_cast<int>(b));
+    }
   }
   facts.tail.assign(kTrainingTail.begin(), kTrainingTail.end());
   facts.has_norm = options.has_norm;
-  if (!options.has_norm) {
-    std::erase_if(facts.tail,
-                  [](const TailPart& part) { return part.kind == OperationKind::kNorm; });
-  }
+  facts.has_gathers = plan.sharded_state && facts.num_replicas() > 1;
+  std::erase_if(facts.tail, [&](const TailPart& part) {
+    return (part.kind == OperationKind::kNorm && !facts.has_norm) ||
+           (part.kind == OperationKind::kGather && !facts.has_gathers);
+  });
   return facts;
 }
 

@@ -28,7 +28,13 @@ struct StageFacts {
   std::array<std::vector<Message>, kNumChannelKinds> sends;  ///< By ChannelKind, each ascending.
   std::array<std::vector<Message>, kNumChannelKinds> recvs;
   std::vector<int> buckets;  ///< Of the map, ascending.
+  std::vector<int> owned;    ///< Those with values that are updated here.
   bool weighs = false;       ///< It needs weights of losses, and other replicas have some of them.
+
+  /// Those that operations of `kind` are about.
+  const std::vector<int>& buckets_of(OperationKind kind) const {
+    return kind == OperationKind::kGather ? owned : buckets;
+  }
 
   const std::vector<Message>& sends_of(ChannelKind kind) const {
     return sends[static_cast<std::size_t>(kind)];
@@ -55,6 +61,7 @@ struct StepFacts {
   std::vector<StageFacts> stages;
   std::vector<TailPart> tail;  ///< In order.
   bool has_norm = false;
+  bool has_gathers = false;  ///< Replicas update parts, and gather the values.
   /// Microbatches of all replicas of an evaluation; nothing where the step trains.
   std::optional<int> num_evaluated;
 

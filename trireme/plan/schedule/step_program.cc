@@ -92,7 +92,7 @@ class RankWriter {
 
   void write_buckets(OperationKind kind, int stage) {
     if (facts_.num_replicas() == 1) return;
-    for (const int bucket : facts_.stages[stage].buckets) {
+    for (const int bucket : facts_.stages[stage].buckets_of(kind)) {
       operations_.push_back({.kind = kind, .group = group_of(kind), .item = bucket});
     }
   }

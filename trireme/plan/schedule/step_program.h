@@ -38,8 +38,8 @@ struct RankGroup {
 /// each action of its schedule: the recvs that it needs, ordered by (channel, item); the action; its
 /// sends, likewise. Before the action that completes the stage's gradients, the last B or W, stand the
 /// kReduce of its buckets in order, if there are replicas. Then the tail: exchange; join of each
-/// reduced bucket; tie gradients, sends then recvs; tie sum; norm; commit; update; tie values,
-/// likewise. An evaluation has forwards alone, and the exchange. Channels are listed by (kind,
+/// reduced bucket; tie gradients, sends then recvs; tie sum; norm; commit; update; gather of
+/// each bucket owned here, where state is sharded; tie values, likewise. An evaluation has forwards alone, and the exchange. Channels are listed by (kind,
 /// from_stage, to_stage, replica), only those that carry messages; groups by (kind, index), all of
 /// them.
 struct StepProgram {

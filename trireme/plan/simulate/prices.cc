@@ -18,9 +18,16 @@ using schedule::OperationKind;
 
 /// Elements that a rank handles once a step.
 struct RankElements {
-  std::int64_t owned = 0;
+  std::int64_t owned = 0;          ///< Of its shards, where state is sharded.
   std::int64_t further_sites = 0;  ///< Of parameters owned here, beyond their first.
 };
+
+/// Of a slot, those in a shard.
+std::int64_t elements_in(const layout::Slot& slot, const layout::Shard& shard) {
+  const std::int64_t begin = std::max(slot.offset_elements, shard.begin_elements);
+  const std::int64_t end = std::min(slot.offset_elements + slot.num_elements, shard.end_elements);
+  return std::max<std::int64_t>(0, end - begin);
+}
 
 class Pricer {
  public:
@@ -30,11 +37,14 @@ class Pricer {
         costs_(costs),
         inputs_(inputs),
         sites_(graph::use_sites(inputs.planned)),
+        scattered_(layout::scattered_buckets(inputs.map, inputs.plan)),
         elements_(count_elements(inputs)),
         ready_(bucket_completions(inputs.planned, inputs.plan, inputs.map, inputs.profile)) {
     for (const schedule::RankGroup& group : program.groups) {
       if (group.kind != schedule::GroupKind::kData) continue;
-      for (const int rank : group.ranks) position_of_[rank] = group.index;
+      for (std::size_t r = 0; r < group.ranks.size(); ++r) {
+        place_of_[group.ranks[r]] = {group.index, static_cast<int>(r)};
+      }
     }
   }
 
@@ -47,16 +57,26 @@ class Pricer {
   }
 
  private:
-  /// By position of the pipeline.
-  static std::vector<RankElements> count_elements(const PriceInputs& inputs) {
+  /// By position of the pipeline and replica.
+  using Place = std::pair<int, int>;
+
+  static std::map<Place, RankElements> count_elements(const PriceInputs& inputs) {
     const std::map<std::string, int> owner_of = layout::owner_stages(inputs.map);
-    std::vector<RankElements> elements(layout::train_role(inputs.plan).mesh.pipeline);
+    const int num_replicas = layout::train_role(inputs.plan).mesh.data;
+    std::map<Place, RankElements> elements;
     for (const layout::Bucket& bucket : inputs.map.buckets) {
       for (const layout::Slot& slot : bucket.slots) {
-        RankElements& owner =
-            elements[layout::position_of(inputs.plan, owner_of.at(slot.parameter))];
-        const bool is_first = bucket.kind == layout::BucketKind::kOwner;
-        (is_first ? owner.owned : owner.further_sites) += slot.num_elements;
+        const int position = layout::position_of(inputs.plan, owner_of.at(slot.parameter));
+        for (int r = 0; r < num_replicas; ++r) {
+          RankElements& owner = elements[{position, r}];
+          if (bucket.kind != layout::BucketKind::kOwner) {
+            owner.further_sites += slot.num_elements;
+          } else if (inputs.plan.sharded_state) {
+            owner.owned += elements_in(slot, bucket.shards[r]);
+          } else {
+            owner.owned += slot.num_elements;
+          }
+        }
       }
     }
     return elements;
@@ -72,7 +92,10 @@ class Pricer {
   }
 
   const profile::StepCosts& step() const { return inputs_.profile.step; }
-  const RankElements& elements(int rank) const { return elements_[position_of_.at(rank)]; }
+  RankElements elements(int rank) const {
+    const auto found = elements_.find(place_of_.at(rank));
+    return found == elements_.end() ? RankElements() : found->second;
+  }
 
   double work_us(schedule::ProcessorWork work, int rank, const Operation& operation) const {
     switch (work) {
@@ -83,11 +106,11 @@ class Pricer {
       case schedule::ProcessorWork::kCopy:
         return static_cast<double>(message_bytes(operation)) * step().copy_ns_per_byte / 1000;
       case schedule::ProcessorWork::kFold:
-        return elements(rank).owned * step().fold_ns / 1000;
+        return static_cast<double>(elements(rank).owned) * step().fold_ns / 1000;
       case schedule::ProcessorWork::kFoldTies:
-        return elements(rank).further_sites * step().fold_ns / 1000;
+        return static_cast<double>(elements(rank).further_sites) * step().fold_ns / 1000;
       case schedule::ProcessorWork::kUpdate:
-        return elements(rank).owned * step().optimizer_ns / 1000;
+        return static_cast<double>(elements(rank).owned) * step().optimizer_ns / 1000;
     }
     return 0;
   }
@@ -100,6 +123,8 @@ class Pricer {
         return send_us(operation);
       case schedule::Traffic::kBucket:
         return bucket_us(operation);
+      case schedule::Traffic::kValues:
+        return values_us(operation);
       case schedule::Traffic::kFewBytes:
         return group_us(operation.group, kSmallMessageBytes);
     }
@@ -157,16 +182,26 @@ class Pricer {
   double bucket_us(const Operation& operation) const {
     const std::vector<int>& ranks = program_.groups[operation.group].ranks;
     return simulate::bucket_us(inputs_.profile, group_link_kind(inputs_.topology, ranks),
-                               inputs_.map.buckets[operation.item], static_cast<int>(ranks.size()));
+                               inputs_.map.buckets[operation.item], static_cast<int>(ranks.size()),
+                               scattered_[operation.item]);
+  }
+
+  /// Half of an all_reduce's way: parts come, and are not summed.
+  double values_us(const Operation& operation) const {
+    const layout::Bucket& bucket = inputs_.map.buckets[operation.item];
+    return group_us(operation.group,
+                    bucket.num_elements * static_cast<std::int64_t>(size_bytes(bucket.dtype))) /
+           2;
   }
 
   const schedule::StepProgram& program_;
   const std::vector<StageCost>& costs_;
   const PriceInputs& inputs_;
   std::vector<graph::UseSite> sites_;
-  std::vector<RankElements> elements_;
-  std::vector<double> ready_;       ///< By bucket.
-  std::map<int, int> position_of_;  ///< By rank.
+  std::vector<bool> scattered_;  ///< By bucket.
+  std::map<Place, RankElements> elements_;
+  std::vector<double> ready_;  ///< By bucket.
+  std::map<int, Place> place_of_;
 };
 
 }  // namespace
@@ -193,11 +228,12 @@ profile::LinkKind group_link_kind(const topology::Topology& topology,
 }
 
 double bucket_us(const profile::Profile& profile, profile::LinkKind kind,
-                 const layout::Bucket& bucket, int num_ranks) {
+                 const layout::Bucket& bucket, int num_ranks, bool is_scattered) {
   const std::int64_t bytes = bucket.num_elements * gradient_bytes_per_element(bucket.dtype);
   const auto n = static_cast<double>(num_ranks);
   const double folds = static_cast<double>(bucket.num_elements) * (n - 1) / n;
-  return reduce_us(profile, kind, bytes, num_ranks) + folds * profile.step.fold_ns / 1000;
+  const double way_us = reduce_us(profile, kind, bytes, num_ranks);
+  return (is_scattered ? way_us / 2 : way_us) + folds * profile.step.fold_ns / 1000;
 }
 
 Prices prices(const schedule::StepProgram& program, const std::vector<StageCost>& costs,

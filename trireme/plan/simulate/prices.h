@@ -46,8 +46,10 @@ double reduce_us(const profile::Profile& profile, profile::LinkKind kind, std::i
 inline constexpr std::int64_t kSmallMessageBytes = 1024;
 
 /// Microseconds of the sum of a bucket over the ranks of a group, additions included.
+///
+/// is_scattered   each rank has its part alone, which goes half the way.
 double bucket_us(const profile::Profile& profile, profile::LinkKind kind,
-                 const layout::Bucket& bucket, int num_ranks);
+                 const layout::Bucket& bucket, int num_ranks, bool is_scattered);
 
 /// The slowest kind of link between ranks of a group.
 profile::LinkKind group_link_kind(const topology::Topology& topology,

@@ -26,9 +26,24 @@ bool has_mirrors(const layout::Plan& plan, const layout::Bucket& bucket,
   });
 }
 
-/// Parameters, gradients and optimizer state by position of the pipeline.
-std::vector<RankMemory> state_by_position(const layout::Plan& plan, const layout::ParameterMap& map,
-                                          const MemoryOptions& options) {
+/// State of a replica at each position of the pipeline.
+std::vector<std::int64_t> optimizer_bytes(const layout::Plan& plan, const layout::ParameterMap& map,
+                                          int replica, const MemoryOptions& options) {
+  std::vector<std::int64_t> bytes(layout::train_role(plan).mesh.pipeline);
+  for (const layout::Bucket& bucket : map.buckets) {
+    if (bucket.kind != BucketKind::kOwner) continue;
+    const layout::Shard& shard = bucket.shards[replica];
+    const std::int64_t elements =
+        plan.sharded_state ? shard.end_elements - shard.begin_elements : bucket.num_elements;
+    bytes[layout::position_of(plan, bucket.stage)] +=
+        elements * options.optimizer_bytes_per_element;
+  }
+  return bytes;
+}
+
+/// Parameters and gradients by position of the pipeline.
+std::vector<RankMemory> state_by_position(const layout::Plan& plan,
+                                          const layout::ParameterMap& map) {
   const std::map<std::string, int> owners = layout::owner_stages(map);
   const int num_buffers =
       num_gradient_buffers(plan.batch.lanes / layout::train_role(plan).mesh.data);
@@ -39,8 +54,6 @@ std::vector<RankMemory> state_by_position(const layout::Plan& plan, const layout
     if (bucket.kind == BucketKind::kSite) continue;
     if (bucket.kind == BucketKind::kMirror && !has_mirrors(plan, bucket, owners)) continue;
     rank.parameters += bucket.num_elements * static_cast<std::int64_t>(size_bytes(bucket.dtype));
-    if (bucket.kind != BucketKind::kOwner) continue;
-    rank.optimizer += bucket.num_elements * options.optimizer_bytes_per_element;
   }
   return positions;
 }
@@ -239,7 +252,7 @@ std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::P
   const std::int64_t batch =
       held_batch_bytes(planned, plan.batch.microbatch, schedule.num_microbatches);
   const std::vector<std::int64_t> kept_batches = kept_batch_bytes(planned, plan);
-  std::vector<RankMemory> positions = state_by_position(plan, map, options);
+  std::vector<RankMemory> positions = state_by_position(plan, map);
   std::vector<const StageTensors*> tensors_of;
   for (const StageTensors& stage : tensors) tensors_of.push_back(&stage);
   std::vector<RankMemory> ranks(1 +
@@ -252,7 +265,13 @@ std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::P
     rank.messages = run.messages + ties[p];
     rank.batch = batch + kept_batches[p];
     rank.fixed = fixed[p];
-    for (int r = 0; r < role.mesh.data; ++r) ranks[role.placement[p * role.mesh.data + r]] = rank;
+  }
+  for (int r = 0; r < role.mesh.data; ++r) {
+    const std::vector<std::int64_t> state = optimizer_bytes(plan, map, r, options);
+    for (int p = 0; p < role.mesh.pipeline; ++p) {
+      positions[p].optimizer = state[p];
+      ranks[role.placement[p * role.mesh.data + r]] = positions[p];
+    }
   }
   return ranks;
 }

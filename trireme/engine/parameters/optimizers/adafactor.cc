@@ -17,7 +17,10 @@ class Adafactor : public Optimizer {
  public:
   explicit Adafactor(const kernels::AdafactorOptions& options) : options_(options) {}
 
-  void update(const FlatParameter& parameter, const UpdateRule& rule) override {
+  bool can_shard() const override { return false; }
+
+  void update(const FlatParameter& parameter, const UpdateRule& rule,
+              std::span<const double>) override {
     const FloatValues values(parameter);
     const auto options = ruled(options_, rule);
     auto& state = state_of(parameter);
@@ -33,20 +36,20 @@ class Adafactor : public Optimizer {
     }
   }
 
- private:
   std::map<std::string, Kept> kinds(const FlatParameter& parameter) const override {
-    std::map<std::string, Kept> all = {{"step", kCount}};
+    std::map<std::string, Kept> all = {{"step", count()}};
     if (options_.beta1 != 0) all["exp_avg"] = like(parameter.value);
     if (is_vector(parameter)) {
       all["exp_avg_sq"] = like(parameter.value);
     } else {
       const auto [num_matrices, rows, columns] = matrices_of(parameter);
-      all["exp_avg_sq_row"] = {num_matrices * rows, at::kFloat};
-      all["exp_avg_sq_column"] = {num_matrices * columns, at::kFloat};
+      all["exp_avg_sq_row"] = {num_matrices * rows, at::kFloat, false};
+      all["exp_avg_sq_column"] = {num_matrices * columns, at::kFloat, false};
     }
     return all;
   }
 
+ private:
   kernels::AdafactorOptions options_;
 };
 

@@ -10,7 +10,8 @@ class Adamw : public Optimizer {
 
   bool takes_f64() const override { return true; }
 
-  void update(const FlatParameter& parameter, const UpdateRule& rule) override {
+  void update(const FlatParameter& parameter, const UpdateRule& rule,
+              std::span<const double>) override {
     const auto options = ruled(options_, rule);
     auto& state = state_of(parameter);
     auto* step = state["step"].mutable_data_ptr<std::int64_t>();
@@ -22,12 +23,12 @@ class Adamw : public Optimizer {
     });
   }
 
- private:
   std::map<std::string, Kept> kinds(const FlatParameter& parameter) const override {
     const Kept kept = like(parameter.value);
-    return {{"exp_avg", kept}, {"exp_avg_sq", kept}, {"step", kCount}};
+    return {{"exp_avg", kept}, {"exp_avg_sq", kept}, {"step", count()}};
   }
 
+ private:
   kernels::AdamwOptions options_;
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <numeric>
 
@@ -19,10 +20,14 @@ at::Tensor flat_part(const at::Tensor& flat, const layout::Slot& slot) {
   return flat.narrow(0, slot.offset_elements, slot.num_elements);
 }
 
-at::Tensor gradient_of(const ParameterStore& store, const GradientBuffers& gradients,
-                       const std::string& name) {
+/// The parameter's part with its gradient.
+FlatParameter with_gradient(const ParameterStore& store, const GradientBuffers& gradients,
+                            const std::string& name, const Part& part) {
+  FlatParameter parameter = flat_parameter(store, name, part);
   const SlotPlace place = store.owner(name);
-  return flat_part(gradients.flat(place.bucket), store.slot(place));
+  parameter.gradient = flat_part(gradients.flat(place.bucket), store.slot(place))
+                           .narrow(0, parameter.begin, parameter.value.numel());
+  return parameter;
 }
 
 /// Sizes from the outermost dimension of the memory to the innermost.
@@ -34,13 +39,66 @@ std::vector<std::int64_t> memory_shape(const at::Tensor& value) {
   return shape;
 }
 
-double square_norm(const at::Tensor& flat) {
-  return flat.scalar_type() == at::kDouble
-             ? kernels::square_norm(flat.const_data_ptr<double>(), flat.numel(), on_torch_threads)
-             : kernels::square_norm(flat.const_data_ptr<float>(), flat.numel(), on_torch_threads);
+void block_squares(const at::Tensor& flat, std::span<double> sums) {
+  const auto write = [&]<typename T>(const T* data) {
+    kernels::block_sums_of_squares(data, flat.numel(), sums.data(), on_torch_threads);
+  };
+  flat.scalar_type() == at::kDouble ? write(flat.const_data_ptr<double>())
+                                    : write(flat.const_data_ptr<float>());
 }
 
+/// Sums over the norm blocks of parameters, `each` of a block.
+class BlockSums {
+ public:
+  explicit BlockSums(int each) : each_(each) {}
+
+  void add(const std::string& name, std::int64_t num_elements) {
+    const std::int64_t blocks =
+        (num_elements + layout::kNormBlockElements - 1) / layout::kNormBlockElements;
+    places_[name] = {static_cast<std::int64_t>(words_.size()), blocks};
+    words_.resize(words_.size() + blocks * each_);
+  }
+
+  /// Of the blocks in a part of a parameter: [block][each], 0 before they are written.
+  std::span<double> of(const FlatParameter& parameter) {
+    const auto [first, num_blocks] = places_.at(parameter.name);
+    const std::int64_t skipped = parameter.begin / layout::kNormBlockElements;
+    const std::int64_t blocks =
+        (parameter.value.numel() + layout::kNormBlockElements - 1) / layout::kNormBlockElements;
+    return std::span(words_).subspan(first + skipped * each_, blocks * each_);
+  }
+
+  void unite(const Part& part) {
+    static_assert(sizeof(double) == sizeof(std::uint64_t));
+    if (!part.replica || words_.empty()) return;
+    std::vector<std::uint64_t> bits(words_.size());
+    std::memcpy(bits.data(), words_.data(), bits.size() * sizeof(double));
+    part.unite(bits);
+    std::memcpy(words_.data(), bits.data(), bits.size() * sizeof(double));
+  }
+
+  /// [each] of a whole parameter: those of its blocks folded left.
+  std::vector<double> total(const std::string& name) const {
+    const auto [first, num_blocks] = places_.at(name);
+    std::vector<double> total(each_);
+    for (std::int64_t i = 0; i < num_blocks * each_; ++i) total[i % each_] += words_[first + i];
+    return total;
+  }
+
+ private:
+  struct Place {
+    std::int64_t first = 0;
+    std::int64_t num_blocks = 0;
+  };
+
+  int each_;
+  std::map<std::string, Place> places_;
+  std::vector<double> words_;
+};
+
 }  // namespace
+
+void Optimizer::begin_update(const FlatParameter&, const UpdateRule&, std::span<double>) {}
 
 std::map<std::string, at::Tensor>& Optimizer::state_of(const FlatParameter& parameter) {
   auto& state = state_[parameter.name];
@@ -67,7 +125,12 @@ void Optimizer::restore(const FlatParameter& parameter, std::map<std::string, at
   state_[parameter.name] = std::move(state);
 }
 
-void check_parameters(const Optimizer& optimizer, const ParameterStore& store) {
+void check_parameters(const Optimizer& optimizer, const ParameterStore& store, const Part& part) {
+  if (part.replica && !optimizer.can_shard()) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "the plan has replicas share the optimizer's state, which this optimizer cannot: "
+                "take sgd, adamw, lamb, lars or novograd, or a plan without --shard-state");
+  }
   for (const std::string& name : store.names()) {
     if (store.value(name).scalar_type() != at::kDouble || optimizer.takes_f64()) continue;
     throw Error(ErrorKind::kInvalidArgument, "this optimizer updates f32, parameter '" + name +
@@ -75,19 +138,39 @@ void check_parameters(const Optimizer& optimizer, const ParameterStore& store) {
   }
 }
 
-FlatParameter flat_parameter(const ParameterStore& store, const std::string& name) {
+layout::Shard part_of(const layout::Bucket& bucket, const Part& part) {
+  return part.replica ? bucket.shards[*part.replica] : layout::Shard{0, 0, bucket.num_elements};
+}
+
+FlatParameter flat_parameter(const ParameterStore& store, const std::string& name,
+                             const Part& part) {
   const SlotPlace place = store.owner(name);
+  const layout::Slot& slot = store.slot(place);
+  const layout::Shard shard = part_of(store.map().buckets[place.bucket], part);
+  const std::int64_t begin =
+      std::clamp<std::int64_t>(shard.begin_elements - slot.offset_elements, 0, slot.num_elements);
+  const std::int64_t end =
+      std::clamp<std::int64_t>(shard.end_elements - slot.offset_elements, 0, slot.num_elements);
   return {name,
-          flat_part(store.flat_values(place.bucket), store.slot(place)),
+          flat_part(store.flat_values(place.bucket), slot).narrow(0, begin, end - begin),
           {},
-          memory_shape(store.value(name))};
+          memory_shape(store.value(name)),
+          begin};
 }
 
 SquareNorms square_norms(const ParameterStore& store, const GradientBuffers& gradients,
-                         const HasGradient& has_gradient) {
+                         const HasGradient& has_gradient, const Part& part) {
+  BlockSums sums(1);
+  for (const std::string& name : store.names()) {
+    if (!has_gradient(name)) continue;
+    sums.add(name, store.slot(store.owner(name)).num_elements);
+    const FlatParameter parameter = with_gradient(store, gradients, name, part);
+    block_squares(parameter.gradient, sums.of(parameter));
+  }
+  sums.unite(part);
   SquareNorms result;
   for (const std::string& name : store.names()) {
-    if (has_gradient(name)) result[name] = square_norm(gradient_of(store, gradients, name));
+    if (has_gradient(name)) result[name] = sums.total(name).front();
   }
   return result;
 }
@@ -116,24 +199,56 @@ namespace {
 class Own : public Optimizer {
  public:
   bool takes_f64() const override { return true; }
-  void update(const FlatParameter&, const UpdateRule&) override {}
-
- private:
+  bool can_shard() const override { return false; }
+  void update(const FlatParameter&, const UpdateRule&, std::span<const double>) override {}
   std::map<std::string, Kept> kinds(const FlatParameter&) const override { return {}; }
 };
+
+/// One union of words for all parameters.
+void update_parts(Optimizer& optimizer, const std::vector<FlatParameter>& parameters,
+                  const RuleOf& rule_of, const ParameterStore& store, const Part& part) {
+  const int each = optimizer.sums_per_block();
+  BlockSums sums(each);
+  for (const FlatParameter& parameter : parameters) {
+    if (each == 0) break;
+    sums.add(parameter.name, store.slot(store.owner(parameter.name)).num_elements);
+    if (parameter.value.numel() == 0) continue;
+    optimizer.begin_update(parameter, rule_of(parameter.name), sums.of(parameter));
+  }
+  sums.unite(part);
+  for (const FlatParameter& parameter : parameters) {
+    if (parameter.value.numel() == 0) continue;
+    const std::vector<double> total =
+        each == 0 ? std::vector<double>() : sums.total(parameter.name);
+    optimizer.update(parameter, rule_of(parameter.name), total);
+  }
+}
 
 }  // namespace
 
 std::unique_ptr<Optimizer> make_own() { return std::make_unique<Own>(); }
 
+/// What its norms have read last is still in cache when it is updated.
+void update(Optimizer& optimizer, const FlatParameter& parameter, const UpdateRule& rule) {
+  const int each = optimizer.sums_per_block();
+  if (each == 0) return optimizer.update(parameter, rule, {});
+  BlockSums sums(each);
+  sums.add(parameter.name, parameter.value.numel());
+  optimizer.begin_update(parameter, rule, sums.of(parameter));
+  optimizer.update(parameter, rule, sums.total(parameter.name));
+}
+
 void apply(Optimizer& optimizer, const ParameterStore& store, const GradientBuffers& gradients,
-           const HasGradient& has_gradient, const RuleOf& rule_of) {
+           const HasGradient& has_gradient, const RuleOf& rule_of, const Part& part) {
   const at::NoGradGuard no_grad;
+  std::vector<FlatParameter> parameters;
   for (const std::string& name : store.names()) {
     if (!has_gradient(name)) continue;
-    FlatParameter parameter = flat_parameter(store, name);
-    parameter.gradient = gradient_of(store, gradients, name);
-    optimizer.update(parameter, rule_of(name));
+    parameters.push_back(with_gradient(store, gradients, name, part));
+  }
+  if (part.replica) return update_parts(optimizer, parameters, rule_of, store, part);
+  for (const FlatParameter& parameter : parameters) {
+    update(optimizer, parameter, rule_of(parameter.name));
   }
 }
 

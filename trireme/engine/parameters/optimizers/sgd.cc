@@ -10,7 +10,8 @@ class Sgd : public Optimizer {
 
   bool takes_f64() const override { return true; }
 
-  void update(const FlatParameter& parameter, const UpdateRule& rule) override {
+  void update(const FlatParameter& parameter, const UpdateRule& rule,
+              std::span<const double>) override {
     const auto options = ruled(options_, rule);
     const bool first = options_.momentum != 0 && !state().contains(parameter.name);
     at::Tensor buffer;
@@ -22,12 +23,12 @@ class Sgd : public Optimizer {
     });
   }
 
- private:
   std::map<std::string, Kept> kinds(const FlatParameter& parameter) const override {
     if (options_.momentum == 0) return {};
     return {{"momentum_buffer", like(parameter.value)}};
   }
 
+ private:
   kernels::SgdOptions options_;
 };
 
