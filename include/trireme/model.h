@@ -220,6 +220,17 @@ struct Workload {
   std::function<std::string()> examples = nullptr;
 };
 
+/// In what forwards and backwards compute.
+enum class Precision : std::uint8_t {
+  kF32,   ///< In what the model is written in.
+  kBf16,  ///< Matrix products, convolutions and the like in bf16, as torch's autocast has it.
+  kF16,   ///< In f16; wants loss scaling (TrainingOptions::loss_scale).
+};
+
+/// The model with its forward under autocast. Parameters stay as they are (f32: master weights), and so do their
+/// gradients' sums, the optimizer's state and updates; gradients of products are made in the precision and then widened.
+Model with_precision(Model model, Precision precision);
+
 /// For which batch sizes a recording is to hold.
 enum class BatchSizes : std::uint8_t {
   kAny,           ///< Any.
@@ -230,6 +241,9 @@ enum class BatchSizes : std::uint8_t {
 
 /// Makes a workload; called under a fixed state of torch's generator, so the same each time.
 using MakeWorkload = std::function<Workload()>;
+
+/// The workload, its model with that precision.
+MakeWorkload with_precision(const MakeWorkload& make, Precision precision);
 
 /// Samples held in tensors, each [num_samples, ...]; shares their memory where they are dense.
 ///

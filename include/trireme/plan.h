@@ -72,6 +72,13 @@ enum class ReplicaPolicy : std::uint8_t {
 /// By the buffer's name.
 using ReplicaPolicies = std::map<std::string, ReplicaPolicy>;
 
+/// Loss scaling, for forwards in f16 (Precision): what the loss is multiplied by in backwards. Steps whose numbers are
+/// not finite update nothing and halve it.
+struct LossScaleOptions {
+  double initial = 0;                ///< A power of two; 0: none.
+  std::int64_t growth_steps = 2000;  ///< Finite steps after which it is doubled.
+};
+
 /// How a model is trained, whatever the plan.
 struct TrainingOptions {
   // Changes results.
@@ -79,7 +86,8 @@ struct TrainingOptions {
   bool shuffled = true;  ///< Samples come in another order in each epoch; else as they lie.
   OptimizerOptions optimizer;
   ReplicaPolicies buffers;  ///< Of buffers that forward writes, where there are replicas.
-  bool tolerant = false;    ///< Takes replicas that do not keep the bits of one.
+  LossScaleOptions loss_scale;
+  bool tolerant = false;  ///< Takes replicas that do not keep the bits of one.
   // Changes nothing but what is noticed.
   bool allow_nonfinite = false;  ///< Goes on where a loss or a gradient is not finite.
   /// Steps at which the model is recorded again; early and late, since some of it changes rarely.

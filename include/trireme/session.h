@@ -22,6 +22,8 @@ struct StepReport {
   /// The sum of each loss over each microbatch of the batch, in order; nothing where one process runs all stages.
   std::vector<std::vector<double>> microbatch_sums;
   double gradient_norm = 0;  ///< Before clipping; 0 where no step needs it.
+  double loss_scale = 0;     ///< Of the step; 0: losses are not scaled.
+  bool is_skipped = false;   ///< A scaled number was not finite: nothing was updated.
   double seconds = 0;
   double data_wait_seconds = 0;  ///< Of these, those in which the rank waited for samples.
   double compute_seconds = 0;    ///< Processor time of this rank's forwards and backwards; 0 where

@@ -75,6 +75,12 @@ void bind_training_options(py::module_& module) {
       .def_readwrite("shuffled", &TrainingOptions::shuffled)
       .def_readwrite("optimizer", &TrainingOptions::optimizer)
       .def_readwrite("buffers", &TrainingOptions::buffers)
+      .def_property(
+          "loss_scale", [](const TrainingOptions& o) { return o.loss_scale.initial; },
+          [](TrainingOptions& o, double initial) { o.loss_scale.initial = initial; })
+      .def_property(
+          "loss_scale_steps", [](const TrainingOptions& o) { return o.loss_scale.growth_steps; },
+          [](TrainingOptions& o, std::int64_t steps) { o.loss_scale.growth_steps = steps; })
       .def_readwrite("tolerant", &TrainingOptions::tolerant)
       .def_readwrite("allow_nonfinite", &TrainingOptions::allow_nonfinite)
       .def_readwrite("drift_check_steps", &TrainingOptions::drift_check_steps);

@@ -53,6 +53,8 @@ void bind_reports(py::module_& module) {
       .def_property_readonly("loss", [](const StepReport& report) { return report.losses.total(); })
       .def_readonly("microbatch_sums", &StepReport::microbatch_sums)
       .def_readonly("gradient_norm", &StepReport::gradient_norm)
+      .def_readonly("loss_scale", &StepReport::loss_scale)
+      .def_readonly("is_skipped", &StepReport::is_skipped)
       .def_readonly("seconds", &StepReport::seconds)
       .def_readonly("data_wait_seconds", &StepReport::data_wait_seconds)
       .def_readonly("compute_seconds", &StepReport::compute_seconds);

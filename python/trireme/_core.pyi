@@ -248,6 +248,7 @@ class PlanOptions:
     replicas: int
     schedule: str
     schedule_file: pathlib.Path
+    shard_state: bool
     stages: int
     stages_per_rank: int
 
@@ -438,7 +439,11 @@ class StepReport:
     @property
     def gradient_norm(self) -> float: ...
     @property
+    def is_skipped(self) -> bool: ...
+    @property
     def loss(self) -> float: ...
+    @property
+    def loss_scale(self) -> float: ...
     @property
     def losses(self) -> StepLosses: ...
     @property
@@ -465,6 +470,8 @@ class TrainingOptions:
     allow_nonfinite: bool
     buffers: dict[str, ReplicaPolicy]
     drift_check_steps: list[int]
+    loss_scale: float
+    loss_scale_steps: int
     optimizer: OptimizerOptions
     seed: int
     shuffled: bool

@@ -21,6 +21,7 @@ class Config:
     default_partition: int = 0
     partition_file: str = ""
     load_partition: bool = False
+    precision: str = "f32"
 
 
 class ConfigError(ValueError):
@@ -70,6 +71,7 @@ _KEYS: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
     "default_partition": ("default_partition", lambda k, v: _count(k, v, 0)),
     "partition_file": ("partition_file", lambda _, v: str(v)),
     "load_partition": ("load_partition", _flag),
+    "bf16": ("precision", lambda k, v: "bf16" if _flag(k, v) else "f32"),
 }
 
 # Keys that choose what is so here anyway: any of these values says nothing new.
@@ -85,16 +87,18 @@ _ALWAYS: dict[str, tuple[tuple[Any, ...], str]] = {
     "tensor_parallel_degree": ((1,), "tensors are not sharded; use pipeline_parallel_degree"),
     "shard_optimizer_state": (
         (False,),
-        "a stage keeps the state of its own parameters; use more stages",
+        "the optimizer is torch's own; trireme.Session(shard_state=True) shares its own",
     ),
     "prescaled_batch": ((False,), "it is about tensor parallelism"),
     "offload_activations": (
         (False,),
         "activations stay; use more microbatches, or optimize='memory'",
     ),
-    "fp16": ((False,), "training is in float32 or float64; half precision is not here yet"),
-    "bf16": ((False,), "training is in float32 or float64; half precision is not here yet"),
-    "fp16_params": ((False,), "training is in float32 or float64; half precision is not here yet"),
+    "fp16": (
+        (False,),
+        "losses are not scaled here; take bf16, or trireme.Session(precision='f16')",
+    ),
+    "fp16_params": ((False,), "parameters stay in float32; take bf16"),
     "skip_tracing": ((False,), "the recording is what is split; it takes milliseconds"),
     "delayed_parameter_initialization": (
         (False,),

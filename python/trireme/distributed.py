@@ -35,6 +35,7 @@ class DistributedModel:
         trace_execution_times: bool = True,
         backward_passes_per_step: int = 1,
         average_grads_across_microbatches: bool = True,
+        precision: str = "",
         **options: Any,
     ) -> None:
         if backward_passes_per_step != 1 or not average_grads_across_microbatches:
@@ -45,6 +46,9 @@ class DistributedModel:
         self.module = module
         self.world = ranks.init()
         self._config = ranks.config()
+        self._precision = precision or self._config.precision
+        if self._precision == "f16":
+            raise ValueError("f16 wants losses that are scaled, as trireme.Session does; take bf16")
         self._measures = trace_execution_times
         self._options = options
         self._shapes = {name: tensor.shape for name, tensor in _tensors_of(module)}
@@ -210,7 +214,7 @@ class DistributedModel:
             )
         self._size = num_samples // config.microbatches
         feed = _core.Feed(fields, replicas, ranks.rdp_rank())
-        model = core_model(self.module, forward, {})
+        model = core_model(self.module, forward, {}, self._precision)
         options = self._session_options(num_samples * replicas)
 
         def make() -> _core.Workload:
@@ -231,7 +235,7 @@ class DistributedModel:
         """Another forward over the parameters, in eval mode."""
         live = self._live()
         feed = _core.Feed(fields, ranks.rdp_size(), ranks.rdp_rank(), any_size=True)
-        model = core_model(self.module, forward, {})
+        model = core_model(self.module, forward, {}, self._precision)
         recorded = live.record_evaluation(lambda: _core.Workload(model, feed, feed))
         return Evaluation(live, feed, recorded)
 

@@ -20,8 +20,7 @@ _IGNORED = -100  # label of a token that is no part of the loss
 
 # Options of TrainingArguments that ask for what is not here, and why.
 _REFUSED = {
-    "fp16": "training is in float32",
-    "bf16": "training is in float32",
+    "fp16": "losses are not scaled here; take bf16",
     "deepspeed": "stages and replicas are Trireme's own (trireme.init)",
     "fsdp": "stages and replicas are Trireme's own (trireme.init)",
     "torch_compile": "the model is recorded, and run by the engine",
@@ -38,7 +37,7 @@ class Trainer:
 
     A replica's step is `per_device_train_batch_size` x `gradient_accumulation_steps` samples, in as many microbatches
     as `trireme.init` says. Used of the arguments: batch sizes, learning rate, schedule, warm-up, weight decay, Adam's
-    betas and epsilon, max_grad_norm, gradient_checkpointing (of whole stages), max_steps or num_train_epochs, seed,
+    betas and epsilon, max_grad_norm, bf16, gradient_checkpointing (of whole stages), max_steps or num_train_epochs, seed,
     logging_steps, save_steps, output_dir; those that ask for what is not here are refused.
 
     data_collator   makes batches of one shape each time (padding="max_length"); None: stacks samples.
@@ -59,7 +58,11 @@ class Trainer:
         self.args = args
         names = ("activation_checkpointing", "gradient_checkpointing")  # the second: before 6
         recompute = any(getattr(args, name, False) for name in names)
-        self.model = DistributedModel(model, recompute="all" if recompute else "auto")
+        self.model = DistributedModel(
+            model,
+            recompute="all" if recompute else "auto",
+            precision="bf16" if args.bf16 else "",
+        )
         self._train, self._eval = train_dataset, eval_dataset
         self._collate = data_collator
         self._size = args.per_device_train_batch_size * args.gradient_accumulation_steps

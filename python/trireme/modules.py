@@ -18,6 +18,7 @@ def to_model(
     loss: LossFunction | None,
     form: Form,
     scalars: Mapping[str, Callable[[int], float]],
+    precision: str = "f32",
 ) -> _core.Model:
     """The module with its loss: `loss(module, batch)`, or where there is none what the module returns.
 
@@ -29,17 +30,24 @@ def to_model(
         batch = form.batch_of(fields, names)
         return to_losses(loss(module, batch) if loss else _call(module, batch))
 
-    return core_model(module, forward, scalars)
+    return core_model(module, forward, scalars, precision)
+
+
+# What torch's autocast makes of matrix products, convolutions and the like; f32: nothing.
+_DTYPES = {"f32": None, "bf16": torch.bfloat16, "f16": torch.float16}
 
 
 def core_model(
     module: torch.nn.Module,
     forward: Callable[[dict[str, torch.Tensor]], list[_core.Loss]],
     scalars: Mapping[str, Callable[[int], float]],
+    precision: str = "f32",
 ) -> _core.Model:
-    """A forward of named fields over the module's parameters."""
+    """A forward of named fields over the module's parameters, under torch's autocast to bf16 or f16."""
+    if precision not in _DTYPES:
+        raise TypeError(f"precision is one of {', '.join(_DTYPES)}, not {precision!r}")
     name_by_place(module)
-    traceable = _Traceable(forward)
+    traceable = _Traceable(_in_precision(forward, _DTYPES[precision]))
     return _core.Model(
         list(module.named_parameters(remove_duplicate=False)),
         list(module.named_buffers(remove_duplicate=False)),
@@ -48,6 +56,19 @@ def core_model(
         traceable.set_traced,
         list(scalars.items()),
     )
+
+
+def _in_precision(
+    forward: Callable[[dict[str, torch.Tensor]], list[_core.Loss]], dtype: torch.dtype | None
+) -> Callable[[dict[str, torch.Tensor]], list[_core.Loss]]:
+    if dtype is None:
+        return forward
+
+    def under_autocast(fields: dict[str, torch.Tensor]) -> list[_core.Loss]:
+        with torch.autocast("cpu", dtype):
+            return forward(fields)
+
+    return under_autocast
 
 
 class _Traceable:

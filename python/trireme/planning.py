@@ -103,6 +103,7 @@ def verify(
     microbatch_size: int = 8,
     lanes: int = 1,
     steps: int = 3,
+    precision: str = "f32",
     **options: Any,
 ) -> Verification:
     """Trains some steps by a plan and compares losses, gradients, weights and buffers with the uncut model and with a
@@ -117,7 +118,8 @@ def verify(
     given = to_options("even" if plan == "auto" else plan, batch, None, options)
 
     def make() -> _core.Workload:
-        return _core.Workload(to_model(copy.deepcopy(model), loss, form, {}), source, None)
+        core = to_model(copy.deepcopy(model), loss, form, {}, precision)
+        return _core.Workload(core, source, None)
 
     found = _core.verify_training(ranks.init(), make, steps, given.training.seed, given)
     for comparison in found.comparisons:

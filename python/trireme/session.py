@@ -37,6 +37,8 @@ class Session:
                      that divides the number of microbatches; at most so many replicas share a batch.
     steps            of the whole run; None: as many as are asked for.
     scalars          numbers by name that change with the step; the model reads them as 0-dim tensors of the batch.
+    precision        in what matrix products and convolutions are computed, as torch.autocast has it: "f32", "bf16" or
+                     "f16", with a loss scale of 65536 unless `loss_scale` says otherwise. Weights stay f32.
     options          fields of OptimizerOptions, TrainingOptions, PlanOptions, RunOptions and SessionOptions by name:
                      learning_rate=1e-3, optimizer="adamw", clip_norm=1.0, seed=0, stages=2, folder="runs/a",
                      recompute="all" ("auto": where the memory is too small; "none"), schedule="v_half",
@@ -58,6 +60,7 @@ class Session:
         microbatch_size: int = 8,
         lanes: int | None = None,
         steps: int | None = None,
+        precision: str = "f32",
         scalars: Mapping[str, Callable[[int], float]] | None = None,
         **options: Any,
     ) -> None:
@@ -68,7 +71,9 @@ class Session:
         source, form = to_source(data)
         evaluated = to_source(evaluation)[0] if evaluation is not None else None
         share_weights(self._world, model)
-        core_model = to_model(model, loss, form, scalars or {})
+        core_model = to_model(model, loss, form, scalars or {}, precision)
+        if precision == "f16":
+            options.setdefault("loss_scale", 65536)
         self._module = model
         self._open: _core.Session | None = _core.Session(
             self._world,

@@ -3,6 +3,7 @@
 #include "tests/command/resume.h"
 
 #include "tests/base/small_disk.h"
+#include "trireme/engine/checkpoint/checkpoint_index.h"
 #include "trireme/plan/profile/profile_json.h"
 
 namespace trireme::command::test {
@@ -110,12 +111,13 @@ TEST_F(Resume, AFolderThatIsRemovedEndsTheRun) {
 TEST_F(Resume, NotFromDamagedFiles) {
   run(training(path("run"), 2, 6));
   const auto newest = checkpoints("run").published(6);
-  const auto file = newest / "rank-1.safetensors";
+  const std::string name = checkpoint::load(newest / "index.json").contents.files.back().name;
+  const auto file = newest / name;
   std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2);
   EXPECT_THAT(
       error_after(training(path("run"), 2, 9), 0),
       testing::AllOf(
-          HasSubstr("rank-1.safetensors' is not the file that the checkpoint was written with"),
+          HasSubstr(name + "' is not the file that the checkpoint was written with"),
           HasSubstr("set aside as step-6.damaged"), HasSubstr("of step 3")));
   EXPECT_EQ(expect_whole("run"), 9);
   EXPECT_EQ(checkpoints("run").steps(), (std::vector<std::int64_t>{3, 6, 9}));

@@ -46,7 +46,7 @@ def test_the_letter_that_varies_fastest_is_on_the_right(letters: str) -> None:
         ({"pipeline": "_only_forward"}, "pipeline is one of simple, interleaved"),
         ({"partitions": 2, "pipeline_parallel_degree": 2}, "says again"),
         ({"tensor_parallel_degree": 2}, "not available: .*use pipeline_parallel_degree"),
-        ({"fp16": True}, "half precision"),
+        ({"fp16": True}, "take bf16"),
         ({"ddp_port": 1234}, "would have no effect: .*MASTER_PORT"),
         (
             {"pipeline_parallel_degree": 4, "microbatches": 8, "active_microbatches": 2},

@@ -107,8 +107,27 @@ def test_a_hugging_face_training_is_resumed(tmp_path: Path) -> None:
 def test_arguments_that_ask_for_what_is_not_here_are_refused(tmp_path: Path) -> None:
     from trireme.hugging_face import Trainer
 
-    with pytest.raises(ValueError, match="bf16=True is not available"):
-        Trainer(make_gpt2(), arguments(tmp_path, bf16=True), samples("gpt2"))
+    with pytest.raises(ValueError, match="torch_compile=True is not available"):
+        Trainer(make_gpt2(), arguments(tmp_path, torch_compile=True), samples("gpt2"))
+
+
+def test_bf16_is_that_of_their_trainer(tmp_path: Path) -> None:
+    trireme.init({"microbatches": 2})
+    from trireme.hugging_face import Trainer
+
+    ours = Trainer(make_gpt2(), arguments(tmp_path / "ours", bf16=True), samples("gpt2"))
+    ours.max_steps = 4
+    ours.train()
+    plain = Trainer(make_gpt2(), arguments(tmp_path / "plain"), samples("gpt2"))
+    plain.max_steps = 4
+    plain.train()
+    theirs = InOrder(
+        make_gpt2(), arguments(tmp_path / "theirs", bf16=True), train_dataset=samples("gpt2")
+    )
+    theirs.train()
+    losses = [line["loss"] for line in theirs.state.log_history if "loss" in line][:4]
+    assert [line["loss"] for line in ours.log_history] == pytest.approx(losses, abs=2e-3)
+    assert ours.log_history != plain.log_history
 
 
 def test_gradient_checkpointing_changes_no_loss(tmp_path: Path) -> None:

@@ -14,7 +14,9 @@ import trireme
 from training import TRAINED, train
 
 
-def plain_losses(name: str, learning_rate: float) -> list[float]:
+def plain_losses(
+    name: str, learning_rate: float, dtype: torch.dtype = torch.float32
+) -> list[float]:
     """Of a plain loop of SGD on the same samples: microbatches of 4, gradients averaged, no dropout."""
     case = models.case(name)
     torch.manual_seed(1)
@@ -27,7 +29,8 @@ def plain_losses(name: str, learning_rate: float) -> list[float]:
         for m in range(4):
             begin = (16 * step + 4 * m) % 32
             batch = {key: value[begin : begin + 4] for key, value in case.data.items()}
-            loss = case.loss(model, batch) if case.loss else model(**batch).loss
+            with torch.autocast("cpu", dtype, enabled=dtype != torch.float32):
+                loss = case.loss(model, batch) if case.loss else model(**batch).loss
             (loss / 4).backward()
             total += float(loss.detach()) / 4
         optimizer.step()
@@ -59,6 +62,31 @@ def test_losses_are_those_of_a_plain_loop(name: str) -> None:
         **TRAINED,
     )
     assert [r.loss for r in session] == pytest.approx(plain_losses(name, 0.1), abs=1e-6)
+
+
+@pytest.mark.parametrize(("precision", "dtype"), [("bf16", torch.bfloat16), ("f16", torch.float16)])
+def test_precision_is_that_of_autocast(precision: str, dtype: torch.dtype) -> None:
+    case = models.case("gpt2")
+    torch.manual_seed(1)
+    session = trireme.Session(
+        case.make().eval(),
+        case.loss,
+        case.data,
+        shuffled=False,
+        optimizer="sgd",
+        momentum=0.0,
+        weight_decay=0.0,
+        learning_rate=0.1,
+        stages=2,
+        serial=True,
+        precision=precision,
+        **TRAINED,
+    )
+    reports = list(session)
+    assert [r.loss for r in reports] == pytest.approx(plain_losses("gpt2", 0.1, dtype), abs=2e-3)
+    assert [r.loss_scale for r in reports] == [65536 if precision == "f16" else 0] * len(reports)
+    with pytest.raises(TypeError, match="precision is one of f32, bf16, f16"):
+        trireme.Session(case.make(), case.loss, case.data, precision="half", **TRAINED)
 
 
 def test_groups_and_rates_are_those_of_torch() -> None:

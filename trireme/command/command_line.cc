@@ -35,6 +35,16 @@ void add_batch_sizes(CLI::App& app, BatchSizes& batch_sizes) {
       ->option_text("{any,exact,auto}=auto");
 }
 
+void add_precision(CLI::App& app, Precision& precision) {
+  const std::map<std::string, Precision> names = {
+      {"f32", Precision::kF32}, {"bf16", Precision::kBf16}, {"f16", Precision::kF16}};
+  app.add_option("--precision", precision,
+                 "In which matrix products and convolutions are computed, as torch's autocast has "
+                 "it; weights and sums of gradients stay f32")
+      ->transform(CLI::CheckedTransformer(names))
+      ->option_text("{f32,bf16,f16}=f32");
+}
+
 /// A verb that is a program of its own.
 struct SiblingVerb {
   const char* name;
@@ -58,6 +68,7 @@ void add_common_options(CLI::App& app, command::Context& context) {
   app.add_option("--model", context.model, "Which of the registered models");
   app.add_option("--seed", context.seed, "Of weights, data order and random operators");
   add_batch_sizes(app, context.sizes);
+  add_precision(app, context.precision);
   app.add_flag("--json", context.json, "Print the answer as JSON");
   app.add_option("--timeout", context.timeout_s, "Seconds that a rank waits for another at most")
       ->check(arguments::positive())

@@ -20,6 +20,8 @@
 namespace trireme::command {
 namespace {
 
+constexpr double kF16LossScale = 65536;
+
 struct TrainOptions {
   PlanArguments plan;  ///< Its options become those of `session`.
   ReportOptions report;
@@ -97,6 +99,15 @@ void add_initial_options(CLI::App& app, TrainOptions& options) {
                "Take what fits, though the model has other tensors, or some of another shape");
 }
 
+void add_loss_scale_options(CLI::App& app, LossScaleOptions& scale) {
+  app.add_option("--loss-scale", scale.initial,
+                 "Multiply losses by this power of two in backwards; a step that is not finite is "
+                 "skipped and halves it. 65536 with --precision f16, else 0: none");
+  app.add_option("--loss-scale-steps", scale.growth_steps, "Finite steps after which it is doubled")
+      ->check(arguments::positive())
+      ->capture_default_str();
+}
+
 void add_check_options(CLI::App& app, TrainOptions& options) {
   CLI::Option* steps =
       app.add_option("--drift-check-steps", options.session.training.drift_check_steps,
@@ -112,6 +123,7 @@ void add_check_options(CLI::App& app, TrainOptions& options) {
       "--no-first-step-check", [&options] { options.session.first_step_check = false; },
       "Train without comparing, before the first step, a small step of the plan's stages "
       "with the model's own");
+  add_loss_scale_options(app, options.session.training.loss_scale);
   add_tolerant_option(app, options.session.training.tolerant);
   add_buffer_option(app, options.buffers);
   app.add_flag(
@@ -280,6 +292,9 @@ Body add_train(CLI::App& app, Context& context) {
     wanted.batch_sizes = context.sizes;
     wanted.planning = options->plan.options;
     wanted.training.seed = context.seed;
+    if (context.precision == Precision::kF16 && app.count("--loss-scale") == 0) {
+      wanted.training.loss_scale.initial = kF16LossScale;
+    }
     wanted.training.buffers = train::parse_replica_policies(options->buffers);
     wanted.initial.renamed = parse_renames(options->renamed);
     wanted.run.given = given_options(app);

@@ -28,9 +28,10 @@ struct Context {
   bool json = false;
   int timeout_s = 300;                           ///< --timeout, of every wait for another rank.
   BatchSizes sizes = BatchSizes::kAnyElseExact;  ///< --record-at
+  Precision precision = Precision::kF32;         ///< --precision
 
   /// The workload that --model names, or the only one. kInvalidArgument where there is no such one.
-  MakeWorkload workload() const { return recipe().second.make; }
+  MakeWorkload workload() const { return with_precision(recipe().second.make, precision); }
 
   /// Its name.
   const std::string& model_name() const { return recipe().first; }

@@ -25,6 +25,8 @@ Json step_json(const StepReport& step, std::int64_t global_batch,
   json["data_wait_ms"] = step.data_wait_seconds * 1e3;
   json["learning_rate"] = train::learning_rate_at(optimizer, step.step);
   if (step.gradient_norm > 0) json["gradient_norm"] = step.gradient_norm;
+  if (step.loss_scale > 0) json["loss_scale"] = step.loss_scale;
+  if (step.is_skipped) json["skipped"] = true;
   return json;
 }
 

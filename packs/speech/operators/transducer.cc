@@ -20,6 +20,7 @@ using operators::internal::BelowAutograd;
 using operators::internal::Expect;
 using operators::internal::find_operator;
 using operators::internal::kernel_below_autograd;
+using operators::internal::under_autocast;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
@@ -306,6 +307,11 @@ TORCH_LIBRARY_FRAGMENT(trireme, library) {
       "_transducer_loss_backward(Tensor dloss, Tensor logits, Tensor labels, Tensor num_frames, "
       "Tensor num_labels, Tensor workspace, int blank) -> Tensor");
   library.impl("_transducer_loss_backward", kernel_below_autograd(loss_backward_kernel));
+}
+
+TORCH_LIBRARY_IMPL(trireme, AutocastCPU, library) {
+  library.impl("transducer_joint", under_autocast(2));
+  library.impl("transducer_loss", under_autocast());
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ using operators::internal::Expect;
 using operators::internal::find_operator;
 using operators::internal::given;
 using operators::internal::kernel_below_autograd;
+using operators::internal::under_autocast;
 using MaybeTensor = std::optional<at::Tensor>;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
@@ -246,6 +247,11 @@ TORCH_LIBRARY_FRAGMENT(trireme, library) {
   library.impl("_packed_attention_backward", kernel_below_autograd(backward_kernel));
   library.def("_order_tokens(Tensor lengths, SymInt length) -> (Tensor rows, Tensor offsets)");
   library.impl("_order_tokens", kernel_below_autograd(order_tokens));
+}
+
+TORCH_LIBRARY_IMPL(trireme, AutocastCPU, library) {
+  library.impl("packed_attention", under_autocast(3));
+  library.impl("attention", under_autocast(3));
 }
 
 }  // namespace

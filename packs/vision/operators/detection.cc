@@ -17,6 +17,7 @@ namespace {
 
 using operators::internal::Expect;
 using operators::internal::kernel_below_autograd;
+using operators::internal::under_autocast;
 using Places = std::tuple<at::Tensor, at::Tensor>;
 
 /// Row b of a contiguous tensor.
@@ -159,6 +160,13 @@ TORCH_LIBRARY_FRAGMENT(trireme, library) {
               varies);
   library.impl("nms", kernel_below_autograd(run_kept));
   library.impl("batched_nms", kernel_below_autograd(run_batched_kept));
+}
+
+TORCH_LIBRARY_IMPL(trireme, AutocastCPU, library) {
+  library.impl("fixed_nms", under_autocast());
+  library.impl("hard_negatives", under_autocast());
+  library.impl("nms", under_autocast());
+  library.impl("batched_nms", under_autocast());
 }
 
 Chosen to_chosen(const Places& result) { return {std::get<0>(result), std::get<1>(result)}; }

@@ -14,6 +14,7 @@ using operators::internal::BelowAutograd;
 using operators::internal::Expect;
 using operators::internal::find_operator;
 using operators::internal::kernel_below_autograd;
+using operators::internal::under_autocast;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 constexpr auto kChannelsLast = at::MemoryFormat::ChannelsLast;
@@ -113,6 +114,8 @@ TORCH_LIBRARY_FRAGMENT(trireme, library) {
       "int num_samples, bool is_aligned) -> Tensor");
   library.impl("_roi_align_backward", kernel_below_autograd(backward_kernel));
 }
+
+TORCH_LIBRARY_IMPL(trireme, AutocastCPU, library) { library.impl("roi_align", under_autocast()); }
 
 }  // namespace
 

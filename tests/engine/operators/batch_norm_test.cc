@@ -119,6 +119,14 @@ TEST(BatchNormOperator, EvaluatesWithRunningStatistics) {
   EXPECT_TRUE(torch::equal(y, expected));
 }
 
+TEST(BatchNormOperator, IsGivenF32UnderAutocast) {
+  const at::Tensor x = torch::randn({4, 3, 5, 5}).to(torch::kBFloat16);
+  const at::Tensor y = under_autocast(
+      at::kBFloat16, [&] { return batch_norm(x, {}, {.residual = x, .has_relu = true}); });
+  const at::Tensor wide = x.to(torch::kFloat);
+  EXPECT_TRUE(torch::equal(y, batch_norm(wide, {}, {.residual = wide, .has_relu = true})));
+}
+
 TEST(BatchNormOperator, SaysWhatDoesNotFit) {
   const at::Tensor x = torch::randn({4, 3, 5, 5});
   expect_error([&] { batch_norm(x, {.weight = torch::ones({4})}); },

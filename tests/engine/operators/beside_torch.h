@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ATen/autocast_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -36,6 +37,16 @@ inline void expect_like_torch(const TensorList& inputs, const Function& ours,
   for (std::size_t i = 0; i < own.size(); ++i) {
     expect_close(own[i].grad(), exact[i].grad(), "gradient " + std::to_string(i));
   }
+}
+
+/// What `call` gives under torch's autocast.
+inline at::Tensor under_autocast(at::ScalarType dtype, const std::function<at::Tensor()>& call) {
+  at::autocast::set_autocast_enabled(at::kCPU, true);
+  at::autocast::set_autocast_dtype(at::kCPU, dtype);
+  const at::Tensor result = call();
+  at::autocast::clear_cache();
+  at::autocast::set_autocast_enabled(at::kCPU, false);
+  return result;
 }
 
 /// `call` throws kInvalidArgument with `text` in its message.

@@ -39,19 +39,27 @@ struct Layout {
   int stages_per_rank = 1;
   bool recomputes = false;    ///< Every stage that can.
   bool shards_state = false;  ///< Replicas share the optimizer's state.
+  Precision precision = Precision::kF32;
 
   int num_ranks() const { return stages / stages_per_rank * replicas; }
 };
+
+inline MakeWorkload workload_of(const Layout& layout) {
+  return with_precision(workload_of(layout.model), layout.precision);
+}
 
 inline void PrintTo(const Layout& layout, std::ostream* out) {
   *out << layout.model << " " << layout.stages << "x" << layout.replicas << " lanes "
        << layout.lanes << " " << layout.schedule << ", " << layout.stages_per_rank
        << " stages a rank" << (layout.recomputes ? ", recomputing" : "")
-       << (layout.shards_state ? ", sharding state" : "");
+       << (layout.shards_state ? ", sharding state" : "")
+       << (layout.precision == Precision::kBf16  ? ", bf16"
+           : layout.precision == Precision::kF16 ? ", f16"
+                                                 : "");
 }
 
-inline layout::Plan plan_of(const Layout& layout) {
-  const Workload workload = construct(workload_of(layout.model), 3);
+inline layout::Plan plan_of(const Layout& layout, const MakeWorkload& make) {
+  const Workload workload = construct(make, 3);
   const auto recorded = record::record(
       workload.model, BatchReader(workload.training, workload.model).maker(), graph::Mode::kTrain);
   layout::Plan plan = layout::make_manual_plan(recorded.graph, graph::graph_sha256(recorded.graph),
@@ -67,6 +75,8 @@ inline layout::Plan plan_of(const Layout& layout) {
   return plan;
 }
 
+inline layout::Plan plan_of(const Layout& layout) { return plan_of(layout, workload_of(layout)); }
+
 /// Expects two steps under the layout, its ranks as threads, to be those of the serial executor.
 ///
 /// tie_owners   of the plan.
@@ -76,10 +86,9 @@ inline void expect_bits_of_serial_executor(const Layout& layout,
   plan.tie_owners = std::move(tie_owners);
   const ComparedSteps options{
       .num_steps = 2, .seed = 3, .optimizer = {.learning_rate = 0.01, .clip_norm = 0.5}};
-  const reference::RunRecord reference = run_serial(workload_of(layout.model), plan, options);
+  const reference::RunRecord reference = run_serial(workload_of(layout), plan, options);
   run_ranks(layout.num_ranks(), [&](const collectives::World& world) {
-    const Comparison result =
-        verify_rank(world, workload_of(layout.model), plan, options, reference);
+    const Comparison result = verify_rank(world, workload_of(layout), plan, options, reference);
     EXPECT_EQ(first_difference(world, result), "") << testing::PrintToString(layout);
   });
 }

@@ -88,6 +88,23 @@ std::vector<Layout> sharding_layouts() {
 
 INSTANTIATE_TEST_SUITE_P(Sharding, Ranks, testing::ValuesIn(sharding_layouts()));
 
+/// Every model in bf16 or f16.
+std::vector<Layout> precise_layouts() {
+  std::vector<Layout> result;
+  for (std::size_t m = 0; m < models::names().size(); ++m) {
+    result.push_back({.model = models::names()[m],
+                      .stages = static_cast<int>(m % 3 + 2),
+                      .replicas = m % 2 == 0 ? 2 : 1,
+                      .schedule = kSchedules[m % 3],
+                      .recomputes = m % 4 == 1,
+                      .shards_state = m % 4 == 2,
+                      .precision = m % 2 == 0 ? Precision::kF16 : Precision::kBf16});
+  }
+  return result;
+}
+
+INSTANTIATE_TEST_SUITE_P(Precise, Ranks, testing::ValuesIn(precise_layouts()));
+
 // Shards end within matrices, and norms are of blocks on several replicas.
 TEST(RankSession, ReplicasThatShareStateHaveTheBitsOfOne) {
   const Layout layout{.model = "wide", .stages = 2, .replicas = 4, .shards_state = true};

@@ -200,6 +200,10 @@ TORCH_LIBRARY_FRAGMENT(trireme, library) {
   library.impl("_batch_norm_backward", internal::kernel_below_autograd(batch_backward));
 }
 
+TORCH_LIBRARY_IMPL(trireme, AutocastCPU, library) {
+  library.impl("batch_norm", internal::under_autocast());
+}
+
 }  // namespace
 
 at::Tensor batch_norm(const at::Tensor& input, const BatchNormTensors& tensors,

@@ -184,6 +184,10 @@ TORCH_LIBRARY_FRAGMENT(trireme, library) {
   library.impl("_instance_norm_backward", internal::kernel_below_autograd(instance_backward));
 }
 
+TORCH_LIBRARY_IMPL(trireme, AutocastCPU, library) {
+  library.impl("instance_norm", internal::under_autocast());
+}
+
 }  // namespace
 
 at::Tensor instance_norm(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,

@@ -2,6 +2,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
 
@@ -25,7 +26,42 @@ std::string text_of(const Text& value) {
   return text.str();
 }
 
+/// Floating arguments [0, count) of a call in another dtype.
+void cast(torch::jit::Stack& stack, std::size_t first, std::size_t count, at::ScalarType dtype) {
+  for (std::size_t i = first; i < first + count; ++i) {
+    if (!stack[i].isTensor() || !stack[i].toTensor().defined()) continue;
+    const at::Tensor tensor = stack[i].toTensor();
+    const bool is_narrow = tensor.scalar_type() == at::kBFloat16 ||
+                           tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kFloat;
+    if (is_narrow && tensor.scalar_type() != dtype) stack[i] = tensor.to(dtype);
+  }
+}
+
+class Autocasting : public c10::OperatorKernel {
+ public:
+  explicit Autocasting(int num_bf16) : num_bf16_(num_bf16) {}
+
+  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+    const c10::impl::ExcludeDispatchKeyGuard plainly(c10::DispatchKey::AutocastCPU);
+    const std::size_t count = op.schema().arguments().size();
+    const std::size_t first = stack->size() - count;
+    if (num_bf16_ > 0 && at::autocast::get_autocast_dtype(at::kCPU) == at::kBFloat16) {
+      cast(*stack, first, static_cast<std::size_t>(num_bf16_), at::kBFloat16);
+    } else {
+      cast(*stack, first, count, at::kFloat);
+    }
+    op.callBoxed(stack);
+  }
+
+ private:
+  int num_bf16_;
+};
+
 }  // namespace
+
+torch::CppFunction under_autocast(int num_bf16) {
+  return torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Autocasting>(num_bf16));
+}
 
 void on_torch_threads(std::int64_t n, const kernels::Piece& piece) {
   at::parallel_for(0, n, 1, [&](std::int64_t begin, std::int64_t end) {

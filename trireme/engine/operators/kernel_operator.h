@@ -62,6 +62,10 @@ auto kernel_below_autograd(Kernel* kernel) {
   return torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, kernel);
 }
 
+/// What an operator is given under torch's autocast on the processor: every floating tensor as f32; or, in bf16, the
+/// first `num_bf16` arguments as bf16 and the rest as they are. Registered in a `TORCH_LIBRARY_IMPL(trireme, AutocastCPU, ...)`.
+torch::CppFunction under_autocast(int num_bf16 = 0);
+
 /// Integers of any width, in the order of the tensor's elements.
 std::vector<std::int64_t> to_int64(const at::Tensor& tensor);
 

@@ -38,6 +38,11 @@ std::vector<double> total_weights(const graph::Graph& graph,
   return totals;
 }
 
+std::vector<double> scaled(std::vector<double> totals, double scale) {
+  for (double& total : totals) total /= scale;
+  return totals;
+}
+
 ValueMap loss_seeds(const graph::Graph& graph, const StageProgram& stage, std::int64_t num_samples,
                     const std::vector<double>& totals) {
   ValueMap result;

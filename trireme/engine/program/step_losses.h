@@ -21,6 +21,9 @@ double sum_of(const graph::LossOutput& loss, const at::Tensor& value, std::int64
 std::vector<double> total_weights(const graph::Graph& graph,
                                   const std::vector<std::vector<double>>& weights);
 
+/// These for gradients of the loss times `scale`, a power of two: exact.
+std::vector<double> scaled(std::vector<double> totals, double scale);
+
 /// Gradients of the step loss by the values of losses that `stage` starts the backward of.
 ///
 /// num_samples   of the microbatch.

@@ -47,7 +47,8 @@ void SerialExecutor::add_losses(const std::vector<program::StageRun>& runs,
   }
 }
 
-StepLosses SerialExecutor::run_step(std::int64_t step, const std::vector<Batch>& microbatches) {
+StepLosses SerialExecutor::run_step(std::int64_t step, const std::vector<Batch>& microbatches,
+                                    double loss_scale, const MayCommit& may_commit) {
   if (static_cast<std::int64_t>(microbatches.size()) != plan_.batch.num_microbatches()) {
     throw Error(ErrorKind::kInvalidArgument,
                 "a step has " + std::to_string(plan_.batch.num_microbatches()) +
@@ -55,7 +56,8 @@ StepLosses SerialExecutor::run_step(std::int64_t step, const std::vector<Batch>&
   }
   StepLosses losses = program::empty_losses(recording_.graph);
   const auto weights = weigh(microbatches);
-  const std::vector<double> totals = program::total_weights(recording_.graph, weights);
+  const std::vector<double> totals =
+      program::scaled(program::total_weights(recording_.graph, weights), loss_scale);
   std::vector<std::vector<program::NormStatistics>> statistics;
   accumulator_.begin_step();
   for (std::size_t m = 0; m < microbatches.size(); ++m) {
@@ -72,6 +74,7 @@ StepLosses SerialExecutor::run_step(std::int64_t step, const std::vector<Batch>&
     if ((microbatch + 1) % plan_.batch.microbatches_per_lane() == 0) accumulator_.end_lane();
   }
   accumulator_.end_step();
+  if (may_commit && !may_commit(losses)) return losses;
   commits_.fold(statistics);
   commits_.count(static_cast<std::int64_t>(microbatches.size()));
   return losses;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +23,8 @@ namespace trireme::reference {
 /// Caller-synchronised. Needs one intra-op thread (memory::apply_torch_settings).
 class SerialExecutor {
  public:
+  using MayCommit = std::function<bool(const StepLosses& losses)>;
+
   /// recording, store   must outlive the executor; the store holds the recording's parameters.
   /// seed               of the random streams.
   /// Errors   those of layout::check.
@@ -35,7 +38,10 @@ class SerialExecutor {
   /// holds the gradient of the step loss and the buffers are those of the next step.
   ///
   /// microbatches   B/b of them, b samples each, with their step scalars; kInvalidArgument if not.
-  StepLosses run_step(std::int64_t step, const std::vector<Batch>& microbatches);
+  /// loss_scale     gradients are those of the loss times this.
+  /// may_commit     asked when the gradients are there; where it says no, buffers stay as they were.
+  StepLosses run_step(std::int64_t step, const std::vector<Batch>& microbatches,
+                      double loss_scale = 1, const MayCommit& may_commit = {});
 
   parameters::LaneAccumulator& gradients() { return accumulator_; }
   const parameters::LaneAccumulator& gradients() const { return accumulator_; }

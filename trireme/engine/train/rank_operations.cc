@@ -77,6 +77,7 @@ RankOperations::RankOperations(const RankParts& parts, const TrainingOptions& op
       commits_(parts.recording, parts.plan.batch.microbatch),
       buffers_(parts.recording, parts.plan, parts.stage_indices, options.buffers),
       weighs_(parts.program.ranks[parts.rank].front().kind == OperationKind::kWeigh),
+      loss_scale_(options.loss_scale),
       parameters_(parameter_indices(parts.recording.graph)) {
   if (parts.shards_of) {
     part_ = {parts.shards_of, [this](std::span<std::uint64_t> words) {
@@ -114,7 +115,10 @@ void RankOperations::begin_step(const pipeline::StepInput& input,
   for (int replica = 0; replica < group(GroupKind::kData).size(); ++replica) {
     all.insert(all.end(), weights_.begin(), weights_.end());
   }
-  if (!weighs_) totals_ = program::total_weights(parts_.recording.graph, all);
+  scale_of_step_ = loss_scale_.value();
+  overflow_.clear();
+  is_skipped_ = false;
+  if (!weighs_) set_totals(program::total_weights(parts_.recording.graph, all));
   norm_ = 0;
   reached_.assign(parameters_.size(), false);
   last_stages_.clear();
@@ -129,6 +133,11 @@ void RankOperations::attach_hashes() {
   if (reducer_) parameters::attach_value_hashes(parts_.store, group(GroupKind::kData));
 }
 
+void RankOperations::set_totals(std::vector<double> totals) {
+  scaled_totals_ = program::scaled(totals, scale_of_step_);
+  totals_ = std::move(totals);
+}
+
 /// The weights of all replicas, in global microbatch order.
 void RankOperations::weigh() {
   const std::size_t num_losses = parts_.recording.graph.losses.size();
@@ -141,7 +150,7 @@ void RankOperations::weigh() {
     const std::size_t row_bytes = num_losses * sizeof(double);
     std::memcpy(all[m].data(), bytes.data() + m * row_bytes, row_bytes);
   }
-  totals_ = program::total_weights(parts_.recording.graph, all);
+  set_totals(program::total_weights(parts_.recording.graph, all));
 }
 
 void RankOperations::end_action(const schedule::Action& action) {
@@ -267,6 +276,7 @@ std::span<std::byte> RankOperations::tie_memory(const schedule::Channel& channel
 
 /// Statistics of all replicas, then the commits that every replica makes alike.
 void RankOperations::commit() {
+  if (loss_scale_.is_on()) end_scaled_step();
   auto statistics = parts_.stages.take_statistics();
   const int num_replicas = group(GroupKind::kData).size();
   if (num_replicas > 1 && has_statistics(statistics)) {
@@ -274,15 +284,23 @@ void RankOperations::commit() {
         gather(GroupKind::kData, to_bytes(statistics), "commit statistics");
     statistics = from_bytes(all, statistics, num_replicas);
   }
-  commits_.fold(statistics);
-  commits_.count(parts_.plan.batch.num_microbatches());
+  if (!is_skipped_) {
+    commits_.fold(statistics);
+    commits_.count(parts_.plan.batch.num_microbatches());
+  }
   collectives::Group& replicas = group(GroupKind::kData);
   buffers_.combine(replicas,
                    [&](transport::Work& work, const char* what) { wait(work, replicas, what); });
 }
 
+/// Losses were exchanged and norms united, so that every rank decides alike.
+void RankOperations::end_scaled_step() {
+  is_skipped_ = !loss_scale_.end_step(overflow_, input_->step);
+}
+
 /// Every rank gives the norms of what it owns, in the places of all parameters by name.
 void RankOperations::norm() {
+  loss_scale_.unscale(parts_.sums.gradients());
   const auto own = parameters::square_norms(
       parts_.store, parts_.sums.gradients(),
       [this](const std::string& name) { return has_gradient(name); }, part_);
@@ -306,6 +324,10 @@ void RankOperations::norm() {
 
 /// All ranks find the same problem: losses are exchanged, norms gathered, replicas alike.
 void RankOperations::judge(const std::string& problem) {
+  if (loss_scale_.is_on()) {
+    if (overflow_.empty()) overflow_ = problem;
+    return;
+  }
   if (problem.empty() || has_warned_) return;
   if (!options_.allow_nonfinite) require_finite(problem, input_->step);
   has_warned_ = true;
@@ -315,6 +337,7 @@ void RankOperations::judge(const std::string& problem) {
 }
 
 void RankOperations::update() {
+  if (is_skipped_) return;
   const double rate = learning_rate_at(options_.optimizer, input_->step);
   parameters::apply(
       *optimizer_, parts_.store, parts_.sums.gradients(),

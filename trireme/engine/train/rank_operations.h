@@ -12,6 +12,7 @@
 #include "trireme/engine/pipeline/mailbox.h"
 #include "trireme/engine/pipeline/operations.h"
 #include "trireme/engine/program/buffer_commit.h"
+#include "trireme/engine/train/loss_scale.h"
 #include "trireme/engine/train/rank_stages.h"
 #include "trireme/engine/train/replica_buffers.h"
 #include "trireme/engine/train/training_options.h"
@@ -60,7 +61,7 @@ class RankOperations : public pipeline::Operations {
 
   void run(const schedule::Operation& operation) override;
   void end_action(const schedule::Action& action) override;
-  const std::vector<double>& totals() const override { return totals_; }
+  const std::vector<double>& totals() const override { return scaled_totals_; }
   std::span<std::byte> tie_memory(const schedule::Channel& channel, int item) override;
 
   /// Of the last step, the same on all ranks.
@@ -81,6 +82,11 @@ class RankOperations : public pipeline::Operations {
 
   parameters::Optimizer& optimizer() const { return *optimizer_; }
   const parameters::Part& part() const { return part_; }
+  LossScale& loss_scale() { return loss_scale_; }
+
+  /// Whether the last step updated nothing, since a scaled number was not finite; and its scale.
+  bool is_skipped() const { return is_skipped_; }
+  double scale_of_step() const { return loss_scale_.is_on() ? scale_of_step_ : 0; }
   double gradient_norm() const { return norm_; }
 
   /// Whether any rank's backward reached the parameter in the last step.
@@ -104,6 +110,8 @@ class RankOperations : public pipeline::Operations {
   void attach_hashes();
   void norm();
   void judge(const std::string& problem);
+  void end_scaled_step();
+  void set_totals(std::vector<double> totals);
   void update();
   void wait(transport::Work& work, const collectives::Group& group, const char* what) const;
   ErrorContext place(const char* what) const;
@@ -119,7 +127,12 @@ class RankOperations : public pipeline::Operations {
   bool weighs_ = false;                           ///< Its program begins with kWeigh.
   std::map<int, at::Tensor> remote_sites_;        ///< Sums of sites held elsewhere.
   const pipeline::StepInput* input_ = nullptr;
+  LossScale loss_scale_;
+  double scale_of_step_ = 1;
+  std::string overflow_;  ///< What of a scaled step is not finite.
+  bool is_skipped_ = false;
   std::vector<double> totals_;                ///< Weight of each loss over the step.
+  std::vector<double> scaled_totals_;         ///< For backwards.
   std::vector<std::vector<double>> weights_;  ///< Of the replica, [microbatch][loss].
   StepLosses losses_;
   std::vector<std::vector<double>> microbatch_sums_;  ///< [global microbatch][loss]

@@ -151,7 +151,9 @@ StepReport RankSession::report() {
   StepReport report{.step = next_step_,
                     .losses = operations_->losses(),
                     .microbatch_sums = operations_->microbatch_sums(),
-                    .gradient_norm = operations_->gradient_norm()};
+                    .gradient_norm = operations_->gradient_norm(),
+                    .loss_scale = operations_->scale_of_step(),
+                    .is_skipped = operations_->is_skipped()};
   report.data_wait_seconds = batches_.take_waited_seconds();
   report.compute_seconds = runner_->compute_seconds();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();

@@ -77,7 +77,13 @@ class RankSession {
 
   std::int64_t next_step() const { return next_step_; }
   TrainingState state() {
-    return {recording_, plan_, store_, operations_->optimizer(), stages_, operations_->part()};
+    return {recording_,
+            plan_,
+            store_,
+            operations_->optimizer(),
+            stages_,
+            operations_->part(),
+            &operations_->loss_scale()};
   }
   const layout::Plan& plan() const { return plan_; }
   const TrainingOptions& options() const { return options_; }

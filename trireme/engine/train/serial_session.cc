@@ -51,7 +51,8 @@ SerialSession::SerialSession(const Workload& workload, const record::Recording& 
       store_(layout::make_parameter_map(recording_.graph, plan), recording_.graph,
              recording_.tensors, {}),
       executor_(recording_, plan_, store_, options.seed),
-      optimizer_(make_optimizer(options.optimizer)) {
+      optimizer_(make_optimizer(options.optimizer)),
+      loss_scale_(options.loss_scale) {
   parameters::check_parameters(*optimizer_, store_);
   check_groups(options.optimizer.groups, recording_.graph);
   check_buffers(recording_.graph, options.buffers, 1);
@@ -71,20 +72,37 @@ StepReport SerialSession::run(std::int64_t step) {
     record::check_drift(recorded_.graph, workload_.model, reader_.maker(), step);
   }
   const auto begin = std::chrono::steady_clock::now();
-  StepReport report{.step = step, .losses = executor_.run_step(step, microbatches(step))};
+  StepReport report{.step = step};
+  if (loss_scale_.is_on()) report.loss_scale = loss_scale_.value();
   parameters::LaneAccumulator& sums = executor_.gradients();
   const auto has_gradient = [&](const std::string& name) { return sums.has_gradient(name); };
-  parameters::SquareNorms norms;
-  if (needs_norm(options_))
-    norms = parameters::square_norms(store_, sums.gradients(), has_gradient);
-  if (!options_.allow_nonfinite) {
-    require_finite(not_finite(report.losses), step);
-    require_finite(not_finite(norms), step);
+  const auto judge = [&](const StepLosses& losses) {
+    loss_scale_.unscale(sums.gradients());
+    report.is_skipped = !may_update(losses, has_gradient, step, report.gradient_norm);
+    return !report.is_skipped;
+  };
+  report.losses = executor_.run_step(step, microbatches(step), loss_scale_.value(), judge);
+  if (!report.is_skipped) {
+    update(*optimizer_, store_, sums.gradients(), options_.optimizer, step, has_gradient);
   }
-  update(*optimizer_, store_, sums.gradients(), options_.optimizer, step, has_gradient);
-  report.gradient_norm = parameters::global_norm(norms);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return report;
+}
+
+/// Whether the step's numbers are finite, where that is asked for; and the norm.
+bool SerialSession::may_update(const StepLosses& losses,
+                               const parameters::HasGradient& has_gradient, std::int64_t step,
+                               double& norm) {
+  parameters::SquareNorms norms;
+  if (needs_norm(options_)) {
+    norms = parameters::square_norms(store_, executor_.gradients().gradients(), has_gradient);
+  }
+  norm = parameters::global_norm(norms);
+  std::string problem = not_finite(losses);
+  if (problem.empty()) problem = not_finite(norms);
+  if (loss_scale_.is_on()) return loss_scale_.end_step(problem, step);
+  if (!options_.allow_nonfinite) require_finite(problem, step);
+  return true;
 }
 
 StepReport SerialSession::step() {

@@ -11,6 +11,7 @@
 #include "trireme/engine/record/recording.h"
 #include "trireme/engine/reference/serial_executor.h"
 #include "trireme/engine/train/batch_reader.h"
+#include "trireme/engine/train/loss_scale.h"
 #include "trireme/engine/train/training_options.h"
 #include "trireme/plan/layout/plan.h"
 
@@ -47,6 +48,8 @@ class SerialSession {
   const reference::SerialExecutor& executor() const { return executor_; }
 
  private:
+  bool may_update(const StepLosses& losses, const parameters::HasGradient& has_gradient,
+                  std::int64_t step, double& norm);
   StepReport run(std::int64_t step);
 
   const Workload& workload_;
@@ -58,6 +61,7 @@ class SerialSession {
   parameters::ParameterStore store_;
   reference::SerialExecutor executor_;
   std::unique_ptr<parameters::Optimizer> optimizer_;
+  LossScale loss_scale_;
   std::int64_t next_step_ = 0;
 };
 

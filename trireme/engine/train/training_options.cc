@@ -158,7 +158,8 @@ ReplicaPolicies parse_replica_policies(const std::vector<std::string>& texts) {
 }
 
 bool needs_norm(const TrainingOptions& options) {
-  return options.optimizer.clip_norm > 0 || !options.allow_nonfinite;
+  return options.optimizer.clip_norm > 0 || !options.allow_nonfinite ||
+         options.loss_scale.initial > 0;
 }
 
 bool checks_drift(const TrainingOptions& options, std::int64_t step) {
@@ -203,6 +204,10 @@ std::map<std::string, std::string> facts_of(const TrainingOptions& options) {
     facts[name] = value.is_string() ? value.get<std::string>() : value.dump();
   }
   add_if_set(o, facts);
+  if (options.loss_scale.initial > 0) {
+    facts["loss_scale"] = Json(options.loss_scale.initial).dump() + ", doubled after " +
+                          std::to_string(options.loss_scale.growth_steps);
+  }
   std::string buffers;
   for (const auto& [name, policy] : options.buffers) {
     buffers += (buffers.empty() ? "" : " ") + name + "=" + to_text(policy);

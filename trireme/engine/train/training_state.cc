@@ -28,6 +28,7 @@ constexpr std::string_view kParameters = "parameters/";
 constexpr std::string_view kBuffers = "buffers/";
 constexpr std::string_view kOptimizer = "optimizer/";
 constexpr std::string_view kMachine = "machine.";
+constexpr const char* kLossScale = "training/loss_scale";
 
 std::string key_of(std::string_view kind, const std::string& name) {
   return std::string(kind) + name;
@@ -182,6 +183,10 @@ std::vector<checkpoint::KeyedTensor> checkpoint_items(const TrainingState& state
     const at::Tensor& tensor = state.recording.tensors[buffer.value];
     if (is_here(buffer.name)) items.push_back({key_of(kBuffers, buffer.name), tensor.detach()});
   }
+  const bool is_first = std::ranges::count(state.stages, 0) != 0;
+  if (state.loss_scale != nullptr && state.loss_scale->is_on() && is_first) {
+    items.push_back({kLossScale, state.loss_scale->state()});
+  }
   return items;
 }
 
@@ -206,6 +211,9 @@ void restore(const TrainingState& state, checkpoint::Reader& reader) {
     reader.read(key_of(kBuffers, buffer.name), state.recording.tensors[buffer.value].detach());
   }
   restore_optimizer(state, reader);
+  if (state.loss_scale != nullptr && state.loss_scale->is_on()) {
+    state.loss_scale->restore(reader.read(kLossScale));
+  }
 }
 
 checkpoint::Facts training_facts(const Workload& workload, const record::Recording& recorded,

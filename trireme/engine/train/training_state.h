@@ -14,6 +14,7 @@
 #include "trireme/engine/parameters/parameter_store.h"
 #include "trireme/engine/record/recording.h"
 #include "trireme/engine/train/batch_reader.h"
+#include "trireme/engine/train/loss_scale.h"
 #include "trireme/engine/train/training_options.h"
 #include "trireme/plan/graph/graph.h"
 #include "trireme/plan/layout/plan.h"
@@ -31,6 +32,7 @@ struct TrainingState {
   parameters::Optimizer& optimizer;
   const std::vector<int>& stages;  ///< That the process runs.
   parameters::Part part = {};      ///< That it updates.
+  LossScale* loss_scale = nullptr;
 };
 
 /// Where the current data of a registered tensor is.

@@ -101,6 +101,16 @@ TEST(AttentionOperator, TakesBf16) {
   EXPECT_TRUE(torch::allclose(gradient_of(x).to(torch::kFloat), gradient_of(wide), 0.02, 0.02));
 }
 
+TEST(AttentionOperator, IsGivenBf16UnderAutocastInBf16AndF32InF16) {
+  const at::Tensor x = random_heads(), narrow = x.to(torch::kBFloat16);
+  const at::Tensor bias = torch::randn({4, 37, 37});
+  const auto mixed = [&] { return attention(x, narrow, x, {.bias = bias}); };
+  EXPECT_TRUE(torch::equal(under_autocast(at::kBFloat16, mixed),
+                           attention(narrow, narrow, narrow, {.bias = bias})));
+  EXPECT_TRUE(torch::equal(under_autocast(at::kHalf, mixed),
+                           attention(x, narrow.to(torch::kFloat), x, {.bias = bias})));
+}
+
 TEST(AttentionOperator, SaysWhatDoesNotFit) {
   const at::Tensor x = random_heads(), short_x = x.slice(1, 0, 30);
   expect_error([&] { attention(x, short_x, x); },
