@@ -28,6 +28,14 @@ _REFUSED = {
 }
 
 
+def _distributed(model: torch.nn.Module, args: transformers.TrainingArguments) -> DistributedModel:
+    names = ("activation_checkpointing", "gradient_checkpointing")  # the second: before 6
+    recompute = any(getattr(args, name, False) for name in names)
+    return DistributedModel(
+        model, recompute="all" if recompute else "auto", precision="bf16" if args.bf16 else ""
+    )
+
+
 class Trainer:
     """`transformers.Trainer` for a model that is split over ranks: the same model, arguments, data sets and collator.
 
@@ -37,8 +45,8 @@ class Trainer:
 
     A replica's step is `per_device_train_batch_size` x `gradient_accumulation_steps` samples, in as many microbatches
     as `trireme.init` says. Used of the arguments: batch sizes, learning rate, schedule, warm-up, weight decay, Adam's
-    betas and epsilon, max_grad_norm, bf16, gradient_checkpointing (of whole stages), max_steps or num_train_epochs, seed,
-    logging_steps, save_steps, output_dir; those that ask for what is not here are refused.
+    betas and epsilon, max_grad_norm, bf16, gradient_checkpointing (of whole stages), max_steps or num_train_epochs,
+    seed, logging_steps, save_steps, output_dir; those that ask for what is not here are refused.
 
     data_collator   makes batches of one shape each time (padding="max_length"); None: stacks samples.
     """
@@ -56,13 +64,7 @@ class Trainer:
                 raise ValueError(f"{name}={getattr(args, name)!r} is not available: {why}")
         ranks.init()
         self.args = args
-        names = ("activation_checkpointing", "gradient_checkpointing")  # the second: before 6
-        recompute = any(getattr(args, name, False) for name in names)
-        self.model = DistributedModel(
-            model,
-            recompute="all" if recompute else "auto",
-            precision="bf16" if args.bf16 else "",
-        )
+        self.model = _distributed(model, args)
         self._train, self._eval = train_dataset, eval_dataset
         self._collate = data_collator
         self._size = args.per_device_train_batch_size * args.gradient_accumulation_steps

@@ -116,9 +116,8 @@ TEST_F(Resume, NotFromDamagedFiles) {
   std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2);
   EXPECT_THAT(
       error_after(training(path("run"), 2, 9), 0),
-      testing::AllOf(
-          HasSubstr(name + "' is not the file that the checkpoint was written with"),
-          HasSubstr("set aside as step-6.damaged"), HasSubstr("of step 3")));
+      testing::AllOf(HasSubstr(name + "' is not the file that the checkpoint was written with"),
+                     HasSubstr("set aside as step-6.damaged"), HasSubstr("of step 3")));
   EXPECT_EQ(expect_whole("run"), 9);
   EXPECT_EQ(checkpoints("run").steps(), (std::vector<std::int64_t>{3, 6, 9}));
   // None that is whole.
