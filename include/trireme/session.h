@@ -30,6 +30,19 @@ struct StepReport {
                                  ///< one process runs all stages.
 };
 
+/// When checkpoints are written.
+enum class CheckpointWrites : std::uint8_t {
+  kAuto,    ///< Beside the steps where memory allows a copy of what is written, else:
+  kWait,    ///< while the step waits.
+  kBeside,  ///< From a copy, by a thread, while the steps go on.
+};
+
+/// What a checkpoint that cannot be written does to a training: a full disk, say.
+enum class CheckpointErrors : std::uint8_t {
+  kStop,      ///< Ends it; what was published before stays.
+  kContinue,  ///< A warning; the next one is tried. Numbers that are not finite end it all the same.
+};
+
 /// The folder that a run is kept in: plan, metrics, checkpoints, run.json. One run at a time. How often
 /// things happen is for `run` and `run_step`; a loop of `step` calls `save` and `evaluate`.
 struct RunOptions {
@@ -37,7 +50,9 @@ struct RunOptions {
   bool resume = false;  ///< Resume from the newest whole checkpoint, if there is one.
   std::int64_t checkpoint_every = 100;  ///< Steps; 0: only at the end.
   int keep_last = 3;                    ///< Checkpoints that stay.
-  std::int64_t evaluate_every = 0;      ///< Steps; 0: before the first step and at the end.
+  CheckpointWrites checkpoint_writes = CheckpointWrites::kAuto;
+  CheckpointErrors checkpoint_errors = CheckpointErrors::kStop;
+  std::int64_t evaluate_every = 0;  ///< Steps; 0: before the first step and at the end.
   /// Options of a command line, which run.json remembers for the run that resumes.
   std::map<std::string, std::vector<std::string>> given;
 };

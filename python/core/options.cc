@@ -30,6 +30,13 @@ void bind_choices(py::module_& module) {
       .value("AUTO", Recompute::kAuto)
       .value("NONE", Recompute::kNone)
       .value("ALL", Recompute::kAll);
+  py::enum_<CheckpointWrites>(module, "CheckpointWrites")
+      .value("AUTO", CheckpointWrites::kAuto)
+      .value("WAIT", CheckpointWrites::kWait)
+      .value("BESIDE", CheckpointWrites::kBeside);
+  py::enum_<CheckpointErrors>(module, "CheckpointErrors")
+      .value("STOP", CheckpointErrors::kStop)
+      .value("CONTINUE", CheckpointErrors::kContinue);
   py::enum_<Placement>(module, "Placement")
       .value("SPREAD", Placement::kSpread)
       .value("CLUSTER", Placement::kCluster);
@@ -135,6 +142,8 @@ void bind_session_options(py::module_& module) {
       .def_readwrite("resume", &RunOptions::resume)
       .def_readwrite("checkpoint_every", &RunOptions::checkpoint_every)
       .def_readwrite("keep_last", &RunOptions::keep_last)
+      .def_readwrite("checkpoint_writes", &RunOptions::checkpoint_writes)
+      .def_readwrite("checkpoint_errors", &RunOptions::checkpoint_errors)
       .def_readwrite("evaluate_every", &RunOptions::evaluate_every);
   py::class_<SessionOptions> options(
       module, "SessionOptions",

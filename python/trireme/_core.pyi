@@ -27,6 +27,21 @@ class BatchSizes:
     @property
     def name(self) -> str: ...
 
+class CheckpointErrors:
+    CONTINUE: CheckpointErrors
+    STOP: CheckpointErrors
+
+    @property
+    def name(self) -> str: ...
+
+class CheckpointWrites:
+    AUTO: CheckpointWrites
+    BESIDE: CheckpointWrites
+    WAIT: CheckpointWrites
+
+    @property
+    def name(self) -> str: ...
+
 class Comparison:
     """One training beside another of the same steps: bit-equal or not, the largest differences."""
 
@@ -322,7 +337,9 @@ class ReplicaPolicy:
 class RunOptions:
     """The folder that a run is kept in, and how often checkpoints and evaluations come, in steps."""
 
+    checkpoint_errors: CheckpointErrors
     checkpoint_every: int
+    checkpoint_writes: CheckpointWrites
     evaluate_every: int
     folder: str
     keep_last: int

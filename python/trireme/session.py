@@ -42,6 +42,7 @@ class Session:
     options          fields of OptimizerOptions, TrainingOptions, PlanOptions, RunOptions and SessionOptions by name:
                      learning_rate=1e-3, optimizer="adamw", clip_norm=1.0, seed=0, stages=2, folder="runs/a",
                      recompute="all" ("auto": where the memory is too small; "none"), schedule="v_half",
+                     checkpoint_writes="wait" ("beside", "auto"), checkpoint_errors="continue" ("stop"),
                      checkpoint_every=500, evaluate_every=100, on_evaluation=lambda steps_done, losses: ..., ...
 
     Cost             some forwards to record; with plan="auto" seconds to measure.
@@ -203,19 +204,27 @@ def to_options(
         optimizer.name = given["optimizer"]
     groups = (optimizer, training, planning, run, options)
     for name, value in given.items():
-        if name == "recompute":
-            planning.recompute = _recompute(value)
-        elif name != "optimizer":
-            setattr(_owner(groups, name), name, value)
+        if name != "optimizer":
+            setattr(_owner(groups, name), name, _of_words(name, value))
     training.optimizer = optimizer
     options.training, options.planning, options.run = training, planning, run
     return options
 
 
-def _recompute(value: Any) -> _core.Recompute:
-    known = {"auto": _core.Recompute.AUTO, "none": _core.Recompute.NONE, "all": _core.Recompute.ALL}
+# Options whose values are words, and their kinds.
+_WORDS: dict[str, Any] = {
+    "recompute": _core.Recompute,
+    "checkpoint_writes": _core.CheckpointWrites,
+    "checkpoint_errors": _core.CheckpointErrors,
+}
+
+
+def _of_words(name: str, value: Any) -> Any:
+    if name not in _WORDS:
+        return value
+    known = {word.lower(): kind for word, kind in _WORDS[name].__members__.items()}
     if value not in known:
-        raise TypeError(f"recompute is one of {', '.join(known)}, not {value!r}")
+        raise TypeError(f"{name} is one of {', '.join(known)}, not {value!r}")
     return known[value]
 
 

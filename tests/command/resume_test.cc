@@ -166,8 +166,28 @@ TEST_F(Resume, ANumberThatIsNotFiniteEndsTheRun) {
   *std::find(words.begin(), words.end(), "--clip-norm") = "--weight-decay";
   EXPECT_THAT(error_after(words, 1), HasSubstr("in step 1: the training ends here"));
   EXPECT_EQ(expect_whole("diverged"), 0);
+  Words again = words;
+  again.insert(again.end(), {"--restarts", "9"});
+  EXPECT_THAT(error_after(again, 1), HasSubstr("it ended again where it had ended before"));
   words.push_back("--allow-nonfinite");
   EXPECT_THAT(error_after(words, 0), HasSubstr("as --allow-nonfinite says"));
+}
+
+TEST_F(Resume, ByItselfWhereARankIsLost) {
+  Words words = saving(training(path("run"), 2, 60), "weights");
+  words.insert(words.end(), {"--restarts", "2"});
+  const auto process = start(words);
+  for (const std::size_t steps : {8, 30}) {
+    const pid_t victim = wait_for_event("start", 1);
+    std::filesystem::remove(path("events"));
+    wait_for_steps(steps);
+    kill_process(victim);
+  }
+  EXPECT_EQ(process->wait(), 0) << process->error() << errors();
+  EXPECT_THAT(process->error(), HasSubstr("0 restarts left"));
+  EXPECT_EQ(expect_whole("run"), 60);
+  run(saving(training(path("undisturbed"), 2, 60), "expected"));
+  EXPECT_TRUE(text_of(path("weights")) == text_of(path("expected")));
 }
 
 // The difference of two seeds was reported as other data.
@@ -190,6 +210,12 @@ TEST_F(Resume, AFullDiskLeavesTheLastCheckpoint) {
   const trireme::test::SmallDisk disk(path("run"), std::to_string(others + one + one / 2));
   if (!disk.is_there()) GTEST_SKIP() << "mounting a small disk needs root";
   EXPECT_THAT(error_after(training(path("run"), 2, 1000)), HasSubstr("No space left on device"));
+  EXPECT_EQ(expect_whole("run"), 3);
+  Words words = training(path("run"), 2, 9);
+  words.insert(words.end(), {"--checkpoint-errors", "continue"});
+  EXPECT_THAT(error_after(words, 0),
+              testing::AllOf(HasSubstr("no checkpoint could be written, and the training goes on"),
+                             HasSubstr("No space left on device")));
   EXPECT_EQ(expect_whole("run"), 3);
   ASSERT_TRUE(disk.resize("100m"));
   run(training(path("run"), 2, 9));

@@ -125,6 +125,11 @@ void check_is_file(const std::filesystem::path& path) {
 
 }  // namespace
 
+bool is_there(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
 std::string read_file(const std::filesystem::path& path) { return read_whole<std::string>(path); }
 
 std::vector<std::byte> read_file_bytes(const std::filesystem::path& path) {

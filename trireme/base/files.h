@@ -12,6 +12,9 @@
 
 namespace trireme {
 
+/// Whether something has this name; false also where that cannot be found out.
+bool is_there(const std::filesystem::path& path);
+
 /// The whole content of a file.
 ///
 /// Errors   kInvalidArgument where `path` is a folder; kIo, with the system's reason, where it is

@@ -15,7 +15,8 @@
 namespace trireme::command {
 namespace {
 
-const std::set<std::string> kNotOfRun = {"help", "version", "config", "run", "resume", "json"};
+const std::set<std::string> kNotOfRun = {"help",   "version", "config",  "run",
+                                         "resume", "json",    "restarts"};
 const std::set<std::string> kShapesPlan = {
     "plan",     "cut-at",   "copy",          "stages",    "stages-per-rank",
     "replicas", "schedule", "schedule-file", "recompute", "shard-state",

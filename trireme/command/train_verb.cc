@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "trireme/command/training_report.h"
 #include "trireme/command/verbs.h"
 #include "trireme/error.h"
+#include "trireme/launch/local_ranks.h"
 #include "trireme/session/planning.h"
 #include "trireme/session/run_keeper.h"
 #include "trireme/wire/collectives/world.h"
@@ -30,6 +32,7 @@ struct TrainOptions {
   SessionOptions session;
   std::vector<std::string> buffers;  ///< --buffer, for `session`.
   std::vector<std::string> renamed;  ///< --init-rename, likewise.
+  int restarts = 0;
 
   /// Whether a training that is stopped leaves what it has learnt.
   bool keeps_something() const { return !session.run.folder.empty() || !save.empty(); }
@@ -48,6 +51,21 @@ void add_run_options(CLI::App& app, RunOptions& run, PlanOptions& planning) {
                                "Steps between checkpoints; 0 for one at the end")
                     ->check(arguments::not_negative())
                     ->capture_default_str());
+  own.push_back(
+      app.add_option("--checkpoint-writes", run.checkpoint_writes,
+                     "beside: written by a thread, from a copy, while the steps go on; wait; auto: "
+                     "beside where --device-memory leaves room for the copy")
+          ->transform(CLI::CheckedTransformer(
+              std::map<std::string, CheckpointWrites>{{"auto", CheckpointWrites::kAuto},
+                                                      {"wait", CheckpointWrites::kWait},
+                                                      {"beside", CheckpointWrites::kBeside}}))
+          ->option_text("{auto,wait,beside}=auto"));
+  own.push_back(
+      app.add_option("--checkpoint-errors", run.checkpoint_errors,
+                     "What a checkpoint that cannot be written does: stop the run, or a warning")
+          ->transform(CLI::CheckedTransformer(std::map<std::string, CheckpointErrors>{
+              {"stop", CheckpointErrors::kStop}, {"continue", CheckpointErrors::kContinue}}))
+          ->option_text("{stop,continue}=stop"));
   own.push_back(app.add_option("--keep-last", run.keep_last, "Checkpoints that stay")
                     ->check(arguments::positive())
                     ->capture_default_str());
@@ -222,6 +240,38 @@ Ending end_of(Session& session, const SessionEnd& end, const TrainOptions& optio
   return ending;
 }
 
+/// Steps that a run has done so far, of which some may be in no checkpoint; 0 where there is none.
+std::int64_t steps_of(const std::string& run) {
+  const std::filesystem::path metrics = std::filesystem::path(run) / "metrics.jsonl";
+  if (!is_there(metrics)) return 0;
+  const std::string text = read_file(metrics);
+  return std::count(text.begin(), text.end(), '\n');
+}
+
+/// The ranks of this command line, started again from the newest checkpoint where one of them is lost: as often as
+/// --restarts says, as long as each start gets further than the one before.
+int train_with_restarts(const TrainOptions& options, const Context& context) {
+  std::vector<const char*> words(context.argv.begin(), context.argv.end());
+  words.push_back("--resume");
+  const std::string& run = options.session.run.folder;
+  std::int64_t before = -1;
+  for (int left = options.restarts;; --left) {
+    const bool is_first = left == options.restarts;
+    const std::span<const char* const> argv = is_first ? context.argv : std::span(words);
+    const int code = launch::run_local_ranks(options.plan.num_ranks(), argv);
+    if (code != kFailed || left == 0) return code;
+    const std::int64_t now = steps_of(run);
+    if (now <= before) {
+      fmt::print(stderr, "trireme: it ended again where it had ended before; not started again\n");
+      return code;
+    }
+    before = now;
+    fmt::print(stderr,
+               "trireme: started again from the newest checkpoint of {}, {} restarts left\n", run,
+               left - 1);
+  }
+}
+
 /// This rank's part.
 int train_rank(const TrainOptions& options, const Context& context, World& world) {
   const bool is_first = world.rank() == 0;
@@ -275,6 +325,12 @@ Body add_train(CLI::App& app, Context& context) {
   add_initial_options(app, *options);
   begin_group("Run folder");
   add_run_options(app, options->session.run, options->plan.options);
+  app.add_option("--restarts", options->restarts,
+                 "How often ranks that were started here are started again from the newest "
+                 "checkpoint where one is lost or fails")
+      ->needs(app.get_option("--run"))
+      ->check(arguments::not_negative())
+      ->capture_default_str();
   begin_group("Files");
   app.add_option("--metrics", options->session.metrics_file,
                  "Write a JSON line per step here; else into the run's folder");
@@ -303,6 +359,9 @@ Body add_train(CLI::App& app, Context& context) {
     if (!context.environment.ranks) check_before_start(*options, context);
     const auto train_here = [&](World& world) { return train_rank(*options, context, world); };
     if (wanted.serial) return run_alone(context, train_here);
+    if (options->restarts > 0 && !context.environment.ranks) {
+      return train_with_restarts(*options, context);
+    }
     return run_in_world(context, options->plan.num_ranks(), train_here);
   };
 }

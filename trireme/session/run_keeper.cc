@@ -29,11 +29,6 @@ namespace {
                           folder.root().string(), step));
 }
 
-bool is_there(const std::filesystem::path& path) {
-  std::error_code ignored;
-  return std::filesystem::exists(path, ignored);
-}
-
 /// A run does not go back.
 void check_end(std::int64_t start, std::int64_t end) {
   if (end >= start) return;
@@ -97,7 +92,7 @@ RunKeeper::RunKeeper(const SessionOptions& options, const collectives::World& wo
   }
   start_ = train::newest_whole(world, folder_.checkpoints());
   if (start_ && options.num_steps) check_end(*start_, *options.num_steps);
-  saved_ = start_;
+  saved_ = announced_ = start_;
 }
 
 void RunKeeper::check_goes_on(const Training& training) const {
@@ -147,6 +142,10 @@ void RunKeeper::begin(const Training& training, train::RankSession& session) {
                 facts_, options_.training, describe(training.recorded.graph), session,
                 world_.watch.logger);
   }
+  writer_.emplace(world_, folder_.checkpoints(), facts_, options_.run.checkpoint_errors);
+  writes_beside_ =
+      options_.run.checkpoint_writes == CheckpointWrites::kBeside ||
+      (options_.run.checkpoint_writes == CheckpointWrites::kAuto && may_copy(session.plan()));
   if (world_.rank() != 0) return;
   const bool goes_on = start_ && is_there(folder_.document());
   if (goes_on) document_ = load_kept_run(folder_.document());
@@ -172,26 +171,61 @@ void RunKeeper::begin(const Training& training, train::RankSession& session) {
 
 void RunKeeper::save_now(train::RankSession& session) {
   if (world_.rank() == 0) folder_.require_here();
+  finish_writing();
   if (saved_ == session.next_step()) return;
-  const checkpoint::Folder folder = folder_.checkpoints();
-  train::save_checkpoint(world_, session, folder, facts_);
+  writer_->save(session);
   saved_ = session.next_step();
-  if (world_.rank() == 0 && options_.callbacks.on_checkpoint) {
-    options_.callbacks.on_checkpoint(*saved_, folder.published(*saved_).string());
+  announce(*saved_);
+}
+
+void RunKeeper::finish_writing() {
+  const std::optional<std::int64_t> under_way = announced_ == saved_ ? std::nullopt : saved_;
+  writer_->finish();
+  if (under_way) announce(*under_way);
+}
+
+/// A checkpoint that is published, or that could not be.
+void RunKeeper::announce(std::int64_t step) {
+  if (announced_ == step) return;
+  announced_ = step;
+  const checkpoint::Folder folder = folder_.checkpoints();
+  if (world_.rank() != 0 || !is_there(folder.published(step))) return;
+  if (options_.callbacks.on_checkpoint) {
+    options_.callbacks.on_checkpoint(step, folder.published(step).string());
   }
-  if (world_.rank() != 0) return;
   folder.keep_last(options_.run.keep_last);
   // Nobody has said how far it goes: so far.
   if (!options_.num_steps && has_segment_) {
-    document_.segments.back().end_step = *saved_;
+    document_.segments.back().end_step = step;
     session::save(document_, folder_.document());
   }
 }
 
 void RunKeeper::after_step(train::RankSession& session) {
   if (world_.rank() == 0) folder_.require_here();
+  if (const auto done = writer_->published(); done && world_.rank() == 0) announce(*done);
   const std::int64_t every = options_.run.checkpoint_every;
-  if (every > 0 && session.next_step() % every == 0) save_now(session);
+  if (every == 0 || session.next_step() % every != 0) return;
+  if (!writes_beside_) return save_now(session);
+  finish_writing();
+  writer_->begin(session);
+  saved_ = session.next_step();
+}
+
+/// Whether every rank's memory allows a copy of what it writes: by the plan, so that all ranks decide alike.
+bool RunKeeper::may_copy(const layout::Plan& plan) const {
+  const std::int64_t limit = options_.planning.device_memory_bytes;
+  if (limit == 0) return true;
+  if (!plan.prediction) return false;
+  for (const auto& kinds : plan.prediction->peak_bytes) {
+    std::int64_t bytes = 0;
+    for (const auto& [kind, part] : kinds) {
+      bytes += part;
+      if (kind == "parameters" || kind == "optimizer") bytes += part;
+    }
+    if (bytes > limit) return false;
+  }
+  return true;
 }
 
 bool RunKeeper::is_evaluation_due(const train::RankSession& session) const {

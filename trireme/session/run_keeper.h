@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "trireme/engine/train/rank_checkpoint.h"
 #include "trireme/engine/train/rank_session.h"
 #include "trireme/plan/schedule/timeline.h"
 #include "trireme/session/planning.h"
@@ -56,12 +57,12 @@ class RunKeeper {
   /// Errors   kInvalidArgument where the run would not go on as what wrote the checkpoint.
   void begin(const Training& training, train::RankSession& session);
 
-  /// A checkpoint, where one is due after this step. Every rank calls it.
+  /// A checkpoint, where one is due after this step; perhaps written beside those that follow. Every rank calls it.
   void after_step(train::RankSession& session);
 
   bool is_evaluation_due(const train::RankSession& session) const;
 
-  /// A checkpoint of the last step, if there is none. Every rank calls it.
+  /// A checkpoint of the last step, if there is none; waits until it is published. Every rank calls it.
   void save_now(train::RankSession& session);
 
   /// What this start has done, into run.json. On rank 0; elsewhere nothing.
@@ -79,12 +80,19 @@ class RunKeeper {
  private:
   void say_changes() const;
   train::DescribeChange describe(const graph::Graph& now) const;
+  bool may_copy(const layout::Plan& plan) const;
+  void finish_writing();
+  void announce(std::int64_t step);
+
   const SessionOptions& options_;
   const collectives::World& world_;
   RunFolder folder_;
   std::optional<std::int64_t> start_;
-  std::optional<std::int64_t> saved_;  ///< Step of the last checkpoint.
+  std::optional<std::int64_t> saved_;      ///< Step of the last checkpoint that was begun.
+  std::optional<std::int64_t> announced_;  ///< And of the last that is known to be published.
   checkpoint::Facts facts_;
+  std::optional<train::CheckpointWriter> writer_;
+  bool writes_beside_ = false;
   RunDocument document_;      ///< On rank 0.
   bool has_segment_ = false;  ///< Likewise: this start has steps to do.
 };

@@ -167,7 +167,8 @@ class Session::Implementation {
       end.stopped_by = stop_signal_ == 0 ? "a call" : session::signal_text(stop_signal_);
     if (run_) {
       run_->end(end.measured, timelines(), next_step(), is_stopped);
-      end.checkpoint = run_->folder().checkpoints().published(next_step()).string();
+      const auto folder = run_->folder().checkpoints().published(next_step());
+      if (is_there(folder)) end.checkpoint = folder.string();
     }
     if (has_evaluation() && !stops_) end.evaluation = evaluate();
     has_ended_ = true;

@@ -28,7 +28,7 @@ class Checkpoints : public OwnFolder {
              {"buffers/half", at::randn({2, 3, 4}).to(at::kBFloat16)}};
     Index index{.step = 12, .position = 768, .facts = {{"seed", "3"}}};
     for (int part = 0; part < 3; ++part) {
-      index.contents.merge(write_share(folder / file(part), items, {part, 3}));
+      index.contents.merge(ShareFile(file(part), items, {part, 3}).write(folder));
     }
     save(index, folder / "index.json");
   }

@@ -2,6 +2,8 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <functional>
 
 #include "tests/base/error_of.h"
 #include "tests/engine/train/layouts.h"
@@ -137,6 +139,69 @@ std::vector<Move> moves() {
 INSTANTIATE_TEST_SUITE_P(Models, Moves, testing::ValuesIn(moves()));
 
 const Layout kTwo{.model = "mlp", .stages = 2};
+
+/// Runs `body` on every rank of the layout, with a session and a writer.
+void with_writer(
+    const Layout& layout, const checkpoint::Folder& folder, CheckpointErrors on_error,
+    const std::function<void(const collectives::World&, RankSession&, CheckpointWriter&)>& body) {
+  const layout::Plan plan = plan_of(layout);
+  run_ranks(layout.num_ranks(), [&](const collectives::World& world) {
+    const Workload workload = construct(workload_of(layout), kOptions.seed);
+    const BatchReader reader(workload.training, workload.model);
+    const auto recorded = record::record(workload.model, reader.maker(), graph::Mode::kTrain);
+    RankSession session(world, workload, recorded, plan, kOptions);
+    CheckpointWriter writer(world, folder, training_facts(workload, recorded, plan, kOptions),
+                            on_error);
+    body(world, session, writer);
+  });
+}
+
+// Written from copies while weights change.
+TEST(CheckpointWriter, WritesTheStateOfItsStepWhileOthersAreRun) {
+  const CheckpointFolder own;
+  const checkpoint::Folder straight(own.path / "straight"), beside(own.path / "beside");
+  for (const Layout& layout :
+       {Layout{.model = "wide", .stages = 2, .replicas = 2, .shards_state = true}, kTwo}) {
+    fs::remove_all(own.path);
+    train_to(2, layout, straight);
+    train_to(4, layout, straight);
+    with_writer(layout, beside, CheckpointErrors::kStop,
+                [](const auto& world, RankSession& session, CheckpointWriter& writer) {
+                  for (int step = 0; step < 2; ++step) session.step();
+                  writer.begin(session);
+                  for (int step = 2; step < 4; ++step) session.step();
+                  writer.begin(session);
+                  session.step();
+                  writer.finish();
+                  writer.finish();
+                  EXPECT_FALSE(writer.published() && world.rank() != 0);
+                });
+    expect_same(straight.published(2), beside.published(2));
+    expect_same(straight.published(4), beside.published(4));
+    EXPECT_EQ(beside.newest(), 4);
+  }
+}
+
+// Where the folder should be is a file.
+TEST(CheckpointWriter, AFailureEndsTheTrainingOrDoesNot) {
+  const CheckpointFolder own;
+  std::ofstream(own.path) << "a file";
+  const auto body = [](const auto&, RankSession& session, CheckpointWriter& writer) {
+    session.step();
+    writer.begin(session);
+    session.step();
+    writer.save(session);
+    EXPECT_EQ(session.step().step, 2);
+  };
+  const Error error =
+      error_of([&] { with_writer(kTwo, own.folder, CheckpointErrors::kStop, body); });
+  EXPECT_EQ(error.kind(), ErrorKind::kIo) << error.what();
+  EXPECT_THAT(error.message(), HasSubstr(own.path.string()));
+  with_writer(kTwo, own.folder, CheckpointErrors::kContinue, body);
+  fs::remove(own.path);
+  with_writer(kTwo, own.folder, CheckpointErrors::kContinue, body);
+  EXPECT_EQ(own.folder.newest(), 2);
+}
 
 TEST(TrainingFacts, AnotherRunIsRefused) {
   const CheckpointFolder own;

@@ -50,42 +50,39 @@ std::vector<Extent> extents(const std::vector<KeyedTensor>& items) {
   return result;
 }
 
-/// Rows of an item, as they stand in the file of that name.
-void add(const KeyedTensor& item, const Piece& piece, const std::string& name, TensorFile& file,
-         Contents& contents) {
-  const RowsOf whole = item.rows_of.value_or(RowsOf{item.tensor.sizes().vec(), 0});
-  TensorEntry entry{record::to_dtype(item.tensor.scalar_type()),
-                    whole.shape,
-                    {{name, whole.begin + piece.begin, whole.begin + piece.end}}};
-  const at::Tensor rows = rows_of(item.tensor, piece.begin, piece.end);
-  file.add(name_in_file(item.key, entry, entry.slices[0]), rows);
-  contents.tensors[item.key] = std::move(entry);
-  // Buffers may hold infinite numbers on purpose: masks.
-  const bool may_count = !item.key.starts_with("buffers/") &&
-                         (contents.not_finite.empty() || item.key < contents.not_finite);
-  if (may_count && !is_finite(rows)) contents.not_finite = item.key;
-}
-
 }  // namespace
 
-Contents write_share(const std::filesystem::path& path, const std::vector<KeyedTensor>& items,
-                     const Share& share) {
-  const std::string name = path.filename().string();
-  Contents contents;
-  TensorFile file;
+ShareFile::ShareFile(std::string name, const std::vector<KeyedTensor>& items, const Share& share)
+    : name_(std::move(name)) {
   std::vector<KeyedTensor> shared;
   for (const KeyedTensor& item : items) {
     if (!item.is_own) shared.push_back(item);
-    if (item.is_own) add(item, {0, 0, num_rows(item.tensor.sizes().vec())}, name, file, contents);
+    if (item.is_own) add(item, {0, 0, num_rows(item.tensor.sizes().vec())});
   }
   const auto shares = split(extents(shared), share.parts);
-  for (const Piece& piece : shares[share.part]) {
-    add(shared[piece.tensor], piece, name, file, contents);
+  for (const Piece& piece : shares[share.part]) add(shared[piece.tensor], piece);
+}
+
+void ShareFile::add(const KeyedTensor& item, const Piece& piece) {
+  const RowsOf whole = item.rows_of.value_or(RowsOf{item.tensor.sizes().vec(), 0});
+  TensorEntry entry{record::to_dtype(item.tensor.scalar_type()),
+                    whole.shape,
+                    {{name_, whole.begin + piece.begin, whole.begin + piece.end}}};
+  const at::Tensor rows = rows_of(item.tensor, piece.begin, piece.end);
+  file_.add(name_in_file(item.key, entry, entry.slices[0]), rows);
+  contents_.tensors[item.key] = std::move(entry);
+  // Buffers may hold infinite numbers on purpose: masks.
+  const bool may_count = !item.key.starts_with("buffers/") &&
+                         (contents_.not_finite.empty() || item.key < contents_.not_finite);
+  if (may_count && !is_finite(rows)) contents_.not_finite = item.key;
+}
+
+Contents ShareFile::write(const std::filesystem::path& folder) {
+  if (!file_.is_empty()) {
+    const safetensors::Written written = file_.write(folder / name_);
+    contents_.files.push_back({name_, static_cast<std::int64_t>(written.bytes), written.sha256});
   }
-  if (file.is_empty()) return contents;
-  const safetensors::Written written = file.write(path);
-  contents.files.push_back({name, static_cast<std::int64_t>(written.bytes), written.sha256});
-  return contents;
+  return std::move(contents_);
 }
 
 }  // namespace trireme::checkpoint

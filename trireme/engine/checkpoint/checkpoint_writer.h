@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trireme/engine/checkpoint/checkpoint_index.h"
+#include "trireme/engine/checkpoint/tensor_file.h"
 
 namespace trireme::checkpoint {
 
@@ -52,13 +53,30 @@ struct Share {
   int parts = 1;
 };
 
-/// Writes one writer's share of `items` (`split`), and its own, as a safetensors file, and syncs it. Whoever has
-/// the same items calls it with another part and file.
-///
-/// Returns  what it wrote; empty, and no file, where the share is empty.
-/// Errors   those of safetensors::write.
-/// Memory   dense copies of those of its tensors that are not.
-Contents write_share(const std::filesystem::path& path, const std::vector<KeyedTensor>& items,
-                     const Share& share);
+/// One writer's share of `items` (`split`), and its own. Whoever has the same items takes another part.
+class ShareFile {
+ public:
+  /// name     of the file.
+  /// Memory   dense copies of those of its tensors that are not.
+  ShareFile(std::string name, const std::vector<KeyedTensor>& items, const Share& share);
+
+  const std::string& name() const { return name_; }
+
+  /// Holds copies from now on: who owns the items may change them (TensorFile::copy).
+  void copy() { file_.copy(); }
+
+  /// Writes it as a safetensors file into the folder, and syncs it; once.
+  ///
+  /// Returns  what it wrote; empty, and no file, where the share is empty.
+  /// Errors   those of safetensors::write.
+  Contents write(const std::filesystem::path& folder);
+
+ private:
+  void add(const KeyedTensor& item, const Piece& piece);
+
+  std::string name_;
+  Contents contents_;
+  TensorFile file_;
+};
 
 }  // namespace trireme::checkpoint

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <utility>
 
@@ -18,6 +19,19 @@ void TensorFile::add(std::string name, const at::Tensor& tensor) {
                       record::to_dtype(dense.scalar_type()),
                       dense.sizes().vec(),
                       {static_cast<const std::byte*>(dense.const_data_ptr()), dense.nbytes()}});
+}
+
+void TensorFile::copy() {
+  std::size_t bytes = 0;
+  for (const safetensors::Tensor& tensor : tensors_) bytes += tensor.bytes.size();
+  copies_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  std::byte* next = copies_.get();
+  for (safetensors::Tensor& tensor : tensors_) {
+    if (!tensor.bytes.empty()) std::memcpy(next, tensor.bytes.data(), tensor.bytes.size());
+    tensor.bytes = {next, tensor.bytes.size()};
+    next += tensor.bytes.size();
+  }
+  dense_.clear();
 }
 
 safetensors::Written TensorFile::write(const std::filesystem::path& path) {

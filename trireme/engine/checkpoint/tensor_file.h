@@ -2,7 +2,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,12 +20,17 @@ class TensorFile {
 
   bool is_empty() const { return tensors_.empty(); }
 
+  /// From now on it holds copies: who owns the tensors may change them. They are not memory of tensors
+  /// (memory_use). Errors   kResourceExhausted.
+  void copy();
+
   /// Those of safetensors::write; leaves nothing to write again.
   safetensors::Written write(const std::filesystem::path& path);
 
  private:
   std::vector<at::Tensor> dense_;  ///< What the spans of `tensors_` look at.
   std::vector<safetensors::Tensor> tensors_;
+  std::unique_ptr<std::byte[]> copies_;
 };
 
 /// Rows [begin, end) along the first dimension, as a view; all of one without dimensions.

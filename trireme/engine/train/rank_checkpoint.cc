@@ -1,6 +1,7 @@
 #include "trireme/engine/train/rank_checkpoint.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -15,17 +16,6 @@
 namespace trireme::train {
 namespace {
 
-/// What all ranks wrote, as one.
-checkpoint::Contents merged(const std::vector<std::string>& texts) {
-  checkpoint::Contents all;
-  for (std::size_t rank = 0; rank < texts.size(); ++rank) {
-    const std::string origin = "what rank " + std::to_string(rank) + " wrote";
-    const Json json = parse_json(texts[rank], origin);
-    all.merge(checkpoint::contents_from_json(JsonField(json, origin)));
-  }
-  return all;
-}
-
 /// Ranks of hosts that do not share the folder have written into others.
 void check_files(const std::filesystem::path& folder, const checkpoint::Contents& contents) {
   for (const checkpoint::File& file : contents.files) {
@@ -38,38 +28,40 @@ void check_files(const std::filesystem::path& folder, const checkpoint::Contents
   }
 }
 
-/// What is left to rank 0 when all shards are there.
-void publish(const RankSession& session, const checkpoint::Folder& folder,
-             const std::filesystem::path& partial, const checkpoint::Facts& facts,
-             checkpoint::Contents contents) {
-  const std::int64_t step = session.next_step();
+/// What does not change while a checkpoint is written.
+struct Heading {
+  std::int64_t step = 0;
+  layout::Plan plan;
+  checkpoint::Facts facts;
+  bool allow_nonfinite = false;
+};
+
+/// What is left to rank 0 when all shares are there.
+void publish(const checkpoint::Folder& folder, const std::filesystem::path& partial,
+             const Heading& heading, checkpoint::Contents contents) {
   check_files(partial, contents);
-  if (!session.options().allow_nonfinite && !contents.not_finite.empty()) {
+  if (!heading.allow_nonfinite && !contents.not_finite.empty()) {
     require_finite("'" + contents.not_finite + "' is not finite",
-                   std::max<std::int64_t>(step - 1, 0));
+                   std::max<std::int64_t>(heading.step - 1, 0));
   }
-  layout::save(session.plan(), partial / "plan.json");
-  const checkpoint::Index index{.step = step,
-                                .position = step * session.plan().batch.global_batch,
-                                .facts = facts,
+  layout::save(heading.plan, partial / "plan.json");
+  const checkpoint::Index index{.step = heading.step,
+                                .position = heading.step * heading.plan.batch.global_batch,
+                                .facts = heading.facts,
                                 .contents = std::move(contents)};
   checkpoint::save(index, partial / "index.json");
-  folder.publish(partial, step);
+  folder.publish(partial, heading.step);
 }
 
-/// This rank's part of it.
-void write_and_publish(const collectives::World& world, RankSession& session,
-                       const checkpoint::Folder& folder, const checkpoint::Facts& facts) {
-  std::string begun;
-  if (world.rank() == 0) begun = folder.begin(session.next_step()).string();
-  const std::filesystem::path partial = collectives::from_first(world, begun, "begin checkpoint");
-  const int replicas = layout::train_role(session.plan()).mesh.data;
-  const checkpoint::Contents mine =
-      checkpoint::write_share(partial / ("rank-" + std::to_string(world.rank()) + ".safetensors"),
-                              checkpoint_items(session.state()), {session.replica(), replicas});
-  const auto texts = collectives::gather(world, compact_text(to_json(mine)), "write checkpoint");
-  if (world.rank() == 0) publish(session, folder, partial, facts, merged(texts));
-  collectives::gather(world, "", "publish checkpoint");
+/// What `part` fails with; empty where it does not.
+std::string problem_of(const std::function<void()>& part) {
+  try {
+    part();
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kCorruptData) throw;
+    return error.what();
+  }
+  return "";
 }
 
 /// What is wrong with this rank's part of a checkpoint; empty where nothing is.
@@ -135,11 +127,95 @@ std::optional<std::int64_t> newest_whole(const collectives::World& world,
   return std::nullopt;
 }
 
+CheckpointWriter::CheckpointWriter(const collectives::World& world, checkpoint::Folder folder,
+                                   checkpoint::Facts facts, CheckpointErrors on_error)
+    : world_(world), folder_(std::move(folder)), facts_(std::move(facts)), on_error_(on_error) {}
+
+void CheckpointWriter::begin(RankSession& session) { start(session, true); }
+
+void CheckpointWriter::save(RankSession& session) {
+  start(session, false);
+  finish();
+}
+
+void CheckpointWriter::start(RankSession& session, bool copies) {
+  finish();
+  session.check_replicas();
+  const std::int64_t step = session.next_step();
+  std::string begun, problem;
+  telling_others(world_, step, [&] {
+    if (world_.rank() != 0) return;
+    const auto begin = [&] { begun = folder_.begin(step).string(); };
+    if (on_error_ == CheckpointErrors::kStop) return begin();
+    problem = problem_of(begin);
+  });
+  begun = collectives::from_first(world_, begun, "begin checkpoint");
+  if (begun.empty()) return give_up(problem);
+  const int replicas = layout::train_role(session.plan()).mesh.data;
+  telling_others(world_, step, [&] {
+    checkpoint::ShareFile share("rank-" + std::to_string(world_.rank()) + ".safetensors",
+                                checkpoint_items(session.state()), {session.replica(), replicas});
+    if (copies) share.copy();
+    CheckpointJob::Publish publish_all;
+    if (world_.rank() == 0) {
+      publish_all =
+          [folder = folder_, begun,
+           heading = Heading{step, session.plan(), facts_, session.options().allow_nonfinite}](
+              checkpoint::Contents all) { publish(folder, begun, heading, std::move(all)); };
+    }
+    job_ = std::make_unique<CheckpointJob>(step, begun, std::move(share), world_.rank(),
+                                           world_.size(), std::move(publish_all));
+  });
+}
+
+/// Whether a rank has a problem; where that is to end the training it throws.
+bool CheckpointWriter::has_failed(const std::string& problem) {
+  for (const std::string& text : collectives::gather(world_, problem, "write checkpoint")) {
+    if (text.empty()) continue;
+    give_up(text);
+    return true;
+  }
+  return false;
+}
+
+void CheckpointWriter::give_up(const std::string& problem) {
+  job_.reset();
+  if (world_.rank() != 0) return;
+  world_.watch.logger.warning("no checkpoint could be written, and the training goes on: " +
+                              problem);
+}
+
+void CheckpointWriter::finish() {
+  if (!job_) return;
+  const std::int64_t step = job_->step();
+  std::string problem;
+  const auto part = [&](const std::function<void()>& wait) {
+    telling_others(world_, step, [&] {
+      if (on_error_ == CheckpointErrors::kStop) return wait();
+      problem = problem_of(wait);
+    });
+    return has_failed(problem);
+  };
+  if (part([&] { job_->wait_written(); })) return;
+  if (part([&] {
+        if (world_.rank() == 0) job_->wait_published();
+      })) {
+    return;
+  }
+  job_.reset();
+}
+
+std::optional<std::int64_t> CheckpointWriter::published() {
+  if (!job_) return std::nullopt;
+  bool is_published = false;
+  const auto look = [&] { is_published = job_->is_published(); };
+  on_error_ == CheckpointErrors::kStop ? look() : static_cast<void>(problem_of(look));
+  return is_published ? std::optional(job_->step()) : std::nullopt;
+}
+
 void save_checkpoint(const collectives::World& world, RankSession& session,
                      const checkpoint::Folder& folder, const checkpoint::Facts& facts) {
-  session.check_replicas();
-  telling_others(world, session.next_step(),
-                 [&] { write_and_publish(world, session, folder, facts); });
+  CheckpointWriter(world, folder, facts).save(session);
 }
 
 }  // namespace trireme::train
