@@ -90,6 +90,15 @@ void add_run_options(CLI::App& app, RunOptions& run, PlanOptions& planning) {
   for (CLI::Option* option : own) option->needs(folder);
 }
 
+void add_restarts_option(CLI::App& app, int& restarts) {
+  app.add_option("--restarts", restarts,
+                 "How often ranks that were started here are started again from the newest "
+                 "checkpoint where one is lost or fails")
+      ->needs(app.get_option("--run"))
+      ->check(arguments::not_negative())
+      ->capture_default_str();
+}
+
 /// From texts `OLD=NEW`. kInvalidArgument for any other.
 std::vector<std::pair<std::string, std::string>> parse_renames(
     const std::vector<std::string>& texts) {
@@ -325,12 +334,7 @@ Body add_train(CLI::App& app, Context& context) {
   add_initial_options(app, *options);
   begin_group("Run folder");
   add_run_options(app, options->session.run, options->plan.options);
-  app.add_option("--restarts", options->restarts,
-                 "How often ranks that were started here are started again from the newest "
-                 "checkpoint where one is lost or fails")
-      ->needs(app.get_option("--run"))
-      ->check(arguments::not_negative())
-      ->capture_default_str();
+  add_restarts_option(app, options->restarts);
   begin_group("Files");
   app.add_option("--metrics", options->session.metrics_file,
                  "Write a JSON line per step here; else into the run's folder");
