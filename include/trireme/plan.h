@@ -60,6 +60,9 @@ struct OptimizerOptions {
   std::optional<double> beta1, beta2, epsilon;  ///< Not set: the optimizer's own defaults.
   std::vector<ParameterGroup> groups;           ///< Of groups that a name fits, the last counts.
   double clip_norm = 0;                         ///< 0: gradients are not clipped.
+  /// An exponential moving average of weights (EMA) is kept, of this decay, as 0.999; 0: none. In checkpoints alone:
+  /// `trireme export --average`.
+  double average_decay = 0;
 };
 
 /// What replicas make, at the end of a step, of a buffer that each has written for itself.

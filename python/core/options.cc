@@ -73,7 +73,8 @@ void bind_training_options(py::module_& module) {
       .def_readwrite("beta2", &OptimizerOptions::beta2)
       .def_readwrite("epsilon", &OptimizerOptions::epsilon)
       .def_readwrite("groups", &OptimizerOptions::groups)
-      .def_readwrite("clip_norm", &OptimizerOptions::clip_norm);
+      .def_readwrite("clip_norm", &OptimizerOptions::clip_norm)
+      .def_readwrite("average_decay", &OptimizerOptions::average_decay);
   py::class_<TrainingOptions>(
       module, "TrainingOptions",
       "seed of random numbers and of the order of samples; buffers: what replicas do with theirs.")

@@ -177,6 +177,7 @@ class Opaque:
 class OptimizerOptions:
     """name: sgd, adamw, ... or own; weight_decay outside the gradient; clip_norm 0: none."""
 
+    average_decay: float
     beta1: float | None
     beta2: float | None
     clip_norm: float

@@ -147,6 +147,19 @@ TEST_F(Show, TakesFoldersMetricsAndWeights) {
   const Answer exported = run(make_net, {"export", path("run"), "--out", path("exported")});
   EXPECT_EQ(exported.code, 0) << exported.err;
   EXPECT_EQ(read_file(path("exported")), read_file(path("weights.safetensors")));
+  const std::vector<std::string> average = {"export", path("run"), "--out", path("average"),
+                                            "--average"};
+  EXPECT_THAT(run(make_net, average).err, HasSubstr("train with --average-decay"));
+}
+
+TEST_F(Show, AveragesAreExportedInThePlaceOfWeights) {
+  ASSERT_EQ(run(make_net, {"train", "--run", path("run"), "--steps", "2", "--average-decay", "0.5",
+                           "--save", path("weights.safetensors")})
+                .code,
+            0);
+  ASSERT_EQ(run(make_net, {"export", path("run"), "--out", path("average"), "--average"}).code, 0);
+  EXPECT_EQ(read_file(path("average")).size(), read_file(path("weights.safetensors")).size());
+  EXPECT_NE(read_file(path("average")), read_file(path("weights.safetensors")));
 }
 
 TEST_F(Show, NamesWhatItCannotShow) {

@@ -44,6 +44,9 @@ inline void add_optimizer_options(CLI::App& app, OptimizerOptions& options) {
       ->type_name("PATTERN,weight-decay=X,rate-scale=Y")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->allow_extra_args(false);
+  app.add_option("--average-decay", options.average_decay,
+                 "Keep an exponential moving average of the weights (EMA), of this decay, for "
+                 "`export --average`");
   app.add_option("--clip-norm", options.clip_norm, "Largest global gradient norm; 0 for none")
       ->capture_default_str();
 }

@@ -93,6 +93,7 @@ TEST_P(Moves, ResumeElsewhereWithTheSameBits) {
   const auto& [model, from, to, optimizer] = GetParam();
   TrainingOptions options = kOptions;
   options.optimizer.name = optimizer;
+  if (optimizer == "adamw") options.optimizer.average_decay = 0.9;
   if (optimizer == "novograd") options.loss_scale = {.initial = 1024, .growth_steps = 2};
   const CheckpointFolder own;
   const checkpoint::Folder straight(own.path / "straight"), broken(own.path / "broken");

@@ -92,6 +92,8 @@ void check(const OptimizerOptions& options) {
   const auto is_part = [](const std::optional<double>& beta) {
     return !beta || (*beta >= 0 && *beta < 1);
   };
+  require(is_part(options.average_decay), "the decay of the average", "from 0 to below 1",
+          options.average_decay);
   require(is_part(options.beta1), "beta1", "from 0 to below 1", options.beta1.value_or(0));
   require(is_part(options.beta2), "beta2", "from 0 to below 1", options.beta2.value_or(0));
   require(is_number(options.epsilon.value_or(0)), "epsilon", "a number of 0 or more",
@@ -119,12 +121,15 @@ std::string optimizer_names() {
 
 std::unique_ptr<parameters::Optimizer> make_optimizer(const OptimizerOptions& options) {
   check(options);
-  return find(options).make(options);
+  auto optimizer = find(options).make(options);
+  optimizer->set_average(options.average_decay);
+  return optimizer;
 }
 
 std::int64_t optimizer_bytes_per_element(const OptimizerOptions& options) {
   const KnownOptimizer& known = find(options);
-  return known.name == "sgd" && options.momentum == 0 ? 0 : known.bytes_per_element;
+  const std::int64_t average = options.average_decay > 0 ? 4 : 0;
+  return average + (known.name == "sgd" && options.momentum == 0 ? 0 : known.bytes_per_element);
 }
 
 data::OrderKind order_of(const TrainingOptions& options) {
@@ -180,6 +185,7 @@ void add_if_set(const OptimizerOptions& o, std::map<std::string, std::string>& f
   add("beta1", o.beta1.has_value(), o.beta1.value_or(0));
   add("beta2", o.beta2.has_value(), o.beta2.value_or(0));
   add("epsilon", o.epsilon.has_value(), o.epsilon.value_or(0));
+  add("average_decay", o.average_decay != 0, o.average_decay);
   if (o.rate_schedule) facts["rate_schedule"] = "the caller's";
   std::string groups;
   for (const ParameterGroup& group : o.groups)

@@ -285,8 +285,13 @@ TEST(Optimizers, ThatShareStateUpdateAsOneDoes) {
       [] { return make_lamb({}); },
       [] { return make_lars({.momentum = 0.9, .weight_decay = 0.1}); },
       [] { return make_novograd({.weight_decay = 0.1}); }};
-  for (const auto& make : makers) {
+  for (const auto& make_plain : makers) {
     Wide one(kReplicas);
+    const auto make = [&make_plain] {
+      auto optimizer = make_plain();
+      optimizer->set_average(0.9);
+      return optimizer;
+    };
     const auto whole = make();
     for (int step = 0; step < 5; ++step) {
       one.fill_gradients(step);
@@ -305,6 +310,24 @@ TEST(Optimizers, ThatShareStateUpdateAsOneDoes) {
     }
     threads.clear();
     EXPECT_EQ(kept, kept_elements(*whole));
+  }
+}
+
+TEST(Average, MovesFromTheFirstValueTowardsEachUpdate) {
+  for (const bool has_momentum : {false, true}) {
+    Pair pair;
+    const auto ours = make_sgd({.momentum = has_momentum ? 0.9 : 0.0});
+    ours->set_average(0.75);
+    const std::string name = pair.test.model.parameters[0].name;
+    at::Tensor expected = pair.store->flat_value(name).clone();
+    for (int step = 0; step < 3; ++step) {
+      pair.fill_gradients(step);
+      apply(*ours, *pair.store, *pair.gradients, kAll, at(0.03));
+      expected = 0.75F * expected + 0.25F * pair.store->flat_value(name);
+    }
+    const auto& state = ours->state().at(name);
+    EXPECT_TRUE(torch::allclose(state.at(Optimizer::kAverage), expected, 1e-6, 1e-8));
+    EXPECT_EQ(state.size(), has_momentum ? 2U : 1U);
   }
 }
 

@@ -36,7 +36,7 @@ class Adafactor : public Optimizer {
     }
   }
 
-  std::map<std::string, Kept> kinds(const FlatParameter& parameter) const override {
+  std::map<std::string, Kept> own_kinds(const FlatParameter& parameter) const override {
     std::map<std::string, Kept> all = {{"step", count()}};
     if (options_.beta1 != 0) all["exp_avg"] = like(parameter.value);
     if (is_vector(parameter)) {

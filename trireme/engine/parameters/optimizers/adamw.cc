@@ -23,7 +23,7 @@ class Adamw : public Optimizer {
     });
   }
 
-  std::map<std::string, Kept> kinds(const FlatParameter& parameter) const override {
+  std::map<std::string, Kept> own_kinds(const FlatParameter& parameter) const override {
     const Kept kept = like(parameter.value);
     return {{"exp_avg", kept}, {"exp_avg_sq", kept}, {"step", count()}};
   }

@@ -37,7 +37,7 @@ class Lars : public Optimizer {
                   values.value, values.count, on_torch_threads);
   }
 
-  std::map<std::string, Kept> kinds(const FlatParameter& parameter) const override {
+  std::map<std::string, Kept> own_kinds(const FlatParameter& parameter) const override {
     return {{"momentum_buffer", like(parameter.value)}};
   }
 

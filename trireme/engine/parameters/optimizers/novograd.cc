@@ -32,7 +32,7 @@ class Novograd : public Optimizer {
                       on_torch_threads);
   }
 
-  std::map<std::string, Kept> kinds(const FlatParameter& parameter) const override {
+  std::map<std::string, Kept> own_kinds(const FlatParameter& parameter) const override {
     return {{"exp_avg", like(parameter.value)}, {"square_norm", number()}, {"step", count()}};
   }
 

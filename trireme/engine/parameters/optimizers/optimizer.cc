@@ -12,6 +12,7 @@
 #include "trireme/engine/parameters/optimizers/flat_values.h"
 #include "trireme/error.h"
 #include "trireme/kernels/norm/norm.h"
+#include "trireme/kernels/optimizer/average.h"
 
 namespace trireme::parameters {
 namespace {
@@ -106,7 +107,25 @@ std::map<std::string, at::Tensor>& Optimizer::state_of(const FlatParameter& para
   for (const auto& [kind, kept] : kinds(parameter)) {
     state[kind] = at::zeros({kept.num_elements}, kept.dtype);
   }
+  if (averages()) state[kAverage].copy_(parameter.value);
   return state;
+}
+
+std::map<std::string, Optimizer::Kept> Optimizer::kinds(const FlatParameter& parameter) const {
+  auto kinds = own_kinds(parameter);
+  if (averages()) kinds.emplace(kAverage, like(parameter.value));
+  return kinds;
+}
+
+void Optimizer::average(const FlatParameter& parameter) {
+  if (!averages()) return;
+  at::Tensor& average = state_of(parameter).at(kAverage);
+  const auto move = [&]<typename T>(const T* value, T* moved) {
+    kernels::move_average(average_decay_, value, moved, parameter.value.numel(), on_torch_threads);
+  };
+  parameter.value.scalar_type() == at::kDouble
+      ? move(parameter.value.const_data_ptr<double>(), average.mutable_data_ptr<double>())
+      : move(parameter.value.const_data_ptr<float>(), average.mutable_data_ptr<float>());
 }
 
 void Optimizer::restore(const FlatParameter& parameter, std::map<std::string, at::Tensor> state) {
@@ -201,7 +220,7 @@ class Own : public Optimizer {
   bool takes_f64() const override { return true; }
   bool can_shard() const override { return false; }
   void update(const FlatParameter&, const UpdateRule&, std::span<const double>) override {}
-  std::map<std::string, Kept> kinds(const FlatParameter&) const override { return {}; }
+  std::map<std::string, Kept> own_kinds(const FlatParameter&) const override { return {}; }
 };
 
 /// One union of words for all parameters.
@@ -221,6 +240,7 @@ void update_parts(Optimizer& optimizer, const std::vector<FlatParameter>& parame
     const std::vector<double> total =
         each == 0 ? std::vector<double>() : sums.total(parameter.name);
     optimizer.update(parameter, rule_of(parameter.name), total);
+    optimizer.average(parameter);
   }
 }
 
@@ -249,6 +269,7 @@ void apply(Optimizer& optimizer, const ParameterStore& store, const GradientBuff
   if (part.replica) return update_parts(optimizer, parameters, rule_of, store, part);
   for (const FlatParameter& parameter : parameters) {
     update(optimizer, parameter, rule_of(parameter.name));
+    optimizer.average(parameter);
   }
 }
 

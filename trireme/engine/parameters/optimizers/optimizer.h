@@ -86,18 +86,32 @@ class Optimizer {
     at::ScalarType dtype;
     bool is_by_element;  ///< One for each of the parameter's own.
   };
-  virtual std::map<std::string, Kept> kinds(const FlatParameter& parameter) const = 0;
+  std::map<std::string, Kept> kinds(const FlatParameter& parameter) const;
+
+  /// Keeps an exponential moving average of values, too, of the kind kAverage: from what a value is before its first
+  /// update. 0: none.
+  void set_average(double decay) { average_decay_ = decay; }
+  static constexpr const char* kAverage = "average";
+
+  /// After an update of the parameter.
+  void average(const FlatParameter& parameter);
 
  protected:
+  bool averages() const { return average_decay_ > 0; }
+
+  /// What the optimizer itself keeps.
+  virtual std::map<std::string, Kept> own_kinds(const FlatParameter& parameter) const = 0;
+
   static Kept like(const at::Tensor& value) { return {value.numel(), value.scalar_type(), true}; }
   static Kept count() { return {1, at::kLong, false}; }
   static Kept number() { return {1, at::kDouble, false}; }
 
-  /// The parameter's state, zeros before its first update.
+  /// The parameter's state, zeros before its first update; made then, before the value changes.
   std::map<std::string, at::Tensor>& state_of(const FlatParameter& parameter);
 
  private:
   State state_;
+  double average_decay_ = 0;
 };
 
 /// kernels::SgdOptions; the learning rate comes with each update.

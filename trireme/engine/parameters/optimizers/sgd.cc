@@ -15,6 +15,7 @@ class Sgd : public Optimizer {
     const auto options = ruled(options_, rule);
     const bool first = options_.momentum != 0 && !state().contains(parameter.name);
     at::Tensor buffer;
+    if (averages() || options_.momentum != 0) state_of(parameter);
     if (options_.momentum != 0) buffer = state_of(parameter).at("momentum_buffer");
     with_values(parameter, [&]<typename T>(const T* gradient, T* value) {
       T* momentum = buffer.defined() ? buffer.mutable_data_ptr<T>() : nullptr;
@@ -23,7 +24,7 @@ class Sgd : public Optimizer {
     });
   }
 
-  std::map<std::string, Kept> kinds(const FlatParameter& parameter) const override {
+  std::map<std::string, Kept> own_kinds(const FlatParameter& parameter) const override {
     if (options_.momentum == 0) return {};
     return {{"momentum_buffer", like(parameter.value)}};
   }
