@@ -38,6 +38,9 @@ function(_trireme_library path kind sources uses libraries)
     # What headers make every unit instantiate costs more than most sources.
     set_target_properties(${name} PROPERTIES UNITY_BUILD ${TRIREME_JOIN_SOURCES}
                                              UNITY_BUILD_BATCH_SIZE 8)
+    if(path MATCHES "^benchmarks/")
+      set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+    endif()
   else()
     add_library(${name} INTERFACE)
     target_link_libraries(${name} INTERFACE ${uses})
@@ -91,8 +94,8 @@ endfunction()
 # The test program of a room for one label: unit, multiprocess, slow or gpu. trireme_room makes the
 # one for unit; call this for others. Each test is an entry of ctest; in units with torch each suite,
 # since loading torch takes longer than most tests. Of parameterised suites, the tests whose parameter
-# begins with TOGETHER are one entry: for what takes long to load, too. Programs for slow and gpu are built by the targets
-# tests_slow and tests_gpu alone.
+# begins with TOGETHER are one entry: for what takes long to load, too. Programs for slow and gpu, and all of benchmarks, which
+# take a fifth of the time to build, are built by the targets tests_slow and tests_gpu alone.
 #
 #   trireme_tests(engine/reference LABEL slow SOURCES many_cuts_test.cc USES tests/models)
 function(trireme_tests room)
@@ -112,15 +115,19 @@ function(trireme_tests room)
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${TRIREME_JOIN_SOURCES} UNITY_BUILD_BATCH_SIZE 0)
 
   set(TEST_OPTIONAL FALSE)
-  if(arg_LABEL MATCHES "^(slow|gpu)$")
+  set(label ${arg_LABEL})
+  if(room MATCHES "^benchmarks/")
+    set(label slow)
+  endif()
+  if(label MATCHES "^(slow|gpu)$")
     set(TEST_OPTIONAL TRUE)
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
-    if(NOT TARGET tests_${arg_LABEL})
-      add_custom_target(tests_${arg_LABEL})
+    if(NOT TARGET tests_${label})
+      add_custom_target(tests_${label})
     endif()
-    add_dependencies(tests_${arg_LABEL} ${name})
+    add_dependencies(tests_${label} ${name})
   endif()
-  set(TEST_PROPERTIES LABELS ${arg_LABEL} TIMEOUT 600 WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+  set(TEST_PROPERTIES LABELS ${label} TIMEOUT 600 WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
   if(arg_LABEL MATCHES "^(multiprocess|gpu)$")
     # They share a GPU, or kill processes and say how soon others must end: one at a time, beside others, and
     # from the beginning on.

@@ -30,6 +30,41 @@ TEST(ManyRanks, SeveralStagesOnARankHaveTheBitsOfTheSerialExecutor) {
   }
 }
 
+/// Recompute, shared state and precision, together and apart.
+std::vector<Layout> with_all_options(const Layout& layout) {
+  std::vector<Layout> result;
+  for (const bool recomputes : {false, true}) {
+    for (const bool shards : {false, true}) {
+      if (shards && layout.replicas == 1) continue;
+      for (const Precision precision : {Precision::kF32, Precision::kBf16}) {
+        Layout one = layout;
+        one.recomputes = recomputes;
+        one.shards_state = shards;
+        one.precision = precision;
+        result.push_back(one);
+      }
+    }
+  }
+  return result;
+}
+
+TEST(ManyRanks, OptionsTogetherHaveTheBitsOfTheSerialExecutor) {
+  for (const std::string& model : models::names()) {
+    for (const int each : {1, 2}) {
+      for (const std::string& schedule : schedule::schedule_names(each)) {
+        for (const int replicas : {1, 2, 4}) {
+          const Layout layout{.model = model,
+                              .stages = 2 * each,
+                              .replicas = replicas,
+                              .schedule = schedule,
+                              .stages_per_rank = each};
+          for (const Layout& one : with_all_options(layout)) expect_bits_of_serial_executor(one);
+        }
+      }
+    }
+  }
+}
+
 // Layouts of tests stopped at 4 stages.
 TEST(ManyRanks, LongPipelinesHaveTheBitsOfTheSerialExecutor) {
   for (const char* schedule : kSchedules) {
