@@ -68,20 +68,24 @@ std::string show_predictions(Bert model, const text::PairSource& source,
   return result;
 }
 
-std::string show_most_frequent(const text::PairSource& source, const text::WordPieces& pieces,
-                               std::int64_t num_samples) {
+std::string show_statistics(const text::PairSource& source, const text::WordPieces& pieces,
+                            std::int64_t num_samples) {
   std::map<text::Token, std::int64_t> counts;
-  std::int64_t total = 0;
-  for (std::int64_t i = 0; i < std::min(num_samples, source.num_samples()); ++i) {
-    for (const text::Token token : source.pair_of({.index = i}).text.hidden) {
-      ++counts[token];
-      ++total;
-    }
+  std::int64_t num_hidden = 0, num_tokens = 0;
+  const std::int64_t count = std::min(num_samples, source.num_samples());
+  for (std::int64_t i = 0; i < count; ++i) {
+    const text::MaskedText sample = source.pair_of({.index = i}).text;
+    num_tokens += std::ssize(sample.tokens);
+    num_hidden += std::ssize(sample.hidden);
+    for (const text::Token token : sample.hidden) ++counts[token];
   }
   const auto by_count = [](const auto& a, const auto& b) { return a.second < b.second; };
   const auto [token, most] = *std::ranges::max_element(counts, by_count);
-  return "of " + std::to_string(total) + " hidden tokens " +
-         formatted("%.2f", 100.0 * static_cast<double>(most) / static_cast<double>(total)) +
+  return std::to_string(count) + " samples have " +
+         formatted("%.1f", static_cast<double>(num_tokens) / static_cast<double>(count)) + " of " +
+         std::to_string(source.fields()[0].shape[0]) + " tokens on average; of " +
+         std::to_string(num_hidden) + " hidden tokens " +
+         formatted("%.2f", 100.0 * static_cast<double>(most) / static_cast<double>(num_hidden)) +
          " % are '" + pieces.decode({&token, 1}) + "'\n";
 }
 

@@ -19,12 +19,13 @@ namespace trireme::recipes::bert {
 std::string show_predictions(Bert model, const text::PairSource& source,
                              const text::WordPieces& pieces, std::int64_t num_samples);
 
-/// The token that is hidden most often, and how often: how good a guess is that knows no text.
+/// How long samples are, and how good a guess of hidden tokens is that knows no text: the one that is
+/// hidden most often.
 ///
-///     of 19042 hidden tokens 5.6 % are 'the'
+///     302 samples have 96.3 of 128 tokens on average; of 4410 hidden tokens 6.32 % are 'the'
 ///
 /// num_samples   looked at, from the first on, at most those that there are.
-std::string show_most_frequent(const text::PairSource& source, const text::WordPieces& pieces,
-                               std::int64_t num_samples);
+std::string show_statistics(const text::PairSource& source, const text::WordPieces& pieces,
+                            std::int64_t num_samples);
 
 }  // namespace trireme::recipes::bert

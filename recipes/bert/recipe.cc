@@ -120,7 +120,7 @@ Workload make_workload(const Options& options, const text::PreparedPassages& tex
           .evaluation = held_out,
           .examples = [net, held_out, pieces = text.pieces] {
             return show_predictions(net, *held_out, pieces, kExamples) +
-                   show_most_frequent(*held_out, pieces, kCountedSamples);
+                   show_statistics(*held_out, pieces, kCountedSamples);
           }};
 }
 

@@ -94,6 +94,7 @@ void PairSource::find_sentences() {
   const std::int64_t longest = options_.length - kSpecialTokens;
   std::int64_t begin = 0;
   std::int32_t passage = 0;
+  bool is_within = false;  // a sentence, of which a run was taken
   std::vector<Token> block;
   for (std::int64_t at = 0; at < shards_.num_tokens(); at += std::ssize(block)) {
     block.resize(static_cast<std::size_t>(std::min(kReadTokens, shards_.num_tokens() - at)));
@@ -105,7 +106,8 @@ void PairSource::find_sentences() {
       const std::int64_t own = is_end ? length : length + 1;
       if (own > 0) sentences_.push_back({begin, static_cast<std::int32_t>(own), passage});
       begin = at + i + 1;
-      if (is_end && own == 0) ++passage;
+      if (is_end && own == 0 && !is_within) ++passage;
+      is_within = !is_end;
     }
   }
 }
@@ -114,7 +116,6 @@ void PairSource::find_groups() {
   const std::int64_t enough = options_.length - kSpecialTokens;
   const std::int64_t count = std::ssize(sentences_);
   for (std::int64_t begin = 0; begin < count;) {
-    const auto sentence = [&](std::int64_t i) { return sentences_[static_cast<std::size_t>(i)]; };
     std::int64_t end = begin, tokens = 0;
     while (end < count && sentence(end).passage == sentence(begin).passage && tokens < enough) {
       tokens += sentence(end++).length;
@@ -130,10 +131,9 @@ std::vector<Token> PairSource::read_sentences(Group group, std::int64_t enough,
                                               std::int64_t& end) const {
   std::vector<Token> tokens;
   for (end = group.begin; end < group.end && std::ssize(tokens) < enough; ++end) {
-    const Sentence& sentence = sentences_[static_cast<std::size_t>(end)];
     const std::size_t before = tokens.size();
-    tokens.resize(before + static_cast<std::size_t>(sentence.length));
-    shards_.read(sentence.begin, std::span(tokens).subspan(before));
+    tokens.resize(before + static_cast<std::size_t>(sentence(end).length));
+    shards_.read(sentence(end).begin, std::span(tokens).subspan(before));
   }
   return tokens;
 }
@@ -145,13 +145,30 @@ std::vector<Token> PairSource::elsewhere(std::int32_t passage, std::int64_t enou
   const std::int64_t first = own.begin() - sentences_.begin(), count = std::ssize(own);
   std::int64_t begin = draws.below(std::ssize(sentences_) - count);
   if (begin >= first) begin += count;
-  const std::int32_t other = sentences_[static_cast<std::size_t>(begin)].passage;
   std::int64_t end = begin;
-  while (end < std::ssize(sentences_) &&
-         sentences_[static_cast<std::size_t>(end)].passage == other) {
-    ++end;
-  }
+  while (end < std::ssize(sentences_) && sentence(end).passage == sentence(begin).passage) ++end;
   return read_sentences({begin, end}, std::max<std::int64_t>(enough, 1), end);
+}
+
+/// Both segments of at most `most` tokens together. The first is the group's beginning; of a group of
+/// one sentence, that sentence's.
+PairSource::Segments PairSource::segments_of(Group group, std::int64_t most, Draws& draws) const {
+  Segments segments{.first = read_sentences(group, most, group.end)};
+  const std::int64_t count = group.end - group.begin, available = std::ssize(segments.first);
+  std::int64_t cut = 0;
+  if (count == 1) {
+    cut = 1 + draws.below(std::max<std::int64_t>(available - 1, 1));
+  } else {
+    const std::int64_t last = group.begin + draws.below(count - 1);
+    for (std::int64_t i = group.begin; i <= last; ++i) cut += sentence(i).length;
+  }
+  segments.is_random = draws.happens(options_.random_probability) || cut == available;
+  segments.second = split_off(segments.first, cut);
+  if (segments.is_random) {
+    segments.second = elsewhere(sentence(group.begin).passage, most - cut, draws);
+  }
+  truncate(segments.first, segments.second, most, draws);
+  return segments;
 }
 
 Pair PairSource::pair_of(data::Sample sample) const {
@@ -164,34 +181,20 @@ Pair PairSource::pair_of(data::Sample sample) const {
   const std::int64_t longest = options_.length - kSpecialTokens;
   const bool is_short = draws.happens(options_.short_probability);
   const std::int64_t most = is_short ? 2 + draws.below(longest - 1) : longest;
-  Group group = groups_[static_cast<std::size_t>(sample.index)];
-  std::vector<Token> first = read_sentences(group, most, group.end);
-  const std::int64_t num_first =
-      1 + draws.below(std::max<std::int64_t>(group.end - group.begin - 1, 1));
-  std::int64_t cut = 0;
-  for (std::int64_t i = group.begin; i < group.begin + num_first; ++i) {
-    cut += sentences_[static_cast<std::size_t>(i)].length;
-  }
-  if (group.end - group.begin == 1) {
-    cut = 1 + draws.below(std::max<std::int64_t>(std::ssize(first) - 1, 1));
-  }
-  Pair pair{.is_random = draws.happens(options_.random_probability) || std::ssize(first) == cut};
-  std::vector<Token> second = split_off(first, cut);
-  if (pair.is_random) {
-    const std::int32_t passage = sentences_[static_cast<std::size_t>(group.begin)].passage;
-    second = elsewhere(passage, most - cut, draws);
-  }
-  truncate(first, second, most, draws);
+  const Segments segments =
+      segments_of(groups_[static_cast<std::size_t>(sample.index)], most, draws);
   std::vector<Token> tokens = {options_.special.first};
   std::vector<std::int32_t> candidates;
-  for (const auto* segment : {&first, &second}) {
-    if (segment == &second) pair.second = tokens.size();
-    for (const Token token : *segment) {
+  const auto add = [&](const std::vector<Token>& segment) {
+    for (const Token token : segment) {
       candidates.push_back(count_of(tokens));
       tokens.push_back(token);
     }
     tokens.push_back(options_.special.separator);
-  }
+  };
+  add(segments.first);
+  Pair pair{.second = tokens.size(), .is_random = segments.is_random};
+  add(segments.second);
   pair.text = mask_tokens(std::move(tokens), std::move(candidates), options_.masking, draws);
   return pair;
 }

@@ -73,9 +73,16 @@ class PairSource : public data::Source {
     std::int64_t begin, end;
   };
 
+  struct Segments {
+    std::vector<Token> first, second;
+    bool is_random = false;
+  };
+
+  const Sentence& sentence(std::int64_t i) const { return sentences_[static_cast<std::size_t>(i)]; }
   void find_sentences();
   void find_groups();
   std::vector<Token> read_sentences(Group group, std::int64_t enough, std::int64_t& end) const;
+  Segments segments_of(Group group, std::int64_t most, Draws& draws) const;
   std::vector<Token> elsewhere(std::int32_t passage, std::int64_t enough, Draws& draws) const;
 
   TokenShards shards_;

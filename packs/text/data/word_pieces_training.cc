@@ -84,7 +84,10 @@ Found find_pieces(const std::vector<std::string>& lines, const TokenizerOptions&
   auto status =
       sentencepiece::SentencePieceTrainer::Train(pieces_options(options), &sentences, &bytes);
   if (status.ok()) status = model.LoadFromSerializedProto(bytes);
-  if (!status.ok()) refuse_training(status.error_message());
+  if (!status.ok()) {
+    refuse_training(std::to_string(options.num_pieces) +
+                    " pieces, of which each character takes one: " + status.error_message());
+  }
   Found found;
   for (int id = 0; id < model.GetPieceSize(); ++id) {
     if (model.IsUnknown(id)) continue;

@@ -240,6 +240,8 @@ TEST_F(Pairs, RefuseWhatDoesNotFit) {
   };
   EXPECT_THAT(complaint(text(3, 3), options(4)), HasSubstr("5 to 2^20 tokens, got 4"));
   EXPECT_THAT(complaint({{5, 5}}, options()), HasSubstr("at least two passages"));
+  EXPECT_THAT(complaint({{20, 8}}, options(23)), HasSubstr("at least two passages"))
+      << "the run that fills a sample ends no passage";
   EXPECT_THAT(complaint({}, options()), HasSubstr("give more text"));
   PairOptions wrong = options();
   wrong.short_probability = 2;
