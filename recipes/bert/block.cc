@@ -12,7 +12,7 @@ namespace {
 
 /// Attention of heads that share the rows' channels, [N, 3 C] -> [N, C].
 torch::Tensor attend(const torch::Tensor& query_key_value, const TokenView& tokens,
-                     const torch::Tensor& like_BSC, const Config& config, double dropout) {
+                     const torch::Tensor& like_BSC, const BertConfig& config, double dropout) {
   const std::vector<std::int64_t> parts = {3, config.heads, config.channels / config.heads};
   text::AttentionOptions options{.drop_probability = dropout};
   if (tokens.is_unpadded()) {
@@ -34,12 +34,12 @@ torch::nn::Linear make_linear(std::int64_t inputs, std::int64_t outputs) {
   return linear;
 }
 
-torch::nn::LayerNorm make_norm(const Config& config) {
+torch::nn::LayerNorm make_norm(const BertConfig& config) {
   return torch::nn::LayerNorm(
       torch::nn::LayerNormOptions({config.channels}).eps(config.norm_epsilon));
 }
 
-BlockImpl::BlockImpl(const Config& config) : config_(config) {
+BlockImpl::BlockImpl(const BertConfig& config) : config_(config) {
   const std::int64_t c = config.channels;
   query_key_value_ = register_module("query_key_value", make_linear(c, 3 * c));
   attention_output_ = register_module("attention_output", make_linear(c, c));

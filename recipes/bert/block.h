@@ -14,12 +14,12 @@ namespace trireme::recipes::bert {
 /// Linear layer, weights normal with a standard deviation of 0.02, bias 0.
 torch::nn::Linear make_linear(std::int64_t inputs, std::int64_t outputs);
 
-torch::nn::LayerNorm make_norm(const Config& config);
+torch::nn::LayerNorm make_norm(const BertConfig& config);
 
 /// Self-attention and a feed-forward layer, each with a residual sum and then a norm.
 class BlockImpl : public torch::nn::Module {
  public:
-  explicit BlockImpl(const Config& config);
+  explicit BlockImpl(const BertConfig& config);
 
   /// x_BSC       padding holds anything finite.
   /// lengths_B   tokens of each sequence.
@@ -29,7 +29,7 @@ class BlockImpl : public torch::nn::Module {
  private:
   torch::Tensor drop(const torch::Tensor& x) const;
 
-  Config config_;
+  BertConfig config_;
   torch::nn::Linear query_key_value_{nullptr}, attention_output_{nullptr};
   torch::nn::LayerNorm attention_norm_{nullptr};
   torch::nn::Linear inner_{nullptr}, output_{nullptr};

@@ -42,7 +42,7 @@ const std::vector<std::string>& size_names() {
   return kNames;
 }
 
-Config make_config(const std::string& size) {
+BertConfig make_config(const std::string& size) {
   const auto found = sizes().find(size);
   if (found == sizes().end()) {
     std::string names;
@@ -53,7 +53,7 @@ Config make_config(const std::string& size) {
   return {.channels = channels, .inner = 4 * channels, .heads = channels / 64, .blocks = blocks};
 }
 
-void check(const Config& config) {
+void check(const BertConfig& config) {
   require_size(config.vocabulary, "the vocabulary");
   require_size(config.positions, "the number of positions");
   require_size(config.types, "the number of token types");
@@ -70,7 +70,7 @@ void check(const Config& config) {
   }
 }
 
-std::int64_t num_parameters(const Config& config) {
+std::int64_t num_parameters(const BertConfig& config) {
   const std::int64_t c = config.channels;
   const auto linear = [](std::int64_t inputs, std::int64_t outputs) {
     return (inputs + 1) * outputs;

@@ -7,7 +7,7 @@
 namespace trireme::recipes::bert {
 
 /// Everything that a model depends on. The defaults are those of `base`.
-struct Config {
+struct BertConfig {
   std::int64_t vocabulary = 30522;
   std::int64_t positions = 512;  ///< Tokens of a sequence, at most.
   std::int64_t types = 2;        ///< Segments that tokens may belong to.
@@ -20,7 +20,7 @@ struct Config {
   /// Computes on tokens alone, not on padding: the same losses, faster where sequences are short.
   bool is_unpadded = false;
 
-  bool operator==(const Config&) const = default;
+  bool operator==(const BertConfig&) const = default;
 };
 
 /// `tiny`, `mini`, `small`, `base`, `large`.
@@ -31,12 +31,12 @@ const std::vector<std::string>& size_names();
 /// Errors   kInvalidArgument for an unknown name.
 /// Source   base, large: Devlin et al., NAACL 2019, section 3; the others: Turc et al.,
 ///          arXiv 1908.08962, table 1.
-Config make_config(const std::string& size);
+BertConfig make_config(const std::string& size);
 
 /// kInvalidArgument, naming the number, where one makes no model.
-void check(const Config& config);
+void check(const BertConfig& config);
 
 /// Trainable numbers of the model with its two heads, by arithmetic.
-std::int64_t num_parameters(const Config& config);
+std::int64_t num_parameters(const BertConfig& config);
 
 }  // namespace trireme::recipes::bert

@@ -23,7 +23,7 @@ torch::Tensor row_of(const std::vector<std::int32_t>& numbers) {
   return torch::tensor(numbers, torch::kInt).unsqueeze(0);
 }
 
-std::string show(Bert& model, const text::Pair& pair, const text::WordPieces& pieces) {
+std::string show(Bert& model, const text::SegmentPair& pair, const text::WordPieces& pieces) {
   const auto length = static_cast<std::int64_t>(pair.text.tokens.size());
   const auto types = (torch::arange(length) >= static_cast<std::int64_t>(pair.second));
   const auto x_BSC = model->encode({.tokens_BS = row_of(pair.text.tokens),

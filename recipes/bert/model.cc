@@ -13,7 +13,7 @@ namespace {
 
 namespace F = torch::nn::functional;
 
-torch::nn::Embedding make_embedding(std::int64_t count, const Config& config) {
+torch::nn::Embedding make_embedding(std::int64_t count, const BertConfig& config) {
   torch::nn::Embedding embedding(count, config.channels);
   torch::nn::init::normal_(embedding->weight, 0, 0.02);
   return embedding;
@@ -29,7 +29,7 @@ constexpr std::int64_t kIgnored = -100;
 
 }  // namespace
 
-EmbeddingsImpl::EmbeddingsImpl(const Config& config) : config_(config) {
+EmbeddingsImpl::EmbeddingsImpl(const BertConfig& config) : config_(config) {
   tokens = register_module("tokens", make_embedding(config.vocabulary, config));
   positions_ = register_module("positions", make_embedding(config.positions, config));
   types_ = register_module("types", make_embedding(config.types, config));
@@ -48,7 +48,7 @@ torch::Tensor EmbeddingsImpl::forward(const Sequences& sequences) {
   return view.unpack(normal_NC, like_BSC);
 }
 
-BertImpl::BertImpl(const Config& config) : config_(config) {
+BertImpl::BertImpl(const BertConfig& config) : config_(config) {
   check(config);
   embeddings_ = register_module("embeddings", Embeddings(config));
   for (std::int64_t i = 0; i < config.blocks; ++i) blocks_->push_back(Block(config));

@@ -44,13 +44,13 @@ struct PretrainingLosses {
 /// Tokens, positions and segments as vectors; their sum, normalized.
 class EmbeddingsImpl : public torch::nn::Module {
  public:
-  explicit EmbeddingsImpl(const Config& config);
+  explicit EmbeddingsImpl(const BertConfig& config);
   torch::Tensor forward(const Sequences& sequences);  ///< [B, S, C].
 
   torch::nn::Embedding tokens{nullptr};  ///< Its matrix makes logits too.
 
  private:
-  Config config_;
+  BertConfig config_;
   torch::nn::Embedding positions_{nullptr}, types_{nullptr};
   torch::nn::LayerNorm norm_{nullptr};
 };
@@ -64,7 +64,7 @@ TORCH_MODULE(Embeddings);
 class BertImpl : public torch::nn::Module {
  public:
   /// Errors   those of `check`.
-  explicit BertImpl(const Config& config);
+  explicit BertImpl(const BertConfig& config);
 
   /// [B, S, C]; of padding anything finite.
   torch::Tensor encode(const Sequences& sequences);
@@ -77,10 +77,10 @@ class BertImpl : public torch::nn::Module {
 
   PretrainingLosses losses(const Sequences& sequences, const Questions& questions);
 
-  const Config& config() const { return config_; }
+  const BertConfig& config() const { return config_; }
 
  private:
-  Config config_;
+  BertConfig config_;
   Embeddings embeddings_{nullptr};
   torch::nn::ModuleList blocks_;
   torch::nn::Linear pooler_{nullptr}, next_{nullptr};

@@ -41,8 +41,8 @@ struct Options {
   text::PairOptions pairs;
 };
 
-Config config_of(const Options& options, std::int64_t vocabulary) {
-  Config config = make_config(options.size);
+BertConfig config_of(const Options& options, std::int64_t vocabulary) {
+  BertConfig config = make_config(options.size);
   config.vocabulary = vocabulary;
   config.blocks = options.blocks.value_or(config.blocks);
   config.channels = options.channels.value_or(config.channels);

@@ -171,7 +171,7 @@ PairSource::Segments PairSource::segments_of(Group group, std::int64_t most, Dra
   return segments;
 }
 
-Pair PairSource::pair_of(data::Sample sample) const {
+SegmentPair PairSource::pair_of(data::Sample sample) const {
   if (sample.index < 0 || sample.index >= num_samples()) {
     refuse_pairs("there is no sample " + std::to_string(sample.index) + " among " +
                  std::to_string(num_samples()));
@@ -193,7 +193,7 @@ Pair PairSource::pair_of(data::Sample sample) const {
     tokens.push_back(options_.special.separator);
   };
   add(segments.first);
-  Pair pair{.second = tokens.size(), .is_random = segments.is_random};
+  SegmentPair pair{.second = tokens.size(), .is_random = segments.is_random};
   add(segments.second);
   pair.text = mask_tokens(std::move(tokens), std::move(candidates), options_.masking, draws);
   return pair;
@@ -211,7 +211,7 @@ void PairSource::read(data::Sample sample,
     refuse_pairs("expected a destination of " + std::to_string(expected) + " bytes for '" +
                  fields_[f].name + "', got " + std::to_string(destinations[f].size()));
   }
-  const Pair pair = pair_of(sample);
+  const SegmentPair pair = pair_of(sample);
   std::vector<std::int32_t> types(pair.text.tokens.size(), 0);
   std::fill(types.begin() + static_cast<std::ptrdiff_t>(pair.second), types.end(), 1);
   copy_padded(pair.text.tokens, destinations[0], options_.special.padding);

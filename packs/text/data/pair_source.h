@@ -22,7 +22,7 @@ struct PairOptions {
 };
 
 /// A sample before it is padded.
-struct Pair {
+struct SegmentPair {
   MaskedText text;         ///< [CLS] first [SEP] second [SEP].
   std::size_t second = 0;  ///< Where the second segment begins.
   bool is_random = false;  ///< Whether it comes from another passage.
@@ -56,7 +56,7 @@ class PairSource : public data::Source {
   void read(data::Sample sample, std::span<const std::span<std::byte>> destinations) const override;
 
   /// What `read` pads and copies out. Errors as there.
-  Pair pair_of(data::Sample sample) const;
+  SegmentPair pair_of(data::Sample sample) const;
 
   /// A hash of the tokens and the options.
   std::string identity() const override;

@@ -36,8 +36,8 @@ TEST(Config, AnUnknownSizeListsThoseThatThereAre) {
 }
 
 TEST(Config, NumbersThatMakeNoModelAreRefused) {
-  const auto refused = [](const std::function<void(Config&)>& change, const std::string& what) {
-    Config config;
+  const auto refused = [](const std::function<void(BertConfig&)>& change, const std::string& what) {
+    BertConfig config;
     change(config);
     try {
       check(config);
@@ -47,14 +47,14 @@ TEST(Config, NumbersThatMakeNoModelAreRefused) {
       EXPECT_THAT(error.message(), testing::HasSubstr(what));
     }
   };
-  refused([](Config& c) { c.vocabulary = 0; }, "vocabulary");
-  refused([](Config& c) { c.positions = 0; }, "positions");
-  refused([](Config& c) { c.types = -1; }, "types");
-  refused([](Config& c) { c.channels = 0; }, "channels");
-  refused([](Config& c) { c.inner = 0; }, "inner");
-  refused([](Config& c) { c.heads = 5; }, "768 channels and 5 heads");
-  refused([](Config& c) { c.blocks = 5000; }, "from 1 to 4096");
-  refused([](Config& c) { c.dropout = 1; }, "dropout");
+  refused([](BertConfig& c) { c.vocabulary = 0; }, "vocabulary");
+  refused([](BertConfig& c) { c.positions = 0; }, "positions");
+  refused([](BertConfig& c) { c.types = -1; }, "types");
+  refused([](BertConfig& c) { c.channels = 0; }, "channels");
+  refused([](BertConfig& c) { c.inner = 0; }, "inner");
+  refused([](BertConfig& c) { c.heads = 5; }, "768 channels and 5 heads");
+  refused([](BertConfig& c) { c.blocks = 5000; }, "from 1 to 4096");
+  refused([](BertConfig& c) { c.dropout = 1; }, "dropout");
 }
 
 }  // namespace

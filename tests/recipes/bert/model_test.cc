@@ -15,7 +15,7 @@ void expect_near(const torch::Tensor& a, const torch::Tensor& b, float tolerance
 }
 
 /// A model with weights of its own, larger than the initial ones so that all parts matter.
-Bert strong_model(const Config& config, std::uint64_t seed) {
+Bert strong_model(const BertConfig& config, std::uint64_t seed) {
   torch::manual_seed(seed);
   Bert model(config);
   const torch::NoGradGuard no_grad;
@@ -26,7 +26,7 @@ Bert strong_model(const Config& config, std::uint64_t seed) {
 }
 
 TEST(Model, HasAsManyParametersAsTheArithmeticSays) {
-  for (Config config : {small_config(false), make_config("tiny")}) {
+  for (BertConfig config : {small_config(false), make_config("tiny")}) {
     config.blocks = 3;
     std::int64_t count = 0;
     for (const auto& parameter : Bert(config)->parameters()) count += parameter.numel();
@@ -35,7 +35,7 @@ TEST(Model, HasAsManyParametersAsTheArithmeticSays) {
 }
 
 TEST(Model, WhatMakesNoModelIsRefused) {
-  Config config = small_config(false);
+  BertConfig config = small_config(false);
   config.heads = 0;
   EXPECT_THROW(Bert{config}, Error);
 }
@@ -93,7 +93,7 @@ TEST(Model, EveryTokenSeesAllOthers) {
 
 TEST(Model, DropoutWorksInTrainingOnly) {
   for (const bool is_unpadded : {false, true}) {
-    Config config = small_config(is_unpadded);
+    BertConfig config = small_config(is_unpadded);
     config.dropout = 0.5;
     Bert model = strong_model(config, 4);
     const RandomBatch batch(2, 7, 2);

@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t kBatch = 3;
 constexpr std::int64_t kLength = 11;
 
-Config parity_config(bool is_unpadded) {
+BertConfig parity_config(bool is_unpadded) {
   return {.vocabulary = 24,
           .positions = 13,
           .channels = 8,

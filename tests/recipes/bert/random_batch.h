@@ -11,7 +11,7 @@ namespace trireme::recipes::bert {
 inline constexpr std::int64_t kVocabulary = 50;
 
 /// A model whose runs take milliseconds.
-inline Config small_config(bool is_unpadded) {
+inline BertConfig small_config(bool is_unpadded) {
   return {.vocabulary = kVocabulary,
           .positions = 16,
           .channels = 24,

@@ -30,7 +30,7 @@ struct Case {
 
 MakeWorkload workload_of(const Case& given) {
   return [given] {
-    Config config = small_config(given.is_unpadded);
+    BertConfig config = small_config(given.is_unpadded);
     config.dropout = given.dropout;
     config.blocks = given.blocks;
     Bert net(config);

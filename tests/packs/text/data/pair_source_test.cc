@@ -75,7 +75,7 @@ TEST_F(Pairs, AreTwoRunsOfWordsBetweenSpecialTokens) {
   EXPECT_GT(source.num_samples(), 60);
   for (std::int64_t i = 0; i < source.num_samples(); ++i) {
     for (const std::int64_t visit : {0, 1}) {
-      const Pair pair = source.pair_of({i, visit});
+      const SegmentPair pair = source.pair_of({i, visit});
       const std::vector<Token> tokens = restored(pair.text);
       ASSERT_LE(tokens.size(), 64U);
       ASSERT_EQ(tokens.front(), kSpecial.first);
@@ -106,7 +106,7 @@ TEST_F(Pairs, TheSecondSegmentIsFromTheSamePassageOrFromAnother) {
   std::set<int> picked;
   for (std::int64_t visit = 0; visit < 40; ++visit) {
     for (std::int64_t i = 0; i < source.num_samples(); ++i, ++total) {
-      const Pair pair = source.pair_of({i, visit});
+      const SegmentPair pair = source.pair_of({i, visit});
       const std::vector<Token> tokens = restored(pair.text);
       const int other = passage(tokens[pair.second]);
       EXPECT_EQ(passage(tokens[1]) != other, pair.is_random);
@@ -159,7 +159,7 @@ TEST_F(Pairs, AreAFunctionOfSeedIndexAndVisit) {
   std::set<std::vector<Token>> seen;
   for (std::int64_t i = source.num_samples() - 1; i >= 0; --i) {
     for (const std::int64_t visit : {1, 0}) {
-      const Pair pair = source.pair_of({i, visit});
+      const SegmentPair pair = source.pair_of({i, visit});
       EXPECT_EQ(pair.text, same.pair_of({i, visit}).text);
       EXPECT_NE(pair.text, other.pair_of({i, visit}).text);
       seen.insert(pair.text.tokens);
@@ -174,7 +174,7 @@ TEST_F(Pairs, LongAndSingleSentencesAreCut) {
   EXPECT_EQ(source.num_samples(), 10 + 0 + 1 + 2);
   for (std::int64_t i = 0; i < source.num_samples(); ++i) {
     for (std::int64_t visit = 0; visit < 20; ++visit) {
-      const Pair pair = source.pair_of({i, visit});
+      const SegmentPair pair = source.pair_of({i, visit});
       EXPECT_LE(pair.text.tokens.size(), 23U);
       EXPECT_GE(pair.second, 3U) << "the first segment has a token";
       EXPECT_GT(pair.text.tokens.size(), pair.second + 1) << "and the second";
@@ -195,7 +195,7 @@ TEST_F(Pairs, FieldsArePaddedWithZeros) {
   }
   for (auto& one : values) destinations.push_back(std::as_writable_bytes(std::span(one)));
   source.read({1, 2}, destinations);
-  const Pair pair = source.pair_of({1, 2});
+  const SegmentPair pair = source.pair_of({1, 2});
   const auto count = static_cast<std::int32_t>(pair.text.tokens.size());
   std::vector<std::int32_t> tokens = pair.text.tokens, types(32, 0);
   tokens.resize(32, 0);
