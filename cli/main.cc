@@ -1,6 +1,7 @@
 #include <map>
 #include <string>
 
+#include "recipes/bert/recipe.h"
 #include "recipes/t5/recipe.h"
 #include "trireme/command_line.h"
 
@@ -8,6 +9,7 @@
 /// gets the same verbs (examples/01_own_model).
 int main(int argc, char** argv) {
   const std::map<std::string, trireme::Recipe> recipes = {
+      {"bert", trireme::recipes::bert::make_recipe()},
       {"t5", trireme::recipes::t5::make_recipe()},
   };
   return trireme::run_command_line(argc, argv, recipes);

@@ -108,7 +108,9 @@ class Contenders {
   Contenders(const Contenders&) = delete;
   Contenders& operator=(const Contenders&) = delete;
 
-  void ours() { index_ = text::write_shards(files_, tokenizer_, options_, target_); }
+  void ours() {
+    index_ = text::write_shards(files_, text::encoder_of(tokenizer_), options_, target_);
+  }
 
   void plain() {
     training_ = encode_plainly(model_, documents_.training);

@@ -102,3 +102,10 @@ def _(
 def _(lengths: torch.Tensor, length: int) -> tuple[torch.Tensor, torch.Tensor]:
     rows = lengths.new_empty((lengths.shape[0] * length,), dtype=torch.int64)
     return rows, lengths.new_empty((lengths.shape[0] + 1,), dtype=torch.int64)
+
+
+@torch.library.register_fake("trireme::token_rows")
+def _(lengths: torch.Tensor, length: int) -> tuple[torch.Tensor, torch.Tensor]:
+    tokens = torch.library.get_ctx().new_dynamic_size()
+    rows = lengths.new_empty((tokens,), dtype=torch.int64)
+    return rows, lengths.new_empty((lengths.shape[0] + 1,), dtype=torch.int64)

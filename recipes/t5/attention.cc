@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "recipes/t5/dropout.h"
+#include "packs/text/operators/drop.h"
 
 namespace trireme::recipes::t5 {
 namespace {
@@ -35,7 +35,8 @@ torch::Tensor AttentionImpl::attend(const torch::Tensor& q_BTX, const torch::Ten
                                     const torch::Tensor& v_BSX, const torch::Tensor& bias) {
   auto scores_BHTS = torch::matmul(heads_of(q_BTX), heads_of(k_BSX).transpose(2, 3));
   if (bias.defined()) scores_BHTS += bias;  // in place: the product is not kept for the backward
-  const auto weights_BHTS = drop(torch::softmax(scores_BHTS, -1), config_.dropout, is_training());
+  const auto weights_BHTS =
+      text::drop(torch::softmax(scores_BHTS, -1), config_.dropout, is_training());
   const auto mixed_BHTD = torch::matmul(weights_BHTS, heads_of(v_BSX));
   return output_(mixed_BHTD.transpose(1, 2).flatten(2));
 }

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "recipes/t5/dropout.h"
+#include "packs/text/operators/drop.h"
 
 namespace trireme::recipes::t5 {
 
@@ -25,7 +25,7 @@ torch::Tensor FeedForwardImpl::forward(const torch::Tensor& x) {
   } else {
     hidden = hidden.relu_();
   }
-  return output_(drop(hidden, config_.dropout, is_training()));
+  return output_(text::drop(hidden, config_.dropout, is_training()));
 }
 
 }  // namespace trireme::recipes::t5

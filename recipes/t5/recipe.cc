@@ -13,11 +13,11 @@
 
 #include "packs/text/data/denoising_source.h"
 #include "packs/text/data/prepare.h"
+#include "packs/text/data/python_library.h"
 #include "packs/text/data/token_index.h"
 #include "recipes/t5/config.h"
 #include "recipes/t5/examples.h"
 #include "recipes/t5/model.h"
-#include "recipes/t5/python_library.h"
 #include "recipes/t5/show_tokens.h"
 #include "trireme/base/environment.h"
 #include "trireme/error.h"
@@ -75,7 +75,7 @@ text::Prepared prepare(const Options& options) {
   prepare.tokenizer.num_pieces = options.pieces.value_or(size.pieces);
   prepare.tokenizer.sample_bytes = size.sample_bytes;
   if (prepare.inputs.empty()) {
-    prepare.inputs = {python_library()};
+    prepare.inputs = {text::python_library("--t5-text")};
     if (prepare.suffixes.empty()) prepare.suffixes = {".py"};
   }
   return text::prepare(prepare, Logger(read_environment().log_level, "t5"));

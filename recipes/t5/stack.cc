@@ -1,6 +1,6 @@
 #include "recipes/t5/stack.h"
 
-#include "recipes/t5/dropout.h"
+#include "packs/text/operators/drop.h"
 
 namespace trireme::recipes::t5 {
 
@@ -13,7 +13,9 @@ EncoderLayerImpl::EncoderLayerImpl(const Config& config) : dropout_(config.dropo
 }
 
 torch::Tensor EncoderLayerImpl::forward(torch::Tensor x_BSC, const torch::Tensor& bias) {
-  const auto dropped = [&](const torch::Tensor& y) { return drop(y, dropout_, is_training()); };
+  const auto dropped = [&](const torch::Tensor& y) {
+    return text::drop(y, dropout_, is_training());
+  };
   x_BSC = x_BSC + dropped(attention_(attention_norm_(x_BSC), bias));
   return x_BSC + dropped(feed_forward_(feed_forward_norm_(x_BSC)));
 }
@@ -29,7 +31,9 @@ DecoderLayerImpl::DecoderLayerImpl(const Config& config) : dropout_(config.dropo
 }
 
 torch::Tensor DecoderLayerImpl::forward(torch::Tensor x_BTC, const Shared& shared) {
-  const auto dropped = [&](const torch::Tensor& y) { return drop(y, dropout_, is_training()); };
+  const auto dropped = [&](const torch::Tensor& y) {
+    return text::drop(y, dropout_, is_training());
+  };
   x_BTC = x_BTC + dropped(attention_(attention_norm_(x_BTC), shared.bias));
   x_BTC = x_BTC + dropped(cross_(cross_norm_(x_BTC), shared.memory, shared.pad_bias));
   return x_BTC + dropped(feed_forward_(feed_forward_norm_(x_BTC)));
@@ -45,9 +49,9 @@ EncoderImpl::EncoderImpl(const Config& config) : dropout_(config.dropout) {
 torch::Tensor EncoderImpl::forward(torch::Tensor x_BSC, const torch::Tensor& pad_bias) {
   auto bias = bias_(x_BSC.size(1));
   if (pad_bias.defined()) bias = bias + pad_bias;
-  x_BSC = drop(x_BSC, dropout_, is_training());
+  x_BSC = text::drop(x_BSC, dropout_, is_training());
   for (const auto& layer : *layers_) x_BSC = layer->as<EncoderLayer>()->forward(x_BSC, bias);
-  return drop(norm_(x_BSC), dropout_, is_training());
+  return text::drop(norm_(x_BSC), dropout_, is_training());
 }
 
 DecoderImpl::DecoderImpl(const Config& config) : dropout_(config.dropout) {
@@ -60,9 +64,9 @@ DecoderImpl::DecoderImpl(const Config& config) : dropout_(config.dropout) {
 torch::Tensor DecoderImpl::forward(torch::Tensor x_BTC, const torch::Tensor& memory_BSC,
                                    const torch::Tensor& pad_bias) {
   const DecoderLayerImpl::Shared shared{memory_BSC, bias_(x_BTC.size(1)), pad_bias};
-  x_BTC = drop(x_BTC, dropout_, is_training());
+  x_BTC = text::drop(x_BTC, dropout_, is_training());
   for (const auto& layer : *layers_) x_BTC = layer->as<DecoderLayer>()->forward(x_BTC, shared);
-  return drop(norm_(x_BTC), dropout_, is_training());
+  return text::drop(norm_(x_BTC), dropout_, is_training());
 }
 
 }  // namespace trireme::recipes::t5

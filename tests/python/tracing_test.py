@@ -165,6 +165,7 @@ OPERATORS: dict[str, tuple[Any, Values]] = {
         ops.packed_attention,
         (*[random(7, 3, 4).requires_grad_()] * 3, torch.tensor([0, 5, 7])),
     ),
+    "token_rows": (ops.token_rows, (torch.tensor([5, 2]), 5)),
     "_order_tokens": (ops._order_tokens, (torch.tensor([5, 2]), 5)),
     "instance_norm": (ops.instance_norm, (random(3, 4, 5, 2).requires_grad_(), *NORM[1:])),
     "_batch_norm": (ops._batch_norm, (*NORM, random(3, 4, 5, 2), 1e-5, True)),

@@ -6,10 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "packs/text/data/document_encoder.h"
 #include "packs/text/data/documents.h"
 #include "packs/text/data/report.h"
 #include "packs/text/data/token_shards.h"
 #include "packs/text/data/tokenizer.h"
+#include "packs/text/data/word_pieces.h"
 #include "trireme/base/log.h"
 
 namespace trireme::text {
@@ -29,13 +31,21 @@ struct PrepareOptions {
   std::chrono::milliseconds max_wait = std::chrono::hours(6);  ///< For another process's work.
 };
 
-struct Prepared {
-  Tokenizer tokenizer;
+/// What is in the cache.
+struct PreparedTokens {
   TokenShards training;
   TokenShards held_out;
   TextReport report;
-  std::filesystem::path folder;  ///< In the cache: tokens.json, tokenizer.model, shards.
+  std::filesystem::path folder;  ///< tokens.json, the tokenizer's file, shards.
   bool was_cached = false;
+};
+
+struct Prepared : PreparedTokens {
+  Tokenizer tokenizer;
+};
+
+struct PreparedPassages : PreparedTokens {
+  WordPieces pieces;
 };
 
 /// Text files to tokens, once: what the cache has for the same options and the same files (names,
@@ -50,5 +60,10 @@ struct Prepared {
 ///          Nothing stays under the final name then.
 /// Threads  any, of any process. Blocking.
 Prepared prepare(const PrepareOptions& options, const Logger& logger);
+
+/// The same with word pieces, passage by passage (document_encoder.h). `tokenizer_model` names a
+/// vocab.txt.
+PreparedPassages prepare_passages(const PrepareOptions& options, Passages passages,
+                                  const Logger& logger);
 
 }  // namespace trireme::text

@@ -5,11 +5,13 @@
 #include <set>
 #include <string>
 
-#include "trireme/base/random.h"
+#include "packs/text/data/draws.h"
 #include "trireme/error.h"
 
 namespace trireme::data {
 namespace {
+
+using text::Draws;
 
 [[noreturn]] void refuse(const std::string& problem) {
   throw Error(ErrorKind::kInvalidArgument, problem);
@@ -27,23 +29,6 @@ void check(const SpanOptions& options) {
     refuse("spans must have at least 1 token on average, got " + std::to_string(options.mean_span));
   }
 }
-
-/// Draws of one stream.
-class Draws {
- public:
-  explicit Draws(std::uint64_t stream) : stream_(stream) {}
-
-  /// Below `count`; each as likely, to 1 in 2^32 of it.
-  std::int64_t below(std::int64_t count) {
-    const std::uint64_t draw = stream_seed(stream_, {next_++});
-    return static_cast<std::int64_t>(
-        static_cast<unsigned __int128>(draw) * static_cast<unsigned __int128>(count) >> 64);
-  }
-
- private:
-  std::uint64_t stream_;
-  std::uint64_t next_ = 0;
-};
 
 /// `total` as a sum of `parts` numbers of at least 1: parts - 1 of the total - 1 places between
 /// units, picked by Floyd's method.

@@ -40,15 +40,14 @@ struct Encoded {
   std::exception_ptr problem;
 };
 
-Encoded encode(RawText raw, const Tokenizer& tokenizer, const ShardOptions& options) {
+Encoded encode(RawText raw, const DocumentEncoder& encoder, const ShardOptions& options) {
   Encoded encoded;
   try {
     for (const std::string& document :
          documents_of(std::move(raw), options.max_document_bytes, encoded.report)) {
       Encoded::Part& part = encoded.parts[is_held_out(document, options.held_out_fraction) ? 1 : 0];
-      const std::vector<Token> tokens = tokenizer.encode(document);
+      const std::vector<Token> tokens = encoder.encode(document);
       part.tokens.insert(part.tokens.end(), tokens.begin(), tokens.end());
-      part.tokens.push_back(tokenizer.end());
       ++part.documents;
     }
   } catch (...) {
@@ -70,13 +69,13 @@ std::jthread start_thread(std::size_t number, std::function<void()> work) {
   }
 }
 
-std::vector<Encoded> encode_all(std::vector<RawText> batch, const Tokenizer& tokenizer,
+std::vector<Encoded> encode_all(std::vector<RawText> batch, const DocumentEncoder& encoder,
                                 const ShardOptions& options) {
   std::vector<Encoded> results(batch.size());
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
     for (std::size_t i = next++; i < batch.size(); i = next++) {
-      results[i] = encode(std::move(batch[i]), tokenizer, options);
+      results[i] = encode(std::move(batch[i]), encoder, options);
     }
   };
   {
@@ -123,7 +122,7 @@ std::vector<std::string> sample_documents(const FileList& files, const ShardOpti
   return sample.finish();
 }
 
-TokenIndex write_shards(const FileList& files, const Tokenizer& tokenizer,
+TokenIndex write_shards(const FileList& files, const DocumentEncoder& encoder,
                         const ShardOptions& options, const std::filesystem::path& folder) {
   ShardOptions chosen = options;
   if (chosen.num_threads <= 0) {
@@ -132,13 +131,13 @@ TokenIndex write_shards(const FileList& files, const Tokenizer& tokenizer,
   TextReader reader(files.files, chosen.max_document_bytes);
   std::array<ShardWriter, 2> writers = {ShardWriter(folder, "training", chosen.shard_tokens),
                                         ShardWriter(folder, "held_out", chosen.shard_tokens)};
-  TokenIndex index{.tokenizer_sha256 = tokenizer.sha256(),
-                   .vocabulary_size = tokenizer.vocabulary_size(),
+  TokenIndex index{.tokenizer_sha256 = encoder.sha256,
+                   .vocabulary_size = encoder.vocabulary_size,
                    .report = files.report};
   for (;;) {
     auto batch = read_batch(reader, kBatchBytes * static_cast<std::size_t>(chosen.num_threads));
     if (batch.empty()) break;
-    for (const Encoded& encoded : encode_all(std::move(batch), tokenizer, chosen)) {
+    for (const Encoded& encoded : encode_all(std::move(batch), encoder, chosen)) {
       if (encoded.problem) std::rethrow_exception(encoded.problem);
       index.report += encoded.report;
       for (std::size_t s = 0; s < 2; ++s) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "packs/text/data/document_encoder.h"
 #include "packs/text/data/documents.h"
 #include "packs/text/data/file_list.h"
 #include "packs/text/data/shard_writer.h"
@@ -27,16 +28,16 @@ struct ShardOptions {
 std::vector<std::string> sample_documents(const FileList& files, const ShardOptions& options,
                                           const TokenizerOptions& tokenizer);
 
-/// Writes the tokens of all documents of `files` into `folder`, in order, an end token behind each
-/// document: `training-*.safetensors`, `held_out-*.safetensors`.
+/// Writes the tokens of all documents of `files` into `folder`, in order, as the encoder makes them:
+/// `training-*.safetensors`, `held_out-*.safetensors`.
 ///
 /// Returns  the index, not yet written; its report has all counts.
 /// Errors   those of TextReader, documents_of and ShardWriter; kInvalidArgument where one of the
 ///          two splits is empty; kResourceExhausted where threads cannot be started.
 /// Order    the result is the same for every number of threads.
-/// Cost     SentencePiece's own time over the threads; memory for 4 MB of text a thread with its
+/// Cost     the encoder's own time over the threads; memory for 4 MB of text a thread with its
 ///          tokens, and for the shards being filled.
-TokenIndex write_shards(const FileList& files, const Tokenizer& tokenizer,
+TokenIndex write_shards(const FileList& files, const DocumentEncoder& encoder,
                         const ShardOptions& options, const std::filesystem::path& folder);
 
 }  // namespace trireme::text

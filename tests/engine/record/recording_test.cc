@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "tests/models/models.h"
+#include "trireme/engine/operators/token_rows.h"
 #include "trireme/engine/record/graph_difference.h"
 #include "trireme/engine/record/state_guard.h"
 #include "trireme/error.h"
@@ -240,6 +241,38 @@ TEST(Recording, PutsRescaledRowsOfAnEmbeddingBack) {
   EXPECT_EQ(graph::written_parameters(recording.graph), std::vector<int>{0});
   check_drift(recording.graph, model, tokens, 1);
   EXPECT_TRUE(torch::equal(embedding->weight, before));
+}
+
+TEST(Recording, RowsOfTokensAreRagged) {
+  torch::manual_seed(0);
+  torch::nn::Linear linear(2, 3);
+  const Model model = make_model(linear.ptr(), [linear](const Batch& batch) mutable {
+    const auto tokens = operators::token_rows(batch["lengths"], 5);
+    const auto packed = linear(operators::pack_rows(batch["x"], tokens));
+    return operators::unpack_rows(packed, tokens,
+                                  batch["x"].sum(2).unsqueeze(2).expand({-1, -1, 3}))
+        .mean();
+  });
+  const auto padded = [](std::int64_t size, std::uint64_t seed) {
+    torch::manual_seed(seed);
+    Batch batch;
+    batch.set("x", torch::rand({size, 5, 2}));
+    batch.set("lengths", torch::randint(1, 6, {size}, torch::kInt));
+    return batch;
+  };
+  const graph::Graph graph = record(model, padded, graph::Mode::kTrain).graph;
+  const auto is_ragged = [&](const std::string& op, std::size_t output) {
+    const auto node = std::ranges::find(graph.nodes, op, &graph::Node::op);
+    return graph.values[node->outputs[output]].is_ragged;
+  };
+  EXPECT_TRUE(is_ragged("trireme::token_rows", 0));
+  EXPECT_FALSE(is_ragged("trireme::token_rows", 1)) << "offsets";
+  EXPECT_TRUE(is_ragged("aten::addmm", 0));
+  EXPECT_FALSE(is_ragged("aten::index_copy", 0));
+  const auto node = std::ranges::find(graph.nodes, "aten::addmm", &graph::Node::op);
+  EXPECT_THAT(graph.values[node->outputs[0]].shape,
+              ElementsAre(graph::Size{5, 0}, graph::Size{0, 3}));
+  check_drift(graph, model, padded, 1);
 }
 
 // The recorded length stands for one that the program gave only where it was longer than needed.

@@ -11,7 +11,6 @@
 #include <sstream>
 
 #include "packs/text/data/token_index.h"
-#include "recipes/t5/python_library.h"
 #include "recipes/t5/show_tokens.h"
 #include "trireme/base/files.h"
 #include "trireme/base/json.h"
@@ -172,21 +171,6 @@ TEST_F(RecipeTest, TheSplitWithTooLittleTextIsNamed) {
   EXPECT_THAT(complaint("1000000000000"),
               testing::AllOf(HasSubstr("the training text has"), HasSubstr("--t5-text")));
   EXPECT_THAT(complaint("1"), HasSubstr("hold no text"));
-}
-
-TEST_F(RecipeTest, TheNewestPythonLibraryIsFound) {
-  for (const char* name : {"python3", "python3.9", "python3.10", "python3.12", "python3.x"}) {
-    fs::create_directories(folder_ / name);
-    if (std::string(name) != "python3.12") std::ofstream(folder_ / name / "abc.py") << "x = 1\n";
-  }
-  EXPECT_EQ(python_library(folder_), folder_ / "python3.10");
-  try {
-    python_library(folder_ / "python3");
-    ADD_FAILURE() << "there is none";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kUnavailable);
-    EXPECT_THAT(error.message(), HasSubstr("--t5-text"));
-  }
 }
 
 }  // namespace

@@ -71,6 +71,19 @@ PackedExtents extents_of(Recordings recordings, std::size_t position) {
   return result;
 }
 
+/// That of the rows of tokens: (Tensor lengths, int length) -> (Tensor rows, Tensor offsets).
+Extent token_rows_of(Recordings recordings, std::size_t position) {
+  Extent rows;
+  for (const graph::Graph* graph : recordings) {
+    const graph::Node& node = graph->nodes[position];
+    const auto& lengths = graph->values[std::get<graph::ValueRef>(node.inputs[0].content).value];
+    rows.now.push_back(graph->values[node.outputs[0]].shape[0].fixed);
+    rows.most.push_back(lengths.shape[0].fixed *
+                        std::get<graph::Size>(node.inputs[1].content).fixed);
+  }
+  return rows;
+}
+
 /// Replaces what is `extent` in all recordings. Whether something was.
 bool widen(Recordings recordings, graph::ValueId id, std::vector<graph::Size> graph::Value::* part,
            const Extent& extent) {
@@ -109,6 +122,8 @@ class RaggedMarker {
         const PackedExtents extents = extents_of(recordings_, p);
         mark(node.outputs[0], {extents.rows});
         mark(node.outputs[1], {extents.steps});
+      } else if (node.op == kTokenRows) {
+        mark(node.outputs[0], {token_rows_of(recordings_, p)});
       } else if (is_recurrent(node) && !node.outputs.empty()) {
         mark(node.outputs[0], of_inputs(node, 1));
       } else if (node.op != kCheckedPad) {

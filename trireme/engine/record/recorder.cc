@@ -119,8 +119,9 @@ void Recorder::before(int index, const at::RecordFunction& call) {
     if (is_by_data) refuse_data(*hole);
   }
   node_.flags.random = op->hasTag(at::Tag::nondeterministic_seeded);
-  // The tag is on every kind of indexing; only masks make it depend on data.
-  const bool is_dynamic = name->name != "aten::index" && !has_given_classes(*name, call.inputs()) &&
+  // The tag is on every kind of indexing; only masks make it depend on data. Rows of tokens are ragged.
+  const bool is_dynamic = name->name != "aten::index" && name->name != kTokenRows &&
+                          !has_given_classes(*name, call.inputs()) &&
                           op->hasTag(at::Tag::dynamic_output_shape);
   if (is_by_data && (is_dynamic || picks_by_mask(*name, call.inputs()))) {
     refuse_data(kShapeFromData);

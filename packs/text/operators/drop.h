@@ -2,7 +2,7 @@
 
 #include <torch/types.h>
 
-namespace trireme::recipes::t5 {
+namespace trireme::text {
 
 /// `x`, in training with each element 0 with this probability and the others scaled to the same
 /// mean. With probability 0 no operator is called, so none has to draw.
@@ -10,4 +10,4 @@ inline torch::Tensor drop(const torch::Tensor& x, double probability, bool is_tr
   return is_training && probability > 0 ? torch::dropout(x, probability, true) : x;
 }
 
-}  // namespace trireme::recipes::t5
+}  // namespace trireme::text

@@ -1,4 +1,4 @@
-#include "recipes/t5/python_library.h"
+#include "packs/text/data/python_library.h"
 
 #include <charconv>
 #include <string>
@@ -7,7 +7,7 @@
 
 #include "trireme/error.h"
 
-namespace trireme::recipes::t5 {
+namespace trireme::text {
 namespace {
 
 /// 11 of `python3.11`; -1 for other names.
@@ -22,7 +22,7 @@ int minor_version(std::string_view name) {
 
 }  // namespace
 
-std::filesystem::path python_library(const std::filesystem::path& under) {
+std::filesystem::path python_library(std::string_view option, const std::filesystem::path& under) {
   namespace fs = std::filesystem;
   fs::path newest;
   int version = -1;
@@ -40,9 +40,9 @@ std::filesystem::path python_library(const std::filesystem::path& under) {
   if (version < 0) {
     throw Error(ErrorKind::kUnavailable,
                 "no text to train on: there is no Python library in '" + under.string() +
-                    "' (python3.*/abc.py); name files or folders with --t5-text");
+                    "' (python3.*/abc.py); name files or folders with " + std::string(option));
   }
   return newest;
 }
 
-}  // namespace trireme::recipes::t5
+}  // namespace trireme::text
