@@ -150,7 +150,7 @@ TEST_F(RecipeTest, WhatDoesNotFitIsNamed) {
     std::ofstream(folder_ / (std::to_string(i) + ".txt")) << (i < 3 ? "a word\n" : "\n");
   }
   EXPECT_THAT(complaint({"--bert-text", folder_.string(), "--bert-suffix", ".txt", "--bert-pieces",
-                         "200", "--bert-held-out", "0.6"}),
+                         "200", "--bert-held-out", "0.1"}),
               testing::AllOf(HasSubstr("text: pairs of sentences"), HasSubstr("two passages")));
   std::ofstream(folder_ / "words.vocabulary") << "the\na\n";
   EXPECT_THAT(complaint({"--bert-vocabulary", path("words.vocabulary")}),
