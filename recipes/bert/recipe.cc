@@ -63,18 +63,23 @@ BertConfig config_of(const Options& options, std::int64_t vocabulary) {
 text::PreparedPassages prepare(const Options& options) {
   text::PrepareOptions prepare = options.text;
   const Logger logger(read_environment().log_level, "bert");
+  std::string used;
   if (prepare.inputs.empty()) {
     prepare.inputs = {text::python_library("--bert-text")};
     if (prepare.suffixes.empty()) prepare.suffixes = {".py"};
-    logger.info("the text is the Python library in '" + prepare.inputs[0].string() +
-                "'; --bert-text names another");
+    used = "the text is the Python library in '" + prepare.inputs[0].string() +
+           "' (--bert-text names another); ";
   }
   if (prepare.tokenizer_model.empty()) {
-    logger.info("the vocabulary is made of that text; --bert-vocabulary names a vocab.txt");
+    used += "the vocabulary is made of the text (--bert-vocabulary names a vocab.txt)";
+  } else {
+    used += "the vocabulary is '" + prepare.tokenizer_model.string() + "'";
   }
   const bool is_whole = options.passages == "documents";
-  return text::prepare_passages(
+  auto prepared = text::prepare_passages(
       prepare, is_whole ? text::Passages::kDocuments : text::Passages::kParagraphs, logger);
+  if (!prepared.was_cached) logger.info(used);  // else all processes would say it
+  return prepared;
 }
 
 /// The samples of a split. kInvalidArgument, naming it and the `remedy`, where it has none.
