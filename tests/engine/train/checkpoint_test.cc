@@ -65,7 +65,7 @@ Tensors train_to(std::int64_t end, const Layout& layout, const checkpoint::Folde
       session.resume(checkpoint);
     }
     while (session.next_step() < end) session.step();
-    save_checkpoint(world, session, folder, facts);
+    CheckpointWriter(world, folder, facts).save(session);
     const Tensors state = gather_state(world, workload, session);
     if (world.rank() == 0) {
       for (const auto& [name, tensor] : state) result[name] = tensor.clone();
@@ -181,6 +181,25 @@ TEST(CheckpointWriter, WritesTheStateOfItsStepWhileOthersAreRun) {
     expect_same(straight.published(4), beside.published(4));
     EXPECT_EQ(beside.newest(), 4);
   }
+}
+
+// Other values, before the thread has come far.
+TEST(CheckpointWriter, WritesACopy) {
+  const CheckpointFolder own;
+  const checkpoint::Folder straight(own.path / "straight"), beside(own.path / "beside");
+  const Layout layout{.model = "wide", .stages = 2};
+  train_to(2, layout, straight);
+  with_writer(layout, beside, CheckpointErrors::kStop,
+              [](const auto&, RankSession& session, CheckpointWriter& writer) {
+                for (int step = 0; step < 2; ++step) session.step();
+                writer.begin(session);
+                const at::NoGradGuard no_grad;
+                for (const std::string& name : session.store().names()) {
+                  session.store().value(name).fill_(7);
+                }
+                writer.finish();
+              });
+  expect_same(straight.published(2), beside.published(2));
 }
 
 // Where the folder should be is a file.

@@ -101,8 +101,8 @@ Tensors train_frozen_to(std::int64_t end, int stages, const checkpoint::Folder& 
       session.resume(reader);
     }
     while (session.next_step() < end) session.step();
-    save_checkpoint(world, session, folder,
-                    training_facts(workload, recorded, plan, session.options()));
+    CheckpointWriter(world, folder, training_facts(workload, recorded, plan, session.options()))
+        .save(session);
     const Tensors state = gather_state(world, workload, session);
     if (world.rank() == 0) {
       for (const auto& [name, tensor] : state) result[name] = tensor.clone();

@@ -27,7 +27,7 @@ struct Slice {
   bool operator==(const Slice&) const = default;
 };
 
-/// A tensor of the training state: `parameters/NAME`, `buffers/NAME` or `optimizer/KIND/NAME`.
+/// A tensor of the training state: `parameters/NAME`, `buffers/NAME`, `optimizer/KIND/NAME` or `training/NAME`.
 struct TensorEntry {
   Dtype dtype = Dtype::kF32;
   std::vector<std::int64_t> shape;

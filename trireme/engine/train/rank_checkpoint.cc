@@ -213,9 +213,4 @@ std::optional<std::int64_t> CheckpointWriter::published() {
   return is_published ? std::optional(job_->step()) : std::nullopt;
 }
 
-void save_checkpoint(const collectives::World& world, RankSession& session,
-                     const checkpoint::Folder& folder, const checkpoint::Facts& facts) {
-  CheckpointWriter(world, folder, facts).save(session);
-}
-
 }  // namespace trireme::train

@@ -56,10 +56,6 @@ class CheckpointWriter {
   std::unique_ptr<CheckpointJob> job_;
 };
 
-/// CheckpointWriter::save, once.
-void save_checkpoint(const collectives::World& world, RankSession& session,
-                     const checkpoint::Folder& folder, const checkpoint::Facts& facts);
-
 /// The newest checkpoint that is whole. Ranks divide its files among them to compare them with
 /// their checksums. Newer ones that are damaged are set aside, each with a warning. Nothing where
 /// there is none at all. Every rank calls it; blocks.
