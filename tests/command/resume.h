@@ -66,7 +66,10 @@ class Resume : public RankTest {
   }
 
   std::size_t num_steps(const std::string& run) const {
-    return lines_of(text_of(path(run) + "/metrics.jsonl")).size();
+    const auto lines = lines_of(text_of(path(run) + "/metrics.jsonl"));
+    return std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
+      return line.find("\"step_ms\"") != std::string::npos;  // the others are evaluations
+    });
   }
 
   void wait_for_steps(std::size_t number) {
