@@ -131,7 +131,7 @@ function(trireme_tests room)
   if(arg_LABEL MATCHES "^(multiprocess|gpu)$")
     # They share a GPU, or kill processes and say how soon others must end: one at a time, beside others, and
     # from the beginning on.
-    list(APPEND TEST_PROPERTIES RESOURCE_LOCK processes COST 10)
+    list(APPEND TEST_PROPERTIES RESOURCE_LOCK processes COST 30)
   endif()
   set(TEST_PREFIX "${room}")
   if(NOT arg_LABEL STREQUAL "unit")

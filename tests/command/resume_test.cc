@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST_F(Resume, AfterKillsAtAnyMoment) { expect_same_bits_after_kills(8, 7); }
+TEST_F(Resume, AfterKillsAtAnyMoment) { expect_same_bits_after_kills(5, 7); }
 
 TEST_F(Resume, ARunIsNotOverwritten) {
   Words words = training(path("run"), 1, 3);
