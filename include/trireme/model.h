@@ -92,6 +92,10 @@ struct Model {
   /// Empty: there is no such thing.
   /// Returns what was set before.
   std::function<bool(bool traced)> set_traced;
+  /// Gives a parameter the value that it begins with, in place. Called once for each that a process trains or keeps, before
+  /// anything is computed with it; until then it takes no memory. Empty: parameters have their values. Set by
+  /// SessionOptions::deferred_init.
+  std::function<void(const at::Tensor& parameter)> fill;
   std::vector<StepScalar> step_scalars;
   std::map<std::string, int> batch_dims;  ///< Dimension that grows with the batch; 0 if not named.
   std::shared_ptr<void> owner;            ///< Keeps alive what the functions refer to.

@@ -111,6 +111,10 @@ struct SessionOptions {
   RunOptions run;
   std::string metrics_file;  ///< A JSON line per step; else in the run's folder, if there is one.
   BatchSizes batch_sizes = BatchSizes::kAnyElseExact;
+  /// Parameters take no memory until a rank fills those of its stages, with the values that they would have had: for a
+  /// model that is larger than a rank's memory. The first step is not compared then. Tensors that are made by other means
+  /// than in-place operators (`torch::randn(...) * 0.02`) take their memory at once.
+  bool deferred_init = false;
   bool first_step_check = true;  ///< Compare a small first step with the unmodified model's own.
   bool serial = false;           ///< All stages in this process, one after the other.
   bool handles_signals = false;  ///< SIGINT and SIGTERM ask to stop, SIGUSR1 for a checkpoint.

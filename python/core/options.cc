@@ -161,6 +161,7 @@ void bind_session_options(py::module_& module) {
       .def_readwrite("run", &SessionOptions::run)
       .def_readwrite("metrics_file", &SessionOptions::metrics_file)
       .def_readwrite("batch_sizes", &SessionOptions::batch_sizes)
+      .def_readwrite("deferred_init", &SessionOptions::deferred_init)
       .def_readwrite("first_step_check", &SessionOptions::first_step_check)
       .def_readwrite("serial", &SessionOptions::serial)
       .def_readwrite("handles_signals", &SessionOptions::handles_signals);

@@ -397,6 +397,7 @@ class SessionOptions:
     """The same on every rank, but for callbacks, which rank 0 is told by."""
 
     batch_sizes: BatchSizes
+    deferred_init: bool
     first_step_check: bool
     handles_signals: bool
     measures: bool

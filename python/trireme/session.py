@@ -25,7 +25,10 @@ class Session:
     one rank is the same `trireme.Error` on all.
 
     model            unmodified; rank 0's weights are everybody's. Afterwards its own parameters are the trained ones on
-                     the ranks that hold them (`weights` gives all).
+                     the ranks that hold them (`weights` gives all). Or a function that makes it, called some times on
+                     every rank: weights that torch draws then depend on `seed` and their names alone. With
+                     deferred_init=True they are drawn only where they are held: for a model that is larger than a
+                     rank's memory.
     loss             loss(model, batch) -> a 0-dim tensor, mean_loss(..), sum_loss(..), a list or dict of these. None:
                      what the model returns, or its `loss`.
     data             tensors by name, or a map-style data set of samples that are alike.
@@ -50,7 +53,7 @@ class Session:
 
     def __init__(
         self,
-        model: torch.nn.Module,
+        model: torch.nn.Module | Callable[[], torch.nn.Module],
         loss: LossFunction | None = None,
         data: Samples | None = None,
         *,
@@ -71,15 +74,22 @@ class Session:
             raise TypeError("a Session needs data: tensors by name, or a map-style data set")
         source, form = to_source(data)
         evaluated = to_source(evaluation)[0] if evaluation is not None else None
-        share_weights(self._world, model)
-        core_model = to_model(model, loss, form, scalars or {}, precision)
         if precision == "f16":
             options.setdefault("loss_scale", 65536)
-        self._module = model
+        if isinstance(model, torch.nn.Module):
+            if options.get("deferred_init"):
+                raise TypeError(
+                    "deferred_init is for a function that makes the model: this one has its memory already"
+                )
+            share_weights(self._world, model)
+
+        def workload() -> _core.Workload:
+            self._module = model if isinstance(model, torch.nn.Module) else model()
+            core_model = to_model(self._module, loss, form, scalars or {}, precision)
+            return _core.Workload(core_model, source, evaluated)
+
         self._open: _core.Session | None = _core.Session(
-            self._world,
-            lambda: _core.Workload(core_model, source, evaluated),
-            to_options(plan, batch, steps, options),
+            self._world, workload, to_options(plan, batch, steps, options)
         )
         self._steps = steps
         _ranks.at_end(self)

@@ -177,6 +177,28 @@ TEST_F(RankTest, BeginWithTheWeightsOfAFile) {
   EXPECT_THAT(partial->out(), HasSubstr("as the model makes them: "));
 }
 
+// A rank that has half of a model never has the whole in its memory.
+TEST_F(RankTest, DeferredInitialisationHasTheSameBitsInLessMemory) {
+  const Words model = {"--model", "large"};
+  run(with(model, {"record", "--out", folder}));
+  run(with(model, {"partition", "--graph", path("train.graph.json"), "--stages", "2", "--batch",
+                   "8", "--microbatch", "4", "--out", path("plan.json")}));
+  const auto train = [&](const std::string& name, const Words& more) {
+    run(with(
+        with(model, {"train", "--plan", path("plan.json"), "--steps", "2", "--optimizer", "sgd",
+                     "--no-first-step-check", "--run", path(name + ".run"), "--save", path(name)}),
+        more));
+    const Json document = Json::parse(text_of(path(name + ".run") + "/run.json"));
+    return document["segments"].back()["resident_peak_bytes"].get<std::vector<std::int64_t>>();
+  };
+  const auto whole = train("whole", {}), deferred = train("deferred", {"--deferred-init"});
+  EXPECT_TRUE(text_of(path("whole")) == text_of(path("deferred")));
+  constexpr std::int64_t kSaved = std::int64_t{24} << 20;
+  EXPECT_LT(deferred[1] + kSaved, whole[1]);  // the first rank gathers all weights in the end
+  train("from", {"--deferred-init", "--init-from", path("whole"), "--learning-rate", "0"});
+  EXPECT_TRUE(text_of(path("from")) == text_of(path("whole")));
+}
+
 // From costs to weights with two stages on a rank, and by a schedule of one's own.
 TEST_F(RankTest, SeveralStagesOnARankArePlannedAndTrained) {
   const Words model = {"--model", "mlp"};

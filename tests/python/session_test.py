@@ -146,6 +146,40 @@ def test_ranks_have_the_bits_of_one_process() -> None:
     assert found == [*alone, alone[0]]
 
 
+class Wide(nn.Module):
+    """Initialised in the ways that models have, one of them not in place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(16, 4096)
+        self.second = nn.Linear(4096, 32)
+        nn.init.trunc_normal_(self.second.weight, std=0.02)
+        self.scale = nn.Parameter(torch.randn(32, 1024) * 0.02)
+        self.register_buffer("noise", torch.rand(1024, 32))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.second(torch.relu(self.first(x))) @ self.scale @ self.noise
+
+
+def test_a_function_makes_the_model_with_or_without_its_weights() -> None:
+    def loss(model: nn.Module, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        return model(batch["x"]).square().mean()
+
+    data = {"x": torch.randn(32, 16)}
+
+    def trained(**options: Any) -> dict[str, torch.Tensor]:
+        session = trireme.Session(Wide, loss, data, plan="even", **options, **TRAINED)
+        session.step()
+        return session.weights()
+
+    expected = trained(seed=3)
+    for other in (trained(seed=3, deferred_init=True), trained(seed=3, serial=True)):
+        assert all(torch.equal(other[name], value) for name, value in expected.items())
+    assert not torch.equal(trained(seed=4)["second.weight"], expected["second.weight"])
+    with pytest.raises(TypeError, match="deferred_init is for a function that makes the model"):
+        trireme.Session(Wide(), loss, data, deferred_init=True, **TRAINED)
+
+
 class Fails(nn.Module):
     def __init__(self) -> None:
         super().__init__()

@@ -111,6 +111,32 @@ Workload make_gated() {
   return {make_model(std::make_shared<Gated>()), source, std::make_shared<GatedSource>(source)};
 }
 
+/// 64 MiB of weights; a layer is frozen, and one parameter has no use.
+struct Large : torch::nn::Module {
+  static constexpr int kWidth = 1024;
+  std::vector<torch::nn::Linear> layers;
+
+  Large() {
+    for (int i = 0; i < 16; ++i) {
+      layers.push_back(
+          register_module("layer" + std::to_string(i), torch::nn::Linear(kWidth, kWidth)));
+    }
+    layers[9]->weight.set_requires_grad(false);
+    register_parameter("unused", torch::randn({kWidth, 64}));
+  }
+
+  torch::Tensor forward(const Batch& batch) {
+    torch::Tensor x = batch["x"];
+    for (torch::nn::Linear& layer : layers) x = x + torch::tanh(layer(x));
+    return x.square().mean();
+  }
+};
+
+Workload make_large() {
+  const auto source = tensor_source({{"x", torch::randn({16, Large::kWidth})}});
+  return {make_model(std::make_shared<Large>()), source, source};
+}
+
 /// Fails in torch: the data has one feature too many.
 Workload make_misshapen() {
   const auto net = std::make_shared<torch::nn::LinearImpl>(3, 2);
@@ -138,8 +164,8 @@ int run(int argc, char** argv) {
   }
   note("start");
   come_to("start");
-  std::map<std::string, Recipe> workloads = {{"gated", {make_gated}},
-                                             {"misshapen", {make_misshapen}}};
+  std::map<std::string, Recipe> workloads = {
+      {"gated", {make_gated}}, {"large", {make_large}}, {"misshapen", {make_misshapen}}};
   for (const std::string& name : models::names()) {
     workloads[name].make = [name] { return make_test_model(name); };
   }

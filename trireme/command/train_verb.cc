@@ -124,6 +124,10 @@ void add_initial_options(CLI::App& app, TrainOptions& options) {
       ->allow_extra_args(false);
   app.add_flag("--init-partial", initial.partial,
                "Take what fits, though the model has other tensors, or some of another shape");
+  app.add_flag(
+      "--deferred-init", options.session.deferred_init,
+      "For a model that is larger than a rank's memory: each rank initialises its own stages "
+      "alone, to the same values");
 }
 
 void add_loss_scale_options(CLI::App& app, LossScaleOptions& scale) {

@@ -13,6 +13,7 @@
 
 #include "trireme/base/mapped_file.h"
 #include "trireme/base/safetensors.h"
+#include "trireme/engine/record/deferred_init.h"
 #include "trireme/engine/record/torch_terms.h"
 #include "trireme/error.h"
 
@@ -24,8 +25,8 @@ class Weights {
  public:
   explicit Weights(const InitialWeights& options)
       : options_(options),
-        mapped_(options.file),
-        content_(safetensors::parse(mapped_.bytes(), options.file)) {
+        mapped_(std::make_shared<const MappedFile>(options.file)),
+        content_(safetensors::parse(mapped_->bytes(), options.file)) {
     for (const safetensors::Tensor& tensor : content_.tensors) {
       const std::string name = renamed(tensor.name);
       if (left_.emplace(name, &tensor).second) continue;
@@ -42,11 +43,13 @@ class Weights {
                                          fmt::join(item.tensor.sizes().vec(), ", "),
                                          fmt::join(tensor.shape, ", ")));
     }
-    const at::NoGradGuard no_grad;
-    auto* bytes = const_cast<std::byte*>(tensor.bytes.data());  // only read
-    const at::Tensor from = at::from_blob(
-        bytes, tensor.shape, at::TensorOptions().dtype(record::to_scalar_type(tensor.dtype)));
-    at::Tensor(item.tensor).detach().copy_(from);
+    const auto take = [file = mapped_, bytes = const_cast<std::byte*>(tensor.bytes.data()),
+                       shape = tensor.shape, type = record::to_scalar_type(tensor.dtype),
+                       target = item.tensor.detach()] {
+      const at::NoGradGuard no_grad;
+      target.copy_(at::from_blob(bytes, shape, at::TensorOptions().dtype(type)));  // only read
+    };
+    if (!record::DeferredInit::put_off(item.tensor, take)) take();
     taken_.insert(item.tensor.unsafeGetTensorImpl());
     ++num_taken_;
     left_.erase(found);
@@ -100,7 +103,7 @@ class Weights {
   }
 
   const InitialWeights& options_;
-  MappedFile mapped_;
+  std::shared_ptr<const MappedFile> mapped_;
   safetensors::Content content_;
   std::map<std::string, const safetensors::Tensor*> left_;
   std::set<const at::TensorImpl*> taken_;

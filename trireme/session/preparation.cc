@@ -33,10 +33,11 @@ std::string shared_text(const SessionOptions& options, int world_size) {
   return train::to_text(options.training) +
          fmt::format(
              "steps {}\nrun {}\nplan {}\ncheckpoint_every {}\nevaluate_every {}\n"
-             "no_first_step_check {}\nhandles_signals {}\n",
+             "no_first_step_check {}\nhandles_signals {}\ndeferred_init {}\n",
              options.num_steps.value_or(-1), run.folder,
              plans_itself(options, world_size) ? "measured" : "given", run.checkpoint_every,
-             run.evaluate_every, !options.first_step_check, options.handles_signals) +
+             run.evaluate_every, !options.first_step_check, options.handles_signals,
+             options.deferred_init) +
          initial_text(options.initial);
 }
 
@@ -101,7 +102,8 @@ void Preparation::say(const std::string& phase) const {
 }
 
 void Preparation::make_training() {
-  training_.emplace(make_, options_.training.seed, microbatch(), options_.batch_sizes, is_first_);
+  training_.emplace(make_, options_.training.seed, microbatch(), options_.batch_sizes,
+                    options_.deferred_init, is_first_);
 }
 
 std::int64_t Preparation::microbatch() const {

@@ -11,11 +11,16 @@
 namespace trireme::session {
 namespace {
 
-std::int64_t bytes_of(const Model& model) {
+/// Of parameters and buffers.
+///
+/// counted   of those alone that are live tensors: not of what waits to be initialised.
+std::int64_t bytes_of(const Model& model, bool counted = false) {
   std::int64_t bytes = 0;
   for (const auto* list : {&model.parameters, &model.buffers}) {
     for (const auto& [name, tensor] : *list) {
-      if (tensor.defined()) bytes += static_cast<std::int64_t>(tensor.nbytes());
+      if (!tensor.defined()) continue;
+      if (counted && !memory::is_counted(tensor.storage().data_ptr())) continue;
+      bytes += static_cast<std::int64_t>(tensor.nbytes());
     }
   }
   return bytes;
@@ -53,10 +58,10 @@ record::Recording record_model(const Model& model, std::shared_ptr<const data::S
 }
 
 Training::Training(const MakeWorkload& make, std::uint64_t seed, std::int64_t microbatch,
-                   BatchSizes sizes, bool says)
-    : workload(train::construct(make, seed)),
+                   BatchSizes sizes, bool defers, bool says)
+    : workload(train::construct(make, seed, defers)),
       model_bytes(bytes_of(workload.model)),
-      data_bytes(memory::memory_use().live_bytes - model_bytes),
+      data_bytes(memory::memory_use().live_bytes - bytes_of(workload.model, /*counted=*/true)),
       recorded(record_model(workload, graph::Mode::kTrain, microbatch, sizes, says)) {}
 
 }  // namespace trireme::session

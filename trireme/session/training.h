@@ -20,12 +20,13 @@ record::Recording record_model(const Model& model, std::shared_ptr<const data::S
 /// Everything that a training is made of; the recordings share the workload's tensors.
 struct Training {
   Workload workload;
-  std::int64_t model_bytes;  ///< Of parameters and buffers.
+  std::int64_t model_bytes;  ///< Of parameters and buffers, also where they take no memory yet.
   std::int64_t data_bytes;   ///< Live tensors beside the model's: the samples.
   record::Recording recorded;
 
+  /// defers   initial values of large parameters.
   Training(const MakeWorkload& make, std::uint64_t seed, std::int64_t microbatch, BatchSizes sizes,
-           bool says);
+           bool defers, bool says);
 };
 
 }  // namespace trireme::session

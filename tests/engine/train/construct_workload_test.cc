@@ -65,5 +65,43 @@ TEST(Construct, RefusesAMakerThatDoesSomethingElseEachTime) {
   EXPECT_THROW(construct(growing, 0), Error);
 }
 
+/// Large enough to wait, but for what is no parameter, made by itself or of another.
+struct Large : torch::nn::Module {
+  Large() {
+    a = register_module("a", torch::nn::Linear(256, 256));
+    scaled = register_parameter("scaled", torch::randn({256, 256}) * 0.02);
+    ones = register_parameter("ones", torch::ones({256, 256}));
+    mask = register_buffer("mask", torch::rand({256, 256}));
+    b = register_module("b", torch::nn::Linear(256, 256));
+    const at::NoGradGuard no_grad;
+    b->weight.normal_(0, 0.5);
+  }
+  torch::nn::Linear a{nullptr}, b{nullptr};
+  at::Tensor scaled, ones, mask;
+};
+
+MakeWorkload large_maker() {
+  return [] {
+    const auto net = std::make_shared<Large>();
+    return Workload{make_model(net, [](const Batch& batch) { return batch["x"].sum(); }),
+                    tensor_source({{"x", torch::randn({256, 256})}}), nullptr};
+  };
+}
+
+TEST(Construct, DeferredWeightsAreTheSame) {
+  const Workload plain = construct(large_maker(), 3);
+  const Workload deferred = construct(large_maker(), 3, /*defers=*/true);
+  ASSERT_TRUE(deferred.model.fill);
+  EXPECT_EQ(parameter(deferred, "a.weight").count_nonzero().item<std::int64_t>(), 0);
+  for (std::size_t i = plain.model.parameters.size(); i-- > 0;) {  // in any order
+    const NamedTensor& item = deferred.model.parameters[i];
+    deferred.model.fill(item.tensor);
+    EXPECT_TRUE(torch::equal(item.tensor, plain.model.parameters[i].tensor)) << item.name;
+  }
+  EXPECT_TRUE(torch::equal(deferred.model.buffers[0].tensor, plain.model.buffers[0].tensor));
+  EXPECT_EQ(data::fingerprint(*deferred.training), data::fingerprint(*plain.training));
+  EXPECT_FALSE(plain.model.fill);
+}
+
 }  // namespace
 }  // namespace trireme::train

@@ -145,6 +145,10 @@ bool is_block_allocator_installed() { return c10::GetCPUAllocator() == &allocato
 
 MemoryUse memory_use() { return allocator().use(); }
 
+bool is_counted(const c10::DataPtr& memory) {
+  return memory.get_deleter() == allocator().raw_deleter();
+}
+
 void reset_peak() { allocator().reset_peak(0); }
 
 PeakPause::PeakPause() : peak_bytes_(memory_use().peak_bytes) {}

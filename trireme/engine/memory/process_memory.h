@@ -1,5 +1,7 @@
 #pragma once
 
+#include <c10/core/Allocator.h>
+
 #include <cstdint>
 
 namespace trireme::memory {
@@ -23,6 +25,9 @@ bool is_block_allocator_installed();
 
 /// All zero where the allocator is not installed.
 MemoryUse memory_use();
+
+/// Whether `memory_use` counts this tensor's memory.
+bool is_counted(const c10::DataPtr& memory);
 
 /// From here on `peak_bytes` starts at what is live.
 void reset_peak();

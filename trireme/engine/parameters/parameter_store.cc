@@ -73,7 +73,7 @@ ParameterStore::ParameterStore(layout::ParameterMap map, const graph::Graph& gra
                           ? typed(memory_, value_type(bucket.dtype), bucket.num_elements)
                           : at::Tensor());
   }
-  move_values(graph, tensors);
+  move_values(graph, tensors, options.fill);
 }
 
 /// A mirror bucket has them as soon as one of its owners is elsewhere.
@@ -111,8 +111,8 @@ void ParameterStore::place_sites() {
   }
 }
 
-void ParameterStore::move_values(const graph::Graph& graph,
-                                 const std::vector<at::Tensor>& tensors) {
+void ParameterStore::move_values(const graph::Graph& graph, const std::vector<at::Tensor>& tensors,
+                                 const std::function<void(const at::Tensor&)>& fill) {
   const at::NoGradGuard no_grad;
   for (const graph::Parameter& parameter : graph.parameters) {
     if (!owners_.contains(parameter.name)) continue;
@@ -122,6 +122,7 @@ void ParameterStore::move_values(const graph::Graph& graph,
       tensor.set_data(at::empty({0}, tensor.options()));
       continue;
     }
+    if (fill) fill(tensor);
     const at::Tensor view = slot_view(values_[place->bucket], slot(*place), tensor.detach());
     view.copy_(tensor.detach());
     tensor.set_data(with_own_storage(view));

@@ -59,6 +59,8 @@ class ParameterStore {
   struct Options {
     FlatMemory memory = make_flat_memory;
     std::optional<Stages> stages;  ///< Those held here; all where it is not set.
+    /// Called with each of the model's tensors before its value is taken; Model::fill.
+    std::function<void(const at::Tensor& parameter)> fill;
   };
 
   /// Copies the parameters in and gives the model's own tensors this memory, so that the module
@@ -116,7 +118,8 @@ class ParameterStore {
   void place_sites();
   bool has_values(const layout::Bucket& bucket) const;
   std::optional<SlotPlace> place_of_value(const std::string& parameter) const;
-  void move_values(const graph::Graph& graph, const std::vector<at::Tensor>& tensors);
+  void move_values(const graph::Graph& graph, const std::vector<at::Tensor>& tensors,
+                   const std::function<void(const at::Tensor&)>& fill);
 
   layout::ParameterMap map_;
   FlatMemory memory_;

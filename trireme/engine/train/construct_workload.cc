@@ -3,10 +3,13 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trireme/base/random.h"
+#include "trireme/engine/record/deferred_init.h"
 #include "trireme/engine/record/observer.h"
 #include "trireme/engine/record/state_guard.h"
 #include "trireme/error.h"
@@ -81,28 +84,50 @@ std::vector<std::uint64_t> seeds_of(const DrawLog& log, const Model& model, std:
   return seeds;
 }
 
+/// deferred   null: everything is initialised at once.
 template <typename Listener>
-Workload make_observed(const MakeWorkload& make_workload, Listener& listener) {
+Workload make_observed(const MakeWorkload& make_workload, Listener& listener,
+                       record::DeferredInit* deferred) {
   const record::Observation observation(listener);
-  Workload workload = make_workload();
+  Workload workload;
+  const auto make = [&] { workload = make_workload(); };
+  if (deferred != nullptr) {
+    deferred->making(make);
+  } else {
+    make();
+  }
   observation.rethrow();
   return workload;
 }
 
+/// What is no parameter gets its values now.
+void set_fill(Model& model, std::shared_ptr<record::DeferredInit> deferred) {
+  std::vector<at::Tensor> parameters;
+  for (const NamedTensor& parameter : model.parameters) parameters.push_back(parameter.tensor);
+  deferred->fill_all_but(parameters);
+  model.fill = [deferred = std::move(deferred)](const at::Tensor& parameter) {
+    deferred->fill(parameter);
+  };
+}
+
 }  // namespace
 
-Workload construct(const MakeWorkload& make_workload, std::uint64_t seed) {
+Workload construct(const MakeWorkload& make_workload, std::uint64_t seed, bool defers) {
   const record::GeneratorTurn turn;
   std::vector<std::uint64_t> seeds;
   record::seed_generator(seed);
   {
     DrawLog log;
-    const Workload first = make_observed(make_workload, log);
+    record::DeferredInit dropped;
+    const Workload first = make_observed(make_workload, log, defers ? &dropped : nullptr);
     seeds = seeds_of(log, first.model, seed);
   }
   record::seed_generator(seed);
   DrawSeeder seeder(std::move(seeds));
-  return make_observed(make_workload, seeder);
+  const auto deferred = defers ? std::make_shared<record::DeferredInit>() : nullptr;
+  Workload workload = make_observed(make_workload, seeder, deferred.get());
+  if (defers) set_fill(workload.model, deferred);
+  return workload;
 }
 
 }  // namespace trireme::train

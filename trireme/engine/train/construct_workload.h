@@ -13,6 +13,9 @@ namespace trireme::train {
 /// parameter whose memory it fills; in the second it draws from the stream (seed, parameter name,
 /// how many draws the parameter had). Draws for anything else, `torch::randn(...) * 0.02` included,
 /// such as synthetic data, come from the stream (seed, number of the draw).
-Workload construct(const MakeWorkload& make_workload, std::uint64_t seed);
+///
+/// defers   large parameters get their values when `Model::fill` is called with them, the same ones
+///          (record/deferred_init.h).
+Workload construct(const MakeWorkload& make_workload, std::uint64_t seed, bool defers = false);
 
 }  // namespace trireme::train

@@ -228,6 +228,7 @@ bool check_first_step(const Workload& workload, const record::Recording& recorde
     logger.info("the first step is not compared with the plain model: " + why);
     return false;
   };
+  if (workload.model.fill) return skip("the initialisation of its parameters is deferred");
   const std::int64_t bytes = bytes_needed(recorded.graph);
   if (bytes > options.available_bytes) {
     return skip("that takes " + std::to_string(bytes >> 20) + " MiB, more than there is here");

@@ -31,7 +31,7 @@ struct FirstStepOptions {
 /// Errors     kInvalidArgument naming what differs, and whether recording or cut is to blame.
 /// Cost       two or three steps of eight samples; three to four times the parameters' memory.
 ///            Skipped, with a line in the log, where that does not fit, and where all losses of the
-///            samples tried weigh nothing or are not finite.
+///            samples tried weigh nothing or are not finite; where initialisation is deferred.
 bool check_first_step(const Workload& workload, const record::Recording& recorded,
                       const layout::Plan& plan, const FirstStepOptions& options,
                       const Logger& logger);

@@ -100,7 +100,9 @@ RankSession::RankSession(const collectives::World& world, const Workload& worklo
           plan, mesh_index(plan, world.endpoint.rank()) / layout::train_role(plan).mesh.data)),
       replica_(mesh_index(plan, world.endpoint.rank()) % layout::train_role(plan).mesh.data),
       store_(layout::make_parameter_map(recording_.graph, plan), recording_.graph,
-             recording_.tensors, {.stages = parameters::Stages(stages_.begin(), stages_.end())}),
+             recording_.tensors,
+             {.stages = parameters::Stages(stages_.begin(), stages_.end()),
+              .fill = workload.model.fill}),
       program_(checked_program(recording_.graph, plan_, store_.map(), options)),
       groups_(make_groups(program_, world)),
       sums_(store_, recording_.graph,
@@ -111,6 +113,7 @@ RankSession::RankSession(const collectives::World& world, const Workload& worklo
       held_(recording_, plan_, stages_, sites_, pipeline::StageWorker::Purpose::kTrain),
       batches_(reader_, recording_, held_, plan_, replica_) {
   release_frozen(recording_, plan_, stages_);
+  fill_parameters(workload_.model);
   const int replicas = layout::train_role(plan_).mesh.data;
   if (world.rank() == 0 && !schedule::keeps_bits(plan_.batch, replicas)) {
     world_.watch.logger.warning(

@@ -10,6 +10,7 @@
 #include "trireme/engine/train/learning_rate.h"
 #include "trireme/engine/train/parameter_groups.h"
 #include "trireme/engine/train/replica_buffers.h"
+#include "trireme/engine/train/training_state.h"
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_check.h"
 #include "trireme/plan/graph/graph_json.h"
@@ -49,10 +50,11 @@ SerialSession::SerialSession(const Workload& workload, const record::Recording& 
       options_(options),
       reader_(workload, plan.batch, options.seed, order_of(options)),
       store_(layout::make_parameter_map(recording_.graph, plan), recording_.graph,
-             recording_.tensors, {}),
+             recording_.tensors, {.fill = workload.model.fill}),
       executor_(recording_, plan_, store_, options.seed),
       optimizer_(make_optimizer(options.optimizer)),
       loss_scale_(options.loss_scale) {
+  fill_parameters(workload_.model);
   parameters::check_parameters(*optimizer_, store_);
   check_groups(options.optimizer.groups, recording_.graph);
   check_buffers(recording_.graph, options.buffers, 1);

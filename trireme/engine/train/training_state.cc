@@ -163,6 +163,11 @@ void release_frozen(const record::Recording& recording, const layout::Plan& plan
   }
 }
 
+void fill_parameters(const Model& model) {
+  if (!model.fill) return;
+  for (const NamedTensor& parameter : model.parameters) model.fill(parameter.tensor);
+}
+
 std::vector<checkpoint::KeyedTensor> checkpoint_items(const TrainingState& state) {
   const auto where = origins(state.recording.graph, state.plan, state.store);
   const auto is_here = [&](const std::string& name) {

@@ -54,6 +54,9 @@ std::map<std::string, Origin> origins(const graph::Graph& graph, const layout::P
 void release_frozen(const record::Recording& recording, const layout::Plan& plan,
                     const std::vector<int>& stages);
 
+/// Model::fill for every parameter that is here: those that the optimizer does not have, too.
+void fill_parameters(const Model& model);
+
 /// What the ranks of the state's stages write into a checkpoint: parameters that the stages own with
 /// their optimizer state, frozen ones of which one is the first user, their buffers; stage 0 also what
 /// no stage uses. The same list on all of them, but for state that replicas share. Views of the state.
