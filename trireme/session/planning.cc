@@ -228,8 +228,10 @@ namespace trireme {
 Measurement measure_model(World& world, const MakeWorkload& make, const MeasureOptions& options) {
   memory::apply_torch_settings();
   const Workload workload = train::construct(make, options.training.seed);
-  record::Recording recorded = session::record_model(
-      workload, graph::Mode::kTrain, options.microbatch, options.batch_sizes, world.rank() == 0);
+  record::Recording recorded =
+      session::record_model({workload.model, workload.training, graph::Mode::kTrain,
+                             options.microbatch, options.batch_sizes},
+                            world.value());
   const session::MeasuredCosts measured = session::measure_recorded(
       workload, recorded, options, world.size() == 1 ? nullptr : &world.value());
   return {Graph(std::make_shared<const graph::Graph>(std::move(recorded.graph))), measured.profile,

@@ -103,7 +103,7 @@ void Preparation::say(const std::string& phase) const {
 
 void Preparation::make_training() {
   training_.emplace(make_, options_.training.seed, microbatch(), options_.batch_sizes,
-                    options_.deferred_init, is_first_);
+                    options_.deferred_init, world_);
 }
 
 std::int64_t Preparation::microbatch() const {
@@ -117,8 +117,10 @@ void Preparation::decide() {
   if (!options_.serial) train::check_memory(world_, plan_->value());
   check_samples();
   if (training_->workload.evaluation) {
-    evaluation_ = record_model(training_->workload, graph::Mode::kEval,
-                               plan_->value().batch.microbatch, options_.batch_sizes, is_first_);
+    evaluation_ =
+        record_model({training_->workload.model, training_->workload.training, graph::Mode::kEval,
+                      plan_->value().batch.microbatch, options_.batch_sizes},
+                     world_);
   }
 }
 

@@ -129,8 +129,9 @@ class Session::Implementation {
                                 .recording = {}};
     require(found.workload.evaluation != nullptr, session::kNoEvaluation);
     found.recording =
-        session::record_model(found.workload.model, found.workload.evaluation, graph::Mode::kEval,
-                              plan().batch.microbatch, options_.batch_sizes, is_first_);
+        session::record_model({found.workload.model, found.workload.evaluation, graph::Mode::kEval,
+                               plan().batch.microbatch, options_.batch_sizes},
+                              world_);
     train::check_evaluation(*ranks(), found.workload, found.recording);
     collectives::require_same(world_, graph::graph_sha256(found.recording.graph), "evaluation");
     return std::make_shared<const session::OtherForward>(std::move(found));

@@ -1,12 +1,19 @@
 #include "trireme/session/training.h"
 
+#include <cstddef>
 #include <cstdio>
+#include <functional>
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "trireme/base/environment.h"
 #include "trireme/engine/memory/process_memory.h"
 #include "trireme/engine/train/batch_reader.h"
 #include "trireme/engine/train/construct_workload.h"
+#include "trireme/engine/train/telling_others.h"
+#include "trireme/plan/graph/graph_json.h"
 
 namespace trireme::session {
 namespace {
@@ -26,19 +33,18 @@ std::int64_t bytes_of(const Model& model, bool counted = false) {
   return bytes;
 }
 
-}  // namespace
-
-record::Recording record_model(const Workload& workload, graph::Mode mode, std::int64_t microbatch,
-                               BatchSizes sizes, bool says) {
-  return record_model(workload.model, workload.training, mode, microbatch, sizes, says);
-}
-
-record::Recording record_model(const Model& model, std::shared_ptr<const data::Source> samples,
-                               graph::Mode mode, std::int64_t microbatch, BatchSizes sizes,
-                               bool says) {
-  const train::BatchReader reader(std::move(samples), model);
+/// before_forward   called before each.
+record::Recording record_here(const RecordRequest& request, bool says,
+                              const std::function<void()>& before_forward) {
+  const train::BatchReader reader(request.samples, request.model);
+  const auto [mode, microbatch] = std::pair(request.mode, request.microbatch);
+  const record::BatchMaker maker = [&, make = reader.maker()](std::int64_t size,
+                                                              std::uint64_t seed) {
+    before_forward();
+    return make(size, seed);
+  };
   record::Recording recording = record::record(
-      model, reader.maker(), {.mode = mode, .microbatch = microbatch, .sizes = sizes});
+      request.model, maker, {.mode = mode, .microbatch = microbatch, .sizes = request.sizes});
   if (!recording.why_exact.empty() && says) {
     std::fprintf(stderr,
                  "trireme: recorded for microbatches of %lld samples alone (%s), since at other "
@@ -57,12 +63,58 @@ record::Recording record_model(const Model& model, std::shared_ptr<const data::S
   return recording;
 }
 
+// What the first rank says while it records; else the graph's document.
+constexpr const char* kNotYet = "";
+constexpr const char* kEachByItself = "-";
+
+std::string tell(const collectives::World& world, const std::string& text) {
+  return collectives::from_first(world, text, "recording");
+}
+
+record::Recording record_for_others(const RecordRequest& request, const collectives::World& world) {
+  record::Recording recording;
+  train::telling_others(world, 0, [&] {
+    recording = record_here(request, /*says=*/true, [&] { tell(world, kNotYet); });
+  });
+  if (!record::may_be_bound(recording)) {
+    tell(world, kEachByItself);
+    return recording;
+  }
+  tell(world, to_document_text(graph::kGraphDocument, graph::to_json(recording.graph)));
+  const std::vector<std::byte> constants = graph::constants_file(recording.graph);
+  tell(world, {reinterpret_cast<const char*>(constants.data()), constants.size()});
+  return recording;
+}
+
+record::Recording take_recording(const RecordRequest& request, const collectives::World& world) {
+  std::string text = tell(world, "");
+  while (text == kNotYet) text = tell(world, "");
+  if (text == kEachByItself) return record_here(request, /*says=*/false, [] {});
+  const std::string constants = tell(world, "");
+  return record::bind(
+      graph::graph_from_json(parse_document(graph::kGraphDocument, text, "rank 0's recording"),
+                             std::as_bytes(std::span(constants))),
+      request.model);
+}
+
+}  // namespace
+
+record::Recording record_model(const RecordRequest& request, bool says) {
+  return record_here(request, says, [] {});
+}
+
+record::Recording record_model(const RecordRequest& request, const collectives::World& world) {
+  if (world.size() == 1) return record_model(request, /*says=*/true);
+  return world.rank() == 0 ? record_for_others(request, world) : take_recording(request, world);
+}
+
 Training::Training(const MakeWorkload& make, std::uint64_t seed, std::int64_t microbatch,
-                   BatchSizes sizes, bool defers, bool says)
+                   BatchSizes sizes, bool defers, const collectives::World& world)
     : workload(train::construct(make, seed, defers)),
       model_bytes(bytes_of(workload.model)),
       data_bytes(memory::memory_use().live_bytes - bytes_of(workload.model, /*counted=*/true)),
-      recorded(record_model(workload, graph::Mode::kTrain, microbatch, sizes, says)) {}
+      recorded(record_model(
+          {workload.model, workload.training, graph::Mode::kTrain, microbatch, sizes}, world)) {}
 
 }  // namespace trireme::session
 
@@ -75,7 +127,8 @@ Graph record_graph(const MakeWorkload& make, std::int64_t microbatch, bool train
   const auto mode = training ? graph::Mode::kTrain : graph::Mode::kEval;
   const auto ranks = read_environment().ranks;
   const bool says = !ranks || ranks->rank == 0;
-  record::Recording recording = session::record_model(workload, mode, microbatch, sizes, says);
+  record::Recording recording =
+      session::record_model({workload.model, workload.training, mode, microbatch, sizes}, says);
   return Graph(std::make_shared<const graph::Graph>(std::move(recording.graph)));
 }
 

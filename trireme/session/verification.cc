@@ -23,7 +23,8 @@ layout::Plan plan_of(const VerifyOptions& options, const MakeWorkload& make, con
       options.plan ? options.plan->batch().microbatch : options.planning.batch.microbatch;
   const Workload workload = train::construct(make, options.seed);
   const record::Recording recorded = session::record_model(
-      workload, graph::Mode::kTrain, microbatch, options.batch_sizes, world.rank() == 0);
+      {workload.model, workload.training, graph::Mode::kTrain, microbatch, options.batch_sizes},
+      world.value());
   layout::Plan plan = options.plan ? session::checked_plan(*options.plan, recorded.graph)
                                    : session::plan_by_hand(recorded.graph, options.planning);
   if (world.size() > 1) train::check_comparable(recorded.graph, plan);

@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <fstream>
+#include <memory>
 
+#include "trireme/engine/record/recording.h"
 #include "trireme/error.h"
+#include "trireme/model.h"
 
 namespace trireme::record {
 namespace {
@@ -147,6 +151,39 @@ TEST(DeferredInit, WaitingTensorsTakeNoMemory) {
   EXPECT_EQ(deferred.bytes(), 7 * 4 * kElements);
   EXPECT_GT(large[0].abs().max().item<float>(), 3);
   EXPECT_GT(resident_bytes() - before, 4 * kElements);
+}
+
+/// A chain of `kLength` sums of 8 MiB each for a recording's ten samples; how much memory the largest recording took.
+struct Chain {
+  static constexpr int kLength = 24;
+  std::shared_ptr<std::int64_t> most = std::make_shared<std::int64_t>(0);
+
+  Model model() const {
+    const auto layer = std::make_shared<torch::nn::LinearImpl>(16, 200 << 10);
+    return make_model(layer, [layer, most = most](const Batch& batch) {
+      const std::int64_t before = resident_bytes();
+      torch::Tensor x = layer->forward(batch["x"]);
+      for (int i = 0; i < kLength; ++i) x = i % 3 == 2 ? x.relu_() : x + 1;
+      *most = std::max(*most, resident_bytes() - before);
+      return x.mean();
+    });
+  }
+};
+
+TEST(DeferredInit, ARecordingKeepsNoActivations) {
+  const BatchMaker make_batch = [](std::int64_t size, std::uint64_t) {
+    Batch batch;
+    batch.set("x", torch::randn({size, 16}));
+    return batch;
+  };
+  const Chain plain, waiting;
+  const Recording expected = record(plain.model(), make_batch, graph::Mode::kTrain);
+  Model model = waiting.model();
+  model.fill = [](const at::Tensor&) {};
+  const Recording found = record(model, make_batch, graph::Mode::kTrain);
+  EXPECT_TRUE(found.graph == expected.graph);
+  EXPECT_GT(*plain.most, std::int64_t{100} << 20);
+  EXPECT_LT(*waiting.most, std::int64_t{30} << 20);
 }
 
 }  // namespace

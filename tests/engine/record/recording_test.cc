@@ -353,5 +353,34 @@ TEST(Recording, PaddingToTheLongestIsRefusedThoughTheMicrobatchHidesIt) {
   }
 }
 
+// What another rank records, over one's own tensors.
+TEST(Bind, GivesTheRecordingThatTheModelWouldHave) {
+  for (const std::string& name : models::names()) {
+    const models::TestModel one = models::make(name), other = models::make(name);
+    const Recording expected = record_model(other);
+    ASSERT_TRUE(may_be_bound(expected)) << name;
+    const graph::Graph graph = record_model(one).graph;
+    const Recording bound = bind(
+        graph::graph_from_json(graph::to_json(graph), graph::constants_file(graph)), other.model);
+    EXPECT_TRUE(bound.graph == expected.graph) << name;
+    for (std::size_t i = 0; i < expected.tensors.size(); ++i) {
+      const at::Tensor &mine = bound.tensors[i], &own = expected.tensors[i];
+      ASSERT_EQ(mine.defined(), own.defined()) << name << " " << i;
+      const bool is_constant = graph.values[i].source == graph::ValueSource::kConstant;
+      if (own.defined()) {
+        EXPECT_TRUE(is_constant ? torch::equal(mine, own) : mine.is_same(own));
+      }
+    }
+  }
+}
+
+TEST(Bind, RefusesAnotherModel) {
+  const graph::Graph graph = record_model(models::make("mlp")).graph;
+  const models::TestModel other = models::make("mlp");
+  other.model.parameters[0].tensor.requires_grad_(false);
+  EXPECT_THROW(bind(graph, other.model), Error);
+  EXPECT_THROW(bind(graph, models::make("unet").model), Error);
+}
+
 }  // namespace
 }  // namespace trireme::record

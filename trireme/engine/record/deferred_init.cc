@@ -258,6 +258,17 @@ void DeferredInit::fill_all_but(const std::vector<at::Tensor>& tensors) {
   for (const c10::StorageImpl* storage : others) fill(waiting_.extract(storage).mapped());
 }
 
+void forget_values(const at::Tensor& tensor) {
+  constexpr std::size_t kPage = 4096, kLeast = std::size_t{1} << 20;
+  if (!tensor.has_storage() || !tensor.device().is_cpu()) return;
+  const c10::Storage& storage = tensor.storage();
+  if (storage.nbytes() < kLeast || storage.allocator() == nullptr) return;
+  const auto begin = reinterpret_cast<std::uintptr_t>(storage.data());
+  const std::uintptr_t first = (begin + kPage - 1) / kPage * kPage;
+  const std::uintptr_t last = (begin + storage.nbytes()) / kPage * kPage;
+  ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
+
 std::int64_t DeferredInit::bytes() const {
   std::int64_t bytes = 0;
   for (const auto& [storage, waiting] : waiting_) {

@@ -64,4 +64,8 @@ class DeferredInit {
   std::unordered_map<const c10::StorageImpl*, Waiting> waiting_;
 };
 
+/// Gives the memory of a tensor's values back to the system, which are zeros then: for a forward whose values are of no
+/// interest. Nothing where it is small or not torch's own memory.
+void forget_values(const at::Tensor& tensor);
+
 }  // namespace trireme::record

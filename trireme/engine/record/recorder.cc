@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "trireme/base/check.h"
+#include "trireme/engine/record/deferred_init.h"
 #include "trireme/engine/record/generalise.h"
 #include "trireme/engine/record/holes.h"
 #include "trireme/engine/record/packed_sequences.h"
@@ -39,6 +40,7 @@ graph::Argument to_argument_list(graph::ArgumentList items) { return {std::move(
 Recorder::Recorder(const Model& model, const Batch& batch, graph::Mode mode) {
   graph_.mode = mode;
   graph_.torch_version = TORCH_VERSION;
+  forgets_ = static_cast<bool>(model.fill);
   add_registered(model);
   add_batch(model, batch);
 }
@@ -141,6 +143,7 @@ void Recorder::after(int index, const at::RecordFunction& call) {
   follow_data();
   settle_uninitialised();
   if (node_.op == kPad) take_padded_length(node_, inputs_[1].tensor.size(0));
+  if (forgets_) forget_outputs();
   end_node();
 }
 

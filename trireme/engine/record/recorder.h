@@ -92,6 +92,7 @@ class Recorder : public OperatorListener {
   std::string buffer_name(graph::ValueId value) const;
   void settle_uninitialised();
   void make_constant(graph::ValueId value, std::size_t position);
+  void forget_outputs() const;
   void end_node();
   void check_gradients_and_hooks();
   void check_rescaled(const graph::Graph& graph);
@@ -115,6 +116,7 @@ class Recorder : public OperatorListener {
   std::vector<InputTensor> inputs_;  ///< Of the node being recorded.
   std::string nearest_parameter_;
   std::int64_t num_samples_ = 0;
+  bool forgets_ = false;  ///< Values are of no interest: parameters have none yet (Model::fill).
   std::map<graph::ValueId, at::Tensor> buffer_data_;  ///< As last seen, to notice silent writes.
   std::map<graph::ValueId, std::int64_t> initial_counters_;  ///< 0-dim integer buffers.
   std::vector<CounterRead> counter_reads_;

@@ -94,6 +94,21 @@ Trace Recorder::finish(const Losses& losses) {
   return trace;
 }
 
+/// All objects stay alive, the activations of a whole model; what was computed from data decides nothing.
+void Recorder::forget_outputs() const {
+  for (const graph::ValueId output : node_.outputs) {
+    if (output < 0) continue;
+    const at::Tensor& tensor = table_.tensor(output);
+    const auto members = table_.in_storage_of(tensor);
+    const bool is_computed =
+        std::all_of(members.begin(), members.end(), [&](graph::ValueId member) {
+          return table_.values()[member].source == graph::ValueSource::kNode &&
+                 from_data_.contains(member);
+        });
+    if (is_computed) forget_values(tensor);
+  }
+}
+
 void Recorder::check_rescaled(const graph::Graph& graph) {
   for (const int parameter : graph::written_parameters(graph)) {
     const graph::Node* other = graph::use_beside_rows(graph, parameter);

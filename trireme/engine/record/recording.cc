@@ -1,7 +1,10 @@
 #include "trireme/engine/record/recording.h"
 
 #include <array>
+#include <iterator>
+#include <map>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "trireme/engine/record/buffer_policies.h"
@@ -11,6 +14,7 @@
 #include "trireme/engine/record/packed_sequences.h"
 #include "trireme/engine/record/recorder.h"
 #include "trireme/engine/record/state_guard.h"
+#include "trireme/engine/record/torch_terms.h"
 #include "trireme/error.h"
 #include "trireme/plan/graph/copy_to_consumers.h"
 #include "trireme/plan/graph/graph_check.h"
@@ -178,6 +182,17 @@ struct Tracer {
   }
 };
 
+bool fits(const at::Tensor& tensor, const graph::Value& value) {
+  if (!tensor.defined() || to_dtype(tensor.scalar_type()) != value.dtype ||
+      tensor.requires_grad() != value.requires_grad || tensor.dim() != std::ssize(value.shape)) {
+    return false;
+  }
+  for (std::int64_t d = 0; d < tensor.dim(); ++d) {
+    if (tensor.size(d) != value.shape[d].fixed) return false;
+  }
+  return true;
+}
+
 /// The forward as it is.
 Recording record_once(const Model& model, const BatchMaker& make_batch,
                       const RecordOptions& options) {
@@ -216,6 +231,46 @@ Recording record(const Model& model, const BatchMaker& make_batch, const RecordO
 
 Recording record(const Model& model, const BatchMaker& make_batch, graph::Mode mode) {
   return record(model, make_batch, {.mode = mode, .sizes = BatchSizes::kAny});
+}
+
+bool may_be_bound(const Recording& recording) {
+  const auto& values = recording.graph.values;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i].source != graph::ValueSource::kConstant) continue;
+    const at::Tensor& constant = recording.tensors[i];  // `bind` makes a dense one
+    if (!constant.is_contiguous() || constant.is_conj() || constant.is_neg()) return false;
+  }
+  return recording.opaques.empty();
+}
+
+Recording bind(graph::Graph graph, const Model& model) {
+  std::map<std::string, at::Tensor> registered;
+  for (const auto* list : {&model.parameters, &model.buffers}) {
+    for (const auto& [name, tensor] : *list) registered[name] = tensor;
+  }
+  Recording recording;
+  recording.tensors.resize(graph.values.size());
+  const auto take = [&](const std::string& name, graph::ValueId id) {
+    const at::Tensor& tensor = registered[name];
+    if (!fits(tensor, graph.values[id])) {
+      throw Error(ErrorKind::kInvalidArgument,
+                  "the first rank's model has '" + name + "', which is " +
+                      (tensor.defined() ? "of another shape or dtype, or otherwise frozen, here"
+                                        : "missing here") +
+                      "; make the same model on all ranks");
+    }
+    recording.tensors[id] = tensor;
+  };
+  for (const graph::Parameter& parameter : graph.parameters) take(parameter.name, parameter.value);
+  for (const graph::Buffer& buffer : graph.buffers) take(buffer.name, buffer.value);
+  for (const graph::ConstantTensor& constant : graph.constants) {
+    const graph::Value& value = graph.values[constant.value];
+    std::vector<std::int64_t> shape;
+    for (const graph::Size& size : value.shape) shape.push_back(size.fixed);
+    recording.tensors[constant.value] = to_tensor(constant.bytes, value.dtype, shape);
+  }
+  recording.graph = std::move(graph);
+  return recording;
 }
 
 Recording with_copies(Recording recording, std::span<const graph::NodeId> nodes) {

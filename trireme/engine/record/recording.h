@@ -63,6 +63,16 @@ Recording record(const Model& model, const BatchMaker& make_batch, const RecordO
 /// For any batch size.
 Recording record(const Model& model, const BatchMaker& make_batch, graph::Mode mode);
 
+/// Whether another process can do with the graph of it: it has no opaque functions, which only a forward shows.
+bool may_be_bound(const Recording& recording);
+
+/// The recording that another process has made of the same model, over this one's tensors.
+///
+/// graph    of one that may_be_bound.
+/// Errors   kInvalidArgument, naming it, where a parameter or buffer is missing, of another shape or dtype, or one of the
+///          two alone wants a gradient.
+Recording bind(graph::Graph graph, const Model& model);
+
 /// The recording with `nodes` run once per consuming node. Errors of graph::copy_to_consumers.
 Recording with_copies(Recording recording, std::span<const graph::NodeId> nodes);
 
