@@ -96,6 +96,9 @@ struct Model {
   /// anything is computed with it; until then it takes no memory. Empty: parameters have their values. Set by
   /// SessionOptions::deferred_init.
   std::function<void(const at::Tensor& parameter)> fill;
+  /// Forward leaves something behind that the program needs on every rank: each records by itself, where else the first
+  /// one's graph is taken by all.
+  bool recorded_by_all = false;
   std::vector<StepScalar> step_scalars;
   std::map<std::string, int> batch_dims;  ///< Dimension that grows with the batch; 0 if not named.
   std::shared_ptr<void> owner;            ///< Keeps alive what the functions refer to.

@@ -183,7 +183,8 @@ void bind_model(py::module_& module) {
 
   py::class_<Model>(module, "Model")
       .def(py::init(&make_python_model), py::arg("parameters"), py::arg("buffers"),
-           py::arg("forward"), py::arg("set_training"), py::arg("set_traced"), py::arg("scalars"));
+           py::arg("forward"), py::arg("set_training"), py::arg("set_traced"), py::arg("scalars"))
+      .def_readwrite("recorded_by_all", &Model::recorded_by_all);
 
   py::class_<Workload>(module, "Workload")
       .def(py::init([](Model model, std::shared_ptr<data::Source> training,

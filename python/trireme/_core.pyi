@@ -147,6 +147,8 @@ class Measured:
     def resident_peak_bytes(self) -> list[int]: ...
 
 class Model:
+    recorded_by_all: bool
+
     def __init__(
         self,
         parameters: collections.abc.Sequence[tuple[str, torch.Tensor]],

@@ -215,6 +215,7 @@ class DistributedModel:
         self._size = num_samples // config.microbatches
         feed = _core.Feed(fields, replicas, ranks.rdp_rank())
         model = core_model(self.module, forward, {}, self._precision)
+        model.recorded_by_all = True  # what it returns has a form that every rank needs
         options = self._session_options(num_samples * replicas)
 
         def make() -> _core.Workload:
@@ -236,6 +237,7 @@ class DistributedModel:
         live = self._live()
         feed = _core.Feed(fields, ranks.rdp_size(), ranks.rdp_rank(), any_size=True)
         model = core_model(self.module, forward, {}, self._precision)
+        model.recorded_by_all = True  # what it returns has a form that every rank needs
         recorded = live.record_evaluation(lambda: _core.Workload(model, feed, feed))
         return Evaluation(live, feed, recorded)
 

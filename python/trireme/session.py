@@ -83,13 +83,18 @@ class Session:
                 )
             share_weights(self._world, model)
 
-        def workload() -> _core.Workload:
-            self._module = model if isinstance(model, torch.nn.Module) else model()
-            core_model = to_model(self._module, loss, form, scalars or {}, precision)
-            return _core.Workload(core_model, source, evaluated)
+        def workload_of(module: torch.nn.Module) -> _core.Workload:
+            self._module = module
+            model = to_model(module, loss, form, scalars or {}, precision)
+            return _core.Workload(model, source, evaluated)
+
+        given = workload_of(model) if isinstance(model, torch.nn.Module) else None
+
+        def make() -> _core.Workload:
+            return given if given is not None else workload_of(model())
 
         self._open: _core.Session | None = _core.Session(
-            self._world, workload, to_options(plan, batch, steps, options)
+            self._world, make, to_options(plan, batch, steps, options)
         )
         self._steps = steps
         _ranks.at_end(self)

@@ -76,7 +76,7 @@ record::Recording record_for_others(const RecordRequest& request, const collecti
   train::telling_others(world, 0, [&] {
     recording = record_here(request, /*says=*/true, [&] { tell(world, kNotYet); });
   });
-  if (!record::may_be_bound(recording)) {
+  if (request.model.recorded_by_all || !record::may_be_bound(recording)) {
     tell(world, kEachByItself);
     return recording;
   }

@@ -24,7 +24,7 @@ struct RecordRequest {
 record::Recording record_model(const RecordRequest& request, bool says);
 
 /// The same on every rank of a world, each over its own model. The first rank records, and the others take its graph; where
-/// that has opaque functions each records by itself. Every rank calls it.
+/// that has opaque functions, or Model::recorded_by_all is set, each records by itself. Every rank calls it.
 record::Recording record_model(const RecordRequest& request, const collectives::World& world);
 
 /// Everything that a training is made of; the recordings share the workload's tensors.
