@@ -7,7 +7,7 @@
 namespace trireme::recipes::bert {
 
 ClassifierImpl::ClassifierImpl(const BertConfig& config, std::int64_t num_classes)
-    : EncoderImpl(config) {
+    : BertEncoder(config) {
   pooler_ = register_module("pooler", make_linear(config.channels, config.channels));
   classifier_ = register_module("classifier", make_linear(config.channels, num_classes));
 }

@@ -15,7 +15,7 @@ namespace trireme::recipes::bert {
 /// linear layer. Its other tensors have the names that they have in `Bert`.
 ///
 /// Source   Devlin et al., NAACL 2019, section 4.1.
-class ClassifierImpl : public EncoderImpl {
+class ClassifierImpl : public BertEncoder {
  public:
   /// Errors   those of `check`.
   ClassifierImpl(const BertConfig& config, std::int64_t num_classes);

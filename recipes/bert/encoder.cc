@@ -36,14 +36,14 @@ torch::Tensor EmbeddingsImpl::forward(const Sequences& sequences) {
   return view.unpack(normal_NC, like_BSC);
 }
 
-EncoderImpl::EncoderImpl(const BertConfig& config) : config_(config) {
+BertEncoder::BertEncoder(const BertConfig& config) : config_(config) {
   check(config);
   embeddings_ = register_module("embeddings", Embeddings(config));
   for (std::int64_t i = 0; i < config.blocks; ++i) blocks_->push_back(Block(config));
   register_module("blocks", blocks_);
 }
 
-torch::Tensor EncoderImpl::encode(const Sequences& sequences) {
+torch::Tensor BertEncoder::encode(const Sequences& sequences) {
   auto x_BSC = embeddings_->forward(sequences);
   for (const auto& block : *blocks_) {
     x_BSC = block->as<Block>()->forward(x_BSC, sequences.lengths_B);

@@ -39,7 +39,7 @@ TORCH_MODULE(Embeddings);
 ///
 /// Source   Devlin et al., "BERT: Pre-training of deep bidirectional transformers for language
 ///          understanding", NAACL 2019, section 3.
-class EncoderImpl : public torch::nn::Module {
+class BertEncoder : public torch::nn::Module {
  public:
   /// [B, S, C]; of padding anything finite.
   torch::Tensor encode(const Sequences& sequences);
@@ -48,7 +48,7 @@ class EncoderImpl : public torch::nn::Module {
 
  protected:
   /// Errors   those of `check`.
-  explicit EncoderImpl(const BertConfig& config);
+  explicit BertEncoder(const BertConfig& config);
 
   const Embeddings& embeddings() const { return embeddings_; }
 

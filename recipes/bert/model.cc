@@ -21,7 +21,7 @@ constexpr std::int64_t kIgnored = -100;
 
 }  // namespace
 
-BertImpl::BertImpl(const BertConfig& config) : EncoderImpl(config) {
+BertImpl::BertImpl(const BertConfig& config) : BertEncoder(config) {
   transform_ = register_module("transform", make_linear(config.channels, config.channels));
   transform_norm_ = register_module("transform_norm", make_norm(config));
   bias_V_ = register_parameter("masked_bias", torch::zeros({config.vocabulary}));

@@ -31,7 +31,7 @@ struct PretrainingLosses {
 
 /// The encoder BERT with its two heads: hidden tokens, and whether the second segment follows the
 /// first. An ordinary module: it runs on one device and knows of nothing else.
-class BertImpl : public EncoderImpl {
+class BertImpl : public BertEncoder {
  public:
   /// Errors   those of `check`.
   explicit BertImpl(const BertConfig& config);

@@ -142,6 +142,18 @@ TEST_F(Classification, AnEvaluationSaysTheAccuracyOfEachOfItsFiles) {
                      HasSubstr("near.tsv: of 9 pairs "), HasSubstr("far.tsv: of 5 pairs ")));
 }
 
+TEST_F(Classification, FilesOfOneNameAreToldApartByTheirPaths) {
+  fs::create_directories(folder_ / "far");
+  const ClassifyData given = data(12, {table("dev.tsv", 9), table("far/dev.tsv", 5)});
+  Workload workload = make_classification(config(false), given);
+  workload.model.set_training(false);
+  const train::BatchReader reader(workload.evaluation, workload.model);
+  const Losses losses = workload.model.forward(reader.read({.begin = 0, .end = 14}));
+  ASSERT_EQ(losses.size(), 4U);
+  EXPECT_EQ(losses[2].name, (folder_ / "dev.tsv").string() + "_accuracy");
+  EXPECT_EQ(losses[3].name, (folder_ / "far/dev.tsv").string() + "_accuracy");
+}
+
 TEST_F(Classification, HeldOutPairsHaveTheLabelsOfTheTrainingOnes) {
   std::ofstream(folder_ / "held_out.tsv") << "premise\thypothesis\tlabel\na\tb\tunlike\n";
   try {
