@@ -2,22 +2,14 @@
 
 #include <torch/nn/functional/linear.h>
 #include <torch/nn/functional/loss.h>
-#include <torch/nn/init.h>
 #include <torch/types.h>
 
-#include "packs/text/operators/drop.h"
 #include "recipes/bert/tokens.h"
 
 namespace trireme::recipes::bert {
 namespace {
 
 namespace F = torch::nn::functional;
-
-torch::nn::Embedding make_embedding(std::int64_t count, const BertConfig& config) {
-  torch::nn::Embedding embedding(count, config.channels);
-  torch::nn::init::normal_(embedding->weight, 0, 0.02);
-  return embedding;
-}
 
 /// Number of rows whose largest logit is the expected one.
 torch::Tensor num_correct(const torch::Tensor& logits, const torch::Tensor& expected) {
@@ -29,30 +21,7 @@ constexpr std::int64_t kIgnored = -100;
 
 }  // namespace
 
-EmbeddingsImpl::EmbeddingsImpl(const BertConfig& config) : config_(config) {
-  tokens = register_module("tokens", make_embedding(config.vocabulary, config));
-  positions_ = register_module("positions", make_embedding(config.positions, config));
-  types_ = register_module("types", make_embedding(config.types, config));
-  norm_ = register_module("norm", make_norm(config));
-}
-
-torch::Tensor EmbeddingsImpl::forward(const Sequences& sequences) {
-  const std::int64_t length = sequences.tokens_BS.size(1);
-  const TokenView view(sequences.lengths_B, length, config_.is_unpadded);
-  const auto places_BS = torch::arange(length, torch::kLong).expand_as(sequences.tokens_BS);
-  const auto x_NC = tokens(view.pack(sequences.tokens_BS)) + positions_(view.pack(places_BS)) +
-                    types_(view.pack(sequences.types_BS));
-  const auto normal_NC = text::drop(norm_(x_NC), config_.dropout, is_training());
-  if (!view.is_unpadded()) return normal_NC.unflatten(0, {-1, length});
-  const auto like_BSC = sequences.tokens_BS.unsqueeze(-1).expand({-1, -1, config_.channels});
-  return view.unpack(normal_NC, like_BSC);
-}
-
-BertImpl::BertImpl(const BertConfig& config) : config_(config) {
-  check(config);
-  embeddings_ = register_module("embeddings", Embeddings(config));
-  for (std::int64_t i = 0; i < config.blocks; ++i) blocks_->push_back(Block(config));
-  register_module("blocks", blocks_);
+BertImpl::BertImpl(const BertConfig& config) : BertEncoder(config) {
   transform_ = register_module("transform", make_linear(config.channels, config.channels));
   transform_norm_ = register_module("transform_norm", make_norm(config));
   bias_V_ = register_parameter("masked_bias", torch::zeros({config.vocabulary}));
@@ -60,22 +29,14 @@ BertImpl::BertImpl(const BertConfig& config) : config_(config) {
   next_ = register_module("next", make_linear(config.channels, 2));
 }
 
-torch::Tensor BertImpl::encode(const Sequences& sequences) {
-  auto x_BSC = embeddings_->forward(sequences);
-  for (const auto& block : *blocks_) {
-    x_BSC = block->as<Block>()->forward(x_BSC, sequences.lengths_B);
-  }
-  return x_BSC;
-}
-
 torch::Tensor BertImpl::masked_logits(const torch::Tensor& x_BSC, const Questions& questions) {
   const auto& positions_BP = questions.positions_BP;
-  const TokenView view(questions.counts_B, positions_BP.size(1), config_.is_unpadded);
+  const TokenView view(questions.counts_B, positions_BP.size(1), config().is_unpadded);
   const auto places_BPC =
-      positions_BP.to(torch::kLong).unsqueeze(-1).expand({-1, -1, config_.channels});
+      positions_BP.to(torch::kLong).unsqueeze(-1).expand({-1, -1, config().channels});
   const auto x_MC = view.pack(x_BSC.gather(1, places_BPC));
   const auto y_MC = transform_norm_(torch::gelu(transform_(x_MC)));
-  return F::linear(y_MC, embeddings_->tokens->weight, bias_V_);
+  return F::linear(y_MC, embeddings()->tokens->weight, bias_V_);
 }
 
 torch::Tensor BertImpl::next_logits(const torch::Tensor& x_BSC) {
@@ -85,7 +46,7 @@ torch::Tensor BertImpl::next_logits(const torch::Tensor& x_BSC) {
 PretrainingLosses BertImpl::losses(const Sequences& sequences, const Questions& questions) {
   const auto x_BSC = encode(sequences);
   const std::int64_t predictions = questions.positions_BP.size(1);
-  const TokenView view(questions.counts_B, predictions, config_.is_unpadded);
+  const TokenView view(questions.counts_B, predictions, config().is_unpadded);
   auto hidden_BP = questions.hidden_BP.to(torch::kLong);
   if (!view.is_unpadded()) {
     const auto is_beyond_BP =

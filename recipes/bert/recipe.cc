@@ -14,6 +14,7 @@
 #include "packs/text/data/pair_source.h"
 #include "packs/text/data/prepare.h"
 #include "packs/text/data/python_library.h"
+#include "recipes/bert/classification.h"
 #include "recipes/bert/config.h"
 #include "recipes/bert/examples.h"
 #include "recipes/bert/model.h"
@@ -39,6 +40,8 @@ struct Options {
                             .cache = ".cache/bert"};
   std::string passages = "paragraphs";
   text::PairOptions pairs;
+
+  ClassifyOptions classify;
 };
 
 BertConfig config_of(const Options& options, std::int64_t vocabulary) {
@@ -129,6 +132,31 @@ Workload make_workload(const Options& options, const text::PreparedPassages& tex
           }};
 }
 
+/// Pre-training's where no file names one: so the same options make the same.
+text::WordPieces vocabulary_of(const Options& options) {
+  const auto& file = options.text.tokenizer_model;
+  return file.empty() ? prepare(options).pieces : text::WordPieces::load(file);
+}
+
+/// What takes time, done once a process: a workload is made several times.
+class Data {
+ public:
+  Workload make(const Options& options) {
+    if (options.classify.training.empty()) {
+      if (!text_) text_ = prepare(options);
+      return make_workload(options, *text_);
+    }
+    if (!pairs_) {
+      pairs_ = read_classify_data(options.classify, vocabulary_of(options), options.pairs.length);
+    }
+    return make_classification(config_of(options, pairs_->pieces.vocabulary_size()), *pairs_);
+  }
+
+ private:
+  std::optional<text::PreparedPassages> text_;
+  std::optional<ClassifyData> pairs_;
+};
+
 void add_model_options(CLI::App& app, Options& options) {
   app.add_option("--bert-size", options.size, "Model size")
       ->check(CLI::IsMember(size_names()))
@@ -169,21 +197,35 @@ void add_text_options(CLI::App& app, Options& options) {
       ->capture_default_str();
 }
 
+void add_classify_options(CLI::App& app, Options& options) {
+  ClassifyOptions& classify = options.classify;
+  auto* training = app.add_option("--bert-classify", classify.training,
+                                  "Fine-tune on pairs of texts with labels: TSV files");
+  app.add_option("--bert-classify-held-out", classify.held_out,
+                 "Such files for evaluation; of several the accuracy of each is said too")
+      ->needs(training);
+  app.add_option("--bert-classify-labels", classify.labels,
+                 "The labels, in their order; else those of the training files, sorted")
+      ->delimiter(',')
+      ->needs(training);
+  app.add_option("--bert-classify-columns", classify.columns,
+                 "Names of the columns: first text, second text, label")
+      ->delimiter(',')
+      ->needs(training)
+      ->capture_default_str();
+}
+
 }  // namespace
 
 Recipe make_recipe() {
   const auto options = std::make_shared<Options>();
-  // Opened once a process: a workload is made several times.
-  const auto text = std::make_shared<std::optional<text::PreparedPassages>>();
-  return {.make =
-              [options, text] {
-                if (!*text) *text = prepare(*options);
-                return make_workload(*options, **text);
-              },
+  const auto data = std::make_shared<Data>();
+  return {.make = [options, data] { return data->make(*options); },
           .add_options =
               [options](CLI::App& app) {
                 add_model_options(app, *options);
                 add_text_options(app, *options);
+                add_classify_options(app, *options);
               },
           .documents = {}};
 }

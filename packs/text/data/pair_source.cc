@@ -1,9 +1,9 @@
 #include "packs/text/data/pair_source.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
+#include "packs/text/data/copy_fields.h"
 #include "trireme/base/json.h"
 #include "trireme/base/random.h"
 #include "trireme/base/sha256.h"
@@ -15,8 +15,10 @@ namespace {
 constexpr std::int64_t kSpecialTokens = 3;  // of a sample
 constexpr std::int64_t kReadTokens = 1 << 20;
 
+constexpr const char* kPairs = "pairs of sentences";
+
 [[noreturn]] void refuse_pairs(const std::string& problem) {
-  throw Error(ErrorKind::kInvalidArgument, "pairs of sentences: " + problem);
+  throw Error(ErrorKind::kInvalidArgument, std::string(kPairs) + ": " + problem);
 }
 
 void check_pairs(const PairOptions& options) {
@@ -52,15 +54,6 @@ std::vector<Token> split_off(std::vector<Token>& tokens, std::int64_t at) {
   const std::vector<Token> rest(tokens.begin() + at, tokens.end());
   tokens.resize(static_cast<std::size_t>(at));
   return rest;
-}
-
-/// Copies numbers to the front of a destination and zeros, or `rest`, behind them.
-void copy_padded(const std::vector<std::int32_t>& numbers, std::span<std::byte> destination,
-                 std::int32_t rest = 0) {
-  const std::size_t count = destination.size() / sizeof(std::int32_t);
-  std::vector<std::int32_t> padded(count, rest);
-  std::copy(numbers.begin(), numbers.end(), padded.begin());
-  std::memcpy(destination.data(), padded.data(), destination.size());
 }
 
 std::int32_t count_of(const std::vector<std::int32_t>& numbers) {
@@ -201,26 +194,18 @@ SegmentPair PairSource::pair_of(data::Sample sample) const {
 
 void PairSource::read(data::Sample sample,
                       std::span<const std::span<std::byte>> destinations) const {
-  if (destinations.size() != fields_.size()) {
-    refuse_pairs("expected " + std::to_string(fields_.size()) + " destinations, got " +
-                 std::to_string(destinations.size()));
-  }
-  for (std::size_t f = 0; f < fields_.size(); ++f) {
-    const auto expected = static_cast<std::size_t>(fields_[f].num_bytes());
-    if (destinations[f].size() == expected) continue;
-    refuse_pairs("expected a destination of " + std::to_string(expected) + " bytes for '" +
-                 fields_[f].name + "', got " + std::to_string(destinations[f].size()));
-  }
   const SegmentPair pair = pair_of(sample);
   std::vector<std::int32_t> types(pair.text.tokens.size(), 0);
   std::fill(types.begin() + static_cast<std::ptrdiff_t>(pair.second), types.end(), 1);
-  copy_padded(pair.text.tokens, destinations[0], options_.special.padding);
-  copy_padded(types, destinations[1]);
-  copy_padded({count_of(pair.text.tokens)}, destinations[2]);
-  copy_padded(pair.text.positions, destinations[3]);
-  copy_padded(pair.text.hidden, destinations[4]);
-  copy_padded({count_of(pair.text.positions)}, destinations[5]);
-  copy_padded({pair.is_random ? 1 : 0}, destinations[6]);
+  copy_fields(fields_,
+              {{pair.text.tokens, options_.special.padding},
+               {types},
+               {{count_of(pair.text.tokens)}},
+               {pair.text.positions},
+               {pair.text.hidden},
+               {{count_of(pair.text.positions)}},
+               {{pair.is_random ? 1 : 0}}},
+              destinations, kPairs);
 }
 
 std::string PairSource::identity() const {

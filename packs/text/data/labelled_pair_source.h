@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "packs/text/data/labelled_pairs.h"
+#include "packs/text/data/word_pieces.h"
+#include "trireme/data.h"
+
+namespace trireme::text {
+
+/// What a sample is. All of it changes results.
+struct LabelledPairOptions {
+  std::int64_t length = 128;  ///< Tokens of a sample at most, the three special ones too.
+  PairColumns columns;
+  std::vector<std::string> labels;  ///< By class; none: those of the files, sorted.
+};
+
+/// Pairs of texts with labels, of tables, as BERT is fine-tuned on: sample i is pair i of the first
+/// file, then of the next one.
+///
+/// Tokens are [CLS] first [SEP] second [SEP]; while they are too many, the longer text loses its last
+/// one, and the second where both are as long.
+///
+/// Fields   all i32: `tokens` [length], `types` [length] (0: [CLS] first [SEP], 1: second [SEP]),
+///          `length` [], `label` [], the class; `file` [], from which of the files it is. Behind the
+///          numbers that count `types` is 0, tokens are padding.
+/// Cost     all tokens in memory, 4 bytes each.
+/// Source   Devlin et al., NAACL 2019, section 4.1; `run_classifier` of google-research/bert.
+class LabelledPairSource : public data::Source {
+ public:
+  /// A sample before it is padded.
+  struct Pair {
+    std::span<const Token> tokens;  ///< Of the source.
+    std::size_t second = 0;         ///< Where the second text begins.
+    std::int32_t label = 0;
+    std::int32_t file = 0;
+  };
+
+  /// Errors   those of read_labelled_pairs; kInvalidArgument for no file, a length below 5, labels
+  ///          that are there twice or fewer than two, and, naming file and line, another label.
+  LabelledPairSource(std::vector<std::filesystem::path> files, const WordPieces& pieces,
+                     LabelledPairOptions options);
+
+  std::int64_t num_samples() const override { return std::ssize(rows_); }
+  const std::vector<data::Field>& fields() const override { return fields_; }
+  void read(data::Sample sample, std::span<const std::span<std::byte>> destinations) const override;
+
+  /// kInvalidArgument where there is no such sample.
+  Pair pair(std::int64_t index) const;
+
+  /// A hash of the tokens, the labels and the length.
+  std::string identity() const override;
+
+  const std::vector<std::string>& labels() const { return options_.labels; }
+  const std::vector<std::filesystem::path>& files() const { return files_; }
+
+ private:
+  struct Row {
+    std::int64_t begin;  ///< In tokens_.
+    std::int32_t length;
+    std::int32_t second;
+    std::int32_t label;
+    std::int32_t file;
+  };
+
+  void add(const LabelledPair& pair, std::int32_t file, const WordPieces& pieces);
+
+  std::vector<std::filesystem::path> files_;
+  LabelledPairOptions options_;
+  PairTokens special_;
+  std::vector<Token> tokens_;  ///< Of all samples.
+  std::vector<Row> rows_;
+  std::vector<data::Field> fields_;
+};
+
+}  // namespace trireme::text
