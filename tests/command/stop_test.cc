@@ -55,6 +55,19 @@ TEST_F(Stop, AProcessWithoutRanks) {
   EXPECT_GE(expect_whole("run"), 3);
 }
 
+// Ten minutes of an evaluation had to pass.
+TEST_F(Stop, InAnEvaluation) {
+  Words words = training(path("run"), 2, 1'000'000);
+  *std::find(words.begin(), words.end(), "transformer") = "endlessly_evaluated";
+  const auto launcher = start(words);
+  wait_for_event("evaluate", 0);
+  send(launcher->pid(), SIGTERM);
+  EXPECT_EQ(launcher->wait(), 0) << launcher->error() << errors();
+  EXPECT_THAT(launcher->out(), HasSubstr("stopped after 1 of 1000000"));
+  EXPECT_EQ(expect_whole("run"), 1);
+  EXPECT_EQ(num_steps("run"), lines_of(text_of(path("run") + "/metrics.jsonl")).size());
+}
+
 // A rank of several is enough for the latter.
 TEST_F(Stop, ASignalForACheckpointEndsNothing) {
   const auto launcher = start(endless(path("run"), 2));

@@ -11,6 +11,8 @@
 #include <torch/torch.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -137,6 +139,27 @@ Workload make_large() {
   return {make_model(std::make_shared<Large>()), source, source};
 }
 
+/// An evaluation of it never ends; `events` gets a line `evaluate` when it begins.
+class EndlessSource : public data::Source {
+ public:
+  std::int64_t num_samples() const override { return 1'000'000'000; }
+  const std::vector<data::Field>& fields() const override { return fields_; }
+  void read(data::Sample, std::span<const std::span<std::byte>> destinations) const override {
+    if (!is_noted_.exchange(true)) note("evaluate");
+    std::ranges::fill(destinations[0], std::byte{0});
+  }
+
+ private:
+  std::vector<data::Field> fields_ = {{"x", Dtype::kF32, {4}}};
+  mutable std::atomic<bool> is_noted_{false};
+};
+
+Workload make_endlessly_evaluated() {
+  const auto net = std::make_shared<torch::nn::LinearImpl>(4, 4);
+  return {make_model(net, [net](const Batch& b) { return net->forward(b["x"]).square().mean(); }),
+          tensor_source({{"x", torch::randn({40, 4})}}), std::make_shared<EndlessSource>()};
+}
+
 /// Fails in torch: the data has one feature too many.
 Workload make_misshapen() {
   const auto net = std::make_shared<torch::nn::LinearImpl>(3, 2);
@@ -164,8 +187,10 @@ int run(int argc, char** argv) {
   }
   note("start");
   come_to("start");
-  std::map<std::string, Recipe> workloads = {
-      {"gated", {make_gated}}, {"large", {make_large}}, {"misshapen", {make_misshapen}}};
+  std::map<std::string, Recipe> workloads = {{"gated", {make_gated}},
+                                             {"endlessly_evaluated", {make_endlessly_evaluated}},
+                                             {"large", {make_large}},
+                                             {"misshapen", {make_misshapen}}};
   for (const std::string& name : models::names()) {
     workloads[name].make = [name] { return make_test_model(name); };
   }

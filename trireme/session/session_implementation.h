@@ -116,11 +116,15 @@ class Session::Implementation {
   }
 
   StepLosses evaluate() {
-    const StepLosses losses = trainer_->evaluate(*prepared_->evaluation());
-    if (session::MetricsFile* metrics = open_metrics(next_step())) {
-      metrics->write({{"step", next_step()}, {"evaluation", session::losses_json(losses)}});
-    }
-    return losses;
+    return *evaluate_unless([] { return false; });
+  }
+
+  /// As far as nobody asks for a stop: nothing where somebody does.
+  std::optional<StepLosses> evaluate_unless_stopped() {
+    return evaluate_unless([this] {
+      take_requests();
+      return stops_;
+    });
   }
 
   RecordedEvaluation record_evaluation(const MakeWorkload& make) {
@@ -171,7 +175,7 @@ class Session::Implementation {
       const auto folder = run_->folder().checkpoints().published(next_step());
       if (is_there(folder)) end.checkpoint = folder.string();
     }
-    if (has_evaluation() && !stops_) end.evaluation = evaluate();
+    if (has_evaluation() && !stops_) end.evaluation = evaluate_unless_stopped();
     has_ended_ = true;
     return end;
   }
@@ -335,11 +339,20 @@ class Session::Implementation {
     if (std::exchange(is_asked_to_save_, false) && run_) run_->save_now(*ranks());
   }
 
+  std::optional<StepLosses> evaluate_unless(const std::function<bool()>& stops) {
+    const std::optional<StepLosses> losses = trainer_->evaluate(*prepared_->evaluation(), stops);
+    session::MetricsFile* metrics = losses ? open_metrics(next_step()) : nullptr;
+    if (metrics != nullptr) {
+      metrics->write({{"step", next_step()}, {"evaluation", session::losses_json(*losses)}});
+    }
+    return losses;
+  }
+
   void evaluate_if_due() {
     if (!run_ || !has_evaluation() || !run_->is_evaluation_due(*ranks())) return;
-    const StepLosses losses = evaluate();
-    if (is_first_ && options_.callbacks.on_evaluation) {
-      options_.callbacks.on_evaluation(next_step(), losses);
+    const std::optional<StepLosses> losses = evaluate_unless_stopped();
+    if (losses && is_first_ && options_.callbacks.on_evaluation) {
+      options_.callbacks.on_evaluation(next_step(), *losses);
     }
   }
 

@@ -22,10 +22,12 @@ class RankTrainer : public Trainer {
 
   StepReport step() override { return session_.step(); }
   std::int64_t next_step() const override { return session_.next_step(); }
-  StepLosses evaluate(const record::Recording& recording) override {
-    train::RankEvaluation found = train::evaluate_ranks(world_, workload_, session_, recording);
+  std::optional<StepLosses> evaluate(const record::Recording& recording,
+                                     const std::function<bool()>& stops) override {
+    train::RankEvaluation found =
+        train::evaluate_ranks(world_, workload_, session_, recording, {.stops = stops});
     evaluated_ = std::move(found.last_part);
-    return found.losses;
+    return found.is_stopped ? std::nullopt : std::optional(found.losses);
   }
   train::Tensors weights() override { return train::gather_state(world_, workload_, session_); }
   void check_finite() override { session_.check_finite(); }
@@ -51,7 +53,8 @@ class SerialTrainer : public Trainer {
 
   StepReport step() override { return session_.step(); }
   std::int64_t next_step() const override { return session_.next_step(); }
-  StepLosses evaluate(const record::Recording& recording) override {
+  std::optional<StepLosses> evaluate(const record::Recording& recording,
+                                     const std::function<bool()>& /*stops*/) override {
     return train::evaluate(workload_, recording, microbatch_, session_.next_step());
   }
   train::Tensors weights() override { return state_of(workload_.model); }

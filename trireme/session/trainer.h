@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 
 #include "trireme/engine/record/recording.h"
 #include "trireme/engine/train/rank_session.h"
@@ -18,8 +20,12 @@ class Trainer {
   virtual StepReport step() = 0;
   virtual std::int64_t next_step() const = 0;
 
-  /// Losses over the evaluation data. recording: in eval mode.
-  virtual StepLosses evaluate(const record::Recording& recording) = 0;
+  /// Losses over the evaluation data; nothing where it was stopped before its end.
+  ///
+  /// recording   in eval mode.
+  /// stops       as of train::EvaluationOptions; one process does not ask.
+  virtual std::optional<StepLosses> evaluate(const record::Recording& recording,
+                                             const std::function<bool()>& stops) = 0;
 
   /// Parameters and buffers on rank 0; elsewhere nothing.
   virtual train::Tensors weights() = 0;

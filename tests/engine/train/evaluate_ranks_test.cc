@@ -80,7 +80,8 @@ Evaluated evaluate_on_ranks(const Layout& layout, std::int64_t microbatches_at_o
     RankSession session(world, workload, recorded, plan, {.seed = 3});
     session.step();
     const auto losses =
-        evaluate_ranks(world, workload, session, evaluation, microbatches_at_once).losses;
+        evaluate_ranks(world, workload, session, evaluation, {.most_at_once = microbatches_at_once})
+            .losses;
     session.step();  // nothing of the evaluation is left on the way
     const std::scoped_lock lock(mutex);
     result.has_read[world.rank()] = source->was_read;

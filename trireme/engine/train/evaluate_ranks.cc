@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <memory>
 #include <set>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "trireme/base/check.h"
@@ -27,6 +29,8 @@
 
 namespace trireme::train {
 namespace {
+
+constexpr std::int64_t kFirstPart = 16;  // of microbatches of a replica, where it may be stopped
 
 /// Nothing is trained here.
 class NoGradients : public program::GradientSink {
@@ -84,17 +88,25 @@ class Evaluation : public pipeline::Operations {
         num_samples_(workload.evaluation->num_samples()) {}
 
   /// Sum and weight of each loss over all samples, on every rank.
-  RankEvaluation run(std::int64_t microbatches_at_once) {
+  RankEvaluation run(const EvaluationOptions& options) {
     const std::int64_t all =
         data::num_evaluation_microbatches(num_samples_, plan_.batch.microbatch);
-    const std::int64_t most = microbatches_at_once * num_replicas();
     RankEvaluation result{program::empty_losses(recording_.graph), {}, {}};
     schedule::StepProgram program;
-    for (std::int64_t begin = 0; begin < all; begin += most) {
-      const int num = static_cast<int>(std::min(most, all - begin));
-      if (begin == 0 || num < most) program = checked_program(recording_.graph, plan_, num);
+    std::int64_t at_once =
+        options.stops ? std::min(kFirstPart, options.most_at_once) : options.most_at_once;
+    int num_of_program = 0;
+    for (std::int64_t begin = 0; begin < all; begin += num_of_program) {
+      const int num = static_cast<int>(std::min(at_once * num_replicas(), all - begin));
+      if (num != num_of_program) program = checked_program(recording_.graph, plan_, num);
+      num_of_program = num;
+      const auto start = std::chrono::steady_clock::now();
       result.last_part = run(program, begin, num);
       add_to(result);
+      if (!options.stops || begin + num >= all) continue;
+      result.is_stopped = options.stops();
+      if (result.is_stopped) return result;
+      at_once = next_part(at_once, options.most_at_once, std::chrono::steady_clock::now() - start);
     }
     return result;
   }
@@ -129,6 +141,17 @@ class Evaluation : public pipeline::Operations {
   }
 
  private:
+  /// As many as take a second or two; the first rank decides.
+  std::int64_t next_part(std::int64_t at_once, std::int64_t most,
+                         std::chrono::steady_clock::duration took) const {
+    using namespace std::chrono_literals;
+    std::int64_t next = at_once;
+    if (took < 1s) next = std::min(2 * at_once, most);
+    if (took > 4s) next = std::max<std::int64_t>(at_once / 2, 1);
+    return std::stoll(
+        collectives::from_first(world_, std::to_string(next), "part of the evaluation"));
+  }
+
   /// `num` microbatches from `begin` on, of all replicas.
   RanProgram run(const schedule::StepProgram& program, std::int64_t begin, int num) {
     begin_ = begin;
@@ -208,13 +231,13 @@ void check_evaluation(const RankSession& session, const Workload& workload,
 
 RankEvaluation evaluate_ranks(const collectives::World& world, const Workload& workload,
                               const RankSession& session, const record::Recording& recording,
-                              std::int64_t microbatches_at_once) {
+                              const EvaluationOptions& options) {
   if (!workload.evaluation) {
     throw Error(ErrorKind::kInvalidArgument,
                 "the workload has no evaluation data; set Workload::evaluation");
   }
   const record::ModeGuard in_mode(workload.model, graph::Mode::kEval);
-  return Evaluation(world, workload, session, recording).run(microbatches_at_once);
+  return Evaluation(world, workload, session, recording).run(options);
 }
 
 }  // namespace trireme::train

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "trireme/engine/train/batch_reader.h"
@@ -20,19 +22,26 @@ void check_evaluation(const RankSession& session, const Workload& workload,
 struct RankEvaluation {
   StepLosses losses;                                 ///< The same on every rank.
   std::vector<std::vector<double>> microbatch_sums;  ///< Of each loss, likewise.
-  RanProgram last_part;  ///< The last of its programs, named `evaluation`.
+  RanProgram last_part;     ///< The last of its programs, named `evaluation`.
+  bool is_stopped = false;  ///< Before its end: of some of the samples only.
+};
+
+struct EvaluationOptions {
+  /// Microbatches of a replica in one program, at most: programs stay small, and the pipeline runs empty seldom.
+  std::int64_t most_at_once = 256;
+  /// Asked between two programs, which then take a few seconds at most, whether to stop; every rank calls it and has the
+  /// same answer. May be empty.
+  std::function<bool()> stops;
 };
 
 /// Losses over every sample of the workload's evaluation data, once each, by the session's ranks:
 /// step programs of forwards (schedule::make_evaluation_program), one after the other. The same sums
 /// as `evaluate`, on every rank. Every rank calls it.
 ///
-/// recording              of the model in eval mode, made before the session.
-/// microbatches_at_once   of a replica in one program: programs stay small, and the pipeline runs
-///                        empty seldom.
+/// recording   of the model in eval mode, made before the session.
 /// Errors   kInvalidArgument where there is no evaluation data, and those of check_evaluation.
 RankEvaluation evaluate_ranks(const collectives::World& world, const Workload& workload,
                               const RankSession& session, const record::Recording& recording,
-                              std::int64_t microbatches_at_once = 256);
+                              const EvaluationOptions& options = {});
 
 }  // namespace trireme::train
