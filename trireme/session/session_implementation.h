@@ -115,9 +115,7 @@ class Session::Implementation {
     save_what_is_asked();
   }
 
-  StepLosses evaluate() {
-    return *evaluate_unless([] { return false; });
-  }
+  StepLosses evaluate() { return *evaluate_unless({}); }
 
   /// As far as nobody asks for a stop: nothing where somebody does.
   std::optional<StepLosses> evaluate_unless_stopped() {
