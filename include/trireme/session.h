@@ -50,6 +50,9 @@ struct RunOptions {
   bool resume = false;  ///< Resume from the newest whole checkpoint, if there is one.
   std::int64_t checkpoint_every = 100;  ///< Steps; 0: only at the end.
   int keep_last = 3;                    ///< Checkpoints that stay.
+  int keep_best = 0;    ///< Beside them those with the best evaluations, of which each gets one.
+  std::string best_by;  ///< A loss or metric of evaluations; empty: the step loss.
+  bool best_is_most = false;  ///< As of an accuracy.
   CheckpointWrites checkpoint_writes = CheckpointWrites::kAuto;
   CheckpointErrors checkpoint_errors = CheckpointErrors::kStop;
   std::int64_t evaluate_every = 0;  ///< Steps; 0: before the first step and at the end.
@@ -135,9 +138,10 @@ struct Measured {
 /// How a training has ended.
 struct SessionEnd {
   std::int64_t steps_done = 0;
-  Measured measured;                     ///< On rank 0.
-  std::string stopped_by;                ///< Empty where all steps were done.
-  std::string checkpoint;                ///< Folder of the last one; empty: there is none.
+  Measured measured;            ///< On rank 0.
+  std::string stopped_by;       ///< Empty where all steps were done.
+  std::string checkpoint;       ///< Folder of the last one; empty: there is none.
+  std::string best_checkpoint;  ///< Of that with the best evaluation; RunOptions::keep_best.
   std::optional<StepLosses> evaluation;  ///< After the last step, where there is data for it.
 };
 

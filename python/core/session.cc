@@ -74,6 +74,7 @@ void bind_reports(py::module_& module) {
       .def_readonly("measured", &SessionEnd::measured)
       .def_readonly("stopped_by", &SessionEnd::stopped_by)
       .def_readonly("checkpoint", &SessionEnd::checkpoint)
+      .def_readonly("best_checkpoint", &SessionEnd::best_checkpoint)
       .def_readonly("evaluation", &SessionEnd::evaluation);
 }
 

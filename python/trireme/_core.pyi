@@ -340,11 +340,14 @@ class ReplicaPolicy:
 class RunOptions:
     """The folder that a run is kept in, and how often checkpoints and evaluations come, in steps."""
 
+    best_by: str
+    best_is_most: bool
     checkpoint_errors: CheckpointErrors
     checkpoint_every: int
     checkpoint_writes: CheckpointWrites
     evaluate_every: int
     folder: str
+    keep_best: int
     keep_last: int
     resume: bool
 
@@ -384,6 +387,8 @@ class SessionEnd:
     """How a training has ended: steps done, what stopped it early, the last checkpoint's folder, the last
     evaluation."""
 
+    @property
+    def best_checkpoint(self) -> str: ...
     @property
     def checkpoint(self) -> str: ...
     @property

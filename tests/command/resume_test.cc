@@ -2,7 +2,12 @@
 
 #include "tests/command/resume.h"
 
+#include <iterator>
+#include <map>
+#include <set>
+
 #include "tests/base/small_disk.h"
+#include "trireme/base/json.h"
 #include "trireme/engine/checkpoint/checkpoint_index.h"
 #include "trireme/plan/profile/profile_json.h"
 
@@ -106,6 +111,34 @@ TEST_F(Resume, AFolderThatIsRemovedEndsTheRun) {
   std::filesystem::rename(path("run"), path("elsewhere"));
   EXPECT_EQ(process->wait(), 1);
   EXPECT_THAT(process->error(), HasSubstr("was removed or replaced while it trains"));
+}
+
+// Which they are is known after a kill, too.
+TEST_F(Resume, TheBestCheckpointsStay) {
+  const auto words = [this](int steps) {
+    Words words = training(path("run"), 2, steps);
+    words.insert(words.end(), {"--evaluate-every", "2", "--keep-last", "1", "--keep-best", "2",
+                               "--learning-rate", "0.1"});
+    return words;
+  };
+  run(words(7));
+  const auto end = run(words(12));
+  std::map<double, std::int64_t> by_loss;
+  for (const std::string& line : lines_of(text_of(path("run") + "/metrics.jsonl"))) {
+    const Json json = Json::parse(line);
+    if (!json.contains("evaluation") || json["step"] == 0) continue;
+    by_loss[json["evaluation"]["loss"].get<double>()] = json["step"].get<std::int64_t>();
+  }
+  ASSERT_GE(by_loss.size(), 5U);
+  const std::int64_t best = by_loss.begin()->second, next = std::next(by_loss.begin())->second;
+  const std::set<std::int64_t> expected = {best, next, 12};
+  const auto steps = checkpoints("run").steps();
+  EXPECT_EQ(std::set<std::int64_t>(steps.begin(), steps.end()), expected);
+  EXPECT_THAT(end->out(), HasSubstr("best_checkpoint  " + path("run") + "/checkpoints/step-" +
+                                    std::to_string(best) + "\n"));
+  Words other = words(14);
+  other.insert(other.end(), {"--best-by", "accuracy"});
+  EXPECT_THAT(error_after(other, 2), HasSubstr("--best-by accuracy: evaluations have loss"));
 }
 
 TEST_F(Resume, NotFromDamagedFiles) {

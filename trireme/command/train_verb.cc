@@ -69,6 +69,16 @@ void add_run_options(CLI::App& app, RunOptions& run, PlanOptions& planning) {
   own.push_back(app.add_option("--keep-last", run.keep_last, "Checkpoints that stay")
                     ->check(arguments::positive())
                     ->capture_default_str());
+  own.push_back(app.add_option("--keep-best", run.keep_best,
+                               "Checkpoints with the best evaluations, which stay beside those")
+                    ->check(arguments::not_negative())
+                    ->capture_default_str());
+  own.push_back(app.add_option(
+      "--best-by", run.best_by,
+      "Loss or metric of evaluations that says which are best; the step's loss where "
+      "it is not given"));
+  own.push_back(
+      app.add_flag("--best-is-most", run.best_is_most, "The more the better, as of an accuracy"));
   own.push_back(
       app.add_option(
              "--evaluate-every", run.evaluate_every,
@@ -235,6 +245,7 @@ Ending end_of(Session& session, const SessionEnd& end, const TrainOptions& optio
   Ending ending;
   ending.add_measured(end.measured, session.plan().value());
   if (!end.checkpoint.empty()) ending.add_file("checkpoint", end.checkpoint);
+  if (!end.best_checkpoint.empty()) ending.add_file("best_checkpoint", end.best_checkpoint);
   if (!end.stopped_by.empty()) {
     ending.add_stop({.done = end.steps_done,
                      .num_steps = *options.session.num_steps,

@@ -33,11 +33,12 @@ std::string shared_text(const SessionOptions& options, int world_size) {
   return train::to_text(options.training) +
          fmt::format(
              "steps {}\nrun {}\nplan {}\ncheckpoint_every {}\nevaluate_every {}\n"
-             "no_first_step_check {}\nhandles_signals {}\ndeferred_init {}\n",
+             "no_first_step_check {}\nhandles_signals {}\ndeferred_init {}\n"
+             "keep_best {} {} {}\n",
              options.num_steps.value_or(-1), run.folder,
              plans_itself(options, world_size) ? "measured" : "given", run.checkpoint_every,
              run.evaluate_every, !options.first_step_check, options.handles_signals,
-             options.deferred_init) +
+             options.deferred_init, run.keep_best, run.best_by, run.best_is_most) +
          initial_text(options.initial);
 }
 
@@ -77,6 +78,7 @@ void check_options(const SessionOptions& options, const collectives::World& worl
        {std::tuple("num_steps", options.num_steps.value_or(0), std::int64_t{0}),
         std::tuple("run.checkpoint_every", options.run.checkpoint_every, std::int64_t{0}),
         std::tuple("run.evaluate_every", options.run.evaluate_every, std::int64_t{0}),
+        std::tuple("run.keep_best", std::int64_t{options.run.keep_best}, std::int64_t{0}),
         std::tuple("run.keep_last", std::int64_t{options.run.keep_last}, std::int64_t{1})}) {
     if (number >= least) continue;
     throw Error(ErrorKind::kInvalidArgument,

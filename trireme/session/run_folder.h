@@ -30,6 +30,7 @@ class RunFolder {
   const std::filesystem::path& root() const { return root_; }
   std::filesystem::path path(const std::string& name) const { return root_ / name; }
   std::filesystem::path document() const { return path("run.json"); }
+  std::filesystem::path best() const { return path("best.json"); }
   std::filesystem::path metrics() const { return path("metrics.jsonl"); }
   checkpoint::Folder checkpoints() const { return checkpoint::Folder(path("checkpoints")); }
 

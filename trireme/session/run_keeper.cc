@@ -84,7 +84,7 @@ void resume_from(const CheckpointPlace& checkpoint, const checkpoint::Facts& fac
 }
 
 RunKeeper::RunKeeper(const SessionOptions& options, const collectives::World& world)
-    : options_(options), world_(world), folder_(options.run.folder) {
+    : options_(options), world_(world), folder_(options.run.folder), best_(options.run) {
   if (world.rank() == 0) {
     folder_.lock();
     const auto newest = folder_.checkpoints().newest();
@@ -142,6 +142,7 @@ void RunKeeper::begin(const Training& training, train::RankSession& session) {
                 facts_, options_.training, describe(training.recorded.graph), session,
                 world_.watch.logger);
   }
+  take_best();
   writer_.emplace(world_, folder_.checkpoints(), facts_, options_.run.checkpoint_errors);
   writes_beside_ =
       options_.run.checkpoint_writes == CheckpointWrites::kBeside ||
@@ -193,12 +194,46 @@ void RunKeeper::announce(std::int64_t step) {
   if (options_.callbacks.on_checkpoint) {
     options_.callbacks.on_checkpoint(step, folder.published(step).string());
   }
-  folder.keep_last(options_.run.keep_last);
+  folder.keep_last(options_.run.keep_last, best_.steps());
   // Nobody has said how far it goes: so far.
   if (!options_.num_steps && has_segment_) {
     document_.segments.back().end_step = step;
     session::save(document_, folder_.document());
   }
+}
+
+void RunKeeper::after_evaluation(train::RankSession& session, const StepLosses& losses) {
+  if (options_.run.keep_best == 0) return;
+  const double value = best_.value_of(losses);
+  const std::int64_t step = session.next_step();
+  if (step == 0 || !best_.takes(value)) return;
+  save_now(session);
+  best_.add(step, value);
+  if (world_.rank() != 0 || !is_there(folder_.checkpoints().published(step))) return;
+  write_file_atomically(folder_.best(), best_.to_text());
+  folder_.checkpoints().keep_last(options_.run.keep_last, best_.steps());
+}
+
+std::string RunKeeper::best_checkpoint() const {
+  if (best_.kept().empty()) return "";
+  return folder_.checkpoints().published(best_.kept().front().step).string();
+}
+
+/// Those of the run that goes on. The first rank says which there are.
+void RunKeeper::take_best() {
+  if (options_.run.keep_best == 0 || !start_) return;
+  if (world_.rank() == 0 && is_there(folder_.best())) {
+    try {
+      const bool is_same = best_.take_text(read_file(folder_.best()), folder_.best().string());
+      if (!is_same) world_.watch.logger.warning("best checkpoints: judged by something else now");
+    } catch (const Error& error) {
+      world_.watch.logger.warning("best checkpoints are chosen anew: " + error.message());
+    }
+    const std::vector<std::int64_t> there = folder_.checkpoints().steps();
+    best_.keep_only({there.begin(), there.end()});
+  }
+  const std::string text = collectives::from_first(world_, best_.to_text(), "best checkpoints");
+  if (world_.rank() != 0) best_.take_text(text, "rank 0's best checkpoints");
 }
 
 void RunKeeper::after_step(train::RankSession& session) {

@@ -9,6 +9,7 @@
 #include "trireme/engine/train/rank_checkpoint.h"
 #include "trireme/engine/train/rank_session.h"
 #include "trireme/plan/schedule/timeline.h"
+#include "trireme/session/best_checkpoints.h"
 #include "trireme/session/planning.h"
 #include "trireme/session/run_document.h"
 #include "trireme/session/run_folder.h"
@@ -60,6 +61,14 @@ class RunKeeper {
   /// A checkpoint, where one is due after this step; perhaps written beside those that follow. Every rank calls it.
   void after_step(train::RankSession& session);
 
+  /// A checkpoint of this step where its evaluation is among the best. Every rank calls it.
+  ///
+  /// Errors   kInvalidArgument where there is no loss or metric by which it could be judged.
+  void after_evaluation(train::RankSession& session, const StepLosses& losses);
+
+  /// Folder of the checkpoint with the best evaluation; empty: there is none.
+  std::string best_checkpoint() const;
+
   bool is_evaluation_due(const train::RankSession& session) const;
 
   /// A checkpoint of the last step, if there is none; waits until it is published. Every rank calls it.
@@ -83,6 +92,7 @@ class RunKeeper {
   bool may_copy(const layout::Plan& plan) const;
   void finish_writing();
   void announce(std::int64_t step);
+  void take_best();
 
   const SessionOptions& options_;
   const collectives::World& world_;
@@ -93,6 +103,7 @@ class RunKeeper {
   checkpoint::Facts facts_;
   std::optional<train::CheckpointWriter> writer_;
   bool writes_beside_ = false;
+  BestCheckpoints best_;
   RunDocument document_;      ///< On rank 0.
   bool has_segment_ = false;  ///< Likewise: this start has steps to do.
 };

@@ -174,6 +174,10 @@ class Session::Implementation {
       if (is_there(folder)) end.checkpoint = folder.string();
     }
     if (has_evaluation() && !stops_) end.evaluation = evaluate_unless_stopped();
+    if (run_) {
+      if (end.evaluation) run_->after_evaluation(*ranks(), *end.evaluation);
+      end.best_checkpoint = run_->best_checkpoint();
+    }
     has_ended_ = true;
     return end;
   }
@@ -349,6 +353,7 @@ class Session::Implementation {
   void evaluate_if_due() {
     if (!run_ || !has_evaluation() || !run_->is_evaluation_due(*ranks())) return;
     const std::optional<StepLosses> losses = evaluate_unless_stopped();
+    if (losses) run_->after_evaluation(*ranks(), *losses);
     if (losses && is_first_ && options_.callbacks.on_evaluation) {
       options_.callbacks.on_evaluation(next_step(), *losses);
     }

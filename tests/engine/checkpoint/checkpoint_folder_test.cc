@@ -50,6 +50,9 @@ TEST_F(Folders, PublishesAndKeepsTheLast) {
   checkpoints.keep_last(5);
   EXPECT_EQ(checkpoints.steps().size(), 2U);
   EXPECT_THROW(checkpoints.keep_last(0), Error);
+  publish(101, "x");
+  checkpoints.keep_last(1, {10, 5});
+  EXPECT_EQ(checkpoints.steps(), (std::vector<std::int64_t>{10, 101}));
 }
 
 // A run that went on after a NaN rotated away all that it could be resumed from.

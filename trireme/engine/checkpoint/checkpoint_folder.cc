@@ -116,7 +116,7 @@ bool Folder::is_finite(std::int64_t step) const {
   }
 }
 
-void Folder::keep_last(int count) const {
+void Folder::keep_last(int count, const std::set<std::int64_t>& others) const {
   if (count < 1) {
     throw Error(ErrorKind::kInvalidArgument,
                 "at least 1 checkpoint is kept, got " + std::to_string(count));
@@ -125,7 +125,7 @@ void Folder::keep_last(int count) const {
   const auto finite =
       std::find_if(all.rbegin(), all.rend(), [&](std::int64_t step) { return is_finite(step); });
   for (std::size_t i = 0; i + count < all.size(); ++i) {
-    if (finite != all.rend() && all[i] == *finite) continue;
+    if ((finite != all.rend() && all[i] == *finite) || others.contains(all[i])) continue;
     const std::filesystem::path removed = published(all[i]) += kRemoved;
     // A published name is whole, also while it is removed.
     rename_durably(published(all[i]), removed);

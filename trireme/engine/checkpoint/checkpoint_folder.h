@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace trireme::checkpoint {
@@ -40,7 +41,9 @@ class Folder {
 
   /// Removes all but the newest `count` and the newest whose numbers are all finite: what a run can
   /// go on from whatever became of it. kInvalidArgument below 1.
-  void keep_last(int count) const;
+  ///
+  /// others   steps of those that stay, too.
+  void keep_last(int count, const std::set<std::int64_t>& others = {}) const;
 
  private:
   std::vector<std::filesystem::path> entries() const;  ///< None where there is no folder.
