@@ -143,8 +143,8 @@ TEST_F(RankTest, GoFromAModelToTrainedWeights) {
   const std::size_t at = training->out().find(before);
   ASSERT_NE(at, std::string::npos) << training->out();
   const double over_profile = std::stod(training->out().substr(at + before.size()));
-  EXPECT_GT(over_profile, 0.1);  // the same unit, all stages and microbatches
-  EXPECT_LT(over_profile, 10);
+  EXPECT_GT(over_profile, 0.02);  // the same unit, all stages and microbatches; a busy machine may
+  EXPECT_LT(over_profile, 50);    // be ten times slower in one of the two
   const auto both = schedule::load_timelines(path("both"));
   ASSERT_EQ(both.size(), 3U);
   EXPECT_EQ(both[0].name, "predicted");
