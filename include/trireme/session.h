@@ -53,6 +53,9 @@ struct RunOptions {
   int keep_best = 0;    ///< Beside them those with the best evaluations, of which each gets one.
   std::string best_by;  ///< A loss or metric of evaluations; empty: the step loss.
   bool best_is_most = false;  ///< As of an accuracy.
+  /// Evaluations in a row that are no better than the best before them, after which the run stops; 0: never.
+  int patience = 0;
+  std::optional<double> target;  ///< An evaluation that is as good stops the run.
   CheckpointWrites checkpoint_writes = CheckpointWrites::kAuto;
   CheckpointErrors checkpoint_errors = CheckpointErrors::kStop;
   std::int64_t evaluate_every = 0;  ///< Steps; 0: before the first step and at the end.

@@ -146,6 +146,8 @@ void bind_session_options(py::module_& module) {
       .def_readwrite("keep_best", &RunOptions::keep_best)
       .def_readwrite("best_by", &RunOptions::best_by)
       .def_readwrite("best_is_most", &RunOptions::best_is_most)
+      .def_readwrite("patience", &RunOptions::patience)
+      .def_readwrite("target", &RunOptions::target)
       .def_readwrite("checkpoint_writes", &RunOptions::checkpoint_writes)
       .def_readwrite("checkpoint_errors", &RunOptions::checkpoint_errors)
       .def_readwrite("evaluate_every", &RunOptions::evaluate_every);

@@ -349,7 +349,9 @@ class RunOptions:
     folder: str
     keep_best: int
     keep_last: int
+    patience: int
     resume: bool
+    target: float | None
 
     def __init__(self) -> None: ...
 

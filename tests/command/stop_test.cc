@@ -68,6 +68,16 @@ TEST_F(Stop, InAnEvaluation) {
   EXPECT_EQ(num_steps("run"), lines_of(text_of(path("run") + "/metrics.jsonl")).size());
 }
 
+TEST_F(Stop, WhereAnEvaluationIsGoodEnough) {
+  Words words = endless(path("run"), 2);
+  words.insert(words.end(), {"--evaluate-every", "2", "--target", "1000"});
+  const auto launcher = start(words);
+  EXPECT_EQ(launcher->wait(), 0) << launcher->error() << errors();
+  EXPECT_THAT(launcher->out(), HasSubstr("stopped after 1 of 1000000"));
+  EXPECT_THAT(launcher->out(), HasSubstr("--target is 1000"));
+  EXPECT_EQ(expect_whole("run"), 1);
+}
+
 // A rank of several is enough for the latter.
 TEST_F(Stop, ASignalForACheckpointEndsNothing) {
   const auto launcher = start(endless(path("run"), 2));

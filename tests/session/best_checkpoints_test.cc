@@ -52,6 +52,25 @@ TEST(BestCheckpoints, AreJudgedByALossOrMetric) {
   }
 }
 
+TEST(BestCheckpoints, SayWhenARunHasTrainedEnough) {
+  BestCheckpoints patient(RunOptions{.patience = 2});
+  EXPECT_EQ(patient.see(0, 5), "");
+  EXPECT_EQ(patient.see(2, 3), "");
+  EXPECT_EQ(patient.see(4, 3), "");
+  BestCheckpoints again(RunOptions{.patience = 2});
+  EXPECT_TRUE(again.take_text(patient.to_text(), "best.json"));
+  for (BestCheckpoints* one : {&patient, &again}) {
+    EXPECT_EQ(one->see(6, 4), "2 evaluations in a row have no better loss than 3");
+    EXPECT_EQ(one->see(8, 2), "");
+  }
+  // A run that goes on from step 4 meets step 6 again.
+  patient.keep_only(4, {});
+  EXPECT_EQ(patient.see(6, 2.5), "");
+  BestCheckpoints aims(RunOptions{.best_by = "accuracy", .best_is_most = true, .target = 0.5});
+  EXPECT_EQ(aims.see(2, 0.25), "");
+  EXPECT_EQ(aims.see(4, 0.5), "the evaluation's accuracy is 0.5, and --target is 0.5");
+}
+
 TEST(BestCheckpoints, ComeBackFromTheirFile) {
   BestCheckpoints best = best_of();
   offer(best, 4, 0.5);
@@ -59,7 +78,7 @@ TEST(BestCheckpoints, ComeBackFromTheirFile) {
   BestCheckpoints again = best_of();
   EXPECT_TRUE(again.take_text(best.to_text(), "best.json"));
   EXPECT_EQ(again.kept(), best.kept());
-  again.keep_only({4});
+  again.keep_only(8, {4});
   EXPECT_THAT(again.steps(), ElementsAre(4));
   BestCheckpoints other = best_of(/*is_most=*/true);
   EXPECT_FALSE(other.take_text(best.to_text(), "best.json"));

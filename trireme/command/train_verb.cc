@@ -38,6 +38,33 @@ struct TrainOptions {
   bool keeps_something() const { return !session.run.folder.empty() || !save.empty(); }
 };
 
+/// What evaluations decide; options that need a run's folder.
+void add_evaluation_options(CLI::App& app, RunOptions& run, std::vector<CLI::Option*>& own) {
+  own.push_back(app.add_option("--keep-best", run.keep_best,
+                               "Checkpoints with the best evaluations, which stay beside those")
+                    ->check(arguments::not_negative())
+                    ->capture_default_str());
+  own.push_back(app.add_option(
+      "--best-by", run.best_by,
+      "Loss or metric of evaluations that says which are best; the step's loss where "
+      "it is not given"));
+  own.push_back(
+      app.add_flag("--best-is-most", run.best_is_most, "The more the better, as of an accuracy"));
+  own.push_back(
+      app.add_option("--patience", run.patience,
+                     "Stop after so many evaluations in a row that are no better; 0: never")
+          ->check(arguments::not_negative())
+          ->capture_default_str());
+  own.push_back(
+      app.add_option("--target", run.target, "Stop after an evaluation that is as good as this"));
+  own.push_back(
+      app.add_option(
+             "--evaluate-every", run.evaluate_every,
+             "Steps between evaluations; 0 for one before the first step and one at the end")
+          ->check(arguments::not_negative())
+          ->capture_default_str());
+}
+
 void add_run_options(CLI::App& app, RunOptions& run, PlanOptions& planning) {
   CLI::Option* folder =
       app.add_option("--run", run.folder,
@@ -69,22 +96,7 @@ void add_run_options(CLI::App& app, RunOptions& run, PlanOptions& planning) {
   own.push_back(app.add_option("--keep-last", run.keep_last, "Checkpoints that stay")
                     ->check(arguments::positive())
                     ->capture_default_str());
-  own.push_back(app.add_option("--keep-best", run.keep_best,
-                               "Checkpoints with the best evaluations, which stay beside those")
-                    ->check(arguments::not_negative())
-                    ->capture_default_str());
-  own.push_back(app.add_option(
-      "--best-by", run.best_by,
-      "Loss or metric of evaluations that says which are best; the step's loss where "
-      "it is not given"));
-  own.push_back(
-      app.add_flag("--best-is-most", run.best_is_most, "The more the better, as of an accuracy"));
-  own.push_back(
-      app.add_option(
-             "--evaluate-every", run.evaluate_every,
-             "Steps between evaluations; 0 for one before the first step and one at the end")
-          ->check(arguments::not_negative())
-          ->capture_default_str());
+  add_evaluation_options(app, run, own);
   const std::vector<CLI::Option*> for_planning = {
       add_objective_option(app, planning.objective),
       add_slowdown_option(app, planning.max_slowdown),

@@ -34,11 +34,12 @@ std::string shared_text(const SessionOptions& options, int world_size) {
          fmt::format(
              "steps {}\nrun {}\nplan {}\ncheckpoint_every {}\nevaluate_every {}\n"
              "no_first_step_check {}\nhandles_signals {}\ndeferred_init {}\n"
-             "keep_best {} {} {}\n",
+             "keep_best {} {} {} {} {}\n",
              options.num_steps.value_or(-1), run.folder,
              plans_itself(options, world_size) ? "measured" : "given", run.checkpoint_every,
              run.evaluate_every, !options.first_step_check, options.handles_signals,
-             options.deferred_init, run.keep_best, run.best_by, run.best_is_most) +
+             options.deferred_init, run.keep_best, run.best_by, run.best_is_most, run.patience,
+             run.target.value_or(0)) +
          initial_text(options.initial);
 }
 
@@ -79,6 +80,7 @@ void check_options(const SessionOptions& options, const collectives::World& worl
         std::tuple("run.checkpoint_every", options.run.checkpoint_every, std::int64_t{0}),
         std::tuple("run.evaluate_every", options.run.evaluate_every, std::int64_t{0}),
         std::tuple("run.keep_best", std::int64_t{options.run.keep_best}, std::int64_t{0}),
+        std::tuple("run.patience", std::int64_t{options.run.patience}, std::int64_t{0}),
         std::tuple("run.keep_last", std::int64_t{options.run.keep_last}, std::int64_t{1})}) {
     if (number >= least) continue;
     throw Error(ErrorKind::kInvalidArgument,

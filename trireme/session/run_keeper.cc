@@ -202,16 +202,20 @@ void RunKeeper::announce(std::int64_t step) {
   }
 }
 
-void RunKeeper::after_evaluation(train::RankSession& session, const StepLosses& losses) {
-  if (options_.run.keep_best == 0) return;
+std::string RunKeeper::after_evaluation(train::RankSession& session, const StepLosses& losses) {
+  if (!best_.is_wanted()) return "";
   const double value = best_.value_of(losses);
   const std::int64_t step = session.next_step();
-  if (step == 0 || !best_.takes(value)) return;
-  save_now(session);
-  best_.add(step, value);
-  if (world_.rank() != 0 || !is_there(folder_.checkpoints().published(step))) return;
-  write_file_atomically(folder_.best(), best_.to_text());
-  folder_.checkpoints().keep_last(options_.run.keep_last, best_.steps());
+  const std::string why_stop = best_.see(step, value);
+  if (step > 0 && best_.takes(value)) {
+    save_now(session);
+    best_.add(step, value);
+  }
+  if (world_.rank() == 0) {
+    write_file_atomically(folder_.best(), best_.to_text());
+    folder_.checkpoints().keep_last(options_.run.keep_last, best_.steps());
+  }
+  return why_stop;
 }
 
 std::string RunKeeper::best_checkpoint() const {
@@ -221,7 +225,7 @@ std::string RunKeeper::best_checkpoint() const {
 
 /// Those of the run that goes on. The first rank says which there are.
 void RunKeeper::take_best() {
-  if (options_.run.keep_best == 0 || !start_) return;
+  if (!best_.is_wanted() || !start_) return;
   if (world_.rank() == 0 && is_there(folder_.best())) {
     try {
       const bool is_same = best_.take_text(read_file(folder_.best()), folder_.best().string());
@@ -230,7 +234,7 @@ void RunKeeper::take_best() {
       world_.watch.logger.warning("best checkpoints are chosen anew: " + error.message());
     }
     const std::vector<std::int64_t> there = folder_.checkpoints().steps();
-    best_.keep_only({there.begin(), there.end()});
+    best_.keep_only(*start_, {there.begin(), there.end()});
   }
   const std::string text = collectives::from_first(world_, best_.to_text(), "best checkpoints");
   if (world_.rank() != 0) best_.take_text(text, "rank 0's best checkpoints");

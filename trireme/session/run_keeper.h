@@ -63,8 +63,9 @@ class RunKeeper {
 
   /// A checkpoint of this step where its evaluation is among the best. Every rank calls it.
   ///
+  /// Returns  why the run should stop now, for people; empty: it need not.
   /// Errors   kInvalidArgument where there is no loss or metric by which it could be judged.
-  void after_evaluation(train::RankSession& session, const StepLosses& losses);
+  std::string after_evaluation(train::RankSession& session, const StepLosses& losses);
 
   /// Folder of the checkpoint with the best evaluation; empty: there is none.
   std::string best_checkpoint() const;

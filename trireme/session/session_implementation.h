@@ -167,7 +167,7 @@ class Session::Implementation {
         .measured = times_.measure(world_, training().data_bytes, predicted_compute_seconds_)};
     const bool is_stopped = stops_ && (!options_.num_steps || next_step() < *options_.num_steps);
     if (is_stopped)
-      end.stopped_by = stop_signal_ == 0 ? "a call" : session::signal_text(stop_signal_);
+      end.stopped_by = stop_signal_ != 0 ? session::signal_text(stop_signal_) : stop_reason_;
     if (run_) {
       run_->end(end.measured, timelines(), next_step(), is_stopped);
       const auto folder = run_->folder().checkpoints().published(next_step());
@@ -175,7 +175,7 @@ class Session::Implementation {
     }
     if (has_evaluation() && !stops_) end.evaluation = evaluate_unless_stopped();
     if (run_) {
-      if (end.evaluation) run_->after_evaluation(*ranks(), *end.evaluation);
+      if (end.evaluation) static_cast<void>(run_->after_evaluation(*ranks(), *end.evaluation));
       end.best_checkpoint = run_->best_checkpoint();
     }
     has_ended_ = true;
@@ -333,12 +333,19 @@ class Session::Implementation {
     const session::TrainingRequest request =
         requests_->agree({.stops = asks_to_stop, .saves = asks_to_save.exchange(false)});
     stop_signal_ = request.stop_signal;
-    stops_ = request.stops;
+    stops_ = stops_ || request.stops;
     is_asked_to_save_ = is_asked_to_save_ || request.saves || stops_;
   }
 
   void save_what_is_asked() {
     if (std::exchange(is_asked_to_save_, false) && run_) run_->save_now(*ranks());
+  }
+
+  /// why   empty: not at all. The same on all ranks.
+  void stop_for(const std::string& why) {
+    if (why.empty()) return;
+    stop_reason_ = why;
+    stops_ = is_asked_to_save_ = true;
   }
 
   std::optional<StepLosses> evaluate_unless(const std::function<bool()>& stops) {
@@ -353,7 +360,7 @@ class Session::Implementation {
   void evaluate_if_due() {
     if (!run_ || !has_evaluation() || !run_->is_evaluation_due(*ranks())) return;
     const std::optional<StepLosses> losses = evaluate_unless_stopped();
-    if (losses) run_->after_evaluation(*ranks(), *losses);
+    if (losses) stop_for(run_->after_evaluation(*ranks(), *losses));
     if (losses && is_first_ && options_.callbacks.on_evaluation) {
       options_.callbacks.on_evaluation(next_step(), *losses);
     }
@@ -380,6 +387,7 @@ class Session::Implementation {
   std::unique_ptr<session::Trainer> trainer_;
   std::optional<session::RankRequests> requests_;
   int stop_signal_ = 0;  ///< That asked for an end; the same on all ranks.
+  std::string stop_reason_ = "a call";
   bool stops_ = false;
   bool is_asked_to_save_ = false;
   bool has_ended_ = false;
