@@ -102,6 +102,10 @@ TEST(Launchers, EachSaysRankSizeAndStore) {
       {plus(srun(), store), Launcher::kSlurm, 3, 8, "10.0.0.7", 4000, "123456.2"},
       {plus(srun(), {{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_STEP_NODELIST", "b9"}}),
        Launcher::kSlurm, 3, 4, "b9", 20'000 + (3456 * 31 + 2) % 12'000, "123456.2"},
+      // srun --mpi=pmi2; MPICH's mpiexec within a step.
+      {plus(srun(), {{"PMI_RANK", "3"}, {"PMI_SIZE", "8"}, {"PMI_JOBID", "123456.2"}}),
+       Launcher::kSlurm, 3, 8, "gpu07", 20'000 + (3456 * 31 + 2) % 12'000, "123456.2"},
+      {plus(srun(), mpich()), Launcher::kMpich, 1, 2, "", 0, "kvs_77"},
       {pod(), Launcher::kKubernetes, 1, 3, "job-0.job", 29'500, ""},
       {indexed(), Launcher::kKubernetes, 2, 4, "mine-0.mine", 29'400, "mine"},
       // The one that was started last counts.

@@ -4,6 +4,8 @@
 //
 //     TRIREME_RANK > RANK > OMPI_COMM_WORLD_RANK > PMI_RANK > SLURM_PROCID of a step
 //                  > PET_NODE_RANK > JOB_COMPLETION_INDEX
+//
+// PMI_RANK of srun's own PMI (--mpi=pmi2) is left out: that is the step of SLURM_PROCID.
 
 #include <algorithm>
 #include <charconv>
@@ -168,6 +170,13 @@ RankEnvironment read_mpich(const Variables& variables) {
   return ranks;
 }
 
+/// Whether PMI_RANK is of srun and of no mpiexec: only srun knows where all ranks are.
+bool is_pmi_of_slurm(const Variables& variables) {
+  if (!variables.has("SLURM_PROCID") || !variables.has("SLURM_STEP_ID")) return false;
+  const std::string step = variables.text("SLURM_JOB_ID") + "." + variables.text("SLURM_STEP_ID");
+  return variables.text("PMI_JOBID") == step;
+}
+
 /// A port for each job step, below those that the system gives out.
 int port_of_job(const std::string& job, const std::string& step) {
   constexpr int kFirst = 20'000;
@@ -226,7 +235,7 @@ std::optional<RankEnvironment> read_first(const Variables& variables) {
   if (variables.has("TRIREME_RANK")) return read_own(variables);
   if (variables.has("RANK")) return read_usual(variables);
   if (variables.has("OMPI_COMM_WORLD_RANK")) return read_open_mpi(variables);
-  if (variables.has("PMI_RANK")) return read_mpich(variables);
+  if (variables.has("PMI_RANK") && !is_pmi_of_slurm(variables)) return read_mpich(variables);
   // A batch script has a rank too, but is no step.
   if (variables.has("SLURM_PROCID") && variables.has("SLURM_STEP_ID")) return read_slurm(variables);
   if (variables.has("PET_NODE_RANK")) return read_operator(variables);
