@@ -1,5 +1,6 @@
 """trireme.Session: unmodified modules, trained by the ranks of a plan."""
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -147,7 +148,7 @@ def test_ranks_have_the_bits_of_one_process() -> None:
 
 
 class Wide(nn.Module):
-    """Initialised in the ways that models have, one of them not in place."""
+    """Initialised in the ways that models have, some of them not in place."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -156,9 +157,13 @@ class Wide(nn.Module):
         nn.init.trunc_normal_(self.second.weight, std=0.02)
         self.scale = nn.Parameter(torch.randn(32, 1024) * 0.02)
         self.register_buffer("noise", torch.rand(1024, 32))
+        self.third = nn.Linear(32, 1024)
+        self.copied = copy.deepcopy(self.third)
+        self.third.weight.detach().numpy()[0] = 0.5
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.second(torch.relu(self.first(x))) @ self.scale @ self.noise
+        hidden = self.second(torch.relu(self.first(x)))
+        return (hidden @ self.scale + self.third(hidden) * self.copied(hidden)) @ self.noise
 
 
 def test_a_function_makes_the_model_with_or_without_its_weights() -> None:

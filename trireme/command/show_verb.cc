@@ -25,6 +25,7 @@
 #include "trireme/plan/schedule/timeline_json.h"
 #include "trireme/plan/topology/topology.h"
 #include "trireme/plan/topology/topology_json.h"
+#include "trireme/session/best_checkpoints.h"
 #include "trireme/session/run_document.h"
 #include "trireme/wire/collectives/tuner.h"
 
@@ -103,6 +104,11 @@ Shown show_run(const ShowVerbOptions& options) {
   return {to_json(run), show(run)};
 }
 
+Shown show_best(const ShowVerbOptions& options) {
+  const session::BestDocument best = session::load_best(options.file);
+  return {to_json(best), show(best)};
+}
+
 Shown show_checkpoint(const ShowVerbOptions& options) {
   const checkpoint::Index index = checkpoint::load(options.file);
   return {checkpoint::to_json(index), checkpoint::show(index)};
@@ -115,7 +121,7 @@ struct Form {
   Shown (*show)(const ShowVerbOptions& options);
 };
 
-constexpr std::array<Form, 11> kForms = {{
+constexpr std::array<Form, 12> kForms = {{
     {graph::kGraphDocument.format, false, show_graph},
     {profile::kProfileDocument.format, true, show_profile},
     {topology::kTopologyDocument.format, false, show_topology},
@@ -127,6 +133,7 @@ constexpr std::array<Form, 11> kForms = {{
     {checkpoint::kIndexDocument.format, false, show_checkpoint},
     {collectives::kCostsDocument.format, false, show_costs},
     {session::kRunDocument.format, false, show_run},
+    {session::kBestDocument.format, false, show_best},
 }};
 
 /// What a recipe of this program shows of a form of its own; nothing where none knows it.

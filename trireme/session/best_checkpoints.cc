@@ -6,100 +6,121 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <limits>
-#include <utility>
 
 #include "trireme/error.h"
 
 namespace trireme::session {
+namespace {
+
+Json list_json(const std::vector<Judged>& list) {
+  Json json = Json::array();
+  for (const Judged& one : list) {
+    json.push_back({{"step", one.step}, {"value", real_to_json(one.value)}});
+  }
+  return json;
+}
+
+Judged judged_from_json(const JsonField& field) {
+  JsonObject object(field);
+  const Judged one{.step = object.required("step").integer(0),
+                   .value = object.required("value").real()};
+  object.finish();
+  return one;
+}
+
+std::string name_of(const std::string& by) { return by.empty() ? "loss" : by; }
+
+}  // namespace
+
+Json to_json(const BestDocument& document) {
+  return {{"by", document.by},
+          {"is_most", document.is_most},
+          {"checkpoints", list_json(document.checkpoints)},
+          {"evaluations", list_json(document.evaluations)}};
+}
+
+BestDocument best_from_json(const Json& body, const std::string& origin) {
+  JsonObject object(JsonField(body, origin));
+  BestDocument document{.by = object.required("by").text(),
+                        .is_most = object.required("is_most").boolean(),
+                        .checkpoints = object.required("checkpoints").list(judged_from_json),
+                        .evaluations = object.required("evaluations").list(judged_from_json)};
+  object.finish();
+  return document;
+}
+
+BestDocument load_best(const std::filesystem::path& path) {
+  return best_from_json(read_document(path, kBestDocument), path.string());
+}
+
+std::string show(const BestDocument& document) {
+  std::string text = fmt::format("{} evaluations, by {}, {} is best\n", document.evaluations.size(),
+                                 name_of(document.by), document.is_most ? "the most" : "the least");
+  for (const Judged& one : document.checkpoints) {
+    text += fmt::format("  checkpoint of step {}: {:g}\n", one.step, one.value);
+  }
+  return text;
+}
 
 double BestCheckpoints::value_of(const StepLosses& losses) const {
-  if (by_.empty()) return losses.total();
+  if (now_.by.empty()) return losses.total();
   std::vector<std::string> names;
   for (const LossTotal& loss : losses.losses) {
-    if (loss.name == by_) return loss.mean();
+    if (loss.name == now_.by) return loss.mean();
     names.push_back(loss.name);
   }
   throw Error(ErrorKind::kInvalidArgument,
-              fmt::format("--best-by {}: evaluations have {}", by_, fmt::join(names, ", ")));
+              fmt::format("--best-by {}: evaluations have {}", now_.by, fmt::join(names, ", ")));
 }
 
-std::string BestCheckpoints::see(std::int64_t step, double value) {
-  std::erase_if(seen_, [&](const Kept& one) { return one.step >= step; });
-  seen_.push_back({step, value});
-  const std::string name = by_.empty() ? "loss" : by_;
-  if (target_ && (value == *target_ || is_better(value, *target_))) {
-    return fmt::format("the evaluation's {} is {:g}, and --target is {:g}", name, value, *target_);
+std::string BestCheckpoints::see(const Judged& evaluation) {
+  std::vector<Judged>& seen = now_.evaluations;
+  std::erase_if(seen, [&](const Judged& one) { return one.step == evaluation.step; });
+  seen.push_back(evaluation);
+  if (target_ && !is_better(*target_, evaluation.value) && !std::isnan(evaluation.value)) {
+    return fmt::format("the evaluation's {} is {:g}, and --target is {:g}", name_of(now_.by),
+                       evaluation.value, *target_);
   }
-  double best = std::numeric_limits<double>::quiet_NaN();
-  int since = 0;
-  for (const Kept& one : seen_) {
-    const bool is_first = std::isnan(best);
-    since = is_first || is_better(one.value, best) ? 0 : since + 1;
-    if (since == 0) best = one.value;
+  auto best = seen.begin();
+  for (auto one = seen.begin(); one != seen.end(); ++one) {
+    if (is_better(one->value, best->value) || std::isnan(best->value)) best = one;
   }
+  const auto since = std::distance(best, seen.end()) - 1;
   if (patience_ == 0 || since < patience_) return "";
-  return fmt::format("{} evaluations in a row have no better {} than {:g}", since, name, best);
+  return fmt::format("{} evaluations in a row have no better {} than {:g}", since, name_of(now_.by),
+                     best->value);
 }
 
 bool BestCheckpoints::takes(double value) const {
   if (most_ == 0 || !std::isfinite(value)) return false;
-  return std::ssize(kept_) < most_ || is_better(value, kept_.back().value);
+  const auto& kept = now_.checkpoints;
+  return std::ssize(kept) < most_ || is_better(value, kept.back().value);
 }
 
-void BestCheckpoints::add(std::int64_t step, double value) {
-  std::erase_if(kept_, [&](const Kept& one) { return one.step == step; });
-  const auto worse =
-      std::ranges::find_if(kept_, [&](const Kept& one) { return is_better(value, one.value); });
-  kept_.insert(worse, {step, value});
-  if (std::ssize(kept_) > most_) kept_.resize(static_cast<std::size_t>(most_));
+void BestCheckpoints::add(const Judged& evaluation) {
+  std::vector<Judged>& kept = now_.checkpoints;
+  std::erase_if(kept, [&](const Judged& one) { return one.step == evaluation.step; });
+  kept.insert(std::ranges::find_if(
+                  kept, [&](const Judged& one) { return is_better(evaluation.value, one.value); }),
+              evaluation);
+  if (std::ssize(kept) > most_) kept.resize(static_cast<std::size_t>(most_));
 }
 
 std::set<std::int64_t> BestCheckpoints::steps() const {
   std::set<std::int64_t> steps;
-  for (const Kept& one : kept_) steps.insert(one.step);
+  for (const Judged& one : now_.checkpoints) steps.insert(one.step);
   return steps;
 }
 
-std::string BestCheckpoints::to_text() const {
-  const auto list = [](const std::vector<Kept>& all) {
-    Json json = Json::array();
-    for (const Kept& one : all) {
-      json.push_back({{"step", one.step}, {"value", real_to_json(one.value)}});
-    }
-    return json;
-  };
-  return to_document_text(kBestDocument, {{"by", by_},
-                                          {"is_most", is_most_},
-                                          {"checkpoints", list(kept_)},
-                                          {"evaluations", list(seen_)}});
-}
-
-bool BestCheckpoints::take_text(const std::string& text, const std::string& origin) {
-  const Json body = parse_document(kBestDocument, text, origin);
-  JsonObject object(JsonField(body, origin));
-  const std::string by = object.required("by").text();
-  const bool is_most = object.required("is_most").boolean();
-  const auto read = [](const JsonField& field) {
-    JsonObject one(field);
-    Kept kept{.step = one.required("step").integer(0), .value = one.required("value").real()};
-    one.finish();
-    return kept;
-  };
-  const std::vector<Kept> all = object.required("checkpoints").list(read);
-  std::vector<Kept> seen = object.required("evaluations").list(read);
-  object.finish();
-  if (by != by_ || is_most != is_most_) return false;
-  seen_ = std::move(seen);
-  for (const Kept& one : all) {
-    if (takes(one.value)) add(one.step, one.value);
+bool BestCheckpoints::resume(const BestDocument& before, std::int64_t step) {
+  if (before.by != now_.by || before.is_most != now_.is_most) return false;
+  for (const Judged& one : before.evaluations) {
+    if (one.step <= step) now_.evaluations.push_back(one);
+  }
+  for (const Judged& one : before.checkpoints) {
+    if (one.step <= step && takes(one.value)) add(one);
   }
   return true;
-}
-
-void BestCheckpoints::keep_only(std::int64_t step, const std::set<std::int64_t>& steps) {
-  std::erase_if(seen_, [&](const Kept& one) { return one.step > step; });
-  std::erase_if(kept_, [&](const Kept& one) { return !steps.contains(one.step); });
 }
 
 }  // namespace trireme::session

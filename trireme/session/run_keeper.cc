@@ -204,40 +204,52 @@ void RunKeeper::announce(std::int64_t step) {
 
 std::string RunKeeper::after_evaluation(train::RankSession& session, const StepLosses& losses) {
   if (!best_.is_wanted()) return "";
-  const double value = best_.value_of(losses);
-  const std::int64_t step = session.next_step();
-  const std::string why_stop = best_.see(step, value);
-  if (step > 0 && best_.takes(value)) {
+  const Judged evaluation{session.next_step(), best_.value_of(losses)};
+  const std::string why_stop = best_.see(evaluation);
+  if (evaluation.step > 0 && best_.takes(evaluation.value)) {
     save_now(session);
-    best_.add(step, value);
+    if (is_published(evaluation.step)) best_.add(evaluation);
   }
   if (world_.rank() == 0) {
-    write_file_atomically(folder_.best(), best_.to_text());
+    write_document(folder_.best(), kBestDocument, to_json(best_.document()));
     folder_.checkpoints().keep_last(options_.run.keep_last, best_.steps());
   }
   return why_stop;
 }
 
-std::string RunKeeper::best_checkpoint() const {
-  if (best_.kept().empty()) return "";
-  return folder_.checkpoints().published(best_.kept().front().step).string();
+/// The same on all ranks. One that could not be written is none, where that may be.
+bool RunKeeper::is_published(std::int64_t step) const {
+  const bool is_here = world_.rank() == 0 && is_there(folder_.checkpoints().published(step));
+  return !collectives::from_first(world_, is_here ? "yes" : "", "checkpoint").empty();
 }
 
-/// Those of the run that goes on. The first rank says which there are.
+std::string RunKeeper::best_checkpoint() const {
+  const std::vector<Judged>& kept = best_.document().checkpoints;
+  return kept.empty() ? "" : folder_.checkpoints().published(kept.front().step).string();
+}
+
+/// What the run that goes on has seen, as the first rank says.
 void RunKeeper::take_best() {
   if (!best_.is_wanted() || !start_) return;
+  std::string text;
   if (world_.rank() == 0 && is_there(folder_.best())) {
     try {
-      const bool is_same = best_.take_text(read_file(folder_.best()), folder_.best().string());
-      if (!is_same) world_.watch.logger.warning("best checkpoints: judged by something else now");
+      BestDocument before = load_best(folder_.best());
+      std::erase_if(before.checkpoints, [this](const Judged& one) {
+        return !is_there(folder_.checkpoints().published(one.step));
+      });
+      text = to_document_text(kBestDocument, to_json(before));
     } catch (const Error& error) {
       world_.watch.logger.warning("best checkpoints are chosen anew: " + error.message());
     }
-    const std::vector<std::int64_t> there = folder_.checkpoints().steps();
-    best_.keep_only(*start_, {there.begin(), there.end()});
   }
-  const std::string text = collectives::from_first(world_, best_.to_text(), "best checkpoints");
-  if (world_.rank() != 0) best_.take_text(text, "rank 0's best checkpoints");
+  const std::string what = "best checkpoints";
+  text = collectives::from_first(world_, text, what);
+  if (text.empty()) return;
+  const BestDocument before = best_from_json(parse_document(kBestDocument, text, what), what);
+  if (!best_.resume(before, *start_) && world_.rank() == 0) {
+    world_.watch.logger.warning("best checkpoints are chosen anew: by something else than before");
+  }
 }
 
 void RunKeeper::after_step(train::RankSession& session) {

@@ -94,6 +94,7 @@ class RunKeeper {
   void finish_writing();
   void announce(std::int64_t step);
   void take_best();
+  bool is_published(std::int64_t step) const;
 
   const SessionOptions& options_;
   const collectives::World& world_;

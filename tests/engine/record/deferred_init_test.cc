@@ -121,20 +121,36 @@ TEST(DeferredInit, SmallTensorsAndOthersMemoryAreWrittenAtOnce) {
   EXPECT_EQ(own.back(), 3);
 }
 
-// It would have been overwritten in silence.
-TEST(DeferredInit, RefusesMemoryThatWasWrittenByOtherMeans) {
+// It would have been overwritten, or zeros would have been read, in silence.
+TEST(DeferredInit, RefusesMemoryThatIsUsedByOtherMeans) {
+  const auto expect_refused = [](const std::function<void(at::Tensor&)>& use) {
+    DeferredInit deferred;
+    at::Tensor weight;
+    const auto make = [&] {
+      weight = matrix().fill_(1);
+      use(weight);
+    };
+    try {
+      deferred.making(make);
+      FAIL() << "was not refused";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+      EXPECT_THAT(error.message(), HasSubstr("by other means than torch's operators"));
+    }
+  };
+  volatile float first = 0;
+  expect_refused([](at::Tensor& weight) { weight.data_ptr<float>()[kSide] = 5; });
+  expect_refused([&](at::Tensor& weight) { first = weight.accessor<float, 2>()[1][2]; });
+  expect_refused([&](at::Tensor& weight) {
+    first = weight.data_ptr<float>()[0];
+    weight = weight.clone();
+  });
   DeferredInit deferred;
   at::Tensor weight;
-  deferred.making([&] {
-    weight = matrix().fill_(1);
-    weight.data_ptr<float>()[kSide] = 5;
-  });
-  try {
-    deferred.fill(weight);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.message(), HasSubstr("by other means than torch's operators"));
-  }
+  deferred.making([&] { weight = matrix().fill_(1); });
+  first = weight.data_ptr<float>()[0];  // as a recording does
+  weight.data_ptr<float>()[kSide] = 5;
+  EXPECT_THROW(deferred.fill(weight), Error);
 }
 
 TEST(DeferredInit, WaitingTensorsTakeNoMemory) {

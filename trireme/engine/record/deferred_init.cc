@@ -19,6 +19,8 @@
 namespace trireme::record {
 namespace {
 
+constexpr std::size_t kPage = 4096;
+
 constexpr auto kKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
 
 thread_local DeferredInit* active = nullptr;
@@ -137,9 +139,25 @@ c10::DataPtr untouched_memory(std::size_t bytes) {
   return {memory, new Mapped{memory, bytes}, &unmap, at::Device(at::kCPU)};
 }
 
-bool is_untouched(const c10::Storage& storage) {
+bool is_zero(const c10::Storage& storage) {
   const auto* bytes = static_cast<const char*>(storage.data());
   return bytes[0] == 0 && std::memcmp(bytes, bytes + 1, storage.nbytes() - 1) == 0;
+}
+
+/// Somebody has read or written it: the kernel has made a page.
+bool has_pages(const c10::Storage& storage) {
+  std::vector<unsigned char> pages((storage.nbytes() + kPage - 1) / kPage);
+  if (::mincore(storage.mutable_data(), storage.nbytes(), pages.data()) != 0) return false;
+  return std::ranges::any_of(pages, [](unsigned char page) { return (page & 1U) != 0; });
+}
+
+void require_unseen(bool is_unseen) {
+  if (is_unseen) return;
+  throw Error(ErrorKind::kInvalidArgument,
+              "with deferred initialisation the model read or wrote a tensor's memory by other "
+              "means than torch's "
+              "operators (a pointer, a NumPy array) before it had its values; use operators, or "
+              "leave it out");
 }
 
 /// An operator with its arguments, and where its random numbers begin.
@@ -180,8 +198,11 @@ void DeferredInit::making(const std::function<void()>& make) {
     ~Active() { active = before; }
     DeferredInit* before;
   } const in_force(this);
-  const c10::impl::IncludeDispatchKeyGuard mode(kKey);
-  make();
+  {
+    const c10::impl::IncludeDispatchKeyGuard mode(kKey);
+    make();
+  }
+  for (const auto& [storage, waiting] : waiting_) require_unseen(!has_pages(waiting.storage));
 }
 
 bool DeferredInit::puts_off(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
@@ -224,12 +245,8 @@ bool DeferredInit::put_off(const at::Tensor& tensor, std::function<void()> write
 }
 
 void DeferredInit::fill(Waiting waiting) {
-  if (!is_untouched(waiting.storage)) {
-    throw Error(
-        ErrorKind::kInvalidArgument,
-        "with deferred initialisation the model wrote a tensor's memory by other means than "
-        "torch's operators, which cannot be put off; use operators, or leave it out");
-  }
+  // Once it is made, recordings read it.
+  require_unseen(active == this ? !has_pages(waiting.storage) : is_zero(waiting.storage));
   const at::NoGradGuard no_grad;
   const c10::impl::ExcludeDispatchKeyGuard at_once(kKey);
   const GeneratorTurn turn;
@@ -259,7 +276,7 @@ void DeferredInit::fill_all_but(const std::vector<at::Tensor>& tensors) {
 }
 
 void forget_values(const at::Tensor& tensor) {
-  constexpr std::size_t kPage = 4096, kLeast = std::size_t{1} << 20;
+  constexpr std::size_t kLeast = std::size_t{1} << 20;
   if (!tensor.has_storage() || !tensor.device().is_cpu()) return;
   const c10::Storage& storage = tensor.storage();
   if (storage.nbytes() < kLeast || storage.allocator() == nullptr) return;

@@ -22,8 +22,7 @@ namespace trireme::record {
 /// Caller-synchronised.
 class DeferredInit {
  public:
-  static constexpr std::int64_t kSmallest = 64
-                                            << 10;  ///< Bytes; smaller tensors are filled at once.
+  static constexpr std::int64_t kSmallest = 64 << 10;  ///< Bytes; smaller ones are filled at once.
 
   DeferredInit() = default;
   DeferredInit(const DeferredInit&) = delete;
@@ -31,14 +30,17 @@ class DeferredInit {
 
   /// Runs `make`, putting off what this thread initialises in it. Random numbers are those that the generator would have
   /// given at that place. It does not move on by what is put off: the caller seeds it for each draw.
+  ///
+  /// Errors   kInvalidArgument where memory that waits for its values was read or written by other means than operators (a
+  ///          raw pointer, a NumPy array), which cannot be seen; so those of `fill`.
   void making(const std::function<void()>& make);
 
   /// Puts off `write` to a tensor whose initialisation has been put off, by the one that is `making` on this thread; else
   /// returns false. `write` writes all of that tensor and no other.
   static bool put_off(const at::Tensor& tensor, std::function<void()> write);
 
-  /// Gives the tensor its values, if they were put off. Errors   kInvalidArgument where it was written in the meantime
-  /// by other means than operators. Cost: that of the operators.
+  /// Gives the tensor its values, if they were put off. Errors   kInvalidArgument where it was written in the meantime.
+  /// Cost: that of the operators.
   void fill(const at::Tensor& tensor);
 
   /// All but `tensors` and what shares memory with them.
