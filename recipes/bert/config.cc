@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "recipes/options/model_numbers.h"
 #include "trireme/error.h"
 
 namespace trireme::recipes::bert {
@@ -25,16 +26,6 @@ const std::map<std::string, Size>& sizes() {
 
 constexpr std::int64_t kMostBlocks = 4096;
 
-[[noreturn]] void refuse(const std::string& problem) {
-  throw Error(ErrorKind::kInvalidArgument, problem);
-}
-
-void require_size(std::int64_t number, const char* what, std::int64_t most = 1 << 20) {
-  if (number >= 1 && number <= most) return;
-  refuse(std::string(what) + " must be from 1 to " + std::to_string(most) + ", got " +
-         std::to_string(number));
-}
-
 }  // namespace
 
 const std::vector<std::string>& size_names() {
@@ -44,11 +35,7 @@ const std::vector<std::string>& size_names() {
 
 BertConfig make_config(const std::string& size) {
   const auto found = sizes().find(size);
-  if (found == sizes().end()) {
-    std::string names;
-    for (const std::string& name : size_names()) names += (names.empty() ? "" : ", ") + name;
-    refuse("no size '" + size + "' of BERT; there are: " + names);
-  }
+  if (found == sizes().end()) refuse_size_name(size, "of BERT", size_names());
   const auto [blocks, channels] = found->second;
   return {.channels = channels, .inner = 4 * channels, .heads = channels / 64, .blocks = blocks};
 }
@@ -62,12 +49,11 @@ void check(const BertConfig& config) {
   require_size(config.heads, "the number of heads");
   require_size(config.blocks, "the number of blocks", kMostBlocks);
   if (config.channels % config.heads != 0) {
-    refuse("the heads must share the channels evenly, got " + std::to_string(config.channels) +
-           " channels and " + std::to_string(config.heads) + " heads");
+    throw Error(ErrorKind::kInvalidArgument,
+                "the heads must share the channels evenly, got " + std::to_string(config.channels) +
+                    " channels and " + std::to_string(config.heads) + " heads");
   }
-  if (!(config.dropout >= 0 && config.dropout < 1)) {
-    refuse("dropout must be in [0, 1), got " + std::to_string(config.dropout));
-  }
+  require_dropout(config.dropout);
 }
 
 std::int64_t num_parameters(const BertConfig& config) {

@@ -13,11 +13,11 @@
 
 #include "packs/text/data/pair_source.h"
 #include "packs/text/data/prepare.h"
-#include "packs/text/data/python_library.h"
 #include "recipes/bert/classification.h"
 #include "recipes/bert/config.h"
 #include "recipes/bert/examples.h"
 #include "recipes/bert/model.h"
+#include "recipes/options/text_options.h"
 #include "trireme/base/environment.h"
 #include "trireme/error.h"
 #include "trireme/model.h"
@@ -67,9 +67,7 @@ text::PreparedPassages prepare(const Options& options) {
   text::PrepareOptions prepare = options.text;
   const Logger logger(read_environment().log_level, "bert");
   std::string used;
-  if (prepare.inputs.empty()) {
-    prepare.inputs = {text::python_library("--bert-text")};
-    if (prepare.suffixes.empty()) prepare.suffixes = {".py"};
+  if (take_python_library("bert", prepare)) {
     used = "the text is the Python library in '" + prepare.inputs[0].string() +
            "' (--bert-text names another); ";
   }
@@ -170,14 +168,8 @@ void add_model_options(CLI::App& app, Options& options) {
                "Compute on tokens alone, not on padding: the same losses, faster");
 }
 
-void add_text_options(CLI::App& app, Options& options) {
-  app.add_option("--bert-text", options.text.inputs,
-                 "Files and folders of text; else the Python library of this machine");
-  app.add_option("--bert-suffix", options.text.suffixes,
-                 "Ends of names of the files in folders, `.py`; else all")
-      ->delimiter(',');
-  app.add_option("--bert-cache", options.text.cache, "Folder for tokens and vocabularies")
-      ->capture_default_str();
+void add_sample_options(CLI::App& app, Options& options) {
+  recipes::add_text_options(app, "bert", options.text);
   app.add_option("--bert-vocabulary", options.text.tokenizer_model,
                  "A vocab.txt of BERT, instead of making one of the text");
   app.add_option("--bert-pieces", options.text.tokenizer.num_pieces,
@@ -191,9 +183,6 @@ void add_text_options(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_option("--bert-predictions", options.pairs.masking.max_predictions,
                  "Hidden tokens of a sample at most")
-      ->capture_default_str();
-  app.add_option("--bert-held-out", options.text.held_out_fraction,
-                 "Part of the documents for evaluation")
       ->capture_default_str();
 }
 
@@ -224,7 +213,7 @@ Recipe make_recipe() {
           .add_options =
               [options](CLI::App& app) {
                 add_model_options(app, *options);
-                add_text_options(app, *options);
+                add_sample_options(app, *options);
                 add_classify_options(app, *options);
               },
           .documents = {}};

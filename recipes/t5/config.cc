@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "recipes/options/model_numbers.h"
 #include "trireme/error.h"
 
 namespace trireme::recipes::t5 {
@@ -35,16 +36,6 @@ const std::map<std::string, Size>& sizes_of(Variant variant) {
 
 constexpr std::int64_t kMostLayers = 4096;
 
-[[noreturn]] void refuse(const std::string& problem) {
-  throw Error(ErrorKind::kInvalidArgument, problem);
-}
-
-void require_size(std::int64_t number, const char* what, std::int64_t most = 1 << 20) {
-  if (number >= 1 && number <= most) return;
-  refuse(std::string(what) + " must be from 1 to " + std::to_string(most) + ", got " +
-         std::to_string(number));
-}
-
 }  // namespace
 
 const std::vector<std::string>& size_names() {
@@ -57,11 +48,9 @@ Config make_config(const std::string& size, Variant variant) {
   const auto& sizes = sizes_of(variant);
   const auto found = sizes.find(size);
   if (found == sizes.end()) {
-    std::string names;
-    for (const std::string& name : size_names()) {
-      if (sizes.contains(name)) names += (names.empty() ? "" : ", ") + name;
-    }
-    refuse("no size '" + size + "' in this variant of T5; there are: " + names);
+    std::vector<std::string> names = size_names();
+    std::erase_if(names, [&](const std::string& name) { return !sizes.contains(name); });
+    refuse_size_name(size, "in this variant of T5", names);
   }
   const Size& numbers = found->second;
   return {.variant = variant,
@@ -82,16 +71,16 @@ void check(const Config& config) {
   require_size(config.encoder_layers, "the number of encoder layers", kMostLayers);
   require_size(config.decoder_layers, "the number of decoder layers", kMostLayers);
   if (config.buckets < 4 || config.buckets % 2 != 0) {
-    refuse("the number of position buckets must be even and at least 4, got " +
-           std::to_string(config.buckets));
+    throw Error(ErrorKind::kInvalidArgument,
+                "the number of position buckets must be even and at least 4, got " +
+                    std::to_string(config.buckets));
   }
   if (config.max_distance <= config.buckets / 2) {
-    refuse("max_distance must be more than half of the buckets, got " +
-           std::to_string(config.max_distance));
+    throw Error(ErrorKind::kInvalidArgument,
+                "max_distance must be more than half of the buckets, got " +
+                    std::to_string(config.max_distance));
   }
-  if (!(config.dropout >= 0 && config.dropout < 1)) {
-    refuse("dropout must be in [0, 1), got " + std::to_string(config.dropout));
-  }
+  require_dropout(config.dropout);
 }
 
 std::int64_t num_parameters(const Config& config) {

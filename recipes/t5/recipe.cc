@@ -13,8 +13,8 @@
 
 #include "packs/text/data/denoising_source.h"
 #include "packs/text/data/prepare.h"
-#include "packs/text/data/python_library.h"
 #include "packs/text/data/token_index.h"
+#include "recipes/options/text_options.h"
 #include "recipes/t5/config.h"
 #include "recipes/t5/examples.h"
 #include "recipes/t5/model.h"
@@ -74,10 +74,7 @@ text::Prepared prepare(const Options& options) {
   const TextSize size = text_size(options.size);
   prepare.tokenizer.num_pieces = options.pieces.value_or(size.pieces);
   prepare.tokenizer.sample_bytes = size.sample_bytes;
-  if (prepare.inputs.empty()) {
-    prepare.inputs = {text::python_library("--t5-text")};
-    if (prepare.suffixes.empty()) prepare.suffixes = {".py"};
-  }
+  take_python_library("t5", prepare);
   return text::prepare(prepare, Logger(read_environment().log_level, "t5"));
 }
 
@@ -141,23 +138,14 @@ void add_model_options(CLI::App& app, Options& options) {
   app.add_option("--t5-dropout", options.dropout)->capture_default_str();
 }
 
-void add_text_options(CLI::App& app, Options& options) {
-  app.add_option("--t5-text", options.text.inputs,
-                 "Files and folders of text; else the Python library of this machine");
-  app.add_option("--t5-suffix", options.text.suffixes,
-                 "Ends of names of the files in folders, `.py`; else all")
-      ->delimiter(',');
-  app.add_option("--t5-cache", options.text.cache, "Folder for tokens and tokenizers")
-      ->capture_default_str();
+void add_sample_options(CLI::App& app, Options& options) {
+  recipes::add_text_options(app, "t5", options.text);
   app.add_option("--t5-vocabulary", options.pieces,
                  "Pieces of the tokenizer; else 32000, of tiny and demo 4000");
   app.add_option("--t5-tokenizer", options.text.tokenizer_model,
                  "A SentencePiece model, instead of training one");
   app.add_option("--t5-inputs", options.inputs,
                  "Tokens of a sample's inputs at most; else 512, of tiny and demo 128");
-  app.add_option("--t5-held-out", options.text.held_out_fraction,
-                 "Part of the documents for evaluation")
-      ->capture_default_str();
 }
 
 }  // namespace
@@ -174,7 +162,7 @@ Recipe make_recipe() {
           .add_options =
               [options](CLI::App& app) {
                 add_model_options(app, *options);
-                add_text_options(app, *options);
+                add_sample_options(app, *options);
               },
           .documents = {{std::string(text::kTokensDocument.format), show_tokens}}};
 }

@@ -71,6 +71,14 @@ TEST_F(Launchers, WorldsOfDifferentSizesAreNamed) {
   }
 }
 
+// It did nothing.
+TEST_F(Launchers, RestartsAreTheirOwn) {
+  const auto ranks = start_by_hand(
+      {"--model", "mlp", "train", "--run", path("run"), "--restarts", "2"}, 1, free_port());
+  EXPECT_EQ(ranks[0]->wait(), 2);
+  EXPECT_THAT(error_of(0), HasSubstr("--restarts is for ranks that this command starts"));
+}
+
 TEST_F(Launchers, APortInUseIsNamed) {
   const Descriptor taken = transport::listen_on({"127.0.0.1", 0});
   const std::string port = std::to_string(transport::local_address(taken).port);

@@ -136,6 +136,8 @@ TEST_F(Resume, TheBestCheckpointsStay) {
   EXPECT_EQ(std::set<std::int64_t>(steps.begin(), steps.end()), expected);
   EXPECT_THAT(end->out(), HasSubstr("best_checkpoint  " + path("run") + "/checkpoints/step-" +
                                     std::to_string(best) + "\n"));
+  EXPECT_THAT(run({"show", path("run") + "/best.json"})->out(),
+              HasSubstr("checkpoint of step " + std::to_string(best) + ": "));
   Words other = words(14);
   other.insert(other.end(), {"--best-by", "accuracy"});
   EXPECT_THAT(error_after(other, 2), HasSubstr("--best-by accuracy: evaluations have loss"));

@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -17,6 +16,7 @@
 #include "recipes/bert/model.h"
 #include "tests/engine/train/rank_threads.h"
 #include "tests/recipes/bert/random_batch.h"
+#include "tests/recipes/folder_test.h"
 #include "trireme/engine/train/construct_workload.h"
 #include "trireme/engine/train/verify_plan.h"
 #include "trireme/engine/train/verify_ranks.h"
@@ -40,14 +40,10 @@ text::WordPieces letters() {
   return text::WordPieces::from_vocabulary(vocabulary, "letters");
 }
 
-/// Tables in a folder of its own, gone at the end.
-class Classification : public testing::Test {
+/// Tables of pairs.
+class Classification : public FolderTest {
  protected:
-  Classification() {
-    folder_ = fs::temp_directory_path() / ("trireme_classify_" + std::to_string(getpid()));
-    fs::create_directories(folder_);
-  }
-  ~Classification() override { fs::remove_all(folder_); }
+  Classification() : FolderTest("classify") {}
 
   /// Two runs of letters; the label is whether they begin alike.
   fs::path table(const std::string& name, int count) const {
@@ -73,8 +69,6 @@ class Classification : public testing::Test {
     config.dropout = dropout;
     return config;
   }
-
-  fs::path folder_;
 };
 
 TEST_F(Classification, TheEncoderHasTheNamesOfThePreTrainedOne) {

@@ -4,8 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <string>
 
-#include "trireme/error.h"
+#include "tests/base/error_of.h"
 
 namespace trireme::recipes::bert {
 namespace {
@@ -25,27 +26,17 @@ TEST(Config, EverySizeMakesAModel) {
 }
 
 TEST(Config, AnUnknownSizeListsThoseThatThereAre) {
-  try {
-    make_config("huge");
-    ADD_FAILURE() << "there is no huge";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
-    EXPECT_THAT(error.message(), testing::HasSubstr("'huge'"));
-    EXPECT_THAT(error.message(), testing::HasSubstr("tiny, mini, small, base, large"));
-  }
+  EXPECT_THAT(test::error_of([] { make_config("huge"); }).message(),
+              testing::HasSubstr("'huge' of BERT; there are: tiny, mini, small, base, large"));
 }
 
 TEST(Config, NumbersThatMakeNoModelAreRefused) {
   const auto refused = [](const std::function<void(BertConfig&)>& change, const std::string& what) {
     BertConfig config;
     change(config);
-    try {
-      check(config);
-      ADD_FAILURE() << what;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
-      EXPECT_THAT(error.message(), testing::HasSubstr(what));
-    }
+    const Error error = test::error_of([&] { check(config); });
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+    EXPECT_THAT(error.message(), testing::HasSubstr(what));
   };
   refused([](BertConfig& c) { c.vocabulary = 0; }, "vocabulary");
   refused([](BertConfig& c) { c.positions = 0; }, "positions");

@@ -1,16 +1,14 @@
 // Against the BERT of Hugging Face transformers: make_parity.py wrote its numbers, in f64. The same
 // formulas stand there for weights and tokens.
 
+#include "tests/recipes/parity.h"
+
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include <cmath>
-#include <map>
-#include <numeric>
+#include <string>
 
 #include "recipes/bert/model.h"
-#include "trireme/base/files.h"
-#include "trireme/base/safetensors.h"
 
 namespace trireme::recipes::bert {
 namespace {
@@ -26,15 +24,6 @@ BertConfig parity_config(bool is_unpadded) {
           .heads = 2,
           .blocks = 2,
           .is_unpadded = is_unpadded};
-}
-
-void fill_weight(const std::string& name, torch::Tensor weight) {
-  const auto begin = std::accumulate(name.begin(), name.end(), std::int64_t{0});
-  const auto i = torch::arange(begin, begin + weight.numel()).to(torch::kDouble);
-  const auto wave = torch::sin(1e-3 * i * i).reshape(weight.sizes());
-  const double scale = 1.5 / std::sqrt(static_cast<double>(weight.size(-1)));
-  const torch::NoGradGuard no_grad;
-  weight.copy_(weight.dim() == 1 ? 1 + 0.1 * wave : scale * wave);
 }
 
 Sequences parity_sequences() {
@@ -58,44 +47,26 @@ Questions parity_questions() {
 
 class Parity : public testing::TestWithParam<bool> {
  protected:
-  Parity() {
-    for (const safetensors::Tensor& tensor : safetensors::parse(bytes_, "parity").tensors) {
-      const auto values = reinterpret_cast<const float*>(tensor.bytes.data());
-      expected_[tensor.name] = torch::from_blob(const_cast<float*>(values), tensor.shape);
-    }
-  }
-
-  /// The largest difference of an element is at most 2e-5 of the largest element.
-  void expect_close(const std::string& name, const torch::Tensor& actual) const {
-    const torch::Tensor& expected = expected_.at(name);
-    ASSERT_EQ(actual.sizes(), expected.sizes()) << name;
-    const double largest = expected.abs().max().item<double>();
-    const double difference = (actual - expected).abs().max().item<double>();
-    EXPECT_LE(difference, 2e-5 * largest) << name;
-    EXPECT_GT(largest, 0) << name;
-  }
-
-  std::vector<std::byte> bytes_ = read_file_bytes("tests/recipes/bert/parity.safetensors");
-  std::map<std::string, torch::Tensor> expected_;
+  const ExpectedNumbers expected_{"tests/recipes/bert/parity.safetensors", 2e-5};
 };
 
 TEST_P(Parity, LogitsLossAndGradients) {
   Bert model(parity_config(GetParam()));
-  for (const auto& item : model->named_parameters()) fill_weight(item.key(), item.value());
+  fill_weights(*model);
   const Sequences sequences = parity_sequences();
   const Questions questions = parity_questions();
   const auto x_BSC = model->encode(sequences);
-  expect_close("next_logits", model->next_logits(x_BSC));
+  expected_.expect_close("next_logits", model->next_logits(x_BSC));
   auto logits = model->masked_logits(x_BSC, questions);
   if (!GetParam()) logits = logits.unflatten(0, {kBatch, 3}).slice(1, 0, 2).flatten(0, 1);
-  expect_close("masked_logits", logits);
+  expected_.expect_close("masked_logits", logits);
   const PretrainingLosses losses = model->losses(sequences, questions);
   EXPECT_EQ(losses.num_masked.item<float>(), 6);
   const auto loss = losses.masked_sum / losses.num_masked + losses.next_mean;
-  expect_close("loss", loss);
+  expected_.expect_close("loss", loss);
   loss.backward();
   for (const auto& item : model->named_parameters()) {
-    expect_close("gradient." + item.key(), item.value().grad());
+    expected_.expect_close("gradient." + item.key(), item.value().grad());
   }
 }
 

@@ -2,80 +2,30 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <numeric>
 #include <sstream>
 
+#include "tests/recipes/recipe_run.h"
 #include "trireme/base/files.h"
 #include "trireme/base/json.h"
-#include "trireme/engine/train/construct_workload.h"
 #include "trireme/error.h"
 
 namespace trireme::recipes::bert {
 namespace {
 
-namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-/// A folder of its own, gone at the end.
-class RecipeTest : public testing::Test {
+class RecipeTest : public RecipeRun {
  protected:
-  RecipeTest() {
-    folder_ = fs::temp_directory_path() / ("trireme_bert_" + std::to_string(getpid()));
-    fs::create_directories(folder_);
+  RecipeTest() : RecipeRun("bert", make_recipe) {
+    usual_ = {{"--bert-size", "tiny"},     {"--bert-channels", "32"},
+              {"--bert-inner", "64"},      {"--bert-text", "trireme/base"},
+              {"--bert-suffix", ".h,.cc"}, {"--bert-cache", path("cache")},
+              {"--bert-pieces", "500"},    {"--bert-length", "48"},
+              {"--bert-predictions", "8"}, {"--bert-held-out", "0.2"}};
   }
-  ~RecipeTest() override { fs::remove_all(folder_); }
-
-  /// A small model over a few sources of this repository, with more options or other values.
-  std::vector<std::string> words(const std::vector<std::string>& more) const {
-    const std::vector<std::pair<std::string, std::string>> usual = {
-        {"--bert-size", "tiny"},     {"--bert-channels", "32"},
-        {"--bert-inner", "64"},      {"--bert-text", "trireme/base"},
-        {"--bert-suffix", ".h,.cc"}, {"--bert-cache", path("cache")},
-        {"--bert-pieces", "500"},    {"--bert-length", "48"},
-        {"--bert-predictions", "8"}, {"--bert-held-out", "0.2"}};
-    std::vector<std::string> all = {"trireme", "--model", "bert"};
-    for (const auto& [name, value] : usual) {
-      if (std::find(more.begin(), more.end(), name) != more.end()) continue;
-      all.insert(all.end(), {name, value});
-    }
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  }
-
-  static std::vector<const char*> pointers(const std::vector<std::string>& all) {
-    std::vector<const char*> result;
-    for (const std::string& word : all) result.push_back(word.c_str());
-    return result;
-  }
-
-  int run(const std::vector<std::string>& more) const {
-    const auto all = words(more);
-    const auto argv = pointers(all);
-    return run_command_line(static_cast<int>(argv.size()), argv.data(),
-                            std::map<std::string, Recipe>{{"bert", make_recipe()}});
-  }
-
-  /// The workload that the options make, under seed 1.
-  Workload workload(const std::vector<std::string>& more) const {
-    const auto all = words(more);
-    const auto argv = pointers(all);
-    const Recipe recipe = make_recipe();
-    CLI::App app;
-    app.add_option("--model");
-    recipe.add_options(app);
-    app.parse(static_cast<int>(argv.size()), argv.data());
-    return train::construct(recipe.make, 1);
-  }
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-
-  fs::path folder_;
 };
 
 TEST_F(RecipeTest, LearnsTheTextOfAFewFiles) {
@@ -83,16 +33,12 @@ TEST_F(RecipeTest, LearnsTheTextOfAFewFiles) {
                  "--stages", "2", "--steps", "200", "--learning-rate", "0.003", "--bert-unpadded",
                  "--metrics", path("metrics")}),
             0);
-  std::istringstream lines(read_file(path("metrics")));
-  std::vector<double> losses;
-  for (std::string line; std::getline(lines, line);) {
-    const Json json = Json::parse(line);
-    if (!json.contains("evaluation")) losses.push_back(json["by_name"]["masked"].get<double>());
-  }
-  ASSERT_EQ(losses.size(), 200U);
-  EXPECT_GT(losses.front(), 5.5);
-  const double last = std::accumulate(losses.end() - 20, losses.end(), 0.0) / 20;
-  EXPECT_LT(last, losses.front() - 0.8);
+  const std::vector<double> masked =
+      losses([](const Json& step) { return step["by_name"]["masked"].get<double>(); });
+  ASSERT_EQ(masked.size(), 200U);
+  EXPECT_GT(masked.front(), 5.5);
+  const double last = std::accumulate(masked.end() - 20, masked.end(), 0.0) / 20;
+  EXPECT_LT(last, masked.front() - 0.8);
 }
 
 TEST_F(RecipeTest, ExamplesShowWhatIsHiddenAndWhatTheModelPutsThere) {
@@ -112,12 +58,6 @@ TEST_F(RecipeTest, TheSamplesDoNotDependOnTheModel) {
 }
 
 TEST_F(RecipeTest, NumbersOfTheModelCanBeSet) {
-  const auto shape = [&](const std::vector<std::string>& more, const std::string& name) {
-    for (const NamedTensor& parameter : workload(more).model.parameters) {
-      if (parameter.name == name) return parameter.tensor.sizes().vec();
-    }
-    return std::vector<std::int64_t>{};
-  };
   const std::vector<std::string> numbers = {"--bert-channels", "24", "--bert-inner", "40",
                                             "--bert-heads",    "3"};
   EXPECT_THAT(shape(numbers, "blocks.1.query_key_value.weight"), testing::ElementsAre(72, 24));

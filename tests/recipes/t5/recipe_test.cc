@@ -2,79 +2,28 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
-#include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "packs/text/data/token_index.h"
 #include "recipes/t5/show_tokens.h"
-#include "trireme/base/files.h"
+#include "tests/recipes/recipe_run.h"
 #include "trireme/base/json.h"
-#include "trireme/engine/train/construct_workload.h"
 #include "trireme/error.h"
 
 namespace trireme::recipes::t5 {
 namespace {
 
-namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-/// A folder of its own, gone at the end.
-class RecipeTest : public testing::Test {
+class RecipeTest : public RecipeRun {
  protected:
-  RecipeTest() {
-    folder_ = fs::temp_directory_path() / ("trireme_t5_" + std::to_string(getpid()));
-    fs::create_directories(folder_);
+  RecipeTest() : RecipeRun("t5", make_recipe) {
+    usual_ = {{"--t5-size", "tiny"},      {"--t5-text", "trireme/base"},
+              {"--t5-suffix", ".h,.cc"},  {"--t5-cache", path("cache")},
+              {"--t5-vocabulary", "600"}, {"--t5-inputs", "32"},
+              {"--t5-held-out", "0.2"}};
   }
-  ~RecipeTest() override { fs::remove_all(folder_); }
-
-  /// The tiny model over a few sources of this repository, with more options or other values.
-  std::vector<std::string> words(const std::vector<std::string>& more) const {
-    const std::vector<std::pair<std::string, std::string>> usual = {
-        {"--t5-size", "tiny"},         {"--t5-text", "trireme/base"}, {"--t5-suffix", ".h,.cc"},
-        {"--t5-cache", path("cache")}, {"--t5-vocabulary", "600"},    {"--t5-inputs", "32"},
-        {"--t5-held-out", "0.2"}};
-    std::vector<std::string> all = {"trireme", "--model", "t5"};
-    for (const auto& [name, value] : usual) {
-      if (std::find(more.begin(), more.end(), name) != more.end()) continue;
-      all.insert(all.end(), {name, value});
-    }
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  }
-
-  static std::vector<const char*> pointers(const std::vector<std::string>& all) {
-    std::vector<const char*> result;
-    for (const std::string& word : all) result.push_back(word.c_str());
-    return result;
-  }
-
-  int run(const std::vector<std::string>& more) const {
-    const auto all = words(more);
-    const auto argv = pointers(all);
-    return run_command_line(static_cast<int>(argv.size()), argv.data(),
-                            std::map<std::string, Recipe>{{"t5", make_recipe()}});
-  }
-
-  /// The workload that the options make, under seed 1.
-  Workload workload(const std::vector<std::string>& more) const {
-    const auto all = words(more);
-    const auto argv = pointers(all);
-    const Recipe recipe = make_recipe();
-    CLI::App app;
-    app.add_option("--model");
-    recipe.add_options(app);
-    app.parse(static_cast<int>(argv.size()), argv.data());
-    return train::construct(recipe.make, 1);
-  }
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-
-  fs::path folder_;
 };
 
 TEST_F(RecipeTest, LearnsTheTextOfAFewFiles) {
@@ -82,15 +31,11 @@ TEST_F(RecipeTest, LearnsTheTextOfAFewFiles) {
       run({"train", "--serial", "--batch", "8", "--microbatch", "4", "--lanes", "2", "--stages",
            "2", "--steps", "60", "--learning-rate", "0.01", "--metrics", path("metrics")}),
       0);
-  std::istringstream lines(read_file(path("metrics")));
-  std::vector<double> losses;
-  for (std::string line; std::getline(lines, line);) {
-    const Json json = Json::parse(line);
-    if (!json.contains("evaluation")) losses.push_back(json["loss"].get<double>());
-  }
-  ASSERT_EQ(losses.size(), 60U);
-  EXPECT_GT(losses.front(), 5);
-  EXPECT_LT(losses.back(), 0.75 * losses.front());
+  const std::vector<double> found =
+      losses([](const Json& step) { return step["loss"].get<double>(); });
+  ASSERT_EQ(found.size(), 60U);
+  EXPECT_GT(found.front(), 5);
+  EXPECT_LT(found.back(), 0.75 * found.front());
 }
 
 TEST_F(RecipeTest, ExamplesShowGapsAndWhatIsPutThere) {
@@ -127,12 +72,6 @@ TEST_F(RecipeTest, TheSpansDoNotDependOnTheModel) {
 }
 
 TEST_F(RecipeTest, NumbersOfTheModelCanBeSet) {
-  const auto shape = [&](const std::vector<std::string>& more, const std::string& name) {
-    for (const NamedTensor& parameter : workload(more).model.parameters) {
-      if (parameter.name == name) return parameter.tensor.sizes().vec();
-    }
-    return std::vector<std::int64_t>{};
-  };
   const std::vector<std::string> numbers = {"--t5-d-model", "24", "--t5-d-ff", "40",
                                             "--t5-heads",   "3",  "--t5-d-kv", "5"};
   EXPECT_THAT(shape(numbers, "encoder.layers.1.attention.query_key_value.weight"),
