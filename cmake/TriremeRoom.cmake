@@ -130,8 +130,12 @@ function(trireme_tests room)
   set(TEST_PROPERTIES LABELS ${label} TIMEOUT 600 WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
   if(arg_LABEL MATCHES "^(multiprocess|gpu)$")
     # They share a GPU, or kill processes and say how soon others must end: one at a time, beside others, and
-    # from the beginning on.
-    list(APPEND TEST_PROPERTIES RESOURCE_LOCK processes COST 30)
+    # from the beginning on. Those of wire/, whose processes do without torch, have a lock of their own.
+    set(lock processes)
+    if(room MATCHES "^wire/")
+      set(lock processes_of_wire)
+    endif()
+    list(APPEND TEST_PROPERTIES RESOURCE_LOCK ${lock} COST 30)
   endif()
   set(TEST_PREFIX "${room}")
   if(NOT arg_LABEL STREQUAL "unit")

@@ -34,30 +34,35 @@ class BusyWork {
   std::vector<float> terms_ = std::vector<float>(kNumFloats, 0.5F);
 };
 
-/// Memory for one message after another, each where none was for long: as in a step.
+/// Memory for one message after another, each where none was for long: as in a step. One for all
+/// sizes, since the system takes longer to provide it than messages to pass.
 class Messages {
  public:
-  explicit Messages(std::int64_t bytes)
-      : bytes_(static_cast<std::size_t>(bytes)), memory_(std::max(bytes_, kColdBytes)) {}
-
-  std::span<std::byte> next() {
-    if (begin_ + bytes_ > memory_.size()) begin_ = 0;
-    const std::span<std::byte> message = std::span(memory_).subspan(begin_, bytes_);
-    begin_ += (bytes_ + 63) / 64 * 64;
+  std::span<std::byte> next(std::int64_t bytes) {
+    const auto size = static_cast<std::size_t>(bytes);
+    if (memory_.size() < size) memory_.resize(std::max(size, kColdBytes));
+    if (begin_ + size > memory_.size()) begin_ = 0;
+    const std::span<std::byte> message = std::span(memory_).subspan(begin_, size);
+    begin_ += (size + 63) / 64 * 64;
     return message;
   }
 
   /// One whose bytes this core has just written.
-  std::span<std::byte> next_written() {
-    const std::span<std::byte> message = next();
+  std::span<std::byte> next_written(std::int64_t bytes) {
+    const std::span<std::byte> message = next(bytes);
     std::ranges::fill(message, std::byte{1});
     return message;
   }
 
  private:
-  std::size_t bytes_;
   std::vector<std::byte> memory_;
   std::size_t begin_ = 0;
+};
+
+/// Of one rank.
+struct BothWays {
+  Messages sent;
+  Messages received;
 };
 
 /// Of all threads of this process.
@@ -78,10 +83,14 @@ struct Pair {
 
 class LinkTimer {
  public:
-  /// watch   of each message; outlives the timer.
+  /// watch   of each message; outlives the timer, as `messages` do.
   LinkTimer(transport::Endpoint& endpoint, const transport::WatchOptions& watch, const Pair& pair,
-            Meanwhile meanwhile)
-      : endpoint_(endpoint), watch_(watch), pair_(pair), meanwhile_(meanwhile) {}
+            Meanwhile meanwhile, BothWays& messages)
+      : endpoint_(endpoint),
+        watch_(watch),
+        pair_(pair),
+        meanwhile_(meanwhile),
+        messages_(messages) {}
 
   /// Median one-way time; 0 on ranks that do not know it.
   double one_way_us(std::int64_t bytes, int num_round_trips) {
@@ -130,12 +139,11 @@ class LinkTimer {
 
   std::vector<double> ask(std::int64_t bytes, int num_round_trips) {
     const int peer = pair_.answers;
-    Messages sent(bytes), received(bytes);
     std::vector<double> times;
     Microseconds processor{0};
     for (int i = 0; i < num_round_trips; ++i) {
-      const transport::WorkPtr answer = recv(peer, received.next());
-      const std::span<std::byte> message = sent.next_written();
+      const transport::WorkPtr answer = recv(peer, messages_.received.next(bytes));
+      const std::span<std::byte> message = messages_.sent.next_written(bytes);
       const Microseconds processor_before = process_time();
       const Clock::time_point start = Clock::now();
       const transport::WorkPtr question = channel(peer).send(message);
@@ -150,12 +158,12 @@ class LinkTimer {
 
   void answer(std::int64_t bytes, int num_round_trips) {
     const int peer = pair_.asks;
-    Messages sent(bytes), received(bytes);
-    transport::WorkPtr question = recv(peer, received.next());
+    const auto next_question = [&] { return recv(peer, messages_.received.next(bytes)); };
+    transport::WorkPtr question = next_question();
     for (int i = 0; i < num_round_trips; ++i) {
-      const std::span<std::byte> message = sent.next_written();
+      const std::span<std::byte> message = messages_.sent.next_written(bytes);
       wait(question, peer);
-      if (i + 1 < num_round_trips) question = recv(peer, received.next());
+      if (i + 1 < num_round_trips) question = next_question();
       wait(channel(peer).send(message), peer);
     }
   }
@@ -164,6 +172,7 @@ class LinkTimer {
   const transport::WatchOptions& watch_;
   const Pair pair_;
   const Meanwhile meanwhile_;
+  BothWays& messages_;
   BusyWork busy_;
   double processor_us_ = 0;
 };
@@ -199,8 +208,9 @@ struct PairTimes {
 
 PairTimes measure_pair(transport::Endpoint& endpoint, const BusyRanks& ranks, const Pair& pair,
                        const LinkOptions& options) {
-  LinkTimer alone(endpoint, ranks.watch(), pair, Meanwhile::kSleep);
-  LinkTimer beside(endpoint, ranks.watch(), pair, Meanwhile::kCompute);
+  BothWays messages;
+  LinkTimer alone(endpoint, ranks.watch(), pair, Meanwhile::kSleep, messages);
+  LinkTimer beside(endpoint, ranks.watch(), pair, Meanwhile::kCompute, messages);
   std::vector<double> times;
   double processor_us = 0;
   for (const std::int64_t bytes : options.sizes) {
