@@ -95,6 +95,8 @@ struct TrainingOptions {
   bool allow_nonfinite = false;  ///< Goes on where a loss or a gradient is not finite.
   /// Steps at which the model is recorded again; early and late, since some of it changes rarely.
   std::vector<std::int64_t> drift_check_steps = {1, 10, 100, 1000};
+  /// On a disk of each host: what stages that offload keep. Empty: the system's folder for temporary files.
+  std::filesystem::path offload_folder;
 };
 
 enum class Objective : std::uint8_t {
@@ -108,6 +110,13 @@ enum class Recompute : std::uint8_t {
   kAuto,  ///< As many as make a plan fit that does not otherwise; by hand, none.
   kNone,
   kAll,  ///< That can.
+};
+
+/// Stages whose microbatches keep what they need for their backwards in a file, unless that comes soon.
+enum class Offload : std::uint8_t {
+  kNone,
+  kAuto,  ///< As many as make a plan fit that does not otherwise, as Recompute; by hand, none.
+  kAll,
 };
 
 /// Which ranks are neighbours in a world that has both stages and replicas.
@@ -125,6 +134,7 @@ struct PlanOptions {
   int replicas = 0;         ///< Copies of the pipeline; 0: the best number.
   Placement placement = Placement::kSpread;  ///< Decides speed alone.
   Recompute recompute = Recompute::kAuto;    ///< Decides speed and memory.
+  Offload offload = Offload::kNone;          ///< Decides speed and memory.
   /// Each replica keeps the optimizer's state of a part of the parameters, updates that, and the values are brought
   /// together: less memory, about the same time, the same bits. Not with Adafactor or an optimizer of your own.
   bool shard_state = false;

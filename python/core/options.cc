@@ -26,6 +26,10 @@ void bind_choices(py::module_& module) {
       .value("ANY", BatchSizes::kAny)
       .value("EXACT", BatchSizes::kExact)
       .value("ANY_ELSE_EXACT", BatchSizes::kAnyElseExact);
+  py::enum_<Offload>(module, "Offload")
+      .value("NONE", Offload::kNone)
+      .value("AUTO", Offload::kAuto)
+      .value("ALL", Offload::kAll);
   py::enum_<Recompute>(module, "Recompute")
       .value("AUTO", Recompute::kAuto)
       .value("NONE", Recompute::kNone)
@@ -91,7 +95,8 @@ void bind_training_options(py::module_& module) {
           [](TrainingOptions& o, std::int64_t steps) { o.loss_scale.growth_steps = steps; })
       .def_readwrite("tolerant", &TrainingOptions::tolerant)
       .def_readwrite("allow_nonfinite", &TrainingOptions::allow_nonfinite)
-      .def_readwrite("drift_check_steps", &TrainingOptions::drift_check_steps);
+      .def_readwrite("drift_check_steps", &TrainingOptions::drift_check_steps)
+      .def_readwrite("offload_folder", &TrainingOptions::offload_folder);
 }
 
 void bind_plan_options(py::module_& module) {
@@ -105,6 +110,7 @@ void bind_plan_options(py::module_& module) {
       .def_readwrite("replicas", &PlanOptions::replicas)
       .def_readwrite("placement", &PlanOptions::placement)
       .def_readwrite("recompute", &PlanOptions::recompute)
+      .def_readwrite("offload", &PlanOptions::offload)
       .def_readwrite("shard_state", &PlanOptions::shard_state)
       .def_readwrite("schedule", &PlanOptions::schedule)
       .def_readwrite("schedule_file", &PlanOptions::schedule_file)

@@ -166,6 +166,14 @@ class Objective:
     @property
     def name(self) -> str: ...
 
+class Offload:
+    ALL: Offload
+    AUTO: Offload
+    NONE: Offload
+
+    @property
+    def name(self) -> str: ...
+
 class Opaque:
     def __init__(
         self,
@@ -261,6 +269,7 @@ class PlanOptions:
     may_copy: bool
     may_idle: bool
     objective: Objective
+    offload: Offload
     placement: Placement
     recompute: Recompute
     replicas: int
@@ -500,6 +509,7 @@ class TrainingOptions:
     drift_check_steps: list[int]
     loss_scale: float
     loss_scale_steps: int
+    offload_folder: pathlib.Path
     optimizer: OptimizerOptions
     seed: int
     shuffled: bool

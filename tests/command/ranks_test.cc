@@ -203,19 +203,21 @@ TEST_F(RankTest, DeferredInitialisationHasTheSameBitsInLessMemory) {
 TEST_F(RankTest, SeveralStagesOnARankArePlannedAndTrained) {
   const Words model = {"--model", "mlp"};
   run(with(model, {"record", "--out", folder}));
-  run(with(model, {"profile", "--ranks", "2", "--microbatch", "2", "--out", path("profile.json"),
-                   "--topology", path("topology.json")}));
+  run(with(model, {"profile", "--ranks", "2", "--microbatch", "2", "--offload-folder", folder,
+                   "--out", path("profile.json"), "--topology", path("topology.json")}));
   const auto partition =
       run(with(model, {"partition", "--graph", path("train.graph.json"), "--profile",
                        path("profile.json"), "--topology", path("topology.json"), "--batch", "8",
-                       "--schedule", "v_min", "--out", path("plan.json")}));
+                       "--schedule", "v_min", "--offload", "all", "--out", path("plan.json")}));
   EXPECT_THAT(partition->out(), HasSubstr("stage 3"));
+  EXPECT_THAT(partition->out(), HasSubstr("in files between F and B on stages 0 1 2 3"));
   const layout::Plan plan = layout::load(path("plan.json"));
   EXPECT_EQ(plan.stages.size(), 4U);
   EXPECT_EQ(layout::train_role(plan).mesh.pipeline, 2);
-  const auto training = run(with(model, {"train", "--steps", "2", "--plan", path("plan.json"),
-                                         "--profile", path("profile.json"), "--topology",
-                                         path("topology.json"), "--save", path("planned")}));
+  const auto training =
+      run(with(model, {"train", "--steps", "2", "--plan", path("plan.json"), "--profile",
+                       path("profile.json"), "--topology", path("topology.json"),
+                       "--offload-folder", folder, "--save", path("planned")}));
   EXPECT_THAT(training->out(), HasSubstr("(predicted"));
   schedule::save(schedule::make_schedule("v_half", 4, 4, 2), path("own.json"));
   run(with(model,

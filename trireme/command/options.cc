@@ -70,6 +70,14 @@ void PlanArguments::add_to(CLI::App& app, bool with_file) {
                   {"auto", Recompute::kAuto}, {"none", Recompute::kNone}, {"all", Recompute::kAll}},
               CLI::ignore_case))
           ->default_str("auto"),
+      app.add_option("--offload", options.offload,
+                     "Stages whose microbatches keep what backwards need in a file: none; all; "
+                     "auto, where the memory is too small (with a profile)")
+          ->transform(CLI::CheckedTransformer(
+              std::map<std::string, Offload>{
+                  {"none", Offload::kNone}, {"auto", Offload::kAuto}, {"all", Offload::kAll}},
+              CLI::ignore_case))
+          ->default_str("none"),
       app.add_flag("--shard-state", options.shard_state,
                    "Each replica keeps the optimizer state of a part of the parameters (ZeRO-1)"),
       app.add_option("--schedule-file", options.schedule_file,

@@ -44,6 +44,9 @@ Body add_profile(CLI::App& app, Context& context) {
   app.add_option("--out", options->out, "Where the profile is written")->capture_default_str();
   app.add_option("--topology", options->topology, "Where the topology is written")
       ->capture_default_str();
+  app.add_option("--offload-folder", options->measure.offload_folder,
+                 "Measure files in this folder too, for plans with --offload")
+      ->check(CLI::ExistingDirectory);
   add_device_memory_option(app, options->measure.device_memory_bytes);
   add_optimizer_options(app, options->measure.training.optimizer);
   app.footer("Example: trireme profile --ranks 2 --microbatch 8 --out profile.json");

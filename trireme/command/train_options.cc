@@ -111,6 +111,13 @@ void add_initial_options(CLI::App& app, TrainOptions& options) {
       "alone, to the same values");
 }
 
+void add_offload_folder_option(CLI::App& app, TrainingOptions& options) {
+  app.add_option("--offload-folder", options.offload_folder,
+                 "Where stages that offload keep their files, on a disk of each host; else in the "
+                 "system's folder for temporary files")
+      ->check(CLI::ExistingDirectory);
+}
+
 void add_loss_scale_options(CLI::App& app, LossScaleOptions& scale) {
   app.add_option("--loss-scale", scale.initial,
                  "Multiply losses by this power of two in backwards; a step that is not finite is "
@@ -153,6 +160,7 @@ void add_train_options(CLI::App& app, TrainOptions& options) {
                  "Processes to start here; as many as the plan has ranks where it is not given");
   app.add_flag("--serial", options.session.serial,
                "Run all stages in this process, one after the other");
+  add_offload_folder_option(app, options.session.training);
   app.add_option("--profile", options.session.profile,
                  "Profile that the plan was made from, or is to be made from: else it is measured");
   app.add_option("--topology", options.session.topology, "Topology that goes with it")

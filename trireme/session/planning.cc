@@ -39,9 +39,9 @@ measure::UpdateFunction update_of(const OptimizerOptions& options) {
 
 /// What ranks must have in common: their measurements become one profile.
 std::string shared_text(const MeasureOptions& options) {
-  return train::to_text(options.training) + fmt::format("microbatch {}\ndevice memory {}\n",
-                                                        options.microbatch,
-                                                        options.device_memory_bytes);
+  return train::to_text(options.training) +
+         fmt::format("microbatch {}\ndevice memory {}\nmeasures files {}\n", options.microbatch,
+                     options.device_memory_bytes, !options.offload_folder.empty());
 }
 
 /// Says which ranks have nothing to do.
@@ -94,10 +94,10 @@ MeasuredCosts measure_recorded(const Workload& workload, const record::Recording
     group = collectives::make_world_group(*world, "profile");
     ranks = measure::BusyRanks(*group, world->watch);
   }
-  auto profile = std::make_shared<profile::Profile>(
-      measure::measure_profile({.recording = recorded, .batch = batch, .ranks = ranks},
-                               world == nullptr ? nullptr : &world->endpoint,
-                               {.update = update_of(options.training.optimizer)}));
+  auto profile = std::make_shared<profile::Profile>(measure::measure_profile(
+      {.recording = recorded, .batch = batch, .ranks = ranks},
+      world == nullptr ? nullptr : &world->endpoint,
+      {.update = update_of(options.training.optimizer), .offload_folder = options.offload_folder}));
   auto topology = std::make_shared<topology::Topology>(
       measure::detect_topology(ranks, {.device_memory_bytes = options.device_memory_bytes}));
   return {Profile(std::move(profile)), Topology(std::move(topology))};
@@ -127,6 +127,7 @@ Decision decide(const graph::Graph& graph, const MeasuredCosts& measured, const 
                                     .may_idle = wanted.may_idle,
                                     .schedule = wanted.schedule,
                                     .recompute = wanted.recompute,
+                                    .offload = wanted.offload,
                                     .shard_state = wanted.shard_state,
                                     .stages_per_rank = stages_per_rank(wanted),
                                     .device_memory_bytes = wanted.device_memory_bytes,
@@ -187,6 +188,7 @@ layout::Plan plan_by_hand(const graph::Graph& recorded, const PlanOptions& optio
        ++s) {
     plan.stages[s].recompute = layout::why_not_recomputed(graph, plan, s).empty();
   }
+  for (layout::Stage& stage : plan.stages) stage.offload = options.offload == Offload::kAll;
   plan.copied_nodes = std::move(copied.copied_nodes);
   plan.sharded_state = options.shard_state;
   return plan;

@@ -26,6 +26,7 @@ bool fits(const MeasuredCosts& measurement, const graph::Graph& graph,
   const profile::Profile& profile = measurement.profile.value();
   return profile.graph_sha256 == graph::graph_sha256(graph) &&
          profile.microbatch == options.planning.batch.microbatch &&
+         (profile.step.file || options.planning.offload == Offload::kNone) &&
          static_cast<int>(places.size()) == num_ranks &&
          profile.num_busy_ranks ==
              std::ranges::count(places, places[0].host, &topology::RankPlace::host);

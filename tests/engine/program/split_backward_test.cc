@@ -7,6 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "tests/engine/program/weak_storage.h"
+
 namespace trireme::program {
 namespace {
 
@@ -57,13 +59,6 @@ TEST(SplitBackward, ASiteOfSeveralValuesGetsOneSum) {
     ASSERT_EQ(parts.gradients.at(site).size(), 1U) << "site " << site;
     EXPECT_TRUE(torch::equal(parts.gradients.at(site)[0], gradients.at(0))) << "site " << site;
   }
-}
-
-using WeakStorage = c10::weak_intrusive_ptr<c10::StorageImpl>;
-
-WeakStorage weak(const at::Tensor& tensor) {
-  return WeakStorage(
-      c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(tensor.storage().unsafeGetStorageImpl()));
 }
 
 // h = 2 x, y = h w, z = tanh(y): the gradient of w needs h, nothing of the second part needs z.

@@ -38,6 +38,7 @@ struct Layout {
   std::string schedule = "simple";
   int stages_per_rank = 1;
   bool recomputes = false;    ///< Every stage that can.
+  bool offloads = false;      ///< Every stage.
   bool shards_state = false;  ///< Replicas share the optimizer's state.
   Precision precision = Precision::kF32;
 
@@ -52,7 +53,7 @@ inline void PrintTo(const Layout& layout, std::ostream* out) {
   *out << layout.model << " " << layout.stages << "x" << layout.replicas << " lanes "
        << layout.lanes << " " << layout.schedule << ", " << layout.stages_per_rank
        << " stages a rank" << (layout.recomputes ? ", recomputing" : "")
-       << (layout.shards_state ? ", sharding state" : "")
+       << (layout.offloads ? ", offloading" : "") << (layout.shards_state ? ", sharding state" : "")
        << (layout.precision == Precision::kBf16  ? ", bf16"
            : layout.precision == Precision::kF16 ? ", f16"
                                                  : "");
@@ -72,6 +73,7 @@ inline layout::Plan plan_of(const Layout& layout, const MakeWorkload& make) {
   for (int s = 0; layout.recomputes && s < layout.stages; ++s) {
     plan.stages[s].recompute = layout::why_not_recomputed(recorded.graph, plan, s).empty();
   }
+  for (layout::Stage& stage : plan.stages) stage.offload = layout.offloads;
   return plan;
 }
 

@@ -71,6 +71,24 @@ std::vector<Layout> recomputing_layouts() {
 
 INSTANTIATE_TEST_SUITE_P(Recomputing, Ranks, testing::ValuesIn(recomputing_layouts()));
 
+/// Every model with stages that offload, some of which recompute too: a file then holds what they received.
+std::vector<Layout> offloading_layouts() {
+  std::vector<Layout> result;
+  for (std::size_t m = 0; m < models::names().size(); ++m) {
+    const int each = static_cast<int>(m % 2) + 1;
+    result.push_back({.model = models::names()[m],
+                      .stages = 2 * each,
+                      .replicas = m % 3 == 1 ? 2 : 1,
+                      .schedule = each == 2 ? kVirtualSchedules[(m + 2) % 5] : kSchedules[m % 3],
+                      .stages_per_rank = each,
+                      .recomputes = m % 3 == 0,
+                      .offloads = true});
+  }
+  return result;
+}
+
+INSTANTIATE_TEST_SUITE_P(Offloading, Ranks, testing::ValuesIn(offloading_layouts()));
+
 /// Every model with replicas that share the optimizer's state.
 std::vector<Layout> sharding_layouts() {
   std::vector<Layout> result;

@@ -213,8 +213,6 @@ TEST(PlanCheck, AStageThatChangesMemoryOfOthersCannotRecompute) {
 }
 
 TEST(PlanCheck, WhatWasAcceptedAndThenIgnoredIsRefused) {
-  EXPECT_THAT(mlp([](Plan& p) { p.stages[0].offload = {0}; }),
-              HasSubstr("stage 0: offload is not possible so far"));
   EXPECT_THAT(mlp([](Plan& p) {
                 p.roles[0].mesh.shard = 2;
                 p.roles[0].placement = {0, 1, 2, 3};

@@ -185,6 +185,27 @@ TEST(Partition, StagesRecomputeWhereTheMemoryIsTooSmall) {
   EXPECT_TRUE(all.stages[0].recompute && all.stages[1].recompute);
 }
 
+TEST(Partition, StagesOffloadWhereTheMemoryIsTooSmall) {
+  Model model = make_chain(std::vector<ChainNode>(8, {10, 10, 10, 1000, 1}));
+  model.profile.step.file = profile::FileCosts{0.001, 0.001};
+  const topology::Topology topology = make_topology(2);
+  PartitionOptions options{.batch = {8, 1, 1}, .cuts = {4}, .schedule = "simple"};
+  const layout::Plan wide = partition(model.graph, model.profile, topology, options);
+  options.device_memory_bytes = layout::largest_peak_bytes(wide.prediction->peak_bytes) / 2;
+  options.offload = Offload::kAuto;  // Cheaper than another forward.
+  const layout::Plan narrow = partition(model.graph, model.profile, topology, options);
+  EXPECT_TRUE(narrow.stages[0].offload || narrow.stages[1].offload);
+  EXPECT_FALSE(narrow.stages[0].recompute || narrow.stages[1].recompute);
+  EXPECT_LE(layout::largest_peak_bytes(narrow.prediction->peak_bytes), options.device_memory_bytes);
+  options.device_memory_bytes = 0;
+  options.offload = Offload::kAll;
+  const layout::Plan all = partition(model.graph, model.profile, topology, options);
+  EXPECT_TRUE(all.stages[0].offload && all.stages[1].offload);
+  model.profile.step.file.reset();
+  EXPECT_THAT(complaint(model, topology, options, ErrorKind::kInvalidArgument),
+              HasSubstr("the profile says nothing of files"));
+}
+
 TEST(Partition, SaysWhatDoesNotFit) {
   const Model model = make_chain(std::vector<ChainNode>(4, {1, 1, 1, 100, 1000}));
   const std::string message = complaint(model, make_topology(2),

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 
+#include "tests/graphs/sample_graphs.h"
 #include "tests/plan/schedule/step_cases.h"
 #include "trireme/error.h"
 #include "trireme/plan/schedule/rendezvous.h"
@@ -59,6 +61,26 @@ TEST(ProgramCheck, SaysWhereWhatAndByWhichRule) {
   EXPECT_THAT(complaint([](StepCase& s) { s.program.ranks[0][0].item = 7; }),
               HasSubstr("expected `compute 0F0`, got `compute 0F0` (channel -1, group -1, item 7, "
                         "microbatch -1, action 0F0); actions are those of the schedule"));
+}
+
+TEST(ProgramCheck, WhatIsInAFileIsAskedForAndFetched) {
+  const auto complaint_of = [](const std::function<void(std::vector<Operation>&)>& change) {
+    StepCase step =
+        make_case(graph::testing::make_mlp(), {.cuts = {2}, .microbatches = 4, .offloads = {0}});
+    change(step.program.ranks[0]);
+    return complaint(step);
+  };
+  const auto at = [](std::vector<Operation>& operations, OperationKind kind) {
+    return std::ranges::find(operations, kind, &Operation::kind);
+  };
+  EXPECT_THAT(complaint_of([&](auto& o) { o.erase(at(o, OperationKind::kOffload)); }),
+              HasSubstr("expected `offload 0F0`, got `compute 0F1`; a stage that offloads does"));
+  EXPECT_THAT(complaint_of([&](auto& o) { o.erase(at(o, OperationKind::kFetch)); }),
+              HasSubstr("expected `fetch 0B0`, got `compute 0B0`; what was offloaded is fetched"));
+  EXPECT_THAT(complaint_of([&](auto& o) { o.erase(at(o, OperationKind::kPrefetch)); }),
+              HasSubstr("expected `prefetch 0B0`, got `compute 0F2`; what is in a file is asked"));
+  EXPECT_THAT(complaint_of([&](auto& o) { at(o, OperationKind::kOffload)->action.microbatch = 1; }),
+              HasSubstr("expected `offload 0F0`, got `offload 0F1`"));
 }
 
 TEST(ProgramCheck, ChannelsAndGroupsAreThoseOfTheFacts) {
@@ -124,7 +146,8 @@ void change_field(Operation& operation, std::mt19937& random) {
       break;
     default:
       operation.kind = static_cast<OperationKind>(
-          (static_cast<int>(operation.kind) + 1 + pick(random, 11)) % 12);
+          (static_cast<int>(operation.kind) + 1 + pick(random, kOperations.size() - 1)) %
+          kOperations.size());
   }
 }
 

@@ -65,6 +65,7 @@ StepCase make_case(const graph::Graph& graph, const CaseOptions& options) {
     std::iota(role.placement.begin(), role.placement.end(), 0);
   }
   step.plan.sharded_state = options.shards_state;
+  for (const int stage : options.offloads) step.plan.stages[stage].offload = true;
   layout::check(step.plan, hash, graph);
   step.map = layout::make_parameter_map(graph, step.plan, {.bucket_bytes = 64});
   step.facts = step_facts(graph, step.plan, step.map, step.options);
@@ -113,6 +114,9 @@ StepCase make_random_case(std::mt19937& random) {
   options.microbatches = 1 + pick(random, 4);
   options.has_norm = pick(random, 2) == 0;
   options.shards_state = pick(random, 3) == 0;
+  for (int s = 0; s < num_stages; ++s) {
+    if (pick(random, 3) == 0) options.offloads.push_back(s);
+  }
   options.placement.resize(num_stages / options.stages_per_rank * options.replicas);
   std::iota(options.placement.begin(), options.placement.end(), 0);
   std::shuffle(options.placement.begin(), options.placement.end(), random);

@@ -134,6 +134,23 @@ TEST(StepProgram, ReplicasThatShareStateGatherWhatTheyOwn) {
   EXPECT_THAT(picture(alone.program, 0), ::testing::Not(HasSubstr("gather")));
 }
 
+// Stage 0 of four microbatches under `simple`: what lies two actions or fewer before its backward stays.
+TEST(StepProgram, WhatAStageKeepsIsInAFileMeanwhile) {
+  const StepCase step =
+      make_case(graph::testing::make_mlp(), {.cuts = {2}, .microbatches = 3, .offloads = {0}});
+  EXPECT_THAT(picture(step.program, 0),
+              HasSubstr("compute 0F0 | send v6 m0 0>1 | offload 0F0 | "
+                        "prefetch 0B0 | compute 0F1 | send v6 m1 0>1 | offload 0F1 | "
+                        "prefetch 0B1 | compute 0F2 | send v6 m2 0>1 | offload 0F2 | "
+                        "prefetch 0B2 | recv g6 m0 1>0 | fetch 0B0 | compute 0B0 | "
+                        "recv g6 m1 1>0 | fetch 0B1 | compute 0B1 | "
+                        "recv g6 m2 1>0 | fetch 0B2 | compute 0B2 | exchange"));
+  EXPECT_THAT(picture(step.program, 1), ::testing::Not(HasSubstr("offload")));
+  const StepCase near =
+      make_case(graph::testing::make_mlp(), {.cuts = {2}, .microbatches = 2, .offloads = {0, 1}});
+  EXPECT_THAT(picture(near.program, 0), ::testing::Not(HasSubstr("offload")));
+}
+
 /// The complaint about the MLP in two stages after `change`.
 std::string planning_error(const std::function<void(StepCase&)>& change) {
   StepCase step = make_case(graph::testing::make_mlp(), {.cuts = {2}});

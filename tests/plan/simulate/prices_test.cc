@@ -45,6 +45,28 @@ TEST(Prices, OfTwoStagesOfTwoReplicas) {
   EXPECT_EQ(result[0], result[1]);
 }
 
+// A microbatch keeps its output of 1000 bytes.
+TEST(Prices, OfFiles) {
+  auto model = make_chain({{1, 2, 3, 250, 16}, {4, 5, 6, 1, 16}});
+  model.profile.step = {0, 0, 0, profile::FileCosts{2, 5}};
+  model.profile.links = {{profile::LinkKind::kHost, {{0, 0, 0}, {1000, 0, 0}}}};
+  layout::Plan plan = make_plan(model.graph, {{1}, 3});
+  plan.stages[0].offload = true;
+  const auto map = layout::make_parameter_map(model.graph, plan);
+  const auto program = schedule::make_step_program(model.graph, plan, map, {});
+  const topology::Topology topology = make_topology(2);
+  const auto priced = [&] {
+    return prices(program, stage_costs(model.graph, plan, model.profile),
+                  {model.graph, plan, map, model.profile, topology});
+  };
+  EXPECT_EQ(picture(program, priced(), 0),
+            "compute 0F0 1+0 | offload 0F0 2+0 | compute 0F1 1+0 | offload 0F1 2+0 | "
+            "compute 0F2 1+0 | offload 0F2 2+0 | fetch 0B0 5+0 | compute 0B0 5+0 | "
+            "fetch 0B1 5+0 | compute 0B1 5+0 | fetch 0B2 5+0 | compute 0B2 5+0");
+  model.profile.step.file.reset();
+  EXPECT_THROW(priced(), Error);
+}
+
 // 65,536 elements in two shards, summed half the way; each updates its own, which then go to the other.
 TEST(Prices, OfReplicasThatShareState) {
   auto model = make_chain({{1, 2, 3, 250, 65536}});

@@ -54,6 +54,18 @@ TEST(Memory, EachKindByItself) {
   EXPECT_FALSE(ranks[0].by_kind().contains("fixed"));
 }
 
+// Under `simple` a stage holds all of its three microbatches; offloaded, one at a time.
+TEST(Memory, WhatIsInAFileIsNotHeld) {
+  const auto model = make_chain({{1, 1, 1, 1000, 16}, {1, 1, 1, 20, 32}});
+  layout::Plan plan = make_plan(model.graph, {{1}, 3, 1, "simple"});
+  const std::vector<RankMemory> held = memory_of(model, plan);
+  plan.stages[0].offload = true;
+  const std::vector<RankMemory> ranks = memory_of(model, plan);
+  EXPECT_EQ(held[0].activations, 3 * 4000);
+  EXPECT_EQ(ranks[0].activations, 4000);
+  EXPECT_EQ(ranks[1], held[1]);
+}
+
 TEST(Memory, ReplicasMayShareTheOptimizersState) {
   const auto model = make_chain({{1, 1, 1, 10, 3 * 16384}});
   layout::Plan plan = make_plan(model.graph, {{}, 4, 2});

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "trireme/engine/measure/node_measure.h"
 #include "trireme/engine/measure/range_measure.h"
 #include "trireme/engine/program/boundary_copy.h"
+#include "trireme/engine/program/saved_tensors.h"
 #include "trireme/engine/program/step_losses.h"
 #include "trireme/error.h"
 #include "trireme/kernels/reduce/fold.h"
@@ -63,6 +65,26 @@ profile::StepCosts measure_step(const UpdateFunction& update, const RepeatOption
                                measure(cold, copy_parts) / sizeof(float)};
   costs = ranks.medians(costs);
   return {.optimizer_ns = costs[0], .fold_ns = costs[1], .copy_ns_per_byte = costs[2]};
+}
+
+profile::FileCosts measure_files(const std::filesystem::path& folder, const RepeatOptions& options,
+                                 const BusyRanks& ranks) {
+  const at::Tensor value = at::full({kNumElements}, 0.5);
+  at::Tensor tensor = value;
+  std::unique_ptr<program::OffloadedTensors> file;
+  const auto write = [&] {
+    file = std::make_unique<program::OffloadedTensors>(folder, std::vector{&tensor});
+  };
+  const auto read = [&] { file->read({&tensor}); };
+  const auto measure = [&](const std::function<void()>& before, const std::function<void()>& work) {
+    ranks.barrier();
+    return time_repeats(options, before, work).median_us * 1000 /
+           static_cast<double>(value.nbytes());
+  };
+  std::vector<double> costs = {measure([&] { tensor = value; }, write),
+                               measure([&] { tensor = at::Tensor(); }, read)};
+  costs = ranks.medians(costs);
+  return {.write_ns_per_byte = costs[0], .read_ns_per_byte = costs[1]};
 }
 
 namespace {
@@ -133,6 +155,9 @@ profile::Profile measure_profile(const Subject& subject, transport::Endpoint* en
   profile.costs = std::move(nodes.costs);
   profile.cost_of = std::move(nodes.cost_of);
   profile.step = measure_step(options.update, options.nodes, subject.ranks);
+  if (!options.offload_folder.empty()) {
+    profile.step.file = measure_files(options.offload_folder, options.nodes, subject.ranks);
+  }
   visit();
   if (endpoint != nullptr)
     add_links(measure_links(*endpoint, subject.ranks, options.links), profile);

@@ -23,6 +23,12 @@ using UpdateFunction = std::function<void(const at::Tensor& value, const at::Ten
 profile::StepCosts measure_step(const UpdateFunction& update, const RepeatOptions& options,
                                 const BusyRanks& ranks);
 
+/// What it takes to write tensors of 16 MiB to a file in `folder`, and to read them, per byte: processor time, most of
+/// which goes into the system's cache of files. A disk that is slower than the cache, day in, day out, is not seen.
+/// Errors   those of program::OffloadedTensors.
+profile::FileCosts measure_files(const std::filesystem::path& folder, const RepeatOptions& options,
+                                 const BusyRanks& ranks);
+
 struct ProfileOptions {
   UpdateFunction update;  ///< The optimizer's; required.
   RepeatOptions nodes;
@@ -35,6 +41,7 @@ struct ProfileOptions {
                         .min_time = std::chrono::milliseconds(200),
                         .max_time = std::chrono::seconds(5)};
   LinkOptions links;
+  std::filesystem::path offload_folder = {};  ///< Files there are measured; empty: none are.
 };
 
 /// Measures all of a profile: nodes, the two ranges that `middle_cut` parts (one where no cut is

@@ -13,7 +13,8 @@ class Operations {
  public:
   virtual ~Operations() = default;
 
-  /// An operation of a kind that the runner does not run itself: all but kRecv, kCompute and kSend.
+  /// An operation of a kind that the runner does not run itself: all but kRecv,
+  /// kCompute, kSend and those about what microbatches keep.
   virtual void run(const schedule::Operation& operation) = 0;
 
   /// A forward or backward is done.

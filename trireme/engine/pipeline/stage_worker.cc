@@ -5,8 +5,8 @@
 namespace trireme::pipeline {
 
 StageWorker::StageWorker(const record::Recording& recording, const program::StageProgram& stage,
-                         Purpose purpose)
-    : recording_(recording), stage_(stage), purpose_(purpose) {}
+                         Purpose purpose, std::filesystem::path scratch)
+    : recording_(recording), stage_(stage), purpose_(purpose), scratch_(std::move(scratch)) {}
 
 void StageWorker::begin_step(const StepInput& input) {
   input_ = &input;
@@ -62,7 +62,7 @@ void StageWorker::keep(int microbatch, const program::StageRun& run, const Batch
                        program::ValueMap received) {
   Kept& kept = kept_[microbatch];
   kept.received = std::move(received);
-  for (const std::string& field : stage_.fields()) kept.batch.set(field, batch[field]);
+  for (const std::string& field : stage_.fields()) kept.fields[field] = batch[field];
   for (const layout::Crossing& crossing : stage_.sends()) {
     kept.sent[crossing.value] = {stage_.value(run, crossing.value).detach(),
                                  crossing.stages.size() - 1};
@@ -72,7 +72,9 @@ void StageWorker::keep(int microbatch, const program::StageRun& run, const Batch
 void StageWorker::recompute(int microbatch) {
   if (!stage_.recomputes()) return;
   Kept kept = std::move(kept_.extract(microbatch).mapped());
-  runs_[microbatch] = run_forward(microbatch, kept.batch, std::move(kept.received));
+  Batch batch;
+  for (auto& [field, tensor] : kept.fields) batch.set(field, std::move(tensor));
+  runs_[microbatch] = run_forward(microbatch, batch, std::move(kept.received));
 }
 
 program::ValueMap StageWorker::take_seeds(int microbatch, const std::vector<double>& totals) {
@@ -98,6 +100,31 @@ void StageWorker::backward_inputs(int microbatch, const std::vector<double>& tot
 void StageWorker::backward_weights(int microbatch) {
   auto run = runs_.extract(microbatch);
   stage_.backward_weights(std::move(run.mapped()));
+}
+
+std::vector<at::Tensor*> StageWorker::Kept::tensors() {
+  std::vector<at::Tensor*> all;
+  for (auto& [value, tensor] : received) all.push_back(&tensor);
+  for (auto& [field, tensor] : fields) all.push_back(&tensor);
+  return all;
+}
+
+void StageWorker::offload(int microbatch) {
+  const auto kept = kept_.find(microbatch);
+  if (kept == kept_.end()) return program::StageProgram::offload(runs_.at(microbatch), scratch_);
+  kept->second.file = std::make_unique<program::OffloadedTensors>(scratch_, kept->second.tensors());
+}
+
+void StageWorker::prefetch(int microbatch) {
+  const auto kept = kept_.find(microbatch);
+  if (kept == kept_.end()) return runs_.at(microbatch).saved->prefetch();
+  kept->second.file->prefetch();
+}
+
+void StageWorker::fetch(int microbatch) {
+  const auto kept = kept_.find(microbatch);
+  if (kept == kept_.end()) return runs_.at(microbatch).saved->fetch();
+  kept->second.file->read(kept->second.tensors());
 }
 
 at::Tensor StageWorker::value(int microbatch, graph::ValueId value) {

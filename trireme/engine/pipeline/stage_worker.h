@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -34,8 +36,9 @@ class StageWorker {
   enum class Purpose : std::uint8_t { kTrain, kEvaluate };
 
   /// recording, stage   outlive the worker.
+  /// scratch            folder for what microbatches keep, where the stage offloads.
   StageWorker(const record::Recording& recording, const program::StageProgram& stage,
-              Purpose purpose = Purpose::kTrain);
+              Purpose purpose = Purpose::kTrain, std::filesystem::path scratch = {});
 
   /// input   outlives the step.
   void begin_step(const StepInput& input);
@@ -52,6 +55,13 @@ class StageWorker {
   /// The same in two parts; gradients of parameters go to the sink in the second.
   void backward_inputs(int microbatch, const std::vector<double>& totals);
   void backward_weights(int microbatch);
+
+  /// What a microbatch keeps goes to a file, after its values were sent; is asked for; is there again.
+  ///
+  /// Errors   those of program::SavedTensors.
+  void offload(int microbatch);
+  void prefetch(int microbatch);
+  void fetch(int microbatch);
 
   /// What forward or backward made for another stage; a value once for each stage that takes it. A gradient is handed
   /// over; undefined where the backward did not reach the value.
@@ -74,9 +84,12 @@ class StageWorker {
   };
   /// Of a stage that recomputes, between forward and backward.
   struct Kept {
+    std::vector<at::Tensor*> tensors();  ///< But for those that are sent.
+
     program::ValueMap received;
-    Batch batch;                          ///< The fields that the stage takes.
-    std::map<graph::ValueId, Sent> sent;  ///< Until all have it.
+    std::map<std::string, at::Tensor> fields;         ///< That the stage takes.
+    std::map<graph::ValueId, Sent> sent;              ///< Until all have it.
+    std::unique_ptr<program::OffloadedTensors> file;  ///< Where they are, while they are undefined.
   };
 
   program::StageRun run_forward(int microbatch, const Batch& batch, program::ValueMap received);
@@ -88,6 +101,7 @@ class StageWorker {
   const record::Recording& recording_;
   const program::StageProgram& stage_;
   Purpose purpose_;
+  std::filesystem::path scratch_;
   const StepInput* input_ = nullptr;
   std::map<int, program::StageRun> runs_;
   std::map<int, Kept> kept_;

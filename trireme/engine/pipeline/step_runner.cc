@@ -87,6 +87,12 @@ void StepRunner::run(const Operation& operation) {
     }
     case OperationKind::kSend:
       return send(operation);
+    case OperationKind::kOffload:
+      return stages_.at(operation.action.stage)->offload(operation.action.microbatch);
+    case OperationKind::kPrefetch:
+      return stages_.at(operation.action.stage)->prefetch(operation.action.microbatch);
+    case OperationKind::kFetch:
+      return stages_.at(operation.action.stage)->fetch(operation.action.microbatch);
     default:
       return operations_.run(operation);
   }
@@ -153,7 +159,9 @@ void StepRunner::send(const Operation& operation) {
 
 ErrorContext StepRunner::place_of(const Operation& operation) const {
   int microbatch = operation.microbatch;
-  if (operation.kind == OperationKind::kCompute) microbatch = operation.action.microbatch;
+  if (schedule::row_of(operation.kind).operand == schedule::OperandKind::kAction) {
+    microbatch = operation.action.microbatch;
+  }
   ErrorContext place{.rank = rank_,
                      .operation = schedule::to_text(program_, operation) + input_->purpose,
                      .step = input_->step};

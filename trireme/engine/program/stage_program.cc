@@ -21,20 +21,21 @@ bool contains(const std::vector<int>& items, int item) {
 
 StageProgram::StageProgram(const record::Recording& recording, const layout::Plan& plan, int stage,
                            const SiteTable& sites)
-    : recording_(recording), recomputes_(plan.stages[stage].recompute) {
+    : recording_(recording),
+      recomputes_(plan.stages[stage].recompute),
+      offloads_(plan.stages[stage].offload) {
   const graph::Graph& graph = recording.graph;
   const std::vector<layout::Crossing> all = layout::crossings(graph, plan);
-  std::vector<graph::ValueId> keep;
   for (const layout::Crossing& crossing : all) {
     if (!contains(crossing.stages, stage)) continue;
     const bool is_sent = crossing.stages.front() == stage;
     (is_sent ? sends_ : receives_).push_back(crossing);
-    if (is_sent) keep.push_back(crossing.value);
+    if (is_sent) ends_.push_back(crossing.value);
   }
   losses_ = layout::stage_losses(graph, plan, all)[stage];
-  for (const int loss : losses_.made) keep.push_back(graph.losses[loss].value);
+  for (const int loss : losses_.made) ends_.push_back(graph.losses[loss].value);
   nodes_ = std::make_unique<NodeProgram>(recording, layout::stage_positions(graph, plan)[stage],
-                                         keep, sites.binding());
+                                         ends_, sites.binding());
   for (const graph::Input& input : graph.inputs) {
     if (nodes_->slot_of(input.value)) fields_.push_back(input.name);
   }
@@ -53,12 +54,37 @@ StageRun StageProgram::forward(const MicrobatchInput& input, ValueMap received) 
     if (crossing.has_gradient && recording_.graph.mode == graph::Mode::kTrain) {
       auto node = make_node<CaptureNode>();
       tensor = make_stand_in(tensor, node);
-      run.leaves[crossing.value] = {tensor, std::move(node)};
+      run.roots[crossing.value] = {node, 0};
+      run.leaves[crossing.value] = std::move(node);
     }
     run.slots.tensors[*nodes_->slot_of(crossing.value)] = std::move(tensor);
   }
-  nodes_->run(run.slots, input.num_samples, input.stream);
+  if (offloads_ && !recomputes_) run.saved = std::make_unique<SavedTensors>(model_storages());
+  {
+    const CollectSaved collect(run.saved.get());
+    nodes_->run(run.slots, input.num_samples, input.stream);
+  }
+  for (const graph::ValueId end : ends_) {
+    const at::Tensor value = this->value(run, end);
+    if (value.requires_grad()) run.roots[end] = torch::autograd::impl::gradient_edge(value);
+  }
   return run;
+}
+
+/// Of what lies in memory whether a microbatch needs it or not.
+std::set<const void*> StageProgram::model_storages() const {
+  std::set<const void*> storages;
+  for (const at::Tensor& tensor : recording_.tensors) {
+    if (tensor.defined() && tensor.has_storage()) {
+      storages.insert(tensor.storage().unsafeGetStorageImpl());
+    }
+  }
+  return storages;
+}
+
+void StageProgram::offload(StageRun& run, const std::filesystem::path& folder) {
+  run.slots.tensors.clear();
+  if (run.saved) run.saved->offload(folder);
 }
 
 at::Tensor StageProgram::value(const StageRun& run, graph::ValueId value) const {
@@ -86,11 +112,9 @@ StageProgram::Start StageProgram::start_of(const StageRun& run, const ValueMap& 
   Start start;
   for (const auto& [value, gradient] : seeds) {
     if (!gradient.defined()) continue;
-    const auto leaf = run.leaves.find(value);
-    const at::Tensor tensor =
-        leaf == run.leaves.end() ? this->value(run, value) : leaf->second.stand_in;
-    if (!tensor.requires_grad()) continue;
-    start.roots.push_back(torch::autograd::impl::gradient_edge(tensor));
+    const auto root = run.roots.find(value);
+    if (root == run.roots.end()) continue;
+    start.roots.push_back(root->second);
     start.gradients.push_back(gradient);
   }
   return start;
@@ -98,6 +122,7 @@ StageProgram::Start StageProgram::start_of(const StageRun& run, const ValueMap& 
 
 ValueMap StageProgram::backward(StageRun run, const ValueMap& seeds) const {
   const Start start = start_of(run, seeds);
+  run.roots.clear();
   run.slots.tensors.clear();
   try {
     if (!start.roots.empty()) run_backward(start.roots, start.gradients);
@@ -106,7 +131,7 @@ ValueMap StageProgram::backward(StageRun run, const ValueMap& seeds) const {
   }
   ValueMap result;
   for (auto& [value, leaf] : run.leaves) {
-    at::Tensor gradient = static_cast<CaptureNode*>(leaf.node.get())->take();
+    at::Tensor gradient = static_cast<CaptureNode*>(leaf.get())->take();
     if (gradient.defined()) result[value] = std::move(gradient);
   }
   return result;
@@ -114,9 +139,10 @@ ValueMap StageProgram::backward(StageRun run, const ValueMap& seeds) const {
 
 ValueMap StageProgram::backward_inputs(StageRun& run, const ValueMap& seeds) const {
   const Start start = start_of(run, seeds);
+  run.roots.clear();
   run.slots.tensors.clear();
   torch::autograd::edge_list edges;
-  for (const auto& [value, leaf] : run.leaves) edges.emplace_back(leaf.node, 0);
+  for (const auto& [value, leaf] : run.leaves) edges.emplace_back(leaf, 0);
   torch::autograd::variable_list gradients;
   try {
     gradients = run_input_backward(start.roots, start.gradients, edges, run.weight_work);

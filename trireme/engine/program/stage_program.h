@@ -3,12 +3,15 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "trireme/engine/program/node_program.h"
+#include "trireme/engine/program/saved_tensors.h"
 #include "trireme/engine/program/split_backward.h"
 #include "trireme/engine/program/stage_autograd.h"
 #include "trireme/engine/record/recording.h"
@@ -20,18 +23,16 @@ namespace trireme::program {
 /// Values by id: what goes from one stage to another.
 using ValueMap = std::map<graph::ValueId, at::Tensor>;
 
-/// Where the backward ends at a received value.
-struct Leaf {
-  at::Tensor stand_in;
-  NodePtr node;  ///< A CaptureNode.
-};
-
 /// One microbatch in one stage, between its forward and its backward.
 struct StageRun {
   Slots slots;
   std::int64_t num_samples = 0;
-  std::map<graph::ValueId, Leaf> leaves;  ///< Of received values that want a gradient.
-  WeightWork weight_work;                 ///< Between the two parts of a backward.
+  /// Where the backward ends at received values that want a gradient: CaptureNodes.
+  std::map<graph::ValueId, NodePtr> leaves;
+  /// Where it may begin: at those, at values that are sent, at losses.
+  std::map<graph::ValueId, torch::autograd::Edge> roots;
+  std::unique_ptr<SavedTensors> saved;  ///< Of a stage that offloads.
+  WeightWork weight_work;               ///< Between the two parts of a backward.
 };
 
 /// What a microbatch brings to a forward.
@@ -60,6 +61,9 @@ class StageProgram {
   /// Of those with a weight, the ones whose total is needed here (layout::StageLosses).
   const std::vector<int>& weighed_losses() const { return losses_.weighed; }
 
+  /// Whether what its microbatches keep is to be in a file between forward and backward (layout::Stage::offload).
+  bool offloads() const { return offloads_; }
+
   /// Whether its forward is to run again for the backward (layout::Stage::recompute).
   bool recomputes() const { return recomputes_; }
 
@@ -68,6 +72,11 @@ class StageProgram {
 
   /// received   all of `receives()`, as `copy_across` makes them; taken over.
   StageRun forward(const MicrobatchInput& input, ValueMap received) const;
+
+  /// Moves what the run keeps to a file in `folder`: after all values were sent, and of a stage that does not recompute.
+  ///
+  /// Errors   those of SavedTensors::offload.
+  static void offload(StageRun& run, const std::filesystem::path& folder);
 
   /// A value that the forward made; for `sends()`, `losses()`.
   at::Tensor value(const StageRun& run, graph::ValueId value) const;
@@ -90,6 +99,7 @@ class StageProgram {
   bool seeds_loss(int loss) const;
 
  private:
+  std::set<const void*> model_storages() const;
   /// Where a backward starts, and with which gradients.
   struct Start {
     torch::autograd::edge_list roots;
@@ -104,6 +114,8 @@ class StageProgram {
   layout::StageLosses losses_;
   std::vector<std::string> fields_;
   bool recomputes_;
+  bool offloads_;
+  std::vector<graph::ValueId> ends_;  ///< That it makes, and a backward may begin at.
   std::unique_ptr<NodeProgram> nodes_;
 };
 

@@ -110,7 +110,8 @@ RankSession::RankSession(const collectives::World& world, const Workload& worklo
             memory_of_sums(plan_, program_, groups_)),
       sink_(std::make_unique<Sink>(sums_)),
       sites_(recording_, *sink_),
-      held_(recording_, plan_, stages_, sites_, pipeline::StageWorker::Purpose::kTrain),
+      held_(recording_, plan_, stages_, sites_, pipeline::StageWorker::Purpose::kTrain,
+            offload_folder(options)),
       batches_(reader_, recording_, held_, plan_, replica_) {
   release_frozen(recording_, plan_, stages_);
   fill_parameters(workload_.model);

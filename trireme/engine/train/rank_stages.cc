@@ -7,9 +7,10 @@ namespace trireme::train {
 
 RankStages::RankStages(const record::Recording& recording, const layout::Plan& plan,
                        const std::vector<int>& stages, const program::SiteTable& sites,
-                       pipeline::StageWorker::Purpose purpose) {
+                       pipeline::StageWorker::Purpose purpose,
+                       const std::filesystem::path& scratch) {
   for (const int stage : stages) {
-    held_[stage] = std::make_unique<Held>(recording, plan, stage, sites, purpose);
+    held_[stage] = std::make_unique<Held>(recording, plan, stage, sites, purpose, scratch);
     const program::StageProgram& program = held_[stage]->program;
     for (const int loss : program.losses()) makers_[loss] = held_[stage].get();
     losses_.insert(program.losses().begin(), program.losses().end());

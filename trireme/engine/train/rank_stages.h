@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <set>
@@ -19,9 +20,10 @@ class RankStages {
  public:
   /// recording, sites   outlive this.
   /// stages             of the plan, ascending, at least one.
+  /// scratch            as for StageWorker.
   RankStages(const record::Recording& recording, const layout::Plan& plan,
              const std::vector<int>& stages, const program::SiteTable& sites,
-             pipeline::StageWorker::Purpose purpose);
+             pipeline::StageWorker::Purpose purpose, const std::filesystem::path& scratch = {});
 
   /// By index in the plan.
   const program::StageProgram& program(int stage) const { return held_.at(stage)->program; }
@@ -46,8 +48,9 @@ class RankStages {
  private:
   struct Held {
     Held(const record::Recording& recording, const layout::Plan& plan, int stage,
-         const program::SiteTable& sites, pipeline::StageWorker::Purpose purpose)
-        : program(recording, plan, stage, sites), worker(recording, program, purpose) {}
+         const program::SiteTable& sites, pipeline::StageWorker::Purpose purpose,
+         const std::filesystem::path& scratch)
+        : program(recording, plan, stage, sites), worker(recording, program, purpose, scratch) {}
     program::StageProgram program;
     pipeline::StageWorker worker;
   };

@@ -223,6 +223,11 @@ std::map<std::string, std::string> facts_of(const TrainingOptions& options) {
   return facts;
 }
 
+std::filesystem::path offload_folder(const TrainingOptions& options) {
+  return options.offload_folder.empty() ? std::filesystem::temp_directory_path()
+                                        : options.offload_folder;
+}
+
 std::string to_text(const TrainingOptions& options) {
   std::string text;
   for (const auto& [name, value] : facts_of(options)) text += name + " " + value + "\n";

@@ -45,6 +45,9 @@ bool needs_norm(const TrainingOptions& options);
 /// What changes results, by name.
 std::map<std::string, std::string> facts_of(const TrainingOptions& options);
 
+/// The folder for what stages that offload keep: the options' own, or the system's for temporary files.
+std::filesystem::path offload_folder(const TrainingOptions& options);
+
 /// Everything in it as text, a line `name value` each: equal texts train alike.
 std::string to_text(const TrainingOptions& options);
 

@@ -35,8 +35,8 @@ struct Stage {
   int end = 0;
   std::vector<graph::NodeId> copies;  ///< Earlier nodes run again here instead of sending values.
   bool recompute = false;  ///< Its forward runs again before each backward, from what it received.
-  std::vector<graph::NodeId> offload;  ///< Nodes whose saved tensors move to host memory.
-  std::optional<int> position = {};    ///< In the pipeline, whose rank runs it; not set: its index.
+  bool offload = false;    ///< What microbatches keep for their backwards is in a file meanwhile.
+  std::optional<int> position = {};  ///< In the pipeline, whose rank runs it; not set: its index.
   bool operator==(const Stage&) const = default;
 };
 

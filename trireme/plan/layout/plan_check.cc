@@ -189,15 +189,6 @@ class StageCopies {
   std::unordered_map<int, std::string> written_;
 };
 
-/// What a file can say and nothing does yet.
-void refuse_what_nothing_does(const Plan& plan) {
-  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    if (plan.stages[s].offload.empty()) continue;
-    fail("stage " + std::to_string(s) +
-         ": offload is not possible so far; remove the field and plan with the memory that takes");
-  }
-}
-
 void check_recomputed(const Plan& plan, const graph::Graph& graph) {
   for (int s = 0; s < static_cast<int>(plan.stages.size()); ++s) {
     if (!plan.stages[s].recompute) continue;
@@ -301,7 +292,6 @@ void check(const Plan& plan, const std::string& graph_sha256, const graph::Graph
   if (plan.schedule.name.empty()) fail("its schedule has no name");
   check_roles(plan);
   check_stages(plan, graph);
-  refuse_what_nothing_does(plan);
   check_copies(plan, graph);
   check_recomputed(plan, graph);
   check_tie_owners(plan, graph);

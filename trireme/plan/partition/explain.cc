@@ -42,13 +42,19 @@ std::string summary(const layout::Plan& plan, const simulate::Forecast& forecast
          " on the fullest rank\n";
 }
 
-std::string recomputed_text(const layout::Plan& plan) {
+/// The stages of a kind behind what is said of them; nothing where there are none.
+std::string stages_text(const std::string& what, const layout::Plan& plan,
+                        bool layout::Stage::* is_of_kind) {
   std::string stages;
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    if (plan.stages[s].recompute) stages += " " + std::to_string(s);
+    if (plan.stages[s].*is_of_kind) stages += " " + std::to_string(s);
   }
-  return stages.empty() ? ""
-                        : "B with another F, to keep no activations, on stages" + stages + "\n";
+  return stages.empty() ? "" : what + " on stages" + stages + "\n";
+}
+
+std::string savings_text(const layout::Plan& plan) {
+  return stages_text("B with another F, to keep no activations,", plan, &layout::Stage::recompute) +
+         stages_text("activations in files between F and B", plan, &layout::Stage::offload);
 }
 
 std::string times_text(const graph::Graph& planned, const layout::Plan& plan,
@@ -67,7 +73,7 @@ std::string times_text(const graph::Graph& planned, const layout::Plan& plan,
                bytes_text(cost.sent_bytes),
                percent(step_us > 0 ? forecast.simulation.busy_us[rank] / step_us : 0)});
   }
-  return "\nstages, for one microbatch\n" + table.text() + recomputed_text(plan);
+  return "\nstages, for one microbatch\n" + table.text() + savings_text(plan);
 }
 
 std::string memory_text(const layout::Plan& plan, const simulate::Forecast& forecast) {

@@ -10,8 +10,8 @@
 #include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/partition/candidate.h"
 #include "trireme/plan/partition/explain.h"
+#include "trireme/plan/partition/less_memory.h"
 #include "trireme/plan/partition/planner.h"
-#include "trireme/plan/partition/recompute.h"
 #include "trireme/plan/profile/profile_json.h"
 #include "trireme/plan/schedule/step_facts.h"
 #include "trireme/plan/topology/topology_json.h"
@@ -144,7 +144,7 @@ layout::Plan partition(const graph::Graph& recorded, const profile::Profile& pro
   planner.plan();
   Candidate best = planner.candidate();
   if (options.may_choose_owners) best = with_tie_owners(planner.problem(), std::move(best));
-  best = with_recompute(planner.problem(), std::move(best));
+  best = with_less_memory(planner.problem(), std::move(best));
   if (score(planner.problem(), best, {}).excess_bytes > 0) {
     throw Error(ErrorKind::kResourceExhausted,
                 "partition: " + does_not_fit(planner.problem(), best));

@@ -34,6 +34,7 @@ struct PartitionOptions {
   bool may_idle = false;  ///< whether ranks may be left without a stage where that is faster.
   std::string schedule;   ///< Empty: the best of all that can have as many stages on a rank.
   Recompute recompute = Recompute::kAuto;
+  Offload offload = Offload::kNone;
   bool shard_state = false;              ///< Replicas share the optimizer's state.
   int stages_per_rank = 1;               ///< Where they stand says the schedule.
   std::int64_t device_memory_bytes = 0;  ///< Of each rank; 0: what the topology says.

@@ -83,12 +83,20 @@ struct Hardware {
   bool operator==(const Hardware&) const = default;
 };
 
+/// Processor time per byte of files that hold tensors for a while.
+struct FileCosts {
+  double write_ns_per_byte = 0;
+  double read_ns_per_byte = 0;
+  bool operator==(const FileCosts&) const = default;
+};
+
 /// Costs per element and step of what a rank does outside stages.
 struct StepCosts {
   double optimizer_ns = 0;      ///< Update of one parameter element.
   double fold_ns = 0;           ///< Adding one gradient element to a partial sum.
   double copy_ns_per_byte = 0;  ///< Putting a boundary value into a message, and moving it where
                                 ///< that takes a computing rank's core.
+  std::optional<FileCosts> file = {};  ///< Where that was to be measured.
   bool operator==(const StepCosts&) const = default;
 };
 

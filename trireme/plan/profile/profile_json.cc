@@ -118,15 +118,29 @@ Hardware hardware_from_json(const JsonField& field) {
 }
 
 Json to_json(const StepCosts& step) {
-  return {{"optimizer_ns", real_to_json(step.optimizer_ns)},
-          {"fold_ns", real_to_json(step.fold_ns)},
-          {"copy_ns_per_byte", real_to_json(step.copy_ns_per_byte)}};
+  Json json = {{"optimizer_ns", real_to_json(step.optimizer_ns)},
+               {"fold_ns", real_to_json(step.fold_ns)},
+               {"copy_ns_per_byte", real_to_json(step.copy_ns_per_byte)}};
+  if (step.file) {
+    json["file"] = {{"write_ns_per_byte", real_to_json(step.file->write_ns_per_byte)},
+                    {"read_ns_per_byte", real_to_json(step.file->read_ns_per_byte)}};
+  }
+  return json;
+}
+
+FileCosts file_from_json(const JsonField& field) {
+  JsonObject object(field);
+  const FileCosts file{object.required("write_ns_per_byte").real(),
+                       object.required("read_ns_per_byte").real()};
+  object.finish();
+  return file;
 }
 
 StepCosts step_from_json(const JsonField& field) {
   JsonObject object(field);
-  const StepCosts step{object.required("optimizer_ns").real(), object.required("fold_ns").real(),
-                       object.required("copy_ns_per_byte").real()};
+  StepCosts step{object.required("optimizer_ns").real(), object.required("fold_ns").real(),
+                 object.required("copy_ns_per_byte").real()};
+  if (const auto file = object.optional("file")) step.file = file_from_json(*file);
   object.finish();
   return step;
 }

@@ -149,10 +149,16 @@ std::string hardware_text(const Profile& profile) {
          "\n";
 }
 
+std::string file_text(const StepCosts& step) {
+  if (!step.file) return "";
+  return "; of a file: write " + fixed(step.file->write_ns_per_byte, 3) + " ns, read " +
+         fixed(step.file->read_ns_per_byte, 3) + " ns";
+}
+
 std::string step_text(const Profile& profile) {
   return "\nper element and step: update " + fixed(profile.step.optimizer_ns, 3) + " ns, fold " +
          fixed(profile.step.fold_ns, 3) + " ns; per byte of a message: copy " +
-         fixed(profile.step.copy_ns_per_byte, 3) + " ns\n";
+         fixed(profile.step.copy_ns_per_byte, 3) + " ns" + file_text(profile.step) + "\n";
 }
 
 }  // namespace

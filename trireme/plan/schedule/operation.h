@@ -53,12 +53,15 @@ enum class OperationKind : std::uint8_t {
   kUpdate,    ///< Optimizer step on the parameters owned here.
   kGather,    ///< The values of a bucket, each part from the replica that has updated it.
   kWeigh,     ///< Weights of the stage's losses, of all replicas' microbatches.
+  kOffload,   ///< What the action, a forward, keeps for its backward goes to a file.
+  kPrefetch,  ///< The system is asked to have it in memory soon; the action is a backward.
+  kFetch,     ///< It is read again.
 };
 
 /// What an operation is about: which fields of Operation mean something beside kind and group.
 enum class OperandKind : std::uint8_t {
   kNothing,
-  kAction,   ///< action
+  kAction,   ///< action: that is run, or whose microbatch it is about
   kMessage,  ///< channel, item, and microbatch where the channel's kind has one
   kBucket,   ///< item: of the map
 };
@@ -80,6 +83,8 @@ enum class ProcessorWork : std::uint8_t {
   kFold,      ///< Of elements that are owned here, once.
   kFoldTies,  ///< Of the further sites of what is owned here.
   kUpdate,    ///< Of elements that are owned here, by the optimizer.
+  kWrite,     ///< To a file, of what a microbatch keeps.
+  kRead,      ///< From it.
 };
 
 /// What goes over links in an operation.
@@ -100,7 +105,7 @@ struct OperationRow {
   Traffic traffic = Traffic::kNothing;
 };
 
-inline constexpr std::array<OperationRow, 12> kOperations = {{
+inline constexpr std::array<OperationRow, 15> kOperations = {{
     {.kind = OperationKind::kRecv,
      .word = "recv",
      .operand = OperandKind::kMessage,
@@ -153,6 +158,15 @@ inline constexpr std::array<OperationRow, 12> kOperations = {{
      .group = GroupKind::kData,
      .wait = Wait::kGroup,
      .traffic = Traffic::kFewBytes},
+    {.kind = OperationKind::kOffload,
+     .word = "offload",
+     .operand = OperandKind::kAction,
+     .work = ProcessorWork::kWrite},
+    {.kind = OperationKind::kPrefetch, .word = "prefetch", .operand = OperandKind::kAction},
+    {.kind = OperationKind::kFetch,
+     .word = "fetch",
+     .operand = OperandKind::kAction,
+     .work = ProcessorWork::kRead},
 }};
 
 constexpr bool is_in_order() {
@@ -168,7 +182,7 @@ constexpr const OperationRow& row_of(OperationKind kind) {
 }
 
 /// One operation of a rank. Text form, with names in place of indices: `recv v17 m3 0>1`,
-/// `compute 1F3`, `send g17 m3 1>0`, `reduce bucket 2`, `exchange`, `send site 4 2>0`, ...
+/// `compute 1F3`, `offload 1F3`, `send g17 m3 1>0`, `reduce bucket 2`, `exchange`, `send site 4 2>0`, ...
 struct Operation {
   OperationKind kind = OperationKind::kCompute;
   int channel = -1;     ///< Index into StepProgram::channels.

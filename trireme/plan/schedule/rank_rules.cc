@@ -1,6 +1,10 @@
 #include "trireme/plan/schedule/rank_rules.h"
 
+#include <map>
+#include <utility>
+
 #include "trireme/error.h"
+#include "trireme/plan/schedule/offload.h"
 
 namespace trireme::schedule::internal {
 
@@ -19,20 +23,54 @@ void RankRules::check(const std::vector<Action>& actions) {
   bool weighs = false;
   for (const StageFacts* stage : stages_) weighs = weighs || stage->weighs;
   if (weighs) check_plain(OperationKind::kWeigh);
+  std::vector<Action> own;
   for (const Action& action : actions) {
-    if (action.microbatch < facts_.num_microbatches_of(replica_)) check_action(action);
+    if (action.microbatch < facts_.num_microbatches_of(replica_)) own.push_back(action);
   }
+  const std::vector<int> partners = offload_partners(own);
+  for (std::size_t i = 0; i < own.size(); ++i) check_action(own, partners, static_cast<int>(i));
   check_tail();
   rule_ = "nothing follows the tail";
   if (cursor_ < operations().size()) fail("the end");
 }
 
-void RankRules::check_action(const Action& action) {
+/// By place of an offloaded forward the place of its backward, and the other way round; -1 for others.
+std::vector<int> RankRules::offload_partners(const std::vector<Action>& actions) const {
+  std::vector<int> partners(actions.size(), -1);
+  std::map<std::pair<int, int>, int> open;  // Forwards by stage and microbatch.
+  for (int i = 0; i < static_cast<int>(actions.size()); ++i) {
+    const Action& action = actions[i];
+    if (!facts_.stages[action.stage].offloads || !carries_messages(action.kind)) continue;
+    const auto [forward, is_forward] = open.try_emplace({action.stage, action.microbatch}, i);
+    if (is_forward || i - forward->second <= kPrefetchedAhead) continue;
+    partners[i] = forward->second;
+    partners[forward->second] = i;
+  }
+  return partners;
+}
+
+void RankRules::check_prefetch(const std::vector<Action>& actions, const std::vector<int>& partners,
+                               int place) {
+  const int backward = place + kPrefetchedAhead;
+  if (backward >= static_cast<int>(actions.size())) return;
+  if (partners[backward] < 0 || partners[backward] > backward) return;  // None, or a forward.
+  rule_ = "what is in a file is asked for two actions before its backward";
+  expect({.kind = OperationKind::kPrefetch, .action = actions[backward]});
+}
+
+void RankRules::check_action(const std::vector<Action>& actions, const std::vector<int>& partners,
+                             int place) {
+  const Action& action = actions[place];
+  check_prefetch(actions, partners, place);
   const StageFacts& stage = facts_.stages[action.stage];
   const ChannelKind kind = carried_by(action.kind);
   const bool carries = carries_messages(action.kind);
   rule_ = "before an action stand the recvs that it needs, by channel and item";
   if (carries) check_messages(OperationKind::kRecv, stage.recvs_of(kind), action.microbatch);
+  rule_ = "what was offloaded is fetched before its backward";
+  if (partners[place] >= 0 && partners[place] < place) {
+    expect({.kind = OperationKind::kFetch, .action = action});
+  }
   rule_ = "before the action that completes the gradients stands the reduction of each bucket";
   const bool is_last = action.microbatch == facts_.num_microbatches - 1;
   if (is_last && completes_gradients(action.kind)) check_buckets(OperationKind::kReduce, stage);
@@ -40,6 +78,10 @@ void RankRules::check_action(const Action& action) {
   expect({.kind = OperationKind::kCompute, .action = action});
   rule_ = "after an action stand its sends, by channel and item";
   if (carries) check_messages(OperationKind::kSend, stage.sends_of(kind), action.microbatch);
+  rule_ = "a stage that offloads does after each forward whose backward is not near";
+  if (partners[place] > place) {
+    expect({.kind = OperationKind::kOffload, .action = action});
+  }
 }
 
 /// In an order of its own, not that of the facts that the program was written from.

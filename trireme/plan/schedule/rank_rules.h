@@ -24,7 +24,11 @@ class RankRules {
  private:
   const std::vector<Operation>& operations() const { return index_.program().ranks[rank_]; }
 
-  void check_action(const Action& action);
+  std::vector<int> offload_partners(const std::vector<Action>& actions) const;
+  void check_action(const std::vector<Action>& actions, const std::vector<int>& partners,
+                    int place);
+  void check_prefetch(const std::vector<Action>& actions, const std::vector<int>& partners,
+                      int place);
   void check_tail();
   void check_ties(ChannelKind kind);
   void check_messages(OperationKind kind, const std::vector<Message>& messages, int microbatch);

@@ -208,6 +208,7 @@ StepFacts step_facts(const graph::Graph& planned, const layout::Plan& plan,
   const auto losses = layout::stage_losses(planned, plan, crossings);
   for (std::size_t s = 0; s < losses.size(); ++s) {
     facts.stages[s].weighs = facts.num_replicas() > 1 && !losses[s].weighed.empty();
+    facts.stages[s].offloads = plan.stages[s].offload;
   }
   for (std::size_t b = 0; b < map.buckets.size(); ++b) {
     StageFacts& stage = facts.stages[map.buckets[b].stage];

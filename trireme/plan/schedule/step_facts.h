@@ -30,6 +30,7 @@ struct StageFacts {
   std::vector<int> buckets;  ///< Of the map, ascending.
   std::vector<int> owned;    ///< Those with values that are updated here.
   bool weighs = false;       ///< It needs weights of losses, and other replicas have some of them.
+  bool offloads = false;     ///< What its microbatches keep goes to a file (offload.h).
 
   /// Those that operations of `kind` are about.
   const std::vector<int>& buckets_of(OperationKind kind) const {

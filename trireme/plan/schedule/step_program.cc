@@ -1,10 +1,13 @@
 #include "trireme/plan/schedule/step_program.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "trireme/error.h"
+#include "trireme/plan/schedule/offload.h"
 #include "trireme/plan/schedule/schedules.h"
 #include "trireme/plan/schedule/step_facts.h"
 
@@ -44,25 +47,53 @@ class RankWriter {
     if (std::ranges::any_of(stages_, [&](int s) { return facts_.stages[s].weighs; })) {
       write_plain(OperationKind::kWeigh);
     }
-    for (const Action& action : actions) {
-      if (action.microbatch < facts_.num_microbatches_of(replica_)) write_action(action);
-    }
+    const std::vector<Action> own = of_replica(actions);
+    add_offloads(own);
+    for (std::size_t i = 0; i < own.size(); ++i) write_action(own, static_cast<int>(i));
     for (const TailPart& part : facts_.tail) write_tail(part);
     return std::move(operations_);
   }
 
  private:
-  void write_action(const Action& action) {
+  std::vector<Action> of_replica(const std::vector<Action>& actions) const {
+    std::vector<Action> own;
+    std::ranges::copy_if(actions, std::back_inserter(own), [&](const Action& action) {
+      return action.microbatch < facts_.num_microbatches_of(replica_);
+    });
+    return own;
+  }
+
+  void add_offloads(const std::vector<Action>& actions) {
+    std::vector<bool> offloads;
+    for (const StageFacts& stage : facts_.stages) offloads.push_back(stage.offloads);
+    for (const OffloadedMicrobatch& offload : find_offloads(actions, offloads)) {
+      offloaded_.insert(offload.forward);
+      fetched_.insert(offload.backward);
+      prefetched_[offload.prefetch] = offload.backward;
+    }
+  }
+
+  void write_action(const std::vector<Action>& actions, int place) {
+    const Action& action = actions[place];
     const StageFacts& stage = facts_.stages[action.stage];
+    if (const auto later = prefetched_.find(place); later != prefetched_.end()) {
+      operations_.push_back({.kind = OperationKind::kPrefetch, .action = actions[later->second]});
+    }
     const ChannelKind kind = carried_by(action.kind);
     const bool carries = carries_messages(action.kind);
     if (carries) write_messages(OperationKind::kRecv, stage.recvs_of(kind), action.microbatch);
+    if (fetched_.contains(place)) {
+      operations_.push_back({.kind = OperationKind::kFetch, .action = action});
+    }
     const bool is_last = action.microbatch == facts_.num_microbatches - 1;
     if (is_last && completes_gradients(action.kind)) {
       write_buckets(OperationKind::kReduce, action.stage);
     }
     operations_.push_back({.kind = OperationKind::kCompute, .action = action});
     if (carries) write_messages(OperationKind::kSend, stage.sends_of(kind), action.microbatch);
+    if (offloaded_.contains(place)) {
+      operations_.push_back({.kind = OperationKind::kOffload, .action = action});
+    }
   }
 
   void write_tail(const TailPart& part) {
@@ -111,6 +142,8 @@ class RankWriter {
   int replica_;
   std::map<std::tuple<ChannelKind, int, int>, int> channels_;
   std::map<GroupKind, int> groups_;
+  std::set<int> offloaded_, fetched_;  ///< Places of actions.
+  std::map<int, int> prefetched_;      ///< Place before which, of the backward.
   std::vector<Operation> operations_;
 };
 

@@ -111,8 +111,16 @@ class Pricer {
         return static_cast<double>(elements(rank).further_sites) * step().fold_ns / 1000;
       case schedule::ProcessorWork::kUpdate:
         return static_cast<double>(elements(rank).owned) * step().optimizer_ns / 1000;
+      case schedule::ProcessorWork::kWrite:
+        return offloaded_bytes(operation) * step().file.value().write_ns_per_byte / 1000;
+      case schedule::ProcessorWork::kRead:
+        return offloaded_bytes(operation) * step().file.value().read_ns_per_byte / 1000;
     }
     return 0;
+  }
+
+  double offloaded_bytes(const Operation& operation) const {
+    return static_cast<double>(costs_[operation.action.stage].offloaded_bytes);
   }
 
   double traffic_us(schedule::Traffic traffic, const Operation& operation) const {

@@ -8,6 +8,7 @@
 #include "trireme/plan/graph/graph_queries.h"
 #include "trireme/plan/layout/crossings.h"
 #include "trireme/plan/layout/plan.h"
+#include "trireme/plan/schedule/offload.h"
 #include "trireme/plan/schedule/schedules.h"
 #include "trireme/plan/schedule/step_facts.h"
 #include "trireme/plan/simulate/stage_cost.h"
@@ -215,20 +216,28 @@ Held held_in(schedule::ActionKind kind, const StageTensors& tensors) {
 
 RankMemory run_memory(const std::vector<schedule::Action>& actions,
                       std::span<const StageTensors* const> tensors,
-                      const std::vector<HeldMessages>& messages) {
+                      const std::vector<HeldMessages>& messages,
+                      const std::vector<bool>& offloads) {
   using schedule::ActionKind;
+  std::set<int> offloaded, fetched;  // Places.
+  for (const schedule::OffloadedMicrobatch& offload : schedule::find_offloads(actions, offloads)) {
+    offloaded.insert(offload.forward);
+    fetched.insert(offload.backward);
+  }
   std::int64_t held = 0;  // From forward to the end of backward, and between the parts of it.
   std::int64_t activations = 0, transient = 0, most = 0;
   for (std::size_t i = 0; i < actions.size(); ++i) {
     const ActionKind kind = actions[i].kind;
     const Held mine = held_in(kind, *tensors[actions[i].stage]);
-    if (kind == ActionKind::kForward) held += mine.before;
+    const bool comes = kind == ActionKind::kForward || fetched.contains(static_cast<int>(i));
+    if (comes) held += mine.before;
     activations = std::max(activations, held);
     transient = std::max(transient, mine.peak - mine.before);
     most = std::max(most, held - mine.before + mine.peak + messages[i].during);
     held += mine.after - mine.before;
     activations = std::max(activations, held);
     most = std::max(most, held + messages[i].after);
+    if (offloaded.contains(static_cast<int>(i))) held -= mine.after;
   }
   RankMemory memory{.activations = activations, .transient = transient};
   memory.messages = std::max<std::int64_t>(0, most - memory.total());
@@ -237,7 +246,9 @@ RankMemory run_memory(const std::vector<schedule::Action>& actions,
 
 RankMemory run_memory(const std::vector<schedule::Action>& actions, const StageTensors& tensors,
                       const std::vector<HeldMessages>& messages) {
-  return run_memory(actions, std::vector(actions.front().stage + 1, &tensors), messages);
+  const std::size_t num_stages = actions.front().stage + 1;
+  return run_memory(actions, std::vector(num_stages, &tensors), messages,
+                    std::vector<bool>(num_stages));
 }
 
 std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::Plan& plan,
@@ -255,11 +266,13 @@ std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::P
   std::vector<RankMemory> positions = state_by_position(plan, map);
   std::vector<const StageTensors*> tensors_of;
   for (const StageTensors& stage : tensors) tensors_of.push_back(&stage);
+  std::vector<bool> offloads;
+  for (const layout::Stage& stage : plan.stages) offloads.push_back(stage.offload);
   std::vector<RankMemory> ranks(1 +
                                 *std::max_element(role.placement.begin(), role.placement.end()));
   for (int p = 0; p < role.mesh.pipeline; ++p) {
     RankMemory& rank = positions[p];
-    const RankMemory run = run_memory(schedule.ranks[p], tensors_of, messages[p]);
+    const RankMemory run = run_memory(schedule.ranks[p], tensors_of, messages[p], offloads);
     rank.activations = run.activations;
     rank.transient = run.transient;
     rank.messages = run.messages + ties[p];

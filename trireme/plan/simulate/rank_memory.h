@@ -77,11 +77,12 @@ std::vector<std::int64_t> fixed_bytes(const graph::Graph& planned, const layout:
 ///
 /// tensors    by stage; those of the rank's stages.
 /// messages   by action: held_messages.h.
+/// offloads   by stage: what is in files between forward and backward is not held (schedule/offload.h).
 RankMemory run_memory(const std::vector<schedule::Action>& actions,
                       std::span<const StageTensors* const> tensors,
-                      const std::vector<HeldMessages>& messages);
+                      const std::vector<HeldMessages>& messages, const std::vector<bool>& offloads);
 
-/// The same of a rank with one stage, which has these.
+/// The same of a rank with one stage, which has these and does not offload.
 RankMemory run_memory(const std::vector<schedule::Action>& actions, const StageTensors& tensors,
                       const std::vector<HeldMessages>& messages);
 

@@ -5,8 +5,10 @@
 #include <string>
 #include <utility>
 
+#include "trireme/error.h"
 #include "trireme/plan/graph/graph_queries.h"
 #include "trireme/plan/layout/crossings.h"
+#include "trireme/plan/simulate/stage_tensors.h"
 
 namespace trireme::simulate {
 
@@ -68,6 +70,21 @@ void add_messages(const graph::Graph& planned, const layout::Plan& plan,
   }
 }
 
+void add_offloads(const graph::Graph& planned, const layout::Plan& plan,
+                  const profile::Profile& profile, std::vector<StageCost>& costs) {
+  const auto offloads = [](const layout::Stage& stage) { return stage.offload; };
+  if (std::ranges::none_of(plan.stages, offloads)) return;
+  if (!profile.step.file) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "the plan has stages that offload, but the profile says nothing of files; profile "
+                "again with --offload-folder");
+  }
+  const std::vector<StageTensors> tensors = stage_tensors(planned, plan, profile);
+  for (std::size_t s = 0; s < costs.size(); ++s) {
+    if (plan.stages[s].offload) costs[s].offloaded_bytes = tensors[s].kept;
+  }
+}
+
 }  // namespace
 
 std::vector<StageCost> stage_costs(const graph::Graph& planned, const layout::Plan& plan,
@@ -85,6 +102,7 @@ std::vector<StageCost> stage_costs(const graph::Graph& planned, const layout::Pl
   for (std::size_t s = 0; s < costs.size(); ++s) {
     if (plan.stages[s].recompute) costs[s].input_us += costs[s].forward_us;
   }
+  add_offloads(planned, plan, profile, costs);
   add_folds(planned, plan, profile.step, costs);
   add_messages(planned, plan, costs);
   for (StageCost& cost : costs) {

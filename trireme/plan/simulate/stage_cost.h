@@ -30,6 +30,7 @@ struct StageCost {
   double copy_us = 0;     ///< Putting what it sends into messages.
   std::int64_t received_bytes = 0;  ///< Values and gradients.
   std::int64_t sent_bytes = 0;
+  std::int64_t offloaded_bytes = 0;  ///< That a microbatch keeps, where they go to a file.
 
   double backward_us() const { return input_us + weight_us; }
   double work_us() const { return forward_us + backward_us() + copy_us; }

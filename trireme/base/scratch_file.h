@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+#include "trireme/base/descriptor.h"
+
+namespace trireme {
+
+/// A file without a name: its space is free again once this ends, or the process does, however that
+/// happens. For what memory has no room for. Caller-synchronised.
+///
+/// Errors   of every call: kIo or, for a full disk, kResourceExhausted, naming the folder.
+class ScratchFile {
+ public:
+  /// In a folder, which exists.
+  explicit ScratchFile(std::filesystem::path folder);
+
+  /// At the end. Goes to the system's cache of files, which it is asked to write out in the
+  /// background: blocks where more waits for the disk than the system allows.
+  void append(std::span<const std::byte> bytes);
+
+  /// Asks the system to have the file in memory soon; does not block.
+  void prefetch() const;
+
+  /// Blocks until all `bytes` from `offset` on are there.
+  void read(std::uint64_t offset, std::span<std::byte> bytes) const;
+
+ private:
+  std::filesystem::path folder_;
+  Descriptor file_;
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace trireme

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "trireme/plan/partition/candidate.h"
+
+namespace trireme::partition {
+
+/// The candidate with stages that recompute or offload, as the options say: all that can; or, where it exceeds the
+/// memory, one stage after another, each time the one that leaves the least excess of all ranks together, by the means
+/// whose step is shorter, until it fits or none helps.
+///
+/// Cost   one or two forecasts for each stage of ranks that exceed their memory, for each stage that is chosen.
+Candidate with_less_memory(const Problem& problem, Candidate candidate);
+
+}  // namespace trireme::partition
