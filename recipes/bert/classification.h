@@ -1,25 +1,15 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "packs/text/data/labelled_pair_source.h"
 #include "packs/text/data/word_pieces.h"
 #include "recipes/bert/config.h"
+#include "recipes/options/classify_options.h"
 #include "trireme/model.h"
 
 namespace trireme::recipes::bert {
-
-/// What the command line says of pairs with labels.
-struct ClassifyOptions {
-  std::vector<std::filesystem::path> training;
-  std::vector<std::filesystem::path> held_out;
-  std::vector<std::string> labels;  ///< By class; none: those of the training files, sorted.
-  std::vector<std::string> columns = {"premise", "hypothesis", "label"};
-};
 
 /// Pairs to be classified, and held-out ones, if any.
 struct ClassifyData {

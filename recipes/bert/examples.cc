@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
-#include <numeric>
 #include <span>
 #include <tuple>
 #include <vector>
@@ -122,25 +121,6 @@ std::string show_classes(Classifier model, const text::LabelledPairSource& sourc
   return show_spread(model, source, num_samples, [&](std::int64_t index) {
     return show(model, source.pair(index), source.labels(), pieces);
   });
-}
-
-std::string show_frequent_labels(const text::LabelledPairSource& source) {
-  std::vector<std::vector<std::int64_t>> counts(source.files().size(),
-                                                std::vector<std::int64_t>(source.labels().size()));
-  for (std::int64_t i = 0; i < source.num_samples(); ++i) {
-    const auto pair = source.pair(i);
-    ++counts[static_cast<std::size_t>(pair.file)][static_cast<std::size_t>(pair.label)];
-  }
-  std::string text;
-  for (std::size_t f = 0; f < counts.size(); ++f) {
-    const auto total = std::accumulate(counts[f].begin(), counts[f].end(), std::int64_t{0});
-    const auto most = std::ranges::max_element(counts[f]);
-    text += source.files()[f].string() + ": of " + std::to_string(total) + " pairs " +
-            formatted("%.2f", 100.0 * static_cast<double>(*most) / static_cast<double>(total)) +
-            " % are '" + source.labels()[static_cast<std::size_t>(most - counts[f].begin())] +
-            "'\n";
-  }
-  return text;
 }
 
 }  // namespace trireme::recipes::bert

@@ -37,9 +37,4 @@ std::string show_statistics(const text::PairSource& source, const text::WordPiec
 std::string show_classes(Classifier model, const text::LabelledPairSource& source,
                          const text::WordPieces& pieces, std::int64_t num_samples);
 
-/// How good a guess is that reads no text: the most frequent label of each file.
-///
-///     data/dev.tsv: of 970 pairs 35.36 % are 'entailment'
-std::string show_frequent_labels(const text::LabelledPairSource& source);
-
 }  // namespace trireme::recipes::bert

@@ -186,24 +186,6 @@ void add_sample_options(CLI::App& app, Options& options) {
       ->capture_default_str();
 }
 
-void add_classify_options(CLI::App& app, Options& options) {
-  ClassifyOptions& classify = options.classify;
-  auto* training = app.add_option("--bert-classify", classify.training,
-                                  "Fine-tune on pairs of texts with labels: TSV files");
-  app.add_option("--bert-classify-held-out", classify.held_out,
-                 "Such files for evaluation; of several the accuracy of each is said too")
-      ->needs(training);
-  app.add_option("--bert-classify-labels", classify.labels,
-                 "The labels, in their order; else those of the training files, sorted")
-      ->delimiter(',')
-      ->needs(training);
-  app.add_option("--bert-classify-columns", classify.columns,
-                 "Names of the columns: first text, second text, label")
-      ->delimiter(',')
-      ->needs(training)
-      ->capture_default_str();
-}
-
 }  // namespace
 
 Recipe make_recipe() {
@@ -214,7 +196,7 @@ Recipe make_recipe() {
               [options](CLI::App& app) {
                 add_model_options(app, *options);
                 add_sample_options(app, *options);
-                add_classify_options(app, *options);
+                recipes::add_classify_options(app, "bert", options->classify);
               },
           .documents = {}};
 }

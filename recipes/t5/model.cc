@@ -34,7 +34,11 @@ torch::Tensor T5Impl::forward(const torch::Tensor& inputs_BS, const torch::Tenso
 }
 
 TargetLoss T5Impl::loss(const torch::Tensor& inputs_BS, const torch::Tensor& targets_BT) {
-  const auto logits_NV = forward(inputs_BS, targets_BT).flatten(0, 1);
+  return target_loss(forward(inputs_BS, targets_BT), targets_BT);
+}
+
+TargetLoss target_loss(const torch::Tensor& logits_BTV, const torch::Tensor& targets_BT) {
+  const auto logits_NV = logits_BTV.flatten(0, 1);
   const auto targets_N = targets_BT.flatten().to(torch::kLong);
   const auto sum = torch::nn::functional::cross_entropy(
       logits_NV, targets_N,

@@ -23,6 +23,9 @@ struct TargetLoss {
   torch::Tensor weight;  ///< 0-dim f32, their number.
 };
 
+/// logits_BTV   of the targets, as T5Impl::forward gives them.
+TargetLoss target_loss(const torch::Tensor& logits_BTV, const torch::Tensor& targets_BT);
+
 /// The encoder-decoder transformer T5. An ordinary module: it runs on one device and knows of
 /// nothing else.
 ///

@@ -15,6 +15,7 @@
 #include "packs/text/data/prepare.h"
 #include "packs/text/data/token_index.h"
 #include "recipes/options/text_options.h"
+#include "recipes/t5/classification.h"
 #include "recipes/t5/config.h"
 #include "recipes/t5/examples.h"
 #include "recipes/t5/model.h"
@@ -38,6 +39,8 @@ struct Options {
   text::PrepareOptions text{.held_out_fraction = 0.02, .cache = ".cache/t5"};
   std::optional<std::int32_t> pieces;
   std::optional<std::int64_t> inputs;
+
+  ClassifyOptions classify;
 };
 
 /// How text goes to a model of a size, unless told otherwise.
@@ -93,12 +96,19 @@ std::shared_ptr<const text::DenoisingSource> samples_of(const text::TokenShards&
   return std::make_shared<text::DenoisingSource>(tokens, denoising);
 }
 
+std::int64_t inputs_of(const Options& options) {
+  return options.inputs.value_or(text_size(options.size).inputs);
+}
+
+void require_padding(const text::Tokenizer& tokenizer) {
+  if (tokenizer.padding() == kPad) return;
+  throw Error(ErrorKind::kInvalidArgument, "the tokenizer's padding is token " +
+                                               std::to_string(tokenizer.padding()) +
+                                               "; T5 needs token 0");
+}
+
 Workload make_workload(const Options& options, const text::Prepared& text) {
-  if (text.tokenizer.padding() != kPad) {
-    throw Error(ErrorKind::kInvalidArgument, "the tokenizer's padding is token " +
-                                                 std::to_string(text.tokenizer.padding()) +
-                                                 "; T5 needs token 0");
-  }
+  require_padding(text.tokenizer);
   // Drawn first, so that the spans are the same for every size of the model.
   const auto seed = torch::randint(std::numeric_limits<std::int64_t>::max(), {1}, torch::kLong);
   T5 net(config_of(options, text.tokenizer.vocabulary_size()));
@@ -107,7 +117,7 @@ Workload make_workload(const Options& options, const text::Prepared& text) {
     return sum_loss(loss.sum, loss.weight);
   });
   const text::DenoisingOptions denoising{
-      .inputs = options.inputs.value_or(text_size(options.size).inputs),
+      .inputs = inputs_of(options),
       .special = text.tokenizer.special(),
       .seed = static_cast<std::uint64_t>(seed.item<std::int64_t>())};
   const auto training =
@@ -121,6 +131,32 @@ Workload make_workload(const Options& options, const text::Prepared& text) {
             return show_completions(net, *held_out, tokenizer, kExamples);
           }};
 }
+
+/// Pre-training's where no file names one: so the same options make the same.
+text::Tokenizer tokenizer_of(const Options& options) {
+  const auto& file = options.text.tokenizer_model;
+  return file.empty() ? prepare(options).tokenizer : text::Tokenizer::load(file);
+}
+
+/// What takes time, done once a process: a workload is made several times.
+class Data {
+ public:
+  Workload make(const Options& options) {
+    if (options.classify.training.empty()) {
+      if (!text_) text_ = prepare(options);
+      return make_workload(options, *text_);
+    }
+    if (!pairs_) {
+      pairs_ = read_pairs(options.classify, tokenizer_of(options), inputs_of(options));
+      require_padding(pairs_->tokenizer);
+    }
+    return make_classification(config_of(options, pairs_->tokenizer.vocabulary_size()), *pairs_);
+  }
+
+ private:
+  std::optional<text::Prepared> text_;
+  std::optional<PairData> pairs_;
+};
 
 void add_model_options(CLI::App& app, Options& options) {
   app.add_option("--t5-size", options.size, "Model size")
@@ -152,17 +188,13 @@ void add_sample_options(CLI::App& app, Options& options) {
 
 Recipe make_recipe() {
   const auto options = std::make_shared<Options>();
-  // Opened once a process: a workload is made several times.
-  const auto text = std::make_shared<std::optional<text::Prepared>>();
-  return {.make =
-              [options, text] {
-                if (!*text) *text = prepare(*options);
-                return make_workload(*options, **text);
-              },
+  const auto data = std::make_shared<Data>();
+  return {.make = [options, data] { return data->make(*options); },
           .add_options =
               [options](CLI::App& app) {
                 add_model_options(app, *options);
                 add_sample_options(app, *options);
+                recipes::add_classify_options(app, "t5", options->classify);
               },
           .documents = {{std::string(text::kTokensDocument.format), show_tokens}}};
 }

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <sstream>
@@ -62,6 +65,46 @@ class RecipeRun : public FolderTest {
       if (!json.contains("evaluation")) losses.push_back(loss(json));
     }
     return losses;
+  }
+
+  /// Tables of pairs whose second text says the label: train.tsv, a.tsv and b.tsv, columns s1, s2, gold.
+  void write_pairs() const {
+    for (const auto& [name, count] : {std::pair{"train.tsv", 200}, {"a.tsv", 30}, {"b.tsv", 20}}) {
+      std::ofstream file(folder_ / name);
+      file << "s1\ts2\tgold\n";
+      for (int i = 0; i < count; ++i) {
+        const bool is_error = i * 7 % 10 < 5;
+        file << "the file\t" << (is_error ? "throws an error" : "is a value") << "\t"
+             << (is_error ? "bad" : "good") << "\n";
+      }
+    }
+  }
+
+  /// Trains two steps, then on those pairs from there; all that are held out must be right in the end.
+  ///
+  /// more   words of the second training.
+  void expect_to_learn_pairs(const std::string& num_steps, const Words& more) const {
+    write_pairs();
+    const Words usual = {"train", "--serial", "--batch", "8", "--microbatch"};
+    const auto with = [&usual](Words words) {
+      words.insert(words.begin(), usual.begin(), usual.end());
+      return words;
+    };
+    const std::string weights = path("weights.safetensors"), classify = "--" + name_ + "-classify";
+    ASSERT_EQ(run(with({"8", "--steps", "2", "--save", weights})), 0);
+    Words words =
+        with({"4", "--stages", "2", "--steps", num_steps, "--learning-rate", "0.003", "--init-from",
+              weights, classify, path("train.tsv"), classify + "-columns", "s1,s2,gold",
+              classify + "-held-out", path("a.tsv"), path("b.tsv"), "--metrics", path("metrics")});
+    words.insert(words.end(), more.begin(), more.end());
+    ASSERT_EQ(run(words), 0);
+    std::istringstream lines(read_file(path("metrics")));
+    Json last;
+    for (std::string line; std::getline(lines, line);) last = Json::parse(line);
+    ASSERT_TRUE(last.contains("evaluation"));
+    for (const char* name : {"accuracy", "a_accuracy", "b_accuracy"}) {
+      EXPECT_EQ(last["evaluation"]["by_name"][name].get<double>(), 1) << last.dump();
+    }
   }
 
   /// Options and their values: of a small model over a few sources of this repository.

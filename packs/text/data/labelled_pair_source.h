@@ -40,8 +40,7 @@ class LabelledPairSource : public data::Source {
     std::int32_t file = 0;
   };
 
-  /// Errors   those of read_labelled_pairs; kInvalidArgument for no file, a length below 5, labels
-  ///          that are there twice or fewer than two, and, naming file and line, another label.
+  /// Errors   those of read_classified_pairs; kInvalidArgument for a length below 5.
   LabelledPairSource(std::vector<std::filesystem::path> files, const WordPieces& pieces,
                      LabelledPairOptions options);
 
@@ -67,7 +66,7 @@ class LabelledPairSource : public data::Source {
     std::int32_t file;
   };
 
-  void add(const LabelledPair& pair, std::int32_t file, const WordPieces& pieces);
+  void add(const ClassifiedPairs::Pair& one, const WordPieces& pieces);
 
   std::vector<std::filesystem::path> files_;
   LabelledPairOptions options_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -95,6 +96,62 @@ std::vector<LabelledPair> read_labelled_pairs(const std::filesystem::path& file,
   }
   if (pairs.empty()) table.refuse("expected pairs behind the header, there are none");
   return pairs;
+}
+
+namespace {
+
+[[noreturn]] void refuse_classes(const std::string& problem) {
+  throw Error(ErrorKind::kInvalidArgument, "labelled pairs: " + problem);
+}
+
+using PairsOfFiles = std::vector<std::vector<LabelledPair>>;
+
+std::vector<std::string> sorted_labels(const PairsOfFiles& files) {
+  std::set<std::string> labels;
+  for (const auto& pairs : files) {
+    for (const LabelledPair& pair : pairs) labels.insert(pair.label);
+  }
+  return {labels.begin(), labels.end()};
+}
+
+std::string listed(const std::vector<std::string>& labels) {
+  std::string text;
+  for (const std::string& label : labels) text += (text.empty() ? "'" : ", '") + label + "'";
+  return text;
+}
+
+void check_labels(const std::vector<std::string>& labels) {
+  const std::set<std::string> distinct(labels.begin(), labels.end());
+  if (labels.size() >= 2 && distinct.size() == labels.size()) return;
+  refuse_classes("expected two labels or more, each once, got " + listed(labels));
+}
+
+std::int32_t class_of(const LabelledPair& pair, const std::vector<std::string>& labels,
+                      const std::filesystem::path& file) {
+  const auto label = std::ranges::find(labels, pair.label);
+  if (label != labels.end()) return static_cast<std::int32_t>(label - labels.begin());
+  throw Error(ErrorKind::kInvalidArgument,
+              "'" + file.string() + "' line " + std::to_string(pair.line) +
+                  ": expected one of the labels " + listed(labels) + ", got '" + pair.label + "'");
+}
+
+}  // namespace
+
+ClassifiedPairs read_classified_pairs(const std::vector<std::filesystem::path>& files,
+                                      const PairColumns& columns, std::vector<std::string> labels) {
+  if (files.empty()) refuse_classes("expected a file or more");
+  PairsOfFiles pairs;
+  for (const auto& file : files) pairs.push_back(read_labelled_pairs(file, columns));
+  if (labels.empty()) labels = sorted_labels(pairs);
+  check_labels(labels);
+  ClassifiedPairs all{.labels = std::move(labels), .pairs = {}};
+  for (std::size_t f = 0; f < files.size(); ++f) {
+    for (LabelledPair& pair : pairs[f]) {
+      const std::int32_t label = class_of(pair, all.labels, files[f]);
+      all.pairs.push_back({std::move(pair), label, static_cast<std::int32_t>(f)});
+    }
+  }
+  return all;
 }
 
 }  // namespace trireme::text

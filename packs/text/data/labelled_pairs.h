@@ -31,4 +31,21 @@ struct LabelledPair {
 std::vector<LabelledPair> read_labelled_pairs(const std::filesystem::path& file,
                                               const PairColumns& columns = {});
 
+/// The pairs of several files, with their labels as numbers.
+struct ClassifiedPairs {
+  struct Pair {
+    LabelledPair pair;
+    std::int32_t label = 0;  ///< Index into `labels`.
+    std::int32_t file = 0;
+  };
+  std::vector<std::string> labels;
+  std::vector<Pair> pairs;  ///< File by file, in their order.
+};
+
+/// labels   those that there may be, in their order; none: those of the files, sorted.
+/// Errors   those of read_labelled_pairs; kInvalidArgument for no file, labels that are there twice or fewer than two,
+///          and, naming file and line, another label.
+ClassifiedPairs read_classified_pairs(const std::vector<std::filesystem::path>& files,
+                                      const PairColumns& columns, std::vector<std::string> labels);
+
 }  // namespace trireme::text

@@ -67,38 +67,7 @@ TEST_F(RecipeTest, NumbersOfTheModelCanBeSet) {
 }
 
 TEST_F(RecipeTest, FineTunesTheWeightsOfAPreTrainingOnPairsWithLabels) {
-  for (const auto& [name, count] : {std::pair{"train.tsv", 200}, {"a.tsv", 30}, {"b.tsv", 20}}) {
-    std::ofstream file(folder_ / name);
-    file << "s1\ts2\tgold\n";
-    for (int i = 0; i < count; ++i) {
-      const bool is_error = i * 7 % 10 < 5;
-      file << "the file\t" << (is_error ? "throws an error" : "is a value") << "\t"
-           << (is_error ? "bad" : "good") << "\n";
-    }
-  }
-  ASSERT_EQ(run({"train", "--serial", "--batch", "8", "--microbatch", "8", "--steps", "2", "--save",
-                 path("weights.safetensors")}),
-            0);
-  ASSERT_EQ(run({"train",           "--serial",
-                 "--batch",         "8",
-                 "--microbatch",    "4",
-                 "--stages",        "2",
-                 "--steps",         "150",
-                 "--learning-rate", "0.003",
-                 "--init-from",     path("weights.safetensors"),
-                 "--init-partial",  "--bert-classify",
-                 path("train.tsv"), "--bert-classify-columns",
-                 "s1,s2,gold",      "--bert-classify-held-out",
-                 path("a.tsv"),     path("b.tsv"),
-                 "--metrics",       path("metrics")}),
-            0);
-  std::istringstream lines(read_file(path("metrics")));
-  Json last;
-  for (std::string line; std::getline(lines, line);) last = Json::parse(line);
-  ASSERT_TRUE(last.contains("evaluation"));
-  for (const char* name : {"accuracy", "a_accuracy", "b_accuracy"}) {
-    EXPECT_EQ(last["evaluation"]["by_name"][name].get<double>(), 1) << last.dump();
-  }
+  expect_to_learn_pairs("150", {"--init-partial"});
 }
 
 TEST_F(RecipeTest, MisuseIsNamed) {

@@ -38,6 +38,10 @@ TEST_F(RecipeTest, LearnsTheTextOfAFewFiles) {
   EXPECT_LT(found.back(), 0.75 * found.front());
 }
 
+TEST_F(RecipeTest, FineTunesTheWeightsOfAPreTrainingOnPairsWithLabels) {
+  expect_to_learn_pairs("100", {"--t5-inputs", "48"});
+}
+
 TEST_F(RecipeTest, ExamplesShowGapsAndWhatIsPutThere) {
   const Workload made = workload({});
   const std::string text = made.examples();

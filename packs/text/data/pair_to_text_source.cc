@@ -1,0 +1,106 @@
+#include "packs/text/data/pair_to_text_source.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "packs/text/data/copy_fields.h"
+#include "packs/text/data/shorten.h"
+#include "trireme/base/json.h"
+#include "trireme/base/sha256.h"
+#include "trireme/error.h"
+
+namespace trireme::text {
+namespace {
+
+constexpr const char* kPairsToText = "pairs to text";
+
+std::vector<Token> with_end(std::vector<Token> tokens, Token end) {
+  tokens.push_back(end);
+  return tokens;
+}
+
+}  // namespace
+
+PairToTextSource::PairToTextSource(std::vector<std::filesystem::path> files,
+                                   const Tokenizer& tokenizer, PairToTextOptions options)
+    : files_(std::move(files)),
+      options_(std::move(options)),
+      padding_(tokenizer.padding()),
+      before_first_(tokenizer.encode(options_.columns.first + ": ")),
+      before_second_(tokenizer.encode(" " + options_.columns.second + ": ")) {
+  const std::int64_t least = std::ssize(before_first_) + std::ssize(before_second_) + 3;
+  if (options_.inputs < least || options_.inputs > 1 << 20) {
+    throw Error(ErrorKind::kInvalidArgument, std::string(kPairsToText) + ": inputs take " +
+                                                 std::to_string(least) + " to 2^20 tokens, got " +
+                                                 std::to_string(options_.inputs));
+  }
+  const ClassifiedPairs all =
+      read_classified_pairs(files_, options_.columns, std::move(options_.labels));
+  options_.labels = all.labels;
+  std::int64_t longest = 0;
+  for (const std::string& label : all.labels) {
+    targets_.push_back(with_end(tokenizer.encode(label), tokenizer.end()));
+    longest = std::max<std::int64_t>(longest, std::ssize(targets_.back()));
+  }
+  for (const ClassifiedPairs::Pair& pair : all.pairs) add(pair, tokenizer);
+  fields_ = {{"inputs", Dtype::kI32, {options_.inputs}},
+             {"targets", Dtype::kI32, {longest}},
+             {"label", Dtype::kI32, {}},
+             {"file", Dtype::kI32, {}}};
+}
+
+void PairToTextSource::add(const ClassifiedPairs::Pair& one, const Tokenizer& tokenizer) {
+  std::vector<Token> first = tokenizer.encode(one.pair.first),
+                     second = tokenizer.encode(one.pair.second);
+  shorten(first, second,
+          options_.inputs - 1 - std::ssize(before_first_) - std::ssize(before_second_));
+  const std::int64_t begin = std::ssize(tokens_);
+  for (const auto& part : {before_first_, first, before_second_, second}) {
+    tokens_.insert(tokens_.end(), part.begin(), part.end());
+  }
+  tokens_.push_back(tokenizer.end());
+  rows_.push_back({.begin = begin,
+                   .length = static_cast<std::int32_t>(std::ssize(tokens_) - begin),
+                   .label = one.label,
+                   .file = one.file});
+}
+
+PairToTextSource::Pair PairToTextSource::pair(std::int64_t index) const {
+  if (index < 0 || index >= num_samples()) {
+    throw Error(ErrorKind::kInvalidArgument, std::string(kPairsToText) + ": there is no sample " +
+                                                 std::to_string(index) + " among " +
+                                                 std::to_string(num_samples()));
+  }
+  const Row& row = rows_[static_cast<std::size_t>(index)];
+  return {.inputs = std::span(tokens_).subspan(static_cast<std::size_t>(row.begin),
+                                               static_cast<std::size_t>(row.length)),
+          .label = row.label,
+          .file = row.file};
+}
+
+void PairToTextSource::read(data::Sample sample,
+                            std::span<const std::span<std::byte>> destinations) const {
+  const Pair one = pair(sample.index);
+  copy_fields(fields_,
+              {{{one.inputs.begin(), one.inputs.end()}, padding_},
+               {targets_[static_cast<std::size_t>(one.label)], padding_},
+               {{one.label}},
+               {{one.file}}},
+              destinations, kPairsToText);
+}
+
+std::string PairToTextSource::identity() const {
+  Sha256 hash;
+  hash.add(std::as_bytes(std::span(tokens_)));
+  for (const Row& row : rows_) {
+    const std::int32_t numbers[] = {row.length, row.label, row.file};
+    hash.add(std::as_bytes(std::span(numbers)));
+  }
+  return sha256(compact_text({{"kind", kPairsToText},
+                              {"pairs", hash.finish()},
+                              {"inputs", options_.inputs},
+                              {"padding", padding_},
+                              {"targets", targets_}}));
+}
+
+}  // namespace trireme::text

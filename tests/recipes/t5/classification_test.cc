@@ -1,0 +1,117 @@
+// Fine-tuning, a text in and the label's text out.
+
+#include "recipes/t5/classification.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <fstream>
+
+#include "tests/engine/train/rank_threads.h"
+#include "tests/recipes/folder_test.h"
+#include "trireme/engine/train/construct_workload.h"
+#include "trireme/engine/train/verify_plan.h"
+#include "trireme/engine/train/verify_ranks.h"
+#include "trireme/plan/graph/graph_json.h"
+#include "trireme/plan/layout/manual_plan.h"
+#include "trireme/plan/layout/plan.h"
+
+namespace trireme::recipes::t5 {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+constexpr std::uint64_t kPairSeed = 3;
+
+class PairClassification : public FolderTest {
+ protected:
+  PairClassification() : FolderTest("t5_classify") {}
+
+  fs::path table(const std::string& name, int count) const {
+    std::ofstream file(folder_ / name);
+    file << "premise\thypothesis\tlabel\n";
+    for (int i = 0; i < count; ++i) {
+      file << "the cat" << std::string(i % 3, '!') << "\tthe " << (i % 2 == 0 ? "cat" : "mat")
+           << '\t' << (i % 2 == 0 ? "same" : "another") << '\n';
+    }
+    return folder_ / name;
+  }
+
+  PairData data(int training, std::vector<fs::path> held_out = {}) const {
+    static const text::Tokenizer kTokenizer = text::Tokenizer::train(
+        std::vector<std::string>{"premise: the cat hypothesis: the mat same another"},
+        {.num_pieces = 300});
+    return read_pairs({.training = {table("train.tsv", training)}, .held_out = std::move(held_out)},
+                      kTokenizer, 48);
+  }
+
+  static Config config(const PairData& data) {
+    Config config = make_config("tiny", Variant::kV10);
+    config.vocabulary = data.tokenizer.vocabulary_size();
+    return config;
+  }
+};
+
+TEST_F(PairClassification, AccuracyIsThePartThatGreedyDecodingWritesRight) {
+  const PairData given = data(8, {table("near.tsv", 5), table("far.tsv", 3)});
+  torch::manual_seed(1);
+  Workload workload = make_classification(config(given), given);
+  workload.model.set_training(false);
+  const train::BatchReader reader(workload.evaluation, workload.model);
+  const Losses losses = workload.model.forward(reader.read({.begin = 0, .end = 8}));
+  ASSERT_EQ(losses.size(), 4U);
+  EXPECT_EQ(losses[1].name, "accuracy");
+  EXPECT_EQ(losses[1].value.item<double>(), 0) << "it knows nothing yet";
+  EXPECT_EQ(losses[2].name, "near_accuracy");
+  EXPECT_EQ(losses[3].weight.item<double>(), 3);
+  std::size_t num_targets = 0;
+  for (std::int64_t i = 0; i < 8; ++i) {
+    num_targets += given.held_out->targets()[given.held_out->pair(i).label].size();
+  }
+  EXPECT_EQ(losses[0].weight.item<double>(), static_cast<double>(num_targets)) << "no padding";
+  EXPECT_THAT(workload.examples(),
+              testing::AllOf(HasSubstr("sample 0: same (the model: "),
+                             HasSubstr("\n  | premise: the cat hypothesis: the cat\n"),
+                             HasSubstr("near.tsv: of 5 pairs 60.00 % are 'same'")));
+}
+
+// Padding of the inputs is not attended to: a sample has the loss that it has in shorter inputs.
+TEST_F(PairClassification, PaddingChangesNoLoss) {
+  const PairData given = data(4);
+  torch::manual_seed(1);
+  Workload workload = make_classification(config(given), given);
+  const train::BatchReader reader(workload.training, workload.model);
+  const Batch batch = reader.read({.begin = 0, .end = 1});
+  Batch shorter;
+  const auto length = static_cast<std::int64_t>(given.training->pair(0).inputs.size());
+  for (const auto& [name, tensor] : batch.tensors()) {
+    shorter.set(name, name == "inputs" ? tensor.slice(1, 0, length) : tensor);
+  }
+  const double padded = workload.model.forward(batch)[0].value.item<double>();
+  EXPECT_NEAR(padded, workload.model.forward(shorter)[0].value.item<double>(), 1e-4 * padded);
+}
+
+TEST_F(PairClassification, RanksHaveTheBitsOfTheSerialExecutor) {
+  const MakeWorkload make = [given = data(40)] {
+    return make_classification(config(given), given);
+  };
+  const Workload workload = train::construct(make, kPairSeed);
+  const train::BatchReader reader(workload.training, workload.model);
+  const graph::Graph graph =
+      record::record(workload.model, reader.maker(), graph::Mode::kTrain).graph;
+  layout::Plan plan = layout::make_manual_plan(graph, graph::graph_sha256(graph),
+                                               layout::even_cuts(graph, 2), {16, 4, 4});
+  layout::set_replicas(plan, 2);
+  const train::ComparedSteps options{
+      .num_steps = 2, .seed = kPairSeed, .optimizer = {.name = "adamw", .learning_rate = 0.01}};
+  const reference::RunRecord reference = train::run_serial(make, plan, options);
+  train::run_ranks(4, [&](const collectives::World& world) {
+    const Comparison result = train::verify_rank(world, make, plan, options, reference);
+    EXPECT_EQ(train::first_difference(world, result), "");
+  });
+}
+
+}  // namespace
+}  // namespace trireme::recipes::t5
