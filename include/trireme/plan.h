@@ -60,8 +60,8 @@ struct OptimizerOptions {
   std::optional<double> beta1, beta2, epsilon;  ///< Not set: the optimizer's own defaults.
   std::vector<ParameterGroup> groups;           ///< Of groups that a name fits, the last counts.
   double clip_norm = 0;                         ///< 0: gradients are not clipped.
-  /// An exponential moving average of weights (EMA) is kept, of this decay, as 0.999; 0: none. In checkpoints alone:
-  /// `trireme export --average`.
+  /// An exponential moving average of weights (EMA) is kept, of this decay, as 0.999; 0: none. For
+  /// TrainingOptions::evaluate_average and `trireme export --average`.
   double average_decay = 0;
 };
 
@@ -92,7 +92,8 @@ struct TrainingOptions {
   LossScaleOptions loss_scale;
   bool tolerant = false;  ///< Takes replicas that do not keep the bits of one.
   // Changes nothing but what is noticed.
-  bool allow_nonfinite = false;  ///< Goes on where a loss or a gradient is not finite.
+  bool allow_nonfinite = false;   ///< Goes on where a loss or a gradient is not finite.
+  bool evaluate_average = false;  ///< Evaluations are of the averages of weights.
   /// Steps at which the model is recorded again; early and late, since some of it changes rarely.
   std::vector<std::int64_t> drift_check_steps = {1, 10, 100, 1000};
   /// On a disk of each host: what stages that offload keep. Empty: the system's folder for temporary files.

@@ -95,6 +95,7 @@ void bind_training_options(py::module_& module) {
           [](TrainingOptions& o, std::int64_t steps) { o.loss_scale.growth_steps = steps; })
       .def_readwrite("tolerant", &TrainingOptions::tolerant)
       .def_readwrite("allow_nonfinite", &TrainingOptions::allow_nonfinite)
+      .def_readwrite("evaluate_average", &TrainingOptions::evaluate_average)
       .def_readwrite("drift_check_steps", &TrainingOptions::drift_check_steps)
       .def_readwrite("offload_folder", &TrainingOptions::offload_folder);
 }

@@ -507,6 +507,7 @@ class TrainingOptions:
     allow_nonfinite: bool
     buffers: dict[str, ReplicaPolicy]
     drift_check_steps: list[int]
+    evaluate_average: bool
     loss_scale: float
     loss_scale_steps: int
     offload_folder: pathlib.Path

@@ -111,6 +111,11 @@ void add_initial_options(CLI::App& app, TrainOptions& options) {
       "alone, to the same values");
 }
 
+void add_average_option(CLI::App& app, TrainingOptions& options) {
+  app.add_flag("--evaluate-average", options.evaluate_average,
+               "Evaluate the moving averages of the weights (--average-decay) in their place");
+}
+
 void add_offload_folder_option(CLI::App& app, TrainingOptions& options) {
   app.add_option("--offload-folder", options.offload_folder,
                  "Where stages that offload keep their files, on a disk of each host; else in the "
@@ -173,6 +178,7 @@ void add_train_options(CLI::App& app, TrainOptions& options) {
       ->check(arguments::positive())
       ->capture_default_str();
   add_optimizer_options(app, options.session.training.optimizer);
+  add_average_option(app, options.session.training);
   add_initial_options(app, options);
   begin_group("Run folder");
   add_run_options(app, options.session.run, options.plan.options);

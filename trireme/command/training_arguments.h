@@ -46,7 +46,7 @@ inline void add_optimizer_options(CLI::App& app, OptimizerOptions& options) {
       ->allow_extra_args(false);
   app.add_option("--average-decay", options.average_decay,
                  "Keep an exponential moving average of the weights (EMA), of this decay, for "
-                 "`export --average`");
+                 "--evaluate-average and `export --average`");
   app.add_option("--clip-norm", options.clip_norm, "Largest global gradient norm; 0 for none")
       ->capture_default_str();
 }

@@ -43,6 +43,12 @@ std::string shared_text(const SessionOptions& options, int world_size) {
          initial_text(options.initial);
 }
 
+void check_average(const TrainingOptions& options) {
+  if (!options.evaluate_average || options.optimizer.average_decay > 0) return;
+  throw Error(ErrorKind::kInvalidArgument,
+              "--evaluate-average wants averages of weights; train with --average-decay 0.999");
+}
+
 void check_serial(const SessionOptions& options, int world_size) {
   if (!options.serial) return;
   if (!options.run.folder.empty()) {
@@ -87,6 +93,7 @@ void check_options(const SessionOptions& options, const collectives::World& worl
                 fmt::format("{} is {}; give it at least {}", name, number, least));
   }
   check_serial(options, world.size());
+  check_average(options.training);
   collectives::require_same(world, shared_text(options, world.size()), "training options");
 }
 

@@ -140,8 +140,7 @@ class Session::Implementation {
   }
 
   Evaluated evaluate(const session::OtherForward& recorded) {
-    train::RankEvaluation found =
-        train::evaluate_ranks(world_, recorded.workload, *ranks(), recorded.recording);
+    train::RankEvaluation found = trainer_->evaluate_other(recorded);
     return {std::move(found.losses), std::move(found.microbatch_sums)};
   }
 

@@ -6,8 +6,10 @@
 #include <optional>
 
 #include "trireme/engine/record/recording.h"
+#include "trireme/engine/train/evaluate_ranks.h"
 #include "trireme/engine/train/rank_session.h"
 #include "trireme/engine/train/training_state.h"
+#include "trireme/session/other_forward.h"
 #include "trireme/session/training.h"
 #include "trireme/wire/collectives/world.h"
 
@@ -20,12 +22,15 @@ class Trainer {
   virtual StepReport step() = 0;
   virtual std::int64_t next_step() const = 0;
 
-  /// Losses over the evaluation data; nothing where it was stopped before its end.
+  /// Losses over the evaluation data, of the weights or, where the options say so, of their averages; nothing where it was stopped before its end.
   ///
   /// recording   in eval mode.
   /// stops       as of train::EvaluationOptions; one process does not ask.
   virtual std::optional<StepLosses> evaluate(const record::Recording& recording,
                                              const std::function<bool()>& stops) = 0;
+
+  /// The same of another forward; of ranks alone.
+  virtual train::RankEvaluation evaluate_other(const OtherForward& other);
 
   /// Parameters and buffers on rank 0; elsewhere nothing.
   virtual train::Tensors weights() = 0;

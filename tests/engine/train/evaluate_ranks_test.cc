@@ -110,6 +110,35 @@ void expect_same(const StepLosses& actual, const StepLosses& expected) {
   }
 }
 
+TrainingOptions with_averages() {
+  return {.seed = 3, .optimizer = {.learning_rate = 0.1, .average_decay = 0.5}};
+}
+
+/// Of averages after two steps, and of the step behind it.
+struct OfAverages {
+  StepLosses evaluated, next;
+};
+
+OfAverages evaluate_averages_serially(const Layout& layout) {
+  Workload workload = construct(workload_of(layout.model), 3);
+  workload.evaluation = held_out(workload);
+  const auto evaluation = recorded_in(graph::Mode::kEval, workload);
+  workload.model.set_training(true);
+  const auto recorded = recorded_in(graph::Mode::kTrain, workload);
+  SerialSession session(workload, recorded, plan_of({.model = layout.model, .lanes = layout.lanes}),
+                        with_averages());
+  session.exchange_averages();  // There are none.
+  session.step();
+  session.step();
+  const StepLosses plain = evaluate(workload, evaluation, 2, 2);
+  session.exchange_averages();
+  OfAverages found{evaluate(workload, evaluation, 2, 2), {}};
+  EXPECT_NE(found.evaluated.losses[0].sum, plain.losses[0].sum);
+  session.exchange_averages();
+  found.next = session.step().losses;
+  return found;
+}
+
 class EvaluateRanks : public testing::TestWithParam<Layout> {};
 
 TEST_P(EvaluateRanks, GivesTheSumsOfOneProcess) {
@@ -130,6 +159,33 @@ INSTANTIATE_TEST_SUITE_P(
                     Layout{
                         .model = "unet", .stages = 6, .schedule = "v_half", .stages_per_rank = 2},
                     Layout{.model = "resnet", .stages = 2, .replicas = 2}));
+
+// Shared parameters on several stages, shards of replicas: all who hold a value must see its average.
+TEST(EvaluateRanks, AveragesStandInThePlaceOfWeightsForAWhile) {
+  for (const Layout& layout :
+       {Layout{.model = "transformer", .stages = 4, .replicas = 2, .shards_state = true},
+        Layout{.model = "two_losses", .stages = 2, .replicas = 2}}) {
+    const OfAverages expected = evaluate_averages_serially(layout);
+    const layout::Plan plan = plan_of(layout);
+    run_ranks(layout.num_ranks(), [&](const collectives::World& world) {
+      Workload workload = construct(workload_of(layout.model), 3);
+      workload.evaluation = held_out(workload);
+      const auto evaluation = recorded_in(graph::Mode::kEval, workload);
+      workload.model.set_training(true);
+      const auto recorded = recorded_in(graph::Mode::kTrain, workload);
+      RankSession session(world, workload, recorded, plan, with_averages());
+      session.step();
+      session.step();
+      session.exchange_averages();
+      const StepLosses losses = evaluate_ranks(world, workload, session, evaluation).losses;
+      session.exchange_averages();
+      const StepLosses next = session.step().losses;
+      if (world.rank() != 0) return;
+      expect_same(losses, expected.evaluated);
+      expect_same(next, expected.next);
+    });
+  }
+}
 
 // 8 microbatches: 6 and 2 of two replicas; the last program has one for each.
 TEST(EvaluateRanks, InSeveralProgramsTheSumsAreTheSame) {

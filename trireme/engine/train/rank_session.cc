@@ -231,6 +231,17 @@ Tensors RankSession::gradients() const {
   return found;
 }
 
+void RankSession::exchange_averages() {
+  const schedule::StepProgram program = schedule::make_values_program(program_);
+  const pipeline::StepInput input{.step = next_step_, .read = {}, .purpose = " of averages"};
+  pipeline::Mailbox mailbox(program, world_.rank(), world_.endpoint, world_.watch);
+  pipeline::StepRunner runner(program, world_.rank(), {}, *operations_, mailbox);
+  telling_others(world_, next_step_, [&] {
+    parameters::exchange_averages(operations_->optimizer(), store_, operations_->part());
+    runner.run(input);
+  });
+}
+
 void RankSession::check_finite() {
   if (options_.allow_nonfinite) return;
   std::string first;

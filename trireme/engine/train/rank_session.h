@@ -75,6 +75,10 @@ class RankSession {
     return sums_.gradients();
   }
 
+  /// On all ranks each value and its moving average (OptimizerOptions::average_decay) change places: for an evaluation,
+  /// and again after it. Every rank calls it, between steps; blocks.
+  void exchange_averages();
+
   std::int64_t next_step() const { return next_step_; }
   TrainingState state() {
     return {recording_,

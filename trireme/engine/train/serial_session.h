@@ -43,6 +43,9 @@ class SerialSession {
   /// Microbatches of a step; a pure function of it.
   std::vector<Batch> microbatches(std::int64_t step) const;
 
+  /// As RankSession::exchange_averages.
+  void exchange_averages() { parameters::exchange_averages(*optimizer_, store_); }
+
   std::int64_t next_step() const { return next_step_; }
   const parameters::ParameterStore& store() const { return store_; }
   const reference::SerialExecutor& executor() const { return executor_; }

@@ -234,7 +234,8 @@ std::string to_text(const TrainingOptions& options) {
   text += "drift_check_steps";
   for (const std::int64_t step : options.drift_check_steps) text += " " + std::to_string(step);
   return text + "\nallow_nonfinite " + (options.allow_nonfinite ? "yes" : "no") + "\ntolerant " +
-         (options.tolerant ? "yes" : "no") + "\n";
+         (options.tolerant ? "yes" : "no") + "\nevaluate_average " +
+         (options.evaluate_average ? "yes" : "no") + "\n";
 }
 
 }  // namespace trireme::train

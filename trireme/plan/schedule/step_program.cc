@@ -167,6 +167,16 @@ StepProgram make_step_program(const graph::Graph& planned, const layout::Plan& p
   return write_program(facts, schedule_of(plan));
 }
 
+StepProgram make_values_program(const StepProgram& step) {
+  StepProgram program{step.num_microbatches, step.channels, step.groups, {}};
+  for (const std::vector<Operation>& operations : step.ranks) {
+    const auto update = std::ranges::find(operations, OperationKind::kUpdate, &Operation::kind);
+    const auto begin = update == operations.end() ? update : update + 1;
+    program.ranks.emplace_back(begin, operations.end());
+  }
+  return program;
+}
+
 StepProgram make_evaluation_program(const graph::Graph& planned, const layout::Plan& plan,
                                     int num_microbatches) {
   const StepFacts facts = evaluation_facts(planned, plan, num_microbatches);

@@ -63,6 +63,9 @@ struct ProgramOptions {
 StepProgram make_step_program(const graph::Graph& planned, const layout::Plan& plan,
                               const layout::ParameterMap& map, const ProgramOptions& options);
 
+/// What follows the updates of a step, alone: it brings values that owners have changed to all who hold them.
+StepProgram make_values_program(const StepProgram& step);
+
 /// Forwards of `num_microbatches` microbatches of an evaluation, of all replicas together: replica r
 /// has the r-th contiguous part of them, parts differ by one at most. A stage that is k further may be k
 /// microbatches behind, or a round of `forwards` where ranks have several stages; channels have that limit.

@@ -128,6 +128,16 @@ void Optimizer::average(const FlatParameter& parameter) {
       : move(parameter.value.const_data_ptr<float>(), average.mutable_data_ptr<float>());
 }
 
+void Optimizer::exchange_average(const FlatParameter& parameter) {
+  const auto state = state_.find(parameter.name);
+  if (!averages() || state == state_.end() || parameter.value.numel() == 0) return;
+  const auto bytes = [](const at::Tensor& tensor) {
+    return static_cast<std::byte*>(tensor.mutable_data_ptr());
+  };
+  std::byte* value = bytes(parameter.value);
+  std::swap_ranges(value, value + parameter.value.nbytes(), bytes(state->second.at(kAverage)));
+}
+
 void Optimizer::restore(const FlatParameter& parameter, std::map<std::string, at::Tensor> state) {
   const auto expected = kinds(parameter);
   bool fits = state.size() == expected.size();
@@ -245,6 +255,12 @@ void update_parts(Optimizer& optimizer, const std::vector<FlatParameter>& parame
 }
 
 }  // namespace
+
+void exchange_averages(Optimizer& optimizer, const ParameterStore& store, const Part& part) {
+  for (const std::string& name : store.names()) {
+    optimizer.exchange_average(flat_parameter(store, name, part));
+  }
+}
 
 std::unique_ptr<Optimizer> make_own() { return std::make_unique<Own>(); }
 

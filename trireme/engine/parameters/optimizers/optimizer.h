@@ -96,6 +96,9 @@ class Optimizer {
   /// After an update of the parameter.
   void average(const FlatParameter& parameter);
 
+  /// The value and its average change places; nothing where there is none, as before the first update.
+  void exchange_average(const FlatParameter& parameter);
+
  protected:
   bool averages() const { return average_decay_ > 0; }
 
@@ -171,6 +174,9 @@ void clip(GradientBuffers& gradients, double norm, double max_norm);
 
 /// Of this step, by the parameter's name.
 using RuleOf = std::function<UpdateRule(const std::string& parameter)>;
+
+/// Of all parameters of the store that are in `part`, value and average change places: twice, and all is as it was.
+void exchange_averages(Optimizer& optimizer, const ParameterStore& store, const Part& part = {});
 
 /// Updates one parameter that is here as a whole.
 void update(Optimizer& optimizer, const FlatParameter& parameter, const UpdateRule& rule);
