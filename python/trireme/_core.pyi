@@ -79,6 +79,13 @@ class Feed(Source):
     def close(self) -> None: ...
     def push(self, step: int, rows: collections.abc.Sequence[tuple[str, torch.Tensor]]) -> None: ...
 
+class GradientDtype:
+    BF16: GradientDtype
+    F32: GradientDtype
+
+    @property
+    def name(self) -> str: ...
+
 class Graph:
     """A recorded forward pass; its form does not say how it is split."""
 
@@ -498,6 +505,7 @@ class TrainingOptions:
     allow_nonfinite: bool
     buffers: dict[str, ReplicaPolicy]
     drift_check_steps: list[int]
+    gradient_dtype: GradientDtype
     loss_scale: float
     loss_scale_steps: int
     optimizer: OptimizerOptions

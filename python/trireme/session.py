@@ -45,6 +45,7 @@ class Session:
     options          fields of OptimizerOptions, TrainingOptions, PlanOptions, RunOptions and SessionOptions by name:
                      learning_rate=1e-3, optimizer="adamw", clip_norm=1.0, seed=0, stages=2, folder="runs/a",
                      recompute="all" ("auto": where the memory is too small; "none"), schedule="v_half",
+                     gradient_dtype="bf16" (replicas send half the bytes; "f32"),
                      checkpoint_writes="wait" ("beside", "auto"), checkpoint_errors="continue" ("stop"),
                      checkpoint_every=500, evaluate_every=100, on_evaluation=lambda steps_done, losses: ..., ...
 
@@ -229,6 +230,7 @@ def to_options(
 # Options whose values are words, and their kinds.
 _WORDS: dict[str, Any] = {
     "recompute": _core.Recompute,
+    "gradient_dtype": _core.GradientDtype,
     "checkpoint_writes": _core.CheckpointWrites,
     "checkpoint_errors": _core.CheckpointErrors,
 }

@@ -30,18 +30,21 @@ TEST(ManyRanks, SeveralStagesOnARankHaveTheBitsOfTheSerialExecutor) {
   }
 }
 
-/// Recompute, shared state and precision, together and apart.
+/// Recompute, shared state, precision and the dtype of gradients, together and apart.
 std::vector<Layout> with_all_options(const Layout& layout) {
   std::vector<Layout> result;
   for (const bool recomputes : {false, true}) {
     for (const bool shards : {false, true}) {
       if (shards && layout.replicas == 1) continue;
       for (const Precision precision : {Precision::kF32, Precision::kBf16}) {
-        Layout one = layout;
-        one.recomputes = recomputes;
-        one.shards_state = shards;
-        one.precision = precision;
-        result.push_back(one);
+        for (const Dtype gradients : {Dtype::kF32, Dtype::kBf16}) {
+          Layout one = layout;
+          one.recomputes = recomputes;
+          one.shards_state = shards;
+          one.precision = precision;
+          one.gradients = gradients;
+          result.push_back(one);
+        }
       }
     }
   }
