@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "trireme/dtype.h"
+
 namespace trireme {
 
 namespace graph {
@@ -90,6 +92,9 @@ struct TrainingOptions {
   OptimizerOptions optimizer;
   ReplicaPolicies buffers;  ///< Of buffers that forward writes, where there are replicas.
   LossScaleOptions loss_scale;
+  /// kF32, or kBf16: partial sums of gradients are rounded to bf16 before they are added, so that replicas send half
+  /// the bytes. The bits are the same for every number of replicas and stages. Those of f64 parameters stay f64.
+  Dtype gradient_dtype = Dtype::kF32;
   bool tolerant = false;  ///< Takes replicas that do not keep the bits of one.
   // Changes nothing but what is noticed.
   bool allow_nonfinite = false;   ///< Goes on where a loss or a gradient is not finite.

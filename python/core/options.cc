@@ -34,6 +34,7 @@ void bind_choices(py::module_& module) {
       .value("AUTO", Recompute::kAuto)
       .value("NONE", Recompute::kNone)
       .value("ALL", Recompute::kAll);
+  py::enum_<Dtype>(module, "GradientDtype").value("F32", Dtype::kF32).value("BF16", Dtype::kBf16);
   py::enum_<CheckpointWrites>(module, "CheckpointWrites")
       .value("AUTO", CheckpointWrites::kAuto)
       .value("WAIT", CheckpointWrites::kWait)
@@ -93,6 +94,7 @@ void bind_training_options(py::module_& module) {
       .def_property(
           "loss_scale_steps", [](const TrainingOptions& o) { return o.loss_scale.growth_steps; },
           [](TrainingOptions& o, std::int64_t steps) { o.loss_scale.growth_steps = steps; })
+      .def_readwrite("gradient_dtype", &TrainingOptions::gradient_dtype)
       .def_readwrite("tolerant", &TrainingOptions::tolerant)
       .def_readwrite("allow_nonfinite", &TrainingOptions::allow_nonfinite)
       .def_readwrite("evaluate_average", &TrainingOptions::evaluate_average)

@@ -79,6 +79,13 @@ class Feed(Source):
     def close(self) -> None: ...
     def push(self, step: int, rows: collections.abc.Sequence[tuple[str, torch.Tensor]]) -> None: ...
 
+class GradientDtype:
+    BF16: GradientDtype
+    F32: GradientDtype
+
+    @property
+    def name(self) -> str: ...
+
 class Graph:
     """A recorded forward pass; its form does not say how it is split."""
 
@@ -508,6 +515,7 @@ class TrainingOptions:
     buffers: dict[str, ReplicaPolicy]
     drift_check_steps: list[int]
     evaluate_average: bool
+    gradient_dtype: GradientDtype
     loss_scale: float
     loss_scale_steps: int
     offload_folder: pathlib.Path

@@ -41,6 +41,7 @@ struct Layout {
   const char* lanes;
   const char* schedule;
   const char* stages_per_rank = "1";
+  const char* gradients = "f32";
 };
 
 class RankLayouts : public RankTest, public testing::WithParamInterface<Layout> {};
@@ -69,7 +70,9 @@ TEST_P(RankLayouts, LearnWhatOneProcessLearns) {
                        "--clip-norm",
                        "0.5",
                        "--stages-per-rank",
-                       layout.stages_per_rank};
+                       layout.stages_per_rank,
+                       "--gradients",
+                       layout.gradients};
   const auto serial = run(with(words, {"--serial", "--save", path("serial")}));
   const auto ranks = run(with(words, {"--save", path("ranks")}));
   ASSERT_FALSE(text_of(path("serial")).empty());
@@ -82,8 +85,9 @@ INSTANTIATE_TEST_SUITE_P(Covering, RankLayouts,
                          testing::Values(Layout{"mlp", "4", "1", "1", "simple"},
                                          Layout{"resnet", "2", "2", "4", "interleaved"},
                                          Layout{"transformer", "3", "1", "2", "interleaved"},
-                                         Layout{"transformer", "2", "2", "4", "simple"},
-                                         Layout{"tagger", "1", "3", "6", "simple"},
+                                         Layout{"transformer", "2", "2", "4", "simple", "1",
+                                                "bf16"},
+                                         Layout{"tagger", "1", "3", "6", "simple", "1", "bf16"},
                                          Layout{"two_losses", "2", "2", "2", "interleaved"},
                                          Layout{"resnet", "4", "2", "4", "v_half", "2"}));
 

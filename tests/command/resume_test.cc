@@ -29,8 +29,9 @@ TEST_F(Resume, ARunIsNotOverwritten) {
 TEST_F(Resume, OnlyAsTheRunThatItWas) {
   run(training(path("run"), 1, 3));
   Words words = training(path("run"), 1, 6);
-  words.insert(words.end(), {"--learning-rate", "0.5"});
-  EXPECT_THAT(run(words, 2)->error(), HasSubstr("learning_rate: 0.001 -> 0.5"));
+  words.insert(words.end(), {"--learning-rate", "0.5", "--gradients", "bf16"});
+  EXPECT_THAT(run(words, 2)->error(), testing::AllOf(HasSubstr("learning_rate: 0.001 -> 0.5"),
+                                                     HasSubstr("gradient_dtype: nothing -> bf16")));
   words = training(path("run"), 2, 6);
   *std::find(words.begin(), words.end(), "transformer") = "mlp";
   EXPECT_THAT(error_after(words, 2), HasSubstr("data: other samples than before"));

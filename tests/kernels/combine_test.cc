@@ -10,6 +10,7 @@
 #include "tests/kernels/random_numbers.h"
 #include "tests/kernels/reference/combine.h"
 #include "trireme/error.h"
+#include "trireme/kernels/isa.h"
 
 namespace trireme::kernels {
 namespace {
@@ -18,9 +19,10 @@ using Bytes = std::vector<std::byte>;
 
 constexpr std::array kDtypes = {Dtype::kF64, Dtype::kF32, Dtype::kF16, Dtype::kBf16, Dtype::kI64,
                                 Dtype::kI32, Dtype::kI16, Dtype::kI8,  Dtype::kU8,   Dtype::kBool};
-constexpr std::array kOps = {ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kProduct,
-                             ReduceOp::kMin, ReduceOp::kMax,     ReduceOp::kAnd,
-                             ReduceOp::kOr,  ReduceOp::kXor,     ReduceOp::kScaledSum};
+constexpr std::array kOps = {ReduceOp::kSum,       ReduceOp::kAverage, ReduceOp::kProduct,
+                             ReduceOp::kMin,       ReduceOp::kMax,     ReduceOp::kAnd,
+                             ReduceOp::kOr,        ReduceOp::kXor,     ReduceOp::kScaledSum,
+                             ReduceOp::kRoundedSum};
 
 template <typename T>
 Bytes bytes_of(const std::vector<T>& numbers) {
@@ -137,6 +139,26 @@ TEST(Combine, ScalesInTheTypeOfTheSum) {
   EXPECT_EQ(to_f32(result), 0x1p-7F + 0x1p-14F);
 }
 
+// A rounded sum of parts is that of the whole: what a subtree gives is an element.
+TEST(Combine, ARoundedSumMayBeMadeInParts) {
+  constexpr std::int64_t kCount = 1003;
+  for (const Isa isa : {Isa::kAvx512, Isa::kAvx2, Isa::kPortable}) {
+    const IsaLimit limit(isa);
+    for (const Dtype dtype : {Dtype::kBf16, Dtype::kF16}) {
+      Given given(dtype, 8, kCount);
+      const ElementReduction reduction{dtype, ReduceOp::kRoundedSum};
+      const Bytes expected = expected_of(reduction, given, kCount);
+      EXPECT_NE(expected, expected_of({dtype, ReduceOp::kSum}, given, kCount));
+      std::byte* target = given.buffers[0].data();
+      std::byte* right = given.buffers[4].data();
+      combine(reduction, std::span(given.sources).first(4), {&target, 1}, kCount);
+      combine(reduction, std::span(given.sources).last(4), {&right, 1}, kCount);
+      combine(reduction, std::array{given.sources[0], given.sources[4]}, {&target, 1}, kCount);
+      EXPECT_EQ(given.buffers[0], expected) << to_string(isa);
+    }
+  }
+}
+
 TEST(Combine, InPlaceOfAnyOneSource) {
   for (int place = 0; place < 4; ++place) {
     constexpr std::int64_t kCount = 3000;
@@ -191,6 +213,7 @@ TEST(Combine, RefusesWhatHasNoMeaning) {
   EXPECT_THAT(refusal({Dtype::kI64, ReduceOp::kAverage}), testing::HasSubstr("i64 by average"));
   EXPECT_THAT(refusal({Dtype::kC64, ReduceOp::kSum}), testing::HasSubstr("of c64"));
   EXPECT_THAT(refusal({Dtype::kI64, ReduceOp::kScaledSum}), testing::HasSubstr("by scaled_sum"));
+  EXPECT_THAT(refusal({Dtype::kI64, ReduceOp::kRoundedSum}), testing::HasSubstr("by rounded_sum"));
   EXPECT_THAT(refusal({Dtype::kF32, ReduceOp::kScaledSum}), testing::HasSubstr("as many scales"));
   EXPECT_THROW(combine({}, {}, {&target, 1}, 0), Error);
   EXPECT_THROW(combine({}, {&source, 1}, {}, 0), Error);

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cmath>
 #include <vector>
 
 #include "tests/kernels/random_numbers.h"
+#include "trireme/kernels/isa.h"
 
 namespace trireme::kernels {
 namespace {
@@ -64,6 +66,75 @@ TEST(AddInto, AddsElementByElement) {
     const std::vector<double> before = sum, x = random_numbers<double>(n, 4);
     add_into(sum.data(), x.data(), n);
     for (std::int64_t i = 0; i < n; ++i) ASSERT_EQ(sum[i], before[i] + x[i]);
+  }
+}
+
+/// Numbers whose roundings are ties, carry into the exponent, overflow, or are none.
+std::vector<float> edges() {
+  std::vector<float> x;
+  for (const std::uint32_t upper : {0x0000U, 0x0001U, 0x007FU, 0x0080U, 0x3F80U, 0x3F81U, 0x3FFFU,
+                                    0x7F7EU, 0x7F7FU, 0x7F80U, 0x7F81U, 0x7FC0U}) {
+    for (const std::uint32_t lower : {0x0000U, 0x0001U, 0x7FFFU, 0x8000U, 0x8001U, 0xFFFFU}) {
+      for (const std::uint32_t sign : {0U, 0x80000000U}) {
+        x.push_back(std::bit_cast<float>(sign | upper << 16 | lower));
+      }
+    }
+  }
+  return x;
+}
+
+std::uint32_t bits(float x) { return std::bit_cast<std::uint32_t>(x); }
+
+/// As torch rounds: to nearest, ties to even; every NaN is one.
+float plainly_rounded(float x) {
+  if (std::isnan(x)) return std::bit_cast<float>(0x7FC00000U);
+  if (std::isinf(x)) return x;
+  const std::uint32_t below = bits(x) & 0xFFFF0000U, above = below + 0x10000U;
+  const std::uint32_t rest = bits(x) & 0xFFFFU;
+  const bool is_up = rest > 0x8000U || (rest == 0x8000U && (below >> 16) % 2 == 1);
+  return std::bit_cast<float>(is_up ? above : below);
+}
+
+class Rounded : public testing::TestWithParam<Isa> {
+  IsaLimit limit_{GetParam()};
+};
+
+INSTANTIATE_TEST_SUITE_P(Isas, Rounded, testing::Values(Isa::kPortable, Isa::kAvx2, Isa::kAvx512));
+
+TEST_P(Rounded, KeepsNanAndInfinityAndOverflowsToIt) {
+  const std::vector<float> x = edges();
+  std::vector<float> through = x;
+  round_through_bf16(through.data(), std::ssize(x));
+  std::vector<Bf16> narrow(x.size());
+  round_to(x.data(), narrow.data(), std::ssize(x));
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    EXPECT_EQ(bits(through[i]), bits(plainly_rounded(x[i]))) << std::hex << bits(x[i]);
+    EXPECT_EQ(bits(to_f32(narrow[i])), bits(through[i])) << std::hex << bits(x[i]);
+    EXPECT_EQ(std::isnan(through[i]), std::isnan(x[i]));
+  }
+  const float beyond = 3.4e38F;
+  EXPECT_TRUE(std::isinf(plainly_rounded(beyond)));
+}
+
+TEST_P(Rounded, AddsWhatBothAreRoundedTo) {
+  for (const std::int64_t n : kLengths) {
+    const std::vector<float> a = random_numbers<float>(n, 6), b = random_numbers<float>(n, 7);
+    std::vector<float> sum = a, through = a;
+    sum.push_back(-7);
+    add_rounded(sum.data(), b.data(), n);
+    round_through_bf16(through.data(), n);
+    for (std::int64_t i = 0; i < n; ++i) {
+      ASSERT_EQ(bits(sum[i]), bits(plainly_rounded(a[i]) + plainly_rounded(b[i]))) << i << "/" << n;
+      ASSERT_EQ(bits(through[i]), bits(plainly_rounded(a[i]))) << i << "/" << n;
+    }
+    EXPECT_EQ(sum[n], -7) << "wrote past the end of " << n;
+  }
+  const std::vector<float> x = edges();
+  std::vector<float> sum(x.rbegin(), x.rend());
+  add_rounded(sum.data(), x.data(), std::ssize(x));
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const float expected = plainly_rounded(x[x.size() - 1 - i]) + plainly_rounded(x[i]);
+    EXPECT_TRUE(bits(sum[i]) == bits(expected) || (std::isnan(sum[i]) && std::isnan(expected)));
   }
 }
 

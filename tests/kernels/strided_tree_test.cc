@@ -17,7 +17,7 @@ constexpr std::size_t kMost = 8;
 template <ReduceOp Op, typename T>
 T by_list(std::array<T, kMost> values, int count) {
   for (const Merge& merge : tree_merges(count)) {
-    values[merge.left] = merged<Op>(values[merge.left], values[merge.right]);
+    values[merge.left] = merged<Op, T>(values[merge.left], values[merge.right]);
   }
   return values[0];
 }
@@ -30,10 +30,10 @@ TEST(StridedTree, IsTheTree) {
     for (int count = 1; count <= static_cast<int>(kMost); ++count) {
       std::array<float, kMost> values{};
       for (float& value : values) value = real(random);
-      EXPECT_EQ(std::bit_cast<std::uint32_t>(strided_tree<ReduceOp::kSum>(values, count)),
+      EXPECT_EQ(std::bit_cast<std::uint32_t>(strided_tree<ReduceOp::kSum, float>(values, count)),
                 std::bit_cast<std::uint32_t>(by_list<ReduceOp::kSum>(values, count)))
           << count;
-      EXPECT_EQ(strided_tree<ReduceOp::kMax>(values, count),
+      EXPECT_EQ((strided_tree<ReduceOp::kMax, float>(values, count)),
                 by_list<ReduceOp::kMax>(values, count));
     }
   }
@@ -44,12 +44,12 @@ TEST(StridedTree, LeavesOutWhatIsBeyond) {
   std::int32_t expected = 0;
   for (int count = 1; count <= static_cast<int>(kMost); ++count) {
     expected += values[count - 1];
-    EXPECT_EQ(strided_tree<ReduceOp::kSum>(values, count), expected);
+    EXPECT_EQ((strided_tree<ReduceOp::kSum, std::int32_t>(values, count)), expected);
   }
 }
 
 // As nvcc needs it.
-static_assert(strided_tree<ReduceOp::kSum>(std::array<float, 4>{1, 2, 3, 4}, 3) == 6);
+static_assert(strided_tree<ReduceOp::kSum, float>(std::array<float, 4>{1, 2, 3, 4}, 3) == 6);
 
 }  // namespace
 }  // namespace trireme::kernels

@@ -137,14 +137,16 @@ def test_groups_and_rates_are_those_of_torch() -> None:
 def test_ranks_have_the_bits_of_one_process() -> None:
     names = ["mlp", "transformer", "unet"]
     alone = [train(name) for name in names]
+    rounded = {"gradient_dtype": "bf16", "lanes": 4}
     runs = [
         ["mlp", {"plan": "auto"}],  # measured, then chosen
         ["transformer", {"plan": "even", "stages": 2, "replicas": 2, "shard_state": True}],
         ["unet", {"plan": "even", "stages": 4, "replicas": 1}],
         ["mlp", {"plan": "even", "stages": 4, "replicas": 1}],
+        ["mlp", {"plan": "even", "stages": 1, "replicas": 4, **rounded}],
     ]
     found = programs.result_of("training_program.py", "4", json.dumps(runs))
-    assert found == [*alone, alone[0]]
+    assert found == [*alone, alone[0], train("mlp", **rounded)]
 
 
 class Wide(nn.Module):

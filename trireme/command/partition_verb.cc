@@ -70,6 +70,7 @@ Body add_partition(CLI::App& app, Context& context) {
   app.add_option("--out", options->out, "Where the plan is written")->capture_default_str();
   options->plan.add_to(app, /*with_file=*/false);
   add_optimizer_options(app, options->training.optimizer);
+  add_gradients_option(app, options->training.gradient_dtype);
   app.footer(
       "Example: trireme partition --graph train.graph.json --profile profile.json --batch 64\n"
       "The microbatch size is the profile's. Give the optimizer that will train: its state is part "

@@ -13,14 +13,14 @@ struct SimulateVerbOptions {
   std::string profile = "profile.json";
   std::string topology = "topology.json";
   std::string timeline;
-  OptimizerOptions optimizer;
+  TrainingOptions training;
 };
 
 int simulate_plan(const SimulateVerbOptions& options, const Context& context) {
   const Graph graph = Graph::load(options.graph);
   SimulatedStep step =
       simulate_step(Plan::load(options.plan, graph), graph, Profile::load(options.profile, graph),
-                    Topology::load(options.topology), {.optimizer = options.optimizer});
+                    Topology::load(options.topology), options.training);
   if (!options.timeline.empty()) {
     write_file_atomically(options.timeline, step.timeline);
     step.text += "timeline written to " + options.timeline + "\n";
@@ -42,7 +42,8 @@ Body add_simulate(CLI::App& app, Context& context) {
   app.add_option("--profile", options->profile, "Profile of the graph")->capture_default_str();
   app.add_option("--topology", options->topology, "Where ranks run")->capture_default_str();
   app.add_option("--timeline", options->timeline, "Write a Chrome trace of the step here");
-  add_optimizer_options(app, options->optimizer);
+  add_optimizer_options(app, options->training.optimizer);
+  add_gradients_option(app, options->training.gradient_dtype);
   app.footer("Example: trireme simulate --plan plan.json --graph train.graph.json");
   return [options, &context] { return simulate_plan(*options, context); };
 }

@@ -179,6 +179,7 @@ void add_train_options(CLI::App& app, TrainOptions& options) {
       ->capture_default_str();
   add_optimizer_options(app, options.session.training.optimizer);
   add_average_option(app, options.session.training);
+  add_gradients_option(app, options.session.training.gradient_dtype);
   add_initial_options(app, options);
   begin_group("Run folder");
   add_run_options(app, options.session.run, options.plan.options);

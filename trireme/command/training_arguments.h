@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,16 @@ inline void add_optimizer_options(CLI::App& app, OptimizerOptions& options) {
                  "--evaluate-average and `export --average`");
   app.add_option("--clip-norm", options.clip_norm, "Largest global gradient norm; 0 for none")
       ->capture_default_str();
+}
+
+/// --gradients.
+inline void add_gradients_option(CLI::App& app, Dtype& gradient_dtype) {
+  app.add_option("--gradients", gradient_dtype,
+                 "bf16: sums of gradients are rounded so that replicas send half the bytes; other "
+                 "bits than f32, the same on any number of replicas")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, Dtype>{{"f32", Dtype::kF32}, {"bf16", Dtype::kBf16}}))
+      ->option_text("{f32,bf16}=f32");
 }
 
 /// --optimize.

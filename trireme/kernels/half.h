@@ -36,12 +36,15 @@ constexpr float to_f32(F16 x) {
   return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (fraction << 13));
 }
 
-/// To nearest, ties to even; every NaN becomes 0x7FC0, as in torch.
+/// To nearest, ties to even; beyond the range infinity; every NaN becomes 0x7FC0, as in torch.
 constexpr Bf16 to_bf16(float x) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
   const std::uint32_t rounded = bits + 0x7FFFU + ((bits >> 16) & 1U);
   return {static_cast<std::uint16_t>((x != x ? 0x7FC00000U : rounded) >> 16)};
 }
+
+/// The f32 that `to_bf16` leaves of it.
+constexpr float rounded_to_bf16(float x) { return to_f32(to_bf16(x)); }
 
 /// At random: down, or up where the 16 bits that are cut off and `random` carry over. The mean over
 /// all `random` is x, so what is less than a unit is not lost over many roundings. NaN as above.

@@ -198,8 +198,8 @@ Decision make_plan(const Graph& graph, const Profile& profile, const Topology& t
 SimulatedStep simulate_step(const Plan& plan, const Graph& graph, const Profile& profile,
                             const Topology& topology, const TrainingOptions& training) {
   const graph::Graph planned = layout::planned_graph(graph.value(), plan.value());
-  const simulate::Forecast forecast = session::forecast(planned, plan.value(), profile.value(),
-                                                        topology.value(), training.optimizer);
+  const simulate::Forecast forecast =
+      session::forecast(planned, plan.value(), profile.value(), topology.value(), training);
   const schedule::Timeline timeline =
       simulate::predicted_timeline(forecast.program, forecast.simulation);
   SimulatedStep step{.step_ms = forecast.simulation.step_us / 1e3,

@@ -59,8 +59,10 @@ int stages_per_rank(const PlanOptions& options) {
                                      : schedule::least_stages_per_rank(options.schedule);
 }
 
-simulate::ForecastOptions forecast_options(const OptimizerOptions& optimizer) {
-  return {.memory = {.optimizer_bytes_per_element = train::optimizer_bytes_per_element(optimizer)},
+simulate::ForecastOptions forecast_options(const TrainingOptions& training) {
+  return {.memory = {.optimizer_bytes_per_element =
+                         train::optimizer_bytes_per_element(training.optimizer),
+                     .gradient_dtype = train::checked_gradient_dtype(training)},
           .program = {.has_norm = true}};
 }
 
@@ -133,7 +135,7 @@ Decision decide(const graph::Graph& graph, const MeasuredCosts& measured, const 
                                     .device_memory_bytes = wanted.device_memory_bytes,
                                     .max_slowdown = wanted.max_slowdown};
   asked.batch.microbatch = profile.microbatch;
-  asked.forecast = forecast_options(training.optimizer);
+  asked.forecast = forecast_options(training);
   asked.forecast.program.tolerant = training.tolerant;
   asked.may_replicate = train::why_one_replica(graph, training.buffers).empty();
   for (const std::string& cut : wanted.cuts) asked.cuts.push_back(node_position(graph, cut));
@@ -142,8 +144,7 @@ Decision decide(const graph::Graph& graph, const MeasuredCosts& measured, const 
   const graph::Graph planned = layout::planned_graph(graph, *plan);
   train::check_buffers(planned, training.buffers, layout::train_role(*plan).mesh.data);
   const std::string text =
-      partition::explain(planned, *plan,
-                         forecast(planned, *plan, profile, topology, training.optimizer)) +
+      partition::explain(planned, *plan, forecast(planned, *plan, profile, topology, training)) +
       idle_text(*plan, topology);
   return {Plan(std::move(plan)), text};
 }
@@ -216,9 +217,9 @@ bool plans_itself(const SessionOptions& options, int world_size) {
 
 simulate::Forecast forecast(const graph::Graph& planned, const layout::Plan& plan,
                             const profile::Profile& profile, const topology::Topology& topology,
-                            const OptimizerOptions& optimizer) {
+                            const TrainingOptions& training) {
   const layout::ParameterMap map = layout::make_parameter_map(planned, plan);
-  simulate::ForecastOptions options = forecast_options(optimizer);
+  simulate::ForecastOptions options = forecast_options(training);
   options.program.tolerant = true;  // whoever trains says whether it is
   return simulate::forecast({planned, plan, map, profile, topology}, options);
 }

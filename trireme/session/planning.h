@@ -48,11 +48,11 @@ std::int64_t num_ranks_by_hand(const PlanOptions& options);
 /// neither a plan nor stages and replicas that make as many ranks.
 bool plans_itself(const SessionOptions& options, int world_size);
 
-/// What is predicted about a step of `plan` under the optimizer.
+/// What is predicted about a step of `plan`.
 ///
 /// planned   the graph with the plan's copies. Errors of simulate::forecast.
 simulate::Forecast forecast(const graph::Graph& planned, const layout::Plan& plan,
                             const profile::Profile& profile, const topology::Topology& topology,
-                            const OptimizerOptions& optimizer);
+                            const TrainingOptions& training);
 
 }  // namespace trireme::session

@@ -306,7 +306,7 @@ class Session::Implementation {
     if (!measured) return;
     const simulate::Forecast step =
         session::forecast(ranks()->recording().graph, plan(), measured->profile.value(),
-                          measured->topology.value(), options_.training.optimizer);
+                          measured->topology.value(), options_.training);
     predicted_ = simulate::predicted_timeline(step.program, step.simulation);
     for (const simulate::StageCost& stage : step.stages) {
       predicted_compute_seconds_ += 1e-6 * (stage.forward_us + stage.backward_us()) *

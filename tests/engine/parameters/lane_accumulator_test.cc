@@ -111,6 +111,25 @@ TEST_F(LaneAccumulatorTest, HandsOnTheSumOfAllLanes) {
   sums.end_step();
 }
 
+// Lanes are folded in f32; 0.1 + 10 is 10.125 in bf16, and that + 100 is 110.
+TEST_F(LaneAccumulatorTest, RoundsWhatTheTreeAddsToBf16) {
+  for (const bool is_taken : {false, true}) {
+    LaneAccumulator sums(store_, recording_.graph, 3, {.dtype = Dtype::kBf16});
+    EXPECT_TRUE(sums.is_rounded(0));
+    for (const int lane : {0, 1, 2}) {
+      if (lane == 0) sums.begin_step();
+      if (lane == 2 && is_taken) sums.begin_last_microbatch(0, [](int /*bucket*/) {});
+      const double number = lane == 0 ? 0.1F : lane == 1 ? 10 : 100;
+      if (lane < 2) sums.accept(0, gradient(sums, 0, -0x1p-20));
+      sums.accept(0, gradient(sums, 0, lane < 2 ? number + 0x1p-20 : number));
+      sums.end_lane();
+    }
+    sums.end_step();
+    const float expected = is_taken ? 110.125F : 110;  // who takes it rounds it
+    EXPECT_TRUE((sums.site_sum(0) == expected).all().item<bool>()) << is_taken;
+  }
+}
+
 class TiedLaneAccumulatorTest : public LaneAccumulatorTest {
  protected:
   TiedLaneAccumulatorTest() : LaneAccumulatorTest("transformer") {}

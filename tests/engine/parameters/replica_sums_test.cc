@@ -23,12 +23,18 @@ at::Tensor part(const Replica& replica, int rank, int bucket) {
          std::pow(10.F, static_cast<float>(rank));
 }
 
+/// As partial sums of the replica are.
+at::Tensor rounded(const Replica& replica, const at::Tensor& x) {
+  return replica.dtype == Dtype::kBf16 ? x.to(at::kBFloat16).to(at::kFloat) : x;
+}
+
 /// The sum over `count` ranks from `first`, by the balanced tree.
 at::Tensor sum(const Replica& replica, int first, int count, int bucket) {
-  if (count == 1) return part(replica, first, bucket);
+  if (count == 1) return rounded(replica, part(replica, first, bucket));
   int left = 1;
   while (2 * left < count) left *= 2;
-  return sum(replica, first, left, bucket) + sum(replica, first + left, count - left, bucket);
+  return rounded(replica, sum(replica, first, left, bucket) +
+                              sum(replica, first + left, count - left, bucket));
 }
 
 void fill(Replica& replica, int rank) {
@@ -58,6 +64,43 @@ TEST(Reducer, SumsByTheTreeWhateverTheOrderOfBuckets) {
             << "bucket " << bucket << " of " << num_replicas << " replicas";
       }
     });
+  }
+}
+
+/// Sums buckets of bf16 gradients, of shards alone or whole, and expects this replica's part.
+void expect_rounded_sums(Replica& replica, collectives::Group& group, bool is_scattered) {
+  Reducer reducer(replica.sums, replica.store.map(),
+                  std::vector<bool>(replica.num_buckets, is_scattered), group);
+  const int rank = group.group_rank();
+  fill(replica, rank);
+  reducer.begin_step();
+  for (int bucket = 0; bucket < replica.num_buckets; ++bucket) {
+    reducer.expect(bucket);
+    reducer.on_sum(bucket);
+    transport::test::wait_for(reducer.work(bucket));
+    reducer.take(bucket);
+    const at::Tensor expected = sum(replica, 0, group.size(), bucket);
+    const auto mine = [&](const at::Tensor& flat) {
+      const layout::Shard& shard =
+          replica.store.map().buckets[bucket].shards[is_scattered ? rank : 0];
+      return is_scattered ? flat.slice(0, shard.begin_elements, shard.end_elements) : flat;
+    };
+    EXPECT_TRUE(torch::equal(mine(replica.sums.gradients().flat(bucket)), mine(expected)))
+        << "bucket " << bucket << " of " << group.size() << " replicas";
+  }
+}
+
+// Every partial sum of the tree is rounded, the whole too; what is sent is half as long.
+TEST(Reducer, SumsInBf16RoundEveryPartialSum) {
+  for (const int num_replicas : {2, 3, 4}) {
+    const auto body = [&](Replica& replica, collectives::Group& group, int /*rank*/) {
+      for (const bool is_scattered : {false, true}) {
+        expect_rounded_sums(replica, group, is_scattered);
+      }
+      EXPECT_TRUE(std::ranges::all_of(group.flight().operations,
+                                      [](const auto& one) { return one.dtype == Dtype::kBf16; }));
+    };
+    test::run(num_replicas, body, Dtype::kBf16);
   }
 }
 

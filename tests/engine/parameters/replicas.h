@@ -18,32 +18,38 @@
 
 namespace trireme::parameters::test {
 
+inline layout::Plan plan_of(const graph::Graph& graph, int num_replicas) {
+  layout::Plan plan = layout::make_manual_plan(graph, graph::graph_sha256(graph), {}, {24, 1, 12});
+  layout::set_replicas(plan, num_replicas);
+  return plan;
+}
+
 /// One replica: a model and its sums, a bucket per parameter.
 struct Replica {
+  int num_replicas = 1;
+  Dtype dtype = Dtype::kF32;  ///< Of gradients.
   models::TestModel test = models::make("mlp");
   record::Recording recording = record::record(test.model, test.make_batch, graph::Mode::kTrain);
   ParameterStore store{
-      layout::make_parameter_map(
-          recording.graph,
-          layout::make_manual_plan(recording.graph, graph::graph_sha256(recording.graph), {},
-                                   {8, 1, 2}),
-          {.bucket_bytes = 1}),
+      layout::make_parameter_map(recording.graph, plan_of(recording.graph, num_replicas),
+                                 {.bucket_bytes = 1}),
       recording.graph,
       recording.tensors,
       {}};
-  LaneAccumulator sums{store, recording.graph, 1};
+  LaneAccumulator sums{store, recording.graph, 1, {.dtype = dtype}};
   int num_buckets = static_cast<int>(store.map().buckets.size());
 };
 
 /// Runs it as each of the replicas.
 inline void run(int num_replicas,
-                const std::function<void(Replica&, collectives::Group&, int)>& body) {
+                const std::function<void(Replica&, collectives::Group&, int)>& body,
+                Dtype dtype = Dtype::kF32) {
   auto endpoints = transport::make_sim_world(
       num_replicas, {.seed = 1, .max_delay = std::chrono::microseconds(200)});
   std::vector<std::unique_ptr<Replica>> replicas;
   std::vector<int> ranks;
   for (int rank = 0; rank < num_replicas; ++rank) {
-    replicas.push_back(std::make_unique<Replica>());
+    replicas.push_back(std::unique_ptr<Replica>(new Replica{num_replicas, dtype}));
     ranks.push_back(rank);
   }
   transport::test::expect_no_errors(transport::test::run_threads(num_replicas, [&](int rank) {

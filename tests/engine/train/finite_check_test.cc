@@ -111,9 +111,10 @@ TEST(NotFinite, ALossEndsTheRunOnAllRanksWithItsName) {
 }
 
 TEST(NotFinite, AGradientEndsTheRunOnAllRanksWithItsParameter) {
-  for (const double clip : {0.0, 1.0}) {
+  for (const auto& [clip, dtype] :
+       {std::pair(0.0, Dtype::kF32), std::pair(1.0, Dtype::kF32), std::pair(1.0, Dtype::kBf16)}) {
     const Outcome outcome = train(fragile([](auto step) { return bad_in_step_2(step, 0); }), 4,
-                                  {.optimizer = {.clip_norm = clip}});
+                                  {.optimizer = {.clip_norm = clip}, .gradient_dtype = dtype});
     for (const Error& error : outcome.errors) {
       EXPECT_EQ(error.message(), outcome.errors[0].message());
       EXPECT_THAT(error.message(), HasSubstr("the gradient of 'b.weight' is not finite in step 2"));
@@ -147,6 +148,33 @@ TEST(NotFinite, TheSerialExecutorEndsAlike) {
     session.step();
     EXPECT_THAT(error_of([&] { session.step(); }).message(), HasSubstr(text));
     EXPECT_EQ(not_finite(session.store()), "");
+  }
+}
+
+/// The gradient of its weight is 3.4e38: an f32, and more than bf16 can hold.
+struct Enormous : torch::nn::Module {
+  torch::Tensor weight = register_parameter("weight", torch::full({1}, 1e-38));
+  Losses forward(const Batch& batch) {
+    return {mean_loss((weight * 3.4e38).sum() + 0 * batch["x"].mean(), "loss")};
+  }
+};
+
+TEST(NotFinite, WhatRoundsToInfinityIsSeen) {
+  const Workload workload{make_model(std::make_shared<Enormous>()),
+                          tensor_source({{"x", torch::linspace(-1, 1, 32).unsqueeze(1)}}), nullptr};
+  const auto recorded = record::record(
+      workload.model, BatchReader(workload.training, workload.model).maker(), graph::Mode::kTrain);
+  const layout::Plan plan =
+      layout::make_manual_plan(recorded.graph, graph::graph_sha256(recorded.graph), {}, {16, 2, 2});
+  for (const Dtype dtype : {Dtype::kF32, Dtype::kBf16}) {
+    SerialSession session(workload, recorded, plan,
+                          {.optimizer = {.learning_rate = 0}, .gradient_dtype = dtype});
+    if (dtype == Dtype::kF32) {
+      EXPECT_NO_THROW(session.step());
+    } else {
+      EXPECT_THAT(error_of([&] { session.step(); }).message(),
+                  HasSubstr("the gradient of 'weight' is not finite in step 0"));
+    }
   }
 }
 

@@ -41,6 +41,7 @@ struct Layout {
   bool offloads = false;      ///< Every stage.
   bool shards_state = false;  ///< Replicas share the optimizer's state.
   Precision precision = Precision::kF32;
+  Dtype gradients = Dtype::kF32;  ///< TrainingOptions::gradient_dtype.
 
   int num_ranks() const { return stages / stages_per_rank * replicas; }
 };
@@ -56,7 +57,8 @@ inline void PrintTo(const Layout& layout, std::ostream* out) {
        << (layout.offloads ? ", offloading" : "") << (layout.shards_state ? ", sharding state" : "")
        << (layout.precision == Precision::kBf16  ? ", bf16"
            : layout.precision == Precision::kF16 ? ", f16"
-                                                 : "");
+                                                 : "")
+       << (layout.gradients == Dtype::kBf16 ? ", bf16 gradients" : "");
 }
 
 inline layout::Plan plan_of(const Layout& layout, const MakeWorkload& make) {
@@ -86,8 +88,10 @@ inline void expect_bits_of_serial_executor(const Layout& layout,
                                            std::vector<layout::TieOwner> tie_owners = {}) {
   layout::Plan plan = plan_of(layout);
   plan.tie_owners = std::move(tie_owners);
-  const ComparedSteps options{
-      .num_steps = 2, .seed = 3, .optimizer = {.learning_rate = 0.01, .clip_norm = 0.5}};
+  const ComparedSteps options{.num_steps = 2,
+                              .seed = 3,
+                              .optimizer = {.learning_rate = 0.01, .clip_norm = 0.5},
+                              .gradient_dtype = layout.gradients};
   const reference::RunRecord reference = run_serial(workload_of(layout), plan, options);
   run_ranks(layout.num_ranks(), [&](const collectives::World& world) {
     const Comparison result = verify_rank(world, workload_of(layout), plan, options, reference);

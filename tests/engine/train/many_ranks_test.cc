@@ -51,7 +51,7 @@ std::vector<Layout> with_all_options(const Layout& layout) {
   return result;
 }
 
-TEST(ManyRanks, OptionsTogetherHaveTheBitsOfTheSerialExecutor) {
+void expect_bits_with_all_options(Dtype gradients) {
   for (const std::string& model : models::names()) {
     for (const int each : {1, 2}) {
       for (const std::string& schedule : schedule::schedule_names(each)) {
@@ -60,12 +60,21 @@ TEST(ManyRanks, OptionsTogetherHaveTheBitsOfTheSerialExecutor) {
                               .stages = 2 * each,
                               .replicas = replicas,
                               .schedule = schedule,
-                              .stages_per_rank = each};
+                              .stages_per_rank = each,
+                              .gradients = gradients};
           for (const Layout& one : with_all_options(layout)) expect_bits_of_serial_executor(one);
         }
       }
     }
   }
+}
+
+TEST(ManyRanks, OptionsTogetherHaveTheBitsOfTheSerialExecutor) {
+  expect_bits_with_all_options(Dtype::kF32);
+}
+
+TEST(ManyRanks, OptionsWithGradientsInBf16HaveTheBitsOfTheSerialExecutor) {
+  expect_bits_with_all_options(Dtype::kBf16);
 }
 
 // Layouts of tests stopped at 4 stages.

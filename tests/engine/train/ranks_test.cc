@@ -123,6 +123,42 @@ std::vector<Layout> precise_layouts() {
 
 INSTANTIATE_TEST_SUITE_P(Precise, Ranks, testing::ValuesIn(precise_layouts()));
 
+/// Every model with gradients that are rounded to bf16, on all numbers of replicas.
+std::vector<Layout> rounding_layouts() {
+  std::vector<Layout> result;
+  for (std::size_t m = 0; m < models::names().size(); ++m) {
+    for (std::size_t k = 0; k < 2; ++k) {
+      const Replicas& replicas = kReplicas[(m + 3 * k) % std::size(kReplicas)];
+      const int each = m % 5 == 1 ? 2 : 1;
+      result.push_back({.model = models::names()[m],
+                        .stages = each * static_cast<int>((m + k) % 3 + 1),
+                        .replicas = replicas.replicas,
+                        .lanes = replicas.lanes,
+                        .schedule = kSchedules[(m + k) % 3],
+                        .stages_per_rank = each,
+                        .shards_state = k == 1 && replicas.replicas > 1,
+                        .precision = m % 4 == 3 ? Precision::kBf16 : Precision::kF32,
+                        .gradients = Dtype::kBf16});
+    }
+  }
+  return result;
+}
+
+INSTANTIATE_TEST_SUITE_P(Rounding, Ranks, testing::ValuesIn(rounding_layouts()));
+
+// Else the other tests would prove nothing.
+TEST(RankSession, GradientsInBf16GiveOtherBits) {
+  const Layout layout{.model = "wide", .lanes = 4};
+  const layout::Plan plan = plan_of(layout);
+  const auto run = [&](Dtype dtype) {
+    return run_serial(workload_of(layout), plan, {.num_steps = 2, .gradient_dtype = dtype});
+  };
+  const reference::RunRecord f32 = run(Dtype::kF32), bf16 = run(Dtype::kBf16);
+  EXPECT_EQ(f32.losses[0], bf16.losses[0]);
+  EXPECT_NE(f32.losses[1], bf16.losses[1]);
+  EXPECT_NEAR(f32.losses[1], bf16.losses[1], 0.02 * std::abs(f32.losses[1]));
+}
+
 // Shards end within matrices, and norms are of blocks on several replicas.
 TEST(RankSession, ReplicasThatShareStateHaveTheBitsOfOne) {
   const Layout layout{.model = "wide", .stages = 2, .replicas = 4, .shards_state = true};

@@ -39,6 +39,9 @@ TEST(TrainingOptions, FactsAreWhatChangesResults) {
   EXPECT_EQ(facts.at("optimizer"), "sgd");
   EXPECT_EQ(facts.at("decay"), "none");
   EXPECT_FALSE(facts.contains("drift_check_steps"));
+  EXPECT_FALSE(facts.contains("gradient_dtype")) << "checkpoints from before have none";
+  EXPECT_EQ(facts_of({.gradient_dtype = Dtype::kBf16}).at("gradient_dtype"), "bf16");
+  EXPECT_THROW(checked_gradient_dtype({.gradient_dtype = Dtype::kF16}), Error);
   EXPECT_FALSE(facts.contains("decay_steps")) << "checkpoints from before have none";
   const TrainingOptions other{.optimizer = {.decay = "cosine",
                                             .decay_steps = 9,

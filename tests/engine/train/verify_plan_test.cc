@@ -80,6 +80,15 @@ TEST_P(Verify, TwentyStepsOfSgdOnFourLanesAreCloseToAPlainLoop) {
   expect_passes(results);
 }
 
+TEST(VerifyGradients, ThoseOfF64StayF64) {
+  const auto workload = workload_of("resnet", at::kDouble);
+  const layout::Plan plan = plan_of(workload, {32, 8, 4}, true);
+  const auto losses = [&](Dtype dtype) {
+    return run_serial(workload, plan, {.num_steps = 3, .gradient_dtype = dtype}).losses;
+  };
+  EXPECT_EQ(losses(Dtype::kBf16), losses(Dtype::kF32));
+}
+
 TEST_P(Verify, AdamwAndClippingOnOneLane) {
   const layout::Plan plan = plan_of(workload_of(GetParam()), {12, 4, 1}, true);
   const auto results = verify(

@@ -91,8 +91,9 @@ void combine(const ElementReduction& reduction, std::span<const std::byte* const
   const auto real = [&]<typename Stored, typename T>(auto load, auto round) {
     const auto store = [&](T x) { return round(x / static_cast<T>(divisor)); };
     const auto scales = op == ReduceOp::kScaledSum ? reduction.scales : std::span<const double>();
-    element<Stored, T>(load, store, scales).combine(sources, target, count, [op](T a, T b) {
-      return merged_real(op, a, b);
+    element<Stored, T>(load, store, scales).combine(sources, target, count, [&](T a, T b) -> T {
+      const T merged = merged_real(op, a, b);
+      return op == ReduceOp::kRoundedSum ? load(round(merged)) : merged;
     });
   };
   const auto whole = [&]<typename Stored>(auto load, auto store) {

@@ -63,6 +63,7 @@ Case random_case(std::mt19937& random) {
   one.options.batch = {replicas * num_microbatches, 1, replicas};
   one.options.replicas = replicas;
   one.options.forecast.program.has_norm = random() % 2 == 0;
+  if (random() % 3 == 0) one.options.forecast.memory.gradient_dtype = Dtype::kBf16;
   one.options.schedule = random() % 2 == 0 ? "simple" : "interleaved";
   one.topology = random_topology(random, replicas * (static_cast<int>(one.cuts.size()) + 1), 4);
   if (random() % 2 == 0) one.model.profile.held = profile::HeldTimes{100, 2000, 1.5, 1.25};

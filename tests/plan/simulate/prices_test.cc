@@ -1,6 +1,6 @@
 #include "trireme/plan/simulate/prices.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "tests/plans/chain_model.h"
 #include "trireme/error.h"
@@ -82,6 +82,31 @@ TEST(Prices, OfReplicasThatShareState) {
   EXPECT_EQ(picture(program, result, 0),
             "compute 0F0 1+0 | reduce bucket 0 0+1056 | compute 0B0 70+0 | exchange 0+8 | "
             "norm 32+0 | commit 0+8 | update 65+0 | gather bucket 0 0+1024");
+}
+
+// Half the bytes, and 65,536 more folds of 1 ns for rounding and widening.
+TEST(Prices, OfReplicasThatSendBf16) {
+  const auto model = make_chain({{1, 2, 3, 250, 65536}});
+  profile::Profile profile = model.profile;
+  profile.step = {2, 1, 1};
+  profile.links = {{profile::LinkKind::kHost, {{0, 0, 0}, {1024, 8, 8}}}};
+  const layout::Plan plan = make_plan(model.graph, {{}, 1, 2});
+  const layout::Bucket bucket = layout::make_parameter_map(model.graph, plan).buckets[0];
+  const auto us = [&](const layout::Bucket& of, const BucketSum& sum) {
+    return bucket_us(profile, profile::LinkKind::kHost, of, sum);
+  };
+  EXPECT_DOUBLE_EQ(us(bucket, {.num_ranks = 2}), 2048 + 32.768);
+  EXPECT_DOUBLE_EQ(us(bucket, {2, Dtype::kBf16}), 1024 + 32.768 + 65.536);
+  EXPECT_DOUBLE_EQ(us(bucket, {2, Dtype::kBf16, true}), 512 + 32.768 + 65.536);
+  layout::Bucket wide = bucket;
+  wide.dtype = Dtype::kF64;
+  EXPECT_DOUBLE_EQ(us(wide, {2, Dtype::kBf16}), us(wide, {.num_ranks = 2})) << "stays f64";
+  const auto map = layout::make_parameter_map(model.graph, plan);
+  const auto program = schedule::make_step_program(model.graph, plan, map, {});
+  const topology::Topology topology = make_topology(2);
+  const Prices result = prices(program, stage_costs(model.graph, plan, profile),
+                               {model.graph, plan, map, profile, topology}, Dtype::kBf16);
+  EXPECT_THAT(picture(program, result, 0), testing::HasSubstr("reduce bucket 0 0+1122"));
 }
 
 TEST(Prices, OfAnEvaluation) {

@@ -66,6 +66,19 @@ TEST(Memory, WhatIsInAFileIsNotHeld) {
   EXPECT_EQ(ranks[1], held[1]);
 }
 
+// Two replicas of two lanes each: two buffers of f32, and what is sent.
+TEST(Memory, ReplicasThatSendBf16HoldACopy) {
+  const auto model = make_chain({{1, 1, 1, 10, 16}});
+  layout::Plan plan = make_plan(model.graph, {{}, 4, 2});
+  plan.batch.lanes = 4;
+  const MemoryOptions options{.gradient_dtype = Dtype::kBf16};
+  EXPECT_EQ(memory_of(model, plan)[0].gradients, 16 * (2 * 4));
+  EXPECT_EQ(memory_of(model, plan, options)[0].gradients, 16 * (2 * 4 + 2));
+  const layout::Plan alone = make_plan(model.graph, {{}, 4, 1});
+  EXPECT_EQ(memory_of(model, alone, options)[0].gradients, 16 * 4);
+  EXPECT_EQ(held_bytes_per_element(Dtype::kF64, Dtype::kBf16, 2, 2), 2 * 8);
+}
+
 TEST(Memory, ReplicasMayShareTheOptimizersState) {
   const auto model = make_chain({{1, 1, 1, 10, 3 * 16384}});
   layout::Plan plan = make_plan(model.graph, {{}, 4, 2});

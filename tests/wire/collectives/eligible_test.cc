@@ -45,6 +45,9 @@ TEST(Eligible, FollowsFromOrderAndType) {
   EXPECT_EQ(names(task), "one_shot two_hop ");
   task.reduce = kernels::ReduceOp::kMax;
   EXPECT_EQ(names(task), "one_shot two_hop halving_doubling ");
+  task.reduce = kernels::ReduceOp::kRoundedSum;
+  EXPECT_EQ(names(task), "one_shot two_hop halving_doubling ");
+  EXPECT_EQ(names(task, 4), "one_shot two_hop halving_doubling two_level ");
   task.reduce = kernels::ReduceOp::kAverage;
   task.dtype = Dtype::kF64;
   EXPECT_EQ(names(task), "one_shot two_hop ");

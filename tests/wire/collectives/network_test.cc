@@ -85,16 +85,25 @@ INSTANTIATE_TEST_SUITE_P(Backends, NetworkTest, testing::ValuesIn(transport::tes
                          testing::PrintToStringParamName());
 
 TEST_P(NetworkTest, EveryAlgorithmHasTheBitsOfTheTree) {
-  const AllReduceCase cases[] = {
-      {2, 1, 70'001, Dtype::kF32, ReduceOp::kSum},  {3, 1, 100, Dtype::kF32, ReduceOp::kSum},
-      {4, 2, 300'001, Dtype::kF32, ReduceOp::kSum}, {5, 1, 1000, Dtype::kF64, ReduceOp::kProduct},
-      {6, 2, 999, Dtype::kF32, ReduceOp::kSum},     {7, 1, 4099, Dtype::kF64, ReduceOp::kSum},
-      {8, 4, 5000, Dtype::kF32, ReduceOp::kSum},    {4, 2, 17, Dtype::kF64, ReduceOp::kMin},
-      {3, 1, 4001, Dtype::kBf16, ReduceOp::kSum},   {4, 2, 4001, Dtype::kF16, ReduceOp::kAverage},
-      {6, 3, 777, Dtype::kI32, ReduceOp::kSum},     {4, 1, 100, Dtype::kI64, ReduceOp::kXor},
-      {3, 1, 1000, Dtype::kU8, ReduceOp::kMax},     {5, 1, 100, Dtype::kF32, ReduceOp::kAverage},
-      {4, 2, 0, Dtype::kF32, ReduceOp::kSum},       {1, 1, 100, Dtype::kF32, ReduceOp::kSum},
-      {8, 2, 1, Dtype::kF32, ReduceOp::kSum}};
+  const AllReduceCase cases[] = {{2, 1, 70'001, Dtype::kF32, ReduceOp::kSum},
+                                 {3, 1, 100, Dtype::kF32, ReduceOp::kSum},
+                                 {4, 2, 300'001, Dtype::kF32, ReduceOp::kSum},
+                                 {5, 1, 1000, Dtype::kF64, ReduceOp::kProduct},
+                                 {6, 2, 999, Dtype::kF32, ReduceOp::kSum},
+                                 {7, 1, 4099, Dtype::kF64, ReduceOp::kSum},
+                                 {8, 4, 5000, Dtype::kF32, ReduceOp::kSum},
+                                 {4, 2, 17, Dtype::kF64, ReduceOp::kMin},
+                                 {3, 1, 4001, Dtype::kBf16, ReduceOp::kSum},
+                                 {4, 2, 4001, Dtype::kF16, ReduceOp::kAverage},
+                                 {6, 3, 777, Dtype::kI32, ReduceOp::kSum},
+                                 {4, 1, 100, Dtype::kI64, ReduceOp::kXor},
+                                 {3, 1, 1000, Dtype::kU8, ReduceOp::kMax},
+                                 {5, 1, 100, Dtype::kF32, ReduceOp::kAverage},
+                                 {4, 2, 0, Dtype::kF32, ReduceOp::kSum},
+                                 {1, 1, 100, Dtype::kF32, ReduceOp::kSum},
+                                 {8, 2, 1, Dtype::kF32, ReduceOp::kSum},
+                                 {8, 4, 5001, Dtype::kBf16, ReduceOp::kRoundedSum},
+                                 {6, 2, 999, Dtype::kBf16, ReduceOp::kRoundedSum}};
   for (const AllReduceCase& c : cases) check_all_reduces(GetParam(), c);
 }
 

@@ -80,6 +80,7 @@ std::vector<Reduced> reduced_cases() {
     result.push_back({{dtype, ReduceOp::kMax}, 33});
   }
   result.push_back({{Dtype::kI32, ReduceOp::kXor}, 200'000});
+  result.push_back({{Dtype::kBf16, ReduceOp::kRoundedSum}, 70'003});
   result.push_back({{Dtype::kF32, ReduceOp::kAverage}, 100'000});
   return result;
 }

@@ -60,15 +60,16 @@ void add_flat(const at::Tensor& left, const at::Tensor& right) {
 }  // namespace
 
 LaneAccumulator::LaneAccumulator(const ParameterStore& store, const graph::Graph& graph,
-                                 int num_lanes, const FlatMemory& sums_memory)
+                                 int num_lanes, const Options& options)
     : store_(store),
       sites_in_(store.map().buckets.size()),
       missing_(store.map().buckets.size()),
-      num_lanes_(num_lanes) {
+      num_lanes_(num_lanes),
+      dtype_(options.dtype) {
   for (const int stage : store.stages()) lanes_[stage];
   for (int i = 0; i < kernels::LaneTree::num_buffers(num_lanes); ++i) {
-    buffers_.push_back(i == 0 && sums_memory ? store.make_gradients(sums_memory)
-                                             : store.make_gradients());
+    buffers_.push_back(i == 0 && options.memory ? store.make_gradients(options.memory)
+                                                : store.make_gradients());
   }
   for (const graph::UseSite& site : graph::use_sites(graph)) {
     const int index = num_sites();
@@ -124,10 +125,18 @@ void LaneAccumulator::finish_bucket(int bucket) {
     if (!places_[site].written) places_[site].views[lanes.buffer].zero_();
     places_[site].written = false;
   }
-  for (const kernels::Merge merge : lanes.merges) {
-    add_flat(buffers_[merge.left].flat(bucket), buffers_[merge.right].flat(bucket));
-  }
-  if (lanes.on_sum) lanes.on_sum(bucket);
+  for (const kernels::Merge merge : lanes.merges) this->merge(merge, bucket);
+  if (lanes.on_sum) return lanes.on_sum(bucket);
+  if (!lanes.tree->is_complete() || !is_rounded(bucket)) return;
+  const at::Tensor& sum = buffers_[0].flat(bucket);
+  kernels::round_through_bf16(sum.mutable_data_ptr<float>(), sum.numel());
+}
+
+void LaneAccumulator::merge(kernels::Merge merge, int bucket) {
+  const at::Tensor& left = buffers_[merge.left].flat(bucket);
+  const at::Tensor& right = buffers_[merge.right].flat(bucket);
+  if (!is_rounded(bucket)) return add_flat(left, right);
+  kernels::add_rounded(left.mutable_data_ptr<float>(), right.const_data_ptr<float>(), left.numel());
 }
 
 void LaneAccumulator::end_lane(int stage) {

@@ -17,13 +17,22 @@ namespace trireme::parameters {
 /// balanced tree, then the sites of a parameter in node order (docs/concepts/equality.md). Stages may be
 /// at different lanes.
 ///
+/// With bf16 gradients each partial sum of the tree is rounded to bf16 before it is added to another, and
+/// so is the whole; lanes are folded in f32.
+///
 /// Confined to the thread that runs the step.
 class LaneAccumulator {
  public:
-  /// num_lanes     that are folded here: all of them, or a replica's.
-  /// sums_memory   of `gradients()`; the store's where there is none.
+  struct Options {
+    Dtype dtype = Dtype::kF32;    ///< What partial sums are rounded to: f32, as they are, or bf16.
+    FlatMemory memory = nullptr;  ///< Of `gradients()`; the store's where there is none.
+  };
+
+  /// num_lanes   that are folded here: all of them, or a replica's.
   LaneAccumulator(const ParameterStore& store, const graph::Graph& graph, int num_lanes,
-                  const FlatMemory& sums_memory = nullptr);
+                  const Options& options);
+  LaneAccumulator(const ParameterStore& store, const graph::Graph& graph, int num_lanes)
+      : LaneAccumulator(store, graph, num_lanes, Options()) {}
 
   void begin_step();
 
@@ -32,7 +41,7 @@ class LaneAccumulator {
   void accept(int site, const at::Tensor& gradient);
 
   /// The microbatch of the stage that follows is its last: from now on, a bucket is handed to `on_sum` once
-  /// each of its sites has had its last gradient, others at `end_lane`.
+  /// each of its sites has had its last gradient, others at `end_lane`. Who takes it rounds it.
   void begin_last_microbatch(int stage, std::function<void(int bucket)> on_sum);
 
   /// The stage's last microbatch of its lane is done.
@@ -62,6 +71,11 @@ class LaneAccumulator {
   int num_sites() const { return static_cast<int>(places_.size()); }
   const std::string& parameter_of(int site) const { return places_[site].parameter; }
 
+  /// Whether partial sums of the bucket are rounded to bf16. Those of f64 parameters never are.
+  bool is_rounded(int bucket) const {
+    return dtype_ == Dtype::kBf16 && store_.map().buckets[bucket].dtype != Dtype::kF64;
+  }
+
   /// The sums; valid after `end_step` until the next `begin_step`.
   GradientBuffers& gradients() { return buffers_[0]; }
   const GradientBuffers& gradients() const { return buffers_[0]; }
@@ -88,6 +102,7 @@ class LaneAccumulator {
 
   Lanes& lanes_of(int bucket) { return lanes_.at(store_.map().buckets[bucket].stage); }
   void finish_bucket(int bucket);
+  void merge(kernels::Merge merge, int bucket);
   void sum_sites(const std::string& parameter, const RemoteSites& remote);
 
   const ParameterStore& store_;
@@ -98,6 +113,7 @@ class LaneAccumulator {
   std::vector<int> missing_;    ///< By bucket: sites still to come, last microbatch.
   std::map<int, Lanes> lanes_;  ///< By stage.
   int num_lanes_;
+  Dtype dtype_;
 };
 
 }  // namespace trireme::parameters

@@ -12,6 +12,8 @@
 #include "trireme/base/check.h"
 #include "trireme/engine/memory/process_memory.h"
 #include "trireme/error.h"
+#include "trireme/kernels/half.h"
+#include "trireme/kernels/reduce/fold.h"
 
 namespace trireme::parameters {
 namespace {
@@ -25,7 +27,29 @@ std::vector<std::int64_t> shard_sizes(const layout::Bucket& bucket, std::int64_t
   return sizes;
 }
 
+kernels::Bf16* bf16_of(const at::Tensor& flat) {
+  return static_cast<kernels::Bf16*>(flat.mutable_data_ptr());
+}
+
+collectives::Elements elements_of(const at::Tensor& flat) {
+  const Dtype dtype = flat.scalar_type() == at::kDouble  ? Dtype::kF64
+                      : flat.scalar_type() == at::kFloat ? Dtype::kF32
+                                                         : Dtype::kBf16;
+  return {{static_cast<std::byte*>(flat.mutable_data_ptr()), flat.nbytes()}, dtype};
+}
+
 }  // namespace
+
+Reducer::Reducer(LaneAccumulator& sums, const layout::ParameterMap& map,
+                 std::vector<bool> scattered, collectives::Group& group)
+    : sums_(sums), map_(map), scattered_(std::move(scattered)), group_(group) {
+  const FlatMemory memory = memory_of(group);
+  for (int b = 0; b < static_cast<int>(map.buckets.size()); ++b) {
+    const at::Tensor& flat = sums.gradients().flat(b);
+    const bool is_sent = flat.defined() && sums.is_rounded(b);
+    sent_.push_back(is_sent ? memory(flat.numel() * 2).view(at::kBFloat16) : at::Tensor());
+  }
+}
 
 void Reducer::begin_step() {
   expected_.clear();
@@ -52,14 +76,27 @@ void Reducer::start_complete() {
 
 void Reducer::start(int bucket) {
   const at::Tensor& flat = sums_.gradients().flat(bucket);
-  const auto sum = [&]<typename T>(T* data) {
-    const std::span elements(data, static_cast<std::size_t>(flat.numel()));
-    return scattered_[bucket]
-               ? group_.reduce_scatter(elements, shard_sizes(map_.buckets[bucket], 1))
-               : group_.all_reduce(elements);
-  };
-  works_[bucket] = flat.scalar_type() == at::kDouble ? sum(flat.mutable_data_ptr<double>())
-                                                     : sum(flat.mutable_data_ptr<float>());
+  const bool is_rounded = sent_[bucket].defined();
+  if (is_rounded) {
+    kernels::round_to(flat.const_data_ptr<float>(), bf16_of(sent_[bucket]), flat.numel());
+  }
+  const at::Tensor& sent = is_rounded ? sent_[bucket] : flat;
+  const collectives::Elements elements = elements_of(sent);
+  const auto by = is_rounded ? kernels::ReduceOp::kRoundedSum : kernels::ReduceOp::kSum;
+  works_[bucket] = scattered_[bucket]
+                       ? group_.reduce_scatter(elements, shard_sizes(map_.buckets[bucket], 1), by)
+                       : group_.all_reduce(elements, by);
+}
+
+void Reducer::take(int bucket) {
+  const at::Tensor& sent = sent_[bucket];
+  if (!sent.defined()) return;
+  const layout::Shard all{.end_elements = sent.numel()};
+  const layout::Shard& part =
+      scattered_[bucket] ? map_.buckets[bucket].shards[group_.group_rank()] : all;
+  float* sum = sums_.gradients().flat(bucket).mutable_data_ptr<float>();
+  kernels::fold(kernels::FoldStep::kFirst, bf16_of(sent) + part.begin_elements,
+                sum + part.begin_elements, part.end_elements - part.begin_elements);
 }
 
 transport::WorkPtr Reducer::work(int bucket) const {

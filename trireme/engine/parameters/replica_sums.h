@@ -15,14 +15,16 @@ namespace trireme::parameters {
 /// on: a bucket is started as soon as it and all that were expected before it are complete, so that
 /// every replica starts them in the order of the step program.
 ///
+/// Sums that are rounded to bf16 (LaneAccumulator) travel as bf16, from copies in the group's memory.
+///
 /// Confined to the thread that runs the step; the sums are made on the group's.
 class Reducer {
  public:
   /// sums, map, group   outlive the reducer.
   /// scattered          by bucket: whether each replica needs the sum of its shard alone.
+  /// All ranks of the group make it in the same order of the group's calls.
   Reducer(LaneAccumulator& sums, const layout::ParameterMap& map, std::vector<bool> scattered,
-          collectives::Group& group)
-      : sums_(sums), map_(map), scattered_(std::move(scattered)), group_(group) {}
+          collectives::Group& group);
 
   void begin_step();
 
@@ -35,6 +37,9 @@ class Reducer {
   /// The sum over replicas, of a bucket that was expected and is complete.
   transport::WorkPtr work(int bucket) const;
 
+  /// That work has ended: from now on `gradients()` of the sums hold its result.
+  void take(int bucket);
+
  private:
   void start_complete();
   void start(int bucket);
@@ -43,7 +48,8 @@ class Reducer {
   const layout::ParameterMap& map_;
   std::vector<bool> scattered_;
   collectives::Group& group_;
-  std::vector<int> expected_;  ///< In the order of their starts.
+  std::vector<at::Tensor> sent_;  ///< By bucket: bf16, of those that are rounded.
+  std::vector<int> expected_;     ///< In the order of their starts.
   std::set<int> complete_;
   std::size_t num_started_ = 0;
   std::map<int, transport::WorkPtr> works_;

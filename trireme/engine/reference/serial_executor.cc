@@ -12,11 +12,13 @@
 namespace trireme::reference {
 
 SerialExecutor::SerialExecutor(const record::Recording& recording, const layout::Plan& plan,
-                               const parameters::ParameterStore& store, std::uint64_t seed)
+                               const parameters::ParameterStore& store, std::uint64_t seed,
+                               Dtype gradient_dtype)
     : recording_(recording),
       plan_((layout::check(plan, store.map().graph_sha256, recording.graph), plan)),
       seed_(seed),
-      accumulator_(store, recording.graph, static_cast<int>(plan.batch.lanes)),
+      accumulator_(store, recording.graph, static_cast<int>(plan.batch.lanes),
+                   {.dtype = gradient_dtype}),
       sink_(accumulator_),
       sites_(recording, sink_),
       weights_(recording),

@@ -27,9 +27,11 @@ class SerialExecutor {
 
   /// recording, store   must outlive the executor; the store holds the recording's parameters.
   /// seed               of the random streams.
+  /// gradient_dtype     what partial sums of gradients are rounded to: f32 or bf16 (LaneAccumulator).
   /// Errors   those of layout::check.
   SerialExecutor(const record::Recording& recording, const layout::Plan& plan,
-                 const parameters::ParameterStore& store, std::uint64_t seed);
+                 const parameters::ParameterStore& store, std::uint64_t seed,
+                 Dtype gradient_dtype = Dtype::kF32);
 
   SerialExecutor(const SerialExecutor&) = delete;
   SerialExecutor& operator=(const SerialExecutor&) = delete;

@@ -169,6 +169,7 @@ void RankOperations::reduce(int bucket) {
 
 void RankOperations::join(int bucket) {
   wait(*reducer_->work(bucket), group(GroupKind::kData), "join bucket");
+  reducer_->take(bucket);
 }
 
 std::vector<std::byte> RankOperations::gather(GroupKind kind, std::span<const std::byte> mine,

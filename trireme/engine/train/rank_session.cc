@@ -59,11 +59,14 @@ schedule::StepProgram checked_program(const graph::Graph& planned, const layout:
   return program;
 }
 
-/// Where the replicas' sums are made, if there are others.
-parameters::FlatMemory memory_of_sums(const layout::Plan& plan,
-                                      const schedule::StepProgram& program, const Groups& groups) {
-  if (layout::train_role(plan).mesh.data == 1) return nullptr;
-  return parameters::memory_of(group_of(program, groups, schedule::GroupKind::kData));
+/// Where there are other replicas and sums are made in place, they lie in the group's memory.
+parameters::LaneAccumulator::Options options_of_sums(const TrainingOptions& options,
+                                                     const layout::Plan& plan,
+                                                     const schedule::StepProgram& program,
+                                                     const Groups& groups) {
+  const Dtype dtype = checked_gradient_dtype(options);
+  if (layout::train_role(plan).mesh.data == 1 || dtype != Dtype::kF32) return {.dtype = dtype};
+  return {.memory = parameters::memory_of(group_of(program, groups, schedule::GroupKind::kData))};
 }
 
 std::optional<int> shards_of(const layout::Plan& plan, int replica) {
@@ -107,7 +110,7 @@ RankSession::RankSession(const collectives::World& world, const Workload& worklo
       groups_(make_groups(program_, world)),
       sums_(store_, recording_.graph,
             static_cast<int>(plan.batch.lanes / layout::train_role(plan).mesh.data),
-            memory_of_sums(plan_, program_, groups_)),
+            options_of_sums(options, plan_, program_, groups_)),
       sink_(std::make_unique<Sink>(sums_)),
       sites_(recording_, *sink_),
       held_(recording_, plan_, stages_, sites_, pipeline::StageWorker::Purpose::kTrain,

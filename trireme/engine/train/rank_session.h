@@ -126,7 +126,7 @@ class RankSession {
   parameters::ParameterStore store_;
   schedule::StepProgram program_;
   Groups groups_;
-  parameters::LaneAccumulator sums_;  ///< In memory of the group of replicas.
+  parameters::LaneAccumulator sums_;
   std::unique_ptr<Sink> sink_;
   program::SiteTable sites_;
   RankStages held_;

@@ -162,6 +162,13 @@ ReplicaPolicies parse_replica_policies(const std::vector<std::string>& texts) {
   return policies;
 }
 
+Dtype checked_gradient_dtype(const TrainingOptions& options) {
+  const Dtype dtype = options.gradient_dtype;
+  if (dtype == Dtype::kF32 || dtype == Dtype::kBf16) return dtype;
+  throw Error(ErrorKind::kInvalidArgument, "gradients are summed as f32 or bf16, not as " +
+                                               std::string(trireme::to_text(dtype)));
+}
+
 bool needs_norm(const TrainingOptions& options) {
   return options.optimizer.clip_norm > 0 || !options.allow_nonfinite ||
          options.loss_scale.initial > 0;
@@ -219,6 +226,9 @@ std::map<std::string, std::string> facts_of(const TrainingOptions& options) {
     buffers += (buffers.empty() ? "" : " ") + name + "=" + to_text(policy);
   }
   if (!buffers.empty()) facts["buffers"] = buffers;
+  if (options.gradient_dtype != Dtype::kF32) {
+    facts["gradient_dtype"] = trireme::to_text(options.gradient_dtype);
+  }
   if (!options.shuffled) facts["order"] = "as they lie";
   return facts;
 }

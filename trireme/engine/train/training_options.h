@@ -36,6 +36,9 @@ std::string to_text(ReplicaPolicy policy);
 /// a name given twice.
 ReplicaPolicies parse_replica_policies(const std::vector<std::string>& texts);
 
+/// `gradient_dtype`. kInvalidArgument unless it is f32 or bf16.
+Dtype checked_gradient_dtype(const TrainingOptions& options);
+
 bool checks_drift(const TrainingOptions& options, std::int64_t step);
 
 /// Whether steps compute the norm of all gradients: where they clip, or end at one that is not

@@ -89,6 +89,7 @@ RunRecord run_watched(const MakeWorkload& make_workload, const layout::Plan& pla
   SerialSession session(workload, recording, plan,
                         {.seed = options.seed,
                          .optimizer = options.optimizer,
+                         .gradient_dtype = options.gradient_dtype,
                          .allow_nonfinite = true,
                          .drift_check_steps = {}});
   RunRecord result;

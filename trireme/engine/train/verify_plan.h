@@ -17,6 +17,7 @@ struct ComparedSteps {
   std::int64_t num_steps = 3;
   std::uint64_t seed = 0;
   OptimizerOptions optimizer;
+  Dtype gradient_dtype = Dtype::kF32;            ///< Of `run_serial` and `verify_rank`.
   BatchSizes sizes = BatchSizes::kAnyElseExact;  ///< Of the recordings.
 };
 

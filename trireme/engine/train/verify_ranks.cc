@@ -138,6 +138,7 @@ Comparison verify_rank(const collectives::World& world, const MakeWorkload& make
   RankSession session(world, workload, recorded, plan,
                       {.seed = options.seed,
                        .optimizer = options.optimizer,
+                       .gradient_dtype = options.gradient_dtype,
                        .allow_nonfinite = true,
                        .drift_check_steps = {}});
   RunRecord run;

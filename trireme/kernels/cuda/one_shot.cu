@@ -129,7 +129,7 @@ __device__ Element combined(const Vector<Element> (&given)[kMostRanks], int i, c
     values[r] = widened(given[r].elements[i]);
     if constexpr (Op == ReduceOp::kScaledSum) values[r] = scales[r] * values[r];
   }
-  Wide<Element> result = strided_tree<Op>(values, task.ranks.size);
+  Wide<Element> result = strided_tree<Op, Element>(values, task.ranks.size);
   if constexpr (Op == ReduceOp::kSum && std::is_floating_point_v<Wide<Element>>) {
     if (task.is_average) result /= static_cast<Wide<Element>>(task.ranks.size);
   }
@@ -218,6 +218,7 @@ void launch_any(Task task, ReduceOp op, CUstream_st* stream) {
   if (op == ReduceOp::kMax) return launch<Element, ReduceOp::kMax>(task, stream);
   if constexpr (kIsReal) {
     if (op == ReduceOp::kScaledSum) return launch<Element, ReduceOp::kScaledSum>(task, stream);
+    if (op == ReduceOp::kRoundedSum) return launch<Element, ReduceOp::kRoundedSum>(task, stream);
   } else {
     if (op == ReduceOp::kAnd) return launch<Element, ReduceOp::kAnd>(task, stream);
     if (op == ReduceOp::kOr) return launch<Element, ReduceOp::kOr>(task, stream);

@@ -17,8 +17,8 @@
 namespace trireme::kernels {
 namespace {
 
-constexpr std::array<std::string_view, 9> kOps = {"sum", "average", "product", "min",       "max",
-                                                  "and", "or",      "xor",     "scaled_sum"};
+constexpr std::array<std::string_view, 10> kOps = {
+    "sum", "average", "product", "min", "max", "and", "or", "xor", "scaled_sum", "rounded_sum"};
 
 constexpr std::int64_t kBlock = 1024;  // elements: the blocks of all levels stay in the L1 cache
 
@@ -129,6 +129,9 @@ void run_arithmetic(const Task& task) {
   if constexpr (std::is_floating_point_v<Wide<Element>>) {
     if (task.op == ReduceOp::kScaledSum) return run<Element, ReduceOp::kScaledSum>(task);
   }
+  if constexpr (!std::is_same_v<Element, Wide<Element>>) {
+    if (task.op == ReduceOp::kRoundedSum) return run<Element, ReduceOp::kRoundedSum>(task);
+  }
   switch (task.op) {
     case ReduceOp::kProduct:
       return run<Element, ReduceOp::kProduct>(task);
@@ -187,7 +190,7 @@ bool is_reducible(Dtype dtype, ReduceOp op) {
     case Dtype::kI8:
     case Dtype::kU8:
     case Dtype::kBool:
-      return op != ReduceOp::kAverage && op != ReduceOp::kScaledSum;
+      return op != ReduceOp::kAverage && op != ReduceOp::kScaledSum && op != ReduceOp::kRoundedSum;
     default:
       return false;
   }

@@ -19,15 +19,17 @@ enum class ReduceOp : std::uint8_t {
   kAnd,
   kOr,
   kXor,
-  kScaledSum,  ///< Of each source times its scale.
+  kScaledSum,   ///< Of each source times its scale.
+  kRoundedSum,  ///< kSum, but f16 and bf16 are rounded after each merge: partial sums are elements.
 };
-inline constexpr ReduceOp kLastReduceOp = ReduceOp::kScaledSum;
+inline constexpr ReduceOp kLastReduceOp = ReduceOp::kRoundedSum;
 
 /// `sum`, `average`, ...
 std::string_view to_text(ReduceOp op);
 
 /// Whether `combine` knows the operation for the type: f64 f32 f16 bf16 all but the bitwise ones,
-/// i64 i32 i16 i8 u8 all but the average and the scaled sum, bool likewise; no other type.
+/// i64 i32 i16 i8 u8 all but the average, the scaled and the rounded sum, bool likewise; no other
+/// type.
 bool is_reducible(Dtype dtype, ReduceOp op);
 
 struct ElementReduction {
@@ -46,9 +48,10 @@ enum class Stores : std::uint8_t { kCached, kStreaming };
 /// targets[t][i] = the operation over sources[0][i], sources[1][i], ... for i < count, combined by
 /// THE tree (tree.h), in one pass.
 ///
-/// f16 and bf16 are combined in f32 and rounded once, to nearest, ties to even. The average is the
-/// sum divided by the number of sources. Whole numbers wrap around. NaN wins in kMin and kMax.
-/// bool: what is not 0 is 1; sum and max are `or`, product and min are `and`.
+/// f16 and bf16 are combined in f32 and rounded once, to nearest, ties to even; in kRoundedSum after
+/// each merge. The average is the sum divided by the number of sources. Whole numbers wrap around.
+/// NaN wins in kMin and kMax. bool: what is not 0 is 1; sum and max are `or`, product and min are
+/// `and`.
 ///
 /// sources   at least one, `count` elements each, aligned to the element.
 /// targets   at least one; each is one of the sources or overlaps none of them.

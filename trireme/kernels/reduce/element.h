@@ -45,9 +45,10 @@ TRIREME_INLINE_LOOP constexpr Element narrowed(Wide<Element> x) {
 }
 
 /// One merge of the tree. kAverage and kScaledSum merge as kSum.
-template <ReduceOp Op, typename T>
-TRIREME_INLINE_LOOP constexpr T merged(T a, T b) {
+template <ReduceOp Op, typename Element>
+TRIREME_INLINE_LOOP constexpr Wide<Element> merged(Wide<Element> a, Wide<Element> b) {
   using enum ReduceOp;
+  using T = Wide<Element>;
   if constexpr (Op == kMin || Op == kMax) {
     const bool takes_a = Op == kMin ? !(b < a) : !(a < b);
     if constexpr (std::floating_point<T>) {
@@ -56,6 +57,7 @@ TRIREME_INLINE_LOOP constexpr T merged(T a, T b) {
       return takes_a ? a : b;
     }
   } else if constexpr (std::floating_point<T>) {
+    if constexpr (Op == kRoundedSum) return widened(narrowed<Element>(a + b));
     return Op == kProduct ? a * b : a + b;
   } else {
     const auto x = static_cast<std::make_unsigned_t<T>>(a);

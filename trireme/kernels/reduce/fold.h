@@ -27,7 +27,15 @@ void fold(FoldStep step, const F16* source, float* accumulator, std::int64_t n);
 void add_into(float* accumulator, const float* x, std::int64_t n);
 void add_into(double* accumulator, const double* x, std::int64_t n);
 
-/// target = source rounded to nearest, ties to even. [n] contiguous, no overlap.
+/// A merge of the tree whose partial sums are bf16 (docs/concepts/equality.md): both are rounded to
+/// bf16, as by `round_to`, then accumulator += x in f32.
+void add_rounded(float* accumulator, const float* x, std::int64_t n);
+
+/// Each element as its `round_to` bf16 has it.
+void round_through_bf16(float* data, std::int64_t n);
+
+/// target = source rounded to nearest, ties to even; NaN stays NaN, what is beyond the range becomes
+/// infinite. [n] contiguous, no overlap.
 void round_to(const float* source, Bf16* target, std::int64_t n);
 void round_to(const float* source, F16* target, std::int64_t n);
 

@@ -23,10 +23,10 @@ struct Sources {
 };
 
 /// THE tree over sources [Begin, Begin + Count), of one element.
-template <ReduceOp Op, int Begin, int Count, typename Given>
-TRIREME_INLINE_LOOP auto tree_of(const Given& sources, std::int64_t i) {
+template <ReduceOp Op, int Begin, int Count, typename Element, int Most>
+TRIREME_INLINE_LOOP Wide<Element> tree_of(const Sources<Element, Most>& sources, std::int64_t i) {
   if constexpr (Count == 1) {
-    const auto x = widened(sources.elements[Begin][i]);
+    const Wide<Element> x = widened(sources.elements[Begin][i]);
     if constexpr (Op == ReduceOp::kScaledSum) {
       return sources.scales[Begin] * x;
     } else {
@@ -34,8 +34,8 @@ TRIREME_INLINE_LOOP auto tree_of(const Given& sources, std::int64_t i) {
     }
   } else {
     constexpr int kLeft = static_cast<int>(std::bit_floor(static_cast<unsigned>(Count) - 1));
-    return merged<Op>(tree_of<Op, Begin, kLeft>(sources, i),
-                      tree_of<Op, Begin + kLeft, Count - kLeft>(sources, i));
+    return merged<Op, Element>(tree_of<Op, Begin, kLeft>(sources, i),
+                               tree_of<Op, Begin + kLeft, Count - kLeft>(sources, i));
   }
 }
 
@@ -52,9 +52,10 @@ TRIREME_INLINE_LOOP void tree_loop(const Sources<Element, kMaxSources>& given,
   for (std::int64_t i = 0; i < n; ++i) target[i] = tree_of<Op, 0, Count>(sources, i);
 }
 
-template <typename T, ReduceOp Op>
-TRIREME_INLINE_LOOP void merge_loop(T* __restrict left, const T* __restrict right, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) left[i] = merged<Op>(left[i], right[i]);
+template <typename Element, ReduceOp Op>
+TRIREME_INLINE_LOOP void merge_loop(Wide<Element>* __restrict left,
+                                    const Wide<Element>* __restrict right, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) left[i] = merged<Op, Element>(left[i], right[i]);
 }
 
 template <typename Element>
@@ -80,9 +81,9 @@ struct Portable {
                    std::int64_t n) {
     tree_loop<Element, Op, Count>(sources, target, n);
   }
-  template <typename T, ReduceOp Op>
-  static void merge(T* left, const T* right, std::int64_t n) {
-    merge_loop<T, Op>(left, right, n);
+  template <typename Element, ReduceOp Op>
+  static void merge(Wide<Element>* left, const Wide<Element>* right, std::int64_t n) {
+    merge_loop<Element, Op>(left, right, n);
   }
   template <typename Element>
   static void narrow(const Wide<Element>* source, Element* target, std::int64_t n) {
@@ -96,9 +97,9 @@ struct Avx2 {
                                 std::int64_t n) {
     tree_loop<Element, Op, Count>(sources, target, n);
   }
-  template <typename T, ReduceOp Op>
-  TRIREME_AVX2 static void merge(T* left, const T* right, std::int64_t n) {
-    merge_loop<T, Op>(left, right, n);
+  template <typename Element, ReduceOp Op>
+  TRIREME_AVX2 static void merge(Wide<Element>* left, const Wide<Element>* right, std::int64_t n) {
+    merge_loop<Element, Op>(left, right, n);
   }
   template <typename Element>
   TRIREME_AVX2 static void narrow(const Wide<Element>* source, Element* target, std::int64_t n) {
@@ -112,9 +113,10 @@ struct Avx512 {
                                   Wide<Element>* target, std::int64_t n) {
     tree_loop<Element, Op, Count>(sources, target, n);
   }
-  template <typename T, ReduceOp Op>
-  TRIREME_AVX512 static void merge(T* left, const T* right, std::int64_t n) {
-    merge_loop<T, Op>(left, right, n);
+  template <typename Element, ReduceOp Op>
+  TRIREME_AVX512 static void merge(Wide<Element>* left, const Wide<Element>* right,
+                                   std::int64_t n) {
+    merge_loop<Element, Op>(left, right, n);
   }
   template <typename Element>
   TRIREME_AVX512 static void narrow(const Wide<Element>* source, Element* target, std::int64_t n) {
@@ -126,14 +128,14 @@ template <typename Set, typename Element, ReduceOp Op>
 MergeLoops<Element> loops_of() {
   return {{&Set::template tree<Element, Op, 1>, &Set::template tree<Element, Op, 2>,
            &Set::template tree<Element, Op, 3>, &Set::template tree<Element, Op, 4>},
-          &Set::template merge<Wide<Element>, Op>,
+          &Set::template merge<Element, Op>,
           &Set::template narrow<Element>};
 }
 
 /// Sums, which gradients are, have a form for each instruction set; others are compiled once.
 template <typename Element, ReduceOp Op>
 MergeLoops<Element> loops_here() {
-  if constexpr (Op == ReduceOp::kSum || Op == ReduceOp::kScaledSum) {
+  if constexpr (Op == ReduceOp::kSum || Op == ReduceOp::kScaledSum || Op == ReduceOp::kRoundedSum) {
     if (has_avx512()) return loops_of<Avx512, Element, Op>();
     if (has_avx2()) return loops_of<Avx2, Element, Op>();
   }

@@ -200,9 +200,11 @@ TimedStage Estimator::timed(const Shape& shape, int stage) {
     timed.weight_us *= slowdown.backward;
   }
   for (const RangeBucket& bucket : range.buckets) {
-    timed.reduces.push_back({backward_us > 0 ? bucket.ready_us / backward_us : 0,
-                             simulate::bucket_us(problem_.profile, data_kinds_[stage],
-                                                 bucket.bucket, problem_.options.replicas, false)});
+    timed.reduces.push_back(
+        {backward_us > 0 ? bucket.ready_us / backward_us : 0,
+         simulate::bucket_us(problem_.profile, data_kinds_[stage], bucket.bucket,
+                             {.num_ranks = problem_.options.replicas,
+                              .gradient_dtype = rules_.memory.gradient_dtype})});
   }
   timed.tie_sum_us = from.further_elements * step.fold_ns / 1000;
   timed.norm_us = range.owned * step.fold_ns / 1000;

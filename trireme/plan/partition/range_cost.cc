@@ -144,7 +144,6 @@ void RangeCost::read_nodes(const profile::Profile& profile) {
 
 void RangeCost::read_sites() {
   const auto positions = graph::node_positions(graph_);
-  const int num_buffers = simulate::num_gradient_buffers(rules_.lanes);
   for (const graph::UseSite& from : graph::use_sites(graph_)) {
     const graph::Value& value = graph_.values[graph_.parameters[from.parameter].value];
     const auto size = static_cast<std::int64_t>(size_bytes(value.dtype));
@@ -155,7 +154,9 @@ void RangeCost::read_sites() {
     site.is_owner = from.site == 0;
     site.elements = aligned_elements(elements, value.dtype);
     site.value_bytes = site.elements * size;
-    site.gradient_bytes = site.elements * gradient_size * num_buffers;
+    site.gradient_bytes =
+        site.elements * simulate::held_bytes_per_element(value.dtype, rules_.memory.gradient_dtype,
+                                                         rules_.lanes, rules_.replicas);
     site.fold_us = static_cast<double>(elements) * profile_.step.fold_ns / 1000;
     site.tie_us = (slowest_link_us(elements * gradient_size) + slowest_link_us(elements * size)) /
                   static_cast<double>(rules_.num_microbatches);

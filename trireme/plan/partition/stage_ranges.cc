@@ -19,6 +19,7 @@ RangeRules range_rules(const Problem& problem, const Setting& setting) {
   rules.microbatch = problem.options.batch.microbatch;
   rules.num_microbatches = problem.num_microbatches();
   rules.lanes = problem.options.batch.lanes / problem.options.replicas;
+  rules.replicas = problem.options.replicas;
   if (problem.options.shard_state) rules.state_shards = problem.options.replicas;
   rules.in_flight = schedule::most_in_flight(make_schedule(problem, setting));
   rules.memory = problem.options.forecast.memory;

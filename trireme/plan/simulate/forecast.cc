@@ -132,8 +132,9 @@ Forecast forecast(const PriceInputs& inputs, const ForecastOptions& options) {
   result.program = schedule::make_step_program(planned, plan, map, options.program);
   result.stages = costs_while_holding(stage_costs(planned, plan, profile), profile,
                                       activation_bytes(plan, result.memory));
-  result.simulation =
-      simulate(result.program, prices(result.program, result.stages, inputs), topology);
+  const Prices priced =
+      prices(result.program, result.stages, inputs, options.memory.gradient_dtype);
+  result.simulation = simulate(result.program, priced, topology);
   result.plan_bound_us =
       plan_bound_us(result.stages, plan, topology, layout::crossings(planned, plan));
   result.work_us = recorded_work_us(planned, profile);

@@ -32,10 +32,11 @@ std::int64_t elements_in(const layout::Slot& slot, const layout::Shard& shard) {
 class Pricer {
  public:
   Pricer(const schedule::StepProgram& program, const std::vector<StageCost>& costs,
-         const PriceInputs& inputs)
+         const PriceInputs& inputs, Dtype gradient_dtype)
       : program_(program),
         costs_(costs),
         inputs_(inputs),
+        gradient_dtype_(gradient_dtype),
         sites_(graph::use_sites(inputs.planned)),
         scattered_(layout::scattered_buckets(inputs.map, inputs.plan)),
         elements_(count_elements(inputs)),
@@ -190,8 +191,10 @@ class Pricer {
   double bucket_us(const Operation& operation) const {
     const std::vector<int>& ranks = program_.groups[operation.group].ranks;
     return simulate::bucket_us(inputs_.profile, group_link_kind(inputs_.topology, ranks),
-                               inputs_.map.buckets[operation.item], static_cast<int>(ranks.size()),
-                               scattered_[operation.item]);
+                               inputs_.map.buckets[operation.item],
+                               {.num_ranks = static_cast<int>(ranks.size()),
+                                .gradient_dtype = gradient_dtype_,
+                                .is_scattered = scattered_[operation.item]});
   }
 
   /// Half of an all_reduce's way: parts come, and are not summed.
@@ -205,6 +208,7 @@ class Pricer {
   const schedule::StepProgram& program_;
   const std::vector<StageCost>& costs_;
   const PriceInputs& inputs_;
+  Dtype gradient_dtype_;
   std::vector<graph::UseSite> sites_;
   std::vector<bool> scattered_;  ///< By bucket.
   std::map<Place, RankElements> elements_;
@@ -236,22 +240,25 @@ profile::LinkKind group_link_kind(const topology::Topology& topology,
 }
 
 double bucket_us(const profile::Profile& profile, profile::LinkKind kind,
-                 const layout::Bucket& bucket, int num_ranks, bool is_scattered) {
-  const std::int64_t bytes = bucket.num_elements * gradient_bytes_per_element(bucket.dtype);
-  const auto n = static_cast<double>(num_ranks);
-  const double folds = static_cast<double>(bucket.num_elements) * (n - 1) / n;
-  const double way_us = reduce_us(profile, kind, bytes, num_ranks);
-  return (is_scattered ? way_us / 2 : way_us) + folds * profile.step.fold_ns / 1000;
+                 const layout::Bucket& bucket, const BucketSum& sum) {
+  const std::int64_t sent = sent_bytes_per_element(bucket.dtype, sum.gradient_dtype);
+  const auto n = static_cast<double>(sum.num_ranks);
+  const auto elements = static_cast<double>(bucket.num_elements);
+  // To round them and to widen the result moves as many bytes as a fold.
+  const double roundings = sent == gradient_bytes_per_element(bucket.dtype) ? 0 : elements;
+  const double folds = elements * (n - 1) / n + roundings;
+  const double way_us = reduce_us(profile, kind, bucket.num_elements * sent, sum.num_ranks);
+  return (sum.is_scattered ? way_us / 2 : way_us) + folds * profile.step.fold_ns / 1000;
 }
 
 Prices prices(const schedule::StepProgram& program, const std::vector<StageCost>& costs,
-              const PriceInputs& inputs) {
+              const PriceInputs& inputs, Dtype gradient_dtype) {
   if (program.ranks.size() > inputs.topology.ranks.size()) {
     throw Error(ErrorKind::kInvalidArgument,
                 "the plan places " + std::to_string(program.ranks.size()) +
                     " ranks, but the topology has " + std::to_string(inputs.topology.ranks.size()));
   }
-  const Pricer pricer(program, costs, inputs);
+  const Pricer pricer(program, costs, inputs, gradient_dtype);
   Prices result(program.ranks.size());
   for (std::size_t rank = 0; rank < result.size(); ++rank) {
     for (std::size_t i = 0; i < program.ranks[rank].size(); ++i) {

@@ -45,20 +45,26 @@ double reduce_us(const profile::Profile& profile, profile::LinkKind kind, std::i
 /// Bytes of losses, flags and norms that ranks exchange once a step.
 inline constexpr std::int64_t kSmallMessageBytes = 1024;
 
-/// Microseconds of the sum of a bucket over the ranks of a group, additions included.
-///
-/// is_scattered   each rank has its part alone, which goes half the way.
+/// How a bucket is summed over the ranks of a group.
+struct BucketSum {
+  int num_ranks = 1;
+  Dtype gradient_dtype = Dtype::kF32;  ///< TrainingOptions::gradient_dtype.
+  bool is_scattered = false;           ///< Each rank has its part alone, which goes half the way.
+};
+
+/// Microseconds of that sum, additions and roundings included.
 double bucket_us(const profile::Profile& profile, profile::LinkKind kind,
-                 const layout::Bucket& bucket, int num_ranks, bool is_scattered);
+                 const layout::Bucket& bucket, const BucketSum& sum);
 
 /// The slowest kind of link between ranks of a group.
 profile::LinkKind group_link_kind(const topology::Topology& topology,
                                   const std::vector<int>& ranks);
 
-/// costs    by stage, from `stage_costs`.
+/// costs            by stage, from `stage_costs`.
+/// gradient_dtype   TrainingOptions::gradient_dtype.
 /// Errors   kInvalidArgument where the profile lacks a kind of link that the program uses, or the
 ///          topology a rank.
 Prices prices(const schedule::StepProgram& program, const std::vector<StageCost>& costs,
-              const PriceInputs& inputs);
+              const PriceInputs& inputs, Dtype gradient_dtype = Dtype::kF32);
 
 }  // namespace trireme::simulate

@@ -43,15 +43,16 @@ std::vector<std::int64_t> optimizer_bytes(const layout::Plan& plan, const layout
 }
 
 /// Parameters and gradients by position of the pipeline.
-std::vector<RankMemory> state_by_position(const layout::Plan& plan,
-                                          const layout::ParameterMap& map) {
+std::vector<RankMemory> state_by_position(const layout::Plan& plan, const layout::ParameterMap& map,
+                                          Dtype gradient_dtype) {
   const std::map<std::string, int> owners = layout::owner_stages(map);
-  const int num_buffers =
-      num_gradient_buffers(plan.batch.lanes / layout::train_role(plan).mesh.data);
+  const int replicas = layout::train_role(plan).mesh.data;
   std::vector<RankMemory> positions(layout::train_role(plan).mesh.pipeline);
   for (const layout::Bucket& bucket : map.buckets) {
     RankMemory& rank = positions[layout::position_of(plan, bucket.stage)];
-    rank.gradients += bucket.num_elements * gradient_bytes_per_element(bucket.dtype) * num_buffers;
+    rank.gradients +=
+        bucket.num_elements *
+        held_bytes_per_element(bucket.dtype, gradient_dtype, plan.batch.lanes / replicas, replicas);
     if (bucket.kind == BucketKind::kSite) continue;
     if (bucket.kind == BucketKind::kMirror && !has_mirrors(plan, bucket, owners)) continue;
     rank.parameters += bucket.num_elements * static_cast<std::int64_t>(size_bytes(bucket.dtype));
@@ -126,6 +127,18 @@ int num_gradient_buffers(std::int64_t num_lanes) {
 }
 
 std::int64_t gradient_bytes_per_element(Dtype dtype) { return dtype == Dtype::kF64 ? 8 : 4; }
+
+std::int64_t sent_bytes_per_element(Dtype dtype, Dtype gradient_dtype) {
+  return dtype == Dtype::kF64 ? 8 : static_cast<std::int64_t>(size_bytes(gradient_dtype));
+}
+
+std::int64_t held_bytes_per_element(Dtype dtype, Dtype gradient_dtype, std::int64_t num_lanes,
+                                    int num_replicas) {
+  const std::int64_t summed = gradient_bytes_per_element(dtype);
+  const std::int64_t sent = sent_bytes_per_element(dtype, gradient_dtype);
+  const bool has_copy = num_replicas > 1 && sent != summed;
+  return summed * num_gradient_buffers(num_lanes) + (has_copy ? sent : 0);
+}
 
 std::int64_t batch_bytes(const graph::Graph& planned, std::int64_t microbatch) {
   std::int64_t bytes = 0;
@@ -263,7 +276,7 @@ std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::P
   const std::int64_t batch =
       held_batch_bytes(planned, plan.batch.microbatch, schedule.num_microbatches);
   const std::vector<std::int64_t> kept_batches = kept_batch_bytes(planned, plan);
-  std::vector<RankMemory> positions = state_by_position(plan, map);
+  std::vector<RankMemory> positions = state_by_position(plan, map, options.gradient_dtype);
   std::vector<const StageTensors*> tensors_of;
   for (const StageTensors& stage : tensors) tensors_of.push_back(&stage);
   std::vector<bool> offloads;

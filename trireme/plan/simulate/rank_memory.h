@@ -39,6 +39,9 @@ struct RankMemory {
 struct MemoryOptions {
   /// Per element of a parameter: 8 for AdamW, 4 for SGD with momentum, 0 without.
   std::int64_t optimizer_bytes_per_element = 8;
+
+  /// TrainingOptions::gradient_dtype: replicas that send bf16 hold a copy of their sums as that.
+  Dtype gradient_dtype = Dtype::kF32;
 };
 
 /// Flat gradient buffers that `num_lanes` lanes need: those of the balanced tree over lanes that
@@ -47,6 +50,17 @@ int num_gradient_buffers(std::int64_t num_lanes);
 
 /// Bytes per element in which gradients of `dtype` are summed.
 std::int64_t gradient_bytes_per_element(Dtype dtype);
+
+/// Bytes per element in which replicas send sums of gradients of `dtype`.
+///
+/// gradient_dtype   TrainingOptions::gradient_dtype.
+std::int64_t sent_bytes_per_element(Dtype dtype, Dtype gradient_dtype);
+
+/// Bytes per element of all flat buffers of gradients that a replica holds.
+///
+/// num_lanes, num_replicas   lanes of a replica; replicas.
+std::int64_t held_bytes_per_element(Dtype dtype, Dtype gradient_dtype, std::int64_t num_lanes,
+                                    int num_replicas);
 
 /// Samples of one microbatch: read for its forward, dropped after it but for what nodes save.
 std::int64_t batch_bytes(const graph::Graph& planned, std::int64_t microbatch);

@@ -40,6 +40,8 @@ ncclRedOp_t nccl_op(Dtype dtype, ReduceOp op) {
   switch (op) {
     case ReduceOp::kSum:
       return is_bool ? ncclMax : ncclSum;  // of 0 and 1: or
+    case ReduceOp::kRoundedSum:
+      return ncclSum;
     case ReduceOp::kProduct:
       return is_bool ? ncclMin : ncclProd;  // and
     case ReduceOp::kMin:

@@ -27,9 +27,9 @@ std::vector<int> peers_of(const CollectiveSetting& setting) {
 }
 
 bool has_exact_partials(const Description& task) {
-  const bool is_rounded =
-      is_half(task.dtype) && task.reduce != ReduceOp::kMin && task.reduce != ReduceOp::kMax;
-  return !is_rounded || task.order == Order::kAny;
+  const bool is_exact = task.reduce == ReduceOp::kMin || task.reduce == ReduceOp::kMax ||
+                        task.reduce == ReduceOp::kRoundedSum;
+  return is_exact || !is_half(task.dtype) || task.order == Order::kAny;
 }
 
 bool needs_all_at_once(const Description& task) {
