@@ -214,5 +214,13 @@ TEST(MiddleCutTest, AGraphWithoutAllowedCutsIsOneRange) {
   EXPECT_EQ(middle_cut(graph, std::vector<double>{1.0}), std::nullopt);
 }
 
+TEST(MeasureFiles, FindsWhatWritingAndReadingTake) {
+  const RepeatOptions once{.min_repeats = 1, .max_repeats = 1};
+  const profile::FileCosts costs = measure_files(testing::TempDir(), once, {});
+  EXPECT_GT(costs.write_ns_per_byte, 0.01);
+  EXPECT_GT(costs.read_ns_per_byte, 0.01);
+  EXPECT_THROW(measure_files("/no/such/folder", once, {}), Error);
+}
+
 }  // namespace
 }  // namespace trireme::measure

@@ -54,7 +54,6 @@ std::vector<Layout> virtual_layouts() {
 
 INSTANTIATE_TEST_SUITE_P(Virtual, Ranks, testing::ValuesIn(virtual_layouts()));
 
-/// Every model with stages that recompute, under one schedule or another.
 std::vector<Layout> recomputing_layouts() {
   std::vector<Layout> result;
   for (std::size_t m = 0; m < models::names().size(); ++m) {
@@ -89,7 +88,6 @@ std::vector<Layout> offloading_layouts() {
 
 INSTANTIATE_TEST_SUITE_P(Offloading, Ranks, testing::ValuesIn(offloading_layouts()));
 
-/// Every model with replicas that share the optimizer's state.
 std::vector<Layout> sharding_layouts() {
   std::vector<Layout> result;
   for (std::size_t m = 0; m < models::names().size(); ++m) {
@@ -106,7 +104,6 @@ std::vector<Layout> sharding_layouts() {
 
 INSTANTIATE_TEST_SUITE_P(Sharding, Ranks, testing::ValuesIn(sharding_layouts()));
 
-/// Every model in bf16 or f16.
 std::vector<Layout> precise_layouts() {
   std::vector<Layout> result;
   for (std::size_t m = 0; m < models::names().size(); ++m) {

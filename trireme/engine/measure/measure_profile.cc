@@ -6,6 +6,7 @@
 #include <torch/version.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -69,7 +70,7 @@ profile::StepCosts measure_step(const UpdateFunction& update, const RepeatOption
 
 profile::FileCosts measure_files(const std::filesystem::path& folder, const RepeatOptions& options,
                                  const BusyRanks& ranks) {
-  const at::Tensor value = at::full({kNumElements}, 0.5);
+  const at::Tensor value = at::full({4 * kNumElements}, 0.5);
   at::Tensor tensor = value;
   std::unique_ptr<program::OffloadedTensors> file;
   const auto write = [&] {
@@ -78,8 +79,14 @@ profile::FileCosts measure_files(const std::filesystem::path& folder, const Repe
   const auto read = [&] { file->read({&tensor}); };
   const auto measure = [&](const std::function<void()>& before, const std::function<void()>& work) {
     ranks.barrier();
-    return time_repeats(options, before, work).median_us * 1000 /
-           static_cast<double>(value.nbytes());
+    Repeats repeats(options);
+    while (repeats.is_wanted()) {
+      before();
+      const auto begin = std::chrono::steady_clock::now();
+      work();
+      repeats.add(std::chrono::steady_clock::now() - begin);
+    }
+    return summary(repeats.times_us()).median_us * 1000 / static_cast<double>(value.nbytes());
   };
   std::vector<double> costs = {measure([&] { tensor = value; }, write),
                                measure([&] { tensor = at::Tensor(); }, read)};

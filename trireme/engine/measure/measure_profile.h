@@ -23,8 +23,8 @@ using UpdateFunction = std::function<void(const at::Tensor& value, const at::Ten
 profile::StepCosts measure_step(const UpdateFunction& update, const RepeatOptions& options,
                                 const BusyRanks& ranks);
 
-/// What it takes to write tensors of 16 MiB to a file in `folder`, and to read them, per byte: processor time, most of
-/// which goes into the system's cache of files. A disk that is slower than the cache, day in, day out, is not seen.
+/// What it takes to write a tensor of 64 MiB to a file in `folder`, and to read it into new memory, per byte. Unlike
+/// other times with waits, while all ranks do it: for the disk, and for the system, which provides pages of its cache.
 /// Errors   those of program::OffloadedTensors.
 profile::FileCosts measure_files(const std::filesystem::path& folder, const RepeatOptions& options,
                                  const BusyRanks& ranks);

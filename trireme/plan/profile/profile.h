@@ -83,7 +83,7 @@ struct Hardware {
   bool operator==(const Hardware&) const = default;
 };
 
-/// Processor time per byte of files that hold tensors for a while.
+/// Time per byte of files that hold tensors for a while.
 struct FileCosts {
   double write_ns_per_byte = 0;
   double read_ns_per_byte = 0;
