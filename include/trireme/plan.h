@@ -121,7 +121,7 @@ enum class Recompute : std::uint8_t {
 /// Stages whose microbatches keep what they need for their backwards in a file, unless that comes soon.
 enum class Offload : std::uint8_t {
   kNone,
-  kAuto,  ///< As many as make a plan fit that does not otherwise, as Recompute; by hand, none.
+  kAuto,  ///< As many as make a plan fit that does not otherwise, as Recompute; refused by hand.
   kAll,
 };
 

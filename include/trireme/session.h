@@ -281,8 +281,8 @@ struct MeasureOptions {
   std::int64_t microbatch = 8;
   std::int64_t device_memory_bytes = 0;  ///< Of each rank; 0: an equal part of the host's.
   TrainingOptions training;              ///< Whose optimizer is measured too.
-  std::filesystem::path
-      offload_folder;  ///< Files there are measured, for plans that offload; empty: none are.
+  bool files =
+      false;  ///< For plans that offload: files in training.offload_folder are measured too.
   BatchSizes batch_sizes = BatchSizes::kAnyElseExact;
 };
 

@@ -22,6 +22,7 @@ class Config:
     partition_file: str = ""
     load_partition: bool = False
     precision: str = "f32"
+    offload: str = "none"
 
 
 class ConfigError(ValueError):
@@ -72,6 +73,7 @@ _KEYS: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
     "partition_file": ("partition_file", lambda _, v: str(v)),
     "load_partition": ("load_partition", _flag),
     "bf16": ("precision", lambda k, v: "bf16" if _flag(k, v) else "f32"),
+    "offload_activations": ("offload", lambda k, v: "all" if _flag(k, v) else "none"),
 }
 
 # Keys that choose what is so here anyway: any of these values says nothing new.
@@ -90,10 +92,6 @@ _ALWAYS: dict[str, tuple[tuple[Any, ...], str]] = {
         "the optimizer is torch's own; trireme.Session(shard_state=True) shares its own",
     ),
     "prescaled_batch": ((False,), "it is about tensor parallelism"),
-    "offload_activations": (
-        (False,),
-        "activations stay; use more microbatches, or optimize='memory'",
-    ),
     "fp16": (
         (False,),
         "losses are not scaled here; take bf16, or trireme.Session(precision='f16')",
@@ -115,7 +113,7 @@ _ALWAYS: dict[str, tuple[tuple[Any, ...], str]] = {
 # Keys of things that are refused above: they have nothing to set.
 _WITHOUT_EFFECT = {
     "ddp_port": "ranks meet where the launcher says (MASTER_ADDR, MASTER_PORT)",
-    "activation_loading_horizon": "activations are not offloaded",
+    "activation_loading_horizon": "what is offloaded is asked for two forwards or backwards ahead",
     "sdp_reduce_bucket_size": "parameters are not sharded",
     "sdp_param_persistence_threshold": "parameters are not sharded",
     "sdp_max_live_parameters": "parameters are not sharded",

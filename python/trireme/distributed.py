@@ -269,6 +269,7 @@ class DistributedModel:
                 if config.placement == "cluster"
                 else _core.Placement.SPREAD,
                 "tolerant": replicas & (replicas - 1) != 0,
+                "offload": config.offload,
                 **self._options,
             },
         )

@@ -73,7 +73,7 @@ std::string show(Bert& model, const text::SegmentPair& pair, const text::WordPie
   return text;
 }
 
-std::string show(Classifier& model, const text::LabelledPairSource::Pair& pair,
+std::string show(Classifier& model, const text::LabelledRow& pair,
                  const std::vector<std::string>& labels, const text::WordPieces& pieces) {
   const auto parts_K = model->logits(sequence_of(pair.tokens, pair.second)).softmax(-1)[0];
   const auto order_K = parts_K.argsort(/*dim=*/0, /*descending=*/true);

@@ -145,14 +145,16 @@ class Data {
       return make_workload(options, *text_);
     }
     if (!pairs_) {
-      pairs_ = read_classify_data(options.classify, vocabulary_of(options), options.pairs.length);
+      pairs_ = read_pairs<text::LabelledPairSource>(
+          options.classify, "bert", vocabulary_of(options),
+          text::LabelledPairOptions{.length = options.pairs.length});
     }
-    return make_classification(config_of(options, pairs_->pieces.vocabulary_size()), *pairs_);
+    return make_classification(config_of(options, pairs_->vocabulary.vocabulary_size()), *pairs_);
   }
 
  private:
   std::optional<text::PreparedPassages> text_;
-  std::optional<ClassifyData> pairs_;
+  std::optional<ClassifiedSequences> pairs_;
 };
 
 void add_model_options(CLI::App& app, Options& options) {

@@ -147,15 +147,17 @@ class Data {
       return make_workload(options, *text_);
     }
     if (!pairs_) {
-      pairs_ = read_pairs(options.classify, tokenizer_of(options), inputs_of(options));
-      require_padding(pairs_->tokenizer);
+      pairs_ =
+          read_pairs<text::PairToTextSource>(options.classify, "t5", tokenizer_of(options),
+                                             text::PairToTextOptions{.inputs = inputs_of(options)});
+      require_padding(pairs_->vocabulary);
     }
-    return make_classification(config_of(options, pairs_->tokenizer.vocabulary_size()), *pairs_);
+    return make_classification(config_of(options, pairs_->vocabulary.vocabulary_size()), *pairs_);
   }
 
  private:
   std::optional<text::Prepared> text_;
-  std::optional<PairData> pairs_;
+  std::optional<ClassifiedTexts> pairs_;
 };
 
 void add_model_options(CLI::App& app, Options& options) {

@@ -20,6 +20,7 @@ def test_keys_that_work() -> None:
         "ddp": True,
         "auto_partition": False,
         "default_partition": 1,
+        "offload_activations": True,
     }
     assert parse(table) == Config(
         stages=4,
@@ -29,6 +30,7 @@ def test_keys_that_work() -> None:
         placement="spread",
         auto_partition=False,
         default_partition=1,
+        offload="all",
     )
 
 

@@ -40,7 +40,14 @@ def make_net(last_stage: int) -> torch.nn.Module:
 def run(stages: int, folder: str, begin: int = 0) -> dict[str, Any]:
     """Steps `begin` to 3, from a checkpoint unless that is 0; writes one after the second. Losses, weights, and what
     two batches, each met twice, are evaluated to."""
-    trireme.init({"pipeline_parallel_degree": stages, "microbatches": 4, "auto_partition": False})
+    trireme.init(
+        {
+            "pipeline_parallel_degree": stages,
+            "microbatches": 4,
+            "auto_partition": False,
+            "offload_activations": True,
+        }
+    )
     torch.manual_seed(0 if trireme.rank() == 0 else 7)  # rank 0's weights are everybody's
     model = trireme.DistributedModel(make_net(stages - 1))
     torch.manual_seed(1)

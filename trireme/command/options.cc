@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "trireme/arguments/numbers.h"
+#include "trireme/arguments/words.h"
 #include "trireme/command/verbs.h"
 #include "trireme/engine/program/torch_failure.h"
 #include "trireme/error.h"
@@ -62,29 +63,25 @@ void PlanArguments::add_to(CLI::App& app, bool with_file) {
       app.add_option("--schedule", options.schedule,
                      "Order of microbatches: " +
                          fmt::format("{}", fmt::join(schedule::schedule_names(0), ", "))),
-      app.add_option("--recompute", options.recompute,
-                     "Stages that run their forward again before the backward, instead of keeping "
-                     "activations: auto, where the memory is too small (with a profile); none; all")
-          ->transform(CLI::CheckedTransformer(
-              std::map<std::string, Recompute>{
-                  {"auto", Recompute::kAuto}, {"none", Recompute::kNone}, {"all", Recompute::kAll}},
-              CLI::ignore_case))
-          ->default_str("auto"),
-      app.add_option("--offload", options.offload,
-                     "Stages whose microbatches keep what backwards need in a file: none; all; "
-                     "auto, where the memory is too small (with a profile)")
-          ->transform(CLI::CheckedTransformer(
-              std::map<std::string, Offload>{
-                  {"none", Offload::kNone}, {"auto", Offload::kAuto}, {"all", Offload::kAll}},
-              CLI::ignore_case))
-          ->default_str("none"),
+      arguments::add_words<Recompute>(
+          app, "--recompute", options.recompute,
+          "Stages that run their forward again before the backward, instead of keeping "
+          "activations: auto, where the memory is too small (with a profile); none; all",
+          {{"auto", Recompute::kAuto}, {"none", Recompute::kNone}, {"all", Recompute::kAll}}),
+      arguments::add_words<Offload>(
+          app, "--offload", options.offload,
+          "Stages whose microbatches keep what backwards need in a file: none; all; auto, where "
+          "the memory is too small (with a profile)",
+          {{"none", Offload::kNone}, {"auto", Offload::kAuto}, {"all", Offload::kAll}}),
       app.add_flag("--shard-state", options.shard_state,
                    "Each replica keeps the optimizer state of a part of the parameters (ZeRO-1)"),
       app.add_option("--schedule-file", options.schedule_file,
                      "A schedule of your own (docs/formats.md), without a profile"),
   };
   for (CLI::Option* option : own) {
-    if (option->get_type_name() != "TEXT") option->capture_default_str();
+    if (option->get_type_name() != "TEXT" && option->get_default_str().empty()) {
+      option->capture_default_str();
+    }
     if (plan != nullptr) option->excludes(plan);
   }
 }

@@ -44,7 +44,7 @@ Body add_profile(CLI::App& app, Context& context) {
   app.add_option("--out", options->out, "Where the profile is written")->capture_default_str();
   app.add_option("--topology", options->topology, "Where the topology is written")
       ->capture_default_str();
-  app.add_option("--offload-folder", options->measure.offload_folder,
+  app.add_option("--offload-folder", options->measure.training.offload_folder,
                  "Measure files in this folder too, for plans with --offload")
       ->check(CLI::ExistingDirectory);
   add_device_memory_option(app, options->measure.device_memory_bytes);
@@ -52,6 +52,7 @@ Body add_profile(CLI::App& app, Context& context) {
   app.footer("Example: trireme profile --ranks 2 --microbatch 8 --out profile.json");
   return [options, &context] {
     options->measure.training.seed = context.seed;
+    options->measure.files = !options->measure.training.offload_folder.empty();
     options->measure.batch_sizes = context.sizes;
     return run_in_world(context, options->ranks,
                         [&](World& world) { return profile_rank(*options, context, world); });

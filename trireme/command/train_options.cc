@@ -5,6 +5,7 @@
 #include <map>
 
 #include "trireme/arguments/numbers.h"
+#include "trireme/arguments/words.h"
 #include "trireme/command/run_options.h"
 #include "trireme/command/training_arguments.h"
 #include "trireme/error.h"
@@ -52,21 +53,17 @@ void add_run_options(CLI::App& app, RunOptions& run, PlanOptions& planning) {
                                "Steps between checkpoints; 0 for one at the end")
                     ->check(arguments::not_negative())
                     ->capture_default_str());
-  own.push_back(
-      app.add_option("--checkpoint-writes", run.checkpoint_writes,
-                     "beside: written by a thread, from a copy, while the steps go on; wait; auto: "
-                     "beside where --device-memory leaves room for the copy")
-          ->transform(CLI::CheckedTransformer(
-              std::map<std::string, CheckpointWrites>{{"auto", CheckpointWrites::kAuto},
-                                                      {"wait", CheckpointWrites::kWait},
-                                                      {"beside", CheckpointWrites::kBeside}}))
-          ->option_text("{auto,wait,beside}=auto"));
-  own.push_back(
-      app.add_option("--checkpoint-errors", run.checkpoint_errors,
-                     "What a checkpoint that cannot be written does: stop the run, or a warning")
-          ->transform(CLI::CheckedTransformer(std::map<std::string, CheckpointErrors>{
-              {"stop", CheckpointErrors::kStop}, {"continue", CheckpointErrors::kContinue}}))
-          ->option_text("{stop,continue}=stop"));
+  own.push_back(arguments::add_words<CheckpointWrites>(
+      app, "--checkpoint-writes", run.checkpoint_writes,
+      "beside: written by a thread, from a copy, while the steps go on; wait; auto: beside where "
+      "--device-memory leaves room for the copy",
+      {{"auto", CheckpointWrites::kAuto},
+       {"wait", CheckpointWrites::kWait},
+       {"beside", CheckpointWrites::kBeside}}));
+  own.push_back(arguments::add_words<CheckpointErrors>(
+      app, "--checkpoint-errors", run.checkpoint_errors,
+      "What a checkpoint that cannot be written does: stop the run, or a warning",
+      {{"stop", CheckpointErrors::kStop}, {"continue", CheckpointErrors::kContinue}}));
   own.push_back(app.add_option("--keep-last", run.keep_last, "Checkpoints that stay")
                     ->check(arguments::positive())
                     ->capture_default_str());

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <map>
 #include <string>
 #include <vector>
 
+#include "trireme/arguments/words.h"
 #include "trireme/engine/train/learning_rate.h"
 #include "trireme/engine/train/parameter_groups.h"
 #include "trireme/engine/train/training_options.h"
@@ -54,12 +54,11 @@ inline void add_optimizer_options(CLI::App& app, OptimizerOptions& options) {
 
 /// --gradients.
 inline void add_gradients_option(CLI::App& app, Dtype& gradient_dtype) {
-  app.add_option("--gradients", gradient_dtype,
-                 "bf16: sums of gradients are rounded so that replicas send half the bytes; other "
-                 "bits than f32, the same on any number of replicas")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, Dtype>{{"f32", Dtype::kF32}, {"bf16", Dtype::kBf16}}))
-      ->option_text("{f32,bf16}=f32");
+  arguments::add_words<Dtype>(
+      app, "--gradients", gradient_dtype,
+      "bf16: sums of gradients are rounded so that replicas send half the bytes; other bits than "
+      "f32, the same on any number of replicas",
+      {{"f32", Dtype::kF32}, {"bf16", Dtype::kBf16}});
 }
 
 /// --optimize.

@@ -41,7 +41,7 @@ measure::UpdateFunction update_of(const OptimizerOptions& options) {
 std::string shared_text(const MeasureOptions& options) {
   return train::to_text(options.training) +
          fmt::format("microbatch {}\ndevice memory {}\nmeasures files {}\n", options.microbatch,
-                     options.device_memory_bytes, !options.offload_folder.empty());
+                     options.device_memory_bytes, options.files);
 }
 
 /// Says which ranks have nothing to do.
@@ -99,7 +99,9 @@ MeasuredCosts measure_recorded(const Workload& workload, const record::Recording
   auto profile = std::make_shared<profile::Profile>(measure::measure_profile(
       {.recording = recorded, .batch = batch, .ranks = ranks},
       world == nullptr ? nullptr : &world->endpoint,
-      {.update = update_of(options.training.optimizer), .offload_folder = options.offload_folder}));
+      {.update = update_of(options.training.optimizer),
+       .offload_folder =
+           options.files ? train::offload_folder(options.training) : std::filesystem::path()}));
   auto topology = std::make_shared<topology::Topology>(
       measure::detect_topology(ranks, {.device_memory_bytes = options.device_memory_bytes}));
   return {Profile(std::move(profile)), Topology(std::move(topology))};
@@ -188,6 +190,10 @@ layout::Plan plan_by_hand(const graph::Graph& recorded, const PlanOptions& optio
   for (int s = 0; options.recompute == Recompute::kAll && std::cmp_less(s, plan.stages.size());
        ++s) {
     plan.stages[s].recompute = layout::why_not_recomputed(graph, plan, s).empty();
+  }
+  if (options.offload == Offload::kAuto) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "--offload auto wants costs to decide by; measure, or give --offload none or all");
   }
   for (layout::Stage& stage : plan.stages) stage.offload = options.offload == Offload::kAll;
   plan.copied_nodes = std::move(copied.copied_nodes);

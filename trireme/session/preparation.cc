@@ -145,13 +145,12 @@ layout::Plan Preparation::choose_plan() {
   say("no plan is given: the ranks measure and plan");
   planner_.emplace(options_, world_, options_.run.folder);
   if (!planner_->has_measurement(graph)) {
-    MeasureOptions wanted{
-        .microbatch = options_.planning.batch.microbatch,
-        .device_memory_bytes = options_.planning.device_memory_bytes,
-        .training = {.seed = options_.training.seed, .optimizer = options_.training.optimizer}};
-    if (options_.planning.offload != Offload::kNone) {
-      wanted.offload_folder = train::offload_folder(options_.training);
-    }
+    const MeasureOptions wanted{.microbatch = options_.planning.batch.microbatch,
+                                .device_memory_bytes = options_.planning.device_memory_bytes,
+                                .training = {.seed = options_.training.seed,
+                                             .optimizer = options_.training.optimizer,
+                                             .offload_folder = options_.training.offload_folder},
+                                .files = options_.planning.offload != Offload::kNone};
     planner_->keep(measure_recorded(training_->workload, training_->recorded, wanted, &world_));
     make_training();  // as it was before
   }

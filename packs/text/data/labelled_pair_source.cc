@@ -41,35 +41,21 @@ LabelledPairSource::LabelledPairSource(std::vector<std::filesystem::path> files,
 void LabelledPairSource::add(const ClassifiedPairs::Pair& one, const WordPieces& pieces) {
   std::vector<Token> first = pieces.encode(one.pair.first), second = pieces.encode(one.pair.second);
   shorten(first, second, options_.length - kLabelledSpecials);
-  const std::int64_t begin = std::ssize(tokens_);
-  tokens_.push_back(special_.first);
-  tokens_.insert(tokens_.end(), first.begin(), first.end());
-  tokens_.push_back(special_.separator);
-  tokens_.insert(tokens_.end(), second.begin(), second.end());
-  tokens_.push_back(special_.separator);
-  rows_.push_back({.begin = begin,
-                   .length = static_cast<std::int32_t>(std::ssize(tokens_) - begin),
-                   .second = static_cast<std::int32_t>(first.size()) + 2,
-                   .label = one.label,
-                   .file = one.file});
+  std::vector<Token> tokens = {special_.first};
+  tokens.insert(tokens.end(), first.begin(), first.end());
+  tokens.push_back(special_.separator);
+  tokens.insert(tokens.end(), second.begin(), second.end());
+  tokens.push_back(special_.separator);
+  rows_.add(one, tokens, first.size() + 2);
 }
 
-LabelledPairSource::Pair LabelledPairSource::pair(std::int64_t index) const {
-  if (index < 0 || index >= num_samples()) {
-    refuse_labelled("there is no sample " + std::to_string(index) + " among " +
-                    std::to_string(num_samples()));
-  }
-  const Row& row = rows_[static_cast<std::size_t>(index)];
-  return {.tokens = std::span(tokens_).subspan(static_cast<std::size_t>(row.begin),
-                                               static_cast<std::size_t>(row.length)),
-          .second = static_cast<std::size_t>(row.second),
-          .label = row.label,
-          .file = row.file};
+LabelledRow LabelledPairSource::pair(std::int64_t index) const {
+  return rows_.at(index, kLabelled);
 }
 
 void LabelledPairSource::read(data::Sample sample,
                               std::span<const std::span<std::byte>> destinations) const {
-  const Pair one = pair(sample.index);
+  const LabelledRow one = pair(sample.index);
   std::vector<std::int32_t> types(one.tokens.size(), 0);
   std::fill(types.begin() + static_cast<std::ptrdiff_t>(one.second), types.end(), 1);
   copy_fields(fields_,
@@ -82,11 +68,8 @@ void LabelledPairSource::read(data::Sample sample,
 }
 
 std::string LabelledPairSource::identity() const {
-  Sha256 hash;
-  hash.add(std::as_bytes(std::span(tokens_)));
-  hash.add(std::as_bytes(std::span(rows_)));
   return sha256(compact_text({{"kind", kLabelled},
-                              {"pairs", hash.finish()},
+                              {"pairs", rows_.hash()},
                               {"length", options_.length},
                               {"padding", special_.padding},
                               {"labels", options_.labels}}));

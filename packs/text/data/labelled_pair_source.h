@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "packs/text/data/labelled_pairs.h"
+#include "packs/text/data/labelled_rows.h"
 #include "packs/text/data/word_pieces.h"
 #include "trireme/data.h"
 
@@ -32,24 +33,16 @@ struct LabelledPairOptions {
 /// Source   Devlin et al., NAACL 2019, section 4.1; `run_classifier` of google-research/bert.
 class LabelledPairSource : public data::Source {
  public:
-  /// A sample before it is padded.
-  struct Pair {
-    std::span<const Token> tokens;  ///< Of the source.
-    std::size_t second = 0;         ///< Where the second text begins.
-    std::int32_t label = 0;
-    std::int32_t file = 0;
-  };
-
   /// Errors   those of read_classified_pairs; kInvalidArgument for a length below 5.
   LabelledPairSource(std::vector<std::filesystem::path> files, const WordPieces& pieces,
                      LabelledPairOptions options);
 
-  std::int64_t num_samples() const override { return std::ssize(rows_); }
+  std::int64_t num_samples() const override { return rows_.size(); }
   const std::vector<data::Field>& fields() const override { return fields_; }
   void read(data::Sample sample, std::span<const std::span<std::byte>> destinations) const override;
 
-  /// kInvalidArgument where there is no such sample.
-  Pair pair(std::int64_t index) const;
+  /// A sample before it is padded. kInvalidArgument where there is no such one.
+  LabelledRow pair(std::int64_t index) const;
 
   /// A hash of the tokens, the labels and the length.
   std::string identity() const override;
@@ -58,21 +51,12 @@ class LabelledPairSource : public data::Source {
   const std::vector<std::filesystem::path>& files() const { return files_; }
 
  private:
-  struct Row {
-    std::int64_t begin;  ///< In tokens_.
-    std::int32_t length;
-    std::int32_t second;
-    std::int32_t label;
-    std::int32_t file;
-  };
-
   void add(const ClassifiedPairs::Pair& one, const WordPieces& pieces);
 
   std::vector<std::filesystem::path> files_;
   LabelledPairOptions options_;
   PairTokens special_;
-  std::vector<Token> tokens_;  ///< Of all samples.
-  std::vector<Row> rows_;
+  LabelledRows rows_;
   std::vector<data::Field> fields_;
 };
 

@@ -54,35 +54,24 @@ void PairToTextSource::add(const ClassifiedPairs::Pair& one, const Tokenizer& to
                      second = tokenizer.encode(one.pair.second);
   shorten(first, second,
           options_.inputs - 1 - std::ssize(before_first_) - std::ssize(before_second_));
-  const std::int64_t begin = std::ssize(tokens_);
-  for (const auto& part : {before_first_, first, before_second_, second}) {
-    tokens_.insert(tokens_.end(), part.begin(), part.end());
-  }
-  tokens_.push_back(tokenizer.end());
-  rows_.push_back({.begin = begin,
-                   .length = static_cast<std::int32_t>(std::ssize(tokens_) - begin),
-                   .label = one.label,
-                   .file = one.file});
+  std::vector<Token> tokens = before_first_;
+  tokens.insert(tokens.end(), first.begin(), first.end());
+  tokens.insert(tokens.end(), before_second_.begin(), before_second_.end());
+  const std::size_t begin = tokens.size();
+  tokens.insert(tokens.end(), second.begin(), second.end());
+  tokens.push_back(tokenizer.end());
+  rows_.add(one, tokens, begin);
 }
 
-PairToTextSource::Pair PairToTextSource::pair(std::int64_t index) const {
-  if (index < 0 || index >= num_samples()) {
-    throw Error(ErrorKind::kInvalidArgument, std::string(kPairsToText) + ": there is no sample " +
-                                                 std::to_string(index) + " among " +
-                                                 std::to_string(num_samples()));
-  }
-  const Row& row = rows_[static_cast<std::size_t>(index)];
-  return {.inputs = std::span(tokens_).subspan(static_cast<std::size_t>(row.begin),
-                                               static_cast<std::size_t>(row.length)),
-          .label = row.label,
-          .file = row.file};
+LabelledRow PairToTextSource::pair(std::int64_t index) const {
+  return rows_.at(index, kPairsToText);
 }
 
 void PairToTextSource::read(data::Sample sample,
                             std::span<const std::span<std::byte>> destinations) const {
-  const Pair one = pair(sample.index);
+  const LabelledRow one = pair(sample.index);
   copy_fields(fields_,
-              {{{one.inputs.begin(), one.inputs.end()}, padding_},
+              {{{one.tokens.begin(), one.tokens.end()}, padding_},
                {targets_[static_cast<std::size_t>(one.label)], padding_},
                {{one.label}},
                {{one.file}}},
@@ -90,14 +79,8 @@ void PairToTextSource::read(data::Sample sample,
 }
 
 std::string PairToTextSource::identity() const {
-  Sha256 hash;
-  hash.add(std::as_bytes(std::span(tokens_)));
-  for (const Row& row : rows_) {
-    const std::int32_t numbers[] = {row.length, row.label, row.file};
-    hash.add(std::as_bytes(std::span(numbers)));
-  }
   return sha256(compact_text({{"kind", kPairsToText},
-                              {"pairs", hash.finish()},
+                              {"pairs", rows_.hash()},
                               {"inputs", options_.inputs},
                               {"padding", padding_},
                               {"targets", targets_}}));

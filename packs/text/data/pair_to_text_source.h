@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "packs/text/data/labelled_pairs.h"
+#include "packs/text/data/labelled_rows.h"
 #include "packs/text/data/tokenizer.h"
 #include "trireme/data.h"
 
@@ -33,23 +34,16 @@ struct PairToTextOptions {
 /// Source   Raffel et al., JMLR 21 (2020), section 2.4 and appendix D.
 class PairToTextSource : public data::Source {
  public:
-  /// A sample before it is padded.
-  struct Pair {
-    std::span<const Token> inputs;
-    std::int32_t label = 0;
-    std::int32_t file = 0;
-  };
-
   /// Errors   those of read_classified_pairs; kInvalidArgument where inputs have no room for a token of each text.
   PairToTextSource(std::vector<std::filesystem::path> files, const Tokenizer& tokenizer,
                    PairToTextOptions options);
 
-  std::int64_t num_samples() const override { return std::ssize(rows_); }
+  std::int64_t num_samples() const override { return rows_.size(); }
   const std::vector<data::Field>& fields() const override { return fields_; }
   void read(data::Sample sample, std::span<const std::span<std::byte>> destinations) const override;
 
-  /// kInvalidArgument where there is no such sample.
-  Pair pair(std::int64_t index) const;
+  /// A sample before it is padded. kInvalidArgument where there is no such one.
+  LabelledRow pair(std::int64_t index) const;
 
   /// A hash of the tokens, of labels too, and the length.
   std::string identity() const override;
@@ -60,14 +54,6 @@ class PairToTextSource : public data::Source {
   const std::vector<std::filesystem::path>& files() const { return files_; }
 
  private:
-  struct Row {
-    std::int64_t begin;  ///< In tokens_.
-    std::int32_t length;
-    std::int32_t label;
-    std::int32_t file;
-    bool operator==(const Row&) const = default;
-  };
-
   void add(const ClassifiedPairs::Pair& one, const Tokenizer& tokenizer);
 
   std::vector<std::filesystem::path> files_;
@@ -75,8 +61,7 @@ class PairToTextSource : public data::Source {
   Token padding_;
   std::vector<Token> before_first_, before_second_;
   std::vector<std::vector<Token>> targets_;
-  std::vector<Token> tokens_;  ///< Of all inputs.
-  std::vector<Row> rows_;
+  LabelledRows rows_;
   std::vector<data::Field> fields_;
 };
 

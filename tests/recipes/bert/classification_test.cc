@@ -14,15 +14,10 @@
 #include "recipes/bert/classifier.h"
 #include "recipes/bert/examples.h"
 #include "recipes/bert/model.h"
-#include "tests/engine/train/rank_threads.h"
 #include "tests/recipes/bert/random_batch.h"
 #include "tests/recipes/folder_test.h"
+#include "tests/recipes/rank_bits.h"
 #include "trireme/engine/train/construct_workload.h"
-#include "trireme/engine/train/verify_plan.h"
-#include "trireme/engine/train/verify_ranks.h"
-#include "trireme/plan/graph/graph_json.h"
-#include "trireme/plan/layout/manual_plan.h"
-#include "trireme/plan/layout/plan.h"
 
 namespace trireme::recipes::bert {
 namespace {
@@ -58,10 +53,11 @@ class Classification : public FolderTest {
     return folder_ / name;
   }
 
-  ClassifyData data(int training, std::vector<fs::path> held_out = {}) const {
-    return read_classify_data(
-        {.training = {table("train.tsv", training)}, .held_out = std::move(held_out)}, letters(),
-        10);
+  ClassifiedSequences data(int training, std::vector<fs::path> held_out = {}) const {
+    return read_pairs<text::LabelledPairSource>(
+        ClassifyOptions{.training = {table("train.tsv", training)},
+                        .held_out = std::move(held_out)},
+        "bert", letters(), text::LabelledPairOptions{.length = 10});
   }
 
   static BertConfig config(bool is_unpadded, double dropout = 0) {
@@ -104,7 +100,7 @@ TEST_F(Classification, OnTokensAloneTheLogitsAreThoseWithPadding) {
 }
 
 TEST_F(Classification, TheLossIsTheMeanCrossEntropyAndAccuracyThePartThatIsRight) {
-  const ClassifyData given = data(12);
+  const ClassifiedSequences given = data(12);
   Workload workload = make_classification(config(true), given);
   const train::BatchReader reader(workload.training, workload.model);
   const Losses losses = workload.model.forward(reader.read({.begin = 0, .end = 12}));
@@ -118,7 +114,7 @@ TEST_F(Classification, TheLossIsTheMeanCrossEntropyAndAccuracyThePartThatIsRight
 }
 
 TEST_F(Classification, AnEvaluationSaysTheAccuracyOfEachOfItsFiles) {
-  const ClassifyData given = data(12, {table("near.tsv", 9), table("far.tsv", 5)});
+  const ClassifiedSequences given = data(12, {table("near.tsv", 9), table("far.tsv", 5)});
   Workload workload = make_classification(config(true), given);
   workload.model.set_training(false);
   const train::BatchReader reader(workload.evaluation, workload.model);
@@ -138,7 +134,7 @@ TEST_F(Classification, AnEvaluationSaysTheAccuracyOfEachOfItsFiles) {
 
 TEST_F(Classification, FilesOfOneNameAreToldApartByTheirPaths) {
   fs::create_directories(folder_ / "far");
-  const ClassifyData given = data(12, {table("dev.tsv", 9), table("far/dev.tsv", 5)});
+  const ClassifiedSequences given = data(12, {table("dev.tsv", 9), table("far/dev.tsv", 5)});
   Workload workload = make_classification(config(false), given);
   workload.model.set_training(false);
   const train::BatchReader reader(workload.evaluation, workload.model);
@@ -165,21 +161,7 @@ TEST_F(Classification, RanksHaveTheBitsOfTheSerialExecutor) {
     const MakeWorkload make = [given = data(40), config = config(is_unpadded, 0.1)] {
       return make_classification(config, given);
     };
-    const Workload workload = train::construct(make, kClassifySeed);
-    const train::BatchReader reader(workload.training, workload.model);
-    const graph::Graph graph =
-        record::record(workload.model, reader.maker(), graph::Mode::kTrain).graph;
-    layout::Plan plan = layout::make_manual_plan(graph, graph::graph_sha256(graph),
-                                                 layout::even_cuts(graph, 2), {16, 4, 4});
-    layout::set_replicas(plan, 2);
-    const train::ComparedSteps options{.num_steps = 2,
-                                       .seed = kClassifySeed,
-                                       .optimizer = {.name = "adamw", .learning_rate = 0.01}};
-    const reference::RunRecord reference = train::run_serial(make, plan, options);
-    train::run_ranks(4, [&](const collectives::World& world) {
-      const Comparison result = train::verify_rank(world, make, plan, options, reference);
-      EXPECT_EQ(train::first_difference(world, result), "");
-    });
+    expect_bits_of_serial_executor(make, kClassifySeed);
   }
 }
 

@@ -8,14 +8,9 @@
 
 #include <fstream>
 
-#include "tests/engine/train/rank_threads.h"
 #include "tests/recipes/folder_test.h"
+#include "tests/recipes/rank_bits.h"
 #include "trireme/engine/train/construct_workload.h"
-#include "trireme/engine/train/verify_plan.h"
-#include "trireme/engine/train/verify_ranks.h"
-#include "trireme/plan/graph/graph_json.h"
-#include "trireme/plan/layout/manual_plan.h"
-#include "trireme/plan/layout/plan.h"
 
 namespace trireme::recipes::t5 {
 namespace {
@@ -39,23 +34,25 @@ class PairClassification : public FolderTest {
     return folder_ / name;
   }
 
-  PairData data(int training, std::vector<fs::path> held_out = {}) const {
+  ClassifiedTexts data(int training, std::vector<fs::path> held_out = {}) const {
     static const text::Tokenizer kTokenizer = text::Tokenizer::train(
         std::vector<std::string>{"premise: the cat hypothesis: the mat same another"},
         {.num_pieces = 300});
-    return read_pairs({.training = {table("train.tsv", training)}, .held_out = std::move(held_out)},
-                      kTokenizer, 48);
+    return read_pairs<text::PairToTextSource>(
+        ClassifyOptions{.training = {table("train.tsv", training)},
+                        .held_out = std::move(held_out)},
+        "t5", kTokenizer, text::PairToTextOptions{.inputs = 48});
   }
 
-  static Config config(const PairData& data) {
+  static Config config(const ClassifiedTexts& data) {
     Config config = make_config("tiny", Variant::kV10);
-    config.vocabulary = data.tokenizer.vocabulary_size();
+    config.vocabulary = data.vocabulary.vocabulary_size();
     return config;
   }
 };
 
 TEST_F(PairClassification, AccuracyIsThePartThatGreedyDecodingWritesRight) {
-  const PairData given = data(8, {table("near.tsv", 5), table("far.tsv", 3)});
+  const ClassifiedTexts given = data(8, {table("near.tsv", 5), table("far.tsv", 3)});
   torch::manual_seed(1);
   Workload workload = make_classification(config(given), given);
   workload.model.set_training(false);
@@ -79,13 +76,13 @@ TEST_F(PairClassification, AccuracyIsThePartThatGreedyDecodingWritesRight) {
 
 // Padding of the inputs is not attended to: a sample has the loss that it has in shorter inputs.
 TEST_F(PairClassification, PaddingChangesNoLoss) {
-  const PairData given = data(4);
+  const ClassifiedTexts given = data(4);
   torch::manual_seed(1);
   Workload workload = make_classification(config(given), given);
   const train::BatchReader reader(workload.training, workload.model);
   const Batch batch = reader.read({.begin = 0, .end = 1});
   Batch shorter;
-  const auto length = static_cast<std::int64_t>(given.training->pair(0).inputs.size());
+  const auto length = static_cast<std::int64_t>(given.training->pair(0).tokens.size());
   for (const auto& [name, tensor] : batch.tensors()) {
     shorter.set(name, name == "inputs" ? tensor.slice(1, 0, length) : tensor);
   }
@@ -97,20 +94,7 @@ TEST_F(PairClassification, RanksHaveTheBitsOfTheSerialExecutor) {
   const MakeWorkload make = [given = data(40)] {
     return make_classification(config(given), given);
   };
-  const Workload workload = train::construct(make, kPairSeed);
-  const train::BatchReader reader(workload.training, workload.model);
-  const graph::Graph graph =
-      record::record(workload.model, reader.maker(), graph::Mode::kTrain).graph;
-  layout::Plan plan = layout::make_manual_plan(graph, graph::graph_sha256(graph),
-                                               layout::even_cuts(graph, 2), {16, 4, 4});
-  layout::set_replicas(plan, 2);
-  const train::ComparedSteps options{
-      .num_steps = 2, .seed = kPairSeed, .optimizer = {.name = "adamw", .learning_rate = 0.01}};
-  const reference::RunRecord reference = train::run_serial(make, plan, options);
-  train::run_ranks(4, [&](const collectives::World& world) {
-    const Comparison result = train::verify_rank(world, make, plan, options, reference);
-    EXPECT_EQ(train::first_difference(world, result), "");
-  });
+  expect_bits_of_serial_executor(make, kPairSeed);
 }
 
 }  // namespace

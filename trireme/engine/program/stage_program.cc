@@ -46,12 +46,13 @@ bool StageProgram::seeds_loss(int loss) const { return contains(losses_.seeded, 
 StageRun StageProgram::forward(const MicrobatchInput& input, ValueMap received) const {
   StageRun run{.slots = nodes_->make_slots(), .num_samples = input.num_samples, .leaves = {}};
   put_inputs(recording_.graph, *nodes_, input.batch, run.slots);
+  const bool trains = recording_.graph.mode == graph::Mode::kTrain;
   for (const layout::Crossing& crossing : receives_) {
     const auto found = received.find(crossing.value);
     TRIREME_CHECK(found != received.end() && found->second.defined(),
                   "value " + std::to_string(crossing.value) + " was not received");
     at::Tensor tensor = std::move(found->second);
-    if (crossing.has_gradient && recording_.graph.mode == graph::Mode::kTrain) {
+    if (crossing.has_gradient && trains) {
       auto node = make_node<CaptureNode>();
       tensor = make_stand_in(tensor, node);
       run.roots[crossing.value] = {node, 0};
@@ -59,7 +60,8 @@ StageRun StageProgram::forward(const MicrobatchInput& input, ValueMap received) 
     }
     run.slots.tensors[*nodes_->slot_of(crossing.value)] = std::move(tensor);
   }
-  if (offloads_ && !recomputes_) run.saved = std::make_unique<SavedTensors>(model_storages());
+  if (trains && offloads_ && !recomputes_)
+    run.saved = std::make_unique<SavedTensors>(model_storages());
   {
     const CollectSaved collect(run.saved.get());
     nodes_->run(run.slots, input.num_samples, input.stream);

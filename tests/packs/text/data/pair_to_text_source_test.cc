@@ -39,7 +39,7 @@ class PairToText : public TextFolder {
   }
 
   static std::string text_of(const PairToTextSource& source, std::int64_t index) {
-    return tokenizer().decode(source.pair(index).inputs);
+    return tokenizer().decode(source.pair(index).tokens);
   }
 };
 
@@ -52,7 +52,7 @@ TEST_F(PairToText, InputsAreTheTextsBehindTheNamesOfTheirColumns) {
   EXPECT_EQ(text_of(source, 1), "premise: a hypothesis: b");
   EXPECT_THAT(source.labels(), ElementsAre("entailment", "neutral"));
   const std::vector<std::int32_t> inputs = field(source, 1, 0), targets = field(source, 0, 1);
-  const auto length = source.pair(1).inputs.size();
+  const auto length = source.pair(1).tokens.size();
   EXPECT_EQ(inputs[length - 1], tokenizer().end());
   EXPECT_EQ(inputs[length], tokenizer().padding());
   EXPECT_EQ(tokenizer().decode(targets), "neutral");
@@ -65,11 +65,11 @@ TEST_F(PairToText, LongTextsLoseTheirEnds) {
   const auto file =
       table("long.tsv", "a cat a cat a cat a cat a cat\tthe\tneutral\nx\ty\tentailment\n");
   const PairToTextSource whole({file}, tokenizer(), {.inputs = 200});
-  const auto length = static_cast<std::int64_t>(whole.pair(0).inputs.size());
+  const auto length = static_cast<std::int64_t>(whole.pair(0).tokens.size());
   const PairToTextSource shorter({file}, tokenizer(), {.inputs = length - 2});
-  EXPECT_EQ(std::ssize(shorter.pair(0).inputs), length - 2);
+  EXPECT_EQ(std::ssize(shorter.pair(0).tokens), length - 2);
   EXPECT_THAT(text_of(shorter, 0), testing::EndsWith(" hypothesis: the"));
-  EXPECT_EQ(shorter.pair(0).inputs.back(), tokenizer().end());
+  EXPECT_EQ(shorter.pair(0).tokens.back(), tokenizer().end());
 }
 
 TEST_F(PairToText, MisuseIsNamed) {
