@@ -90,16 +90,25 @@ Evaluated evaluate_on_ranks(const Layout& layout, std::int64_t microbatches_at_o
   return result;
 }
 
+/// A workload with held-out data, and its recordings.
+struct Evaluable {
+  explicit Evaluable(const std::string& model) : workload(construct(workload_of(model), 3)) {
+    workload.evaluation = held_out(workload);
+    evaluation = recorded_in(graph::Mode::kEval, workload);
+    workload.model.set_training(true);
+    training = recorded_in(graph::Mode::kTrain, workload);
+  }
+
+  Workload workload;
+  record::Recording evaluation, training;
+};
+
 StepLosses evaluate_serially(const Layout& layout) {
-  Workload workload = construct(workload_of(layout.model), 3);
-  workload.evaluation = held_out(workload);
-  const auto evaluation = recorded_in(graph::Mode::kEval, workload);
-  workload.model.set_training(true);
-  const auto recorded = recorded_in(graph::Mode::kTrain, workload);
-  SerialSession session(workload, recorded, plan_of({.model = layout.model, .lanes = layout.lanes}),
-                        {.seed = 3});
+  Evaluable prepared(layout.model);
+  SerialSession session(prepared.workload, prepared.training,
+                        plan_of({.model = layout.model, .lanes = layout.lanes}), {.seed = 3});
   session.step();
-  return evaluate(workload, evaluation, 2, 1);
+  return evaluate(prepared.workload, prepared.evaluation, 2, 1);
 }
 
 void expect_same(const StepLosses& actual, const StepLosses& expected) {
@@ -119,22 +128,46 @@ struct OfAverages {
   StepLosses evaluated, next;
 };
 
+/// What each parameter has been after each step, the first weights before.
+using Values = std::vector<std::vector<at::Tensor>>;
+
+void note(const Workload& workload, Values& values) {
+  values.emplace_back();
+  for (const NamedTensor& parameter : workload.model.parameters) {
+    values.back().push_back(parameter.tensor.detach().clone());
+  }
+}
+
+/// Averages of decay 0.5 by torch, and the losses of a model that has them.
 OfAverages evaluate_averages_serially(const Layout& layout) {
-  Workload workload = construct(workload_of(layout.model), 3);
-  workload.evaluation = held_out(workload);
-  const auto evaluation = recorded_in(graph::Mode::kEval, workload);
-  workload.model.set_training(true);
-  const auto recorded = recorded_in(graph::Mode::kTrain, workload);
-  SerialSession session(workload, recorded, plan_of({.model = layout.model, .lanes = layout.lanes}),
-                        with_averages());
+  Evaluable prepared(layout.model);
+  const Workload& workload = prepared.workload;
+  SerialSession session(workload, prepared.training,
+                        plan_of({.model = layout.model, .lanes = layout.lanes}), with_averages());
   session.exchange_averages();  // There are none.
-  session.step();
-  session.step();
-  const StepLosses plain = evaluate(workload, evaluation, 2, 2);
+  Values values;
+  note(workload, values);
+  for (int step = 0; step < 2; ++step) {
+    session.step();
+    note(workload, values);
+  }
+  const at::NoGradGuard no_grad;
+  const auto set = [&](std::size_t p, const at::Tensor& value) {
+    at::Tensor tensor = workload.model.parameters[p].tensor;
+    tensor.detach().copy_(value);
+  };
+  OfAverages found;
+  for (std::size_t p = 0; p < values[0].size(); ++p) {
+    set(p, ((values[0][p] * 0.5 + values[1][p] * 0.5) * 0.5 + values[2][p] * 0.5));
+  }
+  found.evaluated = evaluate(workload, prepared.evaluation, 2, 2);
+  for (std::size_t p = 0; p < values[2].size(); ++p) set(p, values[2][p]);
+  EXPECT_NE(found.evaluated.losses[0].sum,
+            evaluate(workload, prepared.evaluation, 2, 2).losses[0].sum);
   session.exchange_averages();
-  OfAverages found{evaluate(workload, evaluation, 2, 2), {}};
-  EXPECT_NE(found.evaluated.losses[0].sum, plain.losses[0].sum);
+  expect_same(evaluate(workload, prepared.evaluation, 2, 2), found.evaluated);
   session.exchange_averages();
+  const at::AutoGradMode with_grad(true);
   found.next = session.step().losses;
   return found;
 }
@@ -168,16 +201,13 @@ TEST(EvaluateRanks, AveragesStandInThePlaceOfWeightsForAWhile) {
     const OfAverages expected = evaluate_averages_serially(layout);
     const layout::Plan plan = plan_of(layout);
     run_ranks(layout.num_ranks(), [&](const collectives::World& world) {
-      Workload workload = construct(workload_of(layout.model), 3);
-      workload.evaluation = held_out(workload);
-      const auto evaluation = recorded_in(graph::Mode::kEval, workload);
-      workload.model.set_training(true);
-      const auto recorded = recorded_in(graph::Mode::kTrain, workload);
-      RankSession session(world, workload, recorded, plan, with_averages());
+      Evaluable prepared(layout.model);
+      RankSession session(world, prepared.workload, prepared.training, plan, with_averages());
       session.step();
       session.step();
       session.exchange_averages();
-      const StepLosses losses = evaluate_ranks(world, workload, session, evaluation).losses;
+      const StepLosses losses =
+          evaluate_ranks(world, prepared.workload, session, prepared.evaluation).losses;
       session.exchange_averages();
       const StepLosses next = session.step().losses;
       if (world.rank() != 0) return;
