@@ -193,6 +193,11 @@ TEST_F(SessionTest, SaysWhatCannotBe) {
   wanted = kept(2);
   wanted.run.keep_last = 0;
   EXPECT_THAT(refusal([&] { Session(other, make_two_modules, wanted); }), HasSubstr("at least 1"));
+  World third;
+  wanted = options(2);
+  wanted.training.evaluate_average = true;
+  EXPECT_THAT(refusal([&] { Session(third, make_two_modules, wanted); }),
+              HasSubstr("wants averages"));
 }
 
 TEST_F(SessionTest, NoEvaluationDataIsSaidAndNothingIsLost) {
@@ -224,6 +229,8 @@ TEST_F(SessionTest, PlansAreValues) {
   EXPECT_EQ(plan.graph_sha256(), graph.sha256());
   EXPECT_FALSE(plan.prediction().has_value());
   EXPECT_THAT(plan.show(graph), HasSubstr("interleaved"));
+  wanted.offload = Offload::kAuto;
+  EXPECT_THAT(refusal([&] { make_plan(graph, wanted); }), HasSubstr("wants costs to decide by"));
   plan.save(path("plan.json"));
   EXPECT_EQ(Plan::load(path("plan.json")).batch(), plan.batch());
 }
@@ -290,7 +297,8 @@ TEST_F(SessionTest, VerifiesStagesInOneProcess) {
 }
 
 TEST_F(SessionTest, MeasuresPlansAndSimulates) {
-  const Measurement measured = measure_model(world_, make_two_modules, {.microbatch = 2});
+  const Measurement measured =
+      measure_model(world_, make_two_modules, {.microbatch = 2, .files = true});
   const Graph& graph = measured.graph;
   EXPECT_EQ(graph.sha256(), record_graph(make_two_modules, 2).sha256());
   EXPECT_EQ(measured.profile.graph_sha256(), graph.sha256());
@@ -307,6 +315,9 @@ TEST_F(SessionTest, MeasuresPlansAndSimulates) {
       simulate_step(decision.plan, graph, measured.profile, measured.topology);
   EXPECT_NEAR(step.step_ms, decision.plan.prediction()->step_ms, 1e-9);
   EXPECT_THAT(step.text, HasSubstr("order of microbatches"));
+  wanted.offload = Offload::kAll;
+  EXPECT_THAT(make_plan(graph, measured.profile, measured.topology, wanted).text,
+              HasSubstr("in files between F and B on stages 0"));
 }
 
 TEST_F(SessionTest, APlanOfAnotherModelIsRefused) {

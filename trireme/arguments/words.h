@@ -21,7 +21,7 @@ CLI::Option* add_words(CLI::App& app, const std::string& name, Kind& value,
   return app.add_option(name, value, description)
       ->transform(CLI::CheckedTransformer(words, CLI::ignore_case))
       ->default_str(now)
-      ->option_text("{" + listed + "}=" + now);
+      ->option_text("{" + listed + "}");
 }
 
 }  // namespace trireme::arguments
