@@ -179,7 +179,9 @@ void Preparation::check_first_step() const {
   }
   train::telling_others(world_, 0, [&] {
     train::check_first_step(training_->workload, training_->recorded, plan_->value(),
-                            {.seed = options_.training.seed, .after_run = [&] { tell(""); }},
+                            {.seed = options_.training.seed,
+                             .scratch = train::offload_folder(options_.training),
+                             .after_run = [&] { tell(""); }},
                             world_.watch.logger);
   });
   tell("done");

@@ -35,7 +35,7 @@ struct RandomTrial {
   std::string text;  ///< Why it is refused, or what differs.
 };
 
-/// Compares under every cut at once, and now and then under two that the seed picks.
+/// Compares under every cut at once, and now and then under two that the seed picks; half of the stages offload.
 inline bool compare_cuts(const Workload& workload, const record::Recording& recorded,
                          const BatchLayout& batch, std::uint64_t seed) {
   const std::vector<bool> allowed = graph::allowed_cuts(recorded.graph);
@@ -46,9 +46,11 @@ inline bool compare_cuts(const Workload& workload, const record::Recording& reco
   std::mt19937_64 random(seed);
   std::sample(all.begin(), all.end(), std::back_inserter(two), 2, random);
   const auto compare = [&](const std::vector<int>& cuts) {
-    const layout::Plan plan =
+    layout::Plan plan =
         layout::make_manual_plan(recorded.graph, graph::graph_sha256(recorded.graph), cuts, batch);
-    return check_first_step(workload, recorded, plan, {.seed = 3, .available_bytes = 1 << 30},
+    for (layout::Stage& stage : plan.stages) stage.offload = random() % 2 == 0;
+    return check_first_step(workload, recorded, plan,
+                            {.seed = 3, .available_bytes = 1 << 30, .scratch = testing::TempDir()},
                             Logger(LogLevel::kOff));
   };
   return compare(all) && (seed % 4 != 0 || compare(two));

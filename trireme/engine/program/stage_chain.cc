@@ -19,8 +19,8 @@ void run_within(const StageChain::Around& around, int stage, const std::function
 }  // namespace
 
 StageChain::StageChain(const record::Recording& recording, const layout::Plan& plan,
-                       const SiteTable& sites)
-    : graph_(recording.graph) {
+                       const SiteTable& sites, std::filesystem::path scratch)
+    : graph_(recording.graph), scratch_(std::move(scratch)) {
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     stages_.emplace_back(recording, plan, static_cast<int>(s), sites);
   }
@@ -44,6 +44,11 @@ std::vector<StageRun> StageChain::forward(const MicrobatchInput& input, const Ar
 
 void StageChain::backward(std::vector<StageRun> runs, std::int64_t num_samples,
                           const std::vector<double>& totals, const Around& around) {
+  for (StageRun& run : runs) {
+    if (!run.saved || scratch_.empty()) continue;
+    StageProgram::offload(run, scratch_);
+    run.saved->fetch();
+  }
   std::vector<ValueMap> seeds;
   for (const StageProgram& stage : stages_) {
     seeds.push_back(loss_seeds(graph_, stage, num_samples, totals));

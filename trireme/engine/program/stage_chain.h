@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <vector>
 
@@ -18,7 +19,9 @@ class StageChain {
   using Around = std::function<void(int stage, const std::function<void()>& run)>;
 
   /// recording, plan, sites   outlive this.
-  StageChain(const record::Recording& recording, const layout::Plan& plan, const SiteTable& sites);
+  /// scratch   folder through which goes what stages that offload keep; empty: it stays in memory.
+  StageChain(const record::Recording& recording, const layout::Plan& plan, const SiteTable& sites,
+             std::filesystem::path scratch = {});
 
   /// A microbatch through all stages, each getting copies of what it receives: a run for each.
   std::vector<StageRun> forward(const MicrobatchInput& input, const Around& around = {});
@@ -35,6 +38,7 @@ class StageChain {
  private:
   const graph::Graph& graph_;
   std::vector<StageProgram> stages_;
+  std::filesystem::path scratch_;
 };
 
 }  // namespace trireme::program

@@ -13,17 +13,17 @@ namespace trireme::reference {
 
 SerialExecutor::SerialExecutor(const record::Recording& recording, const layout::Plan& plan,
                                const parameters::ParameterStore& store, std::uint64_t seed,
-                               Dtype gradient_dtype)
+                               const SerialOptions& options)
     : recording_(recording),
       plan_((layout::check(plan, store.map().graph_sha256, recording.graph), plan)),
       seed_(seed),
       accumulator_(store, recording.graph, static_cast<int>(plan.batch.lanes),
-                   {.dtype = gradient_dtype}),
+                   {.dtype = options.gradient_dtype}),
       sink_(accumulator_),
       sites_(recording, sink_),
       weights_(recording),
       commits_(recording, plan.batch.microbatch),
-      stages_(recording, plan_, sites_) {}
+      stages_(recording, plan_, sites_, options.scratch) {}
 
 std::vector<std::vector<double>> SerialExecutor::weigh(
     const std::vector<Batch>& microbatches) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,6 +18,12 @@
 
 namespace trireme::reference {
 
+struct SerialOptions {
+  Dtype gradient_dtype =
+      Dtype::kF32;  ///< Partial sums of gradients are rounded to it (LaneAccumulator).
+  std::filesystem::path scratch = {};  ///< As of program::StageChain.
+};
+
 /// The reference for every layout: runs all stages of a plan in one process, one microbatch after
 /// the other, under the equality contract (docs/concepts/equality.md).
 ///
@@ -27,11 +34,10 @@ class SerialExecutor {
 
   /// recording, store   must outlive the executor; the store holds the recording's parameters.
   /// seed               of the random streams.
-  /// gradient_dtype     what partial sums of gradients are rounded to: f32 or bf16 (LaneAccumulator).
   /// Errors   those of layout::check.
   SerialExecutor(const record::Recording& recording, const layout::Plan& plan,
                  const parameters::ParameterStore& store, std::uint64_t seed,
-                 Dtype gradient_dtype = Dtype::kF32);
+                 const SerialOptions& options = {});
 
   SerialExecutor(const SerialExecutor&) = delete;
   SerialExecutor& operator=(const SerialExecutor&) = delete;

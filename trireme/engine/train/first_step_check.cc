@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <utility>
@@ -54,8 +55,12 @@ reference::Tensors copies_of(const std::vector<NamedTensor>& buffers) {
 class SmallStep {
  public:
   SmallStep(const Workload& workload, const record::Recording& recorded, const layout::Plan& plan,
-            std::uint64_t seed)
-      : workload_(workload), recorded_(recorded), plan_(plan), seed_(seed) {
+            const FirstStepOptions& options)
+      : workload_(workload),
+        recorded_(recorded),
+        plan_(plan),
+        seed_(options.seed),
+        scratch_(options.scratch) {
     layout::check(plan, graph::graph_sha256(recorded.graph),
                   layout::planned_graph(recorded.graph, plan));
     const std::int64_t largest = record::kRecordedBatches[0];
@@ -97,7 +102,7 @@ class SmallStep {
     const record::Recording recording = record::with_copies(recorded_, plan.copied_nodes);
     const parameters::ParameterStore store(layout::make_parameter_map(recording.graph, plan),
                                            recording.graph, recording.tensors, {});
-    reference::SerialExecutor executor(recording, plan, store, seed_);
+    reference::SerialExecutor executor(recording, plan, store, seed_, {.scratch = scratch_});
     Outcome result;
     result.losses = executor.run_step(step, microbatches(step));
     const parameters::LaneAccumulator& sums = executor.gradients();
@@ -120,6 +125,7 @@ class SmallStep {
   const record::Recording& recorded_;
   layout::Plan plan_;
   std::uint64_t seed_;
+  std::filesystem::path scratch_;
 };
 
 bool same_number(double a, double b) { return std::memcmp(&a, &b, sizeof a) == 0; }
@@ -234,7 +240,7 @@ bool check_first_step(const Workload& workload, const record::Recording& recorde
     return skip("that takes " + std::to_string(bytes >> 20) + " MiB, more than there is here");
   }
   const memory::PeakPause pause;
-  const SmallStep small(workload, recorded, plan, options.seed);
+  const SmallStep small(workload, recorded, plan, options);
   constexpr std::int64_t kTries = 4;  // of samples whose losses all weigh something
   for (std::int64_t step = 0; step < kTries; ++step) {
     const Outcome plain = small.plain(step);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 
 #include "trireme/base/log.h"
@@ -14,6 +15,8 @@ namespace trireme::train {
 struct FirstStepOptions {
   std::uint64_t seed = 0;
   std::int64_t available_bytes = memory::available_bytes();
+  std::filesystem::path scratch =
+      {};  ///< Folder of what stages that offload keep; empty: in memory.
   std::function<void()> after_run = [] {};  ///< Called after each run; others may wait for it.
 };
 

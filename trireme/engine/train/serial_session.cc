@@ -51,7 +51,8 @@ SerialSession::SerialSession(const Workload& workload, const record::Recording& 
       reader_(workload, plan.batch, options.seed, order_of(options)),
       store_(layout::make_parameter_map(recording_.graph, plan), recording_.graph,
              recording_.tensors, {.fill = workload.model.fill}),
-      executor_(recording_, plan_, store_, options.seed, checked_gradient_dtype(options)),
+      executor_(recording_, plan_, store_, options.seed,
+                {.gradient_dtype = checked_gradient_dtype(options)}),
       optimizer_(make_optimizer(options.optimizer)),
       loss_scale_(options.loss_scale) {
   fill_parameters(workload_.model);
