@@ -9,6 +9,7 @@
 #include "trireme/engine/program/torch_failure.h"
 #include "trireme/engine/program/weight_program.h"
 #include "trireme/error.h"
+#include "trireme/plan/graph/lengths.h"
 
 namespace trireme::program {
 namespace {
@@ -44,7 +45,7 @@ StageProgram::StageProgram(const record::Recording& recording, const layout::Pla
 bool StageProgram::seeds_loss(int loss) const { return contains(losses_.seeded, loss); }
 
 StageRun StageProgram::forward(const MicrobatchInput& input, ValueMap received) const {
-  StageRun run{.slots = nodes_->make_slots(), .num_samples = input.num_samples, .leaves = {}};
+  StageRun run{.slots = nodes_->make_slots(), .size = input.size, .leaves = {}};
   put_inputs(recording_.graph, *nodes_, input.batch, run.slots);
   const bool trains = recording_.graph.mode == graph::Mode::kTrain;
   for (const layout::Crossing& crossing : receives_) {
@@ -64,7 +65,7 @@ StageRun StageProgram::forward(const MicrobatchInput& input, ValueMap received) 
     run.saved = std::make_unique<SavedTensors>(model_storages());
   {
     const CollectSaved collect(run.saved.get());
-    nodes_->run(run.slots, input.num_samples, input.stream);
+    nodes_->run(run.slots, input.size, input.stream);
   }
   for (const graph::ValueId end : ends_) {
     const at::Tensor value = this->value(run, end);
@@ -102,7 +103,8 @@ void StageProgram::fail(const StageRun& run, const FailedFunction& failed) const
   } catch (const std::exception& cause) {
     const std::string function = "the backward (" + failed.name() + ") of";
     if (node != nullptr) {
-      throw node_failure(function, recording_.graph, *node, run.num_samples, cause);
+      throw node_failure(function, graph::at_lengths(recording_.graph, run.size), *node,
+                         run.size.samples, cause);
     }
     const Error error = error_of(cause);
     if (dynamic_cast<const Error*>(&cause) != nullptr) throw error;

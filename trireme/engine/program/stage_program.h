@@ -26,7 +26,7 @@ using ValueMap = std::map<graph::ValueId, at::Tensor>;
 /// One microbatch in one stage, between its forward and its backward.
 struct StageRun {
   Slots slots;
-  std::int64_t num_samples = 0;
+  graph::BatchSize size;
   /// Where the backward ends at received values that want a gradient: CaptureNodes.
   std::map<graph::ValueId, NodePtr> leaves;
   /// Where it may begin: at those, at values that are sent, at losses.
@@ -38,7 +38,7 @@ struct StageRun {
 /// What a microbatch brings to a forward.
 struct MicrobatchInput {
   const Batch& batch;
-  std::int64_t num_samples;
+  graph::BatchSize size;
   NodeStream stream;
 };
 
