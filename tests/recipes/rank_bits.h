@@ -17,7 +17,7 @@ inline void expect_bits_of_serial_executor(const MakeWorkload& make, std::uint64
   const Workload workload = train::construct(make, seed);
   const train::BatchReader reader(workload.training, workload.model);
   const graph::Graph graph =
-      record::record(workload.model, reader.maker(), graph::Mode::kTrain).graph;
+      record::record(workload.model, reader.makers(), {.sizes = BatchSizes::kAny}).graph;
   layout::Plan plan = layout::make_manual_plan(graph, graph::graph_sha256(graph),
                                                layout::even_cuts(graph, 2), {16, 4, 4});
   layout::set_replicas(plan, 2);

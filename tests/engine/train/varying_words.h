@@ -76,7 +76,7 @@ class Tagger : public torch::nn::Module {
         is_word_BT.unsqueeze(1).unsqueeze(1));
     mixed = mixed.transpose(1, 2).reshape({x_BTC.size(0), -1, 16});
     x_BTC = torch::dropout(x_BTC + mix_(mixed), 0.1, is_training());
-    x_BTC = norm_(x_BTC.transpose(1, 2).contiguous()).transpose(1, 2);
+    x_BTC = norm_(x_BTC.transpose(1, 2)).transpose(1, 2);
     x_BTC = std::get<0>(recurrent_(x_BTC));
     const at::Tensor sum = at::cross_entropy_loss(labels_(x_BTC).flatten(0, 1), labels_BT.flatten(),
                                                   {}, at::Reduction::Sum, -100);

@@ -21,7 +21,7 @@ namespace trireme::program {
 struct NormStatistics {
   graph::NodeId node;
   at::Tensor mean;
-  at::Tensor variance;  ///< Unbiased.
+  at::Tensor variance;  ///< Unbiased; f64 of an f32 batch that is_strided.
 };
 
 /// Tensors of one run. A slot is a place for one value.
