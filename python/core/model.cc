@@ -1,5 +1,6 @@
 #include "trireme/model.h"
 
+#include <ATen/Functions.h>
 #include <pybind11/stl.h>
 
 #include <cstring>

@@ -63,13 +63,10 @@ def test_stages_have_the_bits_of_the_plain_model() -> None:
 
 
 def test_padding_is_no_part_of_the_loss() -> None:
-    class Eval(Tagger):
-        def train(self, mode: bool = True) -> "Eval":  # without dropout, whose shape is that of the padded batch
-            return super().train(False)
-
     def first_loss(lengths: list[int]) -> float:
         torch.manual_seed(1)
-        session = trireme.Session(Eval(), loss, padded(lengths), serial=True, **TRAINED)
+        model = Tagger().eval()  # without dropout, whose shape is that of the padded batch
+        session = trireme.Session(model, loss, padded(lengths), serial=True, **TRAINED)
         return next(iter(session)).loss
 
     assert first_loss([4, 8, 12]) == pytest.approx(first_loss([12]), abs=1e-5)
