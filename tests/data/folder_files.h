@@ -19,22 +19,22 @@ class FolderFiles : public testing::Test {
  protected:
   FolderFiles() {
     const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ =
+    folder =
         std::filesystem::temp_directory_path() / ("trireme_" + std::to_string(::getpid()) + "_" +
                                                   info->test_suite_name() + "_" + info->name());
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directories(folder);
   }
-  ~FolderFiles() override { std::filesystem::remove_all(folder_); }
+  ~FolderFiles() override { std::filesystem::remove_all(folder); }
 
   std::filesystem::path write(const std::string& name, std::string_view content) const {
-    const std::filesystem::path path = folder_ / name;
+    const std::filesystem::path path = folder / name;
     std::filesystem::create_directories(path.parent_path());
     std::ofstream(path, std::ios::binary) << content;
     return path;
   }
 
-  std::filesystem::path folder_;
+  std::filesystem::path folder;
 };
 
 /// What `action` throws; of kind kCancelled where it throws nothing.

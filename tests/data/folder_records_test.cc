@@ -28,7 +28,7 @@ class FolderRecordsTest : public FolderFiles {
 
 TEST_F(FolderRecordsTest, AFileIsARecordAndItsFolderTheClass) {
   write_flowers();
-  const FolderRecords records(folder_);
+  const FolderRecords records(folder);
   EXPECT_THAT(records.classes(), ElementsAre("daisy", "tulips"));
   ASSERT_EQ(records.num_records(), 3);
   EXPECT_THAT(records.fields(0), ElementsAre("jpeg", "cls"));
@@ -44,7 +44,7 @@ TEST_F(FolderRecordsTest, AFileIsARecordAndItsFolderTheClass) {
 
 TEST_F(FolderRecordsTest, NamedClassesNumberTheFolders) {
   write_flowers();
-  const FolderRecords records(folder_, {.classes = {"tulips", "roses", "daisy"}});
+  const FolderRecords records(folder, {.classes = {"tulips", "roses", "daisy"}});
   EXPECT_EQ(text_of(records.read(0, "cls")), "0");
   EXPECT_EQ(text_of(records.read(0, "png")), "tulip a");
   EXPECT_EQ(text_of(records.read(2, "cls")), "2");
@@ -52,19 +52,19 @@ TEST_F(FolderRecordsTest, NamedClassesNumberTheFolders) {
 
 TEST_F(FolderRecordsTest, IdentityTellsNamesSizesAndClasses) {
   write_flowers();
-  const std::string identity = FolderRecords(folder_).identity();
-  EXPECT_EQ(identity, FolderRecords(folder_).identity());
-  EXPECT_NE(identity, FolderRecords(folder_, {.classes = {"tulips", "daisy"}}).identity());
+  const std::string identity = FolderRecords(folder).identity();
+  EXPECT_EQ(identity, FolderRecords(folder).identity());
+  EXPECT_NE(identity, FolderRecords(folder, {.classes = {"tulips", "daisy"}}).identity());
   write("tulips/a.png", "longer than before");
-  const std::string longer = FolderRecords(folder_).identity();
+  const std::string longer = FolderRecords(folder).identity();
   EXPECT_NE(identity, longer);
   write("tulips/c.jpg", "");
-  EXPECT_NE(longer, FolderRecords(folder_).identity());
+  EXPECT_NE(longer, FolderRecords(folder).identity());
 }
 
 TEST_F(FolderRecordsTest, WhatIsNoSuchFolderIsNamed) {
   const auto complaint = [&](FolderRecordOptions options = {}) {
-    const Error error = error_of([&] { const FolderRecords records(folder_, options); });
+    const Error error = error_of([&] { const FolderRecords records(folder, options); });
     EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
     return error.message();
   };
@@ -73,18 +73,18 @@ TEST_F(FolderRecordsTest, WhatIsNoSuchFolderIsNamed) {
   EXPECT_THAT(complaint(), AllOf(HasSubstr("of class 'daisy'"), HasSubstr(".jpg .jpeg .png")));
   write("daisy/a.jpg", "");
   EXPECT_THAT(complaint({.classes = {"roses"}}), HasSubstr("'daisy', which is not among the 1"));
-  std::filesystem::remove_all(folder_);
+  std::filesystem::remove_all(folder);
   EXPECT_THAT(complaint(), HasSubstr("is not there"));
 }
 
 TEST_F(FolderRecordsTest, WhatCannotBeReadIsNamed) {
   write_flowers();
-  const FolderRecords records(folder_);
+  const FolderRecords records(folder);
   EXPECT_THAT(error_of([&] { records.read(0, "png"); }).message(),
               AllOf(HasSubstr("c.jpeg'"), HasSubstr("no field 'png'")));
   EXPECT_THAT(error_of([&] { records.read(3, "png"); }).message(), HasSubstr("no record 3"));
   EXPECT_THAT(error_of([&] { records.fields(-1); }).message(), HasSubstr("no record -1"));
-  std::filesystem::remove(folder_ / "tulips/a.png");
+  std::filesystem::remove(folder / "tulips/a.png");
   const Error gone = error_of([&] { records.read(1, "png"); });
   EXPECT_EQ(gone.kind(), ErrorKind::kIo);
   EXPECT_THAT(gone.message(), HasSubstr("tulips/a.png"));

@@ -20,8 +20,8 @@ class TarRecordsTest : public FolderFiles {
  protected:
   fs::path shard(const std::string& name, const std::vector<TarMember>& members,
                  const char* format = "pax") const {
-    write_tar(folder_ / name, members, format);
-    return folder_ / name;
+    write_tar(folder / name, members, format);
+    return folder / name;
   }
 
   static std::string complaint(const std::vector<fs::path>& shards) {
@@ -87,12 +87,12 @@ TEST_F(TarRecordsTest, AShardThatIsCutOffIsRefusedWhereverItIsCut) {
   const auto last = static_cast<std::uintmax_t>(512 + 1024 + 512 + 512);  // both, to their ends
   ASSERT_GE(fs::file_size(whole), last + 1024);
   for (std::uintmax_t bytes = 1; bytes <= last; bytes += bytes % 512 == 0 ? 37 : 475) {
-    fs::copy_file(whole, folder_ / "cut.tar", fs::copy_options::overwrite_existing);
-    fs::resize_file(folder_ / "cut.tar", bytes);
-    EXPECT_THAT(complaint({folder_ / "cut.tar"}), HasSubstr("cut.tar' ")) << bytes;
+    fs::copy_file(whole, folder / "cut.tar", fs::copy_options::overwrite_existing);
+    fs::resize_file(folder / "cut.tar", bytes);
+    EXPECT_THAT(complaint({folder / "cut.tar"}), HasSubstr("cut.tar' ")) << bytes;
   }
-  fs::resize_file(folder_ / "cut.tar", 600);
-  EXPECT_THAT(complaint({folder_ / "cut.tar"}),
+  fs::resize_file(folder / "cut.tar", 600);
+  EXPECT_THAT(complaint({folder / "cut.tar"}),
               AllOf(HasSubstr("is cut off: '0.jpg' ends at byte 1212"), HasSubstr("at 600")));
 }
 
@@ -102,10 +102,10 @@ TEST_F(TarRecordsTest, WhatIsNoShardIsNamed) {
   EXPECT_THAT(complaint({shard("bare.tar", {})}), HasSubstr("bare.tar' has no records"));
   EXPECT_THAT(complaint({shard("twice.tar", {{"0.jpg", "a"}, {"0.JPG", "b"}})}),
               HasSubstr("two files '0.JPG'"));
-  write_tar(folder_ / "packed.tar.gz", {{"0.jpg", "a"}}, "pax", "gzip");
-  EXPECT_THAT(complaint({folder_ / "packed.tar.gz"}), HasSubstr("not compressed"));
+  write_tar(folder / "packed.tar.gz", {{"0.jpg", "a"}}, "pax", "gzip");
+  EXPECT_THAT(complaint({folder / "packed.tar.gz"}), HasSubstr("not compressed"));
   EXPECT_EQ(error_of([] { const TarRecords records({}); }).kind(), ErrorKind::kInvalidArgument);
-  const Error missing = error_of([&] { const TarRecords records({folder_ / "missing.tar"}); });
+  const Error missing = error_of([&] { const TarRecords records({folder / "missing.tar"}); });
   EXPECT_EQ(missing.kind(), ErrorKind::kIo);
   EXPECT_THAT(missing.message(), HasSubstr("missing.tar"));
 }

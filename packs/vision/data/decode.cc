@@ -13,10 +13,10 @@ constexpr std::int64_t kMostPixels = std::int64_t{1} << 27;
 constexpr std::array<unsigned char, 3> kJpegBegin = {0xFF, 0xD8, 0xFF};
 constexpr std::array<unsigned char, 8> kPngBegin = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
 
-template <std::size_t kSize>
-bool begins_with(std::span<const std::byte> bytes, const std::array<unsigned char, kSize>& begin) {
+template <std::size_t Size>
+bool begins_with(std::span<const std::byte> bytes, const std::array<unsigned char, Size>& begin) {
   const auto is_same = [](std::byte a, unsigned char b) { return a == std::byte{b}; };
-  return bytes.size() >= kSize && std::ranges::equal(bytes.first(kSize), begin, is_same);
+  return bytes.size() >= Size && std::ranges::equal(bytes.first(Size), begin, is_same);
 }
 
 std::string to_text(const PixelBox& box) {

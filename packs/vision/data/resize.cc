@@ -96,12 +96,12 @@ Reach reach_of_all(const Span& span, std::int64_t size) {
 }
 
 /// out = weight * row, or is added to it.
-template <bool kIsFirst>
+template <bool IsFirst>
 TRIREME_INLINE_LOOP void add_row_loop(const std::uint8_t* __restrict row, float weight,
                                       std::int64_t n, float* __restrict out) {
   for (std::int64_t i = 0; i < n; ++i) {
     const float product = weight * static_cast<float>(row[i]);
-    out[i] = kIsFirst ? product : out[i] + product;
+    out[i] = IsFirst ? product : out[i] + product;
   }
 }
 

@@ -49,7 +49,7 @@ class ImageSourceTest : public data::FolderFiles {
         write(stem + ".jpg", to_jpeg(size, levels));
       }
     }
-    return open_images({folder_ / name});
+    return open_images({folder / name});
   }
 
   static ImageOptions training(std::uint64_t seed = 1) {
@@ -72,16 +72,17 @@ TEST_F(ImageSourceTest, ASampleIsAFunctionOfSeedIndexAndVisit) {
 }
 
 TEST_F(ImageSourceTest, FolderAndShardsGiveTheSameSamples) {
-  const LabelledImages folder = images();
+  const LabelledImages of_folder = images();
   std::vector<data::TarMember> members;
-  for (std::int64_t i = 0; i < folder.records->num_records(); ++i) {
-    const std::string& field = folder.image_fields[static_cast<std::size_t>(i)];
+  for (std::int64_t i = 0; i < of_folder.records->num_records(); ++i) {
+    const std::string& field = of_folder.image_fields[static_cast<std::size_t>(i)];
     members.push_back(
-        {std::to_string(i) + "." + field, data::text_of(folder.records->read(i, field))});
-    members.push_back({std::to_string(i) + ".cls", data::text_of(folder.records->read(i, "cls"))});
+        {std::to_string(i) + "." + field, data::text_of(of_folder.records->read(i, field))});
+    members.push_back(
+        {std::to_string(i) + ".cls", data::text_of(of_folder.records->read(i, "cls"))});
   }
-  data::write_tar(folder_ / "all.tar", members);
-  const ImageSource a(folder, training()), b(open_images({folder_ / "all.tar"}), training());
+  data::write_tar(folder / "all.tar", members);
+  const ImageSource a(of_folder, training()), b(open_images({folder / "all.tar"}), training());
   for (std::int64_t i = 0; i < a.num_samples(); ++i) {
     EXPECT_EQ(sample_of(a, {i, 3}), sample_of(b, {i, 3})) << i;
   }
@@ -172,20 +173,20 @@ TEST_F(ImageSourceTest, IdentityTellsAllThatChangesSamples) {
   const LabelledImages more = images("more");
   write("more/a/999.png", "");
   EXPECT_NE(ImageSource(more, training()).identity(),
-            ImageSource(open_images({folder_ / "more"}), training()).identity());
+            ImageSource(open_images({folder / "more"}), training()).identity());
 }
 
 TEST_F(ImageSourceTest, ADamagedImageIsNamedByFileOrShardAndRecord) {
   images();
   write("images/a/100.png", "no image");
-  const ImageSource of_folder(open_images({folder_ / "images"}), training());
+  const ImageSource of_folder(open_images({folder / "images"}), training());
   const Error in_folder = error_of([&] { sample_of(of_folder, {.index = 0}); });
   EXPECT_EQ(in_folder.kind(), ErrorKind::kCorruptData);
   EXPECT_THAT(in_folder.message(),
               AllOf(HasSubstr("images/a/100.png': "), HasSubstr("expected a JPEG or PNG")));
   const std::string file = to_jpeg({30, 40}, paint({30, 40}, 3));
-  data::write_tar(folder_ / "x.tar", {{"k7.jpg", file.substr(0, 500)}, {"k7.cls", "0"}});
-  const ImageSource of_shard(open_images({folder_ / "x.tar"}), training());
+  data::write_tar(folder / "x.tar", {{"k7.jpg", file.substr(0, 500)}, {"k7.cls", "0"}});
+  const ImageSource of_shard(open_images({folder / "x.tar"}), training());
   const Error in_shard = error_of([&] { sample_of(of_shard, {.index = 0}); });
   EXPECT_EQ(in_shard.kind(), ErrorKind::kCorruptData);
   EXPECT_THAT(in_shard.message(),

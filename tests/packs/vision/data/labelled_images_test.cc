@@ -18,9 +18,9 @@ using testing::HasSubstr;
 class LabelledImagesTest : public data::FolderFiles {
  protected:
   fs::path shard(const std::string& name, const std::vector<data::TarMember>& members) const {
-    fs::create_directories((folder_ / name).parent_path());
-    data::write_tar(folder_ / name, members);
-    return folder_ / name;
+    fs::create_directories((folder / name).parent_path());
+    data::write_tar(folder / name, members);
+    return folder / name;
   }
 };
 
@@ -28,17 +28,17 @@ TEST_F(LabelledImagesTest, OfAFolderTheSubfoldersAreTheClasses) {
   write("cat/a.jpg", "");
   write("dog/b.png", "");
   write("dog/c.jpeg", "");
-  const LabelledImages images = open_images({folder_});
+  const LabelledImages images = open_images({folder});
   EXPECT_THAT(images.classes, ElementsAre("cat", "dog"));
   EXPECT_THAT(images.labels, ElementsAre(0, 1, 1));
   EXPECT_THAT(images.image_fields, ElementsAre("jpg", "png", "jpeg"));
-  EXPECT_THAT(open_images({folder_}, {"dog", "cow", "cat"}).labels, ElementsAre(0, 0, 2));
+  EXPECT_THAT(open_images({folder}, {"dog", "cow", "cat"}).labels, ElementsAre(0, 0, 2));
 }
 
 TEST_F(LabelledImagesTest, OfShardsTheNumbersAreTheClasses) {
   const auto b = shard("shards/b.tar", {{"1.cls", " 0"}, {"1.json", "{}"}, {"1.png", ""}});
   const auto a = shard("shards/a.tar", {{"0.jpg", ""}, {"0.cls", "3\n"}});
-  const LabelledImages images = open_images({folder_ / "shards"});
+  const LabelledImages images = open_images({folder / "shards"});
   EXPECT_THAT(images.classes, ElementsAre("0", "1", "2", "3"));
   EXPECT_THAT(images.labels, ElementsAre(3, 0)) << "sorted by name";
   EXPECT_THAT(images.image_fields, ElementsAre("jpg", "png"));
@@ -65,9 +65,9 @@ TEST_F(LabelledImagesTest, ARecordWithoutImageOrClassIsNamed) {
 TEST_F(LabelledImagesTest, PathsThatAreNoImagesAreRefused) {
   write("cat/a.jpg", "");
   EXPECT_THAT(error_of([] { open_images({}); }).message(), HasSubstr("no images are named"));
-  EXPECT_THAT(error_of([&] { open_images({folder_, folder_}); }).message(),
+  EXPECT_THAT(error_of([&] { open_images({folder, folder}); }).message(),
               HasSubstr("one folder, or tar shards"));
-  EXPECT_EQ(error_of([&] { open_images({folder_ / "nothing"}); }).kind(), ErrorKind::kIo);
+  EXPECT_EQ(error_of([&] { open_images({folder / "nothing"}); }).kind(), ErrorKind::kIo);
 }
 
 }  // namespace
