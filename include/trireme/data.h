@@ -19,7 +19,7 @@ using Lengths = std::map<std::string, std::int64_t>;
 struct Field {
   std::string name;
   Dtype dtype = Dtype::kF32;
-  std::vector<std::int64_t> shape;  ///< Of one sample, without the batch; of the longest.
+  std::vector<std::int64_t> shape;          ///< Of one sample, without the batch; of the longest.
   std::map<int, std::string> varying = {};  ///< Dimensions whose length differs, with its name.
   double padding = 0;                       ///< What is put behind a sample that is shorter.
 

@@ -71,10 +71,10 @@ Opaque make_python_opaque(std::string name, py::object function, const NamedTens
 
 /// How the lengths of samples differ; of no sample where `padded` is empty.
 struct Varying {
-  std::vector<data::Lengths> padded;                            ///< Source::padded_lengths.
+  std::vector<data::Lengths> padded;                             ///< Source::padded_lengths.
   std::map<std::string, std::map<int, std::string>> dimensions;  ///< Field::varying, by field.
-  std::map<std::string, double> padding;                        ///< By field; else 0.
-  py::object lengths_of;                                        ///< index -> length by name.
+  std::map<std::string, double> padding;                         ///< By field; else 0.
+  py::object lengths_of;                                         ///< index -> length by name.
 };
 
 /// Samples that Python reads: a map-style data set.
@@ -205,10 +205,10 @@ void bind_sources(py::module_& module) {
          std::map<std::string, std::map<int, std::string>> dimensions,
          std::map<std::string, double> padding,
          py::object lengths_of) -> std::shared_ptr<data::Source> {
-        return std::make_shared<PythonSource>(
-            num_samples, first, std::move(read), std::move(identity),
-            Varying{std::move(padded), std::move(dimensions), std::move(padding),
-                    std::move(lengths_of)});
+        return std::make_shared<PythonSource>(num_samples, first, std::move(read),
+                                              std::move(identity),
+                                              Varying{std::move(padded), std::move(dimensions),
+                                                      std::move(padding), std::move(lengths_of)});
       },
       py::arg("num_samples"), py::arg("first"), py::arg("read"), py::arg("identity"),
       py::arg("padded"), py::arg("dimensions"), py::arg("padding"), py::arg("lengths_of"));

@@ -42,7 +42,8 @@ class Padded:
             )
         self.data = data
         self.padded: list[dict[str, int]] = [
-            dict(zip(lengths, together, strict=True)) for together in zip(*lengths.values(), strict=True)
+            dict(zip(lengths, together, strict=True))
+            for together in zip(*lengths.values(), strict=True)
         ]
         self.dims = {_name_of(field): dict(named) for field, named in dims.items()}
         self.padding = {_name_of(field): float(value) for field, value in (padding or {}).items()}
@@ -62,7 +63,9 @@ class Padded:
     def _find(self, index: int) -> Lengths:
         if self._length_of is not None:
             found = self._length_of(index)
-            return found if isinstance(found, Mapping) else dict.fromkeys(self.padded[0], int(found))
+            return (
+                found if isinstance(found, Mapping) else dict.fromkeys(self.padded[0], int(found))
+            )
         fields = dict(self._form.fields_of(self.data[index]))
         lengths: dict[str, int] = {}
         for field, named in self.dims.items():

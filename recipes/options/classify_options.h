@@ -38,7 +38,8 @@ inline void add_classify_options(CLI::App& app, const std::string& recipe,
       ->needs(training)
       ->capture_default_str();
   app.add_option(name + "-padded", options.padded,
-                 "Lengths that samples are padded to beside the longest, as 32,64: less is computed on padding")
+                 "Lengths that samples are padded to beside the longest, as 32,64: less is "
+                 "computed on padding")
       ->delimiter(',')
       ->needs(training);
 }

@@ -17,8 +17,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using trireme::test::error_of;
 
-const std::vector<Lengths> kPadded = {{{"frames", 10}, {"words", 4}}, {{"frames", 20}, {"words", 4}},
-                                      {{"frames", 20}, {"words", 8}}};
+const std::vector<Lengths> kPadded = {
+    {{"frames", 10}, {"words", 4}}, {{"frames", 20}, {"words", 4}}, {{"frames", 20}, {"words", 8}}};
 
 TEST(Padding, TheFirstThatHoldsAllDimensions) {
   EXPECT_EQ(padded_index(kPadded, {{"frames", 10}, {"words", 1}}), 0);
@@ -57,7 +57,8 @@ TEST(Padding, ASourceIsChecked) {
   check_padding(Declared({{"x", Dtype::kF32, {3}}}, {}));
   EXPECT_THAT(refusal({words}, kPadded), HasSubstr("no field has a dimension 'frames'"));
   EXPECT_THAT(refusal({words}, {}), HasSubstr("the longest padded lengths are none"));
-  EXPECT_THAT(refusal({words}, {{{"words", 4}}}), HasSubstr("the longest padded lengths are {words 4}"));
+  EXPECT_THAT(refusal({words}, {{{"words", 4}}}),
+              HasSubstr("the longest padded lengths are {words 4}"));
   EXPECT_THAT(refusal({words}, {{{"words", 8}}, {{"words", 8}}}), HasSubstr("shortest first"));
   EXPECT_THAT(refusal({words}, {{{"words", 9}}, {{"words", 8}}}), HasSubstr("shortest first"));
   EXPECT_THAT(refusal({words}, {{{"words", 0}}, {{"words", 8}}}), HasSubstr("at least 1"));

@@ -84,7 +84,9 @@ def test_lengths_may_be_given_without_reading() -> None:
         asked.append(index)
         return 1 + index * 5 % 12
 
-    assert losses(padded([4, 12], length_of=length_of), stages=1) == losses(padded([4, 12]), stages=1)
+    assert losses(padded([4, 12], length_of=length_of), stages=1) == losses(
+        padded([4, 12]), stages=1
+    )
     assert len(asked) == len(set(asked)), "once each"
 
 

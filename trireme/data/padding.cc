@@ -42,11 +42,12 @@ std::set<std::string> names_of(const Lengths& lengths) {
 void check_ascending(const std::vector<Lengths>& padded) {
   for (std::size_t i = 0; i + 1 < padded.size(); ++i) {
     if (names_of(padded[i]) != names_of(padded[i + 1])) {
-      refuse(text_of(padded[i]) + " and " + text_of(padded[i + 1]) + " are not of the same dimensions");
+      refuse(text_of(padded[i]) + " and " + text_of(padded[i + 1]) +
+             " are not of the same dimensions");
     }
     if (padded[i] == padded[i + 1] || !holds(padded[i + 1], padded[i])) {
       refuse(text_of(padded[i]) + " comes before " + text_of(padded[i + 1]) +
-           "; give them shortest first, each in no dimension shorter than the one before");
+             "; give them shortest first, each in no dimension shorter than the one before");
     }
   }
   for (const auto& [name, length] : padded.front()) {
@@ -68,18 +69,33 @@ std::vector<std::byte> padding_of(const Field& field) {
   if (field.padding == 0) return std::vector<std::byte>(size_bytes(field.dtype));
   std::vector<std::byte> bytes;
   switch (field.dtype) {
-    case Dtype::kF64: bytes = bytes_as<double>(field.padding); break;
-    case Dtype::kF32: bytes = bytes_as<float>(field.padding); break;
-    case Dtype::kI64: bytes = bytes_as<std::int64_t>(field.padding); break;
-    case Dtype::kI32: bytes = bytes_as<std::int32_t>(field.padding); break;
-    case Dtype::kI16: bytes = bytes_as<std::int16_t>(field.padding); break;
-    case Dtype::kI8: bytes = bytes_as<std::int8_t>(field.padding); break;
-    case Dtype::kU8: bytes = bytes_as<std::uint8_t>(field.padding); break;
-    default: break;
+    case Dtype::kF64:
+      bytes = bytes_as<double>(field.padding);
+      break;
+    case Dtype::kF32:
+      bytes = bytes_as<float>(field.padding);
+      break;
+    case Dtype::kI64:
+      bytes = bytes_as<std::int64_t>(field.padding);
+      break;
+    case Dtype::kI32:
+      bytes = bytes_as<std::int32_t>(field.padding);
+      break;
+    case Dtype::kI16:
+      bytes = bytes_as<std::int16_t>(field.padding);
+      break;
+    case Dtype::kI8:
+      bytes = bytes_as<std::int8_t>(field.padding);
+      break;
+    case Dtype::kU8:
+      bytes = bytes_as<std::uint8_t>(field.padding);
+      break;
+    default:
+      break;
   }
   if (!bytes.empty()) return bytes;
   refuse("field '" + field.name + "' is " + std::string(to_text(field.dtype)) +
-       " and cannot hold the padding " + std::to_string(field.padding));
+         " and cannot hold the padding " + std::to_string(field.padding));
 }
 
 void fill(std::span<std::byte> memory, const std::vector<std::byte>& value) {
@@ -99,7 +115,7 @@ int padded_index(const std::vector<Lengths>& padded, const Lengths& lengths) {
     if (holds(padded[i], lengths)) return static_cast<int>(i);
   }
   refuse("a sample of the lengths " + text_of(lengths) + " is longer than the longest, " +
-       text_of(padded.back()));
+         text_of(padded.back()));
 }
 
 void check_padding(const Source& source) {
@@ -110,10 +126,10 @@ void check_padding(const Source& source) {
       used.insert(name);
       const bool is_known = !padded.empty() && padded.back().contains(name);
       if (!is_known || field.shape_at(padded.back()) != field.shape) {
-        refuse("field '" + field.name + "' says that its dimension " + std::to_string(dim) + " is '" +
-             name + "', at most " + std::to_string(field.shape[dim]) +
-             " long, and the longest padded lengths are " +
-             (padded.empty() ? "none" : text_of(padded.back())));
+        refuse("field '" + field.name + "' says that its dimension " + std::to_string(dim) +
+               " is '" + name + "', at most " + std::to_string(field.shape[dim]) +
+               " long, and the longest padded lengths are " +
+               (padded.empty() ? "none" : text_of(padded.back())));
       }
     }
     padding_of(field);
@@ -144,8 +160,9 @@ std::vector<std::int64_t> dealt_by_length(const std::vector<int>& padded, const 
   return dealt;
 }
 
-void pad(const Field& field, std::span<const std::byte> sample, const std::vector<std::int64_t>& shape,
-         std::span<std::byte> destination, const std::vector<std::int64_t>& padded_shape) {
+void pad(const Field& field, std::span<const std::byte> sample,
+         const std::vector<std::int64_t>& shape, std::span<std::byte> destination,
+         const std::vector<std::int64_t>& padded_shape) {
   fill(destination, padding_of(field));
   if (sample.empty()) return;
   if (shape.empty()) {

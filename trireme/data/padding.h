@@ -34,7 +34,8 @@ std::vector<std::int64_t> dealt_by_length(const std::vector<int>& padded, const 
 /// filled with `field.padding`.
 ///
 /// Errors   kInvalidArgument where the field's dtype cannot hold the padding.
-void pad(const Field& field, std::span<const std::byte> sample, const std::vector<std::int64_t>& shape,
-         std::span<std::byte> destination, const std::vector<std::int64_t>& padded_shape);
+void pad(const Field& field, std::span<const std::byte> sample,
+         const std::vector<std::int64_t>& shape, std::span<std::byte> destination,
+         const std::vector<std::int64_t>& padded_shape);
 
 }  // namespace trireme::data

@@ -29,7 +29,8 @@ void copy_fields(const std::vector<data::Field>& fields, const std::vector<Field
   }
 }
 
-std::vector<data::Lengths> padded_to(const std::string& name, const std::vector<std::int64_t>& shorter,
+std::vector<data::Lengths> padded_to(const std::string& name,
+                                     const std::vector<std::int64_t>& shorter,
                                      std::int64_t longest) {
   if (shorter.empty()) return {};
   std::vector<data::Lengths> padded;

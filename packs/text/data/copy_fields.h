@@ -29,7 +29,8 @@ void copy_fields(const std::vector<data::Field>& fields, const std::vector<Field
 /// The padded lengths of a dimension, the longest behind the shorter ones; none without these.
 ///
 /// shorter   ascending, each below `longest`, else kInvalidArgument.
-std::vector<data::Lengths> padded_to(const std::string& name, const std::vector<std::int64_t>& shorter,
+std::vector<data::Lengths> padded_to(const std::string& name,
+                                     const std::vector<std::int64_t>& shorter,
                                      std::int64_t longest);
 
 /// What data::Field::varying of a field is whose first dimension that is; nothing where `padded` is empty.

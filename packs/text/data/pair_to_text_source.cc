@@ -44,7 +44,10 @@ PairToTextSource::PairToTextSource(std::vector<std::filesystem::path> files,
   }
   for (const ClassifiedPairs::Pair& pair : all.pairs) add(pair, tokenizer);
   padded_ = padded_to("inputs", options_.padded, options_.inputs);
-  fields_ = {{"inputs", Dtype::kI32, {options_.inputs}, varying_first("inputs", padded_),
+  fields_ = {{"inputs",
+              Dtype::kI32,
+              {options_.inputs},
+              varying_first("inputs", padded_),
               double(padding_)},
              {"targets", Dtype::kI32, {longest}},
              {"label", Dtype::kI32, {}},

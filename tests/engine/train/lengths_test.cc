@@ -1,3 +1,5 @@
+#include "trireme/plan/graph/lengths.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +12,6 @@
 #include "trireme/engine/train/evaluate_ranks.h"
 #include "trireme/engine/train/first_step_check.h"
 #include "trireme/engine/train/serial_session.h"
-#include "trireme/plan/graph/lengths.h"
 
 namespace trireme::train {
 namespace {
@@ -153,14 +154,16 @@ TEST(Lengths, WhatDiffersBeyondNumbersIsRefused) {
     if (batch["words"].size(1) > 4) losses[1].value = losses[1].value * 2;
     return losses;
   };
-  EXPECT_THAT(refusal_of(workload), testing::AllOf(HasSubstr("other things at words 4 than at words 16"),
-                                                HasSubstr("aten::mul")));
+  EXPECT_THAT(refusal_of(workload),
+              testing::AllOf(HasSubstr("other things at words 4 than at words 16"),
+                             HasSubstr("aten::mul")));
   workload.model.forward = [&, table = at::rand({16})](const Batch& batch) {
     Losses losses = forward(batch);
     losses[1].value = losses[1].value * table.narrow(0, 0, batch["words"].size(1)).clone().sum();
     return losses;
   };
-  EXPECT_NO_THROW(record_padded(graph::Mode::kTrain, workload));  // a constant that is cut by its length
+  EXPECT_NO_THROW(
+      record_padded(graph::Mode::kTrain, workload));  // a constant that is cut by its length
 }
 
 TEST(Lengths, OfAnEvaluationAreThoseOfTheTraining) {
@@ -186,7 +189,8 @@ TEST(Lengths, OneThatNoSampleHasIsRefused) {
     }
   };
   workload.training = std::make_shared<Long>(5);
-  EXPECT_THAT(refusal_of(workload), HasSubstr("no sample is short enough for the padded lengths words 8"));
+  EXPECT_THAT(refusal_of(workload),
+              HasSubstr("no sample is short enough for the padded lengths words 8"));
 }
 
 }  // namespace

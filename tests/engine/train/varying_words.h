@@ -39,7 +39,8 @@ class Sentences : public data::Source {
       labels.push_back(words.back() % 5);
     }
     const std::int64_t topic = sample.index % 3;
-    TRIREME_CHECK(places[0].size() == words.size() * sizeof(std::int64_t), "a sentence's own length");
+    TRIREME_CHECK(places[0].size() == words.size() * sizeof(std::int64_t),
+                  "a sentence's own length");
     std::memcpy(places[0].data(), words.data(), places[0].size());
     std::memcpy(places[1].data(), labels.data(), places[1].size());
     std::memcpy(places[2].data(), &topic, sizeof topic);
@@ -61,7 +62,8 @@ class Tagger : public torch::nn::Module {
     project_ = register_module("project", torch::nn::Linear(16, 48));
     mix_ = register_module("mix", torch::nn::Linear(16, 16));
     norm_ = register_module("norm", torch::nn::BatchNorm1d(16));
-    recurrent_ = register_module("recurrent", torch::nn::GRU(torch::nn::GRUOptions(16, 16).batch_first(true)));
+    recurrent_ = register_module("recurrent",
+                                 torch::nn::GRU(torch::nn::GRUOptions(16, 16).batch_first(true)));
     labels_ = register_module("labels", torch::nn::Linear(16, 5));
     topics_ = register_module("topics", torch::nn::Linear(16, 3));
   }

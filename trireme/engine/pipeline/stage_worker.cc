@@ -15,8 +15,7 @@ void StageWorker::begin_step(const StepInput& input) {
   received_.clear();
   seeds_.clear();
   returned_.clear();
-  loss_sums_.assign(input.sizes.size(),
-                    std::vector<double>(recording_.graph.losses.size(), 0.0));
+  loss_sums_.assign(input.sizes.size(), std::vector<double>(recording_.graph.losses.size(), 0.0));
   statistics_.assign(input.sizes.size(), {});
 }
 

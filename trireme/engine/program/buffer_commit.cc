@@ -21,7 +21,8 @@ at::Tensor buffer_at(const record::Recording& recording, const graph::Node& node
 void commit_strided(const record::Recording& recording, const graph::Node& node,
                     const NormStatistics& one, double momentum) {
   const auto update = [&](at::Tensor running, const at::Tensor& batch) {
-    running.copy_(batch.to(at::kDouble).mul(momentum).add_(running.to(at::kDouble).mul(1 - momentum)));
+    running.copy_(
+        batch.to(at::kDouble).mul(momentum).add_(running.to(at::kDouble).mul(1 - momentum)));
   };
   update(buffer_at(recording, node, kRunningMean), one.mean);
   update(buffer_at(recording, node, kRunningVar), one.variance);

@@ -123,8 +123,7 @@ const std::vector<NodeCall>& NodeProgram::calls_for(const graph::BatchSize& size
   return *calls;
 }
 
-void NodeProgram::run(Slots& slots, const graph::BatchSize& size,
-                      const NodeStream& stream) const {
+void NodeProgram::run(Slots& slots, const graph::BatchSize& size, const NodeStream& stream) const {
   const std::vector<NodeCall>& calls = calls_for(size);
   for (const auto& [slot, tensor] : private_constants_) slots.tensors[slot] = tensor.clone();
   for (int slot : written_inputs_) slots.tensors[slot] = slots.tensors[slot].clone();

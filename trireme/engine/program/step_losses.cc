@@ -139,9 +139,9 @@ void require_size(const graph::Graph& graph, const Batch& batch, const graph::Ba
   if (graph.shorter.empty()) return;
   const graph::Graph& at_lengths = graph::at_lengths(graph, expected);
   if (const std::string field = wrong_length(at_lengths, batch); !field.empty()) {
-    throw Error(ErrorKind::kInvalidArgument,
-                "field '" + field + "' of microbatch " + std::to_string(microbatch) +
-                    " is not padded to " + graph::lengths_text(at_lengths));
+    throw Error(ErrorKind::kInvalidArgument, "field '" + field + "' of microbatch " +
+                                                 std::to_string(microbatch) + " is not padded to " +
+                                                 graph::lengths_text(at_lengths));
   }
 }
 

@@ -74,8 +74,7 @@ double WeightProgram::value(const Slots& slots, graph::ValueId value) const {
   return (slot ? slots.tensors[*slot] : recording_.tensors[value]).item<double>();
 }
 
-std::vector<double> WeightProgram::weights(const Batch& batch,
-                                           const graph::BatchSize& size) const {
+std::vector<double> WeightProgram::weights(const Batch& batch, const graph::BatchSize& size) const {
   Slots slots;
   if (nodes_) {
     slots = nodes_->make_slots();

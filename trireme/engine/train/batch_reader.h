@@ -88,7 +88,7 @@ class StepReader {
   BatchLayout batch_;
   BatchReader reader_;
   data::SampleOrder order_;
-  mutable std::mutex mutex_;               ///< Guards deals_.
+  mutable std::mutex mutex_;                    ///< Guards deals_.
   mutable std::map<std::int64_t, Deal> deals_;  ///< By step, the last few.
 };
 

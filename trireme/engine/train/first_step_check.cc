@@ -207,9 +207,8 @@ bool is_finite(const Outcome& outcome) {
   throw Error(
       ErrorKind::kInvalidArgument,
       "before the first step, " + std::to_string(step.plan().batch.num_microbatches()) +
-          " microbatches of " +
-          std::to_string(step.plan().batch.microbatch) + " samples were run by " + against +
-          " and by the stages of the plan: " + what + ". " +
+          " microbatches of " + std::to_string(step.plan().batch.microbatch) +
+          " samples were run by " + against + " and by the stages of the plan: " + what + ". " +
           (cut_is_to_blame ? "The cuts are to blame: cut elsewhere"
                            : "The recording is not what the model does: mark the code that changes "
                              "from call to call, or that it has lost, with trireme::opaque") +

@@ -122,9 +122,10 @@ void check_evaluation_data(const graph::Graph& graph, const Workload& workload,
                            std::int64_t microbatch) {
   if (!workload.evaluation) return;
   if (workload.evaluation->padded_lengths() != workload.training->padded_lengths()) {
-    throw Error(ErrorKind::kInvalidArgument,
-                "the samples of the evaluation are padded to other lengths than those of the training; "
-                "give both the same Source::padded_lengths");
+    throw Error(
+        ErrorKind::kInvalidArgument,
+        "the samples of the evaluation are padded to other lengths than those of the training; "
+        "give both the same Source::padded_lengths");
   }
   if (graph.microbatch == 0) return;
   graph::check_samples(graph, microbatch);

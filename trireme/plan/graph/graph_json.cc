@@ -171,8 +171,7 @@ void check_identity(const Graph& graph, const JsonField& field) {
 
 /// What another graph does not have from the longest.
 Json shorter_to_json(const Graph& graph) {
-  Json json = {
-      {"lengths", graph.lengths}, {"values", Json::array()}, {"nodes", Json::array()}};
+  Json json = {{"lengths", graph.lengths}, {"values", Json::array()}, {"nodes", Json::array()}};
   for (const Value& value : graph.values) json["values"].push_back(internal::to_json(value));
   for (const Node& node : graph.nodes) json["nodes"].push_back(internal::to_json(node));
   return json;

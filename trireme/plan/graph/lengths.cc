@@ -42,8 +42,10 @@ Value without_numbers(Value value) {
 std::string node_difference(const Graph& graph, const Graph& other) {
   const std::size_t most = std::max(graph.nodes.size(), other.nodes.size());
   for (std::size_t i = 0; i < most; ++i) {
-    if (i >= graph.nodes.size()) return internal::describe(other.nodes[i]) + " is in one of them alone";
-    if (i >= other.nodes.size()) return internal::describe(graph.nodes[i]) + " is in one of them alone";
+    if (i >= graph.nodes.size())
+      return internal::describe(other.nodes[i]) + " is in one of them alone";
+    if (i >= other.nodes.size())
+      return internal::describe(graph.nodes[i]) + " is in one of them alone";
     if (without_numbers(graph.nodes[i]) == without_numbers(other.nodes[i])) continue;
     const std::string first = internal::describe(graph.nodes[i]);
     const std::string second = internal::describe(other.nodes[i]);
@@ -104,7 +106,8 @@ void check_shorter(const Graph& graph) {
   for (const Graph& other : graph.shorter) {
     const std::string subject = "the graph at " + lengths_text(other);
     if (!other.shorter.empty()) internal::fail_check(subject, "it has others itself");
-    if (other.lengths == graph.lengths) internal::fail_check(subject, "its lengths are the longest");
+    if (other.lengths == graph.lengths)
+      internal::fail_check(subject, "its lengths are the longest");
     for (const auto& [name, length] : other.lengths) {
       const auto longest = graph.lengths.find(name);
       if (longest == graph.lengths.end() || length > longest->second || length < 0) {
