@@ -13,13 +13,14 @@ Lengths = Mapping[str, int]
 
 
 class Padded:
-    """A data set whose samples differ in length, and the lengths that the samples of a microbatch are padded to: the first
-    that holds all of them. Samples of a step are dealt to its microbatches so that little is padded.
+    """A data set whose samples differ in length, and the lengths that the samples of a microbatch are padded to: the
+    first that holds all of them. Samples of a step are dealt to its microbatches so that little is padded.
 
     data       a map-style data set, as for Session; its tensors are dense, at their own lengths.
-    lengths    shortest first, by name of the dimension: {"words": [32, 64, 128]}; the last holds every sample. Of several
-               dimensions each has as many, taken together. The model is recorded at each: few are better.
-    dims       where they are: {"tokens": {0: "words"}, "labels": {0: "words"}}; keys as of a sample, positions of a tuple.
+    lengths    shortest first, by name of the dimension: {"words": [32, 64, 128]}; the last holds every sample. Of
+               several dimensions each has as many, taken together. The model is recorded at each: few are better.
+    dims       where they are: {"tokens": {0: "words"}, "labels": {0: "words"}}; keys as of a sample, positions of a
+               tuple.
     padding    what stands behind a shorter sample, by field; else 0.
     length_of  index -> length, or lengths by name; else a sample is read to find them, once.
 
