@@ -17,16 +17,20 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using trireme::test::error_of;
 
-const std::vector<Lengths> kPadded = {
-    {{"frames", 10}, {"words", 4}}, {{"frames", 20}, {"words", 4}}, {{"frames", 20}, {"words", 8}}};
+std::vector<Lengths> padded_choices() {
+  return {{{"frames", 10}, {"words", 4}},
+          {{"frames", 20}, {"words", 4}},
+          {{"frames", 20}, {"words", 8}}};
+}
 
 TEST(Padding, TheFirstThatHoldsAllDimensions) {
-  EXPECT_EQ(padded_index(kPadded, {{"frames", 10}, {"words", 1}}), 0);
-  EXPECT_EQ(padded_index(kPadded, {{"frames", 11}, {"words", 0}}), 1);
-  EXPECT_EQ(padded_index(kPadded, {{"frames", 1}, {"words", 5}}), 2);
-  EXPECT_THAT(error_of([] { padded_index(kPadded, {{"frames", 21}, {"words", 1}}); }).message(),
-              HasSubstr("longer than the longest, {frames 20, words 8}"));
-  EXPECT_THAT(error_of([] { padded_index(kPadded, {{"words", 1}}); }).message(),
+  EXPECT_EQ(padded_index(padded_choices(), {{"frames", 10}, {"words", 1}}), 0);
+  EXPECT_EQ(padded_index(padded_choices(), {{"frames", 11}, {"words", 0}}), 1);
+  EXPECT_EQ(padded_index(padded_choices(), {{"frames", 1}, {"words", 5}}), 2);
+  EXPECT_THAT(
+      error_of([] { padded_index(padded_choices(), {{"frames", 21}, {"words", 1}}); }).message(),
+      HasSubstr("longer than the longest, {frames 20, words 8}"));
+  EXPECT_THAT(error_of([] { padded_index(padded_choices(), {{"words", 1}}); }).message(),
               HasSubstr("does not say how long its 'frames' is"));
 }
 
@@ -53,9 +57,9 @@ std::string refusal(std::vector<Field> fields, std::vector<Lengths> padded) {
 TEST(Padding, ASourceIsChecked) {
   const Field words{"words", Dtype::kI32, {8}, {{0, "words"}}};
   const Field audio{"audio", Dtype::kF32, {20, 3}, {{0, "frames"}}};
-  check_padding(Declared({words, audio}, kPadded));
+  check_padding(Declared({words, audio}, padded_choices()));
   check_padding(Declared({{"x", Dtype::kF32, {3}}}, {}));
-  EXPECT_THAT(refusal({words}, kPadded), HasSubstr("no field has a dimension 'frames'"));
+  EXPECT_THAT(refusal({words}, padded_choices()), HasSubstr("no field has a dimension 'frames'"));
   EXPECT_THAT(refusal({words}, {}), HasSubstr("the longest padded lengths are none"));
   EXPECT_THAT(refusal({words}, {{{"words", 4}}}),
               HasSubstr("the longest padded lengths are {words 4}"));
