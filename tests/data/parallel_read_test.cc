@@ -100,5 +100,20 @@ TEST(ParallelRead, DestinationsThatDoNotFitAreRefusedBeforeAnythingIsRead) {
   EXPECT_EQ(source.num_read, 0);
 }
 
+TEST(ParallelRead, SamplesOfDifferentLengthsAreLeftToTheCaller) {
+  class Ragged : public SlowSource {
+   public:
+    std::vector<Lengths> padded_lengths() const override { return {{{"words", 3}}}; }
+  };
+  const Ragged source;
+  const std::vector<Sample> samples = {{0}};
+  EXPECT_THAT(error_of([&] { read_samples(source, samples, {}, kernels::on_caller); }).message(),
+              HasSubstr("of different lengths"));
+  std::vector<int> seen(40);
+  const auto mark = [&](std::int64_t i) { ++seen[static_cast<std::size_t>(i)]; };
+  read_each(40, mark, kernels::on_threads(4));
+  EXPECT_THAT(seen, testing::Each(1));
+}
+
 }  // namespace
 }  // namespace trireme::data

@@ -14,6 +14,10 @@ namespace {
 /// Bytes of each field of a sample. Refuses destinations that do not fit.
 std::vector<std::size_t> field_bytes(const Source& source, std::size_t num_samples,
                                      std::span<const std::span<std::byte>> destinations) {
+  if (!source.padded_lengths().empty()) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "reading samples: they are of different lengths; expected a source of one");
+  }
   const auto& fields = source.fields();
   if (destinations.size() != fields.size()) {
     throw Error(ErrorKind::kInvalidArgument,
@@ -60,25 +64,32 @@ class FirstFailure {
 
 }  // namespace
 
-void read_samples(const Source& source, std::span<const Sample> samples,
-                  std::span<const std::span<std::byte>> destinations,
-                  const kernels::Spread& spread) {
-  const std::vector<std::size_t> bytes = field_bytes(source, samples.size(), destinations);
-  FirstFailure failure(std::ssize(samples));
-  spread(std::ssize(samples), [&](std::int64_t index) {
+void read_each(std::int64_t count, const kernels::Piece& read, const kernels::Spread& spread) {
+  FirstFailure failure(count);
+  spread(count, [&](std::int64_t index) {
     if (failure.is_behind(index)) return;
-    const auto i = static_cast<std::size_t>(index);
-    std::vector<std::span<std::byte>> places;
-    for (std::size_t f = 0; f < bytes.size(); ++f) {
-      places.push_back(destinations[f].subspan(i * bytes[f], bytes[f]));
-    }
     try {
-      source.read(samples[i], places);
+      read(index);
     } catch (...) {
       failure.add(index, std::current_exception());
     }
   });
   failure.rethrow();
+}
+
+void read_samples(const Source& source, std::span<const Sample> samples,
+                  std::span<const std::span<std::byte>> destinations,
+                  const kernels::Spread& spread) {
+  const std::vector<std::size_t> bytes = field_bytes(source, samples.size(), destinations);
+  const auto read = [&](std::int64_t index) {
+    const auto i = static_cast<std::size_t>(index);
+    std::vector<std::span<std::byte>> places;
+    for (std::size_t f = 0; f < bytes.size(); ++f) {
+      places.push_back(destinations[f].subspan(i * bytes[f], bytes[f]));
+    }
+    source.read(samples[i], places);
+  };
+  read_each(std::ssize(samples), read, spread);
 }
 
 }  // namespace trireme::data
