@@ -29,14 +29,7 @@ std::vector<Layout> covering_layouts() {
 
 class Ranks : public testing::TestWithParam<Layout> {};
 
-TEST_P(Ranks, HaveTheBitsOfTheSerialExecutor) {
-  const bool has_bf16_lstm =
-      GetParam().model == "tagger" && GetParam().precision != Precision::kF32;
-  if (has_bf16_lstm && !__builtin_cpu_supports("avx512bw")) {
-    GTEST_SKIP() << "torch has no LSTM in bf16 for this processor";
-  }
-  expect_bits_of_serial_executor(GetParam());
-}
+TEST_P(Ranks, HaveTheBitsOfTheSerialExecutor) { expect_bits_of_serial_executor(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(Covering, Ranks, testing::ValuesIn(covering_layouts()));
 
