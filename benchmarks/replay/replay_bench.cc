@@ -144,7 +144,7 @@ int run(const std::string& json_file) {
   memory::apply_torch_settings();
   Json results = Json::array();
   for (const Case& one :
-       {Case{256, 4, 512}, Case{512, 2, 512}, Case{1024, 1, 512}, Case{1024, 1, 64}}) {
+       {Case{32, 4, 8}, Case{64, 4, 8}, Case{128, 4, 8}, Case{256, 4, 8}, Case{256, 4, 512}, Case{512, 2, 512}, Case{1024, 1, 512}, Case{1024, 1, 64}}) {
     results.push_back(measure_replay(one, 60));
     const Json& r = results.back();
     fmt::print(

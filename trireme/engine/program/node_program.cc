@@ -129,6 +129,7 @@ void NodeProgram::run(Slots& slots, std::int64_t batch, const NodeStream& stream
   ModeScope mode;
   for (const NodeCall& node_call : calls) {
     slots.sequence.push_back(at::sequence_number::peek());
+    ++slots.position;
     if (node_call.kind == CallKind::kSkip) continue;
     mode.set(node_call);
     try {

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trireme/engine/capture/replayer.h"
+#include "trireme/plan/graph/graph.h"
+
+namespace trireme::program {
+
+/// Values by id: what goes from one stage to another.
+using ValueMap = std::map<graph::ValueId, at::Tensor>;
+
+/// What a capture of a stage holds for.
+struct CaptureKey {
+  std::int64_t num_samples = 0;
+  std::vector<std::int64_t> sizes;  ///< Of all inputs.
+  auto operator<=>(const CaptureKey&) const = default;
+};
+
+/// How far the capture of a stage is at one microbatch size. A microbatch is listened to, a later one is run both ways and
+/// compared bit by bit; from then on a replay takes the place of torch's dispatcher and engine.
+///
+/// Thread-safe: what is not atomic belongs to the turn that is on while the state says so, and is read only afterwards.
+struct CapturedStage {
+  enum class State : std::uint8_t { kNew, kListening, kHeard, kComparing, kTrusted, kRefused };
+
+  /// What called an operator in the backward, for messages.
+  struct Function {
+    std::string name;
+    const graph::Node* node;  ///< Null where none is known.
+  };
+
+  std::atomic<State> state = State::kNew;
+  std::string reason;  ///< Of kRefused.
+  std::unique_ptr<capture::Replayer> replayer;
+  std::vector<Function> functions;     ///< By Step::origin of the backward's calls.
+  std::vector<graph::ValueId> roots;   ///< Where the backward may begin.
+  std::vector<graph::ValueId> seeds;   ///< Where it begins.
+
+  void refuse(const std::string& why) {
+    if (std::getenv("DBG")) std::fprintf(stderr, "REFUSED %s\n", why.c_str());
+    replayer.reset();
+    reason = why;
+    state = State::kRefused;
+  }
+};
+
+}  // namespace trireme::program
