@@ -46,6 +46,7 @@ class Session:
                      learning_rate=1e-3, optimizer="adamw", clip_norm=1.0, seed=0, stages=2, folder="runs/a",
                      recompute="all" ("auto": where the memory is too small; "none"), schedule="v_half",
                      offload="none" ("auto", "all": activations in a file of offload_folder),
+                     capture=False (operators through torch's dispatcher and autograd at every step),
                      gradient_dtype="bf16" (replicas send half the bytes; "f32"),
                      checkpoint_writes="wait" ("beside", "auto"), checkpoint_errors="continue" ("stop"),
                      checkpoint_every=500, evaluate_every=100, on_evaluation=lambda steps_done, losses: ..., ...

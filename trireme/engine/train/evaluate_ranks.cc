@@ -82,7 +82,7 @@ class Evaluation : public pipeline::Operations {
         group_(collectives::make_world_group(world, "evaluation")),
         sites_(recording, sink_),
         stages_(recording, plan_, session.stages(), sites_,
-                pipeline::StageWorker::Purpose::kEvaluate),
+                {.purpose = pipeline::StageWorker::Purpose::kEvaluate}),
         weights_(recording, weighed_here(recording.graph, stages_)),
         reader_(workload.evaluation, workload.model),
         num_samples_(workload.evaluation->num_samples()) {}

@@ -52,7 +52,7 @@ SerialSession::SerialSession(const Workload& workload, const record::Recording& 
       store_(layout::make_parameter_map(recording_.graph, plan), recording_.graph,
              recording_.tensors, {.fill = workload.model.fill}),
       executor_(recording_, plan_, store_, options.seed,
-                {.gradient_dtype = checked_gradient_dtype(options)}),
+                {.gradient_dtype = checked_gradient_dtype(options), .capture = capture_of(options)}),
       optimizer_(make_optimizer(options.optimizer)),
       loss_scale_(options.loss_scale) {
   fill_parameters(workload_.model);
