@@ -41,6 +41,18 @@ bool holds_tensors(const c10::IValue& value) {
   return holds;
 }
 
+/// Whether the shape of what it gives depends on numbers in tensors. An index does so where it is a mask.
+bool has_open_shape(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
+  if (!op.hasTag(at::Tag::dynamic_output_shape)) return false;
+  const std::string& name = op.schema().name();
+  if (name != "aten::index" && name != "aten::_unsafe_index") return true;
+  bool has_mask = false;
+  for_tensors(arguments[1], [&](const at::Tensor& index) {
+    has_mask |= index.scalar_type() == at::kBool || index.scalar_type() == at::kByte;
+  });
+  return has_mask;
+}
+
 std::string name_of(const c10::OperatorHandle& op) {
   return c10::toString(op.operator_name());
 }
@@ -215,7 +227,7 @@ void TapeRecorder::before(const c10::OperatorHandle& op, c10::ArrayRef<c10::IVal
     written_.clear();
     writes_ = false;
     try {
-      if (op.hasTag(at::Tag::dynamic_output_shape)) throw Refusal{"has shapes that depend on data"};
+      if (has_open_shape(op, arguments)) throw Refusal{"has shapes that depend on data"};
       if (op.hasTag(at::Tag::nondeterministic_seeded) && !cause.is_seeded) {
         throw Refusal{"draws random numbers where no stream is"};
       }

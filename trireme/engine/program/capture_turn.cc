@@ -48,6 +48,11 @@ class Turn : public CaptureTurn {
   bool is_over_ = false;
 };
 
+at::Tensor gradient_of(const ValueMap& gradients, graph::ValueId value) {
+  const auto found = gradients.find(value);
+  return found == gradients.end() ? at::Tensor() : found->second;
+}
+
 class ListeningTurn : public Turn, private SiteListener {
  public:
   ListeningTurn(const CaptureContext& context, std::shared_ptr<CapturedStage> captured,
@@ -81,7 +86,9 @@ class ListeningTurn : public Turn, private SiteListener {
       const SiteListening sites(*this);
       gradients = work();
     }
-    for (const graph::ValueId leaf : context().leaves) recorder_.add_output(gradients[leaf]);
+    for (const graph::ValueId leaf : context().leaves) {
+      recorder_.add_output(gradient_of(gradients, leaf));
+    }
     if (!recorder_.refusal().empty()) {
       refuse(recorder_.refusal());
       return gradients;
@@ -167,7 +174,9 @@ class ComparingTurn : public Turn, private SiteListener {
       gradients = work();
     }
     std::vector<std::string> made;
-    for (const graph::ValueId leaf : context().leaves) made.push_back(digest_of(gradients[leaf]));
+    for (const graph::ValueId leaf : context().leaves) {
+      made.push_back(digest_of(gradient_of(gradients, leaf)));
+    }
     if (made != replayed || next_site_ != expected_.size()) {
       refuse("a replayed backward gave other bits");
     }

@@ -3,8 +3,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <atomic>
-#include <cstdio>
-#include <cstdlib>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -46,9 +44,9 @@ struct CapturedStage {
   std::vector<graph::ValueId> roots;   ///< Where the backward may begin.
   std::vector<graph::ValueId> seeds;   ///< Where it begins.
 
+  /// From here on microbatches are run by torch; those whose forward was replayed, come to their end.
   void refuse(const std::string& why) {
-    if (std::getenv("DBG")) std::fprintf(stderr, "REFUSED %s\n", why.c_str());
-    replayer.reset();
+    if (state == State::kRefused) return;
     reason = why;
     state = State::kRefused;
   }

@@ -78,6 +78,7 @@ ValueMap StageCaptures::backward(CapturedRun run, const ValueMap& seeds,
     values.push_back(value);
     gradients.push_back(gradient);
   }
+  if (values.empty()) return {};
   if (values != stage.seeds || !stage.replayer->takes(capture::Phase::kBackward, gradients)) {
     throw Error(ErrorKind::kInvalidArgument,
                 "a backward begins otherwise than in the microbatches before, which were captured; "

@@ -13,6 +13,8 @@
 namespace trireme::program {
 namespace {
 
+constexpr const char* kTwoParts = "its backward runs in two parts";
+
 bool contains(const std::vector<int>& items, int item) {
   return std::find(items.begin(), items.end(), item) != items.end();
 }
@@ -186,7 +188,11 @@ StageProgram::Start StageProgram::start_of(const StageRun& run, const ValueMap& 
 }
 
 ValueMap StageProgram::backward(StageRun run, const ValueMap& seeds) const {
-  if (run.captured) return replay_backward(std::move(run), seeds);
+  if (run.captured) {
+    const std::unique_ptr<CapturedRun> captured = std::move(run.captured);
+    return replay_backward(std::move(*captured), seeds, run,
+                           [&](int site, const at::Tensor& gradient) { sites_.accept(site, gradient); });
+  }
   const Start start = start_of(run, seeds);
   if (!run.turn) return run_usual_backward(run, start);
   CaptureTurn::Start known{.roots = {}, .seeds = start.values, .gradients = start.gradients};
@@ -210,13 +216,12 @@ ValueMap StageProgram::run_usual_backward(StageRun& run, const Start& start) con
   return result;
 }
 
-ValueMap StageProgram::replay_backward(StageRun run, const ValueMap& seeds) const {
+ValueMap StageProgram::replay_backward(CapturedRun captured, const ValueMap& seeds, StageRun& run,
+                                       const capture::Replayer::Sites& sites) const {
   run.slots.tensors.clear();
-  const auto stage = run.captured->stage;
+  const auto stage = captured.stage;
   try {
-    return captures_->backward(
-        std::move(*run.captured), seeds,
-        [&](int site, const at::Tensor& gradient) { sites_.accept(site, gradient); });
+    return captures_->backward(std::move(captured), seeds, sites);
   } catch (const capture::FailedCall& failed) {
     if (failed.origin < 0) fail_at(nullptr, "the engine", run.num_samples, failed.cause);
     const CapturedStage::Function& function = stage->functions[failed.origin];
@@ -225,8 +230,8 @@ ValueMap StageProgram::replay_backward(StageRun run, const ValueMap& seeds) cons
 }
 
 ValueMap StageProgram::backward_inputs(StageRun& run, const ValueMap& seeds) const {
-  TRIREME_CHECK(!run.captured, "the backward of a captured stage runs in one part");
-  if (run.turn) run.turn->refuse("its backward runs in two parts");
+  if (run.captured) return replay_inputs(run, seeds);
+  if (run.turn) run.turn->refuse(kTwoParts);
   run.turn.reset();
   const Start start = start_of(run, seeds);
   run.roots.clear();
@@ -249,7 +254,17 @@ ValueMap StageProgram::backward_inputs(StageRun& run, const ValueMap& seeds) con
   return result;
 }
 
+/// A replay has both parts in one: gradients of parameters wait for the second. Later microbatches are not replayed.
+ValueMap StageProgram::replay_inputs(StageRun& run, const ValueMap& seeds) const {
+  const std::unique_ptr<CapturedRun> captured = std::move(run.captured);
+  captured->stage->refuse(kTwoParts);
+  return replay_backward(std::move(*captured), seeds, run, [&](int site, const at::Tensor& gradient) {
+    run.weight_work.taken.emplace_back(site, gradient.clone());
+  });
+}
+
 void StageProgram::backward_weights(StageRun run) const {
+  for (const auto& [site, gradient] : run.weight_work.taken) sites_.accept(site, gradient);
   try {
     run_weight_backward(std::move(run.weight_work));
   } catch (const FailedFunction& failed) {

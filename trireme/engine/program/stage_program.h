@@ -114,7 +114,9 @@ class StageProgram {
   void put_received(StageRun& run, ValueMap received) const;
   void make_leaves(StageRun& run) const;
   bool replay_forward(StageRun& run, const MicrobatchInput& input) const;
-  ValueMap replay_backward(StageRun run, const ValueMap& seeds) const;
+  ValueMap replay_backward(CapturedRun captured, const ValueMap& seeds, StageRun& run,
+                           const capture::Replayer::Sites& sites) const;
+  ValueMap replay_inputs(StageRun& run, const ValueMap& seeds) const;
   ValueMap run_usual_backward(StageRun& run, const Start& start) const;
   std::vector<at::Tensor> values_of_ends(const StageRun& run) const;
   [[noreturn]] void fail(const StageRun& run, const FailedFunction& failed) const;

@@ -34,8 +34,6 @@ using reference::Rounding;
 using reference::rounding_of;
 using reference::same_bits;
 
-constexpr std::int64_t kNumMicrobatches = 2;
-
 /// What a step leaves behind.
 struct Outcome {
   StepLosses losses;
@@ -60,13 +58,14 @@ class SmallStep {
         recorded_(recorded),
         plan_(plan),
         seed_(options.seed),
+        num_microbatches_(options.num_microbatches),
         scratch_(options.scratch) {
     layout::check(plan, graph::graph_sha256(recorded.graph),
                   layout::planned_graph(recorded.graph, plan));
     const std::int64_t largest = record::kRecordedBatches[0];
     const std::int64_t alone = recorded.graph.microbatch;
     const std::int64_t size = alone > 0 ? alone : std::min(plan.batch.microbatch, largest);
-    plan_.batch = {.global_batch = kNumMicrobatches * size, .microbatch = size, .lanes = 1};
+    plan_.batch = {.global_batch = num_microbatches_ * size, .microbatch = size, .lanes = 1};
     plan_.prediction.reset();
     layout::set_replicas(plan_, 1);
   }
@@ -117,7 +116,7 @@ class SmallStep {
   std::vector<Batch> microbatches(std::int64_t step) const {
     const StepReader reader(workload_, plan_.batch, seed_);
     std::vector<Batch> result;
-    for (std::int64_t m = 0; m < kNumMicrobatches; ++m) result.push_back(reader.read(step, m));
+    for (std::int64_t m = 0; m < num_microbatches_; ++m) result.push_back(reader.read(step, m));
     return result;
   }
 
@@ -125,6 +124,7 @@ class SmallStep {
   const record::Recording& recorded_;
   layout::Plan plan_;
   std::uint64_t seed_;
+  std::int64_t num_microbatches_;
   std::filesystem::path scratch_;
 };
 
@@ -193,7 +193,7 @@ bool is_finite(const Outcome& outcome) {
   const std::string against = cut_is_to_blame ? "the uncut graph" : "the model";
   throw Error(
       ErrorKind::kInvalidArgument,
-      "before the first step, " + std::to_string(kNumMicrobatches) + " microbatches of " +
+      "before the first step, " + std::to_string(step.plan().batch.num_microbatches()) + " microbatches of " +
           std::to_string(step.plan().batch.microbatch) + " samples were run by " + against +
           " and by the stages of the plan: " + what + ". " +
           (cut_is_to_blame ? "The cuts are to blame: cut elsewhere"
