@@ -8,7 +8,6 @@
 #include <cstring>
 #include <utility>
 
-#include "trireme/base/check.h"
 #include "trireme/engine/capture/operator_forms.h"
 #include "trireme/engine/capture/views.h"
 #include "trireme/error.h"
@@ -169,7 +168,11 @@ void Replayer::call(const Call& call, ReplayedRun& run) {
       const int b = call.results[index];
       if (b < 0) return;
       const c10::Storage& storage = made.storage();
-      TRIREME_CHECK(storage.nbytes() >= tape_.buffers[b].bytes, "a captured call made less memory");
+      if (storage.nbytes() < tape_.buffers[b].bytes) {
+        throw Error(ErrorKind::kInvalidArgument,
+                    "gave less than when it was captured: its shape depends on data; switch "
+                    "capture off");
+      }
       run.owned[owned_index_[b]] = storage;
       place(tape_.buffers[b].storage, storage.mutable_data());
     });

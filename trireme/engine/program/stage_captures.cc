@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "trireme/engine/program/capture_rules.h"
 #include "trireme/engine/program/torch_failure.h"
 #include "trireme/engine/record/graph_difference.h"
 #include "trireme/error.h"
@@ -13,18 +14,12 @@ namespace {
 /// Sizes that are captured; more would keep what few microbatches use.
 constexpr std::size_t kMostSizes = 16;
 
-/// Why no tape could hold what these nodes do.
+/// Why the nodes cannot be captured; empty where they can.
 std::string why_never(const graph::Graph& graph, const NodeProgram& nodes) {
-  std::map<graph::ValueId, graph::BufferPolicy> policies;
-  for (const graph::Buffer& buffer : graph.buffers) policies[buffer.value] = buffer.policy;
   for (int position = 0; position < nodes.num_nodes(); ++position) {
     const graph::Node& node = *nodes.node_at(position);
-    if (node.op == "opaque") return record::name_of(node) + ": an opaque function may do anything";
-    for (const graph::ValueId value : node.writes) {
-      const auto policy = policies.find(value);
-      if (policy == policies.end() || policy->second == graph::BufferPolicy::kCounter) continue;
-      return record::name_of(node) + ": writes a buffer of the model";
-    }
+    const std::string reason = why_not_captured(graph, node);
+    if (!reason.empty()) return record::name_of(node) + ": " + reason;
   }
   return "";
 }
