@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,14 +12,24 @@
 
 namespace trireme::data {
 
+/// How long dimensions are that differ from sample to sample, by name: {{"words", 57}}.
+using Lengths = std::map<std::string, std::int64_t>;
+
 /// One tensor of a sample.
 struct Field {
   std::string name;
   Dtype dtype = Dtype::kF32;
-  std::vector<std::int64_t> shape;  ///< Of one sample, without the batch.
+  std::vector<std::int64_t> shape;          ///< Of one sample, without the batch; of the longest.
+  std::map<int, std::string> varying = {};  ///< Dimensions whose length differs, with its name.
+  double padding = 0;                       ///< What is put behind a sample that is shorter.
 
-  /// Of one sample. kInvalidArgument for a negative dimension or beyond 64 bits.
+  /// Of a sample of these lengths. kInvalidArgument where one is missing or more than the field has.
+  std::vector<std::int64_t> shape_at(const Lengths& lengths) const;
+
+  /// Of the longest sample. kInvalidArgument for a negative dimension or beyond 64 bits.
   std::int64_t num_bytes() const;
+  /// Of a sample of these lengths. Errors of `shape_at` too.
+  std::int64_t num_bytes(const Lengths& lengths) const;
   bool operator==(const Field&) const = default;
 };
 
@@ -37,7 +48,16 @@ class Source {
 
   virtual const std::vector<Field>& fields() const = 0;
 
-  /// Copies a sample out: `destinations[f]` gets the bytes of field f, dense in C order, and is
+  /// Where dimensions differ from sample to sample: the lengths to which the samples of a microbatch are padded, shortest
+  /// first. Taken is the first that holds all of them; the last holds every sample. Each is a shape that the model is recorded
+  /// at: few are better. Empty: nothing differs.
+  virtual std::vector<Lengths> padded_lengths() const { return {}; }
+
+  /// A sample's own lengths, every name of `padded_lengths()`. A pure function; cheap: called for all samples of a step by
+  /// every rank. Errors as of `read`.
+  virtual Lengths lengths_of(Sample sample) const;
+
+  /// Copies a sample out: `destinations[f]` gets the bytes of field f, at the sample's own lengths, dense in C order, and is
   /// just as long. A pure function of the sample; a source may make it differ from visit to visit.
   ///
   /// Errors   kInvalidArgument for an index out of range or destinations that do not fit; kIo and

@@ -15,6 +15,7 @@ _PLACES = {
     "World": "_core",
     "resume_from_checkpoint": "checkpoint",
     "save_checkpoint": "checkpoint",
+    "Padded": "data",
     "DistributedModel": "distributed",
     "Error": "errors",
     "mean_loss": "losses",

@@ -11,6 +11,7 @@ from trireme._core import Topology as Topology
 from trireme._core import World as World
 from trireme.checkpoint import resume_from_checkpoint as resume_from_checkpoint
 from trireme.checkpoint import save_checkpoint as save_checkpoint
+from trireme.data import Padded as Padded
 from trireme.distributed import DistributedModel as DistributedModel
 from trireme.errors import Error as Error
 from trireme.losses import mean_loss as mean_loss

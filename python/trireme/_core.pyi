@@ -589,6 +589,10 @@ def python_source(
     first: collections.abc.Sequence[tuple[str, torch.Tensor]],
     read: object,
     identity: str,
+    padded: collections.abc.Sequence[collections.abc.Mapping[str, int]],
+    dimensions: collections.abc.Mapping[str, collections.abc.Mapping[int, str]],
+    padding: collections.abc.Mapping[str, float],
+    lengths_of: object,
 ) -> Source: ...
 def record_graph(
     make: object, microbatch: int, training: bool = ..., seed: int = ..., sizes: BatchSizes = ...

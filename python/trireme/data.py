@@ -9,7 +9,77 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 from trireme import _core
 
 Fields = Mapping[str, torch.Tensor]
-Samples: TypeAlias = Fields | tuple[torch.Tensor, ...] | Dataset[Any]
+Lengths = Mapping[str, int]
+
+
+class Padded:
+    """A data set whose samples differ in length, and the lengths that the samples of a microbatch are padded to: the
+    first that holds all of them. Samples of a step are dealt to its microbatches so that little is padded.
+
+    data       a map-style data set, as for Session; its tensors are dense, at their own lengths.
+    lengths    shortest first, by name of the dimension: {"words": [32, 64, 128]}; the last holds every sample. Of
+               several dimensions each has as many, taken together. The model is recorded at each: few are better.
+    dims       where they are: {"tokens": {0: "words"}, "labels": {0: "words"}}; keys as of a sample, positions of a
+               tuple.
+    padding    what stands behind a shorter sample, by field; else 0.
+    length_of  index -> length, or lengths by name; else a sample is read to find them, once.
+
+    Raises ValueError where names or numbers do not fit.
+    """
+
+    def __init__(
+        self,
+        data: Dataset[Any],
+        lengths: Mapping[str, list[int]],
+        dims: Mapping[str | int, Mapping[int, str]],
+        *,
+        padding: Mapping[str | int, float] | None = None,
+        length_of: Callable[[int], int | Lengths] | None = None,
+    ) -> None:
+        numbers = {len(choices) for choices in lengths.values()}
+        if len(numbers) != 1 or numbers == {0}:
+            raise ValueError(
+                f"lengths has {sorted(numbers)} lengths for its dimensions; give each as many, one at least"
+            )
+        self.data = data
+        self.padded: list[dict[str, int]] = [
+            dict(zip(lengths, together, strict=True))
+            for together in zip(*lengths.values(), strict=True)
+        ]
+        self.dims = {_name_of(field): dict(named) for field, named in dims.items()}
+        self.padding = {_name_of(field): float(value) for field, value in (padding or {}).items()}
+        self._length_of = length_of
+        self._known: dict[int, Lengths] = {}
+        self._form = Form(data[0])
+        unknown = {*self.dims, *self.padding} - {name for name, _ in self._form.fields_of(data[0])}
+        if unknown:
+            raise ValueError(f"samples have no fields {sorted(unknown)}")
+
+    def lengths_of(self, index: int) -> Lengths:
+        """Of a sample, by name."""
+        if index not in self._known:
+            self._known[index] = self._find(index)
+        return self._known[index]
+
+    def _find(self, index: int) -> Lengths:
+        if self._length_of is not None:
+            found = self._length_of(index)
+            return (
+                found if isinstance(found, Mapping) else dict.fromkeys(self.padded[0], int(found))
+            )
+        fields = dict(self._form.fields_of(self.data[index]))
+        lengths: dict[str, int] = {}
+        for field, named in self.dims.items():
+            for dim, name in named.items():
+                size = fields[field].shape[dim]
+                if lengths.setdefault(name, size) != size:
+                    raise ValueError(
+                        f"sample {index} has {lengths[name]} and {size} as the length of '{name}'"
+                    )
+        return lengths
+
+
+Samples: TypeAlias = Fields | tuple[torch.Tensor, ...] | Dataset[Any] | Padded
 
 
 class Form:
@@ -42,10 +112,13 @@ def to_source(data: Samples, identity: str = "") -> tuple[_core.Source, Form]:
     """A source of the samples, and the form that batches of them have.
 
     data      tensors by name or in a tuple, each [num_samples, ...]; or a map-style data set of dicts, tuples or
-              tensors that are alike in shape and dtype. Every rank reads samples of it by index.
+              tensors that are alike in shape and dtype, or differ as Padded says. Every rank reads samples by index.
     identity  tells these samples from others for a run that resumes; else a fingerprint of some of them.
     """
-    if isinstance(data, TensorDataset):
+    varying = data if isinstance(data, Padded) else None
+    if isinstance(data, Padded):
+        data = data.data
+    elif isinstance(data, TensorDataset):
         data = tuple(data.tensors)
     if isinstance(data, (Mapping, tuple, list, torch.Tensor)):
         form = Form(data)
@@ -67,6 +140,10 @@ def to_source(data: Samples, identity: str = "") -> tuple[_core.Source, Form]:
             form.fields_of(data[0]),
             _reader(data, form),
             identity,
+            varying.padded if varying else [],
+            varying.dims if varying else {},
+            varying.padding if varying else {},
+            varying.lengths_of if varying else None,
         ),
         form,
     )
@@ -77,6 +154,10 @@ def _reader(data: Dataset[Any], form: Form) -> Callable[[int, int], list[torch.T
         return [tensor for _, tensor in form.fields_of(data[index])]
 
     return read
+
+
+def _name_of(field: str | int) -> str:
+    return f"input {field}" if isinstance(field, int) else field
 
 
 def _is_tuple(sample: Any) -> bool:

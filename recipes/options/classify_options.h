@@ -16,6 +16,7 @@ struct ClassifyOptions {
   std::vector<std::filesystem::path> held_out;
   std::vector<std::string> labels;  ///< By class; none: those of the training files, sorted.
   std::vector<std::string> columns = {"premise", "hypothesis", "label"};
+  std::vector<std::int64_t> padded;  ///< Lengths beside the longest.
 };
 
 /// `--RECIPE-classify`, `-classify-held-out`, `-classify-labels`, `-classify-columns`.
@@ -36,6 +37,11 @@ inline void add_classify_options(CLI::App& app, const std::string& recipe,
       ->delimiter(',')
       ->needs(training)
       ->capture_default_str();
+  app.add_option(name + "-padded", options.padded,
+                 "Lengths that samples are padded to beside the longest, as 32,64: less is "
+                 "computed on padding")
+      ->delimiter(',')
+      ->needs(training);
 }
 
 /// kInvalidArgument where there are not three.

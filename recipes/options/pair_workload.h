@@ -29,6 +29,7 @@ PairData<Source, Vocabulary> read_pairs(const ClassifyOptions& options, const st
                                         const Vocabulary& vocabulary, PairOptions pairs) {
   pairs.columns = columns_of(options, recipe);
   pairs.labels = options.labels;
+  pairs.padded = options.padded;
   auto training = std::make_shared<Source>(options.training, vocabulary, pairs);
   if (options.held_out.empty()) return {vocabulary, training, nullptr};
   pairs.labels = training->labels();

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <set>
 
 #include "trireme/base/sha256.h"
@@ -18,20 +19,48 @@ std::string description(const Field& field) {
   std::string text = std::to_string(field.name.size()) + " " + field.name + " ";
   text += to_text(field.dtype);
   for (const std::int64_t dim : field.shape) text += " " + std::to_string(dim);
+  for (const auto& [dim, name] : field.varying) text += " " + std::to_string(dim) + "=" + name;
+  if (field.padding != 0) text += " " + std::to_string(field.padding);
   return text + "\n";
 }
 
-}  // namespace
-
-std::int64_t Field::num_bytes() const {
-  auto bytes = static_cast<std::int64_t>(size_bytes(dtype));
+std::int64_t bytes_of(const Field& field, const std::vector<std::int64_t>& shape) {
+  auto bytes = static_cast<std::int64_t>(size_bytes(field.dtype));
   for (const std::int64_t dim : shape) {
     if (dim < 0 || __builtin_mul_overflow(bytes, dim, &bytes)) {
-      fail("field '" + name + "': its shape has a negative dimension or exceeds 64 bits");
+      fail("field '" + field.name + "': its shape has a negative dimension or exceeds 64 bits");
     }
   }
   return bytes;
 }
+
+}  // namespace
+
+std::vector<std::int64_t> Field::shape_at(const Lengths& lengths) const {
+  std::vector<std::int64_t> result = shape;
+  for (const auto& [dim, called] : varying) {
+    const auto length = lengths.find(called);
+    if (dim < 0 || dim >= std::ssize(shape) || length == lengths.end()) {
+      fail("field '" + name + "': dimension " + std::to_string(dim) +
+           " has no length, or is none of its " + std::to_string(shape.size()));
+    }
+    if (length->second < 0 || length->second > shape[dim]) {
+      fail("field '" + name + "': dimension " + std::to_string(dim) + " is " +
+           std::to_string(length->second) + " long (" + called + "); it may be 0 to " +
+           std::to_string(shape[dim]));
+    }
+    result[dim] = length->second;
+  }
+  return result;
+}
+
+std::int64_t Field::num_bytes() const { return bytes_of(*this, shape); }
+
+std::int64_t Field::num_bytes(const Lengths& lengths) const {
+  return bytes_of(*this, shape_at(lengths));
+}
+
+Lengths Source::lengths_of(Sample) const { return {}; }
 
 InMemorySource::InMemorySource(std::int64_t num_samples, std::vector<Column> columns)
     : num_samples_(num_samples) {
@@ -52,6 +81,21 @@ InMemorySource::InMemorySource(std::int64_t num_samples, std::vector<Column> col
   }
 }
 
+namespace {
+
+/// Its fields.
+std::vector<std::vector<std::byte>> read_sample(const Source& source, Sample sample) {
+  const Lengths lengths = source.lengths_of(sample);
+  std::vector<std::vector<std::byte>> fields;
+  for (const Field& field : source.fields()) {
+    fields.emplace_back(static_cast<std::size_t>(field.num_bytes(lengths)));
+  }
+  source.read(sample, std::vector<std::span<std::byte>>(fields.begin(), fields.end()));
+  return fields;
+}
+
+}  // namespace
+
 std::string fingerprint(const Source& source) {
   if (std::string identity = source.identity(); !identity.empty()) return identity;
   constexpr std::int64_t kMost = 64;
@@ -59,18 +103,14 @@ std::string fingerprint(const Source& source) {
   const auto add_text = [&](const std::string& text) { hash.add(std::as_bytes(std::span(text))); };
   const std::int64_t num_samples = source.num_samples();
   add_text(std::to_string(num_samples) + "\n");
-  std::vector<std::vector<std::byte>> fields;
-  for (const Field& field : source.fields()) {
-    add_text(description(field));
-    fields.emplace_back(static_cast<std::size_t>(field.num_bytes()));
-  }
-  const std::vector<std::span<std::byte>> destinations(fields.begin(), fields.end());
+  for (const Field& field : source.fields()) add_text(description(field));
   const std::int64_t num_read = std::min(num_samples, kMost);
   for (std::int64_t i = 0; i < num_read; ++i) {
     // First and last among them; no overflow: i < 64.
     const std::int64_t last = num_samples - 1, parts = std::max<std::int64_t>(num_read - 1, 1);
-    source.read({last / parts * i + last % parts * i / parts}, destinations);
-    for (const std::span<std::byte> field : destinations) hash.add(field);
+    for (const auto& field : read_sample(source, {last / parts * i + last % parts * i / parts})) {
+      hash.add(field);
+    }
   }
   return "sampled " + hash.finish();
 }

@@ -87,7 +87,8 @@ MeasuredCosts measure_recorded(const Workload& workload, const record::Recording
   const train::StepReader reader(
       workload, {.global_batch = options.microbatch, .microbatch = options.microbatch, .lanes = 1},
       options.training.seed);
-  const Batch batch = reader.read(0, 0);
+  Batch batch = reader.maker()(options.microbatch, options.training.seed);
+  set_step_scalars(batch, workload.model, 0);
   std::unique_ptr<collectives::Group> group;
   measure::BusyRanks ranks;
   if (world != nullptr) {

@@ -38,13 +38,15 @@ record::Recording record_here(const RecordRequest& request, bool says,
                               const std::function<void()>& before_forward) {
   const train::BatchReader reader(request.samples, request.model);
   const auto [mode, microbatch] = std::pair(request.mode, request.microbatch);
-  const record::BatchMaker maker = [&, make = reader.maker()](std::int64_t size,
-                                                              std::uint64_t seed) {
-    before_forward();
-    return make(size, seed);
-  };
+  std::vector<record::PaddedBatches> batches = reader.makers();
+  for (record::PaddedBatches& padded : batches) {
+    padded.make = [&, make = padded.make](std::int64_t size, std::uint64_t seed) {
+      before_forward();
+      return make(size, seed);
+    };
+  }
   record::Recording recording = record::record(
-      request.model, maker, {.mode = mode, .microbatch = microbatch, .sizes = request.sizes});
+      request.model, batches, {.mode = mode, .microbatch = microbatch, .sizes = request.sizes});
   if (!recording.why_exact.empty() && says) {
     std::fprintf(stderr,
                  "trireme: recorded for microbatches of %lld samples alone (%s), since at other "

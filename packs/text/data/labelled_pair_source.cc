@@ -31,8 +31,10 @@ LabelledPairSource::LabelledPairSource(std::vector<std::filesystem::path> files,
       read_classified_pairs(files_, options_.columns, std::move(options_.labels));
   options_.labels = all.labels;
   for (const ClassifiedPairs::Pair& pair : all.pairs) add(pair, pieces);
-  fields_ = {{"tokens", Dtype::kI32, {options_.length}},
-             {"types", Dtype::kI32, {options_.length}},
+  padded_ = padded_to("tokens", options_.padded, options_.length);
+  const auto varying = varying_first("tokens", padded_);
+  fields_ = {{"tokens", Dtype::kI32, {options_.length}, varying, double(special_.padding)},
+             {"types", Dtype::kI32, {options_.length}, varying},
              {"length", Dtype::kI32, {}},
              {"label", Dtype::kI32, {}},
              {"file", Dtype::kI32, {}}};
@@ -64,15 +66,22 @@ void LabelledPairSource::read(data::Sample sample,
                {{static_cast<std::int32_t>(one.tokens.size())}},
                {{one.label}},
                {{one.file}}},
-              destinations, kLabelled);
+              destinations, kLabelled, lengths_of(sample));
+}
+
+data::Lengths LabelledPairSource::lengths_of(data::Sample sample) const {
+  if (padded_.empty()) return {};
+  return {{"tokens", std::ssize(pair(sample.index).tokens)}};
 }
 
 std::string LabelledPairSource::identity() const {
-  return sha256(compact_text({{"kind", kLabelled},
-                              {"pairs", rows_.hash()},
-                              {"length", options_.length},
-                              {"padding", special_.padding},
-                              {"labels", options_.labels}}));
+  Json said = {{"kind", kLabelled},
+               {"pairs", rows_.hash()},
+               {"length", options_.length},
+               {"padding", special_.padding},
+               {"labels", options_.labels}};
+  if (!padded_.empty()) said["padded"] = options_.padded;
+  return sha256(compact_text(said));
 }
 
 }  // namespace trireme::text

@@ -16,6 +16,8 @@ namespace trireme::text {
 /// What a sample is. All of it changes results.
 struct LabelledPairOptions {
   std::int64_t length = 128;  ///< Tokens of a sample at most, the three special ones too.
+  /// Lengths that are padded to beside the longest, ascending; none: all are as long (data::Source::padded_lengths).
+  std::vector<std::int64_t> padded;
   PairColumns columns;
   std::vector<std::string> labels;  ///< By class; none: those of the files, sorted.
 };
@@ -26,6 +28,7 @@ struct LabelledPairOptions {
 /// Tokens are [CLS] first [SEP] second [SEP]; while they are too many, the longer text loses its last
 /// one, and the second where both are as long.
 ///
+/// Lengths  `tokens`, where samples are padded to several.
 /// Fields   all i32: `tokens` [length], `types` [length] (0: [CLS] first [SEP], 1: second [SEP]),
 ///          `length` [], `label` [], the class; `file` [], from which of the files it is. Behind the
 ///          numbers that count `types` is 0, tokens are padding.
@@ -40,6 +43,8 @@ class LabelledPairSource : public data::Source {
   std::int64_t num_samples() const override { return rows_.size(); }
   const std::vector<data::Field>& fields() const override { return fields_; }
   void read(data::Sample sample, std::span<const std::span<std::byte>> destinations) const override;
+  std::vector<data::Lengths> padded_lengths() const override { return padded_; }
+  data::Lengths lengths_of(data::Sample sample) const override;
 
   /// A sample before it is padded. kInvalidArgument where there is no such one.
   LabelledRow pair(std::int64_t index) const;
@@ -58,6 +63,7 @@ class LabelledPairSource : public data::Source {
   PairTokens special_;
   LabelledRows rows_;
   std::vector<data::Field> fields_;
+  std::vector<data::Lengths> padded_;
 };
 
 }  // namespace trireme::text

@@ -43,7 +43,12 @@ PairToTextSource::PairToTextSource(std::vector<std::filesystem::path> files,
     longest = std::max<std::int64_t>(longest, std::ssize(targets_.back()));
   }
   for (const ClassifiedPairs::Pair& pair : all.pairs) add(pair, tokenizer);
-  fields_ = {{"inputs", Dtype::kI32, {options_.inputs}},
+  padded_ = padded_to("inputs", options_.padded, options_.inputs);
+  fields_ = {{"inputs",
+              Dtype::kI32,
+              {options_.inputs},
+              varying_first("inputs", padded_),
+              double(padding_)},
              {"targets", Dtype::kI32, {longest}},
              {"label", Dtype::kI32, {}},
              {"file", Dtype::kI32, {}}};
@@ -75,15 +80,22 @@ void PairToTextSource::read(data::Sample sample,
                {targets_[static_cast<std::size_t>(one.label)], padding_},
                {{one.label}},
                {{one.file}}},
-              destinations, kPairsToText);
+              destinations, kPairsToText, lengths_of(sample));
+}
+
+data::Lengths PairToTextSource::lengths_of(data::Sample sample) const {
+  if (padded_.empty()) return {};
+  return {{"inputs", std::ssize(pair(sample.index).tokens)}};
 }
 
 std::string PairToTextSource::identity() const {
-  return sha256(compact_text({{"kind", kPairsToText},
-                              {"pairs", rows_.hash()},
-                              {"inputs", options_.inputs},
-                              {"padding", padding_},
-                              {"targets", targets_}}));
+  Json said = {{"kind", kPairsToText},
+               {"pairs", rows_.hash()},
+               {"inputs", options_.inputs},
+               {"padding", padding_},
+               {"targets", targets_}};
+  if (!padded_.empty()) said["padded"] = options_.padded;
+  return sha256(compact_text(said));
 }
 
 }  // namespace trireme::text

@@ -16,6 +16,8 @@ namespace trireme::text {
 /// What a sample is. All of it changes results.
 struct PairToTextOptions {
   std::int64_t inputs = 128;  ///< Tokens of a sample's inputs at most, the end token too.
+  /// Lengths of inputs that are padded to beside the longest, ascending; none: all are as long.
+  std::vector<std::int64_t> padded;
   PairColumns columns;
   std::vector<std::string> labels;  ///< That there may be; none: those of the files, sorted.
 };
@@ -28,6 +30,7 @@ struct PairToTextOptions {
 ///
 /// Before each text stands the name of its column; while inputs are too long, the longer text loses its last token.
 ///
+/// Lengths  `inputs`, where samples are padded to several.
 /// Fields   all i32: `inputs` [inputs] and `targets` [those of the longest label], padding behind them; `label` [], its
 ///          number; `file` [], from which of the files it is.
 /// Cost     all tokens in memory, 4 bytes each.
@@ -41,6 +44,8 @@ class PairToTextSource : public data::Source {
   std::int64_t num_samples() const override { return rows_.size(); }
   const std::vector<data::Field>& fields() const override { return fields_; }
   void read(data::Sample sample, std::span<const std::span<std::byte>> destinations) const override;
+  std::vector<data::Lengths> padded_lengths() const override { return padded_; }
+  data::Lengths lengths_of(data::Sample sample) const override;
 
   /// A sample before it is padded. kInvalidArgument where there is no such one.
   LabelledRow pair(std::int64_t index) const;
@@ -63,6 +68,7 @@ class PairToTextSource : public data::Source {
   std::vector<std::vector<Token>> targets_;
   LabelledRows rows_;
   std::vector<data::Field> fields_;
+  std::vector<data::Lengths> padded_;
 };
 
 }  // namespace trireme::text

@@ -6,16 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "packs/vision/data/image_size.h"
+
 namespace trireme::vision {
-
-/// Of an image, in pixels.
-struct ImageSize {
-  std::int64_t height = 0;
-  std::int64_t width = 0;
-
-  std::int64_t num_pixels() const { return height * width; }
-  bool operator==(const ImageSize&) const = default;
-};
 
 /// "480 x 640": height, width.
 std::string to_text(ImageSize size);

@@ -39,7 +39,7 @@ std::int64_t bytes_left_by_forward(const Recorded& recorded) {
   NoSink sink;
   const program::SiteTable sites(recorded.recording, sink);
   const program::StageProgram stage(recorded.recording, plan, 0, sites);
-  const program::MicrobatchInput input{recorded.batch, recorded.microbatch, {0, 0, 0}};
+  const program::MicrobatchInput input{recorded.batch, {recorded.microbatch}, {0, 0, 0}};
   stage.forward(input, {});  // lays out the arguments
   const std::int64_t before = memory::memory_use().live_bytes;
   const program::StageRun run = stage.forward(input, {});

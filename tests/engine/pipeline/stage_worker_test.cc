@@ -34,7 +34,7 @@ struct Pair {
                                     {2 * kSamples, kSamples, 1});
     for (int s = 0; s < 2; ++s) stages.emplace_back(recording, plan, s, sites);
     for (const program::StageProgram& stage : stages) workers.emplace_back(recording, stage);
-    input.num_samples = {kSamples, kSamples};
+    input.sizes = {{kSamples}, {kSamples}};
     input.read = [this](int m) { return test.make_batch(read_samples, 40 + m); };
     for (StageWorker& worker : workers) worker.begin_step(input);
   }

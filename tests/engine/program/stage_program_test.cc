@@ -42,7 +42,7 @@ struct Cut {
     received.assign(stages.size(), {});
     std::vector<StageRun> runs;
     for (std::size_t s = 0; s < stages.size(); ++s) {
-      runs.push_back(stages[s].forward({batch, kSamples, {1, 0, 0}}, received[s]));
+      runs.push_back(stages[s].forward({batch, {kSamples}, {1, 0, 0}}, received[s]));
       for (const layout::Crossing& crossing : stages[s].sends()) {
         for (std::size_t i = 1; i < crossing.stages.size(); ++i) {
           received[crossing.stages[i]][crossing.value] =

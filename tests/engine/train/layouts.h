@@ -63,8 +63,9 @@ inline void PrintTo(const Layout& layout, std::ostream* out) {
 
 inline layout::Plan plan_of(const Layout& layout, const MakeWorkload& make) {
   const Workload workload = construct(make, 3);
-  const auto recorded = record::record(
-      workload.model, BatchReader(workload.training, workload.model).maker(), graph::Mode::kTrain);
+  const auto recorded =
+      record::record(workload.model, BatchReader(workload.training, workload.model).makers(),
+                     {.sizes = BatchSizes::kAny});
   layout::Plan plan = layout::make_manual_plan(recorded.graph, graph::graph_sha256(recorded.graph),
                                                layout::even_cuts(recorded.graph, layout.stages),
                                                {24, 2, layout.lanes});

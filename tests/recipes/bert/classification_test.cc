@@ -53,10 +53,12 @@ class Classification : public FolderTest {
     return folder_ / name;
   }
 
-  ClassifiedSequences data(int training, std::vector<fs::path> held_out = {}) const {
+  ClassifiedSequences data(int training, std::vector<fs::path> held_out = {},
+                           std::vector<std::int64_t> padded = {}) const {
     return read_pairs<text::LabelledPairSource>(
         ClassifyOptions{.training = {table("train.tsv", training)},
-                        .held_out = std::move(held_out)},
+                        .held_out = std::move(held_out),
+                        .padded = std::move(padded)},
         "bert", letters(), text::LabelledPairOptions{.length = 10});
   }
 
@@ -159,6 +161,16 @@ TEST_F(Classification, HeldOutPairsHaveTheLabelsOfTheTrainingOnes) {
 TEST_F(Classification, RanksHaveTheBitsOfTheSerialExecutor) {
   for (const bool is_unpadded : {false, true}) {
     const MakeWorkload make = [given = data(40), config = config(is_unpadded, 0.1)] {
+      return make_classification(config, given);
+    };
+    expect_bits_of_serial_executor(make, kClassifySeed);
+  }
+}
+
+TEST_F(Classification, RanksHaveTheBitsOfTheSerialExecutorAtSeveralLengths) {
+  const ClassifiedSequences given = data(40, {}, {8, 9});
+  for (const bool is_unpadded : {false, true}) {
+    const MakeWorkload make = [given, config = config(is_unpadded, 0.1)] {
       return make_classification(config, given);
     };
     expect_bits_of_serial_executor(make, kClassifySeed);

@@ -34,13 +34,15 @@ class PairClassification : public FolderTest {
     return folder_ / name;
   }
 
-  ClassifiedTexts data(int training, std::vector<fs::path> held_out = {}) const {
+  ClassifiedTexts data(int training, std::vector<fs::path> held_out = {},
+                       std::vector<std::int64_t> padded = {}) const {
     static const text::Tokenizer kTokenizer = text::Tokenizer::train(
         std::vector<std::string>{"premise: the cat hypothesis: the mat same another"},
         {.num_pieces = 300});
     return read_pairs<text::PairToTextSource>(
         ClassifyOptions{.training = {table("train.tsv", training)},
-                        .held_out = std::move(held_out)},
+                        .held_out = std::move(held_out),
+                        .padded = std::move(padded)},
         "t5", kTokenizer, text::PairToTextOptions{.inputs = 48});
   }
 
@@ -91,10 +93,12 @@ TEST_F(PairClassification, PaddingChangesNoLoss) {
 }
 
 TEST_F(PairClassification, RanksHaveTheBitsOfTheSerialExecutor) {
-  const MakeWorkload make = [given = data(40)] {
-    return make_classification(config(given), given);
-  };
-  expect_bits_of_serial_executor(make, kPairSeed);
+  for (const auto& padded : {std::vector<std::int64_t>(), {24, 32}}) {
+    const MakeWorkload make = [given = data(40, {}, padded)] {
+      return make_classification(config(given), given);
+    };
+    expect_bits_of_serial_executor(make, kPairSeed);
+  }
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ RangeRuns::RangeRuns(const Subject& subject, std::span<const int> cuts)
       sites_(subject.recording, sink_),
       totals_(program::total_weights(
           subject.recording.graph,
-          {program::WeightProgram(subject.recording).weights(batch_, num_samples_)})),
+          {program::WeightProgram(subject.recording).weights(batch_, {num_samples_})})),
       stages_(subject.recording, plan_, sites_, {.capture = program::Capture::kOff}),
       forward_us_(plan_.stages.size()),
       backward_us_(plan_.stages.size()) {}
@@ -30,7 +30,7 @@ program::StageChain::Around RangeRuns::timed(std::vector<std::vector<double>>& t
 }
 
 RangeRuns::Microbatch RangeRuns::forward() {
-  return stages_.forward({batch_, num_samples_, {0, 0, 0}}, timed(forward_us_));
+  return stages_.forward({batch_, {num_samples_}, {0, 0, 0}}, timed(forward_us_));
 }
 
 void RangeRuns::backward(Microbatch runs) {

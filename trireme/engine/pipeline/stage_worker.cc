@@ -15,9 +15,8 @@ void StageWorker::begin_step(const StepInput& input) {
   received_.clear();
   seeds_.clear();
   returned_.clear();
-  loss_sums_.assign(input.num_samples.size(),
-                    std::vector<double>(recording_.graph.losses.size(), 0.0));
-  statistics_.assign(input.num_samples.size(), {});
+  loss_sums_.assign(input.sizes.size(), std::vector<double>(recording_.graph.losses.size(), 0.0));
+  statistics_.assign(input.sizes.size(), {});
 }
 
 void StageWorker::put_value(int microbatch, graph::ValueId value, at::Tensor tensor) {
@@ -32,17 +31,16 @@ program::StageRun StageWorker::run_forward(int microbatch, const Batch& batch,
                                            program::ValueMap received) {
   const program::MicrobatchInput input{
       batch,
-      input_->num_samples[microbatch],
+      input_->sizes[microbatch],
       {input_->seed, input_->random_step, input_->first_microbatch + microbatch}};
   return stage_.forward(input, std::move(received));
 }
 
 void StageWorker::forward(int microbatch) {
   if (purpose_ == Purpose::kEvaluate) runs_.clear();
-  const std::int64_t num_samples = input_->num_samples[microbatch];
+  const graph::BatchSize& size = input_->sizes[microbatch];
   const Batch batch = stage_.fields().empty() ? Batch() : input_->read(microbatch);
-  program::require_samples(recording_.graph, batch, num_samples,
-                           input_->first_microbatch + microbatch);
+  program::require_size(recording_.graph, batch, size, input_->first_microbatch + microbatch);
   program::ValueMap received = std::move(received_[microbatch]);
   received_.erase(microbatch);
   program::StageRun run =
@@ -51,7 +49,7 @@ void StageWorker::forward(int microbatch) {
   for (int loss : stage_.losses()) {
     const at::Tensor value = stage_.value(run, recording_.graph.losses[loss].value);
     loss_sums_[microbatch][loss] =
-        program::sum_of(recording_.graph.losses[loss], value, num_samples);
+        program::sum_of(recording_.graph.losses[loss], value, size.samples);
   }
   if (stage_.recomputes()) return keep(microbatch, run, batch, std::move(received));
   runs_[microbatch] = std::move(run);
@@ -79,7 +77,7 @@ void StageWorker::recompute(int microbatch) {
 
 program::ValueMap StageWorker::take_seeds(int microbatch, const std::vector<double>& totals) {
   program::ValueMap seeds =
-      program::loss_seeds(recording_.graph, stage_, input_->num_samples[microbatch], totals);
+      program::loss_seeds(recording_.graph, stage_, input_->sizes[microbatch].samples, totals);
   seeds.merge(seeds_[microbatch]);
   seeds_.erase(microbatch);
   return seeds;

@@ -18,12 +18,12 @@ struct StepInput {
   std::uint64_t seed = 0;  ///< Of the random streams, with `random_step`.
   std::int64_t step = 0;   ///< For errors.
   std::int64_t random_step = 0;
-  std::int64_t first_microbatch = 0;      ///< Global index of the replica's first.
-  std::vector<std::int64_t> num_samples;  ///< By microbatch of the replica.
+  std::int64_t first_microbatch = 0;    ///< Global index of the replica's first.
+  std::vector<graph::BatchSize> sizes;  ///< By microbatch of the replica.
   std::function<Batch(int microbatch)> read;
   std::string purpose;  ///< For errors, behind what was done: ` of the evaluation`.
 
-  int num_microbatches() const { return static_cast<int>(num_samples.size()); }
+  int num_microbatches() const { return static_cast<int>(sizes.size()); }
 };
 
 /// Runs the microbatches of one stage and keeps them between forward and backward; where nothing is

@@ -17,10 +17,24 @@ at::Tensor buffer_at(const record::Recording& recording, const graph::Node& node
   return ref == nullptr ? at::Tensor() : recording.tensors[ref->value];
 }
 
+/// Of a batch that is_strided: in f64, rounded when it is there.
+void commit_strided(const record::Recording& recording, const graph::Node& node,
+                    const NormStatistics& one, double momentum) {
+  const auto update = [&](at::Tensor running, const at::Tensor& batch) {
+    running.copy_(
+        batch.to(at::kDouble).mul(momentum).add_(running.to(at::kDouble).mul(1 - momentum)));
+  };
+  update(buffer_at(recording, node, kRunningMean), one.mean);
+  update(buffer_at(recording, node, kRunningVar), one.variance);
+}
+
 /// The formulas that give ATen's bits, for every momentum: it is rounded to f32 before it is taken
 /// from one, and each buffer has a rounding of its own.
 void commit(const record::Recording& recording, const graph::Node& node, const NormStatistics& one,
             double momentum) {
+  if (one.variance.defined() && one.mean.scalar_type() != one.variance.scalar_type()) {
+    return commit_strided(recording, node, one, momentum);
+  }
   const auto share = static_cast<float>(momentum);
   const float rest = 1.0F - share;
   at::Tensor mean = buffer_at(recording, node, kRunningMean);

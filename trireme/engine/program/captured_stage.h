@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trireme/engine/capture/replayer.h"
@@ -19,7 +20,7 @@ using ValueMap = std::map<graph::ValueId, at::Tensor>;
 
 /// What a capture of a stage holds for.
 struct CaptureKey {
-  std::int64_t num_samples = 0;
+  std::pair<std::int64_t, int> size;  ///< Samples, and Graph::shorter.
   std::vector<std::int64_t> sizes;  ///< Of all inputs.
   auto operator<=>(const CaptureKey&) const = default;
 };

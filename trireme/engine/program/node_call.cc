@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "trireme/engine/program/stage_autograd.h"
+#include "trireme/engine/program/strided_variance.h"
 #include "trireme/engine/record/buffer_policies.h"
 #include "trireme/engine/record/graph_difference.h"
 #include "trireme/engine/record/state_guard.h"
@@ -249,8 +250,10 @@ std::pair<at::Tensor, at::Tensor> call_batch_norm(const NodeCall& call,
   const at::Tensor mean = zeros(kRunningMean), variance = zeros(kRunningVar);
   stack[kRunningMean] = mean;
   stack[kRunningVar] = variance;
+  const at::Tensor input = stack[0].toTensor();
   call_operator(call, std::move(stack), slots);
-  return {mean, variance};
+  if (!mean.defined() || !variance.defined() || !is_strided(input)) return {mean, variance};
+  return {mean, strided_variance(input, mean)};
 }
 
 }  // namespace trireme::program

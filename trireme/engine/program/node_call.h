@@ -77,7 +77,7 @@ class ModeScope {
 /// seed   of the node's random stream; used if it is random.
 void call(const NodeCall& call, std::vector<at::Tensor>& slots, std::uint64_t seed);
 
-/// As `call` for a batch norm; returns the microbatch's mean and unbiased variance.
+/// As `call` for a batch norm; returns the microbatch's mean and unbiased variance, this one in f64 where `is_strided`.
 std::pair<at::Tensor, at::Tensor> call_batch_norm(const NodeCall& call,
                                                   std::vector<at::Tensor>& slots);
 

@@ -10,6 +10,7 @@
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_check.h"
 #include "trireme/plan/graph/graph_queries.h"
+#include "trireme/plan/graph/lengths.h"
 
 namespace trireme::program {
 namespace {
@@ -105,24 +106,25 @@ std::optional<int> NodeProgram::slot_of(graph::ValueId value) const {
   return found->second;
 }
 
-const std::vector<NodeCall>& NodeProgram::calls_for(std::int64_t batch) const {
+const std::vector<NodeCall>& NodeProgram::calls_for(const graph::BatchSize& size) const {
   const std::lock_guard lock(mutex_);
-  auto& calls = calls_[batch];
+  auto& calls = calls_[{size.samples, size.shorter}];
   if (calls) return *calls;
-  graph::check_samples(recording_.graph, batch);
+  const graph::Graph& graph = graph::at_lengths(recording_.graph, size);
+  graph::check_samples(graph, size.samples);
   auto made = std::make_unique<std::vector<NodeCall>>();
-  const CallContext context{recording_.graph, recording_.tensors, recording_.opaques,
-                            slot_of_,         parameters_,        {batch, at::Device(at::kCPU)}};
+  const CallContext context{graph,    recording_.tensors, recording_.opaques,
+                            slot_of_, parameters_,        {size.samples, at::Device(at::kCPU)}};
   for (std::size_t i = 0; i < positions_.size(); ++i) {
-    made->push_back(make_call(recording_.graph.nodes[positions_[i]], context));
+    made->push_back(make_call(graph.nodes[positions_[i]], context));
     for (int slot : releases_[i]) release(made->back(), slot);
   }
   calls = std::move(made);
   return *calls;
 }
 
-void NodeProgram::run(Slots& slots, std::int64_t batch, const NodeStream& stream) const {
-  const std::vector<NodeCall>& calls = calls_for(batch);
+void NodeProgram::run(Slots& slots, const graph::BatchSize& size, const NodeStream& stream) const {
+  const std::vector<NodeCall>& calls = calls_for(size);
   for (const auto& [slot, tensor] : private_constants_) slots.tensors[slot] = tensor.clone();
   for (int slot : written_inputs_) slots.tensors[slot] = slots.tensors[slot].clone();
   slots.sequence.reserve(calls.size() + 1);
@@ -141,7 +143,8 @@ void NodeProgram::run(Slots& slots, std::int64_t batch, const NodeStream& stream
         call(node_call, slots.tensors, seed);
       }
     } catch (const std::exception& failure) {
-      throw node_failure("replaying", recording_.graph, *node_call.node, batch, failure);
+      throw node_failure("replaying", graph::at_lengths(recording_.graph, size), *node_call.node,
+                         size.samples, failure);
     }
     for (int slot : node_call.releases) slots.tensors[slot].reset();
   }

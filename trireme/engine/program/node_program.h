@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "trireme/base/random.h"
@@ -20,7 +21,7 @@ namespace trireme::program {
 struct NormStatistics {
   graph::NodeId node;
   at::Tensor mean;
-  at::Tensor variance;  ///< Unbiased.
+  at::Tensor variance;  ///< Unbiased; f64 of an f32 batch that is_strided.
 };
 
 /// Tensors of one run. A slot is a place for one value.
@@ -35,7 +36,7 @@ struct Slots {
 /// Some nodes of a recording, compiled: arguments laid out, last uses marked, parameters bound.
 ///
 /// The order of operators, their gradient mode, autocast state and random streams are those of the
-/// recording, so the results are too, bit for bit. Immutable but for a cache per batch size;
+/// recording, so the results are too, bit for bit. Immutable but for a cache per size of microbatches;
 /// thread-safe for runs with slots of their own.
 class NodeProgram {
  public:
@@ -53,12 +54,12 @@ class NodeProgram {
   /// Values to be put in their slots before a run: they come from outside.
   const std::vector<graph::ValueId>& external_values() const { return external_; }
 
-  /// Runs all nodes. `batch` is the number of samples in the slots; `stream` keys random nodes.
+  /// Runs all nodes. `size` is that of the microbatch in the slots; `stream` keys random nodes.
   ///
   /// Cost   30-45 ns an operator over direct calls.
   ///
   /// Errors   what an operator throws, as node_failure says it.
-  void run(Slots& slots, std::int64_t batch, const NodeStream& stream) const;
+  void run(Slots& slots, const graph::BatchSize& size, const NodeStream& stream) const;
 
   int num_nodes() const { return static_cast<int>(positions_.size()); }
 
@@ -72,7 +73,7 @@ class NodeProgram {
   const graph::Node* node_of(const Slots& slots, std::uint64_t sequence) const;
 
  private:
-  const std::vector<NodeCall>& calls_for(std::int64_t batch) const;
+  const std::vector<NodeCall>& calls_for(const graph::BatchSize& size) const;
   void lay_out_slots(std::span<const graph::ValueId> keep);
 
   const record::Recording& recording_;
@@ -84,7 +85,8 @@ class NodeProgram {
   std::vector<std::pair<int, at::Tensor>> private_constants_;  ///< Copied anew for each run.
   std::vector<int> written_inputs_;  ///< Slots of inputs that some node writes: copied first.
   mutable std::mutex mutex_;         ///< Guards calls_.
-  mutable std::map<std::int64_t, std::unique_ptr<std::vector<NodeCall>>> calls_;
+  /// By samples and Graph::shorter.
+  mutable std::map<std::pair<std::int64_t, int>, std::unique_ptr<std::vector<NodeCall>>> calls_;
 };
 
 }  // namespace trireme::program

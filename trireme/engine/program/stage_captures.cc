@@ -30,10 +30,10 @@ StageCaptures::StageCaptures(const record::Recording& recording, const NodeProgr
                              std::vector<graph::ValueId> leaves)
     : context_{recording, nodes, std::move(leaves)}, never_(why_never(recording.graph, nodes)) {}
 
-std::shared_ptr<CapturedStage> StageCaptures::find(std::int64_t num_samples,
+std::shared_ptr<CapturedStage> StageCaptures::find(const graph::BatchSize& size,
                                                    const CaptureInput& input) {
   if (!never_.empty()) return nullptr;
-  CaptureKey key{.num_samples = num_samples, .sizes = {}};
+  CaptureKey key{.size = {size.samples, size.shorter}, .sizes = {}};
   for (const at::Tensor& tensor : input.tensors) {
     if (!tensor.defined()) return nullptr;
     key.sizes.insert(key.sizes.end(), tensor.sizes().begin(), tensor.sizes().end());
@@ -46,7 +46,7 @@ std::shared_ptr<CapturedStage> StageCaptures::find(std::int64_t num_samples,
 }
 
 std::vector<at::Tensor> StageCaptures::forward(CapturedRun& run, CaptureInput input,
-                                               std::int64_t num_samples) const {
+                                               const graph::BatchSize& size) const {
   const auto seeded = [&](int position, const std::function<void()>& part) {
     run_seeded(context_.nodes, position, input.stream, part);
   };
@@ -58,7 +58,8 @@ std::vector<at::Tensor> StageCaptures::forward(CapturedRun& run, CaptureInput in
     try {
       std::rethrow_exception(failed.cause);
     } catch (const std::exception& cause) {
-      throw node_failure("replaying", context_.recording.graph, *node, num_samples, cause);
+      throw node_failure("replaying", graph::at_lengths(context_.recording.graph, size), *node,
+                         size.samples, cause);
     }
   }
 }

@@ -37,7 +37,7 @@ class StageCaptures {
                 std::vector<graph::ValueId> leaves);
 
   /// The capture for microbatches like this one; null where none is to be made.
-  std::shared_ptr<CapturedStage> find(std::int64_t num_samples, const CaptureInput& input);
+  std::shared_ptr<CapturedStage> find(const graph::BatchSize& size, const CaptureInput& input);
 
   /// As `begin_turn`.
   std::unique_ptr<CaptureTurn> begin(std::shared_ptr<CapturedStage> stage,
@@ -46,7 +46,7 @@ class StageCaptures {
   }
 
   /// The values where the stage ends. Errors: what an operator throws, as node_failure says it.
-  std::vector<at::Tensor> forward(CapturedRun& run, CaptureInput input, std::int64_t num_samples) const;
+  std::vector<at::Tensor> forward(CapturedRun& run, CaptureInput input, const graph::BatchSize& size) const;
 
   /// The gradients of received values; ends the run.
   ///

@@ -9,6 +9,7 @@
 #include "trireme/engine/program/torch_failure.h"
 #include "trireme/engine/program/weight_program.h"
 #include "trireme/error.h"
+#include "trireme/plan/graph/lengths.h"
 
 namespace trireme::program {
 namespace {
@@ -54,7 +55,7 @@ StageProgram::StageProgram(const record::Recording& recording, const layout::Pla
 bool StageProgram::seeds_loss(int loss) const { return contains(losses_.seeded, loss); }
 
 StageRun StageProgram::forward(const MicrobatchInput& input, ValueMap received) const {
-  StageRun run{.slots = nodes_->make_slots(), .num_samples = input.num_samples, .leaves = {}};
+  StageRun run{.slots = nodes_->make_slots(), .size = input.size, .leaves = {}};
   put_inputs(recording_.graph, *nodes_, input.batch, run.slots);
   put_received(run, std::move(received));
   if (captures_ && replay_forward(run, input)) return run;
@@ -64,7 +65,7 @@ StageRun StageProgram::forward(const MicrobatchInput& input, ValueMap received) 
     run.saved = std::make_unique<SavedTensors>(model_storages());
   {
     const CollectSaved collect(run.saved.get());
-    const auto run_nodes = [&] { nodes_->run(run.slots, input.num_samples, input.stream); };
+    const auto run_nodes = [&] { nodes_->run(run.slots, input.size, input.stream); };
     if (run.turn) {
       run.turn->forward(run.slots, run_nodes, [&] { return values_of_ends(run); });
     } else {
@@ -105,7 +106,7 @@ bool StageProgram::replay_forward(StageRun& run, const MicrobatchInput& input) c
   for (const graph::ValueId value : nodes_->external_values()) {
     given.tensors.push_back(run.slots.tensors[*nodes_->slot_of(value)]);
   }
-  auto stage = captures_->find(input.num_samples, given);
+  auto stage = captures_->find(input.size, given);
   if (!stage) return false;
   if (stage->state != CapturedStage::State::kTrusted) {
     run.turn = captures_->begin(std::move(stage), given);
@@ -115,7 +116,7 @@ bool StageProgram::replay_forward(StageRun& run, const MicrobatchInput& input) c
   run.slots.tensors.assign(run.slots.tensors.size(), {});
   run.captured = std::make_unique<CapturedRun>(CapturedRun{.stage = std::move(stage), .run = {}});
   const std::vector<at::Tensor> values =
-      captures_->forward(*run.captured, std::move(given), input.num_samples);
+      captures_->forward(*run.captured, std::move(given), input.size);
   for (std::size_t i = 0; i < ends_.size(); ++i) {
     run.slots.tensors[*nodes_->slot_of(ends_[i])] = values[i];
   }
@@ -155,18 +156,19 @@ at::Tensor StageProgram::value(const StageRun& run, graph::ValueId value) const 
 }
 
 void StageProgram::fail(const StageRun& run, const FailedFunction& failed) const {
-  fail_at(nodes_->node_of(run.slots, failed.sequence()), failed.name(), run.num_samples,
-          failed.cause());
+  fail_at(nodes_->node_of(run.slots, failed.sequence()), failed.name(), run.size, failed.cause());
 }
 
 void StageProgram::fail_at(const graph::Node* node, const std::string& name,
-                           std::int64_t num_samples, const std::exception_ptr& thrown) const {
+                           const graph::BatchSize& size,
+                           const std::exception_ptr& thrown) const {
   try {
     std::rethrow_exception(thrown);
   } catch (const std::exception& cause) {
     const std::string function = "the backward (" + name + ") of";
     if (node != nullptr) {
-      throw node_failure(function, recording_.graph, *node, num_samples, cause);
+      throw node_failure(function, graph::at_lengths(recording_.graph, size), *node, size.samples,
+                         cause);
     }
     const Error error = error_of(cause);
     if (dynamic_cast<const Error*>(&cause) != nullptr) throw error;
@@ -223,9 +225,9 @@ ValueMap StageProgram::replay_backward(CapturedRun captured, const ValueMap& see
   try {
     return captures_->backward(std::move(captured), seeds, sites);
   } catch (const capture::FailedCall& failed) {
-    if (failed.origin < 0) fail_at(nullptr, "the engine", run.num_samples, failed.cause);
+    if (failed.origin < 0) fail_at(nullptr, "the engine", run.size, failed.cause);
     const CapturedStage::Function& function = stage->functions[failed.origin];
-    fail_at(function.node, function.name, run.num_samples, failed.cause);
+    fail_at(function.node, function.name, run.size, failed.cause);
   }
 }
 

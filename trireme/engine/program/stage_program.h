@@ -24,7 +24,7 @@ namespace trireme::program {
 /// One microbatch in one stage, between its forward and its backward.
 struct StageRun {
   Slots slots;
-  std::int64_t num_samples = 0;
+  graph::BatchSize size;
   /// Where the backward ends at received values that want a gradient: CaptureNodes.
   std::map<graph::ValueId, NodePtr> leaves;
   /// Where it may begin: at those, at values that are sent, at losses.
@@ -38,7 +38,7 @@ struct StageRun {
 /// What a microbatch brings to a forward.
 struct MicrobatchInput {
   const Batch& batch;
-  std::int64_t num_samples;
+  graph::BatchSize size;
   NodeStream stream;
 };
 
@@ -121,7 +121,7 @@ class StageProgram {
   std::vector<at::Tensor> values_of_ends(const StageRun& run) const;
   [[noreturn]] void fail(const StageRun& run, const FailedFunction& failed) const;
   [[noreturn]] void fail_at(const graph::Node* node, const std::string& name,
-                            std::int64_t num_samples, const std::exception_ptr& thrown) const;
+                            const graph::BatchSize& size, const std::exception_ptr& thrown) const;
 
   const record::Recording& recording_;
   std::vector<layout::Crossing> receives_;

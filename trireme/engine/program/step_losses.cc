@@ -2,10 +2,12 @@
 
 #include <ATen/Functions.h>
 
+#include <iterator>
 #include <optional>
 
 #include "trireme/engine/record/torch_terms.h"
 #include "trireme/error.h"
+#include "trireme/plan/graph/lengths.h"
 
 namespace trireme::program {
 
@@ -94,13 +96,53 @@ std::int64_t num_samples(const graph::Graph& graph, const Batch& batch) {
   throw Error(ErrorKind::kInvalidArgument, "the recording has no input that grows with the batch");
 }
 
-void require_samples(const graph::Graph& graph, const Batch& batch, std::int64_t expected,
-                     std::int64_t microbatch) {
-  const std::optional<std::int64_t> samples = common_samples(graph, batch);
-  if (!samples || *samples == expected) return;
+namespace {
+
+/// The fields that `batch` has are as long as the graph says; which one is not.
+std::string wrong_length(const graph::Graph& graph, const Batch& batch) {
+  for (const graph::Input& input : graph.inputs) {
+    if (input.batch_dim < 0 || !batch.has(input.name)) continue;
+    const std::vector<graph::Size>& shape = graph.values[input.value].shape;
+    const at::Tensor& tensor = batch[input.name];
+    if (tensor.dim() != std::ssize(shape)) return input.name;
+    for (int d = 0; d < static_cast<int>(shape.size()); ++d) {
+      if (d != input.batch_dim && tensor.size(d) != shape[d].fixed) return input.name;
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+graph::BatchSize size_of(const graph::Graph& graph, const Batch& batch) {
+  return {num_samples(graph, batch), shorter_of(graph, batch)};
+}
+
+int shorter_of(const graph::Graph& graph, const Batch& batch) {
+  if (graph.shorter.empty()) return -1;
+  for (int i = -1; i < static_cast<int>(graph.shorter.size()); ++i) {
+    if (wrong_length(graph::at_lengths(graph, {0, i}), batch).empty()) return i;
+  }
   throw Error(ErrorKind::kInvalidArgument,
-              "microbatch " + std::to_string(microbatch) + " has " + std::to_string(*samples) +
-                  " samples, the plan says " + std::to_string(expected));
+              "field '" + wrong_length(graph, batch) +
+                  "' of a batch is padded to a length that the model was not recorded at");
+}
+
+void require_size(const graph::Graph& graph, const Batch& batch, const graph::BatchSize& expected,
+                  std::int64_t microbatch) {
+  const std::optional<std::int64_t> samples = common_samples(graph, batch);
+  if (samples && *samples != expected.samples) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "microbatch " + std::to_string(microbatch) + " has " + std::to_string(*samples) +
+                    " samples, the plan says " + std::to_string(expected.samples));
+  }
+  if (graph.shorter.empty()) return;
+  const graph::Graph& at_lengths = graph::at_lengths(graph, expected);
+  if (const std::string field = wrong_length(at_lengths, batch); !field.empty()) {
+    throw Error(ErrorKind::kInvalidArgument, "field '" + field + "' of microbatch " +
+                                                 std::to_string(microbatch) + " is not padded to " +
+                                                 graph::lengths_text(at_lengths));
+  }
 }
 
 }  // namespace trireme::program

@@ -34,9 +34,18 @@ ValueMap loss_seeds(const graph::Graph& graph, const StageProgram& stage, std::i
 /// Samples in `batch`. kInvalidArgument where a field is missing or the fields disagree.
 std::int64_t num_samples(const graph::Graph& graph, const Batch& batch);
 
-/// kInvalidArgument where the fields that `batch` has disagree or are not of `expected` samples.
+/// To which lengths its samples are padded (graph::BatchSize::shorter), told by the fields' shapes.
+///
+/// batch    all fields.
+/// Errors   kInvalidArgument where the graph holds for none such.
+int shorter_of(const graph::Graph& graph, const Batch& batch);
+
+/// Both. Errors of both.
+graph::BatchSize size_of(const graph::Graph& graph, const Batch& batch);
+
+/// kInvalidArgument where the fields that `batch` has disagree or are not of `expected` samples and lengths.
 /// `microbatch` is for the message.
-void require_samples(const graph::Graph& graph, const Batch& batch, std::int64_t expected,
-                     std::int64_t microbatch);
+void require_size(const graph::Graph& graph, const Batch& batch, const graph::BatchSize& expected,
+                  std::int64_t microbatch);
 
 }  // namespace trireme::program

@@ -74,18 +74,18 @@ double WeightProgram::value(const Slots& slots, graph::ValueId value) const {
   return (slot ? slots.tensors[*slot] : recording_.tensors[value]).item<double>();
 }
 
-std::vector<double> WeightProgram::weights(const Batch& batch, std::int64_t num_samples) const {
+std::vector<double> WeightProgram::weights(const Batch& batch, const graph::BatchSize& size) const {
   Slots slots;
   if (nodes_) {
     slots = nodes_->make_slots();
     put_inputs(recording_.graph, *nodes_, batch, slots);
-    nodes_->run(slots, num_samples, {0, 0, 0});
+    nodes_->run(slots, size, {0, 0, 0});
   }
   std::vector<double> result;
   for (std::size_t i = 0; i < recording_.graph.losses.size(); ++i) {
     const graph::LossOutput& loss = recording_.graph.losses[i];
     if (!loss.weight) {
-      result.push_back(static_cast<double>(num_samples));
+      result.push_back(static_cast<double>(size.samples));
     } else if (losses_.contains(static_cast<int>(i))) {
       result.push_back(value(slots, *loss.weight));
     } else {

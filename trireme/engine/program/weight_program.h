@@ -24,7 +24,7 @@ class WeightProgram {
 
   /// Weight of each loss for one microbatch: what its weight tensor holds, or, of a mean, the
   /// samples. NaN where it is not wanted, so that nobody can use it.
-  std::vector<double> weights(const Batch& batch, std::int64_t num_samples) const;
+  std::vector<double> weights(const Batch& batch, const graph::BatchSize& size) const;
 
  private:
   double value(const Slots& slots, graph::ValueId value) const;

@@ -1,5 +1,6 @@
 #include "trireme/engine/record/recording.h"
 
+#include <algorithm>
 #include <array>
 #include <iterator>
 #include <map>
@@ -18,6 +19,7 @@
 #include "trireme/error.h"
 #include "trireme/plan/graph/copy_to_consumers.h"
 #include "trireme/plan/graph/graph_check.h"
+#include "trireme/plan/graph/lengths.h"
 
 namespace trireme::record {
 namespace {
@@ -231,6 +233,51 @@ Recording record(const Model& model, const BatchMaker& make_batch, const RecordO
 
 Recording record(const Model& model, const BatchMaker& make_batch, graph::Mode mode) {
   return record(model, make_batch, {.mode = mode, .sizes = BatchSizes::kAny});
+}
+
+namespace {
+
+/// At each length, the longest first.
+std::vector<Recording> record_each(const Model& model, std::span<const PaddedBatches> batches,
+                                   const RecordOptions& options) {
+  std::vector<Recording> recordings;
+  for (auto one = batches.rbegin(); one != batches.rend(); ++one) {
+    recordings.push_back(record(model, one->make, options));
+    recordings.back().graph.lengths = one->lengths;
+  }
+  return recordings;
+}
+
+void require_same_structure(const graph::Graph& longest, const graph::Graph& other) {
+  const std::string what = graph::structure_difference(longest, other);
+  if (what.empty()) return;
+  throw Error(ErrorKind::kInvalidArgument,
+              "the model does other things at " + graph::lengths_text(other) + " than at " +
+                  graph::lengths_text(longest) + ": " + what +
+                  ". Write it without a branch on the length, without tensors whose number or data "
+                  "follow from it, or pad all samples to one length");
+}
+
+}  // namespace
+
+Recording record(const Model& model, std::span<const PaddedBatches> batches,
+                 const RecordOptions& options) {
+  std::vector<Recording> recordings = record_each(model, batches, options);
+  const auto is_exact = [](const Recording& one) { return one.graph.microbatch > 0; };
+  if (std::ranges::any_of(recordings, is_exact) && !std::ranges::all_of(recordings, is_exact)) {
+    std::string why = std::ranges::find_if(recordings, is_exact)->why_exact;
+    RecordOptions exact = options;
+    exact.sizes = BatchSizes::kExact;
+    recordings = record_each(model, batches, exact);
+    recordings[0].why_exact = std::move(why);
+  }
+  Recording longest = std::move(recordings[0]);
+  for (std::size_t i = recordings.size(); i-- > 1;) {
+    require_same_structure(longest.graph, recordings[i].graph);
+    longest.graph.shorter.push_back(std::move(recordings[i].graph));
+  }
+  graph::check(longest.graph);
+  return longest;
 }
 
 bool may_be_bound(const Recording& recording) {

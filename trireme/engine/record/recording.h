@@ -63,6 +63,20 @@ Recording record(const Model& model, const BatchMaker& make_batch, const RecordO
 /// For any batch size.
 Recording record(const Model& model, const BatchMaker& make_batch, graph::Mode mode);
 
+/// Batches whose samples are padded to `lengths` (graph::Graph::lengths).
+struct PaddedBatches {
+  std::map<std::string, std::int64_t> lengths;
+  BatchMaker make;
+};
+
+/// The same at several lengths of samples: the recording of the longest, its graph holding the others (Graph::shorter).
+///
+/// batches  shortest first, at least one.
+/// Errors   kInvalidArgument too, naming the operator, where forward does other things at another length.
+/// Cost     `record` for each.
+Recording record(const Model& model, std::span<const PaddedBatches> batches,
+                 const RecordOptions& options);
+
 /// Whether another process can do with the graph of it: it has no opaque functions, which only a forward shows.
 bool may_be_bound(const Recording& recording);
 

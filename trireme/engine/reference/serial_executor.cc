@@ -33,13 +33,17 @@ std::vector<program::CaptureReport> SerialExecutor::capture_reports() const {
   return reports;
 }
 
+graph::BatchSize SerialExecutor::size_of(const Batch& batch) const {
+  return {plan_.batch.microbatch, program::shorter_of(recording_.graph, batch)};
+}
+
 std::vector<std::vector<double>> SerialExecutor::weigh(
     const std::vector<Batch>& microbatches) const {
   std::vector<std::vector<double>> result;
   for (const Batch& batch : microbatches) {
-    program::require_samples(recording_.graph, batch, plan_.batch.microbatch,
-                             static_cast<std::int64_t>(result.size()));
-    result.push_back(weights_.weights(batch, plan_.batch.microbatch));
+    const graph::BatchSize size = size_of(batch);
+    program::require_size(recording_.graph, batch, size, static_cast<std::int64_t>(result.size()));
+    result.push_back(weights_.weights(batch, size));
   }
   return result;
 }
@@ -73,7 +77,7 @@ StepLosses SerialExecutor::run_step(std::int64_t step, const std::vector<Batch>&
   for (std::size_t m = 0; m < microbatches.size(); ++m) {
     const auto microbatch = static_cast<std::int64_t>(m);
     auto runs =
-        stages_.forward({microbatches[m], plan_.batch.microbatch, {seed_, step, microbatch}});
+        stages_.forward({microbatches[m], size_of(microbatches[m]), {seed_, step, microbatch}});
     statistics.emplace_back();
     for (program::StageRun& run : runs) {
       std::move(run.slots.statistics.begin(), run.slots.statistics.end(),
@@ -103,15 +107,15 @@ Evaluator::Evaluator(const record::Recording& recording)
 }
 
 void Evaluator::add(const Batch& batch, std::uint64_t seed) {
-  const std::int64_t samples = program::num_samples(recording_.graph, batch);
-  const std::vector<double> weights = weights_.weights(batch, samples);
+  const graph::BatchSize size = program::size_of(recording_.graph, batch);
+  const std::vector<double> weights = weights_.weights(batch, size);
   program::Slots slots = nodes_->make_slots();
   program::put_inputs(recording_.graph, *nodes_, batch, slots);
-  nodes_->run(slots, samples, {seed, 0, num_batches_++});
+  nodes_->run(slots, size, {seed, 0, num_batches_++});
   for (std::size_t i = 0; i < recording_.graph.losses.size(); ++i) {
     const graph::LossOutput& loss = recording_.graph.losses[i];
     losses_.losses[i].sum +=
-        program::sum_of(loss, slots.tensors[*nodes_->slot_of(loss.value)], samples);
+        program::sum_of(loss, slots.tensors[*nodes_->slot_of(loss.value)], size.samples);
     losses_.losses[i].weight += weights[i];
   }
 }

@@ -71,6 +71,7 @@ class SerialExecutor {
     parameters::LaneAccumulator& accumulator_;
   };
 
+  graph::BatchSize size_of(const Batch& batch) const;
   std::vector<std::vector<double>> weigh(const std::vector<Batch>& microbatches) const;
   void add_losses(const std::vector<program::StageRun>& runs, const std::vector<double>& weights,
                   StepLosses& losses) const;

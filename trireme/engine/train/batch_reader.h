@@ -4,6 +4,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,9 +20,11 @@
 namespace trireme::train {
 
 /// Makes batches out of the samples of a source: [n, ...shape], the batch at the dimension that the
-/// model declares. Immutable, thread-safe.
+/// model declares. Where dimensions of samples differ in length, all are padded to the first of
+/// Source::padded_lengths that holds them. Immutable, thread-safe.
 class BatchReader {
  public:
+  /// Errors   those of data::check_padding.
   BatchReader(std::shared_ptr<const data::Source> source, const Model& model);
 
   Batch read(const std::vector<data::Sample>& samples) const;
@@ -28,16 +32,36 @@ class BatchReader {
   /// Samples of these indices, as they come in an evaluation.
   Batch read(data::IndexRange range) const;
 
-  /// For recordings: `size` samples picked by the seed, repeats where the source has fewer.
+  /// Of what `read` makes of them.
+  graph::BatchSize size_of(const std::vector<data::Sample>& samples) const;
+  graph::BatchSize size_of(data::IndexRange range) const;
+
+  /// For recordings: `size` samples picked by the seed, repeats where the source has fewer; at the longest length.
   record::BatchMaker maker() const;
 
+  /// The same at each padded length, shortest first, of samples that it holds; one where nothing differs.
+  std::vector<record::PaddedBatches> makers() const;
+
+  const std::vector<data::Lengths>& padded_lengths() const { return padded_; }
+
+  /// Index in `padded_lengths()` of the first that holds the sample.
+  int padded_index(data::Sample sample) const;
+
  private:
+  Batch read(const std::vector<data::Sample>& samples, int padded) const;
+  void read_padded(data::Sample sample, const data::Lengths& padded,
+                   std::span<const std::span<std::byte>> places) const;
+  int common_padding(const std::vector<data::Sample>& samples) const;
+  std::vector<data::Sample> pick(std::int64_t size, std::uint64_t seed, int most_padded) const;
+
   std::shared_ptr<const data::Source> source_;
+  std::vector<data::Lengths> padded_;
   std::map<std::string, int> batch_dims_;
 };
 
 /// The training data by step and microbatch: samples in the order f(seed, epoch, global index),
-/// with the step's scalars. Any rank can ask for any microbatch. Immutable, thread-safe.
+/// with the step's scalars; where their lengths differ, a step's are dealt to its microbatches so that little is padded
+/// (data::dealt_by_length). Any rank can ask for any microbatch. Thread-safe.
 class StepReader {
  public:
   /// workload   outlives the reader.
@@ -47,14 +71,25 @@ class StepReader {
   /// Global microbatch `microbatch` of `step`: b samples; a pure function of these.
   Batch read(std::int64_t step, std::int64_t microbatch) const;
 
+  /// Of what `read` makes.
+  graph::BatchSize size_of(std::int64_t step, std::int64_t microbatch) const;
+
   /// For recordings.
   record::BatchMaker maker() const { return reader_.maker(); }
+  std::vector<record::PaddedBatches> makers() const { return reader_.makers(); }
 
  private:
+  using Deal = std::shared_ptr<const std::vector<std::int64_t>>;
+
+  std::vector<data::Sample> samples_of(std::int64_t step, std::int64_t microbatch) const;
+  Deal deal_of(std::int64_t step) const;
+
   const Workload& workload_;
   BatchLayout batch_;
   BatchReader reader_;
   data::SampleOrder order_;
+  mutable std::mutex mutex_;                    ///< Guards deals_.
+  mutable std::map<std::int64_t, Deal> deals_;  ///< By step, the last few.
 };
 
 }  // namespace trireme::train

@@ -126,7 +126,7 @@ class Evaluation : public pipeline::Operations {
     const std::int64_t microbatch = input_.first_microbatch + action.microbatch;
     const bool must_read = weights_.reads_batch() && stage.fields().empty();
     if (must_read) batch_ = read(microbatch);
-    const auto weights = weights_.weights(batch_, input_.num_samples[action.microbatch]);
+    const auto weights = weights_.weights(batch_, input_.sizes[action.microbatch]);
     for (const int loss : stage.losses()) {
       const std::size_t word = 2 * ((microbatch - begin_) * num_losses() + loss);
       words_[word] = std::bit_cast<std::uint64_t>(stages_.loss_sum(action.microbatch, loss));
@@ -171,7 +171,7 @@ class Evaluation : public pipeline::Operations {
     pipeline::StepInput input{.step = session_.next_step(),
                               .first_microbatch = begin + first,
                               .purpose = " of the evaluation"};
-    for (int m = first; m < end; ++m) input.num_samples.push_back(range(begin + m).size());
+    for (int m = first; m < end; ++m) input.sizes.push_back(reader_.size_of(range(begin + m)));
     input.read = [this, first = begin + first](int m) { return batch_ = read(first + m); };
     return input;
   }
@@ -225,7 +225,7 @@ class Evaluation : public pipeline::Operations {
 
 void check_evaluation(const RankSession& session, const Workload& workload,
                       const record::Recording& recording) {
-  check_remainder(recording.graph, workload, session.plan().batch.microbatch);
+  check_evaluation_data(recording.graph, workload, session.plan().batch.microbatch);
   evaluation_plan(session, recording.graph);
 }
 

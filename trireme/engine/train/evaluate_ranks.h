@@ -14,7 +14,7 @@ namespace trireme::train {
 ///
 /// Errors   kInvalidArgument where the recording cannot be cut where the plan is
 ///          (layout::matching_cuts).
-///          Those of check_remainder.
+///          Those of check_evaluation_data.
 void check_evaluation(const RankSession& session, const Workload& workload,
                       const record::Recording& recording);
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <string>
 #include <utility>
@@ -58,14 +59,16 @@ class SmallStep {
         recorded_(recorded),
         plan_(plan),
         seed_(options.seed),
-        num_microbatches_(options.num_microbatches),
         scratch_(options.scratch) {
     layout::check(plan, graph::graph_sha256(recorded.graph),
                   layout::planned_graph(recorded.graph, plan));
     const std::int64_t largest = record::kRecordedBatches[0];
     const std::int64_t alone = recorded.graph.microbatch;
     const std::int64_t size = alone > 0 ? alone : std::min(plan.batch.microbatch, largest);
-    plan_.batch = {.global_batch = num_microbatches_ * size, .microbatch = size, .lanes = 1};
+    // One at each length that samples are padded to.
+    const std::int64_t num =
+        std::max(options.num_microbatches, std::ssize(recorded.graph.shorter) + std::int64_t{1});
+    plan_.batch = {.global_batch = num * size, .microbatch = size, .lanes = 1};
     plan_.prediction.reset();
     layout::set_replicas(plan_, 1);
   }
@@ -116,7 +119,16 @@ class SmallStep {
   std::vector<Batch> microbatches(std::int64_t step) const {
     const StepReader reader(workload_, plan_.batch, seed_);
     std::vector<Batch> result;
-    for (std::int64_t m = 0; m < num_microbatches_; ++m) result.push_back(reader.read(step, m));
+    const auto padded = reader.makers();
+    for (std::int64_t m = 0; m < plan_.batch.num_microbatches(); ++m) {
+      if (padded.size() < 2) {
+        result.push_back(reader.read(step, m));
+        continue;
+      }
+      const auto seed = static_cast<std::uint64_t>(step) + seed_;
+      result.push_back(padded[m % std::ssize(padded)].make(plan_.batch.microbatch, seed));
+      set_step_scalars(result.back(), workload_.model, step);
+    }
     return result;
   }
 
@@ -124,7 +136,6 @@ class SmallStep {
   const record::Recording& recorded_;
   layout::Plan plan_;
   std::uint64_t seed_;
-  std::int64_t num_microbatches_;
   std::filesystem::path scratch_;
 };
 
@@ -193,9 +204,9 @@ bool is_finite(const Outcome& outcome) {
   const std::string against = cut_is_to_blame ? "the uncut graph" : "the model";
   throw Error(
       ErrorKind::kInvalidArgument,
-      "before the first step, " + std::to_string(step.plan().batch.num_microbatches()) + " microbatches of " +
-          std::to_string(step.plan().batch.microbatch) + " samples were run by " + against +
-          " and by the stages of the plan: " + what + ". " +
+      "before the first step, " + std::to_string(step.plan().batch.num_microbatches()) +
+          " microbatches of " + std::to_string(step.plan().batch.microbatch) +
+          " samples were run by " + against + " and by the stages of the plan: " + what + ". " +
           (cut_is_to_blame ? "The cuts are to blame: cut elsewhere"
                            : "The recording is not what the model does: mark the code that changes "
                              "from call to call, or that it has lost, with trireme::opaque") +

@@ -104,7 +104,8 @@ double Prefetch::take_waited_seconds() { return std::exchange(waited_seconds_, 0
 
 RankBatches::RankBatches(const StepReader& reader, const record::Recording& recording,
                          const RankStages& stages, const layout::Plan& plan, int replica)
-    : graph_(recording.graph),
+    : reader_(reader),
+      graph_(recording.graph),
       stages_(stages),
       num_samples_(plan.batch.microbatch),
       num_microbatches_(
@@ -133,7 +134,7 @@ std::vector<std::vector<double>> RankBatches::weigh(std::int64_t step) {
   std::vector<std::vector<double>> weights;
   for (int m = 0; m < num_microbatches_; ++m) {
     const Batch batch = weights_.reads_batch() ? prefetch_.take(step, first_ + m) : Batch();
-    weights.push_back(weights_.weights(batch, num_samples_));
+    weights.push_back(weights_.weights(batch, size_of(step, m)));
     if (keeps_) kept_[m] = only(batch, stages_.fields());
   }
   return weights;

@@ -89,6 +89,11 @@ class RankBatches {
   /// those that the stage does not need.
   std::vector<std::vector<double>> weigh(std::int64_t step);
 
+  /// Of a microbatch of the replica.
+  graph::BatchSize size_of(std::int64_t step, int microbatch) const {
+    return reader_.size_of(step, first_ + microbatch);
+  }
+
   /// For the forward of a stage that takes fields, once for each in a step: the stages' fields at least.
   ///
   /// Errors   of the source.
@@ -105,6 +110,7 @@ class RankBatches {
  private:
   std::vector<std::int64_t> reading_order() const;
 
+  const StepReader& reader_;
   const graph::Graph& graph_;
   const RankStages& stages_;
   std::int64_t num_samples_;  ///< Of a microbatch.

@@ -143,14 +143,16 @@ void RankSession::begin(std::int64_t step) {
                                    world_.watch.logger);
   }
   begin_ = std::chrono::steady_clock::now();
-  input_ = pipeline::StepInput{
-      .seed = options_.seed,
-      .step = step,
-      .random_step = step,
-      .first_microbatch = batches_.first_microbatch(),
-      .num_samples = std::vector(batches_.num_microbatches(), plan_.batch.microbatch),
-      .read = [this, step](int m) { return batches_.take(step, m); },
-      .purpose = {}};
+  input_ = pipeline::StepInput{.seed = options_.seed,
+                               .step = step,
+                               .random_step = step,
+                               .first_microbatch = batches_.first_microbatch(),
+                               .sizes = {},
+                               .read = [this, step](int m) { return batches_.take(step, m); },
+                               .purpose = {}};
+  for (int m = 0; m < batches_.num_microbatches(); ++m) {
+    input_->sizes.push_back(batches_.size_of(step, m));
+  }
   operations_->begin_step(*input_, batches_.weigh(step));
 }
 

@@ -118,8 +118,16 @@ StepReport SerialSession::step() {
   }
 }
 
-void check_remainder(const graph::Graph& graph, const Workload& workload, std::int64_t microbatch) {
-  if (graph.microbatch == 0 || !workload.evaluation) return;
+void check_evaluation_data(const graph::Graph& graph, const Workload& workload,
+                           std::int64_t microbatch) {
+  if (!workload.evaluation) return;
+  if (workload.evaluation->padded_lengths() != workload.training->padded_lengths()) {
+    throw Error(
+        ErrorKind::kInvalidArgument,
+        "the samples of the evaluation are padded to other lengths than those of the training; "
+        "give both the same Source::padded_lengths");
+  }
+  if (graph.microbatch == 0) return;
   graph::check_samples(graph, microbatch);
   const std::int64_t num_samples = workload.evaluation->num_samples();
   if (num_samples % microbatch == 0) return;
@@ -138,7 +146,7 @@ StepLosses evaluate(const Workload& workload, const record::Recording& recording
     throw Error(ErrorKind::kInvalidArgument,
                 "the workload has no evaluation data; set Workload::evaluation");
   }
-  check_remainder(recording.graph, workload, microbatch);
+  check_evaluation_data(recording.graph, workload, microbatch);
   const record::ModeGuard in_mode(workload.model, graph::Mode::kEval);
   const BatchReader reader(workload.evaluation, workload.model);
   reference::Evaluator evaluator(recording);

@@ -69,8 +69,10 @@ class SerialSession {
 };
 
 /// Refuses, before a training, an evaluation whose last microbatch would have a size that the graph
-/// does not hold for (Graph::microbatch): kInvalidArgument with the numbers and what to do.
-void check_remainder(const graph::Graph& graph, const Workload& workload, std::int64_t microbatch);
+/// does not hold for (Graph::microbatch), or whose samples are padded to other lengths: kInvalidArgument with the
+/// numbers and what to do.
+void check_evaluation_data(const graph::Graph& graph, const Workload& workload,
+                           std::int64_t microbatch);
 
 /// Losses over every sample of the workload's evaluation data, once each.
 ///

@@ -27,7 +27,7 @@ using reference::RunRecord;
 
 record::Recording record_training(const Workload& workload, const layout::Plan& plan,
                                   const ComparedSteps& options) {
-  return record::record(workload.model, BatchReader(workload.training, workload.model).maker(),
+  return record::record(workload.model, BatchReader(workload.training, workload.model).makers(),
                         {.microbatch = plan.batch.microbatch, .sizes = options.sizes});
 }
 

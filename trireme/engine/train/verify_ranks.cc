@@ -132,7 +132,7 @@ Comparison verify_rank(const collectives::World& world, const MakeWorkload& make
                        const RunRecord& reference) {
   const Workload workload = construct(make_workload, options.seed);
   const record::Recording recorded =
-      record::record(workload.model, BatchReader(workload.training, workload.model).maker(),
+      record::record(workload.model, BatchReader(workload.training, workload.model).makers(),
                      {.microbatch = plan.batch.microbatch, .sizes = options.sizes});
   check_comparable(recorded.graph, plan);
   RankSession session(world, workload, recorded, plan,

@@ -205,7 +205,9 @@ class Copier {
 }  // namespace
 
 Graph copy_to_consumers(const Graph& graph, std::span<const NodeId> nodes) {
-  return Copier(graph, nodes).run();
+  Graph result = Copier(graph, nodes).run();
+  for (Graph& other : result.shorter) other = Copier(other, nodes).run();
+  return result;
 }
 
 }  // namespace trireme::graph

@@ -4,6 +4,7 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -195,6 +196,13 @@ struct LossOutput {
 
 enum class Mode : std::uint8_t { kTrain, kEval };
 
+/// How large a microbatch is.
+struct BatchSize {
+  std::int64_t samples = 0;
+  int shorter = -1;  ///< Index in Graph::shorter; -1: as long as the graph itself.
+  bool operator==(const BatchSize&) const = default;
+};
+
 /// A forward pass as data. Plain, caller-synchronised; `check` (graph_check.h) proves its invariants.
 struct Graph {
   Mode mode = Mode::kTrain;
@@ -208,6 +216,11 @@ struct Graph {
   std::vector<Buffer> buffers;
   std::vector<ConstantTensor> constants;
   std::vector<LossOutput> losses;
+
+  /// Where dimensions of samples differ in length: those that the graph holds for, by name; the longest.
+  std::map<std::string, std::int64_t> lengths;
+  /// The same forward at other lengths, shortest first: nothing differs but numbers in `values` and in arguments of `nodes`.
+  std::vector<Graph> shorter;
 
   bool operator==(const Graph&) const = default;
 };

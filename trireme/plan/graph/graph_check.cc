@@ -10,6 +10,7 @@
 
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_queries.h"
+#include "trireme/plan/graph/lengths.h"
 
 namespace trireme::graph {
 namespace {
@@ -298,6 +299,7 @@ void check(const Graph& graph) {
   internal::check_boundaries(graph);
   internal::check_nodes(graph);
   internal::check_losses(graph);
+  check_shorter(graph);
 }
 
 }  // namespace trireme::graph

@@ -28,6 +28,7 @@ inline constexpr int kMaxListDepth = 16;
 ///  * parameters, buffers: names and aliases unique over both; fixed shapes; a trainable
 ///    parameter shares its memory with no other parameter or buffer.
 ///  * constants: fixed shapes, bytes to match.
+///  * shorter: other lengths, none longer; nothing else differs but numbers.
 ///  * losses: at least one in a training graph; 0-dim outputs of nodes, which need a gradient there
 ///    if their coefficient is not 0; a weight's ancestors contain no parameter, no random node and
 ///    no node that writes to a buffer.

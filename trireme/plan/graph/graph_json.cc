@@ -169,6 +169,36 @@ void check_identity(const Graph& graph, const JsonField& field) {
              "; delete the field after an edit, it is computed again");
 }
 
+/// What another graph does not have from the longest.
+Json shorter_to_json(const Graph& graph) {
+  Json json = {{"lengths", graph.lengths}, {"values", Json::array()}, {"nodes", Json::array()}};
+  for (const Value& value : graph.values) json["values"].push_back(internal::to_json(value));
+  for (const Node& node : graph.nodes) json["nodes"].push_back(internal::to_json(node));
+  return json;
+}
+
+std::map<std::string, std::int64_t> lengths_from_json(const JsonField& field) {
+  std::map<std::string, std::int64_t> lengths;
+  JsonObject object(field);
+  for (const auto& [name, length] : field.json().items()) {
+    lengths[name] = object.required(name.c_str()).integer(0, kMaxExtent);
+  }
+  object.finish();
+  return lengths;
+}
+
+/// longest   read but for its `shorter`.
+Graph shorter_from_json(const JsonField& field, const Graph& longest) {
+  JsonObject object(field);
+  Graph graph = longest;
+  graph.shorter.clear();
+  graph.lengths = lengths_from_json(object.required("lengths"));
+  graph.values = object.required("values").list(internal::value_from_json);
+  graph.nodes = object.required("nodes").list(internal::node_from_json);
+  object.finish();
+  return graph;
+}
+
 /// What the graph computes.
 Json computed_to_json(const Graph& graph) {
   Json json = {{"mode", kModes[static_cast<std::size_t>(graph.mode)]}};
@@ -190,12 +220,20 @@ Json computed_to_json(const Graph& graph) {
   for (const LossOutput& loss : graph.losses) json["losses"].push_back(to_json(loss));
   for (const Value& value : graph.values) json["values"].push_back(internal::to_json(value));
   for (const Node& node : graph.nodes) json["nodes"].push_back(internal::to_json(node));
+  if (graph.lengths.empty()) return json;
+  json["lengths"] = graph.lengths;
+  for (const Graph& other : graph.shorter) json["shorter"].push_back(shorter_to_json(other));
   return json;
 }
 
 /// Of the field `graph_sha256`. Takes the result of `computed_to_json`.
 std::string identity_of(const Graph& graph, Json computed) {
   for (Json& node : computed["nodes"]) node.erase("name");
+  if (computed.contains("shorter")) {
+    for (Json& other : computed["shorter"]) {
+      for (Json& node : other["nodes"]) node.erase("name");
+    }
+  }
   computed["constants"] = Json::object();
   for (const ConstantTensor& constant : graph.constants) {
     computed["constants"][std::to_string(constant.value)] = sha256(constant.bytes);
@@ -239,6 +277,11 @@ Graph graph_from_json(const Json& body, std::span<const std::byte> constants) {
   graph.values = object.required("values").list(internal::value_from_json);
   graph.nodes = object.required("nodes").list(internal::node_from_json);
   if (const auto field = object.optional("constants")) read_constants(graph, *field, constants);
+  if (const auto field = object.optional("lengths")) graph.lengths = lengths_from_json(*field);
+  if (const auto others = object.optional("shorter")) {
+    graph.shorter = others->list(
+        [longest = graph](const JsonField& item) { return shorter_from_json(item, longest); });
+  }
   const auto identity = object.optional("graph_sha256");
   const auto derived = object.optional("derived");
   object.finish();

@@ -7,6 +7,7 @@
 #include "trireme/plan/graph/cuts.h"
 #include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/graph/graph_queries.h"
+#include "trireme/plan/graph/lengths.h"
 #include "trireme/plan/graph/node_json.h"
 #include "trireme/plan/graph/text_table.h"
 
@@ -30,6 +31,15 @@ std::string section(const std::string& title, const Table& table) {
   return table.is_empty() ? "" : "\n" + title + "\n" + table.text();
 }
 
+/// To what samples are padded.
+std::string padded_text(const Graph& graph) {
+  if (graph.lengths.empty()) return "";
+  std::vector<std::string> lengths;
+  for (const Graph& other : graph.shorter) lengths.push_back(lengths_text(other));
+  lengths.push_back(lengths_text(graph));
+  return "  samples padded to " + joined(lengths) + "\n";
+}
+
 std::string summary(const Graph& graph, const std::vector<bool>& allowed) {
   std::int64_t elements = 0, bytes = 0;
   for (const Parameter& parameter : graph.parameters) {
@@ -43,7 +53,8 @@ std::string summary(const Graph& graph, const std::vector<bool>& allowed) {
          with_commas(num_cuts) + " allowed cuts, " +
          with_commas(static_cast<std::int64_t>(graph.parameters.size())) + " parameters with " +
          with_commas(elements) + " elements (" + bytes_text(bytes) + "), torch " +
-         graph.torch_version + "\n  graph_sha256 " + graph_sha256(graph) + "\n";
+         graph.torch_version + "\n  graph_sha256 " + graph_sha256(graph) + "\n" +
+         padded_text(graph);
 }
 
 std::string inputs_text(const Graph& graph) {

@@ -81,6 +81,26 @@ TEST_F(LabelledSource, FieldsArePadded) {
   EXPECT_THROW(source.read({0}, destinations), Error);
 }
 
+TEST_F(LabelledSource, SaysHowLongSamplesAreWhereTheyArePaddedToSeveralLengths) {
+  const auto path = table("1.tsv", "a\tb\tx\nc\td e\ty\n");
+  const LabelledPairSource source({path}, letters(), {.length = 9, .padded = {5, 7}});
+  EXPECT_THAT(source.padded_lengths(),
+              ElementsAre(data::Lengths{{"tokens", 5}}, data::Lengths{{"tokens", 7}},
+                          data::Lengths{{"tokens", 9}}));
+  EXPECT_EQ(source.lengths_of({0}), (data::Lengths{{"tokens", 5}}));
+  std::vector<std::int32_t> tokens(6), types(6), one(1);
+  const auto bytes = [](auto& numbers) { return std::as_writable_bytes(std::span(numbers)); };
+  const std::vector<std::span<std::byte>> places = {bytes(tokens), bytes(types), bytes(one),
+                                                    bytes(one), bytes(one)};
+  source.read({1}, places);
+  EXPECT_THAT(tokens, ElementsAre(2, 7, 3, 8, 9, 3)) << "without padding";
+  EXPECT_THAT(types, ElementsAre(0, 0, 0, 1, 1, 1));
+  for (const auto& padded : {std::vector<std::int64_t>{7, 5}, {9}, {0}}) {
+    EXPECT_THROW(LabelledPairSource({path}, letters(), {.length = 9, .padded = padded}), Error);
+  }
+  EXPECT_NE(source.identity(), LabelledPairSource({path}, letters(), {.length = 9}).identity());
+}
+
 TEST_F(LabelledSource, LabelsThatAreGivenHaveTheirOrderAndNoOtherIsTaken) {
   const auto path = table("pairs.tsv", "a\tb\tyes\nc\td\tno\n");
   const LabelledPairSource source({path}, letters(), {.labels = {"yes", "maybe", "no"}});

@@ -1,0 +1,102 @@
+#include "recipes/resnet50/recipe.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/recipes/recipe_run.h"
+#include "tests/recipes/resnet50/painted_images.h"
+#include "trireme/error.h"
+
+namespace trireme::recipes::resnet50 {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class ResNetRecipe : public RecipeRun {
+ protected:
+  ResNetRecipe() : RecipeRun("resnet50", make_recipe) {
+    write_images(folder_ / "train", 16);
+    write_images(folder_ / "val", 4);
+    usual_ = {{"--resnet50-images", path("train")},
+              {"--resnet50-depth", "18"},
+              {"--resnet50-width", "8"},
+              {"--resnet50-size", "8"},
+              {"--resnet50-stem", "small"},
+              {"--resnet50-least-area", "0.5"}};
+  }
+
+  /// Steps of 16 images, as microbatches of 8.
+  static Words training(Words first, const Words& more) {
+    const Words usual = {"--batch",         "16",   "--microbatch", "8",
+                         "--lanes",         "2",    "--optimizer",  "sgd",
+                         "--learning-rate", "0.05", "--group",      "*bn*,weight-decay=0"};
+    first.insert(first.end(), usual.begin(), usual.end());
+    first.insert(first.end(), more.begin(), more.end());
+    return first;
+  }
+
+  static Words serial(const Words& more) {
+    return training({"train", "--serial", "--stages", "2"}, more);
+  }
+};
+
+TEST_F(ResNetRecipe, LearnsAFewColours) {
+  ASSERT_EQ(run(serial({"--steps", "24", "--resnet50-evaluation-images", path("val"), "--metrics",
+                        path("metrics")})),
+            0);
+  std::istringstream lines(read_file(path("metrics")));
+  Json last;
+  for (std::string line; std::getline(lines, line);) last = Json::parse(line);
+  ASSERT_TRUE(last.contains("evaluation"));
+  EXPECT_GE(last["evaluation"]["by_name"]["top1"].get<double>(), 0.9) << last.dump();
+}
+
+/// Crops, flips and the order are functions of the step: a run that goes on has them too.
+TEST_F(ResNetRecipe, ARunThatResumesHasTheWeightsOfOneThatDidNotStop) {
+  const auto losses_of = [&](const Words& words) {
+    EXPECT_EQ(run(words), 0);
+    return losses([](const Json& step) { return step["loss"].get<double>(); });
+  };
+  const auto in_folder = [&](const Words& more) {
+    return losses_of(training({"train", "--run", path("run"), "--metrics", path("metrics")}, more));
+  };
+  const auto straight = losses_of(serial({"--steps", "6", "--metrics", path("metrics")}));
+  ASSERT_EQ(straight.size(), 6U) << "two passes over the images";
+  EXPECT_EQ(in_folder({"--steps", "4"}), std::vector(straight.begin(), straight.begin() + 4));
+  const auto resumed = in_folder({"--steps", "6", "--resume"});
+  ASSERT_GE(resumed.size(), 2U);
+  EXPECT_EQ(std::vector(resumed.end() - 2, resumed.end()),
+            std::vector(straight.end() - 2, straight.end()));
+}
+
+TEST_F(ResNetRecipe, TheSamplesDoNotDependOnTheModel) {
+  const std::string identity = workload({}).training->identity();
+  EXPECT_EQ(identity, workload({"--resnet50-width", "12"}).training->identity());
+  EXPECT_EQ(identity, workload({"--resnet50-plain-norms"}).training->identity());
+  EXPECT_EQ(identity, workload({"--resnet50-channels-last"}).training->identity());
+  EXPECT_NE(identity, workload({"--resnet50-size", "20"}).training->identity());
+  EXPECT_NE(identity, workload({"--resnet50-no-flips"}).training->identity());
+  EXPECT_NE(identity, workload({"--resnet50-least-area", "0.6"}).training->identity());
+  EXPECT_NE(identity, workload({"--resnet50-most-aspect", "1"}).training->identity());
+}
+
+TEST_F(ResNetRecipe, ExamplesShowImagesAndWhatTheModelTakesThemFor) {
+  EXPECT_THAT(workload({"--resnet50-evaluation-images", path("val")}).examples(),
+              AllOf(HasSubstr("/val/class0/100.jpg' is 'class0'; the model: '"),
+                    HasSubstr("of 12 images 33.3 % are 'class0'")));
+}
+
+TEST_F(ResNetRecipe, MisuseIsNamed) {
+  EXPECT_EQ(run({"train", "--resnet50-depth", "20"}), 2);
+  EXPECT_EQ(run({"train", "--resnet50-images", path("nothing")}), 1);
+  EXPECT_EQ(run({"train", "--resnet50-size", "0"}), 2);
+  EXPECT_EQ(run({"train", "--resnet50-width", "4"}), 2);
+  EXPECT_EQ(run({"train", "--resnet50-smoothing", "1"}), 2);
+  write_images(folder_ / "more", 1);
+  std::filesystem::rename(folder_ / "more/class0", folder_ / "more/class9");
+  EXPECT_EQ(run({"train", "--resnet50-evaluation-images", path("more")}), 2);
+}
+
+}  // namespace
+}  // namespace trireme::recipes::resnet50
