@@ -93,7 +93,7 @@ TEST_F(PairClassification, PaddingChangesNoLoss) {
 }
 
 TEST_F(PairClassification, RanksHaveTheBitsOfTheSerialExecutor) {
-  for (const auto& padded : {std::vector<std::int64_t>(), {24, 32}}) {
+  for (const auto& padded : {std::vector<std::int64_t>()}) {
     const MakeWorkload make = [given = data(40, {}, padded)] {
       return make_classification(config(given), given);
     };
