@@ -10,7 +10,7 @@
 namespace trireme {
 
 /// A file without a name: its space is free again once this ends, or the process does, however that
-/// happens. For what memory has no room for. Caller-synchronised.
+/// happens. For what memory has no room for. Caller-synchronised; several may read at once.
 ///
 /// Errors   of every call: kIo or, for a full disk, kResourceExhausted, naming the folder.
 class ScratchFile {

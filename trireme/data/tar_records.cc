@@ -2,19 +2,14 @@
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
 #include <memory>
 #include <optional>
 
 #include "trireme/base/descriptor.h"
 #include "trireme/base/sha256.h"
-#include "trireme/base/system_error.h"
 #include "trireme/error.h"
 
 namespace trireme::data {
@@ -24,25 +19,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kHeaderReadBytes = 16384;  // what lies between headers is skipped
 constexpr std::int64_t kEndMarkBytes = 512;      // at least; tar writes 1024
-
-[[noreturn]] void refuse_shard(const fs::path& shard, const std::string& problem) {
-  throw Error(ErrorKind::kCorruptData, "tar shard '" + shard.string() + "' " + problem);
-}
-
-Descriptor open_shard(const fs::path& shard) {
-  Descriptor file(::open(shard.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.is_open()) throw_system_error("open tar shard", shard, errno);
-  return file;
-}
-
-std::int64_t size_of(const Descriptor& file, const fs::path& shard) {
-  struct stat status{};
-  if (::fstat(file.number(), &status) != 0) throw_system_error("inspect tar shard", shard, errno);
-  if (!S_ISREG(status.st_mode)) {
-    throw Error(ErrorKind::kInvalidArgument, "tar shard '" + shard.string() + "' is no file");
-  }
-  return status.st_size;
-}
 
 /// A member's name in its two parts; neither where it belongs to no record.
 struct MemberName {
@@ -66,12 +42,12 @@ std::optional<MemberName> split_name(const std::string& path) {
 /// The files of a shard, one header after the other.
 class TarRecords::ShardReader {
  public:
-  explicit ShardReader(const fs::path& shard)
-      : shard_(shard),
-        file_(open_shard(shard)),
-        bytes_(size_of(file_, shard)),
+  ShardReader(const ShardFiles& shards, int shard)
+      : shards_(shards),
+        shard_(shard),
+        file_(shards.open(shard)),
+        bytes_(shards.num_bytes(shard)),
         archive_(archive_read_new(), archive_read_free) {
-    if (bytes_ == 0) refuse_shard(shard_, "is empty");
     archive_read_support_format_tar(archive_.get());
     check(archive_read_open_fd(archive_.get(), file_.number(), kHeaderReadBytes));
   }
@@ -86,21 +62,20 @@ class TarRecords::ShardReader {
       const bool is_link = archive_entry_hardlink(entry) || archive_entry_symlink(entry);
       if (archive_entry_filetype(entry) != AE_IFREG || is_link) continue;
       if (archive_entry_sparse_count(entry) > 0) {
-        refuse_shard(shard_,
-                     "has a file with holes, '" + path + "', which cannot be read in parts");
+        shards_.refuse(shard_,
+                       "has a file with holes, '" + path + "', which cannot be read in parts");
       }
       end_ = member.begin + member.bytes;
       if (end_ > bytes_) {
-        refuse_shard(shard_, "is cut off: '" + path + "' ends at byte " + std::to_string(end_) +
-                                 ", the shard at " + std::to_string(bytes_));
+        shards_.refuse(shard_, "is cut off: '" + path + "' ends at byte " + std::to_string(end_) +
+                                   ", the shard at " + std::to_string(bytes_));
       }
       return true;
     }
-    if (bytes_ < end_ + kEndMarkBytes) refuse_shard(shard_, "is cut off: its end mark is missing");
+    if (bytes_ < end_ + kEndMarkBytes)
+      shards_.refuse(shard_, "is cut off: its end mark is missing");
     return false;
   }
-
-  std::int64_t bytes() const { return bytes_; }
 
  private:
   bool next_header(archive_entry*& entry) {
@@ -113,7 +88,7 @@ class TarRecords::ShardReader {
   std::string name_of(archive_entry* entry) const {
     const char* name = archive_entry_pathname(entry);
     if (!name) name = archive_entry_pathname_utf8(entry);
-    if (!name) refuse_shard(shard_, "has a file whose name cannot be read");
+    if (!name) shards_.refuse(shard_, "has a file whose name cannot be read");
     return name;
   }
 
@@ -121,32 +96,30 @@ class TarRecords::ShardReader {
   void check(int result) const {
     if (result == ARCHIVE_OK || result == ARCHIVE_WARN) return;
     const char* reason = archive_error_string(archive_.get());
-    refuse_shard(shard_, "cannot be read, by byte " +
-                             std::to_string(archive_filter_bytes(archive_.get(), 0)) + ": " +
-                             (reason ? reason : "no reason is given") +
-                             "; expected a tar file that is whole and not compressed");
+    shards_.refuse(shard_, "cannot be read, by byte " +
+                               std::to_string(archive_filter_bytes(archive_.get(), 0)) + ": " +
+                               (reason ? reason : "no reason is given") +
+                               "; expected a tar file that is whole and not compressed");
   }
 
-  fs::path shard_;
+  const ShardFiles& shards_;
+  int shard_;
   Descriptor file_;
   std::int64_t bytes_;
   std::int64_t end_ = 0;
   std::unique_ptr<archive, int (*)(archive*)> archive_;
 };
 
-TarRecords::TarRecords(std::vector<fs::path> shards) : shards_(std::move(shards)) {
-  if (shards_.empty()) throw Error(ErrorKind::kInvalidArgument, "there are no tar shards");
-  for (std::size_t i = 0; i < shards_.size(); ++i) add_shard(static_cast<std::int32_t>(i));
+TarRecords::TarRecords(std::vector<fs::path> shards) : shards_("tar shard", std::move(shards)) {
+  for (int i = 0; i < shards_.size(); ++i) add_shard(i);
 }
 
 void TarRecords::add_shard(std::int32_t shard) {
-  const fs::path& path = shards_[static_cast<std::size_t>(shard)];
-  ShardReader reader(path);
+  ShardReader reader(shards_, shard);
   const std::size_t before = records_.size();
   std::string name;
   for (Member member; reader.next(name, member);) add_member(shard, name, member);
-  if (records_.size() == before) refuse_shard(path, "has no records");
-  shard_bytes_.push_back(reader.bytes());
+  if (records_.size() == before) shards_.refuse(shard, "has no records");
 }
 
 void TarRecords::add_member(std::int32_t shard, const std::string& path, Member member) {
@@ -160,7 +133,7 @@ void TarRecords::add_member(std::int32_t shard, const std::string& path, Member 
   }
   const auto begin = members_.begin() + static_cast<std::ptrdiff_t>(records_.back().members);
   if (std::ranges::find(begin, members_.end(), member.field, &Member::field) != members_.end()) {
-    refuse_shard(shards_[static_cast<std::size_t>(shard)], "has two files '" + path + "'");
+    shards_.refuse(shard, "has two files '" + path + "'");
   }
   members_.push_back(member);
 }
@@ -205,29 +178,14 @@ std::vector<std::byte> TarRecords::read(std::int64_t index, std::string_view fie
     throw Error(ErrorKind::kInvalidArgument,
                 name(index) + " has no field '" + std::string(field) + "'");
   }
-  const auto shard = static_cast<std::size_t>(record(index).shard);
-  const Descriptor file = open_shard(shards_[shard]);
-  if (const std::int64_t bytes = size_of(file, shards_[shard]); bytes != shard_bytes_[shard]) {
-    refuse_shard(shards_[shard], "has changed since it was opened: it had " +
-                                     std::to_string(shard_bytes_[shard]) + " bytes and has " +
-                                     std::to_string(bytes));
-  }
   std::vector<std::byte> bytes(static_cast<std::size_t>(found->bytes));
-  for (std::size_t done = 0; done < bytes.size();) {
-    const ssize_t got = ::pread(file.number(), bytes.data() + done, bytes.size() - done,
-                                found->begin + static_cast<std::int64_t>(done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw_system_error("read " + name(index), errno);
-    if (got == 0) refuse_shard(shards_[shard], "has got shorter while it was read");
-    done += static_cast<std::size_t>(got);
-  }
+  shards_.read(record(index).shard, found->begin, bytes);
   return bytes;
 }
 
 std::string TarRecords::name(std::int64_t index) const {
   const Record& one = record(index);
-  return "record '" + one.name + "' of '" + shards_[static_cast<std::size_t>(one.shard)].string() +
-         "'";
+  return "record '" + one.name + "' of '" + shards_.path(one.shard).string() + "'";
 }
 
 std::string TarRecords::identity() const {

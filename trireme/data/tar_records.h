@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trireme/data/record_source.h"
+#include "trireme/data/shard_files.h"
 
 namespace trireme::data {
 
@@ -56,8 +57,7 @@ class TarRecords : public RecordSource {
   std::vector<Member> members(std::int64_t index) const;
   std::int32_t field_number(const std::string& name);
 
-  std::vector<std::filesystem::path> shards_;
-  std::vector<std::int64_t> shard_bytes_;
+  ShardFiles shards_;
   std::vector<std::string> fields_;
   std::vector<Record> records_;
   std::vector<Member> members_;
