@@ -7,7 +7,7 @@ build_packages=(
   pkgconf=pkg-config libssl-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev
   libgtest-dev libgmock-dev libbenchmark-dev libsentencepiece-dev libutfcpp-dev
   libutf8proc-dev libfabric-dev libxxhash-dev libnifti2-dev libniftiio-dev zlib1g-dev
-  libjpeg62-turbo-dev libpng-dev libarchive-dev libzstd-dev
+  libjpeg62-turbo-dev libpng-dev libarchive-dev libzstd-dev libcsv-dev
 )
 clang_packages=(clang-16=clang++-16 libclang-rt-16-dev)
 
