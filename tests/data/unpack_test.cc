@@ -48,6 +48,7 @@ class UnpackTest : public FolderFiles {
 TEST_F(UnpackTest, TheEndingTellsThePacking) {
   EXPECT_EQ(packing_of("a/x.jsonl.gz"), Packing::kGzip);
   EXPECT_EQ(packing_of("x.JSONL.ZST"), Packing::kZstd);
+  EXPECT_EQ(packing_of("shard.00000.mds.zstd"), Packing::kZstd);
   EXPECT_EQ(packing_of("x.gz/y.jsonl"), std::nullopt);
   EXPECT_EQ(without_packing("a/x.jsonl.gz"), "a/x.jsonl");
   EXPECT_EQ(without_packing("a/x.tar"), "a/x.tar");

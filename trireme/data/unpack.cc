@@ -156,7 +156,7 @@ std::optional<Packing> packing_of(const fs::path& path) {
   std::ranges::transform(ending, ending.begin(),
                          [](unsigned char letter) { return std::tolower(letter); });
   if (ending == ".gz") return Packing::kGzip;
-  if (ending == ".zst") return Packing::kZstd;
+  if (ending == ".zst" || ending == ".zstd") return Packing::kZstd;
   return std::nullopt;
 }
 

@@ -12,7 +12,7 @@ namespace trireme::data {
 /// How a file is compressed.
 enum class Packing { kGzip, kZstd };
 
-/// By the ending of its name, `.gz` or `.zst` in any case; none for other names.
+/// By the ending of its name, `.gz`, `.zst` or `.zstd` in any case; none for other names.
 std::optional<Packing> packing_of(const std::filesystem::path& path);
 
 /// `x.jsonl` of `x.jsonl.gz`: the name without the ending that `packing_of` goes by.
