@@ -7,8 +7,8 @@
 
 #include "trireme/data/csv_rows.h"
 #include "trireme/data/record_index.h"
-#include "trireme/data/record_source.h"
 #include "trireme/data/shard_files.h"
+#include "trireme/records.h"
 
 namespace trireme::data {
 

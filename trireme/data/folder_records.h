@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "trireme/data/record_source.h"
+#include "trireme/records.h"
 
 namespace trireme::data {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "trireme/data/record_index.h"
-#include "trireme/data/record_source.h"
 #include "trireme/data/shard_files.h"
+#include "trireme/records.h"
 
 namespace trireme::data {
 

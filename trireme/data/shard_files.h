@@ -11,15 +11,9 @@
 
 #include "trireme/base/descriptor.h"
 #include "trireme/base/scratch_file.h"
+#include "trireme/records.h"
 
 namespace trireme::data {
-
-/// Of files that end in `.gz` or `.zst`. Changes no results.
-struct UnpackOptions {
-  std::filesystem::path
-      folder;  ///< For the unpacked bytes; none: the system's for temporary files.
-  std::int64_t max_bytes = std::int64_t{16} << 30;  ///< Of all files of a data set, unpacked.
-};
 
 /// The files (shards) of a data set, whose bytes can be read at any place.
 ///

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "trireme/data/record_source.h"
+#include "trireme/records.h"
 
 namespace trireme::vision {
 
