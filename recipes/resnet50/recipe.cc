@@ -22,6 +22,7 @@ namespace {
 /// What the command line says.
 struct Options {
   std::vector<std::filesystem::path> images, evaluation_images;
+  vision::ImageFileOptions files;
   std::int64_t size = 224;
   std::optional<std::int64_t> shorter;
   vision::RandomCropOptions random;
@@ -50,9 +51,11 @@ class Data {
                   "name a folder of images, or tar shards, with --resnet50-images");
     }
     if (!training_) {
-      training_ = vision::open_images(options.images);
+      vision::ImageFileOptions files = options.files;
+      training_ = vision::open_images(options.images, files);
       if (!options.evaluation_images.empty()) {
-        evaluation_ = vision::open_images(options.evaluation_images, training_->classes);
+        files.classes = training_->classes;
+        evaluation_ = vision::open_images(options.evaluation_images, files);
       }
     }
     // Drawn first, so that the samples are the same for every size of the model.
@@ -81,6 +84,11 @@ void add_data_options(CLI::App& app, Options& options) {
                                 "and classes (.jpg or .png, .cls)");
   app.add_option("--resnet50-evaluation-images", options.evaluation_images, "Such for evaluation")
       ->needs(images);
+  app.add_option("--resnet50-label-field", options.files.label_field,
+                 "Where a record of shards has its class: the ending of a file")
+      ->capture_default_str();
+  app.add_option("--resnet50-label-key", options.files.label_key,
+                 "Of a field that is a JSON object, which of its values is the class");
   app.add_option("--resnet50-size", options.size, "Sides of a sample, in pixels")
       ->capture_default_str();
   app.add_option("--resnet50-shorter", options.shorter,

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <optional>
 #include <string_view>
 #include <system_error>
-#include <utility>
 
-#include "trireme/base/system_error.h"
+#include "trireme/base/json.h"
 #include "trireme/data/folder_records.h"
-#include "trireme/data/tar_records.h"
 #include "trireme/error.h"
 
 namespace trireme::vision {
@@ -17,91 +16,108 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int32_t kMostClasses = 1 << 24;
+constexpr std::int64_t kMostClasses = 1 << 24;
 constexpr const char* kImageFields[] = {"jpg", "jpeg", "png"};
 
-std::vector<fs::path> shards_in(const fs::path& folder) {
-  std::vector<fs::path> shards;
-  std::error_code problem;
-  for (fs::directory_iterator entry(folder, problem), end; !problem && entry != end;
-       entry.increment(problem)) {
-    if (entry->path().extension() == ".tar") shards.push_back(entry->path());
-  }
-  if (problem) throw_system_error("list folder", folder, problem);
-  std::ranges::sort(shards);
-  return shards;
-}
-
-/// The digits of a class, white space around them aside.
-std::optional<std::int32_t> parse_label(const std::vector<std::byte>& bytes) {
-  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+/// White space around it aside.
+std::string_view trimmed(std::string_view text) {
   constexpr const char* kSpace = " \t\r\n";
   text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));
-  text = text.substr(0, text.find_last_not_of(kSpace) + 1);
-  std::int32_t label = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), label);
+  return text.substr(0, text.find_last_not_of(kSpace) + 1);
+}
+
+std::optional<std::int64_t> parse_number(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
   const bool is_number = problem == std::errc() && end == text.data() + text.size();
-  if (!is_number || label < 0 || label >= kMostClasses) return std::nullopt;
-  return label;
+  return is_number ? std::optional(number) : std::nullopt;
 }
 
 class Opening {
  public:
-  Opening(const data::RecordSource& records, LabelledImages& images)
-      : records_(records), images_(images) {}
+  Opening(const ImageFileOptions& options, LabelledImages& images)
+      : options_(options), images_(images), records_(*images.records) {}
 
   void add(std::int64_t index) {
-    const std::vector<std::string> fields = records_.fields(index);
-    const auto has = [&](const char* name) { return std::ranges::count(fields, name) > 0; };
-    const auto image = std::ranges::find_if(kImageFields, has);
-    if (image == std::end(kImageFields)) refuse(index, "has no image: expected jpg, jpeg or png");
-    if (!has("cls")) refuse(index, "has no class: expected a number as `cls`");
-    const auto label = parse_label(records_.read(index, "cls"));
-    if (!label) refuse(index, "has a class that is no number from 0 on");
-    const auto count = static_cast<std::int64_t>(images_.classes.size());
-    if (count > 0 && *label >= count) {
-      refuse(index, "has class " + std::to_string(*label) + "; there are " + std::to_string(count) +
-                        ", numbered from 0");
-    }
-    images_.image_fields.emplace_back(*image);
-    images_.labels.push_back(*label);
+    images_.image_fields.push_back(image_field(index));
+    images_.labels.push_back(label(index));
   }
 
  private:
+  std::string image_field(std::int64_t index) const {
+    if (!options_.image_field.empty()) return options_.image_field;
+    const std::vector<std::string> fields = records_.fields(index);
+    const auto has = [&](const std::string& name) { return std::ranges::count(fields, name) > 0; };
+    const auto image = std::ranges::find_if(kImageFields, has);
+    if (image == std::end(kImageFields)) refuse(index, "has no image: expected jpg, jpeg or png");
+    if (!has(options_.label_field)) {
+      refuse(index, "has no class: expected a number as `" + options_.label_field + "`");
+    }
+    return *image;
+  }
+
+  std::int32_t label(std::int64_t index) const {
+    const std::vector<std::byte> bytes = records_.read(index, options_.label_field);
+    const std::string text =
+        options_.label_form == LabelForm::kText ? text_of(index, bytes) : digits_of(index, bytes);
+    const auto& classes = images_.classes;
+    const auto number = parse_number(text);
+    if (!number) {
+      const auto named = std::ranges::find(classes, text);
+      if (named != classes.end()) return static_cast<std::int32_t>(named - classes.begin());
+    }
+    if (!number || *number < 0 || *number >= kMostClasses) {
+      refuse(index, "has class '" + text.substr(0, 80) +
+                        "', which is no number from 0 on, and no name of the " +
+                        std::to_string(classes.size()) + " classes that are given");
+    }
+    if (!classes.empty() && *number >= std::ssize(classes)) {
+      refuse(index, "has class " + std::to_string(*number) + "; there are " +
+                        std::to_string(classes.size()) + ", numbered from 0");
+    }
+    return static_cast<std::int32_t>(*number);
+  }
+
+  std::string text_of(std::int64_t index, const std::vector<std::byte>& bytes) const {
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (options_.label_key.empty()) return std::string(trimmed(text));
+    const Json json = parse_json(text, options_.label_field + " of " + records_.name(index));
+    const auto value = json.is_object() ? json.find(options_.label_key) : json.end();
+    if (value == json.end()) {
+      refuse(index, "has no class: expected a JSON object with '" + options_.label_key + "' as `" +
+                        options_.label_field + "`");
+    }
+    return value->is_string() ? value->get<std::string>() : compact_text(*value);
+  }
+
+  std::string digits_of(std::int64_t index, const std::vector<std::byte>& bytes) const {
+    std::int64_t number = 0;
+    if (bytes.size() != sizeof number) {
+      refuse(index,
+             "has a class of " + std::to_string(bytes.size()) + " bytes; expected 8, an i64");
+    }
+    std::memcpy(&number, bytes.data(), sizeof number);
+    return std::to_string(number);
+  }
+
   [[noreturn]] void refuse(std::int64_t index, const std::string& problem) const {
     throw Error(ErrorKind::kCorruptData, records_.name(index) + " " + problem);
   }
 
-  const data::RecordSource& records_;
+  const ImageFileOptions& options_;
   LabelledImages& images_;
+  const data::RecordSource& records_;
 };
-
-/// The records of a folder, or of shards. Sets the classes where a folder names them.
-std::shared_ptr<const data::RecordSource> open_records(const std::vector<fs::path>& paths,
-                                                       std::vector<std::string>& classes) {
-  if (paths.empty()) throw Error(ErrorKind::kInvalidArgument, "no images are named");
-  if (!fs::is_directory(paths.front())) return std::make_shared<data::TarRecords>(paths);
-  if (paths.size() > 1) {
-    throw Error(ErrorKind::kInvalidArgument, "images are one folder, or tar shards; got folder '" +
-                                                 paths.front().string() + "' and " +
-                                                 std::to_string(paths.size() - 1) + " more");
-  }
-  if (const auto shards = shards_in(paths.front()); !shards.empty()) {
-    return std::make_shared<data::TarRecords>(shards);
-  }
-  auto folder = std::make_shared<data::FolderRecords>(
-      paths.front(), data::FolderRecordOptions{.classes = std::move(classes)});
-  classes = folder->classes();
-  return folder;
-}
 
 }  // namespace
 
-LabelledImages open_images(const std::vector<fs::path>& paths, std::vector<std::string> classes) {
-  LabelledImages images;
-  images.records = open_records(paths, classes);
-  images.classes = std::move(classes);
-  Opening opening(*images.records, images);
+LabelledImages open_images(const std::vector<fs::path>& paths, const ImageFileOptions& options) {
+  LabelledImages images{.records = data::open_records(paths, {.classes = options.classes}),
+                        .classes = options.classes};
+  if (const auto* folder = dynamic_cast<const data::FolderRecords*>(images.records.get())) {
+    images.classes = folder->classes();
+  }
+  Opening opening(options, images);
   for (std::int64_t i = 0; i < images.records->num_records(); ++i) opening.add(i);
   if (images.classes.empty()) {
     const std::int32_t largest = *std::ranges::max_element(images.labels);

@@ -13,22 +13,36 @@ namespace trireme::vision {
 /// Images as they lie in files, each of a class. Immutable but for who holds it.
 struct LabelledImages {
   std::shared_ptr<const data::RecordSource> records;
-  std::vector<std::string> image_fields;  ///< Of each record: `jpg`, `jpeg` or `png`.
-  std::vector<std::int32_t> labels;       ///< Of each record, the number of its class.
-  std::vector<std::string> classes;       ///< Names; of shards their numbers.
+  std::vector<std::string>
+      image_fields;  ///< Of each record: `jpg`, `jpeg` or `png`, or as it was named.
+  std::vector<std::int32_t> labels;  ///< Of each record, the number of its class.
+  std::vector<std::string> classes;  ///< Names; of files that have none their numbers.
 };
 
-/// Opens a folder with a subfolder for each class (data/folder_records.h), or tar shards whose records have an
-/// image and its class as decimal digits, `cls` (data/tar_records.h). A folder that itself holds files ending in
-/// `.tar` stands for these, sorted.
+/// How a record says its class.
+enum class LabelForm : std::uint8_t {
+  kText,  ///< A number from 0 on, in decimal digits, or the name of a class.
+  kI64,   ///< Eight bytes, little-endian: a number of TFRecord, `int` of MDS.
+};
+
+/// All of it changes results.
+struct ImageFileOptions {
+  /// What the labels number, as of the training's images; none: a folder's subfolders, sorted; of other records as
+  /// many as the largest label says.
+  std::vector<std::string> classes;
+  std::string image_field;  ///< None: the first of `jpg`, `jpeg`, `png` that the record has.
+  std::string label_field = "cls";  ///< As `json`, `label`, `image/class/label`.
+  std::string label_key;  ///< Of a field that is a JSON object: which of its values is the class.
+  LabelForm label_form = LabelForm::kText;
+};
+
+/// Opens images and classes: a folder with a subfolder for each class, tar shards, or any records that
+/// `data::open_records` knows.
 ///
-/// classes   what the labels number, as of the training's images; none: the folder's subfolders, sorted; of
-///           shards as many as the largest label says.
-/// Errors    those of FolderRecords and TarRecords; kInvalidArgument where paths are several and one is a
-///           folder; kCorruptData, naming the record, where it has no image or no class, or one that is no
-///           number of a class.
-/// Cost      reads the classes of all records: of shards one read each.
+/// Errors    those of open_records; kCorruptData, naming the record, where it has no image or no class, or one that is
+///           neither a number nor the name of a class; kInvalidArgument for a field that a record has not.
+/// Cost      reads the classes of all records: of tar shards one read each, of other files whole records.
 LabelledImages open_images(const std::vector<std::filesystem::path>& paths,
-                           std::vector<std::string> classes = {});
+                           const ImageFileOptions& options = {});
 
 }  // namespace trireme::vision

@@ -5,6 +5,7 @@
 
 #include "tests/data/folder_files.h"
 #include "tests/data/tar_file.h"
+#include "tests/data/tfrecord_file.h"
 
 namespace trireme::vision {
 namespace {
@@ -32,7 +33,8 @@ TEST_F(LabelledImagesTest, OfAFolderTheSubfoldersAreTheClasses) {
   EXPECT_THAT(images.classes, ElementsAre("cat", "dog"));
   EXPECT_THAT(images.labels, ElementsAre(0, 1, 1));
   EXPECT_THAT(images.image_fields, ElementsAre("jpg", "png", "jpeg"));
-  EXPECT_THAT(open_images({folder}, {"dog", "cow", "cat"}).labels, ElementsAre(0, 0, 2));
+  EXPECT_THAT(open_images({folder}, {.classes = {"dog", "cow", "cat"}}).labels,
+              ElementsAre(0, 0, 2));
 }
 
 TEST_F(LabelledImagesTest, OfShardsTheNumbersAreTheClasses) {
@@ -48,7 +50,7 @@ TEST_F(LabelledImagesTest, OfShardsTheNumbersAreTheClasses) {
 TEST_F(LabelledImagesTest, ARecordWithoutImageOrClassIsNamed) {
   const auto complaint = [&](const std::vector<data::TarMember>& members) {
     const auto path = shard("x.tar", members);
-    const Error error = error_of([&] { open_images({path}, {"a", "b"}); });
+    const Error error = error_of([&] { open_images({path}, {.classes = {"a", "b"}}); });
     EXPECT_EQ(error.kind(), ErrorKind::kCorruptData) << error.what();
     EXPECT_THAT(error.message(), HasSubstr("record '7' of '"));
     return error.message();
@@ -62,11 +64,60 @@ TEST_F(LabelledImagesTest, ARecordWithoutImageOrClassIsNamed) {
               AllOf(HasSubstr("has class 2"), HasSubstr("there are 2")));
 }
 
+TEST_F(LabelledImagesTest, TheClassMayStandInAJsonMember) {
+  const auto path = shard("x.tar", {{"0.jpg", ""},
+                                    {"0.json", R"({"label": 2, "name": "cow"})"},
+                                    {"1.png", ""},
+                                    {"1.json", R"({"name": "dog", "label": "1"})"}});
+  const LabelledImages images = open_images({path}, {.label_field = "json", .label_key = "label"});
+  EXPECT_THAT(images.labels, ElementsAre(2, 1));
+  EXPECT_THAT(images.classes, ElementsAre("0", "1", "2"));
+  EXPECT_THAT(images.image_fields, ElementsAre("jpg", "png"));
+  const ImageFileOptions by_name{
+      .classes = {"cow", "dog"}, .label_field = "json", .label_key = "name"};
+  EXPECT_THAT(open_images({path}, by_name).labels, ElementsAre(0, 1));
+}
+
+TEST_F(LabelledImagesTest, AJsonMemberWithoutAClassIsNamed) {
+  const auto complaint = [&](const char* json) {
+    const auto path = shard("x.tar", {{"7.jpg", ""}, {"7.json", json}});
+    const Error error = error_of([&] {
+      open_images({path}, {.classes = {"a", "b"}, .label_field = "json", .label_key = "label"});
+    });
+    EXPECT_EQ(error.kind(), ErrorKind::kCorruptData) << error.what();
+    EXPECT_THAT(error.message(), HasSubstr("record '7' of '"));
+    return error.message();
+  };
+  EXPECT_THAT(complaint("{\"label\": "), HasSubstr("json of record"));
+  EXPECT_THAT(complaint("[1]"), HasSubstr("a JSON object with 'label' as `json`"));
+  EXPECT_THAT(complaint("{\"class\": 1}"), HasSubstr("a JSON object with 'label' as `json`"));
+  EXPECT_THAT(complaint("{\"label\": 2}"), HasSubstr("has class 2; there are 2"));
+  EXPECT_THAT(complaint("{\"label\": 0.5}"), HasSubstr("has class '0.5', which is no number"));
+  EXPECT_THAT(complaint("{\"label\": \"c\"}"), HasSubstr("no name of the 2 classes"));
+}
+
+TEST_F(LabelledImagesTest, OfTfrecordTheClassIsEightBytes) {
+  const auto path =
+      write("x.tfrecord",
+            data::tf_record(data::tf_example({{"image/encoded", std::vector<std::string>{"jpeg"}},
+                                              {"image/class/label", std::vector<std::int64_t>{3}},
+                                              {"image/height", std::vector<std::int64_t>{1, 2}}})));
+  ImageFileOptions options{.image_field = "image/encoded",
+                           .label_field = "image/class/label",
+                           .label_form = LabelForm::kI64};
+  const LabelledImages images = open_images({path}, options);
+  EXPECT_THAT(images.labels, ElementsAre(3));
+  EXPECT_THAT(images.image_fields, ElementsAre("image/encoded"));
+  options.label_field = "image/height";
+  EXPECT_THAT(error_of([&] { open_images({path}, options); }).message(),
+              AllOf(HasSubstr("record 0 of '"), HasSubstr("a class of 16 bytes; expected 8")));
+}
+
 TEST_F(LabelledImagesTest, PathsThatAreNoImagesAreRefused) {
   write("cat/a.jpg", "");
-  EXPECT_THAT(error_of([] { open_images({}); }).message(), HasSubstr("no images are named"));
+  EXPECT_THAT(error_of([] { open_images({}); }).message(), HasSubstr("none are named"));
   EXPECT_THAT(error_of([&] { open_images({folder, folder}); }).message(),
-              HasSubstr("one folder, or tar shards"));
+              HasSubstr("one folder, or files"));
   EXPECT_EQ(error_of([&] { open_images({folder / "nothing"}); }).kind(), ErrorKind::kIo);
 }
 
