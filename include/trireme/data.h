@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <span>
@@ -102,6 +103,54 @@ class InMemorySource : public Source {
   std::vector<std::int64_t> bytes_;  ///< Of one sample, per field.
   std::vector<std::shared_ptr<const void>> data_;
 };
+
+/// A source in a mixture, and how many samples of a round are its.
+struct MixturePart {
+  std::shared_ptr<const Source> source;
+  std::int64_t weight = 1;
+};
+
+/// Changes results.
+struct MixtureOptions {
+  std::uint64_t seed = 0;  ///< Of the sources' orders.
+  bool shuffled = true;    ///< Each source anew in each of its epochs; else it is met as it lies.
+  std::int64_t num_samples =
+      0;  ///< Of an epoch of the mixture; 0: as many as the sources have together.
+};
+
+/// Samples of several sources, one after the other in proportion to their weights: `a` with 2 and `b` with 1 give rounds of
+/// `a b a`. The n-th sample of the mixture, counted through all of its epochs, is the m-th of one source, in that source's own
+/// order of epochs, where each of its samples is met once; m is how often the mixture has met that source before. So a place in
+/// the data is one number, n, and which sample stands there depends on weights and seed alone.
+///
+/// It has its order already: train with `TrainingOptions::shuffled = false`, or the samples of each of its epochs are mixed once
+/// more, and a batch has the proportions by chance only.
+///
+/// Errors   kInvalidArgument without parts, for a source that is empty or whose fields or padded lengths are not those of the
+///          first, for weights below 1, or above 2^20 in sum once what divides all is taken out. Of `read`: those of the source.
+/// Cost     8 bytes of memory a sample of a round.
+std::shared_ptr<const Source> mix(std::vector<MixturePart> parts,
+                                  const MixtureOptions& options = {});
+
+/// What is done about damaged samples.
+struct SkipOptions {
+  std::int64_t max_skipped =
+      0;  ///< Of different samples, each process by itself; beyond, reading fails.
+  std::filesystem::path
+      quarantine;  ///< Gets a line of JSON for each: {"error":"..","sample":7}. None: no file.
+};
+
+/// `source`, where a sample that is damaged (kCorruptData) is replaced by the next one, by index, that is whole and as long.
+///
+/// What replaces a sample depends on the files alone: it is the same on all ranks and threads, in every visit and after a
+/// resume. Other errors, as of a file that is gone, may be one machine's, and are never skipped. When reading fails is each
+/// process's own matter, as it counts what it has met; so a run may end, but never differ. Of a mixture, wrap its parts.
+///
+/// Errors   of `read` and `lengths_of`: those of the source; kCorruptData with the sample's own message beyond the budget,
+///          or where no sample can replace it; kIo for the quarantine file. kInvalidArgument for a budget below 0.
+/// Threads  as the source. The quarantine file may be shared by processes: each appends a line for each sample it skips.
+std::shared_ptr<const Source> skip_damaged(std::shared_ptr<const Source> source,
+                                           const SkipOptions& options);
 
 /// A shared copy of `values`, for `InMemorySource::Column::data`.
 template <typename T>
