@@ -57,7 +57,7 @@ enum class RecordForm : std::uint8_t {
 };
 
 /// Changes results, but for `unpack`.
-struct RecordOptions {
+struct RecordFileOptions {
   RecordForm form = RecordForm::kByName;
 
   /// Of kFolder: which files, by their endings in small letters, and classes by number; none: the subfolders, sorted.
@@ -83,6 +83,6 @@ struct RecordOptions {
 /// Errors   kInvalidArgument, naming the forms that are known, for other paths, or several forms; those of the form
 ///          (trireme/data/*_records.h): kCorruptData, naming file and record, for one that is damaged or cut off; kIo.
 std::shared_ptr<const RecordSource> open_records(const std::vector<std::filesystem::path>& paths,
-                                                 const RecordOptions& options = {});
+                                                 const RecordFileOptions& options = {});
 
 }  // namespace trireme::data

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 class OpenRecordsTest : public FolderFiles {
  protected:
   static std::string complaint(const std::vector<fs::path>& paths,
-                               const RecordOptions& options = {}) {
+                               const RecordFileOptions& options = {}) {
     const Error error = error_of([&] { open_records(paths, options); });
     EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument) << error.what();
     return error.message();
@@ -77,7 +77,7 @@ TEST_F(OpenRecordsTest, WhatIsNotKnownIsRefusedWithWhatIs) {
   EXPECT_THAT(complaint({}), AllOf(HasSubstr("none are named"), HasSubstr(".tar .jsonl")));
   EXPECT_THAT(complaint({write("x.parquet", "PAR1")}),
               AllOf(HasSubstr("x.parquet' is of no known form"), HasSubstr(".csv .tsv .tfrecord"),
-                    HasSubstr("index.json (MDS)"), HasSubstr("RecordOptions::form")));
+                    HasSubstr("index.json (MDS)"), HasSubstr("RecordFileOptions::form")));
   const auto csv = write("x.csv", "a\n1\n"), lines = write("x.jsonl", "{}");
   EXPECT_THAT(complaint({csv, lines}), HasSubstr("x.csv' and '"));
   EXPECT_THAT(complaint({csv, folder}), HasSubstr("one folder, or files, can be named"));

@@ -39,7 +39,7 @@ std::string known_forms() {
   for (const Ending& ending : kEndings) text += " " + std::string(ending.text);
   return text +
          " (also .gz, .zst), a folder of such, one with index.json (MDS), or one with a folder for "
-         "each class; RecordOptions::form says what other names are";
+         "each class; RecordFileOptions::form says what other names are";
 }
 
 std::string ending_without_packing(const fs::path& path) {
@@ -88,7 +88,7 @@ std::vector<fs::path> files_in(const fs::path& folder, RecordForm form) {
 }
 
 std::shared_ptr<const RecordSource> open_files(RecordForm form, const std::vector<fs::path>& files,
-                                               const RecordOptions& options) {
+                                               const RecordFileOptions& options) {
   switch (form) {
     case RecordForm::kTar:
       return std::make_shared<TarRecords>(files);
@@ -110,7 +110,7 @@ std::shared_ptr<const RecordSource> open_files(RecordForm form, const std::vecto
 }
 
 std::shared_ptr<const RecordSource> open_folder(const fs::path& folder,
-                                                const RecordOptions& options) {
+                                                const RecordFileOptions& options) {
   RecordForm form = options.form;
   if (form == RecordForm::kByName && fs::exists(folder / "index.json")) form = RecordForm::kMds;
   if (form == RecordForm::kMds) return std::make_shared<MdsRecords>(folder, options.unpack);
@@ -129,7 +129,7 @@ std::shared_ptr<const RecordSource> open_folder(const fs::path& folder,
 }  // namespace
 
 std::shared_ptr<const RecordSource> open_records(const std::vector<fs::path>& paths,
-                                                 const RecordOptions& options) {
+                                                 const RecordFileOptions& options) {
   if (paths.empty()) refuse_records("none are named; " + known_forms());
   const auto folder =
       std::ranges::find_if(paths, [](const auto& path) { return fs::is_directory(path); });
