@@ -136,9 +136,9 @@ class MdsRecordsTest : public FolderFiles {
   /// One shard of two samples, `content` where it is given.
   void write_small(const std::string& content = {}) const {
     const std::vector<MdsSample> samples = {{"one", "1"}, {"three", "3"}};
-    const std::string shard = shard_of(kSmall, samples);
+    const std::string shard = shard_of(small, samples);
     write("0.mds", content.empty() ? shard : content);
-    write_index({entry_of("0.mds", kSmall, 2, shard.size())});
+    write_index({entry_of("0.mds", small, 2, shard.size())});
   }
 
   std::string complaint(ErrorKind kind = ErrorKind::kCorruptData) const {
@@ -147,7 +147,7 @@ class MdsRecordsTest : public FolderFiles {
     return error.message();
   }
 
-  const std::vector<MdsColumn> kSmall = {{"text", "str"}, {"label", "uint8", 1}};
+  const std::vector<MdsColumn> small = {{"text", "str"}, {"label", "uint8", 1}};
 };
 
 TEST_F(MdsRecordsTest, FoldersOfAnotherWriterAreRead) {
@@ -211,7 +211,7 @@ TEST_F(MdsRecordsTest, WhatIsWrittenIsReadInEveryPacking) {
 }
 
 TEST_F(MdsRecordsTest, AShardThatIsNotAsTheIndexSaysIsRefused) {
-  const std::string whole = shard_of(kSmall, {{"one", "1"}, {"three", "3"}});
+  const std::string whole = shard_of(small, {{"one", "1"}, {"three", "3"}});
   for (std::size_t bytes = 1; bytes < whole.size(); ++bytes) {
     write_small(whole.substr(0, bytes));
     EXPECT_THAT(complaint(),
@@ -224,7 +224,7 @@ TEST_F(MdsRecordsTest, AShardThatIsNotAsTheIndexSaysIsRefused) {
     EXPECT_THAT(complaint(), HasSubstr("0.mds' has ")) << at;
   }
   write_small();
-  write_index({entry_of("0.mds", kSmall, 200, whole.size())});
+  write_index({entry_of("0.mds", small, 200, whole.size())});
   EXPECT_THAT(complaint(), HasSubstr("is too short for 200 samples"));
   write("0.mds", "");
   EXPECT_THAT(complaint(), HasSubstr("0.mds' is empty"));
@@ -238,9 +238,9 @@ TEST_F(MdsRecordsTest, AnIndexThatIsNoneIsRefused) {
   EXPECT_THAT(complaint(), HasSubstr("index.json' is not valid JSON"));
   write_index({});
   EXPECT_THAT(complaint(), HasSubstr("there are no shards"));
-  const std::string shard = shard_of(kSmall, {{"one", "1"}});
+  const std::string shard = shard_of(small, {{"one", "1"}});
   write("0.mds", shard);
-  const Json good = entry_of("0.mds", kSmall, 1, shard.size());
+  const Json good = entry_of("0.mds", small, 1, shard.size());
   const auto changed = [&](const char* key, const Json& value, ErrorKind kind) {
     Json bad = good;
     bad[key] = value;
@@ -266,7 +266,7 @@ TEST_F(MdsRecordsTest, AnIndexThatIsNoneIsRefused) {
 }
 
 TEST_F(MdsRecordsTest, WhatCannotBeReadIsNamed) {
-  std::string content = shard_of(kSmall, {{"one", "1"}, {"three", "3"}});
+  std::string content = shard_of(small, {{"one", "1"}, {"three", "3"}});
   content[content.size() - 10] ^= 2;  // the size of the last text
   write_small(content);
   const MdsRecords records(folder);
@@ -290,9 +290,9 @@ TEST_F(MdsRecordsTest, IdentityTellsColumnsAndSizesButNoNames) {
     write_index({entry_of(name, columns, samples.size(), shard.size())});
     return MdsRecords(folder).identity();
   };
-  const std::string base = identity("a.mds", kSmall, {{"one", "1"}});
-  EXPECT_EQ(base, identity("b.mds", kSmall, {{"one", "1"}}));
-  EXPECT_NE(base, identity("c.mds", kSmall, {{"three", "1"}}));
+  const std::string base = identity("a.mds", small, {{"one", "1"}});
+  EXPECT_EQ(base, identity("b.mds", small, {{"one", "1"}}));
+  EXPECT_NE(base, identity("c.mds", small, {{"three", "1"}}));
   EXPECT_NE(base, identity("d.mds", {{"text", "str"}, {"class", "uint8", 1}}, {{"one", "1"}}));
 }
 
