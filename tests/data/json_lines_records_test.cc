@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <thread>
 
 #include "tests/data/folder_files.h"
 #include "tests/data/packed_file.h"
@@ -128,6 +129,23 @@ TEST_F(JsonLinesRecordsTest, UnpackedShardsTakeNoMoreRoomThanTheyMay) {
   EXPECT_EQ(
       error_of([&] { const JsonLinesRecords records({path}, {.folder = folder / "none"}); }).kind(),
       ErrorKind::kIo);
+}
+
+TEST_F(JsonLinesRecordsTest, ThreadsReadAtOnce) {
+  std::string lines;
+  for (int i = 0; i < 400; ++i) lines += "{\"a\": " + std::to_string(i) + "}\n";
+  const JsonLinesRecords records({write("x.jsonl.gz", gzip(lines)), write("y.jsonl", lines)});
+  std::vector<std::string> read(800);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::size_t i = t; i < read.size(); i += 4) {
+        read[i] = text_of(records.read(static_cast<std::int64_t>(i), "a"));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (std::size_t i = 0; i < read.size(); ++i) EXPECT_EQ(read[i], std::to_string(i % 400));
 }
 
 TEST_F(JsonLinesRecordsTest, IdentityTellsTheLengthsOfLines) {

@@ -46,6 +46,7 @@ TEST_F(OpenRecordsTest, AFolderIsWhatLiesInIt) {
   write("lines/b.jsonl", "{\"a\": 2}\n");
   write("lines/a.jsonl.gz", gzip("{\"a\": 1}\n"));
   write("lines/README.md", "no records");
+  write("lines/index.json", "no MDS: something is there that is read by its name");
   const auto lines = open_records({folder / "lines"});
   ASSERT_EQ(lines->num_records(), 2);
   EXPECT_EQ(text_of(lines->read(0, "a")), "1") << "sorted by name";

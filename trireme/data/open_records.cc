@@ -111,16 +111,20 @@ std::shared_ptr<const RecordSource> open_files(RecordForm form, const std::vecto
 
 std::shared_ptr<const RecordSource> open_folder(const fs::path& folder,
                                                 const RecordFileOptions& options) {
-  RecordForm form = options.form;
-  if (form == RecordForm::kByName && fs::exists(folder / "index.json")) form = RecordForm::kMds;
-  if (form == RecordForm::kMds) return std::make_shared<MdsRecords>(folder, options.unpack);
-  if (form != RecordForm::kFolder) {
-    const std::vector<fs::path> files = files_in(folder, form);
+  const bool is_by_name = options.form == RecordForm::kByName;
+  const bool holds_files =
+      !is_by_name && options.form != RecordForm::kMds && options.form != RecordForm::kFolder;
+  if (is_by_name || holds_files) {
+    const std::vector<fs::path> files = files_in(folder, options.form);
     if (!files.empty()) {
-      return open_files(form == RecordForm::kByName ? form_of_files(files) : form, files, options);
+      return open_files(is_by_name ? form_of_files(files) : options.form, files, options);
     }
-    if (form != RecordForm::kByName)
-      refuse_records("folder '" + folder.string() + "' has no files");
+    if (holds_files) refuse_records("folder '" + folder.string() + "' has no files");
+  }
+  // Only now: shards of other forms may have an index.json, too.
+  const bool has_index = is_by_name && fs::exists(folder / "index.json");
+  if (has_index || options.form == RecordForm::kMds) {
+    return std::make_shared<MdsRecords>(folder, options.unpack);
   }
   return std::make_shared<FolderRecords>(
       folder, FolderRecordOptions{.suffixes = options.suffixes, .classes = options.classes});

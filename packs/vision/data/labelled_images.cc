@@ -112,8 +112,9 @@ class Opening {
 }  // namespace
 
 LabelledImages open_images(const std::vector<fs::path>& paths, const ImageFileOptions& options) {
-  LabelledImages images{.records = data::open_records(paths, {.classes = options.classes}),
-                        .classes = options.classes};
+  LabelledImages images{
+      .records = data::open_records(paths, {.form = options.form, .classes = options.classes}),
+      .classes = options.classes};
   if (const auto* folder = dynamic_cast<const data::FolderRecords*>(images.records.get())) {
     images.classes = folder->classes();
   }

@@ -27,6 +27,7 @@ enum class LabelForm : std::uint8_t {
 
 /// All of it changes results.
 struct ImageFileOptions {
+  data::RecordForm form = data::RecordForm::kByName;
   /// What the labels number, as of the training's images; none: a folder's subfolders, sorted; of other records as
   /// many as the largest label says.
   std::vector<std::string> classes;
