@@ -29,10 +29,14 @@ class Buffers {
 
   void read(const data::Source& source, const std::vector<data::Sample>& samples, int threads) {
     const std::size_t numbers = image_.size() / kBatch;
-    const std::span<std::byte> places[] = {
-        std::as_writable_bytes(std::span(image_).first(samples.size() * numbers)),
-        std::as_writable_bytes(std::span(label_).first(samples.size()))};
-    data::read_samples(source, samples, places, kernels::on_threads(threads));
+    const auto read_one = [&](std::int64_t index) {
+      const auto i = static_cast<std::size_t>(index);
+      const std::span<std::byte> places[] = {
+          std::as_writable_bytes(std::span(image_).subspan(i * numbers, numbers)),
+          std::as_writable_bytes(std::span(label_).subspan(i, 1))};
+      source.read(samples[i], places);
+    };
+    data::read_each(std::ssize(samples), read_one, kernels::on_threads(threads));
   }
 
   const std::vector<float>& image() const { return image_; }

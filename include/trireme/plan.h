@@ -103,6 +103,9 @@ struct TrainingOptions {
   std::vector<std::int64_t> drift_check_steps = {1, 10, 100, 1000};
   /// On a disk of each host: what stages that offload keep. Empty: the system's folder for temporary files.
   std::filesystem::path offload_folder;
+  /// Of each rank, that read and transform its samples ahead of the steps. A source in Python gains where it waits for
+  /// files or its work releases the interpreter.
+  int reader_threads = 1;
 };
 
 enum class Objective : std::uint8_t {

@@ -59,6 +59,9 @@ struct RunOptions {
   CheckpointWrites checkpoint_writes = CheckpointWrites::kAuto;
   CheckpointErrors checkpoint_errors = CheckpointErrors::kStop;
   std::int64_t evaluate_every = 0;  ///< Steps; 0: before the first step and at the end.
+  /// Not by the run's own ranks, but for the last: by a session that follows the run (Session::follow), for which there is
+  /// a checkpoint where an evaluation is due. What it finds comes some steps later, and counts as if it had come at once.
+  bool evaluates_elsewhere = false;
   /// Options of a command line, which run.json remembers for the run that resumes.
   std::map<std::string, std::vector<std::string>> given;
 };
@@ -233,6 +236,16 @@ class Session {
   /// the first step. kInvalidArgument where it is of another model or ranks see different ones; kIo
   /// and kCorruptData, naming the file.
   void resume(const std::string& checkpoint);
+
+  /// Evaluates the checkpoints of a run that trains with RunOptions::evaluates_elsewhere, in another world, as they are
+  /// published: the newest each time, until the run ends, which evaluates its last step itself, or a stop is asked for.
+  /// Any plan and number of ranks find what the run's own would. Rank 0 has `on_evaluation`.
+  ///
+  /// run      its folder, which all ranks see. This session has none, and has done no step.
+  /// Returns  how many evaluations were made.
+  /// Errors   kIo where there is no run; kUnavailable where another world follows it; kInvalidArgument where
+  ///          the run trains another model, or there are no evaluation data.
+  std::int64_t follow(const std::string& run);
 
   /// Ends the training: checks the weights, writes the last checkpoint, timelines and run.json. No
   /// step may follow; weights may still be asked for.

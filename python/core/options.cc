@@ -99,7 +99,8 @@ void bind_training_options(py::module_& module) {
       .def_readwrite("allow_nonfinite", &TrainingOptions::allow_nonfinite)
       .def_readwrite("evaluate_average", &TrainingOptions::evaluate_average)
       .def_readwrite("drift_check_steps", &TrainingOptions::drift_check_steps)
-      .def_readwrite("offload_folder", &TrainingOptions::offload_folder);
+      .def_readwrite("offload_folder", &TrainingOptions::offload_folder)
+      .def_readwrite("reader_threads", &TrainingOptions::reader_threads);
 }
 
 void bind_plan_options(py::module_& module) {
@@ -159,7 +160,8 @@ void bind_session_options(py::module_& module) {
       .def_readwrite("target", &RunOptions::target)
       .def_readwrite("checkpoint_writes", &RunOptions::checkpoint_writes)
       .def_readwrite("checkpoint_errors", &RunOptions::checkpoint_errors)
-      .def_readwrite("evaluate_every", &RunOptions::evaluate_every);
+      .def_readwrite("evaluate_every", &RunOptions::evaluate_every)
+      .def_readwrite("evaluates_elsewhere", &RunOptions::evaluates_elsewhere);
   py::class_<SessionOptions> options(
       module, "SessionOptions",
       "The same on every rank, but for callbacks, which rank 0 is told by.");

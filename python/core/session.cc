@@ -109,6 +109,7 @@ void bind_training(py::module_& module) {
           py::arg("recorded"), Unlocked())
       .def("save", &Session::save, Unlocked())
       .def("resume", &Session::resume, py::arg("checkpoint"), Unlocked())
+      .def("follow", &Session::follow, py::arg("run"), Unlocked())
       .def("finish", &Session::finish, Unlocked())
       .def("weights", &Session::weights, Unlocked())
       .def("save_weights", &Session::save_weights, py::arg("path"), Unlocked())

@@ -520,6 +520,7 @@ class TrainingOptions:
     loss_scale_steps: int
     offload_folder: pathlib.Path
     optimizer: OptimizerOptions
+    reader_threads: int
     seed: int
     shuffled: bool
     tolerant: bool

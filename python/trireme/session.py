@@ -47,6 +47,7 @@ class Session:
                      recompute="all" ("auto": where the memory is too small; "none"), schedule="v_half",
                      offload="none" ("auto", "all": activations in a file of offload_folder),
                      gradient_dtype="bf16" (replicas send half the bytes; "f32"),
+                     reader_threads=4 (of each rank, that read samples ahead),
                      checkpoint_writes="wait" ("beside", "auto"), checkpoint_errors="continue" ("stop"),
                      checkpoint_every=500, evaluate_every=100, on_evaluation=lambda steps_done, losses: ..., ...
 
@@ -127,6 +128,11 @@ class Session:
     def resume(self, checkpoint: str | Path) -> None:
         """Resumes from a checkpoint's folder, of any plan and number of ranks, before the first step."""
         self._session.resume(str(checkpoint))
+
+    def follow(self, run: str | Path) -> int:
+        """Evaluates the checkpoints of a run that trains elsewhere with `evaluates_elsewhere=True`, as they are
+        published, until it ends; returns how many. This session has no folder and has done no step."""
+        return self._session.follow(str(run))
 
     def finish(self) -> SessionEnd:
         """Ends the training: last checkpoint, timelines, evaluation. No step may follow."""

@@ -9,44 +9,25 @@
 #include <csignal>
 #include <thread>
 
+#include "tests/base/error_of.h"
 #include "tests/base/small_disk.h"
+#include "tests/base/test_folder.h"
 #include "trireme/error.h"
 
 namespace trireme {
 namespace {
 
 namespace fs = std::filesystem;
+using test::error_of;
 using testing::HasSubstr;
 
-/// A folder of its own for each test, removed afterwards.
-class Files : public testing::Test {
+class Files : public test::TestFolder {
  protected:
-  void SetUp() override {
-    folder =
-        fs::temp_directory_path() / ("trireme_files_" + std::to_string(::getpid()) + "_" +
-                                     testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::remove_all(folder);
-    fs::create_directories(folder);
-  }
-  void TearDown() override { fs::remove_all(folder); }
-
   std::size_t num_entries() const {
     return static_cast<std::size_t>(
         std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
   }
-
-  fs::path folder;
 };
-
-template <typename Action>
-Error error_of(Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error;
-  }
-  return Error(ErrorKind::kCancelled, "nothing was thrown");
-}
 
 TEST_F(Files, ReadsWhatWasWritten) {
   for (std::size_t size : {0, 1, 4096, 100'001}) {

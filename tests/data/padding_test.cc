@@ -62,7 +62,7 @@ TEST(Padding, ASourceIsChecked) {
   EXPECT_THAT(refusal({words}, padded_choices()), HasSubstr("no field has a dimension 'frames'"));
   EXPECT_THAT(refusal({words}, {}), HasSubstr("the longest padded lengths are none"));
   EXPECT_THAT(refusal({words}, {{{"words", 4}}}),
-              HasSubstr("the longest padded lengths are {words 4}"));
+              HasSubstr("the longest padded lengths are words 4"));
   EXPECT_THAT(refusal({words}, {{{"words", 8}}, {{"words", 8}}}), HasSubstr("shortest first"));
   EXPECT_THAT(refusal({words}, {{{"words", 9}}, {{"words", 8}}}), HasSubstr("shortest first"));
   EXPECT_THAT(refusal({words}, {{{"words", 0}}, {{"words", 8}}}), HasSubstr("at least 1"));

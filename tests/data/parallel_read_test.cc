@@ -6,113 +6,55 @@
 #include <atomic>
 #include <set>
 #include <thread>
+#include <vector>
 
-#include "tests/data/folder_files.h"
+#include "tests/base/error_of.h"
 
 namespace trireme::data {
 namespace {
 
-using testing::HasSubstr;
-
-/// Sample i is three numbers of i and the visit, and i; those of `bad` cannot be read. The first ones take the
-/// longest.
-class SlowSource : public Source {
+/// Reads that take long for the first of them, and fail for some.
+class Reads {
  public:
-  explicit SlowSource(std::set<std::int64_t> bad = {}) : bad_(std::move(bad)) {}
+  explicit Reads(std::set<std::int64_t> bad = {}) : bad_(std::move(bad)) {}
 
-  std::int64_t num_samples() const override { return 1000; }
-  const std::vector<Field>& fields() const override { return fields_; }
-  void read(Sample sample, std::span<const std::span<std::byte>> destinations) const override {
-    ++num_read;
-    std::this_thread::sleep_for(std::chrono::microseconds(sample.index < 3 ? 2000 : 10));
-    if (bad_.contains(sample.index)) {
-      throw Error(ErrorKind::kCorruptData, "sample " + std::to_string(sample.index) + " is bad");
-    }
-    auto* numbers = reinterpret_cast<std::int32_t*>(destinations[0].data());
-    for (int i = 0; i < 3; ++i) {
-      numbers[i] = static_cast<std::int32_t>(sample.index * 100 + sample.visit * 10 + i);
-    }
-    *reinterpret_cast<std::int64_t*>(destinations[1].data()) = sample.index;
+  std::vector<int> on(int num_threads, std::int64_t count) {
+    std::vector<int> times(static_cast<std::size_t>(count));
+    const auto read = [&](std::int64_t i) {
+      ++num_calls;
+      std::this_thread::sleep_for(std::chrono::microseconds(i < 3 ? 2000 : 10));
+      if (bad_.contains(i)) {
+        throw Error(ErrorKind::kCorruptData, "sample " + std::to_string(i) + " is bad");
+      }
+      ++times[static_cast<std::size_t>(i)];
+    };
+    read_each(count, read, kernels::on_threads(num_threads));
+    return times;
   }
 
-  mutable std::atomic<int> num_read = 0;
+  std::atomic<int> num_calls = 0;
 
  private:
   std::set<std::int64_t> bad_;
-  std::vector<Field> fields_ = {{"x", Dtype::kI32, {3}}, {"i", Dtype::kI64, {}}};
 };
 
-struct Columns {
-  std::vector<std::int32_t> x;
-  std::vector<std::int64_t> i;
-  bool operator==(const Columns&) const = default;
-};
-
-Columns read(const Source& source, const std::vector<Sample>& samples, int num_threads) {
-  Columns columns{.x = std::vector<std::int32_t>(3 * samples.size()),
-                  .i = std::vector<std::int64_t>(samples.size())};
-  const std::span<std::byte> destinations[] = {std::as_writable_bytes(std::span(columns.x)),
-                                               std::as_writable_bytes(std::span(columns.i))};
-  read_samples(source, samples, destinations, kernels::on_threads(num_threads));
-  return columns;
-}
-
-TEST(ParallelRead, TheResultDoesNotDependOnThreads) {
-  const SlowSource source;
-  for (const int count : {0, 1, 2, 7, 40}) {
-    std::vector<Sample> samples;
-    for (int i = 0; i < count; ++i) samples.push_back({(i * 37) % 50, i % 3});
-    const Columns expected = read(source, samples, 1);
-    for (int i = 0; i < count; ++i) EXPECT_EQ(expected.i[i], samples[i].index);
-    for (const int threads : {2, 3, 8}) {
-      EXPECT_EQ(read(source, samples, threads), expected) << count << " on " << threads;
+TEST(ParallelRead, EachIsReadOnce) {
+  for (const std::int64_t count : {0, 1, 2, 7, 40}) {
+    for (const int threads : {1, 2, 3, 8}) {
+      EXPECT_THAT(Reads().on(threads, count), testing::Each(1)) << count << " on " << threads;
     }
   }
 }
 
-TEST(ParallelRead, TheErrorIsThatOfTheFirstSample) {
-  std::vector<Sample> samples;
-  for (int i = 0; i < 40; ++i) samples.push_back({i});
+TEST(ParallelRead, TheErrorIsThatOfTheFirst) {
   for (int threads = 1; threads <= 8; ++threads) {
-    const SlowSource source({2, 3, 5, 39});
-    const Error error = error_of([&] { read(source, samples, threads); });
+    const Error error = test::error_of([&] { Reads({2, 3, 5, 39}).on(threads, 40); });
     EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
     EXPECT_EQ(error.message(), "sample 2 is bad") << threads;
   }
-  const SlowSource source({0});
-  error_of([&] { read(source, samples, 1); });
-  EXPECT_EQ(source.num_read, 1) << "nothing behind it need be read";
-}
-
-TEST(ParallelRead, DestinationsThatDoNotFitAreRefusedBeforeAnythingIsRead) {
-  const SlowSource source;
-  const std::vector<Sample> samples = {{0}, {1}};
-  std::vector<std::byte> bytes(24);
-  const std::span<std::byte> all(bytes);
-  const auto complaint = [&](const std::vector<std::span<std::byte>>& destinations) {
-    const Error error =
-        error_of([&] { read_samples(source, samples, destinations, kernels::on_caller); });
-    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
-    return error.message();
-  };
-  EXPECT_THAT(complaint({all}), HasSubstr("expected 2 destinations, got 1"));
-  EXPECT_THAT(complaint({all, all}), HasSubstr("field 'i' of 2 samples takes 16 bytes, got 24"));
-  EXPECT_EQ(source.num_read, 0);
-}
-
-TEST(ParallelRead, SamplesOfDifferentLengthsAreLeftToTheCaller) {
-  class Ragged : public SlowSource {
-   public:
-    std::vector<Lengths> padded_lengths() const override { return {{{"words", 3}}}; }
-  };
-  const Ragged source;
-  const std::vector<Sample> samples = {{0}};
-  EXPECT_THAT(error_of([&] { read_samples(source, samples, {}, kernels::on_caller); }).message(),
-              HasSubstr("of different lengths"));
-  std::vector<int> seen(40);
-  const auto mark = [&](std::int64_t i) { ++seen[static_cast<std::size_t>(i)]; };
-  read_each(40, mark, kernels::on_threads(4));
-  EXPECT_THAT(seen, testing::Each(1));
+  Reads reads({0});
+  test::error_of([&] { reads.on(1, 40); });
+  EXPECT_EQ(reads.num_calls, 1) << "nothing behind it need be read";
 }
 
 }  // namespace

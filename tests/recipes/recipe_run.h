@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/recipes/folder_test.h"
+#include "tests/base/test_folder.h"
 #include "trireme/base/files.h"
 #include "trireme/base/json.h"
 #include "trireme/command_line.h"
@@ -21,13 +21,13 @@
 namespace trireme::recipes {
 
 /// A recipe run as by its program.
-class RecipeRun : public FolderTest {
+class RecipeRun : public test::TestFolder {
  protected:
   using Words = std::vector<std::string>;
   using Values = std::vector<std::pair<std::string, std::string>>;
 
   RecipeRun(std::string name, std::function<Recipe()> make_recipe)
-      : FolderTest(name), name_(std::move(name)), make_recipe_(std::move(make_recipe)) {}
+      : name_(std::move(name)), make_recipe_(std::move(make_recipe)) {}
 
   int run(const Words& more) const {
     const Words all = words(more);
@@ -70,7 +70,7 @@ class RecipeRun : public FolderTest {
   /// Tables of pairs whose second text says the label: train.tsv, a.tsv and b.tsv, columns s1, s2, gold.
   void write_pairs() const {
     for (const auto& [name, count] : {std::pair{"train.tsv", 200}, {"a.tsv", 30}, {"b.tsv", 20}}) {
-      std::ofstream file(folder_ / name);
+      std::ofstream file(folder / name);
       file << "s1\ts2\tgold\n";
       for (int i = 0; i < count; ++i) {
         const bool is_error = i * 7 % 10 < 5;

@@ -91,6 +91,8 @@ Verbs add_verbs(CLI::App& app, command::Context& context) {
   add("partition", "Split a graph into stages and write the plan", command::add_partition);
   add("simulate", "Play a step of a plan through: time, memory, timeline", command::add_simulate);
   add("train", "Train, each stage of each replica in a process of its own", command::add_train);
+  add("follow", "Evaluate the checkpoints of a run while it trains, on ranks of its own",
+      command::add_follow);
   add("export", "Write the weights of a checkpoint as one safetensors file", command::add_export);
   add("verify", "Compare training under a plan with the uncut and the plain model, bit by bit",
       command::add_verify);

@@ -32,6 +32,9 @@ const CLI::Option* find(const CLI::App& verb, const std::string& name) {
   return nullptr;
 }
 
+/// Its ranks are others than the run's, and so is its plan.
+bool is_follow(const CLI::App& verb) { return verb.get_name() == "follow"; }
+
 /// Whether something is given now in an option's place.
 bool is_replaced(const CLI::Option& option, bool shapes_plan) {
   const auto& others = option.get_excludes();
@@ -41,10 +44,11 @@ bool is_replaced(const CLI::Option& option, bool shapes_plan) {
 
 /// Words for the options of `kept` that still count.
 std::vector<std::string> words_for(const CLI::App& verb, const GivenOptions& kept) {
-  const bool shapes_plan = std::ranges::any_of(kShapesPlan, [&verb](const std::string& name) {
-    const CLI::Option* option = find(verb, name);
-    return option != nullptr && option->count() > 0;
-  });
+  const bool shapes_plan =
+      is_follow(verb) || std::ranges::any_of(kShapesPlan, [&verb](const std::string& name) {
+        const CLI::Option* option = find(verb, name);
+        return option != nullptr && option->count() > 0;
+      });
   std::vector<std::string> words;
   for (const auto& [name, values] : kept) {
     const CLI::Option* option = find(verb, name);
@@ -55,11 +59,12 @@ std::vector<std::string> words_for(const CLI::App& verb, const GivenOptions& kep
   return words;
 }
 
-/// run.json of the run that `train --resume` goes on with; empty where there is none.
-std::filesystem::path resumed_run(const CLI::App& verb) {
+/// run.json of the run that `train --resume` goes on with, or `follow` follows; empty where there is none.
+std::filesystem::path known_run(const CLI::App& verb) {
   const CLI::Option* run = verb.get_option_no_throw("--run");
   const CLI::Option* resume = verb.get_option_no_throw("--resume");
-  if (run == nullptr || resume == nullptr || run->count() == 0 || resume->count() == 0) return {};
+  const bool goes_on = is_follow(verb) || (resume != nullptr && resume->count() > 0);
+  if (run == nullptr || run->count() == 0 || !goes_on) return {};
   const std::filesystem::path path = session::RunFolder(run->as<std::string>()).document();
   std::error_code ignored;
   return std::filesystem::exists(path, ignored) ? path : std::filesystem::path();
@@ -84,7 +89,7 @@ GivenOptions given_options(const CLI::App& verb) {
 void parse_with_run(CLI::App& app, std::span<const char* const> argv) {
   arguments::parse(app, argv);
   const CLI::App& verb = arguments::called(app);
-  const std::filesystem::path run = resumed_run(verb);
+  const std::filesystem::path run = known_run(verb);
   if (run.empty()) return;
   const std::vector<std::string> kept = words_for(verb, session::load_kept_run(run).given);
   std::vector<const char*> all(argv.begin(), argv.end());

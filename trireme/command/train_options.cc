@@ -38,6 +38,9 @@ void add_evaluation_options(CLI::App& app, RunOptions& run, std::vector<CLI::Opt
              "Steps between evaluations; 0 for one before the first step and one at the end")
           ->check(arguments::not_negative())
           ->capture_default_str());
+  own.push_back(app.add_flag("--evaluate-elsewhere", run.evaluates_elsewhere,
+                             "Not by these ranks, but for the last: by `trireme follow`, from "
+                             "checkpoints, while the steps go on"));
 }
 
 void add_run_options(CLI::App& app, RunOptions& run, PlanOptions& planning) {
@@ -108,11 +111,6 @@ void add_initial_options(CLI::App& app, TrainOptions& options) {
       "alone, to the same values");
 }
 
-void add_average_option(CLI::App& app, TrainingOptions& options) {
-  app.add_flag("--evaluate-average", options.evaluate_average,
-               "Evaluate the moving averages of the weights (--average-decay) in their place");
-}
-
 void add_offload_folder_option(CLI::App& app, TrainingOptions& options) {
   app.add_option("--offload-folder", options.offload_folder,
                  "Where stages that offload keep their files, on a disk of each host; else in the "
@@ -177,6 +175,7 @@ void add_train_options(CLI::App& app, TrainOptions& options) {
   add_optimizer_options(app, options.session.training.optimizer);
   add_average_option(app, options.session.training);
   add_gradients_option(app, options.session.training.gradient_dtype);
+  add_reader_threads_option(app, options.session.training);
   add_initial_options(app, options);
   begin_group("Run folder");
   add_run_options(app, options.session.run, options.plan.options);

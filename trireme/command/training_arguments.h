@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "trireme/arguments/numbers.h"
 #include "trireme/arguments/words.h"
 #include "trireme/engine/train/learning_rate.h"
 #include "trireme/engine/train/parameter_groups.h"
@@ -59,6 +60,20 @@ inline void add_gradients_option(CLI::App& app, Dtype& gradient_dtype) {
       "bf16: sums of gradients are rounded so that replicas send half the bytes; other bits than "
       "f32, the same on any number of replicas",
       {{"f32", Dtype::kF32}, {"bf16", Dtype::kBf16}});
+}
+
+/// --evaluate-average.
+inline void add_average_option(CLI::App& app, TrainingOptions& options) {
+  app.add_flag("--evaluate-average", options.evaluate_average,
+               "Evaluate the moving averages of the weights (--average-decay) in their place");
+}
+
+/// --reader-threads.
+inline void add_reader_threads_option(CLI::App& app, TrainingOptions& options) {
+  app.add_option("--reader-threads", options.reader_threads,
+                 "Threads of each rank that read and transform its samples ahead of the steps")
+      ->check(arguments::positive())
+      ->capture_default_str();
 }
 
 /// --optimize.

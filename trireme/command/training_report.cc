@@ -69,14 +69,19 @@ std::string TrainingReport::line(const StepReport& step) const {
   return text + "  " + duration_text(left * step_ms / 1e3) + " to go";
 }
 
-void TrainingReport::print_evaluation(std::int64_t step, const StepLosses& losses) const {
-  if (options_.json) {
-    fmt::print("{}\n", Json{{"step", step}, {"evaluation", session::losses_json(losses)}}.dump());
+void print_evaluation(std::int64_t steps_done, const StepLosses& losses, bool json) {
+  if (json) {
+    fmt::print("{}\n",
+               Json{{"step", steps_done}, {"evaluation", session::losses_json(losses)}}.dump());
   } else {
-    clear_newest();
-    fmt::print("after {} steps, evaluation {}\n", step, losses_text(losses));
+    fmt::print("after {} steps, evaluation {}\n", steps_done, losses_text(losses));
   }
   std::fflush(stdout);
+}
+
+void TrainingReport::print_evaluation(std::int64_t step, const StepLosses& losses) const {
+  if (!options_.json) clear_newest();
+  command::print_evaluation(step, losses, options_.json);
 }
 
 void TrainingReport::add(const StepReport& step) {

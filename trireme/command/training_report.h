@@ -27,6 +27,9 @@ int terminal_columns();
 /// What a long preparation is about, as a line on standard output; nothing with --json.
 void say_phase(const std::string& text, bool json);
 
+/// A line on standard output; with --json as one of the metrics file.
+void print_evaluation(std::int64_t steps_done, const StepLosses& losses, bool json);
+
 /// Says how training goes: a line every `log_every` steps, with rates of the steps since the last
 /// line; on a terminal also the newest step, in a line that is written over and never wraps. For
 /// rank 0.

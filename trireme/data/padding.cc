@@ -17,14 +17,6 @@ namespace {
   throw Error(ErrorKind::kInvalidArgument, "padded lengths: " + problem);
 }
 
-std::string text_of(const Lengths& lengths) {
-  std::string text;
-  for (const auto& [name, length] : lengths) {
-    text += (text.empty() ? "" : ", ") + name + " " + std::to_string(length);
-  }
-  return "{" + text + "}";
-}
-
 bool holds(const Lengths& padded, const Lengths& lengths) {
   return std::ranges::all_of(padded, [&](const auto& one) {
     const auto own = lengths.find(one.first);
@@ -42,11 +34,11 @@ std::set<std::string> names_of(const Lengths& lengths) {
 void check_ascending(const std::vector<Lengths>& padded) {
   for (std::size_t i = 0; i + 1 < padded.size(); ++i) {
     if (names_of(padded[i]) != names_of(padded[i + 1])) {
-      refuse(text_of(padded[i]) + " and " + text_of(padded[i + 1]) +
+      refuse(lengths_text(padded[i]) + " and " + lengths_text(padded[i + 1]) +
              " are not of the same dimensions");
     }
     if (padded[i] == padded[i + 1] || !holds(padded[i + 1], padded[i])) {
-      refuse(text_of(padded[i]) + " comes before " + text_of(padded[i + 1]) +
+      refuse(lengths_text(padded[i]) + " comes before " + lengths_text(padded[i + 1]) +
              "; give them shortest first, each in no dimension shorter than the one before");
     }
   }
@@ -110,12 +102,20 @@ void fill(std::span<std::byte> memory, const std::vector<std::byte>& value) {
 
 }  // namespace
 
+std::string lengths_text(const Lengths& lengths) {
+  std::string text;
+  for (const auto& [name, length] : lengths) {
+    text += (text.empty() ? "" : ", ") + name + " " + std::to_string(length);
+  }
+  return text;
+}
+
 int padded_index(const std::vector<Lengths>& padded, const Lengths& lengths) {
   for (std::size_t i = 0; i < padded.size(); ++i) {
     if (holds(padded[i], lengths)) return static_cast<int>(i);
   }
-  refuse("a sample of the lengths " + text_of(lengths) + " is longer than the longest, " +
-         text_of(padded.back()));
+  refuse("a sample of the lengths " + lengths_text(lengths) + " is longer than the longest, " +
+         lengths_text(padded.back()));
 }
 
 void check_padding(const Source& source) {
@@ -129,7 +129,7 @@ void check_padding(const Source& source) {
         refuse("field '" + field.name + "' says that its dimension " + std::to_string(dim) +
                " is '" + name + "', at most " + std::to_string(field.shape[dim]) +
                " long, and the longest padded lengths are " +
-               (padded.empty() ? "none" : text_of(padded.back())));
+               (padded.empty() ? "none" : lengths_text(padded.back())));
       }
     }
     padding_of(field);

@@ -1,12 +1,16 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "trireme/data.h"
 #include "trireme/data/range.h"
 
 namespace trireme::data {
+
+/// `words 57, frames 200`, for messages.
+std::string lengths_text(const Lengths& lengths);
 
 /// Index of the first of `padded` that holds `lengths`.
 ///

@@ -3,39 +3,10 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
-#include <string>
-#include <vector>
-
-#include "trireme/error.h"
+#include <utility>
 
 namespace trireme::data {
 namespace {
-
-/// Bytes of each field of a sample. Refuses destinations that do not fit.
-std::vector<std::size_t> field_bytes(const Source& source, std::size_t num_samples,
-                                     std::span<const std::span<std::byte>> destinations) {
-  if (!source.padded_lengths().empty()) {
-    throw Error(ErrorKind::kInvalidArgument,
-                "reading samples: they are of different lengths; expected a source of one");
-  }
-  const auto& fields = source.fields();
-  if (destinations.size() != fields.size()) {
-    throw Error(ErrorKind::kInvalidArgument,
-                "reading samples: expected " + std::to_string(fields.size()) +
-                    " destinations, got " + std::to_string(destinations.size()));
-  }
-  std::vector<std::size_t> bytes;
-  for (std::size_t f = 0; f < fields.size(); ++f) {
-    bytes.push_back(static_cast<std::size_t>(fields[f].num_bytes()));
-    if (destinations[f].size() == bytes[f] * num_samples) continue;
-    throw Error(ErrorKind::kInvalidArgument, "reading samples: field '" + fields[f].name + "' of " +
-                                                 std::to_string(num_samples) + " samples takes " +
-                                                 std::to_string(bytes[f] * num_samples) +
-                                                 " bytes, got " +
-                                                 std::to_string(destinations[f].size()));
-  }
-  return bytes;
-}
 
 /// The failure with the least index. Thread-safe.
 class FirstFailure {
@@ -75,21 +46,6 @@ void read_each(std::int64_t count, const kernels::Piece& read, const kernels::Sp
     }
   });
   failure.rethrow();
-}
-
-void read_samples(const Source& source, std::span<const Sample> samples,
-                  std::span<const std::span<std::byte>> destinations,
-                  const kernels::Spread& spread) {
-  const std::vector<std::size_t> bytes = field_bytes(source, samples.size(), destinations);
-  const auto read = [&](std::int64_t index) {
-    const auto i = static_cast<std::size_t>(index);
-    std::vector<std::span<std::byte>> places;
-    for (std::size_t f = 0; f < bytes.size(); ++f) {
-      places.push_back(destinations[f].subspan(i * bytes[f], bytes[f]));
-    }
-    source.read(samples[i], places);
-  };
-  read_each(std::ssize(samples), read, spread);
 }
 
 }  // namespace trireme::data

@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <utility>
 
 #include "trireme/base/system_error.h"
 #include "trireme/engine/train/learning_rate.h"
@@ -30,15 +29,17 @@ Json step_json(const StepReport& step, std::int64_t global_batch,
   return json;
 }
 
-MetricsFile::MetricsFile(std::string path, bool appends) : path_(std::move(path)) {
-  if (appends) cut_half_line(path_);
-  file_ = std::fopen(path_.c_str(), appends ? "ae" : "we");
-  if (file_ == nullptr) throw_system_error("write", path_, errno);
+MetricsFile::~MetricsFile() {
+  if (file_ != nullptr) std::fclose(file_);
 }
 
-MetricsFile::~MetricsFile() { std::fclose(file_); }
-
-void MetricsFile::write(const Json& line) {
+void MetricsFile::write(const Json& line, bool appends) {
+  if (path_.empty()) return;
+  if (file_ == nullptr) {
+    if (appends) cut_half_line(path_);
+    file_ = std::fopen(path_.c_str(), appends ? "ae" : "we");
+    if (file_ == nullptr) throw_system_error("write", path_, errno);
+  }
   const std::string text = line.dump() + "\n";
   if (std::fputs(text.c_str(), file_) == EOF || std::fflush(file_) != 0) {
     throw_system_error("write", path_, errno);

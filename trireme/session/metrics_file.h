@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <utility>
 
 #include "trireme/base/json.h"
 #include "trireme/session.h"
@@ -16,19 +17,28 @@ Json losses_json(const StepLosses& losses);
 Json step_json(const StepReport& step, std::int64_t global_batch,
                const OptimizerOptions& optimizer);
 
-/// JSON lines, one per step and evaluation. For rank 0.
+/// JSON lines, one per step and evaluation, on rank 0. The first decides how the file is opened: where it is of a later
+/// step, after what a killed run has written whole; else the file begins anew. Errors of what writes: kIo,
+/// kResourceExhausted, naming the file.
 class MetricsFile {
  public:
-  /// appends   after what a killed run has written whole; else the file begins anew.
-  /// Errors    of this and of what writes: kIo, kResourceExhausted, naming the file.
-  MetricsFile(std::string path, bool appends);
+  /// path   empty: nothing is written.
+  explicit MetricsFile(std::string path) : path_(std::move(path)) {}
   ~MetricsFile();
   MetricsFile(const MetricsFile&) = delete;
   MetricsFile& operator=(const MetricsFile&) = delete;
 
-  void write(const Json& line);
+  void write_step(const StepReport& step, std::int64_t global_batch,
+                  const OptimizerOptions& optimizer) {
+    write(step_json(step, global_batch, optimizer), step.step > 0);
+  }
+  void write_evaluation(std::int64_t steps_done, const StepLosses& losses) {
+    write({{"step", steps_done}, {"evaluation", losses_json(losses)}}, steps_done > 0);
+  }
 
  private:
+  void write(const Json& line, bool appends);
+
   std::string path_;
   std::FILE* file_ = nullptr;
 };

@@ -1,7 +1,10 @@
 #pragma once
 
 #include "trireme/engine/record/recording.h"
+#include "trireme/engine/train/rank_session.h"
 #include "trireme/model.h"
+#include "trireme/session.h"
+#include "trireme/wire/collectives/world.h"
 
 namespace trireme::session {
 
@@ -12,5 +15,9 @@ struct OtherForward {
 
 inline constexpr const char* kNoEvaluation =
     "the workload has no evaluation data; give Workload::evaluation a source";
+
+/// As Session::record_evaluation. Every rank calls it.
+OtherForward record_other(const MakeWorkload& make, const train::RankSession& ranks,
+                          const SessionOptions& options, const collectives::World& world);
 
 }  // namespace trireme::session

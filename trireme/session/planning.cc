@@ -231,6 +231,14 @@ simulate::Forecast forecast(const graph::Graph& planned, const layout::Plan& pla
   return simulate::forecast({planned, plan, map, profile, topology}, options);
 }
 
+double compute_seconds(const simulate::Forecast& step, const BatchLayout& batch) {
+  double microseconds = 0;  // of a microbatch
+  for (const simulate::StageCost& stage : step.stages) {
+    microseconds += stage.forward_us + stage.backward_us();
+  }
+  return 1e-6 * microseconds * static_cast<double>(batch.num_microbatches());
+}
+
 }  // namespace trireme::session
 
 namespace trireme {

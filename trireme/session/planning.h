@@ -55,4 +55,7 @@ simulate::Forecast forecast(const graph::Graph& planned, const layout::Plan& pla
                             const profile::Profile& profile, const topology::Topology& topology,
                             const TrainingOptions& training);
 
+/// Of forwards and backwards of a step, all ranks together.
+double compute_seconds(const simulate::Forecast& step, const BatchLayout& batch);
+
 }  // namespace trireme::session

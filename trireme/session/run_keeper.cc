@@ -67,6 +67,15 @@ void check_run_folder(const RunOptions& options) {
   if (newest && !options.resume) refuse_old_run(folder, *newest);
 }
 
+void require_same_model(const checkpoint::Index& index, const graph::Graph& recorded) {
+  const auto graph = index.facts.find("graph");
+  if (graph != index.facts.end() && graph->second == graph::graph_sha256(recorded)) return;
+  throw Error(ErrorKind::kInvalidArgument,
+              fmt::format("the checkpoint of step {} is of another model, or recorded at another "
+                          "microbatch; give the options that the run was started with",
+                          index.step));
+}
+
 void resume_from(const CheckpointPlace& checkpoint, const checkpoint::Facts& facts,
                  const TrainingOptions& options, const train::DescribeChange& describe,
                  train::RankSession& session, const Logger& logger) {
@@ -143,6 +152,7 @@ void RunKeeper::begin(const Training& training, train::RankSession& session) {
                 world_.watch.logger);
   }
   take_best();
+  begin_evaluations();
   writer_.emplace(world_, folder_.checkpoints(), facts_, options_.run.checkpoint_errors);
   writes_beside_ =
       options_.run.checkpoint_writes == CheckpointWrites::kBeside ||
@@ -194,7 +204,7 @@ void RunKeeper::announce(std::int64_t step) {
   if (options_.callbacks.on_checkpoint) {
     options_.callbacks.on_checkpoint(step, folder.published(step).string());
   }
-  folder.keep_last(options_.run.keep_last, best_.steps());
+  remove_old();
   // Nobody has said how far it goes: so far.
   if (!options_.num_steps && has_segment_) {
     document_.segments.back().end_step = step;
@@ -202,19 +212,56 @@ void RunKeeper::announce(std::int64_t step) {
   }
 }
 
-std::string RunKeeper::after_evaluation(train::RankSession& session, const StepLosses& losses) {
+std::string RunKeeper::after_evaluation(train::RankSession& session, const MadeEvaluation& made) {
   if (!best_.is_wanted()) return "";
-  const Judged evaluation{session.next_step(), best_.value_of(losses)};
+  const Judged evaluation{made.step, best_.value_of(made.losses)};
   const std::string why_stop = best_.see(evaluation);
   if (evaluation.step > 0 && best_.takes(evaluation.value)) {
-    save_now(session);
+    if (evaluation.step == session.next_step()) save_now(session);
     if (is_published(evaluation.step)) best_.add(evaluation);
   }
   if (world_.rank() == 0) {
     write_document(folder_.best(), kBestDocument, to_json(best_.document()));
-    folder_.checkpoints().keep_last(options_.run.keep_last, best_.steps());
+    remove_old();
   }
   return why_stop;
+}
+
+/// Those that came while nobody trained, or too late to be seen, are news.
+void RunKeeper::begin_evaluations() {
+  if (!options_.run.evaluates_elsewhere || world_.rank() != 0) return;
+  evaluations_.emplace(folder_);
+  const std::vector<Judged>& seen = best_.document().evaluations;
+  for (const MadeEvaluation& one : evaluations_->begin(start_.value_or(0))) {
+    const auto before = std::ranges::find(seen, one.step, &Judged::step);
+    if (best_.is_wanted() && before == seen.end()) news_ += line_of(one);
+  }
+}
+
+bool RunKeeper::has_news() {
+  if (evaluations_) news_ += evaluations_->take();
+  return !news_.empty();
+}
+
+std::vector<MadeEvaluation> RunKeeper::take_news() {
+  return evaluations_of(collectives::from_first(world_, std::exchange(news_, {}), "evaluations"));
+}
+
+bool RunKeeper::awaits_news() {
+  if (!options_.run.evaluates_elsewhere) return false;
+  const bool awaits = has_news() || (evaluations_ && evaluations_->is_one_coming());
+  return !collectives::from_first(world_, awaits ? "yes" : "", "evaluations").empty();
+}
+
+/// Checkpoints that nobody needs; on rank 0.
+void RunKeeper::remove_old() {
+  std::set<std::int64_t> needed = best_.steps();
+  static_cast<void>(has_news());
+  if (evaluations_ && evaluations_->is_one_coming()) {
+    needed.insert(evaluations_->begun().begin(), evaluations_->begun().end());
+  }
+  for (const MadeEvaluation& one : evaluations_of(news_)) needed.insert(one.step);
+  folder_.checkpoints().keep_last(options_.run.keep_last, needed);
 }
 
 /// The same on all ranks. One that could not be written is none, where that may be.
@@ -255,8 +302,11 @@ void RunKeeper::take_best() {
 void RunKeeper::after_step(train::RankSession& session) {
   if (world_.rank() == 0) folder_.require_here();
   if (const auto done = writer_->published(); done && world_.rank() == 0) announce(*done);
-  const std::int64_t every = options_.run.checkpoint_every;
-  if (every == 0 || session.next_step() % every != 0) return;
+  const auto is_due = [&](std::int64_t every) {
+    return every > 0 && session.next_step() % every == 0;
+  };
+  const bool is_evaluated = options_.run.evaluates_elsewhere && is_due(options_.run.evaluate_every);
+  if (!is_due(options_.run.checkpoint_every) && !is_evaluated) return;
   if (!writes_beside_) return save_now(session);
   finish_writing();
   writer_->begin(session);
@@ -281,7 +331,7 @@ bool RunKeeper::may_copy(const layout::Plan& plan) const {
 
 bool RunKeeper::is_evaluation_due(const train::RankSession& session) const {
   const std::int64_t step = session.next_step(), every = options_.run.evaluate_every;
-  if (step == options_.num_steps) return false;  // comes at the end
+  if (step == options_.num_steps || options_.run.evaluates_elsewhere) return false;  // at the end
   return every > 0 ? step % every == 0 : step == 0;
 }
 

@@ -10,6 +10,7 @@
 #include "trireme/engine/train/rank_session.h"
 #include "trireme/plan/schedule/timeline.h"
 #include "trireme/session/best_checkpoints.h"
+#include "trireme/session/followed_run.h"
 #include "trireme/session/planning.h"
 #include "trireme/session/run_document.h"
 #include "trireme/session/run_folder.h"
@@ -26,6 +27,9 @@ struct CheckpointPlace {
   std::filesystem::path folder;
   checkpoint::Checksums checksums = checkpoint::Checksums::kCompare;
 };
+
+/// kInvalidArgument where a checkpoint is of another model.
+void require_same_model(const checkpoint::Index& index, const graph::Graph& recorded);
 
 /// Takes a session to where a checkpoint is. Every rank calls it.
 ///
@@ -61,15 +65,26 @@ class RunKeeper {
   /// A checkpoint, where one is due after this step; perhaps written beside those that follow. Every rank calls it.
   void after_step(train::RankSession& session);
 
-  /// A checkpoint of this step where its evaluation is among the best. Every rank calls it.
+  /// What an evaluation means to the run: one that is among the best keeps its checkpoint, which is written where it is
+  /// of this step. Every rank calls it.
   ///
   /// Returns  why the run should stop now, for people; empty: it need not.
   /// Errors   kInvalidArgument where there is no loss or metric by which it could be judged.
-  std::string after_evaluation(train::RankSession& session, const StepLosses& losses);
+  std::string after_evaluation(train::RankSession& session, const MadeEvaluation& evaluation);
+
+  /// Whether evaluations have come from elsewhere since `take_news`; on rank 0, else false.
+  bool has_news();
+
+  /// Those. Every rank calls it.
+  std::vector<MadeEvaluation> take_news();
+
+  /// Whether one has been begun elsewhere that is still to come. Every rank calls it.
+  bool awaits_news();
 
   /// Folder of the checkpoint with the best evaluation; empty: there is none.
   std::string best_checkpoint() const;
 
+  /// By the run's own ranks.
   bool is_evaluation_due(const train::RankSession& session) const;
 
   /// A checkpoint of the last step, if there is none; waits until it is published. Every rank calls it.
@@ -94,6 +109,8 @@ class RunKeeper {
   void finish_writing();
   void announce(std::int64_t step);
   void take_best();
+  void begin_evaluations();
+  void remove_old();
   bool is_published(std::int64_t step) const;
 
   const SessionOptions& options_;
@@ -106,8 +123,10 @@ class RunKeeper {
   std::optional<train::CheckpointWriter> writer_;
   bool writes_beside_ = false;
   BestCheckpoints best_;
-  RunDocument document_;      ///< On rank 0.
-  bool has_segment_ = false;  ///< Likewise: this start has steps to do.
+  std::optional<Evaluations> evaluations_;  ///< Made elsewhere; on rank 0.
+  std::string news_;                        ///< Of them, as lines.
+  RunDocument document_;                    ///< On rank 0.
+  bool has_segment_ = false;                ///< Likewise: this start has steps to do.
 };
 
 /// Tells a checkpoint from others: its step and a hash of its index, which has those of all tensors.

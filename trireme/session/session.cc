@@ -76,8 +76,19 @@ void Session::save() {
 
 void Session::resume(const std::string& checkpoint) {
   state_->require_live();
-  state_->require_may_resume();
+  state_->require_may_resume(
+      "a session resumes from another checkpoint before its first step, without `serial` and "
+      "without a run's folder (which resumes by `run.resume`)");
   Implementation::on_all_ranks(state_->world(), [&] { state_->resume(checkpoint); });
+}
+
+std::int64_t Session::follow(const std::string& run) {
+  state_->require_live();
+  state_->require_evaluation();
+  state_->require_may_resume(
+      "a session follows a run before its first step, without `serial` and without a run's folder "
+      "of its own");
+  return Implementation::on_all_ranks(state_->world(), [&] { return state_->follow(run); });
 }
 
 SessionEnd Session::finish() {

@@ -4,20 +4,19 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
 #include "trireme/base/files.h"
 #include "trireme/engine/memory/process_memory.h"
 #include "trireme/engine/program/torch_failure.h"
 #include "trireme/engine/record/state_guard.h"
-#include "trireme/engine/train/construct_workload.h"
 #include "trireme/engine/train/evaluate_ranks.h"
 #include "trireme/engine/train/gathered_state.h"
 #include "trireme/engine/train/measured_timeline.h"
-#include "trireme/engine/train/whole_model.h"
 #include "trireme/error.h"
-#include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/schedule/timeline_json.h"
 #include "trireme/plan/simulate/predicted_timeline.h"
 #include "trireme/session.h"
@@ -61,7 +60,9 @@ class Session::Implementation {
       say(fmt::format("resuming from step {} of {}", next_step(), options_.run.folder));
     }
     predict();
-    if (const std::string path = metrics_path(); !path.empty()) check_writable(path);
+    const std::string metrics = metrics_path();
+    if (!metrics.empty()) check_writable(metrics);
+    metrics_.emplace(metrics);
     requests_.emplace(world_, options_.handles_signals);
     memory::reset_peak();
   }
@@ -102,10 +103,7 @@ class Session::Implementation {
   StepReport backward() {
     StepReport report = ranks()->backward();
     times_.add(report);
-    if (session::MetricsFile* metrics = open_metrics(report.step)) {
-      metrics->write(
-          session::step_json(report, plan().batch.global_batch, options_.training.optimizer));
-    }
+    metrics_->write_step(report, plan().batch.global_batch, options_.training.optimizer);
     return report;
   }
 
@@ -126,22 +124,26 @@ class Session::Implementation {
   }
 
   RecordedEvaluation record_evaluation(const MakeWorkload& make) {
-    const train::WholeModel whole(ranks()->recording());
-    session::OtherForward found{.workload = train::construct(make, options_.training.seed),
-                                .recording = {}};
-    require(found.workload.evaluation != nullptr, session::kNoEvaluation);
-    found.recording =
-        session::record_model({found.workload.model, found.workload.evaluation, graph::Mode::kEval,
-                               plan().batch.microbatch, options_.batch_sizes},
-                              world_);
-    train::check_evaluation(*ranks(), found.workload, found.recording);
-    collectives::require_same(world_, graph::graph_sha256(found.recording.graph), "evaluation");
-    return std::make_shared<const session::OtherForward>(std::move(found));
+    return std::make_shared<const session::OtherForward>(
+        session::record_other(make, *ranks(), options_, world_));
   }
 
   Evaluated evaluate(const session::OtherForward& recorded) {
     train::RankEvaluation found = trainer_->evaluate_other(recorded);
     return {std::move(found.losses), std::move(found.microbatch_sums)};
+  }
+
+  std::int64_t follow(const std::string& run) {
+    const auto evaluate_checkpoint = [&](const std::filesystem::path& folder) {
+      checkpoint::Reader reader(folder, checkpoint::Checksums::kCompare);
+      session::require_same_model(reader.index(), training().recorded.graph);
+      ranks()->resume(reader);
+      return *trainer_->evaluate(*prepared_->evaluation(), {});
+    };
+    return session::follow(world_, run, evaluate_checkpoint, options_.callbacks.on_evaluation, [&] {
+      take_requests();
+      return stops_;
+    });
   }
 
   void save() { run_->save_now(*ranks()); }
@@ -156,6 +158,7 @@ class Session::Implementation {
 
   SessionEnd finish() {
     trainer_->check_finite();
+    await_news();
     if (run_) run_->save_now(*ranks());  // before all that may fail
     if (ranks() != nullptr) ranks()->check_replicas();
     take_requests();
@@ -174,7 +177,9 @@ class Session::Implementation {
     }
     if (has_evaluation() && !stops_) end.evaluation = evaluate_unless_stopped();
     if (run_) {
-      if (end.evaluation) static_cast<void>(run_->after_evaluation(*ranks(), *end.evaluation));
+      if (end.evaluation) {
+        static_cast<void>(run_->after_evaluation(*ranks(), {next_step(), *end.evaluation}));
+      }
       end.best_checkpoint = run_->best_checkpoint();
     }
     has_ended_ = true;
@@ -201,7 +206,7 @@ class Session::Implementation {
   }
 
   std::string examples() {
-    if (!training().workload.examples || !fits_here()) return "";
+    if (!training().workload.examples || !session::fits_first(training(), world_)) return "";
     const train::Tensors all = weights();
     if (!is_first_) return "";
     train::give_state(training().workload.model, all);
@@ -229,10 +234,8 @@ class Session::Implementation {
   void require_folder() const {
     require(run_.has_value(), "checkpoints need a folder: set SessionOptions::run.folder");
   }
-  void require_may_resume() const {
-    require(!options_.serial && next_step() == 0 && !run_,
-            "a session resumes from another checkpoint before its first step, without `serial` and "
-            "without a run's folder (which resumes by `run.resume`)");
+  void require_may_resume(const char* otherwise) const {
+    require(!options_.serial && times_.empty() && !run_, otherwise);
   }
   train::RankSession& halves() {
     require(!options_.serial,
@@ -281,10 +284,7 @@ class Session::Implementation {
   StepReport advance() {
     StepReport report = trainer_->step();
     times_.add(report);
-    if (session::MetricsFile* metrics = open_metrics(report.step)) {
-      metrics->write(
-          session::step_json(report, plan().batch.global_batch, options_.training.optimizer));
-    }
+    metrics_->write_step(report, plan().batch.global_batch, options_.training.optimizer);
     if (is_first_ && options_.callbacks.on_step) options_.callbacks.on_step(report);
     take_requests();
     return report;
@@ -308,10 +308,7 @@ class Session::Implementation {
         session::forecast(ranks()->recording().graph, plan(), measured->profile.value(),
                           measured->topology.value(), options_.training);
     predicted_ = simulate::predicted_timeline(step.program, step.simulation);
-    for (const simulate::StageCost& stage : step.stages) {
-      predicted_compute_seconds_ += 1e-6 * (stage.forward_us + stage.backward_us()) *
-                                    static_cast<double>(plan().batch.num_microbatches());
-    }
+    predicted_compute_seconds_ = session::compute_seconds(step, plan().batch);
   }
 
   std::string metrics_path() const {
@@ -320,20 +317,39 @@ class Session::Implementation {
     return run_->folder().metrics().string();
   }
 
-  /// With the first line, which says whether there are others before it: a session may resume first.
-  /// Null where no metrics are kept.
-  session::MetricsFile* open_metrics(std::int64_t steps_before) {
-    const std::string path = metrics_path();
-    if (!metrics_ && !path.empty()) metrics_.emplace(path, steps_before > 0);
-    return metrics_ ? &*metrics_ : nullptr;
-  }
-
   void take_requests() {
     const session::TrainingRequest request =
-        requests_->agree({.stops = asks_to_stop, .saves = asks_to_save.exchange(false)});
+        requests_->agree({.stops = asks_to_stop,
+                          .saves = asks_to_save.exchange(false),
+                          .has_news = run_ && run_->has_news()});
     stop_signal_ = request.stop_signal;
     stops_ = stops_ || request.stops;
+    if (request.has_news) take_news();
     is_asked_to_save_ = is_asked_to_save_ || request.saves || stops_;
+  }
+
+  void take_news() {
+    for (const session::MadeEvaluation& made : run_->take_news()) {
+      metrics_->write_evaluation(made.step, made.losses);
+      conclude(made);
+    }
+  }
+
+  /// From an evaluation, for the run.
+  void conclude(const session::MadeEvaluation& made) {
+    stop_for(run_->after_evaluation(*ranks(), made));
+    if (is_first_ && options_.callbacks.on_evaluation) {
+      options_.callbacks.on_evaluation(made.step, made.losses);
+    }
+  }
+
+  /// What was begun elsewhere counts.
+  void await_news() {
+    constexpr std::chrono::milliseconds kLook{100};
+    while (run_ && run_->awaits_news()) {
+      take_requests();
+      std::this_thread::sleep_for(kLook);
+    }
   }
 
   void save_what_is_asked() {
@@ -349,29 +365,14 @@ class Session::Implementation {
 
   std::optional<StepLosses> evaluate_unless(const std::function<bool()>& stops) {
     const std::optional<StepLosses> losses = trainer_->evaluate(*prepared_->evaluation(), stops);
-    session::MetricsFile* metrics = losses ? open_metrics(next_step()) : nullptr;
-    if (metrics != nullptr) {
-      metrics->write({{"step", next_step()}, {"evaluation", session::losses_json(*losses)}});
-    }
+    if (losses) metrics_->write_evaluation(next_step(), *losses);
     return losses;
   }
 
   void evaluate_if_due() {
     if (!run_ || !has_evaluation() || !run_->is_evaluation_due(*ranks())) return;
     const std::optional<StepLosses> losses = evaluate_unless_stopped();
-    if (losses) stop_for(run_->after_evaluation(*ranks(), *losses));
-    if (losses && is_first_ && options_.callbacks.on_evaluation) {
-      options_.callbacks.on_evaluation(next_step(), *losses);
-    }
-  }
-
-  /// Examples need all weights on rank 0: only where it has room for them. The same on all ranks.
-  bool fits_here() const {
-    const bool fits = training().model_bytes < memory::available_bytes() / 2;
-    if (is_first_ && !fits) {
-      world_.watch.logger.info("no examples: the whole model does not fit here");
-    }
-    return collectives::from_first(world_, fits ? "yes" : "", "examples") == "yes";
+    if (losses) conclude({next_step(), *losses});
   }
 
   const SessionOptions options_;

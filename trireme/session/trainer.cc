@@ -67,6 +67,7 @@ class SerialTrainer : public Trainer {
   SerialTrainer(const Training& training, const layout::Plan& plan, const TrainingOptions& options)
       : workload_(training.workload),
         microbatch_(plan.batch.microbatch),
+        reader_threads_(options.reader_threads),
         allows_nonfinite_(options.allow_nonfinite),
         evaluates_average_(options.evaluate_average),
         session_(training.workload, training.recorded, plan, options) {}
@@ -76,7 +77,8 @@ class SerialTrainer : public Trainer {
   std::optional<StepLosses> evaluate(const record::Recording& recording,
                                      const std::function<bool()>& /*stops*/) override {
     return with_averages(session_, evaluates_average_, [&] {
-      return train::evaluate(workload_, recording, microbatch_, session_.next_step());
+      return train::evaluate(workload_, recording, microbatch_, session_.next_step(),
+                             reader_threads_);
     });
   }
   train::Tensors weights() override { return state_of(workload_.model); }
@@ -88,6 +90,7 @@ class SerialTrainer : public Trainer {
  private:
   const Workload& workload_;
   std::int64_t microbatch_;
+  int reader_threads_;
   bool allows_nonfinite_;
   bool evaluates_average_;
   train::SerialSession session_;

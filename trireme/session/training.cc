@@ -118,6 +118,14 @@ Training::Training(const MakeWorkload& make, std::uint64_t seed, std::int64_t mi
       recorded(record_model(
           {workload.model, workload.training, graph::Mode::kTrain, microbatch, sizes}, world)) {}
 
+bool fits_first(const Training& training, const collectives::World& world) {
+  const bool fits = training.model_bytes < memory::available_bytes() / 2;
+  if (world.rank() == 0 && !fits) {
+    world.watch.logger.info("no examples: the whole model does not fit here");
+  }
+  return collectives::from_first(world, fits ? "yes" : "", "examples") == "yes";
+}
+
 }  // namespace trireme::session
 
 namespace trireme {

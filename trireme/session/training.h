@@ -39,4 +39,7 @@ struct Training {
            bool defers, const collectives::World& world);
 };
 
+/// Whether rank 0 has room for all weights, as examples need it; says where it has not. Every rank calls it.
+bool fits_first(const Training& training, const collectives::World& world);
+
 }  // namespace trireme::session

@@ -78,9 +78,10 @@ TrainingRequest RankRequests::agree(TrainingRequest asked) {
   TrainingRequest request = signals_ ? signals_->take() : TrainingRequest();
   request.stops = request.stops || asked.stops;
   request.saves = request.saves || asked.saves;
+  request.has_news = asked.has_news;
   if (!group_) return request;
   const std::array mine = {request.stop_signal, static_cast<int>(request.stops),
-                           static_cast<int>(request.saves)};
+                           static_cast<int>(request.saves), static_cast<int>(request.has_news)};
   std::vector<int> all(mine.size() * static_cast<std::size_t>(world_.size()));
   const auto work =
       group_->all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
@@ -90,6 +91,7 @@ TrainingRequest RankRequests::agree(TrainingRequest asked) {
     request.stop_signal = std::max(request.stop_signal, all[i]);
     request.stops = request.stops || all[i + 1] != 0;
     request.saves = request.saves || all[i + 2] != 0;
+    request.has_news = request.has_news || all[i + 3] != 0;
   }
   return request;
 }

@@ -13,9 +13,10 @@ namespace trireme::session {
 
 /// What is asked of a training while it runs.
 struct TrainingRequest {
-  int stop_signal = 0;  ///< End after this step, with what was learnt kept; 0: none has come.
-  bool stops = false;   ///< The same, asked for by a call or a signal.
-  bool saves = false;   ///< Write a checkpoint now.
+  int stop_signal = 0;    ///< End after this step, with what was learnt kept; 0: none has come.
+  bool stops = false;     ///< The same, asked for by a call or a signal.
+  bool saves = false;     ///< Write a checkpoint now.
+  bool has_news = false;  ///< Evaluations have come from elsewhere.
 };
 
 /// Signals as requests, while one of these lives: SIGINT and SIGTERM ask to stop, SIGUSR1 for a

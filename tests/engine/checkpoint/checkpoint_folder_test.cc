@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "tests/base/small_disk.h"
-#include "tests/engine/checkpoint/own_folder.h"
+#include "tests/base/test_folder.h"
 #include "trireme/base/files.h"
 #include "trireme/engine/checkpoint/checkpoint_index.h"
 #include "trireme/error.h"
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class Folders : public OwnFolder {
+class Folders : public test::TestFolder {
  protected:
   void publish(std::int64_t step, std::string_view content) {
     const fs::path partial = checkpoints.begin(step);

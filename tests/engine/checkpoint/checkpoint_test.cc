@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "tests/engine/checkpoint/own_folder.h"
+#include "tests/base/test_folder.h"
 #include "trireme/base/files.h"
 #include "trireme/engine/checkpoint/checkpoint_reader.h"
 #include "trireme/engine/checkpoint/checkpoint_writer.h"
@@ -16,7 +16,7 @@ namespace {
 using testing::HasSubstr;
 
 /// A checkpoint of a few odd tensors, written by three.
-class Checkpoints : public OwnFolder {
+class Checkpoints : public test::TestFolder {
  protected:
   Checkpoints() {
     at::manual_seed(1);

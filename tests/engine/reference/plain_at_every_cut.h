@@ -27,6 +27,9 @@ inline StepRecord expect_plain_at_every_cut(Trial& trial) {
                 same_bits(found->second, tensor.grad().to_dense()))
         << name;
   }
+  for (const NamedTensor& buffer : trial.test.model.buffers) {
+    EXPECT_TRUE(same_bits(whole.buffers.at(buffer.name), buffer.tensor)) << buffer.name;
+  }
   return whole;
 }
 

@@ -14,8 +14,8 @@
 #include "recipes/bert/classifier.h"
 #include "recipes/bert/examples.h"
 #include "recipes/bert/model.h"
+#include "tests/base/test_folder.h"
 #include "tests/recipes/bert/random_batch.h"
-#include "tests/recipes/folder_test.h"
 #include "tests/recipes/rank_bits.h"
 #include "trireme/engine/train/construct_workload.h"
 
@@ -36,13 +36,11 @@ text::WordPieces letters() {
 }
 
 /// Tables of pairs.
-class Classification : public FolderTest {
+class Classification : public test::TestFolder {
  protected:
-  Classification() : FolderTest("classify") {}
-
   /// Two runs of letters; the label is whether they begin alike.
   fs::path table(const std::string& name, int count) const {
-    std::ofstream file(folder_ / name);
+    std::ofstream file(folder / name);
     file << "premise\thypothesis\tlabel\n";
     for (int i = 0; i < count; ++i) {
       const char first = static_cast<char>('a' + i % 3),
@@ -50,7 +48,7 @@ class Classification : public FolderTest {
       file << first << std::string(i % 5, ' ') << " x y\t" << second << (i % 4 == 0 ? " z" : "")
            << '\t' << (first == second ? "same" : "other") << '\n';
     }
-    return folder_ / name;
+    return folder / name;
   }
 
   ClassifiedSequences data(int training, std::vector<fs::path> held_out = {},
@@ -135,21 +133,21 @@ TEST_F(Classification, AnEvaluationSaysTheAccuracyOfEachOfItsFiles) {
 }
 
 TEST_F(Classification, FilesOfOneNameAreToldApartByTheirPaths) {
-  fs::create_directories(folder_ / "far");
+  fs::create_directories(folder / "far");
   const ClassifiedSequences given = data(12, {table("dev.tsv", 9), table("far/dev.tsv", 5)});
   Workload workload = make_classification(config(false), given);
   workload.model.set_training(false);
   const train::BatchReader reader(workload.evaluation, workload.model);
   const Losses losses = workload.model.forward(reader.read({.begin = 0, .end = 14}));
   ASSERT_EQ(losses.size(), 4U);
-  EXPECT_EQ(losses[2].name, (folder_ / "dev.tsv").string() + "_accuracy");
-  EXPECT_EQ(losses[3].name, (folder_ / "far/dev.tsv").string() + "_accuracy");
+  EXPECT_EQ(losses[2].name, (folder / "dev.tsv").string() + "_accuracy");
+  EXPECT_EQ(losses[3].name, (folder / "far/dev.tsv").string() + "_accuracy");
 }
 
 TEST_F(Classification, HeldOutPairsHaveTheLabelsOfTheTrainingOnes) {
-  std::ofstream(folder_ / "held_out.tsv") << "premise\thypothesis\tlabel\na\tb\tunlike\n";
+  std::ofstream(folder / "held_out.tsv") << "premise\thypothesis\tlabel\na\tb\tunlike\n";
   try {
-    data(12, {folder_ / "held_out.tsv"});
+    data(12, {folder / "held_out.tsv"});
     ADD_FAILURE() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_THAT(error.message(),

@@ -94,12 +94,12 @@ TEST_F(RecipeTest, WhatDoesNotFitIsNamed) {
   EXPECT_THAT(complaint({"--bert-length", "513"}),
               testing::AllOf(HasSubstr("the 512 positions"), HasSubstr("--bert-length")));
   for (int i = 0; i < 40; ++i) {
-    std::ofstream(folder_ / (std::to_string(i) + ".txt")) << (i < 3 ? "a word\n" : "\n");
+    std::ofstream(folder / (std::to_string(i) + ".txt")) << (i < 3 ? "a word\n" : "\n");
   }
-  EXPECT_THAT(complaint({"--bert-text", folder_.string(), "--bert-suffix", ".txt", "--bert-pieces",
+  EXPECT_THAT(complaint({"--bert-text", folder.string(), "--bert-suffix", ".txt", "--bert-pieces",
                          "200", "--bert-held-out", "0.1"}),
               testing::AllOf(HasSubstr("text: pairs of sentences"), HasSubstr("two passages")));
-  std::ofstream(folder_ / "words.vocabulary") << "the\na\n";
+  std::ofstream(folder / "words.vocabulary") << "the\na\n";
   EXPECT_THAT(complaint({"--bert-vocabulary", path("words.vocabulary")}),
               testing::AllOf(HasSubstr("words.vocabulary"), HasSubstr("no [PAD]")));
 }

@@ -5,7 +5,7 @@
 #include <torch/torch.h>
 
 #include "recipes/resnet50/classification.h"
-#include "tests/recipes/folder_test.h"
+#include "tests/base/test_folder.h"
 #include "tests/recipes/rank_bits.h"
 #include "tests/recipes/resnet50/painted_images.h"
 
@@ -14,14 +14,14 @@ namespace {
 
 constexpr std::uint64_t kSeed = 3;
 
-class ResNetRanks : public FolderTest {
+class ResNetRanks : public test::TestFolder {
  protected:
-  ResNetRanks() : FolderTest("resnet_ranks") { write_images(folder_, 8); }
+  ResNetRanks() { write_images(folder, 8); }
 
   MakeWorkload workload(vision::ResNetConfig config) const {
     config.num_classes = 3;
     config.has_small_stem = true;
-    const auto images = vision::open_images({folder_});
+    const auto images = vision::open_images({folder});
     const vision::ImageOptions view{.size = 8, .random = vision::RandomCropOptions{}};
     const ClassificationData data{.training = std::make_shared<vision::ImageSource>(images, view)};
     return [config, data] { return make_classification(config, data, 0.1); };

@@ -16,8 +16,8 @@ using testing::HasSubstr;
 class ResNetRecipe : public RecipeRun {
  protected:
   ResNetRecipe() : RecipeRun("resnet50", make_recipe) {
-    write_images(folder_ / "train", 16);
-    write_images(folder_ / "val", 4);
+    write_images(folder / "train", 16);
+    write_images(folder / "val", 4);
     usual_ = {{"--resnet50-images", path("train")},
               {"--resnet50-depth", "18"},
               {"--resnet50-width", "8"},
@@ -52,7 +52,7 @@ TEST_F(ResNetRecipe, LearnsAFewColours) {
   EXPECT_GE(last["evaluation"]["by_name"]["top1"].get<double>(), 0.9) << last.dump();
 }
 
-/// Crops, flips and the order are functions of the step: a run that goes on has them too.
+/// Crops, flips and the order are functions of the step: a run that goes on has them too, read by more threads.
 TEST_F(ResNetRecipe, ARunThatResumesHasTheWeightsOfOneThatDidNotStop) {
   const auto losses_of = [&](const Words& words) {
     EXPECT_EQ(run(words), 0);
@@ -64,7 +64,7 @@ TEST_F(ResNetRecipe, ARunThatResumesHasTheWeightsOfOneThatDidNotStop) {
   const auto straight = losses_of(serial({"--steps", "6", "--metrics", path("metrics")}));
   ASSERT_EQ(straight.size(), 6U) << "two passes over the images";
   EXPECT_EQ(in_folder({"--steps", "4"}), std::vector(straight.begin(), straight.begin() + 4));
-  const auto resumed = in_folder({"--steps", "6", "--resume"});
+  const auto resumed = in_folder({"--steps", "6", "--resume", "--reader-threads", "3"});
   ASSERT_GE(resumed.size(), 2U);
   EXPECT_EQ(std::vector(resumed.end() - 2, resumed.end()),
             std::vector(straight.end() - 2, straight.end()));
@@ -93,8 +93,8 @@ TEST_F(ResNetRecipe, MisuseIsNamed) {
   EXPECT_EQ(run({"train", "--resnet50-size", "0"}), 2);
   EXPECT_EQ(run({"train", "--resnet50-width", "4"}), 2);
   EXPECT_EQ(run({"train", "--resnet50-smoothing", "1"}), 2);
-  write_images(folder_ / "more", 1);
-  std::filesystem::rename(folder_ / "more/class0", folder_ / "more/class9");
+  write_images(folder / "more", 1);
+  std::filesystem::rename(folder / "more/class0", folder / "more/class9");
   EXPECT_EQ(run({"train", "--resnet50-evaluation-images", path("more")}), 2);
 }
 

@@ -8,7 +8,7 @@
 
 #include <fstream>
 
-#include "tests/recipes/folder_test.h"
+#include "tests/base/test_folder.h"
 #include "tests/recipes/rank_bits.h"
 #include "trireme/engine/train/construct_workload.h"
 
@@ -20,18 +20,16 @@ using testing::HasSubstr;
 
 constexpr std::uint64_t kPairSeed = 3;
 
-class PairClassification : public FolderTest {
+class PairClassification : public test::TestFolder {
  protected:
-  PairClassification() : FolderTest("t5_classify") {}
-
   fs::path table(const std::string& name, int count) const {
-    std::ofstream file(folder_ / name);
+    std::ofstream file(folder / name);
     file << "premise\thypothesis\tlabel\n";
     for (int i = 0; i < count; ++i) {
       file << "the cat" << std::string(i % 3, '!') << "\tthe " << (i % 2 == 0 ? "cat" : "mat")
            << '\t' << (i % 2 == 0 ? "same" : "another") << '\n';
     }
-    return folder_ / name;
+    return folder / name;
   }
 
   ClassifiedTexts data(int training, std::vector<fs::path> held_out = {},
@@ -93,7 +91,11 @@ TEST_F(PairClassification, PaddingChangesNoLoss) {
 }
 
 TEST_F(PairClassification, RanksHaveTheBitsOfTheSerialExecutor) {
-  for (const auto& padded : {std::vector<std::int64_t>()}) {
+  std::vector<std::int64_t> lengths;  // of the first three: an exclamation mark more each
+  const ClassifiedTexts texts = data(3);
+  for (int i = 0; i < 3; ++i) lengths.push_back(std::ssize(texts.training->pair(i).tokens));
+  ASSERT_LT(lengths[0], lengths[2]);
+  for (const auto& padded : {std::vector<std::int64_t>(), {lengths[0], lengths[2]}}) {
     const MakeWorkload make = [given = data(40, {}, padded)] {
       return make_classification(config(given), given);
     };

@@ -95,12 +95,12 @@ TEST_F(RecipeTest, MisuseIsNamed) {
 
 TEST_F(RecipeTest, TheSplitWithTooLittleTextIsNamed) {
   for (int i = 0; i < 60; ++i) {
-    std::ofstream(folder_ / (std::to_string(i) + ".txt"))
+    std::ofstream(folder / (std::to_string(i) + ".txt"))
         << "line " << i << " of " << i * i << " is about " << i * 7919 % 1000 << "\n";
   }
   const auto complaint = [&](const std::string& inputs) {
     try {
-      workload({"--t5-text", folder_.string(), "--t5-suffix", ".txt", "--t5-inputs", inputs});
+      workload({"--t5-text", folder.string(), "--t5-suffix", ".txt", "--t5-inputs", inputs});
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
       return error.message();

@@ -141,11 +141,13 @@ at::Tensor unbiased(const at::Tensor& input, const BatchMade& made) {
 void move_running(const MaybeTensor& running_mean, const MaybeTensor& running_var, double momentum,
                   const at::Tensor& input, const BatchMade& made) {
   const at::NoGradGuard no_grad;
+  const auto share = static_cast<float>(momentum);
+  const float rest = 1.0F - share;
   if (running_mean) {
-    running_mean->copy_(std::get<kMean>(made).mul(momentum).add_(running_mean->mul(1 - momentum)));
+    running_mean->copy_(std::get<kMean>(made).mul(share).add_(running_mean->mul(rest)));
   }
   if (!running_var) return;
-  running_var->copy_(running_var->mul(1 - momentum).add_(unbiased(input, made), momentum));
+  running_var->copy_(unbiased(input, made).to(at::kDouble).mul(share).add_(running_var->mul(rest)));
 }
 
 at::Tensor in_evaluation(const Expect& expect, const NormArguments& arguments, double epsilon,

@@ -17,30 +17,38 @@ at::Tensor buffer_at(const record::Recording& recording, const graph::Node& node
   return ref == nullptr ? at::Tensor() : recording.tensors[ref->value];
 }
 
-/// Of a batch that is_strided: in f64, rounded when it is there.
-void commit_strided(const record::Recording& recording, const graph::Node& node,
-                    const NormStatistics& one, double momentum) {
-  const auto update = [&](at::Tensor running, const at::Tensor& batch) {
-    running.copy_(
-        batch.to(at::kDouble).mul(momentum).add_(running.to(at::kDouble).mul(1 - momentum)));
-  };
-  update(buffer_at(recording, node, kRunningMean), one.mean);
-  update(buffer_at(recording, node, kRunningVar), one.variance);
-}
+/// `running` becomes share x batch + rest x running; products are of these dtypes, the sum of the wider.
+struct Update {
+  double share;
+  double rest;
+  at::ScalarType of_batch;
+  at::ScalarType of_running;
 
-/// The formulas that give ATen's bits, for every momentum: it is rounded to f32 before it is taken
-/// from one, and each buffer has a rounding of its own.
+  void operator()(at::Tensor running, const at::Tensor& batch) const {
+    if (!running.defined()) return;
+    running.copy_(batch.to(of_batch).mul(share).add_(running.to(of_running).mul(rest)));
+  }
+};
+
+/// With ATen's roundings: where it goes by strides, and of f64, all is f64; else the share is rounded to f32 before it is
+/// taken from one, and of f32 batches the variance is widened, as the sums of its squares are.
 void commit(const record::Recording& recording, const graph::Node& node, const NormStatistics& one,
             double momentum) {
-  if (one.variance.defined() && one.mean.scalar_type() != one.variance.scalar_type()) {
-    return commit_strided(recording, node, one, momentum);
+  const at::Tensor mean = buffer_at(recording, node, kRunningMean);
+  const at::Tensor variance = buffer_at(recording, node, kRunningVar);
+  const auto& input = std::get<graph::ValueRef>(node.inputs[0].content);
+  const Dtype dtype = recording.graph.values[input.value].dtype;
+  if (one.is_strided || dtype == Dtype::kF64) {
+    const Update update{momentum, 1 - momentum, at::kDouble, at::kDouble};
+    update(mean, one.mean);
+    update(variance, one.variance);
+    return;
   }
   const auto share = static_cast<float>(momentum);
   const float rest = 1.0F - share;
-  at::Tensor mean = buffer_at(recording, node, kRunningMean);
-  at::Tensor variance = buffer_at(recording, node, kRunningVar);
-  if (mean.defined()) mean.copy_(one.mean.mul(share).add_(mean.mul(rest)));
-  if (variance.defined()) variance.copy_(variance.mul(rest).add_(one.variance, share));
+  const at::ScalarType widened = dtype == Dtype::kF32 ? at::kDouble : at::kFloat;
+  Update{share, rest, at::kFloat, at::kFloat}(mean, one.mean);
+  Update{share, rest, widened, at::kFloat}(variance, one.variance);
 }
 
 /// Of the microbatch at `index` of the step. A counter gives one over the batches so far; it is

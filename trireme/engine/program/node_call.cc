@@ -240,8 +240,7 @@ void call(const NodeCall& call, std::vector<at::Tensor>& slots, std::uint64_t se
   }
 }
 
-std::pair<at::Tensor, at::Tensor> call_batch_norm(const NodeCall& call,
-                                                  std::vector<at::Tensor>& slots) {
+NormStatistics call_batch_norm(const NodeCall& call, std::vector<at::Tensor>& slots) {
   std::vector<c10::IValue> stack = take_arguments(call, slots);
   const auto zeros = [&](std::size_t index) {
     const c10::IValue& buffer = call.operands[index].constant;
@@ -252,8 +251,12 @@ std::pair<at::Tensor, at::Tensor> call_batch_norm(const NodeCall& call,
   stack[kRunningVar] = variance;
   const at::Tensor input = stack[0].toTensor();
   call_operator(call, std::move(stack), slots);
-  if (!mean.defined() || !variance.defined() || !is_strided(input)) return {mean, variance};
-  return {mean, strided_variance(input, mean)};
+  NormStatistics result{call.id, mean, variance.defined() ? variance.to(at::kDouble) : variance};
+  result.is_strided = is_strided(input) && call.op->operator_name().name == "aten::batch_norm";
+  if (result.is_strided && variance.defined() && input.scalar_type() == at::kFloat) {
+    result.variance = strided_variance(input, mean);
+  }
+  return result;
 }
 
 }  // namespace trireme::program

@@ -77,9 +77,16 @@ class ModeScope {
 /// seed   of the node's random stream; used if it is random.
 void call(const NodeCall& call, std::vector<at::Tensor>& slots, std::uint64_t seed);
 
-/// As `call` for a batch norm; returns the microbatch's mean and unbiased variance, this one in f64 where `is_strided`.
-std::pair<at::Tensor, at::Tensor> call_batch_norm(const NodeCall& call,
-                                                  std::vector<at::Tensor>& slots);
+/// What a batch norm computed from one microbatch, for the running statistics.
+struct NormStatistics {
+  graph::NodeId node;
+  at::Tensor mean;
+  at::Tensor variance;      ///< Unbiased; f64.
+  bool is_strided = false;  ///< The batch was (strided_variance.h).
+};
+
+/// As `call` for a batch norm; returns what of the microbatch goes into the running statistics.
+NormStatistics call_batch_norm(const NodeCall& call, std::vector<at::Tensor>& slots);
 
 /// Where and at what size a program runs.
 struct BatchOnDevice {

@@ -135,8 +135,7 @@ void NodeProgram::run(Slots& slots, const graph::BatchSize& size, const NodeStre
     mode.set(node_call);
     try {
       if (node_call.kind == CallKind::kBatchNorm) {
-        auto [mean, variance] = call_batch_norm(node_call, slots.tensors);
-        slots.statistics.push_back({node_call.id, std::move(mean), std::move(variance)});
+        slots.statistics.push_back(call_batch_norm(node_call, slots.tensors));
       } else {
         const std::uint64_t seed = node_call.flags.random ? stream.of_node(node_call.stream_id) : 0;
         call(node_call, slots.tensors, seed);

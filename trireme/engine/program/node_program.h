@@ -17,13 +17,6 @@
 
 namespace trireme::program {
 
-/// What a batch norm computed from one microbatch, for the running statistics.
-struct NormStatistics {
-  graph::NodeId node;
-  at::Tensor mean;
-  at::Tensor variance;  ///< Unbiased; f64 of an f32 batch that is_strided.
-};
-
 /// Tensors of one run. A slot is a place for one value.
 struct Slots {
   std::vector<at::Tensor> tensors;

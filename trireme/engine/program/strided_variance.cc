@@ -6,8 +6,7 @@
 namespace trireme::program {
 
 bool is_strided(const at::Tensor& input) {
-  return input.scalar_type() == at::kFloat && !input.is_contiguous() &&
-         !input.is_contiguous(at::MemoryFormat::ChannelsLast) &&
+  return !input.is_contiguous() && !input.is_contiguous(at::MemoryFormat::ChannelsLast) &&
          !input.is_contiguous(at::MemoryFormat::ChannelsLast3d);
 }
 

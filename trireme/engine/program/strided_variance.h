@@ -4,8 +4,8 @@
 
 namespace trireme::program {
 
-/// Whether ATen's batch norm goes through the f32 input by its strides, since it is dense in no memory format. It updates
-/// running statistics in f64 then, from a variance that was never rounded.
+/// Whether ATen's batch norm goes through the input by its strides, since it is dense in no memory format. It updates
+/// running statistics in f64 then, those of an f32 input from a variance that was never rounded.
 bool is_strided(const at::Tensor& input);
 
 /// The unbiased variance of each channel, in f64, added up in the order in which ATen does it there.

@@ -8,6 +8,7 @@
 #include "trireme/base/random.h"
 #include "trireme/data/order.h"
 #include "trireme/data/padding.h"
+#include "trireme/data/parallel_read.h"
 #include "trireme/engine/record/torch_terms.h"
 #include "trireme/error.h"
 
@@ -41,8 +42,11 @@ std::shared_ptr<const data::Source> tensor_source(
 
 namespace trireme::train {
 
-BatchReader::BatchReader(std::shared_ptr<const data::Source> source, const Model& model)
-    : source_(std::move(source)), batch_dims_(model.batch_dims) {
+BatchReader::BatchReader(std::shared_ptr<const data::Source> source, const Model& model,
+                         int num_threads)
+    : source_(std::move(source)),
+      batch_dims_(model.batch_dims),
+      spread_(kernels::on_threads(num_threads)) {
   if (!source_ || source_->num_samples() == 0) {
     throw Error(ErrorKind::kInvalidArgument,
                 "the workload has no samples; give it a source, as in trireme::tensor_source");
@@ -64,14 +68,16 @@ Batch BatchReader::read(const std::vector<data::Sample>& samples, int padded) co
     for (const std::int64_t dim : field.shape_at(lengths)) shape.push_back(dim);
     tensors.push_back(at::empty(shape, record::to_scalar_type(field.dtype)));
   }
-  std::vector<std::span<std::byte>> places(fields.size());
-  for (std::size_t i = 0; i < samples.size(); ++i) {
+  const auto read_one = [&](std::int64_t i) {
+    std::vector<std::span<std::byte>> places;
     for (std::size_t f = 0; f < fields.size(); ++f) {
-      const auto bytes = static_cast<std::size_t>(fields[f].num_bytes(lengths));
-      places[f] = {static_cast<std::byte*>(tensors[f].mutable_data_ptr()) + i * bytes, bytes};
+      const std::int64_t bytes = fields[f].num_bytes(lengths);
+      places.emplace_back(static_cast<std::byte*>(tensors[f].mutable_data_ptr()) + i * bytes,
+                          static_cast<std::size_t>(bytes));
     }
-    read_padded(samples[i], lengths, places);
-  }
+    read_padded(samples[static_cast<std::size_t>(i)], lengths, places);
+  };
+  data::read_each(std::ssize(samples), read_one, spread_);
   Batch batch;
   for (std::size_t f = 0; f < fields.size(); ++f) {
     const auto dim = batch_dims_.find(fields[f].name);
@@ -142,12 +148,9 @@ std::vector<data::Sample> BatchReader::pick(std::int64_t size, std::uint64_t see
   std::vector<data::Sample> samples;
   for (std::int64_t i = 0; std::ssize(samples) < size; ++i) {
     if (i == num_samples && samples.empty()) {
-      std::string text;
-      for (const auto& [name, length] : padded_[most_padded]) {
-        text += " " + name + " " + std::to_string(length);
-      }
-      throw Error(ErrorKind::kInvalidArgument,
-                  "no sample is short enough for the padded lengths" + text + "; leave them out");
+      throw Error(ErrorKind::kInvalidArgument, "no sample is short enough for the padded lengths " +
+                                                   data::lengths_text(padded_[most_padded]) +
+                                                   "; leave them out");
     }
     const data::Sample sample{order.sample_at(i)};
     if (padded_.empty() || padded_index(sample) <= most_padded) samples.push_back(sample);
@@ -169,10 +172,10 @@ std::vector<record::PaddedBatches> BatchReader::makers() const {
 }
 
 StepReader::StepReader(const Workload& workload, const BatchLayout& batch, std::uint64_t seed,
-                       data::OrderKind order)
+                       data::OrderKind order, int num_threads)
     : workload_(workload),
       batch_(batch),
-      reader_(workload.training, workload.model),
+      reader_(workload.training, workload.model, num_threads),
       order_(workload.training->num_samples(), seed, order) {}
 
 /// For each place of the step the index of its sample; null where they come as they are.

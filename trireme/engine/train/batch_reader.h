@@ -14,6 +14,7 @@
 #include "trireme/data/order.h"
 #include "trireme/data/range.h"
 #include "trireme/engine/record/recording.h"
+#include "trireme/kernels/spread.h"
 #include "trireme/model.h"
 #include "trireme/plan/layout/plan.h"
 
@@ -24,9 +25,11 @@ namespace trireme::train {
 /// Source::padded_lengths that holds them. Immutable, thread-safe.
 class BatchReader {
  public:
-  /// Errors   those of data::check_padding.
-  BatchReader(std::shared_ptr<const data::Source> source, const Model& model);
+  /// num_threads   that read the samples of a batch; what is read does not depend on it.
+  /// Errors   those of data::check_padding and kernels::on_threads.
+  BatchReader(std::shared_ptr<const data::Source> source, const Model& model, int num_threads = 1);
 
+  /// Errors   the source's for the first sample that cannot be read; kResourceExhausted without a thread.
   Batch read(const std::vector<data::Sample>& samples) const;
 
   /// Samples of these indices, as they come in an evaluation.
@@ -57,6 +60,7 @@ class BatchReader {
   std::shared_ptr<const data::Source> source_;
   std::vector<data::Lengths> padded_;
   std::map<std::string, int> batch_dims_;
+  kernels::Spread spread_;
 };
 
 /// The training data by step and microbatch: samples in the order f(seed, epoch, global index),
@@ -64,9 +68,10 @@ class BatchReader {
 /// (data::dealt_by_length). Any rank can ask for any microbatch. Thread-safe.
 class StepReader {
  public:
-  /// workload   outlives the reader.
+  /// workload      outlives the reader.
+  /// num_threads   as of BatchReader.
   StepReader(const Workload& workload, const BatchLayout& batch, std::uint64_t seed,
-             data::OrderKind order = data::OrderKind::kShuffled);
+             data::OrderKind order = data::OrderKind::kShuffled, int num_threads = 1);
 
   /// Global microbatch `microbatch` of `step`: b samples; a pure function of these.
   Batch read(std::int64_t step, std::int64_t microbatch) const;

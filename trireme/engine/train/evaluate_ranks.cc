@@ -84,7 +84,7 @@ class Evaluation : public pipeline::Operations {
         stages_(recording, plan_, session.stages(), sites_,
                 pipeline::StageWorker::Purpose::kEvaluate),
         weights_(recording, weighed_here(recording.graph, stages_)),
-        reader_(workload.evaluation, workload.model),
+        reader_(workload.evaluation, workload.model, session.options().reader_threads),
         num_samples_(workload.evaluation->num_samples()) {}
 
   /// Sum and weight of each loss over all samples, on every rank.

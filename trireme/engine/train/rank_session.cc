@@ -98,7 +98,7 @@ RankSession::RankSession(const collectives::World& world, const Workload& worklo
       recording_(record::with_copies(recorded, plan.copied_nodes)),
       plan_(checked(world, plan, recorded.graph, recording_.graph, options)),
       options_(options),
-      reader_(workload, plan.batch, options.seed, order_of(options)),
+      reader_(workload, plan.batch, options.seed, order_of(options), options.reader_threads),
       stages_(layout::stages_at(
           plan, mesh_index(plan, world.endpoint.rank()) / layout::train_role(plan).mesh.data)),
       replica_(mesh_index(plan, world.endpoint.rank()) % layout::train_role(plan).mesh.data),

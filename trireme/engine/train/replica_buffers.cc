@@ -151,6 +151,7 @@ std::vector<std::byte> to_bytes(const Statistics& statistics) {
   std::vector<std::byte> bytes;
   for (const auto& microbatch : statistics) {
     for (const program::NormStatistics& one : microbatch) {
+      bytes.push_back(std::byte{one.is_strided});
       append(bytes, one.mean);
       append(bytes, one.variance);
     }
@@ -164,8 +165,11 @@ Statistics from_bytes(std::span<const std::byte> bytes, const Statistics& like, 
     for (const auto& microbatch : like) {
       result.emplace_back();
       for (const program::NormStatistics& one : microbatch) {
+        TRIREME_CHECK(!bytes.empty(), "statistics of replicas differ in size");
+        const bool is_strided = bytes.front() != std::byte();
+        bytes = bytes.subspan(1);
         const at::Tensor mean = take(bytes, one.mean);
-        result.back().push_back({one.node, mean, take(bytes, one.variance)});
+        result.back().push_back({one.node, mean, take(bytes, one.variance), is_strided});
       }
     }
   }

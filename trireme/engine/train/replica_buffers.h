@@ -65,7 +65,7 @@ using Statistics = std::vector<std::vector<program::NormStatistics>>;
 
 bool has_statistics(const Statistics& statistics);
 
-/// Means and variances one after the other, as they lie in memory.
+/// One after the other, means and variances as they lie in memory.
 std::vector<std::byte> to_bytes(const Statistics& statistics);
 
 /// The statistics of `num_replicas`, in global microbatch order, from their bytes.

@@ -48,7 +48,7 @@ SerialSession::SerialSession(const Workload& workload, const record::Recording& 
       recording_(record::with_copies(recorded, plan.copied_nodes)),
       plan_(checked(plan, recorded.graph, recording_.graph)),
       options_(options),
-      reader_(workload, plan.batch, options.seed, order_of(options)),
+      reader_(workload, plan.batch, options.seed, order_of(options), options.reader_threads),
       store_(layout::make_parameter_map(recording_.graph, plan), recording_.graph,
              recording_.tensors, {.fill = workload.model.fill}),
       executor_(recording_, plan_, store_, options.seed,
@@ -141,14 +141,14 @@ void check_evaluation_data(const graph::Graph& graph, const Workload& workload,
 }
 
 StepLosses evaluate(const Workload& workload, const record::Recording& recording,
-                    std::int64_t microbatch, std::int64_t step) {
+                    std::int64_t microbatch, std::int64_t step, int reader_threads) {
   if (!workload.evaluation) {
     throw Error(ErrorKind::kInvalidArgument,
                 "the workload has no evaluation data; set Workload::evaluation");
   }
   check_evaluation_data(recording.graph, workload, microbatch);
   const record::ModeGuard in_mode(workload.model, graph::Mode::kEval);
-  const BatchReader reader(workload.evaluation, workload.model);
+  const BatchReader reader(workload.evaluation, workload.model, reader_threads);
   reference::Evaluator evaluator(recording);
   const std::int64_t num_samples = workload.evaluation->num_samples();
   const std::int64_t num = data::num_evaluation_microbatches(num_samples, microbatch);

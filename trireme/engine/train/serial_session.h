@@ -79,6 +79,6 @@ void check_evaluation_data(const graph::Graph& graph, const Workload& workload,
 /// step        that the step scalars are taken at.
 /// recording   of the model in eval mode. kInvalidArgument where there is no evaluation data.
 StepLosses evaluate(const Workload& workload, const record::Recording& recording,
-                    std::int64_t microbatch, std::int64_t step);
+                    std::int64_t microbatch, std::int64_t step, int reader_threads = 1);
 
 }  // namespace trireme::train

@@ -82,7 +82,7 @@ TEST_F(Denoising, RefusesTooLittleText) {
   const DenoisingOptions options{.inputs = 64, .special = kSpecial};
   EXPECT_EQ(DenoisingSource(shards(needed), options).num_samples(), 1);
   for (const std::int64_t count : {std::int64_t{0}, needed - 1}) {
-    const Error error = error_from([&] { DenoisingSource(shards(count), options); });
+    const Error error = error_of([&] { DenoisingSource(shards(count), options); });
     EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
     EXPECT_THAT(error.message(), HasSubstr("only " + std::to_string(count)));
   }
@@ -91,21 +91,20 @@ TEST_F(Denoising, RefusesTooLittleText) {
 TEST_F(Denoising, RefusesWhatDoesNotFit) {
   const TokenShards tokens = shards(1000);
   EXPECT_THAT(
-      error_from([&] { DenoisingSource(tokens, {.inputs = 1, .special = kSpecial}); }).message(),
+      error_of([&] { DenoisingSource(tokens, {.inputs = 1, .special = kSpecial}); }).message(),
       HasSubstr("hold no text"));
   data::SpecialTokens few = kSpecial;
   few.num_sentinels = 2;
-  EXPECT_THAT(
-      error_from([&] { DenoisingSource(tokens, {.inputs = 64, .special = few}); }).message(),
-      HasSubstr("only 2 sentinels"));
+  EXPECT_THAT(error_of([&] { DenoisingSource(tokens, {.inputs = 64, .special = few}); }).message(),
+              HasSubstr("only 2 sentinels"));
   const DenoisingSource source(tokens, {.inputs = 64, .special = kSpecial});
-  EXPECT_EQ(error_from([&] { read(source, {source.num_samples(), 0}); }).kind(),
+  EXPECT_EQ(error_of([&] { read(source, {source.num_samples(), 0}); }).kind(),
             ErrorKind::kInvalidArgument);
-  EXPECT_EQ(error_from([&] { source.text_of({-1, 0}); }).kind(), ErrorKind::kInvalidArgument);
-  EXPECT_EQ(error_from([&] { source.read({0, 0}, {}); }).kind(), ErrorKind::kInvalidArgument);
+  EXPECT_EQ(error_of([&] { source.text_of({-1, 0}); }).kind(), ErrorKind::kInvalidArgument);
+  EXPECT_EQ(error_of([&] { source.read({0, 0}, {}); }).kind(), ErrorKind::kInvalidArgument);
   std::vector<std::byte> small(3);
   const std::span<std::byte> two[] = {small, small};
-  EXPECT_EQ(error_from([&] { source.read({0, 0}, two); }).kind(), ErrorKind::kInvalidArgument);
+  EXPECT_EQ(error_of([&] { source.read({0, 0}, two); }).kind(), ErrorKind::kInvalidArgument);
 }
 
 }  // namespace

@@ -122,19 +122,19 @@ TEST_F(Documents, AWrongLineIsNamed) {
   for (const std::string line :
        {"{\"text\": 1}", "{\"body\": \"one\"}", "[\"one\"]", "plain text", "{\"text\": \"one\"",
         "{\"text\": \"\\ud800\"}", "{\"text\": \"one\"} {\"text\": \"two\"}"}) {
-    const Error error = error_from([&] { read("a.jsonl", good + line + "\n" + good); });
+    const Error error = error_of([&] { read("a.jsonl", good + line + "\n" + good); });
     EXPECT_EQ(error.kind(), ErrorKind::kCorruptData) << line;
     EXPECT_THAT(error.message(), HasSubstr("a.jsonl line 3")) << line;
   }
 }
 
 TEST_F(Documents, LimitsMustHoldACharacter) {
-  EXPECT_EQ(error_from([&] { read("a", "text", 15); }).kind(), ErrorKind::kInvalidArgument);
+  EXPECT_EQ(error_of([&] { read("a", "text", 15); }).kind(), ErrorKind::kInvalidArgument);
 }
 
 TEST_F(Documents, AFileThatWentAwayIsNamed) {
   TextReader reader({{folder / "gone", 0, 0}}, 100);
-  const Error error = error_from([&] { reader.next(); });
+  const Error error = error_of([&] { reader.next(); });
   EXPECT_EQ(error.kind(), ErrorKind::kIo);
   EXPECT_THAT(error.message(), HasSubstr("gone"));
 }

@@ -79,7 +79,7 @@ TEST_F(FileLists, SuffixesChooseInFoldersOnly) {
 
 TEST_F(FileLists, NothingToReadIsAnError) {
   const auto refusal = [&](const std::vector<fs::path>& inputs) {
-    const Error error = error_from([&] { list_files(inputs); });
+    const Error error = error_of([&] { list_files(inputs); });
     EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
     return error.message();
   };

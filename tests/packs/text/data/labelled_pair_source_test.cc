@@ -108,7 +108,7 @@ TEST_F(LabelledSource, LabelsThatAreGivenHaveTheirOrderAndNoOtherIsTaken) {
   EXPECT_EQ(source.pair(1).label, 2);
   const auto complaint = [&](const std::vector<std::string>& labels) {
     const Error error =
-        error_from([&] { LabelledPairSource({path}, letters(), {.labels = labels}); });
+        error_of([&] { LabelledPairSource({path}, letters(), {.labels = labels}); });
     EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
     return error.message();
   };

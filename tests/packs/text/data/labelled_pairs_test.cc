@@ -18,7 +18,7 @@ class LabelledPairs : public TextFolder {
   /// What is said about a table with that content.
   std::string complaint(const std::string& content) const {
     const auto path = write("pairs.tsv", content);
-    const Error error = error_from([&] { read_labelled_pairs(path); });
+    const Error error = error_of([&] { read_labelled_pairs(path); });
     EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument) << error.message();
     EXPECT_THAT(error.message(), HasSubstr(path.string()));
     return error.message();
@@ -78,7 +78,7 @@ TEST_F(LabelledPairs, WhatIsNoTableOfPairsIsNamedWithItsLine) {
 }
 
 TEST_F(LabelledPairs, AFileThatIsMissingIsNamed) {
-  const Error error = error_from([&] { read_labelled_pairs(folder / "nothing.tsv"); });
+  const Error error = error_of([&] { read_labelled_pairs(folder / "nothing.tsv"); });
   EXPECT_EQ(error.kind(), ErrorKind::kIo);
   EXPECT_THAT(error.message(), HasSubstr("nothing.tsv"));
 }

@@ -61,7 +61,7 @@ TEST_F(LongLine, OfJsonHasALimit) {
   const std::filesystem::path path = write("line.jsonl", "");
   std::filesystem::resize_file(path, (std::uintmax_t{256} << 20U) + 1);
   TextReader reader({{.path = path}}, kMaxDocumentBytes);
-  const Error error = error_from([&] { reader.next(); });
+  const Error error = error_of([&] { reader.next(); });
   EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
   EXPECT_THAT(error.message(), testing::HasSubstr("line 1 is longer than 256 MiB"));
 }

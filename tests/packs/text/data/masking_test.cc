@@ -77,7 +77,7 @@ TEST(Masking, TheNumberOfPredictionsHasLimits) {
 
 TEST(Masking, OptionsOutOfRangeAreNamed) {
   const auto complaint = [](const MaskingOptions& options) {
-    return error_from([&] { check(options); }).message();
+    return error_of([&] { check(options); }).message();
   };
   EXPECT_THAT(complaint({.probability = 0}), testing::HasSubstr("between 0 and 1"));
   EXPECT_THAT(complaint({.max_predictions = 0}), testing::HasSubstr("at least one"));

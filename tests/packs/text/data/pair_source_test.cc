@@ -234,7 +234,7 @@ TEST_F(Pairs, IdentityTellsTokensAndOptionsApart) {
 TEST_F(Pairs, RefuseWhatDoesNotFit) {
   const auto complaint = [&](const std::vector<std::vector<int>>& passages,
                              const PairOptions& given) {
-    const Error error = error_from([&] { PairSource(shards(passages), given); });
+    const Error error = error_of([&] { PairSource(shards(passages), given); });
     EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
     return error.message();
   };
@@ -247,8 +247,8 @@ TEST_F(Pairs, RefuseWhatDoesNotFit) {
   wrong.short_probability = 2;
   EXPECT_THAT(complaint(text(3, 3), wrong), HasSubstr("from 0 to 1, got 2"));
   const PairSource source(shards(text(3, 3)), options());
-  EXPECT_EQ(error_from([&] { source.read({0, 0}, {}); }).kind(), ErrorKind::kInvalidArgument);
-  EXPECT_EQ(error_from([&] { (void)source.pair_of({source.num_samples(), 0}); }).kind(),
+  EXPECT_EQ(error_of([&] { source.read({0, 0}, {}); }).kind(), ErrorKind::kInvalidArgument);
+  EXPECT_EQ(error_of([&] { (void)source.pair_of({source.num_samples(), 0}); }).kind(),
             ErrorKind::kInvalidArgument);
 }
 

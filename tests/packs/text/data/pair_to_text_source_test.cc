@@ -75,12 +75,12 @@ TEST_F(PairToText, LongTextsLoseTheirEnds) {
 TEST_F(PairToText, MisuseIsNamed) {
   const auto file = table("pairs.tsv", "a\tb\tneutral\nc\td\tentailment\n");
   const auto complaint = [&](PairToTextOptions options) {
-    return error_from([&] { PairToTextSource({file}, tokenizer(), std::move(options)); }).message();
+    return error_of([&] { PairToTextSource({file}, tokenizer(), std::move(options)); }).message();
   };
   EXPECT_THAT(complaint({.inputs = 4}), HasSubstr("inputs take "));
   EXPECT_THAT(complaint({.labels = {"neutral", "other"}}), HasSubstr("line 3: expected one of"));
   const PairToTextSource source({file}, tokenizer(), {});
-  EXPECT_THAT(error_from([&] { source.pair(2); }).message(), HasSubstr("no sample 2 among 2"));
+  EXPECT_THAT(error_of([&] { source.pair(2); }).message(), HasSubstr("no sample 2 among 2"));
 }
 
 TEST_F(PairToText, TheIdentityIsOfAllThatASampleIs) {

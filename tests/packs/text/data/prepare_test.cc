@@ -130,19 +130,19 @@ TEST_F(Prepare, AFoundFolderIsNotWrittenTo) {
 TEST_F(Prepare, AnEmptySplitIsAnError) {
   PrepareOptions one = options();
   one.inputs = {folder / "text/part0/0.py"};
-  const Error error = error_from([&] { prepare(one, logger); });
+  const Error error = error_of([&] { prepare(one, logger); });
   EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
   EXPECT_THAT(error.message(), HasSubstr("split"));
   for (const double fraction : {0.0, 1.0, -1.0}) {
     one.held_out_fraction = fraction;
-    EXPECT_THAT(error_from([&] { prepare(one, logger); }).message(), HasSubstr("between 0 and 1"));
+    EXPECT_THAT(error_of([&] { prepare(one, logger); }).message(), HasSubstr("between 0 and 1"));
   }
 }
 
 TEST_F(Prepare, AfterAnErrorNothingIsPublished) {
   PrepareOptions broken = options();
   broken.inputs.push_back(write("wrong.jsonl", "{\"text\": \"one\"}\nnot json\n"));
-  const Error error = error_from([&] { prepare(broken, logger); });
+  const Error error = error_of([&] { prepare(broken, logger); });
   EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
   EXPECT_THAT(error.message(), HasSubstr("wrong.jsonl line 2"));
   for (const auto& entry : fs::directory_iterator(folder / "cache")) {
@@ -153,7 +153,7 @@ TEST_F(Prepare, AfterAnErrorNothingIsPublished) {
 TEST_F(Prepare, ACacheThatCannotBeReadIsAnError) {
   PrepareOptions one = options();
   one.cache = folder / std::string(300, 'x');  // longer than a name may be
-  EXPECT_EQ(error_from([&] { prepare(one, logger); }).kind(), ErrorKind::kIo);
+  EXPECT_EQ(error_of([&] { prepare(one, logger); }).kind(), ErrorKind::kIo);
 }
 
 TEST_F(Prepare, WhatCannotBeRemovedIsNotPublished) {
@@ -161,7 +161,7 @@ TEST_F(Prepare, WhatCannotBeRemovedIsNotPublished) {
   const Prepared first = prepare(options(), logger);
   fs::remove(first.folder / "tokens.json");
   fs::permissions(first.folder, fs::perms::owner_read | fs::perms::owner_exec);
-  const Error error = error_from([&] { prepare(options(), logger); });
+  const Error error = error_of([&] { prepare(options(), logger); });
   fs::permissions(first.folder, fs::perms::owner_all);
   EXPECT_EQ(error.kind(), ErrorKind::kIo);
   EXPECT_THAT(error.message(), HasSubstr("cannot remove"));
@@ -180,9 +180,9 @@ TEST_F(Prepare, AGivenTokenizerIsUsed) {
 TEST_F(Prepare, ADamagedFolderIsRefused) {
   const Prepared first = prepare(options(), logger);
   write(fs::relative(first.folder / "tokenizer.model", folder), "no model");
-  EXPECT_EQ(error_from([&] { prepare(options(), logger); }).kind(), ErrorKind::kCorruptData);
+  EXPECT_EQ(error_of([&] { prepare(options(), logger); }).kind(), ErrorKind::kCorruptData);
   write(fs::relative(first.folder / "tokens.json", folder), "{}");
-  const Error error = error_from([&] { prepare(options(), logger); });
+  const Error error = error_of([&] { prepare(options(), logger); });
   EXPECT_THAT(error.message(), HasSubstr("tokens.json"));
 }
 

@@ -18,7 +18,7 @@ TEST_F(PythonLibrary, TheNewestIsFound) {
 }
 
 TEST_F(PythonLibrary, WhereThereIsNoneTheOptionIsNamed) {
-  const Error error = error_from([&] { python_library("--any-text", folder); });
+  const Error error = error_of([&] { python_library("--any-text", folder); });
   EXPECT_EQ(error.kind(), ErrorKind::kUnavailable);
   EXPECT_THAT(error.message(), testing::HasSubstr("--any-text"));
 }

@@ -1,50 +1,15 @@
 #pragma once
 
-#include <gtest/gtest.h>
-#include <unistd.h>
-
 #include <filesystem>
-#include <fstream>
 #include <string>
-#include <string_view>
 
-#include "trireme/error.h"
+#include "tests/base/error_of.h"
+#include "tests/base/test_folder.h"
 
 namespace trireme::text {
 
-/// A folder of its own for each test, removed afterwards.
-class TextFolder : public testing::Test {
- protected:
-  void SetUp() override {
-    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    folder = std::filesystem::temp_directory_path() /
-             ("trireme_text_" + std::to_string(::getpid()) + "_" + info->test_suite_name() + "_" +
-              info->name());
-    std::filesystem::remove_all(folder);
-    std::filesystem::create_directories(folder);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder); }
-
-  std::filesystem::path write(const std::string& name, std::string_view content) const {
-    const std::filesystem::path path = folder / name;
-    std::filesystem::create_directories(path.parent_path());
-    std::ofstream(path, std::ios::binary) << content;
-    return path;
-  }
-
-  std::filesystem::path folder;
-};
-
-/// What `action` throws; of kind kCancelled where it throws nothing.
-template <typename Action>
-Error error_from(Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error;
-  }
-  return {ErrorKind::kCancelled, "nothing was thrown"};
-}
+using test::error_of;
+using TextFolder = test::TestFolder;
 
 /// A folder of the public data beside this repository; empty where it is not there.
 inline std::filesystem::path public_data(const std::string& name) {

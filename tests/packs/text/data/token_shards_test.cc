@@ -55,8 +55,7 @@ TEST_F(Shards, ReadWhatWasWrittenAtAnyPlace) {
     shards.verify();
     std::vector<Token> beyond(1);
     for (const std::int64_t begin : {count, std::int64_t{-1}, std::int64_t{1} << 62}) {
-      EXPECT_EQ(error_from([&] { shards.read(begin, beyond); }).kind(),
-                ErrorKind::kInvalidArgument);
+      EXPECT_EQ(error_of([&] { shards.read(begin, beyond); }).kind(), ErrorKind::kInvalidArgument);
     }
   }
 }
@@ -76,14 +75,14 @@ TEST_F(Shards, AnotherLengthIsRefused) {
   const std::string bytes = read_file(path);
   for (const std::size_t length : {std::size_t{0}, std::size_t{7}, bytes.size() - 1}) {
     write_file_atomically(path, bytes.substr(0, length));
-    const Error error = error_from([&] { open(split); });
+    const Error error = error_of([&] { open(split); });
     EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
     EXPECT_THAT(error.message(), HasSubstr(path.string()));
   }
   write_file_atomically(path, bytes + "x");
-  EXPECT_EQ(error_from([&] { open(split); }).kind(), ErrorKind::kCorruptData);
+  EXPECT_EQ(error_of([&] { open(split); }).kind(), ErrorKind::kCorruptData);
   std::filesystem::remove(path);
-  EXPECT_EQ(error_from([&] { open(split); }).kind(), ErrorKind::kIo);
+  EXPECT_EQ(error_of([&] { open(split); }).kind(), ErrorKind::kIo);
 }
 
 TEST_F(Shards, ChangedTokensAreFound) {
@@ -93,12 +92,12 @@ TEST_F(Shards, ChangedTokensAreFound) {
   bytes[bytes.size() - 4] = 1;  // still in the vocabulary
   write_file_atomically(path, bytes);
   const TokenShards small = open(split);
-  EXPECT_THAT(error_from([&] { small.verify(); }).message(), HasSubstr(path.string()));
+  EXPECT_THAT(error_of([&] { small.verify(); }).message(), HasSubstr(path.string()));
   bytes[bytes.size() - 1] = static_cast<char>(0x80);
   write_file_atomically(path, bytes);
   const TokenShards negative = open(split);
   std::vector<Token> tokens(25);
-  const Error error = error_from([&] { negative.read(0, tokens); });
+  const Error error = error_of([&] { negative.read(0, tokens); });
   EXPECT_EQ(error.kind(), ErrorKind::kCorruptData);
   EXPECT_THAT(error.message(), HasSubstr("not in the vocabulary"));
 }
@@ -109,7 +108,7 @@ TEST_F(Shards, AnotherTensorIsRefused) {
   const auto bytes = safetensors::to_bytes({{"numbers", Dtype::kI32, {10}, data}});
   write_file_atomically(folder / split.shards[0].file, bytes);
   split.shards[0].bytes = static_cast<std::int64_t>(bytes.size());
-  EXPECT_THAT(error_from([&] { open(split); }).message(), HasSubstr("one i32 tensor 'tokens'"));
+  EXPECT_THAT(error_of([&] { open(split); }).message(), HasSubstr("one i32 tensor 'tokens'"));
 }
 
 TokenIndex sample_index() {

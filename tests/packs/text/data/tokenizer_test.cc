@@ -67,7 +67,7 @@ TEST(Tokenizer, HasTheIdsOfT5) {
   std::vector<Token> tokens = {special.first_sentinel, x[0], special.first_sentinel - 99, 1, 0};
   EXPECT_EQ(tokenizer.decode(tokens), "<extra_id_0>x<extra_id_99>");
   for (const Token wrong : {-1, tokenizer.vocabulary_size()}) {
-    const Error error = error_from([&] { tokenizer.decode({{wrong}}); });
+    const Error error = error_of([&] { tokenizer.decode({{wrong}}); });
     EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
     EXPECT_THAT(error.message(), HasSubstr(std::to_string(wrong)));
   }
@@ -103,7 +103,7 @@ TEST(Tokenizer, ShortTextsGiveFewerPieces) {
 
 TEST(Tokenizer, RefusesWhatCannotBeTrained) {
   const auto refusal = [](std::vector<std::string> texts, TokenizerOptions options) {
-    const Error error = error_from([&] { Tokenizer::train(texts, options); });
+    const Error error = error_of([&] { Tokenizer::train(texts, options); });
     EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument) << error.what();
     return error.message();
   };
@@ -137,11 +137,11 @@ TEST_F(TokenizerFiles, RefusesWhatIsNoModel) {
   for (const std::string& bytes :
        {std::string(), std::string("no model"), model.substr(0, model.size() / 2)}) {
     const auto path = write("a.model", bytes);
-    const Error error = error_from([&] { Tokenizer::load(path); });
+    const Error error = error_of([&] { Tokenizer::load(path); });
     EXPECT_EQ(error.kind(), ErrorKind::kCorruptData) << error.what();
     EXPECT_THAT(error.message(), HasSubstr(path.string()));
   }
-  EXPECT_EQ(error_from([&] { Tokenizer::load(folder / "missing"); }).kind(), ErrorKind::kIo);
+  EXPECT_EQ(error_of([&] { Tokenizer::load(folder / "missing"); }).kind(), ErrorKind::kIo);
 }
 
 }  // namespace

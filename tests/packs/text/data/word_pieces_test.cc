@@ -44,14 +44,14 @@ TEST(WordPieces, AWordOfMoreThan200CharactersIsUnknown) {
 
 TEST(WordPieces, DecodingJoinsThePiecesOfWords) {
   EXPECT_EQ(small().decode(std::vector<Token>{2, 5, 6, 7, 10, 3}), "[CLS] unaffable . [SEP]");
-  const Error error = error_from([] { (void)small().decode(std::vector<Token>{12}); });
+  const Error error = error_of([] { (void)small().decode(std::vector<Token>{12}); });
   EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
   EXPECT_THAT(error.message(), HasSubstr("no token 12 in a vocabulary of 12"));
 }
 
 TEST(WordPieces, AFileWithoutTheSpecialPiecesIsRefused) {
   const Error error =
-      error_from([] { WordPieces::from_vocabulary("[PAD]\n[UNK]\n[CLS]\nthe\n", "words.txt"); });
+      error_of([] { WordPieces::from_vocabulary("[PAD]\n[UNK]\n[CLS]\nthe\n", "words.txt"); });
   EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
   EXPECT_THAT(error.message(), testing::AllOf(HasSubstr("'words.txt'"), HasSubstr("no [SEP]")));
 }
@@ -70,7 +70,7 @@ TEST(WordPieces, TrainedOnATextTheyCutItIntoFewKnownPieces) {
 
 TEST(WordPieces, WithoutAnyTextNothingIsTrained) {
   const std::vector<std::string> texts = {" \n", ""};
-  EXPECT_THAT(error_from([&] { WordPieces::train(texts); }).message(), HasSubstr("no text"));
+  EXPECT_THAT(error_of([&] { WordPieces::train(texts); }).message(), HasSubstr("no text"));
 }
 
 // The answers of google-research/bert to edge cases and sentences of MNLI.

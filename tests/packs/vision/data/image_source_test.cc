@@ -90,15 +90,13 @@ TEST_F(ImageSourceTest, FolderAndShardsGiveTheSameSamples) {
 
 TEST_F(ImageSourceTest, ThreadsDoNotChangeSamples) {
   const ImageSource source(images(), training());
-  std::vector<data::Sample> samples;
-  for (std::int64_t i = 0; i < 40; ++i) samples.push_back({i * 7 % 24, i / 24});
   const auto read = [&](int num_threads) {
-    std::vector<float> image(samples.size() * 3 * kSide * kSide);
-    std::vector<std::int64_t> label(samples.size());
-    const std::span<std::byte> places[] = {std::as_writable_bytes(std::span(image)),
-                                           std::as_writable_bytes(std::span(label))};
-    data::read_samples(source, samples, places, kernels::on_threads(num_threads));
-    return std::pair(image, label);
+    std::vector<ImageSample> samples(40);
+    const auto one = [&](std::int64_t i) {
+      samples[static_cast<std::size_t>(i)] = sample_of(source, {i * 7 % 24, i / 24});
+    };
+    data::read_each(std::ssize(samples), one, kernels::on_threads(num_threads));
+    return samples;
   };
   const auto expected = read(1);
   for (int threads = 2; threads <= 8; ++threads) EXPECT_EQ(read(threads), expected) << threads;
