@@ -29,7 +29,7 @@ TEST(Padding, TheFirstThatHoldsAllDimensions) {
   EXPECT_EQ(padded_index(padded_choices(), {{"frames", 1}, {"words", 5}}), 2);
   EXPECT_THAT(
       error_of([] { padded_index(padded_choices(), {{"frames", 21}, {"words", 1}}); }).message(),
-      HasSubstr("longer than the longest, {frames 20, words 8}"));
+      HasSubstr("longer than the longest, frames 20, words 8"));
   EXPECT_THAT(error_of([] { padded_index(padded_choices(), {{"words", 1}}); }).message(),
               HasSubstr("does not say how long its 'frames' is"));
 }
