@@ -17,8 +17,8 @@
 
 #include "benchmarks/machine.h"
 #include "trireme/base/random.h"
+#include "trireme/data.h"
 #include "trireme/data/order.h"
-#include "trireme/records.h"
 
 namespace trireme::benchmarks {
 namespace {

@@ -8,5 +8,4 @@
 #include "trireme/error.h"
 #include "trireme/model.h"
 #include "trireme/plan.h"
-#include "trireme/records.h"
 #include "trireme/session.h"

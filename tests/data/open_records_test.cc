@@ -5,7 +5,7 @@
 #include "tests/data/packed_file.h"
 #include "tests/data/tar_file.h"
 #include "tests/data/tfrecord_file.h"
-#include "trireme/records.h"
+#include "trireme/data.h"
 
 namespace trireme::data {
 namespace {

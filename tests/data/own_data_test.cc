@@ -9,7 +9,6 @@
 
 #include "tests/data/folder_files.h"
 #include "trireme/data.h"
-#include "trireme/records.h"
 
 namespace data = trireme::data;
 namespace {

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "trireme/data.h"
 #include "trireme/data/csv_rows.h"
 #include "trireme/data/record_index.h"
 #include "trireme/data/shard_files.h"
-#include "trireme/records.h"
 
 namespace trireme::data {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "trireme/records.h"
+#include "trireme/data.h"
 
 namespace trireme::data {
 

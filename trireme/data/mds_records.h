@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "trireme/data.h"
 #include "trireme/data/shard_files.h"
-#include "trireme/records.h"
 
 namespace trireme::data {
 

@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "trireme/base/system_error.h"
+#include "trireme/data.h"
 #include "trireme/data/csv_records.h"
 #include "trireme/data/folder_records.h"
 #include "trireme/data/json_lines_records.h"
@@ -12,7 +13,6 @@
 #include "trireme/data/tfrecord_records.h"
 #include "trireme/data/unpack.h"
 #include "trireme/error.h"
-#include "trireme/records.h"
 
 namespace trireme::data {
 namespace {

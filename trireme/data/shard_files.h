@@ -11,7 +11,7 @@
 
 #include "trireme/base/descriptor.h"
 #include "trireme/base/scratch_file.h"
-#include "trireme/records.h"
+#include "trireme/data.h"
 
 namespace trireme::data {
 

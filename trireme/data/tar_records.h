@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "trireme/data.h"
 #include "trireme/data/shard_files.h"
-#include "trireme/records.h"
 
 namespace trireme::data {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "trireme/records.h"
+#include "trireme/data.h"
 
 namespace trireme::vision {
 
