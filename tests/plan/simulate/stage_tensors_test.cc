@@ -86,6 +86,29 @@ TEST(StageTensors, ABackwardInTwoPartsKeepsWhatWaits) {
   EXPECT_EQ(tensors[0].weight_peak, tensors[0].backward_peak);
 }
 
+/// Stage 1 receives x and sends it on, through tanh, beside a = mul(field, p), b = mul(a, q): these lead to no received value.
+/// All that they need waits, with the gradient that b got; nothing of theirs passes in the first part.
+TEST(StageTensors, WhatLeadsToNoReceivedValueWaitsWhole) {
+  GraphBuilder b;
+  const ValueId field = b.input("x", {10});
+  const ValueId x = b.node("mul", {field, b.parameter("o", {10})}, b.batch({10}));
+  const ValueId y = b.node("tanh", {x}, b.batch({10}));
+  const ValueId a = b.node("mul", {field, b.parameter("p", {50})}, b.batch({50}));
+  const ValueId made = b.node("mul", {a, b.parameter("q", {50})}, b.batch({50}));
+  b.loss(b.node("add", {y, made}, b.batch({50})));
+  profile::Profile profile = make_free_profile(b.graph());
+  profile.costs[1].saved_outputs = {0};
+  profile.costs[3].saved_inputs = {0};  // a
+  const auto tensors = stage_tensors(b.graph(), make_plan(b.graph(), {{1, 4}}), profile)[1];
+  constexpr std::int64_t kX = 40, kA = 200, kQ = 200;
+  EXPECT_EQ(tensors.kept, 2 * kX + kA + kA) << "x, y, a, and the sum that is sent";
+  // At tanh: x and y, the gradient of y that was received and the one of x; a, and the gradient of `made`.
+  EXPECT_EQ(tensors.input_peak, 4 * kX + 2 * kA);
+  EXPECT_EQ(tensors.waiting, 2 * kA);
+  // At the second mul: the gradients of a and of q.
+  EXPECT_EQ(tensors.weight_peak, tensors.waiting + kA + kQ);
+}
+
 // Stage 1 of three_nodes receives 80 bytes and saves them; its forward takes 80 + 120 + 4.
 TEST(StageTensors, AStageThatRecomputesKeepsWhatItReceived) {
   const auto model = three_nodes();

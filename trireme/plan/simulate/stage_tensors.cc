@@ -8,6 +8,7 @@
 
 #include "trireme/plan/graph/graph_queries.h"
 #include "trireme/plan/layout/crossings.h"
+#include "trireme/plan/simulate/backward_parts.h"
 #include "trireme/plan/simulate/gradient_rules.h"
 #include "trireme/plan/simulate/interval_sum.h"
 #include "trireme/plan/simulate/stage_cost.h"
@@ -36,8 +37,8 @@
 //
 // A backward in two parts: nodes that wait (matrix products, convolutions with a parameter, on the way to a received
 // value) get the gradient of the parameter in the second. What they saved and the gradients of their results stay to the
-// end of the first, as do gradients of other parameters. A stage that receives no value with a gradient does all in the
-// second.
+// end of the first, as do gradients of other parameters. What leads to no received value, and a stage that receives none
+// with a gradient, waits whole (backward_parts.h).
 
 namespace trireme::simulate {
 namespace {
@@ -51,7 +52,7 @@ struct Piece {
   int made = 0;
   int last_use = 0;
   int first_saved = -1;  ///< -1: no node saves it.
-  int first_now = -1;    ///< Likewise, of nodes that do not wait.
+  int first_now = -1;    ///< Likewise, of nodes of the first part alone.
   bool waits = false;    ///< A node that waits saves it.
   bool is_sent = false;
   bool is_leaf = false;  ///< Received, with a gradient.
@@ -63,7 +64,8 @@ struct GradientUses {
   int made = 0;       ///< 0 for a received value.
   int last_use = -1;  ///< Whose part is the first to come.
   bool last_hands_on = false;
-  bool waits = false;  ///< A node that waits makes the value.
+  bool waits = false;    ///< A node that waits makes the value.
+  bool is_late = false;  ///< Its backward is whole in the second part.
 };
 
 class StageWalk {
@@ -79,7 +81,8 @@ class StageWalk {
         forward_(end_ + 1),
         backward_(end_ + 1),
         split_(end_ + 1),
-        waits_(positions_.size()),
+        late_(end_ + 1),
+        parameters_(parameter_storages(graph)),
         batch_(batch_storages(graph, microbatch)) {}
 
   void receive(ValueId id, bool goes_on) {
@@ -90,7 +93,7 @@ class StageWalk {
     pieces_.push_back(piece);
     if (!value.requires_grad) return;
     gradients_[id] = {gradient_bytes(id), 0};
-    reached_.insert(id);
+    leaves_.insert(id);
     if (goes_on) hold_received_gradient(id);
   }
 
@@ -104,7 +107,7 @@ class StageWalk {
             .input_peak = is_first() ? kept_ + received_gradients_ : std::max(kept_, split_.peak()),
             .waiting = is_first() ? kept_ + received_gradients_ : waiting_,
             .weight_peak = is_first() ? std::max(kept_ + received_gradients_, backward_.peak())
-                                      : waiting_ + largest_weight_};
+                                      : waiting_ + std::max(largest_weight_, late_.peak())};
   }
 
   /// The same of a stage that recomputes: before its backward it is as after its forward, once more.
@@ -138,11 +141,8 @@ class StageWalk {
 
  private:
   void walk() {
-    find_parameters();
-    for (int t = 0; t <= end_; ++t) {
-      find_whether_it_waits(t);
-      make_outputs(t);
-    }
+    parts_ = backward_parts(graph_, positions_, leaves_);
+    for (int t = 0; t <= end_; ++t) make_outputs(t);
     for (int t = 0; t <= end_; ++t) use_inputs(t);
     for (const ValueId id : sent_) add_sent(id);
     for (const Piece& piece : pieces_) add_piece(piece);
@@ -151,36 +151,16 @@ class StageWalk {
     }
   }
 
+  Pass& part_of(int t) { return is_late(t) ? late_ : split_; }
+
   const graph::Node& node(int t) const { return graph_.nodes[positions_[t]]; }
 
   /// Nobody waits for its backward.
-  bool is_first() const { return reached_.empty(); }
+  bool is_first() const { return leaves_.empty(); }
 
-  void find_parameters() {
-    for (const graph::Parameter& parameter : graph_.parameters) {
-      const graph::Value& value = graph_.values[parameter.value];
-      if (value.requires_grad) parameters_.insert(value.storage_id);
-    }
-  }
-
-  /// Whether the node computes with a parameter or a view of one.
-  bool has_parameter(int t) const {
-    return !node(t).flags.view &&
-           std::ranges::any_of(graph::input_values(node(t)), [&](ValueId id) {
-             return parameters_.contains(graph_.values[id].storage_id);
-           });
-  }
-
-  void find_whether_it_waits(int t) {
-    const std::vector<ValueId> inputs = graph::input_values(node(t));
-    const bool is_reached =
-        std::ranges::any_of(inputs, [&](ValueId id) { return reached_.contains(id); });
-    if (!is_reached) return;
-    for (const ValueId id : node(t).outputs) {
-      if (id >= 0 && graph_.values[id].requires_grad) reached_.insert(id);
-    }
-    waits_[t] = has_parameter(t) && computes_apart(node(t).op);
-  }
+  /// What it saved is still needed after the first part.
+  bool waits(int t) const { return parts_[t] != BackwardPart::kFirst; }
+  bool is_late(int t) const { return parts_[t] == BackwardPart::kSecond; }
 
   void hold_received_gradient(ValueId id) {
     received_gradients_ += gradient_bytes(id);
@@ -221,7 +201,10 @@ class StageWalk {
         piece.bytes = std::max(piece.bytes, bytes);
       }
       if (value.requires_grad)
-        gradients_[id] = {.bytes = gradient_bytes(id), .made = t, .waits = waits_[t]};
+        gradients_[id] = {.bytes = gradient_bytes(id),
+                          .made = t,
+                          .waits = waits(t) && !is_late(t),
+                          .is_late = is_late(t)};
     }
   }
 
@@ -234,8 +217,8 @@ class StageWalk {
     kept_ += cost.kept_bytes;
     forward_.held.add(t, end_, cost.kept_bytes);
     backward_.held.add(t, end_, cost.kept_bytes);
-    split_.held.add(waits_[t] ? 0 : t, end_, cost.kept_bytes);
-    if (waits_[t]) waiting_ += cost.kept_bytes;
+    split_.held.add(waits(t) ? 0 : t, end_, cost.kept_bytes);
+    if (waits(t)) waiting_ += cost.kept_bytes;
     forward_.passing.add(t, t, cost.forward_workspace_bytes);
     use_gradients(t, {inputs.begin(), inputs.end()}, cost.backward_workspace_bytes);
   }
@@ -256,7 +239,7 @@ class StageWalk {
     for (const std::size_t p : pieces_of(id)) {
       Piece& piece = pieces_[p];
       if (piece.first_saved < 0) piece.first_saved = t;
-      if (waits_[t]) {
+      if (waits(t)) {
         piece.waits = true;
       } else if (piece.first_now < 0) {
         piece.first_now = t;
@@ -273,7 +256,7 @@ class StageWalk {
         });
     if (!has_backward) return;
     backward_.passing.add(t, t, workspace);
-    split_.passing.add(t, t, workspace);
+    part_of(t).passing.add(t, t, workspace);
     for (const ValueId id : inputs) {
       const graph::Value& value = graph_.values[id];
       if (!value.requires_grad) continue;
@@ -285,8 +268,9 @@ class StageWalk {
       }
       // The part of a use before the last one is alive beside the sum, until it is added.
       if (uses->second.last_use >= 0 && !uses->second.last_hands_on) {
-        backward_.passing.add(uses->second.last_use, uses->second.last_use, uses->second.bytes);
-        split_.passing.add(uses->second.last_use, uses->second.last_use, uses->second.bytes);
+        const int last = uses->second.last_use;
+        backward_.passing.add(last, last, uses->second.bytes);
+        part_of(last).passing.add(last, last, uses->second.bytes);
       }
       uses->second.last_use = t;
       uses->second.last_hands_on = hands_on;
@@ -295,8 +279,10 @@ class StageWalk {
 
   void add_parameter_gradient(int t, std::int64_t bytes) {
     backward_.passing.add(t, t, bytes);
-    if (waits_[t] ||
-        node(t).flags.view) {  // A view of a parameter is what a node that waits takes.
+    if (is_late(t)) {
+      late_.passing.add(t, t, bytes);
+    } else if (waits(t) ||
+               node(t).flags.view) {  // A view of a parameter is what a node that waits takes.
       largest_weight_ = std::max(largest_weight_, bytes);
     } else {
       split_.passing.add(0, t, bytes);
@@ -306,7 +292,10 @@ class StageWalk {
 
   void add_sent(ValueId id) {
     for (const std::size_t p : pieces_of(id)) pieces_[p].is_sent = true;
-    if (graph_.values[id].requires_grad) hold_received_gradient(id);
+    if (!graph_.values[id].requires_grad) return;
+    hold_received_gradient(id);
+    const auto own = gradients_.find(id);
+    if (own != gradients_.end() && own->second.is_late) waiting_ += own->second.bytes;
   }
 
   void add_piece(const Piece& piece) {
@@ -330,6 +319,7 @@ class StageWalk {
     const int last = uses.last_use - (uses.last_hands_on ? 1 : 0);
     backward_.passing.add(uses.made, last, uses.bytes);
     if (is_of_parameter) return;
+    if (uses.is_late) return late_.passing.add(uses.made, last, uses.bytes);
     split_.passing.add(uses.waits ? 0 : uses.made, last, uses.bytes);
     if (uses.waits) waiting_ += uses.bytes;
   }
@@ -341,10 +331,11 @@ class StageWalk {
   int end_;
   Pass forward_;
   Pass backward_;
-  Pass split_;                 ///< The first of two parts.
-  std::vector<bool> waits_;    ///< By t.
-  std::set<ValueId> reached_;  ///< By received values with a gradient, these included.
-  std::set<int> parameters_;   ///< Their storages.
+  Pass split_;  ///< The first of two parts.
+  Pass late_;   ///< Nodes whose backward is in the second part.
+  std::vector<BackwardPart> parts_;
+  std::set<ValueId> leaves_;  ///< Received values with a gradient.
+  std::set<int> parameters_;  ///< Their storages.
   std::int64_t kept_ = 0, waiting_ = 0, largest_weight_ = 0, received_gradients_ = 0;
   std::vector<Piece> pieces_;
   std::unordered_map<int, std::size_t> made_;                   ///< By storage.
