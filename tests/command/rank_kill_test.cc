@@ -36,7 +36,7 @@ class RankKill : public RankTest {
 
   /// Kills the process of a rank: the launcher ends within `time`, and so has everyone before it.
   void expect_end(Process& launcher, pid_t process, int victim,
-                  std::chrono::milliseconds time = 2s) {
+                  std::chrono::milliseconds time = soon()) {
     ASSERT_GT(process, 0);
     kill_process(process);
     const int code = launcher.wait(time);
@@ -150,8 +150,8 @@ class RankKillByHand : public RankKill {
   void expect_end(std::vector<std::unique_ptr<Process>>& ranks, int victim) {
     const auto killed_at = Clock::now();
     ranks[victim]->kill();
-    for (const auto& rank : ranks) EXPECT_NE(rank->wait(2s), 0);
-    EXPECT_LT(Clock::now() - killed_at, 2s);
+    for (const auto& rank : ranks) EXPECT_NE(rank->wait(soon()), 0);
+    EXPECT_LT(Clock::now() - killed_at, soon());
     expect_others_name(victim);
   }
 };
@@ -197,8 +197,8 @@ TEST_F(RankKillByHand, TheRankThatServesTheStore) {
   std::this_thread::sleep_for(500ms);
   const auto killed_at = Clock::now();
   ranks[0]->kill();
-  EXPECT_EQ(ranks[1]->wait(2s), 1);
-  EXPECT_LT(Clock::now() - killed_at, 2s);
+  EXPECT_EQ(ranks[1]->wait(soon()), 1);
+  EXPECT_LT(Clock::now() - killed_at, soon());
   EXPECT_THAT(error_of(1), HasSubstr("rank 0"));
 }
 

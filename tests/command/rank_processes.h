@@ -11,8 +11,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -36,6 +39,14 @@ using Words = std::vector<std::string>;
 using Variables = std::map<std::string, std::string>;
 
 inline constexpr std::chrono::milliseconds kPatience = 60s;  // of a test for what must happen
+
+/// Within which ranks have to end: 2 s where nothing else runs, longer where others share the cores.
+inline std::chrono::milliseconds soon() {
+  double load = 0;
+  ::getloadavg(&load, 1);
+  const double share = load / static_cast<double>(std::thread::hardware_concurrency());
+  return std::chrono::milliseconds(static_cast<std::int64_t>(2000 * std::max(1.0, share)));
+}
 
 /// tests/rank_program of the same build. Looked up once: a test may change the mounts of its
 /// process.

@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 import trireme.torch
-from ranks import run_ranks
+from ranks import run_ranks, soon
 
 Wait = Callable[[], Any]
 
@@ -59,7 +59,7 @@ def test_a_killed_rank_is_named_with_operation_and_line(wait: Wait, operation: s
     results = run_ranks(3, killed_at_once, wait)
     assert results[1] is None
     for seconds, text in (results[0], results[2]):
-        assert seconds < 2
+        assert seconds < soon()
         assert "rank 1 is lost" in text
         assert operation in text
         assert re.search(rf"faults_test\.py:\d+, in {wait.__name__}", text), text
@@ -108,7 +108,7 @@ def late_in_one_group() -> None:
         start = time.monotonic()
         with pytest.raises(dist.DistBackendError, match="Timed out waiting") as raised:
             dist.all_reduce(torch.ones(3), group=pair)
-        assert 0.2 < time.monotonic() - start < 2
+        assert 0.2 < time.monotonic() - start < soon()
         assert "rank 1" in str(raised.value)
         with pytest.raises(dist.DistBackendError):  # it stays as it is
             dist.barrier(group=pair)

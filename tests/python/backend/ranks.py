@@ -21,12 +21,17 @@ class RankFailed(AssertionError):
     """A rank ended with an exception, whose text this has."""
 
 
+def soon() -> float:
+    """Seconds within which ranks have to end: 2 where nothing else runs, more where others share the cores."""
+    return 2 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
 def run_ranks(
     num_ranks: int,
     body: Callable[..., Any],
     *args: object,
     backend: str = "trireme",
-    timeout_s: float = 30,
+    timeout_s: float = 120,
 ) -> list[Any]:
     """Runs ``body(*args)`` in ``num_ranks`` processes with a default process group.
 
