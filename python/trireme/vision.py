@@ -28,6 +28,7 @@ __all__ = [
     "hard_negatives",
     "nms",
     "roi_align",
+    "ssd_targets",
 ]
 
 
@@ -77,6 +78,19 @@ def hard_negatives(losses: torch.Tensor, is_matched: torch.Tensor, ratio: float)
     Returns  bool [B, n].
     """
     return _ops.hard_negatives(losses, is_matched, ratio)
+
+
+def ssd_targets(
+    boxes: torch.Tensor, labels: torch.Tensor, anchors: torch.Tensor, threshold: float = 0.5
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """What SSD's anchors should say: each takes the box that it overlaps with most, where that exceeds the threshold;
+    then each box takes the anchor that overlaps with it most.
+
+    boxes    f32 [B, M, 4] x1, y1, x2, y2; labels i64 [B, M] from 1 on, the first 0 ends an image's boxes.
+    anchors  f32 [A, 4].
+    Returns  i64 [B, A] labels, 0 for background, and f32 [B, A, 4] codes of the boxes, with variances 0.1 and 0.2.
+    """
+    return _ops.ssd_targets(boxes, labels, anchors, threshold)
 
 
 def fixed_nonzero(values: torch.Tensor, capacity: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -220,6 +234,14 @@ def _(values: torch.Tensor, capacity: int) -> tuple[torch.Tensor, torch.Tensor]:
 @torch.library.register_fake("trireme::hard_negatives")
 def _(losses: torch.Tensor, is_matched: torch.Tensor, ratio: float) -> torch.Tensor:
     return torch.empty_like(is_matched, memory_format=torch.contiguous_format)
+
+
+@torch.library.register_fake("trireme::ssd_targets")
+def _(
+    boxes: torch.Tensor, labels: torch.Tensor, anchors: torch.Tensor, threshold: float = 0.5
+) -> tuple[torch.Tensor, torch.Tensor]:
+    shape = (labels.shape[0], anchors.shape[0])
+    return labels.new_empty(shape), boxes.new_empty((*shape, 4))
 
 
 def _places(like: torch.Tensor, capacity: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -148,6 +148,7 @@ OPERATORS: dict[str, tuple[Any, Values]] = {
     "fixed_nms": (ops.fixed_nms, (BOXES, SCORES, torch.tensor([[0, 0, 1]]), 0.5, 5)),
     "hard_negatives": (ops.hard_negatives, (SCORES, torch.tensor([[True, False, False]]), 1.0)),
     "fixed_nonzero": (ops.fixed_nonzero, (torch.tensor([[True, False, True]]), 4)),
+    "ssd_targets": (ops.ssd_targets, (BOXES, torch.tensor([[1, 2, 0]]), BOXES[0] + 0.5, 0.5)),
     "transducer_joint": (
         ops.transducer_joint,
         (JOINT[0].requires_grad_(), JOINT[1].requires_grad_(), FRAMES, LABELS),

@@ -4,36 +4,15 @@
 #include <cmath>
 #include <string>
 
-#include "trireme/base/random.h"
+#include "packs/vision/data/uniform.h"
 #include "trireme/error.h"
 
 namespace trireme::vision {
 namespace {
 
+using internal::Uniform;
+
 constexpr int kTries = 10;
-
-/// Numbers of one stream, one after the other.
-class Uniform {
- public:
-  explicit Uniform(std::uint64_t stream) : stream_(stream) {}
-
-  /// In [low, high).
-  double between(double low, double high) { return low + (high - low) * next(); }
-
-  /// In [0, count); each as likely, to count in 2^53.
-  std::int64_t below(std::int64_t count) {
-    return static_cast<std::int64_t>(next() * static_cast<double>(count));
-  }
-
- private:
-  double next() {
-    constexpr double kStep = 0x1p-53;
-    return static_cast<double>(stream_seed(stream_, {count_++}) >> 11) * kStep;
-  }
-
-  std::uint64_t stream_;
-  std::uint64_t count_ = 0;
-};
 
 Sampling crop_of(const PixelBox& box) {
   return {.x = static_cast<double>(box.x),

@@ -92,25 +92,24 @@ torch::Tensor ResidualBlockImpl::forward(const torch::Tensor& x_BCHW) {
   return norms_.back()->add_relu(y, shortcut_ ? shortcut_norm_(shortcut_(x_BCHW)) : x_BCHW);
 }
 
-ResNetImpl::ResNetImpl(const ResNetConfig& config) : config_(config), channels_(config.width) {
+ResNetTrunkImpl::ResNetTrunkImpl(const ResNetConfig& config,
+                                 const std::vector<std::int64_t>& strides)
+    : config_(config), channels_(config.width) {
   check(config);
+  require(strides.size() <= kGroups, "there are up to four groups", std::ssize(strides));
   const auto stem =
       config.has_small_stem ? square(3, channels_, 3) : square(3, channels_, 7, /*stride=*/2);
   stem_ = register_module("conv1", make_convolution(stem));
   stem_norm_ = register_module("bn1", FusedNorm(channels_, config.has_fused_norms));
   const auto& counts = blocks_by_depth().at(config.depth);
-  for (std::size_t group = 0; group < counts.size(); ++group) {
-    const std::int64_t stride = group == 0 ? 1 : 2;
+  for (std::size_t group = 0; group < strides.size(); ++group) {
     register_module("layer" + std::to_string(group + 1),
-                    add_blocks(counts[group], config.width << group, stride));
+                    add_blocks(counts[group], config.width << group, strides[group]));
   }
-  head_ = register_module("fc", torch::nn::Linear(channels_, config.num_classes));
-  torch::nn::init::normal_(head_->weight, 0, 0.01);
-  torch::nn::init::zeros_(head_->bias);
 }
 
-torch::nn::ModuleList ResNetImpl::add_blocks(std::int64_t count, std::int64_t channels,
-                                             std::int64_t stride) {
+torch::nn::ModuleList ResNetTrunkImpl::add_blocks(std::int64_t count, std::int64_t channels,
+                                                  std::int64_t stride) {
   torch::nn::ModuleList list;
   for (std::int64_t i = 0; i < count; ++i) {
     const ResidualBlock block(config_, channels_, channels, i == 0 ? stride : 1);
@@ -121,13 +120,23 @@ torch::nn::ModuleList ResNetImpl::add_blocks(std::int64_t count, std::int64_t ch
   return list;
 }
 
-torch::Tensor ResNetImpl::forward(const torch::Tensor& images_BCHW) {
+torch::Tensor ResNetTrunkImpl::forward(const torch::Tensor& images_BCHW) {
   auto x = config_.is_channels_last ? images_BCHW.contiguous(torch::MemoryFormat::ChannelsLast)
                                     : images_BCHW;
   x = stem_norm_->relu(stem_(x));
   if (!config_.has_small_stem) x = torch::max_pool2d(x, 3, 2, 1);
   for (ResidualBlock& block : blocks_) x = block(x);
-  return head_(x.mean({2, 3}));
+  return x;
+}
+
+ResNetImpl::ResNetImpl(const ResNetConfig& config) : ResNetTrunkImpl(config, {1, 2, 2, 2}) {
+  head_ = register_module("fc", torch::nn::Linear(num_outputs(), config.num_classes));
+  torch::nn::init::normal_(head_->weight, 0, 0.01);
+  torch::nn::init::zeros_(head_->bias);
+}
+
+torch::Tensor ResNetImpl::forward(const torch::Tensor& images_BCHW) {
+  return head_(ResNetTrunkImpl::forward(images_BCHW).mean({2, 3}));
 }
 
 }  // namespace trireme::vision

@@ -59,19 +59,24 @@ class ResidualBlockImpl : public torch::nn::Module {
 };
 TORCH_MODULE(ResidualBlock);
 
-/// ResNet v1.5 for classification: the stride of blocks of three is in the 3 x 3 convolution. Parameters have
-/// torchvision's names and shapes. The last norm of each block begins with scale 0.
+/// ResNet v1.5 up to its groups of blocks: stem, then a group for each stride; what detectors put their own
+/// layers behind. Parameters have torchvision's names and shapes. The last norm of each block begins with scale
+/// 0.
 ///
-/// Source   He et al., "Deep residual learning for image recognition", CVPR 2016, table 1; v1.5 and the
-///          norms' beginning: Goyal et al., arXiv 1706.02677, section 5.1.
-class ResNetImpl : public torch::nn::Module {
+/// Source   He et al., "Deep residual learning for image recognition", CVPR 2016, table 1; v1.5 (the stride of
+///          blocks of three is in the 3 x 3 convolution) and the norms' beginning: Goyal et al., arXiv
+///          1706.02677, section 5.1.
+class ResNetTrunkImpl : public torch::nn::Module {
  public:
-  /// Errors   those of `check`.
-  explicit ResNetImpl(const ResNetConfig& config);
+  /// strides   of the groups, up to four; those of classification are 1, 2, 2, 2.
+  /// Errors    those of `check`.
+  ResNetTrunkImpl(const ResNetConfig& config, const std::vector<std::int64_t>& strides);
 
   /// images_BCHW   f32 [B, 3, H, W], sides of at least a pixel.
-  /// Returns       logits [B, K].
+  /// Returns       [B, num_outputs(), ...]
   torch::Tensor forward(const torch::Tensor& images_BCHW);
+
+  std::int64_t num_outputs() const { return channels_; }
 
  private:
   torch::nn::ModuleList add_blocks(std::int64_t count, std::int64_t channels, std::int64_t stride);
@@ -81,6 +86,20 @@ class ResNetImpl : public torch::nn::Module {
   torch::nn::Conv2d stem_{nullptr};
   FusedNorm stem_norm_{nullptr};
   std::vector<ResidualBlock> blocks_;
+};
+TORCH_MODULE(ResNetTrunk);
+
+/// ResNet v1.5 for classification, with torchvision's names and shapes of parameters.
+class ResNetImpl : public ResNetTrunkImpl {
+ public:
+  /// Errors   those of `check`.
+  explicit ResNetImpl(const ResNetConfig& config);
+
+  /// images_BCHW   f32 [B, 3, H, W], sides of at least a pixel.
+  /// Returns       logits [B, K].
+  torch::Tensor forward(const torch::Tensor& images_BCHW);
+
+ private:
   torch::nn::Linear head_{nullptr};
 };
 TORCH_MODULE(ResNet);

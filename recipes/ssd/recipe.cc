@@ -1,0 +1,129 @@
+#include "recipes/ssd/recipe.h"
+
+#include <torch/types.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "packs/vision/data/boxed_images.h"
+#include "recipes/ssd/detection.h"
+#include "trireme/error.h"
+#include "trireme/model.h"
+
+namespace trireme::recipes::ssd {
+namespace {
+
+/// What the command line says.
+struct Options {
+  std::filesystem::path images, annotations, evaluation_images, evaluation_annotations, results;
+  std::optional<std::int64_t> max_boxes;
+  bool has_no_flips = false, has_colors = false;
+
+  vision::SsdConfig model;
+  bool has_plain_norms = false;
+};
+
+/// What takes time, done once a process: a workload is made several times.
+class Data {
+ public:
+  Workload make(const Options& options) {
+    open(options);
+    // Drawn first, so that the samples are the same for every size of the model.
+    const auto seed = torch::randint(std::numeric_limits<std::int64_t>::max(), {1}, torch::kLong);
+    vision::BoxedImageOptions view{.size = options.model.size,
+                                   .random = vision::BoxedViewOptions{},
+                                   .max_boxes = max_boxes(options),
+                                   .seed = static_cast<std::uint64_t>(seed.item<std::int64_t>())};
+    if (options.has_no_flips) view.random->flip_probability = 0;
+    if (options.has_colors) view.random->colors = vision::ColorJitterOptions{};
+    DetectionData data{.training = std::make_shared<vision::BoxedImageSource>(*training_, view),
+                       .results = options.results};
+    if (evaluation_) {
+      view.random.reset();
+      data.evaluation = std::make_shared<vision::BoxedImageSource>(*evaluation_, view);
+    }
+    vision::SsdConfig config = options.model;
+    config.num_classes = std::ssize(training_->category_ids) + 1;
+    config.has_fused_norms = !options.has_plain_norms;
+    return make_detection(config, data);
+  }
+
+ private:
+  void open(const Options& options) {
+    if (training_) return;
+    if (options.images.empty() || options.annotations.empty()) {
+      throw Error(ErrorKind::kInvalidArgument,
+                  "name a folder of images with --ssd-images and a COCO file with "
+                  "--ssd-annotations");
+    }
+    training_ = vision::open_boxed_images(options.images, options.annotations);
+    if (options.evaluation_annotations.empty()) return;
+    evaluation_ = vision::open_boxed_images(
+        options.evaluation_images.empty() ? options.images : options.evaluation_images,
+        options.evaluation_annotations);
+  }
+
+  /// Fields of training and evaluation are the same.
+  std::int64_t max_boxes(const Options& options) const {
+    if (options.max_boxes) return *options.max_boxes;
+    const std::int64_t other = evaluation_ ? evaluation_->most_boxes() : 0;
+    return std::max({training_->most_boxes(), other, std::int64_t{1}});
+  }
+
+  std::optional<vision::BoxedImages> training_, evaluation_;
+};
+
+void add_data_options(CLI::App& app, Options& options) {
+  app.add_option("--ssd-images", options.images, "Folder of JPEG or PNG images");
+  app.add_option("--ssd-annotations", options.annotations,
+                 "COCO instances file (JSON) of these images");
+  auto* evaluation = app.add_option("--ssd-evaluation-annotations", options.evaluation_annotations,
+                                    "COCO file for evaluation, of the same categories");
+  app.add_option("--ssd-evaluation-images", options.evaluation_images,
+                 "Folder of images for evaluation; those of training where it is not given")
+      ->needs(evaluation);
+  app.add_option("--ssd-results", options.results,
+                 "File for what is found on the evaluation's images at the end, as COCO's "
+                 "evaluations read it")
+      ->needs(evaluation);
+  app.add_option("--ssd-max-boxes", options.max_boxes,
+                 "Places for boxes in a sample; as many as an image has where it is not given");
+  app.add_flag("--ssd-no-flips", options.has_no_flips, "Left and right never change places");
+  app.add_flag("--ssd-colors", options.has_colors,
+               "Brightness, contrast, saturation and hue move at random");
+}
+
+void add_model_options(CLI::App& app, Options& options) {
+  app.add_option("--ssd-size", options.model.size, "Sides of a sample, in pixels")
+      ->capture_default_str();
+  app.add_option("--ssd-depth", options.model.depth, "Layers of the backbone: 18 or 34")
+      ->check(CLI::IsMember({18, 34}))
+      ->capture_default_str();
+  app.add_option("--ssd-width", options.model.width, "Channels of its stem")->capture_default_str();
+  app.add_flag("--ssd-plain-norms", options.has_plain_norms,
+               "Norm, sum and ReLU by torch's operators, one after the other");
+  app.add_flag("--ssd-channels-last", options.model.is_channels_last,
+               "Channels of a pixel next to each other in memory");
+}
+
+}  // namespace
+
+Recipe make_recipe() {
+  const auto options = std::make_shared<Options>();
+  const auto data = std::make_shared<Data>();
+  return {.make = [options, data] { return data->make(*options); },
+          .add_options =
+              [options](CLI::App& app) {
+                add_data_options(app, *options);
+                add_model_options(app, *options);
+              },
+          .documents = {}};
+}
+
+}  // namespace trireme::recipes::ssd

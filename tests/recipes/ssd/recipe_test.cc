@@ -1,0 +1,137 @@
+#include "recipes/ssd/recipe.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "packs/vision/coco/summary.h"
+#include "tests/recipes/recipe_run.h"
+#include "tests/recipes/ssd/painted_shapes.h"
+#include "trireme/error.h"
+
+namespace trireme::recipes::ssd {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class SsdRecipe : public RecipeRun {
+ protected:
+  SsdRecipe() : RecipeRun("ssd", make_recipe) {
+    write_shapes(folder / "train", 64);
+    write_shapes(folder / "val", 16, 64, 2);
+    usual_ = {{"--ssd-images", path("train")},
+              {"--ssd-annotations", path("train/instances.json")},
+              {"--ssd-depth", "18"},
+              {"--ssd-width", "8"},
+              {"--ssd-size", "64"}};
+  }
+
+  Words with_evaluation(const Words& more) const {
+    Words words = {"--ssd-evaluation-images", path("val"), "--ssd-evaluation-annotations",
+                   path("val/instances.json")};
+    words.insert(words.begin(), more.begin(), more.end());
+    return words;
+  }
+
+  /// Steps of 16 images, as microbatches of 8.
+  static Words training(Words first, const Words& more) {
+    const Words usual = {"--batch",         "16",    "--microbatch", "8",
+                         "--lanes",         "2",     "--optimizer",  "adamw",
+                         "--learning-rate", "0.003", "--group",      "*bn*,weight-decay=0"};
+    first.insert(first.end(), usual.begin(), usual.end());
+    first.insert(first.end(), more.begin(), more.end());
+    return first;
+  }
+
+  static Words serial(const Words& more) {
+    return training({"train", "--serial", "--stages", "2"}, more);
+  }
+
+  std::vector<double> losses_of(const Words& words) const {
+    EXPECT_EQ(run(words), 0);
+    return losses([](const Json& step) { return step["loss"].get<double>(); });
+  }
+};
+
+TEST_F(SsdRecipe, FindsPaintedShapes) {
+  testing::internal::CaptureStdout();
+  const auto losses = losses_of(with_evaluation(
+      training({"train", "--run", path("run"), "--metrics", path("metrics")},
+               {"--steps", "60", "--stages", "1", "--ssd-results", path("results")})));
+  const std::string printed = testing::internal::GetCapturedStdout();
+  ASSERT_EQ(losses.size(), 60U);
+  EXPECT_LT(losses.back(), losses.front() / 2);
+  const vision::CocoReport report = vision::evaluate_coco_files(
+      path("val/instances.json"), path("results"), {.kind = vision::CocoKind::kBox});
+  EXPECT_THAT(printed, AllOf(HasSubstr(report.table), HasSubstr("  red\n"), HasSubstr("  blue\n"),
+                             HasSubstr("100.jpg has ")));
+  EXPECT_GE(report.json["stats"]["AP50"].get<double>(), 0.5) << printed;
+}
+
+/// Crops, flips, colours and the order are functions of the step: a run that goes on has them too, read by more threads.
+TEST_F(SsdRecipe, ARunThatResumesHasTheLossesOfOneThatDidNotStop) {
+  const auto in_folder = [&](const Words& more) {
+    return losses_of(training({"train", "--run", path("run"), "--ssd-colors", "--ssd-size", "32",
+                               "--metrics", path("metrics")},
+                              more));
+  };
+  const auto straight = losses_of(
+      serial({"--steps", "6", "--ssd-colors", "--ssd-size", "32", "--metrics", path("metrics")}));
+  ASSERT_EQ(straight.size(), 6U) << "a pass over the images, and half of another";
+  EXPECT_EQ(in_folder({"--steps", "4"}), std::vector(straight.begin(), straight.begin() + 4));
+  const auto resumed = in_folder({"--steps", "6", "--resume", "--reader-threads", "3"});
+  ASSERT_GE(resumed.size(), 2U);
+  EXPECT_EQ(std::vector(resumed.end() - 2, resumed.end()),
+            std::vector(straight.end() - 2, straight.end()));
+}
+
+/// The table that pycocotools prints of what was found is the table here.
+TEST_F(SsdRecipe, PrecisionIsThatOfPycocotools) {
+  if (std::system("python3 -c 'import pycocotools' 2> /dev/null") != 0) {
+    GTEST_SKIP() << "no pycocotools";
+  }
+  const std::string text = workload(with_evaluation({"--ssd-results", path("results")})).examples();
+  write("summary.py",
+        "import sys\n"
+        "from pycocotools.coco import COCO\n"
+        "from pycocotools.cocoeval import COCOeval\n"
+        "truth = COCO(sys.argv[1])\n"
+        "judge = COCOeval(truth, truth.loadRes(sys.argv[2]), 'bbox')\n"
+        "judge.evaluate()\njudge.accumulate()\nprint('table:')\njudge.summarize()\n");
+  const std::string command = "python3 " + path("summary.py") + " " + path("val/instances.json") +
+                              " " + path("results") + " > " + path("table");
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  const std::string all = read_file(path("table"));
+  EXPECT_THAT(text, testing::StartsWith(all.substr(all.find("table:\n") + 7)));
+}
+
+TEST_F(SsdRecipe, TheSamplesDoNotDependOnTheModel) {
+  const std::string identity = workload({}).training->identity();
+  EXPECT_EQ(identity, workload({"--ssd-width", "12"}).training->identity());
+  EXPECT_EQ(identity, workload({"--ssd-plain-norms"}).training->identity());
+  EXPECT_EQ(identity, workload({"--ssd-channels-last"}).training->identity());
+  EXPECT_NE(identity, workload({"--ssd-size", "96"}).training->identity());
+  EXPECT_NE(identity, workload({"--ssd-no-flips"}).training->identity());
+  EXPECT_NE(identity, workload({"--ssd-colors"}).training->identity());
+  EXPECT_NE(identity, workload({"--ssd-max-boxes", "9"}).training->identity());
+  EXPECT_EQ(shape({}, "class_heads.0.weight"), (std::vector<std::int64_t>{12, 32, 3, 3}))
+      << "two categories and background for four boxes";
+}
+
+TEST_F(SsdRecipe, MisuseIsNamed) {
+  EXPECT_EQ(run({"train", "--ssd-depth", "50"}), 2);
+  EXPECT_EQ(run({"train", "--ssd-size", "16"}), 2);
+  EXPECT_EQ(run({"train", "--ssd-width", "4"}), 2);
+  EXPECT_EQ(run({"train", "--ssd-max-boxes", "1"}), 2);
+  EXPECT_EQ(run({"train", "--ssd-images", path("nothing")}), 1);
+  EXPECT_EQ(run({"train", "--ssd-annotations", path("nothing")}), 1);
+  EXPECT_EQ(run({"train", "--ssd-results", path("results")}), 2) << "without an evaluation";
+  write("other.json", R"({"images":[{"id":1,"file_name":"100.jpg","width":64,"height":64}],)"
+                      R"("categories":[{"id":3,"name":"red"}],"annotations":[]})");
+  EXPECT_EQ(run({"train", "--ssd-evaluation-annotations", path("other.json")}), 2);
+}
+
+}  // namespace
+}  // namespace trireme::recipes::ssd
