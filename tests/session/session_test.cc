@@ -164,6 +164,25 @@ TEST_F(SessionTest, ALoopOfItsOwnHearsOfRequests) {
   EXPECT_EQ(session.finish().stopped_by, "a call");
 }
 
+// A checkpoint that was asked for at a step where one was due anyway ended the run: there was one already.
+TEST_F(SessionTest, ACheckpointIsAskedForWhereOneIsDue) {
+  for (const auto writes : {CheckpointWrites::kBeside, CheckpointWrites::kWait}) {
+    SessionOptions options = kept(7);
+    options.run.folder = path(writes == CheckpointWrites::kBeside ? "beside" : "wait");
+    options.run.checkpoint_writes = writes;
+    Session* running = nullptr;
+    options.callbacks.on_step = [&](const StepReport&) { running->request_save(); };
+    std::vector<std::int64_t> saved;
+    options.callbacks.on_checkpoint = [&](std::int64_t steps, const std::string&) {
+      saved.push_back(steps);
+    };
+    Session session(world_, make_two_modules, options);
+    running = &session;
+    session.run();
+    EXPECT_THAT(saved, testing::ElementsAre(1, 2, 3, 4, 5, 6, 7));
+  }
+}
+
 TEST_F(SessionTest, ATimelineIsOfTheLastStep) {
   Session session(world_, make_two_modules, options(3));
   EXPECT_THAT(refusal([&] { session.save_timeline(path("none")); }), HasSubstr("has done none"));

@@ -307,7 +307,7 @@ void RunKeeper::after_step(train::RankSession& session) {
   };
   const bool is_evaluated = options_.run.evaluates_elsewhere && is_due(options_.run.evaluate_every);
   if (!is_due(options_.run.checkpoint_every) && !is_evaluated) return;
-  if (!writes_beside_) return save_now(session);
+  if (!writes_beside_ || saved_ == session.next_step()) return save_now(session);
   finish_writing();
   writer_->begin(session);
   saved_ = session.next_step();
