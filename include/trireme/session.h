@@ -60,7 +60,7 @@ struct RunOptions {
   CheckpointErrors checkpoint_errors = CheckpointErrors::kStop;
   std::int64_t evaluate_every = 0;  ///< Steps; 0: before the first step and at the end.
   /// Not by the run's own ranks, but for the last: by a session that follows the run (Session::follow), for which there is
-  /// a checkpoint where an evaluation is due. What it finds comes some steps later, and counts as if it had come at once.
+  /// a checkpoint where an evaluation is due. What it finds comes some steps later; `best_by` and its like go by it then.
   bool evaluates_elsewhere = false;
   /// Options of a command line, which run.json remembers for the run that resumes.
   std::map<std::string, std::vector<std::string>> given;

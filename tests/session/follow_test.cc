@@ -105,6 +105,18 @@ TEST_F(Follow, EvaluationsOfLaterStepsAreMadeAgain) {
   EXPECT_THROW(evaluations.take(), Error);
 }
 
+/// The whole run would wait for it, whatever it takes: SIGTERM, too.
+TEST_F(Follow, AStopDoesNotWaitForAnEvaluation) {
+  train(2);
+  std::ofstream(path("run/evaluations.jsonl"), std::ios::app) << "{\"step\":2}\n";
+  const FileLock lock(path("run/following.lock"), std::chrono::milliseconds(0));
+  Session session(world_, make_two_modules, followed(100));
+  session.request_stop();
+  session.run_step();
+  EXPECT_TRUE(session.stops());
+  EXPECT_EQ(session.finish().steps_done, 3);
+}
+
 TEST_F(Follow, MisuseIsNamed) {
   const auto complaint = [&](const MakeWorkload& make, ErrorKind kind) {
     World world;  // which a failure ends

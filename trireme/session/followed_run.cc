@@ -104,9 +104,11 @@ class Follower {
   }
 
   /// The step to be evaluated now, `end`, or empty: nothing so far.
-  std::string next() const {
+  std::string next() {
     if (has_ended()) return "end";
     const auto newest = folder_.checkpoints().newest();
+    if (newest == seen_) return "";
+    seen_ = newest;
     return newest && *newest > last_evaluated() ? std::to_string(*newest) : "";
   }
 
@@ -134,6 +136,7 @@ class Follower {
 
   RunFolder folder_;
   std::optional<FileLock> lock_;
+  std::optional<std::int64_t> seen_;  ///< The newest checkpoint so far.
 };
 
 }  // namespace
@@ -186,10 +189,11 @@ bool Evaluations::is_one_coming() const {
   }
 }
 
-std::int64_t follow(const collectives::World& world, const std::string& run,
-                    const std::function<StepLosses(const std::filesystem::path&)>& evaluate,
-                    const std::function<void(std::int64_t, const StepLosses&)>& told,
-                    const std::function<bool()>& stops) {
+std::int64_t follow(
+    const collectives::World& world, const std::string& run,
+    const std::function<std::optional<StepLosses>(const std::filesystem::path&)>& evaluate,
+    const std::function<void(std::int64_t, const StepLosses&)>& told,
+    const std::function<bool()>& stops) {
   std::optional<Follower> follower;
   if (world.rank() == 0) follower.emplace(run);
   std::int64_t num_made = 0;
@@ -203,7 +207,9 @@ std::int64_t follow(const collectives::World& world, const std::string& run,
     }
     MadeEvaluation made{.step = std::stoll(next)};
     if (follower) follower->write({.made = made, .is_begin = true});
-    made.losses = evaluate(RunFolder(run).checkpoints().published(made.step));
+    const auto losses = evaluate(RunFolder(run).checkpoints().published(made.step));
+    if (!losses) break;
+    made.losses = *losses;
     ++num_made;
     if (!follower) continue;
     follower->write({.made = made});

@@ -53,14 +53,15 @@ class Evaluations {
 /// Evaluates the checkpoints of a run as they are published, the newest each time, until the run ends (run.json; the last
 /// step it evaluates itself) or `stops`. Every rank of a world that is not the run's calls it; rank 0 writes. Blocks.
 ///
-/// evaluate   of the checkpoint in this folder; every rank.
+/// evaluate   of the checkpoint in this folder; every rank. Nothing where it was stopped: then so is this.
 /// told       steps done and losses of each evaluation, on rank 0; may be empty.
 /// stops      on every rank, which call it together.
 /// Returns    how many evaluations were made.
 /// Errors     kIo where there is no such run; kUnavailable where another world follows it; those of `evaluate`.
-std::int64_t follow(const collectives::World& world, const std::string& run,
-                    const std::function<StepLosses(const std::filesystem::path&)>& evaluate,
-                    const std::function<void(std::int64_t, const StepLosses&)>& told,
-                    const std::function<bool()>& stops);
+std::int64_t follow(
+    const collectives::World& world, const std::string& run,
+    const std::function<std::optional<StepLosses>(const std::filesystem::path&)>& evaluate,
+    const std::function<void(std::int64_t, const StepLosses&)>& told,
+    const std::function<bool()>& stops);
 
 }  // namespace trireme::session

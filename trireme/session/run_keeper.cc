@@ -238,8 +238,12 @@ void RunKeeper::begin_evaluations() {
   }
 }
 
-bool RunKeeper::has_news() {
+void RunKeeper::look_for_news() {
   if (evaluations_) news_ += evaluations_->take();
+}
+
+bool RunKeeper::has_news() {
+  look_for_news();
   return !news_.empty();
 }
 
@@ -256,7 +260,7 @@ bool RunKeeper::awaits_news() {
 /// Checkpoints that nobody needs; on rank 0.
 void RunKeeper::remove_old() {
   std::set<std::int64_t> needed = best_.steps();
-  static_cast<void>(has_news());
+  look_for_news();
   if (evaluations_ && evaluations_->is_one_coming()) {
     needed.insert(evaluations_->begun().begin(), evaluations_->begun().end());
   }

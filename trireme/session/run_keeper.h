@@ -110,6 +110,7 @@ class RunKeeper {
   void announce(std::int64_t step);
   void take_best();
   void begin_evaluations();
+  void look_for_news();
   void remove_old();
   bool is_published(std::int64_t step) const;
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -117,10 +116,7 @@ class Session::Implementation {
 
   /// As far as nobody asks for a stop: nothing where somebody does.
   std::optional<StepLosses> evaluate_unless_stopped() {
-    return evaluate_unless([this] {
-      take_requests();
-      return stops_;
-    });
+    return evaluate_unless([this] { return asks_to_stop_now(); });
   }
 
   RecordedEvaluation record_evaluation(const MakeWorkload& make) {
@@ -134,16 +130,15 @@ class Session::Implementation {
   }
 
   std::int64_t follow(const std::string& run) {
+    const auto stops = [this] { return asks_to_stop_now(); };
     const auto evaluate_checkpoint = [&](const std::filesystem::path& folder) {
       checkpoint::Reader reader(folder, checkpoint::Checksums::kCompare);
       session::require_same_model(reader.index(), training().recorded.graph);
       ranks()->resume(reader);
-      return *trainer_->evaluate(*prepared_->evaluation(), {});
+      return trainer_->evaluate(*prepared_->evaluation(), stops);
     };
-    return session::follow(world_, run, evaluate_checkpoint, options_.callbacks.on_evaluation, [&] {
-      take_requests();
-      return stops_;
-    });
+    return session::follow(world_, run, evaluate_checkpoint, options_.callbacks.on_evaluation,
+                           stops);
   }
 
   void save() { run_->save_now(*ranks()); }
@@ -328,6 +323,11 @@ class Session::Implementation {
     is_asked_to_save_ = is_asked_to_save_ || request.saves || stops_;
   }
 
+  bool asks_to_stop_now() {
+    take_requests();
+    return stops_;
+  }
+
   void take_news() {
     for (const session::MadeEvaluation& made : run_->take_news()) {
       metrics_->write_evaluation(made.step, made.losses);
@@ -343,10 +343,10 @@ class Session::Implementation {
     }
   }
 
-  /// What was begun elsewhere counts.
+  /// What was begun elsewhere counts, unless the end was asked for: a run that resumes takes it then.
   void await_news() {
     constexpr std::chrono::milliseconds kLook{100};
-    while (run_ && run_->awaits_news()) {
+    while (run_ && !stops_ && run_->awaits_news()) {
       take_requests();
       std::this_thread::sleep_for(kLook);
     }
