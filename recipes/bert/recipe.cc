@@ -17,6 +17,7 @@
 #include "recipes/bert/config.h"
 #include "recipes/bert/examples.h"
 #include "recipes/bert/model.h"
+#include "recipes/options/recipe_of.h"
 #include "recipes/options/text_options.h"
 #include "trireme/base/environment.h"
 #include "trireme/error.h"
@@ -191,16 +192,10 @@ void add_sample_options(CLI::App& app, Options& options) {
 }  // namespace
 
 Recipe make_recipe() {
-  const auto options = std::make_shared<Options>();
-  const auto data = std::make_shared<Data>();
-  return {.make = [options, data] { return data->make(*options); },
-          .add_options =
-              [options](CLI::App& app) {
-                add_model_options(app, *options);
-                add_sample_options(app, *options);
-                recipes::add_classify_options(app, "bert", options->classify);
-              },
-          .documents = {}};
+  const auto add_classify = [](CLI::App& app, Options& options) {
+    recipes::add_classify_options(app, "bert", options.classify);
+  };
+  return recipe_of<Options, Data>({add_model_options, add_sample_options, add_classify});
 }
 
 }  // namespace trireme::recipes::bert

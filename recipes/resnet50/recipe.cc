@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "packs/vision/data/labelled_images.h"
+#include "recipes/options/recipe_of.h"
 #include "recipes/resnet50/classification.h"
 #include "trireme/error.h"
 #include "trireme/model.h"
@@ -129,16 +130,6 @@ void add_model_options(CLI::App& app, Options& options) {
 
 }  // namespace
 
-Recipe make_recipe() {
-  const auto options = std::make_shared<Options>();
-  const auto data = std::make_shared<Data>();
-  return {.make = [options, data] { return data->make(*options); },
-          .add_options =
-              [options](CLI::App& app) {
-                add_data_options(app, *options);
-                add_model_options(app, *options);
-              },
-          .documents = {}};
-}
+Recipe make_recipe() { return recipe_of<Options, Data>({add_data_options, add_model_options}); }
 
 }  // namespace trireme::recipes::resnet50

@@ -14,6 +14,7 @@
 #include "packs/text/data/denoising_source.h"
 #include "packs/text/data/prepare.h"
 #include "packs/text/data/token_index.h"
+#include "recipes/options/recipe_of.h"
 #include "recipes/options/text_options.h"
 #include "recipes/t5/classification.h"
 #include "recipes/t5/config.h"
@@ -189,16 +190,11 @@ void add_sample_options(CLI::App& app, Options& options) {
 }  // namespace
 
 Recipe make_recipe() {
-  const auto options = std::make_shared<Options>();
-  const auto data = std::make_shared<Data>();
-  return {.make = [options, data] { return data->make(*options); },
-          .add_options =
-              [options](CLI::App& app) {
-                add_model_options(app, *options);
-                add_sample_options(app, *options);
-                recipes::add_classify_options(app, "t5", options->classify);
-              },
-          .documents = {{std::string(text::kTokensDocument.format), show_tokens}}};
+  const auto add_classify = [](CLI::App& app, Options& options) {
+    recipes::add_classify_options(app, "t5", options.classify);
+  };
+  return recipe_of<Options, Data>({add_model_options, add_sample_options, add_classify},
+                                  {{std::string(text::kTokensDocument.format), show_tokens}});
 }
 
 }  // namespace trireme::recipes::t5

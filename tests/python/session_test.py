@@ -247,6 +247,34 @@ def test_what_is_due_is_done_by_run_and_by_iteration(tmp_path: Path) -> None:
     assert due["run"] == [(0, True), (2, True), (2, True), (3, True)]
 
 
+def test_who_follows_a_run_finds_the_loss_of_the_plain_model(tmp_path: Path) -> None:
+    case = models.case("mlp")
+    assert case.loss is not None
+    folder = str(tmp_path / "run")
+    torch.manual_seed(1)
+    elsewhere = {"evaluation": case.data, "stages": 1, **TRAINED}
+    run = trireme.Session(
+        case.make(), case.loss, case.data, folder=folder, evaluates_elsewhere=True, **elsewhere
+    )
+    run.step()
+    run.save()
+    weights = run.weights()
+    run.close()
+
+    found: list[tuple[int, float]] = []
+
+    def take(steps: int, losses: Any) -> None:
+        found.append((steps, losses.total))
+        session.request_stop()
+
+    session = trireme.Session(case.make(), case.loss, case.data, on_evaluation=take, **elsewhere)
+    assert session.follow(folder) == 1
+    plain = case.make().eval()
+    plain.load_state_dict(weights)
+    with torch.no_grad():
+        assert found == [(1, pytest.approx(float(case.loss(plain, case.data)), rel=1e-5))]
+
+
 def test_a_closed_session_says_so() -> None:
     case = models.case("mlp")
     session = trireme.Session(case.make(), case.loss, case.data, serial=True, **TRAINED)
