@@ -1,3 +1,6 @@
+#include <optional>
+#include <thread>
+
 #include "tests/session/session_fixture.h"
 #include "trireme/base/file_lock.h"
 #include "trireme/base/json.h"
@@ -103,6 +106,27 @@ TEST_F(Follow, EvaluationsOfLaterStepsAreMadeAgain) {
   EXPECT_THAT(evaluations.begun(), testing::ElementsAre(7));
   std::ofstream(path("run/evaluations.jsonl"), std::ios::app) << "{\"steps\":8}\n";
   EXPECT_THROW(evaluations.take(), Error);
+}
+
+TEST_F(Follow, TheEndWaitsForAnEvaluationThatHasBegun) {
+  const StepLosses losses = train(2);
+  const std::string file = path("run/evaluations.jsonl");
+  std::optional<FileLock> lock(std::in_place, path("run/following.lock"),
+                               std::chrono::milliseconds(0));
+  std::vector<std::int64_t> told;
+  SessionOptions options = followed(3);
+  options.callbacks.on_evaluation = [&](std::int64_t step, const StepLosses&) {
+    told.push_back(step);
+  };
+  Session session(world_, make_two_modules, options);
+  std::ofstream(file, std::ios::app) << "{\"step\":2}\n";
+  std::jthread follower([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    std::ofstream(file, std::ios::app) << session::line_of({.step = 2, .losses = losses});
+    lock.reset();
+  });
+  session.run();
+  EXPECT_THAT(told, testing::ElementsAre(2));
 }
 
 /// The whole run would wait for it, whatever it takes: SIGTERM, too.
