@@ -29,12 +29,13 @@ class Batch {
   std::map<std::string, at::Tensor> tensors_;
 };
 
-/// One named loss of a microbatch. Make it with `mean_loss`, `sum_loss` or `metric`.
+/// One named loss of a microbatch, or an output. Make it with `mean_loss`, `sum_loss`, `metric` or `output`.
 struct Loss {
   std::string name;
   at::Tensor value;   ///< 0-dim floating: a sum if `weight` is defined, else a mean over samples.
   at::Tensor weight;  ///< 0-dim, of any real dtype; depends on no parameter, nor on random numbers.
   double coefficient = 1;  ///< Factor in the step loss; 0 makes it a metric.
+  bool is_output = false;  ///< No loss: `value` is [samples, ...], of any dtype.
 };
 
 /// What `forward` returns. Step loss = sum over losses of coefficient x total sum / total weight.
@@ -49,6 +50,25 @@ Loss sum_loss(at::Tensor sum, at::Tensor weight, std::string name = "loss");
 
 /// Reported beside the loss, without a gradient.
 Loss metric(Loss loss, std::string name);
+
+/// What forward makes of each sample, for the metrics of an evaluation (Workload::metrics); training leaves it out.
+///
+/// values   [samples, ...]: made by an operator, or a field of the batch as it is.
+Loss output(at::Tensor values, std::string name);
+
+/// Numbers about all samples of an evaluation together, which no sum of losses gives: areas under curves, average
+/// precision, word error rates. Kept on the first rank.
+class Metric {
+ public:
+  virtual ~Metric() = default;
+
+  /// The outputs of the next samples, [samples, ...] each, on the CPU. Samples come in the order of the evaluation data, each
+  /// once, whatever the layout is.
+  virtual void add(const Batch& outputs) = 0;
+
+  /// By name; reported as metrics of the evaluation are, so a run's best checkpoint or end may go by one. Finite.
+  virtual std::vector<std::pair<std::string, double>> results() = 0;
+};
 
 /// One loss over a step or an evaluation.
 struct LossTotal {
@@ -221,6 +241,9 @@ struct Workload {
   Model model;
   std::shared_ptr<const data::Source> training;    ///< Its fields are those of the model's batch.
   std::shared_ptr<const data::Source> evaluation;  ///< May be null.
+
+  /// Makes the metrics of an evaluation, anew for each; may be null.
+  std::function<std::vector<std::unique_ptr<Metric>>()> metrics = nullptr;
 
   /// A few things that the model does with the weights that it has, for people; may be null. Called
   /// on the first rank when training has ended, with all weights in the model, in eval mode.

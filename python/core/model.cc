@@ -4,8 +4,10 @@
 #include <pybind11/stl.h>
 
 #include <cstring>
+#include <functional>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -67,6 +69,38 @@ Opaque make_python_opaque(std::string name, py::object function, const NamedTens
     return in_python([&] { return function.get()(inputs).cast<TensorList>(); });
   };
   return Opaque(std::move(opaque));
+}
+
+/// An object with add(outputs: dict) and results() -> dict.
+class PythonMetric : public Metric {
+ public:
+  explicit PythonMetric(py::object metric) : metric_(std::move(metric)) {}
+
+  void add(const Batch& outputs) override {
+    in_python([&] { metric_.get().attr("add")(to_dict(outputs)); });
+  }
+  std::vector<std::pair<std::string, double>> results() override {
+    return in_python([&] {
+      std::vector<std::pair<std::string, double>> results;
+      for (const auto& [name, value] : metric_.get().attr("results")().cast<py::dict>()) {
+        results.emplace_back(name.cast<std::string>(), value.cast<double>());
+      }
+      return results;
+    });
+  }
+
+ private:
+  Shared metric_;
+};
+
+/// make   () -> such an object; None: there are no metrics.
+std::function<std::vector<std::unique_ptr<Metric>>()> to_metrics(py::object make) {
+  if (make.is_none()) return nullptr;
+  return [make = Shared(std::move(make))] {
+    std::vector<std::unique_ptr<Metric>> metrics;
+    in_python([&] { metrics.push_back(std::make_unique<PythonMetric>(make.get()())); });
+    return metrics;
+  };
 }
 
 /// How the lengths of samples differ; of no sample where `padded` is empty.
@@ -171,6 +205,7 @@ void bind_losses(py::module_& module) {
                                return py::cast(loss.weight);
                              })
       .def_readonly("coefficient", &Loss::coefficient);
+  module.def("output", &output, py::arg("values"), py::arg("name"));
   module.def(
       "mean_loss",
       [](at::Tensor mean, std::string name, double coefficient) {
@@ -230,13 +265,16 @@ void bind_model(py::module_& module) {
       .def_readwrite("recorded_by_all", &Model::recorded_by_all);
 
   py::class_<Workload>(module, "Workload")
-      .def(py::init([](Model model, std::shared_ptr<data::Source> training,
-                       std::optional<std::shared_ptr<data::Source>> evaluation) {
-             return Workload{.model = std::move(model),
-                             .training = training,
-                             .evaluation = evaluation.value_or(nullptr)};
-           }),
-           py::arg("model"), py::arg("training"), py::arg("evaluation") = py::none());
+      .def(
+          py::init([](Model model, std::shared_ptr<data::Source> training,
+                      std::optional<std::shared_ptr<data::Source>> evaluation, py::object metrics) {
+            return Workload{.model = std::move(model),
+                            .training = training,
+                            .evaluation = evaluation.value_or(nullptr),
+                            .metrics = to_metrics(std::move(metrics))};
+          }),
+          py::arg("model"), py::arg("training"), py::arg("evaluation") = py::none(),
+          py::arg("metrics") = py::none());
 }
 
 }  // namespace trireme::python

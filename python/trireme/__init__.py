@@ -20,6 +20,7 @@ _PLACES = {
     "Error": "errors",
     "mean_loss": "losses",
     "metric": "losses",
+    "output": "losses",
     "sum_loss": "losses",
     "partition": "manual_partition",
     "set_partition": "manual_partition",

@@ -16,6 +16,7 @@ from trireme.distributed import DistributedModel as DistributedModel
 from trireme.errors import Error as Error
 from trireme.losses import mean_loss as mean_loss
 from trireme.losses import metric as metric
+from trireme.losses import output as output
 from trireme.losses import sum_loss as sum_loss
 from trireme.manual_partition import partition as partition
 from trireme.manual_partition import set_partition as set_partition

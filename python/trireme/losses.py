@@ -30,6 +30,14 @@ def metric(value: torch.Tensor, name: str, weight: torch.Tensor | None = None) -
     return _core.sum_loss(value, weight, name, 0.0)
 
 
+def output(values: torch.Tensor, name: str) -> Loss:
+    """What the model says of each sample, for `metrics` of a Session; training leaves it out.
+
+    values   [samples, ...], of any dtype: a result of the forward, or a field of the batch.
+    """
+    return _core.output(values, name)
+
+
 def to_losses(returned: Any) -> list[Loss]:
     """From a tensor, a Loss, several of them, a mapping by name, or an output that has a `loss`."""
     if isinstance(returned, torch.Tensor):

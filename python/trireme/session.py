@@ -1,6 +1,7 @@
 """Training of a module by the ranks of a plan."""
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from trireme import _core
 from trireme import ranks as _ranks
 from trireme._core import Graph, Plan, SessionEnd, StepLosses, StepReport
 from trireme.data import Samples, to_source
+from trireme.metrics import CollectedOutputs, MetricFunction
 from trireme.modules import LossFunction, first_names, to_model
 
 
@@ -32,6 +34,11 @@ class Session:
     loss             loss(model, batch) -> a 0-dim tensor, mean_loss(..), sum_loss(..), a list or dict of these. None:
                      what the model returns, or its `loss`.
     data             tensors by name, or a map-style data set of samples that are alike.
+    evaluation       the same, held out; `evaluate` and the run's options say when it is used.
+    metrics          metrics(outputs) -> numbers by name, of all of the evaluation's samples, which no sum of losses
+                     gives: `lambda o: {"AUC": roc_auc_score(o["label"], o["score"])}`. Called on rank 0.
+                     outputs: what `loss` returns as trireme.output(..), each [samples, ...] in the order of the data;
+                     a list of parts where their lengths differ.
     plan             "auto": measured, then the best plan for speed ("memory": for least memory); "even": stages of
                      about as many operators each, not measured; a Plan, or its file's path.
     ranks            started on this machine if nobody else has (`trireme.init`).
@@ -61,6 +68,7 @@ class Session:
         data: Samples | None = None,
         *,
         evaluation: Samples | None = None,
+        metrics: MetricFunction | None = None,
         plan: str | Path | Plan = "auto",
         ranks: int | None = None,
         batch_size: int = 32,
@@ -89,7 +97,8 @@ class Session:
         def workload_of(module: torch.nn.Module) -> _core.Workload:
             self._module = module
             model = to_model(module, loss, form, scalars or {}, precision)
-            return _core.Workload(model, source, evaluated)
+            collect = None if metrics is None else partial(CollectedOutputs, metrics)
+            return _core.Workload(model, source, evaluated, collect)
 
         given = workload_of(model) if isinstance(model, torch.nn.Module) else None
 

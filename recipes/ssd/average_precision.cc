@@ -1,12 +1,11 @@
 #include "recipes/ssd/average_precision.h"
 
 #include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
 #include <torch/types.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <span>
-#include <vector>
 
 #include "packs/vision/coco/detections.h"
 #include "packs/vision/coco/evaluate.h"
@@ -19,67 +18,31 @@
 namespace trireme::recipes::ssd {
 namespace {
 
-constexpr std::int64_t kBatch = 8;
 constexpr std::size_t kShownObjects = 5;
-constexpr std::size_t kColumns = 7;  // image id, x, y, width, height, score, category id
+constexpr std::int64_t kFigures = 6;  // of an object in the output
+constexpr std::size_t kColumns = 7;   // image id, x, y, width, height, score, category id
 
-using Found = std::vector<std::vector<vision::Detection>>;
-
-std::string text_of(const char* form, auto... values) {
-  char buffer[128];
-  std::snprintf(buffer, sizeof buffer, form, values...);
-  return buffer;
-}
-
-/// Samples [begin, end) as one tensor.
-torch::Tensor images_of(const vision::BoxedImageSource& source, std::int64_t begin,
-                        std::int64_t end) {
-  const auto& fields = source.fields();
-  auto shape = fields[0].shape;
-  shape.insert(shape.begin(), end - begin);
-  const auto images = torch::empty(shape);
-  const auto bytes_of = [&](std::size_t f) {
-    return static_cast<std::size_t>(fields[f].num_bytes());
-  };
-  std::vector<std::byte> boxes(bytes_of(1)), labels(bytes_of(2));
-  for (std::int64_t i = begin; i < end; ++i) {
-    auto* image = static_cast<std::byte*>(images[i - begin].mutable_data_ptr());
-    const std::span<std::byte> places[] = {{image, bytes_of(0)}, boxes, labels};
-    source.read({.index = i}, places);
-  }
-  return images;
-}
-
-Found find_all(vision::Ssd& net, const vision::BoxedImageSource& source) {
-  const at::NoGradGuard guard;
-  const bool was_training = net->is_training();
-  net->eval();
-  Found found;
-  for (std::int64_t i = 0; i < source.num_samples(); i += kBatch) {
-    const auto images = images_of(source, i, std::min(i + kBatch, source.num_samples()));
-    for (auto& one : vision::ssd_detections(net(images), net->default_boxes())) {
-      found.push_back(std::move(one));
-    }
-  }
-  net->train(was_training);
-  return found;
-}
-
-/// In pixels of the images, as vision::make_detections takes them.
-std::vector<double> rows_of(const Found& found, const vision::BoxedImages& images) {
-  std::vector<double> rows;
+torch::Tensor objects_of(const vision::SsdOutput& output, const torch::Tensor& default_boxes) {
+  const vision::SsdDetectionOptions options;
+  const auto found = vision::ssd_detections(output, default_boxes, options);
+  auto objects = torch::zeros({std::ssize(found), options.most, kFigures}, torch::kDouble);
+  auto* at = objects.mutable_data_ptr<double>();
   for (std::size_t i = 0; i < found.size(); ++i) {
-    const vision::BoxedImage& image = images.images[i];
-    const auto width = static_cast<double>(image.size.width);
-    const auto height = static_cast<double>(image.size.height);
+    double* row = at + static_cast<std::int64_t>(i) * options.most * kFigures;
     for (const auto& [box, score] : found[i]) {
-      const std::int64_t category = images.category_ids[static_cast<std::size_t>(box.label - 1)];
-      rows.insert(rows.end(), {static_cast<double>(image.id), box.x1 * width, box.y1 * height,
-                               (box.x2 - box.x1) * width, (box.y2 - box.y1) * height, score,
-                               static_cast<double>(category)});
+      for (const double number :
+           {box.x1, box.y1, box.x2, box.y2, score, static_cast<double>(box.label)}) {
+        *row++ = number;
+      }
     }
   }
-  return rows;
+  return objects;
+}
+
+Opaque find_objects(torch::Tensor default_boxes) {
+  return opaque("ssd_objects", [boxes = std::move(default_boxes)](const TensorList& inputs) {
+    return TensorList{objects_of({.codes_BA4 = inputs[0], .logits_BAK = inputs[1]}, boxes)};
+  });
 }
 
 void write_results(const std::vector<double>& rows, const std::filesystem::path& path) {
@@ -93,38 +56,82 @@ void write_results(const std::vector<double>& rows, const std::filesystem::path&
   write_file_atomically(path, compact_text(list));
 }
 
-std::string show_first(const Found& found, const vision::BoxedImages& images) {
-  std::string text = images.images[0].name + " has " +
-                     std::to_string(images.images[0].boxes.size()) +
-                     " boxes; found: " + std::to_string(found[0].size()) + "\n";
-  const auto width = static_cast<double>(images.images[0].size.width);
-  const auto height = static_cast<double>(images.images[0].size.height);
-  for (std::size_t i = 0; i < std::min(kShownObjects, found[0].size()); ++i) {
-    const auto& [box, score] = found[0][i];
-    text += text_of("  %.2f  x %.0f to %.0f, y %.0f to %.0f  ", score, box.x1 * width,
-                    box.x2 * width, box.y1 * height, box.y2 * height) +
-            images.category_names[static_cast<std::size_t>(box.label - 1)] + "\n";
-  }
-  return text;
+/// The first sample as a batch, [1, 3, size, size].
+torch::Tensor first_image(const vision::BoxedImageSource& source) {
+  const auto& fields = source.fields();
+  auto shape = fields[0].shape;
+  shape.insert(shape.begin(), 1);
+  auto image = torch::empty(shape);
+  const auto bytes_of = [&](std::size_t f) {
+    return static_cast<std::size_t>(fields[f].num_bytes());
+  };
+  std::vector<std::byte> boxes(bytes_of(1)), labels(bytes_of(2));
+  const std::span<std::byte> places[] = {
+      {static_cast<std::byte*>(image.mutable_data_ptr()), bytes_of(0)}, boxes, labels};
+  source.read({.index = 0}, places);
+  return image;
 }
 
 }  // namespace
 
-std::string average_precision(vision::Ssd& net, const vision::BoxedImageSource& source,
-                              const std::filesystem::path& results) {
-  const vision::BoxedImages& images = source.images();
-  const auto truth = vision::read_ground_truth(images.annotations, vision::CocoKind::kBox);
-  const Found found = find_all(net, source);
-  const std::vector<double> rows = rows_of(found, images);
-  if (!results.empty()) write_results(rows, results);
-  const auto curves = vision::evaluate_coco(truth, vision::make_detections(rows, truth));
-  const vision::CocoSummary summary = vision::summarize(curves);
-  std::string text = vision::to_table(summary, curves);
-  for (std::size_t k = 0; k < summary.category_ap.size(); ++k) {
-    if (summary.category_ap[k] < 0) continue;  // no such object
-    text += text_of("AP %.3f  ", summary.category_ap[k]) + curves.category_names[k] + "\n";
+FindObjects::FindObjects(torch::Tensor default_boxes)
+    : call_(find_objects(std::move(default_boxes))) {}
+
+torch::Tensor FindObjects::operator()(const vision::SsdOutput& output) const {
+  return call_({output.codes_BA4, output.logits_BAK})[0];
+}
+
+AveragePrecision::AveragePrecision(std::shared_ptr<const vision::BoxedImageSource> source,
+                                   std::filesystem::path results)
+    : source_(std::move(source)), results_(std::move(results)) {}
+
+void AveragePrecision::add(const Batch& outputs) {
+  const torch::Tensor& objects = outputs["objects"];
+  const auto* row = objects.const_data_ptr<double>();
+  const vision::BoxedImages& images = source_->images();
+  for (std::int64_t i = 0; i < objects.size(0); ++i) {
+    const vision::BoxedImage& image = images.images.at(num_images_++);
+    const auto width = static_cast<double>(image.size.width);
+    const auto height = static_cast<double>(image.size.height);
+    for (std::int64_t k = 0; k < objects.size(1); ++k, row += kFigures) {
+      const auto label = static_cast<std::size_t>(row[5]);
+      if (label == 0) continue;
+      rows_.insert(rows_.end(), {static_cast<double>(image.id), row[0] * width, row[1] * height,
+                                 (row[2] - row[0]) * width, (row[3] - row[1]) * height, row[4],
+                                 static_cast<double>(images.category_ids.at(label - 1))});
+    }
   }
-  return text + show_first(found, images);
+}
+
+std::vector<std::pair<std::string, double>> AveragePrecision::results() {
+  if (!results_.empty()) write_results(rows_, results_);
+  const auto truth =
+      vision::read_ground_truth(source_->images().annotations, vision::CocoKind::kBox);
+  const auto curves = vision::evaluate_coco(truth, vision::make_detections(rows_, truth));
+  const Json report = vision::to_json(vision::summarize(curves), curves);
+  std::vector<std::pair<std::string, double>> figures;
+  for (const auto& [name, value] : report.at("stats").items()) {
+    figures.emplace_back(name, value.get<double>());
+  }
+  return figures;
+}
+
+std::string show_first(vision::Ssd& net, const vision::BoxedImageSource& source) {
+  const at::NoGradGuard guard;
+  const auto found = vision::ssd_detections(net(first_image(source)), net->default_boxes()).at(0);
+  const vision::BoxedImages& images = source.images();
+  const vision::BoxedImage& image = images.images[0];
+  std::string text =
+      fmt::format("{} has {} boxes; found: {}\n", image.name, image.boxes.size(), found.size());
+  const auto width = static_cast<double>(image.size.width);
+  const auto height = static_cast<double>(image.size.height);
+  for (std::size_t i = 0; i < std::min(kShownObjects, found.size()); ++i) {
+    const auto& [box, score] = found[i];
+    text += fmt::format("  {:.2f}  x {:.0f} to {:.0f}, y {:.0f} to {:.0f}  {}\n", score,
+                        box.x1 * width, box.x2 * width, box.y1 * height, box.y2 * height,
+                        images.category_names[static_cast<std::size_t>(box.label - 1)]);
+  }
+  return text;
 }
 
 }  // namespace trireme::recipes::ssd

@@ -16,11 +16,14 @@ void check_categories(const DetectionData& data) {
                                                training.annotations.string() + "'");
 }
 
-Losses losses_of(vision::Ssd& net, const Batch& batch) {
+/// In eval mode with what is found on the images.
+Losses results_of(vision::Ssd& net, const FindObjects& find, const Batch& batch) {
   const vision::SsdOutput output = net(batch["image"]);
   const auto [boxes, classes] =
       vision::ssd_losses(output, net->default_boxes(), batch["boxes"], batch["labels"]);
-  return {mean_loss(boxes, "boxes"), mean_loss(classes, "classes")};
+  Losses results = {mean_loss(boxes, "boxes"), mean_loss(classes, "classes")};
+  if (!net->is_training()) results.push_back(trireme::output(find(output), "objects"));
+  return results;
 }
 
 }  // namespace
@@ -28,13 +31,20 @@ Losses losses_of(vision::Ssd& net, const Batch& batch) {
 Workload make_detection(const vision::SsdConfig& config, const DetectionData& data) {
   check_categories(data);
   vision::Ssd net(config);
-  const auto forward = [net](const Batch& batch) mutable { return losses_of(net, batch); };
+  const auto forward = [net, find = FindObjects(net->default_boxes())](const Batch& batch) mutable {
+    return results_of(net, find, batch);
+  };
   Workload workload{.model = make_model(net.ptr(), forward),
                     .training = data.training,
                     .evaluation = data.evaluation};
   if (data.evaluation) {
-    workload.examples = [net, source = data.evaluation, results = data.results]() mutable {
-      return average_precision(net, *source, results);
+    workload.metrics = [source = data.evaluation, results = data.results] {
+      std::vector<std::unique_ptr<Metric>> metrics;
+      metrics.push_back(std::make_unique<AveragePrecision>(source, results));
+      return metrics;
+    };
+    workload.examples = [net, source = data.evaluation]() mutable {
+      return show_first(net, *source);
     };
   }
   return workload;

@@ -203,6 +203,23 @@ TEST(Check, LossesAreScalarsWithAGradient) {
       HasSubstr("coefficient is not finite"));
 }
 
+TEST(Check, OutputsHaveARowASample) {
+  const auto with = [](ValueId value, Mode mode = Mode::kEval, std::string name = "scores") {
+    return mlp([&](Graph& g) {
+      g.mode = mode;
+      for (Value& v : g.values) v.requires_grad = false;
+      for (Parameter& p : g.parameters) g.values[p.value].requires_grad = mode == Mode::kTrain;
+      g.outputs = {{std::move(name), value}};
+    });
+  };
+  EXPECT_EQ(with(0), "") << "a field of the batch";
+  EXPECT_EQ(with(7), "") << "a node's";
+  EXPECT_THAT(with(1), HasSubstr("output 'scores': expected one row a sample"));
+  EXPECT_THAT(with(8), HasSubstr("along dimension 0 of value 8"));
+  EXPECT_THAT(with(70), HasSubstr("there is no value 70"));
+  EXPECT_THAT(with(7, Mode::kEval, ""), HasSubstr("it has no name"));
+}
+
 TEST(Check, WeightsDependOnTheBatchOnly) {
   const auto weight = [](const std::function<ValueId(testing::GraphBuilder&, ValueId)>& make) {
     testing::GraphBuilder b;

@@ -62,6 +62,10 @@ TEST(GraphJson, GraphAndTextSurviveTheRoundTrip) {
     EXPECT_EQ(constants_file(back), constants);
     EXPECT_EQ(graph_sha256(back), graph_sha256(graph));
   }
+  Graph scoring = testing::make_rich_graph();
+  scoring.mode = Mode::kEval;
+  scoring.outputs = {{"x", scoring.inputs[0].value}};
+  EXPECT_EQ(read(text_of(scoring), constants_file(scoring)), scoring);
   for (unsigned seed = 0; seed < 50; ++seed) {
     const Graph graph = testing::make_random_graph(seed, 20);
     EXPECT_EQ(read(text_of(graph), constants_file(graph)), graph) << "seed " << seed;
@@ -82,6 +86,7 @@ TEST(GraphJson, TheIdentityCoversWhatIsComputed) {
   EXPECT_TRUE(changed([](Graph& g) { g.parameters[0].name += "x"; }));
   EXPECT_TRUE(changed([](Graph& g) { g.values[0].shape[0].fixed += 1; }));
   EXPECT_TRUE(changed([](Graph& g) { g.losses[0].coefficient += 1; }));
+  EXPECT_TRUE(changed([](Graph& g) { g.outputs = {{"x", 0}}; }));
   EXPECT_TRUE(changed([](Graph& g) { g.mode = Mode::kEval; }));
 }
 

@@ -35,11 +35,23 @@ StageProgram::StageProgram(const record::Recording& recording, const layout::Pla
   }
   losses_ = layout::stage_losses(graph, plan, all)[stage];
   for (const int loss : losses_.made) ends_.push_back(graph.losses[loss].value);
+  outputs_ = layout::stage_outputs(graph, plan)[stage];
+  for (const int output : outputs_) {
+    const graph::ValueId value = graph.outputs[output].value;
+    if (graph.values[value].source == graph::ValueSource::kNode) ends_.push_back(value);
+  }
   nodes_ = std::make_unique<NodeProgram>(recording, layout::stage_positions(graph, plan)[stage],
                                          ends_, sites.binding());
   for (const graph::Input& input : graph.inputs) {
     if (nodes_->slot_of(input.value)) fields_.push_back(input.name);
   }
+}
+
+at::Tensor output_of(const graph::Graph& graph, const graph::Output& output, const Batch& batch,
+                     const std::function<at::Tensor(graph::ValueId)>& made) {
+  const auto field = std::ranges::find(graph.inputs, output.value, &graph::Input::value);
+  const at::Tensor value = field != graph.inputs.end() ? batch[field->name] : made(output.value);
+  return value.detach().clone(at::MemoryFormat::Contiguous);
 }
 
 bool StageProgram::seeds_loss(int loss) const { return contains(losses_.seeded, loss); }

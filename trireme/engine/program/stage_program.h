@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -58,6 +59,9 @@ class StageProgram {
   /// Indices into Graph::losses of those that are made here.
   const std::vector<int>& losses() const { return losses_.made; }
 
+  /// Indices into Graph::outputs of those that are given here.
+  const std::vector<int>& outputs() const { return outputs_; }
+
   /// Of those with a weight, the ones whose total is needed here (layout::StageLosses).
   const std::vector<int>& weighed_losses() const { return losses_.weighed; }
 
@@ -78,7 +82,7 @@ class StageProgram {
   /// Errors   those of SavedTensors::offload.
   static void offload(StageRun& run, const std::filesystem::path& folder);
 
-  /// A value that the forward made; for `sends()`, `losses()`.
+  /// A value that the forward made; for `sends()`, `losses()`, `outputs()`.
   at::Tensor value(const StageRun& run, graph::ValueId value) const;
 
   /// Gradients of parameters go to the sink of the sites; returned are those of received values,
@@ -112,11 +116,19 @@ class StageProgram {
   std::vector<layout::Crossing> receives_;
   std::vector<layout::Crossing> sends_;
   layout::StageLosses losses_;
+  std::vector<int> outputs_;
   std::vector<std::string> fields_;
   bool recomputes_;
   bool offloads_;
   std::vector<graph::ValueId> ends_;  ///< That it makes, and a backward may begin at.
   std::unique_ptr<NodeProgram> nodes_;
 };
+
+/// An output of a microbatch: dense, in memory of its own.
+///
+/// batch   has the field, where the output is one.
+/// made    gives its value, where a node makes it.
+at::Tensor output_of(const graph::Graph& graph, const graph::Output& output, const Batch& batch,
+                     const std::function<at::Tensor(graph::ValueId)>& made);
 
 }  // namespace trireme::program

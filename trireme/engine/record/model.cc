@@ -32,6 +32,14 @@ Loss metric(Loss loss, std::string name) {
   return loss;
 }
 
+Loss output(at::Tensor values, std::string name) {
+  return {.name = std::move(name),
+          .value = std::move(values),
+          .weight = {},
+          .coefficient = 0,
+          .is_output = true};
+}
+
 double StepLosses::total() const {
   return std::accumulate(losses.begin(), losses.end(), 0.0, [](double sum, const LossTotal& loss) {
     return loss.coefficient == 0 ? sum : sum + loss.coefficient * loss.mean();

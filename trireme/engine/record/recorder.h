@@ -97,6 +97,8 @@ class Recorder : public OperatorListener {
   void check_gradients_and_hooks();
   void check_rescaled(const graph::Graph& graph);
   graph::LossOutput to_loss(const Loss& loss) const;
+  graph::Output to_output(const Loss& output) const;
+  void take_results(const Losses& losses);
   graph::ValueId scalar_value(const at::Tensor& tensor, const std::string& name) const;
   /// The operator being recorded, and `what` cannot be repeated about it; `remedy` is a sentence.
   [[noreturn]] void refuse(const std::string& what,

@@ -52,14 +52,38 @@ graph::LossOutput Recorder::to_loss(const Loss& loss) const {
   return result;
 }
 
+graph::Output Recorder::to_output(const Loss& output) const {
+  const auto value = output.value.defined() ? table_.find(output.value) : std::nullopt;
+  if (!value) {
+    throw Error(ErrorKind::kInvalidArgument, "output '" + output.name +
+                                                 "' was not made by a recorded operator of this "
+                                                 "forward, nor is it a field of the batch");
+  }
+  if (output.value.dim() == 0) {
+    throw Error(ErrorKind::kInvalidArgument,
+                "output '" + output.name +
+                    "' is a 0-dim tensor; expected one row a sample, [samples, ...]");
+  }
+  return {output.name, *value};
+}
+
+void Recorder::take_results(const Losses& losses) {
+  for (const Loss& loss : losses) {
+    if (!loss.is_output) {
+      graph_.losses.push_back(to_loss(loss));
+    } else if (graph_.mode == graph::Mode::kEval) {
+      graph_.outputs.push_back(to_output(loss));
+    }
+  }
+  if (!graph_.losses.empty()) return;
+  throw Error(ErrorKind::kInvalidArgument,
+              "the model's forward returned no loss; return at least one, as in "
+              "{trireme::mean_loss(loss)}");
+}
+
 Trace Recorder::finish(const Losses& losses) {
   for (const auto& [value, position] : uninitialised_) make_constant(value, position);
-  if (losses.empty()) {
-    throw Error(ErrorKind::kInvalidArgument,
-                "the model's forward returned no loss; return at least one, as in "
-                "{trireme::mean_loss(loss)}");
-  }
-  for (const Loss& loss : losses) graph_.losses.push_back(to_loss(loss));
+  take_results(losses);
   check_gradients_and_hooks();
   settle_counters();
   table_.describe();

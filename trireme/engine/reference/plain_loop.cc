@@ -77,6 +77,7 @@ StepLosses PlainLoop::run_step(std::int64_t step, const std::vector<Batch>& micr
       losses = model_.forward(microbatches[m]);
       observation.rethrow();
     }
+    std::erase_if(losses, [](const Loss& loss) { return loss.is_output; });
     const std::int64_t samples = num_samples(model_, microbatches[m]);
     add(losses, samples, result);
     if (has_weights(losses)) {

@@ -92,13 +92,14 @@ Evaluator::Evaluator(const record::Recording& recording)
   std::iota(positions.begin(), positions.end(), 0);
   std::vector<graph::ValueId> keep;
   for (const graph::LossOutput& loss : recording.graph.losses) keep.push_back(loss.value);
+  for (const graph::Output& output : recording.graph.outputs) keep.push_back(output.value);
   nodes_ = std::make_unique<program::NodeProgram>(recording, std::move(positions), keep,
                                                   [this](graph::ValueId parameter, graph::NodeId) {
                                                     return recording_.tensors[parameter].detach();
                                                   });
 }
 
-void Evaluator::add(const Batch& batch, std::uint64_t seed) {
+Batch Evaluator::add(const Batch& batch, std::uint64_t seed) {
   const graph::BatchSize size = program::size_of(recording_.graph, batch);
   const std::vector<double> weights = weights_.weights(batch, size);
   program::Slots slots = nodes_->make_slots();
@@ -110,6 +111,14 @@ void Evaluator::add(const Batch& batch, std::uint64_t seed) {
         program::sum_of(loss, slots.tensors[*nodes_->slot_of(loss.value)], size.samples);
     losses_.losses[i].weight += weights[i];
   }
+  Batch outputs;
+  for (const graph::Output& output : recording_.graph.outputs) {
+    outputs.set(output.name,
+                program::output_of(recording_.graph, output, batch, [&](graph::ValueId value) {
+                  return slots.tensors[*nodes_->slot_of(value)];
+                }));
+  }
+  return outputs;
 }
 
 }  // namespace trireme::reference

@@ -91,9 +91,9 @@ class Evaluator {
   Evaluator(const Evaluator&) = delete;
   Evaluator& operator=(const Evaluator&) = delete;
 
-  /// One forward. Random nodes, if there are any, draw from streams of `seed` and the order of
+  /// One forward; returns the outputs. Random nodes, if there are any, draw from streams of `seed` and the order of
   /// calls.
-  void add(const Batch& batch, std::uint64_t seed);
+  Batch add(const Batch& batch, std::uint64_t seed);
 
   const StepLosses& losses() const { return losses_; }
 

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <iterator>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -16,6 +19,7 @@
 #include "trireme/engine/pipeline/step_runner.h"
 #include "trireme/engine/program/step_losses.h"
 #include "trireme/engine/record/state_guard.h"
+#include "trireme/engine/train/evaluation_metrics.h"
 #include "trireme/engine/train/serial_session.h"
 #include "trireme/engine/train/telling_others.h"
 #include "trireme/error.h"
@@ -83,11 +87,16 @@ class Evaluation : public pipeline::Operations {
         sites_(recording, sink_),
         stages_(recording, plan_, session.stages(), sites_,
                 pipeline::StageWorker::Purpose::kEvaluate),
+        workers_(stages_.workers()),
         weights_(recording, weighed_here(recording.graph, stages_)),
         reader_(workload.evaluation, workload.model, session.options().reader_threads),
-        num_samples_(workload.evaluation->num_samples()) {}
+        num_samples_(workload.evaluation->num_samples()) {
+    if (has_metrics(workload, recording.graph)) {
+      outputs_.emplace(world, workload, recording.graph, plan_);
+    }
+  }
 
-  /// Sum and weight of each loss over all samples, on every rank.
+  /// Sum and weight of each loss over all samples, and all metrics, on every rank.
   RankEvaluation run(const EvaluationOptions& options) {
     const std::int64_t all =
         data::num_evaluation_microbatches(num_samples_, plan_.batch.microbatch);
@@ -103,10 +112,15 @@ class Evaluation : public pipeline::Operations {
       const auto start = std::chrono::steady_clock::now();
       result.last_part = run(program, begin, num);
       add_to(result);
+      gather_outputs(begin, num);
       if (!options.stops || begin + num >= all) continue;
       result.is_stopped = options.stops();
       if (result.is_stopped) return result;
       at_once = next_part(at_once, options.most_at_once, std::chrono::steady_clock::now() - start);
+    }
+    if (outputs_) {
+      std::ranges::copy(outputs_->results(result.losses, session_.next_step()),
+                        std::back_inserter(result.losses.losses));
     }
     return result;
   }
@@ -119,13 +133,19 @@ class Evaluation : public pipeline::Operations {
                         .step = session_.next_step()});
   }
 
-  /// Keeps the losses that were made, and their weights.
+  /// Keeps the losses that were made, their weights, and outputs.
   void end_action(const schedule::Action& action) override {
     const program::StageProgram& stage = stages_.program(action.stage);
-    if (stage.losses().empty()) return;
+    const bool gives_outputs = outputs_ && !stage.outputs().empty();
+    if (stage.losses().empty() && !gives_outputs) return;
     const std::int64_t microbatch = input_.first_microbatch + action.microbatch;
-    const bool must_read = weights_.reads_batch() && stage.fields().empty();
+    const bool must_read = (weights_.reads_batch() || gives_outputs) && stage.fields().empty();
     if (must_read) batch_ = read(microbatch);
+    if (gives_outputs) {
+      outputs_->keep(stage, microbatch, batch_, [&](graph::ValueId value) {
+        return workers_.at(action.stage)->value(action.microbatch, value);
+      });
+    }
     const auto weights = weights_.weights(batch_, input_.sizes[action.microbatch]);
     for (const int loss : stage.losses()) {
       const std::size_t word = 2 * ((microbatch - begin_) * num_losses() + loss);
@@ -158,7 +178,7 @@ class Evaluation : public pipeline::Operations {
     words_.assign(2 * num * num_losses(), 0);
     input_ = input_of(begin, num);
     pipeline::Mailbox mailbox(program, world_.rank(), world_.endpoint, world_.watch);
-    pipeline::StepRunner runner(program, world_.rank(), stages_.workers(), *this, mailbox);
+    pipeline::StepRunner runner(program, world_.rank(), workers_, *this, mailbox);
     // The mailbox outlives what the endpoint still sends of it.
     telling_others(world_, session_.next_step(), [&] { runner.run(input_); });
     return {"evaluation", input_.step, program, runner.times(), runner.begin()};
@@ -174,6 +194,20 @@ class Evaluation : public pipeline::Operations {
     for (int m = first; m < end; ++m) input.sizes.push_back(reader_.size_of(range(begin + m)));
     input.read = [this, first = begin + first](int m) { return batch_ = read(first + m); };
     return input;
+  }
+
+  /// Of all replicas' microbatches from `begin` on.
+  void gather_outputs(std::int64_t begin, int num) {
+    if (!outputs_) return;
+    telling_others(world_, session_.next_step(), [&] {
+      for (int replica = 0; replica < num_replicas(); ++replica) {
+        const int end = schedule::first_of_part(num, num_replicas(), replica + 1);
+        for (int m = schedule::first_of_part(num, num_replicas(), replica); m < end; ++m) {
+          outputs_->gather(begin + m, replica, reader_.size_of(range(begin + m)),
+                           session_.next_step());
+        }
+      }
+    });
   }
 
   void add_to(RankEvaluation& result) const {
@@ -209,6 +243,8 @@ class Evaluation : public pipeline::Operations {
   NoGradients sink_;
   program::SiteTable sites_;
   RankStages stages_;
+  std::map<int, pipeline::StageWorker*> workers_;
+  std::optional<GatheredOutputs> outputs_;
   program::WeightProgram weights_;
   BatchReader reader_;
   std::int64_t num_samples_;

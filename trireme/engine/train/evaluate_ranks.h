@@ -20,7 +20,7 @@ void check_evaluation(const RankSession& session, const Workload& workload,
 
 /// What ranks found.
 struct RankEvaluation {
-  StepLosses losses;                                 ///< The same on every rank.
+  StepLosses losses;  ///< The same on every rank; metrics behind them, but where it was stopped.
   std::vector<std::vector<double>> microbatch_sums;  ///< Of each loss, likewise.
   RanProgram last_part;     ///< The last of its programs, named `evaluation`.
   bool is_stopped = false;  ///< Before its end: of some of the samples only.

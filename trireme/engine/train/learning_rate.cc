@@ -20,14 +20,14 @@ constexpr std::array kDecays = {Decay{"none", false}, Decay{"inverse_sqrt", fals
                                 Decay{"linear", true}, Decay{"cosine", true},
                                 Decay{"polynomial", true}};
 
-[[noreturn]] void fail(const std::string& problem) {
+[[noreturn]] void refuse_rate(const std::string& problem) {
   throw Error(ErrorKind::kInvalidArgument, problem);
 }
 
 const Decay& decay_of(const OptimizerOptions& options) {
   const auto found = std::ranges::find(kDecays, options.decay, &Decay::name);
   if (found != kDecays.end()) return *found;
-  fail("no decay is called '" + options.decay + "'; there are " + decay_names());
+  refuse_rate("no decay is called '" + options.decay + "'; there are " + decay_names());
 }
 
 double shape(const OptimizerOptions& options, double t) {
@@ -38,8 +38,8 @@ double shape(const OptimizerOptions& options, double t) {
 double of_caller(const OptimizerOptions& options, std::int64_t step) {
   const double factor = options.rate_schedule(step);
   if (factor >= 0 && std::isfinite(factor)) return options.learning_rate * factor;
-  fail("the schedule gives " + std::to_string(factor) + " for step " + std::to_string(step) +
-       "; expected a factor of 0 or more for the learning rate");
+  refuse_rate("the schedule gives " + std::to_string(factor) + " for step " + std::to_string(step) +
+              "; expected a factor of 0 or more for the learning rate");
 }
 
 }  // namespace
@@ -56,26 +56,29 @@ std::string decay_names() {
 void check_schedule(const OptimizerOptions& options) {
   const Decay& decay = decay_of(options);
   if (options.rate_schedule && (decay.name != "none" || options.warmup_steps > 0)) {
-    fail("a schedule of your own is the whole of it; leave out decay and warm-up");
+    refuse_rate("a schedule of your own is the whole of it; leave out decay and warm-up");
   }
   if (options.warmup_steps < 0 || options.hold_steps < 0) {
-    fail("the numbers of warm-up steps and of steps that the rate is held must be 0 or more, are " +
-         std::to_string(options.warmup_steps) + " and " + std::to_string(options.hold_steps));
+    refuse_rate(
+        "the numbers of warm-up steps and of steps that the rate is held must be 0 or more, are " +
+        std::to_string(options.warmup_steps) + " and " + std::to_string(options.hold_steps));
   }
   if (options.hold_steps > 0 && !decay.ends) {
-    fail("the decay '" + options.decay + "' holds no rate; take linear, cosine or polynomial");
+    refuse_rate("the decay '" + options.decay +
+                "' holds no rate; take linear, cosine or polynomial");
   }
   if (decay.ends && options.decay_steps <= options.warmup_steps + options.hold_steps) {
-    fail("the decay '" + options.decay + "' needs the step at which it ends, after the " +
-         std::to_string(options.warmup_steps + options.hold_steps) +
-         " of warm-up and hold; give --decay-steps, as a rule the steps of the whole training");
+    refuse_rate(
+        "the decay '" + options.decay + "' needs the step at which it ends, after the " +
+        std::to_string(options.warmup_steps + options.hold_steps) +
+        " of warm-up and hold; give --decay-steps, as a rule the steps of the whole training");
   }
   if (!(options.decay_power > 0) || !std::isfinite(options.decay_power)) {
-    fail("the power of a decay must be positive, is " + std::to_string(options.decay_power));
+    refuse_rate("the power of a decay must be positive, is " + std::to_string(options.decay_power));
   }
   if (!(options.final_rate >= 0 && options.final_rate <= 1)) {
-    fail("the part of the rate that is left must be from 0 to 1, is " +
-         std::to_string(options.final_rate));
+    refuse_rate("the part of the rate that is left must be from 0 to 1, is " +
+                std::to_string(options.final_rate));
   }
 }
 

@@ -16,7 +16,7 @@ bool fits(const ParameterGroup& group, const std::string& parameter) {
   return fnmatch(group.names.c_str(), parameter.c_str(), 0) == 0;
 }
 
-[[noreturn]] void fail(const std::string& problem) {
+[[noreturn]] void refuse_group(const std::string& problem) {
   throw Error(ErrorKind::kInvalidArgument, problem);
 }
 
@@ -24,7 +24,7 @@ double number_in(std::string_view text, std::string_view whole) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.begin(), text.end(), number);
   if (error == std::errc() && end == text.end()) return number;
-  fail("'" + std::string(whole) + "': '" + std::string(text) + "' is no number");
+  refuse_group("'" + std::string(whole) + "': '" + std::string(text) + "' is no number");
 }
 
 void take_setting(std::string_view setting, std::string_view whole, ParameterGroup& group) {
@@ -35,9 +35,9 @@ void take_setting(std::string_view setting, std::string_view whole, ParameterGro
   } else if (equals != std::string_view::npos && name == "rate-scale") {
     group.learning_rate_scale = number_in(setting.substr(equals + 1), whole);
   } else {
-    fail("'" + std::string(whole) +
-         "': expected PATTERN,weight-decay=NUMBER,rate-scale=NUMBER, of " +
-         "which one of the two may be left out, got '" + std::string(setting) + "'");
+    refuse_group("'" + std::string(whole) +
+                 "': expected PATTERN,weight-decay=NUMBER,rate-scale=NUMBER, of " +
+                 "which one of the two may be left out, got '" + std::string(setting) + "'");
   }
 }
 
@@ -77,14 +77,14 @@ void check_groups(const std::vector<ParameterGroup>& groups, const graph::Graph&
   const auto is_number = [](double value) { return value >= 0 && std::isfinite(value); };
   for (const ParameterGroup& group : groups) {
     if (!is_number(group.weight_decay.value_or(0)) || !is_number(group.learning_rate_scale)) {
-      fail("parameter group '" + group.names + "': weight decay and scale of the rate must be " +
-           "numbers of 0 or more");
+      refuse_group("parameter group '" + group.names +
+                   "': weight decay and scale of the rate must be " + "numbers of 0 or more");
     }
     const auto& all = graph.parameters;
     if (std::ranges::any_of(all, [&](const auto& one) { return fits(group, one.name); })) continue;
-    fail("no parameter is called like '" + group.names + "'" +
-         (all.empty() ? "" : "; there are '" + all.front().name + "' and others") +
-         "; `*` stands for any characters");
+    refuse_group("no parameter is called like '" + group.names + "'" +
+                 (all.empty() ? "" : "; there are '" + all.front().name + "' and others") +
+                 "; `*` stands for any characters");
   }
 }
 

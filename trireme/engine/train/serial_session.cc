@@ -1,11 +1,15 @@
 #include "trireme/engine/train/serial_session.h"
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
+#include <optional>
 #include <utility>
 
 #include "trireme/data/range.h"
 #include "trireme/engine/memory/process_memory.h"
 #include "trireme/engine/record/state_guard.h"
+#include "trireme/engine/train/evaluation_metrics.h"
 #include "trireme/engine/train/finite_check.h"
 #include "trireme/engine/train/learning_rate.h"
 #include "trireme/engine/train/parameter_groups.h"
@@ -121,6 +125,7 @@ StepReport SerialSession::step() {
 void check_evaluation_data(const graph::Graph& graph, const Workload& workload,
                            std::int64_t microbatch) {
   if (!workload.evaluation) return;
+  has_metrics(workload, graph);
   if (workload.evaluation->padded_lengths() != workload.training->padded_lengths()) {
     throw Error(
         ErrorKind::kInvalidArgument,
@@ -152,13 +157,18 @@ StepLosses evaluate(const Workload& workload, const record::Recording& recording
   reference::Evaluator evaluator(recording);
   const std::int64_t num_samples = workload.evaluation->num_samples();
   const std::int64_t num = data::num_evaluation_microbatches(num_samples, microbatch);
+  std::optional<EvaluationMetrics> metrics;
+  if (has_metrics(workload, recording.graph)) metrics.emplace(workload);
   for (std::int64_t m = 0; m < num; ++m) {
     const data::IndexRange range = data::evaluation_range(num_samples, microbatch, m);
     Batch batch = reader.read(range);
     set_step_scalars(batch, workload.model, step);
-    evaluator.add(batch, 0);
+    const Batch outputs = evaluator.add(batch, 0);
+    if (metrics) metrics->add(outputs);
   }
-  return evaluator.losses();
+  StepLosses losses = evaluator.losses();
+  if (metrics) std::ranges::copy(metrics->results(losses), std::back_inserter(losses.losses));
+  return losses;
 }
 
 }  // namespace trireme::train

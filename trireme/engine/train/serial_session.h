@@ -70,11 +70,11 @@ class SerialSession {
 
 /// Refuses, before a training, an evaluation whose last microbatch would have a size that the graph
 /// does not hold for (Graph::microbatch), or whose samples are padded to other lengths: kInvalidArgument with the
-/// numbers and what to do.
+/// numbers and what to do. Errors of has_metrics.
 void check_evaluation_data(const graph::Graph& graph, const Workload& workload,
                            std::int64_t microbatch);
 
-/// Losses over every sample of the workload's evaluation data, once each.
+/// Losses over every sample of the workload's evaluation data, once each, and its metrics behind them.
 ///
 /// step        that the step scalars are taken at.
 /// recording   of the model in eval mode. kInvalidArgument where there is no evaluation data.

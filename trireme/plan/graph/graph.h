@@ -194,6 +194,13 @@ struct LossOutput {
   bool operator==(const LossOutput&) const = default;
 };
 
+/// What the forward makes of each sample, dimension 0 of the value; for the metrics of an evaluation.
+struct Output {
+  std::string name;
+  ValueId value = -1;
+  bool operator==(const Output&) const = default;
+};
+
 enum class Mode : std::uint8_t { kTrain, kEval };
 
 /// How large a microbatch is.
@@ -216,6 +223,7 @@ struct Graph {
   std::vector<Buffer> buffers;
   std::vector<ConstantTensor> constants;
   std::vector<LossOutput> losses;
+  std::vector<Output> outputs;  ///< In mode kEval alone.
 
   /// Where dimensions of samples differ in length: those that the graph holds for, by name; the longest.
   std::map<std::string, std::int64_t> lengths;

@@ -299,6 +299,7 @@ void check(const Graph& graph) {
   internal::check_boundaries(graph);
   internal::check_nodes(graph);
   internal::check_losses(graph);
+  internal::check_outputs(graph);
   check_shorter(graph);
 }
 

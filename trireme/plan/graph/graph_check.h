@@ -49,6 +49,7 @@ void check_values(const Graph& graph);      ///< Values by themselves and where 
 void check_boundaries(const Graph& graph);  ///< Inputs, parameters, buffers, constants.
 void check_nodes(const Graph& graph);
 void check_losses(const Graph& graph);
+void check_outputs(const Graph& graph);
 
 [[noreturn]] void fail_check(const std::string& subject, const std::string& problem);
 bool is_moderate(std::int64_t number);   ///< Within kMaxExtent.

@@ -285,4 +285,40 @@ void internal::check_losses(const Graph& graph) {
   }
 }
 
+namespace {
+
+bool is_written(const Graph& graph, int storage) {
+  return std::ranges::any_of(graph.nodes, [&](const Node& node) {
+    return std::ranges::any_of(node.writes,
+                               [&](ValueId id) { return graph.values[id].storage_id == storage; });
+  });
+}
+
+}  // namespace
+
+void internal::check_outputs(const Graph& graph) {
+  std::set<std::string> names;
+  for (const Output& output : graph.outputs) {
+    const std::string subject = "output '" + output.name + "'";
+    if (graph.mode == Mode::kTrain) fail_check(subject, "a graph in train mode has none");
+    if (output.name.empty()) fail_check(subject, "it has no name");
+    if (!names.insert(output.name).second) fail_check(subject, "its name is taken");
+    if (output.value < 0 || static_cast<std::size_t>(output.value) >= graph.values.size()) {
+      fail_check(subject, "there is no value " + std::to_string(output.value));
+    }
+    const Value& value = graph.values[output.value];
+    const Size samples = graph.microbatch > 0 ? Size{0, graph.microbatch} : Size{1, 0};
+    if (value.shape.empty() || value.shape[0] != samples || value.is_ragged) {
+      fail_check(subject, "expected one row a sample, along dimension 0 of value " +
+                              std::to_string(output.value));
+    }
+    if (value.source != ValueSource::kNode && value.source != ValueSource::kInput) {
+      fail_check(subject, "it is neither made by a node nor a field of the batch");
+    }
+    if (value.source == ValueSource::kInput && is_written(graph, value.storage_id)) {
+      fail_check(subject, "it is a field of the batch that a node writes to; return a copy");
+    }
+  }
+}
+
 }  // namespace trireme::graph

@@ -47,6 +47,13 @@ Json to_json(const LossOutput& loss) {
   return json;
 }
 
+Output output_from_json(const JsonField& field) {
+  JsonObject object(field);
+  Output output{object.required("name").text(), read_id(object.required("value"))};
+  object.finish();
+  return output;
+}
+
 LossOutput loss_from_json(const JsonField& field) {
   JsonObject object(field);
   LossOutput loss;
@@ -218,6 +225,9 @@ Json computed_to_json(const Graph& graph) {
     json["buffers"].back()["policy"] = kPolicies[static_cast<std::size_t>(buffer.policy)];
   }
   for (const LossOutput& loss : graph.losses) json["losses"].push_back(to_json(loss));
+  for (const Output& output : graph.outputs) {
+    json["outputs"].push_back({{"name", output.name}, {"value", output.value}});
+  }
   for (const Value& value : graph.values) json["values"].push_back(internal::to_json(value));
   for (const Node& node : graph.nodes) json["nodes"].push_back(internal::to_json(node));
   if (graph.lengths.empty()) return json;
@@ -274,6 +284,9 @@ Graph graph_from_json(const Json& body, std::span<const std::byte> constants) {
   graph.parameters = object.required("parameters").list(parameter_from_json);
   graph.buffers = object.required("buffers").list(buffer_from_json);
   graph.losses = object.required("losses").list(loss_from_json);
+  if (const auto outputs = object.optional("outputs")) {
+    graph.outputs = outputs->list(output_from_json);
+  }
   graph.values = object.required("values").list(internal::value_from_json);
   graph.nodes = object.required("nodes").list(internal::node_from_json);
   if (const auto field = object.optional("constants")) read_constants(graph, *field, constants);

@@ -104,6 +104,15 @@ std::string losses_text(const Graph& graph) {
   return section("losses", table);
 }
 
+std::string outputs_text(const Graph& graph) {
+  if (graph.outputs.empty()) return "";
+  Table table({"name", ">value", "tensor"});
+  for (const Output& output : graph.outputs) {
+    table.add({output.name, std::to_string(output.value), tensor_text(graph.values[output.value])});
+  }
+  return section("outputs", table);
+}
+
 std::string marks(const Node& node, bool is_cut_before) {
   std::string text = is_cut_before ? "|" : " ";
   text += node.flags.random ? 'r' : ' ';
@@ -152,7 +161,8 @@ std::string operator_text(const Node& node) {
 std::string show(const Graph& graph) {
   const std::vector<bool> allowed = allowed_cuts(graph);
   return summary(graph, allowed) + inputs_text(graph) + parameters_text(graph) +
-         buffers_text(graph) + losses_text(graph) + nodes_text(graph, allowed);
+         buffers_text(graph) + losses_text(graph) + outputs_text(graph) +
+         nodes_text(graph, allowed);
 }
 
 namespace {
@@ -172,6 +182,7 @@ class Comparer {
     named("parameter", before_.parameters, now_.parameters);
     named("buffer", before_.buffers, now_.buffers);
     named("input", before_.inputs, now_.inputs);
+    named("output", before_.outputs, now_.outputs);
     losses();
     nodes();
     constants();

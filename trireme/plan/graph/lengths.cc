@@ -91,6 +91,7 @@ std::string structure_difference(const Graph& graph, const Graph& other) {
     return "the parameters or buffers";
   }
   if (graph.constants != other.constants) return "a constant tensor";
+  if (graph.outputs != other.outputs) return "the outputs";
   return graph.losses == other.losses ? "" : "the losses";
 }
 

@@ -133,4 +133,14 @@ std::vector<StageLosses> stage_losses(const graph::Graph& graph, const Plan& pla
   return stages;
 }
 
+std::vector<std::vector<int>> stage_outputs(const graph::Graph& graph, const Plan& plan) {
+  std::vector<std::vector<int>> stages(plan.stages.size());
+  for (int i = 0; i < static_cast<int>(graph.outputs.size()); ++i) {
+    const graph::ValueId value = graph.outputs[i].value;
+    const bool is_field = graph.values[value].source == graph::ValueSource::kInput;
+    (is_field ? stages.back() : stages[maker_of(graph, plan, value)]).push_back(i);
+  }
+  return stages;
+}
+
 }  // namespace trireme::layout

@@ -52,4 +52,7 @@ struct StageLosses {
 std::vector<StageLosses> stage_losses(const graph::Graph& graph, const Plan& plan,
                                       const std::vector<Crossing>& crossings);
 
+/// By stage: the outputs that it gives, each by its index in Graph::outputs. Fields of the batch are given by the last.
+std::vector<std::vector<int>> stage_outputs(const graph::Graph& graph, const Plan& plan);
+
 }  // namespace trireme::layout
