@@ -77,6 +77,9 @@ StepLosses PlainLoop::run_step(std::int64_t step, const std::vector<Batch>& micr
       losses = model_.forward(microbatches[m]);
       observation.rethrow();
     }
+    for (Loss& loss : losses) {
+      if (counts_ && !counts_(step, loss.name)) loss.coefficient = 0;
+    }
     const std::int64_t samples = num_samples(model_, microbatches[m]);
     add(losses, samples, result);
     if (has_weights(losses)) {
