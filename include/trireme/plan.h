@@ -44,6 +44,14 @@ struct ParameterGroup {
   double learning_rate_scale = 1;      ///< 0: values stay as they are.
 };
 
+/// Steps in which some losses count and some parameters move, as of the two players of a GAN. All losses are computed in
+/// each step, so that buffers are written as ever; those that do not count have no gradient, and are only reported.
+struct Turn {
+  std::vector<std::string> parameters;  ///< Patterns of their names, as ParameterGroup::names.
+  std::vector<std::string> losses;      ///< By name.
+  std::int64_t num_steps = 1;           ///< In a row.
+};
+
 struct OptimizerOptions {
   /// sgd, adamw, lamb, lars, novograd or adafactor; or `own`: the caller's, between the halves of a step
   /// (Session::backward), of whose fields only `clip_norm` means something.
@@ -61,7 +69,9 @@ struct OptimizerOptions {
   double weight_decay = 0.01;
   std::optional<double> beta1, beta2, epsilon;  ///< Not set: the optimizer's own defaults.
   std::vector<ParameterGroup> groups;           ///< Of groups that a name fits, the last counts.
-  double clip_norm = 0;                         ///< 0: gradients are not clipped.
+  /// Taken in order, again and again. Parameters that do not move keep their state too. None: each step is of all.
+  std::vector<Turn> turns;
+  double clip_norm = 0;  ///< 0: gradients are not clipped.
   /// An exponential moving average of weights (EMA) is kept, of this decay, as 0.999; 0: none. For
   /// TrainingOptions::evaluate_average and `trireme export --average`.
   double average_decay = 0;

@@ -59,6 +59,14 @@ void bind_training_options(py::module_& module) {
       .def_readwrite("names", &ParameterGroup::names)
       .def_readwrite("weight_decay", &ParameterGroup::weight_decay)
       .def_readwrite("learning_rate_scale", &ParameterGroup::learning_rate_scale);
+  py::class_<Turn>(module, "Turn",
+                   "Steps in which losses of these names count and parameters with names like "
+                   "these patterns move.")
+      .def(py::init<std::vector<std::string>, std::vector<std::string>, std::int64_t>(),
+           py::arg("parameters"), py::arg("losses"), py::arg("num_steps") = 1)
+      .def_readwrite("parameters", &Turn::parameters)
+      .def_readwrite("losses", &Turn::losses)
+      .def_readwrite("num_steps", &Turn::num_steps);
   py::class_<OptimizerOptions>(
       module, "OptimizerOptions",
       "name: sgd, adamw, ... or own; weight_decay outside the gradient; clip_norm 0: none.")
@@ -78,6 +86,7 @@ void bind_training_options(py::module_& module) {
       .def_readwrite("beta2", &OptimizerOptions::beta2)
       .def_readwrite("epsilon", &OptimizerOptions::epsilon)
       .def_readwrite("groups", &OptimizerOptions::groups)
+      .def_readwrite("turns", &OptimizerOptions::turns)
       .def_readwrite("clip_norm", &OptimizerOptions::clip_norm)
       .def_readwrite("average_decay", &OptimizerOptions::average_decay);
   py::class_<TrainingOptions>(

@@ -12,6 +12,7 @@ _PLACES = {
     "Reduction": "_core",
     "StepReport": "_core",
     "Topology": "_core",
+    "Turn": "_core",
     "World": "_core",
     "resume_from_checkpoint": "checkpoint",
     "save_checkpoint": "checkpoint",

@@ -8,6 +8,7 @@ from trireme._core import Profile as Profile
 from trireme._core import Reduction as Reduction
 from trireme._core import StepReport as StepReport
 from trireme._core import Topology as Topology
+from trireme._core import Turn as Turn
 from trireme._core import World as World
 from trireme.checkpoint import resume_from_checkpoint as resume_from_checkpoint
 from trireme.checkpoint import save_checkpoint as save_checkpoint

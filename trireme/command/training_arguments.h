@@ -9,6 +9,7 @@
 #include "trireme/engine/train/learning_rate.h"
 #include "trireme/engine/train/parameter_groups.h"
 #include "trireme/engine/train/training_options.h"
+#include "trireme/engine/train/turns.h"
 
 namespace trireme::command {
 
@@ -44,6 +45,18 @@ inline void add_optimizer_options(CLI::App& app, OptimizerOptions& options) {
          "Parameters with names like PATTERN have a weight decay of their own, or a scale of the "
          "learning rate: '*.bias,weight-decay=0'; the last that fits counts")
       ->type_name("PATTERN,weight-decay=X,rate-scale=Y")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
+  app.add_option_function<std::vector<std::string>>(
+         "--turn",
+         [&options](const std::vector<std::string>& texts) {
+           options.turns.clear();
+           for (const std::string& text : texts) options.turns.push_back(train::parse_turn(text));
+         },
+         "Some steps move the parameters with names like PATTERN by that loss alone; then comes "
+         "the next turn, and "
+         "after the last the first: the players of a GAN")
+      ->type_name("PATTERN,loss=NAME,steps=N")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->allow_extra_args(false);
   app.add_option("--average-decay", options.average_decay,

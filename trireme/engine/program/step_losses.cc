@@ -45,12 +45,26 @@ std::vector<double> scaled(std::vector<double> totals, double scale) {
   return totals;
 }
 
+void report_only(StepLosses& losses, const std::function<bool(const std::string& loss)>& counts) {
+  for (LossTotal& loss : losses.losses) {
+    if (!counts(loss.name)) loss.coefficient = 0;
+  }
+}
+
+std::vector<double> counted(std::vector<double> totals, const graph::Graph& graph,
+                            const std::function<bool(const std::string& loss)>& counts) {
+  for (std::size_t i = 0; i < totals.size(); ++i) {
+    if (!counts(graph.losses[i].name)) totals[i] = 0;
+  }
+  return totals;
+}
+
 ValueMap loss_seeds(const graph::Graph& graph, const StageProgram& stage, std::int64_t num_samples,
                     const std::vector<double>& totals) {
   ValueMap result;
   for (std::size_t i = 0; i < graph.losses.size(); ++i) {
     const graph::LossOutput& loss = graph.losses[i];
-    if (loss.coefficient == 0 || !stage.seeds_loss(static_cast<int>(i))) continue;
+    if (loss.coefficient == 0 || totals[i] == 0 || !stage.seeds_loss(static_cast<int>(i))) continue;
     const double count = loss.weight ? 1.0 : static_cast<double>(num_samples);
     const double seed = loss.coefficient * count / totals[i];
     const at::Tensor tensor =

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,13 +22,20 @@ double sum_of(const graph::LossOutput& loss, const at::Tensor& value, std::int64
 std::vector<double> total_weights(const graph::Graph& graph,
                                   const std::vector<std::vector<double>>& weights);
 
+/// Those that do not count are no part of the step loss.
+void report_only(StepLosses& losses, const std::function<bool(const std::string& loss)>& counts);
+
+/// 0 for losses that do not count.
+std::vector<double> counted(std::vector<double> totals, const graph::Graph& graph,
+                            const std::function<bool(const std::string& loss)>& counts);
+
 /// These for gradients of the loss times `scale`, a power of two: exact.
 std::vector<double> scaled(std::vector<double> totals, double scale);
 
 /// Gradients of the step loss by the values of losses that `stage` starts the backward of.
 ///
 /// num_samples   of the microbatch.
-/// totals        weight of each loss over the step; of the stage's `weighed_losses` and of means.
+/// totals        weight of each loss over the step; of the stage's `weighed_losses` and of means. 0: the loss has no gradient.
 ValueMap loss_seeds(const graph::Graph& graph, const StageProgram& stage, std::int64_t num_samples,
                     const std::vector<double>& totals);
 

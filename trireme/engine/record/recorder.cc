@@ -333,9 +333,9 @@ std::string Recorder::place_text() const {
 void Recorder::refuse_toggle(const std::string& what) const {
   refuse("it takes the parameter '" + nearest_parameter_ + "', whose " + what,
          "Where one use is to have no gradient, give that operator parameter.detach(); freeze a "
-         "parameter for good before training. Losses for some of the parameters alone, each with "
-         "its own step (the two players of a GAN), are not supported: a model has one step loss "
-         "and one optimizer");
+         "parameter for good before training. Where a loss is for some of the parameters alone, in "
+         "steps of its own (the two players of a GAN), return all losses and say which moves what: "
+         "OptimizerOptions::turns, --turn");
 }
 
 void Recorder::refuse(const std::string& what, const std::string& remedy) const {

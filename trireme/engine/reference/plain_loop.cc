@@ -60,6 +60,19 @@ bool has_weights(const Losses& losses) {
 
 }  // namespace
 
+/// Without outputs; losses that do not count are only reported.
+Losses PlainLoop::forward(std::int64_t step, std::size_t microbatch, const Batch& batch) const {
+  record::Reseeder reseeder({seed_, step, static_cast<std::int64_t>(microbatch)});
+  const record::Observation observation(reseeder);
+  Losses losses = model_.forward(batch);
+  observation.rethrow();
+  std::erase_if(losses, [](const Loss& loss) { return loss.is_output; });
+  for (Loss& loss : losses) {
+    if (counts_ && !counts_(step, loss.name)) loss.coefficient = 0;
+  }
+  return losses;
+}
+
 StepLosses PlainLoop::run_step(std::int64_t step, const std::vector<Batch>& microbatches) {
   model_.set_training(true);
   for (const NamedTensor& parameter : model_.parameters) {
@@ -70,14 +83,7 @@ StepLosses PlainLoop::run_step(std::int64_t step, const std::vector<Batch>& micr
   std::vector<Losses> waiting;  // losses with weights wait for the step's totals
   StepLosses result;
   for (std::size_t m = 0; m < microbatches.size(); ++m) {
-    record::Reseeder reseeder({seed_, step, static_cast<std::int64_t>(m)});
-    Losses losses;
-    {
-      const record::Observation observation(reseeder);
-      losses = model_.forward(microbatches[m]);
-      observation.rethrow();
-    }
-    std::erase_if(losses, [](const Loss& loss) { return loss.is_output; });
+    Losses losses = forward(step, m, microbatches[m]);
     const std::int64_t samples = num_samples(model_, microbatches[m]);
     add(losses, samples, result);
     if (has_weights(losses)) {

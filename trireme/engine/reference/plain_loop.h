@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trireme/model.h"
@@ -18,14 +20,21 @@ namespace trireme::reference {
 /// Random operators draw from the streams of the nodes that they would be recorded as.
 class PlainLoop {
  public:
-  PlainLoop(const Model& model, std::uint64_t seed) : model_(model), seed_(seed) {}
+  using Counts = std::function<bool(std::int64_t step, const std::string& loss)>;
+
+  /// counts   whether a loss has gradients in a step; empty: all have.
+  PlainLoop(const Model& model, std::uint64_t seed, Counts counts = {})
+      : model_(model), seed_(seed), counts_(std::move(counts)) {}
 
   /// Losses of the step; leaves its gradients in `.grad` of the parameters, replacing older ones.
   StepLosses run_step(std::int64_t step, const std::vector<Batch>& microbatches);
 
  private:
+  Losses forward(std::int64_t step, std::size_t microbatch, const Batch& batch) const;
+
   const Model& model_;
   std::uint64_t seed_;
+  Counts counts_;
 };
 
 }  // namespace trireme::reference

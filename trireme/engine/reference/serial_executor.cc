@@ -17,6 +17,7 @@ SerialExecutor::SerialExecutor(const record::Recording& recording, const layout:
     : recording_(recording),
       plan_((layout::check(plan, store.map().graph_sha256, recording.graph), plan)),
       seed_(seed),
+      counts_(options.counts),
       accumulator_(store, recording.graph, static_cast<int>(plan.batch.lanes),
                    {.dtype = options.gradient_dtype}),
       sink_(accumulator_),
@@ -62,8 +63,13 @@ StepLosses SerialExecutor::run_step(std::int64_t step, const std::vector<Batch>&
   }
   StepLosses losses = program::empty_losses(recording_.graph);
   const auto weights = weigh(microbatches);
-  const std::vector<double> totals =
+  std::vector<double> totals =
       program::scaled(program::total_weights(recording_.graph, weights), loss_scale);
+  if (counts_) {
+    const auto counts = [&](const std::string& loss) { return counts_(step, loss); };
+    totals = program::counted(std::move(totals), recording_.graph, counts);
+    program::report_only(losses, counts);
+  }
   std::vector<std::vector<program::NormStatistics>> statistics;
   accumulator_.begin_step();
   for (std::size_t m = 0; m < microbatches.size(); ++m) {

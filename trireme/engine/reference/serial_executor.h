@@ -22,6 +22,8 @@ struct SerialOptions {
   Dtype gradient_dtype =
       Dtype::kF32;  ///< Partial sums of gradients are rounded to it (LaneAccumulator).
   std::filesystem::path scratch = {};  ///< As of program::StageChain.
+  /// Whether a loss has gradients in a step; empty: all have.
+  std::function<bool(std::int64_t step, const std::string& loss)> counts = {};
 };
 
 /// The reference for every layout: runs all stages of a plan in one process, one microbatch after
@@ -75,6 +77,7 @@ class SerialExecutor {
   const record::Recording& recording_;
   layout::Plan plan_;
   std::uint64_t seed_;
+  std::function<bool(std::int64_t step, const std::string& loss)> counts_;
   parameters::LaneAccumulator accumulator_;
   Sink sink_;
   program::SiteTable sites_;

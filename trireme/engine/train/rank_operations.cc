@@ -13,6 +13,7 @@
 #include "trireme/engine/train/learning_rate.h"
 #include "trireme/engine/train/parameter_groups.h"
 #include "trireme/engine/train/replica_buffers.h"
+#include "trireme/engine/train/turns.h"
 #include "trireme/error.h"
 #include "trireme/plan/layout/plan.h"
 #include "trireme/wire/collectives/world.h"
@@ -74,6 +75,7 @@ RankOperations::RankOperations(const RankParts& parts, const TrainingOptions& op
     : parts_(parts),
       options_(options),
       optimizer_(make_optimizer(options.optimizer)),
+      counts_(counting_losses(options.optimizer)),
       commits_(parts.recording, parts.plan.batch.microbatch),
       buffers_(parts.recording, parts.plan, parts.stage_indices, options.buffers),
       weighs_(parts.program.ranks[parts.rank].front().kind == OperationKind::kWeigh),
@@ -86,6 +88,7 @@ RankOperations::RankOperations(const RankParts& parts, const TrainingOptions& op
   }
   parameters::check_parameters(*optimizer_, parts.store, part_);
   check_groups(options.optimizer.groups, parts.recording.graph);
+  check_turns(options.optimizer.turns, parts.recording.graph);
   if (layout::train_role(parts.plan).mesh.data == 1) return;
   const layout::ParameterMap& map = parts.store.map();
   reducer_ = std::make_unique<parameters::Reducer>(
@@ -135,7 +138,20 @@ void RankOperations::attach_hashes() {
 
 void RankOperations::set_totals(std::vector<double> totals) {
   scaled_totals_ = program::scaled(totals, scale_of_step_);
+  if (counts_) {
+    scaled_totals_ =
+        program::counted(std::move(scaled_totals_), parts_.recording.graph, counts_in_step());
+  }
   totals_ = std::move(totals);
+}
+
+std::function<bool(const std::string&)> RankOperations::counts_in_step() const {
+  return [this](const std::string& loss) { return counts_(input_->step, loss); };
+}
+
+parameters::HasGradient RankOperations::moved() const {
+  return moved_in(options_.optimizer, input_->step,
+                  [this](const std::string& name) { return has_gradient(name); });
 }
 
 /// The weights of all replicas, in global microbatch order.
@@ -215,6 +231,7 @@ std::vector<std::uint64_t> RankOperations::my_words() const {
 /// Sums are added in global microbatch order.
 void RankOperations::take_words(std::span<const std::uint64_t> words) {
   losses_ = program::empty_losses(parts_.recording.graph);
+  if (counts_) program::report_only(losses_, counts_in_step());
   const std::size_t num_losses = losses_.losses.size();
   const std::size_t num_rows = 1 + parts_.plan.batch.num_microbatches();
   microbatch_sums_.assign(num_rows - 1, std::vector<double>(num_losses));
@@ -302,9 +319,7 @@ void RankOperations::end_scaled_step() {
 /// Every rank gives the norms of what it owns, in the places of all parameters by name.
 void RankOperations::norm() {
   loss_scale_.unscale(parts_.sums.gradients());
-  const auto own = parameters::square_norms(
-      parts_.store, parts_.sums.gradients(),
-      [this](const std::string& name) { return has_gradient(name); }, part_);
+  const auto own = parameters::square_norms(parts_.store, parts_.sums.gradients(), moved(), part_);
   std::vector<std::uint64_t> words;
   for (const auto& [name, index] : parameters_) {
     const auto found = own.find(name);
@@ -312,10 +327,11 @@ void RankOperations::norm() {
   }
   collectives::unite(group(GroupKind::kPipeline), words, parts_.watch, place("norm"));
   parameters::SquareNorms norms;
+  const parameters::HasGradient is_moved = moved();
   auto word = words.begin();
   for (const auto& [name, index] : parameters_) {
     const double square = std::bit_cast<double>(*word++);
-    if (reached_[index]) norms.emplace_hint(norms.end(), name, square);
+    if (is_moved(name)) norms.emplace_hint(norms.end(), name, square);
   }
   judge(not_finite(norms));
   norm_ = parameters::global_norm(norms);
@@ -341,8 +357,7 @@ void RankOperations::update() {
   if (is_skipped_) return;
   const double rate = learning_rate_at(options_.optimizer, input_->step);
   parameters::apply(
-      *optimizer_, parts_.store, parts_.sums.gradients(),
-      [this](const std::string& name) { return has_gradient(name); },
+      *optimizer_, parts_.store, parts_.sums.gradients(), moved(),
       [&](const std::string& name) { return rule_of(options_.optimizer, name, rate); }, part_);
 }
 

@@ -94,6 +94,9 @@ class RankOperations : public pipeline::Operations {
     return reached_[parameters_.at(parameter)];
   }
 
+  /// Which of these the step moves: all, or those of its turn.
+  parameters::HasGradient moved() const;
+
  private:
   collectives::Group& group(schedule::GroupKind kind) const;
   std::vector<std::byte> gather(schedule::GroupKind kind, std::span<const std::byte> mine,
@@ -112,6 +115,7 @@ class RankOperations : public pipeline::Operations {
   void judge(const std::string& problem);
   void end_scaled_step();
   void set_totals(std::vector<double> totals);
+  std::function<bool(const std::string&)> counts_in_step() const;
   void update();
   void wait(transport::Work& work, const collectives::Group& group, const char* what) const;
   ErrorContext place(const char* what) const;
@@ -119,7 +123,8 @@ class RankOperations : public pipeline::Operations {
   RankParts parts_;
   TrainingOptions options_;
   std::unique_ptr<parameters::Optimizer> optimizer_;
-  parameters::Part part_;  ///< That is updated here.
+  std::function<bool(std::int64_t, const std::string&)> counts_;  ///< As counting_losses.
+  parameters::Part part_;                                         ///< That is updated here.
   program::BufferCommits commits_;
   ReplicaBuffers buffers_;
   std::unique_ptr<parameters::Reducer> reducer_;  ///< Null with one replica.

@@ -227,8 +227,9 @@ void RankSession::require_update() const {
 Tensors RankSession::gradients() const {
   require_update();
   Tensors found;
+  const parameters::HasGradient is_moved = operations_->moved();
   for (const std::string& name : store_.names()) {
-    if (operations_->has_gradient(name)) {
+    if (is_moved(name)) {
       const int site = store_.slot(store_.owner(name)).site;
       found[name] = store_.gradient_view(sums_.gradients(), name, site);
     }

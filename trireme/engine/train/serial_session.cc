@@ -15,6 +15,7 @@
 #include "trireme/engine/train/parameter_groups.h"
 #include "trireme/engine/train/replica_buffers.h"
 #include "trireme/engine/train/training_state.h"
+#include "trireme/engine/train/turns.h"
 #include "trireme/error.h"
 #include "trireme/plan/graph/graph_check.h"
 #include "trireme/plan/graph/graph_json.h"
@@ -34,13 +35,14 @@ const layout::Plan& checked(const layout::Plan& plan, const graph::Graph& record
 double update(parameters::Optimizer& optimizer, const parameters::ParameterStore& store,
               parameters::GradientBuffers& gradients, const OptimizerOptions& options,
               std::int64_t step, const parameters::HasGradient& has_gradient) {
+  const auto moved = moved_in(options, step, has_gradient);
   double norm = 0;
   if (options.clip_norm > 0) {
-    norm = parameters::global_norm(parameters::square_norms(store, gradients, has_gradient));
+    norm = parameters::global_norm(parameters::square_norms(store, gradients, moved));
     parameters::clip(gradients, norm, options.clip_norm);
   }
   const double rate = learning_rate_at(options, step);
-  parameters::apply(optimizer, store, gradients, has_gradient,
+  parameters::apply(optimizer, store, gradients, moved,
                     [&](const std::string& name) { return rule_of(options, name, rate); });
   return norm;
 }
@@ -56,12 +58,14 @@ SerialSession::SerialSession(const Workload& workload, const record::Recording& 
       store_(layout::make_parameter_map(recording_.graph, plan), recording_.graph,
              recording_.tensors, {.fill = workload.model.fill}),
       executor_(recording_, plan_, store_, options.seed,
-                {.gradient_dtype = checked_gradient_dtype(options)}),
+                {.gradient_dtype = checked_gradient_dtype(options),
+                 .counts = counting_losses(options.optimizer)}),
       optimizer_(make_optimizer(options.optimizer)),
       loss_scale_(options.loss_scale) {
   fill_parameters(workload_.model);
   parameters::check_parameters(*optimizer_, store_);
   check_groups(options.optimizer.groups, recording_.graph);
+  check_turns(options.optimizer.turns, recording_.graph);
   check_buffers(recording_.graph, options.buffers, 1);
 }
 
@@ -102,7 +106,8 @@ bool SerialSession::may_update(const StepLosses& losses,
                                double& norm) {
   parameters::SquareNorms norms;
   if (needs_norm(options_)) {
-    norms = parameters::square_norms(store_, executor_.gradients().gradients(), has_gradient);
+    norms = parameters::square_norms(store_, executor_.gradients().gradients(),
+                                     moved_in(options_.optimizer, step, has_gradient));
   }
   norm = parameters::global_norm(norms);
   std::string problem = not_finite(losses);

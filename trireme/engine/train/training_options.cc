@@ -11,6 +11,7 @@
 #include "trireme/base/json.h"
 #include "trireme/engine/train/learning_rate.h"
 #include "trireme/engine/train/parameter_groups.h"
+#include "trireme/engine/train/turns.h"
 #include "trireme/error.h"
 
 namespace trireme::train {
@@ -198,6 +199,9 @@ void add_if_set(const OptimizerOptions& o, std::map<std::string, std::string>& f
   for (const ParameterGroup& group : o.groups)
     groups += (groups.empty() ? "" : " ") + to_text(group);
   if (!groups.empty()) facts["groups"] = groups;
+  std::string turns;
+  for (const Turn& turn : o.turns) turns += (turns.empty() ? "" : " ") + to_text(turn);
+  if (!turns.empty()) facts["turns"] = turns;
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "trireme/engine/reference/plain_loop.h"
 #include "trireme/engine/reference/rounding.h"
 #include "trireme/engine/train/construct_workload.h"
+#include "trireme/engine/train/turns.h"
 #include "trireme/plan/graph/graph_json.h"
 #include "trireme/plan/layout/manual_plan.h"
 #include "trireme/plan/layout/plan.h"
@@ -58,7 +59,7 @@ RunRecord run_plain(const MakeWorkload& make_workload, const layout::Plan& plan,
   const parameters::ParameterStore& store = samples.store();
   parameters::GradientBuffers buffers = store.make_gradients();
   const auto optimizer = make_optimizer(options.optimizer);
-  PlainLoop loop(workload.model, options.seed);
+  PlainLoop loop(workload.model, options.seed, counting_losses(options.optimizer));
   std::map<std::string, at::Tensor> by_name;
   for (const NamedTensor& item : workload.model.parameters) by_name[item.name] = item.tensor;
   RunRecord result;
