@@ -157,6 +157,10 @@ struct PlanOptions {
   /// Each replica keeps the optimizer's state of a part of the parameters, updates that, and the values are brought
   /// together: less memory, about the same time, the same bits. Not with Adafactor or an optimizer of your own.
   bool shard_state = false;
+  /// As shard_state, which it implies; and each replica keeps its part of the parameters' values and gradients alone.
+  /// A stage's values are whole while it runs, and while the stage before it does: for several stages a rank. Parameters
+  /// with several uses stay whole.
+  bool shard_parameters = false;
   /// `simple`, `interleaved`, `zero_bubble`, `v_half` or `v_min` (the two with two stages a rank); empty: the best.
   std::string schedule;
   /// A schedule of one's own, which the schedule checker passes; without a profile only, instead of `schedule`.

@@ -125,6 +125,7 @@ void bind_plan_options(py::module_& module) {
       .def_readwrite("recompute", &PlanOptions::recompute)
       .def_readwrite("offload", &PlanOptions::offload)
       .def_readwrite("shard_state", &PlanOptions::shard_state)
+      .def_readwrite("shard_parameters", &PlanOptions::shard_parameters)
       .def_readwrite("schedule", &PlanOptions::schedule)
       .def_readwrite("schedule_file", &PlanOptions::schedule_file)
       .def_readwrite("cuts", &PlanOptions::cuts)

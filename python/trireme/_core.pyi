@@ -282,6 +282,7 @@ class PlanOptions:
     replicas: int
     schedule: str
     schedule_file: pathlib.Path
+    shard_parameters: bool
     shard_state: bool
     stages: int
     stages_per_rank: int

@@ -104,7 +104,7 @@ _ALWAYS: dict[str, tuple[tuple[Any, ...], str]] = {
     ),
     "sharded_data_parallel_degree": (
         (1,),
-        "parameters are not sharded; use pipeline_parallel_degree",
+        "the optimizer is torch's own; trireme.Session(shard_parameters=True) shards",
     ),
     "static_mode": ((True,), "the order of a step is fixed before it runs"),
     "fast_mode": ((True,), "values go from stage to stage directly"),

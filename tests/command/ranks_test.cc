@@ -203,6 +203,36 @@ TEST_F(RankTest, DeferredInitialisationHasTheSameBitsInLessMemory) {
   EXPECT_TRUE(text_of(path("from")) == text_of(path("whole")));
 }
 
+// 16 layers in eight stages of one rank: what two replicas hold is as forecast, and much less than with state in shards.
+TEST_F(RankTest, ParametersInShardsTakeWhatWasForecast) {
+  const auto peak_of = [&](const std::string& shards, const Words& more) {
+    run(with({"--model",     "large",      "train",
+              "--run",       path(shards), "--ranks",
+              "2",           "--replicas", "2",
+              "--stages",    "8",          "--stages-per-rank",
+              "8",           "--schedule", "simple",
+              "--batch",     "8",          "--microbatch",
+              "2",           "--lanes",    "2",
+              "--steps",     "2",          "--no-first-step-check",
+              "--" + shards, "--save",     path(shards + ".weights")},
+             more));
+    const Json segment = Json::parse(text_of(path(shards) + "/run.json"))["segments"].back();
+    const auto peaks = segment["peak_bytes"].get<std::vector<double>>();
+    for (std::size_t rank = 0; rank < peaks.size(); ++rank) {
+      double predicted = 0;
+      for (const auto& [kind, bytes] : segment["predicted_peak_bytes"][rank].items()) {
+        predicted += bytes.get<double>();
+      }
+      EXPECT_NEAR(peaks[rank], predicted, 0.03 * predicted) << shards << ", rank " << rank;
+    }
+    return *std::ranges::max_element(peaks);
+  };
+  const double state = peak_of("shard-state", {});
+  const double parameters = peak_of("shard-parameters", {"--deferred-init"});
+  EXPECT_LT(parameters, 0.7 * state);
+  EXPECT_TRUE(text_of(path("shard-state.weights")) == text_of(path("shard-parameters.weights")));
+}
+
 // From costs to weights with two stages on a rank, and by a schedule of one's own.
 TEST_F(RankTest, SeveralStagesOnARankArePlannedAndTrained) {
   const Words model = {"--model", "mlp"};

@@ -18,6 +18,28 @@ using testing::HasSubstr;
 
 TEST_F(Resume, AfterKillsAtAnyMoment) { expect_same_bits_after_kills(3, 7); }
 
+// Two replicas with shards of two stages are killed; one process goes on, and shards again.
+TEST_F(Resume, ParametersInShardsGoOnInOtherLayouts) {
+  const auto words = [&](const std::string& run, int ranks, int steps) {
+    Words all = training(path(run), ranks, steps);
+    const std::string replicas = std::to_string(ranks);
+    all.insert(all.end(), {"--stages", "2", "--stages-per-rank", "2", "--replicas", replicas,
+                           "--schedule", "simple", "--shard-parameters"});
+    return all;
+  };
+  const auto launcher = start(words("run", 2, 1'000'000));
+  wait_for_steps(8);
+  launcher->kill();
+  EXPECT_EQ(launcher->wait(), -1);
+  expect_no_process();
+  const int done = static_cast<int>(expect_whole("run"));
+  EXPECT_GT(done, 0);
+  run(training(path("run"), 1, done + 2));
+  run(saving(words("run", 2, done + 4), "weights"));
+  run(saving(training(path("undisturbed"), 1, done + 4), "expected"));
+  EXPECT_TRUE(text_of(path("weights")) == text_of(path("expected")));
+}
+
 TEST_F(Resume, ARunIsNotOverwritten) {
   Words words = training(path("run"), 1, 3);
   run(words);

@@ -75,6 +75,10 @@ void PlanArguments::add_to(CLI::App& app, bool with_file) {
           {{"none", Offload::kNone}, {"auto", Offload::kAuto}, {"all", Offload::kAll}}),
       app.add_flag("--shard-state", options.shard_state,
                    "Each replica keeps the optimizer state of a part of the parameters (ZeRO-1)"),
+      app.add_flag(
+          "--shard-parameters", options.shard_parameters,
+          "And of their values and gradients: a stage's are gathered while it runs, and the "
+          "next one's; with several stages on a rank (fully sharded)"),
       app.add_option("--schedule-file", options.schedule_file,
                      "A schedule of your own (docs/formats.md), without a profile"),
   };

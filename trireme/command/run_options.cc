@@ -18,8 +18,9 @@ namespace {
 const std::set<std::string> kNotOfRun = {"help",   "version", "config",  "run",
                                          "resume", "json",    "restarts"};
 const std::set<std::string> kShapesPlan = {
-    "plan",     "cut-at",        "copy",      "stages",  "stages-per-rank", "replicas",
-    "schedule", "schedule-file", "recompute", "offload", "shard-state",     "ranks"};
+    "plan",        "cut-at",           "copy",          "stages",    "stages-per-rank",
+    "replicas",    "schedule",         "schedule-file", "recompute", "offload",
+    "shard-state", "shard-parameters", "ranks"};
 
 std::string long_name(const CLI::Option& option) {
   return option.get_lnames().empty() ? "" : option.get_lnames().front();

@@ -59,6 +59,10 @@ int stages_per_rank(const PlanOptions& options) {
                                      : schedule::least_stages_per_rank(options.schedule);
 }
 
+bool shards_state(const PlanOptions& options) {
+  return options.shard_state || options.shard_parameters;
+}
+
 simulate::ForecastOptions forecast_options(const TrainingOptions& training) {
   return {.memory = {.optimizer_bytes_per_element =
                          train::optimizer_bytes_per_element(training.optimizer),
@@ -133,7 +137,8 @@ Decision decide(const graph::Graph& graph, const MeasuredCosts& measured, const 
                                     .schedule = wanted.schedule,
                                     .recompute = wanted.recompute,
                                     .offload = wanted.offload,
-                                    .shard_state = wanted.shard_state,
+                                    .shard_state = shards_state(wanted),
+                                    .shard_parameters = wanted.shard_parameters,
                                     .stages_per_rank = stages_per_rank(wanted),
                                     .device_memory_bytes = wanted.device_memory_bytes,
                                     .max_slowdown = wanted.max_slowdown};
@@ -198,7 +203,8 @@ layout::Plan plan_by_hand(const graph::Graph& recorded, const PlanOptions& optio
   }
   for (layout::Stage& stage : plan.stages) stage.offload = options.offload == Offload::kAll;
   plan.copied_nodes = std::move(copied.copied_nodes);
-  plan.sharded_state = options.shard_state;
+  plan.sharded_state = shards_state(options);
+  plan.sharded_parameters = options.shard_parameters;
   return plan;
 }
 

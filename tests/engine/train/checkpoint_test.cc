@@ -116,11 +116,17 @@ std::vector<Move> moves() {
                       .stages = 2,
                       .replicas = 2,
                       .schedule = kSchedules[m % 3],
-                      .shards_state = m % 2 == 1};
+                      .shards_state = m % 2 == 1,
+                      .shards_parameters = m % 4 == 3};
     const Layout others[] = {
         {.model = model, .stages = 1, .replicas = 1},
         {.model = model, .stages = 4, .schedule = kVirtualSchedules[m % 5], .stages_per_rank = 2},
-        {.model = model, .stages = 1, .replicas = 4, .shards_state = m % 4 == 0}};
+        {.model = model,
+         .stages = 2,
+         .replicas = 4,
+         .stages_per_rank = 2,
+         .shards_state = m % 4 == 0,
+         .shards_parameters = m % 2 == 1}};
     result.push_back({model, wide, others[m % 3], m % 2 == 0 ? "adamw" : "sgd"});
   }
   // State in the rows of shards, and whole.
@@ -129,6 +135,11 @@ std::vector<Move> moves() {
   result.push_back({"wide", sharded, {.model = "wide"}, "lamb"});
   result.push_back({"wide", {.model = "wide"}, sharded, "novograd"});
   result.push_back({"wide", few, sharded, "adamw"});
+  // Values in the rows of shards, too.
+  const Layout parameters{
+      .model = "wide", .stages = 3, .replicas = 2, .stages_per_rank = 3, .shards_parameters = true};
+  result.push_back({"wide", parameters, {.model = "wide"}, "lamb"});
+  result.push_back({"wide", few, parameters, "adamw"});
   // Kernels of convolutions, matrices and vectors.
   const Layout wide{.model = "unet", .stages = 2, .replicas = 2};
   for (const char* optimizer : {"adafactor", "lamb", "lars", "novograd"}) {

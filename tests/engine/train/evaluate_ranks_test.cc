@@ -188,7 +188,8 @@ INSTANTIATE_TEST_SUITE_P(
                            .stages = 6,
                            .replicas = 2,
                            .schedule = "interleaved",
-                           .stages_per_rank = 3},
+                           .stages_per_rank = 3,
+                           .shards_parameters = true},
                     Layout{
                         .model = "unet", .stages = 6, .schedule = "v_half", .stages_per_rank = 2},
                     Layout{.model = "resnet", .stages = 2, .replicas = 2}));
@@ -197,7 +198,11 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(EvaluateRanks, AveragesStandInThePlaceOfWeightsForAWhile) {
   for (const Layout& layout :
        {Layout{.model = "transformer", .stages = 4, .replicas = 2, .shards_state = true},
-        Layout{.model = "two_losses", .stages = 2, .replicas = 2}}) {
+        Layout{.model = "two_losses",
+               .stages = 2,
+               .replicas = 2,
+               .stages_per_rank = 2,
+               .shards_parameters = true}}) {
     const OfAverages expected = evaluate_averages_serially(layout);
     const layout::Plan plan = plan_of(layout);
     run_ranks(layout.num_ranks(), [&](const collectives::World& world) {
@@ -225,8 +230,14 @@ TEST(EvaluateRanks, InSeveralProgramsTheSumsAreTheSame) {
 
 // The remainder is less than there are replicas: some have nothing to do in the last program.
 TEST(EvaluateRanks, AReplicaWithoutMicrobatchesWaitsForTheOthers) {
-  const Layout layout{.model = "two_losses", .replicas = 4, .lanes = 4};
-  expect_same(evaluate_on_ranks(layout, 7).losses, evaluate_serially(layout));
+  for (const bool shards : {false, true}) {
+    const Layout layout{.model = "two_losses",
+                        .stages = 2,
+                        .replicas = 4,
+                        .stages_per_rank = 2,
+                        .shards_parameters = shards};
+    expect_same(evaluate_on_ranks(layout, 7).losses, evaluate_serially(layout));
+  }
 }
 
 /// Its last node, doubling the loss, takes nothing of the batch; what it weighs is of the batch.

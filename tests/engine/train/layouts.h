@@ -37,9 +37,10 @@ struct Layout {
   int lanes = 4;
   std::string schedule = "simple";
   int stages_per_rank = 1;
-  bool recomputes = false;    ///< Every stage that can.
-  bool offloads = false;      ///< Every stage.
-  bool shards_state = false;  ///< Replicas share the optimizer's state.
+  bool recomputes = false;         ///< Every stage that can.
+  bool offloads = false;           ///< Every stage.
+  bool shards_state = false;       ///< Replicas share the optimizer's state.
+  bool shards_parameters = false;  ///< And values and gradients.
   Precision precision = Precision::kF32;
   Dtype gradients = Dtype::kF32;  ///< TrainingOptions::gradient_dtype.
 
@@ -55,6 +56,7 @@ inline void PrintTo(const Layout& layout, std::ostream* out) {
        << layout.lanes << " " << layout.schedule << ", " << layout.stages_per_rank
        << " stages a rank" << (layout.recomputes ? ", recomputing" : "")
        << (layout.offloads ? ", offloading" : "") << (layout.shards_state ? ", sharding state" : "")
+       << (layout.shards_parameters ? ", sharding parameters" : "")
        << (layout.precision == Precision::kBf16  ? ", bf16"
            : layout.precision == Precision::kF16 ? ", f16"
                                                  : "")
@@ -72,7 +74,8 @@ inline layout::Plan plan_of(const Layout& layout, const MakeWorkload& make) {
   plan.schedule.name = layout.schedule;
   schedule::deal_out_stages(plan, layout.stages_per_rank);
   layout::set_replicas(plan, layout.replicas);
-  plan.sharded_state = layout.shards_state;
+  plan.sharded_state = layout.shards_state || layout.shards_parameters;
+  plan.sharded_parameters = layout.shards_parameters;
   for (int s = 0; layout.recomputes && s < layout.stages; ++s) {
     plan.stages[s].recompute = layout::why_not_recomputed(recorded.graph, plan, s).empty();
   }

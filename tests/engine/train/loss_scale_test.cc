@@ -89,6 +89,7 @@ Trained run_of(const Layout& layout, const TrainingOptions& options) {
       const StepReport report = session.step();
       if (world.rank() == 0) add(report, run);
     }
+    const RankSession::WholeValues whole(session);
     const std::lock_guard lock(mutex);
     for (const std::string& name : session.store().names()) {
       run.weights[name] = session.store().value(name).clone();
@@ -118,7 +119,12 @@ TEST(LossScale, SkipsTheSameStepsOnAllRanksAsInOneProcess) {
   EXPECT_EQ(expected.scales, (std::vector<double>{64, 64, 128, 64, 32, 32}));
   for (const Layout& layout :
        {Layout{.model = "mlp", .stages = 2},
-        Layout{.model = "mlp", .stages = 2, .replicas = 2, .shards_state = true}}) {
+        Layout{.model = "mlp", .stages = 2, .replicas = 2, .shards_state = true},
+        Layout{.model = "mlp",
+               .stages = 2,
+               .replicas = 2,
+               .stages_per_rank = 2,
+               .shards_parameters = true}}) {
     const Trained run = run_of(layout, options);
     EXPECT_EQ(run.skipped, expected.skipped);
     EXPECT_EQ(run.scales, expected.scales);

@@ -83,6 +83,28 @@ TEST(ProgramCheck, WhatIsInAFileIsAskedForAndFetched) {
               HasSubstr("expected `offload 0F0`, got `offload 0F1`"));
 }
 
+TEST(ProgramCheck, NoStageRunsWithoutItsValues) {
+  const auto complaint_of = [](const std::function<void(std::vector<Operation>&)>& change) {
+    StepCase step =
+        make_case(graph::testing::make_mlp(),
+                  {.cuts = {1, 2}, .replicas = 2, .stages_per_rank = 3, .shards_parameters = true});
+    for (std::vector<Operation>& operations : step.program.ranks) change(operations);
+    return complaint(step);
+  };
+  const auto without = [&](OperationKind kind) {
+    return complaint_of([&](auto& operations) {
+      operations.erase(std::ranges::find(operations, kind, &Operation::kind));
+    });
+  };
+  EXPECT_EQ(complaint_of([](auto&) {}), "");
+  EXPECT_THAT(without(OperationKind::kUnshard),
+              HasSubstr("expected `unshard bucket 0`, got `unshard bucket 1`; the values of an "
+                        "action's stage are whole, those of the rank's next stage on their way"));
+  EXPECT_THAT(without(OperationKind::kAwait), HasSubstr("expected `await bucket 0`, got"));
+  EXPECT_THAT(without(OperationKind::kReshard), HasSubstr("expected `reshard bucket 0`, got"));
+  EXPECT_THAT(without(OperationKind::kJoin), HasSubstr("one action after the one that completes"));
+}
+
 TEST(ProgramCheck, ChannelsAndGroupsAreThoseOfTheFacts) {
   EXPECT_EQ(complaint([](StepCase& s) { s.program.channels.pop_back(); }),
             "step program: expected 14 channels, got 13");

@@ -22,7 +22,7 @@ using testing::StepCase;
 std::string complaint(const StepProgram& program, const StepCase& step, int num) {
   const StepFacts facts = evaluation_facts(step.graph, step.plan, num);
   try {
-    check(program, forwards(facts.positions, facts.num_microbatches), facts);
+    check(program, forwards(facts.positions, facts.num_microbatches, facts.round), facts);
     check_crossings(program, step.graph, step.plan, num);
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
@@ -102,7 +102,7 @@ TEST(EvaluationProgram, ALostOrRepeatedOperationIsRefused) {
 
 TEST(EvaluationProgram, ATrainingsScheduleIsNotOne) {
   const StepCase step = make_case(testing::make_losses(), {.cuts = {2}});
-  EXPECT_THROW(check(forwards({0, 1}, 2)), Error);
+  EXPECT_THROW(check(forwards({0, 1}, 2, 1)), Error);
   EXPECT_THROW(make_evaluation_program(step.graph, step.plan, 0), Error);
 }
 

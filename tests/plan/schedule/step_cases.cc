@@ -64,7 +64,8 @@ StepCase make_case(const graph::Graph& graph, const CaseOptions& options) {
     role.placement.resize(role.mesh.num_ranks());
     std::iota(role.placement.begin(), role.placement.end(), 0);
   }
-  step.plan.sharded_state = options.shards_state;
+  step.plan.sharded_state = options.shards_state || options.shards_parameters;
+  step.plan.sharded_parameters = options.shards_parameters;
   for (const int stage : options.offloads) step.plan.stages[stage].offload = true;
   layout::check(step.plan, hash, graph);
   step.map = layout::make_parameter_map(graph, step.plan, {.bucket_bytes = 64});
@@ -113,7 +114,9 @@ StepCase make_random_case(std::mt19937& random) {
   options.schedule = names[pick(random, names.size())];
   options.microbatches = 1 + pick(random, 4);
   options.has_norm = pick(random, 2) == 0;
-  options.shards_state = pick(random, 3) == 0;
+  const int shards = pick(random, 3);
+  options.shards_state = shards == 1;
+  options.shards_parameters = shards == 2;
   for (int s = 0; s < num_stages; ++s) {
     if (pick(random, 3) == 0) options.offloads.push_back(s);
   }

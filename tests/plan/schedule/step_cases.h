@@ -29,6 +29,7 @@ struct CaseOptions {
   int microbatches = 2;  ///< Per replica.
   bool has_norm = false;
   bool shards_state = false;
+  bool shards_parameters = false;
   std::vector<int> offloads = {};  ///< Stages.
   std::vector<layout::TieOwner> tie_owners;
   std::vector<int> placement;  ///< Empty: ranks are numbered as the mesh has them.

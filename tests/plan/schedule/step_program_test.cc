@@ -134,6 +134,28 @@ TEST(StepProgram, ReplicasThatShareStateGatherWhatTheyOwn) {
   EXPECT_THAT(picture(alone.program, 0), ::testing::Not(HasSubstr("gather")));
 }
 
+// Three stages of one rank, which has two replicas. Bucket 1 is of the shared `t`, which stays whole; 0, 2 and 3 are not.
+TEST(StepProgram, ShardedValuesAreWholeWhereTheirStagesRun) {
+  const StepCase step = make_case(graph::testing::make_mlp(), {.cuts = {1, 2},
+                                                               .replicas = 2,
+                                                               .stages_per_rank = 3,
+                                                               .microbatches = 1,
+                                                               .shards_parameters = true});
+  EXPECT_EQ(picture(step.program, 0), "");
+  EXPECT_EQ(picture(step.program, 0), picture(step.program, 1));
+}
+
+// The tie `t` of stages 0 and 2 has buckets of its own, which stay whole: summed, gathered and sent as without shards.
+TEST(StepProgram, ParametersOfSeveralStagesStayWhole) {
+  const StepCase step = make_case(testing::make_skips_and_ties(), {.cuts = {1, 3},
+                                                                   .replicas = 2,
+                                                                   .stages_per_rank = 1,
+                                                                   .microbatches = 1,
+                                                                   .shards_parameters = true});
+  EXPECT_EQ(picture(step.program, 0), "");
+  EXPECT_EQ(picture(step.program, 2), "");
+}
+
 // Stage 0 of four microbatches under `simple`: what lies two actions or fewer before its backward stays.
 TEST(StepProgram, WhatAStageKeepsIsInAFileMeanwhile) {
   const StepCase step =

@@ -84,6 +84,24 @@ TEST(Prices, OfReplicasThatShareState) {
             "norm 32+0 | commit 0+8 | update 65+0 | gather bucket 0 0+1024");
 }
 
+// The same of values in shards: they are gathered before the stage runs, and not after the update.
+TEST(Prices, OfReplicasThatShareParameters) {
+  auto model = make_chain({{1, 2, 3, 250, 65536}});
+  model.profile.step = {2, 1, 1};
+  model.profile.links = {{profile::LinkKind::kHost, {{0, 0, 0}, {1024, 8, 8}}}};
+  layout::Plan plan = make_plan(model.graph, {{}, 1, 2});
+  plan.sharded_state = plan.sharded_parameters = true;
+  const auto map = layout::make_parameter_map(model.graph, plan);
+  const auto program = schedule::make_step_program(model.graph, plan, map, {.has_norm = true});
+  const topology::Topology topology = make_topology(2);
+  const Prices result = prices(program, stage_costs(model.graph, plan, model.profile),
+                               {model.graph, plan, map, model.profile, topology});
+  EXPECT_EQ(picture(program, result, 0),
+            "unshard bucket 0 0+1024 | compute 0F0 1+0 | reduce bucket 0 0+1056 | "
+            "compute 0B0 70+0 | exchange 0+8 | norm 32+0 | commit 0+8 | update 65+0");
+  EXPECT_GT(simulate(program, result, topology).step_us, 1024 + 71 + 1056);
+}
+
 // Half the bytes, and 65,536 more folds of 1 ns for rounding and widening.
 TEST(Prices, OfReplicasThatSendBf16) {
   const auto model = make_chain({{1, 2, 3, 250, 65536}});

@@ -6,7 +6,9 @@
 #include "tests/plans/chain_model.h"
 #include "trireme/error.h"
 #include "trireme/kernels/reduce/tree.h"
+#include "trireme/plan/layout/manual_plan.h"
 #include "trireme/plan/schedule/message_limits.h"
+#include "trireme/plan/schedule/schedules.h"
 #include "trireme/plan/simulate/stage_cost.h"
 
 namespace trireme::simulate {
@@ -87,6 +89,43 @@ TEST(Memory, ReplicasMayShareTheOptimizersState) {
   EXPECT_EQ(ranks[0].optimizer + ranks[1].optimizer, 3 * 16384 * 8);
   EXPECT_NE(ranks[0].optimizer, ranks[1].optimizer);
   EXPECT_EQ(ranks[0].parameters, ranks[1].parameters);
+}
+
+/// Three stages of one rank, of two shards each, on two replicas: what each of three stages has is a unit.
+TEST(Memory, ShardsOfParametersAreWholeWhereTheirStagesRun) {
+  constexpr std::int64_t kElements = 2 * 16384, kUnit = kElements * 4;
+  const auto model =
+      make_chain(std::vector<layout::testing::ChainNode>(3, {1, 1, 1, 1, kElements}));
+  layout::Plan plan = make_plan(model.graph, {{1, 2}, 1, 2});
+  schedule::deal_out_stages(plan, 3);
+  layout::set_replicas(plan, 2);
+  plan.sharded_state = true;
+  const RankMemory state = memory_of(model, plan)[0];
+  EXPECT_EQ(state.parameters + state.gradients, (3 + 3) * kUnit);
+  plan.sharded_parameters = true;
+  for (const RankMemory& rank : memory_of(model, plan)) {
+    // In 1B0: shards, the values of stages 1 and 0, and gradients of 1, and of 2, whose sum goes on beside it.
+    EXPECT_EQ(rank.parameters, 3 * kUnit / 2 + 2 * kUnit);
+    EXPECT_EQ(rank.gradients, 2 * kUnit);
+    EXPECT_EQ(rank.optimizer, 3 * kUnit / 2 * 2);
+  }
+  // Sums that are rounded have a copy that is sent.
+  const MemoryOptions options{.gradient_dtype = Dtype::kBf16};
+  EXPECT_EQ(memory_of(model, plan, options)[0].gradients, 2 * kUnit + 2 * kUnit / 2);
+  // In 1B1 of two lanes each: a second buffer until the lanes are added, and the shard of stage 2.
+  plan.batch = {.global_batch = 4, .microbatch = 1, .lanes = 4};
+  EXPECT_EQ(memory_of(model, plan)[0].gradients, 2 * kUnit + kUnit / 2);
+}
+
+// Where one stage is all of the rank's, its values are whole all the time.
+TEST(Memory, ShardsOfOneStageSaveNothingWhileItRuns) {
+  constexpr std::int64_t kElements = 2 * 16384;
+  const auto model = make_chain({{1, 1, 1, 1, kElements}});
+  layout::Plan plan = make_plan(model.graph, {{}, 1, 2});
+  plan.sharded_state = plan.sharded_parameters = true;
+  const RankMemory rank = memory_of(model, plan)[1];
+  EXPECT_EQ(rank.parameters, kElements * 4 * 3 / 2);
+  EXPECT_EQ(rank.gradients, kElements * 4);
 }
 
 TEST(Memory, FewerLargeBatchesAreReadAhead) {

@@ -144,6 +144,20 @@ TEST(Simulate, AReduceRunsBesideComputeUntilItIsJoined) {
   EXPECT_EQ(result.step_us, 23);
 }
 
+TEST(Simulate, AGatherOfValuesRunsBesideComputeUntilItIsAwaited) {
+  schedule::StepProgram program;
+  program.groups = {{schedule::GroupKind::kData, 0, {0, 1}}};
+  const Operation unshard{.kind = OperationKind::kUnshard, .group = 0, .item = 5};
+  const Operation await{.kind = OperationKind::kAwait, .item = 5};
+  const Operation work{.kind = OperationKind::kUpdate};
+  program.ranks = {{work, unshard, work, await}, {work, unshard, work, await}};
+  const Prices prices = {{{1, 0}, {0, 10}, {4, 0}, {0, 0}}, {{3, 0}, {0, 10}, {20, 0}, {0, 0}}};
+  const Simulation result = simulate(program, prices, make_topology(2));
+  // Both there at 3, the values at 13: rank 0 waits for them, rank 1 works until 23.
+  EXPECT_THAT(result.events, ::testing::Contains(SimulatedEvent{0, 3, 5, 5, 13}));
+  EXPECT_EQ(result.step_us, 23);
+}
+
 /// Replicas whose last backward of 10 completes one bucket at 4, another at 7: what the reductions
 /// of 3 and 5 take beside it is not waited for.
 TEST(Simulate, AReduceStartsInsideTheBackwardThatCompletesIt) {

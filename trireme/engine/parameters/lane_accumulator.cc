@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "trireme/base/check.h"
@@ -79,7 +80,9 @@ LaneAccumulator::LaneAccumulator(const ParameterStore& store, const graph::Graph
     if (store.holds(store.map().buckets[place.bucket].stage)) {
       sites_in_[place.bucket].push_back(index);
       for (const auto& buffers : buffers_) {
-        place.views.push_back(store.gradient_view(buffers, place.parameter, place.site));
+        const bool is_here = !buffers.is_temporary(place.bucket);
+        place.views.push_back(is_here ? store.gradient_view(buffers, place.parameter, place.site)
+                                      : at::Tensor());
       }
     }
     places_.push_back(std::move(place));
@@ -97,12 +100,41 @@ void LaneAccumulator::begin_step() {
     lanes.finished.clear();
   }
   for (Place& place : places_) place.written = place.reached = false;
+  for (int b = 0; b < static_cast<int>(sites_in_.size()); ++b) {
+    if (buffers_[0].is_temporary(b)) drop_buffer(0, b);
+  }
+}
+
+void LaneAccumulator::make_buffer(int buffer, int bucket) {
+  GradientBuffers& buffers = buffers_[buffer];
+  if (buffers.flat(bucket).defined()) return;
+  buffers.make(store_.map().buckets[bucket], bucket);
+  for (const int site : sites_in_[bucket]) {
+    Place& place = places_[site];
+    place.views[buffer] = store_.gradient_view(buffers, place.parameter, place.site);
+  }
+}
+
+void LaneAccumulator::drop_buffer(int buffer, int bucket) {
+  buffers_[buffer].drop(bucket);
+  forget_views(buffer, bucket);
+}
+
+void LaneAccumulator::keep_shard(int bucket, const layout::Shard& shard) {
+  if (!buffers_[0].is_temporary(bucket)) return;
+  buffers_[0].keep(bucket, shard);
+  forget_views(0, bucket);
+}
+
+void LaneAccumulator::forget_views(int buffer, int bucket) {
+  for (const int site : sites_in_[bucket]) places_[site].views[buffer] = at::Tensor();
 }
 
 void LaneAccumulator::accept(int site, const at::Tensor& gradient) {
   const at::NoGradGuard no_grad;
   Place& place = places_[site];
   const Lanes& lanes = lanes_of(place.bucket);
+  make_buffer(lanes.buffer, place.bucket);
   fold(place.written ? FoldStep::kNext : FoldStep::kFirst, gradient, place.views[lanes.buffer]);
   place.written = place.reached = true;
   if (lanes.on_sum && --missing_[place.bucket] == 0) finish_bucket(place.bucket);
@@ -121,11 +153,15 @@ void LaneAccumulator::finish_bucket(int bucket) {
   Lanes& lanes = lanes_of(bucket);
   if (lanes.finished.empty()) lanes.merges = lanes.tree->push();
   lanes.finished.insert(bucket);
+  make_buffer(lanes.buffer, bucket);
   for (int site : sites_in_[bucket]) {
     if (!places_[site].written) places_[site].views[lanes.buffer].zero_();
     places_[site].written = false;
   }
   for (const kernels::Merge merge : lanes.merges) this->merge(merge, bucket);
+  for (int i = 1; lanes.tree->is_complete() && i < std::ssize(buffers_); ++i) {
+    if (buffers_[i].is_temporary(bucket)) drop_buffer(i, bucket);
+  }
   if (lanes.on_sum) return lanes.on_sum(bucket);
   if (!lanes.tree->is_complete() || !is_rounded(bucket)) return;
   const at::Tensor& sum = buffers_[0].flat(bucket);

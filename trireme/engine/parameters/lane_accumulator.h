@@ -20,12 +20,16 @@ namespace trireme::parameters {
 /// With bf16 gradients each partial sum of the tree is rounded to bf16 before it is added to another, and
 /// so is the whole; lanes are folded in f32.
 ///
+/// Temporary buffers (GradientBuffers) are made where the first gradient of a lane comes; those of further lanes end with
+/// the bucket's sum, that one where its taker says so, and the shards that are left with the step.
+///
 /// Confined to the thread that runs the step.
 class LaneAccumulator {
  public:
   struct Options {
-    Dtype dtype = Dtype::kF32;    ///< What partial sums are rounded to: f32, as they are, or bf16.
-    FlatMemory memory = nullptr;  ///< Of `gradients()`; the store's where there is none.
+    Dtype dtype = Dtype::kF32;  ///< What partial sums are rounded to: f32, as they are, or bf16.
+    FlatMemory memory =
+        nullptr;  ///< Of `gradients()` but temporary ones; the store's where there is none.
   };
 
   /// num_lanes   that are folded here: all of them, or a replica's.
@@ -49,6 +53,9 @@ class LaneAccumulator {
 
   /// The same of all stages held here.
   void end_lane();
+
+  /// Of a temporary buffer no more than the shard is wanted from now on; of others all is kept.
+  void keep_shard(int bucket, const layout::Shard& shard);
 
   /// Sums of sites that are held elsewhere, flat, by index in graph::use_sites.
   using RemoteSites = std::map<int, at::Tensor>;
@@ -85,9 +92,10 @@ class LaneAccumulator {
     std::string parameter;
     int site = 0;
     int bucket = -1;
-    std::vector<at::Tensor> views;  ///< One per buffer; none where the stage is not held.
-    bool written = false;           ///< In the lane that is being folded.
-    bool reached = false;           ///< In the step.
+    std::vector<at::Tensor>
+        views;  ///< One per buffer, where there is one; none where the stage is not held.
+    bool written = false;  ///< In the lane that is being folded.
+    bool reached = false;  ///< In the step.
   };
 
   /// How far a stage held here is.
@@ -101,6 +109,9 @@ class LaneAccumulator {
   };
 
   Lanes& lanes_of(int bucket) { return lanes_.at(store_.map().buckets[bucket].stage); }
+  void make_buffer(int buffer, int bucket);
+  void drop_buffer(int buffer, int bucket);
+  void forget_views(int buffer, int bucket);
   void finish_bucket(int bucket);
   void merge(kernels::Merge merge, int bucket);
   void sum_sites(const std::string& parameter, const RemoteSites& remote);

@@ -54,12 +54,46 @@ at::Tensor slot_view(const at::Tensor& flat, const layout::Slot& slot, const at:
 }
 
 GradientBuffers::GradientBuffers(const layout::ParameterMap& map, const Stages& stages,
-                                 const FlatMemory& memory) {
-  for (const layout::Bucket& bucket : map.buckets) {
-    flat_.push_back(stages.contains(bucket.stage)
+                                 std::vector<bool> temporary, const FlatMemory& memory)
+    : temporary_(std::move(temporary)), parts_(map.buckets.size()) {
+  for (std::size_t b = 0; b < map.buckets.size(); ++b) {
+    const layout::Bucket& bucket = map.buckets[b];
+    flat_.push_back(stages.contains(bucket.stage) && !temporary_[b]
                         ? typed(memory, accumulator_type(bucket.dtype), bucket.num_elements)
                         : at::Tensor());
   }
+}
+
+void GradientBuffers::make(const layout::Bucket& bucket, int index) {
+  if (flat_[index].defined()) return;
+  flat_[index] = typed(make_flat_memory, accumulator_type(bucket.dtype), bucket.num_elements);
+}
+
+void GradientBuffers::keep(int bucket, const layout::Shard& shard) {
+  const std::int64_t num = shard.end_elements - shard.begin_elements;
+  parts_[bucket] = {flat_[bucket].narrow(0, shard.begin_elements, num).clone(),
+                    shard.begin_elements};
+  flat_[bucket] = at::Tensor();
+}
+
+void GradientBuffers::drop(int bucket) {
+  flat_[bucket] = at::Tensor();
+  parts_[bucket] = {};
+}
+
+at::Tensor GradientBuffers::elements(int bucket, std::int64_t begin, std::int64_t num) const {
+  const Part& part = parts_[bucket];
+  if (!part.values.defined()) return flat_[bucket].narrow(0, begin, num);
+  // Of a parameter outside the shard there are none, wherever they would begin.
+  return part.values.narrow(0, num == 0 ? 0 : begin - part.begin, num);
+}
+
+std::vector<at::Tensor> GradientBuffers::all() const {
+  std::vector<at::Tensor> all;
+  for (std::size_t b = 0; b < flat_.size(); ++b) {
+    all.push_back(parts_[b].values.defined() ? parts_[b].values : flat_[b]);
+  }
+  return all;
 }
 
 ParameterStore::ParameterStore(layout::ParameterMap map, const graph::Graph& graph,
@@ -67,11 +101,19 @@ ParameterStore::ParameterStore(layout::ParameterMap map, const graph::Graph& gra
     : map_(std::move(map)), memory_(options.memory) {
   for (const layout::Bucket& bucket : map_.buckets) stages_.insert(bucket.stage);
   if (options.stages) stages_ = *options.stages;
+  sharded_ = options.sharded;
+  sharded_.resize(map_.buckets.size());
   place_sites();
-  for (const layout::Bucket& bucket : map_.buckets) {
-    values_.push_back(has_values(bucket)
+  for (std::size_t b = 0; b < map_.buckets.size(); ++b) {
+    const layout::Bucket& bucket = map_.buckets[b];
+    const bool is_here = has_values(bucket);
+    values_.push_back(is_here && !sharded_[b]
                           ? typed(memory_, value_type(bucket.dtype), bucket.num_elements)
                           : at::Tensor());
+    shards_.push_back(
+        is_here && sharded_[b]
+            ? std::make_unique<ShardedBucket>(bucket, options.replica, value_type(bucket.dtype))
+            : nullptr);
   }
   move_values(graph, tensors, options.fill);
 }
@@ -123,11 +165,20 @@ void ParameterStore::move_values(const graph::Graph& graph, const std::vector<at
       continue;
     }
     if (fill) fill(tensor);
-    const at::Tensor view = slot_view(values_[place->bucket], slot(*place), tensor.detach());
-    view.copy_(tensor.detach());
-    tensor.set_data(with_own_storage(view));
-    views_[parameter.name] = view;
+    move_value(parameter.name, *place, std::move(tensor));
   }
+}
+
+void ParameterStore::move_value(const std::string& parameter, SlotPlace place, at::Tensor tensor) {
+  at::Tensor& view = views_[parameter];
+  if (ShardedBucket* shards = shards_[place.bucket].get()) {
+    view = shards->add(slot(place), tensor.detach());
+    tensor.set_data(view);
+    return;
+  }
+  view = slot_view(values_[place.bucket], slot(place), tensor.detach());
+  view.copy_(tensor.detach());
+  tensor.set_data(with_own_storage(view));
 }
 
 const at::Tensor& ParameterStore::value(const std::string& parameter) const {
@@ -143,6 +194,25 @@ at::Tensor ParameterStore::flat_value(const std::string& parameter) const {
   value(parameter);  // the check
   const SlotPlace place = *place_of_value(parameter);
   return values_[place.bucket].narrow(0, slot(place).offset_elements, slot(place).num_elements);
+}
+
+at::Tensor ParameterStore::kept_value(const std::string& parameter) const {
+  const SlotPlace place = owner(parameter);
+  const layout::Slot& own = slot(place);
+  std::int64_t begin = own.offset_elements, end = begin + own.num_elements;
+  if (const ShardedBucket* shards = sharded(place.bucket)) {
+    begin = std::clamp(shards->range().begin_elements, begin, end);
+    end = std::clamp(shards->range().end_elements, begin, end);
+  }
+  return elements(place.bucket, begin, end - begin);
+}
+
+at::Tensor ParameterStore::elements(int bucket, std::int64_t begin, std::int64_t num) const {
+  const ShardedBucket* shards = sharded(bucket);
+  if (shards == nullptr) return values_[bucket].narrow(0, begin, num);
+  // Of a parameter outside the shard there are none, wherever they would begin.
+  if (num == 0) return shards->shard().narrow(0, 0, 0);
+  return shards->shard().narrow(0, begin - shards->range().begin_elements, num);
 }
 
 const std::vector<SlotPlace>& ParameterStore::sites(const std::string& parameter) const {

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "trireme/engine/parameters/sharded_bucket.h"
 #include "trireme/plan/graph/graph.h"
 #include "trireme/plan/layout/parameter_map.h"
 
@@ -35,25 +37,51 @@ at::Tensor slot_view(const at::Tensor& flat, const layout::Slot& slot, const at:
 using Stages = std::set<int>;
 
 /// Gradients of the use sites of some stages: one flat buffer per bucket, f32 (f64 for f64
-/// parameters).
+/// parameters). Of buckets whose values are in shards there is a buffer for a part of the step only, and what is left is
+/// the shard of their sum.
 ///
 /// Caller-synchronised.
 class GradientBuffers {
  public:
-  GradientBuffers(const layout::ParameterMap& map, const Stages& stages, const FlatMemory& memory);
+  /// temporary   by bucket: those that `make` makes.
+  /// memory      of the others.
+  GradientBuffers(const layout::ParameterMap& map, const Stages& stages,
+                  std::vector<bool> temporary, const FlatMemory& memory);
 
-  /// Undefined where the bucket's stage is not held.
+  /// Undefined where the bucket's stage is not held, and where there is none now.
   const at::Tensor& flat(int bucket) const { return flat_[bucket]; }
-  std::vector<at::Tensor>& all() { return flat_; }
+
+  bool is_temporary(int bucket) const { return temporary_[bucket]; }
+
+  /// Zeros for a temporary one, where there is none.
+  void make(const layout::Bucket& bucket, int index);
+
+  /// Leaves of a temporary one its elements in `shard`, or nothing.
+  void keep(int bucket, const layout::Shard& shard);
+  void drop(int bucket);
+
+  /// Elements [begin, begin + num) of the bucket, which must be here.
+  at::Tensor elements(int bucket, std::int64_t begin, std::int64_t num) const;
+
+  /// What there is: of each bucket the shard, or else the whole.
+  std::vector<at::Tensor> all() const;
 
  private:
+  struct Part {
+    at::Tensor values;
+    std::int64_t begin = 0;  ///< In the bucket.
+  };
+
+  std::vector<bool> temporary_;
   std::vector<at::Tensor> flat_;
+  std::vector<Part> parts_;
 };
 
 /// Values of the trainable parameters behind the map, in flat buffers per owner bucket; mirrors of
 /// parameters whose owner is elsewhere, likewise.
 ///
-/// Where a mirror's owner is held too, they are the same memory. Caller-synchronised.
+/// Where a mirror's owner is held too, they are the same memory. Sharded buckets have no flat values: ShardedBucket.
+/// Caller-synchronised.
 class ParameterStore {
  public:
   struct Options {
@@ -61,6 +89,8 @@ class ParameterStore {
     std::optional<Stages> stages;  ///< Those held here; all where it is not set.
     /// Called with each of the model's tensors before its value is taken; Model::fill.
     std::function<void(const at::Tensor& parameter)> fill;
+    std::vector<bool> sharded = {};  ///< By bucket (layout::sharded_buckets); empty: none.
+    int replica = 0;                 ///< Whose shards are kept.
   };
 
   /// Copies the parameters in and gives the model's own tensors this memory, so that the module
@@ -81,7 +111,8 @@ class ParameterStore {
     return holds(map_.buckets[owner(parameter).bucket].stage);
   }
 
-  /// The parameter's value, a view of its owner's slot or, where that is elsewhere, its mirror's.
+  /// The parameter's value, a view of its owner's slot or, where that is elsewhere, its mirror's. In a sharded bucket it can
+  /// be read while that is whole.
   const at::Tensor& value(const std::string& parameter) const;
 
   /// As `value`, its slot in memory order: [num_elements].
@@ -90,7 +121,19 @@ class ParameterStore {
   /// Whether the parameter's value is held here, as owner or mirror.
   bool has_value(const std::string& parameter) const { return views_.contains(parameter); }
 
-  /// Flat values of an owner or mirror bucket; undefined for others and where they are elsewhere.
+  /// Values that are kept here for good, of a parameter owned here, in memory order: all, or those in the shard.
+  at::Tensor kept_value(const std::string& parameter) const;
+
+  /// Of an owner's bucket: elements [begin, begin + num) of these.
+  at::Tensor elements(int bucket, std::int64_t begin, std::int64_t num) const;
+
+  /// Null where the bucket's values are not in shards, or not here.
+  ShardedBucket* sharded(int bucket) const { return shards_[bucket].get(); }
+  bool is_sharded(const std::string& parameter) const {
+    return shards_[owner(parameter).bucket] != nullptr;
+  }
+
+  /// Flat values of an owner or mirror bucket; undefined for others, sharded ones, and where they are elsewhere.
   const at::Tensor& flat_values(int bucket) const { return values_[bucket]; }
 
   /// Whether the parameter is trainable and used; held here or not.
@@ -103,10 +146,12 @@ class ParameterStore {
   const std::vector<SlotPlace>& sites(const std::string& parameter) const;
 
   /// memory   of the buffers.
-  GradientBuffers make_gradients(const FlatMemory& memory) const { return {map_, stages_, memory}; }
+  GradientBuffers make_gradients(const FlatMemory& memory) const {
+    return {map_, stages_, sharded_, memory};
+  }
   GradientBuffers make_gradients() const { return make_gradients(memory_); }
 
-  /// The site's part of `gradients`, shaped as the parameter.
+  /// The site's part of `gradients`, shaped as the parameter; its buffer is there as a whole.
   at::Tensor gradient_view(const GradientBuffers& gradients, const std::string& parameter,
                            int site) const;
 
@@ -120,10 +165,13 @@ class ParameterStore {
   std::optional<SlotPlace> place_of_value(const std::string& parameter) const;
   void move_values(const graph::Graph& graph, const std::vector<at::Tensor>& tensors,
                    const std::function<void(const at::Tensor&)>& fill);
+  void move_value(const std::string& parameter, SlotPlace place, at::Tensor tensor);
 
   layout::ParameterMap map_;
   FlatMemory memory_;
   Stages stages_;
+  std::vector<bool> sharded_;  ///< By bucket.
+  std::vector<std::unique_ptr<ShardedBucket>> shards_;
   std::vector<std::string> names_;
   std::vector<at::Tensor> values_;  ///< By bucket.
   std::map<std::string, at::Tensor> views_;

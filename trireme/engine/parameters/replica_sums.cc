@@ -27,6 +27,10 @@ std::vector<std::int64_t> shard_sizes(const layout::Bucket& bucket, std::int64_t
   return sizes;
 }
 
+std::byte* bytes_of(const at::Tensor& tensor) {
+  return static_cast<std::byte*>(tensor.mutable_data_ptr());
+}
+
 kernels::Bf16* bf16_of(const at::Tensor& flat) {
   return static_cast<kernels::Bf16*>(flat.mutable_data_ptr());
 }
@@ -46,8 +50,14 @@ Reducer::Reducer(LaneAccumulator& sums, const layout::ParameterMap& map,
   const FlatMemory memory = memory_of(group);
   for (int b = 0; b < static_cast<int>(map.buckets.size()); ++b) {
     const at::Tensor& flat = sums.gradients().flat(b);
-    const bool is_sent = flat.defined() && sums.is_rounded(b);
+    const bool is_sent = flat.defined() && sums.is_rounded(b);  // Temporary ones are made later.
     sent_.push_back(is_sent ? memory(flat.numel() * 2).view(at::kBFloat16) : at::Tensor());
+  }
+}
+
+Reducer::~Reducer() {
+  for (const auto& [bucket, work] : works_) {
+    if (sums_.gradients().is_temporary(bucket)) wait_for_end(*work, group_);
   }
 }
 
@@ -76,8 +86,9 @@ void Reducer::start_complete() {
 
 void Reducer::start(int bucket) {
   const at::Tensor& flat = sums_.gradients().flat(bucket);
-  const bool is_rounded = sent_[bucket].defined();
+  const bool is_rounded = sums_.is_rounded(bucket);
   if (is_rounded) {
+    if (!sent_[bucket].defined()) sent_[bucket] = at::empty({flat.numel()}, at::kBFloat16);
     kernels::round_to(flat.const_data_ptr<float>(), bf16_of(sent_[bucket]), flat.numel());
   }
   const at::Tensor& sent = is_rounded ? sent_[bucket] : flat;
@@ -89,14 +100,18 @@ void Reducer::start(int bucket) {
 }
 
 void Reducer::take(int bucket) {
-  const at::Tensor& sent = sent_[bucket];
-  if (!sent.defined()) return;
-  const layout::Shard all{.end_elements = sent.numel()};
+  at::Tensor& sent = sent_[bucket];
+  const layout::Shard all{.end_elements = map_.buckets[bucket].num_elements};
   const layout::Shard& part =
       scattered_[bucket] ? map_.buckets[bucket].shards[group_.group_rank()] : all;
-  float* sum = sums_.gradients().flat(bucket).mutable_data_ptr<float>();
-  kernels::fold(kernels::FoldStep::kFirst, bf16_of(sent) + part.begin_elements,
-                sum + part.begin_elements, part.end_elements - part.begin_elements);
+  if (sent.defined()) {
+    float* sum = sums_.gradients().flat(bucket).mutable_data_ptr<float>();
+    kernels::fold(kernels::FoldStep::kFirst, bf16_of(sent) + part.begin_elements,
+                  sum + part.begin_elements, part.end_elements - part.begin_elements);
+  }
+  if (!sums_.gradients().is_temporary(bucket)) return;
+  sent = at::Tensor();
+  sums_.keep_shard(bucket, part);
 }
 
 transport::WorkPtr Reducer::work(int bucket) const {
@@ -105,14 +120,19 @@ transport::WorkPtr Reducer::work(int bucket) const {
   return found->second;
 }
 
-transport::WorkPtr gather_shards(const at::Tensor& flat, const layout::Bucket& bucket,
-                                 collectives::Group& group) {
-  const auto each = static_cast<std::int64_t>(flat.element_size());
-  const std::span all(static_cast<std::byte*>(flat.mutable_data_ptr()), flat.nbytes());
-  const layout::Shard& mine = bucket.shards[group.group_rank()];
-  return group.all_gather(
-      all.subspan(mine.begin_elements * each, (mine.end_elements - mine.begin_elements) * each),
-      all, shard_sizes(bucket, each));
+transport::WorkPtr gather_shards(const at::Tensor& mine, const at::Tensor& flat,
+                                 const layout::Bucket& bucket, collectives::Group& group) {
+  return group.all_gather(std::as_bytes(std::span(bytes_of(mine), mine.nbytes())),
+                          {bytes_of(flat), flat.nbytes()},
+                          shard_sizes(bucket, static_cast<std::int64_t>(flat.element_size())));
+}
+
+void wait_for_end(transport::Work& work, const collectives::Group& group) {
+  try {
+    work.wait_for(group.deadline());
+  } catch (const Error&) {
+    // It has ended.
+  }
 }
 
 void attach_value_hashes(const ParameterStore& store, collectives::Group& group) {

@@ -26,6 +26,11 @@ class Reducer {
   Reducer(LaneAccumulator& sums, const layout::ParameterMap& map, std::vector<bool> scattered,
           collectives::Group& group);
 
+  /// Waits for sums that nobody has taken, after a failure: their memory is lent until they end.
+  ~Reducer();
+  Reducer(const Reducer&) = delete;
+  Reducer& operator=(const Reducer&) = delete;
+
   void begin_step();
 
   /// The program's kReduce: the bucket is to be summed, after those that were expected before.
@@ -37,7 +42,7 @@ class Reducer {
   /// The sum over replicas, of a bucket that was expected and is complete.
   transport::WorkPtr work(int bucket) const;
 
-  /// That work has ended: from now on `gradients()` of the sums hold its result.
+  /// That work has ended: from now on `gradients()` of the sums hold its result, of temporary buffers the shard of it.
   void take(int bucket);
 
  private:
@@ -48,8 +53,9 @@ class Reducer {
   const layout::ParameterMap& map_;
   std::vector<bool> scattered_;
   collectives::Group& group_;
-  std::vector<at::Tensor> sent_;  ///< By bucket: bf16, of those that are rounded.
-  std::vector<int> expected_;     ///< In the order of their starts.
+  std::vector<at::Tensor>
+      sent_;  ///< By bucket: bf16, of those that are rounded; temporary as their buffers are.
+  std::vector<int> expected_;  ///< In the order of their starts.
   std::set<int> complete_;
   std::size_t num_started_ = 0;
   std::map<int, transport::WorkPtr> works_;
@@ -57,9 +63,13 @@ class Reducer {
 
 /// Brings together what each replica has of its shard of a bucket.
 ///
-/// flat   values or gradients of the bucket.
-transport::WorkPtr gather_shards(const at::Tensor& flat, const layout::Bucket& bucket,
-                                 collectives::Group& group);
+/// flat   values or gradients of the bucket, written.
+/// mine   of this replica's shard; part of `flat`, or apart from it.
+transport::WorkPtr gather_shards(const at::Tensor& mine, const at::Tensor& flat,
+                                 const layout::Bucket& bucket, collectives::Group& group);
+
+/// Waits until a work has ended, well or not, whose memory is to be given back after a failure.
+void wait_for_end(transport::Work& work, const collectives::Group& group);
 
 /// The group's next operation carries a hash of the values held here: replicas whose values differ
 /// are named on all ranks, by kCorruptData (Group::attach_hash).

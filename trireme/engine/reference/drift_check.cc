@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "trireme/engine/memory/process_memory.h"
+#include "trireme/engine/parameters/sharded_bucket.h"
 #include "trireme/plan/graph/graph_queries.h"
 
 namespace trireme::reference {
@@ -16,6 +17,7 @@ namespace {
 /// A parameter without memory, and how it was recorded.
 struct Absent {
   at::Tensor tensor;
+  at::Tensor before;  ///< As it is.
   std::vector<std::int64_t> shape;
   std::vector<std::int64_t> strides;
   std::int64_t bytes = 0;
@@ -32,8 +34,11 @@ std::vector<Absent> absent_parameters(const record::Recording& recorded) {
   for (const graph::Parameter& parameter : recorded.graph.parameters) {
     const at::Tensor& tensor = recorded.tensors[parameter.value];
     const graph::Value& value = recorded.graph.values[parameter.value];
-    Absent one{tensor, fixed(value.shape), fixed(value.strides), graph::bytes_at(value, 0)};
-    if (tensor.sizes() != at::IntArrayRef(one.shape)) result.push_back(std::move(one));
+    Absent one{tensor, tensor.tensor_data(), fixed(value.shape), fixed(value.strides),
+               graph::bytes_at(value, 0)};
+    const bool is_here =
+        tensor.sizes() == at::IntArrayRef(one.shape) && parameters::has_memory(tensor);
+    if (!is_here) result.push_back(std::move(one));
   }
   return result;
 }
@@ -50,7 +55,7 @@ class Loan {
     }
   }
   ~Loan() {
-    for (Absent& one : absent_) one.tensor.set_data(at::empty({0}, one.tensor.options()));
+    for (Absent& one : absent_) one.tensor.set_data(one.before);
   }
   Loan(const Loan&) = delete;
   Loan& operator=(const Loan&) = delete;

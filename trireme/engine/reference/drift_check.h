@@ -9,7 +9,7 @@ namespace trireme::reference {
 
 /// Records the model that a rank trains again, the object itself, and compares.
 ///
-/// Weights that only other stages hold are lent to it as zeros; where the machine has not enough
+/// Weights that only other stages hold, or that are in shards, are lent to it as small numbers; where the machine has not enough
 /// memory for these, a line is logged and nothing is checked. Does not count towards the peak.
 ///
 /// recorded   of the model, without copies.

@@ -55,10 +55,14 @@ layout::Plan evaluation_plan(const RankSession& session, const graph::Graph& gra
 }
 
 schedule::StepProgram checked_program(const graph::Graph& graph, const layout::Plan& plan,
-                                      int num_microbatches) {
-  schedule::StepProgram program = schedule::make_evaluation_program(graph, plan, num_microbatches);
-  const schedule::StepFacts facts = schedule::evaluation_facts(graph, plan, num_microbatches);
-  schedule::check(program, schedule::forwards(facts.positions, facts.num_microbatches), facts);
+                                      int num_microbatches,
+                                      const schedule::ShardedBuckets& sharded) {
+  schedule::StepProgram program =
+      schedule::make_evaluation_program(graph, plan, num_microbatches, sharded);
+  const schedule::StepFacts facts =
+      schedule::evaluation_facts(graph, plan, num_microbatches, sharded);
+  schedule::check(program, schedule::forwards(facts.positions, facts.num_microbatches, facts.round),
+                  facts);
   schedule::check_crossings(program, graph, plan, num_microbatches);
   return program;
 }
@@ -83,6 +87,7 @@ class Evaluation : public pipeline::Operations {
         session_(session),
         recording_(recording),
         plan_(evaluation_plan(session, recording.graph)),
+        sharded_(schedule::sharded_by_stage(session.plan(), session.store().map())),
         group_(collectives::make_world_group(world, "evaluation")),
         sites_(recording, sink_),
         stages_(recording, plan_, session.stages(), sites_,
@@ -107,7 +112,7 @@ class Evaluation : public pipeline::Operations {
     int num_of_program = 0;
     for (std::int64_t begin = 0; begin < all; begin += num_of_program) {
       const int num = static_cast<int>(std::min(at_once * num_replicas(), all - begin));
-      if (num != num_of_program) program = checked_program(recording_.graph, plan_, num);
+      if (num != num_of_program) program = checked_program(recording_.graph, plan_, num, sharded_);
       num_of_program = num;
       const auto start = std::chrono::steady_clock::now();
       result.last_part = run(program, begin, num);
@@ -126,11 +131,15 @@ class Evaluation : public pipeline::Operations {
   }
 
   void run(const schedule::Operation& operation) override {
+    ErrorContext place{.rank = world_.rank(),
+                       .operation = "values of the evaluation",
+                       .step = session_.next_step()};
+    if (ValueShards::is_about(operation)) {
+      return session_.operations().values()->run(operation, place);
+    }
     TRIREME_CHECK(operation.kind == schedule::OperationKind::kExchange, "no other is written");
-    collectives::unite(*group_, words_, world_.watch,
-                       {.rank = world_.rank(),
-                        .operation = "losses of the evaluation",
-                        .step = session_.next_step()});
+    place.operation = "losses of the evaluation";
+    collectives::unite(*group_, words_, world_.watch, place);
   }
 
   /// Keeps the losses that were made, their weights, and outputs.
@@ -239,6 +248,7 @@ class Evaluation : public pipeline::Operations {
   const RankSession& session_;
   const record::Recording& recording_;
   layout::Plan plan_;
+  schedule::ShardedBuckets sharded_;
   std::unique_ptr<collectives::Group> group_;
   NoGradients sink_;
   program::SiteTable sites_;

@@ -26,7 +26,7 @@ std::string not_finite(const parameters::SquareNorms& square_norms) {
 
 std::string not_finite(const parameters::ParameterStore& store) {
   for (const std::string& name : store.names()) {
-    if (!checkpoint::is_finite(store.flat_value(name))) {
+    if (!checkpoint::is_finite(store.kept_value(name))) {
       return "the value of '" + name + "' is not finite";
     }
   }

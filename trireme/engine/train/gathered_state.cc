@@ -21,9 +21,21 @@ class Gatherer {
  public:
   Gatherer(const collectives::World& world, const RankSession& session)
       : world_(world),
+        session_(session),
         origins_(origins(session.recording().graph, session.plan(), session.store())),
         plan_(session.plan()),
         place_{.rank = world.rank(), .operation = "gather weights", .step = session.next_step()} {}
+
+  /// Of a sharded bucket, all names: brought together, sent, and in shards again.
+  void take(int bucket, const std::vector<NamedTensor>& parameters, Tensors& result) {
+    const bool is_here = session_.store().sharded(bucket) != nullptr;
+    if (is_here) session_.operations().values()->unshard_now(bucket, place_);
+    for (const auto& [name, tensor] : parameters) {
+      const at::Tensor taken = take(name, tensor);
+      if (taken.defined()) result[name] = is_here ? taken.clone() : taken;
+    }
+    if (is_here) session_.operations().values()->reshard(bucket);
+  }
 
   /// The tensor's data on rank 0, undefined elsewhere.
   at::Tensor take(const std::string& name, const at::Tensor& tensor) {
@@ -50,25 +62,48 @@ class Gatherer {
   }
 
   const collectives::World& world_;
+  const RankSession& session_;
   std::map<std::string, Origin> origins_;
   const layout::Plan& plan_;
   ErrorContext place_;
   transport::Tag tag_ = kStateTags;
 };
 
+/// By name, aliases too, the sharded bucket that a parameter is in.
+std::map<std::string, int> sharded_parameters(const RankSession& session) {
+  const parameters::ParameterStore& store = session.store();
+  const std::vector<bool> sharded = layout::sharded_buckets(store.map(), session.plan());
+  std::map<std::string, int> buckets;
+  for (const graph::Parameter& parameter : session.recording().graph.parameters) {
+    if (!store.is_trained(parameter.name)) continue;
+    const int bucket = store.owner(parameter.name).bucket;
+    if (!sharded[bucket]) continue;
+    for (const std::string& alias : parameter.aliases) buckets[alias] = bucket;
+    buckets[parameter.name] = bucket;
+  }
+  return buckets;
+}
+
 }  // namespace
 
 Tensors gather_state(const collectives::World& world, const Workload& workload,
                      const RankSession& session) {
   Gatherer gatherer(world, session);
+  const std::map<std::string, int> sharded = sharded_parameters(session);
+  std::map<int, std::vector<NamedTensor>> buckets;
   Tensors result;
   for (const auto* list : {&workload.model.parameters, &workload.model.buffers}) {
-    for (const auto& [name, tensor] : *list) {
-      if (!tensor.defined()) continue;
-      const at::Tensor gathered = gatherer.take(name, tensor);
-      if (gathered.defined()) result[name] = gathered;
+    for (const NamedTensor& item : *list) {
+      if (!item.tensor.defined()) continue;
+      if (const auto found = sharded.find(item.name); found != sharded.end()) {
+        buckets[found->second].push_back(item);
+        continue;
+      }
+      const at::Tensor gathered = gatherer.take(item.name, item.tensor);
+      if (gathered.defined()) result[item.name] = gathered;
     }
   }
+  for (const auto& [bucket, parameters] : buckets) gatherer.take(bucket, parameters, result);
   return result;
 }
 

@@ -7,7 +7,7 @@
 namespace trireme::train {
 
 /// Parameters and buffers of the whole model, by registered name, on rank 0; empty elsewhere. Every
-/// rank calls it; blocks. Memory: the whole model's, on rank 0.
+/// rank calls it; blocks. Memory: the whole model's, on rank 0; elsewhere a bucket that is in shards.
 ///
 /// workload   that the session trains.
 Tensors gather_state(const collectives::World& world, const Workload& workload,

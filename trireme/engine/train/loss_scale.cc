@@ -35,7 +35,7 @@ LossScale::LossScale(const LossScaleOptions& options) : options_(options), value
 void LossScale::unscale(parameters::GradientBuffers& gradients) const {
   if (!is_on() || value_ == 1) return;
   const at::NoGradGuard no_grad;
-  for (at::Tensor& flat : gradients.all()) {
+  for (const at::Tensor& flat : gradients.all()) {
     if (flat.defined()) flat.mul_(1 / value_);
   }
 }

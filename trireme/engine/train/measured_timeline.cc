@@ -16,7 +16,8 @@ constexpr std::string_view kWaitTrack = "wait";
 bool waits(schedule::OperationKind kind) {
   using schedule::Wait;
   const Wait wait = schedule::row_of(kind).wait;
-  return wait == Wait::kMessage || wait == Wait::kSum || wait == Wait::kGroup;
+  return wait == Wait::kMessage || wait == Wait::kSum || wait == Wait::kGroup ||
+         wait == Wait::kValues;
 }
 
 /// How much later than the first rank of its machine this rank began.

@@ -91,6 +91,7 @@ RankOperations::RankOperations(const RankParts& parts, const TrainingOptions& op
   check_turns(options.optimizer.turns, parts.recording.graph);
   if (layout::train_role(parts.plan).mesh.data == 1) return;
   const layout::ParameterMap& map = parts.store.map();
+  values_ = std::make_unique<ValueShards>(parts.store, group(GroupKind::kData), parts.watch);
   reducer_ = std::make_unique<parameters::Reducer>(
       parts.sums, map, layout::scattered_buckets(map, parts.plan), group(GroupKind::kData));
 }
@@ -251,6 +252,7 @@ void RankOperations::take_words(std::span<const std::uint64_t> words) {
 }
 
 void RankOperations::run(const schedule::Operation& operation) {
+  if (ValueShards::is_about(operation)) return values_->run(operation, place("gather values"));
   switch (operation.kind) {
     case OperationKind::kWeigh:
       return weigh();
@@ -361,21 +363,38 @@ void RankOperations::update() {
       [&](const std::string& name) { return rule_of(options_.optimizer, name, rate); }, part_);
 }
 
-void RankOperations::gather_values(int bucket) {
-  gather(parts_.store.flat_values(bucket), bucket, "gather values");
+namespace {
+
+at::Tensor part_of(const at::Tensor& flat, const layout::Shard& shard) {
+  return flat.narrow(0, shard.begin_elements, shard.end_elements - shard.begin_elements);
 }
 
-void RankOperations::gather(const at::Tensor& flat, int bucket, const char* what) {
+}  // namespace
+
+void RankOperations::gather_values(int bucket) {
+  const at::Tensor& flat = parts_.store.flat_values(bucket);
+  const layout::Bucket& values = parts_.store.map().buckets[bucket];
+  gather(part_of(flat, values.shards[*parts_.shards_of]), flat, bucket, "gather values");
+}
+
+void RankOperations::gather(const at::Tensor& mine, const at::Tensor& flat, int bucket,
+                            const char* what) {
   collectives::Group& replicas = group(GroupKind::kData);
-  wait(*parameters::gather_shards(flat, parts_.store.map().buckets[bucket], replicas), replicas,
-       what);
+  const layout::Bucket& of = parts_.store.map().buckets[bucket];
+  wait(*parameters::gather_shards(mine, flat, of, replicas), replicas, what);
 }
 
 void RankOperations::gather_gradients() {
   const std::vector<bool> scattered = layout::scattered_buckets(parts_.store.map(), parts_.plan);
-  for (std::size_t b = 0; b < scattered.size(); ++b) {
-    const at::Tensor& flat = parts_.sums.gradients().flat(static_cast<int>(b));
-    if (scattered[b] && flat.defined()) gather(flat, static_cast<int>(b), "gather gradients");
+  parameters::GradientBuffers& gradients = parts_.sums.gradients();
+  for (int b = 0; b < static_cast<int>(scattered.size()); ++b) {
+    const layout::Bucket& bucket = parts_.store.map().buckets[b];
+    if (!scattered[b] || !parts_.store.holds(bucket.stage)) continue;
+    const layout::Shard& shard = bucket.shards[*parts_.shards_of];
+    const std::int64_t num = shard.end_elements - shard.begin_elements;
+    const at::Tensor mine = gradients.elements(b, shard.begin_elements, num);
+    gradients.make(bucket, b);
+    gather(mine, gradients.flat(b), b, "gather gradients");
   }
 }
 

@@ -16,6 +16,7 @@
 #include "trireme/engine/train/rank_stages.h"
 #include "trireme/engine/train/replica_buffers.h"
 #include "trireme/engine/train/training_options.h"
+#include "trireme/engine/train/value_shards.h"
 #include "trireme/plan/layout/plan.h"
 #include "trireme/plan/schedule/step_program.h"
 #include "trireme/wire/collectives/group.h"
@@ -76,9 +77,12 @@ class RankOperations : public pipeline::Operations {
   /// Errors   kCorruptData on all ranks, naming the replica that differs.
   void check_replicas();
 
-  /// The sums of the last step, each replica's part of them where state is shared, become whole on all. Every rank
-  /// calls it; blocks.
+  /// The sums of the last step, each replica's part of them where state is shared, become whole on all, until the next
+  /// step. Every rank calls it; blocks.
   void gather_gradients();
+
+  /// Null with one replica.
+  ValueShards* values() const { return values_.get(); }
 
   parameters::Optimizer& optimizer() const { return *optimizer_; }
   const parameters::Part& part() const { return part_; }
@@ -109,7 +113,7 @@ class RankOperations : public pipeline::Operations {
   void take_words(std::span<const std::uint64_t> words);
   void commit();
   void gather_values(int bucket);
-  void gather(const at::Tensor& flat, int bucket, const char* what);
+  void gather(const at::Tensor& mine, const at::Tensor& flat, int bucket, const char* what);
   void attach_hashes();
   void norm();
   void judge(const std::string& problem);
@@ -128,6 +132,7 @@ class RankOperations : public pipeline::Operations {
   program::BufferCommits commits_;
   ReplicaBuffers buffers_;
   std::unique_ptr<parameters::Reducer> reducer_;  ///< Null with one replica.
+  std::unique_ptr<ValueShards> values_;           ///< Likewise.
   std::set<int> last_stages_;                     ///< Whose last backward comes, or has come.
   bool weighs_ = false;                           ///< Its program begins with kWeigh.
   std::map<int, at::Tensor> remote_sites_;        ///< Sums of sites held elsewhere.

@@ -69,6 +69,21 @@ parameters::LaneAccumulator::Options options_of_sums(const TrainingOptions& opti
   return {.memory = parameters::memory_of(group_of(program, groups, schedule::GroupKind::kData))};
 }
 
+/// The values of the stages here, where the plan shards parameters a replica's shards of them.
+parameters::ParameterStore make_store(const record::Recording& recording, const layout::Plan& plan,
+                                      const std::vector<int>& stages, int replica,
+                                      const Model& model) {
+  layout::ParameterMap map = layout::make_parameter_map(recording.graph, plan);
+  std::vector<bool> sharded = layout::sharded_buckets(map, plan);
+  return {std::move(map),
+          recording.graph,
+          recording.tensors,
+          {.stages = parameters::Stages(stages.begin(), stages.end()),
+           .fill = model.fill,
+           .sharded = std::move(sharded),
+           .replica = replica}};
+}
+
 std::optional<int> shards_of(const layout::Plan& plan, int replica) {
   const bool is_shared = plan.sharded_state && layout::train_role(plan).mesh.data > 1;
   return is_shared ? std::optional(replica) : std::nullopt;
@@ -102,10 +117,7 @@ RankSession::RankSession(const collectives::World& world, const Workload& worklo
       stages_(layout::stages_at(
           plan, mesh_index(plan, world.endpoint.rank()) / layout::train_role(plan).mesh.data)),
       replica_(mesh_index(plan, world.endpoint.rank()) % layout::train_role(plan).mesh.data),
-      store_(layout::make_parameter_map(recording_.graph, plan), recording_.graph,
-             recording_.tensors,
-             {.stages = parameters::Stages(stages_.begin(), stages_.end()),
-              .fill = workload.model.fill}),
+      store_(make_store(recording_, plan_, stages_, replica_, workload.model)),
       program_(checked_program(recording_.graph, plan_, store_.map(), options)),
       groups_(make_groups(program_, world)),
       sums_(store_, recording_.graph,
@@ -246,6 +258,19 @@ void RankSession::exchange_averages() {
     parameters::exchange_averages(operations_->optimizer(), store_, operations_->part());
     runner.run(input);
   });
+}
+
+RankSession::WholeValues::WholeValues(const RankSession& session) : session_(session) {
+  const ErrorContext place{.rank = session.world_.rank(), .operation = "gather values"};
+  for (int b = 0; b < std::ssize(session.store_.map().buckets); ++b) {
+    if (session.store_.sharded(b) == nullptr) continue;
+    session.operations_->values()->unshard_now(b, place);
+    buckets_.push_back(b);
+  }
+}
+
+RankSession::WholeValues::~WholeValues() {
+  for (const int bucket : buckets_) session_.operations_->values()->reshard(bucket);
 }
 
 void RankSession::check_finite() {

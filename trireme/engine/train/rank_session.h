@@ -69,6 +69,20 @@ class RankSession {
   /// the options allow it: an update can make one from finite gradients. Every rank calls it.
   void check_finite();
 
+  /// For as long as it lives, all values of the stages here can be read, those that are in shards too. Every rank makes one,
+  /// between steps; blocks. Memory: the stages' parameters.
+  class WholeValues {
+   public:
+    explicit WholeValues(const RankSession& session);
+    ~WholeValues();
+    WholeValues(const WholeValues&) = delete;
+    WholeValues& operator=(const WholeValues&) = delete;
+
+   private:
+    const RankSession& session_;
+    std::vector<int> buckets_;
+  };
+
   /// The gradients of the last step of all parameters that are owned here; after `step`. Every rank calls it; blocks.
   parameters::GradientBuffers& whole_gradients() {
     operations_->gather_gradients();

@@ -53,6 +53,34 @@ at::Tensor shaped(const at::Tensor& flat, const Rows& rows) {
   return parameters::slot_view(flat, whole, rows.like);
 }
 
+/// The value of a trained parameter: this rank's rows of it where nobody else has them.
+void add_value(const TrainingState& state, const std::string& name,
+               std::vector<checkpoint::KeyedTensor>& items) {
+  const at::Tensor& whole = state.store.value(name);
+  const std::string key = key_of(kParameters, name);
+  if (!state.store.is_sharded(name) || whole.numel() == 0) {
+    items.push_back({key, whole});
+    return;
+  }
+  const auto part = parameters::flat_parameter(state.store, name, state.part);
+  if (part.value.numel() == 0) return;
+  const Rows rows = rows_of(part, whole);
+  checkpoint::KeyedTensor item{key, shaped(part.value, rows), {}, true};
+  if (part.value.numel() < whole.numel()) item.rows_of = {whole.sizes().vec(), rows.begin};
+  items.push_back(std::move(item));
+}
+
+/// Into the memory that add_value writes from.
+void restore_value(const TrainingState& state, const std::string& name,
+                   checkpoint::Reader& reader) {
+  const at::Tensor& whole = state.store.value(name);
+  const std::string key = key_of(kParameters, name);
+  if (!state.store.is_sharded(name)) return reader.read(key, whole);
+  const auto part = parameters::flat_parameter(state.store, name, state.part);
+  const Rows rows = rows_of(part, whole);
+  reader.read_rows(key, rows.begin, shaped(part.value, rows));
+}
+
 /// What this rank has of it and nobody else; where it has all, replicas have the same, and write shares.
 void add_optimizer_state(const TrainingState& state, const std::string& name,
                          std::vector<checkpoint::KeyedTensor>& items) {
@@ -179,10 +207,13 @@ std::vector<checkpoint::KeyedTensor> checkpoint_items(const TrainingState& state
   for (const graph::Parameter& parameter : state.recording.graph.parameters) {
     if (!is_here(parameter.name)) continue;
     const bool is_trained = state.store.is_trained(parameter.name);
-    items.push_back({key_of(kParameters, parameter.name),
-                     is_trained ? state.store.value(parameter.name)
-                                : state.recording.tensors[parameter.value].detach()});
-    if (is_trained) add_optimizer_state(state, parameter.name, items);
+    if (is_trained) {
+      add_value(state, parameter.name, items);
+      add_optimizer_state(state, parameter.name, items);
+    } else {
+      items.push_back(
+          {key_of(kParameters, parameter.name), state.recording.tensors[parameter.value].detach()});
+    }
   }
   for (const graph::Buffer& buffer : state.recording.graph.buffers) {
     const at::Tensor& tensor = state.recording.tensors[buffer.value];
@@ -204,7 +235,7 @@ void restore(const TrainingState& state, checkpoint::Reader& reader) {
   };
   for (const graph::Parameter& parameter : state.recording.graph.parameters) {
     if (state.store.has_value(parameter.name)) {
-      reader.read(key_of(kParameters, parameter.name), state.store.value(parameter.name));
+      restore_value(state, parameter.name, reader);
     } else if (!state.store.is_trained(parameter.name) && !is_elsewhere(parameter.value)) {
       reader.read(key_of(kParameters, parameter.name),
                   state.recording.tensors[parameter.value].detach());

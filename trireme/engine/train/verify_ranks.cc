@@ -150,7 +150,10 @@ Comparison verify_rank(const collectives::World& world, const MakeWorkload& make
                                 }),
                    Keep::kDigests, run);
   }
-  take_state(workload, session.store(), Keep::kDigests, run);
+  {
+    const RankSession::WholeValues whole(session);
+    take_state(workload, session.store(), Keep::kDigests, run);
+  }
   const auto buffers = buffers_of(session.recording().graph, plan, session.stages());
   run.buffers =
       part_of(run.buffers, [&](const std::string& name) { return buffers.contains(name); });

@@ -2,6 +2,8 @@
 
 #include <ATen/Functions.h>
 
+#include "trireme/engine/parameters/sharded_bucket.h"
+
 namespace trireme::train {
 
 WholeModel::WholeModel(const record::Recording& recording) {
@@ -11,14 +13,14 @@ WholeModel::WholeModel(const record::Recording& recording) {
       shape.push_back(size.at(0));
     }
     at::Tensor tensor = recording.tensors[parameter.value];
-    if (tensor.sizes() == shape) continue;
+    if (tensor.sizes() == shape && parameters::has_memory(tensor)) continue;
+    lent_.push_back({tensor, tensor.tensor_data()});
     tensor.set_data(at::zeros(shape, tensor.options()));
-    lent_.push_back(std::move(tensor));
   }
 }
 
 WholeModel::~WholeModel() {
-  for (const at::Tensor& tensor : lent_) tensor.set_data(at::empty({0}, tensor.options()));
+  for (const Lent& lent : lent_) lent.parameter.set_data(lent.before);
 }
 
 }  // namespace trireme::train

@@ -8,7 +8,7 @@
 
 namespace trireme::train {
 
-/// While it lives, parameters that are on other ranks are zeros of their shape, so that the model can be
+/// While it lives, parameters that are on other ranks, or in shards, are zeros of their shape, so that the model can be
 /// run, to record it. Memory: none for what is only read (pages of zeros).
 class WholeModel {
  public:
@@ -19,7 +19,11 @@ class WholeModel {
   WholeModel& operator=(const WholeModel&) = delete;
 
  private:
-  std::vector<at::Tensor> lent_;
+  struct Lent {
+    at::Tensor parameter;
+    at::Tensor before;  ///< As it was.
+  };
+  std::vector<Lent> lent_;
 };
 
 }  // namespace trireme::train

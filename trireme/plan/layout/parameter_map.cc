@@ -28,6 +28,7 @@ struct SiteFacts {
   std::int64_t num_elements = 0;
   std::int64_t row_elements = 0;
   std::int64_t first_norm_block = 0;
+  bool stays_whole = false;  ///< In a plan that shards parameters.
 };
 
 /// Elements of `dtype` in 64 bytes.
@@ -85,6 +86,10 @@ std::vector<SiteFacts> site_facts(const graph::Graph& graph, const Plan& plan) {
                      graph::num_elements_at(value, 0), row_elements(value),
                      norm_blocks.at(parameter.name)});
   }
+  for (std::size_t i = 1; plan.sharded_parameters && i < facts.size(); ++i) {
+    if (facts[i - 1].parameter_index != facts[i].parameter_index) continue;
+    facts[i - 1].stays_whole = facts[i].stays_whole = true;
+  }
   return facts;
 }
 
@@ -98,7 +103,7 @@ std::int64_t rounded_up(std::int64_t number, std::int64_t multiple) {
   return (number + multiple - 1) / multiple * multiple;
 }
 
-/// Puts sites one after another into buckets of their (stage, kind, dtype).
+/// Puts sites one after another into buckets of their (stage, kind, dtype, whether they stay whole).
 class BucketFiller {
  public:
   explicit BucketFiller(std::int64_t bucket_bytes) : bucket_bytes_(bucket_bytes) {}
@@ -115,8 +120,8 @@ class BucketFiller {
 
  private:
   Bucket& open_bucket(const SiteFacts& site) {
-    const auto [entry, is_new] =
-        open_.try_emplace(std::tuple(site.stage, site.kind, site.dtype), buckets_.size());
+    const auto [entry, is_new] = open_.try_emplace(
+        std::tuple(site.stage, site.kind, site.dtype, site.stays_whole), buckets_.size());
     const bool is_full = !is_new && bytes(buckets_[entry->second]) >= bucket_bytes_;
     if (is_new || is_full) {
       entry->second = buckets_.size();
@@ -135,7 +140,7 @@ class BucketFiller {
 
   std::int64_t bucket_bytes_;
   std::vector<Bucket> buckets_;
-  std::map<std::tuple<int, BucketKind, Dtype>, std::size_t> open_;
+  std::map<std::tuple<int, BucketKind, Dtype, bool>, std::size_t> open_;
 };
 
 /// Elements of a row by parameter.
@@ -337,6 +342,11 @@ std::vector<bool> scattered_buckets(const ParameterMap& map, const Plan& plan) {
                    });
   }
   return scattered;
+}
+
+std::vector<bool> sharded_buckets(const ParameterMap& map, const Plan& plan) {
+  if (!plan.sharded_parameters) return std::vector<bool>(map.buckets.size());
+  return scattered_buckets(map, plan);
 }
 
 std::map<std::string, int> owner_stages(const ParameterMap& map) {

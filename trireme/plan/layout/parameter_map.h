@@ -40,7 +40,8 @@ struct Shard {
   bool operator==(const Shard&) const = default;
 };
 
-/// Flat memory of one stage, reduced in one piece; slots in the order the backward fills them.
+/// Flat memory of one stage, reduced in one piece; slots in the order the backward fills them. Where a plan shards
+/// parameters, those with several use sites, which stay whole, have buckets of their own.
 struct Bucket {
   int stage = 0;
   BucketKind kind = BucketKind::kOwner;
@@ -65,6 +66,10 @@ struct ParameterMap {
 /// By bucket: whether a replica needs the sum of no more than its shard. Not of parameters with several use sites, which are
 /// summed as wholes.
 std::vector<bool> scattered_buckets(const ParameterMap& map, const Plan& plan);
+
+/// By bucket: whether a replica keeps no more than its shard of the values and of the gradients, and the stage's actions
+/// have the whole. Those that are scattered, where the plan shards parameters.
+std::vector<bool> sharded_buckets(const ParameterMap& map, const Plan& plan);
 
 /// Elements of a parameter from one row of its first dimension to the next, or all of it where rows are not apart in memory.
 std::int64_t row_elements(const graph::Value& parameter);

@@ -74,6 +74,8 @@ struct Plan {
   std::vector<TieOwner> tie_owners;
   /// Each replica keeps the optimizer's state of its part of the parameters (Bucket::shards), and updates that.
   bool sharded_state = false;
+  /// And their values and gradients (`sharded_buckets`): a stage's are whole around its actions (schedule/whole_stages.h).
+  bool sharded_parameters = false;
   std::optional<Prediction> prediction;
 
   bool operator==(const Plan&) const = default;

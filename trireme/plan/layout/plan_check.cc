@@ -295,6 +295,11 @@ void check(const Plan& plan, const std::string& graph_sha256, const graph::Graph
   check_copies(plan, graph);
   check_recomputed(plan, graph);
   check_tie_owners(plan, graph);
+  if (plan.sharded_parameters && !plan.sharded_state) {
+    fail(
+        "sharded_parameters is true and sharded_state is not; who has a part of a parameter "
+        "updates that: make it true");
+  }
 }
 
 }  // namespace trireme::layout

@@ -140,6 +140,7 @@ Json to_json(const Plan& plan) {
     json["tie_owners"].push_back({{"parameter", owner.parameter}, {"stage", owner.stage}});
   }
   if (plan.sharded_state) json["sharded_state"] = true;
+  if (plan.sharded_parameters) json["sharded_parameters"] = true;
   if (plan.prediction) json["prediction"] = to_json(*plan.prediction);
   return json;
 }
@@ -163,6 +164,9 @@ Plan plan_from_json(const Json& body) {
   }
   if (const auto sharded = object.optional("sharded_state")) {
     plan.sharded_state = sharded->boolean();
+  }
+  if (const auto sharded = object.optional("sharded_parameters")) {
+    plan.sharded_parameters = sharded->boolean();
   }
   if (const auto prediction = object.optional("prediction")) {
     plan.prediction = prediction_from_json(*prediction);

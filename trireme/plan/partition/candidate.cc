@@ -29,6 +29,7 @@ layout::Plan make_plan(const Problem& problem, const Setting& setting,
   plan.copied_nodes = setting.copied_nodes;
   plan.schedule.name = setting.schedule;
   plan.sharded_state = problem.options.shard_state;
+  plan.sharded_parameters = problem.options.shard_parameters;
   plan.stages.resize(cuts.size() + 1);
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     if (!problem.positions.empty()) plan.stages[s].position = problem.positions[s];

@@ -142,6 +142,9 @@ std::string advice(const Problem& problem, const Candidate& candidate, const std
   if (kind == "optimizer" && problem.options.replicas > 1 && !problem.options.shard_state) {
     text += ", replicas that share the optimizer's state (--shard-state)";
   }
+  if (kind == "parameters" && problem.options.replicas > 1 && !problem.options.shard_parameters) {
+    text += ", several stages a rank whose replicas share parameters (--shard-parameters)";
+  }
   if (kind == "transient" && problem.options.batch.microbatch > 1) text += ", a smaller microbatch";
   return text + ", or ranks with more memory";
 }

@@ -36,6 +36,7 @@ struct PartitionOptions {
   Recompute recompute = Recompute::kAuto;
   Offload offload = Offload::kNone;
   bool shard_state = false;              ///< Replicas share the optimizer's state.
+  bool shard_parameters = false;         ///< And values and gradients; with shard_state.
   int stages_per_rank = 1;               ///< Where they stand says the schedule.
   std::int64_t device_memory_bytes = 0;  ///< Of each rank; 0: what the topology says.
   double max_slowdown = 1.25;            ///< Of kMemory: against the fastest plan.

@@ -329,8 +329,8 @@ double RangeCost::least_bound() const {
 
 simulate::RankMemory RangeCost::memory(int stage) const {
   simulate::RankMemory memory;
-  memory.parameters = sums_.parameters;
-  memory.gradients = sums_.gradients;
+  memory.parameters = sums_.parameters / rules_.parameter_shards;
+  memory.gradients = sums_.gradients / rules_.parameter_shards;
   memory.optimizer = sums_.optimizer / rules_.state_shards;
   memory.activations = rules_.in_flight[stage] * sums_.kept;
   memory.transient = sums_.passing + sums_.plain_received + sums_.gradients_received;

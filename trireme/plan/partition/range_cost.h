@@ -25,8 +25,10 @@ struct RangeRules {
   std::int64_t num_microbatches = 1;  ///< Of a replica, per step.
   std::int64_t lanes = 1;             ///< Of a replica.
   int replicas = 1;
-  std::int64_t state_shards = 1;    ///< Replicas that share the optimizer's state.
-  std::vector<int> in_flight;       ///< By stage.
+  std::int64_t state_shards = 1;  ///< Replicas that share the optimizer's state.
+  std::int64_t parameter_shards =
+      1;                       ///< And values and gradients; what is whole for a while is left out.
+  std::vector<int> in_flight;  ///< By stage.
   std::int64_t constant_bytes = 0;  ///< Batch, frozen parameters: whatever the stage.
   simulate::MemoryOptions memory;
 };

@@ -21,6 +21,7 @@ RangeRules range_rules(const Problem& problem, const Setting& setting) {
   rules.lanes = problem.options.batch.lanes / problem.options.replicas;
   rules.replicas = problem.options.replicas;
   if (problem.options.shard_state) rules.state_shards = problem.options.replicas;
+  if (problem.options.shard_parameters) rules.parameter_shards = problem.options.replicas;
   rules.in_flight = schedule::most_in_flight(make_schedule(problem, setting));
   rules.memory = problem.options.forecast.memory;
   rules.constant_bytes =

@@ -57,8 +57,6 @@ void check_channels(const StepProgram& program, const StepFacts& facts) {
   std::size_t index = 0;
   for (const auto& [path, num] : num_items) {
     const auto& [kind, from, to] = path;
-    const int num_ranks = facts.role.mesh.pipeline;
-    const bool has_rounds = std::cmp_greater(facts.stages.size(), num_ranks);
     for (int replica = 0; replica < facts.num_replicas(); ++replica, ++index) {
       const Channel expected{kind,
                              from,
@@ -67,7 +65,7 @@ void check_channels(const StepProgram& program, const StepFacts& facts) {
                              facts.rank(to, replica),
                              facts.trains() || facts.rank(from, replica) == facts.rank(to, replica)
                                  ? 0
-                                 : num * std::max(to - from, has_rounds ? num_ranks : 1)};
+                                 : num * std::max(to - from, facts.round)};
       if (program.channels[index] == expected) continue;
       fail("channel " + std::to_string(index) + " should be " + text_of(expected) + "; it is " +
            text_of(program.channels[index]) + "; channels come by kind, stages, replica");

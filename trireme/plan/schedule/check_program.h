@@ -12,7 +12,8 @@ namespace trireme::schedule {
 ///    with the right ranks;
 ///  * each rank's computes are the schedule's; before each stand exactly the recvs that it needs,
 ///    after it exactly its sends; each bucket is reduced once, started inside the action that
-///    completes its gradients, in the same order on all replicas, and joined after it; the tail is
+///    completes its gradients, in the same order on all replicas, and joined after it; sharded values are whole where
+///    whole_stages.h says, and only there; the tail is
 ///    as in step_program.h; nothing else happens;
 ///  * run under rendezvous semantics (rendezvous.h) all messages match and no rank waits for ever;
 ///    `most_held` tells how many buffers each channel then needs.

@@ -56,6 +56,10 @@ enum class OperationKind : std::uint8_t {
   kOffload,   ///< What the action, a forward, keeps for its backward goes to a file.
   kPrefetch,  ///< The system is asked to have it in memory soon; the action is a backward.
   kFetch,     ///< It is read again.
+  kUnshard,   ///< The values of a bucket of which replicas have shards: memory for the whole, and a
+              ///< gather that starts.
+  kAwait,     ///< Wait until they are whole.
+  kReshard,   ///< The memory of all but the own shard is given back.
 };
 
 /// What an operation is about: which fields of Operation mean something beside kind and group.
@@ -73,6 +77,7 @@ enum class Wait : std::uint8_t {
   kRoom,     ///< Until fewer messages of its channel than the channel's limit are not received.
   kGroup,    ///< Until all ranks of the group have come.
   kSum,      ///< Until all ranks of the group have started the bucket's sum, and it is made.
+  kValues,   ///< Until all have started the gather of the bucket's values, and they are there.
 };
 
 /// What a rank's processor does in an operation.
@@ -105,7 +110,7 @@ struct OperationRow {
   Traffic traffic = Traffic::kNothing;
 };
 
-inline constexpr std::array<OperationRow, 15> kOperations = {{
+inline constexpr std::array<OperationRow, 18> kOperations = {{
     {.kind = OperationKind::kRecv,
      .word = "recv",
      .operand = OperandKind::kMessage,
@@ -167,6 +172,16 @@ inline constexpr std::array<OperationRow, 15> kOperations = {{
      .word = "fetch",
      .operand = OperandKind::kAction,
      .work = ProcessorWork::kRead},
+    {.kind = OperationKind::kUnshard,
+     .word = "unshard",
+     .operand = OperandKind::kBucket,
+     .group = GroupKind::kData,
+     .traffic = Traffic::kValues},
+    {.kind = OperationKind::kAwait,
+     .word = "await",
+     .operand = OperandKind::kBucket,
+     .wait = Wait::kValues},
+    {.kind = OperationKind::kReshard, .word = "reshard", .operand = OperandKind::kBucket},
 }};
 
 constexpr bool is_in_order() {
@@ -182,7 +197,8 @@ constexpr const OperationRow& row_of(OperationKind kind) {
 }
 
 /// One operation of a rank. Text form, with names in place of indices: `recv v17 m3 0>1`,
-/// `compute 1F3`, `offload 1F3`, `send g17 m3 1>0`, `reduce bucket 2`, `exchange`, `send site 4 2>0`, ...
+/// `compute 1F3`, `offload 1F3`, `send g17 m3 1>0`, `reduce bucket 2`, `exchange`, `send site 4 2>0`,
+/// `unshard bucket 3`, ...
 struct Operation {
   OperationKind kind = OperationKind::kCompute;
   int channel = -1;     ///< Index into StepProgram::channels.

@@ -1,5 +1,6 @@
 #include "trireme/plan/schedule/rank_rules.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -28,10 +29,63 @@ void RankRules::check(const std::vector<Action>& actions) {
     if (action.microbatch < facts_.num_microbatches_of(replica_)) own.push_back(action);
   }
   const std::vector<int> partners = offload_partners(own);
-  for (std::size_t i = 0; i < own.size(); ++i) check_action(own, partners, static_cast<int>(i));
+  int place = 0;
+  for (std::size_t i = 0; i < actions.size(); ++i) {
+    check_values(actions, i);
+    if (actions[i].microbatch >= facts_.num_microbatches_of(replica_)) continue;
+    check_action(own, partners, place++);
+    check_early_joins(actions[i]);
+  }
+  check_values(actions, actions.size());
   check_tail();
   rule_ = "nothing follows the tail";
   if (cursor_ < operations().size()) fail("the end");
+}
+
+/// Worked out here once more, from what stands behind an action: its stage has whole values, and the next other one has
+/// them on their way; no third.
+void RankRules::check_values(const std::vector<Action>& actions, std::size_t place) {
+  rule_ =
+      "the values of an action's stage are whole, those of the rank's next stage on their way, and "
+      "all others in shards";
+  std::vector<int> wanted;
+  for (std::size_t i = place; i < actions.size() && wanted.size() < 2; ++i) {
+    if (wanted.empty() || wanted.front() != actions[i].stage) wanted.push_back(actions[i].stage);
+  }
+  std::vector<int> kept, dropped;
+  for (const int stage : order_) {
+    (std::ranges::count(wanted, stage) != 0 ? kept : dropped).push_back(stage);
+  }
+  for (const int stage : dropped) {
+    check_values_of(OperationKind::kReshard, stage);
+    held_.erase(stage);
+  }
+  order_ = kept;
+  for (const int stage : wanted) {
+    if (!held_.try_emplace(stage, false).second) continue;
+    check_values_of(OperationKind::kUnshard, stage);
+    order_.push_back(stage);
+  }
+  if (wanted.empty() || held_.at(wanted.front())) return;
+  check_values_of(OperationKind::kAwait, wanted.front());
+  held_.at(wanted.front()) = true;
+}
+
+void RankRules::check_values_of(OperationKind kind, int stage) {
+  for (const int bucket : facts_.stages[stage].sharded) {
+    expect({.kind = kind, .group = group_of(kind), .item = bucket});
+  }
+}
+
+void RankRules::check_early_joins(const Action& action) {
+  rule_ = "sums of sharded buckets are joined one action after the one that completes them";
+  if (completed_ >= 0) {
+    check_values_of(OperationKind::kJoin, completed_);
+    const std::vector<int>& sharded = facts_.stages[completed_].sharded;
+    joined_.insert(sharded.begin(), sharded.end());
+  }
+  const bool is_last = action.microbatch == facts_.num_microbatches - 1;
+  completed_ = is_last && completes_gradients(action.kind) ? action.stage : -1;
 }
 
 /// By place of an offloaded forward the place of its backward, and the other way round; -1 for others.
@@ -127,6 +181,7 @@ void RankRules::check_messages(OperationKind kind, const std::vector<Message>& m
 void RankRules::check_buckets(OperationKind kind, const StageFacts& stage) {
   if (facts_.num_replicas() == 1) return;
   for (const int bucket : stage.buckets) {
+    if (kind == OperationKind::kJoin && joined_.contains(bucket)) continue;
     expect({.kind = kind, .group = group_of(kind), .item = bucket});
   }
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,9 @@ class RankRules {
   std::vector<int> offload_partners(const std::vector<Action>& actions) const;
   void check_action(const std::vector<Action>& actions, const std::vector<int>& partners,
                     int place);
+  void check_values(const std::vector<Action>& actions, std::size_t place);
+  void check_values_of(OperationKind kind, int stage);
+  void check_early_joins(const Action& action);
   void check_prefetch(const std::vector<Action>& actions, const std::vector<int>& partners,
                       int place);
   void check_tail();
@@ -47,6 +52,10 @@ class RankRules {
   int replica_;
   int rank_;
   std::size_t cursor_ = 0;
+  std::map<int, bool> held_;  ///< Stages with whole values: whether they were awaited.
+  std::vector<int> order_;    ///< Of these, as they came.
+  int completed_ = -1;        ///< Stage whose gradients the action before completed.
+  std::set<int> joined_;      ///< Buckets, before the tail.
   std::string rule_;
 };
 

@@ -110,6 +110,9 @@ class Machine {
     if (operation.kind == OperationKind::kReduce) {
       state.reductions[operation.item] = state.last_meeting;
     }
+    if (operation.kind == OperationKind::kUnshard) {
+      state.gathers[operation.item] = state.last_meeting;
+    }
   }
 
   /// The collective that the rank's next operation waits for: nobody waits where a reduction
@@ -117,17 +120,21 @@ class Machine {
   const GroupMeeting* awaited_meeting(int rank) const {
     const Operation& operation = next(rank);
     const Wait wait = row_of(operation.kind).wait;
-    if (wait != Wait::kGroup && wait != Wait::kSum) return nullptr;
     const RankState& state = ranks_[rank];
-    Place place = state.last_meeting;
-    if (wait == Wait::kSum) {
-      const auto reduction = state.reductions.find(operation.item);
-      if (reduction == state.reductions.end()) fail(rank, "joins what was not reduced");
-      place = reduction->second;
-    } else if (!state.has_come) {
-      return nullptr;
-    }
-    return &meetings_[place.first][place.second];
+    if (wait == Wait::kSum) return begun(rank, state.reductions, "joins what was not reduced");
+    if (wait == Wait::kValues) return begun(rank, state.gathers, "awaits what is not on its way");
+    if (wait != Wait::kGroup || !state.has_come) return nullptr;
+    return &meetings_[state.last_meeting.first][state.last_meeting.second];
+  }
+
+  using Place = std::pair<int, std::size_t>;  // A group and the number of its collective.
+
+  /// Of the bucket of the rank's next operation.
+  const GroupMeeting* begun(int rank, const std::map<int, Place>& meetings,
+                            const char* otherwise) const {
+    const auto place = meetings.find(next(rank).item);
+    if (place == meetings.end()) fail(rank, otherwise);
+    return &meetings_[place->second.first][place->second.second];
   }
 
   bool is_complete(const GroupMeeting& meeting) const {
@@ -175,12 +182,12 @@ class Machine {
     throw Error(ErrorKind::kInvalidArgument, "step program: " + place(rank) + " " + problem);
   }
 
-  using Place = std::pair<int, std::size_t>;  // A group and the number of its collective.
   struct RankState {
     bool has_come = false;  ///< To the collective that is its next operation.
     Place last_meeting;
     std::map<int, std::size_t> num_meetings;  ///< By group.
-    std::map<int, Place> reductions;          ///< By bucket.
+    std::map<int, Place> reductions;          ///< By bucket; likewise gathers of values.
+    std::map<int, Place> gathers;
   };
 
   const StepProgram& program_;

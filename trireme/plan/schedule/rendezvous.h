@@ -10,7 +10,8 @@ namespace trireme::schedule {
 /// once there is room, and holds its buffer until it is received; a recv waits for the next message
 /// of its channel, which must be the one it names; a
 /// collective waits for all ranks of its group, whose collectives must be the same in the same
-/// order; a reduction runs beside what follows, and its join waits for all ranks to have started it.
+/// order; a reduction runs beside what follows, and its join waits for all ranks to have started it; so do the gather of values
+/// and its await.
 ///
 /// program   any.
 /// Errors    kInvalidArgument where a channel or group is not one of the rank's; messages or

@@ -267,12 +267,11 @@ Schedule schedule_of(const layout::Plan& plan) {
   return schedule;
 }
 
-Schedule forwards(const std::vector<int>& positions, int num_microbatches) {
+Schedule forwards(const std::vector<int>& positions, int num_microbatches, int round) {
   Schedule schedule{static_cast<int>(positions.size()), num_microbatches, {}, positions};
   schedule.ranks.resize(static_cast<std::size_t>(*std::ranges::max_element(positions)) + 1);
-  const int at_once = static_cast<int>(schedule.ranks.size());
-  for (int begin = 0; begin < num_microbatches; begin += at_once) {
-    const int end = std::min(begin + at_once, num_microbatches);
+  for (int begin = 0; begin < num_microbatches; begin += round) {
+    const int end = std::min(begin + round, num_microbatches);
     for (int stage = 0; stage < schedule.num_stages; ++stage) {
       std::vector<Action>& actions = schedule.ranks[positions[stage]];
       for (int m = begin; m < end; ++m) actions.push_back({ActionKind::kForward, stage, m});

@@ -94,11 +94,11 @@ void set_schedule(layout::Plan& plan, const Schedule& schedule);
 ///          schedule has parameters, which none has so far, and those of `check` for actions of the plan's own.
 Schedule schedule_of(const layout::Plan& plan);
 
-/// Forwards alone, of an evaluation: each rank goes round its stages, as many microbatches of each as there are ranks.
+/// Forwards alone, of an evaluation: each rank goes round its stages, `round` microbatches of each.
 /// No schedule of a training; `check` refuses it.
 ///
 /// positions   by stage, the rank that runs it.
-Schedule forwards(const std::vector<int>& positions, int num_microbatches);
+Schedule forwards(const std::vector<int>& positions, int num_microbatches, int round);
 
 /// Whether some backward is split, so that weights need not wait for nor be waited for.
 bool splits_backwards(const Schedule& schedule);

@@ -145,6 +145,11 @@ std::vector<int> StepFacts::stages_at(int position) const {
   return found;
 }
 
+bool StepFacts::has_shards() const {
+  return std::ranges::any_of(stages,
+                             [](const StageFacts& stage) { return !stage.sharded.empty(); });
+}
+
 int StepFacts::num_microbatches_of(int replica) const {
   if (!num_evaluated) return num_microbatches;
   return first_of_part(*num_evaluated, num_replicas(), replica + 1) -
@@ -152,6 +157,9 @@ int StepFacts::num_microbatches_of(int replica) const {
 }
 
 namespace {
+
+/// Of an evaluation whose stages gather their values for each round: values between stages are smaller.
+constexpr int kGatheredRound = 16;
 
 /// In order: first what all ranks must know; where a gradient is not finite the norm ends the step,
 /// and buffers stay as they were.
@@ -210,12 +218,12 @@ StepFacts step_facts(const graph::Graph& planned, const layout::Plan& plan,
     facts.stages[s].weighs = facts.num_replicas() > 1 && !losses[s].weighed.empty();
     facts.stages[s].offloads = plan.stages[s].offload;
   }
+  const std::vector<bool> sharded = layout::sharded_buckets(map, plan);
   for (std::size_t b = 0; b < map.buckets.size(); ++b) {
     StageFacts& stage = facts.stages[map.buckets[b].stage];
     stage.buckets.push_back(static_cast<int>(b));
-    if (map.buckets[b].kind == layout::BucketKind::kOwner) {
-      stage.owned.push_back(static_cast<int>(b));
-    }
+    if (map.buckets[b].kind != layout::BucketKind::kOwner) continue;
+    (sharded[b] ? stage.sharded : stage.owned).push_back(static_cast<int>(b));
   }
   facts.tail.assign(kTrainingTail.begin(), kTrainingTail.end());
   facts.has_norm = options.has_norm;
@@ -227,8 +235,17 @@ StepFacts step_facts(const graph::Graph& planned, const layout::Plan& plan,
   return facts;
 }
 
+ShardedBuckets sharded_by_stage(const layout::Plan& plan, const layout::ParameterMap& map) {
+  const std::vector<bool> sharded = layout::sharded_buckets(map, plan);
+  ShardedBuckets stages(plan.stages.size());
+  for (std::size_t b = 0; b < map.buckets.size(); ++b) {
+    if (sharded[b]) stages[map.buckets[b].stage].push_back(static_cast<int>(b));
+  }
+  return stages;
+}
+
 StepFacts evaluation_facts(const graph::Graph& planned, const layout::Plan& plan,
-                           int num_microbatches) {
+                           int num_microbatches, const ShardedBuckets& sharded) {
   if (num_microbatches < 1) fail("an evaluation needs a microbatch");
   StepFacts facts = common_facts(plan);
   facts.num_evaluated = num_microbatches;
@@ -236,6 +253,10 @@ StepFacts evaluation_facts(const graph::Graph& planned, const layout::Plan& plan
   add_crossings(layout::crossings(planned, plan), facts.messages);
   std::erase_if(facts.messages, [](const Message& m) { return m.kind != ChannelKind::kValue; });
   give_messages(facts);
+  for (std::size_t s = 0; s < sharded.size(); ++s) facts.stages.at(s).sharded = sharded[s];
+  if (facts.num_stages() > facts.num_positions()) {
+    facts.round = std::max(facts.num_positions(), facts.has_shards() ? kGatheredRound : 1);
+  }
   facts.tail = {kTrainingTail.front()};
   return facts;
 }
@@ -249,8 +270,7 @@ std::vector<Channel> channels_of(const StepFacts& facts) {
     // What is between two stages is at work on as many microbatches, or on those of a round (`forwards`). A rank does
     // not wait for itself.
     const bool is_one_rank = facts.positions[from] == facts.positions[to];
-    const int round = facts.num_stages() > facts.num_positions() ? facts.num_positions() : 1;
-    const int limit = facts.trains() || is_one_rank ? 0 : num * std::max(to - from, round);
+    const int limit = facts.trains() || is_one_rank ? 0 : num * std::max(to - from, facts.round);
     for (int replica = 0; replica < facts.num_replicas(); ++replica) {
       channels.push_back(
           {kind, from, to, facts.rank(from, replica), facts.rank(to, replica), limit});

@@ -28,7 +28,8 @@ struct StageFacts {
   std::array<std::vector<Message>, kNumChannelKinds> sends;  ///< By ChannelKind, each ascending.
   std::array<std::vector<Message>, kNumChannelKinds> recvs;
   std::vector<int> buckets;  ///< Of the map, ascending.
-  std::vector<int> owned;    ///< Those with values that are updated here.
+  std::vector<int> owned;    ///< Those with values that are updated here, and whole.
+  std::vector<int> sharded;  ///< Those with values that replicas have in shards (whole_stages.h).
   bool weighs = false;       ///< It needs weights of losses, and other replicas have some of them.
   bool offloads = false;     ///< What its microbatches keep goes to a file (offload.h).
 
@@ -63,10 +64,13 @@ struct StepFacts {
   std::vector<TailPart> tail;  ///< In order.
   bool has_norm = false;
   bool has_gathers = false;  ///< Replicas update parts, and gather the values.
+  /// Microbatches that a stage of an evaluation runs before the rank's next stage.
+  int round = 1;
   /// Microbatches of all replicas of an evaluation; nothing where the step trains.
   std::optional<int> num_evaluated;
 
   bool trains() const { return !num_evaluated; }
+  bool has_shards() const;  ///< Some stage has sharded values.
 
   int num_stages() const { return static_cast<int>(stages.size()); }
   int num_positions() const { return role.mesh.pipeline; }
@@ -106,7 +110,7 @@ StepFacts step_facts(const graph::Graph& planned, const layout::Plan& plan,
 
 /// As for make_evaluation_program.
 StepFacts evaluation_facts(const graph::Graph& planned, const layout::Plan& plan,
-                           int num_microbatches);
+                           int num_microbatches, const ShardedBuckets& sharded = {});
 
 /// The channels and groups of a step, as StepProgram lists them.
 std::vector<Channel> channels_of(const StepFacts& facts);

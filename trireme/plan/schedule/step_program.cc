@@ -10,6 +10,7 @@
 #include "trireme/plan/schedule/offload.h"
 #include "trireme/plan/schedule/schedules.h"
 #include "trireme/plan/schedule/step_facts.h"
+#include "trireme/plan/schedule/whole_stages.h"
 
 // A rank's program is written from front to back. Rank 0 of two stages on two ranks, two
 // microbatches, schedule `simple`, one value v3 between the stages:
@@ -49,7 +50,14 @@ class RankWriter {
     }
     const std::vector<Action> own = of_replica(actions);
     add_offloads(own);
-    for (std::size_t i = 0; i < own.size(); ++i) write_action(own, static_cast<int>(i));
+    // Of all replicas alike, also where one has fewer microbatches.
+    const std::vector<ValueMoves> moves = value_moves(actions);
+    int place = 0;
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      write_moves(moves[i]);
+      if (is_own(actions[i])) write_action(own, place++);
+    }
+    write_moves(moves.back());
     for (const TailPart& part : facts_.tail) write_tail(part);
     return std::move(operations_);
   }
@@ -57,10 +65,26 @@ class RankWriter {
  private:
   std::vector<Action> of_replica(const std::vector<Action>& actions) const {
     std::vector<Action> own;
-    std::ranges::copy_if(actions, std::back_inserter(own), [&](const Action& action) {
-      return action.microbatch < facts_.num_microbatches_of(replica_);
-    });
+    std::ranges::copy_if(actions, std::back_inserter(own),
+                         [&](const Action& action) { return is_own(action); });
     return own;
+  }
+
+  bool is_own(const Action& action) const {
+    return action.microbatch < facts_.num_microbatches_of(replica_);
+  }
+
+  void write_moves(const ValueMoves& moves) {
+    for (const int stage : moves.reshard) write_sharded(OperationKind::kReshard, stage);
+    for (const int stage : moves.unshard) write_sharded(OperationKind::kUnshard, stage);
+    for (const int stage : moves.await) write_sharded(OperationKind::kAwait, stage);
+  }
+
+  void write_sharded(OperationKind kind, int stage) {
+    for (const int bucket : facts_.stages[stage].sharded) {
+      operations_.push_back({.kind = kind, .group = group_of(kind), .item = bucket});
+      if (kind == OperationKind::kJoin) joined_.insert(bucket);
+    }
   }
 
   void add_offloads(const std::vector<Action>& actions) {
@@ -94,6 +118,9 @@ class RankWriter {
     if (offloaded_.contains(place)) {
       operations_.push_back({.kind = OperationKind::kOffload, .action = action});
     }
+    // The sum goes on beside one more action.
+    if (completed_ >= 0) write_sharded(OperationKind::kJoin, completed_);
+    completed_ = is_last && completes_gradients(action.kind) ? action.stage : -1;
   }
 
   void write_tail(const TailPart& part) {
@@ -124,6 +151,7 @@ class RankWriter {
   void write_buckets(OperationKind kind, int stage) {
     if (facts_.num_replicas() == 1) return;
     for (const int bucket : facts_.stages[stage].buckets_of(kind)) {
+      if (kind == OperationKind::kJoin && joined_.contains(bucket)) continue;
       operations_.push_back({.kind = kind, .group = group_of(kind), .item = bucket});
     }
   }
@@ -144,6 +172,8 @@ class RankWriter {
   std::map<GroupKind, int> groups_;
   std::set<int> offloaded_, fetched_;  ///< Places of actions.
   std::map<int, int> prefetched_;      ///< Place before which, of the backward.
+  int completed_ = -1;                 ///< Stage whose gradients the action before completed.
+  std::set<int> joined_;               ///< Buckets, before the tail.
   std::vector<Operation> operations_;
 };
 
@@ -178,9 +208,9 @@ StepProgram make_values_program(const StepProgram& step) {
 }
 
 StepProgram make_evaluation_program(const graph::Graph& planned, const layout::Plan& plan,
-                                    int num_microbatches) {
-  const StepFacts facts = evaluation_facts(planned, plan, num_microbatches);
-  return write_program(facts, forwards(facts.positions, facts.num_microbatches));
+                                    int num_microbatches, const ShardedBuckets& sharded) {
+  const StepFacts facts = evaluation_facts(planned, plan, num_microbatches, sharded);
+  return write_program(facts, forwards(facts.positions, facts.num_microbatches, facts.round));
 }
 
 }  // namespace trireme::schedule

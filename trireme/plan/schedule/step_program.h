@@ -35,11 +35,12 @@ struct RankGroup {
 /// simulator, runtime, checker and watchdog share. Plain data; file form in docs/formats.md.
 ///
 /// A rank's program is kWeigh, if its stage needs the weight of a loss and there are replicas; for
-/// each action of its schedule: the recvs that it needs, ordered by (channel, item); the action; its
-/// sends, likewise. Before the action that completes the stage's gradients, the last B or W, stand the
+/// each action of its schedule: what whole_stages.h says of sharded values, bucket by bucket; the recvs that it needs,
+/// ordered by (channel, item); the action; its sends, likewise; the joins of sharded buckets whose gradients the action
+/// before it completed. Before the action that completes the stage's gradients, the last B or W, stand the
 /// kReduce of its buckets in order, if there are replicas. Then the tail: exchange; join of each
-/// reduced bucket; tie gradients, sends then recvs; tie sum; norm; commit; update; gather of
-/// each bucket owned here, where state is sharded; tie values, likewise. An evaluation has forwards alone, and the exchange. Channels are listed by (kind,
+/// reduced bucket that was not joined before; tie gradients, sends then recvs; tie sum; norm; commit; update; gather of
+/// each bucket owned here, where state is sharded and its values are not; tie values, likewise. An evaluation has forwards alone, and the exchange. Channels are listed by (kind,
 /// from_stage, to_stage, replica), only those that carry messages; groups by (kind, index), all of
 /// them.
 struct StepProgram {
@@ -66,14 +67,21 @@ StepProgram make_step_program(const graph::Graph& planned, const layout::Plan& p
 /// What follows the updates of a step, alone: it brings values that owners have changed to all who hold them.
 StepProgram make_values_program(const StepProgram& step);
 
+/// By stage, buckets whose values replicas have in shards, ascending; empty where there are none.
+using ShardedBuckets = std::vector<std::vector<int>>;
+
+/// Those of a training's plan; map: of it.
+ShardedBuckets sharded_by_stage(const layout::Plan& plan, const layout::ParameterMap& map);
+
 /// Forwards of `num_microbatches` microbatches of an evaluation, of all replicas together: replica r
 /// has the r-th contiguous part of them, parts differ by one at most. A stage that is k further may be k
 /// microbatches behind, or a round of `forwards` where ranks have several stages; channels have that limit.
 ///
 /// planned, plan   of the graph in eval mode; the plan's mesh is that of the training.
+/// sharded         of the training's map: what stages have to gather. A round is longer then.
 /// Errors          as above, of the mesh.
 StepProgram make_evaluation_program(const graph::Graph& planned, const layout::Plan& plan,
-                                    int num_microbatches);
+                                    int num_microbatches, const ShardedBuckets& sharded = {});
 
 /// The operation as in operation.h; `parse_operation` (operation_text.h) is the inverse. Safe for
 /// any indices.

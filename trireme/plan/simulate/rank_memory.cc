@@ -11,6 +11,7 @@
 #include "trireme/plan/schedule/offload.h"
 #include "trireme/plan/schedule/schedules.h"
 #include "trireme/plan/schedule/step_facts.h"
+#include "trireme/plan/simulate/held_state.h"
 #include "trireme/plan/simulate/stage_cost.h"
 
 namespace trireme::simulate {
@@ -42,13 +43,16 @@ std::vector<std::int64_t> optimizer_bytes(const layout::Plan& plan, const layout
   return bytes;
 }
 
-/// Parameters and gradients by position of the pipeline.
+/// Parameters and gradients that are whole all the time, by position of the pipeline.
 std::vector<RankMemory> state_by_position(const layout::Plan& plan, const layout::ParameterMap& map,
                                           Dtype gradient_dtype) {
   const std::map<std::string, int> owners = layout::owner_stages(map);
   const int replicas = layout::train_role(plan).mesh.data;
+  const std::vector<bool> sharded = layout::sharded_buckets(map, plan);
   std::vector<RankMemory> positions(layout::train_role(plan).mesh.pipeline);
-  for (const layout::Bucket& bucket : map.buckets) {
+  for (std::size_t b = 0; b < map.buckets.size(); ++b) {
+    const layout::Bucket& bucket = map.buckets[b];
+    if (sharded[b]) continue;
     RankMemory& rank = positions[layout::position_of(plan, bucket.stage)];
     rank.gradients +=
         bucket.num_elements *
@@ -225,12 +229,17 @@ Held held_in(schedule::ActionKind kind, const StageTensors& tensors) {
   return {};
 }
 
-}  // namespace
+/// What a rank holds while an action runs, or after it.
+struct Moment {
+  std::size_t action = 0;  ///< Its place.
+  std::int64_t activations = 0, transient = 0, messages = 0;
+  std::int64_t total() const { return activations + transient + messages; }
+};
 
-RankMemory run_memory(const std::vector<schedule::Action>& actions,
-                      std::span<const StageTensors* const> tensors,
-                      const std::vector<HeldMessages>& messages,
-                      const std::vector<bool>& offloads) {
+std::vector<Moment> moments_of(const std::vector<schedule::Action>& actions,
+                               std::span<const StageTensors* const> tensors,
+                               const std::vector<HeldMessages>& messages,
+                               const std::vector<bool>& offloads) {
   using schedule::ActionKind;
   std::set<int> offloaded, fetched;  // Places.
   for (const schedule::OffloadedMicrobatch& offload : schedule::find_offloads(actions, offloads)) {
@@ -238,23 +247,54 @@ RankMemory run_memory(const std::vector<schedule::Action>& actions,
     fetched.insert(offload.backward);
   }
   std::int64_t held = 0;  // From forward to the end of backward, and between the parts of it.
-  std::int64_t activations = 0, transient = 0, most = 0;
+  std::vector<Moment> moments;
   for (std::size_t i = 0; i < actions.size(); ++i) {
     const ActionKind kind = actions[i].kind;
     const Held mine = held_in(kind, *tensors[actions[i].stage]);
     const bool comes = kind == ActionKind::kForward || fetched.contains(static_cast<int>(i));
     if (comes) held += mine.before;
-    activations = std::max(activations, held);
-    transient = std::max(transient, mine.peak - mine.before);
-    most = std::max(most, held - mine.before + mine.peak + messages[i].during);
+    moments.push_back({i, held, mine.peak - mine.before, messages[i].during});
     held += mine.after - mine.before;
-    activations = std::max(activations, held);
-    most = std::max(most, held + messages[i].after);
+    moments.push_back({i, held, 0, messages[i].after});
     if (offloaded.contains(static_cast<int>(i))) held -= mine.after;
   }
-  RankMemory memory{.activations = activations, .transient = transient};
+  return moments;
+}
+
+RankMemory most_of(const std::vector<Moment>& moments) {
+  RankMemory memory;
+  std::int64_t most = 0;
+  for (const Moment& moment : moments) {
+    memory.activations = std::max(memory.activations, moment.activations);
+    memory.transient = std::max(memory.transient, moment.transient);
+    most = std::max(most, moment.total());
+  }
   memory.messages = std::max<std::int64_t>(0, most - memory.total());
   return memory;
+}
+
+/// At the moment at which these and values and gradients are most together.
+RankMemory most_of(const std::vector<Moment>& moments, const std::vector<HeldState>& state) {
+  RankMemory most;
+  for (const Moment& moment : moments) {
+    const HeldState& held = state[moment.action];
+    const RankMemory now{.parameters = held.parameters,
+                         .gradients = held.gradients,
+                         .activations = moment.activations,
+                         .transient = moment.transient,
+                         .messages = moment.messages};
+    if (now.total() > most.total()) most = now;
+  }
+  return most;
+}
+
+}  // namespace
+
+RankMemory run_memory(const std::vector<schedule::Action>& actions,
+                      std::span<const StageTensors* const> tensors,
+                      const std::vector<HeldMessages>& messages,
+                      const std::vector<bool>& offloads) {
+  return most_of(moments_of(actions, tensors, messages, offloads));
 }
 
 RankMemory run_memory(const std::vector<schedule::Action>& actions, const StageTensors& tensors,
@@ -276,27 +316,33 @@ std::vector<RankMemory> rank_memory(const graph::Graph& planned, const layout::P
   const std::int64_t batch =
       held_batch_bytes(planned, plan.batch.microbatch, schedule.num_microbatches);
   const std::vector<std::int64_t> kept_batches = kept_batch_bytes(planned, plan);
-  std::vector<RankMemory> positions = state_by_position(plan, map, options.gradient_dtype);
+  const std::vector<RankMemory> positions = state_by_position(plan, map, options.gradient_dtype);
   std::vector<const StageTensors*> tensors_of;
   for (const StageTensors& stage : tensors) tensors_of.push_back(&stage);
   std::vector<bool> offloads;
   for (const layout::Stage& stage : plan.stages) offloads.push_back(stage.offload);
   std::vector<RankMemory> ranks(1 +
                                 *std::max_element(role.placement.begin(), role.placement.end()));
+  std::vector<std::vector<std::int64_t>> state;  // By replica and position.
+  for (int r = 0; r < role.mesh.data; ++r) state.push_back(optimizer_bytes(plan, map, r, options));
   for (int p = 0; p < role.mesh.pipeline; ++p) {
-    RankMemory& rank = positions[p];
-    const RankMemory run = run_memory(schedule.ranks[p], tensors_of, messages[p], offloads);
-    rank.activations = run.activations;
-    rank.transient = run.transient;
-    rank.messages = run.messages + ties[p];
-    rank.batch = batch + kept_batches[p];
-    rank.fixed = fixed[p];
-  }
-  for (int r = 0; r < role.mesh.data; ++r) {
-    const std::vector<std::int64_t> state = optimizer_bytes(plan, map, r, options);
-    for (int p = 0; p < role.mesh.pipeline; ++p) {
-      positions[p].optimizer = state[p];
-      ranks[role.placement[p * role.mesh.data + r]] = positions[p];
+    const std::vector<schedule::Action>& actions = schedule.ranks[p];
+    const std::vector<Moment> moments = moments_of(actions, tensors_of, messages[p], offloads);
+    for (int r = 0; r < role.mesh.data; ++r) {
+      const RankMemory run =
+          plan.sharded_parameters
+              ? most_of(moments, held_state(actions, plan, map, r, options.gradient_dtype))
+              : most_of(moments);
+      RankMemory& rank = ranks[role.placement[p * role.mesh.data + r]];
+      rank = positions[p];
+      rank.parameters += run.parameters;
+      rank.gradients += run.gradients;
+      rank.optimizer = state[r][p];
+      rank.activations = run.activations;
+      rank.transient = run.transient;
+      rank.messages = run.messages + ties[p];
+      rank.batch = batch + kept_batches[p];
+      rank.fixed = fixed[p];
     }
   }
   return ranks;

@@ -16,7 +16,8 @@
 
 namespace trireme::simulate {
 
-/// Predicted bytes of live tensors of a rank when it holds most, by what they are.
+/// Predicted bytes of live tensors of a rank when it holds most, by what they are. Where the plan shards parameters,
+/// values and gradients are those of that moment (held_state.h).
 struct RankMemory {
   std::int64_t parameters = 0;   ///< Values owned and mirrored here.
   std::int64_t gradients = 0;    ///< Flat buffers of the lanes' partial sums.

@@ -52,9 +52,11 @@ struct RankState {
   double work_us = 0;  ///< Left.
   int group = -1;      ///< That it waits for, and which of its collectives.
   int collective = -1;
-  std::map<int, std::pair<int, int>> reduces;  ///< By bucket: group, collective.
-  std::deque<std::size_t> to_start;            ///< Reduces that start inside the next operation.
-  double done_us = 0;                          ///< Work of the operation before its `work_us`.
+  std::map<int, std::pair<int, int>>
+      reduces;  ///< By bucket: group, collective. Likewise gathers of values.
+  std::map<int, std::pair<int, int>> gathers;
+  std::deque<std::size_t> to_start;  ///< Reduces that start inside the next operation.
+  double done_us = 0;                ///< Work of the operation before its `work_us`.
 };
 
 class Player {
@@ -190,6 +192,10 @@ class Player {
       state.to_start.push_back(state.next);
       return;
     }
+    if (operation.kind == OperationKind::kUnshard) {
+      state.gathers[operation.item] = {operation.group, join(rank, operation.group, delay)};
+      return;
+    }
     switch (schedule::row_of(operation.kind).wait) {
       case schedule::Wait::kRoom: {
         std::vector<double>& arrivals = channels_[operation.channel].arrivals;
@@ -197,12 +203,10 @@ class Player {
         arrivals.push_back(begin + delay);
         return;
       }
-      case schedule::Wait::kSum: {
-        const auto reduce = state.reduces.find(operation.item);
-        if (reduce == state.reduces.end()) return;
-        std::tie(state.group, state.collective) = reduce->second;
-        return;
-      }
+      case schedule::Wait::kSum:
+        return wait_for(state, state.reduces);
+      case schedule::Wait::kValues:
+        return wait_for(state, state.gathers);
       case schedule::Wait::kGroup:
         state.group = operation.group;
         state.collective = operation.group < 0 ? -1 : join(rank, operation.group, delay);
@@ -211,6 +215,13 @@ class Player {
       case schedule::Wait::kNothing:
         return;
     }
+  }
+
+  /// For what has begun before, of the bucket of the rank's operation.
+  void wait_for(RankState& state, const std::map<int, std::pair<int, int>>& begun) {
+    const int rank = static_cast<int>(&state - ranks_.data());
+    const auto found = begun.find(operation(rank).item);
+    if (found != begun.end()) std::tie(state.group, state.collective) = found->second;
   }
 
   /// Takes part in the group's next collective: its number.

@@ -33,7 +33,8 @@ struct Simulation {
 ///    its channel has room;
 ///  * a collective begins when all of its group are there and the group's one before is done. A
 ///    reduce is there once `ready_us` of the next operation's work are done and those before it
-///    are; it runs beside the rank's other operations until it joins; others are waited for.
+///    are; it runs beside the rank's other operations until it joins, and a gather of sharded values until it is
+///    awaited; others are waited for.
 ///
 /// program, prices   of the same step; ranks are those of `topology`.
 /// Errors            kInvalidArgument where ranks wait for ever, naming the operations.

@@ -17,17 +17,13 @@
 namespace trireme::parameters {
 namespace {
 
-at::Tensor flat_part(const at::Tensor& flat, const layout::Slot& slot) {
-  return flat.narrow(0, slot.offset_elements, slot.num_elements);
-}
-
 /// The parameter's part with its gradient.
 FlatParameter with_gradient(const ParameterStore& store, const GradientBuffers& gradients,
                             const std::string& name, const Part& part) {
   FlatParameter parameter = flat_parameter(store, name, part);
   const SlotPlace place = store.owner(name);
-  parameter.gradient = flat_part(gradients.flat(place.bucket), store.slot(place))
-                           .narrow(0, parameter.begin, parameter.value.numel());
+  parameter.gradient = gradients.elements(
+      place.bucket, store.slot(place).offset_elements + parameter.begin, parameter.value.numel());
   return parameter;
 }
 
@@ -181,7 +177,7 @@ FlatParameter flat_parameter(const ParameterStore& store, const std::string& nam
   const std::int64_t end =
       std::clamp<std::int64_t>(shard.end_elements - slot.offset_elements, 0, slot.num_elements);
   return {name,
-          flat_part(store.flat_values(place.bucket), slot).narrow(0, begin, end - begin),
+          store.elements(place.bucket, slot.offset_elements + begin, end - begin),
           {},
           memory_shape(store.value(name)),
           begin};
@@ -218,7 +214,7 @@ void clip(GradientBuffers& gradients, double norm, double max_norm) {
   const at::NoGradGuard no_grad;
   const double factor = max_norm / (norm + 1e-6);
   if (factor >= 1) return;
-  for (at::Tensor& flat : gradients.all()) {
+  for (const at::Tensor& flat : gradients.all()) {
     if (flat.defined()) flat.mul_(factor);
   }
 }
