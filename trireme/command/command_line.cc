@@ -88,6 +88,8 @@ Verbs add_verbs(CLI::App& app, command::Context& context) {
   };
   add("record", "Record the forward pass into graph files", command::add_record);
   add("profile", "Measure nodes, links and this machine", command::add_profile);
+  add("profile-data", "Measure what reading samples takes, part by part",
+      command::add_profile_data);
   add("partition", "Split a graph into stages and write the plan", command::add_partition);
   add("simulate", "Play a step of a plan through: time, memory, timeline", command::add_simulate);
   add("train", "Train, each stage of each replica in a process of its own", command::add_train);

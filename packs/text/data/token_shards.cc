@@ -7,6 +7,7 @@
 #include "trireme/base/mapped_file.h"
 #include "trireme/base/safetensors.h"
 #include "trireme/base/sha256.h"
+#include "trireme/data/read_parts.h"
 #include "trireme/error.h"
 
 namespace trireme::text {
@@ -81,6 +82,8 @@ std::int64_t TokenShards::num_documents() const { return state_->num_documents; 
 const std::string& TokenShards::sha256() const { return state_->sha256; }
 
 void TokenShards::read(std::int64_t begin, std::span<Token> tokens) const {
+  data::ReadTimer timer("read");
+  timer.add_bytes(static_cast<std::int64_t>(tokens.size_bytes()));
   const auto count = static_cast<std::int64_t>(tokens.size());
   if (begin < 0 || begin > num_tokens() || count > num_tokens() - begin) {
     throw Error(ErrorKind::kInvalidArgument, "cannot read " + std::to_string(count) +

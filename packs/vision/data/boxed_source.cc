@@ -13,6 +13,7 @@
 #include "trireme/base/json.h"
 #include "trireme/base/random.h"
 #include "trireme/base/sha256.h"
+#include "trireme/data/read_parts.h"
 #include "trireme/error.h"
 
 namespace trireme::vision {
@@ -104,7 +105,12 @@ void BoxedImageSource::read_image(data::Sample sample, const PixelBox& crop,
                                   std::span<float> out) const {
   const BoxedImage& image = images_.images[static_cast<std::size_t>(sample.index)];
   const std::filesystem::path path = images_.folder / image.name;
-  const auto encoded = read_file_bytes(path);
+  const auto encoded = [&] {
+    data::ReadTimer timer("read");
+    auto bytes = read_file_bytes(path);
+    timer.add_bytes(std::ssize(bytes));
+    return bytes;
+  }();
   const ImageSize size{.height = options_.size, .width = options_.size};
   const Sampling sampling{.x = static_cast<double>(crop.x),
                           .y = static_cast<double>(crop.y),
@@ -112,12 +118,16 @@ void BoxedImageSource::read_image(data::Sample sample, const PixelBox& crop,
                           .height = static_cast<double>(crop.height),
                           .bounds = crop};
   try {
-    const Pixels pixels = decode_image(encoded, [&](ImageSize real) {
-      if (real == image.size) return pixels_for(sampling, size);
-      throw Error(ErrorKind::kCorruptData, "the image is " + to_text(real) +
-                                               " (height x width), by its annotations " +
-                                               to_text(image.size));
-    });
+    const Pixels pixels = [&] {
+      const data::ReadTimer timer("decode");
+      return decode_image(encoded, [&](ImageSize real) {
+        if (real == image.size) return pixels_for(sampling, size);
+        throw Error(ErrorKind::kCorruptData, "the image is " + to_text(real) +
+                                                 " (height x width), by its annotations " +
+                                                 to_text(image.size));
+      });
+    }();
+    const data::ReadTimer timer("resize");
     resize(pixels, sampling, {.size = size, .is_flipped = is_flipped(sample)}, out.data());
   } catch (const Error& error) {
     throw Error(error.kind(), "'" + path.string() + "': " + error.message());
@@ -125,6 +135,7 @@ void BoxedImageSource::read_image(data::Sample sample, const PixelBox& crop,
 }
 
 void BoxedImageSource::normalise(data::Sample sample, std::span<float> levels) const {
+  const data::ReadTimer timer("colours");
   const std::size_t plane = levels.size() / 3;
   std::array<double, 3> mean = {};
   for (std::size_t c = 0; c < 3; ++c) {

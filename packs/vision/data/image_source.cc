@@ -9,6 +9,7 @@
 #include "trireme/base/json.h"
 #include "trireme/base/random.h"
 #include "trireme/base/sha256.h"
+#include "trireme/data/read_parts.h"
 #include "trireme/error.h"
 
 namespace trireme::vision {
@@ -79,14 +80,23 @@ bool ImageSource::is_flipped(data::Sample sample) const {
 
 void ImageSource::read_image(data::Sample sample, float* out) const {
   const auto index = static_cast<std::size_t>(sample.index);
-  const auto encoded = images_.records->read(sample.index, images_.image_fields[index]);
+  const auto encoded = [&] {
+    data::ReadTimer timer("read");
+    auto bytes = images_.records->read(sample.index, images_.image_fields[index]);
+    timer.add_bytes(std::ssize(bytes));
+    return bytes;
+  }();
   const ImageSize size{.height = options_.size, .width = options_.size};
   Sampling sampling;
   try {
-    const Pixels pixels = decode_image(encoded, [&](ImageSize image) {
-      sampling = sampling_of(sample, image);
-      return pixels_for(sampling, size);
-    });
+    const Pixels pixels = [&] {
+      const data::ReadTimer timer("decode");
+      return decode_image(encoded, [&](ImageSize image) {
+        sampling = sampling_of(sample, image);
+        return pixels_for(sampling, size);
+      });
+    }();
+    const data::ReadTimer timer("resize");
     resize(pixels, sampling, {.size = size, .is_flipped = is_flipped(sample), .scale = scale_},
            out);
   } catch (const Error& error) {

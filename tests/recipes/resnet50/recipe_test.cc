@@ -70,6 +70,22 @@ TEST_F(ResNetRecipe, ARunThatResumesHasTheWeightsOfOneThatDidNotStop) {
             std::vector(straight.end() - 2, straight.end()));
 }
 
+TEST_F(ResNetRecipe, SaysWhatReadingTakes) {
+  testing::internal::CaptureStdout();
+  const int code = run({"profile-data", "--samples", "24", "--batch", "8", "--threads", "1,2",
+                        "--step-ms", "1000", "--json"});
+  const std::string printed = testing::internal::GetCapturedStdout();
+  ASSERT_EQ(code, 0) << printed;
+  const Json json = Json::parse(printed);
+  ASSERT_EQ(json["runs"].size(), 2U);
+  EXPECT_EQ(json["runs"][1]["threads"], 2);
+  EXPECT_EQ(json["reader_threads"], 1) << "8 small images take less than a second";
+  for (const char* part : {"read", "decode", "resize"}) {
+    EXPECT_GT(json["runs"][0]["parts"][part]["ms_per_sample"].get<double>(), 0) << part;
+  }
+  EXPECT_GT(json["runs"][0]["parts"]["read"]["bytes"], 24 * 100);
+}
+
 TEST_F(ResNetRecipe, TheSamplesDoNotDependOnTheModel) {
   const std::string identity = workload({}).training->identity();
   EXPECT_EQ(identity, workload({"--resnet50-width", "12"}).training->identity());
