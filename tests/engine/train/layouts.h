@@ -107,6 +107,24 @@ inline void expect_bits_of_serial_executor(const Layout& layout,
   });
 }
 
+/// Expects three steps of each optimizer under the layout, its ranks as threads, to be those of the serial executor.
+inline void expect_bits_of_one(const Layout& layout, const std::vector<std::string>& optimizers) {
+  const layout::Plan plan = plan_of(layout);
+  for (const std::string& optimizer : optimizers) {
+    const ComparedSteps options{
+        .num_steps = 3,
+        .seed = 3,
+        .optimizer = {
+            .name = optimizer, .learning_rate = 0.01, .weight_decay = 0.01, .clip_norm = 0.1}};
+    const reference::RunRecord reference = run_serial(workload_of(layout.model), plan, options);
+    run_ranks(layout.num_ranks(), [&](const collectives::World& world) {
+      const Comparison result =
+          verify_rank(world, workload_of(layout.model), plan, options, reference);
+      EXPECT_EQ(first_difference(world, result), "") << optimizer;
+    });
+  }
+}
+
 struct Replicas {
   int replicas;
   int lanes;

@@ -30,18 +30,19 @@ TEST(ManyRanks, SeveralStagesOnARankHaveTheBitsOfTheSerialExecutor) {
   }
 }
 
-/// Recompute, offload, shared state and precision, together and apart.
+/// Recompute, offload, shared state and parameters, and precision, together and apart.
 std::vector<Layout> with_all_options(const Layout& layout) {
   std::vector<Layout> result;
   for (const bool recomputes : {false, true}) {
-    for (const bool shards : {false, true}) {
-      if (shards && layout.replicas == 1) continue;
+    for (const int shards : {0, 1, 2}) {
+      if (shards > 0 && layout.replicas == 1) continue;
       for (const Precision precision : {Precision::kF32, Precision::kBf16}) {
         for (const bool offloads : {false, true}) {
           Layout one = layout;
           one.recomputes = recomputes;
           one.offloads = offloads;
-          one.shards_state = shards;
+          one.shards_state = shards == 1;
+          one.shards_parameters = shards == 2;
           one.precision = precision;
           result.push_back(one);
         }

@@ -145,6 +145,29 @@ TEST(ParameterMap, ShardsAreBalancedAndEndAtNormBlocks) {
   }
 }
 
+// `t` has two uses in its stage, and another parameter one: the first is summed as a whole, so it does not share a bucket.
+TEST(ParameterMap, WhatStaysWholeHasBucketsOfItsOwnWhereParametersAreSharded) {
+  GraphBuilder b;
+  const ValueId t = b.parameter("t", {4});
+  const ValueId h = b.node("mul", {b.input("x", {4}), t}, b.batch({4}));
+  b.loss(b.node("add", {h, b.parameter("p", {4}), t}, b.batch({4})));
+  Plan plan = plan_of(b.graph(), {}, 2);
+  plan.roles[0].mesh.data = 2;
+  plan.roles[0].placement = {0, 1};
+  plan.sharded_state = true;
+  const ParameterMap state = make_parameter_map(b.graph(), plan);
+  EXPECT_EQ(picture(state), "0 site f32 16: t/1@0\n0 owner f32 32: p/0@0 t/0@16\n");
+  EXPECT_EQ(sharded_buckets(state, plan), (std::vector<bool>{false, false}));
+  plan.sharded_parameters = true;
+  const ParameterMap map = make_parameter_map(b.graph(), plan);
+  EXPECT_EQ(picture(map), "0 site f32 16: t/1@0\n0 owner f32 16: p/0@0\n0 owner f32 16: t/0@0\n");
+  EXPECT_EQ(sharded_buckets(map, plan), (std::vector<bool>{false, true, false}));
+  EXPECT_NO_THROW(check(map, b.graph(), plan));
+  plan.roles[0].mesh.data = 1;
+  plan.roles[0].placement = {0};
+  EXPECT_EQ(sharded_buckets(map, plan), std::vector<bool>(3)) << "of one replica";
+}
+
 // A checkpoint has state in rows of the first dimension.
 TEST(ParameterMap, ShardsEndBetweenRows) {
   constexpr std::int64_t kBlock = kNormBlockElements;

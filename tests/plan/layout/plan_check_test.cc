@@ -71,6 +71,12 @@ TEST(PlanCheck, StagesCoverTheNodes) {
   EXPECT_THAT(mlp([](Plan& p) { p.schedule.name.clear(); }), HasSubstr("schedule has no name"));
 }
 
+TEST(PlanCheck, WhoShardsParametersShardsState) {
+  EXPECT_EQ(mlp([](Plan& p) { p.sharded_state = p.sharded_parameters = true; }), "");
+  EXPECT_THAT(mlp([](Plan& p) { p.sharded_parameters = true; }),
+              HasSubstr("sharded_parameters is true and sharded_state is not"));
+}
+
 TEST(PlanCheck, CutsAreAllowed) {
   GraphBuilder b;
   const ValueId x = b.input("x", {4});

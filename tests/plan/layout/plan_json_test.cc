@@ -27,6 +27,7 @@ Plan full_plan() {
   plan.schedule = {"interleaved", {{"virtual_stages", 2}}, {{"0F0", "1F0"}, {}}};
   plan.copied_nodes = {3, 4};
   plan.tie_owners = {{"embed.weight", 1}};
+  plan.sharded_state = plan.sharded_parameters = true;
   plan.prediction = Prediction{12.5,
                                std::numeric_limits<double>::infinity(),
                                {{{"activations", 100}, {"weights", 50}}, {}},

@@ -134,26 +134,43 @@ TEST(StepProgram, ReplicasThatShareStateGatherWhatTheyOwn) {
   EXPECT_THAT(picture(alone.program, 0), ::testing::Not(HasSubstr("gather")));
 }
 
-// Three stages of one rank, which has two replicas. Bucket 1 is of the shared `t`, which stays whole; 0, 2 and 3 are not.
+// Three stages of one rank, which has two replicas; the one in the middle has no parameters. The sum of stage 2 is joined
+// after the action that follows its own.
 TEST(StepProgram, ShardedValuesAreWholeWhereTheirStagesRun) {
   const StepCase step = make_case(graph::testing::make_mlp(), {.cuts = {1, 2},
                                                                .replicas = 2,
                                                                .stages_per_rank = 3,
                                                                .microbatches = 1,
                                                                .shards_parameters = true});
-  EXPECT_EQ(picture(step.program, 0), "");
+  EXPECT_EQ(picture(step.program, 0),
+            "unshard bucket 0 | unshard bucket 1 | await bucket 0 | await bucket 1 | compute 0F0 | "
+            "send v5 m0 0>1 | "
+            "reshard bucket 0 | reshard bucket 1 | unshard bucket 2 | unshard bucket 3 | "
+            "recv v5 m0 0>1 | compute 1F0 | send v6 m0 1>2 | "
+            "await bucket 2 | await bucket 3 | recv v6 m0 1>2 | compute 2F0 | "
+            "reduce bucket 2 | reduce bucket 3 | compute 2B0 | send g6 m0 2>1 | "
+            "reshard bucket 2 | reshard bucket 3 | unshard bucket 0 | unshard bucket 1 | "
+            "recv g6 m0 2>1 | compute 1B0 | send g5 m0 1>0 | join bucket 2 | join bucket 3 | "
+            "await bucket 0 | await bucket 1 | recv g5 m0 1>0 | reduce bucket 0 | "
+            "reduce bucket 1 | compute 0B0 | reshard bucket 0 | reshard bucket 1 | "
+            "exchange | join bucket 0 | join bucket 1 | tie sum | commit | update");
   EXPECT_EQ(picture(step.program, 0), picture(step.program, 1));
 }
 
-// The tie `t` of stages 0 and 2 has buckets of its own, which stay whole: summed, gathered and sent as without shards.
+// The tie `t` of stages 0 and 2 stays whole: summed, gathered and sent as without shards. Bucket 1 is of `s` alone.
 TEST(StepProgram, ParametersOfSeveralStagesStayWhole) {
-  const StepCase step = make_case(testing::make_skips_and_ties(), {.cuts = {1, 3},
-                                                                   .replicas = 2,
-                                                                   .stages_per_rank = 1,
-                                                                   .microbatches = 1,
-                                                                   .shards_parameters = true});
-  EXPECT_EQ(picture(step.program, 0), "");
-  EXPECT_EQ(picture(step.program, 2), "");
+  const StepCase step =
+      make_case(testing::make_skips_and_ties(),
+                {.cuts = {1, 3}, .replicas = 2, .microbatches = 1, .shards_parameters = true});
+  EXPECT_EQ(
+      picture(step.program, 0),
+      "compute 0F0 | send v3 m0 0>1 | send v3 m0 0>2 | recv g3 m0 1>0 | reduce bucket 0 | "
+      "compute 0B0 | exchange | join bucket 0 | recv site 1 2>0 | tie sum | commit | update | "
+      "gather bucket 0 | send parameter 0 0>2");
+  EXPECT_EQ(picture(step.program, 2),
+            "unshard bucket 1 | await bucket 1 | recv v3 m0 0>1 | compute 1F0 | send v5 m0 1>2 | "
+            "recv g3 m0 2>1 | recv g5 m0 2>1 | reduce bucket 1 | compute 1B0 | send g3 m0 1>0 | "
+            "reshard bucket 1 | exchange | join bucket 1 | tie sum | commit | update");
 }
 
 // Stage 0 of four microbatches under `simple`: what lies two actions or fewer before its backward stays.

@@ -34,10 +34,13 @@ TEST(WholeStages, OfBreadthFirst) {
             "r1 w0 | 0B0 0B1 | r0");
 }
 
-// Two stages in turn: each stays while the other one runs.
+// Of two stages in turn each stays while the other one runs.
 TEST(WholeStages, OfInterleaved) {
+  EXPECT_EQ(move_picture(make_interleaved(4, 4, 2).ranks[0]),
+            "u0 u2 w0 | 0F0 0F1 | w2 | 2F0 2F1 0F2 2B0 0F3 2B1 2F2 0B0 2F3 0B1 2B2 2B3 | r2 | "
+            "0B2 0B3 | r0");
   EXPECT_EQ(move_picture(make_interleaved(4, 2, 2).ranks[1]),
-            "u1 u3 w1 | 1F0 1F1 | w3 | 3F0 3B0 3F1 3B1 | 1B0 1B1 | r1 r3");
+            "u1 u3 w1 | 1F0 1F1 | w3 | 3F0 3B0 3F1 3B1 | r3 | 1B0 1B1 | r1");
 }
 
 TEST(WholeStages, OfOneStageAndOfNone) {

@@ -54,7 +54,9 @@ std::string stages_text(const std::string& what, const layout::Plan& plan,
 
 std::string savings_text(const layout::Plan& plan) {
   return stages_text("B with another F, to keep no activations,", plan, &layout::Stage::recompute) +
-         stages_text("activations in files between F and B", plan, &layout::Stage::offload);
+         stages_text("activations in files between F and B", plan, &layout::Stage::offload) +
+         (plan.sharded_parameters ? "parameters in shards on replicas, whole around their stages\n"
+                                  : "");
 }
 
 std::string times_text(const graph::Graph& planned, const layout::Plan& plan,
